@@ -1,0 +1,168 @@
+"""Spend a bandwidth on pages: the crawl rate of each, from its change rate and importance."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import elementwise
+
+from paperlib import _checks, _kernels, freshness
+from paperlib.estimators import ConvergenceError
+
+
+@dataclass(frozen=True, eq=False)
+class Allocation:
+    """Crawl rates that spend a bandwidth.
+
+    crawl_rate : array, shape (..., n_pages), 1/time; sums to the bandwidth over the last axis
+    multiplier : array, shape (...), marginal freshness of bandwidth at the optimum, importance x time; NaN for a heuristic
+    freshness : array, shape (...), expected freshness over pages weighted by importance, in [0, 1]
+    threshold : crawl value at which a page is due, for policies that have one
+    """
+
+    crawl_rate: np.ndarray
+    multiplier: np.ndarray
+    freshness: np.ndarray
+    threshold: float | None = None
+
+
+def _problem(change_rate, importance, bandwidth):
+    change_rate = _checks.non_negative("change_rate", change_rate)
+    importance = _checks.non_negative("importance", importance)
+    bandwidth = _checks.scalar(_checks.positive, "bandwidth", bandwidth)
+    if change_rate.ndim == importance.ndim == 0:
+        raise ValueError("change_rate must be an array of pages, got a single number")
+    change_rate, importance = np.broadcast_arrays(change_rate, importance)
+    if not change_rate.shape[-1]:
+        raise ValueError(f"change_rate must hold at least one page, got shape {change_rate.shape}")
+    if not (importance.sum(axis=-1) > 0).all():
+        raise ValueError("importance must be positive for at least one page, got only zeros")
+    return change_rate, importance, bandwidth
+
+
+def _allocation(crawl_rate, multiplier, change_rate, importance, model):
+    return Allocation(crawl_rate, multiplier, freshness.mean(model(change_rate, crawl_rate), importance))
+
+
+def uniform(change_rate, importance, bandwidth, *, model=freshness.poisson):
+    """Every page at the same rate, bandwidth / n_pages.
+
+    Parameters
+    ----------
+    change_rate, importance : arrays, shape (..., n_pages), non-negative; they broadcast
+    bandwidth : float, 1/time, positive
+    model : function of change rate and crawl rate
+        Gives the freshness that is reported: `freshness.poisson` or `freshness.interval`.
+
+    Returns
+    -------
+    Allocation
+    """
+    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+    rate = np.full(change_rate.shape, bandwidth / change_rate.shape[-1])
+    return _allocation(rate, np.full(rate.shape[:-1], np.nan)[()], change_rate, importance, model)
+
+
+def proportional(change_rate, importance, bandwidth, *, to="change_rate", model=freshness.poisson):
+    """Rates in proportion to the change rates, or to the importances (``to="importance"``).
+
+    Parameters and result as in `uniform`. Raises ValueError when what the rates are proportional to is zero for all pages.
+    """
+    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+    if to not in ("change_rate", "importance"):
+        raise ValueError(f"to must be 'change_rate' or 'importance', got {to!r}")
+    share = change_rate if to == "change_rate" else importance
+    total = share.sum(axis=-1, keepdims=True)
+    if not (total > 0).all():
+        raise ValueError(f"{to} must be positive for at least one page, got only zeros")
+    rate = bandwidth * share / total
+    return _allocation(rate, np.full(rate.shape[:-1], np.nan)[()], change_rate, importance, model)
+
+
+def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
+    """The rates of Poisson crawls with the highest freshness, sum importance crawl_rate / (crawl_rate + change_rate).
+
+    Azar et al. 2018 (algorithm 2 there, used by [valuetools20], [peva22], eq. (6) of [aaai20]):
+    crawl_rate = max(min_rate, sqrt(importance change_rate / multiplier) - change_rate). Pages that change too fast for their
+    importance are not crawled. Found by Newton's method on 1 / sqrt(multiplier), without a sort; linear in the number of pages.
+
+    Parameters
+    ----------
+    change_rate, importance : arrays, shape (..., n_pages), non-negative
+        They broadcast; each leading index is a problem of its own.
+    bandwidth : float, 1/time, positive
+    min_rate : float or array, 1/time
+        Every page gets at least this much.
+
+    Returns
+    -------
+    Allocation
+        A page that never changes or has no importance gets `min_rate`; if all are such, bandwidth is left over and the multiplier is 0.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range; minimum rates that need more than the bandwidth.
+    """
+    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+    min_rate = np.broadcast_to(_checks.non_negative("min_rate", min_rate), change_rate.shape)
+    if not (min_rate.sum(axis=-1) <= bandwidth * (1 + 1e-12)).all():
+        raise ValueError(f"min_rate must sum to at most the bandwidth, {bandwidth}, got {min_rate.sum(axis=-1).max()}")
+
+    def one_problem(change_rate, importance, min_rate, rate):
+        c = _kernels.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
+        return 1.0 / c**2 if c else 0.0
+
+    rate, multiplier = _each_problem(one_problem, change_rate, importance, min_rate)
+    return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
+
+
+def optimal_interval(change_rate, importance, bandwidth):
+    """The rates of crawls at equal intervals with the highest freshness, sum importance `freshness.interval`.
+
+    Eq. (5) of [www25], Cho and Garcia-Molina 2003: (importance / change_rate) (1 - (1 + x) exp(-x)) = multiplier on the pages
+    that are crawled, with x = change_rate / crawl_rate; pages with importance / change_rate below the multiplier are not.
+
+    Parameters and result as in `optimal_poisson`. Where bandwidth is so scarce that pages lie within a rounding error of the
+    multiplier, what they share is split in proportion; freshness does not depend on it.
+    """
+    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+
+    def one_problem(change_rate, importance, rate):
+        changing = (change_rate > 0) & (importance > 0)
+        if not changing.any():
+            rate[:] = 0.0
+            return 0.0
+
+        def excess(v):  # bandwidth spent at the multiplier 1 / v^2 beyond what there is: rises with v
+            return np.array([_kernels.interval_rates(v.item() ** -2, change_rate, importance, rate)]) - bandwidth
+
+        # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second
+        scale = np.sqrt(importance * change_rate).sum()
+        left = np.array([max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)])
+        right = 2.0 * left
+        while excess(right) < 0:
+            right *= 2.0
+        root = elementwise.find_root(excess, (left, right), tolerances={"xatol": 0, "xrtol": 1e-15, "fatol": 0, "frtol": 1e-15})
+        # even neighbouring numbers may jump across the bandwidth: share what the last bracket leaves open
+        above = excess(root.bracket[1])
+        upper = rate.copy()
+        below = excess(root.bracket[0])
+        if above > below:
+            rate += (upper - rate) * (below / (below - above))
+        return root.x.item() ** -2
+
+    rate, multiplier = _each_problem(one_problem, change_rate, importance)
+    return _allocation(rate, multiplier, change_rate, importance, freshness.interval)
+
+
+def _each_problem(solve, *arrays):
+    """Call `solve` on every leading index, with contiguous rows and an output row; returns the rates and what it returned."""
+    shape = arrays[0].shape
+    rows = [np.ascontiguousarray(a, dtype=float).reshape(-1, shape[-1]).view() for a in arrays]
+    for row in rows:
+        row.flags.writeable = False  # whatever came in, so that one compiled kernel serves all
+    rate = np.empty(rows[0].shape)
+    multiplier = np.array([solve(*row) for row in zip(*rows, rate, strict=True)])
+    if np.isnan(multiplier).any() or np.isnan(rate).any():
+        raise ConvergenceError("the allocation did not converge", rate.reshape(shape))
+    return rate.reshape(shape), multiplier.reshape(shape[:-1])[()]

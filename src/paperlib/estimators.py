@@ -1,0 +1,533 @@
+"""The change rate of a Poisson page from one-bit observations: batch estimators of a History, and online ones."""
+
+import copy
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from paperlib import _checks, _kernels
+from paperlib.processes import History
+
+
+class DegenerateHistoryWarning(UserWarning):
+    """A history without a change, or with nothing but changes, has no interior estimate."""
+
+
+class ConvergenceError(RuntimeError):
+    """A solver gave up; `last` holds its last iterate."""
+
+    def __init__(self, message, last):
+        super().__init__(message)
+        self.last = last
+
+
+# ---------------------------------------------------------------- batch
+
+
+def naive(history):
+    """Changes seen per unit of time, n_changed / sum of intervals: biased low, it counts many changes as one.
+
+    Section 3.4 of [peva22]. Takes either form of `History`; returns an array of ``history.shape``, 1/time (NaN for a page without crawls).
+    """
+    with np.errstate(invalid="ignore"):
+        return history.total(history.changed) / history.total(history.interval)
+
+
+def bias_reduced(history):
+    """-log((n_unchanged + 1/2) / (n + 1/2)) / interval, for crawls at one fixed interval per page.
+
+    Implements eq. (1) of [grimes08] as corrected in the errata; finite also when every crawl found a change.
+
+    Parameters
+    ----------
+    history : History, either form
+
+    Returns
+    -------
+    array of ``history.shape``, 1/time
+
+    Raises
+    ------
+    ValueError
+        A page whose intervals differ by more than a relative 1e-9.
+    """
+    n = history.n_crawls
+    with np.errstate(invalid="ignore", divide="ignore"):
+        interval = history.total(history.interval) / n
+    per_crawl = np.repeat(interval, n) if history.offsets is not None else np.asarray(interval)[..., np.newaxis]
+    uneven = np.abs(history.interval - per_crawl) > 1e-9 * per_crawl
+    if uneven.any():
+        first = tuple(np.argwhere(uneven)[0].tolist())
+        raise ValueError(
+            f"interval must be the same for all crawls of a page, got {history.interval[first]!r} at index {first}; mle takes any"
+        )
+    return -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
+
+
+def mle(history, *, bounds=None):
+    """Maximum likelihood: the root of sum_changed w / (exp(rate w) - 1) = sum_unchanged w.
+
+    Implements eq. (9) of [valuetools20], eq. (16) of [peva22], eq. (2) of [grimes08]; any intervals w.
+
+    Parameters
+    ----------
+    history : History, either form
+    bounds : (low, high), optional
+        The estimate is clipped to them, 1/time.
+
+    Returns
+    -------
+    array of ``history.shape``, 1/time; NaN for a page without crawls.
+
+    Warns
+    -----
+    DegenerateHistoryWarning
+        Pages without a change get 0 and pages with nothing but changes get inf, or the bounds.
+
+    Raises
+    ------
+    ConvergenceError
+    """
+    return _estimating_equation(_kernels.MLE, history, bounds)
+
+
+def moment_matching(history, *, bounds=None):
+    """The rate at which the expected number of unchanged crawls is the number seen, sum exp(-rate w) = n_unchanged.
+
+    Implements eq. (7) of [aaai20] (the equation is printed in section 3.4 of [peva22]); clipped to `bounds` as there.
+    Parameters, result, warning and error as in `mle`, with which it agrees when all intervals are equal.
+    """
+    return _estimating_equation(_kernels.MOMENTS, history, bounds)
+
+
+def _estimating_equation(kind, history, bounds):
+    interval, changed, offsets = history.ragged()
+    rate = np.empty(offsets.size - 1)
+    _kernels.estimating_equation_roots(kind, interval, changed, offsets, rate)
+    if (rate < 0).any():
+        raise ConvergenceError(f"{(rate < 0).sum()} of {rate.size} pages did not converge", np.where(rate < 0, np.nan, rate))
+    _warn_degenerate((rate == 0).sum(), np.isinf(rate).sum(), rate.size)
+    if bounds is not None:
+        low, high = bounds
+        if not 0 <= low < high:
+            raise ValueError(f"bounds must satisfy 0 <= low < high, got {bounds!r}")
+        rate = np.clip(rate, low, high)
+    return rate.reshape(history.shape)[()]
+
+
+def _warn_degenerate(n_never, n_always, n):
+    if n_never or n_always:
+        warnings.warn(
+            f"of {n} pages {n_never} never changed (estimate 0) and {n_always} changed at every crawl (estimate inf)",
+            DegenerateHistoryWarning,
+            stacklevel=4,
+        )
+
+
+def mle_path(history):
+    """The MLE after every crawl, array of the shape of ``history.changed``; 0 or inf while degenerate, without a warning."""
+    interval, changed, offsets = history.ragged()
+    out = np.empty(interval.size)
+    _kernels.mle_paths(interval, changed, offsets, out)
+    if np.isnan(out).any():
+        raise ConvergenceError(f"{np.isnan(out).sum()} prefixes did not converge", out)
+    return out.reshape(history.changed.shape)
+
+
+def likelihood_interval(history, *, level=0.95):
+    """Likelihood-ratio confidence interval of the change rate, of about nominal coverage.
+
+    All rates whose log-likelihood is within chi2(1, level) / 2 of the maximum. A degenerate history has its maximum, 0, at the edge;
+    there the interval is the set of rates that give these bits a probability of at least 1 - level (for a page that never
+    changed: up to -log(1 - level) / time, the "rule of three").
+
+    Parameters
+    ----------
+    history : History, either form
+    level : float in (0, 1)
+
+    Returns
+    -------
+    low, high : arrays of ``history.shape``, 1/time; low is 0 without a change, high is inf with nothing but changes.
+    """
+    level = _checks.probability("level", level)
+    interval, changed, offsets = history.ragged()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateHistoryWarning)
+        rate = np.atleast_1d(mle(history)).ravel()
+    low, high = np.empty_like(rate), np.empty_like(rate)
+    drop = stats.chi2.ppf(level, 1) / 2
+    _kernels.likelihood_limits(rate, drop, interval, changed, offsets, -np.log1p(-level), low, high)
+    lost = (np.isnan(low) | np.isnan(high)) & ~np.isnan(rate)
+    if lost.any():
+        raise ConvergenceError(f"{lost.sum()} of {rate.size} intervals did not converge", (low, high))
+    return low.reshape(history.shape)[()], high.reshape(history.shape)[()]
+
+
+def confidence_radius(history, *, max_rate, level=0.95):
+    """Radius around `moment_matching` clipped to bounds that holds the true rate with probability at least `level`.
+
+    Implements Lemma 3 of [aaai20], with 1 - level for its delta: sqrt(log(2 / (1 - level)) / (2 n)) over the mean of
+    w exp(-max_rate w). Valid for intervals chosen before any bit is seen, and a true rate of at most `max_rate`; loose.
+
+    Parameters
+    ----------
+    history : History, either form
+    max_rate : float, upper bound of the change rate, 1/time
+    level : float in (0, 1)
+
+    Returns
+    -------
+    array of ``history.shape``, 1/time; NaN for a page without crawls.
+    """
+    max_rate = _checks.scalar(_checks.positive, "max_rate", max_rate)
+    level = _checks.probability("level", level)
+    n = history.n_crawls
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sensitivity = history.total(history.interval * np.exp(-max_rate * history.interval)) / n
+        return np.sqrt(np.log(2 / (1 - level)) / (2 * n)) / sensitivity
+
+
+# ---------------------------------------------------------------- online
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """What the papers prove of an online estimator with its present steps.
+
+    converges : bool or None
+        True where a theorem applies, False where the steps break its conditions, None where that cannot be told.
+    exponent : float or None
+        E|estimate - change rate| = O(k^-exponent), where the paper gives a rate.
+    reason : str
+    """
+
+    converges: bool | None
+    exponent: float | None
+    reason: str
+
+
+def _sequence(name, value):
+    return value if callable(value) else _checks.scalar(_checks.positive, name, value)
+
+
+def _at(sequence, k):
+    """Entry k of a step sequence: a number x stands for (k + 1)^-x, a callable for itself."""
+    return sequence(k) if callable(sequence) else (k + 1.0) ** -sequence
+
+
+def _decay(sequence):
+    """Exponent x of a sequence that decays as k^-x, and whether it is known: of a callable, its slope from k = 1e6 to 1e12."""
+    if not callable(sequence):
+        return float(sequence), True
+    return float(-np.log(sequence(1e12) / sequence(1e6)) / np.log(1e6)), False
+
+
+def _between(x, low, high, sure):
+    """low < x <= high; None where x is a slope too close to a limit to say."""
+    if not sure and min(abs(x - low), abs(x - high)) < 0.02:
+        return None
+    return bool(low < x <= high + 1e-12)
+
+
+class _Online:
+    """State of one estimate per page or run; `crawl_rate` is a number or an array that broadcasts with the bits."""
+
+    def __init__(self, crawl_rate):
+        self.crawl_rate = _checks.positive("crawl_rate", crawl_rate)
+
+    def limit(self, change_rate):
+        """Where the estimate converges to, 1/time: the change rate, if `guarantee` holds."""
+        return _checks.non_negative("change_rate", change_rate)[()]
+
+    def _moment_grid(self, change_rate, n_crawls):
+        if self.crawl_rate.ndim:
+            raise ValueError(f"crawl_rate must be a single number for moments, got shape {self.crawl_rate.shape}")
+        change_rate = _checks.positive("change_rate", change_rate)
+        if np.ndim(n_crawls) == 0:
+            crawls = np.arange(1, _checks.count("n_crawls", n_crawls) + 1)
+        else:
+            crawls = _checks.positive("n_crawls", n_crawls).astype(int)
+        flat = change_rate.ravel()
+        return change_rate.shape, flat, flat / (flat + self.crawl_rate), crawls
+
+
+class _Counting(_Online):
+    """Estimators that know the number of crawls and of changes; a new crawl rate restarts both."""
+
+    def __init__(self, crawl_rate):
+        super().__init__(crawl_rate)
+        self._n = np.asarray(0.0)
+        self._n_changed = np.asarray(0.0)
+
+    @property
+    def estimate(self):
+        """The present estimates, 1/time; 0 before the first crawl."""
+        return self._value(np.maximum(self._n, 1.0), self._n_changed)
+
+    def update(self, changed, *, interval=None, crawl_rate=None):
+        """Take in one more crawl of every page and return the new estimates, 1/time.
+
+        changed : bool or 0/1, array of pages. interval : ignored. crawl_rate : the rate from now on; pages whose rate is new restart.
+        """
+        changed = _checks.bits("changed", changed)
+        if crawl_rate is not None:
+            new = _checks.positive("crawl_rate", crawl_rate)
+            same = new == self.crawl_rate
+            self._n, self._n_changed, self.crawl_rate = self._n * same, self._n_changed * same, new
+        self._n = self._n + 1.0
+        self._n_changed = self._n_changed + changed
+        return self.estimate
+
+    def moments(self, change_rate, n_crawls):
+        """Exact bias and root mean squared error under Poisson crawls, from the binomial law of the number of changes.
+
+        change_rate : float or array. n_crawls : int (all of 1 to n_crawls) or array of crawl counts.
+        Returns two arrays of shape (*change_rate.shape, n counts), 1/time.
+        """
+        shape, change_rate, q, crawls = self._moment_grid(change_rate, n_crawls)
+        out = np.empty((2, change_rate.size, crawls.size))
+        for i, (rate, p) in enumerate(zip(change_rate, q, strict=True)):
+            for j, n in enumerate(crawls.tolist()):
+                spread = 12.0 * np.sqrt(n * p * (1 - p)) + 12.0  # what lies outside has a probability below 1e-20
+                seen = np.arange(max(0, int(n * p - spread)), min(n, int(n * p + spread)) + 1)
+                error = self._value(float(n), seen) - rate
+                weight = stats.binom.pmf(seen, n, p)
+                out[:, i, j] = weight @ error, np.sqrt(weight @ error**2)
+        return out.reshape(2, *shape, crawls.size)
+
+
+class Naive(_Counting):
+    """crawl_rate x changes / crawls; inconsistent. Section 3.4 of [peva22].
+
+    Parameters
+    ----------
+    crawl_rate : float or array of pages, 1/time
+    """
+
+    def _value(self, n, n_changed):
+        return self.crawl_rate * n_changed / n
+
+    def limit(self, change_rate):
+        """crawl_rate change_rate / (crawl_rate + change_rate), below the change rate. Section 3.4 of [peva22]."""
+        change_rate = super().limit(change_rate)
+        return self.crawl_rate * change_rate / (self.crawl_rate + change_rate)
+
+    def guarantee(self):
+        """Converges to the wrong value, see `limit`."""
+        return Guarantee(False, None, "inconsistent: changes between two crawls count as one")
+
+
+class LLN(_Counting):
+    """crawl_rate x changes / (crawls + offset - changes). Eq. (2) of [valuetools20], eq. (1) of [peva22].
+
+    Parameters
+    ----------
+    crawl_rate : float or array of pages, 1/time
+    offset : float or callable
+        The sequence alpha_k, positive: a number for a constant, or a function of the array of crawl counts k = 1, 2, ...
+        (log k is 0 at k = 1; use log(k + 1)).
+    """
+
+    def __init__(self, crawl_rate, *, offset=1.0):
+        super().__init__(crawl_rate)
+        self.offset = offset
+        if not np.all(self._offset(1.0) > 0):
+            raise ValueError(f"offset must be positive from the first crawl on, got {self._offset(1.0)!r} at k = 1")
+
+    def _offset(self, n):
+        return self.offset(n) if callable(self.offset) else self.offset
+
+    def _value(self, n, n_changed):
+        return self.crawl_rate * n_changed / (n + self._offset(n) - n_changed)
+
+    def guarantee(self):
+        """Theorem 1 of [peva22]: consistent if offset / k -> 0, with error O(max(k^-1/2, offset / k))."""
+        growth = -_decay(self.offset)[0] if callable(self.offset) else 0.0
+        converges = _between(growth, -np.inf, 1.0 - 0.01, not callable(self.offset))
+        reason = f"Theorem 1 needs offset / k -> 0; this offset grows as k^{growth:.2f}"
+        return Guarantee(converges, min(0.5, 1.0 - growth) if converges else None, reason)
+
+
+class _Stepping(_Online):
+    """Estimators that move a state by steps that shrink; `_advance` is affine in the state, whose first entry is the estimate."""
+
+    def __init__(self, crawl_rate, initial, *rest):
+        super().__init__(crawl_rate)
+        self._state = (_checks.finite("initial", initial), *rest)
+        self._k = 0
+
+    @property
+    def estimate(self):
+        """The present estimates, 1/time; `initial` before the first crawl."""
+        return self._state[0]
+
+    def update(self, changed, *, interval=None, crawl_rate=None):
+        """Take in one more crawl of every page and return the new estimates, 1/time.
+
+        changed : bool or 0/1, array of pages. interval : ignored. crawl_rate : the rate from now on; iterate and steps go on.
+        """
+        changed = _checks.bits("changed", changed)
+        if crawl_rate is not None:
+            self.crawl_rate = _checks.positive("crawl_rate", crawl_rate)
+        self._state = self._advance(changed, self._k, *self._state)
+        self._k += 1
+        return self.estimate
+
+    def _drift(self, changed, estimate):
+        """changed (estimate + crawl_rate) - estimate: the function whose mean vanishes at the change rate."""
+        return np.where(changed, self.crawl_rate, -estimate)
+
+    def moments(self, change_rate, n_crawls):
+        """Exact bias and root mean squared error under Poisson crawls, from the recursion of the second moments.
+
+        change_rate : float or array. n_crawls : int (all of 1 to n_crawls) or array of crawl counts.
+        Returns two arrays of shape (*change_rate.shape, n counts), 1/time.
+        """
+        shape, change_rate, q, crawls = self._moment_grid(change_rate, n_crawls)
+        size = len(self._state)
+        fixed = np.zeros((size, 1, change_rate.size))
+        fixed[0] = change_rate
+        # the step is affine in the state: its images of the fixed point and of unit steps away from it say all
+        points = fixed + np.eye(size, size + 1)[..., np.newaxis]
+        constant = np.broadcast_to(np.eye(1, size + 1, k=size), (change_rate.size, 1, size + 1))
+        start = np.append([float(x) for x in self._state], 1.0) - np.append(fixed[:, 0].T, np.zeros((change_rate.size, 1)), axis=1)
+        second = start[:, :, np.newaxis] * start[:, np.newaxis]  # of the deviation from the fixed point, and a constant 1
+        out = np.empty((2, change_rate.size, crawls.max()))
+        for k in range(crawls.max()):
+            total = 0.0
+            for changed, probability in ((False, 1 - q), (True, q)):
+                image = np.array(self._advance(changed, k, *points)) - fixed
+                image[:, :-1] -= image[:, -1:]
+                step = np.concatenate([np.moveaxis(image, -1, 0), constant], axis=1)
+                total = total + probability[:, np.newaxis, np.newaxis] * (step @ second @ step.swapaxes(1, 2))
+            second = total
+            out[:, :, k] = second[:, 0, -1], np.sqrt(np.maximum(second[:, 0, 0], 0.0))
+        return out[..., crawls - 1].reshape(2, *shape, crawls.size)
+
+
+class SA(_Stepping):
+    """Stochastic approximation, y + step (changed (y + crawl_rate) - y). Eq. (3) of [valuetools20], eq. (2) of [peva22].
+
+    Parameters
+    ----------
+    crawl_rate : float or array of pages, 1/time
+    step : float or callable
+        The exponent gamma of (k + 1)^-gamma, or a function of k = 0, 1, ...
+    initial : float or array of pages, 1/time
+    """
+
+    def __init__(self, crawl_rate, *, step=0.75, initial=0.0):
+        self.step = _sequence("step", step)
+        super().__init__(crawl_rate, initial)
+
+    def _advance(self, changed, k, y):
+        return (y + _at(self.step, k) * self._drift(changed, y),)
+
+    def guarantee(self):
+        """Theorem 2 of [peva22]: consistent if the steps sum to infinity and their squares do not; error O(k^-gamma/2) for gamma < 1."""
+        gamma, sure = _decay(self.step)
+        converges = _between(gamma, 0.5, 1.0, sure)
+        reason = f"Theorem 2 needs steps k^-gamma with 1/2 < gamma <= 1 for convergence, gamma < 1 for a rate; gamma = {gamma:.3g}"
+        return Guarantee(converges, gamma / 2 if 0 < gamma < 1 else None, reason)
+
+
+class SAM(_Stepping):
+    """SA with heavy-ball momentum. Eqs. (3) and (10) of [peva22], in the form of eqs. (12) and (13):
+
+    u + (eta / beta) (drift - omega u), then z + beta u. It follows SA with steps beta / omega. An estimate may dip below 0.
+
+    Parameters
+    ----------
+    crawl_rate : float or array of pages, 1/time
+    step, momentum : float or callable
+        The sequences eta_k and beta_k: exponents of (k + 1)^-x, or functions of k = 0, 1, ...
+    omega : float, positive
+    initial : float or array of pages, 1/time
+    """
+
+    def __init__(self, crawl_rate, *, step=1.3, momentum=0.75, omega=1.0, initial=0.0):
+        self.step = _sequence("step", step)
+        self.momentum = _sequence("momentum", momentum)
+        self.omega = _checks.scalar(_checks.positive, "omega", omega)
+        super().__init__(crawl_rate, initial, np.asarray(0.0))
+
+    def _advance(self, changed, k, z, u):
+        beta = _at(self.momentum, k)
+        u = u + _at(self.step, k) / beta * (self._drift(changed, z) - self.omega * u)
+        return z + beta * u, u
+
+    def guarantee(self):
+        """Theorem 3 of [peva22]: consistent for 1/2 < beta <= 1 and beta + 1/2 < eta <= 2 beta (exponents).
+
+        For beta <= 1/2 and beta < eta <= 2 beta the paper conjectures it; so it does the error, O(k^-beta/2) up to logarithms.
+        """
+        (eta, sure_eta), (beta, sure_beta) = _decay(self.step), _decay(self.momentum)
+        if abs(eta - beta) < 1e-9 and self.omega == 1:
+            return SA(self.crawl_rate, step=self.step).guarantee()
+        exponents = f"eta = {eta:.3g}, beta = {beta:.3g}"
+        sure = sure_eta and sure_beta
+        gamma = eta - beta
+        one_timescale = abs(gamma - beta) < 1e-9
+        covered = [_between(beta, 0.5, 1.0, sure), True if one_timescale else _between(gamma, 0.5, beta, sure)]
+        if all(covered):
+            return Guarantee(
+                True,
+                beta / 2,
+                f"Theorem 3 ({'one' if one_timescale else 'two'}-timescale), {exponents}; its rate is conjectured",
+            )
+        if beta <= 0.5 and beta < eta <= 2 * beta + 1e-9:
+            return Guarantee(
+                None,
+                beta / 2,
+                f"outside Theorem 3, conjectured in section 2: beta <= 1/2, beta < eta <= 2 beta; {exponents}",
+            )
+        return Guarantee(
+            None if None in covered else False,
+            None,
+            f"Theorem 3 needs 1/2 < beta <= 1, beta + 1/2 < eta <= 2 beta; {exponents}",
+        )
+
+
+def path(estimator, history):
+    """The estimate after every crawl, array of the shape of ``history.changed``, 1/time.
+
+    Works on a copy: the estimator passed in stays as it was. Pages or runs advance together, one crawl after the other.
+    """
+    estimator = copy.deepcopy(estimator)
+    if history.offsets is not None:  # what a shorter page does after its end is not looked at
+        here = np.arange(history.n_crawls.max()) < history.n_crawls[:, np.newaxis]
+        changed = np.zeros(here.shape, dtype=bool)
+        changed[here] = history.changed
+        interval = np.ones(here.shape)
+        interval[here] = history.interval
+        return path(estimator, History(interval, changed))[here]
+    out = np.empty((history.changed.shape[-1], *history.shape))
+    for k, (interval, changed) in enumerate(zip(np.moveaxis(history.interval, -1, 0), np.moveaxis(history.changed, -1, 0), strict=True)):
+        out[k] = estimator.update(changed, interval=interval)
+    return np.moveaxis(out, 0, -1)
+
+
+def paths(history, **estimators):
+    """`path` of each named online estimator; a function, such as `mle_path`, is called with the history. Dictionary by name."""
+    return {name: e(history) if callable(e) else path(e, history) for name, e in estimators.items()}
+
+
+def after(paths, n_crawls):
+    """The estimates of all runs after `n_crawls` crawls, for each named array of shape (n_runs, n)."""
+    return {name: values[:, n_crawls - 1] for name, values in paths.items()}
+
+
+def rmse(paths, change_rate):
+    """Root mean squared error over runs after every crawl, for each named array of shape (n_runs, n_crawls); 1/time."""
+    return {name: np.sqrt(np.mean((values - change_rate) ** 2, axis=0)) for name, values in paths.items()}
+
+
+def summary(paths, change_rate):
+    """Bias, standard deviation and RMSE after the last crawl, one line of text per named array of shape (n_runs, n_crawls)."""
+    last = {name: values[:, -1] - change_rate for name, values in paths.items()}
+    row = "{:<12}{:>10.3g}{:>10.3g}{:>10.3g}".format
+    lines = [row(name, e.mean(), e.std(), np.sqrt(np.mean(e**2))) for name, e in last.items()]
+    return "\n".join(["{:<12}{:>10}{:>10}{:>10}".format("estimator", "bias", "sd", "RMSE"), *lines])

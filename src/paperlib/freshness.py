@@ -1,0 +1,36 @@
+"""How fresh a crawl rate keeps the copy of a Poisson page: the long-run share of time in which copy and page agree."""
+
+import numpy as np
+
+from paperlib import _checks
+
+
+def _rates(change_rate, crawl_rate):
+    return np.broadcast_arrays(_checks.non_negative("change_rate", change_rate), _checks.non_negative("crawl_rate", crawl_rate))
+
+
+def poisson(change_rate, crawl_rate):
+    """Freshness under Poisson crawls, crawl_rate / (crawl_rate + change_rate). Eq. (5) of [aaai20], eq. (10) of [valuetools20].
+
+    Arrays broadcast; rates in 1/time, non-negative. A page that never changes is fresh even when it is not crawled again.
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    total = change_rate + crawl_rate
+    return np.divide(crawl_rate, total, out=np.ones(total.shape), where=total > 0)[()]
+
+
+def interval(change_rate, crawl_rate):
+    """Freshness under crawls at equal intervals, (crawl_rate / change_rate) (1 - exp(-change_rate / crawl_rate)). Eq. (5) of [www25].
+
+    Arrays broadcast; rates in 1/time, non-negative. Never below `poisson` at the same rate. A page that never changes is fresh.
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    missed = np.divide(change_rate, crawl_rate, out=np.full(change_rate.shape, np.inf), where=crawl_rate > 0)
+    fresh = np.divide(-np.expm1(-missed), missed, out=np.ones(missed.shape), where=missed > 0)
+    return np.where(change_rate == 0, 1.0, fresh)[()]
+
+
+def mean(fresh, importance):
+    """Freshness over pages: the mean of `fresh` along the last axis weighted by `importance`, the share of requests served fresh."""
+    importance = _checks.non_negative("importance", importance)
+    return (np.asarray(fresh) * importance).sum(axis=-1) / importance.sum(axis=-1)

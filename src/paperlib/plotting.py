@@ -1,0 +1,133 @@
+"""One look for every figure, and a saved figure with its arrays and its provenance."""
+
+import hashlib
+import io
+import json
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import seaborn as sns
+
+from paperlib._files import write_atomic
+
+_BLUE, _ORANGE, _GREEN, _RED, _PURPLE, _BROWN, _PINK, _GREY, _YELLOW, _SKY = sns.color_palette("colorblind").as_hex()
+# one line style and one colour for each estimator and policy, in every figure
+LINES = {
+    "Naive": {"color": _GREY, "linestyle": (0, (1, 1))},
+    "MLE": {"color": _PURPLE, "linestyle": (0, (5, 1))},
+    "LLN": {"color": _BLUE, "linestyle": "-"},
+    "SA": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
+    "SAM": {"color": _GREEN, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
+    "true": {"color": "black", "linestyle": "--", "linewidth": 1.0},
+}
+# variants of one estimator: dark to light, with a line style of its own each
+VARIANTS = [
+    {"color": color, "linestyle": style}
+    for color, style in zip(("#440154", _RED, _SKY, _YELLOW), ("-", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))), strict=True)
+]
+
+
+def use_style():
+    """Set the style of all figures: readable at column width, colour-blind safe, deterministic as SVG."""
+    sns.set_theme(context="paper", style="ticks", font_scale=1.0)
+    mpl.rcParams.update({
+        "svg.hashsalt": "paperlib",
+        "svg.fonttype": "path",
+        "figure.dpi": 80,
+        "savefig.dpi": 200,
+        "figure.constrained_layout.use": True,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "lines.linewidth": 1.3,
+    })  # fmt: skip
+
+
+def thin(n, most=400):
+    """Indices of at most `most` of n points, the last among them: dense at the start, for linear and logarithmic axes alike."""
+    if n <= most:
+        return np.arange(n)
+    return np.unique(np.concatenate([np.geomspace(1, n, most // 2), np.linspace(1, n, most // 2)]).astype(int)) - 1
+
+
+def lines(ax, x, curves, **style):
+    """Draw each named curve against `x`, in its own colour and line style where it has one. Returns `ax`."""
+    shown = thin(len(x))
+    for i, (name, y) in enumerate(curves.items()):
+        ax.plot(np.asarray(x)[shown], y[shown], **{"label": name, **LINES.get(name, VARIANTS[i % len(VARIANTS)]), **style})
+    return ax
+
+
+def bands(ax, x, runs, *, level=0.95):
+    """Draw the mean of each named array of runs (shape (n_runs, n)) and the central `level` of the runs around it."""
+    shown = thin(len(x))
+    tail = (1 - level) / 2
+    for name, values in runs.items():
+        low, high = np.quantile(values[:, shown], (tail, 1 - tail), axis=0, method="nearest")
+        ax.fill_between(np.asarray(x)[shown], low, high, color=LINES[name]["color"], alpha=0.15, label=f"_{name} band")
+    return lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
+
+
+def drawn(figure):
+    """The data of a figure's lines, bands, points and images, as drawn, in single precision; dictionary by panel and label."""
+    arrays = {}
+    panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
+        artists = [(line, line.get_xydata()) for line in ax.lines]
+        for collection in ax.collections:
+            if isinstance(collection, mpl.collections.QuadMesh):
+                artists.append((collection, np.ma.filled(collection.get_array(), np.nan)))
+            elif isinstance(collection, mpl.collections.PathCollection):
+                artists.append((collection, collection.get_offsets().filled(np.nan)))
+            else:
+                artists += [(collection, path.vertices) for path in collection.get_paths()]
+        artists += [(bar, [[bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()]]) for bar in ax.patches]
+        for number, (artist, values) in enumerate(artists):
+            arrays[f"{letter}{number:02d} {artist.get_label().lstrip('_')}"] = np.asarray(values, dtype=np.float32)
+    return arrays
+
+
+def save(figure, ledger, output_dir, *, data=()):
+    """Save a figure as .png and .svg, what it draws as .npz, and its record as .json, under ``output_dir/<paper>/``.
+
+    Does nothing when `output_dir` is None. Each file is whole or absent.
+
+    Parameters
+    ----------
+    figure : matplotlib Figure
+    ledger : Ledger
+        Its figure id names the files; its parameters and claims go into the record.
+    output_dir : path or None
+    data : sequence of traces
+        The data used; their names and checksums go into the record.
+    """
+    if output_dir is None:
+        return
+    stem = Path(output_dir) / ledger.figure
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    arrays = drawn(figure)
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.shape}\n".encode() + array.tobytes())
+    packed = io.BytesIO()
+    np.savez_compressed(packed, **arrays)
+    record = {
+        "figure": ledger.figure,
+        "parameters": ledger.parameters,
+        "claims": ledger.claims,
+        "data": {trace.name: trace.sha256 for trace in data},
+        "arrays": digest.hexdigest(),
+        "versions": {"python": ".".join(platform.python_version_tuple()[:2])}
+        | {name: version(name) for name in ("paperlib", "numpy", "scipy", "numba", "matplotlib")},
+    }
+    for suffix, metadata in ((".png", None), (".svg", {"Date": None})):
+        image = io.BytesIO()
+        figure.savefig(image, format=suffix[1:], metadata=metadata)
+        write_atomic(stem.with_suffix(suffix), image.getvalue())
+    write_atomic(stem.with_suffix(".npz"), packed.getvalue())
+    write_atomic(stem.with_suffix(".json"), json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    plt.close(figure)

@@ -1,0 +1,172 @@
+"""Poisson pages: when they change, when they are crawled, and the one bit that a crawl reveals."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from paperlib import _checks
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What a crawler has seen: the time between two crawls, and whether the page had changed.
+
+    Parameters
+    ----------
+    interval : array of float, shape (..., n_crawls) or (n,)
+        Time between a crawl and the one before, positive. Time runs along the last axis; leading axes are pages or runs.
+    changed : array of bool or 0/1, same shape
+        True where the crawl found the page changed.
+    offsets : array of int, shape (n_pages + 1,), optional
+        Pages of unequal length in flat arrays: page i is ``offsets[i]:offsets[i + 1]``. A page may have no crawls.
+
+    Raises
+    ------
+    ValueError
+        Empty history; an interval that is not positive and finite; bits that are not boolean or 0/1; unequal shapes;
+        offsets that do not run from 0 to the number of crawls without falling.
+    """
+
+    interval: np.ndarray
+    changed: np.ndarray
+    offsets: np.ndarray | None = None
+
+    def __post_init__(self):
+        interval = _checks.positive("interval", self.interval).view()
+        changed = _checks.bits("changed", self.changed).view()
+        if interval.shape != changed.shape:
+            raise ValueError(f"changed must have the shape of interval, {interval.shape}, got {changed.shape}")
+        if interval.ndim == 0 or interval.size == 0:
+            raise ValueError(f"interval must hold at least one crawl, got shape {interval.shape}")
+        interval.flags.writeable = changed.flags.writeable = False
+        object.__setattr__(self, "interval", interval)
+        object.__setattr__(self, "changed", changed)
+        if self.offsets is not None:
+            offsets = np.asarray(self.offsets)
+            if interval.ndim != 1 or offsets.ndim != 1 or offsets.dtype.kind not in "iu" or offsets.size < 2:
+                raise ValueError(
+                    f"offsets must be a flat array of at least two integers beside flat arrays, got shape {offsets.shape} "
+                    f"and dtype {offsets.dtype} beside shape {interval.shape}"
+                )
+            offsets = offsets.astype(np.int64)
+            if offsets[0] != 0 or offsets[-1] != interval.size or (np.diff(offsets) < 0).any():
+                raise ValueError(f"offsets must rise from 0 to the number of crawls, {interval.size}, got {offsets}")
+            object.__setattr__(self, "offsets", offsets)
+
+    @property
+    def shape(self):
+        """Shape of one number per page."""
+        return self.interval.shape[:-1] if self.offsets is None else (self.offsets.size - 1,)
+
+    @property
+    def n_crawls(self):
+        """Number of crawls per page, int array of `shape`."""
+        return np.full(self.shape, self.interval.shape[-1]) if self.offsets is None else np.diff(self.offsets)
+
+    def total(self, values):
+        """Sum of `values`, one per crawl, over the crawls of each page: array of `shape`."""
+        if self.offsets is None:
+            return np.sum(values, axis=-1)
+        # reduceat gives an empty page the value at its start, and needs a value at the very end
+        sums = np.add.reduceat(np.append(np.asarray(values, dtype=float), 0.0), self.offsets[:-1])
+        return np.where(np.diff(self.offsets) > 0, sums, 0.0)
+
+    def ragged(self):
+        """Flat ``interval, changed, offsets``, whichever form the history has."""
+        if self.offsets is not None:
+            return np.ascontiguousarray(self.interval), np.ascontiguousarray(self.changed), self.offsets
+        offsets = np.arange(0, self.interval.size + 1, self.interval.shape[-1])
+        return self.interval.reshape(-1), self.changed.reshape(-1), offsets
+
+
+def poisson_times(rate, horizon, *, rng=None):
+    """Event times of a Poisson process with `rate` (1/time) on (0, horizon], sorted, shape (n_events,).
+
+    Raises ValueError for a rate that is negative or not finite, or a horizon that is not positive and finite.
+    """
+    rate = _checks.scalar(_checks.non_negative, "rate", rate)
+    horizon = _checks.scalar(_checks.positive, "horizon", horizon)
+    rng = np.random.default_rng(rng)
+    # uniform on [0, 1) turned round, so that a time may be the horizon and never 0
+    return np.sort(horizon * (1.0 - rng.random(rng.poisson(rate * horizon))))
+
+
+def observe(change_times, crawl_times):
+    """The `History` that crawls at `crawl_times` see of a page that changes at `change_times`.
+
+    The page is known at time 0; a change at the very moment of a crawl is seen by that crawl, I_k of section 2 of [peva22].
+
+    Parameters
+    ----------
+    change_times : array, shape (n_changes,)
+        Sorted, unit of time; ties are changes too. May be empty.
+    crawl_times : array, shape (..., n_crawls)
+        Strictly rising along the last axis, positive.
+
+    Raises
+    ------
+    ValueError
+        Change times that are not sorted; crawl times that do not rise from above 0.
+    """
+    change_times = _checks.finite("change_times", change_times)
+    crawl_times = _checks.positive("crawl_times", crawl_times)
+    if change_times.ndim != 1 or (np.diff(change_times) < 0).any():
+        raise ValueError(f"change_times must be flat and sorted, got shape {change_times.shape}")
+    if crawl_times.ndim == 0:
+        raise ValueError(f"crawl_times must be an array, got the single number {crawl_times.item()!r}")
+    interval = np.diff(crawl_times, axis=-1, prepend=0.0)
+    if (interval <= 0).any():
+        first = tuple(np.argwhere(interval <= 0)[0].tolist())
+        raise ValueError(f"crawl_times must rise strictly, got {crawl_times[first].item()!r} at index {first}")
+    n_before_0 = np.searchsorted(change_times, 0.0, side="right")
+    seen = np.searchsorted(change_times, crawl_times, side="right")
+    return History(interval, np.diff(seen, axis=-1, prepend=n_before_0) > 0)
+
+
+def simulate_history(change_rate, *, crawl_rate=None, interval=None, n_crawls=None, n_runs=None, rng=None):
+    """Simulated `History` of Poisson pages, crawled at Poisson times or at given intervals.
+
+    P(changed) = 1 - exp(-change_rate * interval), independent between crawls [eq. 4 of valuetools20 for Poisson crawls].
+
+    Parameters
+    ----------
+    change_rate : float or array of pages, 1/time, non-negative
+    crawl_rate : float or array of pages, 1/time
+        Poisson crawls at this rate; needs `n_crawls`.
+    interval : float or array, shape (..., n_crawls)
+        Given intervals instead; leading axes broadcast with the pages. A single number needs `n_crawls`.
+    n_crawls : int
+    n_runs : int, optional
+        Independent runs along a new first axis, each with a generator of its own: run i depends on the seed and i alone.
+    rng : seed or numpy Generator
+
+    Returns
+    -------
+    History of shape (n_crawls,), with n_runs and pages before it: (n_runs, *pages, n_crawls).
+
+    Raises
+    ------
+    ValueError
+        A rate or interval out of range; both or neither of crawl_rate and interval; n_crawls that is missing or contradicts interval.
+    """
+    change_rate = _checks.non_negative("change_rate", change_rate)[..., np.newaxis]
+    if (crawl_rate is None) == (interval is None):
+        raise ValueError("exactly one of crawl_rate and interval must be given")
+    scale = interval if crawl_rate is None else 1.0 / _checks.positive("crawl_rate", crawl_rate)[..., np.newaxis]
+    scale = _checks.positive("interval", scale)
+    if interval is not None and scale.ndim:
+        if n_crawls is not None and n_crawls != scale.shape[-1]:
+            raise ValueError(f"n_crawls must be the length of interval, {scale.shape[-1]}, got {n_crawls!r}")
+        n_crawls = scale.shape[-1]
+    n_crawls = _checks.count("n_crawls", n_crawls)
+    shape = np.broadcast_shapes(change_rate.shape, scale.shape, (n_crawls,))
+
+    def one_run(stream):
+        length = scale * stream.standard_exponential(shape) if interval is None else np.broadcast_to(scale, shape)
+        return length, stream.random(shape) < -np.expm1(-change_rate * length)
+
+    rng = np.random.default_rng(rng)
+    if n_runs is None:
+        return History(*one_run(rng))
+    runs = [one_run(stream) for stream in rng.spawn(_checks.count("n_runs", n_runs))]
+    return History(*(np.stack(arrays) for arrays in zip(*runs, strict=True)))

@@ -1,0 +1,50 @@
+"""Guards on the project itself: the conda file, the summaries, and what must not be in any file."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from paperlib import ledger
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def _names(requirements):
+    return {re.match(r"[\w-]+", r)[0].lower().replace("_", "-") for r in requirements}
+
+
+def _declared():
+    return _names(PROJECT["dependencies"]) | _names(PROJECT["optional-dependencies"]["test"])
+
+
+def test_conda_environment_covers_pyproject():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    conda = _names(e for e in environment if isinstance(e, str))
+    assert _declared() - conda == set()
+    assert {"-e ."} <= {line for e in environment if isinstance(e, dict) for line in e["pip"]}
+
+
+def test_lock_covers_pyproject_and_is_hashed():
+    lock = (ROOT / "requirements.lock").read_text()
+    pinned = _names(re.findall(r"^[\w.-]+(?===)", lock, re.M))
+    assert _declared() - pinned == set()
+    assert lock.count("--hash=sha256:") > len(pinned)
+
+
+def test_summaries_say_what_the_records_say():
+    records = ledger.read_all(ROOT / "figures")
+    assert (ROOT / "figures" / "CLAIMS.md").read_text() == ledger.claims_page(records)
+    assert f"<!-- claims -->\n{ledger.summary(records)}<!-- /claims -->" in (ROOT / "README.md").read_text()
+
+
+def test_no_file_names_a_machine_or_an_index():
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    texts = [ROOT / name for name in listed.stdout.split() if not name.endswith((".png", ".npz", ".svg")) and not name.startswith("tests/")]
+    assert len(texts) > 20
+    pattern = re.compile(r"(pypi\.org|pythonhosted|registry\.npmjs|/home/\w+/|/root/|\bTODO\b|\bFIXME\b)")
+    found = [f"{path.relative_to(ROOT)}: {m[0]}" for path in texts if path.is_file() and (m := pattern.search(path.read_text()))]
+    assert found == []
