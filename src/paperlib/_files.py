@@ -13,7 +13,10 @@ def sha256(path):
 
 
 def write_atomic(path, content):
-    """Write text or bytes to a temporary name beside `path`, flush it to disk, then rename it."""
+    """Write text or bytes to a temporary name beside `path`, flush it to disk, then rename it.
+
+    Raises the OSError of the step that failed, with the name of `path`; what was there before is left as it was.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     data = content.encode() if isinstance(content, str) else content
@@ -25,6 +28,8 @@ def write_atomic(path, content):
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise

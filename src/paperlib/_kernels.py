@@ -3,43 +3,73 @@
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import njit, prange, vectorize
 
 MLE, MOMENTS = 0, 1
 _MAX_STEPS = 200
 
 
+@vectorize(["f8(b1,f8,f8,f8)"], cache=True)
+def stochastic_step(changed, estimate, crawl_rate, step):
+    """estimate + step (changed (estimate + crawl_rate) - estimate)."""
+    return estimate + step * (crawl_rate if changed else -estimate)
+
+
+@vectorize(["f8(f8,f8,f8,f8)"], cache=True)
+def counted_rate(n_changed, n, offset, crawl_rate):
+    """crawl_rate n_changed / (n + offset - n_changed)."""
+    return crawl_rate * n_changed / (n + offset - n_changed)
+
+
+@vectorize(["f8(b1,f8,f8,f8,f8,f8)"], cache=True)
+def momentum_step(changed, momentum, estimate, crawl_rate, step, omega):
+    """momentum + step (changed (estimate + crawl_rate) - estimate - omega momentum)."""
+    return momentum + step * ((crawl_rate if changed else -estimate) - omega * momentum)
+
+
 @njit(cache=True, error_model="numpy")
 def _log_sum(kind, rate, interval, changed, start, stop):
-    """Log of the rate-dependent side of the estimating equation, and minus its slope."""
-    total = slope = 0.0
+    """Log of the rate-dependent side of the estimating equation, and its first two derivatives in the rate."""
+    total = first = second = 0.0
     for j in range(start, stop):
         w = interval[j]
         if kind == MOMENTS:
             r = math.exp(-rate * w)
             total += r
-            slope += r * w
+            first -= r * w
+            second += r * w * w
         elif changed[j]:
             r = w / math.expm1(rate * w)
             total += r
-            slope += r * (r + w)
-    return math.log(total), slope / total
+            first -= r * (r + w)
+            second += r * (r + w) * (2.0 * r + w)
+    first /= total
+    return math.log(total), first, second / total - first * first
 
 
 @njit(cache=True, error_model="numpy")
 def _root(kind, rate, safe, target, interval, changed, start, stop):
-    """Newton on the log of the estimating equation, which is convex and falls: from `safe`, left of the root, it never overshoots.
+    """Root of the log of the estimating equation: Halley in the log of the rate, from the guess `rate`.
 
-    `rate` is a guess; a step from it that would leave the positive rates goes to `safe` instead. NaN when it does not converge.
+    Should that not settle, Newton from `safe`, left of the root: the function is convex and falls, so that it never overshoots.
+    NaN when neither converges.
     """
+    for _ in range(20):
+        value, first, second = _log_sum(kind, rate, interval, changed, start, stop)
+        first, second = first * rate, second * rate * rate + first * rate
+        step = (target - value) / first
+        step /= 1.0 + 0.5 * step * second / first
+        if not abs(step) < 3.0:
+            break
+        rate *= math.exp(step)
+        if abs(step) <= 3e-5:  # the error after this step is of the order of its cube
+            return rate
+    rate = safe
     for _ in range(_MAX_STEPS):
-        value, slope = _log_sum(kind, rate, interval, changed, start, stop)
-        step = (value - target) / slope
-        if rate + step <= 0.0:
-            rate = safe
-            continue
+        value, first, _second = _log_sum(kind, rate, interval, changed, start, stop)
+        step = (target - value) / first
         rate += step
-        if abs(step) <= 1e-9 * rate:  # the error after this step is of the order of its square
+        if abs(step) <= 1e-8 * rate:  # of its square
             return rate
     return np.nan
 
@@ -251,21 +281,26 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
 
 @njit(cache=True, parallel=True, error_model="numpy")
 def interval_rates(multiplier, change_rate, importance, rate):
-    """Crawl rates change_rate / x with 1 - (1 + x) exp(-x) = multiplier change_rate / importance; returns their sum."""
+    """Crawl rates change_rate / x with 1 - (1 + x) exp(-x) = multiplier change_rate / importance; returns their sum.
+
+    Rates of an earlier call, for another multiplier, are where the search starts; zeros otherwise.
+    """
     total = 0.0
     for i in prange(rate.size):
-        rate[i] = 0.0
         if importance[i] > multiplier * change_rate[i] and change_rate[i] > 0.0:
-            rate[i] = change_rate[i] / _inverse_gamma2(multiplier * change_rate[i] / importance[i])
+            x = change_rate[i] / rate[i] if rate[i] > 0.0 else 0.0
+            rate[i] = change_rate[i] / _inverse_gamma2(multiplier * change_rate[i] / importance[i], x)
+        else:
+            rate[i] = 0.0
         total += rate[i]
     return total
 
 
 @njit(cache=True, error_model="numpy")
-def _gamma2(x):
-    """1 - (1 + x) exp(-x), by its series where the difference would cancel."""
+def _gamma2(x, decay):
+    """1 - (1 + x) exp(-x) for decay = exp(-x), by its series where the difference would cancel."""
     if x > 0.5:
-        return 1.0 - (1.0 + x) * math.exp(-x)
+        return 1.0 - (1.0 + x) * decay
     term = 0.5 * x * x
     total = term
     j = 2
@@ -273,25 +308,24 @@ def _gamma2(x):
         j += 1
         term *= x / j
         total += term
-    return math.exp(-x) * total
+    return decay * total
 
 
 @njit(cache=True, error_model="numpy")
-def _inverse_gamma2(y):
-    """x with _gamma2(x) = y, 0 < y < 1: Newton in log x on the logit of y, in which the function is nearly a straight line."""
-    x = math.sqrt(2.0 * y) if y < 0.5 else 1.7 - math.log1p(-y) * 1.2
+def _inverse_gamma2(y, x):
+    """x with 1 - (1 + x) exp(-x) = y, 0 < y < 1, from the guess x (0 for none)."""
+    if x == 0.0:
+        x = math.sqrt(2.0 * y) * (1.0 + y) if y < 0.7 else 1.7 - math.log1p(-y) * 1.2
+    log_y, log_rest = math.log(y), math.log1p(-y)
     for _ in range(_MAX_STEPS):
-        value = _gamma2(x)
         decay = math.exp(-x)
-        rest = (1.0 + x) * decay
-        if y < 0.5:  # Newton on log value in log x
-            step = value * math.log(y / value) / (x * x * decay)
-            x *= math.exp(min(max(step, -2.0), 2.0))
-            if abs(step) <= 1e-8:
-                return x
-        else:  # Newton on log(1 - value), concave in x
-            step = math.log(rest / (1.0 - y)) * (1.0 + x) / x
-            x = max(x + step, 0.5 * x)
-            if abs(step) <= 1e-8 * x:
-                return x
+        if y < 0.5:  # Newton on log y against log x, nearly a straight line for small x
+            value = _gamma2(x, decay)
+            step = value * (log_y - math.log(value)) / (x * x * decay)
+            x *= math.exp(min(max(step, -2.0), 2.0)) if abs(step) > 0.1 else 1.0 + step * (1.0 + 0.5 * step)
+        else:  # Newton on log(1 - y) against x, concave
+            step = (math.log1p(x) - x - log_rest) * (1.0 + x) / (x * x)
+            x *= max(1.0 + step, 0.5)
+        if abs(step) <= 1e-8:
+            return x
     return np.nan

@@ -129,27 +129,28 @@ def optimal_interval(change_rate, importance, bandwidth):
 
     def one_problem(change_rate, importance, rate):
         changing = (change_rate > 0) & (importance > 0)
+        rate[:] = 0.0
         if not changing.any():
-            rate[:] = 0.0
             return 0.0
 
         def excess(v):  # bandwidth spent at the multiplier 1 / v^2 beyond what there is: rises with v
             return np.array([_kernels.interval_rates(v.item() ** -2, change_rate, importance, rate)]) - bandwidth
 
-        # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second
+        # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second; 0.999 is for rounding
         scale = np.sqrt(importance * change_rate).sum()
-        left = np.array([max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)])
+        left = np.array([0.999 * max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)])
         right = 2.0 * left
         while excess(right) < 0:
             right *= 2.0
-        root = elementwise.find_root(excess, (left, right), tolerances={"xatol": 0, "xrtol": 1e-15, "fatol": 0, "frtol": 1e-15})
-        # even neighbouring numbers may jump across the bandwidth: share what the last bracket leaves open
+        root = elementwise.find_root(excess, (left, right), tolerances={"xatol": 0, "xrtol": 1e-10, "fatol": 0, "frtol": 0})
+        # linear between the ends of the last bracket: an error of its width squared; and where even neighbouring numbers jump
+        # across the bandwidth (scarce bandwidth, equal pages), a fair share of the jump
         above = excess(root.bracket[1])
         upper = rate.copy()
         below = excess(root.bracket[0])
-        if above > below:
-            rate += (upper - rate) * (below / (below - above))
-        return root.x.item() ** -2
+        share = below / (below - above) if above > below else 0.0
+        rate += (upper - rate) * share
+        return np.interp(share, [0.0, 1.0], np.ravel(root.bracket)).item() ** -2
 
     rate, multiplier = _each_problem(one_problem, change_rate, importance)
     return _allocation(rate, multiplier, change_rate, importance, freshness.interval)

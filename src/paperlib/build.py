@@ -6,8 +6,11 @@ import difflib
 import fcntl
 import hashlib
 import json
+import logging
 import os
 import shutil
+import signal
+import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -21,6 +24,9 @@ from paperlib._files import sha256, write_atomic
 ROOT = Path(__file__).resolve().parents[2]
 PROFILES = ("paper", "preview")
 _SUFFIXES = (".png", ".svg", ".json", ".npz")
+_KERNEL = {"kernel_name": "python3", "extra_arguments": ["--log-level=50"]}  # this environment's, whatever the notebook was saved with
+if sys.platform == "linux":  # a kernel ends with the build, however that ends; elsewhere not before a compiled call returns
+    _KERNEL["extra_arguments"] += ["--IPKernelApp.exec_lines=__import__('ctypes').CDLL(None).prctl(1, 9)"]  # PR_SET_PDEATHSIG, SIGKILL
 
 
 class BuildError(RuntimeError):
@@ -38,8 +44,13 @@ class Job:
 
 def notebooks(root=ROOT):
     """All figure notebooks, by figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` makes "peva22/fig2"."""
-    found = sorted((root / "notebooks").glob("*/*.ipynb"))
-    return {f"{path.parent.name}/{path.stem.split('_')[0]}": path for path in found}
+    found = {}
+    for path in sorted((root / "notebooks").glob("[!.]*/*.ipynb")):  # not the copies in .ipynb_checkpoints
+        figure = f"{path.parent.name}/{path.stem.split('_')[0]}"
+        if figure in found:
+            raise BuildError(f"{found[figure].name} and {path.name} both make {figure}; rename one")
+        found[figure] = path
+    return found
 
 
 def select(ids, root=ROOT):
@@ -50,7 +61,7 @@ def select(ids, root=ROOT):
     known = notebooks(root)
     chosen = {}
     for wanted in ids:
-        wanted = wanted.removesuffix(".ipynb").removeprefix("notebooks/").strip("/")
+        wanted = "/".join(Path(wanted.removesuffix(".ipynb")).parts[-2:]).removeprefix("notebooks/")
         here = {i: p for i, p in known.items() if wanted in (i, i.split("/")[0], f"{p.parent.name}/{p.stem}")}
         if not here:
             near = difflib.get_close_matches(wanted, [*known, *{i.split("/")[0] for i in known}], n=3, cutoff=0.4) or list(known)
@@ -61,22 +72,36 @@ def select(ids, root=ROOT):
 
 def cells(notebook):
     """The code cells of a notebook, as (tags, source)."""
-    content = json.loads(Path(notebook).read_text())
-    return [(c["metadata"].get("tags", []), "".join(c["source"])) for c in content["cells"] if c["cell_type"] == "code"]
+    try:
+        content = json.loads(Path(notebook).read_text())["cells"]
+        return [(c["metadata"].get("tags", []), "".join(c["source"])) for c in content if c["cell_type"] == "code"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BuildError(f"{notebook} is not a notebook of version 4: {error!r}") from error
 
 
 def defaults(notebook):
     """The parameters cell as a dictionary; its values must be plain scalars."""
     source = next((source for tags, source in cells(notebook) if "parameters" in tags), "")
-    return {s.targets[0].id: ast.literal_eval(s.value) for s in ast.parse(source).body if isinstance(s, ast.Assign)}
+    try:
+        return {s.targets[0].id: ast.literal_eval(s.value) for s in ast.parse(source).body if isinstance(s, ast.Assign)}
+    except (ValueError, SyntaxError, AttributeError) as error:
+        raise BuildError(f"{notebook}: the parameters cell must hold plain `name = scalar` lines: {error}") from error
+
+
+def _paper(root):
+    """The papers' own parameters by figure id (notebooks/paper.yaml)."""
+    try:
+        paper = yaml.safe_load((root / "notebooks" / "paper.yaml").read_text()) or {}
+        return {figure: dict(parameters or {}) for figure, parameters in paper.items()}
+    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+        raise BuildError(f"notebooks/paper.yaml must hold one `figure: {{name: value}}` a line: {error}") from error
 
 
 def jobs_for(ids, profile, root=ROOT):
     """The jobs of a build. Raises BuildError for an unknown id, profile, or parameter name (papermill would ignore it)."""
     if profile not in PROFILES:
         raise BuildError(f"unknown profile {profile!r}; there are {', '.join(PROFILES)}")
-    paper = yaml.safe_load((root / "notebooks" / "paper.yaml").read_text()) or {}
-    known = notebooks(root)
+    paper, known = _paper(root), notebooks(root)
     if strangers := set(paper) - set(known):
         raise BuildError(f"notebooks/paper.yaml names figures without a notebook: {', '.join(sorted(strangers))}")
     jobs = []
@@ -114,24 +139,40 @@ def _up_to_date(job, stamp, output, root):
             and all(sha256(root / "data" / f"{name}.csv") == checksum for name, checksum in old["data"].items())
             and all(sha256(path) == old["files"][suffix] for suffix, path in _files(output, job.figure).items())
         )
-    except (OSError, KeyError, ValueError):
+    except (OSError, KeyError, ValueError, TypeError, AttributeError):  # no stamp, a file gone, a damaged stamp
         return False
+
+
+@contextlib.contextmanager
+def _event_loop():
+    """The event loop in which this thread talks to its kernel; nobody else would close it."""
+    from jupyter_core.utils import ensure_event_loop
+
+    loop = ensure_event_loop()
+    try:
+        yield
+    finally:
+        if not loop.is_running():  # as it does when called from a notebook
+            loop.close()
 
 
 def execute(job, executed, staging):
     """Run one notebook in a kernel of its own; it saves its figure below `staging`. Returns the seconds it took."""
     import papermill
 
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)  # its lines would tear the progress bar; errors are raised as well
     began = time.monotonic()
     executed.parent.mkdir(parents=True, exist_ok=True)
-    papermill.execute_notebook(
-        job.notebook,
-        executed,
-        parameters=job.parameters | {"output_dir": str(staging)},
-        progress_bar=False,
-        log_output=False,
-        extra_arguments=["--log-level=40"],
-    )
+    with _event_loop():
+        papermill.execute_notebook(
+            job.notebook,
+            executed,
+            parameters=job.parameters | {"output_dir": str(staging)},
+            language="python",
+            progress_bar=False,
+            log_output=False,
+            **_KERNEL,
+        )
     missing = [path.name for path in _files(staging, job.figure).values() if not path.exists()]
     if missing:
         raise FileNotFoundError(f"the notebook saved no {', '.join(missing)}")
@@ -171,87 +212,124 @@ def figures(ids=(), *, profile="paper", jobs=None, force=False, output=None, roo
     BuildError
         Unknown figure, profile or parameter; another build running.
     """
-    build = root / "build"
-    output = Path(output) if output else root / "figures" if profile == "paper" else build / "preview"
+    output = Path(output or (root / "figures" if profile == "paper" else root / "build" / "preview")).resolve()
     wanted = jobs_for(ids, profile, root)
-    with _lock(build):
-        stamps = build / "stamps" / profile / hashlib.sha256(str(output.resolve()).encode()).hexdigest()[:12]
-        todo = [job for job in wanted if force or not _up_to_date(job, stamps / f"{job.figure}.json", output, root)]
-        errors = _run(todo, jobs or os.cpu_count() or 1, profile, output, stamps, build, root) if todo else {}
-    if output == root / "figures":
-        write_summaries(root)
+    with _lock(root / "build"):
+        return _figures(wanted, profile, jobs, force, output, root)
+
+
+def _figures(wanted, profile, jobs, force, output, root):
+    build, leftovers = root / "build", output / ".staging"
+    stamps = build / "stamps" / profile / hashlib.sha256(str(output).encode()).hexdigest()[:12]
+    todo = {job.figure: job for job in wanted if force or not _up_to_date(job, stamps / f"{job.figure}.json", output, root)}
+
+    def make(figure):
+        inputs = fingerprint(todo[figure], root)
+        # a folder of this process, whose predecessor's kernels may outlive it, and of this notebook, which may save under a wrong id
+        staging = leftovers / str(os.getpid()) / figure.replace("/", "-")
+        seconds = execute(todo[figure], _executed(build, profile, figure), staging)
+        _keep(todo[figure], inputs, staging, output, stamps)
+        return seconds
+
+    def tidy():
+        shutil.rmtree(leftovers, ignore_errors=True)
+
+    tidy()  # after a killed build
+    errors = _run(list(todo), make, jobs, build / f"seconds-{profile}.json", tidy)
     print(f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built, {len(errors)} failed, in {output}")
     for figure, error in errors.items():
         print(f"failed: {figure}: {error}\n        see {_executed(build, profile, figure)}")
+    if output == (root / "figures").resolve():
+        write_summaries(root)
     return errors
 
 
-def _let_kernels_cache():
-    """Where this variable is set, every kernel compiles all that it imports anew: twice the time of a small notebook."""
+@contextlib.contextmanager
+def _kernel_environment(at_once):
+    """What kernels inherit: the cores shared out, and bytecode kept (without it every kernel compiles its imports anew)."""
+    before = dict(os.environ)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.setdefault("NUMBA_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // at_once)))
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def _executed(build, profile, figure):
     return build / "notebooks" / profile / f"{figure}.ipynb"
 
 
-def _run(todo, workers, profile, output, stamps, build, root):
+def _run(figures, work, jobs, seconds_file, tidy=lambda: None):
+    """Call `work(figure)`, which returns its seconds, for each figure, some at a time under one progress bar. Returns errors by figure.
+
+    Ctrl-C ends the process, and with it the kernels, after `tidy()`, which is also called at the end.
+    """
+    if not figures:
+        return {}
     from tqdm import tqdm
 
-    staging = output / ".staging"
-    shutil.rmtree(staging, ignore_errors=True)  # what a killed build left
-    _let_kernels_cache()
-    os.environ.setdefault("NUMBA_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // min(workers, len(todo)))))
-    seconds_file = build / f"seconds-{profile}.json"
-    seconds = json.loads(seconds_file.read_text()) if seconds_file.exists() else {}
-    todo = sorted(todo, key=lambda job: -seconds.get(job.figure, 0.0))  # the longest first
-    expected = {job.figure: seconds.get(job.figure, 10.0) for job in todo}
-    queue, running, errors = list(todo), {}, {}
-    pool = ThreadPoolExecutor(workers)
-    with tqdm(total=len(todo), bar_format="{n}/{total} figures |{bar:20}| {elapsed} {postfix}", disable=None) as bar:
+    try:
+        seconds = {figure: float(s) for figure, s in json.loads(seconds_file.read_text()).items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        seconds = {}
+    queue = sorted(figures, key=lambda figure: -seconds.get(figure, 0.0))  # the longest first
+    expected = {figure: seconds.get(figure, 10.0) for figure in queue}
+    workers = min(jobs or os.cpu_count() or 1, len(queue))
+    running, errors = {}, {}
+    with (
+        _kernel_environment(workers),
+        ThreadPoolExecutor(workers) as pool,
+        tqdm(total=len(queue), bar_format="{n}/{total} |{bar:6}| {elapsed}{postfix}", disable=None) as bar,
+    ):
         try:
             while queue or running:
                 while queue and len(running) < workers:
-                    job = queue.pop(0)
-                    inputs = fingerprint(job, root)
-                    future = pool.submit(execute, job, _executed(build, profile, job.figure), staging)
-                    running[future] = (job, inputs, time.monotonic())
+                    figure = queue.pop(0)
+                    running[pool.submit(work, figure)] = (figure, time.monotonic())
                 done, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
                 for future in done:
-                    job, inputs, _began = running.pop(future)
+                    figure, _began = running.pop(future)
                     try:
-                        seconds[job.figure] = round(future.result(), 1)
-                        _keep(job, inputs, staging, output, stamps, root)
+                        seconds[figure] = round(future.result(), 1)
                     except Exception as error:  # whatever it was: it is reported at the end, the others go on
-                        errors[job.figure] = _short(error)
+                        errors[figure] = _short(error)
                     bar.update()
                     if bar.disable:  # not a terminal: one line per figure instead
-                        print(f"{job.figure}: {errors.get(job.figure) or f'{seconds[job.figure]} s'}", flush=True)
-                now = time.monotonic()
-                left = sum(expected[job.figure] for job in queue)
-                left += sum(max(0.0, expected[job.figure] - (now - began)) for job, _inputs, began in running.values())
-                shown = ", ".join(f"{job.figure} {now - began:.0f} s" for job, _inputs, began in running.values())
-                bar.set_postfix_str(f"about {left / workers:.0f} s left, running {shown}" if shown else "")
+                        print(f"{figure}: {errors.get(figure) or f'{seconds[figure]} s'}", flush=True)
+                bar.set_postfix_str(_progress(queue, running, expected, workers))
         except KeyboardInterrupt:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
             bar.close()
-            print("interrupted: finished figures are kept, the next run goes on from here", flush=True)
-            os._exit(130)  # the kernels end with this process; waiting for them would not
-    pool.shutdown()
-    shutil.rmtree(staging, ignore_errors=True)
-    write_atomic(seconds_file, json.dumps(seconds, indent=1, sort_keys=True) + "\n")
+            print("interrupted: what is finished is kept, the next run goes on from here", flush=True)
+            tidy()
+            os._exit(130)  # waiting for the running notebooks could take minutes
+    tidy()
+    with contextlib.suppress(OSError):  # on a full disk the next run only guesses its time worse
+        write_atomic(seconds_file, json.dumps(seconds, indent=1, sort_keys=True) + "\n")
     return errors
 
 
-def _keep(job, inputs, staging, output, stamps, root):
+def _progress(queue, running, expected, workers):
+    """What the bar shows: the time left, and each running notebook with its seconds."""
+    seconds = {figure: time.monotonic() - began for figure, began in running.values()}
+    left = [max(0.0, expected[figure] - s) for figure, s in seconds.items()]
+    total = max([*left, (sum(left) + sum(expected[figure] for figure in queue)) / workers])
+    return f"{total:.0f} s left: " + ", ".join(f"{figure} {s:.0f} s" for figure, s in seconds.items()) if seconds else ""
+
+
+def _keep(job, inputs, staging, output, stamps):
     """Move a finished figure into place and stamp it."""
-    files = {}
+    made, targets = _files(staging, job.figure), _files(output, job.figure)
+    stamp = {
+        "fingerprint": inputs,
+        "files": {suffix: sha256(path) for suffix, path in made.items()},
+        "data": json.loads(made[".json"].read_text())["data"],
+    }
     (output / job.figure).parent.mkdir(parents=True, exist_ok=True)
-    for suffix, target in _files(output, job.figure).items():
-        source = _files(staging, job.figure)[suffix]
-        files[suffix] = sha256(source)
-        os.replace(source, target)
-    data = json.loads(_files(output, job.figure)[".json"].read_text())["data"]
-    stamp = {"fingerprint": inputs, "files": files, "data": data}
+    for suffix, path in made.items():
+        os.replace(path, targets[suffix])
     write_atomic(stamps / f"{job.figure}.json", json.dumps(stamp, indent=1) + "\n")
 
 
@@ -265,35 +343,50 @@ def _short(error):
 def write_summaries(root=ROOT):
     """Write figures/CLAIMS.md, and the claims table of the README, from the records beside the figures."""
     records = ledger.read_all(root / "figures")
-    write_atomic(root / "figures" / "CLAIMS.md", ledger.claims_page(records))
-    readme = root / "README.md"
-    before, _, rest = readme.read_text().partition("<!-- claims -->\n")
-    _, mark, after = rest.partition("<!-- /claims -->")
-    if mark:
-        write_atomic(readme, f"{before}<!-- claims -->\n{ledger.summary(records)}{mark}{after}")
+    readme, page = root / "README.md", root / "figures" / "CLAIMS.md"
+    before, opening, rest = readme.read_text().partition("<!-- claims -->\n")
+    _, closing, after = rest.partition("<!-- /claims -->")
+    texts = {page: ledger.claims_page(records)}
+    if closing:
+        texts[readme] = before + opening + ledger.summary(records) + closing + after
+    for path, text in texts.items():
+        if not path.exists() or path.read_text() != text:
+            write_atomic(path, text)
 
 
-def refresh(ids=(), *, root=ROOT):
+def refresh(ids=(), *, jobs=None, root=ROOT):
     """Execute notebooks in place with their own values and keep nothing that differs between machines.
 
     Only tags, sequential counts, stable cell ids and a kernel without patch version stay, so that a second refresh changes nothing.
+    A notebook that raises stays as it was. Returns the errors by figure id.
     """
+    chosen = select(ids, root)
+    with _lock(root / "build"):
+        seconds_file = root / "build" / "seconds-refresh.json"
+        errors = _run(list(chosen), lambda figure: _refresh(figure, chosen[figure]), jobs, seconds_file)
+    print(f"{len(chosen) - len(errors)} refreshed, {len(errors)} failed")
+    for figure, error in errors.items():
+        print(f"failed: {figure}: {error}")
+    return errors
+
+
+def _refresh(figure, path):
     import nbformat
     from nbclient import NotebookClient
-    from tqdm import tqdm
 
-    _let_kernels_cache()
-    for figure, path in tqdm(select(ids, root).items(), unit="notebook", disable=None):
-        notebook = nbformat.read(path, as_version=4)
-        NotebookClient(notebook, timeout=600, kernel_name="python3", extra_arguments=["--log-level=40"]).execute()
-        for number, cell in enumerate(notebook.cells):
-            cell.id = f"{figure.replace('/', '-')}-{number}"
-            cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
-        notebook.metadata = {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-            "language_info": {"name": "python"},
-        }
-        write_atomic(path, nbformat.writes(notebook) + "\n")
+    began = time.monotonic()
+    notebook = nbformat.read(path, as_version=4)
+    with _event_loop():
+        NotebookClient(notebook, timeout=600, coalesce_streams=True, **_KERNEL).execute()
+    for number, cell in enumerate(notebook.cells):
+        cell.id = f"{figure.replace('/', '-')}-{number}"
+        cell.metadata = {key: value for key, value in cell.metadata.items() if key == "tags"}
+    notebook.metadata = {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    write_atomic(path, nbformat.writes(notebook) + "\n")
+    return time.monotonic() - began
 
 
 def verify(ids=(), *, jobs=None, root=ROOT):
@@ -301,29 +394,33 @@ def verify(ids=(), *, jobs=None, root=ROOT):
 
     A claim's status must be the same, and every plotted array close (relative 1e-6, absolute 1e-9 of its largest entry).
     """
-    import numpy as np
-
-    fresh = root / "build" / "verify"
-    shutil.rmtree(fresh, ignore_errors=True)
-    differences = dict(figures(ids, jobs=jobs, force=True, output=fresh, root=root))
-    committed = ledger.read_all(root / "figures")
-    for figure, record in ledger.read_all(fresh).items():
-        if figure not in committed:
-            differences[figure] = "no committed figure"
-            continue
-        old, new = ({c["name"]: c["status"] for c in r["claims"]} for r in (committed[figure], record))
-        found = [f"claim {n}: {old.get(n)} committed, {new.get(n)} now" for n in sorted(old | new) if old.get(n) != new.get(n)]
-        with np.load(root / "figures" / f"{figure}.npz") as a, np.load(fresh / f"{figure}.npz") as b:
-            if set(a.files) != set(b.files):
-                found.append(f"arrays {sorted(set(a.files) ^ set(b.files))} on one side only")
-            for name in sorted(set(a.files) & set(b.files)):
-                if not _close(a[name], b[name]):
-                    found.append(f"array {name} differs")
-        if found:
-            differences[figure] = "; ".join(found)
+    fresh = (root / "build" / "verify").resolve()
+    wanted = jobs_for(ids, "paper", root)
+    with _lock(root / "build"):
+        shutil.rmtree(fresh, ignore_errors=True)
+        differences = _figures(wanted, "paper", jobs, True, fresh, root)
+        for job in wanted:
+            if job.figure not in differences and (found := _differences(job.figure, root / "figures", fresh)):
+                differences[job.figure] = "; ".join(found)
     for figure, difference in differences.items():
         print(f"differs: {figure}: {difference}")
     return differences
+
+
+def _differences(figure, committed, fresh):
+    """What differs between two copies of a figure: the status of a claim, or a plotted array."""
+    import numpy as np
+
+    old, new = _files(committed, figure), _files(fresh, figure)
+    if missing := [path.name for path in old.values() if not path.exists()]:
+        return [f"no committed {', '.join(missing)}"]
+    was, now = ({c["name"]: c["status"] for c in json.loads(f[".json"].read_text())["claims"]} for f in (old, new))
+    found = [f"claim {n}: {was.get(n)} committed, {now.get(n)} now" for n in sorted(was | now) if was.get(n) != now.get(n)]
+    with np.load(old[".npz"]) as a, np.load(new[".npz"]) as b:
+        if set(a.files) != set(b.files):
+            found.append(f"arrays {sorted(set(a.files) ^ set(b.files))} on one side only")
+        found += [f"array {name} differs" for name in sorted(set(a.files) & set(b.files)) if not _close(a[name], b[name])]
+    return found
 
 
 def _close(a, b):

@@ -30,7 +30,24 @@ def _parser():
     refresh = commands.add_parser("refresh", help="execute the notebooks in place with their preview values")
     refresh.add_argument("ids", nargs="*", metavar="ID")
     refresh.set_defaults(run=lambda a: build.refresh(a.ids))
+
+    wikipedia = commands.add_parser("wikipedia", help="download the change times of a Wikipedia page")
+    wikipedia.add_argument("title", metavar="TITLE", help='such as "Template talk:Did you know"')
+    wikipedia.add_argument("start", metavar="START", help="date or time, ISO 8601, UTC")
+    wikipedia.add_argument("end", metavar="END", help="a date means its last second")
+    wikipedia.add_argument("--contact", help="mail address or web page of yours, for the User-Agent (or set PAPERLIB_CONTACT)")
+    wikipedia.add_argument("--path", type=Path, help="the CSV to write (default: data/wikipedia.csv, which peva22/fig1 reads)")
+    wikipedia.add_argument("--api", default="https://en.wikipedia.org/w/api.php", help="of another wiki")
+    wikipedia.set_defaults(run=_wikipedia)
     return parser
+
+
+def _wikipedia(options):
+    from paperlib import traces
+
+    path = options.path or traces.DATA / "wikipedia.csv"
+    trace = traces.wikipedia(options.title, options.start, options.end, path=path, contact=options.contact, api=options.api)
+    print(f"{path}: {trace.times.size} changes of {trace.title!r}, {trace.change_rate:.4g} a day")
 
 
 def _positive(text):
@@ -44,7 +61,7 @@ def main(arguments=None):
     options = _parser().parse_args(arguments)
     try:
         return 1 if options.run(options) else 0
-    except (build.BuildError, ValueError, OSError) as error:
+    except (build.BuildError, ValueError, OSError, RuntimeError) as error:
         print(f"paperlib: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

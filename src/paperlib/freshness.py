@@ -32,5 +32,5 @@ def interval(change_rate, crawl_rate):
 
 def mean(fresh, importance):
     """Freshness over pages: the mean of `fresh` along the last axis weighted by `importance`, the share of requests served fresh."""
-    importance = _checks.non_negative("importance", importance)
-    return (np.asarray(fresh) * importance).sum(axis=-1) / importance.sum(axis=-1)
+    fresh, importance = np.broadcast_arrays(fresh, _checks.non_negative("importance", importance))
+    return np.vecdot(fresh, importance) / importance.sum(axis=-1)

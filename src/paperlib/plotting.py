@@ -11,6 +11,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import seaborn as sns
+from scipy import stats
 
 from paperlib._files import write_atomic
 
@@ -33,7 +34,7 @@ VARIANTS = [
 
 def use_style():
     """Set the style of all figures: readable at column width, colour-blind safe, deterministic as SVG."""
-    sns.set_theme(context="paper", style="ticks", font_scale=1.0)
+    sns.set_theme(context="paper", style="ticks", font_scale=1.1)
     mpl.rcParams.update({
         "svg.hashsalt": "paperlib",
         "svg.fonttype": "path",
@@ -70,6 +71,34 @@ def bands(ax, x, runs, *, level=0.95):
         low, high = np.quantile(values[:, shown], (tail, 1 - tail), axis=0, method="nearest")
         ax.fill_between(np.asarray(x)[shown], low, high, color=LINES[name]["color"], alpha=0.15, label=f"_{name} band")
     return lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
+
+
+def quantiles(ax, values):
+    """Q–Q plot of `values` against the exponential law of the same mean, with the diagonal."""
+    expected, ordered = stats.probplot(values, dist="expon", fit=False)
+    shown = len(values) - 1 - thin(len(values))  # dense at the far end, where the points lie apart
+    ax.scatter(expected[shown] * np.mean(values), ordered[shown], s=8, color=_BLUE, linewidth=0, label="_quantiles", rasterized=True)
+    top = max(expected[-1] * np.mean(values), ordered[-1])
+    ax.plot([0, top], [0, top], label="_diagonal", **LINES["true"])
+    ax.set_xlim(-0.03 * top, 1.03 * top)
+    return ax
+
+
+def winners(ax, x, y, index, names):
+    """Map of who is best: `index` (shape (x.size, y.size)) into `names`, each in its own colour, with a label on each region."""
+    colors = mpl.colors.ListedColormap([LINES[name]["color"] for name in names])
+    ax.pcolormesh(x, y, index.T, cmap=colors, vmin=-0.5, vmax=len(names) - 0.5, alpha=0.6, rasterized=True)
+    handles = [mpl.patches.Patch(color=LINES[n]["color"], alpha=0.6, label=n) for i, n in enumerate(names) if (index == i).any()]
+    ax.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=len(handles), handlelength=1.2, columnspacing=1.0)
+    return ax
+
+
+def points(ax, marked):
+    """Mark and name single points: a dictionary of (x, y) by name."""
+    for i, (name, (x, y)) in enumerate(marked.items()):
+        ax.plot(x, y, marker="o", color="black", markersize=4, clip_on=False, label=f"_{name}")
+        ax.annotate(name, (x, y), xytext=(4, -12 if i % 2 else 4), textcoords="offset points", color="black")
+    return ax
 
 
 def drawn(figure):

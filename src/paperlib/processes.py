@@ -123,6 +123,29 @@ def observe(change_times, crawl_times):
     return History(interval, np.diff(seen, axis=-1, prepend=n_before_0) > 0)
 
 
+def recrawl(change_times, horizon, *, n_crawls, n_runs, rng=None):
+    """Histories of one page under many independent draws of Poisson crawls of (0, horizon], given their number.
+
+    Given how many there are, the times of a Poisson process are independent and uniform; its rate is n_crawls / horizon.
+
+    Parameters
+    ----------
+    change_times : array, shape (n_changes,), sorted
+    horizon : float, time
+    n_crawls, n_runs : int
+    rng : seed or numpy Generator
+        Run i depends on the seed and i alone.
+
+    Returns
+    -------
+    History of shape (n_runs, n_crawls)
+    """
+    horizon = _checks.scalar(_checks.positive, "horizon", horizon)
+    n_crawls = _checks.count("n_crawls", n_crawls)
+    streams = np.random.default_rng(rng).spawn(_checks.count("n_runs", n_runs))
+    return observe(change_times, np.sort([horizon * (1.0 - stream.random(n_crawls)) for stream in streams]))
+
+
 def simulate_history(change_rate, *, crawl_rate=None, interval=None, n_crawls=None, n_runs=None, rng=None):
     """Simulated `History` of Poisson pages, crawled at Poisson times or at given intervals.
 
