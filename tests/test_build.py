@@ -253,6 +253,7 @@ def test_force_builds_what_is_up_to_date(stand_in):
 def test_output_leaves_figures_alone_and_has_stamps_of_its_own(stand_in):
     stand_in.run("a")
     root, before = stand_in.root, snapshot(stand_in.root / "figures")
+    stand_in.content = "another machine"
     assert stand_in.run(output=root / "elsewhere") == ALL
     assert len(snapshot(root / "elsewhere")) == 12
     assert snapshot(root / "figures") == before

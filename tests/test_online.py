@@ -294,6 +294,7 @@ def test_estimates_go_to_their_limit(name):
         (SA(3.0, step=1.1), False, None),
         (SA(3.0, step=lambda k: 2 * (k + 1) ** -0.75), True, 0.375),
         (SA(3.0, step=lambda k: 0.1), False, None),
+        (SA(3.0, step=lambda k: 2 / (k + 3)), None, None),  # too near gamma = 1, and 1 / (k log(k)^2) looks nearly the same
         # Theorem 3 and the conjecture below eq. (3)
         (SAM(3.0, step=1.3, momentum=0.75), True, 0.375),  # two timescales
         (SAM(3.0, step=1.2, momentum=0.6), True, 0.3),  # one

@@ -203,6 +203,7 @@ simulate = partial(simulate_history, rng=0)
         (lambda: simulate(1.0, crawl_rate=1), "n_crawls must be a positive integer, got None"),
         (lambda: simulate(1.0, interval=2.0), "n_crawls must be a positive integer, got None"),
         (lambda: simulate(1.0, crawl_rate=1, n_crawls=0), "n_crawls must be a positive integer, got 0"),
+        (lambda: simulate(1.0, crawl_rate=1, n_crawls=True), "n_crawls must be a positive integer, got True"),
         (lambda: simulate(1.0, crawl_rate=1, n_crawls=2.5), "n_crawls must be a positive integer, got 2.5"),
         (lambda: simulate(1.0, crawl_rate=1, n_crawls=3, n_runs=0), "n_runs must be a positive integer, got 0"),
         (lambda: simulate(1.0, interval=[1, 2, 3], n_crawls=4), "n_crawls must be the length of interval, 3, got 4"),

@@ -409,17 +409,28 @@ def test_other_arguments_start_over(wiki, fetch):
     assert "rvcontinue" not in wiki.queries[0]
 
 
-def test_bad_continuation_starts_over_once(wiki, fetch, tmp_path):
+def test_bad_continuation_starts_over(wiki, fetch, tmp_path):
     _interrupted(wiki, fetch)
-    wiki.script = [server.BAD_CONTINUE]
-    assert fetch().times * 24 == pytest.approx(HOURS)
-    assert [query.get("rvcontinue", "start")[-1] for query in wiki.queries] == ["6", "t", "3", "6"]
-    (tmp_path / "wikipedia.csv").unlink()
+    wiki.revisions = REVISIONS[1:]  # deleted since: the answers of the first attempt must not come back
+    wiki.script = [server.BAD_CONTINUE, None, server.FORBIDDEN]
+    with pytest.raises(ConnectionError, match="1 answers are kept"):
+        fetch()
+    assert len((tmp_path / PARTIAL).read_text().splitlines()) == 1
+    assert fetch().times * 24 == pytest.approx(HOURS[1:])
+    assert [query.get("rvcontinue", "start")[-1] for query in wiki.queries] == ["6", "t", "3", "3", "6"]
+
+
+def test_errors_when_resuming(wiki, fetch, tmp_path):
     _interrupted(wiki, fetch)
-    wiki.script = [server.BAD_CONTINUE, None, server.BAD_CONTINUE]
+    kept = (tmp_path / PARTIAL).read_text()
+    wiki.script = [server.BAD_ACTION]
+    with pytest.raises(traces.ApiError, match="badvalue"):
+        fetch()
+    assert (tmp_path / PARTIAL).read_text() == kept
+    wiki.script = [server.BAD_CONTINUE, None, server.BAD_CONTINUE]  # it starts over once
     with pytest.raises(traces.ApiError, match="badcontinue"):
         fetch()
-    assert len(wiki.queries) == 3
+    assert len(wiki.queries) == 4
 
 
 def test_revision_twice_counts_once(wiki, fetch):

@@ -15,6 +15,20 @@ def stochastic_step(changed, estimate, crawl_rate, step):
     return estimate + step * (crawl_rate if changed else -estimate)
 
 
+@vectorize(["f8(f8,f8)"], cache=True)
+def poisson_freshness(change_rate, crawl_rate):
+    """crawl_rate / (crawl_rate + change_rate), 1 for a page that never changes."""
+    return crawl_rate / (crawl_rate + change_rate) if change_rate > 0.0 else 1.0
+
+
+@vectorize(["f8(f8,f8)"], cache=True)
+def interval_freshness(change_rate, crawl_rate):
+    """(1 - exp(-x)) / x with x = change_rate / crawl_rate, 1 for a page that never changes."""
+    if change_rate == 0.0:
+        return 1.0
+    return -math.expm1(-change_rate / crawl_rate) * crawl_rate / change_rate if crawl_rate > 0.0 else 0.0
+
+
 @vectorize(["f8(f8,f8,f8,f8)"], cache=True)
 def counted_rate(n_changed, n, offset, crawl_rate):
     """crawl_rate n_changed / (n + offset - n_changed)."""
@@ -169,7 +183,8 @@ def mle_paths(interval, changed, offsets, out):
             else:
                 if centre > 0.0:
                     shift = _series_root(series, t_unchanged, shift)
-                if not (centre > 0.0 and abs(shift) <= _REACH * centre):
+                lost = abs(series[_ORDER] * shift**_ORDER)  # large where centre x interval is
+                if not (centre > 0.0 and abs(shift) <= _REACH * centre and lost <= 1e-11 * centre * abs(series[1])):
                     safe, target = _start(MLE, n_changed, t_changed, t_unchanged, 0, 0.0)
                     centre = _root(MLE, max(centre, safe), safe, target, interval, changed, start, j + 1)
                     shift = 0.0
@@ -225,7 +240,7 @@ def likelihood_limits(rate, drop, interval, changed, offsets, drop_degenerate, l
                 x = math.log(rate[i])
                 value, _slope, curvature = _log_likelihood(x, t_unchanged, interval, changed, offsets[i], offsets[i + 1])
                 level = value - drop
-                width = math.sqrt(-2.0 * drop / curvature)
+                width = min(math.sqrt(-2.0 * drop / curvature), 4.0)  # the likelihood may be all but flat
             low[i] = _limit(x - width, level, t_unchanged, interval, changed, offsets[i], offsets[i + 1])
             if not math.isinf(rate[i]):
                 high[i] = _limit(x + width, level, t_unchanged, interval, changed, offsets[i], offsets[i + 1])
@@ -242,40 +257,76 @@ def _limit(x, level, t_unchanged, interval, changed, start, stop):
     return np.nan
 
 
+@njit(cache=True, error_model="numpy")
+def _above(root, change_rate, least, above):
+    """(least + above) root - change_rate without the cancellation; 0 for a page that gains nothing by crawls."""
+    return root * (above - (change_rate / root - least)) if root > 0.0 else 0.0
+
+
+@njit(cache=True, error_model="numpy")
+def _above(root, change_rate, least, above):
+    """(least + above) root - change_rate without the cancellation; 0 for a page that gains nothing by crawls."""
+    return root * (above - (change_rate / root - least)) if root > 0.0 else 0.0
+
+
 @njit(cache=True, parallel=True, error_model="numpy")
 def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
-    """Rates max(min_rate, c sqrt(importance change_rate) - change_rate) that sum to `bandwidth`; returns c, NaN if not converged.
+    """Rates max(min_rate, c root - change_rate) with root = sqrt(importance change_rate) that sum to `bandwidth`.
 
-    Their sum is convex and piecewise linear in c, and all pages at once bound it from below: Newton starts right of the root,
-    falls, and is exact once the set of pages above their minimum has settled.
+    Returns c, 0 if no page gains by crawls, NaN if not converged. The sum of the rates is convex and piecewise linear in c, and all
+    pages at once bound it from below: Newton starts right of the root, falls, and is exact once the set of pages above their minimum
+    has settled. The last digits come from the same steps in how far c lies above the least change_rate / root of all pages, so that
+    little bandwidth is not lost in rounding. `min_rate` holds one entry for all pages, or one for each.
     """
     n = rate.size
-    roots = change_sum = 0.0
+    each = 1 if min_rate.size > 1 else 0
+    roots = changes = 0.0
+    least = np.inf
     for i in prange(n):
         root = math.sqrt(importance[i] * change_rate[i])
         rate[i] = root
         roots += root
-        if root > 0.0:
-            change_sum += change_rate[i]
+        changes += change_rate[i] if root > 0.0 else 0.0
+        least = min(least, change_rate[i] / root if root > 0.0 else np.inf)
     if roots == 0.0:
-        rate[:] = min_rate
-        return 0.0
-    c = (bandwidth + change_sum) / roots
-    for _ in range(_MAX_STEPS):
-        roots = rest = 0.0
         for i in prange(n):
-            if c * rate[i] > change_rate[i] + min_rate[i]:
-                roots += rate[i]
+            rate[i] = min_rate[i * each]
+        return 0.0
+    c = (bandwidth + changes) / roots
+    for _ in range(_MAX_STEPS):
+        active = rest = 0.0
+        for i in prange(n):
+            if c * rate[i] > change_rate[i] + min_rate[i * each]:
+                active += rate[i]
                 rest += change_rate[i]
             else:
-                rest += -min_rate[i]
-        new = (bandwidth + rest) / roots if roots > 0.0 else c
-        if not new < c * (1.0 - 1e-15):
-            c = new
-            for i in prange(n):
-                rate[i] = max(min_rate[i], c * rate[i] - change_rate[i])
-            return c
+                rest += -min_rate[i * each]
+        new = (bandwidth + rest) / active if active > 0.0 else c
+        if not new < c * (1.0 - 1e-9):
+            break
         c = new
+    above = c - least
+    if above < 1e-6 * c:
+        gaps = 0.0
+        for i in prange(n):
+            gaps += -_above(rate[i], change_rate[i], least, 0.0)
+        above = (bandwidth + gaps) / roots
+    for _ in range(_MAX_STEPS):
+        active = rest = 0.0
+        for i in prange(n):
+            gain = _above(rate[i], change_rate[i], least, above)
+            if gain > min_rate[i * each]:
+                active += rate[i]
+                rest += rate[i] * above - gain
+            else:
+                rest += -min_rate[i * each]
+        new = (bandwidth + rest) / active if active > 0.0 else above
+        settled = abs(new - above) <= 1e-13 * new
+        above = new
+        if settled:
+            for i in prange(n):
+                rate[i] = max(_above(rate[i], change_rate[i], least, above), min_rate[i * each])
+            return least + above
     return np.nan
 
 

@@ -104,9 +104,11 @@ def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
         Arguments out of range; minimum rates that need more than the bandwidth.
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-    min_rate = np.broadcast_to(_checks.non_negative("min_rate", min_rate), change_rate.shape)
-    if not (min_rate.sum(axis=-1) <= bandwidth * (1 + 1e-12)).all():
-        raise ValueError(f"min_rate must sum to at most the bandwidth, {bandwidth}, got {min_rate.sum(axis=-1).max()}")
+    min_rate = _checks.non_negative("min_rate", min_rate)
+    needed = np.broadcast_to(min_rate, change_rate.shape).sum(axis=-1)
+    if not (needed <= bandwidth * (1 + 1e-12)).all():
+        raise ValueError(f"min_rate must sum to at most the bandwidth, {bandwidth}, got {needed.max()}")
+    min_rate = np.broadcast_to(min_rate, (*change_rate.shape[:-1], change_rate.shape[-1] if min_rate.ndim else 1))
 
     def one_problem(change_rate, importance, min_rate, rate):
         c = _kernels.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
@@ -159,7 +161,7 @@ def optimal_interval(change_rate, importance, bandwidth):
 def _each_problem(solve, *arrays):
     """Call `solve` on every leading index, with contiguous rows and an output row; returns the rates and what it returned."""
     shape = arrays[0].shape
-    rows = [np.ascontiguousarray(a, dtype=float).reshape(-1, shape[-1]).view() for a in arrays]
+    rows = [np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1]).view() for a in arrays]
     for row in rows:
         row.flags.writeable = False  # whatever came in, so that one compiled kernel serves all
     rate = np.empty(rows[0].shape)

@@ -29,7 +29,8 @@ def _parser():
 
     refresh = commands.add_parser("refresh", help="execute the notebooks in place with their preview values")
     refresh.add_argument("ids", nargs="*", metavar="ID")
-    refresh.set_defaults(run=lambda a: build.refresh(a.ids))
+    refresh.add_argument("--jobs", type=_positive, metavar="N")
+    refresh.set_defaults(run=lambda a: build.refresh(a.ids, jobs=a.jobs))
 
     wikipedia = commands.add_parser("wikipedia", help="download the change times of a Wikipedia page")
     wikipedia.add_argument("title", metavar="TITLE", help='such as "Template talk:Did you know"')

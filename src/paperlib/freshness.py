@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from paperlib import _checks
+from paperlib import _checks, _kernels
 
 
 def _rates(change_rate, crawl_rate):
-    return np.broadcast_arrays(_checks.non_negative("change_rate", change_rate), _checks.non_negative("crawl_rate", crawl_rate))
+    return _checks.non_negative("change_rate", change_rate), _checks.non_negative("crawl_rate", crawl_rate)
 
 
 def poisson(change_rate, crawl_rate):
@@ -14,9 +14,7 @@ def poisson(change_rate, crawl_rate):
 
     Arrays broadcast; rates in 1/time, non-negative. A page that never changes is fresh even when it is not crawled again.
     """
-    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
-    total = change_rate + crawl_rate
-    return np.divide(crawl_rate, total, out=np.ones(total.shape), where=total > 0)[()]
+    return _kernels.poisson_freshness(*_rates(change_rate, crawl_rate))
 
 
 def interval(change_rate, crawl_rate):
@@ -24,10 +22,7 @@ def interval(change_rate, crawl_rate):
 
     Arrays broadcast; rates in 1/time, non-negative. Never below `poisson` at the same rate. A page that never changes is fresh.
     """
-    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
-    missed = np.divide(change_rate, crawl_rate, out=np.full(change_rate.shape, np.inf), where=crawl_rate > 0)
-    fresh = np.divide(-np.expm1(-missed), missed, out=np.ones(missed.shape), where=missed > 0)
-    return np.where(change_rate == 0, 1.0, fresh)[()]
+    return _kernels.interval_freshness(*_rates(change_rate, crawl_rate))
 
 
 def mean(fresh, importance):

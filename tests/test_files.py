@@ -1,0 +1,93 @@
+"""Files are whole or absent: what write_atomic leaves when it works, when it fails, and when it is interrupted."""
+
+import errno
+import hashlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from paperlib import _files
+from paperlib._files import sha256, write_atomic
+
+
+def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
+    path = tmp_path / "new" / "folder" / "file.txt"
+    write_atomic(path, "Größe ≤ 1\n")
+    assert path.read_bytes() == "Größe ≤ 1\n".encode()
+    write_atomic(str(path), b"\x00\r\n\xff")
+    assert path.read_bytes() == b"\x00\r\n\xff"
+    assert os.listdir(path.parent) == ["file.txt"]
+    assert path.stat().st_mode & 0o777 == 0o644, "readable by others, unlike the temporary file"
+
+
+def test_sha256_is_that_of_the_bytes(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"ab\r\n" * 100_000)
+    assert sha256(path) == hashlib.sha256(b"ab\r\n" * 100_000).hexdigest()
+
+
+@pytest.mark.parametrize("step", ["open", "fsync", "chmod", "replace"])
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()])
+def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
+    path = tmp_path / "file"
+    write_atomic(path, "old")
+
+    def failing(*_arguments, **_options):
+        raise error
+
+    if step == "open":
+        monkeypatch.setattr(_files, "open", lambda handle, mode: (os.close(handle), failing()), raising=False)
+    else:
+        monkeypatch.setattr(_files.os, step, failing)
+    with pytest.raises(type(error)) as raised:
+        write_atomic(path, "new")
+    monkeypatch.undo()
+    if isinstance(error, OSError):
+        assert raised.value.errno == errno.ENOSPC
+        assert str(raised.value) == f"[Errno 28] No space left on device: '{path}'", "the error names the file, not the temporary one"
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"], "no temporary file is left"
+
+
+def test_flushed_to_disk_before_the_rename(tmp_path, monkeypatch):
+    path, steps = tmp_path / "file", []
+    write_atomic(path, "old")
+    real = os.replace
+    monkeypatch.setattr(_files.os, "fsync", lambda handle: steps.append(("fsync", os.fstat(handle).st_size, path.read_text())))
+    monkeypatch.setattr(_files.os, "replace", lambda a, b: (steps.append(("replace", path.read_text())), real(a, b)))
+    write_atomic(path, "newer")
+    assert steps == [("fsync", 5, "old"), ("replace", "old")]
+    assert path.read_text() == "newer"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are those of Unix")
+@pytest.mark.parametrize("size", [5_000, 5_000_000])
+def test_a_real_limit(tmp_path, size):
+    """A file that may not grow, below and above the size of the write buffer; in a process of its own that writes no bytecode."""
+    path = tmp_path / "file"
+    write_atomic(path, "old")
+    code = f"""
+import resource
+from paperlib._files import write_atomic
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_atomic({str(path)!r}, "x" * {size})
+except OSError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == (f"[Errno {errno.EFBIG}] File too large: '{path}'\n", "")
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(OSError, match="file"):
+        write_atomic(tmp_path / "file" / "below", "new")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder"):
+        write_atomic(tmp_path / "folder", "new")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]

@@ -1,0 +1,253 @@
+"""Saved figures: four files that are the same every time, and arrays that are what the figure draws."""
+
+import hashlib
+import itertools
+import json
+import re
+from types import SimpleNamespace
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from paperlib import plotting
+from paperlib.ledger import Ledger
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+
+
+@pytest.fixture(autouse=True)
+def _style():
+    with mpl.rc_context():
+        plotting.use_style()
+        yield
+    plt.close("all")
+
+
+def tiny(seed=1):
+    figure, ax = plt.subplots(figsize=(2, 1.5))
+    ax.plot(np.random.default_rng(seed).normal(size=5), label="noise")
+    ax.scatter([1, 2], [0, 1], rasterized=True)
+    ax.set(title="a title", xlabel="x")
+    return figure
+
+
+def ledger():
+    claims = Ledger("paper/fig1", {"n": 5, "seed": 1, "output_dir": "x"})
+    claims.claim("one", "é ≤ 1", where="here", measured=1.0, at_least=0.0)
+    return claims
+
+
+# ---- save
+
+
+def test_saves_four_files_and_a_record(tmp_path):
+    figure, claims = tiny(), ledger()
+    expected = plotting.drawn(figure)
+    plotting.save(figure, claims, tmp_path, data=[SimpleNamespace(name="debian", sha256="abc")])
+    assert sorted(p.name for p in (tmp_path / "paper").iterdir()) == ["fig1.json", "fig1.npz", "fig1.png", "fig1.svg"]
+    assert (tmp_path / "paper/fig1.png").read_bytes().startswith(b"\x89PNG")
+    record = json.loads((tmp_path / "paper/fig1.json").read_text())
+    assert record["figure"] == "paper/fig1"
+    assert record["parameters"] == {"n": 5, "seed": 1}
+    assert record["claims"] == claims.claims
+    assert record["data"] == {"debian": "abc"}
+    assert re.fullmatch(r"3\.\d+", record["versions"].pop("python")), "no patch version"
+    assert sorted(record["versions"]) == ["matplotlib", "numba", "numpy", "paperlib", "scipy"]
+    with np.load(tmp_path / "paper/fig1.npz") as arrays:
+        assert set(arrays.files) == set(expected)
+        for name in arrays.files:
+            np.testing.assert_array_equal(arrays[name], expected[name])
+    digest = hashlib.sha256()
+    for name in sorted(expected):
+        digest.update(f"{name} {expected[name].shape}\n".encode() + expected[name].tobytes())
+    assert record["arrays"] == digest.hexdigest()
+    assert not plt.fignum_exists(figure.number), "a saved figure is closed"
+
+
+def test_nothing_is_saved_without_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    figure = tiny()
+    assert plotting.save(figure, ledger(), None) is None
+    assert list(tmp_path.iterdir()) == []
+    assert plt.fignum_exists(figure.number)
+
+
+def test_saved_twice_is_the_same_byte_by_byte_and_other_data_are_not(tmp_path):
+    for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
+        plotting.save(tiny(seed), ledger(), tmp_path / folder)
+    for suffix in (".png", ".svg", ".npz", ".json"):
+        first, second, other = ((tmp_path / folder / f"paper/fig1{suffix}").read_bytes() for folder in "abc")
+        assert first == second, suffix
+        assert first != other, suffix
+
+
+def test_svg_has_no_date_and_no_random_ids(tmp_path):
+    plotting.save(tiny(), ledger(), tmp_path)
+    svg = (tmp_path / "paper/fig1.svg").read_text()
+    assert "<dc:date>" not in svg
+    assert not re.search(r"\b20\d\d-\d\d-\d\d", svg)
+    assert svg.count("<image") == 1, "rasterised points are an image"
+
+
+# ---- drawn
+
+
+def test_lines_bands_points_meshes_and_bars():
+    figure, (a, b, c) = plt.subplots(1, 3)
+    x = np.array([1.0, 2.0, 4.0])
+    a.plot(x, x**2, label="square")
+    a.axhline(3.0, label="_limit")
+    a.fill_between(x, x - 1, x + 1, label="_band")
+    b.scatter(x, -x, label="points")
+    b.bar([0.0, 1.0], [2.0, 3.0], width=0.5)
+    mesh = c.pcolormesh(np.arange(4.0), np.arange(3.0), np.array([[1.0, 2.0, np.nan], [4.0, 5.0, 6.0]]))
+    figure.colorbar(mesh)
+    arrays = plotting.drawn(figure)
+    assert list(arrays) == ["a00 square", "a01 limit", "a02 band", "b00 points", "b01 nolegend_", "b02 nolegend_", list(arrays)[6]]
+    assert list(arrays)[6].startswith("c00")
+    assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
+    np.testing.assert_array_equal(arrays["a00 square"], [[1, 1], [2, 4], [4, 16]])
+    np.testing.assert_array_equal(arrays["a01 limit"][:, 1], [3, 3])
+    outline = {tuple(point) for point in arrays["a02 band"].tolist()}
+    assert outline == {(t, t + s) for t in x for s in (-1, 1)}
+    np.testing.assert_array_equal(arrays["b00 points"], [[1, -1], [2, -2], [4, -4]])
+    np.testing.assert_array_equal(arrays["b01 nolegend_"], [[-0.25, 0, 0.5, 2]])
+    np.testing.assert_array_equal(arrays["b02 nolegend_"], [[0.75, 0, 0.5, 3]])
+    np.testing.assert_array_equal(np.ravel(arrays[list(arrays)[6]]), [1, 2, np.nan, 4, 5, 6])
+
+
+def test_points_left_out_are_nan():
+    figure, ax = plt.subplots()
+    ax.scatter([1.0, np.nan, 3.0], [1.0, 2.0, 3.0])
+    ax.scatter(np.ma.array([1.0, 2.0, 3.0], mask=[True, False, False]), [1.0, 2.0, 3.0])
+    first, second = plotting.drawn(figure).values()
+    assert np.isfinite(first).all(axis=1).tolist() == [True, False, True]
+    assert np.isfinite(second).all(axis=1).tolist() == [False, True, True]
+
+
+def test_every_line_of_a_panel_has_its_own_name():
+    figure, ax = plt.subplots()
+    for _ in range(12):
+        ax.plot([1, 2], label="same")
+    arrays = plotting.drawn(figure)
+    assert list(arrays) == [f"a{i:02d} same" for i in range(12)]
+
+
+# ---- thin, lines, bands
+
+
+@pytest.mark.parametrize("n", [1, 2, 399, 400, 401, 402, 1000, 50_000, 1_234_567])
+def test_thin_keeps_first_and_last_and_spreads_the_rest(n):
+    shown = plotting.thin(n)
+    assert shown[0] == 0
+    assert shown[-1] == n - 1
+    assert len(shown) == n if n <= 400 else 200 <= len(shown) <= 400
+    assert (np.diff(shown) > 0).all()
+    assert np.diff(shown).max(initial=0) <= n / 199 + 1, "no gap on a linear axis"
+    if n > 400:
+        at = np.log(shown + 1.0)
+        # on a logarithmic axis no gap wider than one step of the grid, or one integer
+        assert (np.diff(at) <= np.maximum(np.log(n) / 199 * 2, np.log1p(1 / (shown[:-1] + 1.0))) + 1e-12).all()
+
+
+def test_thin_to_fewer():
+    assert plotting.thin(10, most=10).tolist() == list(range(10))
+    shown = plotting.thin(1000, most=10)
+    assert len(shown) <= 10
+    assert (shown[0], shown[-1]) == (0, 999)
+
+
+def test_lines_have_their_own_style_and_are_thinned():
+    _, ax = plt.subplots()
+    x = np.arange(1, 1001)
+    assert plotting.lines(ax, x, {"LLN": 1.0 / x, "something": 2.0 / x}, linewidth=3.0) is ax
+    first, second = ax.lines
+    shown = plotting.thin(1000)
+    np.testing.assert_array_equal(first.get_xydata(), np.column_stack([x, 1.0 / x])[shown])
+    assert first.get_label() == "LLN"
+    assert first.get_color() == plotting.LINES["LLN"]["color"]
+    assert second.get_color() == plotting.VARIANTS[1]["color"]
+    assert {first.get_linewidth(), second.get_linewidth()} == {3.0}
+
+
+def test_bands_are_the_mean_and_the_central_runs():
+    figure, ax = plt.subplots()
+    runs = np.arange(201.0)[:, None] + np.array([0.0, 1000.0])
+    plotting.bands(ax, [1, 2], {"SA": np.random.default_rng(1).permuted(runs, axis=0)})
+    arrays = plotting.drawn(figure)
+    np.testing.assert_array_equal(arrays["a00 SA"], [[1, 100], [2, 1100]])
+    # 2.5% and 97.5% of 0..200
+    assert {tuple(p) for p in arrays["a01 SA band"].tolist()} == {(1, 5), (1, 195), (2, 1005), (2, 1195)}
+
+
+def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path):
+    figure, ax = plt.subplots(figsize=(2, 1.5))
+    runs = np.tile(np.arange(1.0, 41.0)[:, None], 5)
+    runs[:3, 0] = np.inf  # 7% of the runs: the upper quantile is infinite
+    runs[0, 1] = np.inf  # 2.5% of the runs: the quantile is finite, the mean is not
+    plotting.bands(ax, np.arange(5.0), {"MLE": runs})
+    arrays = plotting.drawn(figure)
+    assert np.isinf(arrays["a00 MLE"][:, 1]).tolist() == [True, True, False, False, False]
+    assert np.isfinite(arrays["a01 MLE band"]).all()
+    assert arrays["a01 MLE band"][:, 0].min() == 1.0
+    claims = Ledger("paper/fig1")
+    plotting.save(figure, claims, tmp_path)  # draws without a warning
+
+
+def test_quantiles_against_the_exponential_law(tmp_path):
+    figure, ax = plt.subplots(figsize=(2, 1.5))
+    values = 3.0 * np.random.default_rng(1).exponential(size=5000)
+    assert plotting.quantiles(ax, values) is ax
+    diagonal, points = plotting.drawn(figure).values()
+    assert len(points) <= 400
+    np.testing.assert_array_equal(diagonal[:, 0], diagonal[:, 1])
+    order = points[np.argsort(points[:, 1])]
+    assert order[-1, 1] == np.float32(values.max())
+    assert order[0, 1] == np.float32(values.min())
+    assert (np.diff(order[:, 0]) > 0).all()
+    # quantile at u = 1 - exp(-x / mean) has a standard error of mean sqrt(u / (1 - u) / n)
+    at = order[len(order) // 2, 0] / values.mean()
+    assert order[len(order) // 2, 1] == pytest.approx(at * values.mean(), abs=5 * values.mean() * np.sqrt(np.expm1(at) / 5000))
+
+
+def test_winners_and_points():
+    figure, ax = plt.subplots()
+    index = np.array([[0, 1], [1, 1], [0, 0]])
+    plotting.winners(ax, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0]), index, ["LLN", "SA", "SAM"])
+    plotting.points(ax, {"here": (2.0, 10.0)})
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["LLN", "SA"], "who wins nowhere has no label"
+    arrays = list(plotting.drawn(figure).values())
+    np.testing.assert_array_equal(np.ravel(arrays[0]), [2.0, 10.0])
+    np.testing.assert_array_equal(np.ravel(arrays[1]), np.ravel(index.T))
+
+
+# ---- one style for each
+
+
+def _dash(style):
+    """A line style as matplotlib draws it: "-" and "--" are solid and dashed, the others are explicit."""
+    return {"-": None, "--": (3.7, 1.6)}.get(style, style[1] if isinstance(style, tuple) else style)
+
+
+@pytest.mark.parametrize("styles", [plotting.LINES, dict(enumerate(plotting.VARIANTS))], ids=["LINES", "VARIANTS"])
+def test_no_two_styles_share_a_colour_or_a_dash(styles):
+    assert len(styles) >= 4
+    for (one, a), (other, b) in itertools.combinations(styles.items(), 2):
+        assert np.abs(np.subtract(to_rgb(a["color"]), to_rgb(b["color"]))).max() > 0.1, (one, other)
+        assert _dash(a["linestyle"]) != _dash(b["linestyle"]), (one, other)
+
+
+def test_styles_differ_as_drawn():
+    _, ax = plt.subplots()
+    plotting.lines(ax, [1, 2], {name: np.array([1.0, 2.0]) for name in plotting.LINES})
+    drawn = [(line.get_color(), tuple(line._unscaled_dash_pattern[1] or ())) for line in ax.lines]
+    assert len({color for color, _ in drawn}) == len({dash for _, dash in drawn}) == len(plotting.LINES)
+
+
+def test_more_curves_than_variants_are_still_told_apart():
+    _, ax = plt.subplots()
+    plotting.lines(ax, [1, 2], {str(i): np.array([1.0, 2.0]) for i in range(len(plotting.VARIANTS))})
+    assert len({line.get_color() for line in ax.lines}) == len(plotting.VARIANTS)
