@@ -87,3 +87,8 @@ def test_mean_is_weighted_by_importance():
 def test_freshness_refuses(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_mean_needs_a_page_that_counts():
+    with pytest.raises(ValueError, match="importance must be positive for at least one page, got only zeros"):
+        freshness.mean([0.5, 0.5], [0.0, 0.0])

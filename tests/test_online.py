@@ -419,9 +419,9 @@ def test_helpers_over_runs():
             for bad in (0.0, -1.0, np.nan, np.inf)
         ],
         (lambda: LLN([1.0, 0.0]), "crawl_rate must be positive and finite, got 0.0 at index (1,)"),
-        (lambda: LLN(1.0, offset=0.0), "offset must be positive from the first crawl on, got 0.0 at k = 1"),
-        (lambda: LLN(1.0, offset=-1.0), "offset must be positive from the first crawl on, got -1.0 at k = 1"),
-        (lambda: LLN(1.0, offset=math.log), "offset must be positive from the first crawl on, got 0.0 at k = 1"),
+        (lambda: LLN(1.0, offset=0.0), "offset must be positive and finite from the first crawl on, got 0.0 at k = 1"),
+        (lambda: LLN(1.0, offset=-1.0), "offset must be positive and finite from the first crawl on, got -1.0 at k = 1"),
+        (lambda: LLN(1.0, offset=math.log), "offset must be positive and finite from the first crawl on, got 0.0 at k = 1"),
         (lambda: SA(1.0, step=0.0), "step must be positive and finite, got 0.0"),
         (lambda: SA(1.0, step=-0.5), "step must be positive and finite, got -0.5"),
         (lambda: SA(1.0, step=[0.5, 1.0]), "step must be a single number, got shape (2,)"),
@@ -446,7 +446,7 @@ def test_helpers_over_runs():
         (lambda: LLN(1.0).moments(0.0, 3), "change_rate must be positive and finite, got 0.0"),
         (lambda: SA(1.0).moments(1.0, 0), "n_crawls must be a positive integer, got 0"),
         (lambda: SA(1.0).moments(1.0, 1.5), "n_crawls must be a positive integer, got 1.5"),
-        (lambda: SA(1.0).moments(1.0, [3, 0]), "n_crawls must be positive and finite, got 0.0 at index (1,)"),
+        (lambda: SA(1.0).moments(1.0, [3, 0]), "n_crawls must be a positive integer, got 0"),
         (lambda: Naive(1.0).limit(-1.0), "change_rate must be non-negative and finite, got -1.0"),
     ],
 )
@@ -466,3 +466,23 @@ def test_a_refused_update_changes_nothing(name):
         estimator.update([3, True], crawl_rate=4.0)
     np.testing.assert_array_equal(estimator.estimate, before)
     np.testing.assert_array_equal(estimator.crawl_rate, 2.0)
+
+
+def test_moments_are_those_of_a_fresh_estimator():
+    used = SAM(3.0, initial=1.0)
+    for bit in (True, False, True):
+        used.update(bit)
+    np.testing.assert_array_equal(used.moments(5.0, 4), SAM(3.0, initial=1.0).moments(5.0, 4))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: SA(3.0, initial=[1.0, 2.0]).moments(5.0, 3), "initial must be a single number for moments, got shape (2,)"),
+        (lambda: SA(3.0).moments(5.0, [2.5]), "n_crawls must be a positive integer, got 2.5"),
+        (lambda: LLN(3.0, offset=np.inf), "offset must be positive and finite from the first crawl on, got inf at k = 1"),
+    ],
+)
+def test_more_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()

@@ -263,12 +263,6 @@ def _above(root, change_rate, least, above):
     return root * (above - (change_rate / root - least)) if root > 0.0 else 0.0
 
 
-@njit(cache=True, error_model="numpy")
-def _above(root, change_rate, least, above):
-    """(least + above) root - change_rate without the cancellation; 0 for a page that gains nothing by crawls."""
-    return root * (above - (change_rate / root - least)) if root > 0.0 else 0.0
-
-
 @njit(cache=True, parallel=True, error_model="numpy")
 def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     """Rates max(min_rate, c root - change_rate) with root = sqrt(importance change_rate) that sum to `bandwidth`.

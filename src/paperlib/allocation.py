@@ -34,8 +34,6 @@ def _problem(change_rate, importance, bandwidth):
     change_rate, importance = np.broadcast_arrays(change_rate, importance)
     if not change_rate.shape[-1]:
         raise ValueError(f"change_rate must hold at least one page, got shape {change_rate.shape}")
-    if not (importance.sum(axis=-1) > 0).all():
-        raise ValueError("importance must be positive for at least one page, got only zeros")
     return change_rate, importance, bandwidth
 
 

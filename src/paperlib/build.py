@@ -24,9 +24,12 @@ from paperlib._files import sha256, write_atomic
 ROOT = Path(__file__).resolve().parents[2]
 PROFILES = ("paper", "preview")
 _SUFFIXES = (".png", ".svg", ".json", ".npz")
-_KERNEL = {"kernel_name": "python3", "extra_arguments": ["--log-level=50"]}  # this environment's, whatever the notebook was saved with
+# this environment's kernel, whatever the notebook was saved with; silent, for what it logs as it ends would tear the progress bar
+_KERNEL = {"kernel_name": "python3", "extra_arguments": ["--log-level=50"]}
+_LINES = ["__import__('logging').getLogger('tornado.general').setLevel(60)"]
 if sys.platform == "linux":  # a kernel ends with the build, however that ends; elsewhere not before a compiled call returns
-    _KERNEL["extra_arguments"] += ["--IPKernelApp.exec_lines=__import__('ctypes').CDLL(None).prctl(1, 9)"]  # PR_SET_PDEATHSIG, SIGKILL
+    _LINES.append("__import__('ctypes').CDLL(None).prctl(1, 9)")  # PR_SET_PDEATHSIG, SIGKILL
+_KERNEL["extra_arguments"] += [f"--IPKernelApp.exec_lines={line}" for line in _LINES]
 
 
 class BuildError(RuntimeError):

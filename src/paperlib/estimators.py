@@ -259,7 +259,7 @@ class _Online:
         if np.ndim(n_crawls) == 0:
             crawls = np.arange(1, _checks.count("n_crawls", n_crawls) + 1)
         else:
-            crawls = _checks.positive("n_crawls", n_crawls).astype(int)
+            crawls = np.array([_checks.count("n_crawls", n) for n in n_crawls])
         flat = change_rate.ravel()
         return change_rate.shape, flat, flat / (flat + self.crawl_rate), crawls
 
@@ -344,8 +344,8 @@ class LLN(_Counting):
     def __init__(self, crawl_rate, *, offset=1.0):
         super().__init__(crawl_rate)
         self.offset = offset
-        if not np.all(self._offset(1.0) > 0):
-            raise ValueError(f"offset must be positive from the first crawl on, got {self._offset(1.0)!r} at k = 1")
+        if not 0 < self._offset(1.0) < np.inf:
+            raise ValueError(f"offset must be positive and finite from the first crawl on, got {self._offset(1.0)!r} at k = 1")
 
     def _offset(self, n):
         return self.offset(n) if callable(self.offset) else self.offset
@@ -366,7 +366,7 @@ class _Stepping(_Online):
 
     def __init__(self, crawl_rate, initial, *rest):
         super().__init__(crawl_rate)
-        self._state = (_checks.finite("initial", initial), *rest)
+        self._state = self._start = (_checks.finite("initial", initial), *rest)
         self._k = 0
 
     @property
@@ -393,13 +393,15 @@ class _Stepping(_Online):
         Returns two arrays of shape (*change_rate.shape, n counts), 1/time.
         """
         shape, change_rate, q, crawls = self._moment_grid(change_rate, n_crawls)
-        size = len(self._state)
+        if np.ndim(self._start[0]):
+            raise ValueError(f"initial must be a single number for moments, got shape {np.shape(self._start[0])}")
+        size = len(self._start)
         fixed = np.zeros((size, 1, change_rate.size))
         fixed[0] = change_rate
         # the step is affine in the state: its images of the fixed point and of unit steps away from it say all
         points = fixed + np.eye(size, size + 1)[..., np.newaxis]
         constant = np.broadcast_to(np.eye(1, size + 1, k=size), (change_rate.size, 1, size + 1))
-        start = np.append([float(x) for x in self._state], 1.0) - np.append(fixed[:, 0].T, np.zeros((change_rate.size, 1)), axis=1)
+        start = np.append(self._start, 1.0) - np.append(fixed[:, 0].T, np.zeros((change_rate.size, 1)), axis=1)
         second = start[:, :, np.newaxis] * start[:, np.newaxis]  # of the deviation from the fixed point, and a constant 1
         out = np.empty((2, change_rate.size, crawls.max()))
         for k in range(crawls.max()):
@@ -437,7 +439,7 @@ class SA(_Stepping):
         gamma, sure = _decay(self.step)
         converges = _between(gamma, 0.5, 1.0, sure)
         reason = f"Theorem 2 needs steps k^-gamma with 1/2 < gamma <= 1 for convergence, gamma < 1 for a rate; gamma = {gamma:.3g}"
-        return Guarantee(converges, gamma / 2 if 0 < gamma < 1 else None, reason)
+        return Guarantee(converges, gamma / 2 if 0 < gamma < 1 and converges is not None else None, reason)
 
 
 class SAM(_Stepping):

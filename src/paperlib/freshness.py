@@ -26,6 +26,12 @@ def interval(change_rate, crawl_rate):
 
 
 def mean(fresh, importance):
-    """Freshness over pages: the mean of `fresh` along the last axis weighted by `importance`, the share of requests served fresh."""
+    """Freshness over pages: the mean of `fresh` along the last axis weighted by `importance`, the share of requests served fresh.
+
+    Raises ValueError when all importances are zero.
+    """
     fresh, importance = np.broadcast_arrays(fresh, _checks.non_negative("importance", importance))
-    return np.vecdot(fresh, importance) / importance.sum(axis=-1)
+    total = importance.sum(axis=-1)
+    if not (total > 0).all():
+        raise ValueError("importance must be positive for at least one page, got only zeros")
+    return np.vecdot(fresh, importance) / total
