@@ -513,11 +513,9 @@ def built(tmp_path_factory):
         tmp_path_factory.mktemp("built"),
         fig1_good=drawing("a/fig1"),
         fig2_raises=["print('so far')", "raise ZeroDivisionError(f'no division, {n} is given')"],
-        fig3_saves_nothing=["pass"],
-        fig4_dies=["import os; os._exit(1)"],
-        fig5_killed=["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"],
-        fig6_full=[FULL.format(figure="a/fig6")],
-        fig7_copied=[PLAIN.format(figure="a/fig1", slow=False, root="")],  # forgot to change the id
+        fig3_copied=[PLAIN.format(figure="a/fig1", slow=False, root="")],  # with the id that it had: saves no figure of its own
+        fig4_dies=["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"],  # as the system does when memory runs out
+        fig5_full=[FULL.format(figure="a/fig5")],
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "execute", StandIn(root))
@@ -534,20 +532,18 @@ def test_each_failure_is_named(built):
         "a/fig2": "ZeroDivisionError: no division, 5 is given",
         "a/fig3": "FileNotFoundError: the notebook saved no fig3.png, fig3.svg, fig3.json, fig3.npz",
         "a/fig4": "DeadKernelError: Kernel died",
-        "a/fig5": "DeadKernelError: Kernel died",
-        "a/fig6": f"OSError: [Errno 28] No space left on device: '{built.root}/figures/.staging/{os.getpid()}/a-fig6/a/fig6.svg'",
-        "a/fig7": "FileNotFoundError: the notebook saved no fig7.png, fig7.svg, fig7.json, fig7.npz",
+        "a/fig5": f"OSError: [Errno 28] No space left on device: '{built.root}/figures/.staging/{os.getpid()}/a-fig5/a/fig5.svg'",
     }
     lines = built.out.splitlines()
-    assert sorted(line.split(":")[0] for line in lines[:7]) == [f"a/fig{i}" for i in range(1, 8)], "one line for each figure"
-    assert lines[7] == f"0 up to date, 1 built, 6 failed, in {built.root}/figures"
-    assert [line for line in lines[8:] if line.startswith("failed: ")] == [f"failed: {f}: {e}" for f, e in built.errors.items()]
+    assert sorted(line.split(":")[0] for line in lines[:5]) == [f"a/fig{i}" for i in range(1, 6)], "one line for each figure"
+    assert lines[5] == f"0 up to date, 1 built, 4 failed, in {built.root}/figures"
+    assert [line for line in lines[6:] if line.startswith("failed: ")] == [f"failed: {f}: {e}" for f, e in built.errors.items()]
     assert built.err == ""
 
 
 def test_failures_leave_the_last_good_figures_and_stamps(built):
     kept = {name for name in built.before if name.parts[0] == "figures" or "stamps" in name.parts}
-    assert len(kept) == 7 * 5 + 1
+    assert len(kept) == 5 * 5 + 1
     changed = {name for name in kept if built.after[name] != built.before[name]}
     assert {name.stem for name in changed} == {"fig1", "CLAIMS"}
     assert {name for name in built.after if name.parts[0] == "figures"} == {name for name in built.before if name.parts[0] == "figures"}
@@ -567,7 +563,7 @@ def test_figure_and_record(built):
     with np.load(built.root / "figures/a/fig1.npz") as arrays:
         (values,) = arrays.values()
     np.testing.assert_array_equal(values[:, 1], np.random.default_rng(1).normal(size=7).astype(np.float32))
-    assert "| a | 7 | 7 |" in (built.root / "README.md").read_text()
+    assert "| a | 5 | 5 |" in (built.root / "README.md").read_text()
 
 
 def test_nothing_changed_starts_no_kernel(built, monkeypatch):
@@ -674,7 +670,7 @@ def test_interrupted(tmp_path, how, monkeypatch):
             os.killpg(process.pid, signal.SIGINT)
         else:
             os.kill(process.pid, signal.Signals[how])
-        status = process.wait(5)
+        status = process.wait(20)
     finally:
         process.kill()
         process.wait()

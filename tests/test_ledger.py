@@ -70,6 +70,26 @@ def test_without_sampling_error_it_holds_or_differs(criterion, inside, outside):
     assert status(outside, 0.0, **criterion) == "differs"
 
 
+@pytest.mark.parametrize("criterion", [{"within": (2.0, 1.0)}, {"at_least": np.nan}, {"at_most": np.nan}])
+def test_a_criterion_that_nothing_meets_is_refused(criterion):
+    with pytest.raises(ValueError, match="the criterion must be a number, or low below high"):
+        status(1.0, 0.0, **criterion)
+
+
+def test_declared_and_measured_exclude_each_other():
+    with pytest.raises(ValueError, match="nothing measured, got 'calibrated' with reason 'ours' and measured"):
+        Ledger("a/fig1").claim("x", **SAYS, measured=1.0, declared="calibrated", reason="ours")
+
+
+def test_an_empty_ledger_prints():
+    assert str(Ledger("a/fig1")) == "no claims"
+
+
+def test_ratio_to_a_perfect_reference_is_refused():
+    with pytest.raises(ValueError, match="reference must have an error in some run"):
+        ledger.rms_ratio([1.0, 2.0], [3.0, 3.0], 3.0)
+
+
 def test_status_is_that_of_the_unrounded_numbers():
     claims = Ledger("a/fig1")
     assert claims.claim("x", **SAYS, measured=0.99999999, at_least=1.0) == "differs"
@@ -114,7 +134,7 @@ def test_names_are_unique():
 )
 def test_declared_must_be_one_of_two_with_a_reason(declared, reason):
     claims = Ledger("a/fig1")
-    with pytest.raises(ValueError, match=r"declared must be one of \('calibrated', 'not testable'\) and have a reason"):
+    with pytest.raises(ValueError, match=r"declared must be one of \('calibrated', 'not testable'\), with a reason and nothing measured"):
         claims.claim("x", **SAYS, declared=declared, reason=reason)
     assert claims.claims == []
 
@@ -162,8 +182,8 @@ def _draws(rng, n_repetitions, n):
     return 5.3 + 1.0 * shared + 0.8 * own, 5.0 + 0.7 * shared + 0.4 * other
 
 
-N_REPETITIONS, N = 8000, 500
-# The spread over repetitions is known to 1/sqrt(2 n_repetitions) = 0.8%; five of these, and 5/n for the second-order bias
+N_REPETITIONS, N = 4000, 500
+# The spread over repetitions is known to 1/sqrt(2 n_repetitions) = 1.1%; five of these, and 5/n for the second-order bias
 # of the delta method (the relative bias of a variance of n values is of order 1/n).
 TOLERANCE = 5 / math.sqrt(2 * N_REPETITIONS) + 5 / N
 

@@ -106,17 +106,28 @@ def test_lines_bands_points_meshes_and_bars():
     mesh = c.pcolormesh(np.arange(4.0), np.arange(3.0), np.array([[1.0, 2.0, np.nan], [4.0, 5.0, 6.0]]))
     figure.colorbar(mesh)
     arrays = plotting.drawn(figure)
-    assert list(arrays) == ["a00 square", "a01 limit", "a02 band", "b00 points", "b01 nolegend_", "b02 nolegend_", list(arrays)[6]]
-    assert list(arrays)[6].startswith("c00")
+    *names, values, corners = arrays
+    assert names == ["a00 square", "a01 limit", "a02 band", "b00 points", "b01 nolegend_", "b02 nolegend_"]
+    assert [values[:3], corners[:3]] == ["c00", "c01"]
     assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
     np.testing.assert_array_equal(arrays["a00 square"], [[1, 1], [2, 4], [4, 16]])
     np.testing.assert_array_equal(arrays["a01 limit"][:, 1], [3, 3])
     outline = {tuple(point) for point in arrays["a02 band"].tolist()}
     assert outline == {(t, t + s) for t in x for s in (-1, 1)}
     np.testing.assert_array_equal(arrays["b00 points"], [[1, -1], [2, -2], [4, -4]])
-    np.testing.assert_array_equal(arrays["b01 nolegend_"], [[-0.25, 0, 0.5, 2]])
-    np.testing.assert_array_equal(arrays["b02 nolegend_"], [[0.75, 0, 0.5, 3]])
-    np.testing.assert_array_equal(np.ravel(arrays[list(arrays)[6]]), [1, 2, np.nan, 4, 5, 6])
+    np.testing.assert_allclose(arrays["b01 nolegend_"], [[-0.25, 0], [0.25, 0], [0.25, 2], [-0.25, 2], [-0.25, 0]])
+    np.testing.assert_allclose(arrays["b02 nolegend_"], [[0.75, 0], [1.25, 0], [1.25, 3], [0.75, 3], [0.75, 0]])
+    np.testing.assert_array_equal(np.ravel(arrays[values]), [1, 2, np.nan, 4, 5, 6])
+    np.testing.assert_array_equal(arrays[corners][0, :, 0], [0, 1, 2, 3])
+
+
+def test_images_and_stepped_histograms_are_data_too():
+    figure, (a, b) = plt.subplots(1, 2)
+    a.imshow([[1.0, 2.0], [3.0, 4.0]])
+    b.hist([0.5, 0.5, 1.5], bins=[0, 1, 2], histtype="step")
+    image, outline = plotting.drawn(figure).values()
+    np.testing.assert_array_equal(image, [[1, 2], [3, 4]])
+    assert outline[:, 1].max() == 2
 
 
 def test_points_left_out_are_nan():

@@ -215,8 +215,8 @@ def test_contact_from_the_environment(wiki, fetch, monkeypatch):
     assert "environment@example.org" in wiki.headers[0]["User-Agent"]
 
 
-def test_progress_bar(fetch, capsys):
-    fetch(progress=True)
+def test_progress_bar_and_new_folder(fetch, tmp_path, capsys):
+    fetch(progress=True, path=tmp_path / "new" / "page.csv")
     assert "8 revisions" in capsys.readouterr().err
 
 

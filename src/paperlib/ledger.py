@@ -61,8 +61,11 @@ class Ledger:
         if any(c["name"] == name for c in self.claims):
             raise ValueError(f"name must be new in {self.figure}, got {name!r} again")
         if declared is not None:
-            if declared not in DECLARED or not reason:
-                raise ValueError(f"declared must be one of {DECLARED} and have a reason, got {declared!r} with reason {reason!r}")
+            if declared not in DECLARED or not reason or measured is not None:
+                raise ValueError(
+                    f"declared must be one of {DECLARED}, with a reason and nothing measured, "
+                    f"got {declared!r} with reason {reason!r} and measured {measured!r}"
+                )
             status, criterion, measured, stderr = declared, "", None, None
         else:
             status, criterion = _judge(measured, stderr, at_least, at_most, within)
@@ -75,6 +78,8 @@ class Ledger:
 
     def __str__(self):
         """A table with one line per claim, numbers rounded so that it is the same on every machine."""
+        if not self.claims:
+            return "no claims"
         rows = [(c["status"], c["name"], _number(c), c["criterion"]) for c in self.claims]
         width = [max(len(row[i]) for row in rows) for i in range(4)]
         return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, width, strict=True)).rstrip() for row in rows)
@@ -92,6 +97,8 @@ def _judge(measured, stderr, at_least, at_most, within):
     else:
         low, high = (at_least, np.inf) if at_least is not None else (-np.inf, at_most)
         text = f"at least {low:g}" if at_least is not None else f"at most {high:g}"
+    if not low <= high:  # so it is with NaN
+        raise ValueError(f"the criterion must be a number, or low below high, got {text!r}")
     slack = STANDARD_ERRORS * stderr
     if low + slack <= measured <= high - slack:
         return "holds", text
@@ -118,6 +125,8 @@ def mean(values):
 def rms_ratio(estimates, reference, truth):
     """RMSE of some estimates over that of a reference on the same runs, with its standard error (delta method), as in `mean`."""
     a, b = (np.asarray(estimates) - truth) ** 2, (np.asarray(reference) - truth) ** 2
+    if not b.any():
+        raise ValueError("reference must have an error in some run, got only the truth")
     ratio = np.sqrt(a.mean() / b.mean())
     return {"measured": ratio, "stderr": (ratio / 2 * (a / a.mean() - b / b.mean())).std(ddof=1) / np.sqrt(a.size)}
 
@@ -129,8 +138,14 @@ def sd_ratio(estimates, reference):
 
 def read_all(folder):
     """Every figure's record (.json) below `folder`, as a dictionary by figure id, sorted."""
-    records = [json.loads(path.read_text()) for path in Path(folder).glob("*/*.json")]
-    return {record["figure"]: record for record in sorted(records, key=lambda r: r["figure"])}
+    records = {}
+    for path in sorted(Path(folder).glob("*/*.json")):
+        try:
+            record = json.loads(path.read_text())
+            records[record["figure"]] = record
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is no record of a figure: {error!r}") from error
+    return dict(sorted(records.items()))
 
 
 def summary(records):
@@ -155,5 +170,6 @@ def claims_page(records):
         lines += ["", f"## {figure}", "", "| claim | where | measured | criterion | status | data |", "|---|---|---|---|---|---|"]
         for c in record["claims"]:
             status = f"**{c['status']}**" + (f": {c['reason']}" if c["reason"] else "")
-            lines.append(f"| {c['says']} (`{c['name']}`) | {c['where']} | {_number(c)} | {c['criterion']} | {status} | {c['source']} |")
+            row = (f"{c['says']} (`{c['name']}`)", c["where"], _number(c), c["criterion"], status, c["source"])
+            lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
     return "\n".join(lines) + "\n"

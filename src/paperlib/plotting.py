@@ -102,21 +102,22 @@ def points(ax, marked):
 
 
 def drawn(figure):
-    """The data of a figure's lines, bands, points and images, as drawn, in single precision; dictionary by panel and label."""
+    """The data of a figure's lines, bands, points, meshes, images and patches, in single precision; by panel, number and label."""
     arrays = {}
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    for letter, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
+    for panel, ax in enumerate(panels):
         artists = [(line, line.get_xydata()) for line in ax.lines]
         for collection in ax.collections:
             if isinstance(collection, mpl.collections.QuadMesh):
-                artists.append((collection, np.ma.filled(collection.get_array(), np.nan)))
+                artists += [(collection, np.ma.filled(collection.get_array(), np.nan)), (collection, collection.get_coordinates())]
             elif isinstance(collection, mpl.collections.PathCollection):
-                artists.append((collection, collection.get_offsets().filled(np.nan)))
+                artists.append((collection, np.ma.filled(collection.get_offsets(), np.nan)))
             else:
                 artists += [(collection, path.vertices) for path in collection.get_paths()]
-        artists += [(bar, [[bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()]]) for bar in ax.patches]
+        artists += [(image, np.ma.filled(image.get_array(), np.nan)) for image in ax.images]
+        artists += [(patch, patch.get_patch_transform().transform(patch.get_path().vertices)) for patch in ax.patches]
         for number, (artist, values) in enumerate(artists):
-            arrays[f"{letter}{number:02d} {artist.get_label().lstrip('_')}"] = np.asarray(values, dtype=np.float32)
+            arrays[f"{chr(ord('a') + panel)}{number:02d} {(artist.get_label() or '').lstrip('_')}"] = np.asarray(values, dtype=np.float32)
     return arrays
 
 
