@@ -83,7 +83,7 @@ def paths(n_runs=100, n_crawls=1000):
     yield f"mle_path, {n_runs} runs of {n_crawls:,} crawls", found, "", f"{again / ours:,.0f} times mle from scratch after every crawl"
 
 
-def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=5_000):
+def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
     rng = np.random.default_rng(1)
     change, weight = rng.lognormal(0, 1.3, n_poisson), rng.lognormal(0, 1.2, n_poisson)
 

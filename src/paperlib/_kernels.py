@@ -269,8 +269,8 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
 
     Returns c, 0 if no page gains by crawls, NaN if not converged. The sum of the rates is convex and piecewise linear in c, and all
     pages at once bound it from below: Newton starts right of the root, falls, and is exact once the set of pages above their minimum
-    has settled. The last digits come from the same steps in how far c lies above the least change_rate / root of all pages, so that
-    little bandwidth is not lost in rounding. `min_rate` holds one entry for all pages, or one for each.
+    has settled. Where bandwidth is scarce, so that c is hardly above the least change_rate / root of all pages, the same steps in the
+    distance between the two keep what rounding would lose. `min_rate` holds one entry for all pages, or one for each.
     """
     n = rate.size
     each = 1 if min_rate.size > 1 else 0
@@ -296,10 +296,14 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
             else:
                 rest += -min_rate[i * each]
         new = (bandwidth + rest) / active if active > 0.0 else c
-        if not new < c * (1.0 - 1e-9):
+        if not new < c * (1.0 - 1e-15):
             break
         c = new
     above = c - least
+    if above > 1e-2 * c:  # at most two digits are lost
+        for i in prange(n):
+            rate[i] = max(c * rate[i] - change_rate[i], min_rate[i * each])
+        return c
     if above < 1e-6 * c:
         gaps = 0.0
         for i in prange(n):
