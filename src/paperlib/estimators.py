@@ -525,6 +525,9 @@ def paths(history, **estimators):
 
 def after(paths, n_crawls):
     """The estimates of all runs after `n_crawls` crawls, for each named array of shape (n_runs, n)."""
+    shortest = min(values.shape[-1] for values in paths.values())
+    if not 1 <= n_crawls <= shortest:
+        raise ValueError(f"n_crawls must be from 1 to {shortest}, the number of crawls in a run, got {n_crawls!r}")
     return {name: values[:, n_crawls - 1] for name, values in paths.items()}
 
 

@@ -11,6 +11,8 @@ from paperlib import _checks
 class History:
     """What a crawler has seen: the time between two crawls, and whether the page had changed.
 
+    The arrays are read-only views of what was passed in, not copies: do not write to those afterwards.
+
     Parameters
     ----------
     interval : array of float, shape (..., n_crawls) or (n,)
