@@ -10,7 +10,7 @@ import yaml
 from paperlib import build, ledger
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = sorted(ROOT.glob("notebooks/**/*.ipynb"))
+NOTEBOOKS = sorted(p for p in ROOT.glob("notebooks/**/*.ipynb") if ".ipynb_checkpoints" not in p.parts)
 pytestmark = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: f"{p.parent.name}/{p.stem}")
 
 
