@@ -92,3 +92,10 @@ def test_freshness_refuses(call, message):
 def test_mean_needs_a_page_that_counts():
     with pytest.raises(ValueError, match="importance must be positive for at least one page, got only zeros"):
         freshness.mean([0.5, 0.5], [0.0, 0.0])
+
+
+def test_shapes_that_do_not_match_are_named():
+    with pytest.raises(
+        ValueError, match=re.escape("change_rate and crawl_rate must have shapes that broadcast, got change_rate (2,), crawl_rate (3,)")
+    ):
+        freshness.poisson([1, 2], [1, 2, 3])

@@ -66,3 +66,12 @@ def bits(name, value):
     if not good.all():
         _require(name, array, "boolean or 0/1", good)
     return array.astype(bool)
+
+
+def broadcast(**arrays):
+    """The named arrays, broadcast against each other."""
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except ValueError:
+        shapes = ", ".join(f"{name} {np.shape(array)}" for name, array in arrays.items())
+        raise ValueError(f"{' and '.join(arrays)} must have shapes that broadcast, got {shapes}") from None

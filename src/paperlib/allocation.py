@@ -31,7 +31,7 @@ def _problem(change_rate, importance, bandwidth):
     bandwidth = _checks.scalar(_checks.positive, "bandwidth", bandwidth)
     if change_rate.ndim == importance.ndim == 0:
         raise ValueError("change_rate must be an array of pages, got a single number")
-    change_rate, importance = np.broadcast_arrays(change_rate, importance)
+    change_rate, importance = _checks.broadcast(change_rate=change_rate, importance=importance)
     if not change_rate.shape[-1]:
         raise ValueError(f"change_rate must hold at least one page, got shape {change_rate.shape}")
     return change_rate, importance, bandwidth
@@ -103,7 +103,7 @@ def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
     min_rate = _checks.non_negative("min_rate", min_rate)
-    needed = np.broadcast_to(min_rate, change_rate.shape).sum(axis=-1)
+    needed = _checks.broadcast(min_rate=min_rate, change_rate=change_rate)[0].sum(axis=-1)
     if not (needed <= bandwidth * (1 + 1e-12)).all():
         raise ValueError(f"min_rate must sum to at most the bandwidth, {bandwidth}, got {needed.max()}")
     min_rate = np.broadcast_to(min_rate, (*change_rate.shape[:-1], change_rate.shape[-1] if min_rate.ndim else 1))

@@ -6,7 +6,8 @@ from paperlib import _checks, _kernels
 
 
 def _rates(change_rate, crawl_rate):
-    return _checks.non_negative("change_rate", change_rate), _checks.non_negative("crawl_rate", crawl_rate)
+    change_rate, crawl_rate = _checks.non_negative("change_rate", change_rate), _checks.non_negative("crawl_rate", crawl_rate)
+    return _checks.broadcast(change_rate=change_rate, crawl_rate=crawl_rate)
 
 
 def poisson(change_rate, crawl_rate):
@@ -30,7 +31,7 @@ def mean(fresh, importance):
 
     Raises ValueError when all importances are zero.
     """
-    fresh, importance = np.broadcast_arrays(fresh, _checks.non_negative("importance", importance))
+    fresh, importance = _checks.broadcast(fresh=fresh, importance=_checks.non_negative("importance", importance))
     total = importance.sum(axis=-1)
     if not (total > 0).all():
         raise ValueError("importance must be positive for at least one page, got only zeros")
