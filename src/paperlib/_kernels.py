@@ -378,3 +378,113 @@ def _inverse_gamma2(y, x):
         if abs(step) <= 1e-8:
             return x
     return np.nan
+
+
+# the body of poisson_rates once more, without threads, to run inside prange; not cached by itself, for the two would share one cache entry
+_poisson_rates_serial = njit(error_model="numpy")(poisson_rates.py_func)
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def host_rates(change_rate, importance, bandwidth, offsets, rate):
+    """`poisson_rates` inside every host h: pages offsets[h]:offsets[h + 1] share bandwidth[h]. NaN where not converged."""
+    none = np.zeros(1)
+    for h in prange(bandwidth.size):
+        pages = slice(offsets[h], offsets[h + 1])
+        if math.isnan(_poisson_rates_serial(change_rate[pages], importance[pages], bandwidth[h], none, rate[pages])):
+            rate[pages] = np.nan
+
+
+@vectorize(["f8(f8,f8)"], cache=True)
+def harmonic_penalty(change_rate, crawl_rate):
+    """log(1 + change_rate / crawl_rate), 0 for a page that never changes."""
+    if change_rate == 0.0:
+        return 0.0
+    return math.log1p(change_rate / crawl_rate) if crawl_rate > 0.0 else math.inf
+
+
+@njit(cache=True, error_model="numpy")
+def _harmonic_rate(change_rate, importance, v):
+    """The positive root of rate (rate + change_rate) = importance change_rate v, without cancellation, and its slope in v."""
+    if not (change_rate > 0.0 and importance > 0.0):
+        return 0.0, 0.0
+    q = math.sqrt(1.0 + 4.0 * importance * v / change_rate)
+    return 2.0 * importance * v / (1.0 + q), importance / q
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def harmonic_rates(change_rate, importance, bandwidth, rate):
+    """Rates of `_harmonic_rate` that sum to `bandwidth`. Returns v, 0 if no page gains by crawls, NaN if not converged.
+
+    The sum of the rates is concave in v, and its log has a slope in log v between 1/2 and 1. So Newton from the left never overshoots,
+    and each step at least halves the error in log v. A rate is at most importance v and sqrt(importance change_rate v): the start.
+    """
+    n = rate.size
+    weights = roots = 0.0
+    for i in prange(n):
+        root = math.sqrt(importance[i] * change_rate[i])
+        roots += root
+        weights += importance[i] if root > 0.0 else 0.0
+    if roots == 0.0:
+        rate[:] = 0.0
+        return 0.0
+    v = max(bandwidth / weights, (bandwidth / roots) ** 2)
+    for _ in range(_MAX_STEPS):
+        total = slope = 0.0
+        for i in prange(n):
+            here, slope_here = _harmonic_rate(change_rate[i], importance[i], v)
+            total += here
+            slope += slope_here
+        step = (bandwidth - total) / (slope * v)
+        v *= 1.0 + step
+        if abs(step) <= 1e-8:  # the error after this step is of the order of its square
+            for i in prange(n):
+                rate[i] = _harmonic_rate(change_rate[i], importance[i], v)[0]
+            return v
+    return np.nan
+
+
+@njit(cache=True, error_model="numpy")
+def ordered_times(exponentials, offsets, duration, time):
+    """Per page the partial sums of its exponentials, of which it has one more than times, scaled so that all make up `duration`."""
+    for i in range(offsets.size - 1):
+        start = offsets[i] + i
+        n = offsets[i + 1] - offsets[i]
+        total = 0.0
+        for j in range(start, start + n + 1):
+            total += exponentials[j]
+        part = 0.0
+        for j in range(n):
+            part += exponentials[start + j]
+            time[offsets[i] + j] = duration * (part / total)
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def crawl_pages(time, offsets, start, stop, exponentials, change_rate, last, change_at, interval, changed, fresh):
+    """What crawls at `time` find, and the time from `start` to `stop` in which each copy is fresh.
+
+    `last` and `change_at`, when a page was crawled and when it first changed after that, are brought up to `stop`; minus infinity
+    stands for a page that was never crawled.
+    """
+    for i in prange(last.size):
+        total = 0.0
+        begin = start
+        for j in range(offsets[i], offsets[i + 1]):
+            interval[j] = time[j] - last[i]
+            changed[j] = change_at[i] <= time[j]
+            total += max(min(change_at[i], time[j]) - begin, 0.0)
+            begin = last[i] = time[j]
+            change_at[i] = begin + exponentials[j] / change_rate[i]
+        fresh[i] = total + max(min(change_at[i], stop) - begin, 0.0)
+
+
+@njit(cache=True)
+def interleave(interval_1, changed_1, offsets_1, interval_2, changed_2, offsets_2, interval, changed):
+    """Page after page, the crawls of the first history and then those of the second."""
+    k = 0
+    for i in range(offsets_1.size - 1):
+        for j in range(offsets_1[i], offsets_1[i + 1]):
+            interval[k], changed[k] = interval_1[j], changed_1[j]
+            k += 1
+        for j in range(offsets_2[i], offsets_2[i + 1]):
+            interval[k], changed[k] = interval_2[j], changed_2[j]
+            k += 1

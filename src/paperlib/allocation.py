@@ -1,6 +1,8 @@
 """Spend a bandwidth on pages: the crawl rate of each, from its change rate and importance."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from scipy.optimize import elementwise
@@ -14,7 +16,8 @@ class Allocation:
     """Crawl rates that spend a bandwidth.
 
     crawl_rate : array, shape (..., n_pages), 1/time; sums to the bandwidth over the last axis
-    multiplier : array, shape (...), marginal freshness of bandwidth at the optimum, importance x time; NaN for a heuristic
+    multiplier : array, shape (...), marginal freshness of bandwidth at the optimum, importance x time; NaN for a heuristic.
+        Of `harmonic`, the marginal harmonic cost instead, in the same unit
     freshness : array, shape (...), expected freshness over pages weighted by importance, in [0, 1]
     threshold : crawl value at which a page is due, for policies that have one
     """
@@ -82,6 +85,7 @@ def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
     Azar et al. 2018 (algorithm 2 there, used by [valuetools20], [peva22], eq. (6) of [aaai20]):
     crawl_rate = max(min_rate, sqrt(importance change_rate / multiplier) - change_rate). Pages that change too fast for their
     importance are not crawled. Found by Newton's method on 1 / sqrt(multiplier), without a sort; linear in the number of pages.
+    BinaryLambdaCrawl(epsilon) of Kolobov et al. 2019 is ``min_rate=epsilon * bandwidth / n_pages``.
 
     Parameters
     ----------
@@ -107,12 +111,7 @@ def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
     if not (needed <= bandwidth * (1 + 1e-12)).all():
         raise ValueError(f"min_rate must sum to at most the bandwidth, {bandwidth}, got {needed.max()}")
     min_rate = np.broadcast_to(min_rate, (*change_rate.shape[:-1], change_rate.shape[-1] if min_rate.ndim else 1))
-
-    def one_problem(change_rate, importance, min_rate, rate):
-        c = _kernels.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
-        return 1.0 / c**2 if c else 0.0
-
-    rate, multiplier = _each_problem(one_problem, change_rate, importance, min_rate)
+    rate, multiplier = _poisson(change_rate, importance, bandwidth, min_rate)
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
 
 
@@ -154,6 +153,120 @@ def optimal_interval(change_rate, importance, bandwidth):
 
     rate, multiplier = _each_problem(one_problem, change_rate, importance)
     return _allocation(rate, multiplier, change_rate, importance, freshness.interval)
+
+
+def harmonic(change_rate, importance, bandwidth):
+    """The rates of Poisson crawls with the least harmonic cost, sum importance `freshness.harmonic_penalty`.
+
+    Kolobov et al. 2019 (NeurIPS; LambdaCrawl for incomplete observations):
+    crawl_rate = (-change_rate + sqrt(change_rate^2 + 4 importance change_rate / multiplier)) / 2. No page that changes and has
+    importance goes without crawls. Deviates from the paper in the search for the multiplier: Newton's method to rounding instead
+    of a bisection; linear in the number of pages.
+
+    Parameters and errors as in `optimal_poisson`.
+
+    Returns
+    -------
+    Allocation
+        The multiplier is the cost that a little more bandwidth saves, in importance x time; freshness is that of Poisson crawls.
+        A page that never changes or has no importance gets 0; if all are such, bandwidth is left over and the multiplier is 0.
+    """
+    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+
+    def one_problem(change_rate, importance, rate):
+        v = _kernels.harmonic_rates(change_rate, importance, bandwidth, rate)
+        return 1.0 / v if v else 0.0
+
+    rate, multiplier = _each_problem(one_problem, change_rate, importance)
+    return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
+
+
+def polite(change_rate, importance, bandwidth, host, host_limit):
+    """The rates of `optimal_poisson` when each host allows its pages so much bandwidth together and no more.
+
+    Kolobov et al. 2019 (SIGIR, algorithm 2): saturate, remove, repeat. Hosts above their limit are taken out with the bandwidth
+    that they may use, the others share what remains; inside a saturated host the limit is spent as in `optimal_poisson`.
+
+    Parameters
+    ----------
+    change_rate, importance : arrays, shape (n_pages,), non-negative; they broadcast
+    bandwidth : float, 1/time, positive
+    host : array of integers or strings, shape (n_pages,)
+        Label of the host of each page.
+    host_limit : float, or mapping from host to float, 1/time, non-negative
+        The limit of every host; or of the hosts named, the others have none. ``inf`` is no limit; at 0 no page of the host is crawled.
+
+    Returns
+    -------
+    Allocation
+        Rates sum to the bandwidth, or to less where the limits leave some over; then the multiplier, which is that of the bandwidth, is 0.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range; host labels not one for each page; a limit for a host that has no page.
+
+    Examples
+    --------
+    >>> plan = polite([1.0, 1.0, 2.0], 1.0, 6.0, ["a", "a", "b"], {"a": 2.0})
+    >>> plan.crawl_rate
+    array([1., 1., 4.])
+    """
+    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+    host = np.asarray(host)
+    if not host.shape == change_rate.shape == (change_rate.size,):
+        raise ValueError(
+            f"host must have one label for each page of one problem, got shape {host.shape} for pages of shape {change_rate.shape}"
+        )
+    labels, member = np.unique(host, return_inverse=True)
+    limit = _host_limits(labels, host_limit)
+    # Exact: what a host loses when it is taken out goes to the others, so that the multiplier falls from round to round and every page
+    # asks for more. A host once above its limit would thus stay above it: at its limit, bandwidth is worth more there than elsewhere.
+    within = np.ones(limit.size, dtype=bool)
+    while True:
+        rest = max(bandwidth - limit[~within].sum(), 0.0)  # never below but for rounding
+        rate, multiplier = _poisson(change_rate, importance * within[member], rest, np.zeros(1))
+        above = np.bincount(member, rate) > limit
+        if not above.any():
+            break
+        within &= ~above
+    if not within.all():
+        pages = np.flatnonzero(~within[member])
+        pages = pages[np.argsort(member[pages], kind="stable")]
+        offsets = np.append(0, np.cumsum(np.bincount(member)[~within]))
+
+        def saturated(change_rate, importance, rate):
+            _kernels.host_rates(change_rate, importance, limit[~within], offsets, rate)
+            return 0.0
+
+        rate[pages], _ = _each_problem(saturated, change_rate[pages], importance[pages])
+    return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
+
+
+def _host_limits(labels, host_limit):
+    """The limit of each of the labels; inf for a host without."""
+    named = isinstance(host_limit, Mapping)
+    for label, value in host_limit.items() if named else [(None, host_limit)]:
+        if not (isinstance(value, Real) and value >= 0):
+            where = f" for host {label!r}" if named else ""
+            raise ValueError(f"host_limit must be a non-negative number, or a mapping from host to such, got {value!r}{where}")
+    if not named:
+        return np.full(labels.size, float(host_limit))
+    labels = labels.tolist()
+    unknown = list(host_limit.keys() - set(labels))
+    if unknown:
+        raise ValueError(f"host_limit must name hosts that have pages, got {len(unknown)} without: {sorted(unknown, key=str)[:5]}")
+    return np.array([float(host_limit.get(label, np.inf)) for label in labels])
+
+
+def _poisson(change_rate, importance, bandwidth, min_rate):
+    """Rates and multiplier of `optimal_poisson`, without its checks."""
+
+    def one_problem(change_rate, importance, min_rate, rate):
+        c = _kernels.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
+        return 1.0 / c**2 if c else 0.0
+
+    return _each_problem(one_problem, change_rate, importance, min_rate)
 
 
 def _each_problem(solve, *arrays):

@@ -1,6 +1,7 @@
 """How fresh a crawl rate keeps the copy of a Poisson page: the long-run share of time in which copy and page agree."""
 
 import numpy as np
+from scipy import special
 
 from paperlib import _checks, _kernels
 
@@ -24,6 +25,75 @@ def interval(change_rate, crawl_rate):
     Arrays broadcast; rates in 1/time, non-negative. Never below `poisson` at the same rate. A page that never changes is fresh.
     """
     return _kernels.interval_freshness(*_rates(change_rate, crawl_rate))
+
+
+def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
+    """Expected fresh time within `duration` under Poisson crawls that begin now: the integral of eq. (4) of [aaai20].
+
+    Parameters
+    ----------
+    change_rate, crawl_rate : float or array, 1/time, non-negative; they broadcast, also with the others
+    duration : float or array, time, non-negative
+    initial : float or array in [0, 1]
+        Probability that the copy is fresh now.
+
+    Returns
+    -------
+    array, time
+        `poisson` x duration, and a transient that dies out as exp(-(change_rate + crawl_rate) t).
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    duration, initial = _transient(duration, initial)
+    stationary = poisson(change_rate, crawl_rate)
+    return stationary * duration + (initial - stationary) * _decayed(change_rate + crawl_rate, duration)
+
+
+def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None):
+    """Expected fresh time within `duration` under crawls at equal intervals that begin now.
+
+    Arguments and result as in `poisson_time`. The first crawl comes after `phase` intervals, in (0, 1]; by default that is uniform.
+    Derived; after the first crawl the mean over an interval is `interval`.
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    duration, initial = _transient(duration, initial)
+    with np.errstate(divide="ignore", over="ignore"):
+        gap = 1.0 / crawl_rate
+    stationary = interval(change_rate, crawl_rate)
+    if phase is not None:
+        phase = _checks.positive("phase", phase)
+        if (phase > 1).any():
+            raise ValueError(f"phase must be at most 1, got {phase.max()}")
+        first = np.minimum(duration, phase * gap)
+        rest = duration - first
+        whole = np.where(crawl_rate > 0, np.floor(rest * crawl_rate) / np.maximum(crawl_rate, 1e-300), 0.0)
+        return initial * _decayed(change_rate, first) + whole * stationary + _decayed(change_rate, rest - whole)
+    first = np.minimum(duration, gap)
+    x = change_rate * first
+    with np.errstate(divide="ignore", invalid="ignore"):  # (x - 1 + exp(-x)) / x^2
+        lost = np.where(x < 1e-3, 0.5 - x / 6 + x**2 / 24, (x + np.expm1(-x)) / x**2)
+    kept = _decayed(change_rate, first)
+    return initial * (kept - crawl_rate * first * (kept - first * lost)) + crawl_rate * first**2 * lost + (duration - first) * stationary
+
+
+def _transient(duration, initial):
+    duration, initial = _checks.non_negative("duration", duration), _checks.non_negative("initial", initial)
+    if (initial > 1).any():
+        raise ValueError(f"initial must be from 0 to 1, got {initial.max()}")
+    return duration, initial
+
+
+def _decayed(rate, duration):
+    """The integral of exp(-rate t) over `duration`."""
+    return duration * special.exprel(-rate * duration)
+
+
+def harmonic_penalty(change_rate, crawl_rate):
+    """Expected harmonic penalty under Poisson crawls, log(1 + change_rate / crawl_rate). Kolobov et al. 2019 (LambdaCrawl).
+
+    The mean of 1 + 1/2 + ... + 1/N over the number N of changes since the last crawl: a cost, without an upper bound.
+    Arrays broadcast; rates in 1/time, non-negative. Infinite for a page that changes and is never crawled, 0 for one that never changes.
+    """
+    return _kernels.harmonic_penalty(*_rates(change_rate, crawl_rate))
 
 
 def mean(fresh, importance):
