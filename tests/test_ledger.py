@@ -72,7 +72,7 @@ def test_without_sampling_error_it_holds_or_differs(criterion, inside, outside):
 
 @pytest.mark.parametrize("criterion", [{"within": (2.0, 1.0)}, {"at_least": np.nan}, {"at_most": np.nan}])
 def test_a_criterion_that_nothing_meets_is_refused(criterion):
-    with pytest.raises(ValueError, match="the criterion must be a number, or low below high"):
+    with pytest.raises(ValueError, match="claim .*: the criterion must be a number, or low below high"):
         status(1.0, 0.0, **criterion)
 
 
@@ -243,6 +243,7 @@ def _records(folder):
         claims.claim("good", **SAYS, measured=2.0, stderr=0.123, at_least=1.0)
         claims.claim("open", **SAYS, measured=1.0, stderr=1.0, at_most=1.0)
         claims.claim("private", **SAYS, declared="not testable", reason="private data")
+        claims.claim("extra", **SAYS | {"says": "ours: what we say"}, measured=n_differ, at_most=1.0)
         for i in range(n_differ):
             claims.claim(f"bad{i}", **SAYS, measured=0.0, within=(1, 2), source="debian", reason="another clock")
         path = folder / f"{figure}.json"
@@ -260,10 +261,10 @@ def test_read_all_is_sorted_and_reads_records_only(tmp_path):
 
 def test_summary_counts(tmp_path):
     assert ledger.summary(_records(tmp_path)).splitlines() == [
-        "| paper | figures | holds | differs | too few runs | calibrated | not testable |",
-        "|---|---|---|---|---|---|---|",
-        "| a | 2 | 2 | 3 | 2 | 0 | 2 |",
-        "| b | 1 | 1 | 0 | 1 | 0 | 1 |",
+        "| paper | figures | holds | differs | too few runs | calibrated | not testable | ours that hold |",
+        "|---|---|---|---|---|---|---|---|",
+        "| a | 2 | 2 | 3 | 2 | 0 | 2 | 1 of 2 |",
+        "| b | 1 | 1 | 0 | 1 | 0 | 1 | 1 of 1 |",
     ]
     assert len(ledger.summary({}).splitlines()) == 2
 
@@ -274,7 +275,7 @@ def test_claims_page_lists_every_claim_with_its_reason(tmp_path):
     assert ledger.summary(records) in page
     assert [line for line in page.splitlines() if line.startswith("## ")] == ["## a/fig1", "## a/fig2", "## b/fig1"]
     rows = [line for line in page.splitlines() if "(`" in line]
-    assert len(rows) == sum(len(r["claims"]) for r in records.values()) == 12
+    assert len(rows) == sum(len(r["claims"]) for r in records.values()) == 15
     assert "| what the paper says (`good`) | section 1 | 2 ± 0.1 | at least 1 | **holds** | simulation |" in rows
     assert "| what the paper says (`bad1`) | section 1 | 0 | within 1 to 2 | **differs**: another clock | debian |" in rows
     assert "| what the paper says (`private`) | section 1 |  |  | **not testable**: private data | simulation |" in rows
@@ -291,3 +292,15 @@ def test_printed_table():
         "too few runs  another  1 ± 1    at most 1",
         "not testable  private",
     ]
+
+
+def test_a_number_does_not_pass_for_its_limit():
+    claims = Ledger("a/fig1")
+    claims.claim("above", **SAYS, measured=1.0004, at_most=1.0, reason="because")
+    claims.claim("equal", **SAYS, measured=1.0, at_most=1.0)
+    assert [line.split()[2] for line in str(claims).splitlines()] == ["1.0004", "1"]
+
+
+def test_one_run_has_no_standard_error():
+    with pytest.raises(ValueError, match="values must be those of at least two runs, got 1"):
+        ledger.mean([1.0])

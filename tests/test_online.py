@@ -419,8 +419,8 @@ def test_helpers_over_runs():
             for bad in (0.0, -1.0, np.nan, np.inf)
         ],
         (lambda: LLN([1.0, 0.0]), "crawl_rate must be positive and finite, got 0.0 at index (1,)"),
-        (lambda: LLN(1.0, offset=0.0), "offset must be positive and finite from the first crawl on, got 0.0 at k = 1"),
-        (lambda: LLN(1.0, offset=-1.0), "offset must be positive and finite from the first crawl on, got -1.0 at k = 1"),
+        (lambda: LLN(1.0, offset=0.0), "offset must be positive and finite, got 0.0"),
+        (lambda: LLN(1.0, offset=-1.0), "offset must be positive and finite, got -1.0"),
         (lambda: LLN(1.0, offset=math.log), "offset must be positive and finite from the first crawl on, got 0.0 at k = 1"),
         (lambda: SA(1.0, step=0.0), "step must be positive and finite, got 0.0"),
         (lambda: SA(1.0, step=-0.5), "step must be positive and finite, got -0.5"),
@@ -448,6 +448,11 @@ def test_helpers_over_runs():
         (lambda: SA(1.0).moments(1.0, 1.5), "n_crawls must be a positive integer, got 1.5"),
         (lambda: SA(1.0).moments(1.0, [3, 0]), "n_crawls must be a positive integer, got 0"),
         (lambda: Naive(1.0).limit(-1.0), "change_rate must be non-negative and finite, got -1.0"),
+        (lambda: LLN(1.0, offset="a"), "offset must be positive and finite, got 'a'"),
+        *[
+            (lambda make=make: make(1.0).update([1, 0, 1], crawl_rate=[1.0, 2.0]), "got changed (3,), crawl_rate (2,), earlier crawls ()")
+            for make in (Naive, LLN, SA, SAM)
+        ],
     ],
 )
 def test_online_estimators_refuse(call, message):
@@ -460,6 +465,8 @@ def test_a_refused_update_changes_nothing(name):
     estimator = MAKE[name](2.0)
     estimator.update([True, False])
     before = estimator.estimate.copy()
+    with pytest.raises(ValueError, match=re.escape("got changed (3,), crawl_rate (), earlier crawls (2,)")):
+        estimator.update([True, False, True])
     with pytest.raises(ValueError, match="crawl_rate"):
         estimator.update([True, True], crawl_rate=0.0)
     with pytest.raises(ValueError, match="changed"):
@@ -480,7 +487,7 @@ def test_moments_are_those_of_a_fresh_estimator():
     [
         (lambda: SA(3.0, initial=[1.0, 2.0]).moments(5.0, 3), "initial must be a single number for moments, got shape (2,)"),
         (lambda: SA(3.0).moments(5.0, [2.5]), "n_crawls must be a positive integer, got 2.5"),
-        (lambda: LLN(3.0, offset=np.inf), "offset must be positive and finite from the first crawl on, got inf at k = 1"),
+        (lambda: LLN(3.0, offset=np.inf), "offset must be positive and finite, got inf"),
     ],
 )
 def test_more_bad_input_is_named(call, message):

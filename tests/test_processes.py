@@ -198,6 +198,10 @@ simulate = partial(simulate_history, rng=0)
         (lambda: simulate([1, np.inf], crawl_rate=1, n_crawls=3), "change_rate must be non-negative and finite, got inf at index (1,)"),
         (lambda: simulate(1.0, crawl_rate=0.0, n_crawls=3), "crawl_rate must be positive and finite, got 0.0"),
         (lambda: simulate(1.0, interval=[1.0, 0.0]), "interval must be positive and finite, got 0.0 at index (1,)"),
+        (
+            lambda: simulate([1.0, 2.0, 3.0], crawl_rate=[1.0, 2.0], n_crawls=3),
+            "change_rate and crawl_rate must have shapes that broadcast",
+        ),
         (lambda: simulate(1.0, n_crawls=3), "exactly one of crawl_rate and interval must be given"),
         (lambda: simulate(1.0, crawl_rate=1, interval=1, n_crawls=3), "exactly one of crawl_rate and interval must be given"),
         (lambda: simulate(1.0, crawl_rate=1), "n_crawls must be a positive integer, got None"),

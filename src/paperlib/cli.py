@@ -14,22 +14,20 @@ def _parser():
     parser.add_argument("--version", action="version", version=f"paperlib {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
-    figures = commands.add_parser("figures", help="build the figures that are not up to date")
-    figures.add_argument("ids", nargs="*", metavar="ID", help="a figure (peva22/fig2) or a paper (peva22); all by default")
+    chosen = argparse.ArgumentParser(add_help=False)
+    chosen.add_argument("ids", nargs="*", metavar="ID", help="a figure (peva22/fig2) or a paper (peva22); all by default")
+    chosen.add_argument("--jobs", type=_positive, metavar="N", help="notebooks at a time (default: number of cores)")
+
+    figures = commands.add_parser("figures", parents=[chosen], help="build the figures that are not up to date")
     figures.add_argument("--profile", choices=build.PROFILES, default="paper", help="the papers' parameters, or a quick preview")
-    figures.add_argument("--jobs", type=_positive, metavar="N", help="notebooks at a time (default: number of cores)")
     figures.add_argument("--force", action="store_true", help="build also what is up to date")
     figures.add_argument("--output", type=Path, metavar="DIR", help="where figures go (default: figures/, or build/preview/)")
     figures.set_defaults(run=lambda a: build.figures(a.ids, profile=a.profile, jobs=a.jobs, force=a.force, output=a.output))
 
-    verify = commands.add_parser("verify", help="rebuild at paper scale elsewhere and compare with figures/")
-    verify.add_argument("ids", nargs="*", metavar="ID")
-    verify.add_argument("--jobs", type=_positive, metavar="N")
+    verify = commands.add_parser("verify", parents=[chosen], help="rebuild at paper scale elsewhere and compare with figures/")
     verify.set_defaults(run=lambda a: build.verify(a.ids, jobs=a.jobs))
 
-    refresh = commands.add_parser("refresh", help="execute the notebooks in place with their preview values")
-    refresh.add_argument("ids", nargs="*", metavar="ID")
-    refresh.add_argument("--jobs", type=_positive, metavar="N")
+    refresh = commands.add_parser("refresh", parents=[chosen], help="execute the notebooks in place with their preview values")
     refresh.set_defaults(run=lambda a: build.refresh(a.ids, jobs=a.jobs))
 
     wikipedia = commands.add_parser("wikipedia", help="download the change times of a Wikipedia page")

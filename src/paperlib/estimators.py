@@ -252,6 +252,11 @@ class _Online:
         """Where the estimate converges to, 1/time: the change rate, if `guarantee` holds."""
         return _checks.non_negative("change_rate", change_rate)[()]
 
+    def _bits(self, changed, crawl_rate, state):
+        changed = _checks.bits("changed", changed)
+        _checks.broadcast(changed=changed, crawl_rate=self.crawl_rate if crawl_rate is None else crawl_rate, **{"earlier crawls": state})
+        return changed
+
     def _moment_grid(self, change_rate, n_crawls):
         if self.crawl_rate.ndim:
             raise ValueError(f"crawl_rate must be a single number for moments, got shape {self.crawl_rate.shape}")
@@ -282,7 +287,7 @@ class _Counting(_Online):
 
         changed : bool or 0/1, array of pages. interval : ignored. crawl_rate : the rate from now on; pages whose rate is new restart.
         """
-        changed = _checks.bits("changed", changed)
+        changed = self._bits(changed, crawl_rate, self._n_changed)
         if crawl_rate is not None:
             new = _checks.positive("crawl_rate", crawl_rate)
             same = new == self.crawl_rate
@@ -343,7 +348,7 @@ class LLN(_Counting):
 
     def __init__(self, crawl_rate, *, offset=1.0):
         super().__init__(crawl_rate)
-        self.offset = offset
+        self.offset = _sequence("offset", offset)
         if not 0 < self._offset(1.0) < np.inf:
             raise ValueError(f"offset must be positive and finite from the first crawl on, got {self._offset(1.0)!r} at k = 1")
 
@@ -379,7 +384,7 @@ class _Stepping(_Online):
 
         changed : bool or 0/1, array of pages. interval : ignored. crawl_rate : the rate from now on; iterate and steps go on.
         """
-        changed = _checks.bits("changed", changed)
+        changed = self._bits(changed, crawl_rate, self.estimate)
         if crawl_rate is not None:
             self.crawl_rate = _checks.positive("crawl_rate", crawl_rate)
         self._state = self._advance(changed, self._k, *self._state)
@@ -499,22 +504,31 @@ class SAM(_Stepping):
         )
 
 
-def path(estimator, history):
+def path(estimator, history, *, crawl_rate=None):
     """The estimate after every crawl, array of the shape of ``history.changed``, 1/time.
 
     Works on a copy: the estimator passed in stays as it was. Pages or runs advance together, one crawl after the other.
+    `crawl_rate`, of the same shape, is the rate at which each crawl was made, should it have changed over time.
     """
     estimator = copy.deepcopy(estimator)
+    if crawl_rate is not None:
+        crawl_rate = _checks.positive("crawl_rate", crawl_rate)
+        if crawl_rate.shape != history.changed.shape:
+            raise ValueError(f"crawl_rate must have the shape of changed, {history.changed.shape}, got {crawl_rate.shape}")
     if history.offsets is not None:  # what a shorter page does after its end is not looked at
         here = np.arange(history.n_crawls.max()) < history.n_crawls[:, np.newaxis]
-        changed = np.zeros(here.shape, dtype=bool)
-        changed[here] = history.changed
-        interval = np.ones(here.shape)
-        interval[here] = history.interval
-        return path(estimator, History(interval, changed))[here]
+
+        def dense(values, filler):
+            out = np.full(here.shape, filler)
+            out[here] = values
+            return out
+
+        rate = None if crawl_rate is None else dense(crawl_rate, 1.0)
+        return path(estimator, History(dense(history.interval, 1.0), dense(history.changed, False)), crawl_rate=rate)[here]
     out = np.empty((history.changed.shape[-1], *history.shape))
-    for k, (interval, changed) in enumerate(zip(np.moveaxis(history.interval, -1, 0), np.moveaxis(history.changed, -1, 0), strict=True)):
-        out[k] = estimator.update(changed, interval=interval)
+    for k in range(len(out)):
+        rate = {} if crawl_rate is None else {"crawl_rate": crawl_rate[..., k]}
+        out[k] = estimator.update(history.changed[..., k], interval=history.interval[..., k], **rate)
     return np.moveaxis(out, 0, -1)
 
 

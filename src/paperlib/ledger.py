@@ -38,7 +38,7 @@ class Ledger:
         name : str
             Unique in the figure.
         says : str
-            What the paper says, in our words.
+            What the paper says, in our words; a check that the paper does not make begins with "ours: ".
         where : str
             Where in the paper it stands.
         measured, stderr : float
@@ -68,7 +68,10 @@ class Ledger:
                 )
             status, criterion, measured, stderr = declared, "", None, None
         else:
-            status, criterion = _judge(measured, stderr, at_least, at_most, within)
+            try:
+                status, criterion = _judge(measured, stderr, at_least, at_most, within)
+            except ValueError as error:
+                raise ValueError(f"claim {name!r}: {error}") from None
             measured, stderr = float(f"{measured:.6g}"), float(f"{stderr:.3g}")
         if status not in ("differs", *DECLARED):
             reason = None
@@ -110,7 +113,10 @@ def _judge(measured, stderr, at_least, at_most, within):
 def _number(claim):
     if claim["measured"] is None:
         return ""
-    return f"{claim['measured']:.3g}" + (f" ± {claim['stderr']:.1g}" if claim["stderr"] else "")
+    limits = [float(word) for word in claim["criterion"].split() if word[-1].isdigit()]
+    # as many digits as it takes not to look like a limit that it is not: an error of nothing can tell 1 from 1.0004
+    digits = next(n for n in range(3, 7) if n == 6 or float(f"{claim['measured']:.{n}g}") not in limits or claim["measured"] in limits)
+    return f"{claim['measured']:.{digits}g}" + (f" ± {claim['stderr']:.1g}" if claim["stderr"] else "")
 
 
 def mean(values):
@@ -119,6 +125,8 @@ def mean(values):
     To compare two methods, pass the differences run by run.
     """
     values = np.asarray(values, dtype=float)
+    if values.size < 2:
+        raise ValueError(f"values must be those of at least two runs, got {values.size}")
     return {"measured": values.mean(), "stderr": values.std(ddof=1) / np.sqrt(values.size)}
 
 
@@ -149,13 +157,16 @@ def read_all(folder):
 
 
 def summary(records):
-    """Markdown table: claims by paper and status."""
+    """Markdown table: claims by paper and status; checks of this project, which say "ours: ", in a column of their own."""
     statuses = ("holds", "differs", "too few runs", *DECLARED)
-    lines = ["| paper | figures | " + " | ".join(statuses) + " |", "|---" * (len(statuses) + 2) + "|"]
+    lines = ["| paper | figures | " + " | ".join(statuses) + " | ours that hold |", "|---" * (len(statuses) + 3) + "|"]
     for paper in sorted({figure.split("/")[0] for figure in records}):
         here = [record for figure, record in records.items() if figure.startswith(paper + "/")]
-        found = [claim["status"] for record in here for claim in record["claims"]]
-        lines.append(f"| {paper} | {len(here)} | " + " | ".join(str(found.count(s)) for s in statuses) + " |")
+        ours, theirs = [], []
+        for claim in (claim for record in here for claim in record["claims"]):
+            (ours if claim["says"].startswith("ours: ") else theirs).append(claim["status"])
+        counts = [*(theirs.count(s) for s in statuses), f"{ours.count('holds')} of {len(ours)}"]
+        lines.append(f"| {paper} | {len(here)} | " + " | ".join(map(str, counts)) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -164,7 +175,7 @@ def claims_page(records):
     lines = ["# What the papers claim, and what we measured", "", summary(records)]
     lines += [
         "Generated from the records beside the figures. A claim holds or differs when its criterion, fixed beforehand, is met or missed",
-        f"by {STANDARD_ERRORS:g} standard errors.",
+        f'by {STANDARD_ERRORS:g} standard errors. Entries that begin with "ours" are checks of this project, not of the papers.',
     ]
     for figure, record in records.items():
         lines += ["", f"## {figure}", "", "| claim | where | measured | criterion | status | data |", "|---|---|---|---|---|---|"]

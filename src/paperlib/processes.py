@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paperlib import _checks
+from paperlib import _checks, _kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +79,17 @@ class History:
             return np.ascontiguousarray(self.interval), np.ascontiguousarray(self.changed), self.offsets
         offsets = np.arange(0, self.interval.size + 1, self.interval.shape[-1])
         return self.interval.reshape(-1), self.changed.reshape(-1), offsets
+
+
+def join(first, second):
+    """One ragged history out of two of the same pages, in either form: the crawls of `second` after those of `first`."""
+    if first.shape != second.shape:
+        raise ValueError(f"second must hold as many pages as first, {first.shape}, got {second.shape}")
+    before, later = first.ragged(), second.ragged()
+    offsets = before[2] + later[2]
+    interval, changed = np.empty(offsets[-1]), np.empty(offsets[-1], dtype=bool)
+    _kernels.interleave(*before, *later, interval, changed)
+    return History(interval, changed, offsets)
 
 
 def poisson_times(rate, horizon, *, rng=None):
@@ -184,7 +195,8 @@ def simulate_history(change_rate, *, crawl_rate=None, interval=None, n_crawls=No
             raise ValueError(f"n_crawls must be the length of interval, {scale.shape[-1]}, got {n_crawls!r}")
         n_crawls = scale.shape[-1]
     n_crawls = _checks.count("n_crawls", n_crawls)
-    shape = np.broadcast_shapes(change_rate.shape, scale.shape, (n_crawls,))
+    given = {"interval" if crawl_rate is None else "crawl_rate": scale}
+    shape = (*_checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1], n_crawls)
 
     def one_run(stream):
         length = scale * stream.standard_exponential(shape) if interval is None else np.broadcast_to(scale, shape)
