@@ -1,10 +1,15 @@
 """Speed of the library against peers, in one run on one machine: `make bench` writes benchmarks/README.md."""
 
+import multiprocessing
 import os
 import platform
+import re
+import tempfile
+import threading
 import time
 import tracemalloc
 import warnings
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import cvxpy
@@ -12,7 +17,7 @@ import lifelines
 import numpy as np
 from scipy import optimize
 
-from paperlib import allocation, estimators
+from paperlib import allocation, estimators, policies, traces
 from paperlib._files import write_atomic
 from paperlib.processes import History, simulate_history
 
@@ -98,13 +103,86 @@ def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
     yield f"optimal_poisson, {n_poisson:,} pages", f"{ours:.2f} s", "under 0.5 s, 1,000 times cvxpy", ratio
     ours = seconds(lambda: allocation.optimal_interval(change[:n_interval], weight[:n_interval], 0.2 * n_interval))
     yield f"optimal_interval, {n_interval:,} pages", f"{ours:.2f} s", "under 1 s", ""
+    ours = seconds(lambda: allocation.harmonic(change, weight, 0.2 * n_poisson))
+    yield f"harmonic, {n_poisson:,} pages", f"{ours:.2f} s", "", ""
+    host = rng.integers(n_interval // 10, size=n_interval)
+    limits = dict.fromkeys(np.unique(host[: n_interval // 20]).tolist(), 1.0)
+    ours = seconds(lambda: allocation.polite(change[:n_interval], weight[:n_interval], 0.2 * n_interval, host, limits))
+    yield f"polite, {n_interval:,} pages, {n_interval // 10:,} hosts, {len(limits):,} of them limited", f"{ours:.2f} s", "", ""
+
+
+def learning(n_pages=5000, crawls_per_page=0.2, horizon=1000.0, n_runs=50):
+    change_rate, importance = traces.population("stand-in", n_pages, rng=1)
+    options = {"exploration": 100.0, "bounds": (5e-4, 7.0)}
+    learners = (policies.ExploreThenCommit(**options), policies.PhasedEpsilonGreedy(n_phases=10, **options))
+    for learner in learners:
+        ours = seconds(
+            lambda learner=learner: learner.run(change_rate, importance, crawls_per_page * n_pages, horizon, n_runs=n_runs, rng=1), repeat=1
+        )
+        found = f"{ours:.1f} s, {n_runs * crawls_per_page * n_pages * horizon / ours / 1e6:.1f} million crawls/s"
+        yield f"{type(learner).__name__}, {n_pages:,} pages, T = {horizon:,.0f} days, {n_runs} runs", found, "under 30 s, both", ""
+
+
+def bing(n_urls=1_000_000, n_crawls=98, n_pool=2000):
+    with tempfile.TemporaryDirectory() as folder:
+        small, large = Path(folder, "small"), Path(folder, "large")
+        write_bing(small, n_pool, n_crawls, n_pool)
+        write_bing(large, n_urls, n_crawls, n_pool)
+        os.sync()  # or the disk is still busy with the text
+        size = sum(path.stat().st_size for path in large.iterdir())
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as child:  # its memory is its own
+            first, cached, sample, anonymous = child.submit(read_bing, small, large).result()
+    what = f"traces.bing, {n_urls:,} URLs of {n_crawls} crawls, "
+    found = f"{n_urls / first:,.0f} URLs/s, {n_urls * n_crawls / first / 1e6:.1f} million crawls/s, {size / first / 1e6:.0f} MB/s"
+    yield what + "text to cache and arrays", found, "200,000 URLs/s", ""
+    yield what + "memory that is not a file's", f"at most {anonymous / 2**30:.2f} GiB", "1 GiB", ""
+    yield what + "from the cache", f"{cached:.2f} s, a sample of 5,000 {sample:.2f} s", "", ""
+
+
+def write_bing(folder, n_urls, n_crawls, n_pool):
+    """A data set in the format of the Bing set: intervals of whole seconds about a day long, in days with 15 digits."""
+    folder.mkdir()
+    rng = np.random.default_rng(1)
+    days = rng.gamma(20.0, 86400 / 20, (n_pool, n_crawls)).round() / 86400
+    rows = zip(days, rng.random(days.shape) < 0.1, strict=True)
+    tails = [f"\t0.5\t[{', '.join(f'[{w:.15g}, {i:d}]' for w, i in zip(*row, strict=True))}]\n" for row in rows]
+    for name, line, count in (
+        ("url_urlid_hostid", lambda k: f"https://host{k // 50}.example.org/page{k}\t{k}\t{k // 50}\n", n_urls),
+        ("host_hostid_isconstrained", lambda k: f"host{k}.example.org\t{k}\t{k % 2}\n", n_urls // 50),
+        ("urlid_imp", lambda k: f"{k}\t{k % 1000}\n", n_urls),
+        ("urlid_offset_history", lambda k: f"{k}{tails[k % n_pool]}", n_urls),
+        ("urlid_chrate_compl_obs_hist", lambda k: f"{25 * k}\t{1 / (1 + k % 7)}\n", n_urls // 25),
+    ):
+        with open(folder / f"{name}.txt", "w") as file:
+            file.writelines(map(line, range(count)))
+
+
+def read_bing(small, large):
+    """Seconds of the first read, of one from the cache and of a sample from it, and the peak of this process's anonymous memory, bytes."""
+    peak, done = 0, threading.Event()
+
+    def watch():
+        nonlocal peak
+        while not done.wait(0.01):
+            peak = max(peak, 1024 * int(re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())[1]))
+
+    def timed(**options):
+        began = time.perf_counter()
+        traces.bing(large, progress=False, **options)
+        return time.perf_counter() - began
+
+    traces.bing(small, progress=False)  # compilation
+    threading.Thread(target=watch).start()
+    times = timed(), timed(), timed(sample=5000, rng=1)
+    done.set()
+    return *times, peak
 
 
 def main():
     """Run everything and write the table."""
     warnings.simplefilter("ignore")
     rows = []
-    for part in (online, batch, paths, allocations):
+    for part in (online, batch, paths, allocations, learning, bing):
         for row in part():
             print("  ".join(row), flush=True)
             rows.append("| " + " | ".join(row) + " |")

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from paperlib import traces
+from paperlib.processes import History
 
 # ten revisions in two days; 13 and 14 within one second, 19 after the window
 REVISIONS = [(10 + i, f"2020-04-01T{i:02d}:00:00Z") for i in range(4)]
@@ -490,3 +491,33 @@ def test_full_disk_in_mid_download(wiki, fetch, tmp_path, monkeypatch):
     wiki.queries = []
     assert fetch().times * 24 == pytest.approx(HOURS)
     assert [query["rvcontinue"][-1] for query in wiki.queries] == ["3", "6"]
+
+
+# ---------------------------------------------------------------- populations
+
+
+def test_the_stand_in_population():
+    rate, importance = traces.population("stand-in", 20_000, rng=1)
+    assert rate.shape == importance.shape == (20_000,)
+    assert (rate.min(), rate.max()) == (5e-4, 7.0)
+    # the median of lognormal numbers has a standard error of 1.25 sigma / sqrt(n) in the logarithm
+    assert abs(np.log(np.median(rate) / 0.15)) < 5 * 1.25 * 1.3 / np.sqrt(20_000)
+    assert importance.mean() == pytest.approx(1, rel=1e-12)
+    assert abs(np.log(importance).std() - 1.2) < 5 * 1.2 / np.sqrt(2 * 20_000)
+    np.testing.assert_array_equal(rate, traces.population("stand-in", 20_000, rng=1)[0])
+
+
+def test_a_population_of_real_pages(monkeypatch):
+    def bing(folder, *, sample, rng):
+        assert (folder, sample) == ("there", 8)
+        bits = np.array([[0, 0], [1, 1], [0, 1], [1, 0], [0, 1], [1, 0], [0, 0], [1, 1]])
+        history = History(np.ones(16), bits.ravel(), np.arange(0, 17, 2))
+        return traces.CrawlLog(np.arange(8), history, np.arange(8.0), np.zeros(8, int))
+
+    monkeypatch.setattr(traces, "bing", bing)
+    rate, importance = traces.population("there", 4, rng=1)
+    np.testing.assert_allclose(rate, np.log(2), rtol=1e-10)  # half the crawls, a day apart, found a change
+    np.testing.assert_allclose(np.sort(importance), np.array([2, 3, 4, 5]) / 3.5, rtol=1e-12)
+    monkeypatch.setattr(traces, "bing", lambda folder, *, sample, rng: bing("there", sample=8, rng=rng))
+    with pytest.raises(ValueError, match="n_pages must be at most 4, the pages with an estimate in a sample of twice as many, got 5"):
+        traces.population("there", 5)

@@ -14,7 +14,8 @@ from requests.exceptions import ChunkedEncodingError, ContentDecodingError, JSON
 from tqdm import tqdm
 from urllib3.util import Retry
 
-from paperlib import __version__
+from paperlib import __version__, _checks, estimators
+from paperlib._bing import CrawlLog, MalformedLinesWarning, bing  # noqa: F401 (public here)
 from paperlib._files import sha256, write_atomic
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -145,6 +146,40 @@ def write(path, times, *, title, source, licence, start=None, end=None):
     write_atomic(path, "\n".join(lines) + "\n")
     write_atomic(_checksum(path), f"{sha256(path)}  {Path(path).name}\n")
     return read(path)
+
+
+def population(source, n_pages, *, rng=None):
+    """True change rates and importances of pages for experiments.
+
+    Parameters
+    ----------
+    source : str or path
+        "stand-in", or the folder of the Bing data set, see `bing`. From the latter, pages that changed at none or at all of their
+        crawls are left out, as in section 6 of [aaai20]; the rates are maximum likelihood estimates, with the importances of the data.
+        The stand-in, where the data are not at hand: change rates lognormal with median 0.15 and sigma 1.3, clipped to [0.0005, 7],
+        and importances lognormal with sigma 1.2, independent. Results on it say nothing about real pages.
+    n_pages : int
+    rng : seed or numpy Generator
+
+    Returns
+    -------
+    change_rate : array, shape (n_pages,), 1/day
+    importance : array, shape (n_pages,), of mean 1
+    """
+    n_pages, rng = _checks.count("n_pages", n_pages), np.random.default_rng(rng)
+    if source == "stand-in":
+        rate, importance = np.clip(rng.lognormal(np.log(0.15), 1.3, n_pages), 5e-4, 7.0), rng.lognormal(0.0, 1.2, n_pages)
+    else:
+        log = bing(source, sample=2 * n_pages, rng=rng)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
+            rate = estimators.mle(log.history)
+        kept = np.flatnonzero((rate > 0) & (rate < np.inf))
+        if kept.size < n_pages:
+            raise ValueError(f"n_pages must be at most {kept.size}, the pages with an estimate in a sample of twice as many, got {n_pages}")
+        kept = rng.choice(kept, n_pages, replace=False)
+        rate, importance = rate[kept], log.importance[kept]
+    return rate, importance / importance.mean()
 
 
 def wikipedia(title, start, end, *, path, contact=None, api="https://en.wikipedia.org/w/api.php", progress=True):

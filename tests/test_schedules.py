@@ -1,0 +1,154 @@
+"""Schedules: the law of Poisson crawl times, and the exact places of regular ones."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from paperlib import _kernels, schedules
+
+both = pytest.mark.parametrize("schedule", [schedules.poisson, schedules.regular])
+
+
+def pages(time, offsets):
+    return np.split(time, offsets[1:-1])
+
+
+@both
+@pytest.mark.parametrize("duration", [1e-3, 7.0, 1e6])
+def test_times_rise_within_the_duration_and_are_filed_by_page(schedule, duration):
+    rate = np.random.default_rng(1).lognormal(0, 1, 50) * 10 / duration
+    rate[[0, 17, 18, 49]] = 0.0
+    time, offsets = schedule(rate, duration, rng=2)
+    assert offsets.shape == (51,)
+    assert offsets[0] == 0
+    assert offsets[-1] == time.size > 300
+    for r, t in zip(rate, pages(time, offsets), strict=True):
+        assert (t.size == 0) == (r == 0) or r * duration < 10
+        assert ((t > 0) & (t <= duration)).all()
+        assert (np.diff(t) > 0).all()
+
+
+@both
+def test_nothing_to_crawl(schedule):
+    for rate in ([0.0, 0.0], 0.0, [1e-12, 0.0, 1e-300]):  # the last so low that no crawl comes within the duration
+        time, offsets = schedule(rate, 5.0, rng=3)
+        assert time.shape == (0,)
+        np.testing.assert_array_equal(offsets, np.zeros(np.size(rate) + 1))
+
+
+@both
+def test_the_mean_number_is_rate_times_duration(schedule):
+    rate, n = np.array([0.07, 0.3, 1.0, 4.9]), 4000
+    _, offsets = schedule(np.repeat(rate, n), 3.0, rng=4)
+    count = np.diff(offsets).reshape(4, n)
+    sd = np.sqrt(3 * rate) if schedule is schedules.poisson else count.std(axis=1)
+    assert (np.abs(count.mean(axis=1) - 3 * rate) <= 5 * sd / np.sqrt(n)).all()  # 5 standard errors; 0 of regular crawls at 1.0
+    if schedule is schedules.regular:
+        assert (np.abs(count - 3 * rate[:, np.newaxis]) < 1).all()
+
+
+@pytest.mark.parametrize("mean", [0.5, 6.0])
+def test_poisson_counts_are_poisson(mean):
+    n = 20_000
+    _, offsets = schedules.poisson(np.full(n, mean / 4), 4.0, rng=5)
+    top = int(mean + 4 * np.sqrt(mean))
+    seen = np.bincount(np.minimum(np.diff(offsets), top), minlength=top + 1)
+    expected = n * np.append(stats.poisson.pmf(np.arange(top), mean), stats.poisson.sf(top - 1, mean))
+    assert stats.chisquare(seen, expected).pvalue > 1e-5
+
+
+def test_poisson_times_given_their_number_are_uniform_order_statistics():
+    time, offsets = schedules.poisson(np.full(20_000, 0.5), 8.0, rng=6)
+    assert stats.kstest(time / 8, "uniform").pvalue > 1e-5
+    of_three = np.array([t for t in pages(time, offsets) if t.size == 3]) / 8
+    assert len(of_three) > 3000
+    for k in range(3):  # the k-th of n uniform times is Beta(k, n + 1 - k); so is, as the first, a gap between them
+        assert stats.kstest(of_three[:, k], stats.beta(k + 1, 3 - k).cdf).pvalue > 1e-5
+    for gap in (of_three[:, 1] - of_three[:, 0], 1 - of_three[:, 2]):
+        assert stats.kstest(gap, stats.beta(1, 3).cdf).pvalue > 1e-5
+
+
+def test_pages_crawled_at_poisson_times_are_independent():
+    time, offsets = schedules.poisson(np.full(20_000, 0.5), 8.0, rng=7)
+    first = np.array([t[0] if t.size else np.nan for t in pages(time, offsets)]).reshape(-1, 2)
+    first = first[np.isfinite(first).all(axis=1)]
+    assert stats.spearmanr(*first.T).pvalue > 1e-5
+    count = np.diff(offsets).reshape(-1, 2)
+    assert stats.spearmanr(*count.T).pvalue > 1e-5
+
+
+def test_ordered_times_are_partial_sums():
+    rng, counts = np.random.default_rng(8), np.array([3, 0, 1, 5, 0])
+    offsets, drawn = np.append(0, np.cumsum(counts)), rng.exponential(size=9 + 5)
+    time = np.empty(9)
+    _kernels.ordered_times(drawn, offsets, 7.0, time)
+    start = offsets[:-1] + np.arange(5)
+    expected = [np.cumsum(drawn[s : s + n])[:n] * 7 / drawn[s : s + n + 1].sum() for s, n in zip(start, counts, strict=True)]
+    np.testing.assert_allclose(time, np.concatenate(expected), rtol=1e-12)
+
+
+def test_regular_crawls_are_where_they_should_be():
+    rng = np.random.default_rng(9)
+    rate, phase, duration = rng.lognormal(0, 1.5, 200), rng.uniform(0.01, 1, 200), 5.0
+    for r, p, t in zip(rate, phase, pages(*schedules.regular(rate, duration, phase=phase)), strict=True):
+        expected = (np.arange(500) + p) / r
+        np.testing.assert_allclose(t, expected[expected <= duration], rtol=1e-12)
+    one = schedules.regular(rate, duration, phase=0.25)
+    for got, expected in zip(one, schedules.regular(rate, duration, phase=np.full(200, 0.25)), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_phases_are_uniform_by_default_and_of_each_page_its_own():
+    rate = np.tile([0.5, 2.0], 5000)
+    time, offsets = schedules.regular(rate, 10.0, rng=10)
+    phase = np.array([t[0] for t in pages(time, offsets)]) * rate
+    assert ((phase > 0) & (phase <= 1)).all()
+    assert stats.kstest(phase, "uniform").pvalue > 1e-5
+    assert stats.spearmanr(phase[::2], phase[1::2]).pvalue > 1e-5
+    np.testing.assert_allclose(np.diff(time)[np.diff(np.repeat(np.arange(10_000), np.diff(offsets))) == 0].max(), 2.0, rtol=1e-10)
+
+
+@pytest.mark.parametrize("n_rounds", [1, 2, 3, 7, 49, 1000, 99_999])
+def test_whole_rounds_end_with_a_crawl_of_every_page_however_they_round(n_rounds):
+    for n_pages, bandwidth in [(3, 0.7), (7, 0.1), (10, 3.0), (49, 1 / 3), (500, 100.0)]:
+        duration = n_rounds * (n_pages / bandwidth)
+        time, offsets = schedules.regular(np.full(2, bandwidth / n_pages), duration, phase=1.0)
+        np.testing.assert_array_equal(offsets, [0, n_rounds, 2 * n_rounds])
+        assert time.max() <= duration
+        np.testing.assert_allclose(time[n_rounds - 1 :: n_rounds], duration, rtol=1e-12)
+
+
+@both
+def test_another_unit_of_time(schedule):
+    rate = np.random.default_rng(11).lognormal(0, 1, 20)
+    (time, offsets), (scaled, same) = schedule(rate, 6.0, rng=12), schedule(rate / 64, 6.0 * 64, rng=12)
+    np.testing.assert_array_equal(offsets, same)
+    np.testing.assert_array_equal(time * 64, scaled)  # a power of two: to the bit
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *[
+            (lambda s=s, a=a: s(*a), message)
+            for s in (schedules.poisson, schedules.regular)
+            for a, message in [
+                (([1.0, -1.0], 5.0), "crawl_rate must be non-negative and finite, got -1.0 at index (1,)"),
+                ((np.nan, 5.0), "crawl_rate must be non-negative and finite, got nan"),
+                (([[1.0]], 5.0), "crawl_rate must be a flat array of pages, got shape (1, 1)"),
+                ((1.0, 0.0), "duration must be positive and finite, got 0.0"),
+                ((1.0, np.inf), "duration must be positive and finite, got inf"),
+                ((1.0, [1.0, 2.0]), "duration must be a single number, got shape (2,)"),
+            ]
+        ],
+        (lambda: schedules.regular(1.0, 5.0, phase=0.0), "phase must be positive and finite, got 0.0"),
+        (lambda: schedules.regular([1.0, 1.0], 5.0, phase=[0.5, 1.5]), "phase must be at most 1, one number or one for each page"),
+        (lambda: schedules.regular([1.0], 5.0, phase=[0.5, 0.6]), "phase must be at most 1, one number or one for each page"),
+        (lambda: schedules.regular([1.0, 1.0], 5.0, phase=[0.5] * 3), "phase and crawl_rate must have shapes that broadcast"),
+    ],
+)
+def test_schedules_refuse(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
