@@ -1,9 +1,11 @@
 """Freshness of one page: printed values, limits, order, and the share of simulated time in which a copy is fresh."""
 
+import itertools
 import re
 
 import numpy as np
 import pytest
+from scipy import integrate
 
 from paperlib import freshness
 from paperlib.processes import poisson_times
@@ -130,3 +132,116 @@ def test_harmonic_penalty_is_the_mean_over_simulated_crawls():
 def test_harmonic_penalty_refuses(arguments, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         freshness.harmonic_penalty(*arguments)
+
+
+# ---------------------------------------------------------------- fresh time from a state on
+
+TIMES = {"poisson": freshness.poisson_time, "interval": freshness.interval_time}
+CASES = [(1.0, 1.0), (0.3, 2.0), (40.0, 0.5), (0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (1e-6, 1.0), (1e-4, 0.5), (1e6, 2.0), (3.0, 1e-9)]
+
+
+def integral(fresh, duration, *breaks):
+    """The integral of `fresh` over (0, duration), in pieces between which it may jump or change its scale."""
+    borders = np.unique(np.clip([0.0, *breaks, duration], 0.0, duration))
+    return sum(integrate.quad(fresh, a, b, epsabs=1e-18, epsrel=1e-12)[0] for a, b in itertools.pairwise(borders))
+
+
+@pytest.mark.parametrize("duration", [0.2, 7.3])
+@pytest.mark.parametrize("initial", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(("change_rate", "crawl_rate"), CASES)
+def test_fresh_time_under_poisson_crawls_is_the_integral_of_eq_4(change_rate, crawl_rate, initial, duration):
+    total = change_rate + crawl_rate
+    stationary = crawl_rate / total if total else 1.0
+    scales = np.array([1, 5, 20, 50]) / max(total, 1e-300)
+    expected = integral(lambda t: stationary + (initial - stationary) * np.exp(-total * t), duration, *scales)
+    got = freshness.poisson_time(change_rate, crawl_rate, duration, initial=initial)
+    assert got == pytest.approx(expected, rel=1e-11, abs=1e-14)
+
+
+@pytest.mark.parametrize("duration", [0.2, 0.5, 7.3])
+@pytest.mark.parametrize("phase", [0.25, 1.0])
+@pytest.mark.parametrize("initial", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(("change_rate", "crawl_rate"), CASES)
+def test_fresh_time_under_equal_intervals_is_the_integral(change_rate, crawl_rate, initial, phase, duration):
+    crawls = (np.arange(40) + phase) / crawl_rate if crawl_rate else np.array([np.inf])
+    starts = np.append(0.0, crawls[crawls < duration])
+    scales = (starts[:, np.newaxis] + np.array([1, 5, 20, 50]) / max(change_rate, 1e-300)).ravel()
+
+    def fresh(t):
+        last = np.searchsorted(crawls, t, side="right")
+        return np.exp(-change_rate * (t - crawls[last - 1])) if last else initial * np.exp(-change_rate * t)
+
+    got = freshness.interval_time(change_rate, crawl_rate, duration, initial=initial, phase=phase)
+    assert got == pytest.approx(integral(fresh, duration, *starts, *scales), rel=1e-10, abs=1e-14)
+
+
+@pytest.mark.parametrize("duration", [0.2, 0.5, 7.3])
+@pytest.mark.parametrize("initial", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(("change_rate", "crawl_rate"), [*CASES, (2e-3, 1.0), (1.9e-3, 0.5)])
+def test_fresh_time_at_a_uniform_phase_is_the_mean_over_phases(change_rate, crawl_rate, initial, duration):
+    kinks = duration * crawl_rate % 1.0, min(duration * crawl_rate, 1.0)  # where a crawl leaves the duration
+    scales = [k - x / max(change_rate, 1e-300) * crawl_rate for k in (*kinks, 1.0) for x in (1, 5, 20, 50)]
+    scales += [x / max(change_rate, 1e-300) * crawl_rate for x in (1, 5, 20, 50)]
+    expected = integral(
+        lambda u: freshness.interval_time(change_rate, crawl_rate, duration, initial=initial, phase=u or 1e-300), 1.0, *kinks, *scales
+    )
+    got = freshness.interval_time(change_rate, crawl_rate, duration, initial=initial)
+    assert got == pytest.approx(expected, rel=2e-11, abs=1e-14)  # the series below 1e-3 leaves out 1.7e-11
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_fresh_time_grows_at_the_long_run_rate_in_the_end(kind):
+    change_rate, crawl_rate = np.geomspace(0.1, 10, 9)[:, np.newaxis], np.geomspace(0.1, 10, 7)
+    for initial in (0.0, 0.3, 1.0):
+        late, later = (TIMES[kind](change_rate, crawl_rate, t, initial=initial) for t in (300.0, 301.0))
+        np.testing.assert_allclose(later - late, getattr(freshness, kind)(change_rate, crawl_rate), rtol=1e-9)
+    if kind == "interval":  # whatever the phase, over a whole interval
+        late, later = (freshness.interval_time(change_rate, crawl_rate, 300.0 + k / crawl_rate, phase=0.7) for k in (0, 1))
+        np.testing.assert_allclose((later - late) * crawl_rate, freshness.interval(change_rate, crawl_rate), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_fresh_time_broadcasts_rescales_and_keeps_its_limits(kind):
+    time, rng = TIMES[kind], np.random.default_rng(3)
+    change_rate, crawl_rate = rng.lognormal(0, 2, (2, 50))
+    duration, initial = rng.lognormal(0, 1, (4, 1)), rng.random(50)
+    got = time(change_rate, crawl_rate, duration, initial=initial)
+    assert got.shape == (4, 50)
+    assert ((got >= 0) & (got <= duration)).all()
+    np.testing.assert_allclose(time(change_rate / 60, crawl_rate / 60, duration * 60, initial=initial), got * 60, rtol=1e-11)
+    assert (time(change_rate, crawl_rate, duration, initial=1.0) >= got).all()
+    np.testing.assert_array_equal(time(change_rate, crawl_rate, 0.0, initial=initial), 0.0)
+    np.testing.assert_allclose(time(0.0, crawl_rate, duration, initial=1.0), np.broadcast_to(duration, (4, 50)), rtol=1e-12)
+    assert time(1e6, 1.0, 1e6, initial=0.5) == pytest.approx(1.0, rel=2e-6, abs=0)  # 1e12 changes
+
+
+def test_fresh_time_in_two_parts_is_that_of_the_whole():
+    change_rate, crawl_rate, t, rest = np.random.default_rng(4).lognormal(0, 1, (4, 50))
+    p = freshness.poisson(change_rate, crawl_rate)
+    then = p + (0.3 - p) * np.exp(-(change_rate + crawl_rate) * t)
+    first = freshness.poisson_time(change_rate, crawl_rate, t, initial=0.3)
+    whole = freshness.poisson_time(change_rate, crawl_rate, t + rest, initial=0.3)
+    np.testing.assert_allclose(first + freshness.poisson_time(change_rate, crawl_rate, rest, initial=then), whole, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *[
+            (lambda f=f, a=a, k=k: f(*a, **k), message)
+            for f in TIMES.values()
+            for a, k, message in [
+                ((-1.0, 1.0, 1.0), {}, "change_rate must be non-negative and finite, got -1.0"),
+                ((1.0, np.nan, 1.0), {}, "crawl_rate must be non-negative and finite, got nan"),
+                ((1.0, 1.0, [1.0, -1.0]), {}, "duration must be non-negative and finite, got -1.0 at index (1,)"),
+                ((1.0, 1.0, 1.0), {"initial": -0.1}, "initial must be non-negative and finite, got -0.1"),
+                ((1.0, 1.0, 1.0), {"initial": [0.5, 1.1]}, "initial must be from 0 to 1, got 1.1"),
+            ]
+        ],
+        (lambda: freshness.interval_time(1.0, 1.0, 1.0, phase=0.0), "phase must be positive and finite, got 0.0"),
+        (lambda: freshness.interval_time(1.0, 1.0, 1.0, phase=1.5), "phase must be at most 1, got 1.5"),
+    ],
+)
+def test_fresh_time_refuses(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()

@@ -493,3 +493,52 @@ def test_moments_are_those_of_a_fresh_estimator():
 def test_more_bad_input_is_named(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+# ---------------------------------------------------------------- path with crawl rates that change
+
+
+def with_rates(seed=15, n=30):
+    """Three pages whose crawl rate changes every ten crawls, of the third not at first."""
+    rng = np.random.default_rng(seed)
+    rate = np.repeat(rng.uniform(1, 9, (3, n // 10)), 10, axis=1)
+    rate[2, :20] = rate[2, 0]
+    return simulate_history([5.0, 0.5, 2.0], crawl_rate=3.0, n_crawls=n, rng=rng), rate
+
+
+@every
+def test_path_hands_each_crawl_its_rate(name):
+    history, rate = with_rates()
+    whole = path(MAKE[name](7.0), history, crawl_rate=rate)
+    estimator = MAKE[name](7.0)
+    for k in range(30):
+        np.testing.assert_array_equal(whole[:, k], estimator.update(history.changed[:, k], crawl_rate=rate[:, k]))
+    constant = np.full(rate.shape, 3.0)
+    np.testing.assert_array_equal(path(MAKE[name](3.0), history, crawl_rate=constant), path(MAKE[name](3.0), history))
+    np.testing.assert_array_equal(path(MAKE[name](3.0), History(history.interval[0], history.changed[0]), crawl_rate=list(rate[0])).ndim, 1)
+
+
+@every
+def test_ragged_path_hands_each_page_its_rates(name):
+    history, rate = with_rates()
+    sizes = [25, 30, 7]
+    pages = ragged(history, sizes)
+    rates = ragged(History(rate, history.changed), sizes).interval
+    together = np.split(path(MAKE[name](7.0), pages, crawl_rate=rates), pages.offsets[1:-1])
+    for page, (mine, n) in enumerate(zip(together, sizes, strict=True)):
+        alone = History(history.interval[page, :n], history.changed[page, :n])
+        np.testing.assert_array_equal(mine, path(MAKE[name](7.0), alone, crawl_rate=rate[page, :n]))
+
+
+@pytest.mark.parametrize(
+    ("rate", "message"),
+    [
+        (3.0, "crawl_rate must have the shape of changed, (2, 4), got ()"),
+        (np.ones(4), "crawl_rate must have the shape of changed, (2, 4), got (4,)"),
+        (np.ones((2, 3)), "crawl_rate must have the shape of changed, (2, 4), got (2, 3)"),
+        (np.array([[1, 1, 1, 1], [1, 0, 1, 1]]), "crawl_rate must be positive and finite, got 0.0 at index (1, 1)"),
+    ],
+)
+def test_path_refuses_rates(rate, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        path(LLN(3.0), History(np.ones((2, 4)), np.ones((2, 4))), crawl_rate=rate)

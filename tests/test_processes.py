@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from paperlib.processes import History, observe, poisson_times, recrawl, simulate_history
+from paperlib.processes import History, join, observe, poisson_times, recrawl, simulate_adaptive_history, simulate_history
 
 # ---------------------------------------------------------------- History
 
@@ -216,3 +216,123 @@ simulate = partial(simulate_history, rng=0)
 def test_processes_refuse(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+# ---------------------------------------------------------------- join
+
+
+def filed(sizes, seed):
+    rng = np.random.default_rng(seed)
+    return History(rng.exponential(size=sum(sizes)), rng.random(sum(sizes)) < 0.5, np.append(0, np.cumsum(sizes)))
+
+
+@pytest.mark.parametrize(("first", "second"), [([2, 0, 3, 1], [1, 4, 0, 2]), ([0, 5], [3, 0]), ([3], [2]), ([0, 1, 0], [0, 0, 7])])
+def test_join_appends_page_by_page(first, second):
+    a, b = filed(first, 8), filed(second, 9)
+    both = join(a, b)
+    np.testing.assert_array_equal(both.n_crawls, np.add(first, second))
+    for name in ("interval", "changed"):
+        parts = [np.split(getattr(h, name), h.offsets[1:-1]) for h in (a, b, both)]
+        for one, other, together in zip(*parts, strict=True):
+            np.testing.assert_array_equal(together, np.append(one, other))
+    c = filed(first, 10)
+    for left, right in zip(join(join(a, b), c).ragged(), join(a, join(b, c)).ragged(), strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_join_takes_dense_histories_too():
+    both = simulate_history([1.0, 2.0, 3.0], crawl_rate=2.0, n_crawls=9, rng=11)
+    first, second = (History(both.interval[:, k], both.changed[:, k]) for k in (slice(0, 4), slice(4, 9)))
+    for got, expected in zip(join(first, second).ragged(), both.ragged(), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(join(first, History(*second.ragged())).interval, both.interval.ravel())
+
+
+def test_join_refuses_other_pages():
+    with pytest.raises(ValueError, match=re.escape("second must hold as many pages as first, (2,), got (3,)")):
+        join(filed([1, 2], 12), filed([1, 2, 3], 13))
+
+
+# ---------------------------------------------------------------- crawls that depend on the bits
+
+ADAPTIVE = {"initial": 1.0, "shrink": 0.8, "grow": 1.2, "limits": (0.1, 8.0)}
+
+
+def test_adaptive_intervals_follow_the_bit_just_seen():
+    history = simulate_adaptive_history([0.0, 0.2, 0.7, 1e9], **ADAPTIVE, n_crawls=300, n_runs=5, rng=1)
+    before, bit, after = history.interval[..., :-1], history.changed[..., :-1], history.interval[..., 1:]
+    np.testing.assert_allclose(after, np.clip(before * np.where(bit, 0.8, 1.2), 0.1, 8.0), rtol=1e-15)
+    assert (history.interval[..., 0] == 1.0).all()
+    assert history.interval.min() == 0.1
+    assert history.interval.max() == 8.0
+    assert not history.changed[:, 0].any()
+    assert (history.interval[:, 0, -1] == 8.0).all()
+    assert history.changed[:, 3].all()
+    assert (history.interval[:, 3, -1] == 0.1).all()
+
+
+def test_adaptive_bits_given_the_interval_are_those_of_a_poisson_page():
+    rates = np.array([[0.15], [0.5], [0.9]])
+    history = simulate_adaptive_history(rates[:, 0], initial=2.0, shrink=0.5, grow=2.0, limits=(0.25, 8.0), n_crawls=400, n_runs=400, rng=2)
+    seen = 0
+    for interval in 0.25 * 2.0 ** np.arange(6):  # with factors of 2 these are all there are
+        here = (history.interval == interval).swapaxes(0, 1).reshape(3, -1)
+        n, hits = here.sum(axis=1), (history.changed.swapaxes(0, 1).reshape(3, -1) & here).sum(axis=1)
+        q = -np.expm1(-rates[:, 0] * interval)
+        # given the interval the past does not matter: hits - n q is a martingale, of variance E[n] q (1 - q)
+        assert (np.abs(hits - n * q) < 5 * np.sqrt(n * q * (1 - q))).all()
+        seen += n.sum()
+    assert seen == history.changed.size
+    # nor does the bit before: 0.5 is reached from 1 by a change and from 0.25 by none
+    q = -np.expm1(-rates[1, 0] * 0.5)
+    after = (history.interval[:, 1, 1:] == 0.5)[..., np.newaxis] & (history.changed[:, 1, :-1, np.newaxis] == [True, False])
+    hits, n = (history.changed[:, 1, 1:, np.newaxis] & after).sum(axis=(0, 1)), after.sum(axis=(0, 1))
+    assert (n > 1000).all()
+    assert (np.abs(hits - n * q) < 5 * np.sqrt(n * q * (1 - q))).all()
+
+
+def test_adaptive_with_factors_of_one_is_crawling_at_fixed_intervals():
+    for n_runs in (None, 4):
+        options = {"n_crawls": 50, "n_runs": n_runs, "rng": 3}
+        adaptive = simulate_adaptive_history([0.3, 2.0], initial=0.7, shrink=1.0, grow=1.0, limits=(0.7, 0.7), **options)
+        fixed = simulate_history([0.3, 2.0], interval=0.7, **options)
+        np.testing.assert_array_equal(adaptive.interval, fixed.interval)
+        np.testing.assert_array_equal(adaptive.changed, fixed.changed)
+
+
+def test_adaptive_shapes_and_runs():
+    few, many = (simulate_adaptive_history([0.3, 2.0], **ADAPTIVE, n_crawls=30, n_runs=n, rng=4) for n in (2, 5))
+    assert many.interval.shape == many.changed.shape == (5, 2, 30)
+    np.testing.assert_array_equal(few.interval, many.interval[:2])
+    np.testing.assert_array_equal(few.changed, many.changed[:2])
+    assert len({run.tobytes() for run in many.changed.reshape(10, 30)}) == 10, "no two runs or pages share their draws"
+    assert simulate_adaptive_history(1.0, **ADAPTIVE, n_crawls=7, rng=0).shape == ()
+    started = simulate_adaptive_history(1.0, **(ADAPTIVE | {"initial": [[1.0], [2.0]]}), n_crawls=7, rng=0)
+    assert started.interval.shape == (2, 1, 7)
+    np.testing.assert_array_equal(started.interval[..., 0], [[1.0], [2.0]])
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"change_rate": [0.1, -1.0]}, "change_rate must be non-negative and finite, got -1.0 at index (1,)"),
+        ({"initial": 0.0}, "initial must be positive and finite, got 0.0"),
+        ({"initial": [1.0, 9.0]}, "initial must be within limits, 0.1 to 8, got 9.0 at index (1,)"),
+        ({"initial": 0.05}, "initial must be within limits, 0.1 to 8, got 0.05"),
+        ({"shrink": 1.5}, "shrink must be at most 1, got 1.5"),
+        ({"shrink": 0.0}, "shrink must be positive and finite, got 0.0"),
+        ({"shrink": [0.5, 0.8]}, "shrink must be a single number, got shape (2,)"),
+        ({"grow": 0.9}, "grow must be at least 1, got 0.9"),
+        ({"grow": np.inf}, "grow must be positive and finite, got inf"),
+        ({"limits": (8.0, 0.1)}, "limits must be two numbers, the lower one first, got [8.0, 0.1]"),
+        ({"limits": 8.0}, "limits must be two numbers, the lower one first, got 8.0"),
+        ({"limits": (0.0, 8.0)}, "limits must be positive and finite, got 0.0 at index (0,)"),
+        ({"n_crawls": 0}, "n_crawls must be a positive integer, got 0"),
+        ({"n_runs": 0}, "n_runs must be a positive integer, got 0"),
+        ({"change_rate": [1.0, 2.0], "initial": [1.0, 2.0, 3.0]}, "change_rate and initial must have shapes that broadcast"),
+    ],
+)
+def test_adaptive_refuses(bad, message):
+    options = {"change_rate": 1.0, **ADAPTIVE, "n_crawls": 5} | bad
+    with pytest.raises(ValueError, match=re.escape(message)):
+        simulate_adaptive_history(options.pop("change_rate"), **options, rng=0)

@@ -499,7 +499,8 @@ def test_full_disk_in_mid_download(wiki, fetch, tmp_path, monkeypatch):
 def test_the_stand_in_population():
     rate, importance = traces.population("stand-in", 20_000, rng=1)
     assert rate.shape == importance.shape == (20_000,)
-    assert (rate.min(), rate.max()) == (5e-4, 7.0)
+    assert 5e-4 <= rate.min() < 0.01
+    assert rate.max() == 7.0
     # the median of lognormal numbers has a standard error of 1.25 sigma / sqrt(n) in the logarithm
     assert abs(np.log(np.median(rate) / 0.15)) < 5 * 1.25 * 1.3 / np.sqrt(20_000)
     assert importance.mean() == pytest.approx(1, rel=1e-12)

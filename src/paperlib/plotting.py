@@ -31,6 +31,13 @@ VARIANTS = [
     for color, style in zip(("#440154", _RED, _SKY, _YELLOW), ("-", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))), strict=True)
 ]
 
+# the colours of aaai20's figure 2
+ESTIMATION = {
+    "Lemma 3 bound": {"color": _BLUE, "linestyle": (0, (5, 1)), "marker": "s"},
+    "MLE": {"color": _ORANGE, "linestyle": "-", "marker": "^"},
+    "moment matching": {"color": _GREEN, "linestyle": (0, (3, 1, 1, 1)), "marker": "o"},
+}
+
 
 def use_style():
     """Set the style of all figures: readable at column width, colour-blind safe, deterministic as SVG."""
@@ -71,6 +78,59 @@ def bands(ax, x, runs, *, level=0.95):
         low, high = np.quantile(values[:, shown], (tail, 1 - tail), axis=0, method="nearest")
         ax.fill_between(np.asarray(x)[shown], low, high, color=LINES[name]["color"], alpha=0.15, label=f"_{name} band")
     return lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
+
+
+def errors(ax, x, runs, **style):
+    """Draw the mean of each named array of runs (shape (n_runs, n)) with its standard error over runs as bars. Returns `ax`."""
+    lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()}, marker="o", markersize=3, **style)
+    for line, values in zip(ax.lines[-len(runs) :], runs.values(), strict=True):
+        mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+        ax.vlines(x, mean - error, mean + error, color=line.get_color(), label=f"_{line.get_label()} error")
+    return ax
+
+
+def medians(ax, x, runs, styles):
+    """Draw the median of each named array of runs (shape (n_runs, n)), with bars from the 25th to the 75th percentile. Returns `ax`.
+
+    The curves are set apart by a few percent of `x`, for logarithmic axes; `styles` has a dictionary for each name.
+    """
+    for i, (name, values) in enumerate(runs.items()):
+        at = np.asarray(x) * 1.07 ** (i - (len(runs) - 1) / 2)
+        low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
+        (line,) = ax.plot(at, middle, label=name, markersize=3, **styles[name])
+        bars = np.column_stack([low, high, np.full(at.size, np.nan)]).ravel()
+        ax.plot(np.repeat(at, 3), bars, color=line.get_color(), linewidth=1.0, label=f"_{name} quartiles")
+    return ax
+
+
+def timeline(ax, pages, horizon):
+    """Draw what happens to each named page up to `horizon`, one page above the other, the first on top. Returns `ax`.
+
+    `pages` holds for each name the arrays (changes, crawls, bits, requests, fresh): times, a text for each crawl, and whether each request
+    was served fresh. Shaded is the time when the copy is fresh, from a crawl to the next change; there is no copy before the first crawl.
+    """
+    for row, (name, (changes, crawls, bits, requests, fresh)) in enumerate(pages.items()):
+        y = -row
+        events = np.sort(np.concatenate([changes, crawls, [horizon]]))
+        until = events[np.searchsorted(events, crawls, side="right")]
+        label = "copy fresh" if row == 0 else f"_fresh {name}"
+        ax.broken_barh(list(zip(crawls, until - crawls, strict=True)), (y - 0.3, 0.6), color=_SKY, alpha=0.45, linewidth=0, label=label)
+        ax.plot([0, horizon], [y, y], color="0.6", linewidth=0.8, zorder=1, label=f"_axis {name}")
+        refresh = np.column_stack([np.full(crawls.size, y - 0.3), np.full(crawls.size, y + 0.3), np.full(crawls.size, np.nan)]).ravel()
+        ax.plot(np.repeat(crawls, 3), refresh, color=_BLUE, linewidth=1.8, label="_refresh" if row else "refresh, with its bit")
+        for time, bit in zip(crawls, bits, strict=True):
+            ax.text(time, y + 0.32, bit, ha="center", va="bottom", color=_BLUE)
+        marks = {
+            "change": (changes, y, {"marker": "X", "color": _RED, "markeredgecolor": "white", "markersize": 8}),
+            "request served fresh": (requests[fresh], y - 0.17, {"marker": "o", "color": "black", "markersize": 5}),
+            "request served stale": (requests[~fresh], y - 0.17, {"marker": "o", "color": "black", "fillstyle": "none", "markersize": 5}),
+        }
+        for kind, (times, height, style) in marks.items():
+            ax.plot(times, np.full(times.size, height), linestyle="none", label=f"_{kind}" if row else kind, **style)
+    ax.set(xlim=(0, horizon), ylim=(-len(pages) + 0.5, 0.65), yticks=-np.arange(len(pages)), yticklabels=list(pages))
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    return ax
 
 
 def quantiles(ax, values):

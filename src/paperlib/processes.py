@@ -207,3 +207,60 @@ def simulate_history(change_rate, *, crawl_rate=None, interval=None, n_crawls=No
         return History(*one_run(rng))
     runs = [one_run(stream) for stream in rng.spawn(_checks.count("n_runs", n_runs))]
     return History(*(np.stack(arrays) for arrays in zip(*runs, strict=True)))
+
+
+def simulate_adaptive_history(change_rate, *, initial, shrink, grow, limits, n_crawls, n_runs=None, rng=None):
+    """Simulated `History` of Poisson pages whose next interval depends on the bit just seen.
+
+    After a crawl that found a change the interval is multiplied by `shrink`, otherwise by `grow`, and kept within `limits`: the rule of
+    production crawlers such as Apache Nutch. Given the interval, P(changed) = 1 - exp(-change_rate * interval), whatever came before.
+
+    Parameters
+    ----------
+    change_rate : float or array of pages, 1/time, non-negative
+    initial : float or array of pages, time
+        The first interval, within the limits.
+    shrink, grow : float
+        Factors, 0 < shrink <= 1 <= grow.
+    limits : (low, high)
+        Shortest and longest interval, time.
+    n_crawls : int
+    n_runs : int, optional
+        Independent runs along a new first axis, each with a generator of its own: run i depends on the seed and i alone.
+    rng : seed or numpy Generator
+
+    Returns
+    -------
+    History of shape (n_crawls,), with n_runs and pages before it: (n_runs, *pages, n_crawls).
+
+    Raises
+    ------
+    ValueError
+        A rate, interval or factor out of range; limits that cross; a first interval outside of them; pages that do not broadcast.
+    """
+    change_rate, initial = _checks.non_negative("change_rate", change_rate), _checks.positive("initial", initial)
+    shrink, grow = _checks.scalar(_checks.positive, "shrink", shrink), _checks.scalar(_checks.positive, "grow", grow)
+    if shrink > 1:
+        raise ValueError(f"shrink must be at most 1, got {shrink!r}")
+    if grow < 1:
+        raise ValueError(f"grow must be at least 1, got {grow!r}")
+    limits = _checks.positive("limits", limits)
+    if limits.shape != (2,) or limits[0] > limits[1]:
+        raise ValueError(f"limits must be two numbers, the lower one first, got {limits.tolist()!r}")
+    low, high = limits
+    if initial.size and not (low <= initial.min() and initial.max() <= high):
+        _checks._require("initial", initial, f"within limits, {low:g} to {high:g}", (low <= initial) & (initial <= high))
+    n_crawls = _checks.count("n_crawls", n_crawls)
+    pages = _checks.broadcast(change_rate=change_rate, initial=initial)[0].shape
+    rng = np.random.default_rng(rng)
+    streams = [rng] if n_runs is None else rng.spawn(_checks.count("n_runs", n_runs))
+    runs = () if n_runs is None else (n_runs,)
+    # time on the first axis while it runs
+    draw = np.stack([np.moveaxis(stream.random((*pages, n_crawls)), -1, 0) for stream in streams], axis=1).reshape(n_crawls, *runs, *pages)
+    interval, changed = np.empty_like(draw), np.empty(draw.shape, dtype=bool)
+    now = np.broadcast_to(initial, draw.shape[1:])
+    for k in range(n_crawls):
+        interval[k] = now
+        changed[k] = draw[k] < -np.expm1(-change_rate * now)
+        now = np.clip(now * np.where(changed[k], shrink, grow), low, high)
+    return History(*(np.ascontiguousarray(np.moveaxis(values, 0, -1)) for values in (interval, changed)))
