@@ -72,7 +72,7 @@ def test_without_sampling_error_it_holds_or_differs(criterion, inside, outside):
 
 @pytest.mark.parametrize("criterion", [{"within": (2.0, 1.0)}, {"at_least": np.nan}, {"at_most": np.nan}])
 def test_a_criterion_that_nothing_meets_is_refused(criterion):
-    with pytest.raises(ValueError, match="claim .*: the criterion must be a number, or low below high"):
+    with pytest.raises(ValueError, match=r"claim .*: the criterion must be a number, or low below high"):
         status(1.0, 0.0, **criterion)
 
 

@@ -236,6 +236,10 @@ def test_unexplored_pages_are_warned_of():
     assert len(middling) > 3
     for row in middling:
         assert np.count_nonzero(row == np.median(row)) >= 2
+    # also where later phases have seen all
+    with pytest.warns(UnexploredWarning, match="in 1 of 1 runs"):
+        run = greedy(exploration=2.0, n_phases=2, epsilon=1.0, explore="rate").run(*PAGES, 200.0, rng=10)
+    assert np.unique(run.believed).size == 8
     # every page is seen in a round
     etc(exploration=2.0).run(*PAGES, 40.0, n_runs=20, rng=10)
 

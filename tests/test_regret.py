@@ -360,7 +360,7 @@ etc = partial(regret.explore_then_commit, POLICY)
         ),
         (
             lambda: regret.slopes(parabolas(np.array([1.0, 2.0, 4.0]), np.array([1e6, 1e8]), [1.0, 1.0]), [1.0, 2.0, 4.0], [1e6, 1e8]),
-            "exploration must reach beyond the best one for at least two horizons, got 0",
+            "exploration must reach beyond the best one, and regret be positive, for at least two horizons, got 0",
         ),
     ],
 )

@@ -1,12 +1,25 @@
 """The few loops that NumPy cannot say: ragged batches and fixed points. They draw no random numbers and check nothing."""
 
+import contextlib
 import math
 
 import numpy as np
-from numba import njit, prange, vectorize
+from numba import get_num_threads, njit, prange, set_num_threads, vectorize
 
 MLE, MOMENTS = 0, 1
 _MAX_STEPS = 200
+_WORTH_A_THREAD = 50_000
+
+
+@contextlib.contextmanager
+def threads_for(size):
+    """One thread for a small array: on a busy machine the wait for a second thread takes longer than the work."""
+    before = get_num_threads()
+    set_num_threads(before if size >= _WORTH_A_THREAD else 1)
+    try:
+        yield
+    finally:
+        set_num_threads(before)
 
 
 @vectorize(["f8(b1,f8,f8,f8)"], cache=True)

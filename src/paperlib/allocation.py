@@ -276,7 +276,8 @@ def _each_problem(solve, *arrays):
     for row in rows:
         row.flags.writeable = False  # whatever came in, so that one compiled kernel serves all
     rate = np.empty(rows[0].shape)
-    multiplier = np.array([solve(*row) for row in zip(*rows, rate, strict=True)])
+    with _kernels.threads_for(shape[-1]):
+        multiplier = np.array([solve(*row) for row in zip(*rows, rate, strict=True)])
     if np.isnan(multiplier).any() or np.isnan(rate).any():
         raise ConvergenceError("the allocation did not converge", rate.reshape(shape))
     return rate.reshape(shape), multiplier.reshape(shape[:-1])[()]

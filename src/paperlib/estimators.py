@@ -105,7 +105,8 @@ def moment_matching(history, *, bounds=None):
 def _estimating_equation(kind, history, bounds):
     interval, changed, offsets = history.ragged()
     rate = np.empty(offsets.size - 1)
-    _kernels.estimating_equation_roots(kind, interval, changed, offsets, rate)
+    with _kernels.threads_for(interval.size):
+        _kernels.estimating_equation_roots(kind, interval, changed, offsets, rate)
     if (rate < 0).any():
         raise ConvergenceError(f"{(rate < 0).sum()} of {rate.size} pages did not converge", np.where(rate < 0, np.nan, rate))
     _warn_degenerate((rate == 0).sum(), np.isinf(rate).sum(), rate.size)
@@ -130,7 +131,8 @@ def mle_path(history):
     """The MLE after every crawl, array of the shape of ``history.changed``; 0 or inf while degenerate, without a warning."""
     interval, changed, offsets = history.ragged()
     out = np.empty(interval.size)
-    _kernels.mle_paths(interval, changed, offsets, out)
+    with _kernels.threads_for(interval.size):
+        _kernels.mle_paths(interval, changed, offsets, out)
     if np.isnan(out).any():
         raise ConvergenceError(f"{np.isnan(out).sum()} prefixes did not converge", out)
     return out.reshape(history.changed.shape)
@@ -159,7 +161,8 @@ def likelihood_interval(history, *, level=0.95):
         rate = np.atleast_1d(mle(history)).ravel()
     low, high = np.empty_like(rate), np.empty_like(rate)
     drop = stats.chi2.ppf(level, 1) / 2
-    _kernels.likelihood_limits(rate, drop, interval, changed, offsets, -np.log1p(-level), low, high)
+    with _kernels.threads_for(interval.size):
+        _kernels.likelihood_limits(rate, drop, interval, changed, offsets, -np.log1p(-level), low, high)
     lost = (np.isnan(low) | np.isnan(high)) & ~np.isnan(rate)
     if lost.any():
         raise ConvergenceError(f"{lost.sum()} of {rate.size} intervals did not converge", (low, high))

@@ -119,14 +119,14 @@ def timeline(ax, pages, horizon):
         refresh = np.column_stack([np.full(crawls.size, y - 0.3), np.full(crawls.size, y + 0.3), np.full(crawls.size, np.nan)]).ravel()
         ax.plot(np.repeat(crawls, 3), refresh, color=_BLUE, linewidth=1.8, label="_refresh" if row else "refresh, with its bit")
         for time, bit in zip(crawls, bits, strict=True):
-            ax.text(time, y + 0.32, bit, ha="center", va="bottom", color=_BLUE)
+            ax.text(time, y + 0.32, bit, ha="center", va="bottom", color=_BLUE, fontsize="small")
         marks = {
             "change": (changes, y, {"marker": "X", "color": _RED, "markeredgecolor": "white", "markersize": 8}),
             "request served fresh": (requests[fresh], y - 0.17, {"marker": "o", "color": "black", "markersize": 5}),
             "request served stale": (requests[~fresh], y - 0.17, {"marker": "o", "color": "black", "fillstyle": "none", "markersize": 5}),
         }
         for kind, (times, height, style) in marks.items():
-            ax.plot(times, np.full(times.size, height), linestyle="none", label=f"_{kind}" if row else kind, **style)
+            ax.plot(times, np.full(times.size, height), linestyle="none", clip_on=False, label=f"_{kind}" if row else kind, **style)
     ax.set(xlim=(0, horizon), ylim=(-len(pages) + 0.5, 0.65), yticks=-np.arange(len(pages)), yticklabels=list(pages))
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)

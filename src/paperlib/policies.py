@@ -66,10 +66,11 @@ class Copies:
         start, self.now = self.now, self.now + duration
         interval, changed = np.empty(time.size), np.empty(time.size, dtype=bool)
         fresh = np.empty(self.change_rate.size)
-        _kernels.crawl_pages(
-            start + time, offsets, start, self.now, self.rng.standard_exponential(time.size), self.change_rate,
-            self._last, self._change_at, interval, changed, fresh,
-        )  # fmt: skip
+        with _kernels.threads_for(time.size):
+            _kernels.crawl_pages(
+                start + time, offsets, start, self.now, self.rng.standard_exponential(time.size), self.change_rate,
+                self._last, self._change_at, interval, changed, fresh,
+            )  # fmt: skip
         seen = np.isfinite(interval)
         if seen.any():
             counts = np.concatenate([[0], np.cumsum(seen)])
@@ -279,6 +280,8 @@ class ExploreThenCommit(_Learner):
         For an unknown horizon: explore and commit within it, then within twice that, and so on (the doubling trick); bits are kept.
         `exploration` must then be a function. By default the horizon is known.
     estimator : function of a History, such as `estimators.mle`, or an online estimator
+        The online ones rest on crawls at Poisson times: use them with ``explore="rate"``. Those that count (LLN, Naive) begin anew
+        when a page's rate changes.
     allocation : function of change rates, importance and bandwidth
     schedule : function such as `schedules.poisson` and `schedules.regular`
         How the allocated rates become crawl times.
@@ -300,8 +303,8 @@ class ExploreThenCommit(_Learner):
             exploration = self._rounds(horizon, one_round)
             return [(exploration, None), (horizon - exploration, 0.0)]
         phases, left, length = [], horizon, self.first_horizon
-        while left > 0:
-            exploration = min(self._rounds(length, one_round, "first_horizon"), left)
+        while left > 1e-9 * horizon:  # beyond a rounding error
+            exploration = min(self._rounds(length, one_round, "the doubled first_horizon" if phases else "first_horizon"), left)
             phases += [(exploration, None), (min(length, left) - exploration, 0.0)]
             left -= min(length, left)
             length *= 2

@@ -186,6 +186,8 @@ def best_exploration(regret, exploration):
     regret : array, shape (n_runs, n, k), as from `explore_then_commit`; exploration : shape (n,). Returns two arrays, shape (k,); NaN
     where the least is at an end of the grid, and so not known.
     """
+    if len(exploration) < 3:
+        raise ValueError(f"exploration must hold at least three lengths, got {len(exploration)}")
     mean = np.mean(regret, axis=0).T
     lowest = np.nanargmin(mean, axis=-1)[:, np.newaxis] + [-1, 0, 1]
     inside = (lowest[:, 0] >= 0) & (lowest[:, 2] < len(exploration))
@@ -203,17 +205,20 @@ def slopes(regret, exploration, horizon, *, n_bootstrap=500, rng=None):
     """Exponents of the horizon in `best_exploration` and in its regret: log-log least squares, with bootstrap standard errors over runs.
 
     Theorem 1 of [aaai20] has 1/2 for both. Arguments as in `best_exploration`, horizon of shape (k,); those are left out whose best
-    exploration is at an end of the grid.
+    exploration is at an end of the grid, or whose regret is negative.
 
     Returns
     -------
     dict of (slope, standard error): "exploration" and "regret"
     """
     drawn = np.random.default_rng(rng).integers(len(regret), size=(n_bootstrap, len(regret)))
-    found = np.log([best_exploration(sample, exploration) for sample in (regret, *(regret[runs] for runs in drawn))])  # (samples, 2, k)
+    with np.errstate(invalid="ignore"):  # a negative regret has no logarithm
+        found = np.log([best_exploration(sample, exploration) for sample in (regret, *(regret[runs] for runs in drawn))])  # (samples, 2, k)
     inside = np.isfinite(found).all(axis=(0, 1))
     if inside.sum() < 2:
-        raise ValueError(f"exploration must reach beyond the best one for at least two horizons, got {inside.sum()}")
+        raise ValueError(
+            f"exploration must reach beyond the best one, and regret be positive, for at least two horizons, got {inside.sum()}"
+        )
     found, x = found[..., inside], np.log(horizon)[inside]
     x = x - x.mean()
     slope = found @ x / (x @ x)

@@ -41,7 +41,9 @@ def regular(crawl_rate, duration, *, phase=None, rng=None):
     phase = _checks.broadcast(phase=_checks.positive("phase", phase), crawl_rate=crawl_rate)[0]
     if phase.max(initial=0.0) > 1 or phase.shape != crawl_rate.shape:
         raise ValueError(f"phase must be at most 1, one number or one for each page, got {phase!r}")
-    count = np.floor(duration * crawl_rate + 1.0 - phase + 1e-9).astype(np.int64) * (crawl_rate > 0)  # a last crawl at the end itself
+    due = duration * crawl_rate
+    # a crawl at the end itself counts, whatever the rounding
+    count = np.floor(due + 1.0 - phase + 1e-9 * np.maximum(due, 1.0)).astype(np.int64) * (crawl_rate > 0)
     offsets = _offsets(count)
     number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count) + np.repeat(phase, count)  # in this order, or small phases are lost
     return np.minimum(number / np.repeat(crawl_rate, count), duration), offsets
