@@ -306,3 +306,22 @@ def test_timeline_shades_from_each_crawl_to_the_next_event():
     assert [t.get_text() for t in ax.get_yticklabels()] == ["one", "two", "none"]
     named = ["copy fresh", "refresh, with its bit", "change", "request served fresh", "request served stale"]
     assert sorted(ax.get_legend_handles_labels()[1]) == sorted(named), "each kind once"
+
+
+# ---- scatter
+
+
+def test_scatter_draws_some_of_many_points_and_all_of_few_rasterised():
+    ax = plt.figure().subplots()
+    x = np.arange(10_000.0)
+    plotting.scatter(ax, {"many": (x, 2 * x), "few": ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0])}, most=50, s=4)
+    many, few = (np.asarray(c.get_offsets()) for c in ax.collections)
+    assert many.shape == (50, 2)
+    assert many[[0, -1], 0].tolist() == [0.0, 9999.0]
+    np.testing.assert_array_equal(many[:, 1], 2 * many[:, 0])
+    assert few.tolist() == [[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]
+    assert all(c.get_rasterized() and c.get_sizes() == [4] for c in ax.collections)
+    assert [c.get_label() for c in ax.collections] == ["many", "few"]
+    colors = [tuple(c.get_facecolor()[0]) for c in ax.collections]
+    assert colors[0] != colors[1]
+    assert len(ax.collections[0].get_paths()[0]) != len(ax.collections[1].get_paths()[0]), "markers differ too"

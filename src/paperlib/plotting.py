@@ -133,6 +133,15 @@ def timeline(ax, pages, horizon):
     return ax
 
 
+def scatter(ax, groups, *, most=700, **style):
+    """Draw each named pair (x, y) as a cloud of at most `most` of its points, evenly spaced in their order; rasterised. Returns `ax`."""
+    for i, (name, (x, y)) in enumerate(groups.items()):
+        shown = np.unique(np.linspace(0, len(x) - 1, most).astype(int))
+        look = {"color": VARIANTS[i % len(VARIANTS)]["color"], "marker": "o^sD"[i % 4], "s": 8, "linewidth": 0, "alpha": 0.6}
+        ax.scatter(np.asarray(x)[shown], np.asarray(y)[shown], **{"label": name, "rasterized": True, **look, **style})
+    return ax
+
+
 def quantiles(ax, values):
     """Q–Q plot of `values` against the exponential law of the same mean, with the diagonal."""
     expected, ordered = stats.probplot(values, dist="expon", fit=False)
