@@ -36,6 +36,11 @@ def finite(name, value):
     return _numbers(name, value, "finite", np.isfinite)
 
 
+def share(name, value):
+    """`value` as a float array; all entries in [0, 1]."""
+    return _numbers(name, value, "in [0, 1]", lambda x: (x >= 0) & (x <= 1))
+
+
 def scalar(check, name, value):
     """`value` as a float; one number that passes `check`."""
     if np.ndim(value):

@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 from scipy.optimize import elementwise
 
-from paperlib import _checks, _kernels, freshness
+from paperlib import _checks, _kernels, _value, freshness
 from paperlib.estimators import ConvergenceError
 
 
@@ -19,13 +19,13 @@ class Allocation:
     multiplier : array, shape (...), marginal freshness of bandwidth at the optimum, importance x time; NaN for a heuristic.
         Of `harmonic`, the marginal harmonic cost instead, in the same unit
     freshness : array, shape (...), expected freshness over pages weighted by importance, in [0, 1]
-    threshold : crawl value at which a page is due, for policies that have one
+    threshold : array, shape (n_pages,), effective elapsed time at which a page is due, time; None for a rule that has none
     """
 
     crawl_rate: np.ndarray
     multiplier: np.ndarray
     freshness: np.ndarray
-    threshold: float | None = None
+    threshold: np.ndarray | None = None
 
 
 def _problem(change_rate, importance, bandwidth):
@@ -132,27 +132,73 @@ def optimal_interval(change_rate, importance, bandwidth):
         if not changing.any():
             return 0.0
 
-        def excess(v):  # bandwidth spent at the multiplier 1 / v^2 beyond what there is: rises with v
-            return np.array([_kernels.interval_rates(v.item() ** -2, change_rate, importance, rate)]) - bandwidth
-
         # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second; 0.999 is for rounding
         scale = np.sqrt(importance * change_rate).sum()
-        left = np.array([0.999 * max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)])
-        right = 2.0 * left
-        while excess(right) < 0:
-            right *= 2.0
-        root = elementwise.find_root(excess, (left, right), tolerances={"xatol": 0, "xrtol": 1e-10, "fatol": 0, "frtol": 0})
-        # linear between the ends of the last bracket: an error of its width squared; and where even neighbouring numbers jump
-        # across the bandwidth (scarce bandwidth, equal pages), a fair share of the jump
-        above = excess(root.bracket[1])
-        upper = rate.copy()
-        below = excess(root.bracket[0])
-        share = below / (below - above) if above > below else 0.0
-        rate += (upper - rate) * share
-        return np.interp(share, [0.0, 1.0], np.ravel(root.bracket)).item() ** -2
+        least = 0.999 * max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)
+
+        def spent(multiplier):
+            return _kernels.interval_rates(multiplier, change_rate, importance, rate)
+
+        return _spend(spent, rate, bandwidth, least, 2.0 * least)
 
     rate, multiplier = _each_problem(one_problem, change_rate, importance)
     return _allocation(rate, multiplier, change_rate, importance, freshness.interval)
+
+
+def optimal_thresholds(pages, bandwidth):
+    """When to crawl pages with signals: the thresholds of effective elapsed time with the highest freshness.
+
+    Theorem 1 and Lemma 2 of [www25]: `freshness.crawl_value` at its threshold is the same for all pages that are crawled, the
+    multiplier, and importance / change_rate is at most that for those that are not.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+    bandwidth : float, 1/time, positive
+        Crawls of all pages.
+
+    Returns
+    -------
+    Allocation
+        threshold, shape (n_pages,), time: inf for a page that is never crawled, and also for one whose changes are all signalled
+        (recall 1), which no time alone makes due: its crawl_rate, positive, says it is crawled after gamma / crawl_rate signals.
+        Where no page gains by more crawls, bandwidth is left over and the multiplier is 0: pages that never change or have no
+        importance get none, and one of recall 1 is crawled at each signal.
+        The crawl rate of a page of recall 1, or within some 1e-12 of it, jumps from one whole number of signals to the next at one
+        multiplier: a page that is there when the bandwidth runs out gets a share of the jump, and is the only one whose crawl rate
+        is not 1 / `freshness.cycle_length`.
+
+    Raises
+    ------
+    ValueError
+        A bandwidth that is not positive and finite.
+    ConvergenceError
+    """
+    bandwidth = _checks.scalar(_checks.positive, "bandwidth", bandwidth)
+    change_rate, importance = pages.change_rate, pages.importance
+    rows = _value.rows(change_rate, importance, pages.recall, pages.false_rate, _value.EXACT)
+    limit, alpha, gamma = rows[:, 0], rows[:, 1], pages.gamma
+    gains = limit > 0
+    state, rate = np.zeros(limit.size), np.where(gains, gamma, 0.0)
+    multiplier = 0.0
+    if (gains & (alpha > 0)).any() or rate.sum() > bandwidth:
+        at_one = _value.at_one(rows)
+
+        def spent(multiplier):
+            return _value.threshold_rates(multiplier, rows, at_one, gamma, state, rate)
+
+        # signals change the multiplier by little
+        guess = 1.0 / np.sqrt(optimal_interval(change_rate, importance, bandwidth).multiplier)
+        multiplier = _spend(spent, rate, bandwidth, guess / 1.05, guess * 1.05, width=1e-13)
+        if np.isnan(rate).any():
+            raise ConvergenceError("the thresholds did not converge", rate)
+        _value.threshold_rates(multiplier, rows, at_one, gamma, state, np.empty_like(rate))
+    crawled = rate > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        threshold = np.where(crawled & (alpha > 0), state / alpha, np.inf)
+        # w / psi = V / (importance psi) + exp(-alpha iota)
+        fresh = np.where(crawled, multiplier * rate / importance + np.exp(-state), change_rate == 0)
+    return Allocation(rate, multiplier, freshness.mean(fresh, importance), threshold)
 
 
 def harmonic(change_rate, importance, bandwidth):
@@ -267,6 +313,31 @@ def _poisson(change_rate, importance, bandwidth, min_rate):
         return 1.0 / c**2 if c else 0.0
 
     return _each_problem(one_problem, change_rate, importance, min_rate)
+
+
+def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
+    """The multiplier at which ``spent(multiplier)``, which also sets the rates, is the bandwidth; it falls with the multiplier.
+
+    left, right : guesses of 1 / sqrt(multiplier) below and above; width : relative, of the last bracket
+    """
+
+    def excess(v):  # bandwidth spent at the multiplier 1 / v^2 beyond what there is: rises with v
+        return np.array([spent(v.item() ** -2)]) - bandwidth
+
+    left, right = np.array([left]), np.array([right])
+    while excess(left) > 0:
+        left, right = left * (left / right), left
+    while excess(right) < 0:
+        left, right = right, right * (right / left)
+    root = elementwise.find_root(excess, (left, right), tolerances={"xatol": 0, "xrtol": width, "fatol": 0, "frtol": 0})
+    # linear between the ends of the last bracket: an error of its width squared; and where even neighbouring numbers jump
+    # across the bandwidth (scarce bandwidth, equal pages), a fair share of the jump
+    above = excess(root.bracket[1])
+    upper = rate.copy()
+    below = excess(root.bracket[0])
+    share = below / (below - above) if above > below else 0.0
+    rate += (upper - rate) * share
+    return np.interp(share, [0.0, 1.0], np.ravel(root.bracket)).item() ** -2
 
 
 def _each_problem(solve, *arrays):

@@ -1,4 +1,4 @@
-"""Who is crawled, and how often, while the change rates are still being learnt."""
+"""Who is crawled next, and how often while the change rates are still being learnt."""
 
 import copy
 import warnings
@@ -8,8 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from paperlib import _checks, _kernels, allocation, estimators, freshness, schedules
+from paperlib import _checks, _kernels, _slots, _value, allocation, estimators, freshness, schedules
 from paperlib.processes import History, join, simulate_history
+from paperlib.signals import SignalledPages
 
 
 class UnexploredWarning(UserWarning):
@@ -387,3 +388,138 @@ def reoptimise(estimator, change_rate, importance, bandwidth, *, n_phases, n_cra
         believed = np.maximum(estimate, min_rate)
         rates[:, phase + 1] = allocation.optimal_poisson(believed, importance, bandwidth, min_rate=min_rate).crawl_rate
     return rates
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Fixed crawl rates: each slot goes to the page that a schedule says. BASELINE rates with LDS slots, in [www25].
+
+    Parameters
+    ----------
+    crawl_rate : array, shape (n_pages,), 1/time; only the shares count
+    schedule : function of crawl rates and a number of slots
+    """
+
+    crawl_rate: np.ndarray
+    schedule: Callable = schedules.low_discrepancy
+
+    def choose(self, world, time, last):
+        """The page of each slot, shape (n_slots,), -1 where that page is not there."""
+        page = self.schedule(self.crawl_rate, time.size) if time.size else np.empty(0, dtype=np.int64)
+        return np.where((world.start[page] <= time) & (time < world.stop[page]), page, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Greedy:
+    """Each slot goes to the page of largest `freshness.crawl_value`, without signals. GREEDY of algorithm 1 of [www25].
+
+    Parameters
+    ----------
+    pages : SignalledPages, as they are believed to be
+    """
+
+    pages: SignalledPages
+    terms = None
+    discard_window = 0.0
+
+    @property
+    def listens(self):
+        """Pages whose signals count, bool array of shape (n_pages,)."""
+        return np.zeros(self.pages.change_rate.size, dtype=bool)
+
+    @property
+    def believed(self):
+        """The pages as the crawl value takes them: without signals where it does not listen."""
+        recall, false_rate = self.pages.recall * self.listens, self.pages.false_rate * self.listens
+        return SignalledPages(self.pages.change_rate, self.pages.importance, recall, false_rate)
+
+    def choose(self, world, time, last):
+        """The page of each slot of a `simulate.World`, shape (n_slots,), -1 where there is no page.
+
+        time : array, shape (n_slots,); last : array, shape (n_pages,), the last crawl of each page, -inf for none
+        """
+        believed = self.believed
+        rows = _value.rows(*(getattr(believed, name) for name in ("change_rate", "importance", "recall", "false_rate")), self.terms or 0)
+        state = _slots.make(rows, last, np.zeros(last.size, dtype=np.int32), world.start == 0)
+        sent, page, arrival = world.signal_time, world.signal_page, world.arrival
+        heard = self.listens[page] & (world.start[page] <= sent) & (arrival < world.stop[page])
+        heard = np.flatnonzero(heard)
+        heard = heard[np.argsort(arrival[heard], kind="stable")] if arrival is not sent else heard
+        page, arrival = page[heard].astype(np.int64), arrival[heard]
+        out = np.empty(time.size, dtype=np.int64)
+        moves = np.unique(np.concatenate([world.start[world.start > 0], world.stop[np.isfinite(world.stop)]]))
+        slots = np.concatenate([[0], np.searchsorted(time, moves), [time.size]])
+        signals = np.concatenate([[0], np.searchsorted(arrival, moves), [arrival.size]])
+        for k, moment in enumerate([*moves, None]):
+            s, a = slice(slots[k], slots[k + 1]), slice(signals[k], signals[k + 1])
+            _slots.greedy_slots(*state, time[s], page[a], arrival[a], self.discard_window, out[s])
+            if moment is not None:
+                _slots.change(*state, np.flatnonzero(world.stop == moment), False, moment)
+                _slots.change(*state, np.flatnonzero(world.start == moment), True, moment)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyNCIS(Greedy):
+    """Greedy with noisy signals: the crawl value of elapsed time and signals. GREEDY-NCIS of [www25].
+
+    Parameters
+    ----------
+    pages : SignalledPages, as they are believed to be
+    terms : int, optional
+        APPROX-j: so many terms of the crawl value instead of all.
+    discard_window : float, time
+        Signals that come within it after a crawl of their page do not count: they may tell of changes before it. NCIS-D.
+    """
+
+    terms: int | None = None
+    discard_window: float = 0.0
+
+    def __post_init__(self):
+        if self.terms is not None:
+            _checks.count("terms", self.terms)
+        _checks.scalar(_checks.non_negative, "discard_window", self.discard_window)
+
+    @property
+    def listens(self):
+        """All pages."""
+        return np.ones(self.pages.change_rate.size, dtype=bool)
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyCIS(Greedy):
+    """Greedy with signals that are all taken for true: a page that sent one is surely stale. GREEDY-CIS of [www25].
+
+    With false signals the draft does not say what is believed; here gamma is, that is, recall x change_rate.
+    """
+
+    @property
+    def listens(self):
+        """All pages."""
+        return np.ones(self.pages.change_rate.size, dtype=bool)
+
+    @property
+    def believed(self):
+        """The pages without false signals."""
+        silent = super().believed
+        return SignalledPages(silent.change_rate, silent.importance, silent.recall, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyCISPlus(GreedyCIS):
+    """GreedyCIS on the pages whose believed precision and recall are high, Greedy on the others. GREEDY-CIS+ of section 6.7 of [www25].
+
+    Parameters
+    ----------
+    pages : SignalledPages, as they are believed to be
+    min_precision, min_recall : float in [0, 1]
+        A page is listened to above both.
+    """
+
+    min_precision: float = 0.7
+    min_recall: float = 0.6
+
+    @property
+    def listens(self):
+        """The pages of high precision and recall."""
+        return (np.nan_to_num(self.pages.precision) > self.min_precision) & (self.pages.recall > self.min_recall)

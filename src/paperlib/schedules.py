@@ -1,8 +1,8 @@
-"""From crawl rates to crawl times."""
+"""From crawl rates to crawl times, and to slots."""
 
 import numpy as np
 
-from paperlib import _checks, _kernels
+from paperlib import _checks, _kernels, _worlds
 
 
 def poisson(crawl_rate, duration, *, rng=None):
@@ -47,6 +47,30 @@ def regular(crawl_rate, duration, *, phase=None, rng=None):
     offsets = _offsets(count)
     number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count) + np.repeat(phase, count)  # in this order, or small phases are lost
     return np.minimum(number / np.repeat(crawl_rate, count), duration), offsets
+
+
+def low_discrepancy(crawl_rate, n_slots):
+    """Which page gets each slot, so that every page has its share of the slots at all times, within one visit.
+
+    Earliest deadline first [Liu and Layland 1973] on the visits of each page, visit k due from slot floor((k - 1) / p) to slot
+    ceil(k / p) for the share p; LDS of [www25], algorithm 3 of Azar et al. 2018, whose rounding is not known: these are the usual
+    windows. Ties go to the lower index. O(log n_pages) a slot.
+
+    Parameters
+    ----------
+    crawl_rate : array, shape (n_pages,), any unit, non-negative, not all 0; only the shares count
+    n_slots : int
+
+    Returns
+    -------
+    page : int array, shape (n_slots,)
+    """
+    crawl_rate, _ = _rates(crawl_rate, 1.0)
+    if not crawl_rate.any():
+        raise ValueError("crawl_rate must be positive for at least one page, got only zeros")
+    page = np.empty(_checks.count("n_slots", n_slots), dtype=np.int64)
+    _worlds.earliest_deadline_first(crawl_rate / crawl_rate.sum(), page)
+    return page
 
 
 def _rates(crawl_rate, duration):

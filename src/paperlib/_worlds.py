@@ -1,0 +1,160 @@
+"""Loops over the slots and signals of a simulated world. They draw no random numbers and check nothing."""
+
+import math
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def alias_table(rate, share, other):
+    """Walker's alias table: page i keeps a draw that falls on it with probability share[i], or passes it to other[i]."""
+    n = rate.size
+    mean = rate.sum() / n
+    small, large = np.empty(n, np.int64), np.empty(n, np.int64)
+    n_small = n_large = 0
+    for i in range(n):
+        share[i] = rate[i] / mean
+        other[i] = i
+        if share[i] < 1.0:
+            small[n_small] = i
+            n_small += 1
+        else:
+            large[n_large] = i
+            n_large += 1
+    while n_small and n_large:
+        i, k = small[n_small - 1], large[n_large - 1]
+        n_small -= 1
+        other[i] = k
+        share[k] -= 1.0 - share[i]
+        if share[k] < 1.0:
+            n_large -= 1
+            small[n_small] = k
+            n_small += 1
+    while n_small:  # what rounding left over
+        n_small -= 1
+        share[small[n_small]] = 1.0
+
+
+@njit(cache=True)
+def alias_draw(uniform, share, other, page):
+    n = share.size
+    for j in range(uniform.size):
+        x = uniform[j] * n
+        i = min(int(x), n - 1)
+        page[j] = i if x - i < share[i] else other[i]
+
+
+@njit(cache=True, error_model="numpy")
+def _decayed(alpha, begin, end):
+    """The integral of exp(-alpha t)."""
+    if alpha * (end - begin) < 1e-6:
+        return (end - begin) * math.exp(-0.5 * alpha * (begin + end))
+    return -math.expm1(-alpha * (end - begin)) * math.exp(-alpha * begin) / alpha
+
+
+@njit(cache=True, error_model="numpy")
+def fresh_time(slot_time, slot_page, signal_time, signal_page, alpha, doubt, start, stop, since, last, borders, fresh):
+    """Expected fresh time of every page in every window between `borders`, given the slots and the signals.
+
+    Freshness is exp(-alpha t) after a crawl, and a signal multiplies it by doubt = 1 - precision. A page exists from `start` to `stop`;
+    `last` is its last crawl, -inf for none. `since` is work space.
+    """
+    n = alpha.size
+    belief = np.ones(n)
+    for i in range(n):
+        since[i] = max(start[i], borders[0])
+        if last[i] == -np.inf:
+            belief[i] = 0.0
+    window = j = k = 0
+    while True:
+        time = min(slot_time[j] if j < slot_time.size else np.inf, signal_time[k] if k < signal_time.size else np.inf)
+        while window < borders.size - 1 and borders[window + 1] <= time:
+            for i in range(n):
+                end = min(borders[window + 1], stop[i])
+                if end > since[i]:
+                    if belief[i] > 0.0:
+                        fresh[window, i] += belief[i] * _decayed(alpha[i], since[i] - last[i], end - last[i])
+                    since[i] = end
+            window += 1
+        if window == borders.size - 1:
+            return
+        signal = k < signal_time.size and signal_time[k] <= time
+        i = signal_page[k] if signal else slot_page[j]
+        if i >= 0 and start[i] <= time < stop[i]:
+            if belief[i] > 0.0:
+                fresh[window, i] += belief[i] * _decayed(alpha[i], since[i] - last[i], time - last[i])
+            since[i] = time
+            if signal:
+                belief[i] *= doubt[i]
+            else:
+                belief[i] = 1.0
+                last[i] = time
+        if signal:
+            k += 1
+        else:
+            j += 1
+
+
+@njit(cache=True)
+def _sift_down(heap, key, size, k):
+    """Move entry k of a heap of pages to where its key belongs; smaller keys first, then smaller pages."""
+    while True:
+        child = 2 * k + 1
+        if child >= size:
+            return
+        if child + 1 < size and _first(key, heap[child + 1], heap[child]):
+            child += 1
+        if not _first(key, heap[child], heap[k]):
+            return
+        heap[k], heap[child] = heap[child], heap[k]
+        k = child
+
+
+@njit(cache=True)
+def _sift_up(heap, key, k):
+    while k and _first(key, heap[k], heap[(k - 1) // 2]):
+        heap[k], heap[(k - 1) // 2] = heap[(k - 1) // 2], heap[k]
+        k = (k - 1) // 2
+
+
+@njit(cache=True)
+def _first(key, i, j):
+    return key[i] < key[j] or (key[i] == key[j] and i < j)
+
+
+@njit(cache=True)
+def earliest_deadline_first(share, out):
+    """Visit k = 1, 2, ... of page i may take the slots from floor((k - 1) / share) on and must be done before ceil(k / share).
+
+    Of the visits that may run, the one with the least deadline gets the slot. Should rounding leave a slot without one, the visit that
+    may run next gets it.
+    """
+    n = share.size
+    release, deadline = np.zeros(n), np.empty(n)
+    waiting, ready, visits = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
+    n_waiting = n_ready = 0
+    for i in range(n):
+        if share[i] > 0.0:
+            waiting[n_waiting] = i
+            deadline[i] = math.ceil(1.0 / share[i])
+            n_waiting += 1  # all released at 0: a heap, for pages rise
+    for slot in range(out.size):
+        while n_waiting and (release[waiting[0]] <= slot or n_ready == 0):
+            ready[n_ready] = waiting[0]
+            n_ready += 1
+            _sift_up(ready, deadline, n_ready - 1)
+            n_waiting -= 1
+            waiting[0] = waiting[n_waiting]
+            _sift_down(waiting, release, n_waiting, 0)
+        i = ready[0]
+        out[slot] = i
+        n_ready -= 1
+        ready[0] = ready[n_ready]
+        _sift_down(ready, deadline, n_ready, 0)
+        visits[i] += 1
+        release[i] = math.floor(visits[i] / share[i])
+        deadline[i] = math.ceil((visits[i] + 1) / share[i])
+        waiting[n_waiting] = i
+        n_waiting += 1
+        _sift_up(waiting, release, n_waiting - 1)

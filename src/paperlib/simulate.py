@@ -1,0 +1,219 @@
+"""Draw a world, run a policy in it, and count what was served fresh."""
+
+from dataclasses import dataclass
+
+import joblib
+import numpy as np
+
+from paperlib import _checks, _kernels, _worlds
+from paperlib.allocation import Allocation
+from paperlib.signals import SignalledPages
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """One draw of nature, in which every policy is run, so that comparisons are paired.
+
+    Parameters
+    ----------
+    pages : SignalledPages, as they truly are
+    horizon : float, time
+    signal_time, arrival : arrays, shape (n_signals,), time
+        When each signal was sent, rising, and when it gets to the crawler.
+    signal_page : int array, shape (n_signals,)
+    true : bool array, shape (n_signals,)
+        Whether the signal tells of a change.
+    start, stop : arrays, shape (n_pages,), time
+        When each page comes and goes; inf for one that stays.
+    """
+
+    pages: SignalledPages
+    horizon: float
+    signal_time: np.ndarray
+    signal_page: np.ndarray
+    arrival: np.ndarray
+    true: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+
+
+def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
+    """A `World`: signals at Poisson times of rate gamma, each of them true with probability precision.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+    horizon : float, time
+    signal_delay : float, or function of a Generator and a number of signals, optional
+        Time from a signal to its arrival, non-negative.
+    arrivals : (start, stop), optional
+        When pages come and go, time; numbers or arrays of shape (n_pages,). By default all are there from 0 on, and one that is there
+        at the horizon stays.
+    rng : seed or numpy Generator
+    """
+    horizon = _checks.scalar(_checks.positive, "horizon", horizon)
+    rng = np.random.default_rng(rng)
+    n_pages = pages.change_rate.size
+    start, stop = (np.array(np.broadcast_to(_checks.non_negative("arrivals", edge), n_pages)) for edge in arrivals or (0.0, horizon))
+    if not (start <= stop).all():
+        first = np.flatnonzero(start > stop)[0]
+        raise ValueError(f"arrivals must not end before they start, got {start[first]} to {stop[first]} at index ({first},)")
+    gamma = pages.gamma
+    n = rng.poisson(gamma.sum() * horizon)
+    time, page = np.empty(n), np.empty(n, dtype=np.int32)
+    _kernels.ordered_times(rng.standard_exponential(n + 1), np.array([0, n]), horizon, time)
+    if n:
+        share, other = np.empty(n_pages), np.empty(n_pages, dtype=np.int64)
+        _worlds.alias_table(gamma, share, other)
+        _worlds.alias_draw(rng.random(n), share, other, page)
+    true = rng.random(n) < np.nan_to_num(pages.precision)[page]
+    arrival = time
+    if signal_delay is not None:
+        delay = signal_delay(rng, n) if callable(signal_delay) else np.full(n, signal_delay)
+        arrival = time + _checks.non_negative("signal_delay", delay)
+    return World(pages, horizon, time, page, arrival, true, start, np.where(stop < horizon, stop, np.inf))
+
+
+@dataclass(frozen=True, eq=False)
+class CrawlRun:
+    """What a policy did in a world.
+
+    time, page : arrays, shape (n_slots,); the slots, and who got them, -1 for nobody
+    borders : array, shape (n_windows + 1,), time
+    fresh : array, shape (n_windows, n_pages), time; how long each copy was fresh, in expectation given slots and signals
+    there : array, shape (n_windows, n_pages), time; how long each page was there
+    importance : array, shape (n_pages,)
+    """
+
+    time: np.ndarray
+    page: np.ndarray
+    borders: np.ndarray
+    fresh: np.ndarray
+    there: np.ndarray
+    importance: np.ndarray
+
+    @property
+    def accuracy(self):
+        """Share of requests served fresh."""
+        return self.fresh.sum(axis=0) @ self.importance / (self.there.sum(axis=0) @ self.importance)
+
+    @property
+    def window_accuracy(self):
+        """The same in every window, shape (n_windows,)."""
+        return self.fresh @ self.importance / (self.there @ self.importance)
+
+    @property
+    def page_accuracy(self):
+        """The same for every page, shape (n_pages,); NaN for a page that was never there."""
+        with np.errstate(invalid="ignore"):
+            return self.fresh.sum(axis=0) / self.there.sum(axis=0)
+
+    @property
+    def n_crawls(self):
+        """Crawls of every page, shape (n_pages,)."""
+        return np.bincount(self.page[self.page >= 0], minlength=self.importance.size)
+
+    @property
+    def crawl_rate(self):
+        """Crawls of every page over the time that it was there, shape (n_pages,), 1/time; NaN for a page that was never there."""
+        with np.errstate(invalid="ignore"):
+            return self.n_crawls / self.there.sum(axis=0)
+
+
+def slot_times(bandwidth, horizon):
+    """Times of the slots within the horizon: the j-th when the bandwidth has added up to j.
+
+    bandwidth : a number, 1/time, or (times, rates): the rate from each of the times on, which rise from 0; a rate may be 0.
+    """
+    times, rates = ([0.0], [bandwidth]) if np.ndim(bandwidth) == 0 else bandwidth
+    times, rates = _checks.non_negative("bandwidth times", times), _checks.non_negative("bandwidth", rates)
+    if times.ndim != 1 or times.shape != rates.shape or not times.size or times[0] != 0 or not (np.diff(times) > 0).all():
+        raise ValueError(f"bandwidth must be a number, or rates and the times from which they hold, rising from 0, got {bandwidth!r}")
+    edges = np.append(times[times < horizon], horizon)
+    total = np.append(0.0, np.cumsum(rates[: edges.size - 1] * np.diff(edges)))
+    number = np.arange(1, int(total[-1] * (1 + 1e-12)) + 1)
+    # where the sum stands still there is no slot: the first edge that reaches it counts
+    after = np.clip(np.searchsorted(total, number * (1 - 1e-15), side="left"), 1, edges.size - 1)
+    return np.minimum(edges[after - 1] + (number - total[after - 1]) / rates[after - 1], horizon)
+
+
+def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
+    """Run a policy in a world.
+
+    Parameters
+    ----------
+    world : World
+    policy : of `policies`: one of the greedy family, or Rates
+        It knows the pages as it believes them to be.
+    bandwidth : float, 1/time, or (times, rates), see `slot_times`
+    initial : "fresh" or "empty"
+        Whether the pages that are there at time 0 have just been crawled. Pages that come later have never been.
+    borders : array, rising, time, optional
+        Of the windows that accuracy is asked for; by default one, the whole time.
+
+    Returns
+    -------
+    CrawlRun
+        Freshness is exp(-alpha t) (1 - precision)^n since the last crawl, eq. (1) of [www25], in true parameters and with the n
+        signals sent since then, arrived or not: its expectation given slots and signals, so that no request has to be drawn.
+    """
+    if initial not in ("fresh", "empty"):
+        raise ValueError(f"initial must be 'fresh' or 'empty', got {initial!r}")
+    n_pages = world.start.size
+    borders = np.array([0.0, world.horizon]) if borders is None else _checks.non_negative("borders", borders)
+    if borders.ndim != 1 or borders.size < 2 or not (np.diff(borders) > 0).all() or borders[-1] > world.horizon:
+        raise ValueError(f"borders must rise within the horizon, {world.horizon:g}, at least two of them, got {borders}")
+    time = slot_times(bandwidth, world.horizon)
+    last = np.where((world.start == 0) & (initial == "fresh"), 0.0, -np.inf)
+    page = policy.choose(world, time, last.copy())
+    with np.errstate(invalid="ignore"):
+        doubt = world.pages.false_rate / world.pages.gamma
+    # what lies before the first window is counted in a window of its own
+    edges = borders if borders[0] == 0 else np.append(0.0, borders)
+    counted = np.zeros((edges.size - 1, n_pages))
+    _worlds.fresh_time(time, page, world.signal_time, world.signal_page, world.pages.alpha, doubt, world.start, world.stop,
+                       np.empty(n_pages), last, edges, counted)  # fmt: skip
+    fresh = counted[edges.size - borders.size :]
+    there = np.maximum(np.minimum(borders[1:, np.newaxis], world.stop) - np.maximum(borders[:-1, np.newaxis], world.start), 0.0)
+    return CrawlRun(time, page, borders, fresh, there, world.pages.importance)
+
+
+def replicate(function, n_runs, *, seed, jobs=1):
+    """Call ``function(rng)`` for every run and return the results in order.
+
+    n_runs : int. seed : seed or numpy Generator; run i depends on it and i alone. jobs : processes, or threads of a joblib backend.
+    """
+    streams = np.random.default_rng(seed).spawn(_checks.count("n_runs", n_runs))
+    return joblib.Parallel(n_jobs=jobs)(joblib.delayed(function)(stream) for stream in streams)
+
+
+def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run: run.accuracy, jobs=1, signal_delay=None, **options):
+    """Run policies in the same worlds, new pages and a new world in every run.
+
+    Parameters
+    ----------
+    draw : function of a Generator
+        The pages of a run, SignalledPages.
+    policies : function of those pages and a Generator
+        A dictionary of policies by name; an `Allocation` among them stands for its freshness, the continuous optimum.
+    bandwidth, horizon, signal_delay, options : as in `crawl` and `draw_world`
+    n_runs, seed, jobs : as in `replicate`
+    keep : function of a CrawlRun
+        What to keep of it; by default its accuracy.
+
+    Returns
+    -------
+    dict of arrays, shape (n_runs, ...), by name
+    """
+
+    def one_run(rng):
+        of_pages, of_world, of_policies = rng.spawn(3)
+        pages = draw(of_pages)
+        world = draw_world(pages, horizon, signal_delay=signal_delay, rng=of_world)
+        return {
+            name: policy.freshness if isinstance(policy, Allocation) else keep(crawl(world, policy, bandwidth, **options))
+            for name, policy in policies(pages, of_policies).items()
+        }
+
+    runs = replicate(one_run, n_runs, seed=seed, jobs=jobs)
+    return {name: np.stack([run[name] for run in runs]) for name in runs[0]}
