@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import gammainc
 
-from paperlib import _kernels, freshness
+from paperlib import _rates, freshness
 from paperlib.allocation import Allocation, harmonic, optimal_interval, optimal_poisson, polite, proportional, uniform
 from paperlib.estimators import ConvergenceError
 
@@ -173,7 +173,7 @@ def test_rates_agree_with_a_convex_solver(kind, seed, n, bandwidth, least):
     assert freshness.mean(MODEL[kind](change_rate, np.maximum(theirs, 0)), importance) <= best.freshness + 1e-12
 
 
-def test_compiled_kernels_are_their_plain_bodies(monkeypatch):
+def test_compiled_rates_are_their_plain_bodies(monkeypatch):
     change_rate, importance = population(16, n=12)
     change_rate[3] = importance[4] = 0.0
     calls = [lambda k=k, r=r: OPTIMAL[k](change_rate, importance, r).crawl_rate for k in OPTIMAL for r in (0.01, 3.0, 500.0)]
@@ -181,9 +181,9 @@ def test_compiled_kernels_are_their_plain_bodies(monkeypatch):
     calls.append(lambda: harmonic(change_rate, importance, 3.0).crawl_rate)
     calls.append(lambda: polite(change_rate, importance, 3.0, np.arange(12) % 3, 0.7).crawl_rate)
     compiled = [call() for call in calls]
-    for name, kernel in vars(_kernels).copy().items():
+    for name, kernel in vars(_rates).copy().items():
         if hasattr(kernel, "py_func"):
-            monkeypatch.setattr(_kernels, name, kernel.py_func)
+            monkeypatch.setattr(_rates, name, kernel.py_func)
     for call, expected in zip(calls, compiled, strict=True):
         np.testing.assert_allclose(call(), expected, rtol=1e-10, atol=1e-14)
 
@@ -351,7 +351,7 @@ def test_allocations_refuse(call, message):
 
 
 def test_a_solver_that_gives_up_hands_over_its_last_iterate(monkeypatch):
-    monkeypatch.setattr(_kernels, "poisson_rates", lambda *_: np.nan)
+    monkeypatch.setattr(_rates, "poisson_rates", lambda *_: np.nan)
     with pytest.raises(ConvergenceError, match="the allocation did not converge") as error:
         optimal_poisson(D, M, 1.0)
     assert error.value.last.shape == (2,)
@@ -648,7 +648,7 @@ def test_harmonic_and_polite_hand_over_their_last_iterate(monkeypatch, kernel):
         arguments[-1][:] = np.nan
         return np.nan
 
-    monkeypatch.setattr(_kernels, kernel, gives_up)
+    monkeypatch.setattr(_rates, kernel, gives_up)
     call = (lambda: harmonic(D, M, 1.0)) if kernel == "harmonic_rates" else (lambda: polite(D, M, 1.0, [1, 2], 0.1))
     with pytest.raises(ConvergenceError, match="the allocation did not converge") as error:
         call()

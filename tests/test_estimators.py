@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.optimize import brentq
 
-from paperlib import _kernels
+from paperlib import _likelihood
 from paperlib.estimators import (
     ConvergenceError,
     DegenerateHistoryWarning,
@@ -53,9 +53,9 @@ def log_likelihood(rate, interval, changed):
 @pytest.fixture
 def plain(monkeypatch):
     """Every kernel as the plain Python that was compiled."""
-    for name, kernel in vars(_kernels).copy().items():
+    for name, kernel in vars(_likelihood).copy().items():
         if hasattr(kernel, "py_func"):
-            monkeypatch.setattr(_kernels, name, kernel.py_func)
+            monkeypatch.setattr(_likelihood, name, kernel.py_func)
 
 
 # ---------------------------------------------------------------- closed forms and identities
@@ -210,7 +210,7 @@ def test_bias_reduced_ragged_and_dense_agree():
     np.testing.assert_allclose(together, [bias_reduced(History(interval[p], changed[p])) for p in parts], rtol=1e-12)
 
 
-def test_compiled_kernels_are_their_plain_bodies(request):
+def test_compiled_likelihood_are_their_plain_bodies(request):
     history = irregular(9, n_pages=6)
     compiled = [f(history) for f in (mle, moment_matching, mle_path)] + [*likelihood_interval(history)]
     request.getfixturevalue("plain")
@@ -356,12 +356,12 @@ def test_bounds_clip_both_ways_without_a_warning():
 
 
 def test_a_solver_that_gives_up_says_so_and_hands_over_its_last_iterate(plain, monkeypatch):
-    monkeypatch.setattr(_kernels, "_limit", lambda *_: np.nan)
+    monkeypatch.setattr(_likelihood, "_limit", lambda *_: np.nan)
     history = History([[1.0, 2.0, 3.0]], [[0, 1, 0]])
     with pytest.raises(ConvergenceError, match="1 of 1 intervals did not converge") as error:
         likelihood_interval(history)
     assert np.isnan(error.value.last).all()
-    monkeypatch.setattr(_kernels, "_root", lambda *_: np.nan)
+    monkeypatch.setattr(_likelihood, "_root", lambda *_: np.nan)
     for estimator, lost in ((mle, "1 of 1 pages"), (moment_matching, "1 of 1 pages"), (mle_path, "2 prefixes")):
         with pytest.raises(ConvergenceError, match=f"{lost} did not converge") as error:
             estimator(history)

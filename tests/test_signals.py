@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from paperlib import _kernels, _value, freshness
+from paperlib import _likelihood, _value, freshness
 from paperlib.allocation import optimal_interval, optimal_thresholds
 from paperlib.estimators import ConvergenceError, DegenerateHistoryWarning, mle
 from paperlib.processes import History
@@ -289,7 +289,7 @@ def test_a_fit_that_does_not_converge_says_so(monkeypatch):
         arguments[4][:] = [[0.5, 0.1], [-1.0, 0.0]]
         arguments[5][:] = 1.0
 
-    monkeypatch.setattr(_kernels, "signal_rates", give_up)
+    monkeypatch.setattr(_likelihood, "signal_rates", give_up)
     with pytest.raises(ConvergenceError, match="1 of 2 pages did not converge") as error:
         fit(History(np.ones((2, 3)), [[1, 0, 1]] * 2), np.ones((2, 3)))
     np.testing.assert_array_equal(error.value.last, [[0.5, 0.1], [np.nan, np.nan]])

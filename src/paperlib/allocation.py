@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 from scipy.optimize import elementwise
 
-from paperlib import _checks, _kernels, _value, freshness
+from paperlib import _checks, _kernels, _rates, _value, freshness
 from paperlib.estimators import ConvergenceError
 
 
@@ -137,7 +137,7 @@ def optimal_interval(change_rate, importance, bandwidth):
         least = 0.999 * max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)
 
         def spent(multiplier):
-            return _kernels.interval_rates(multiplier, change_rate, importance, rate)
+            return _rates.interval_rates(multiplier, change_rate, importance, rate)
 
         return _spend(spent, rate, bandwidth, least, 2.0 * least)
 
@@ -220,7 +220,7 @@ def harmonic(change_rate, importance, bandwidth):
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
 
     def one_problem(change_rate, importance, rate):
-        v = _kernels.harmonic_rates(change_rate, importance, bandwidth, rate)
+        v = _rates.harmonic_rates(change_rate, importance, bandwidth, rate)
         return 1.0 / v if v else 0.0
 
     rate, multiplier = _each_problem(one_problem, change_rate, importance)
@@ -282,7 +282,7 @@ def polite(change_rate, importance, bandwidth, host, host_limit):
         offsets = np.append(0, np.cumsum(np.bincount(member)[~within]))
 
         def saturated(change_rate, importance, rate):
-            _kernels.host_rates(change_rate, importance, limit[~within], offsets, rate)
+            _rates.host_rates(change_rate, importance, limit[~within], offsets, rate)
             return 0.0
 
         rate[pages], _ = _each_problem(saturated, change_rate[pages], importance[pages])
@@ -309,7 +309,7 @@ def _poisson(change_rate, importance, bandwidth, min_rate):
     """Rates and multiplier of `optimal_poisson`, without its checks."""
 
     def one_problem(change_rate, importance, min_rate, rate):
-        c = _kernels.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
+        c = _rates.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
         return 1.0 / c**2 if c else 0.0
 
     return _each_problem(one_problem, change_rate, importance, min_rate)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from paperlib import _checks, _kernels
+from paperlib import _checks, _kernels, _likelihood
 from paperlib.processes import History
 
 
@@ -90,7 +90,7 @@ def mle(history, *, bounds=None):
     ------
     ConvergenceError
     """
-    return _estimating_equation(_kernels.MLE, history, bounds)
+    return _estimating_equation(_likelihood.MLE, history, bounds)
 
 
 def moment_matching(history, *, bounds=None):
@@ -99,14 +99,14 @@ def moment_matching(history, *, bounds=None):
     Implements eq. (7) of [aaai20] (the equation is printed in section 3.4 of [peva22]); clipped to `bounds` as there.
     Parameters, result, warning and error as in `mle`, with which it agrees when all intervals are equal.
     """
-    return _estimating_equation(_kernels.MOMENTS, history, bounds)
+    return _estimating_equation(_likelihood.MOMENTS, history, bounds)
 
 
 def _estimating_equation(kind, history, bounds):
     interval, changed, offsets = history.ragged()
     rate = np.empty(offsets.size - 1)
     with _kernels.threads_for(interval.size):
-        _kernels.estimating_equation_roots(kind, interval, changed, offsets, rate)
+        _likelihood.estimating_equation_roots(kind, interval, changed, offsets, rate)
     if (rate < 0).any():
         raise ConvergenceError(f"{(rate < 0).sum()} of {rate.size} pages did not converge", np.where(rate < 0, np.nan, rate))
     _warn_degenerate((rate == 0).sum(), np.isinf(rate).sum(), rate.size)
@@ -132,7 +132,7 @@ def mle_path(history):
     interval, changed, offsets = history.ragged()
     out = np.empty(interval.size)
     with _kernels.threads_for(interval.size):
-        _kernels.mle_paths(interval, changed, offsets, out)
+        _likelihood.mle_paths(interval, changed, offsets, out)
     if np.isnan(out).any():
         raise ConvergenceError(f"{np.isnan(out).sum()} prefixes did not converge", out)
     return out.reshape(history.changed.shape)
@@ -162,7 +162,7 @@ def likelihood_interval(history, *, level=0.95):
     low, high = np.empty_like(rate), np.empty_like(rate)
     drop = stats.chi2.ppf(level, 1) / 2
     with _kernels.threads_for(interval.size):
-        _kernels.likelihood_limits(rate, drop, interval, changed, offsets, -np.log1p(-level), low, high)
+        _likelihood.likelihood_limits(rate, drop, interval, changed, offsets, -np.log1p(-level), low, high)
     lost = (np.isnan(low) | np.isnan(high)) & ~np.isnan(rate)
     if lost.any():
         raise ConvergenceError(f"{lost.sum()} of {rate.size} intervals did not converge", (low, high))

@@ -441,11 +441,14 @@ class Greedy:
         believed = self.believed
         rows = _value.rows(*(getattr(believed, name) for name in ("change_rate", "importance", "recall", "false_rate")), self.terms or 0)
         state = _slots.make(rows, last, np.zeros(last.size, dtype=np.int32), world.start == 0)
-        sent, page, arrival = world.signal_time, world.signal_page, world.arrival
-        heard = self.listens[page] & (world.start[page] <= sent) & (arrival < world.stop[page])
-        heard = np.flatnonzero(heard)
-        heard = heard[np.argsort(arrival[heard], kind="stable")] if arrival is not sent else heard
-        page, arrival = page[heard].astype(np.int64), arrival[heard]
+        page, arrival = world.signal_page, world.arrival
+        if not (self.listens.all() and (world.start == 0).all() and np.isinf(world.stop).all()):
+            heard = self.listens[page] & (world.start[page] <= world.signal_time) & (arrival < world.stop[page])
+            page, arrival = page[heard], arrival[heard]
+        if world.arrival is not world.signal_time:
+            order = np.argsort(arrival, kind="stable")
+            page, arrival = page[order], arrival[order]
+        page = page.astype(np.int64)
         out = np.empty(time.size, dtype=np.int64)
         moves = np.unique(np.concatenate([world.start[world.start > 0], world.stop[np.isfinite(world.stop)]]))
         slots = np.concatenate([[0], np.searchsorted(time, moves), [time.size]])

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paperlib import _checks, _kernels
+from paperlib import _checks, _likelihood
 from paperlib.estimators import ConvergenceError
 
 
@@ -229,7 +229,7 @@ def fit(history, n_signals, *, signal_rate=None):
     n_signals = _counts(history, n_signals)
     interval, changed, offsets = history.ragged()
     rates, variances = np.empty((offsets.size - 1, 2)), np.empty((offsets.size - 1, 3))
-    _kernels.signal_rates(interval, changed, np.ascontiguousarray(n_signals).reshape(-1), offsets, rates, variances)
+    _likelihood.signal_rates(interval, changed, np.ascontiguousarray(n_signals).reshape(-1), offsets, rates, variances)
     rates, variances = rates.reshape(*history.shape, 2), variances.reshape(*history.shape, 3)
     failed = rates[..., 0] < 0
     if failed.any():
