@@ -145,6 +145,12 @@ def _wake(pages, desk, me, i, t):
 
 
 @njit(cache=True, error_model="numpy")
+def _unseen(pages, look):
+    """Of the value of this page awake no more is known than its limit."""
+    look.seen_at, look.seen, look.slope, look.reach = -np.inf, pages[look.awake].row[0], 0.0, 0.0
+
+
+@njit(cache=True, error_model="numpy")
 def _file(pages, desk, me, i):
     """A page that is nowhere goes where its due time says: awake, to a bucket, or beyond the calendar."""
     page = pages[i]
@@ -156,7 +162,8 @@ def _file(pages, desk, me, i):
         bucket = min(int((page.due - me.start) / me.width), me.n_buckets - 1)
     if bucket < me.bucket:
         page.place, page.at = AWAKE, me.n_awake
-        desk[me.n_awake].awake, desk[me.n_awake].seen, desk[me.n_awake].slope = i, np.inf, 0.0
+        desk[me.n_awake].awake = i
+        _unseen(pages, desk[me.n_awake])
         me.n_awake += 1
     else:
         page.place, page.at, page.before, page.after = QUEUED, bucket, -1, desk[bucket].head
@@ -255,11 +262,11 @@ def _signal(pages, desk, me, i, t, discard):
             if page.due < me.end:
                 _take(pages, desk, me, i)
                 if page.due <= t:
-                    _sleep(pages, desk, me, i, t, _value(pages, i, t), 8)
+                    _wake(pages, desk, me, i, t)
                 else:
                     _file(pages, desk, me, i)
     elif page.place == AWAKE:
-        desk[page.at].seen = np.inf
+        _unseen(pages, desk[page.at])
     elif page.place == NEW:
         page.due = _value(pages, i, t)
         _sift(pages, desk, me, i)
@@ -367,11 +374,11 @@ def _best(pages, desk, me, t):
     for p in range(me.n_awake):
         look = desk[p]
         d = t - look.seen_at
-        bound = look.seen + look.slope * d * (look.reach + 0.5 * d)
+        bound = look.seen + look.slope * d * (look.reach + 0.5 * d) if look.slope > 0.0 else look.seen
         i = look.awake
         if i == winner or not (bound > second or bound >= best * _SAFE):
             continue
-        if bound >= best * _SAFE and (d > 0.0 or bound == np.inf):
+        if bound >= best * _SAFE and d > 0.0:
             bound = _look(pages, desk, me, p, t)
         if bound > best or (bound == best and i < winner):
             second, runner = best, winner

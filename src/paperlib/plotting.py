@@ -24,6 +24,15 @@ LINES = {
     "SA": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
     "SAM": {"color": _GREEN, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
     "true": {"color": "black", "linestyle": "--", "linewidth": 1.0},
+    "BASELINE": {"color": "black", "linestyle": "--", "linewidth": 1.0},
+    "LDS": {"color": _GREY, "linestyle": (0, (1, 1))},
+    "GREEDY": {"color": _BLUE, "linestyle": "-"},
+    "GREEDY-CIS": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
+    "GREEDY-NCIS": {"color": _GREEN, "linestyle": (0, (5, 1))},
+    "APPROX-1": {"color": _PURPLE, "linestyle": (0, (1, 1))},
+    "APPROX-2": {"color": _SKY, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
+    "GREEDY-CIS+": {"color": _RED, "linestyle": (0, (4, 1, 1, 1))},
+    "NCIS-D": {"color": _BROWN, "linestyle": (0, (2, 1))},
 }
 # variants of one estimator: dark to light, with a line style of its own each
 VARIANTS = [
@@ -86,6 +95,24 @@ def errors(ax, x, runs, **style):
     for line, values in zip(ax.lines[-len(runs) :], runs.values(), strict=True):
         mean, error = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
         ax.vlines(x, mean - error, mean + error, color=line.get_color(), label=f"_{line.get_label()} error")
+    return ax
+
+
+def boxes(ax, runs):
+    """Draw the runs of each named array side by side: a box from the 25th to the 75th percentile, the mean with its standard error.
+
+    runs : dict of arrays of shape (n_runs,), in the colours of LINES; the mean of BASELINE goes on as a line. Returns `ax`.
+    """
+    for i, (name, values) in enumerate(runs.items()):
+        values, color = np.asarray(values), LINES[name]["color"]
+        low, high = np.quantile(values, (0.25, 0.75))
+        mean, error = values.mean(), values.std(ddof=1) / np.sqrt(values.size)
+        ax.bar(i, high - low, 0.7, bottom=low, color=color, alpha=0.35, linewidth=0, label=f"_{name} quartiles")
+        ax.errorbar(i, mean, error, color=color, marker="o", markersize=4, capsize=3, label=name)
+        if name == "BASELINE":
+            ax.axhline(mean, label="_BASELINE mean", **LINES[name])
+    ax.use_sticky_edges = False  # the lower end of a box is not the bottom of the panel
+    ax.set_xticks(range(len(runs)), list(runs), rotation=40, ha="right", rotation_mode="anchor")
     return ax
 
 

@@ -23,12 +23,9 @@ class Scheduler:
 
     Parameters
     ----------
-    pages : SignalledPages
-        The pages as they are believed to be; recall 0 and false_rate 0 for pages without signals.
-    terms : int, optional
-        APPROX-j of appendix A.1 instead of the exact value.
-    discard_window : float, time
-        A signal that comes within this time after a crawl of its page is ignored: NCIS-D of section 6.
+    policy : of the greedy family of `policies`, or SignalledPages, which stand for `policies.GreedyNCIS` of them
+        It holds the pages as they are believed to be; recall 0 and false_rate 0 for pages without signals.
+    terms, discard_window : of `policies.GreedyNCIS`; they belong to SignalledPages, a policy has its own
     crawled : float or array, shape (n_pages,), time
         When each page was last crawled; -inf for never, which is the default: its value is then that of an infinite elapsed time.
 
@@ -50,7 +47,10 @@ class Scheduler:
     (1, 0)
     """
 
-    def __init__(self, pages, *, terms=None, discard_window=0.0, crawled=-np.inf):
+    def __init__(self, policy, *, terms=None, discard_window=0.0, crawled=-np.inf):
+        pages = policy
+        if not isinstance(policy, SignalledPages):
+            pages, terms, discard_window = policy.believed, policy.terms, policy.discard_window
         self._terms = _value.EXACT if terms is None else _checks.count("terms", terms)
         self._discard_window = _checks.scalar(_checks.non_negative, "discard_window", discard_window)
         self._belief = _belief(pages)
@@ -114,7 +114,7 @@ class Scheduler:
         return pages
 
     def add(self, pages, *, crawled=-np.inf):
-        """Add `pages` (SignalledPages), last crawled at `crawled`, -inf for never; returns their indices, shape (n_added,).
+        """Add `pages` (SignalledPages, of a policy those it `believed`), last crawled at `crawled`, -inf for never; returns their indices, shape (n_added,).
 
         Raises ValueError when `crawled` lies after the last event, or has another shape.
         """

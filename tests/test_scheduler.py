@@ -1,0 +1,384 @@
+"""The scheduler: the same page as the full arg max in every slot, saved and restored runs, tampered files, bad input."""
+
+import io
+import re
+
+import numpy as np
+import pytest
+
+from paperlib import _slots, _value, freshness, policies, scheduler, simulate
+from paperlib.scheduler import Scheduler
+from paperlib.signals import SignalledPages
+
+
+class FullArgMax:
+    """What the scheduler must equal, with the same interface: a plain loop over all pages, and over all signals."""
+
+    def __init__(self, pages, *, terms=None, discard_window=0.0, crawled=-np.inf):
+        self.terms, self.discard_window = terms, discard_window
+        self.pages = np.zeros(0, _slots.PAGE)
+        self.add(pages, crawled=crawled)
+
+    def add(self, pages, *, crawled=-np.inf):
+        first, n_new = self.pages.size, pages.change_rate.size
+        self.pages = np.concatenate([self.pages, np.zeros(n_new, _slots.PAGE)])
+        self.pages["last"][first:] = crawled
+        self.update(np.arange(first, first + n_new), pages)
+        self.pages["place"][first:] = _slots.ASLEEP
+
+    def update(self, page, pages):
+        self.pages["row"][page] = _value.rows(pages.change_rate, pages.importance, pages.recall, pages.false_rate, self.terms or 0)
+
+    def remove(self, page):
+        self.pages["place"][page] = _slots.ABSENT
+
+    def run(self, times, signal_page, signal_time):
+        out = np.empty(len(times), np.int64)
+        _slots.full_argmax_slots(self.pages, times, signal_page, signal_time, self.discard_window, out)
+        return out
+
+
+def believed(rng, n_pages, kind):
+    """Pages as believed; `kind` says what signals they have."""
+    change_rate, importance = rng.random((2, n_pages)) * rng.choice([0.01, 1.0, 30.0])
+    recall = np.zeros(n_pages) if kind == "none" else rng.beta(0.25, 0.25, n_pages)
+    false_rate = rng.uniform(0.1, 0.6, n_pages) if kind in ("noisy", "extreme") else np.zeros(n_pages)
+    if kind == "extreme":
+        recall = rng.choice([0.0, 1e-9, 0.5, 1.0 - 1e-9, 1.0], n_pages)
+        false_rate = rng.choice([0.0, 1e-12, 0.3, 5.0], n_pages)
+        change_rate = rng.choice([0.0, 1e-12, 0.3, 1e4], n_pages)
+        importance = rng.choice([0.0, 0.0, 1e-200, 1.0], n_pages)
+    if kind == "same":
+        change_rate[:], importance[:], recall[:], false_rate[:] = 0.5, 0.7, 0.3, 0.2
+    return SignalledPages(change_rate, importance, recall, false_rate)
+
+
+def slot_times(rng, now, n_slots):
+    """Bandwidth that changes, pauses, slots at the same time."""
+    gap = rng.choice([1.0, 1.0, 1.0, 0.1]) * rng.choice([0.0, 1.0, 1.0, 1.0], n_slots) * rng.choice([0.003, 0.05, 1.0])
+    if rng.random() < 0.5:
+        gap = np.full(n_slots, gap[-1])
+    gap[rng.random(n_slots) < 0.01] = rng.choice([1.0, 300.0])
+    return now + np.cumsum(gap)
+
+
+def signal_times(rng, times, now, pages, rate):
+    """Not as believed: some pages get most of them, and they come in bursts."""
+    n_signals = rng.poisson(min(rate * (times[-1] - now), 5000.0))
+    signal_time = np.sort(now + (times[-1] - now) * rng.random(n_signals) ** rng.choice([1.0, 3.0]))
+    return rng.choice(pages, n_signals, p=rng.dirichlet(np.full(len(pages), 0.3))), signal_time
+
+
+def instance(seed, kind, tmp_path):
+    """A random run of both, with pages that come, go and change, saved and restored on the way; returns the number of slots."""
+    rng = np.random.default_rng(seed)
+    n_pages = int(rng.choice([1, 2, 7, 40, 90]))
+    crawled = rng.choice([0.0, -np.inf, np.nan])
+    crawled = rng.choice([-np.inf, 0.0, -2.0], n_pages) if np.isnan(crawled) else np.full(n_pages, crawled)
+    options = {"terms": rng.choice([None, None, 1, 2, 3]), "discard_window": rng.choice([0.0, 0.0, 0.1, 4.0]), "crawled": crawled}
+    pages = believed(rng, n_pages, kind)
+    ours, plain = Scheduler(pages, **options), FullArgMax(pages, **options)
+    now, present, count = float(rng.choice([0.0, 1e4])), list(range(n_pages)), 0
+    for _ in range(4):
+        times = slot_times(rng, now, int(rng.integers(1, 150)))
+        signals = signal_times(rng, times, now, present, 0.0 if kind == "none" else rng.choice([1.0, 30.0]))
+        expected = plain.run(times, *signals)
+        np.testing.assert_array_equal(ours.run(times, *signals), expected, err_msg=f"seed {seed}")
+        now, count = times[-1], count + times.size
+        if rng.random() < 0.5:
+            ours.save(tmp_path / "state.npz")
+            ours = Scheduler.load(tmp_path / "state.npz")
+        if rng.random() < 0.5:
+            new, crawled = believed(rng, int(rng.integers(1, 30)), kind), rng.choice([-np.inf, now])
+            plain.add(new, crawled=crawled)
+            present += ours.add(new, crawled=crawled).tolist()
+        if rng.random() < 0.5 and len(present) > 1:
+            gone = rng.choice(present, int(rng.integers(1, len(present))), replace=False)
+            present = sorted({*present} - {*gone.tolist()})
+            ours.remove(gone)
+            plain.remove(gone)
+        if rng.random() < 0.5:
+            some = rng.choice(present, int(rng.integers(1, len(present) + 1)), replace=False)
+            new = believed(rng, some.size, kind)
+            ours.update(some, new)
+            plain.update(some, new)
+    assert len(ours) == len(present)
+    return count
+
+
+# ---------------------------------------------------------------- the same schedule
+
+
+@pytest.mark.parametrize("kind", ["none", "true", "noisy", "extreme", "same"])
+def test_every_slot_goes_to_the_page_of_the_full_arg_max(kind, tmp_path):
+    n_instances = 40 if kind == "extreme" else 100
+    assert sum(instance(seed, kind, tmp_path) for seed in range(n_instances)) > 200 * n_instances
+
+
+@pytest.mark.parametrize(
+    ("n_pages", "n_slots", "kind", "terms"), [(4000, 8000, "none", None), (500, 4000, "noisy", None), (500, 4000, "noisy", 1)]
+)
+@pytest.mark.parametrize("crawled", [0.0, -np.inf])
+def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause(n_pages, n_slots, kind, terms, crawled):
+    rng = np.random.default_rng(5)
+    pages = believed(rng, n_pages, kind)
+    pages = SignalledPages(rng.random(n_pages), rng.random(n_pages), pages.recall, pages.false_rate)
+    rate = np.repeat([100.0, 150.0, 100.0, 20.0, 100.0], n_slots // 5)
+    times = np.cumsum(1.0 / rate)
+    times[n_slots // 2 :] += 1000.0
+    n_signals = 0 if kind == "none" else 30_000
+    signals = rng.integers(0, n_pages, n_signals), np.sort(rng.random(n_signals)) * times[-1]
+    ours, plain = (make(pages, terms=terms, crawled=crawled) for make in (Scheduler, FullArgMax))
+    np.testing.assert_array_equal(ours.run(times, *signals), plain.run(times, *signals))
+
+
+@pytest.mark.parametrize("kind", ["none", "noisy", "extreme"])
+def test_a_value_stays_below_its_bound_and_a_page_asleep_below_the_level(kind):
+    rng = np.random.default_rng(8)
+    pages, _, me = Scheduler(believed(rng, 400, kind), terms=rng.choice([None, 2]), crawled=0.0)._state
+    pages["n"] = rng.choice([0, 1, 5], 400) * (kind != "none")
+    checked = 0
+    for i in range(400):
+        row, n, t = pages["row"][i], pages["n"][i], rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])
+        value, (slope, reach) = _value.value(row, t, n), _slots._bound(pages, i, t)
+        for d in (1e-6, 1e-3, 0.1, 1.0, 10.0):
+            assert _value.value(row, t + d, n) <= (value + slope * d * (reach + 0.5 * d)) * (1 + 1e-10)
+        for level in value + (row[0] - value) * np.array([1e-6, 0.1, 0.5, 0.9, 0.999]):
+            me["level"] = max(level, 5e-324)
+            wait = _slots._wait(pages, me[0], i, t, value)
+            if wait > 0.0:
+                assert _value.value(row, t + wait, n) < me["level"]
+                checked += 1
+    assert checked > (900 if kind != "extreme" else 100)
+
+
+def test_the_full_arg_max_itself_is_that_of_the_crawl_value():
+    rng = np.random.default_rng(2)
+    pages = believed(rng, 30, "noisy")
+    last, n = np.zeros(30), np.zeros(30, int)
+    times = np.arange(1, 201) * 0.05
+    signal_page, signal_time = signal_times(rng, times, 0.0, np.arange(30), 20.0)
+    expected, k = [], 0
+    for time in times:
+        while k < signal_time.size and signal_time[k] <= time:
+            n[signal_page[k]] += signal_time[k] - last[signal_page[k]] >= 0.1
+            k += 1
+        page = np.argmax(freshness.crawl_value(time - last, n, pages))
+        expected.append(page)
+        last[page], n[page] = time, 0
+    found = FullArgMax(pages, crawled=0.0, discard_window=0.1).run(times, signal_page, signal_time)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_one_by_one_and_all_at_once_are_the_same():
+    rng = np.random.default_rng(3)
+    pages = believed(rng, 50, "noisy")
+    times = slot_times(rng, 0.0, 300)
+    signals = signal_times(rng, times, 0.0, np.arange(50), 10.0)
+    expected = Scheduler(pages, crawled=0.0).run(times, *signals)
+    ours, k = Scheduler(pages, crawled=0.0), 0
+    for time, page in zip(times, expected, strict=True):
+        while k < signals[0].size and signals[1][k] <= time:
+            ours.signal(signals[0][k], signals[1][k])
+            k += 1
+        assert ours.next(time) == page
+
+
+def test_pages_never_crawled_come_first_by_value_and_equal_ones_in_order():
+    pages = SignalledPages(np.repeat([1.0, 0.5], 500), 1.0, 0.0, 0.0)  # limits 1 and 2: no page crawled at 0 gets back to 1 by 0.1
+    expected = np.concatenate([np.arange(500, 1000), np.arange(500)])
+    np.testing.assert_array_equal(Scheduler(pages).run(np.arange(1000) * 1e-4), expected)
+
+
+def test_a_million_times_later_or_faster_is_the_same():
+    rng = np.random.default_rng(4)
+    pages, times = believed(rng, 60, "noisy"), np.arange(1, 1001) / 64.0
+    signals = signal_times(rng, times, 0.0, np.arange(60), 10.0)
+    expected = Scheduler(pages, crawled=0.0).run(times, *signals)
+    scale = 2.0**20  # exact in binary
+    faster = SignalledPages(pages.change_rate * scale, pages.importance, pages.recall, pages.false_rate * scale)
+    np.testing.assert_array_equal(Scheduler(faster, crawled=0.0).run(times / scale, signals[0], signals[1] / scale), expected)
+
+
+def test_nobody_left():
+    ours = Scheduler(SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0))
+    ours.remove([0, 1])
+    assert len(ours) == 0
+    with pytest.raises(LookupError, match="no page"):
+        ours.next(1.0)
+    np.testing.assert_array_equal(ours.run([2.0, 3.0]), [-1, -1])
+    assert ours.add(SignalledPages(1.0, 1.0, 0.0, 0.0)).tolist() == [2]
+    assert ours.next(4.0) == 2
+
+
+def test_a_signal_in_the_discard_window_is_ignored_and_one_at_its_end_is_not():
+    pages = SignalledPages([1.0, 1.0], [1.0, 1.1], 0.9, 0.1)
+    for delay, page in ((0.4, 1), (0.5, 0)):
+        ours = Scheduler(pages, discard_window=0.5, crawled=0.0)
+        ours.signal(0, delay)
+        assert ours.next(1.0) == page
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.fixture
+def saved(tmp_path):
+    ours = Scheduler(believed(np.random.default_rng(6), 20, "noisy"), terms=2, discard_window=0.1, crawled=0.0)
+    ours.run(np.arange(1, 30) / 10.0, [3, 4], [0.5, 0.7])
+    ours.remove(7)
+    ours.save(tmp_path / "state.npz")
+    return tmp_path / "state.npz"
+
+
+def rewritten(path, **changes):
+    """The file with other arrays and a checksum that fits them, as someone who knows the format would write it."""
+    with np.load(path) as file:
+        arrays = {**{name: file[name] for name in file.files if name != "checksum"}, **changes}
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    out = io.BytesIO()
+    np.savez(out, **arrays, checksum=scheduler._checksum(arrays))
+    path.write_bytes(out.getvalue())
+
+
+def test_a_damaged_file_is_refused(saved):
+    content = saved.read_bytes()
+    rng = np.random.default_rng(7)
+    for cut in [*range(0, len(content), 97), len(content) - 1]:
+        saved.write_bytes(content[:cut])
+        with pytest.raises(ValueError, match=r"state\.npz"):
+            Scheduler.load(saved)
+    refused = 0
+    for where in rng.integers(0, len(content), 300):
+        saved.write_bytes(content[:where] + bytes([content[where] ^ 255]) + content[where + 1 :])
+        try:
+            Scheduler.load(saved)
+        except ValueError:
+            refused += 1
+        else:  # a byte that no reader looks at, such as a date in the archive
+            with np.load(saved) as file:
+                assert scheduler._checksum(file).tolist() == file["checksum"].tolist()
+    assert refused > 200
+
+
+def test_a_changed_array_without_its_checksum_is_refused(saved):
+    with np.load(saved) as file:
+        arrays = {name: file[name] for name in file.files}
+    arrays["importance"][3] += 1e-9
+    np.savez(saved, **arrays)
+    with pytest.raises(ValueError, match="checksum"):
+        Scheduler.load(saved)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"version": 2},
+        {"version": [1, 1]},
+        {"change_rate": np.full(20, -1.0)},
+        {"importance": np.full(20, np.nan)},
+        {"recall": np.ones(19)},
+        {"crawled": np.full(20, np.inf)},
+        {"crawled": np.full(20, 1e9)},
+        {"n_signals": np.full(20, -1, np.int32)},
+        {"n_signals": np.zeros(20)},
+        {"present": np.ones(5, bool)},
+        {"present": np.full(20, 2)},
+        {"clock": np.nan},
+        {"clock": [0.0, 1.0]},
+        {"terms": -1},
+        {"terms": "x"},
+        {"discard_window": -1.0},
+    ],
+    ids=lambda changes: "-".join(changes),
+)
+def test_a_file_that_contradicts_itself_is_refused(saved, changes):
+    rewritten(saved)
+    Scheduler.load(saved)
+    rewritten(saved, **changes)
+    with pytest.raises(ValueError, match=r"state\.npz"):
+        Scheduler.load(saved)
+
+
+def test_nothing_in_a_file_is_executed(saved, tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (tmp_path.joinpath("executed").touch, ())
+
+    np.savez(saved, version=np.array([Evil()], dtype=object))
+    with pytest.raises(ValueError, match="not a saved scheduler"):
+        Scheduler.load(saved)
+    assert not (tmp_path / "executed").exists()
+    with pytest.raises(FileNotFoundError):
+        Scheduler.load(tmp_path / "absent.npz")
+
+
+# ---------------------------------------------------------------- bad input
+
+
+BAD = {
+    "signal(2, 9.0)": "page must be the index of a page that is there, got 2",
+    "signal(-1, 9.0)": "page must be the index of a page that is there, got -1",
+    "signal(1, 9.0)": "page must be the index of a page that is there, got 1",  # removed
+    "signal(0.5, 9.0)": "page must be an index",
+    "signal(0, 4.0)": "time must not go back, got 4.0 after 5.0",
+    "signal(0, np.nan)": "time must be finite",
+    "next(4.0)": "time must not go back",
+    "next(np.inf)": "time must be finite",
+    "next([6.0])": "time must be a single number",
+    "run([6.0, 5.5])": "times must not go back, got 5.5 at index 1",
+    "run([4.0])": "times must not go back",
+    "run([[6.0]])": "times must have one axis",
+    "run([6.0, np.nan])": "times must be finite",
+    "run([6.0], [0], [])": "signal_page and signal_time must have the same length",
+    "run([6.0], [0, 0], [5.8, 5.7])": "signal_time must not go back",
+    "run([6.0], [1], [5.5])": "signal_page must be the index of a page that is there, got 1",
+    "remove(1)": "page must be",
+    "update(1, ONE)": "page must be",
+    "update([0, 2], ONE)": "page must be",
+    "update([0, 0], ONE)": "pages must have one entry for each page, 2, got 1",
+    "add(ONE, crawled=6.0)": "crawled must not lie after the last event",
+    "add(ONE, crawled=np.inf)": "crawled must be finite",
+    "add(ONE, crawled=[1.0, 2.0])": "crawled must be a time for each of 1 pages",
+}
+
+
+@pytest.mark.parametrize("call", BAD)
+def test_bad_calls_say_what_is_wrong_and_change_nothing(call):
+    one = SignalledPages(1.0, 1.0, 0.0, 0.0)
+    ours = Scheduler(SignalledPages([1.0, 2.0], 1.0, 0.5, 0.1), crawled=0.0)
+    assert ours.next(5.0) == 0
+    ours.remove(1)
+    with pytest.raises(ValueError, match=re.escape(BAD[call])):
+        eval(f"ours.{call}", {"ours": ours, "ONE": one, "np": np})
+    assert ours.next(5.0) == 0
+    assert len(ours) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"terms": 0}, "terms must be a positive integer"),
+        ({"discard_window": -1.0}, "discard_window must be non-negative"),
+        ({"crawled": [0.0, 1.0, 2.0]}, "crawled must be a time for each of 2 pages"),
+        ({"crawled": np.nan}, "crawled must be finite"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        Scheduler(SignalledPages([1.0, 2.0], 1.0, 0.5, 0.1), **options)
+
+
+def test_a_policy_is_run_as_in_a_simulation():
+    rng = np.random.default_rng(1)
+    pages = SignalledPages(rng.random(50), rng.random(50), rng.beta(0.25, 0.25, 50), rng.uniform(0.1, 0.6, 50))
+    world = simulate.draw_world(pages, 40.0, rng=2)
+    times = simulate.slot_times(20.0, 40.0)
+    for policy in (
+        policies.Greedy(pages),
+        policies.GreedyCIS(pages),
+        policies.GreedyCISPlus(pages),
+        policies.GreedyNCIS(pages, terms=2, discard_window=0.1),
+    ):
+        found = Scheduler(policy, crawled=0.0).run(times, world.signal_page, world.arrival)
+        np.testing.assert_array_equal(found, policy.choose(world, times, np.zeros(50)))
