@@ -325,3 +325,27 @@ def test_scatter_draws_some_of_many_points_and_all_of_few_rasterised():
     colors = [tuple(c.get_facecolor()[0]) for c in ax.collections]
     assert colors[0] != colors[1]
     assert len(ax.collections[0].get_paths()[0]) != len(ax.collections[1].get_paths()[0]), "markers differ too"
+
+
+# ---- boxes
+
+
+def test_boxes_show_quartiles_mean_and_standard_error_of_each_policy():
+    figure, ax = plt.subplots()
+    runs = {"BASELINE": np.full(5, 0.5), "GREEDY": np.array([0.0, 1.0, 2.0, 3.0, 14.0])}
+    assert plotting.boxes(ax, runs) is ax
+    flat, box = ax.patches
+    assert (flat.get_height(), flat.get_y()) == (0.0, 0.5)
+    assert (box.get_y(), box.get_y() + box.get_height()) == (1.0, 3.0)
+    (error,) = ax.containers[-1].lines[2]
+    half = np.std(runs["GREEDY"], ddof=1) / np.sqrt(5)
+    np.testing.assert_allclose(error.get_segments()[0], [[1, 4 - half], [1, 4 + half]])
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["BASELINE", "GREEDY"]
+    assert any("BASELINE mean" in name for name in plotting.drawn(figure)), "a line across the panel"
+    figure.draw_without_rendering()
+    assert ax.get_ylim()[0] < 0.0
+
+
+def test_policy_styles_differ():
+    policies = ["BASELINE", "LDS", "GREEDY", "GREEDY-CIS", "GREEDY-NCIS", "APPROX-1", "APPROX-2", "GREEDY-CIS+", "NCIS-D"]
+    assert len({plotting.LINES[name]["color"] for name in policies}) == len(policies)

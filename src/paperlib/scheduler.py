@@ -114,7 +114,9 @@ class Scheduler:
         return pages
 
     def add(self, pages, *, crawled=-np.inf):
-        """Add `pages` (SignalledPages, of a policy those it `believed`), last crawled at `crawled`, -inf for never; returns their indices, shape (n_added,).
+        """Add `pages`, last crawled at `crawled`, -inf for never; returns their indices, shape (n_added,).
+
+        They are SignalledPages; of a policy, those it `believed`.
 
         Raises ValueError when `crawled` lies after the last event, or has another shape.
         """
