@@ -17,9 +17,11 @@ import lifelines
 import numpy as np
 from scipy import optimize
 
-from paperlib import allocation, estimators, policies, traces
+from paperlib import _slots, allocation, estimators, policies, simulate, traces
 from paperlib._files import write_atomic
 from paperlib.processes import History, simulate_history
+from paperlib.scheduler import Scheduler
+from paperlib.signals import SignalledPages
 
 PAGE = Path(__file__).with_name("README.md")
 
@@ -178,11 +180,49 @@ def read_bing(small, large):
     return *times, peak
 
 
+def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
+    for n_pages, noisy, target in (
+        (10_000, False, "1.5 µs a slot"),
+        (1_000_000, False, "5 µs a slot, 300 times the full arg max"),
+        (10_000, True, "100 times the full arg max"),
+    ):
+        rng = np.random.default_rng(1)
+        recall, false_rate = (rng.beta(0.25, 0.25, n_pages), rng.uniform(0.1, 0.6, n_pages)) if noisy else (0.0, 0.0)
+        pages = SignalledPages(rng.random(n_pages), rng.random(n_pages), recall, false_rate)
+        world = simulate.draw_world(pages, 2 * n_slots / bandwidth, rng=rng)
+        times = simulate.slot_times(bandwidth, world.horizon)
+        middle = np.searchsorted(world.arrival, times[n_slots])
+        scheduler = Scheduler(pages, crawled=0.0)
+        began = time.perf_counter()
+        scheduler.run(times[:n_slots], world.signal_page[:middle], world.arrival[:middle])
+        start = (time.perf_counter() - began) / n_slots
+        # the full arg max takes a few slots of the second half, from the very state in which the scheduler begins it
+        plain = scheduler._state[0].copy()
+        expected, few = np.empty(n_full, np.int64), slice(n_slots, n_slots + n_full)
+        signals = world.signal_page[middle:].astype(np.int64), world.arrival[middle:]
+        _slots.full_argmax_slots(plain.copy(), times[few], *signals, 0.0, expected)
+        began = time.perf_counter()
+        _slots.full_argmax_slots(plain, times[few], *signals, 0.0, expected)
+        full = (time.perf_counter() - began) / n_full
+        began = time.perf_counter()
+        found = scheduler.run(times[n_slots:], *signals)
+        ours = (time.perf_counter() - began) / n_slots
+        assert (found[:n_full] == expected).all()
+        what = f"scheduler, {n_pages:,} pages, " + (f"{signals[0].size / n_slots:.0f} noisy signals a slot" if noisy else "no signals")
+        size = sum(array.nbytes for array in scheduler._state) / 1e6
+        yield (
+            what,
+            f"{ours * 1e6:.1f} µs a slot, {start * 1e6:.1f} in the first {n_slots:,} slots from a fresh start; {size:.0f} MB",
+            target,
+            (f"{full / ours:,.0f} times the full arg max"),
+        )
+
+
 def main():
     """Run everything and write the table."""
     warnings.simplefilter("ignore")
     rows = []
-    for part in (online, batch, paths, allocations, learning, bing):
+    for part in (online, batch, paths, allocations, learning, scheduling, bing):
         for row in part():
             print("  ".join(row), flush=True)
             rows.append("| " + " | ".join(row) + " |")

@@ -11,6 +11,7 @@ import time
 import mediawiki_server as server
 import numpy as np
 import pytest
+from scipy import stats
 
 from paperlib import traces
 from paperlib.processes import History
@@ -508,17 +509,58 @@ def test_the_stand_in_population():
     np.testing.assert_array_equal(rate, traces.population("stand-in", 20_000, rng=1)[0])
 
 
-def test_a_population_of_real_pages(monkeypatch):
-    def bing(folder, *, sample, rng):
-        assert (folder, sample) == ("there", 8)
-        bits = np.array([[0, 0], [1, 1], [0, 1], [1, 0], [0, 1], [1, 0], [0, 0], [1, 1]])
-        history = History(np.ones(16), bits.ravel(), np.arange(0, 17, 2))
-        return traces.CrawlLog(np.arange(8), history, np.arange(8.0), np.zeros(8, int))
+def test_the_quality_of_stand_in_signals():
+    n = 50_000
+    rate, importance, precision, recall, labelled = traces.signalled_population("stand-in", n, rng=1)
+    for found, expected in zip((rate, importance), traces.population("stand-in", n, rng=1), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    assert abs(labelled.mean() - 0.05) < 5 * np.sqrt(0.05 * 0.95 / n)
+    for quality, (a, b), mean, border in ((precision, (0.703, 2.108), 0.25, 0.7), (recall, (0.666, 2.665), 0.2, 0.6)):
+        assert quality[labelled].min() > quality[~labelled].max() - 1e-3, "the top twentieth, but for the borders"
+        assert abs(quality[labelled].min() - border) < 0.01
+        assert abs(quality.mean() - mean) < 0.005
+        # one page in twenty or nearly so is labelled, whence each law as a whole
+        assert stats.kstest(quality[quality > 0.01], lambda x, a=a, b=b: _above(stats.beta(a, b), x)).pvalue > 1e-3
+    assert precision.min() == 0.01
+    assert abs(np.corrcoef(precision[~labelled], recall[~labelled])[0, 1]) < 5 / np.sqrt(n)
 
-    monkeypatch.setattr(traces, "bing", bing)
+
+def _above(law, x, floor=0.01):
+    return (law.cdf(x) - law.cdf(floor)) / law.sf(floor)
+
+
+@pytest.mark.parametrize("known", [None, [np.nan, 1.0, 1.0, np.nan, np.nan, 2.0, np.nan, np.nan]])
+def test_signals_of_real_pages_follow_the_label(bing, known):
+    bing(known)
+    quality = traces.signalled_population("there", 4, rng=1)
+    for found, expected in zip(quality[:2], traces.population("there", 4, rng=1), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    *_, precision, recall, labelled = quality
+    np.testing.assert_array_equal(labelled, precision > 0.7)
+    np.testing.assert_array_equal(labelled, recall > 0.6)
+    if known is not None:
+        np.testing.assert_array_equal(labelled, np.isin(quality[1] * 3.5, [2.0, 5.0]))
+
+
+@pytest.fixture
+def bing(monkeypatch):
+    def log(known_rate=None, asked=8):
+        def read(folder, *, sample, rng):
+            assert (folder, sample) == ("there", asked)
+            bits = np.array([[0, 0], [1, 1], [0, 1], [1, 0], [0, 1], [1, 0], [0, 0], [1, 1]])
+            history = History(np.ones(16), bits.ravel(), np.arange(0, 17, 2))
+            return traces.CrawlLog(np.arange(8), history, np.arange(8.0), np.zeros(8, int), known_rate=known_rate)
+
+        monkeypatch.setattr(traces, "bing", read)
+
+    return log
+
+
+def test_a_population_of_real_pages(bing):
+    bing()
     rate, importance = traces.population("there", 4, rng=1)
     np.testing.assert_allclose(rate, np.log(2), rtol=1e-10)  # half the crawls, a day apart, found a change
     np.testing.assert_allclose(np.sort(importance), np.array([2, 3, 4, 5]) / 3.5, rtol=1e-12)
-    monkeypatch.setattr(traces, "bing", lambda folder, *, sample, rng: bing("there", sample=8, rng=rng))
+    bing(asked=10)
     with pytest.raises(ValueError, match="n_pages must be at most 4, the pages with an estimate in a sample of twice as many, got 5"):
         traces.population("there", 5)

@@ -16,7 +16,7 @@ from scipy import stats
 from paperlib._files import write_atomic
 
 _BLUE, _ORANGE, _GREEN, _RED, _PURPLE, _BROWN, _PINK, _GREY, _YELLOW, _SKY = sns.color_palette("colorblind").as_hex()
-# one line style and one colour for each estimator and policy, in every figure
+# one line style and one colour for each estimator, in every figure
 LINES = {
     "Naive": {"color": _GREY, "linestyle": (0, (1, 1))},
     "MLE": {"color": _PURPLE, "linestyle": (0, (5, 1))},
@@ -24,16 +24,20 @@ LINES = {
     "SA": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
     "SAM": {"color": _GREEN, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
     "true": {"color": "black", "linestyle": "--", "linewidth": 1.0},
+}
+# and for each policy
+POLICIES = {
     "BASELINE": {"color": "black", "linestyle": "--", "linewidth": 1.0},
     "LDS": {"color": _GREY, "linestyle": (0, (1, 1))},
     "GREEDY": {"color": _BLUE, "linestyle": "-"},
     "GREEDY-CIS": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
     "GREEDY-NCIS": {"color": _GREEN, "linestyle": (0, (5, 1))},
-    "APPROX-1": {"color": _PURPLE, "linestyle": (0, (1, 1))},
+    "APPROX-1": {"color": _PURPLE, "linestyle": (0, (2, 2))},
     "APPROX-2": {"color": _SKY, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
     "GREEDY-CIS+": {"color": _RED, "linestyle": (0, (4, 1, 1, 1))},
     "NCIS-D": {"color": _BROWN, "linestyle": (0, (2, 1))},
 }
+_STYLES = LINES | POLICIES
 # variants of one estimator: dark to light, with a line style of its own each
 VARIANTS = [
     {"color": color, "linestyle": style}
@@ -75,7 +79,7 @@ def lines(ax, x, curves, **style):
     """Draw each named curve against `x`, in its own colour and line style where it has one. Returns `ax`."""
     shown = thin(len(x))
     for i, (name, y) in enumerate(curves.items()):
-        ax.plot(np.asarray(x)[shown], y[shown], **{"label": name, **LINES.get(name, VARIANTS[i % len(VARIANTS)]), **style})
+        ax.plot(np.asarray(x)[shown], y[shown], **{"label": name, **_STYLES.get(name, VARIANTS[i % len(VARIANTS)]), **style})
     return ax
 
 
@@ -85,7 +89,7 @@ def bands(ax, x, runs, *, level=0.95):
     tail = (1 - level) / 2
     for name, values in runs.items():
         low, high = np.quantile(values[:, shown], (tail, 1 - tail), axis=0, method="nearest")
-        ax.fill_between(np.asarray(x)[shown], low, high, color=LINES[name]["color"], alpha=0.15, label=f"_{name} band")
+        ax.fill_between(np.asarray(x)[shown], low, high, color=_STYLES[name]["color"], alpha=0.15, label=f"_{name} band")
     return lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
 
 
@@ -101,16 +105,16 @@ def errors(ax, x, runs, **style):
 def boxes(ax, runs):
     """Draw the runs of each named array side by side: a box from the 25th to the 75th percentile, the mean with its standard error.
 
-    runs : dict of arrays of shape (n_runs,), in the colours of LINES; the mean of BASELINE goes on as a line. Returns `ax`.
+    runs : dict of arrays of shape (n_runs,), in the colours of POLICIES; the mean of BASELINE goes on as a line. Returns `ax`.
     """
     for i, (name, values) in enumerate(runs.items()):
-        values, color = np.asarray(values), LINES[name]["color"]
+        values, color = np.asarray(values), POLICIES[name]["color"]
         low, high = np.quantile(values, (0.25, 0.75))
         mean, error = values.mean(), values.std(ddof=1) / np.sqrt(values.size)
         ax.bar(i, high - low, 0.7, bottom=low, color=color, alpha=0.35, linewidth=0, label=f"_{name} quartiles")
         ax.errorbar(i, mean, error, color=color, marker="o", markersize=4, capsize=3, label=name)
         if name == "BASELINE":
-            ax.axhline(mean, label="_BASELINE mean", **LINES[name])
+            ax.axhline(mean, label="_BASELINE mean", **POLICIES[name])
     ax.use_sticky_edges = False  # the lower end of a box is not the bottom of the panel
     ax.set_xticks(range(len(runs)), list(runs), rotation=40, ha="right", rotation_mode="anchor")
     return ax
