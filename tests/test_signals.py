@@ -12,17 +12,7 @@ from paperlib import _likelihood, _value, freshness
 from paperlib.allocation import optimal_interval, optimal_thresholds
 from paperlib.estimators import ConvergenceError, DegenerateHistoryWarning, mle
 from paperlib.processes import History
-from paperlib.signals import DegenerateSignalsWarning, SignalledPages, fit, naive_precision_recall
-
-
-def draw(seed, pages, n_crawls, crawl_rate):
-    """Poisson crawls of pages with signals: history and signals per crawl, shape (n_pages, n_crawls)."""
-    rng = np.random.default_rng(seed)
-    interval = rng.standard_exponential((pages.alpha.size, n_crawls)) / np.broadcast_to(crawl_rate, pages.alpha.shape)[:, np.newaxis]
-    true, silent, false = (
-        rng.poisson(rate[:, np.newaxis] * interval) for rate in (pages.recall * pages.change_rate, pages.alpha, pages.false_rate)
-    )
-    return History(interval, true + silent > 0), true + false
+from paperlib.signals import DegenerateSignalsWarning, SignalledPages, fit, naive_precision_recall, simulate_signalled_history
 
 
 def population(seed, n, low=0.2):
@@ -112,7 +102,7 @@ def test_naive_by_hand():
 def test_naive_is_biased_and_the_fit_is_not():
     """Figure 10: crawled at a quarter of the change rate, nearly every interval has a change, whatever its signals say."""
     pages = SignalledPages.from_precision(np.full(200, 0.1), 1.0, precision=0.3, recall=0.6)
-    history, n_signals = draw(2, pages, 2000, 0.025)
+    history, n_signals = simulate_signalled_history(pages, crawl_rate=0.025, n_crawls=2000, rng=2)
     naive, found = naive_precision_recall(history, n_signals)[0], fit(history, n_signals)
     assert naive.mean() > 0.7
     # 5 standard errors, and the bias of one fit, of the order of 1 / n_crawls
@@ -137,7 +127,9 @@ def score(alpha, b, interval, changed, n_signals):
 
 def test_recovers_the_truth_within_its_standard_errors():
     pages = population(3, 300)
-    history, n_signals = draw(4, pages, 3000, pages.change_rate * np.random.default_rng(5).uniform(0.25, 4, 300))
+    history, n_signals = simulate_signalled_history(
+        pages, crawl_rate=pages.change_rate * np.random.default_rng(5).uniform(0.25, 4, 300), n_crawls=3000, rng=4
+    )
     found = fit(history, n_signals)
     inside = (found.alpha > 0) & (found.b > 0) & (found.b < np.inf)
     assert inside.mean() > 0.99
@@ -155,7 +147,7 @@ def test_the_score_is_zero_inside_and_points_outwards_on_the_bounds():
     """The log-likelihood is concave: these conditions are a maximum."""
     pages, checked = population(6, 1500), np.zeros(3, dtype=int)
     for n_crawls in (8, 40, 400):
-        history, n_signals = draw(n_crawls, pages, n_crawls, pages.change_rate)
+        history, n_signals = simulate_signalled_history(pages, crawl_rate=pages.change_rate, n_crawls=n_crawls, rng=n_crawls)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateSignalsWarning)
             found = fit(history, n_signals)
@@ -171,7 +163,7 @@ def test_the_score_is_zero_inside_and_points_outwards_on_the_bounds():
 
 def test_agrees_with_scipy():
     pages, checked = population(7, 60), 0
-    history, n_signals = draw(8, pages, 25, pages.change_rate)
+    history, n_signals = simulate_signalled_history(pages, crawl_rate=pages.change_rate, n_crawls=25, rng=8)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateSignalsWarning)
         found = fit(history, n_signals)
@@ -195,7 +187,7 @@ def test_agrees_with_scipy():
 def test_standard_errors_are_the_observed_information():
     """By differences of the log-likelihood, at a fit inside; the rate of signals adds gamma / time."""
     pages = SignalledPages.from_precision(0.2, 1.0, precision=0.6, recall=0.5)
-    history, n_signals = draw(9, pages, 500, 0.2)
+    history, n_signals = simulate_signalled_history(pages, crawl_rate=0.2, n_crawls=500, rng=9)
     found, data = fit(history, n_signals), (history.interval[0], history.changed[0], n_signals[0])
     x, h = np.array([found.alpha[0], found.b[0]]), 1e-4
     hessian = np.empty((2, 2))
@@ -264,7 +256,7 @@ def test_signals_in_proportion_to_the_intervals_say_nothing_of_their_own():
 
 def test_histories_of_unequal_length_and_other_units():
     pages = population(10, 30)
-    history, n_signals = draw(11, pages, 100, pages.change_rate)
+    history, n_signals = simulate_signalled_history(pages, crawl_rate=pages.change_rate, n_crawls=100, rng=11)
     expected = fit(history, n_signals)
     length = np.random.default_rng(12).integers(60, 101, 30)
     keep = np.arange(100) < length[:, np.newaxis]
@@ -435,3 +427,29 @@ def test_thresholds_that_do_not_converge_say_so(monkeypatch):
     monkeypatch.setattr(_value, "threshold_rates", give_up)
     with pytest.raises(ConvergenceError, match="the thresholds did not converge"):
         optimal_thresholds(noisy(18, 3), 0.5)
+
+
+# ---------------------------------------------------------------- simulated histories
+
+
+@pytest.mark.parametrize(("recall", "false_rate"), [(0.5, 0.3), (0.0, 0.3), (1.0, 0.3), (1.0, 0.0), (0.0, 0.0)])
+def test_simulated_changes_follow_equation_1(recall, false_rate):
+    pages, n = SignalledPages(np.full(20, 0.7), 1.0, recall, false_rate), 20_000
+    history, n_signals = simulate_signalled_history(pages, interval=2.0, n_crawls=n, rng=1)
+    assert history.changed.shape == n_signals.shape == (20, n)
+    gamma = pages.gamma[0]
+    assert abs(n_signals.mean() - 2 * gamma) <= 5 * np.sqrt(2 * gamma / n_signals.size)
+    for k in range(4):
+        of = history.changed[n_signals == k]
+        expected = -np.expm1(-2 * pages.alpha[0]) if k == 0 else 1 - np.exp(-2 * pages.alpha[0]) * (1 - pages.precision[0]) ** k
+        assert abs(of.mean() - expected) <= 5 * np.sqrt(expected * (1 - expected) / of.size) + 1e-15 if of.size else gamma == 0
+
+
+def test_simulated_histories_hang_on_the_seed_and_take_the_arguments_of_silent_ones():
+    pages = SignalledPages([0.7, 0.2], 1.0, 0.5, 0.3)
+    one, other, third = (simulate_signalled_history(pages, crawl_rate=[1.0, 2.0], n_crawls=50, rng=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(one[0].interval, other[0].interval)
+    np.testing.assert_array_equal(one[1], other[1])
+    assert (one[1] != third[1]).any()
+    with pytest.raises(ValueError, match="exactly one of crawl_rate and interval must be given"):
+        simulate_signalled_history(pages, n_crawls=50)

@@ -7,6 +7,7 @@ import numpy as np
 
 from paperlib import _checks, _likelihood
 from paperlib.estimators import ConvergenceError
+from paperlib.processes import History, simulate_history
 
 
 class DegenerateSignalsWarning(UserWarning):
@@ -131,6 +132,29 @@ def _from_observed(alpha, precision, gamma):
     change_rate = alpha + precision * gamma
     recall = np.divide(precision * gamma, change_rate, out=np.zeros_like(change_rate), where=change_rate > 0)
     return change_rate, recall, (1.0 - precision) * gamma
+
+
+def simulate_signalled_history(pages, *, crawl_rate=None, interval=None, n_crawls=None, rng=None):
+    """Simulated `History` of pages, and the signals that came between a crawl and the one before.
+
+    P(changed) = 1 - exp(-alpha interval) (1 - precision)^n after n signals, which are Poisson of mean gamma interval: eq. (1) of [www25].
+
+    Parameters
+    ----------
+    pages : SignalledPages
+    crawl_rate, interval, n_crawls : as in `processes.simulate_history`
+    rng : seed or numpy Generator
+
+    Returns
+    -------
+    history : History of shape (n_pages, n_crawls)
+    n_signals : int array, shape (n_pages, n_crawls)
+    """
+    rng = np.random.default_rng(rng)
+    silent = simulate_history(pages.alpha, crawl_rate=crawl_rate, interval=interval, n_crawls=n_crawls, rng=rng)
+    rates = pages.recall * pages.change_rate, pages.false_rate
+    true, false = (rng.poisson(rate[:, np.newaxis] * silent.interval) for rate in rates)
+    return History(silent.interval, silent.changed | (true > 0)), true + false
 
 
 def _counts(history, n_signals):
