@@ -453,3 +453,15 @@ def test_simulated_histories_hang_on_the_seed_and_take_the_arguments_of_silent_o
     assert (one[1] != third[1]).any()
     with pytest.raises(ValueError, match="exactly one of crawl_rate and interval must be given"):
         simulate_signalled_history(pages, n_crawls=50)
+
+
+def test_the_fit_of_long_histories_ends_where_rounding_is_all_that_moves_the_likelihood():
+    pages = population(31, 250)
+    interval = np.broadcast_to(1 / (2 * pages.change_rate)[:, np.newaxis], (250, 10_000))
+    history, n_signals = simulate_signalled_history(pages, interval=interval, rng=32)
+    found = fit(history, n_signals)
+    with np.errstate(all="raise"):
+        odds = 1 / np.expm1(found.alpha[:, np.newaxis] * history.interval + found.b[:, np.newaxis] * n_signals)
+    for weight in (history.interval, n_signals):
+        score = np.where(history.changed, odds, -1.0) * weight
+        np.testing.assert_allclose(score.sum(axis=1), 0.0, atol=1e-9 * np.abs(score).sum(axis=1).max())

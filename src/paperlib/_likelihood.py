@@ -268,6 +268,7 @@ def _one_rate(interval, changed):
 @njit(cache=True, error_model="numpy")
 def _inner_rates(alpha, b, interval, changed, n_signals):
     """Damped Newton from (alpha, b) for a maximum with both positive, where there is one: the log-likelihood is concave."""
+    rounding = 4e-16 * (interval.size + 250)  # of a sum over all crawls
     value, first_a, first_b, aa, ab, bb = _signal_score(alpha, b, interval, changed, n_signals)
     for _ in range(_MAX_STEPS):
         det = aa * bb - ab * ab
@@ -283,9 +284,12 @@ def _inner_rates(alpha, b, interval, changed, n_signals):
             size = min(size, -0.9 * alpha / step_a)
         if step_b < 0.0:
             size = min(size, -0.9 * b / step_b)
+        # such a step is beyond what rounding lets the likelihood judge, and the error after it is of the order of its square
+        if size == 1.0 and abs(step_a) <= 1e-8 * alpha and abs(step_b) <= 1e-8 * b:
+            return alpha + step_a, b + step_b
         while True:
             new = _signal_score(alpha + size * step_a, b + size * step_b, interval, changed, n_signals)
-            if new[0] >= value + 1e-4 * size * gain - 1e-13 * abs(value):
+            if new[0] >= value + 1e-4 * size * gain - rounding * abs(value):
                 break
             size *= 0.5
             if size < 1e-12:
@@ -293,9 +297,6 @@ def _inner_rates(alpha, b, interval, changed, n_signals):
         alpha += size * step_a
         b += size * step_b
         value, first_a, first_b, aa, ab, bb = new
-        # the error after this step is of the order of its square
-        if size == 1.0 and abs(step_a) <= 1e-8 * alpha and abs(step_b) <= 1e-8 * b:
-            return alpha, b
     return np.nan, np.nan
 
 

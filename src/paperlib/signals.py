@@ -170,7 +170,9 @@ def _counts(history, n_signals):
 def naive_precision_recall(history, n_signals):
     """Precision and recall as if a crawl that found a change had found exactly one; biased, appendix E of [www25].
 
-    precision = signals in changed intervals / signals; recall = changed intervals with a signal / changed intervals.
+    precision = signals in changed intervals / signals; recall = changed intervals with a signal / changed intervals. With equal intervals
+    they tend to 1 - (1 - precision) exp(-change_rate interval) and 1 - exp(-gamma interval) (1 - exp(-alpha interval)) / (1 -
+    exp(-change_rate interval)) (derived): both too high.
 
     Parameters
     ----------
