@@ -200,6 +200,19 @@ def test_a_million_times_later_or_faster_is_the_same():
     np.testing.assert_array_equal(Scheduler(faster, crawled=0.0).run(times / scale, signals[0], signals[1] / scale), expected)
 
 
+def test_a_slot_takes_few_values_whatever_the_number_of_pages():
+    later = []
+    for n_pages in (200, 5000):
+        scheduler = Scheduler(SignalledPages(*np.random.default_rng(6).random((2, n_pages)), 0.0, 0.0), crawled=0.0)
+        assert scheduler.n_values == 0
+        scheduler.run(np.arange(1, 20_001) / 100.0)
+        later.append(-scheduler.n_values)
+        scheduler.run(np.arange(20_001, 30_001) / 100.0)
+        later[-1] += scheduler.n_values
+    assert 10_000 < later[0] < 20 * 10_000
+    assert later[1] < 3 * later[0]
+
+
 def test_nobody_left():
     ours = Scheduler(SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0))
     ours.remove([0, 1])

@@ -31,7 +31,7 @@ DESK = np.dtype(
 )
 SELF = np.dtype(
     [(name, "f8") for name in ("level", "start", "end", "width")]
-    + [(name, "i8") for name in ("n_buckets", "n_awake", "n_new", "bucket", "slot", "since", "keep", "most", "second")]
+    + [(name, "i8") for name in ("n_buckets", "n_awake", "n_new", "bucket", "slot", "since", "keep", "most", "second", "n_values")]
 )
 _LEAST = 5e-324  # the lowest level: no page of value 0 need be awake, for if all are 0 the first page wins
 _SAFE = 1.0 - 1e-7  # rounding of a value stays well inside
@@ -51,7 +51,7 @@ def full_argmax_slots(pages, slots, signal_page, signal_time, discard, out):
         best, winner = -1.0, -1
         for i in range(pages.size):
             if pages[i].place != ABSENT:
-                v = _value(pages, i, slots[j])
+                v = value(pages[i].row, slots[j] - pages[i].last, pages[i].n)
                 if v > best:
                     best, winner = v, i
         out[j] = winner
@@ -79,7 +79,8 @@ def _settle(pages, desk, mes):
 
 
 @njit(cache=True, error_model="numpy")
-def _value(pages, i, t):
+def _value(pages, me, i, t):
+    me.n_values += 1
     return value(pages[i].row, t - pages[i].last, pages[i].n)
 
 
@@ -133,7 +134,7 @@ def _sleep(pages, desk, me, i, t, v, n_steps):
         t += wait
         if k + 1 == n_steps or not me.width < wait < _IDLE:
             break
-        v = _value(pages, i, t)
+        v = _value(pages, me, i, t)
     pages[i].due = t
     _file(pages, desk, me, i)
 
@@ -141,7 +142,7 @@ def _sleep(pages, desk, me, i, t, v, n_steps):
 @njit(cache=True, error_model="numpy")
 def _wake(pages, desk, me, i, t):
     """See whether page i has reached the level; one step, for the level is likely to have moved again by then."""
-    _sleep(pages, desk, me, i, t, _value(pages, i, t), 1)
+    _sleep(pages, desk, me, i, t, _value(pages, me, i, t), 1)
 
 
 @njit(cache=True, error_model="numpy")
@@ -228,12 +229,12 @@ def _put(pages, desk, me, i, t):
     page = pages[i]
     page.beta = page.row[2] / page.row[1] if page.row[2] > 0.0 else 0.0
     if page.last == -np.inf:
-        page.place, page.at, page.due = NEW, me.n_new, _value(pages, i, 0.0)
+        page.place, page.at, page.due = NEW, me.n_new, _value(pages, me, i, 0.0)
         desk[me.n_new].heap = i
         me.n_new += 1
         _sift(pages, desk, me, i)
     elif me.level > 0.0:
-        _sleep(pages, desk, me, i, t, _value(pages, i, t), 8)
+        _sleep(pages, desk, me, i, t, _value(pages, me, i, t), 8)
     else:
         page.place = ASLEEP
 
@@ -268,7 +269,7 @@ def _signal(pages, desk, me, i, t, discard):
     elif page.place == AWAKE:
         _unseen(pages, desk[page.at])
     elif page.place == NEW:
-        page.due = _value(pages, i, t)
+        page.due = _value(pages, me, i, t)
         _sift(pages, desk, me, i)
 
 
@@ -323,7 +324,7 @@ def _lower(pages, desk, me, t):
     n = 0
     for i in range(pages.size):
         if pages[i].place != ABSENT and pages[i].place != NEW:
-            values[n] = _value(pages, i, t)
+            values[n] = _value(pages, me, i, t)
             n += 1
     me.level, me.n_awake = max(_top(values[:n], me.keep), _LEAST), 0
     n = 0
@@ -354,7 +355,7 @@ def _raise(pages, desk, me, t):
 def _look(pages, desk, me, p, t):
     """Value at t of the p-th page awake, and the bound that starts from it."""
     look = desk[p]
-    look.seen_at, look.seen = t, _value(pages, look.awake, t)
+    look.seen_at, look.seen = t, _value(pages, me, look.awake, t)
     look.slope, look.reach = _bound(pages, look.awake, t)
     return look.seen
 

@@ -173,6 +173,19 @@ def scatter(ax, groups, *, most=700, **style):
     return ax
 
 
+def rates(ax, optimal, empirical, *, color, most=1000):
+    """Draw the crawl rate of each page against the optimal one, with the diagonal; at most `most` pages, evenly spaced in their order.
+
+    color : one for all; or an array, a number from 0 to 1 for each page, dark to light. Returns the cloud, for a colour bar.
+    """
+    optimal, empirical = np.ravel(optimal), np.ravel(empirical)
+    shown = np.unique(np.linspace(0, optimal.size - 1, most).astype(int))
+    look = {"color": color} if isinstance(color, str) else {"c": np.ravel(color)[shown], "cmap": "viridis", "vmin": 0.0, "vmax": 1.0}
+    cloud = ax.scatter(optimal[shown], empirical[shown], s=7, linewidth=0, alpha=0.8, rasterized=True, label="_pages", **look)
+    ax.axline((0.0, 0.0), slope=1.0, zorder=3, label="_optimal", **LINES["true"])
+    return cloud
+
+
 def quantiles(ax, values):
     """Q–Q plot of `values` against the exponential law of the same mean, with the diagonal."""
     expected, ordered = stats.probplot(values, dist="expon", fit=False)

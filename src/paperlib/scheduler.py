@@ -67,6 +67,11 @@ class Scheduler:
         """Number of pages, without those removed."""
         return np.count_nonzero(self._state[0]["place"] != _slots.ABSENT)
 
+    @property
+    def n_values(self):
+        """Crawl values computed so far, the measure of its cost: the full arg max computes one for every page and slot."""
+        return self._state[2]["n_values"][0].item()
+
     def signal(self, page, time):
         """Tell that a signal of `page` arrived at `time`. Raises ValueError for an unknown page or a time before the last event."""
         page = self._known(page)[0]
