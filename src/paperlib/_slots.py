@@ -19,10 +19,10 @@ from paperlib._value import N_CONSTANTS, effective, value
 
 ABSENT, ASLEEP, QUEUED, AWAKE, NEW = range(5)
 # `due` of a NEW page is its value; `at` is the bucket, or the position among those awake or in the heap, `before` and `after` are the
-# neighbours in the bucket; `beta` is the time that a signal is worth
+# neighbours in the bucket; `beta` is the time that a signal is worth; `known` is the value at the effective time `known_at` / alpha
 PAGE = np.dtype(
     [("row", "f8", (N_CONSTANTS,))]
-    + [(name, "f8") for name in ("last", "due", "beta")]
+    + [(name, "f8") for name in ("last", "due", "beta", "known", "known_at")]
     + [(name, "i4") for name in ("n", "at", "before", "after", "place", "_")]
 )
 # the value d after `seen_at` is at most seen + slope d (reach + d / 2)
@@ -128,8 +128,17 @@ def _wait(pages, me, i, t, v):
 
 @njit(cache=True, error_model="numpy")
 def _sleep(pages, desk, me, i, t, v, n_steps):
-    """Put page i, of value v at t, away until it is due, which Newton's steps from below approach to within a bucket."""
+    """Put page i, of value v at t, away until it is due, which Newton's steps from below approach to within a bucket.
+
+    The level seldom moves: a page just crawled begins where its value was last seen below it.
+    """
+    page, low = pages[i], me.level * _SAFE
+    if t == page.last and page.n == 0 and 0.0 < page.known < low:  # just crawled
+        t += page.known_at / page.row[1] * _SAFE
+        v = page.known
     for k in range(n_steps):
+        if v < low and not v <= page.known < low and page.row[1] > 0.0:  # of the values below the level the largest
+            page.known, page.known_at = v, effective(page.row, t - page.last, page.n)
         wait = _wait(pages, me, i, t, v)
         t += wait
         if k + 1 == n_steps or not me.width < wait < _IDLE:
@@ -227,6 +236,7 @@ def _sift(pages, desk, me, i):
 def _put(pages, desk, me, i, t):
     """Page i, in no place, finds its own at time t."""
     page = pages[i]
+    page.known = 0.0
     page.beta = page.row[2] / page.row[1] if page.row[2] > 0.0 else 0.0
     if page.last == -np.inf:
         page.place, page.at, page.due = NEW, me.n_new, _value(pages, me, i, 0.0)
