@@ -1,6 +1,8 @@
 """Schedules: the law of Poisson crawl times, and the exact places of regular ones."""
 
+import math
 import re
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -152,3 +154,107 @@ def test_another_unit_of_time(schedule):
 def test_schedules_refuse(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+# ---------------------------------------------------------------- low discrepancy
+
+
+def earliest_deadline_first(share, n_slots):
+    """Every slot looks at the visits of all pages: of those that may run, the one with the least deadline, else the one that may next."""
+    visits, out = [0] * len(share), []
+    for slot in range(n_slots):
+        due = [(math.floor(k / p), math.ceil((k + 1) / p), i) for i, (k, p) in enumerate(zip(visits, share, strict=True)) if p > 0]
+        may_run = [(deadline, i) for release, deadline, i in due if release <= slot]
+        i = min(may_run)[1] if may_run else min((release, i) for release, _, i in due)[1]
+        visits[i] += 1
+        out.append(i)
+    return out
+
+
+def farthest(page, share):
+    """The largest distance between visits and share times slots, over pages and slots: exact for fractions."""
+    visits, worst = [0] * len(share), 0
+    for slot, i in enumerate(page, start=1):
+        visits[i] += 1
+        worst = max(worst, *(abs(k - p * slot) for k, p in zip(visits, share, strict=True)))
+    return worst
+
+
+def test_low_discrepancy_by_hand():
+    assert schedules.low_discrepancy([1.0, 1.0, 1.0], 7).tolist() == [0, 1, 2, 0, 1, 2, 0]
+    assert schedules.low_discrepancy([2.0, 1.0, 1.0], 8).tolist() == [0, 1, 0, 2, 0, 1, 0, 2]
+    assert schedules.low_discrepancy([1.0, 3.0], 8).tolist() == [1, 1, 0, 1, 1, 1, 0, 1]
+    assert schedules.low_discrepancy([0.0, 5.0, 0.0, 5.0], 4).tolist() == [1, 3, 1, 3]
+    assert schedules.low_discrepancy(0.3, 3).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0, 15.0])
+def test_every_page_has_its_share_at_all_times_within_one_visit(spread):
+    rng = np.random.default_rng(13)
+    for n_pages in (1, 2, 3, 10, 80, 500):
+        rate = rng.lognormal(0, spread, n_pages) * (rng.random(n_pages) < 0.8)
+        rate[0] = 1.0
+        rate[rate < 1e-18 * rate.sum()] = 0.0
+        page = schedules.low_discrepancy(rate, 3000)
+        visits = np.cumsum(page[:, np.newaxis] == np.arange(n_pages), axis=0)
+        due = rate / rate.sum() * np.arange(1, 3001)[:, np.newaxis]
+        assert np.abs(visits - due).max() <= 1 + 1e-9
+        assert (visits[-1, rate == 0] == 0).all()
+        assert visits[-1].sum() == 3000
+
+
+def test_shares_that_are_rational_numbers_over_two_of_their_periods():
+    rng = np.random.default_rng(14)
+    for total in [7, 10, 100, 360, 64, 256] * 15:
+        weight = rng.multinomial(total, rng.dirichlet(np.full(int(rng.integers(1, 12)), 0.7)))
+        page = schedules.low_discrepancy(weight, 2 * total)
+        assert farthest(page.tolist(), [Fraction(int(w), total) for w in weight]) <= 1
+        if total in (64, 256):  # exact in binary
+            np.testing.assert_array_equal(np.bincount(page[:total], minlength=weight.size), weight)
+            np.testing.assert_array_equal(page[total:], page[:total])
+
+
+def test_low_discrepancy_is_earliest_deadline_first():
+    rng = np.random.default_rng(15)
+    for _ in range(40):
+        weight = rng.multinomial(rng.choice([8, 64, 1024]), rng.dirichlet(np.full(int(rng.integers(1, 12)), 0.7)))
+        exact = [Fraction(int(w), int(weight.sum())) for w in weight]  # over powers of two: in floats too
+        assert schedules.low_discrepancy(weight, 300).tolist() == earliest_deadline_first(exact, 300)
+        rate = rng.lognormal(0, 2, weight.size)
+        assert schedules.low_discrepancy(rate, 300).tolist() == earliest_deadline_first(rate / rate.sum(), 300)
+    rate = rng.lognormal(0, 1, 200)
+    assert schedules.low_discrepancy(rate, 1500).tolist() == earliest_deadline_first(rate / rate.sum(), 1500)
+
+
+def test_a_share_so_small_that_its_first_visit_is_beyond_all_integers():
+    for tiny in (1e-19, 1e-300, 5e-324):
+        assert np.bincount(schedules.low_discrepancy([1.0, tiny], 3000), minlength=2).tolist() == [3000, 0]
+
+
+def test_rational_shares_have_the_deadlines_of_fractions():
+    assert schedules.low_discrepancy([1, 7, 2], 40).tolist() == earliest_deadline_first([Fraction(k, 10) for k in (1, 7, 2)], 40)
+
+
+def test_only_the_shares_count_and_the_first_slots_not_on_how_many_follow():
+    rate = np.random.default_rng(16).lognormal(0, 1, 30)
+    page = schedules.low_discrepancy(rate, 1000)
+    np.testing.assert_array_equal(page, schedules.low_discrepancy(rate * 2.0**40, 1000))
+    np.testing.assert_array_equal(page[:100], schedules.low_discrepancy(rate, 100))
+
+
+@pytest.mark.parametrize(
+    ("rate", "n_slots", "message"),
+    [
+        ([1.0], 0, "n_slots must be a positive integer, got 0"),
+        ([1.0], -3, "n_slots must be a positive integer, got -3"),
+        ([1.0], 2.0, "n_slots must be a positive integer, got 2.0"),
+        ([0.0, 0.0], 5, "crawl_rate must be positive for at least one page, got only zeros"),
+        ([], 5, "crawl_rate must be positive for at least one page"),
+        ([1.0, -1.0], 5, "crawl_rate must be non-negative and finite, got -1.0 at index (1,)"),
+        ([1.0, np.inf], 5, "crawl_rate must be non-negative and finite, got inf at index (1,)"),
+        ([[1.0]], 5, "crawl_rate must be a flat array of pages, got shape (1, 1)"),
+    ],
+)
+def test_low_discrepancy_refuses(rate, n_slots, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        schedules.low_discrepancy(rate, n_slots)

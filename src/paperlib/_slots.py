@@ -454,7 +454,7 @@ def next_signal(pages, desk, mes, i, t, discard):
 
 @njit(cache=True, error_model="numpy")
 def greedy_slots(pages, desk, mes, slots, signal_page, signal_time, discard, out):
-    """The page of every slot, each after the signals that came until then; slots and signals in order of time."""
+    """The page of every slot, each after the signals that came until then, and the signals after the last; both in order of time."""
     me = mes[0]
     k = 0
     for j in range(slots.size):
@@ -462,3 +462,6 @@ def greedy_slots(pages, desk, mes, slots, signal_page, signal_time, discard, out
             _signal(pages, desk, me, signal_page[k], signal_time[k], discard)
             k += 1
         out[j] = _crawl(pages, desk, me, slots[j])
+    while k < signal_time.size:
+        _signal(pages, desk, me, signal_page[k], signal_time[k], discard)
+        k += 1

@@ -124,20 +124,21 @@ def _first(key, i, j):
 
 
 @njit(cache=True)
-def earliest_deadline_first(share, out):
-    """Visit k = 1, 2, ... of page i may take the slots from floor((k - 1) / share) on and must be done before ceil(k / share).
+def earliest_deadline_first(rate, total, out):
+    """Visit k = 1, 2, ... of page i may take the slots from floor((k - 1) / share) on and must be done before ceil(k / share), where
+    its share is rate / total.
 
     Of the visits that may run, the one with the least deadline gets the slot. Should rounding leave a slot without one, the visit that
     may run next gets it.
     """
-    n = share.size
+    n = rate.size
     release, deadline = np.zeros(n), np.empty(n)
     waiting, ready, visits = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
     n_waiting = n_ready = 0
     for i in range(n):
-        if share[i] > 0.0:
+        if rate[i] > 0.0:
             waiting[n_waiting] = i
-            deadline[i] = math.ceil(1.0 / share[i])
+            deadline[i] = np.ceil(total / rate[i])
             n_waiting += 1  # all released at 0: a heap, for pages rise
     for slot in range(out.size):
         while n_waiting and (release[waiting[0]] <= slot or n_ready == 0):
@@ -153,8 +154,8 @@ def earliest_deadline_first(share, out):
         ready[0] = ready[n_ready]
         _sift_down(ready, deadline, n_ready, 0)
         visits[i] += 1
-        release[i] = math.floor(visits[i] / share[i])
-        deadline[i] = math.ceil((visits[i] + 1) / share[i])
+        release[i] = np.floor(visits[i] * total / rate[i])
+        deadline[i] = np.ceil((visits[i] + 1) * total / rate[i])
         waiting[n_waiting] = i
         n_waiting += 1
         _sift_up(waiting, release, n_waiting - 1)

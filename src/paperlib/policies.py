@@ -405,8 +405,14 @@ class Rates:
 
     def choose(self, world, time, last):
         """The page of each slot, shape (n_slots,), -1 where that page is not there."""
+        _of_the_world("crawl_rate", np.size(self.crawl_rate), world)
         page = self.schedule(self.crawl_rate, time.size) if time.size else np.empty(0, dtype=np.int64)
         return np.where((world.start[page] <= time) & (time < world.stop[page]), page, -1)
+
+
+def _of_the_world(name, n_pages, world):
+    if n_pages != world.start.size:
+        raise ValueError(f"{name} must hold the pages of the world, {world.start.size}, got {n_pages}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -438,6 +444,7 @@ class Greedy:
 
         time : array, shape (n_slots,); last : array, shape (n_pages,), the last crawl of each page, -inf for none
         """
+        _of_the_world("pages", self.pages.change_rate.size, world)
         believed = self.believed
         rows = _value.rows(*(getattr(believed, name) for name in ("change_rate", "importance", "recall", "false_rate")), self.terms or 0)
         state = _slots.make(rows, last, np.zeros(last.size, dtype=np.int32), world.start == 0)
@@ -457,8 +464,9 @@ class Greedy:
             s, a = slice(slots[k], slots[k + 1]), slice(signals[k], signals[k + 1])
             _slots.greedy_slots(*state, time[s], page[a], arrival[a], self.discard_window, out[s])
             if moment is not None:
-                _slots.change(*state, np.flatnonzero(world.stop == moment), False, moment)
+                # in this order, for a page that goes as it comes
                 _slots.change(*state, np.flatnonzero(world.start == moment), True, moment)
+                _slots.change(*state, np.flatnonzero(world.stop == moment), False, moment)
         return out
 
 

@@ -114,7 +114,8 @@ class Scheduler:
             raise ValueError(f"signal_page and signal_time must have the same length, got {signal_page.size} and {signal_time.size}")
         pages = np.empty(times.size, np.int64)
         if times.size:
-            _slots.greedy_slots(*self._state, times, signal_page, signal_time, self._discard_window, pages)
+            heard = slice(np.searchsorted(signal_time, times[-1], side="right"))
+            _slots.greedy_slots(*self._state, times, signal_page[heard], signal_time[heard], self._discard_window, pages)
             self._clock = times[-1]
         return pages
 

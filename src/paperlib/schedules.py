@@ -69,7 +69,7 @@ def low_discrepancy(crawl_rate, n_slots):
     if not crawl_rate.any():
         raise ValueError("crawl_rate must be positive for at least one page, got only zeros")
     page = np.empty(_checks.count("n_slots", n_slots), dtype=np.int64)
-    _worlds.earliest_deadline_first(crawl_rate / crawl_rate.sum(), page)
+    _worlds.earliest_deadline_first(crawl_rate, crawl_rate.sum(), page)
     return page
 
 

@@ -47,14 +47,17 @@ def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
     signal_delay : float, or function of a Generator and a number of signals, optional
         Time from a signal to its arrival, non-negative.
     arrivals : (start, stop), optional
-        When pages come and go, time; numbers or arrays of shape (n_pages,). By default all are there from 0 on, and one that is there
-        at the horizon stays.
+        When pages come and go, time; numbers or arrays of shape (n_pages,), inf for one that stays. By default all are there from 0 on.
     rng : seed or numpy Generator
     """
     horizon = _checks.scalar(_checks.positive, "horizon", horizon)
     rng = np.random.default_rng(rng)
     n_pages = pages.change_rate.size
-    start, stop = (np.array(np.broadcast_to(_checks.non_negative("arrivals", edge), n_pages)) for edge in arrivals or (0.0, horizon))
+    start, stop = arrivals or (0.0, np.inf)
+    start, stop = (_checks.non_negative("arrivals", np.minimum(edge, np.finfo(float).max)) for edge in (start, stop))  # inf is well
+    start, stop = (edge.copy() for edge in _checks.broadcast(start=start, stop=stop, pages=np.empty(n_pages))[:2])
+    if start.ndim > 1:
+        raise ValueError(f"arrivals must be numbers or of shape {(n_pages,)}, got {start.shape}")
     if not (start <= stop).all():
         first = np.flatnonzero(start > stop)[0]
         raise ValueError(f"arrivals must not end before they start, got {start[first]} to {stop[first]} at index ({first},)")
@@ -69,8 +72,10 @@ def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
     true = rng.random(n) < np.nan_to_num(pages.precision)[page]
     arrival = time
     if signal_delay is not None:
-        delay = signal_delay(rng, n) if callable(signal_delay) else np.full(n, signal_delay)
-        arrival = time + _checks.non_negative("signal_delay", delay)
+        delay = _checks.non_negative("signal_delay", signal_delay(rng, n) if callable(signal_delay) else np.full(n, signal_delay))
+        if delay.shape != time.shape:
+            raise ValueError(f"signal_delay must give one delay for each of {n} signals, got shape {delay.shape}")
+        arrival = time + delay
     return World(pages, horizon, time, page, arrival, true, start, np.where(stop < horizon, stop, np.inf))
 
 
@@ -94,30 +99,34 @@ class CrawlRun:
 
     @property
     def accuracy(self):
-        """Share of requests served fresh."""
-        return self.fresh.sum(axis=0) @ self.importance / (self.there.sum(axis=0) @ self.importance)
+        """Share of requests served fresh; NaN without any."""
+        return _ratio(self.fresh.sum(axis=0) @ self.importance, self.there.sum(axis=0) @ self.importance)
 
     @property
     def window_accuracy(self):
         """The same in every window, shape (n_windows,)."""
-        return self.fresh @ self.importance / (self.there @ self.importance)
+        return _ratio(self.fresh @ self.importance, self.there @ self.importance)
 
     @property
     def page_accuracy(self):
         """The same for every page, shape (n_pages,); NaN for a page that was never there."""
-        with np.errstate(invalid="ignore"):
-            return self.fresh.sum(axis=0) / self.there.sum(axis=0)
+        return _ratio(self.fresh.sum(axis=0), self.there.sum(axis=0))
 
     @property
     def n_crawls(self):
-        """Crawls of every page, shape (n_pages,)."""
-        return np.bincount(self.page[self.page >= 0], minlength=self.importance.size)
+        """Crawls of every page within the windows, shape (n_pages,)."""
+        counted = (self.page >= 0) & (self.borders[0] <= self.time) & (self.time <= self.borders[-1])
+        return np.bincount(self.page[counted], minlength=self.importance.size)
 
     @property
     def crawl_rate(self):
-        """Crawls of every page over the time that it was there, shape (n_pages,), 1/time; NaN for a page that was never there."""
-        with np.errstate(invalid="ignore"):
-            return self.n_crawls / self.there.sum(axis=0)
+        """Crawls of every page within the windows over its time there, shape (n_pages,), 1/time; NaN for a page that was never there."""
+        return _ratio(self.n_crawls, self.there.sum(axis=0))
+
+
+def _ratio(some, whole):
+    with np.errstate(invalid="ignore"):
+        return some / whole
 
 
 def slot_times(bandwidth, horizon):
@@ -125,7 +134,7 @@ def slot_times(bandwidth, horizon):
 
     bandwidth : a number, 1/time, or (times, rates): the rate from each of the times on, which rise from 0; a rate may be 0.
     """
-    times, rates = ([0.0], [bandwidth]) if np.ndim(bandwidth) == 0 else bandwidth
+    times, rates = bandwidth if isinstance(bandwidth, tuple) else ([0.0], [bandwidth])
     times, rates = _checks.non_negative("bandwidth times", times), _checks.non_negative("bandwidth", rates)
     if times.ndim != 1 or times.shape != rates.shape or not times.size or times[0] != 0 or not (np.diff(times) > 0).all():
         raise ValueError(f"bandwidth must be a number, or rates and the times from which they hold, rising from 0, got {bandwidth!r}")
@@ -133,7 +142,7 @@ def slot_times(bandwidth, horizon):
     total = np.append(0.0, np.cumsum(rates[: edges.size - 1] * np.diff(edges)))
     number = np.arange(1, int(total[-1] * (1 + 1e-12)) + 1)
     # where the sum stands still there is no slot: the first edge that reaches it counts
-    after = np.clip(np.searchsorted(total, number * (1 - 1e-15), side="left"), 1, edges.size - 1)
+    after = np.clip(np.searchsorted(total, number * (1 - 1e-12), side="left"), 1, edges.size - 1)
     return np.minimum(edges[after - 1] + (number - total[after - 1]) / rates[after - 1], horizon)
 
 
@@ -187,7 +196,8 @@ def replicate(function, n_runs, *, seed, jobs=1):
     return joblib.Parallel(n_jobs=jobs)(joblib.delayed(function)(stream) for stream in streams)
 
 
-def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run: run.accuracy, jobs=1, signal_delay=None, **options):
+def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run: run.accuracy, jobs=1,
+            signal_delay=None, arrivals=None, **options):  # fmt: skip
     """Run policies in the same worlds, new pages and a new world in every run.
 
     Parameters
@@ -196,7 +206,7 @@ def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run
         The pages of a run, SignalledPages.
     policies : function of those pages and a Generator
         A dictionary of policies by name; an `Allocation` among them stands for its freshness, the continuous optimum.
-    bandwidth, horizon, signal_delay, options : as in `crawl` and `draw_world`
+    bandwidth, horizon, signal_delay, arrivals, options : as in `crawl` and `draw_world`
     n_runs, seed, jobs : as in `replicate`
     keep : function of a CrawlRun
         What to keep of it; by default its accuracy.
@@ -209,7 +219,7 @@ def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run
     def one_run(rng):
         of_pages, of_world, of_policies = rng.spawn(3)
         pages = draw(of_pages)
-        world = draw_world(pages, horizon, signal_delay=signal_delay, rng=of_world)
+        world = draw_world(pages, horizon, signal_delay=signal_delay, arrivals=arrivals, rng=of_world)
         return {
             name: policy.freshness if isinstance(policy, Allocation) else keep(crawl(world, policy, bandwidth, **options))
             for name, policy in policies(pages, of_policies).items()
