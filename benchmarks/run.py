@@ -17,7 +17,7 @@ import lifelines
 import numpy as np
 from scipy import optimize
 
-from paperlib import _slots, allocation, estimators, policies, simulate, traces
+from paperlib import _slots, allocation, estimators, policies, priors, simulate, traces
 from paperlib._files import write_atomic
 from paperlib.processes import History, simulate_history
 from paperlib.scheduler import Scheduler
@@ -111,6 +111,24 @@ def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
     limits = dict.fromkeys(np.unique(host[: n_interval // 20]).tolist(), 1.0)
     ours = seconds(lambda: allocation.polite(change[:n_interval], weight[:n_interval], 0.2 * n_interval, host, limits))
     yield f"polite, {n_interval:,} pages, {n_interval // 10:,} hosts, {len(limits):,} of them limited", f"{ours:.2f} s", "", ""
+
+
+def posteriors(n_pages=100_000, n_grid=1000, n_peer=10_000):
+    rng = np.random.default_rng(1)
+    rate = np.geomspace(1e-4, 1, n_grid)
+    prior = priors.FakeIntervals(100.0, 200.0).density(rate)
+    history = simulate_history(1 / rng.lognormal(6, 1, n_pages), interval=rng.lognormal(6, 1, (n_pages, 1)), rng=rng)
+    few = History(history.interval[:n_peer], history.changed[:n_peer])
+
+    def peer():
+        exponent = -few.interval * rate
+        posterior = prior * np.where(few.changed, -np.expm1(exponent), np.exp(exponent))
+        return posterior / posterior.sum(axis=1, keepdims=True)
+
+    ours, small = (seconds(lambda h=h: priors.grid_posterior(h, rate, prior)) for h in (history, few))
+    found = f"{n_pages * n_grid / ours / 1e6:.0f} million grid updates/s"
+    against = f"{seconds(peer) / small:.1f} times NumPy on {n_peer:,} pages"
+    yield f"grid_posterior, {n_pages:,} pages, {n_grid:,} rates", found, "50 million grid updates/s", against
 
 
 def learning(n_pages=5000, crawls_per_page=0.2, horizon=1000.0, n_runs=50):
@@ -222,7 +240,7 @@ def main():
     """Run everything and write the table."""
     warnings.simplefilter("ignore")
     rows = []
-    for part in (online, batch, paths, allocations, learning, scheduling, bing):
+    for part in (online, batch, paths, allocations, posteriors, learning, scheduling, bing):
         for row in part():
             print("  ".join(row), flush=True)
             rows.append("| " + " | ".join(row) + " |")

@@ -7,7 +7,18 @@ from functools import partial
 import numpy as np
 import pytest
 
-from paperlib.processes import History, join, observe, poisson_times, recrawl, simulate_adaptive_history, simulate_history
+from paperlib.estimators import LLN, DegenerateHistoryWarning, mle
+from paperlib.priors import FakeIntervals
+from paperlib.processes import (
+    History,
+    join,
+    observe,
+    poisson_times,
+    recrawl,
+    simulate_adaptive_history,
+    simulate_history,
+    simulate_sequential_history,
+)
 
 # ---------------------------------------------------------------- History
 
@@ -336,3 +347,75 @@ def test_adaptive_refuses(bad, message):
     options = {"change_rate": 1.0, **ADAPTIVE, "n_crawls": 5} | bad
     with pytest.raises(ValueError, match=re.escape(message)):
         simulate_adaptive_history(options.pop("change_rate"), **options, rng=0)
+
+
+# ---------------------------------------------------------------- crawls at a multiple of the estimated period
+
+SEQUENTIAL = {"initial": 2.0, "limits": (0.1, 50.0), "n_crawls": 12}
+
+
+@pytest.mark.parametrize("estimate", [partial(mle, edges="substitute"), FakeIntervals(1.0, 2.0).estimate], ids=["mle", "fake"])
+def test_sequential_intervals_follow_the_estimates(estimate):
+    history, estimates = simulate_sequential_history([0.05, 0.5, 3.0], estimate, factor=0.8, **SEQUENTIAL, n_runs=4, rng=1)
+    assert history.shape == (4, 3)
+    np.testing.assert_allclose(history.interval[..., 1:], np.clip(0.8 / estimates[..., :-1], 0.1, 50.0), rtol=1e-15)
+    for k in range(12):
+        so_far = History(history.interval[..., : k + 1], history.changed[..., : k + 1])
+        np.testing.assert_allclose(estimates[..., k], estimate(so_far), rtol=1e-12)
+
+
+def test_sequential_takes_the_limits_where_there_is_no_estimate():
+    """Without a change the MLE is 0 and the next interval the longest, with nothing but changes it is inf, and the shortest."""
+    with pytest.warns(DegenerateHistoryWarning):
+        history, estimates = simulate_sequential_history([0.0, 1e9], mle, **SEQUENTIAL, rng=2)
+    np.testing.assert_array_equal(estimates, [[0.0] * 12, [np.inf] * 12])
+    np.testing.assert_array_equal(history.interval[:, 1:], [[50.0] * 11, [0.1] * 11])
+
+
+def test_sequential_bits_are_those_of_a_poisson_page():
+    """Whatever chose the intervals, changes seen less those expected are a martingale."""
+    history, _ = simulate_sequential_history(np.full(20_000, 0.3), FakeIntervals(1.0, 2.0).estimate, **SEQUENTIAL, rng=3)
+    q = -np.expm1(-0.3 * history.interval)
+    assert (np.abs((history.changed - q).sum(axis=0)) < 5 * np.sqrt((q * (1 - q)).sum(axis=0))).all()
+
+
+def test_sequential_with_an_online_estimator_leaves_it_alone():
+    online = LLN(crawl_rate=1.0)
+    history, estimates = simulate_sequential_history([0.3, 2.0], online, **SEQUENTIAL, n_runs=3, rng=4)
+    again = LLN(crawl_rate=1.0)
+    expected = [again.update(history.changed[..., k]) for k in range(12)]
+    np.testing.assert_array_equal(estimates, np.stack(expected, axis=-1))
+    assert online.estimate == 0.0
+
+
+def test_sequential_runs_and_draws_are_those_of_adaptive():
+    few, many = (
+        simulate_sequential_history([0.3, 2.0], FakeIntervals(1.0, 2.0).estimate, **SEQUENTIAL, n_runs=n, rng=5)[0] for n in (2, 5)
+    )
+    np.testing.assert_array_equal(few.interval, many.interval[:2])
+    constant, _ = simulate_sequential_history([0.3, 2.0], lambda history: np.full(history.shape, 0.5), **SEQUENTIAL, n_runs=2, rng=5)
+    fixed = simulate_history([0.3, 2.0], interval=2.0, n_crawls=12, n_runs=2, rng=5)
+    np.testing.assert_array_equal(constant.interval, fixed.interval)
+    np.testing.assert_array_equal(constant.changed, fixed.changed)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"factor": 0.0}, "factor must be positive and finite, got 0.0"),
+        ({"factor": np.inf}, "factor must be positive and finite, got inf"),
+        ({"initial": 60.0}, "initial must be within limits, 0.1 to 50, got 60.0"),
+        ({"limits": (5.0, 1.0)}, "limits must be two numbers, the lower one first, got [5.0, 1.0]"),
+        ({"limits": (0.1, np.inf)}, "limits must be positive and finite, got inf at index (1,)"),
+        (
+            {"estimate": lambda history: np.full(history.shape, np.nan)},
+            "estimate must give a non-negative change rate for each page, shape ()",
+        ),
+        ({"estimate": lambda history: -1.0}, "estimate must give a non-negative change rate for each page, shape (), got -1.0"),
+        ({"estimate": lambda history: [1.0, 2.0]}, "estimate must give a non-negative change rate for each page, shape (), got [1. 2.]"),
+    ],
+)
+def test_sequential_refuses(bad, message):
+    options = {"change_rate": 1.0, "estimate": FakeIntervals(1.0, 1.0).estimate, **SEQUENTIAL} | bad
+    with pytest.raises(ValueError, match=re.escape(message)):
+        simulate_sequential_history(options.pop("change_rate"), options.pop("estimate"), **options, rng=0)

@@ -66,7 +66,7 @@ def bias_reduced(history):
     return -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
 
 
-def mle(history, *, bounds=None):
+def mle(history, *, edges="limits", bounds=None):
     """Maximum likelihood: the root of sum_changed w / (exp(rate w) - 1) = sum_unchanged w.
 
     Implements eq. (9) of [valuetools20], eq. (16) of [peva22], eq. (2) of [grimes08]; any intervals w.
@@ -74,6 +74,9 @@ def mle(history, *, bounds=None):
     Parameters
     ----------
     history : History, either form
+    edges : "limits" or "substitute"
+        What a page gets where there is no root: without a change the limit 0, with nothing but changes the limit inf; or what Cho and
+        Garcia-Molina put in their place (section 3.3 of [grimes08]), one change in the whole time, one in the shortest interval.
     bounds : (low, high), optional
         The estimate is clipped to them, 1/time.
 
@@ -84,13 +87,15 @@ def mle(history, *, bounds=None):
     Warns
     -----
     DegenerateHistoryWarning
-        Pages without a change get 0 and pages with nothing but changes get inf, or the bounds.
+        Of pages without a root, if they get the limits.
 
     Raises
     ------
     ConvergenceError
     """
-    return _estimating_equation(_likelihood.MLE, history, bounds)
+    if edges not in ("limits", "substitute"):
+        raise ValueError(f"edges must be 'limits' or 'substitute', got {edges!r}")
+    return _estimating_equation(_likelihood.MLE, history, bounds, substitute=edges == "substitute")
 
 
 def moment_matching(history, *, bounds=None):
@@ -102,14 +107,19 @@ def moment_matching(history, *, bounds=None):
     return _estimating_equation(_likelihood.MOMENTS, history, bounds)
 
 
-def _estimating_equation(kind, history, bounds):
+def _estimating_equation(kind, history, bounds, *, substitute=False):
     interval, changed, offsets = history.ragged()
     rate = np.empty(offsets.size - 1)
     with _kernels.threads_for(interval.size):
         _likelihood.estimating_equation_roots(kind, interval, changed, offsets, rate)
     if (rate < 0).any():
         raise ConvergenceError(f"{(rate < 0).sum()} of {rate.size} pages did not converge", np.where(rate < 0, np.nan, rate))
-    _warn_degenerate((rate == 0).sum(), np.isinf(rate).sum(), rate.size)
+    never, always = rate == 0, np.isinf(rate)
+    if not substitute:
+        _warn_degenerate(never.sum(), always.sum(), rate.size)
+    elif never.any() or always.any():
+        rate[never] = 1 / np.ravel(history.total(history.interval))[never]
+        rate[always] = 1 / np.minimum.reduceat(np.append(interval, np.inf), offsets[:-1])[always]
     if bounds is not None:
         low, high = bounds
         if not 0 <= low < high:

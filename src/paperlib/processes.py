@@ -1,5 +1,6 @@
 """Poisson pages: when they change, when they are crawled, and the one bit that a crawl reveals."""
 
+import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -238,12 +239,75 @@ def simulate_adaptive_history(change_rate, *, initial, shrink, grow, limits, n_c
     ValueError
         A rate, interval or factor out of range; limits that cross; a first interval outside of them; pages that do not broadcast.
     """
-    change_rate, initial = _checks.non_negative("change_rate", change_rate), _checks.positive("initial", initial)
     shrink, grow = _checks.scalar(_checks.positive, "shrink", shrink), _checks.scalar(_checks.positive, "grow", grow)
     if shrink > 1:
         raise ValueError(f"shrink must be at most 1, got {shrink!r}")
     if grow < 1:
         raise ValueError(f"grow must be at least 1, got {grow!r}")
+
+    def following(interval, changed):
+        return interval[-1] * np.where(changed[-1], shrink, grow)
+
+    return _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng)
+
+
+def simulate_sequential_history(change_rate, estimate, *, initial, factor=1.0, limits, n_crawls, n_runs=None, rng=None):
+    """Simulated `History` of Poisson pages whose next interval is a multiple of the period that was just estimated, and the estimates.
+
+    Crawl, estimate, choose the next interval as factor / estimate within `limits`, crawl: sections 4.1 and 5 of [grimes08].
+
+    Parameters
+    ----------
+    change_rate : float or array of pages, 1/time, non-negative
+    estimate : callable, or an online estimator
+        What gets the `History` so far and returns a change rate for each page, 1/time, as `estimators.mle` or the `estimate` of
+        `priors.FakeIntervals` do; or what has an `update` as `estimators.LLN` does, of which a copy is used. A rate of 0 asks for
+        the longest interval, inf for the shortest.
+    initial : float or array of pages, time
+        The first interval, within the limits.
+    factor : float
+        The next interval over the estimated period.
+    limits : (low, high)
+        Shortest and longest interval, time.
+    n_crawls : int
+    n_runs : int, optional
+        Independent runs along a new first axis, each with a generator of its own: run i depends on the seed and i alone.
+    rng : seed or numpy Generator
+
+    Returns
+    -------
+    history : History of shape (n_crawls,), with n_runs and pages before it: (n_runs, *pages, n_crawls)
+    estimates : array of that shape, 1/time; after each crawl
+
+    Raises
+    ------
+    ValueError
+        A rate, interval or factor out of range; limits that cross; a first interval outside of them; pages that do not broadcast;
+        estimates that are negative or NaN, or not one for each page.
+    """
+    factor = _checks.scalar(_checks.positive, "factor", factor)
+    online = copy.deepcopy(estimate) if hasattr(estimate, "update") else None
+    estimates = []
+
+    def following(interval, changed):
+        if online is None:
+            rate = estimate(History(np.moveaxis(interval, 0, -1), np.moveaxis(changed, 0, -1)))
+        else:
+            rate = online.update(changed[-1], interval=interval[-1])
+        rate = np.asarray(rate, dtype=float)
+        if rate.shape != interval.shape[1:] or not (rate >= 0).all():
+            raise ValueError(f"estimate must give a non-negative change rate for each page, shape {interval.shape[1:]}, got {rate}")
+        estimates.append(rate)
+        with np.errstate(divide="ignore", over="ignore"):
+            return factor / rate
+
+    history = _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng)
+    return history, np.stack(estimates, axis=-1)
+
+
+def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng):
+    """History of pages of which `following` chooses the next interval from the intervals and bits so far, time on their first axis."""
+    change_rate, initial = _checks.non_negative("change_rate", change_rate), _checks.positive("initial", initial)
     limits = _checks.positive("limits", limits)
     if limits.shape != (2,) or limits[0] > limits[1]:
         raise ValueError(f"limits must be two numbers, the lower one first, got {limits.tolist()!r}")
@@ -255,12 +319,11 @@ def simulate_adaptive_history(change_rate, *, initial, shrink, grow, limits, n_c
     rng = np.random.default_rng(rng)
     streams = [rng] if n_runs is None else rng.spawn(_checks.count("n_runs", n_runs))
     runs = () if n_runs is None else (n_runs,)
-    # time on the first axis while it runs
     draw = np.stack([np.moveaxis(stream.random((*pages, n_crawls)), -1, 0) for stream in streams], axis=1).reshape(n_crawls, *runs, *pages)
     interval, changed = np.empty_like(draw), np.empty(draw.shape, dtype=bool)
     now = np.broadcast_to(initial, draw.shape[1:])
     for k in range(n_crawls):
         interval[k] = now
         changed[k] = draw[k] < -np.expm1(-change_rate * now)
-        now = np.clip(now * np.where(changed[k], shrink, grow), low, high)
+        now = np.clip(following(interval[: k + 1], changed[: k + 1]), low, high)
     return History(*(np.ascontiguousarray(np.moveaxis(values, 0, -1)) for values in (interval, changed)))
