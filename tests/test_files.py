@@ -38,7 +38,7 @@ def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
         raise error
 
     if step == "open":
-        monkeypatch.setattr(_files, "open", lambda handle, mode: (os.close(handle), failing()), raising=False)
+        monkeypatch.setattr(_files, "open", failing, raising=False)
     else:
         monkeypatch.setattr(_files.os, step, failing)
     with pytest.raises(type(error)) as raised:

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate
 
 from paperlib import freshness
-from paperlib.processes import poisson_times
+from paperlib.processes import History, observe, poisson_times, simulate_history
 
 RATES = np.geomspace(1e-6, 1e6, 49)
 
@@ -245,3 +245,58 @@ def test_fresh_time_in_two_parts_is_that_of_the_whole():
 def test_fresh_time_refuses(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+# ---------------------------------------------------------------- crawls that are known
+
+
+@pytest.mark.parametrize("horizon", [None, 2.0, 7.0, 100.0])
+def test_crawled_against_quadrature(horizon):
+    """Crawls after the horizon do not count, and after the last crawl the copy grows stale; a page without crawls from the start."""
+    history = History([1.0, 2.5, 0.5, 4.0, 9.0], [0, 1, 1, 0, 0], [0, 3, 3, 5])
+    np.testing.assert_array_equal(history.time, [1.0, 3.5, 4.0, 4.0, 13.0])
+    rates = np.array([0.3, 0.7, 2.0])
+    got = freshness.crawled(history, rates, horizon=horizon)
+    for value, rate, start, end in zip(got, rates, history.offsets[:-1], history.offsets[1:], strict=True):
+        times = np.append(0.0, history.time[start:end])
+        until = times[-1] if horizon is None else horizon
+        if not until:
+            assert np.isnan(value)
+            continue
+        cuts = [*times[times < until], until]
+        whole = sum(integrate.quad(lambda t, a=a, rate=rate: np.exp(-rate * (t - a)), a, b)[0] for a, b in itertools.pairwise(cuts))
+        assert value == pytest.approx(whole / until, rel=1e-12)
+
+
+def test_crawled_at_equal_intervals_and_in_both_forms():
+    history = simulate_history([0.2, 5.0], interval=0.5, n_crawls=40, n_runs=3, rng=1)
+    got = freshness.crawled(history, [0.2, 5.0])
+    np.testing.assert_allclose(got, np.broadcast_to(freshness.interval([0.2, 5.0], 2.0), (3, 2)), rtol=1e-12)
+    ragged = History(*history.ragged())
+    np.testing.assert_allclose(
+        freshness.crawled(ragged, np.tile([0.2, 5.0], 3), horizon=7.3),
+        freshness.crawled(history, [0.2, 5.0], horizon=7.3).ravel(),
+        rtol=1e-12,
+    )
+
+
+def test_crawled_is_the_share_of_fresh_time_of_simulated_changes():
+    rng = np.random.default_rng(2)
+    crawls = np.sort(rng.uniform(0, 10, 8))
+    grid = np.linspace(0, 10, 2001)[1:]
+    last = np.append(0.0, crawls)[np.searchsorted(crawls, grid)]
+    shares = []
+    for _ in range(1500):
+        changes = poisson_times(0.6, 10.0, rng=rng)
+        shares.append(np.mean(np.searchsorted(changes, grid) == np.searchsorted(changes, last)))
+    expected = freshness.crawled(observe([], crawls), 0.6, horizon=10.0)
+    assert abs(np.mean(shares) - expected) < 5 * np.std(shares) / np.sqrt(1500) + 1e-3
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"), [({"change_rate": -1.0}, "change_rate must be non-negative"), ({"horizon": 0.0}, "horizon must be positive")]
+)
+def test_crawled_refuses(bad, message):
+    options = {"change_rate": 1.0, "horizon": 1.0} | bad
+    with pytest.raises(ValueError, match=message):
+        freshness.crawled(observe([], [1.0]), options["change_rate"], horizon=options["horizon"])

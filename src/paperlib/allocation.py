@@ -10,6 +10,8 @@ from scipy.optimize import elementwise
 from paperlib import _checks, _kernels, _rates, _value, freshness
 from paperlib.estimators import ConvergenceError
 
+_MANY = 1_000_000  # pages
+
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
@@ -126,22 +128,7 @@ def optimal_interval(change_rate, importance, bandwidth):
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
 
-    def one_problem(change_rate, importance, rate):
-        changing = (change_rate > 0) & (importance > 0)
-        rate[:] = 0.0
-        if not changing.any():
-            return 0.0
-
-        # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second; 0.999 is for rounding
-        scale = np.sqrt(importance * change_rate).sum()
-        least = 0.999 * max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)
-
-        def spent(multiplier):
-            return _rates.interval_rates(multiplier, change_rate, importance, rate)
-
-        return _spend(spent, rate, bandwidth, least, 2.0 * least)
-
-    rate, multiplier = _each_problem(one_problem, change_rate, importance)
+    rate, multiplier = _interval(change_rate, importance, bandwidth)
     return _allocation(rate, multiplier, change_rate, importance, freshness.interval)
 
 
@@ -227,11 +214,11 @@ def harmonic(change_rate, importance, bandwidth):
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
 
 
-def polite(change_rate, importance, bandwidth, host, host_limit):
-    """The rates of `optimal_poisson` when each host allows its pages so much bandwidth together and no more.
+def polite(change_rate, importance, bandwidth, host, host_limit, *, model=freshness.poisson):
+    """The rates of `optimal_poisson`, or of `optimal_interval`, when each host allows its pages so much bandwidth together and no more.
 
     Kolobov et al. 2019 (SIGIR, algorithm 2): saturate, remove, repeat. Hosts above their limit are taken out with the bandwidth
-    that they may use, the others share what remains; inside a saturated host the limit is spent as in `optimal_poisson`.
+    that they may use, the others share what remains; inside a saturated host the limit is spent in the same way.
 
     Parameters
     ----------
@@ -241,6 +228,8 @@ def polite(change_rate, importance, bandwidth, host, host_limit):
         Label of the host of each page.
     host_limit : float, or mapping from host to float, 1/time, non-negative
         The limit of every host; or of the hosts named, the others have none. ``inf`` is no limit; at 0 no page of the host is crawled.
+    model : `freshness.poisson` or `freshness.interval`
+        Crawls at Poisson times, as in the paper, or at equal intervals, where saturated hosts are solved one by one, some ms each.
 
     Returns
     -------
@@ -259,6 +248,8 @@ def polite(change_rate, importance, bandwidth, host, host_limit):
     array([1., 1., 4.])
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+    if model not in (freshness.poisson, freshness.interval):
+        raise ValueError(f"model must be freshness.poisson or freshness.interval, got {model!r}")
     host = np.asarray(host)
     if not host.shape == change_rate.shape == (change_rate.size,):
         raise ValueError(
@@ -271,7 +262,10 @@ def polite(change_rate, importance, bandwidth, host, host_limit):
     within = np.ones(limit.size, dtype=bool)
     while True:
         rest = max(bandwidth - limit[~within].sum(), 0.0)  # never below but for rounding
-        rate, multiplier = _poisson(change_rate, importance * within[member], rest, np.zeros(1))
+        if model is freshness.poisson:
+            rate, multiplier = _poisson(change_rate, importance * within[member], rest, np.zeros(1))
+        else:
+            rate, multiplier = _interval(change_rate, importance * within[member], rest)
         above = np.bincount(member, rate) > limit
         if not above.any():
             break
@@ -282,11 +276,15 @@ def polite(change_rate, importance, bandwidth, host, host_limit):
         offsets = np.append(0, np.cumsum(np.bincount(member)[~within]))
 
         def saturated(change_rate, importance, rate):
-            _rates.host_rates(change_rate, importance, limit[~within], offsets, rate)
+            if model is freshness.poisson:
+                _rates.host_rates(change_rate, importance, limit[~within], offsets, rate)
+            else:
+                for allowed, start, end in zip(limit[~within], offsets[:-1], offsets[1:], strict=True):
+                    rate[start:end], _ = _interval(change_rate[start:end], importance[start:end], allowed)
             return 0.0
 
         rate[pages], _ = _each_problem(saturated, change_rate[pages], importance[pages])
-    return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
+    return _allocation(rate, multiplier, change_rate, importance, model)
 
 
 def _host_limits(labels, host_limit):
@@ -315,6 +313,40 @@ def _poisson(change_rate, importance, bandwidth, min_rate):
     return _each_problem(one_problem, change_rate, importance, min_rate)
 
 
+def _interval(change_rate, importance, bandwidth):
+    """Rates and multiplier of `optimal_interval`, without its checks."""
+
+    def one_problem(change_rate, importance, rate):
+        changing = (change_rate > 0) & (importance > 0)
+        rate[:] = 0.0
+        if not changing.any() or not bandwidth > 0:
+            return 0.0
+
+        # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second; 0.999 is for rounding
+        scale = np.sqrt(importance * change_rate).sum()
+        least = 0.999 * max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)
+
+        def spent(multiplier):
+            return _rates.interval_rates(multiplier, change_rate, importance, rate)
+
+        if rate.size < _MANY:
+            return _spend(spent, rate, bandwidth, least, 2.0 * least)
+        guess = _binned(change_rate[changing], importance[changing], bandwidth) ** -0.5
+        return _spend(spent, rate, bandwidth, guess * (1 - 2e-5), guess * (1 + 2e-5))
+
+    return _each_problem(one_problem, change_rate, importance)
+
+
+def _binned(change_rate, importance, bandwidth):
+    """The multiplier of `optimal_interval` to about 1e-5: pages that agree to 1e-3 in importance / change_rate, which decides, are one."""
+    place = np.log(importance / change_rate)
+    bin_ = ((place - place.min()) * 1e3).astype(np.int64)
+    total = np.bincount(bin_, change_rate)
+    place = np.bincount(bin_, change_rate * place)[total > 0] / total[total > 0]
+    total = total[total > 0]
+    return _interval(total, total * np.exp(place), bandwidth)[1]
+
+
 def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
     """The multiplier at which ``spent(multiplier)``, which also sets the rates, is the bandwidth; it falls with the multiplier.
 
@@ -325,10 +357,10 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
         return np.array([spent(v.item() ** -2)]) - bandwidth
 
     left, right = np.array([left]), np.array([right])
-    while excess(left) > 0:
-        left, right = left * (left / right), left
+    while excess(left) > 0:  # with growing strides
+        left, right = left * (left / right) ** 2, left
     while excess(right) < 0:
-        left, right = right, right * (right / left)
+        left, right = right, right * (right / left) ** 2
     root = elementwise.find_root(excess, (left, right), tolerances={"xatol": 0, "xrtol": width, "fatol": 0, "frtol": 0})
     # linear between the ends of the last bracket: an error of its width squared; and where even neighbouring numbers jump
     # across the bandwidth (scarce bandwidth, equal pages), a fair share of the jump

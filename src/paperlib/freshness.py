@@ -87,6 +87,31 @@ def _decayed(rate, duration):
     return duration * special.exprel(-rate * duration)
 
 
+def crawled(history, change_rate, *, horizon=None):
+    """Expected freshness of pages whose crawls are known, fresh at time 0: the mean of exp(-change_rate x time since the last crawl).
+
+    Parameters
+    ----------
+    history : History, either form; its bits do not count
+    change_rate : array of ``history.shape``, 1/time, non-negative
+    horizon : float, time, optional
+        The mean is over (0, horizon]; by default up to the last crawl of each page.
+
+    Returns
+    -------
+    array of ``history.shape``, in [0, 1]; NaN for a page without crawls that has no horizon
+    """
+    change_rate = _checks.non_negative("change_rate", change_rate)
+    rate, length = history.per_crawl(change_rate), history.interval
+    total = history.total(length)
+    if horizon is None:
+        with np.errstate(invalid="ignore"):
+            return history.total(_decayed(rate, length)) / total
+    horizon = _checks.scalar(_checks.positive, "horizon", horizon)
+    fresh = history.total(_decayed(rate, np.clip(horizon - history.time + length, 0.0, length)))
+    return (fresh + _decayed(change_rate, np.maximum(horizon - total, 0.0))) / horizon
+
+
 def harmonic_penalty(change_rate, crawl_rate):
     """Expected harmonic penalty under Poisson crawls, log(1 + change_rate / crawl_rate). Kolobov et al. 2019 (LambdaCrawl).
 

@@ -21,7 +21,7 @@ class History:
     changed : array of bool or 0/1, same shape
         True where the crawl found the page changed.
     offsets : array of int, shape (n_pages + 1,), optional
-        Pages of unequal length in flat arrays: page i is ``offsets[i]:offsets[i + 1]``. A page may have no crawls.
+        Pages of unequal length in flat arrays: page i is ``offsets[i]:offsets[i + 1]``. A page may have no crawls, and so may all of them.
 
     Raises
     ------
@@ -39,7 +39,7 @@ class History:
         changed = _checks.bits("changed", self.changed).view()
         if interval.shape != changed.shape:
             raise ValueError(f"changed must have the shape of interval, {interval.shape}, got {changed.shape}")
-        if interval.ndim == 0 or interval.size == 0:
+        if interval.ndim == 0 or (interval.size == 0 and self.offsets is None):
             raise ValueError(f"interval must hold at least one crawl, got shape {interval.shape}")
         interval.flags.writeable = changed.flags.writeable = False
         object.__setattr__(self, "interval", interval)
@@ -65,6 +65,19 @@ class History:
     def n_crawls(self):
         """Number of crawls per page, int array of `shape`."""
         return np.full(self.shape, self.interval.shape[-1]) if self.offsets is None else np.diff(self.offsets)
+
+    @property
+    def time(self):
+        """When each crawl was, from 0 when the page became known: array of the shape of `changed`."""
+        if self.offsets is None:
+            return np.cumsum(self.interval, axis=-1)
+        time = np.cumsum(self.interval)
+        return time - np.repeat(np.append(0.0, time)[self.offsets[:-1]], self.n_crawls)
+
+    def per_crawl(self, values):
+        """`values`, an array of `shape` or a number, once for each crawl of its page."""
+        values = np.broadcast_to(values, self.shape)
+        return np.repeat(values, self.n_crawls) if self.offsets is not None else values[..., np.newaxis]
 
     def total(self, values):
         """Sum of `values`, one per crawl, over the crawls of each page: array of `shape`."""

@@ -1,11 +1,12 @@
 """Draw a world, run a policy in it, and count what was served fresh."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import joblib
 import numpy as np
 
-from paperlib import _checks, _kernels, _worlds
+from paperlib import _checks, _kernels, _worlds, schedules
 from paperlib.allocation import Allocation
 from paperlib.signals import SignalledPages
 
@@ -25,6 +26,8 @@ class World:
         Whether the signal tells of a change.
     start, stop : arrays, shape (n_pages,), time
         When each page comes and goes; inf for one that stays.
+    silent : seed
+        Of the changes without a signal.
     """
 
     pages: SignalledPages
@@ -35,6 +38,18 @@ class World:
     true: np.ndarray
     start: np.ndarray
     stop: np.ndarray
+    silent: int | np.random.SeedSequence = 0
+
+    @cached_property
+    def changes(self):
+        """When pages change, with a signal and without: (time, offsets), those of page i being time[offsets[i]:offsets[i + 1]], rising.
+
+        Drawn when first asked for, for most policies need none, and always the same.
+        """
+        time, offsets = schedules.poisson(self.pages.alpha, self.horizon, rng=np.random.default_rng(self.silent))
+        page = np.concatenate([np.repeat(np.arange(offsets.size - 1), np.diff(offsets)), self.signal_page[self.true]])
+        time = np.concatenate([time, self.signal_time[self.true]])
+        return time[np.lexsort((time, page))], np.append(0, np.cumsum(np.bincount(page, minlength=offsets.size - 1)))
 
 
 def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
@@ -76,7 +91,8 @@ def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
         if delay.shape != time.shape:
             raise ValueError(f"signal_delay must give one delay for each of {n} signals, got shape {delay.shape}")
         arrival = time + delay
-    return World(pages, horizon, time, page, arrival, true, start, np.where(stop < horizon, stop, np.inf))
+    (silent,) = rng.bit_generator.seed_seq.spawn(1)
+    return World(pages, horizon, time, page, arrival, true, start, np.where(stop < horizon, stop, np.inf), silent)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,8 +131,16 @@ class CrawlRun:
     @property
     def n_crawls(self):
         """Crawls of every page within the windows, shape (n_pages,)."""
-        counted = (self.page >= 0) & (self.borders[0] <= self.time) & (self.time <= self.borders[-1])
-        return np.bincount(self.page[counted], minlength=self.importance.size)
+        return np.bincount(self.page[self._counted & (self.page >= 0)], minlength=self.importance.size)
+
+    @property
+    def _counted(self):
+        return (self.borders[0] <= self.time) & (self.time <= self.borders[-1])
+
+    @property
+    def n_idle(self):
+        """Slots within the windows that nobody got."""
+        return np.count_nonzero(self._counted & (self.page < 0))
 
     @property
     def crawl_rate(self):
@@ -152,8 +176,8 @@ def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
     Parameters
     ----------
     world : World
-    policy : of `policies`: one of the greedy family, or Rates
-        It knows the pages as it believes them to be.
+    policy : of `policies`: one of the greedy family, Rates, Nutch or StormCrawler
+        It knows the pages as it believes them to be; those that keep due dates know only whether a page had changed when they crawled it.
     bandwidth : float, 1/time, or (times, rates), see `slot_times`
     initial : "fresh" or "empty"
         Whether the pages that are there at time 0 have just been crawled. Pages that come later have never been.
@@ -164,7 +188,8 @@ def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
     -------
     CrawlRun
         Freshness is exp(-alpha t) (1 - precision)^n since the last crawl, eq. (1) of [www25], in true parameters and with the n
-        signals sent since then, arrived or not: its expectation given slots and signals, so that no request has to be drawn.
+        signals sent since then, arrived or not: its expectation given slots and signals, so that no request has to be drawn. Due dates
+        tell of later changes as little, for a crawl is due by what earlier crawls found.
     """
     if initial not in ("fresh", "empty"):
         raise ValueError(f"initial must be 'fresh' or 'empty', got {initial!r}")
