@@ -1,9 +1,11 @@
 """Speed of the library against peers, in one run on one machine: `make bench` writes benchmarks/README.md."""
 
+import contextlib
 import multiprocessing
 import os
 import platform
 import re
+import resource
 import tempfile
 import threading
 import time
@@ -15,9 +17,11 @@ from pathlib import Path
 import cvxpy
 import lifelines
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from scipy import optimize
 
-from paperlib import _slots, allocation, estimators, policies, priors, simulate, traces
+from paperlib import _slots, allocation, crawl_log, estimators, policies, priors, simulate, traces
 from paperlib._files import write_atomic
 from paperlib.processes import History, simulate_history
 from paperlib.scheduler import Scheduler
@@ -198,6 +202,61 @@ def read_bing(small, large):
     return *times, peak
 
 
+def logs(sizes=(100_000, 1_000_000, 10_000_000, 100_000_000), rows_per_url=100, n_scheduled=18_500_000):
+    """Crawl logs from Parquet to rates and intervals, and a schedule for as many URLs as the Bing set has; each in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        log, rates, out = (Path(folder, f"{name}.parquet") for name in ("log", "rates", "out"))
+        for n_rows in sizes:
+            write_log(log, n_rows, n_rows // rows_per_url)
+            took, peak = alone("estimate", log, out, force=True)
+            what = f"paperlib estimate, {n_rows:,} rows of {n_rows // rows_per_url:,} URLs, Parquet"
+            yield what, f"{took:.1f} s, {peak / 2**30:.2f} GiB", "15 s, 2 GiB" if n_rows == 10_000_000 else "", ""
+        write_rates(rates, n_scheduled)
+        for policy in ("interval", "poisson"):
+            took, peak = alone("schedule", rates, out, 1e6, policy=policy, force=True)
+            yield f"paperlib schedule --policy {policy}, {n_scheduled:,} URLs", f"{took:.1f} s, {peak / 2**30:.2f} GiB", "10 s, 4 GiB", ""
+
+
+def write_log(path, n_rows, n_urls, chunk=5_000_000):
+    rng = np.random.default_rng(1)
+    url = pa.array([f"https://host{k % 997}.example.org/page/{k}" for k in range(n_urls)])
+    with pq.ParquetWriter(path, pa.schema({"url": pa.string(), "time": pa.timestamp("us", "UTC"), "changed": pa.bool_()})) as writer:
+        for n in [chunk] * (n_rows // chunk) + [n_rows % chunk]:
+            micros = pa.array(rng.integers(1_700_000_000_000_000, 1_710_000_000_000_000, n)).cast(pa.timestamp("us", "UTC"))
+            rows = {"url": url.take(pa.array(rng.integers(n_urls, size=n))), "time": micros, "changed": rng.random(n) < 0.3}
+            writer.write_table(pa.table(rows, schema=writer.schema))
+
+
+def write_rates(path, n_urls, chunk=1_000_000):
+    rng = np.random.default_rng(1)
+    with contextlib.ExitStack() as stack:
+        writer = None
+        for start in range(0, n_urls, chunk):
+            n = min(chunk, n_urls - start)
+            rows = {"url": [f"https://host{k % 997}.example.org/page/{k}" for k in range(start, start + n)]}
+            rows |= {"change_rate": rng.lognormal(-3, 1.5, n), "importance": rng.lognormal(0, 1.2, n), "n_crawls": np.full(n, 30)}
+            micros = rng.integers(1_700_000_000_000_000, 1_710_000_000_000_000, (2, n))
+            rows |= {
+                f"{name}_crawl": pa.array(t).cast(pa.timestamp("us", "UTC"))
+                for name, t in zip(("first", "last"), np.sort(micros, axis=0), strict=True)
+            }
+            writer = writer or stack.enter_context(pq.ParquetWriter(path, pa.table(rows).schema))
+            writer.write_table(pa.table(rows))
+
+
+def alone(name, *arguments, **options):
+    """Seconds and peak resident memory of a function of `crawl_log` in a process of its own."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as child:
+        return child.submit(_alone, name, arguments, options).result()
+
+
+def _alone(name, arguments, options):
+    warnings.simplefilter("ignore")
+    began = time.perf_counter()
+    getattr(crawl_log, name)(*arguments, **options)
+    return time.perf_counter() - began, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
     for n_pages, noisy, target in (
         (10_000, False, "1.5 µs a slot"),
@@ -240,7 +299,7 @@ def main():
     """Run everything and write the table."""
     warnings.simplefilter("ignore")
     rows = []
-    for part in (online, batch, paths, allocations, posteriors, learning, scheduling, bing):
+    for part in (online, batch, paths, allocations, posteriors, learning, scheduling, bing, logs):
         for row in part():
             print("  ".join(row), flush=True)
             rows.append("| " + " | ".join(row) + " |")

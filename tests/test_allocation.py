@@ -5,9 +5,10 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 from scipy.special import gammainc
 
-from paperlib import _rates, freshness
+from paperlib import _rates, allocation, freshness
 from paperlib.allocation import Allocation, harmonic, optimal_interval, optimal_poisson, polite, proportional, uniform
 from paperlib.estimators import ConvergenceError
 
@@ -653,3 +654,55 @@ def test_harmonic_and_polite_hand_over_their_last_iterate(monkeypatch, kernel):
     with pytest.raises(ConvergenceError, match="the allocation did not converge") as error:
         call()
     assert error.value.last.shape == (2,)
+
+
+# ---------------------------------------------------------------- equal intervals: hosts, and millions of pages
+
+
+@pytest.mark.parametrize("bandwidth", [4.0, 12.0, 60.0])
+@pytest.mark.parametrize("limits", [{0: 0.5}, {0: 0.5, 1: 2.0, 2: 0.0}, 3.0, np.inf])
+def test_polite_at_equal_intervals_against_brute_force(bandwidth, limits):
+    change_rate, importance = population(46, n=9)
+    host = np.arange(9) % 3
+    plan = polite(change_rate, importance, bandwidth, host, limits, model=freshness.interval)
+    limit = np.array([limits.get(h, np.inf) if isinstance(limits, dict) else limits for h in range(3)])
+    spent = np.bincount(host, plan.crawl_rate)
+    assert (spent <= limit * (1 + 1e-9)).all()
+    assert spent.sum() == pytest.approx(min(bandwidth, limit.sum()), rel=1e-9)
+
+    def stale(x):
+        return -freshness.mean(freshness.interval(change_rate, np.maximum(x, 1e-9)), importance)
+
+    constraints = [{"type": "ineq", "fun": lambda x: bandwidth - x.sum()}]
+    constraints += [{"type": "ineq", "fun": lambda x, h=h: limit[h] - x[host == h].sum()} for h in range(3) if limit[h] < np.inf]
+    start = np.minimum(bandwidth / 9, limit[host] / 3)
+    other = minimize(stale, start, bounds=[(0, bandwidth)] * 9, constraints=constraints, options={"maxiter": 1000, "ftol": 1e-14})
+    assert plan.freshness >= -other.fun - 1e-9
+    assert plan.freshness == pytest.approx(-other.fun, abs=1e-6)
+    np.testing.assert_allclose(plan.crawl_rate, other.x, atol=2e-2 * bandwidth / 9)
+    if limits == np.inf:
+        np.testing.assert_allclose(plan.crawl_rate, optimal_interval(change_rate, importance, bandwidth).crawl_rate, rtol=1e-9)
+
+
+def test_polite_refuses_other_models():
+    with pytest.raises(ValueError, match=r"model must be freshness.poisson or freshness.interval, got <function harmonic_penalty"):
+        polite(D, M, 1.0, [1, 2], 1.0, model=freshness.harmonic_penalty)
+
+
+@pytest.mark.parametrize(("law", "share"), [("lognormal", 0.02), ("lognormal", 1.0), ("equal pages", 0.02), ("equal pages", 20.0)])
+def test_millions_of_pages_agree_with_the_general_search(monkeypatch, law, share):
+    """Beyond a million pages the search starts from what bins of pages say; rates are the same."""
+    rng, n = np.random.default_rng(47), 1_200_000
+    change_rate, importance = rng.lognormal(0, 1.5, n), rng.pareto(1.5, n)
+    if law == "equal pages":
+        kind = rng.integers(0, 40, n)
+        change_rate, importance = change_rate[kind], importance[kind]
+    change_rate[rng.random(n) < 0.05] = 0.0
+    importance[rng.random(n) < 0.05] = 0.0
+    many = optimal_interval(change_rate, importance, share * n)
+    monkeypatch.setattr(allocation, "_MANY", 10**12)
+    general = optimal_interval(change_rate, importance, share * n)
+    assert many.crawl_rate.sum() == pytest.approx(share * n, rel=1e-10)
+    np.testing.assert_allclose(many.crawl_rate, general.crawl_rate, rtol=1e-9, atol=1e-12)
+    assert many.multiplier == pytest.approx(general.multiplier, rel=1e-10)
+    assert many.freshness == pytest.approx(general.freshness, rel=1e-12)

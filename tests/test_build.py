@@ -322,6 +322,11 @@ def test_notebook_ids(project):
         assert list(build.select([name], project)) == ["a/fig2"]
     assert list(build.select(["a", "a/fig1"], project)) == ["a/fig1", "a/fig2"]
     assert list(build.select([], project)) == ALL
+    assert list(build.notebooks(project, guides=True)) == [*ALL, "explore"]
+    for name in ("explore", "notebooks/explore.ipynb"):
+        assert list(build.select([name], project, guides=True)) == ["explore"]
+        with pytest.raises(build.BuildError, match="unknown figure"):
+            build.select([name], project)
 
 
 def _strange_parameter(root):

@@ -1,11 +1,19 @@
 """The command: its arguments, its exit statuses, and messages without a traceback. What the commands do is tested with `build`."""
 
+import json
 import subprocess
 import sys
+import warnings
+from pathlib import Path
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
-from paperlib import __version__, build, cli, traces
+from paperlib import __version__, build, cli, crawl_log, traces
+
+LOG = traces.DATA / "example_log.csv.gz"
+RATE = "must be a positive number a unit (second, minute, hour, day, week), such as 10/hour"
 
 
 @pytest.fixture
@@ -76,6 +84,43 @@ def test_exit_status_and_message(called, capsys, command, answer, status, messag
         (["figures", "--force=yes"], "argument --force: ignored explicit argument 'yes'"),
         (["verify", "--profile", "paper"], "unrecognized arguments: --profile"),
         (["wikipedia", "Title", "2020-04-01"], "the following arguments are required: END"),
+        (["estimate", "log.csv"], "the following arguments are required: -o/--output"),
+        (["estimate", "log.csv", "-o", "r.parquet", "--level", "1"], "argument --level: must be a number between 0 and 1, got '1'"),
+        (["estimate", "log.csv", "-o", "r.parquet", "--level", "nan"], "argument --level: must be a number between 0 and 1, got 'nan'"),
+        (["estimate", "log.csv", "-o", "r.parquet", "--estimator", "best"], "argument --estimator: invalid choice: 'best'"),
+        (["schedule", "r.parquet", "-o", "s.parquet"], "the following arguments are required: --bandwidth"),
+        *[
+            (["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", text], f"argument --bandwidth: {RATE}, got {text!r}")
+            for text in (
+                "0/day",
+                "-5/day",
+                "-.5/day",
+                "inf/day",
+                "nan/day",
+                "1000",
+                "/day",
+                "many/day",
+                "10/fortnight",
+                "10/",
+                "",
+                "1/2/day",
+            )
+        ],
+        (["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth"], "argument --bandwidth: expected one argument"),
+        (["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day", "--per-host", "0/hour"], f"--per-host: {RATE}, got '0/hour'"),
+        (["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day", "--per-host", "a="], f"--per-host: {RATE}, got ''"),
+        (
+            ["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day", "--per-host", "=1/day"],
+            "argument --per-host: must name a host before the =, got '=1/day'",
+        ),
+        (
+            ["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day", "--policy", "best"],
+            "argument --policy: invalid choice: 'best'",
+        ),
+        (["compare", "log.csv", "-o", "x.jpg"], "argument -o/--output: must end in .png, .svg or .pdf, got 'x.jpg'"),
+        (["compare", "log.csv", "-o", "picture"], "argument -o/--output: must end in .png, .svg or .pdf, got 'picture'"),
+        (["backtest", "log.csv", "--share", "0"], "argument --share: must be a number between 0 and 1, got '0'"),
+        (["backtest", "log.csv", "--share", "most"], "argument --share: must be a number between 0 and 1, got 'most'"),
     ],
 )
 def test_wrong_arguments(called, capsys, arguments, message):
@@ -86,7 +131,9 @@ def test_wrong_arguments(called, capsys, arguments, message):
     assert called == []
 
 
-@pytest.mark.parametrize("command", [[], ["figures"], ["verify"], ["refresh"], ["wikipedia"]])
+@pytest.mark.parametrize(
+    "command", [[], *[[name] for name in ("figures", "verify", "refresh", "wikipedia", "estimate", "schedule", "compare", "backtest")]]
+)
 def test_help(command, capsys):
     with pytest.raises(SystemExit) as stopped:
         cli.main([*command, "--help"])
@@ -107,6 +154,168 @@ def test_wikipedia(monkeypatch, capsys, tmp_path):
     assert str(path) in capsys.readouterr().out
 
 
+# ---- a crawl log
+
+
+@pytest.fixture(scope="module")
+def rates(tmp_path_factory):
+    path = tmp_path_factory.mktemp("log") / "rates.parquet"
+    assert cli.main(["estimate", str(LOG), "-o", str(path)]) == 0
+    return path
+
+
+def test_estimate(tmp_path, capsys):
+    path, state = tmp_path / "rates.parquet", tmp_path / "state.parquet"
+    command = ["estimate", str(LOG), "-o", str(path), "--state", str(state), "--estimator", "mle", "--level", "0.5", "--memory", "500MiB"]
+    assert cli.main(command) == 0
+    first, second, third = capsys.readouterr().out.splitlines()
+    pages = pq.read_table(path)
+    written = json.loads(pq.read_metadata(path).metadata[b"paperlib"])
+    assert first == f"{path}: {written['counts']['rows']:,} rows of 62 pages"
+    assert second == "estimator mle (asked for)"
+    kinds = pages["degenerate"].to_pylist() + pages["pattern"].to_pylist()
+    never, always, bursty, regular = (kinds.count(kind) for kind in ("never", "always", "bursty", "regular"))
+    gone = pages["gone"].to_pylist().count(True)
+    assert third == f"pages: {never} never changed, {always} always changed, {bursty} bursty, {regular} regular, {gone} gone"
+    assert gone == 9
+    assert bursty > 0
+    assert pq.read_table(state).num_rows == 62
+    before = path.read_bytes()
+    assert cli.main(["estimate", str(LOG), "-o", str(path)]) == 2
+    assert f"{path} exists" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    assert cli.main(["estimate", str(LOG), "-o", str(path), "--force"]) == 0
+    assert "log loss of the last bit of 62 pages" in capsys.readouterr().out
+
+
+def test_degenerate_pages_are_counted(tmp_path, capsys):
+    rows = [
+        f"https://{page}/,2026-01-{day:02d},{bit}" for day in range(1, 12) for page, bit in (("a", 0), ("b", 0), ("c", 1), ("d", day % 2))
+    ]
+    (tmp_path / "log.csv").write_text("\n".join(["url,time,changed", *rows, ""]))
+    assert cli.main(["estimate", str(tmp_path / "log.csv"), "-o", str(tmp_path / "rates.parquet")]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].endswith("44 rows of 4 pages")
+    assert out[2].startswith("pages: 2 never changed, 1 always changed, ")
+
+
+def test_schedule(rates, tmp_path, capsys):
+    path = tmp_path / "schedule.parquet"
+    assert cli.main(["schedule", str(rates), "--bandwidth", "700/week", "-o", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    plan = crawl_log.schedule(rates, tmp_path / "again.parquet", 100.0)
+    assert lines[0] == f"{path}: 100 crawls a day"
+    assert lines[1] == f"freshness: {plan.freshness_now:.4f} now, {plan.freshness:.4f} with this schedule"
+    assert lines[2] == f"one more crawl a day adds {plan.multiplier:.2g}"
+    assert lines[3].split() == ["crawls", "a", "day", "freshness"]
+    assert [line.split() for line in lines[4:]] == [[f"{crawls:g}", f"{fresh:.4f}"] for crawls, fresh in plan.worth]
+    assert len({len(line) for line in lines[3:]}) == 1, "columns"
+    assert np.sum(pq.read_table(path)["crawl_rate"].to_numpy()) == pytest.approx(100)
+    assert cli.main(["schedule", str(rates), "--bandwidth", "5/day", "-o", str(path)]) == 2
+    assert f"{path} exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("limits", "most"),
+    [
+        (["--per-host", "1/hour"], {"debian.example": 24, "bokeh.example": 24}),
+        (["--per-host", "debian.example=1/hour"], {"debian.example": 24}),
+        (["--per-host", "debian.example=1/hour", "--per-host", "bokeh.example=0.5/minute"], {"debian.example": 24, "bokeh.example": 720}),
+    ],
+)
+def test_limits_of_hosts(rates, tmp_path, capsys, limits, most):
+    path = tmp_path / "schedule.parquet"
+    assert cli.main(["schedule", str(rates), "--bandwidth", "100/day", *limits, "-o", str(path), "--policy", "poisson"]) == 0
+    assert "freshness without limits of hosts" in capsys.readouterr().out
+    crawled, hosts = pq.read_table(path)["crawl_rate"].to_numpy(), np.array(pq.read_table(rates)["host"].to_pylist())
+    for host, limit in most.items():
+        assert crawled[hosts == host].sum() <= limit * (1 + 1e-6)
+    assert crawled[hosts == "debian.example"].sum() == pytest.approx(24), "it would take more"
+
+
+@pytest.mark.parametrize(("unit", "a_day"), [("second", 86400), ("minute", 1440), ("hour", 24), ("day", 1), ("week", 1 / 7), (" day", 1)])
+def test_units(monkeypatch, unit, a_day):
+    seen = []
+
+    def schedule(*arguments, **options):
+        seen.append((arguments[2], options["per_host"]))
+        raise ValueError("enough")
+
+    monkeypatch.setattr(crawl_log, "schedule", schedule)
+    cli.main(["schedule", "r", "-o", "s", "--bandwidth", f"1.5e1/{unit}", "--per-host", f"x=y=2/{unit}"])
+    ((bandwidth, per_host),) = seen
+    assert bandwidth == pytest.approx(15 * a_day, rel=1e-12)
+    assert per_host == {"x=y": pytest.approx(2 * a_day, rel=1e-12)}
+
+
+def test_compare(tmp_path, capsys):
+    path = tmp_path / "rules.png"
+    assert cli.main(["compare", str(LOG), "-o", str(path)]) == 0
+    head, *rows, last = [line.split("  ", 1) for line in capsys.readouterr().out.splitlines()]
+    assert head[0] == "rule"
+    assert last == [str(path)]
+    fresh = [float(number) for _, number in rows]
+    assert fresh == sorted(fresh)
+    assert {name for name, _ in rows} == {"the log", "uniform", "proportional", "optimal", "Nutch", "StormCrawler"}
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_backtest(tmp_path, capsys):
+    path = tmp_path / "calibration.svg"
+    assert cli.main(["backtest", str(LOG), "--share", "0.7", "-o", str(path)]) == 0
+    first, head, *rows, last = capsys.readouterr().out.splitlines()
+    found = crawl_log.backtest(LOG, share=0.7)
+    assert first == f"{found.n_bits:,} bits foretold"
+    assert head.split() == ["estimator", "log", "loss", "behind", "the", "best"]
+    best = min(found.log_loss.values())
+    expected = [[name, f"{loss:.4f}", f"{loss - best:.4f}", f"{found.stderr[name]:.4f}"] for name, loss in found.log_loss.items()]
+    assert [row.rsplit(maxsplit=4) for row in rows] == [[name, loss, more, "±", error] for name, loss, more, error in expected]
+    assert last == str(path)
+    assert "<svg" in path.read_text()
+
+
+@pytest.mark.filterwarnings("default")
+def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
+    message = "rows left out of log.csv: 2 whose time cannot be read (log.csv row 3:\na,b)"
+
+    def estimate(*_, **__):
+        warnings.warn(message, crawl_log.BadRowsWarning, stacklevel=2)
+        raise ValueError("nothing left")
+
+    monkeypatch.setattr(crawl_log, "estimate", estimate)
+    show = warnings.showwarning
+    assert cli.main(["estimate", "log.csv", "-o", str(tmp_path / "r.parquet")]) == 2
+    assert capsys.readouterr() == ("", f"paperlib: {message.replace(chr(10), ' ')}\npaperlib: nothing left\n")
+    assert warnings.showwarning is show
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["estimate", "no.csv", "-o", "r.parquet"], "no such file or folder: no.csv"),
+        (["estimate", "bad.csv", "-o", "r.parquet"], "must have a column 'changed', got url, time, chnged; is it 'chnged'?"),
+        (["estimate", "bad.csv", "-o", "r.parquet", "--memory", "lots"], "memory must be a size such as '1GiB', got 'lots'"),
+        (["estimate", "bad.csv", "-o", "r.parquet", "--state", "bad.csv"], "bad.csv"),
+        (["schedule", "no.parquet", "-o", "s.parquet", "--bandwidth", "1/day"], "no.parquet"),
+        (["schedule", "bad.csv", "-o", "s.parquet", "--bandwidth", "1/day"], "arquet"),
+        (["schedule", str(LOG), "-o", "s.parquet", "--bandwidth", "1/day", "--per-host", "1/day", "--per-host", "a=1/day"], "got both"),
+        (["compare", "no.csv"], "no such file or folder: no.csv"),
+        (["compare", "bad.csv"], "must have a column 'changed'"),
+        (["backtest", "bad.csv"], "must have a column 'changed'"),
+    ],
+)
+def test_what_the_user_can_mend(tmp_path, monkeypatch, capsys, command, message):
+    monkeypatch.chdir(tmp_path)
+    Path("bad.csv").write_text("url,time,chnged\na,2026-01-01,1\n")
+    assert cli.main(command) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("paperlib: ")
+    assert err.count("\n") == 1
+    assert message in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
+
+
 def test_as_a_process():
     """The real command, without a traceback for what the user can mend."""
 
@@ -114,6 +323,9 @@ def test_as_a_process():
         return subprocess.run([sys.executable, "-m", "paperlib", *arguments], capture_output=True, text=True)
 
     assert run("--version").stdout == f"paperlib {__version__}\n"
+    slow = "{'duckdb', 'pyarrow', 'numba', 'matplotlib'}"
+    loaded = f"import sys; from paperlib import cli; cli._parser(); print(sorted({slow} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True).stdout == "[]\n", "--version is quick"
     wrong = run("figures", "peva22/fig99")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr.startswith("paperlib: unknown figure 'peva22/fig99'; did you mean peva22/fig")

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.optimize import brentq
 
-from paperlib import _likelihood
+from paperlib import _likelihood, traces
 from paperlib.estimators import (
     ConvergenceError,
     DegenerateHistoryWarning,
@@ -20,8 +20,9 @@ from paperlib.estimators import (
     mle_path,
     moment_matching,
     naive,
+    serial_score,
 )
-from paperlib.processes import History, simulate_history
+from paperlib.processes import History, observe, simulate_adaptive_history, simulate_history
 
 BATCH = {
     "naive": naive,
@@ -395,3 +396,84 @@ GOOD = History([1.0, 2.0, 1.0], [0, 1, 0])
 def test_batch_estimators_refuse(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+# ---------------------------------------------------------------- whether changes cluster
+
+
+def score_of(history):
+    """The score of each page under its own MLE, degenerate pages left out."""
+    rate = mle(history, edges="substitute")
+    n_changed = history.total(history.changed)
+    return serial_score(history, rate)[(n_changed > 0) & (n_changed < history.n_crawls)]
+
+
+def test_serial_score_by_hand():
+    history = History([1.0, 2.0, 0.5, 1.0], [True, False, True, True])
+    p = 1 - np.exp(-0.7 * np.array([1.0, 2.0, 0.5, 1.0]))
+    residual = (np.array([1, 0, 1, 1]) - p) / np.sqrt(p * (1 - p))
+    product = residual[1:] * residual[:-1]
+    assert serial_score(history, 0.7) == pytest.approx(product.sum() / np.sqrt(max(3, (product**2).sum())), rel=1e-12)
+
+
+def test_serial_score_of_ragged_and_dense_histories_agree():
+    dense = simulate_history([0.3, 1.0, 4.0], crawl_rate=1.0, n_crawls=50, rng=0)
+    flat = History(*dense.ragged())
+    rate = mle(dense)
+    np.testing.assert_allclose(serial_score(flat, rate), serial_score(dense, rate), rtol=1e-10)
+    short = History([1.0, 1.0, 2.0, 1.0], [True, False, True, True], [0, 0, 1, 3, 4])
+    score = serial_score(short, 1.0)
+    np.testing.assert_array_equal(np.isnan(score), [True, True, False, True])
+    assert score[2] == pytest.approx(float(serial_score(History([1.0, 2.0], [False, True]), 1.0)))
+    for bit, certain, impossible in ((True, np.inf, 0.0), (False, 0.0, np.inf)):
+        history = History([1.0, 1.0, 1.0], [bit] * 3)
+        assert serial_score(history, certain) == 0.0
+        assert np.isnan(serial_score(history, impossible))
+
+
+def adaptive(change_rate, n_crawls, rng):
+    rule = {"initial": 1.0, "shrink": 0.8, "grow": 1.4, "limits": (0.01, 50.0)}
+    return simulate_adaptive_history(change_rate, **rule, n_crawls=n_crawls, rng=rng)
+
+
+@pytest.mark.parametrize("crawled", ["poisson", "equal", "adaptive"])
+@pytest.mark.parametrize("n_crawls", [10, 40, 400])
+@pytest.mark.parametrize("change_rate", [0.1, 0.7, 3.0])
+def test_serial_score_of_poisson_pages_is_about_standard_normal(crawled, n_crawls, change_rate):
+    rates, seed = np.full(4000, change_rate), 1
+    score = score_of(
+        {
+            "poisson": lambda: simulate_history(rates, crawl_rate=1.0, n_crawls=n_crawls, rng=seed),
+            "equal": lambda: simulate_history(rates, interval=1.0, n_crawls=n_crawls, rng=seed),
+            "adaptive": lambda: adaptive(rates, n_crawls, seed),
+        }[crawled]()
+    )
+    nominal = 2 * stats.norm.sf(3)
+    beyond = np.mean(np.abs(score) > 3)
+    assert beyond <= nominal + 4 * np.sqrt(nominal / score.size), "no more pages are called bursty or regular than chance allows"
+    if n_crawls == 400:
+        assert abs(score.mean()) < 0.25
+        assert (0.9 if change_rate == 0.7 else 0.5) < score.std() < 1.05, "near 0 where few bits differ from the others"
+
+
+def crawled_every(trace, step):
+    return observe(trace.times, np.arange(step, trace.times[-1], step))
+
+
+@pytest.mark.parametrize("name", ["bokeh_commits", "debian_firefox_esr"])
+def test_serial_score_of_traces(name):
+    trace = traces.load(name)
+    scores = [float(score_of(History(*crawled_every(trace, days).ragged()))[0]) for days in (0.25, 1.0, 2.0)]
+    if name == "bokeh_commits":
+        assert max(scores) > 5
+    else:
+        assert np.abs(scores).max() < 3
+
+
+def test_serial_score_of_a_page_that_changes_at_regular_times_is_low():
+    history = observe(np.arange(1.0, 800.0), np.arange(0.5, 800.0, 0.5))  # every second crawl finds a change
+    assert serial_score(history, mle(history)) < -10
+    rng = np.random.default_rng(2)
+    crawls = np.cumsum(rng.uniform(0.3, 0.7, 1500))
+    history = observe(np.arange(0.9, crawls[-1], 1.0), crawls)
+    assert serial_score(history, mle(history)) < -3

@@ -367,3 +367,37 @@ def test_rates_against_the_optimal_ones_with_the_diagonal_and_colours():
     assert len(plain.get_offsets()) == 20
     assert plain.get_array() is None
     np.testing.assert_array_equal(plain.get_facecolor()[0, :3], [1, 0, 0])
+
+
+# ---- bars, calibration
+
+
+def test_bars_are_named_numbers_the_first_on_top():
+    figure, ax = plt.subplots()
+    values = {"Nutch": 0.25, "the log": 0.5, "optimal": 0.875}
+    assert plotting.bars(ax, values) is ax
+    assert {patch.get_label(): patch.get_width() for patch in ax.patches} == values
+    assert ax.yaxis_inverted()
+    assert [label.get_text() for label in ax.get_yticklabels()] == list(values)
+    assert [text.get_text() for text in ax.texts] == ["0.250", "0.500", "0.875"]
+    nutch, log, optimal = (patch.get_facecolor() for patch in ax.patches)
+    assert nutch == optimal != log, "the log stands out"
+    assert sorted(plotting.drawn(figure)) == ["a00 Nutch", "a01 the log", "a02 optimal"]
+
+
+def test_calibration_draws_shares_with_errors_and_leaves_out_thin_bins():
+    figure, ax = plt.subplots()
+    bins = np.array([[0.1, 0.2, 100], [0.5, 0.5, 25], [0.7, 1.0, 19], [np.nan, np.nan, 0]])
+    empty = np.array([[np.nan, np.nan, 0]])
+    assert plotting.calibration(ax, {"mle": bins, "naive": empty}) is ax
+    arrays = plotting.drawn(figure)
+    np.testing.assert_allclose(arrays["a00 mle"], [[0.1, 0.2], [0.5, 0.5]], rtol=1e-6)
+    assert arrays["a01 naive"].size == 0
+    np.testing.assert_array_equal(arrays["a02 diagonal"], [[0, 0], [1, 1]])
+    first, second = (array for name, array in arrays.items() if name.endswith("mle error"))
+    np.testing.assert_allclose(first, [[0.1, 0.16], [0.1, 0.24]], rtol=1e-6)  # sqrt(0.2 0.8 / 100) = 0.04
+    np.testing.assert_allclose(second, [[0.5, 0.4], [0.5, 0.6]], rtol=1e-6)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["mle", "naive"]
+    _, ax = plt.subplots()
+    plotting.calibration(ax, {"mle": bins}, least=19)
+    assert len(ax.lines[0].get_xdata()) == 3

@@ -419,3 +419,24 @@ def test_sequential_refuses(bad, message):
     options = {"change_rate": 1.0, "estimate": FakeIntervals(1.0, 1.0).estimate, **SEQUENTIAL} | bad
     with pytest.raises(ValueError, match=re.escape(message)):
         simulate_sequential_history(options.pop("change_rate"), options.pop("estimate"), **options, rng=0)
+
+
+# ---------------------------------------------------------------- histories without a crawl
+
+
+def test_a_ragged_history_may_hold_no_crawl_at_all():
+    nothing = History(np.empty(0), np.empty(0, dtype=bool), [0, 0, 0])
+    assert nothing.shape == (2,)
+    np.testing.assert_array_equal(nothing.n_crawls, [0, 0])
+    np.testing.assert_array_equal(nothing.total(nothing.interval), [0.0, 0.0])
+    np.testing.assert_array_equal(mle(nothing), [np.nan, np.nan])
+    prior = FakeIntervals(1.0, 2.0)
+    np.testing.assert_allclose(prior.estimate(nothing), prior.mode)
+    some = History(np.array([1.0, 2.0]), np.array([True, False]), [0, 0, 2])
+    for both in (join(nothing, some), join(some, nothing)):
+        for name in ("interval", "changed", "offsets"):
+            np.testing.assert_array_equal(getattr(both, name), getattr(some, name))
+    with pytest.raises(ValueError, match=r"interval must hold at least one crawl, got shape \(0,\)"):
+        History(np.empty(0), np.empty(0, dtype=bool))
+    with pytest.raises(ValueError, match=r"interval must hold at least one crawl, got shape \(3, 0\)"):
+        History(np.empty((3, 0)), np.empty((3, 0), dtype=bool))

@@ -45,23 +45,26 @@ class Job:
     parameters: dict
 
 
-def notebooks(root=ROOT):
-    """All figure notebooks, by figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` makes "peva22/fig2"."""
+def notebooks(root=ROOT, guides=False):
+    """All figure notebooks, by figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` makes "peva22/fig2".
+
+    With `guides` also those of no figure, by name: ``notebooks/crawl_log.ipynb`` is "crawl_log".
+    """
     found = {}
     for path in sorted((root / "notebooks").glob("[!.]*/*.ipynb")):  # not the copies in .ipynb_checkpoints
         figure = f"{path.parent.name}/{path.stem.split('_')[0]}"
         if figure in found:
             raise BuildError(f"{found[figure].name} and {path.name} both make {figure}; rename one")
         found[figure] = path
-    return found
+    return found | {path.stem: path for path in sorted((root / "notebooks").glob("[!.]*.ipynb")) if guides}
 
 
-def select(ids, root=ROOT):
-    """The notebooks named by `ids`: a figure ("peva22/fig2"), a paper ("peva22"), a notebook's path, or nothing for all.
+def select(ids, root=ROOT, guides=False):
+    """The notebooks named by `ids`: a figure ("peva22/fig2"), a paper ("peva22"), a notebook's path, or nothing for all of `notebooks`.
 
     Raises BuildError for an unknown id; it lists the near ones.
     """
-    known = notebooks(root)
+    known = notebooks(root, guides)
     chosen = {}
     for wanted in ids:
         wanted = "/".join(Path(wanted.removesuffix(".ipynb")).parts[-2:]).removeprefix("notebooks/")
@@ -363,7 +366,7 @@ def refresh(ids=(), *, jobs=None, root=ROOT):
     Only tags, sequential counts, stable cell ids and a kernel without patch version stay, so that a second refresh changes nothing.
     A notebook that raises stays as it was. Returns the errors by figure id.
     """
-    chosen = select(ids, root)
+    chosen = select(ids, root, guides=True)
     with _lock(root / "build"):
         seconds_file = root / "build" / "seconds-refresh.json"
         errors = _run(list(chosen), lambda figure: _refresh(figure, chosen[figure]), jobs, seconds_file)

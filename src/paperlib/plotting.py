@@ -186,6 +186,38 @@ def rates(ax, optimal, empirical, *, color, most=1000):
     return cloud
 
 
+def bars(ax, values):
+    """Draw named numbers from 0 to 1, such as freshness by rule, as bars with the number at their end. Returns `ax`.
+
+    values : dict of float, the first on top; "the log" has a colour of its own.
+    """
+    drawn = ax.barh(list(values), list(values.values()), color=[_ORANGE if name == "the log" else _BLUE for name in values], linewidth=0)
+    for name, patch in zip(values, drawn, strict=True):
+        patch.set_label(name)
+    ax.bar_label(drawn, fmt="%.3f", padding=3)
+    ax.invert_yaxis()
+    ax.set(xlim=(0, 1.12), xticks=np.linspace(0, 1, 6), xlabel="freshness")
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def calibration(ax, curves, *, least=20):
+    """Draw the share of crawls that found a change against the probability foretold, by name, with the diagonal. Returns `ax`.
+
+    curves : dict of arrays, shape (n_bins, 3): mean foretold probability, share, number of crawls, as in `crawl_log.Backtest`. The bars
+        are standard errors, as if crawls were independent; bins of fewer than `least` crawls are left out.
+    """
+    for i, (name, bins) in enumerate(curves.items()):
+        p, share, n = np.asarray(bins)[np.asarray(bins)[:, 2] >= least].T
+        color, error = sns.color_palette("colorblind").as_hex()[i], np.sqrt(share * (1 - share) / n)
+        ax.plot(p, share, color=color, marker="o^sDvP"[i % 6], markersize=4, linewidth=1.0, label=name)
+        ax.vlines(p, share - error, share + error, color=color, linewidth=1.0, label=f"_{name} error")
+    ax.plot([0, 1], [0, 1], label="_diagonal", **LINES["true"])
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="foretold probability of a change", ylabel="share that had changed")
+    ax.legend()
+    return ax
+
+
 def quantiles(ax, values):
     """Q–Q plot of `values` against the exponential law of the same mean, with the diagonal."""
     expected, ordered = stats.probplot(values, dist="expon", fit=False)

@@ -238,14 +238,11 @@ def simulate_adaptive_history(change_rate, *, initial, shrink, grow, limits, n_c
         Factors, 0 < shrink <= 1 <= grow.
     limits : (low, high)
         Shortest and longest interval, time.
-    n_crawls : int
-    n_runs : int, optional
-        Independent runs along a new first axis, each with a generator of its own: run i depends on the seed and i alone.
-    rng : seed or numpy Generator
+    n_crawls, n_runs, rng : as in `simulate_history`
 
     Returns
     -------
-    History of shape (n_crawls,), with n_runs and pages before it: (n_runs, *pages, n_crawls).
+    History, shaped as by `simulate_history`
 
     Raises
     ------
@@ -282,15 +279,12 @@ def simulate_sequential_history(change_rate, estimate, *, initial, factor=1.0, l
         The next interval over the estimated period.
     limits : (low, high)
         Shortest and longest interval, time.
-    n_crawls : int
-    n_runs : int, optional
-        Independent runs along a new first axis, each with a generator of its own: run i depends on the seed and i alone.
-    rng : seed or numpy Generator
+    n_crawls, n_runs, rng : as in `simulate_history`
 
     Returns
     -------
-    history : History of shape (n_crawls,), with n_runs and pages before it: (n_runs, *pages, n_crawls)
-    estimates : array of that shape, 1/time; after each crawl
+    history : History, shaped as by `simulate_history`
+    estimates : array of the shape of ``history.changed``, 1/time; after each crawl
 
     Raises
     ------

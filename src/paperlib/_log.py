@@ -1,0 +1,366 @@
+"""Crawl logs of any size, read, checked, sorted and grouped by DuckDB in bounded memory; out come batches of whole pages."""
+
+import contextlib
+import csv
+import difflib
+import errno
+import gzip
+import re
+import tempfile
+import warnings
+import zlib
+from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from tqdm import tqdm
+
+from paperlib.processes import History
+
+REQUIRED, OPTIONAL = ("url", "time", "changed"), ("importance", "host", "status")
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+DAY = 86_400_000_000  # microseconds
+YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # 1 to 9999, microseconds since 1970
+CRAWL = {
+    "url": "varchar", "t": "bigint", "changed": "boolean", "importance": "double", "status": "integer", "host": "varchar",
+    "file": "integer", "reason": "varchar", "given": "varchar",
+}  # fmt: skip
+STATE = {
+    "url": "varchar", "host": "varchar", "importance": "double", "first_crawl": "timestamptz", "last_crawl": "timestamptz",
+    "last_row": "timestamptz", "gone": "boolean", "n_failed": "bigint", "interval": "double[]", "bits": "boolean[]", "n": "bigint[]",
+    "lag": "double", "lag_squares": "double",
+}  # fmt: skip
+HOST = "'^[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)'"
+FAILED, KNOWN = "of failed fetches", "not after the last row of their page in the state"
+TORN = "two crawls at one time that disagree, taken as changed"
+_ROWS = 1_000_000  # of a batch, those that the state stands for included
+
+
+class BadRowsWarning(UserWarning):
+    """Rows of a log that were left out, or taken with a grain of salt: how many, why, and where the first of them are."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pages in random order, complete.
+
+    page : pyarrow Table, one row a page: url, host, importance, first_crawl, last_crawl, gone, n_failed, and what the state holds
+    history : History of shape (n_pages,), days; the crawls of this log
+    time : array of int, one for each crawl of the history, microseconds since 1970
+    """
+
+    page: pa.Table
+    history: History
+    time: np.ndarray
+
+
+@dataclass(frozen=True)
+class Log:
+    """An opened log: `counts` of rows by what became of them, complete after the last batch, and the number of pages."""
+
+    connection: duckdb.DuckDBPyConnection
+    counts: dict
+    n_pages: int
+
+    def batches(self):
+        """All pages, under a progress bar if that takes more than two seconds."""
+        ends = self.connection.execute(f"select max(i) + 1 from page group by before // {_ROWS} order by all").fetchall()
+        start, repeated, torn = 0, 0, []
+        with tqdm(total=self.n_pages, unit=" URLs", delay=2, disable=None, leave=False) as bar:
+            for (end,) in ends:
+                batch, twice, here = self._batch(start, end)
+                repeated, torn = repeated + twice, torn + here
+                yield batch
+                bar.update(end - start)
+                start = end
+        self.counts["repeated"] = repeated
+        if torn:
+            self.counts[TORN] = len(torn)
+            where = "; ".join(f"{url} at {np.datetime64(t, 'us')}" for url, t in sorted(torn)[:3])
+            warnings.warn(f"{len(torn):,} times {TORN} ({where})", BadRowsWarning, stacklevel=3)
+
+    def sample(self, n_pages):
+        """One batch of so many pages, or all if there are fewer."""
+        return self._batch(0, min(n_pages, self.n_pages))[0]
+
+    def time_at(self, share):
+        """When this share of the rows had been crawled, microseconds since 1970."""
+        return _one(self.connection, f"select quantile_disc(t, {share}) from sorted")
+
+    def _batch(self, start, end):
+        """Pages from `start` to before `end`, how many of their rows were repeated, and (url, time) of those that disagree."""
+        within = f"where i >= {start} and i < {end} order by i"
+        rows = self.connection.sql(f"select i, t, changed from sorted {within}, t").to_arrow_table()
+        pages = self.connection.sql(f"select * exclude (i, before) from page {within}").to_arrow_table()
+        page, time, changed = (column.to_numpy() for column in rows.columns)
+        # crawls of one page at one time are one
+        starts = np.flatnonzero((np.diff(page, prepend=-1) != 0) | (np.diff(time, prepend=0) != 0))
+        found = np.add.reduceat(np.append(changed, 0), starts)
+        n_rows = np.diff(np.append(starts, page.size))
+        torn = starts[(found > 0) & (found < n_rows)]
+        where = [(pages["url"][int(i)].as_py(), t) for i, t in zip(page[torn] - start, time[torn].tolist(), strict=True)]
+        repeated = page.size - starts.size - torn.size
+        page, time, changed = page[starts], time[starts], found > 0
+
+        offsets = np.searchsorted(page, np.arange(start, end + 1))
+        known = pages["known_crawl"].cast(pa.int64())
+        previous = np.roll(time, 1)
+        first = offsets[:-1][offsets[:-1] < offsets[1:]]
+        previous[first] = known.fill_null(YEARS[0] - 1).to_numpy()[offsets[:-1] < offsets[1:]]
+        kept = previous >= YEARS[0]  # the first crawl of all of a page has no interval
+        history = History((time - previous)[kept] / DAY, changed[kept], np.append(0, np.cumsum(kept))[offsets])
+        return Batch(pages, history, time[kept]), repeated, where
+
+
+@contextlib.contextmanager
+def opened(path, *, state=None, memory="1GiB"):
+    """Read a log into a database in the system's folder for temporary files, which goes when the context ends.
+
+    Parameters
+    ----------
+    path : path of a CSV or TSV (also gzipped) or Parquet file, or of a folder of them
+    state : path of a Parquet file that `crawl_log.estimate` wrote, optional
+    memory : str
+        What the database may use, such as "1GiB"; what does not fit goes to disk, where logs larger than memory are sorted.
+
+    Yields
+    ------
+    Log
+
+    Warns
+    -----
+    BadRowsWarning
+        Not of failed fetches, which are only counted.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        No such file; a file of another kind, empty, truncated, or without a column that is needed; not a single row that can be used;
+        memory that is not enough, or no size at all.
+    OSError
+        No space left for the database.
+    """
+    files = _files(Path(path))
+    with _database(memory) as (connection, folder):
+        connection.execute(f"create table crawl ({', '.join(f'{name} {kind}' for name, kind in CRAWL.items())})")
+        counts, places = Counter(), defaultdict(list)  # by reason: number of rows, where the first of them are
+        with tqdm(total=len(files), unit=" files", delay=2, disable=None if len(files) > 1 else True, leave=False) as bar:
+            for number, file in enumerate(files):
+                bar.set_postfix_str(file.name)
+                for reason, n, where in _read(connection, number, file, folder):
+                    counts[reason] += n
+                    places[reason] += where
+                bar.update()
+        _pages(connection, state)
+        for reason, n in connection.execute("select coalesce(reason, 'rows'), count(*) from crawl group by all order by all").fetchall():
+            counts[reason] += n
+            if reason not in ("rows", FAILED):
+                first = connection.execute(
+                    """select file, rowid - start + 1, given from crawl join (select file, min(rowid) as start from crawl group by file)
+                    using (file) where reason = ? order by file, rowid limit 3""", [reason],
+                )  # fmt: skip
+                places[reason] += [f"{files[number].name} row {row}: {given}" for number, row, given in first.fetchall()]
+        if places:
+            listed = ", ".join(f"{counts[reason]:,} {reason} ({'; '.join(where[:3])})" for reason, where in sorted(places.items()))
+            warnings.warn(f"rows left out of {path}: {listed}", BadRowsWarning, stacklevel=4)
+        if not counts.keys() & {"rows", KNOWN}:
+            raise ValueError(f"{path} must hold at least one row that can be used, got {dict(counts) or 'none at all'}")
+        query = "create table sorted as select i, t, changed from page join crawl using (url) where reason is null order by i, t"
+        _run(connection, query, "sorting")
+        connection.execute("drop table crawl")
+        yield Log(connection, dict(counts), _one(connection, "select count(*) from page"))
+
+
+@contextlib.contextmanager
+def _database(memory):
+    with tempfile.TemporaryDirectory(prefix="paperlib-") as folder, duckdb.connect() as connection:
+        try:
+            connection.execute(f"set memory_limit = {_quoted(memory)}")
+        except duckdb.Error as error:
+            raise ValueError(f"memory must be a size such as '1GiB', got {memory!r}: {_first_line(error)}") from None
+        connection.execute(f"set temp_directory = {_quoted(f'{folder}/spilled')}; set TimeZone = 'UTC'")
+        with contextlib.suppress(duckdb.Error):  # as some notebooks answer
+            connection.execute("set enable_progress_bar = true; set enable_progress_bar_print = false")
+        try:
+            yield connection, Path(folder)
+        except duckdb.OutOfMemoryException as error:
+            raise ValueError(f"memory must be enough to sort the log, got {memory!r}: {_first_line(error)}") from None
+        except duckdb.IOException as error:
+            raise OSError(errno.ENOSPC if "No space" in str(error) else errno.EIO, _first_line(error), folder) from None
+
+
+def _run(connection, query, what):
+    """Execute a query under a progress bar, if it takes more than two seconds."""
+    bar = tqdm(total=100, desc=what, bar_format="{desc} |{bar:20}| {n:.0f}% {elapsed}", delay=2, disable=None, leave=False)
+    with bar, ThreadPoolExecutor(1) as thread:
+        running = thread.submit(connection.execute, query)
+        try:
+            while not wait([running], 0.1).done:
+                bar.update(max(connection.query_progress() - bar.n, 0.0))
+        except BaseException:
+            connection.interrupt()
+            raise
+        running.result()
+
+
+def _read(connection, number, file, folder):
+    """Insert one file's rows; what its CSV reader could not make rows of, as (reason, number, where)."""
+    try:
+        lost = _insert(connection, number, file)
+    except (duckdb.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
+            raise
+        if file.suffix != ".gz" or "GZIP" not in str(error):
+            raise ValueError(f"{file} cannot be read: {_first_line(error)}") from None
+        whole = folder / file.name.removesuffix(".gz")
+        _rescue(file, whole)
+        lost = [*_read(connection, number, whole, folder), ("lost with the end of a truncated file, at least", 1, [file.name])]
+        whole.unlink()
+    return lost
+
+
+def _rescue(file, whole):
+    """Write what a truncated gzip still gives, up to its last line break."""
+    with gzip.open(file) as source, open(whole, "wb") as target, contextlib.suppress(EOFError, zlib.error, gzip.BadGzipFile):
+        rest = b""
+        while block := source.read1(1 << 20):
+            lines, line_break, rest = (rest + block).rpartition(b"\n")
+            target.write(lines + line_break)
+
+
+def _files(path):
+    if not path.exists():
+        raise FileNotFoundError(f"no such file or folder: {path}")
+    found = sorted(p for p in path.rglob("*") if p.name.endswith(SUFFIXES)) if path.is_dir() else [path]
+    if not found:
+        raise ValueError(f"{path} must hold files that end in {', '.join(SUFFIXES)}, got none")
+    for file in found:
+        if not file.name.endswith(SUFFIXES):
+            raise ValueError(f"{file} must end in one of {', '.join(SUFFIXES)}")
+        if not file.stat().st_size:
+            raise ValueError(f"{file} must not be empty")
+    return found
+
+
+def _insert(connection, number, file):
+    """Read a file and check every value, or say why the row is left out; (reason, number, where) of what is no row at all."""
+    if file.suffix == ".parquet":
+        source = f"read_parquet({_pattern(file)})"
+        described = connection.sql(f"describe select * from {source}").fetchall()
+        types = {name: (kind, '"' + name.replace('"', '""') + '"') for name, kind, *_ in described}
+        _run(connection, _checked(file, types, source, number), file.name)
+        return []
+    # the header is ours to read: a guess at the dialect from what the rows look like goes wrong with rows that are bad
+    with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
+        line = lines.readline()
+    delimiter = max(",;\t", key=line.count)
+    names = next(csv.reader([line], delimiter=delimiter), [])
+    types = {name: ("VARCHAR", f"c{k}") for k, name in enumerate(names)}
+    options = f"auto_detect = false, header = true, delim = '{delimiter}', quote = '\"', escape = '\"', store_rejects = true"
+    columns = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
+    for strict in (True, False):  # the strict parser knows too long rows, but cannot do with line breaks of two kinds
+        source = f"read_csv({_pattern(file)}, {options}, columns = {{{columns}}}, strict_mode = {strict})"
+        try:
+            _run(connection, _checked(file, types, source, number), file.name)
+            break
+        except duckdb.InvalidInputException as error:
+            if not strict or "invalid state" not in str(error):
+                raise
+    rows = connection.execute("select line, any_value(error_message) from reject_errors group by line order by line").fetchall()
+    for table in ("reject_errors", "reject_scans"):
+        connection.execute(f"drop table {table}")
+    return [("that do not fit the columns", len(rows), [f"{file.name} line {n}: {message}" for n, message in rows[:3]])] if rows else []
+
+
+def _checked(file, types, source, number):
+    """The statement that inserts what `source` reads; types : type and SQL of each column by name."""
+    types = {name.strip().lower(): column for name, column in types.items()}
+    missing = [name for name in REQUIRED if name not in types]
+    if missing:
+        near = [name for wanted in missing for name in difflib.get_close_matches(wanted, types.keys() - set(REQUIRED), n=2, cutoff=0.4)]
+        hint = f"; is it {' or '.join(map(repr, near))}?" if near else ""
+        raise ValueError(f"{file} must have a column {' and '.join(map(repr, missing))}, got {', '.join(types) or 'none'}{hint}")
+    given = {name: types.get(name, ("", "null")) for name in REQUIRED + OPTIONAL}
+    text = ", ".join(f"coalesce(trim(cast({column} as varchar)), '') as {name}_" for name, (_, column) in given.items())
+    if given["time"][0].startswith(("TIMESTAMP", "DATE")):
+        text += f", epoch_us(cast({given['time'][1]} as timestamptz)) as t"
+    else:  # ISO 8601, or a number of seconds, or milli-, micro- or nanoseconds by its size
+        epoch = "try_cast(time_ as double)"
+        scale = " ".join(f"when abs({epoch}) < 1e{size} then {unit}" for size, unit in ((11, 1e6), (14, 1e3), (17, 1.0), (308, 1e-3)))
+        text += f", coalesce(try_cast(round({epoch} * case {scale} end) as bigint), epoch_us(try_cast(time_ as timestamptz))) as t"
+    bit = "lower(changed_)"
+    return f"""
+        insert into crawl by name select url_ as url, t, bit as changed, importance, status, {number} as file, case
+                when url_ = '' then 'without a url'
+                when not coalesce(t between {YEARS[0]} and {YEARS[1]}, false) then 'whose time cannot be read'
+                when status is null and status_ <> '' then 'whose status is not a number'
+                when status not between 200 and 299 and status <> 304 then '{FAILED}'
+                when bit is null then 'whose changed is neither yes nor no'
+                when importance_ <> '' and not coalesce(importance >= 0 and importance < 'inf', false)
+                    then 'whose importance is not a number from 0'
+            end as reason,
+            case when reason is not null then concat_ws(',', url_, time_, changed_, importance_, status_) end as given,
+            nullif(host_, '') as host
+        from (
+            select *, try_cast(importance_ as double) as importance, try_cast(status_ as integer) as status, case
+                    when {bit} in ('1', '1.0', 'true', 't', 'yes', 'y', 'changed') then true
+                    when {bit} in ('0', '0.0', 'false', 'f', 'no', 'n', 'unchanged') then false
+                end as bit
+            from (select {text} from {source})
+        )"""
+
+
+def _one(connection, query):
+    return connection.sql(query).fetchall()[0][0]
+
+
+def _quoted(text):
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+def _pattern(file):
+    """A path for the readers of DuckDB, which look for the files that match a pattern."""
+    return _quoted(re.sub(r"[*?\[]", r"[\g<0>]", str(file)))
+
+
+def _pages(connection, state):
+    """The table of pages, numbered in an order that has nothing to do with them; `before` is the work of all pages before."""
+    columns = ", ".join(f"{name} {kind}" for name, kind in STATE.items())
+    connection.execute(f"create table state ({columns})")
+    if state is not None:
+        try:
+            connection.execute(f"insert into state select {', '.join(STATE)} from read_parquet({_pattern(state)})")
+        except duckdb.Error as error:
+            raise ValueError(f"state must be a file that estimate wrote, got {state}: {_first_line(error)}") from None
+    connection.execute(
+        f"""update crawl set reason = '{KNOWN}' from state
+        where crawl.url = state.url and (reason is null or reason = '{FAILED}') and t <= epoch_us(last_row)"""
+    )
+    gone = "coalesce(status in (404, 410), false)"
+    connection.execute(
+        f"""create table page as
+        select row_number() over (order by hash(url), url) - 1 as i, url,
+            coalesce(new.host, state.host, regexp_extract(url, {HOST}, 1)) as host,
+            coalesce(new.importance, state.importance, 1.0) as importance,
+            coalesce(state.first_crawl, make_timestamptz(first)) as first_crawl,
+            coalesce(make_timestamptz(last), state.last_crawl) as last_crawl, state.last_crawl as known_crawl,
+            coalesce(make_timestamptz(new.last_row), state.last_row) as last_row, coalesce(new.gone, state.gone, false) as gone,
+            coalesce(new.n_failed, 0) + coalesce(state.n_failed, 0) as n_failed,
+            coalesce(state.interval, []) as interval, coalesce(state.bits, []) as bits, coalesce(state.n, []) as n,
+            coalesce(state.lag, 0) as lag, coalesce(state.lag_squares, 0) as lag_squares,
+            sum(1 + coalesce(n_rows, 0) + coalesce(list_sum(state.n), 0)) over (order by hash(url), url) as before
+        from (
+            select url, max(host) as host, arg_max(importance, (t, importance)) as importance, min(t) filter (reason is null) as first,
+                max(t) filter (reason is null) as last, max(t) as last_row, arg_max({gone}, (t, {gone})) as gone,
+                count(*) filter (reason is null) as n_rows, count(*) - n_rows as n_failed
+            from crawl where reason is null or reason = '{FAILED}' group by url
+        ) as new full join state using (url)"""
+    )
+
+
+def _first_line(error):
+    return str(error).strip().splitlines()[0]
