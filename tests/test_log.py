@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paperlib import _log
+from paperlib import _log, traces
 from paperlib._log import BadRowsWarning
 
 DAY = 86_400
@@ -519,3 +519,16 @@ def test_a_log_larger_than_memory(tmp_path):
     assert more < 500
     repeated = n_rows - np.unique(page * 10**10 + time).size
     assert pq.read_table(tmp_path / "out.parquet", columns=["n_crawls"])["n_crawls"].to_numpy().sum() == n_rows - found - repeated
+
+
+def test_read_crawl_log_has_all_of_a_log_in_memory(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "url,time,changed,importance\nhttps://b.org/x,2024-01-03,1,2\nhttps://b.org/x,2024-01-01,0,3\nhttps://a.org/,2024-01-01,0,\n"
+        "https://b.org/x,2024-01-04,0,5\n"
+    )
+    log = traces.read_crawl_log(path)
+    pages = {url: (host, weight, n) for url, host, weight, n in zip(log.url, log.host, log.importance, log.history.n_crawls, strict=True)}
+    assert pages == {"https://b.org/x": ("b.org", 5.0, 2), "https://a.org/": ("a.org", 1.0, 0)}
+    np.testing.assert_array_equal(log.history.interval, [2.0, 1.0])
+    np.testing.assert_array_equal(log.history.changed, [True, False])

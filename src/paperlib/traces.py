@@ -15,7 +15,7 @@ from scipy import stats
 from tqdm import tqdm
 from urllib3.util import Retry
 
-from paperlib import __version__, _checks, estimators
+from paperlib import __version__, _checks, _log, estimators
 from paperlib._bing import CrawlLog, MalformedLinesWarning, bing  # noqa: F401 (public here)
 from paperlib._files import sha256, write_atomic
 
@@ -38,6 +38,18 @@ class ApiError(RuntimeError):
 
 class ApiWarning(UserWarning):
     """A warning that the MediaWiki API sent beside its answer."""
+
+
+def read_crawl_log(path, *, memory="1GiB"):
+    """A crawl log in memory, as a `CrawlLog` whose pages are in no particular order: for all estimators of a `History`.
+
+    path, memory : as in `crawl_log.estimate`, which needs no more memory for a longer log. Warns and raises as it does; importance is 1
+    where the log has none.
+    """
+    with _log.opened(path, memory=memory) as log:
+        batch = log.sample(log.n_pages)
+    url, importance, host = (batch.page[name].to_numpy() for name in ("url", "importance", "host"))
+    return CrawlLog(url, batch.history, importance, host)
 
 
 @dataclass(frozen=True, eq=False)
