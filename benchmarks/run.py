@@ -5,7 +5,6 @@ import multiprocessing
 import os
 import platform
 import re
-import resource
 import tempfile
 import threading
 import time
@@ -254,7 +253,9 @@ def _alone(name, arguments, options):
     warnings.simplefilter("ignore")
     began = time.perf_counter()
     getattr(crawl_log, name)(*arguments, **options)
-    return time.perf_counter() - began, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    took = time.perf_counter() - began
+    # of ru_maxrss a child inherits that of its parent
+    return took, 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 
 
 def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):

@@ -336,13 +336,13 @@ def _pages(connection, state):
             connection.execute(f"insert into state select {', '.join(STATE)} from read_parquet({_pattern(state)})")
         except duckdb.Error as error:
             raise ValueError(f"state must be a file that estimate wrote, got {state}: {_first_line(error)}") from None
-    connection.execute(
-        f"""update crawl set reason = '{KNOWN}' from state
-        where crawl.url = state.url and (reason is null or reason = '{FAILED}') and t <= epoch_us(last_row)"""
-    )
-    gone = "coalesce(status in (404, 410), false)"
-    connection.execute(
-        f"""create table page as
+        connection.execute(
+            f"""update crawl set reason = '{KNOWN}' from state
+            where crawl.url = state.url and (reason is null or reason = '{FAILED}') and t <= epoch_us(last_row)"""
+        )
+    # the last row of a page, of those at one time the most important; keys of fixed size, for others stay in memory
+    gone, last = "coalesce(status in (404, 410), false)", "t::hugeint * 1000000000000000000 + least(importance * 1e6, 1e17)::hugeint"
+    query = f"""create table page as
         select row_number() over (order by hash(url), url) - 1 as i, url,
             coalesce(new.host, state.host, regexp_extract(url, {HOST}, 1)) as host,
             coalesce(new.importance, state.importance, 1.0) as importance,
@@ -354,12 +354,12 @@ def _pages(connection, state):
             coalesce(state.lag, 0) as lag, coalesce(state.lag_squares, 0) as lag_squares,
             sum(1 + coalesce(n_rows, 0) + coalesce(list_sum(state.n), 0)) over (order by hash(url), url) as before
         from (
-            select url, max(host) as host, arg_max(importance, (t, importance)) as importance, min(t) filter (reason is null) as first,
-                max(t) filter (reason is null) as last, max(t) as last_row, arg_max({gone}, (t, {gone})) as gone,
+            select url, max(host) as host, arg_max(importance, {last}) as importance, min(t) filter (reason is null) as first,
+                max(t) filter (reason is null) as last, max(t) as last_row, max(2 * t + {gone}::int) % 2 = 1 as gone,
                 count(*) filter (reason is null) as n_rows, count(*) - n_rows as n_failed
             from crawl where reason is null or reason = '{FAILED}' group by url
         ) as new full join state using (url)"""
-    )
+    _run(connection, query, "grouping")
 
 
 def _first_line(error):
