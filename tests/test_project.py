@@ -18,7 +18,7 @@ def _names(requirements):
 
 
 def _declared():
-    return _names(PROJECT["dependencies"]) | _names(PROJECT["optional-dependencies"]["test"])
+    return _names(PROJECT["dependencies"]).union(*map(_names, PROJECT["optional-dependencies"].values()))
 
 
 def test_conda_environment_covers_pyproject():
