@@ -59,6 +59,29 @@ def harmonic_penalty(change_rate, crawl_rate):
     return math.log1p(change_rate / crawl_rate) if crawl_rate > 0.0 else math.inf
 
 
+@njit(cache=True, error_model="numpy", fastmath=True)
+def gamma_update(changed, interval, shape, rate):
+    """Take one crawl of each page into its gamma posterior, in place. Without branch or call it becomes vector instructions."""
+    for i in range(changed.size):
+        per_change = rate[i] / shape[i]
+        x = min(max(interval[i] / per_change, 1e-100), 40.0)  # beyond, a change tells nothing
+        y = x / 128.0
+        e = y * (1.0 + y / 2.0 * (1.0 + y / 3.0 * (1.0 + y / 4.0 * (1.0 + y / 5.0 * (1.0 + y / 6.0 * (1.0 + y / 7.0 * (1.0 + y / 8.0)))))))
+        e *= 2.0 + e  # exp(2 y) - 1, and six times more up to exp(x) - 1
+        e *= 2.0 + e
+        e *= 2.0 + e
+        e *= 2.0 + e
+        e *= 2.0 + e
+        e *= 2.0 + e
+        e *= 2.0 + e
+        seen = x / e
+        count = seen * seen * (1.0 + e)
+        time = count - seen if x > 1e-3 else x * (0.5 - x / 6.0)  # the difference of small numbers is all rounding
+        bit = 1.0 if changed[i] else 0.0
+        shape[i] += bit * count
+        rate[i] += bit * time * per_change + (1.0 - bit) * interval[i]
+
+
 @njit(cache=True, error_model="numpy")
 def ordered_times(exponentials, offsets, duration, time):
     """Per page the partial sums of its exponentials, of which it has one more than times, scaled so that all make up `duration`."""
