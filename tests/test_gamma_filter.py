@@ -288,3 +288,10 @@ def test_the_state_is_two_arrays():
     filter_.update(np.ones(1000, dtype=bool), interval=1.0)
     assert {name for name, value in vars(filter_).items() if np.size(value) >= 1000} == {"shape", "rate"}
     assert estimators.paths(simulate_history(1.0, crawl_rate=1.0, n_crawls=5, rng=1), gamma=GammaFilter())["gamma"].shape == (5,)
+
+
+def test_snapshots_are_estimates_of_shorter_histories():
+    history = simulate_history(1.0, crawl_rate=1.0, n_crawls=40, n_runs=3, rng=2)
+    found = estimators.snapshots(history, [20, 40], gamma=GammaFilter(), mle=mle)
+    np.testing.assert_array_equal(found["gamma"], path(GammaFilter(), history)[:, [19, 39]])
+    np.testing.assert_array_equal(found["mle"][:, 0], mle(History(history.interval[:, :20], history.changed[:, :20])))

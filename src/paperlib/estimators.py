@@ -708,6 +708,19 @@ def paths(history, **estimators):
     return {name: e(history) if callable(e) else path(e, history) for name, e in estimators.items()}
 
 
+def snapshots(history, counts, **estimators):
+    """Estimates after each of `counts` crawls, dictionary by name of arrays of shape (..., n counts), of a history without offsets.
+
+    As in `paths`, but a function, such as `mle`, is called with each shorter history.
+    """
+    counts = np.asarray(counts)
+    shorter = [History(history.interval[..., :n], history.changed[..., :n]) for n in counts.tolist()]
+    return {
+        name: np.stack([e(h) for h in shorter], axis=-1) if callable(e) else path(e, shorter[-1])[..., counts - 1]
+        for name, e in estimators.items()
+    }
+
+
 def after(paths, n_crawls):
     """The estimates of all runs after `n_crawls` crawls, for each named array of shape (n_runs, n)."""
     shortest = min(values.shape[-1] for values in paths.values())

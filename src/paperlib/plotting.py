@@ -23,6 +23,10 @@ LINES = {
     "LLN": {"color": _BLUE, "linestyle": "-"},
     "SA": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
     "SAM": {"color": _GREEN, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
+    "GammaFilter": {"color": _RED, "linestyle": "-"},
+    "averaged SA": {"color": _YELLOW, "linestyle": (0, (4, 1))},
+    "moment matching": {"color": _SKY, "linestyle": (0, (2, 1))},
+    "prior": {"color": _PINK, "linestyle": (0, (2, 1, 1, 1))},
     "true": {"color": "black", "linestyle": "--", "linewidth": 1.0},
 }
 # and for each policy
@@ -37,7 +41,14 @@ POLICIES = {
     "GREEDY-CIS+": {"color": _RED, "linestyle": (0, (4, 1, 1, 1))},
     "NCIS-D": {"color": _BROWN, "linestyle": (0, (2, 1))},
 }
-_STYLES = LINES | POLICIES
+# and for each rule that spends a bandwidth
+ALLOCATIONS = {
+    "uniform": {"color": _GREY, "linestyle": (0, (1, 1))},
+    "proportional": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
+    "optimal, Poisson": {"color": _GREEN, "linestyle": (0, (5, 1))},
+    "optimal, interval": {"color": _BLUE, "linestyle": "-"},
+}
+_STYLES = LINES | POLICIES | ALLOCATIONS
 # variants of one estimator: dark to light, with a line style of its own each
 VARIANTS = [
     {"color": color, "linestyle": style}
