@@ -23,10 +23,10 @@ LINES = {
     "LLN": {"color": _BLUE, "linestyle": "-"},
     "SA": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
     "SAM": {"color": _GREEN, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
-    "GammaFilter": {"color": _RED, "linestyle": "-"},
+    "GammaFilter": {"color": _RED, "linestyle": (0, (9, 1))},
     "averaged SA": {"color": _YELLOW, "linestyle": (0, (4, 1))},
     "moment matching": {"color": _SKY, "linestyle": (0, (2, 1))},
-    "prior": {"color": _PINK, "linestyle": (0, (2, 1, 1, 1))},
+    "prior": {"color": _BROWN, "linestyle": (0, (2, 1, 1, 1))},
     "true": {"color": "black", "linestyle": "--", "linewidth": 1.0},
 }
 # and for each policy

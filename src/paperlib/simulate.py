@@ -8,6 +8,7 @@ import numpy as np
 
 from paperlib import _checks, _kernels, _worlds, schedules
 from paperlib.allocation import Allocation
+from paperlib.processes import History
 from paperlib.signals import SignalledPages
 
 
@@ -95,6 +96,30 @@ def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
     return World(pages, horizon, time, page, arrival, true, start, np.where(stop < horizon, stop, np.inf), silent)
 
 
+def replay(change_times, horizon, *, importance=1.0):
+    """A `World` of pages whose changes are known, such as real ones; no signal tells a policy of them.
+
+    Parameters
+    ----------
+    change_times : list of arrays, time, one for each page
+        What lies outside (0, horizon] is left out.
+    horizon : float, time
+    importance : float, or array of pages
+    """
+    horizon = _checks.scalar(_checks.positive, "horizon", horizon)
+    times = [_checks.finite("change_times", time).ravel() for time in change_times]
+    page = np.repeat(np.arange(len(times)), [time.size for time in times])
+    time = np.concatenate(times) if times else np.empty(0)
+    order = np.argsort(time, kind="stable")
+    order = order[(time[order] > 0) & (time[order] <= horizon)]
+    time, page = time[order], page[order].astype(np.int32)
+    # changes are signals, all of them true, that never arrive
+    pages = SignalledPages(np.bincount(page, minlength=len(times)) / horizon, importance, 1.0, 0.0)
+    n_pages = pages.change_rate.size
+    never = np.full(time.size, np.inf)
+    return World(pages, horizon, time, page, never, np.ones(time.size, dtype=bool), np.zeros(n_pages), np.full(n_pages, np.inf))
+
+
 @dataclass(frozen=True, eq=False)
 class CrawlRun:
     """What a policy did in a world.
@@ -112,6 +137,22 @@ class CrawlRun:
     fresh: np.ndarray
     there: np.ndarray
     importance: np.ndarray
+
+    def history(self, world, start=0.0, stop=np.inf):
+        """What the crawls after `start` and up to `stop` found in the `World` of the run: a ragged History.
+
+        A page's first crawl there makes it known and gives no interval.
+        """
+        here = (self.page >= 0) & (self.time > start) & (self.time <= stop)
+        order = np.lexsort((self.time[here], self.page[here]))
+        page, time = self.page[here][order], self.time[here][order]
+        change, offsets = world.changes
+        # one search for all pages: their times laid end to end
+        ends = 2 * world.horizon * np.arange(offsets.size)
+        seen = np.searchsorted(np.repeat(ends[:-1], np.diff(offsets)) + change, ends[page] + time, side="right")
+        again = page[1:] == page[:-1]
+        crawls = np.bincount(page[1:][again], minlength=offsets.size - 1)
+        return History(np.diff(time)[again], (np.diff(seen) > 0)[again], np.append(0, np.cumsum(crawls)))
 
     @property
     def accuracy(self):
