@@ -5,7 +5,7 @@ READY = .venv/.ready
 endif
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: figures preview verify test bench lab notebooks lock clean
+.PHONY: figures preview verify test test-browser site test-site bench lab notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperlib figures
 preview: $(READY)
@@ -16,6 +16,13 @@ test: $(READY)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m pytest -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120 tests notebooks
+test-browser: $(READY)
+	tests/browser/run.sh $(PYTHON)
+site: $(READY)
+	$(PYTHON) -c "from paperlib import site; site.write('build/site')"
+	$(PYTHON) -m sphinx -b html -j 2 -q -W --keep-going -c docs build/site/source build/site/html
+test-site: site
+	tests/browser/run.sh $(PYTHON) site
 bench: $(READY)
 	$(PYTHON) benchmarks/run.py
 lab: $(READY)

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from scipy.special import gammainc
+from scipy.special import gammainc, gammaincc
 
 from paperlib import _rates, allocation, freshness
 from paperlib.allocation import Allocation, harmonic, optimal_interval, optimal_poisson, polite, proportional, uniform
@@ -172,6 +172,17 @@ def test_rates_agree_with_a_convex_solver(kind, seed, n, bandwidth, least):
         theirs = conic(kind, change_rate, importance, bandwidth, least)
     np.testing.assert_allclose(best.crawl_rate, theirs, rtol=0, atol=1e-8)
     assert freshness.mean(MODEL[kind](change_rate, np.maximum(theirs, 0)), importance) <= best.freshness + 1e-12
+
+
+def test_tabulated_intervals_are_the_inverse_of_the_incomplete_gamma_function():
+    rng = np.random.default_rng(17)
+    y = np.concatenate([10 ** rng.uniform(-300, 0, 2000), rng.random(20_000), 1 - 10 ** rng.uniform(-15.9, 0, 2000)])
+    rate = np.empty(y.size)
+    total = _rates.interval_rates(1.0, y, np.ones(y.size), rate)
+    assert total == pytest.approx(rate.sum(), rel=1e-12)
+    few, x = y < 0.5, y / rate
+    np.testing.assert_allclose(gammainc(2, x)[few], y[few], rtol=2e-13)  # of scipy's, for tiny y
+    np.testing.assert_allclose(gammaincc(2, x)[~few], (1 - y)[~few], rtol=1e-13)  # up to 37 times as far off as x
 
 
 def test_compiled_rates_are_their_plain_bodies(monkeypatch):
@@ -689,14 +700,18 @@ def test_polite_refuses_other_models():
         polite(D, M, 1.0, [1, 2], 1.0, model=freshness.harmonic_penalty)
 
 
-@pytest.mark.parametrize(("law", "share"), [("lognormal", 0.02), ("lognormal", 1.0), ("equal pages", 0.02), ("equal pages", 20.0)])
+@pytest.mark.parametrize(
+    ("law", "share"), [("lognormal", 0.02), ("lognormal", 1.0), ("equal pages", 0.02), ("equal pages", 20.0), ("idle sample", 1.0)]
+)
 def test_millions_of_pages_agree_with_the_general_search(monkeypatch, law, share):
-    """Beyond a million pages the search starts from what bins of pages say; rates are the same."""
+    """Beyond a million pages the search starts from what a sample says; rates are the same."""
     rng, n = np.random.default_rng(47), 1_200_000
     change_rate, importance = rng.lognormal(0, 1.5, n), rng.pareto(1.5, n)
     if law == "equal pages":
         kind = rng.integers(0, 40, n)
         change_rate, importance = change_rate[kind], importance[kind]
+    if law == "idle sample":
+        importance[::10] = 0.0
     change_rate[rng.random(n) < 0.05] = 0.0
     importance[rng.random(n) < 0.05] = 0.0
     many = optimal_interval(change_rate, importance, share * n)

@@ -48,7 +48,8 @@ def test_notebooks_hold_no_algorithm(path):
 def test_parameters_are_documented_scalars(path):
     values = build.defaults(path)
     assert isinstance(values["seed"], int)
-    assert values["output_dir"] is None
+    assert "output_dir" in values or path.parent == ROOT / "notebooks", "the build passes a folder to every figure"
+    assert values.get("output_dir") is None
     assert all(isinstance(v, (bool, int, float, str, type(None))) for v in values.values())
 
 

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 from numba import njit, prange
+from scipy import special
 
 _MAX_STEPS = 200
 
@@ -79,56 +80,49 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     return np.nan
 
 
+_PIECES, _DEGREE = 128, 8
+_FEW = 0.8  # below it x is smooth in sqrt(2 y), above it in -log(1 - y), which is at most 36.8 in floating point
+_START = -math.log1p(-_FEW)
+_DENSITY = _PIECES / np.array([math.sqrt(2.0 * _FEW), 37.0 - _START])  # pieces to one
+
+
+def _gamma2_pieces():
+    """Polynomials through x / sqrt(2 y) and x at Chebyshev nodes of each piece, where 1 - (1 + x) exp(-x) = y; good to 4e-15."""
+    node = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
+    low, high = (np.arange(_PIECES)[:, np.newaxis] + 0.5 + 0.5 * node) / _DENSITY[:, np.newaxis, np.newaxis]
+    value = np.stack([special.gammaincinv(2, 0.5 * low**2) / low, special.gammainccinv(2, np.exp(-_START - high))])
+    return np.linalg.solve(np.vander(node), value[..., np.newaxis])[..., 0]
+
+
+_GAMMA2 = _gamma2_pieces()
+
+
+@njit(cache=True, error_model="numpy")
+def _inverse_gamma2(y):
+    """x with 1 - (1 + x) exp(-x) = y, 0 <= y < 1."""
+    few = y < _FEW
+    scale = math.sqrt(2.0 * y) if few else 1.0
+    half = 0 if few else 1
+    place = (scale if few else -math.log1p(-y) - _START) * _DENSITY[half]
+    piece = min(int(place), _PIECES - 1)
+    u = 2.0 * (place - piece) - 1.0
+    x = _GAMMA2[half, piece, 0]
+    for k in range(1, _DEGREE + 1):
+        x = x * u + _GAMMA2[half, piece, k]
+    return scale * x
+
+
 @njit(cache=True, parallel=True, error_model="numpy")
 def interval_rates(multiplier, change_rate, importance, rate):
-    """Crawl rates change_rate / x with 1 - (1 + x) exp(-x) = multiplier change_rate / importance; returns their sum.
-
-    Rates of an earlier call, for another multiplier, are where the search starts; zeros otherwise.
-    """
+    """Crawl rates change_rate / x with 1 - (1 + x) exp(-x) = multiplier change_rate / importance; returns their sum."""
     total = 0.0
     for i in prange(rate.size):
         if importance[i] > multiplier * change_rate[i] and change_rate[i] > 0.0:
-            x = change_rate[i] / rate[i] if rate[i] > 0.0 else 0.0
-            rate[i] = change_rate[i] / _inverse_gamma2(multiplier * change_rate[i] / importance[i], x)
+            rate[i] = change_rate[i] / _inverse_gamma2(multiplier * change_rate[i] / importance[i])
         else:
             rate[i] = 0.0
         total += rate[i]
     return total
-
-
-@njit(cache=True, error_model="numpy")
-def _gamma2(x, decay):
-    """1 - (1 + x) exp(-x) for decay = exp(-x), by its series where the difference would cancel."""
-    if x > 0.5:
-        return 1.0 - (1.0 + x) * decay
-    term = 0.5 * x * x
-    total = term
-    j = 2
-    while term > 1e-17 * total:
-        j += 1
-        term *= x / j
-        total += term
-    return decay * total
-
-
-@njit(cache=True, error_model="numpy")
-def _inverse_gamma2(y, x):
-    """x with 1 - (1 + x) exp(-x) = y, 0 < y < 1, from the guess x (0 for none)."""
-    if x == 0.0:
-        x = math.sqrt(2.0 * y) * (1.0 + y) if y < 0.7 else 1.7 - math.log1p(-y) * 1.2
-    log_y, log_rest = math.log(y), math.log1p(-y)
-    for _ in range(_MAX_STEPS):
-        decay = math.exp(-x)
-        if y < 0.5:  # Newton on log y against log x, nearly a straight line for small x
-            value = _gamma2(x, decay)
-            step = value * (log_y - math.log(value)) / (x * x * decay)
-            x *= math.exp(min(max(step, -2.0), 2.0)) if abs(step) > 0.1 else 1.0 + step * (1.0 + 0.5 * step)
-        else:  # Newton on log(1 - y) against x, concave
-            step = (math.log1p(x) - x - log_rest) * (1.0 + x) / (x * x)
-            x *= max(1.0 + step, 0.5)
-        if abs(step) <= 1e-8:
-            return x
-    return np.nan
 
 
 # the body of poisson_rates once more, without threads, to run inside prange; not cached by itself, for the two would share one cache entry

@@ -1,5 +1,6 @@
 """Spend a bandwidth on pages: the crawl rate of each, from its change rate and importance."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -11,6 +12,7 @@ from paperlib import _checks, _kernels, _rates, _value, freshness
 from paperlib.estimators import ConvergenceError
 
 _MANY = 1_000_000  # pages
+_SECANT_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,29 +324,35 @@ def _interval(change_rate, importance, bandwidth):
         if not changing.any() or not bandwidth > 0:
             return 0.0
 
-        # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second; 0.999 is for rounding
-        scale = np.sqrt(importance * change_rate).sum()
-        least = 0.999 * max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)
-
         def spent(multiplier):
             return _rates.interval_rates(multiplier, change_rate, importance, rate)
 
-        if rate.size < _MANY:
-            return _spend(spent, rate, bandwidth, least, 2.0 * least)
-        guess = _binned(change_rate[changing], importance[changing], bandwidth) ** -0.5
-        return _spend(spent, rate, bandwidth, guess * (1 - 2e-5), guess * (1 + 2e-5))
+        guess = _interval(change_rate[::10], importance[::10], bandwidth / 10)[1] if rate.size >= _MANY else 0.0
+        multiplier = _secant(spent, bandwidth, guess**-0.5) if guess else 0.0
+        if multiplier:
+            return multiplier
+        # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second; 0.999 is for rounding
+        scale = np.sqrt(importance * change_rate).sum()
+        least = 0.999 * max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)
+        return _spend(spent, rate, bandwidth, least, 2.0 * least)
 
     return _each_problem(one_problem, change_rate, importance)
 
 
-def _binned(change_rate, importance, bandwidth):
-    """The multiplier of `optimal_interval` to about 1e-5: pages that agree to 1e-3 in importance / change_rate, which decides, are one."""
-    place = np.log(importance / change_rate)
-    bin_ = ((place - place.min()) * 1e3).astype(np.int64)
-    total = np.bincount(bin_, change_rate)
-    place = np.bincount(bin_, change_rate * place)[total > 0] / total[total > 0]
-    total = total[total > 0]
-    return _interval(total, total * np.exp(place), bandwidth)[1]
+def _secant(spent, bandwidth, v):
+    """As `_spend`, from a good guess of 1 / sqrt(multiplier), to which the sum is about in proportion; 0 where it does not settle soon."""
+    slope, before, step = 1.0, 0.0, 0.0
+    for _ in range(_SECANT_STEPS):
+        total = spent(v**-2)
+        if abs(total - bandwidth) <= 1e-12 * bandwidth:
+            return v**-2
+        off = math.log(total / bandwidth) if total > 0 else math.nan
+        slope = (off - before) / step if step else slope
+        if not slope > 0:
+            break
+        before, step = off, min(max(-off / slope, -1.0), 1.0)
+        v *= math.exp(step)
+    return 0.0
 
 
 def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
