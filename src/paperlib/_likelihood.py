@@ -337,7 +337,7 @@ def signal_rates(interval, changed, n_signals, offsets, rates, variances):
                 if not bare_changed and _signal_score(0.0, only_b, t, z, n)[1] <= 0.0:
                     alpha, b = 0.0, only_b
                 else:
-                    guess = 0.5 * only_b if only_b > 0.0 else 0.5 * alpha * t.sum() / n.sum()
+                    guess = 0.5 * only_b if only_b > 0.0 else min(0.5 * alpha * t.sum() / n.sum(), 1.0)
                     alpha, b = _inner_rates(0.5 * alpha, guess, t, z, n)
         if math.isnan(alpha):
             rates[i, 0] = -1.0
