@@ -1,6 +1,7 @@
 """The command: its arguments, its exit statuses, and messages without a traceback. What the commands do is tested with `build`."""
 
 import json
+import shlex
 import subprocess
 import sys
 import warnings
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from paperlib import __version__, build, cli, crawl_log, traces
+from paperlib import __version__, build, cli, crawl_log, ledger, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
 RATE = "must be a positive number a unit (second, minute, hour, day, week), such as 10/hour"
@@ -44,8 +45,8 @@ def test_arguments_reach_the_build(called, tmp_path):
     assert cli.main(["verify", "peva22", "--jobs", "1"]) == 0
     assert cli.main(["refresh", "peva22/fig2"]) == 0
     assert called == [
-        ("figures", [], {"profile": "paper", "jobs": None, "force": False, "output": None}),
-        ("figures", ["peva22/fig2", "aaai20"], {"profile": "preview", "jobs": 3, "force": True, "output": tmp_path}),
+        ("figures", [], {"profile": "paper", "jobs": None, "force": False, "output": None, "dask": None}),
+        ("figures", ["peva22/fig2", "aaai20"], {"profile": "preview", "jobs": 3, "force": True, "output": tmp_path, "dask": None}),
         ("verify", ["peva22"], {"jobs": 1}),
         ("refresh", ["peva22/fig2"], {"jobs": None}),
     ]
@@ -330,3 +331,55 @@ def test_as_a_process():
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr.startswith("paperlib: unknown figure 'peva22/fig99'; did you mean peva22/fig")
     assert wrong.stderr.count("\n") == 1
+
+
+def test_list_has_a_line_for_every_figure(capsys):
+    assert cli.main(["figures", "--list"]) == 0
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["figure", "seconds", "hold", "differ", "other", "shows"]
+    assert [line.split()[0] for line in lines] == list(build.notebooks())
+    records = ledger.read_all(build.ROOT / "figures")
+    for line in lines:
+        figure, _, *counts = line.split()[:5]
+        if figure in records:
+            statuses = [claim["status"] for claim in records[figure]["claims"]]
+            assert list(map(int, counts)) == [n := statuses.count("holds"), d := statuses.count("differs"), len(statuses) - n - d]
+
+
+def test_list_takes_ids(capsys):
+    assert cli.main(["figures", "--list", "valuetools20"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert cli.main(["figures", "--list", "nowhere"]) == 2
+
+
+@pytest.mark.parametrize("name", cli._EXAMPLES)
+def test_help_has_examples_that_parse(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, "--help"])
+    shown = capsys.readouterr().out
+    assert ended.value.code == 0
+    for example in cli._EXAMPLES[name]:
+        assert example in shown
+        assert cli._parser().parse_args(shlex.split(example)[1:]).command == name
+    assert "exit status" in shown
+
+
+def test_every_command_has_an_example():
+    (commands,) = [action for action in cli._parser()._actions if hasattr(action, "choices") and isinstance(action.choices, dict)]
+    assert set(commands.choices) == set(cli._EXAMPLES)
+
+
+def test_debug_shows_where_an_error_comes_from(capsys):
+    assert cli.main(["figures", "nowhere"]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    with pytest.raises(build.BuildError, match="unknown figure"):
+        cli.main(["figures", "nowhere", "--debug"])
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion_knows_the_commands(shell, capsys):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--print-completion", shell])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in cli._EXAMPLES)

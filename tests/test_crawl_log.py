@@ -139,7 +139,8 @@ def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
         assert page["low"] == pytest.approx(low, rel=1e-9)
         assert page["high"] == pytest.approx(high, rel=1e-9)
         if n > 1:
-            assert page["serial_score"] == pytest.approx(float(estimators.serial_score(history, root(crawls))), rel=1e-7, abs=1e-12)
+            expected = float(estimators.serial_score(history, root(crawls))) if 0 < n_changed < n else 0.0
+            assert page["serial_score"] == pytest.approx(expected, rel=1e-7, abs=1e-12)
     stored = json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"paperlib"])
     assert stored["estimator"] == name
     assert stored["counts"] == found.counts
@@ -208,10 +209,13 @@ def test_patterns(tmp_path):
     turns = np.arange(399) % 2 == 0
     logs = [("bursty", time, bool(bit)) for time, bit in zip(times, calm, strict=True)]
     logs += [("regular", time, bool(bit)) for time, bit in zip(times, turns, strict=True)]
+    logs += [(str(bit), time, bit) for time in times for bit in (True, False)]
     estimate(log_of(tmp_path / "log.parquet", logs), tmp_path / "rates.parquet")
     assert {url: page["pattern"] for url, page in rates_of(tmp_path / "rates.parquet").items()} == {
         "bursty": "bursty",
         "regular": "regular",
+        "True": None,  # the same bit for ever says nothing of its order
+        "False": None,
     }
 
 
@@ -471,6 +475,17 @@ def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
     spread = freshness.interval(rate, pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()).std() / np.sqrt(1e5)
     assert found.worth[2, 1] == pytest.approx(found.freshness, abs=4 * spread)
     assert found.worth[2, 1] != found.freshness
+
+
+@pytest.mark.parametrize("policy", ["interval", "poisson"])
+def test_a_schedule_does_not_depend_on_the_size_of_batches(rates, tmp_path, monkeypatch, policy):
+    found = []
+    for size in (1_000_000, 70):
+        monkeypatch.setattr(crawl_log, "_BATCH", size)
+        found.append(schedule(rates[0], tmp_path / f"{size}.parquet", 40.0, policy=policy))
+    assert pq.read_table(tmp_path / "70.parquet").equals(pq.read_table(tmp_path / "1000000.parquet"))
+    assert pq.read_metadata(tmp_path / "70.parquet").num_row_groups == 5  # of 301 pages
+    assert found[1].freshness_now == pytest.approx(found[0].freshness_now, rel=1e-14)
 
 
 def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):

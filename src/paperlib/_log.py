@@ -9,7 +9,7 @@ import re
 import tempfile
 import warnings
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ DAY = 86_400_000_000  # microseconds
 YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)  # 1 to 9999, microseconds since 1970
 CRAWL = {
     "url": "varchar", "t": "bigint", "changed": "boolean", "importance": "double", "status": "integer", "host": "varchar",
-    "file": "integer", "reason": "varchar", "given": "varchar",
+    "file": "integer", "row": "bigint", "reason": "varchar", "given": "varchar",
 }  # fmt: skip
 STATE = {
     "url": "varchar", "host": "varchar", "importance": "double", "first_crawl": "timestamptz", "last_crawl": "timestamptz",
@@ -58,30 +58,66 @@ class Batch:
     time: np.ndarray
 
 
+class Tally:
+    """Rows by what became of them: how many, and where the first of them are, as (file, row, text) or (url, time, text)."""
+
+    def __init__(self):
+        self.counts, self.places = Counter(), {}
+
+    def add(self, reason, n, places=()):
+        self.counts[reason] += n
+        if places:
+            self.places[reason] = sorted([*self.places.get(reason, ()), *places])[:3]
+
+    def update(self, other):
+        for reason, n in other.counts.items():
+            self.add(reason, n, other.places.get(reason, ()))
+
+    def report(self, path):
+        """Warn of bad rows, once, and raise where there are no others."""
+        listed = [(r, f"{self.counts[r]:,} ", f"({'; '.join(text for *_, text in places)})") for r, places in sorted(self.places.items())]
+        self.places.clear()
+        if left_out := ", ".join(f"{n}{reason} {where}" for reason, n, where in listed if reason != TORN):
+            warnings.warn(f"rows left out of {path}: {left_out}", BadRowsWarning, stacklevel=5)
+        for reason, n, where in listed:
+            if reason == TORN:
+                warnings.warn(f"{n}times {reason} {where}", BadRowsWarning, stacklevel=5)
+        if not self.counts.keys() & {"rows", KNOWN}:
+            raise ValueError(
+                f"{path} must hold at least one row that can be used, got {dict(sorted(self.counts.items())) or 'none at all'}"
+            )
+
+
 @dataclass(frozen=True)
 class Log:
-    """An opened log: `counts` of rows by what became of them, complete after the last batch, and the number of pages."""
+    """An opened log: the tally of its rows, complete after the last batch, and the number of pages."""
 
     connection: duckdb.DuckDBPyConnection
-    counts: dict
+    tally: Tally
     n_pages: int
+
+    @property
+    def counts(self):
+        return dict(self.tally.counts)
 
     def batches(self):
         """All pages, under a progress bar if that takes more than two seconds."""
         ends = self.connection.execute(f"select max(i) + 1 from page group by before // {_ROWS} order by all").fetchall()
-        start, repeated, torn = 0, 0, []
+        start = 0
+        self.tally.add("repeated", 0)
         with tqdm(total=self.n_pages, unit=" URLs", delay=2, disable=None, leave=False) as bar:
             for (end,) in ends:
-                batch, twice, here = self._batch(start, end)
-                repeated, torn = repeated + twice, torn + here
+                batch, repeated, torn = self._batch(start, end)
+                self.tally.add("repeated", repeated)
+                if torn:
+                    self.tally.add(TORN, len(torn), [(url, t, f"{url} at {np.datetime64(t, 'us')}") for url, t in sorted(torn)[:3]])
                 yield batch
                 bar.update(end - start)
                 start = end
-        self.counts["repeated"] = repeated
-        if torn:
-            self.counts[TORN] = len(torn)
-            where = "; ".join(f"{url} at {np.datetime64(t, 'us')}" for url, t in sorted(torn)[:3])
-            warnings.warn(f"{len(torn):,} times {TORN} ({where})", BadRowsWarning, stacklevel=3)
+
+    def map(self, function):
+        """What a function gives for each batch."""
+        return map(function, self.batches())
 
     def sample(self, n_pages):
         """One batch of so many pages, or all if there are fewer."""
@@ -144,35 +180,57 @@ def opened(path, *, state=None, memory="1GiB"):
     OSError
         No space left for the database.
     """
-    files = _files(Path(path))
+    with part(path, state=state, memory=memory) as log:
+        log.tally.report(path)
+        yield log
+        log.tally.report(path)
+
+
+@contextlib.contextmanager
+def part(path, share=None, *, state=None, memory="1GiB"):
+    """What `opened` does, but silently, and of share (k, n) only the k-th of n parts, in a single thread.
+
+    Parts are ranges of the order of pages, so that one after the other they are the whole; rows without a URL are in one of them, what is
+    no row at all in the first.
+    """
+    files = files_of(path)
     with _database(memory) as (connection, folder):
+        if share is not None:
+            connection.execute("set threads = 1")
         connection.execute(f"create table crawl ({', '.join(f'{name} {kind}' for name, kind in CRAWL.items())})")
-        counts, places = Counter(), defaultdict(list)  # by reason: number of rows, where the first of them are
+        tally = Tally()
         with tqdm(total=len(files), unit=" files", delay=2, disable=None if len(files) > 1 else True, leave=False) as bar:
             for number, file in enumerate(files):
                 bar.set_postfix_str(file.name)
-                for reason, n, where in _read(connection, number, file, folder):
-                    counts[reason] += n
-                    places[reason] += where
+                for reason, n, places in _read(connection, number, file, folder, share):
+                    if share is None or not share[0]:
+                        tally.add(reason, n, [(number, row, text) for row, text in places])
                 bar.update()
-        _pages(connection, state)
+        _pages(connection, state, share)
         for reason, n in connection.execute("select coalesce(reason, 'rows'), count(*) from crawl group by all order by all").fetchall():
-            counts[reason] += n
-            if reason not in ("rows", FAILED):
-                first = connection.execute(
-                    """select file, rowid - start + 1, given from crawl join (select file, min(rowid) as start from crawl group by file)
-                    using (file) where reason = ? order by file, rowid limit 3""", [reason],
-                )  # fmt: skip
-                places[reason] += [f"{files[number].name} row {row}: {given}" for number, row, given in first.fetchall()]
-        if places:
-            listed = ", ".join(f"{counts[reason]:,} {reason} ({'; '.join(where[:3])})" for reason, where in sorted(places.items()))
-            warnings.warn(f"rows left out of {path}: {listed}", BadRowsWarning, stacklevel=4)
-        if not counts.keys() & {"rows", KNOWN}:
-            raise ValueError(f"{path} must hold at least one row that can be used, got {dict(counts) or 'none at all'}")
+            first = "select file, row, coalesce(given, url) from crawl where reason = ? order by file, row limit 3"
+            places = [] if reason in ("rows", FAILED) else connection.execute(first, [reason]).fetchall()
+            tally.add(reason, n, [(number, row, f"{files[number].name} row {row}: {given}") for number, row, given in places])
         query = "create table sorted as select i, t, changed from page join crawl using (url) where reason is null order by i, t"
         _run(connection, query, "sorting")
         connection.execute("drop table crawl")
-        yield Log(connection, dict(counts), _one(connection, "select count(*) from page"))
+        yield Log(connection, tally, _one(connection, "select count(*) from page"))
+
+
+def save(log, folder):
+    """Write an opened log to a folder, from which `saved` opens it again."""
+    for table in ("page", "sorted"):
+        log.connection.execute(f"copy {table} to {_quoted(f'{folder}/{table}.parquet')}")
+
+
+@contextlib.contextmanager
+def saved(folder, *, memory="1GiB"):
+    """The log that `save` wrote, in a single thread; its tally is that of its batches alone."""
+    with _database(memory) as (connection, _):
+        connection.execute("set threads = 1")
+        for table in ("page", "sorted"):
+            connection.execute(f"create view {table} as from read_parquet({_pattern(f'{folder}/{table}.parquet')})")
+        yield Log(connection, Tally(), _one(connection, "select count(*) from page"))
 
 
 @contextlib.contextmanager
@@ -207,10 +265,10 @@ def _run(connection, query, what):
         running.result()
 
 
-def _read(connection, number, file, folder):
-    """Insert one file's rows; what its CSV reader could not make rows of, as (reason, number, where)."""
+def _read(connection, number, file, folder, share):
+    """Insert one file's rows, those of a share; what its CSV reader could not make rows of, as (reason, number, [(line, text), ...])."""
     try:
-        lost = _insert(connection, number, file)
+        lost = _insert(connection, number, file, share)
     except (duckdb.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
             raise
@@ -218,7 +276,7 @@ def _read(connection, number, file, folder):
             raise ValueError(f"{file} cannot be read: {_first_line(error)}") from None
         whole = folder / file.name.removesuffix(".gz")
         _rescue(file, whole)
-        lost = [*_read(connection, number, whole, folder), ("lost with the end of a truncated file, at least", 1, [file.name])]
+        lost = [*_read(connection, number, whole, folder, share), ("lost with the end of a truncated file, at least", 1, [(0, file.name)])]
         whole.unlink()
     return lost
 
@@ -232,7 +290,9 @@ def _rescue(file, whole):
             target.write(lines + line_break)
 
 
-def _files(path):
+def files_of(path):
+    """The files of a log, in their order; raises FileNotFoundError or ValueError where there are none, or others."""
+    path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"no such file or folder: {path}")
     found = sorted(p for p in path.rglob("*") if p.name.endswith(SUFFIXES)) if path.is_dir() else [path]
@@ -246,13 +306,13 @@ def _files(path):
     return found
 
 
-def _insert(connection, number, file):
-    """Read a file and check every value, or say why the row is left out; (reason, number, where) of what is no row at all."""
+def _insert(connection, number, file, share):
+    """Read a file and check every value, or say why the row is left out; what is no row at all as in `_read`."""
     if file.suffix == ".parquet":
-        source = f"read_parquet({_pattern(file)})"
+        source = f"read_parquet({_pattern(file)}, file_row_number = true)"
         described = connection.sql(f"describe select * from {source}").fetchall()
-        types = {name: (kind, '"' + name.replace('"', '""') + '"') for name, kind, *_ in described}
-        _run(connection, _checked(file, types, source, number), file.name)
+        types = {name: (kind, '"' + name.replace('"', '""') + '"') for name, kind, *_ in described if name != "file_row_number"}
+        _run(connection, _checked(file, types, source, number, share), file.name)
         return []
     # the header is ours to read: a guess at the dialect from what the rows look like goes wrong with rows that are bad
     with (gzip.open if file.suffix == ".gz" else open)(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as lines:
@@ -264,8 +324,9 @@ def _insert(connection, number, file):
     columns = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
     for strict in (True, False):  # the strict parser knows too long rows, but cannot do with line breaks of two kinds
         source = f"read_csv({_pattern(file)}, {options}, columns = {{{columns}}}, strict_mode = {strict})"
+        source = f"(select *, row_number() over () - 1 as file_row_number from {source})"
         try:
-            _run(connection, _checked(file, types, source, number), file.name)
+            _run(connection, _checked(file, types, source, number, share), file.name)
             break
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
@@ -273,10 +334,12 @@ def _insert(connection, number, file):
     rows = connection.execute("select line, any_value(error_message) from reject_errors group by line order by line").fetchall()
     for table in ("reject_errors", "reject_scans"):
         connection.execute(f"drop table {table}")
-    return [("that do not fit the columns", len(rows), [f"{file.name} line {n}: {message}" for n, message in rows[:3]])] if rows else []
+    return (
+        [("that do not fit the columns", len(rows), [(n, f"{file.name} line {n}: {message}") for n, message in rows[:3]])] if rows else []
+    )
 
 
-def _checked(file, types, source, number):
+def _checked(file, types, source, number, share):
     """The statement that inserts what `source` reads; types : type and SQL of each column by name."""
     types = {name.strip().lower(): column for name, column in types.items()}
     missing = [name for name in REQUIRED if name not in types]
@@ -292,6 +355,8 @@ def _checked(file, types, source, number):
         epoch = "try_cast(time_ as double)"
         scale = " ".join(f"when abs({epoch}) < 1e{size} then {unit}" for size, unit in ((11, 1e6), (14, 1e3), (17, 1.0), (308, 1e-3)))
         text += f", coalesce(try_cast(round({epoch} * case {scale} end) as bigint), epoch_us(try_cast(time_ as timestamptz))) as t"
+    if share is not None:
+        source += f" where {_within('url_', share)}"
     bit = "lower(changed_)"
     return f"""
         insert into crawl by name select url_ as url, t, bit as changed, importance, status, {number} as file, case
@@ -304,13 +369,13 @@ def _checked(file, types, source, number):
                     then 'whose importance is not a number from 0'
             end as reason,
             case when reason is not null then concat_ws(',', url_, time_, changed_, importance_, status_) end as given,
-            nullif(host_, '') as host
+            nullif(host_, '') as host, file_row_number + 1 as row
         from (
             select *, try_cast(importance_ as double) as importance, try_cast(status_ as integer) as status, case
                     when {bit} in ('1', '1.0', 'true', 't', 'yes', 'y', 'changed') then true
                     when {bit} in ('0', '0.0', 'false', 'f', 'no', 'n', 'unchanged') then false
                 end as bit
-            from (select {text} from {source})
+            from (select {text}, file_row_number from {source})
         )"""
 
 
@@ -327,13 +392,20 @@ def _pattern(file):
     return _quoted(re.sub(r"[*?\[]", r"[\g<0>]", str(file)))
 
 
-def _pages(connection, state):
+def _within(url, share):
+    """SQL that is true where a URL is in a share (k, n): the k-th of n ranges of the hash, by which pages are ordered."""
+    low, high = ((share[0] + k) * 2**64 // share[1] for k in (0, 1))
+    return f"hash({url}) between {low}::ubigint and {high - 1}::ubigint"
+
+
+def _pages(connection, state, share):
     """The table of pages, numbered in an order that has nothing to do with them; `before` is the work of all pages before."""
     columns = ", ".join(f"{name} {kind}" for name, kind in STATE.items())
     connection.execute(f"create table state ({columns})")
     if state is not None:
         try:
-            connection.execute(f"insert into state select {', '.join(STATE)} from read_parquet({_pattern(state)})")
+            within = "" if share is None else f"where {_within('url', share)}"
+            connection.execute(f"insert into state select {', '.join(STATE)} from read_parquet({_pattern(state)}) {within}")
         except duckdb.Error as error:
             raise ValueError(f"state must be a file that estimate wrote, got {state}: {_first_line(error)}") from None
         connection.execute(
@@ -352,7 +424,7 @@ def _pages(connection, state):
             coalesce(new.n_failed, 0) + coalesce(state.n_failed, 0) as n_failed,
             coalesce(state.interval, []) as interval, coalesce(state.bits, []) as bits, coalesce(state.n, []) as n,
             coalesce(state.lag, 0) as lag, coalesce(state.lag_squares, 0) as lag_squares,
-            sum(1 + coalesce(n_rows, 0) + coalesce(list_sum(state.n), 0)) over (order by hash(url), url) as before
+            (sum(1 + coalesce(n_rows, 0) + coalesce(list_sum(state.n), 0)) over (order by hash(url), url))::bigint as before
         from (
             select url, max(host) as host, arg_max(importance, {last}) as importance, min(t) filter (reason is null) as first,
                 max(t) filter (reason is null) as last, max(t) as last_row, max(2 * t + {gone}::int) % 2 = 1 as gone,

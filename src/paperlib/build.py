@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -92,6 +93,25 @@ def defaults(notebook):
         return {s.targets[0].id: ast.literal_eval(s.value) for s in ast.parse(source).body if isinstance(s, ast.Assign)}
     except (ValueError, SyntaxError, AttributeError) as error:
         raise BuildError(f"{notebook}: the parameters cell must hold plain `name = scalar` lines: {error}") from error
+
+
+def listing(ids=(), root=ROOT):
+    """A row a figure of `select`: id, seconds of its last build at paper scale here, claims that hold, differ, are neither, title."""
+    seconds, records = _seconds(root / "build" / "seconds-paper.json"), ledger.read_all(root / "figures")
+    rows = []
+    for figure, notebook in select(ids, root).items():
+        statuses = [claim["status"] for claim in records.get(figure, {"claims": []})["claims"]]
+        holds, differs = statuses.count("holds"), statuses.count("differs")
+        title = "".join(json.loads(notebook.read_text())["cells"][0]["source"]).splitlines()[0].lstrip("# ")
+        rows.append((figure, seconds.get(figure, "-"), holds, differs, len(statuses) - holds - differs, title))
+    return rows
+
+
+def _seconds(file):
+    try:
+        return {figure: float(s) for figure, s in json.loads(file.read_text()).items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
 
 
 def _paper(root):
@@ -177,12 +197,22 @@ def execute(job, executed, staging):
             language="python",
             progress_bar=False,
             log_output=False,
-            **_KERNEL,
+            **_KERNEL | {"extra_arguments": [*_KERNEL["extra_arguments"], f"--IPKernelApp.exec_lines=# {staging}"]},  # for _stop
         )
     missing = [path.name for path in _files(staging, job.figure).values() if not path.exists()]
     if missing:
         raise FileNotFoundError(f"the notebook saved no {', '.join(missing)}")
     return time.monotonic() - began
+
+
+def _stop(leftovers):
+    """End the kernels of this machine that save their figure below a folder."""
+    import psutil
+
+    for process in psutil.process_iter(["cmdline"]):
+        if any(argument.startswith(f"--IPKernelApp.exec_lines=# {leftovers}") for argument in process.info["cmdline"] or ()):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
 
 
 @contextlib.contextmanager
@@ -197,7 +227,7 @@ def _lock(build):
         yield
 
 
-def figures(ids=(), *, profile="paper", jobs=None, force=False, output=None, root=ROOT):
+def figures(ids=(), *, profile="paper", jobs=None, force=False, output=None, dask=None, root=ROOT):
     """Build figures that are not up to date. Returns the errors by figure id, empty when all went well.
 
     Parameters
@@ -207,24 +237,37 @@ def figures(ids=(), *, profile="paper", jobs=None, force=False, output=None, roo
     profile : "paper" or "preview"
         The papers' own parameters (notebooks/paper.yaml), or the values in the notebooks.
     jobs : int, optional
-        Notebooks at a time; the number of cores by default.
+        Notebooks at a time; by default the number of cores, or of the threads of all workers of `dask`.
     force : bool
         Build also what is up to date.
     output : path, optional
         Where figures go; figures/ for the paper profile, build/preview/ for the preview.
+    dask : str, optional
+        The address of a Dask scheduler such as "tcp://10.0.0.5:8786", whose workers execute the notebooks. They must have the file system
+        of this process, for `root` and `output`, and this version of paperlib. What a lost worker ran is run again by another.
 
     Raises
     ------
     BuildError
         Unknown figure, profile or parameter; another build running.
+    ImportError
+        `dask` without the package distributed.
+    ValueError
+        No scheduler at `dask`, or workers of another version.
     """
     output = Path(output or (root / "figures" if profile == "paper" else root / "build" / "preview")).resolve()
     wanted = jobs_for(ids, profile, root)
-    with _lock(root / "build"):
-        return _figures(wanted, profile, jobs, force, output, root)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_lock(root / "build"))
+        client = None
+        if dask is not None:
+            from paperlib import _dask
+
+            client = stack.enter_context(_dask.connected(dask))
+        return _figures(wanted, profile, jobs, force, output, root, client)
 
 
-def _figures(wanted, profile, jobs, force, output, root):
+def _figures(wanted, profile, jobs, force, output, root, client=None):
     build, leftovers = root / "build", output / ".staging"
     stamps = build / "stamps" / profile / hashlib.sha256(str(output).encode()).hexdigest()[:12]
     todo = {job.figure: job for job in wanted if force or not _up_to_date(job, stamps / f"{job.figure}.json", output, root)}
@@ -233,15 +276,26 @@ def _figures(wanted, profile, jobs, force, output, root):
         inputs = fingerprint(todo[figure], root)
         # a folder of this process, whose predecessor's kernels may outlive it, and of this notebook, which may save under a wrong id
         staging = leftovers / str(os.getpid()) / figure.replace("/", "-")
-        seconds = execute(todo[figure], _executed(build, profile, figure), staging)
+        given = todo[figure], _executed(build, profile, figure), staging
+        seconds = execute(*given) if client is None else client.submit(execute, *given, pure=False).result()
         _keep(todo[figure], inputs, staging, output, stamps)
         return seconds
 
     def tidy():
         shutil.rmtree(leftovers, ignore_errors=True)
 
+    def stop():
+        if client is not None:
+            stopping = threading.Thread(target=client.run, args=(_stop, leftovers / str(os.getpid())), daemon=True)
+            stopping.start()
+            stopping.join(5)  # there may be no cluster any more
+        tidy()
+
     tidy()  # after a killed build
-    errors = _run(list(todo), make, jobs, build / f"seconds-{profile}.json", tidy)
+    if client is not None:
+        jobs = jobs or sum(client.nthreads().values())
+    errors = _run(list(todo), make, jobs, build / f"seconds-{profile}.json", stop)
+    tidy()
     print(f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built, {len(errors)} failed, in {output}")
     for figure, error in errors.items():
         print(f"failed: {figure}: {error}\n        see {_executed(build, profile, figure)}")
@@ -267,19 +321,16 @@ def _executed(build, profile, figure):
     return build / "notebooks" / profile / f"{figure}.ipynb"
 
 
-def _run(figures, work, jobs, seconds_file, tidy=lambda: None):
+def _run(figures, work, jobs, seconds_file, stop=lambda: None):
     """Call `work(figure)`, which returns its seconds, for each figure, some at a time under one progress bar. Returns errors by figure.
 
-    Ctrl-C ends the process, and with it the kernels, after `tidy()`, which is also called at the end.
+    Ctrl-C ends the process, and with it its kernels, after `stop()`.
     """
     if not figures:
         return {}
     from tqdm import tqdm
 
-    try:
-        seconds = {figure: float(s) for figure, s in json.loads(seconds_file.read_text()).items()}
-    except (OSError, ValueError, AttributeError, TypeError):
-        seconds = {}
+    seconds = _seconds(seconds_file)
     queue = sorted(figures, key=lambda figure: -seconds.get(figure, 0.0))  # the longest first
     expected = {figure: seconds.get(figure, 10.0) for figure in queue}
     workers = min(jobs or os.cpu_count() or 1, len(queue))
@@ -309,9 +360,8 @@ def _run(figures, work, jobs, seconds_file, tidy=lambda: None):
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             bar.close()
             print("interrupted: what is finished is kept, the next run goes on from here", flush=True)
-            tidy()
+            stop()
             os._exit(130)  # waiting for the running notebooks could take minutes
-    tidy()
     with contextlib.suppress(OSError):  # on a full disk the next run only guesses its time worse
         write_atomic(seconds_file, json.dumps(seconds, indent=1, sort_keys=True) + "\n")
     return errors

@@ -7,17 +7,34 @@ import sys
 import warnings
 from pathlib import Path
 
+import shtab
+
 from paperlib import __version__, build
 
-# exit statuses: 0 done; 1 a figure failed or differs; 2 wrong arguments or data; 130 interrupted
-
+_STATUSES = "exit status: 0 done, 1 a figure failed or differs, 2 wrong arguments or data, 130 interrupted"
+_EXAMPLES = {
+    "figures": ["paperlib figures peva22/fig2 --profile preview", "paperlib figures --list"],
+    "verify": ["paperlib verify valuetools20"],
+    "refresh": ["paperlib refresh peva22/fig2"],
+    "wikipedia": ['paperlib wikipedia "Template talk:Did you know" 2020-04-01 2020-08-31 --contact you@example.org'],
+    "estimate": [
+        "paperlib estimate log.parquet -o rates.parquet",
+        "paperlib estimate today.csv.gz --state state.parquet -o rates.parquet --force",
+    ],
+    "schedule": ["paperlib schedule rates.parquet --bandwidth 1000/day --per-host 10/hour -o schedule.parquet"],
+    "compare": ["paperlib compare log.parquet -o rules.png"],
+    "backtest": ["paperlib backtest log.parquet --share 0.7 -o calibration.png"],
+}
 _UNITS = {"second": 86_400, "minute": 1440, "hour": 24, "day": 1, "week": 1 / 7}  # to a day
 
 
 def _parser():
     parser = argparse.ArgumentParser(
-        prog="paperlib", description="Change rates and crawl schedules: for your own crawl log, and every figure of five papers."
+        prog="paperlib",
+        description="Change rates and crawl schedules: for your own crawl log, and every figure of five papers.",
+        epilog=_STATUSES + '; for completion in a shell: eval "$(paperlib --print-completion bash)"',
     )
+    shtab.add_argument_to(parser)
     parser.add_argument("--version", action="version", version=f"paperlib {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
@@ -25,11 +42,23 @@ def _parser():
     chosen.add_argument("ids", nargs="*", metavar="ID", help="a figure (peva22/fig2) or a paper (peva22); all by default")
     chosen.add_argument("--jobs", type=_positive, metavar="N", help="notebooks at a time (default: number of cores)")
 
-    figures = commands.add_parser("figures", parents=[chosen], help="build the figures that are not up to date")
+    dask = argparse.ArgumentParser(add_help=False)
+    dask.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="of a Dask scheduler, such as tcp://10.0.0.5:8786, whose workers do it; they share the file system",
+    )
+
+    figures = commands.add_parser("figures", parents=[chosen, dask], help="build the figures that are not up to date")
     figures.add_argument("--profile", choices=build.PROFILES, default="paper", help="the papers' parameters, or a quick preview")
     figures.add_argument("--force", action="store_true", help="build also what is up to date")
     figures.add_argument("--output", type=Path, metavar="DIR", help="where figures go (default: figures/, or build/preview/)")
-    figures.set_defaults(run=lambda a: build.figures(a.ids, profile=a.profile, jobs=a.jobs, force=a.force, output=a.output))
+    figures.add_argument("--list", action="store_true", help="build nothing, print what there is")
+    figures.set_defaults(
+        run=lambda a: (
+            _list(a.ids) if a.list else build.figures(a.ids, profile=a.profile, jobs=a.jobs, force=a.force, output=a.output, dask=a.dask)
+        )
+    )
 
     verify = commands.add_parser("verify", parents=[chosen], help="rebuild at paper scale elsewhere and compare with figures/")
     verify.set_defaults(run=lambda a: build.verify(a.ids, jobs=a.jobs))
@@ -55,7 +84,7 @@ def _parser():
     drawn = argparse.ArgumentParser(add_help=False)
     drawn.add_argument("-o", "--output", type=_picture, metavar="FILE", help="a picture too: .png, .svg or .pdf")
 
-    estimate = commands.add_parser("estimate", parents=[log, output], help="change rates of the pages of a crawl log, with intervals")
+    estimate = commands.add_parser("estimate", parents=[log, output, dask], help="change rates of the pages of a crawl log, with intervals")
     estimate.add_argument("--state", type=Path, metavar="FILE", help="a Parquet file to go on from, and to keep for the next log")
     estimate.add_argument("--estimator", choices=("prior", "mle", "moment_matching", "naive"), help="default: the one that predicts best")
     estimate.add_argument("--level", type=_share, default=0.95, help="of the confidence intervals (default: 0.95)")
@@ -80,7 +109,19 @@ def _parser():
     backtest = commands.add_parser("backtest", parents=[log, drawn], help="how well the first part of a log foretells the rest")
     backtest.add_argument("--share", type=_share, default=0.8, help="of the rows, the first in time (default: 0.8)")
     backtest.set_defaults(run=_backtest)
+    for name, command in commands.choices.items():
+        command.formatter_class = argparse.RawDescriptionHelpFormatter
+        command.epilog = "\n  ".join(["for example:", *_EXAMPLES[name]]) + f"\n\n{_STATUSES}"
+        command.add_argument("--debug", action="store_true", help="show where an error comes from")
     return parser
+
+
+def _list(ids):
+    head = ("figure", "seconds", "hold", "differ", "other", "shows")
+    rows = build.listing(ids)
+    widths = [max(len(str(row[k])) for row in (head, *rows)) for k in range(5)]
+    for figure, *numbers, shows in (head, *rows):
+        print(f"{figure:<{widths[0]}}", *(f"{number:>{width}}" for number, width in zip(numbers, widths[1:], strict=True)), shows, sep="  ")
 
 
 def _wikipedia(options):
@@ -96,7 +137,7 @@ def _estimate(options):
 
     from paperlib import crawl_log
 
-    given = {name: getattr(options, name) for name in ("state", "estimator", "level", "force", "memory")}
+    given = {name: getattr(options, name) for name in ("state", "estimator", "level", "force", "memory", "dask")}
     found = crawl_log.estimate(options.log, options.output, **given)
     print(f"{options.output}: {found.counts['rows']:,} rows of {found.n_pages:,} pages")
     print(f"estimator {found.estimator} ({found.why})")
@@ -229,7 +270,9 @@ def main(arguments=None):
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: print(f"paperlib: {' '.join(str(message).split())}", file=sys.stderr)
             return 1 if options.run(options) else 0
-    except (build.BuildError, ValueError, OSError, RuntimeError) as error:
+    except (build.BuildError, ValueError, OSError, RuntimeError, ImportError) as error:
+        if options.debug:
+            raise
         print(f"paperlib: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

@@ -1,9 +1,11 @@
 """Your own crawl log: change rates with intervals, a schedule for a budget, and what the crawler loses today. Times in days."""
 
 import contextlib
+import functools
 import json
 import warnings
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from paperlib import __version__, _checks, _log, allocation, estimators, freshness, policies, simulate
+from paperlib import __version__, _checks, _dask, _log, allocation, estimators, freshness, policies, simulate
 from paperlib._files import replacing
 from paperlib._log import BadRowsWarning  # noqa: F401 (public here)
 from paperlib.priors import DegeneratePriorWarning, FakeIntervals
@@ -64,7 +66,7 @@ class Estimates:
     unchanged: float
 
 
-def estimate(path, output, *, state=None, estimator=None, level=0.95, force=False, memory="1GiB"):
+def estimate(path, output, *, state=None, estimator=None, level=0.95, force=False, memory="1GiB", dask=None):
     """Change rates of the pages of a log, with confidence intervals, as a Parquet file of one row a page.
 
     The first crawl of a URL makes it known, each later one is an interval and a bit. Rows whose `status` is given and neither 2xx nor 304
@@ -96,6 +98,11 @@ def estimate(path, output, *, state=None, estimator=None, level=0.95, force=Fals
     memory : str
         What the database may use to sort, such as "1GiB"; larger logs are sorted in the system's folder for temporary files. It needs some
         50MiB, and 10MiB for each core; the rest of the process needs some 700MiB more.
+    dask : str, optional
+        The address of a Dask scheduler such as "tcp://10.0.0.5:8786", whose workers do the same: each of their threads reads all of the log
+        and keeps a part of the pages, by a hash of the URL, in `memory` of its own. They must have the file system of this process, for all
+        paths, and this version of paperlib; parts lie beside the output until it is written. A lost worker's part is done again. One
+        thread a worker is best.
 
     Returns
     -------
@@ -107,36 +114,50 @@ def estimate(path, output, *, state=None, estimator=None, level=0.95, force=Fals
 
     Raises
     ------
+    ImportError
+        `dask` without the package distributed.
     FileExistsError
         An output that exists, without `force`.
     FileNotFoundError, ValueError
         No such log; a file of another kind, empty or without a column that is needed; no row that can be used; an unknown estimator; a
-        state that is none.
+        state that is none; no scheduler at `dask`, or workers of another version.
     OSError
         No space left; outputs are whole or as they were.
+    RuntimeError
+        Worker after worker lost, as for want of memory.
     """
     level = _checks.probability("level", level)
     if estimator is not None and estimator not in ESTIMATORS:
         raise ValueError(f"estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}")
     known = state if state is not None and Path(state).exists() else None
     _check_absent(output, force)
+    opened = _log.opened if dask is None else functools.partial(_dask.opened, dask, Path(output).parent)
     with contextlib.ExitStack() as stack:
-        log = stack.enter_context(_log.opened(path, state=known, memory=memory))
+        log = stack.enter_context(opened(path, state=known, memory=memory))
         # the state takes its place after the rates, so that a log whose rates could not be written counts when it is tried again
-        states = None if state is None else stack.enter_context(_parquet(state, True))
+        states = [] if state is None else [stack.enter_context(_parquet(state, True))]
         rates = stack.enter_context(_parquet(output, force))
         sample = log.sample(_SAMPLE)
         prior, chosen, why = _choose(join(_expanded(sample.page), sample.history), estimator)
+        for tables in log.map(functools.partial(_tables, prior=prior, estimator=chosen, level=level, with_state=state is not None)):
+            for writer, table in zip([rates, *states], tables, strict=True):
+                writer.write(table)
         found = Estimates(log.counts, log.n_pages, chosen, why, prior.changed, prior.unchanged)
-        for batch in log.batches():
-            history = join(_expanded(batch.page), batch.history)
-            sums = [np.asarray(batch.page[name]) for name in ("lag", "lag_squares")]
-            sums = [old + new for old, new in zip(sums, estimators._serial_sums(batch.history, _mle(history, prior)), strict=True)]
-            rates.write(_rates(batch.page, history, ESTIMATORS[chosen](history, prior), prior, level, sums))
-            if states is not None:
-                states.write(_state(batch.page, history, sums))
         rates.describe(asdict(found))
     return found
+
+
+def _tables(batch, *, prior, estimator, level, with_state):
+    """Rates of the pages of a batch, and what the state holds of them; one after the other, for they are large."""
+    history = join(_expanded(batch.page), batch.history)
+    sums = [np.asarray(batch.page[name]) for name in ("lag", "lag_squares")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)  # at the limits 0 and inf bits are certain and score nothing
+        rate = estimators.mle(history)
+    sums = [old + new for old, new in zip(sums, estimators._serial_sums(batch.history, rate), strict=True)]
+    yield _rates(batch.page, history, ESTIMATORS[estimator](history, prior), prior, level, sums)
+    if with_state:
+        yield _state(batch.page, history, sums)
 
 
 def _choose(sample, estimator):
@@ -243,7 +264,9 @@ class _Writer:
 
     def write(self, table):
         if self._writer is None:
-            self._writer = pq.ParquetWriter(self._path, table.schema, compression="zstd", use_dictionary=False)
+            # limits of URLs help no reader, and cost as much as the rest of their encoding
+            limits = [name for name in table.column_names if name != "url"]
+            self._writer = pq.ParquetWriter(self._path, table.schema, compression="snappy", use_dictionary=False, write_statistics=limits)
         self._writer.write_table(table)
 
     def describe(self, what):
@@ -317,76 +340,79 @@ def schedule(rates, output, bandwidth, *, policy="interval", per_host=None, forc
     bandwidth = _checks.scalar(_checks.positive, "bandwidth", bandwidth)
     if policy not in _POLICIES:
         raise ValueError(f"policy must be one of {', '.join(_POLICIES)}, got {policy!r}")
+    _check_absent(output, force)
     try:
         file = pq.ParquetFile(rates)
     except pa.ArrowInvalid as error:
         raise ValueError(f"rates must be a Parquet file, got {rates}: {error}") from None
     more = ("recall", "false_rate") if policy == "thresholds" else () if per_host is None else ("host",)
-    columns = _columns(file, more)
-    change_rate, importance = columns["change_rate"], np.where(columns["gone"], 0.0, columns["importance"])
+    named = file.schema_arrow.names
+    for name in ("url", "change_rate", *more):
+        if name not in named:
+            raise ValueError(f"rates must have a column {name!r}, got {', '.join(named)}")
+    if not file.metadata.num_rows:
+        raise ValueError("rates must hold at least one page, got none")
+    columns = _columns(file.read(columns=[name for name in ("change_rate", "importance", "gone", *more) if name in named]))
+    change_rate, importance = columns["change_rate"], np.where(columns.pop("gone"), 0.0, columns.pop("importance"))
     if not importance.any():
         raise ValueError(f"rates must hold a page with importance that is not gone, got none of {importance.size}")
-    fresh_at = freshness.poisson if policy == "poisson" else freshness.interval
     plan = _plan(policy, columns, importance, bandwidth, per_host)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pace = np.where(columns["days"] > 0, columns["n_crawls"] / columns["days"], 0.0)
-        wait = np.where(plan.crawl_rate > 0, plan.threshold if plan.threshold is not None else 1 / plan.crawl_rate, np.inf)
-    added = {
-        "crawl_rate": plan.crawl_rate,
-        "due": _due(columns["last_crawl"], wait),
-        "freshness_now": freshness.interval(change_rate, pace),
-        "freshness": fresh_at(change_rate, plan.crawl_rate),
-    } | ({} if plan.threshold is None else {"threshold": plan.threshold})
     few = slice(None, None, -(-change_rate.size // 100_000))  # a sample
-    share = importance[few].size / change_rate.size
-    few_columns = {name: column[few] for name, column in columns.items()}
-    worth = [
-        (factor * bandwidth, _plan(policy, few_columns, importance[few], factor * bandwidth * share, None).freshness) for factor in _FACTORS
-    ]
-    found = Schedule(
-        bandwidth,
-        freshness.mean(added["freshness_now"], importance).item(),
-        float(plan.freshness),
-        float(plan.multiplier) / importance.sum(),
-        np.array(worth, dtype=float),
-    )
-    with _parquet(output, force) as out:
-        start = 0
-        for batch in file.iter_batches(1_000_000, columns=["url"]):
+    share, weight = importance[few].size / change_rate.size, importance[few].copy()
+    sample = {name: columns[name][few].copy() for name in columns.keys() & {"change_rate", "recall", "false_rate"}}
+    worth = [(factor * bandwidth, _plan(policy, sample, weight, factor * bandwidth * share, None).freshness) for factor in _FACTORS]
+    with _parquet(output, force) as out, ThreadPoolExecutor(1) as thread:
+        start, now, written = 0, 0.0, None
+        more = [name for name in ("n_crawls", "first_crawl", "last_crawl") if name in named]
+        for batch in file.iter_batches(_BATCH, columns=["url", *more]):
             here = slice(start, start := start + batch.num_rows)
-            out.write(pa.table({"url": batch["url"]} | {name: column[here] for name, column in added.items()}))
+            crawl_rate, threshold = (None if values is None else values[here] for values in (plan.crawl_rate, plan.threshold))
+            added = _added(policy, _columns(pa.table(batch.select(more))), change_rate[here], crawl_rate, threshold)
+            now += added["freshness_now"] @ importance[here]
+            if written is not None:
+                written.result()
+            written = thread.submit(out.write, pa.table({"url": batch["url"]} | added))
+        written.result()
+        total = importance.sum()
+        found = Schedule(
+            bandwidth, (now / total).item(), float(plan.freshness), float(plan.multiplier) / total, np.array(worth, dtype=float)
+        )
         out.describe(asdict(found) | {"policy": policy, "worth": found.worth.tolist()})
     return found
 
 
 _POLICIES = ("interval", "poisson", "thresholds")
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+_BATCH = 1_000_000  # pages
 
 
-def _columns(file, more):
-    """The columns that a schedule needs as arrays, with what stands in for those that are optional."""
-    names = set(file.schema_arrow.names)
-    for name in ("url", "change_rate", *more):
-        if name not in names:
-            raise ValueError(f"rates must have a column {name!r}, got {', '.join(file.schema_arrow.names)}")
-    wanted = [n for n in ("change_rate", "importance", "gone", "n_crawls", "first_crawl", "last_crawl", *more) if n in names]
-    table = file.read(columns=wanted)
-    n = table.num_rows
-    if not n:
-        raise ValueError("rates must hold at least one page, got none")
-    columns = {"importance": np.ones(n), "gone": np.zeros(n, dtype=bool), "n_crawls": np.zeros(n)}
-    for name in wanted:
-        column = table[name]
+def _columns(table):
+    """The columns of a table of rates as arrays, with what stands in for those that are optional."""
+    never = np.datetime64("NaT", "us")
+    columns = {"importance": 1.0, "gone": False, "n_crawls": 0.0, "first_crawl": never, "last_crawl": never}
+    columns = {name: np.broadcast_to(value, table.num_rows) for name, value in columns.items()}
+    for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             columns[name] = column.dictionary_encode().combine_chunks()
         elif pa.types.is_timestamp(column.type):
             columns[name] = column.cast(pa.timestamp("us")).to_numpy()
         else:
             columns[name] = column.to_numpy()
-    missing = np.full(n, np.datetime64("NaT", "us"))
-    first, columns["last_crawl"] = columns.pop("first_crawl", missing), columns.get("last_crawl", missing)
-    columns["days"] = np.nan_to_num((columns["last_crawl"] - first) / _DAY)
     return columns
+
+
+def _added(policy, columns, change_rate, crawl_rate, threshold):
+    """What a schedule says of each page."""
+    days = np.nan_to_num((columns["last_crawl"] - columns["first_crawl"]) / _DAY)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        pace = np.where(days > 0, columns["n_crawls"] / days, 0.0)
+        wait = np.where(crawl_rate > 0, 1 / crawl_rate if threshold is None else threshold, np.inf)
+    return {
+        "crawl_rate": crawl_rate,
+        "due": _due(columns["last_crawl"], wait),
+        "freshness_now": freshness.interval(change_rate, pace),
+        "freshness": (freshness.poisson if policy == "poisson" else freshness.interval)(change_rate, crawl_rate),
+    } | ({} if threshold is None else {"threshold": threshold})
 
 
 def _plan(policy, columns, importance, bandwidth, per_host):

@@ -1,0 +1,348 @@
+"""The same work on a Dask cluster of two worker processes: the same numbers, lost workers, clusters that cannot be used."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from distributed import Client, LocalCluster
+from test_build import PLAIN, SUFFIXES, _gone, _wait_for, make_project, snapshot
+from test_log import table, write
+
+import paperlib
+from paperlib import _dask, _log, build, cli, crawl_log, simulate
+from paperlib.crawl_log import BadRowsWarning
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@contextlib.contextmanager
+def patched(client, module, name, change, **options):
+    """Within the context a name of a module on the workers is what `change` makes of its value."""
+
+    def patch(change):
+        import importlib
+
+        found = importlib.import_module(module)
+        old = getattr(found, name)
+        setattr(found, name, change(old))
+        return old
+
+    before = client.run(patch, change, **options)
+    yield
+    for worker in before.keys() & client.nthreads().keys():  # the others are new
+        client.run(patch, lambda _, old=before[worker]: old, workers=[worker])
+
+
+def dying(marker):
+    """Makes a function kill its process, the first time that it is called on any worker."""
+
+    def change(function):
+        def die_once(*arguments, **options):
+            import os
+
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return function(*arguments, **options)
+            return os.kill(os.getpid(), 9)
+
+        return die_once
+
+    return change
+
+
+# ---------------------------------------------------------------- estimate
+
+COLUMNS = ("url", "time", "changed", "importance", "status")
+NO_ROWS = "broken,row,with,more,than,five\n"  # what the CSV reader refuses
+
+
+def log_rows(n_rows, seed, start=0.0):
+    """Rows of 200 pages: some repeated, at one time with another bit, failed or bad."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for page, time in zip(rng.integers(200, size=n_rows), 1.6e9 + start + rng.integers(0, 3_000_000, n_rows), strict=True):
+        bit = int(rng.random() < (page + 1) / 250)
+        rows.append((f"http://h{page % 7}/{page}", int(time), bit, float(rng.integers(1, 4)), int(rng.choice([200, 200, 200, 404]))))
+        if rng.random() < 0.1:
+            rows.append((*rows[-1][:2], bit ^ int(rng.random() < 0.5), *rows[-1][3:]))
+    for k in rng.integers(len(rows), size=40):
+        url, time, bit, importance, _ = rows[k]
+        rows[k] = [("", time, bit, importance, 200), (url, "soon", bit, 1.0, 200), (url, time, "maybe", 1.0, 200)][k % 3]
+    return rows
+
+
+def csv_folder(folder, rows):
+    thirds = [rows[k::3] for k in range(3)]
+    write(folder / "a.csv", table(thirds[0], COLUMNS) + NO_ROWS)
+    write(folder / "b.tsv", table(thirds[1], COLUMNS, "\t"))
+    write(folder / "c.csv.gz", table(thirds[2], COLUMNS) + NO_ROWS)
+    return folder
+
+
+def parquet_file(path, rows):
+    columns = {name: [str(row[k]) for row in rows] for k, name in enumerate(COLUMNS)}
+    pq.write_table(pa.table(columns), path, row_group_size=500)
+    return path
+
+
+def estimated(log, output, **options):
+    """What `estimate` returns, and what it warns of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = crawl_log.estimate(log, output, force=True, **options)
+    assert all(issubclass(w.category, BadRowsWarning) for w in caught)
+    return found, [str(w.message) for w in caught]
+
+
+def assert_same(one, other):
+    """Files of the same rows; numpy's sums depend to the last digits on where in a batch a page lies."""
+    a, b = pq.read_table(one), pq.read_table(other)
+    assert a.column_names == b.column_names
+    for name in a.column_names:
+        x, y = (column.combine_chunks() for column in (a[name], b[name]))
+        if pa.types.is_list(x.type):
+            assert x.value_lengths().equals(y.value_lengths())
+            x, y = x.flatten(), y.flatten()
+        if pa.types.is_floating(x.type):
+            np.testing.assert_allclose(y.to_numpy(False), x.to_numpy(False), rtol=1e-12, atol=1e-13, err_msg=name)
+        else:
+            assert x.equals(y), name
+
+
+@pytest.mark.parametrize("make", [csv_folder, parquet_file])
+def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypatch):
+    monkeypatch.setattr(crawl_log, "_SAMPLE", 150)  # from both parts
+    monkeypatch.chdir(tmp_path)  # workers are elsewhere
+    for number, start in enumerate((0.0, 2_000_000.0)):  # the second log overlaps with the state of the first
+        log = make(Path(f"log{number}"), log_rows(3000, number, start)) if make is csv_folder else None
+        log = log or make(Path(f"log{number}.parquet"), log_rows(3000, number, start))
+        local, told = estimated(log, "local.parquet", state="local_state.parquet")
+        with patched(client, "paperlib._log", "_ROWS", lambda _: 300):  # many batches to a part
+            dask, told_by_dask = estimated(log, "new/dask.parquet", state="dask_state.parquet", dask=client.scheduler.address)
+        assert dask == local
+        assert told_by_dask == told
+        assert len(told) == 2
+        assert dask.counts[_log.TORN] > 10
+        assert (_log.KNOWN in dask.counts) == (number == 1)
+        assert_same("local.parquet", "new/dask.parquet")
+        assert_same("local_state.parquet", "dask_state.parquet")
+    assert pq.ParquetFile("new/dask.parquet").num_row_groups > 10
+    assert [path.name for path in Path("new").iterdir()] == ["dask.parquet"], "and nothing else"
+
+
+def test_a_log_of_fewer_pages_than_parts(client, tmp_path):
+    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\na,2026-01-02,1\n")
+    local, dask = (estimated(log, tmp_path / f"{dask}.parquet", dask=dask) for dask in (None, client.scheduler.address))
+    assert local == dask
+    assert_same(tmp_path / "None.parquet", tmp_path / f"{client.scheduler.address}.parquet")
+
+
+@pytest.mark.parametrize(("module", "name"), [("paperlib._log", "save"), ("paperlib.crawl_log", "_rates")])
+def test_a_worker_killed_while_it_estimates_loses_nothing(client, tmp_path, module, name):
+    log = parquet_file(tmp_path / "log.parquet", log_rows(3000, 0))
+    expected = estimated(log, tmp_path / "local.parquet")
+    before = client.nthreads().keys()
+    with patched(client, module, name, dying(str(tmp_path / "died"))):
+        assert estimated(log, tmp_path / "out/dask.parquet", dask=client.scheduler.address) == expected
+    assert (tmp_path / "died").exists()
+    client.wait_for_workers(2, timeout=60)
+    assert client.nthreads().keys() != before, "a worker was lost"
+    assert_same(tmp_path / "local.parquet", tmp_path / "out/dask.parquet")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["dask.parquet"]
+
+
+def test_a_task_that_kills_worker_after_worker(client, tmp_path):
+    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    allow = client.run_on_scheduler(
+        lambda dask_scheduler: (dask_scheduler.allowed_failures, setattr(dask_scheduler, "allowed_failures", 0))
+    )
+    try:
+        with (
+            patched(client, "paperlib._log", "save", dying(str(tmp_path / "died"))),
+            pytest.raises(RuntimeError, match=r"reading was given up: .*died"),
+        ):
+            crawl_log.estimate(log, tmp_path / "out/dask.parquet", dask=client.scheduler.address)
+    finally:
+        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", allow[0]))
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_errors_are_those_of_one_machine(client, tmp_path):
+    address, output = client.scheduler.address, tmp_path / "out/rates.parquet"
+    lost = write(tmp_path / "lost.csv", "url,time,changed\n,2026-01-01,0\nb,never,1\n")
+    no_column = write(tmp_path / "no_column.csv", "url,time\na,2026-01-01\n")
+    good = write(tmp_path / "good.csv", "url,time,changed\na,2026-01-01,0\n")
+    for log, options, error in [
+        (tmp_path / "none", {}, FileNotFoundError),
+        (lost, {}, ValueError),
+        (no_column, {}, ValueError),
+        (good, {"state": no_column}, ValueError),
+        (good, {"memory": "lots"}, ValueError),
+    ]:
+        messages = []
+        for dask in (None, address):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BadRowsWarning)
+                with pytest.raises(error) as raised:
+                    crawl_log.estimate(log, output, dask=dask, **options)
+            messages.append(str(raised.value))
+        assert messages[0] == messages[1]
+    assert not output.exists()
+    assert list(output.parent.iterdir()) == []
+
+
+# ---------------------------------------------------------------- figures
+
+
+def project(root, **code):
+    """Notebooks of paper a by name, each some code and then the files of its figure."""
+    return make_project(
+        root, **{name: [before, PLAIN.format(figure=f"a/{name.split('_')[0]}", slow=False, root=root)] for name, before in code.items()}
+    )
+
+
+def test_figures_are_built_by_the_workers(client, tmp_path, capsys):
+    who = "import os, pathlib; pathlib.Path(output_dir).parents[3].joinpath('parent{}').write_text(str(os.getppid()))"
+    root = project(tmp_path, fig1_one=who.format(1), fig2_two="1 / 0", fig3_three=who.format(3))
+    assert build.figures(root=root, dask=client.scheduler.address) == {"a/fig2": "ZeroDivisionError: division by zero"}
+    assert "0 up to date, 2 built, 1 failed" in capsys.readouterr().out
+    workers = set(map(str, client.run(os.getpid).values()))
+    assert {(root / f"parent{k}").read_text() for k in (1, 3)} <= workers, "the kernels are children of workers"
+    assert {str(name) for name in snapshot(root / "figures/a")} == {f"fig{k}{suffix}" for k in (1, 3) for suffix in SUFFIXES}
+    assert not (root / "figures/.staging").exists()
+    assert build.figures(["a/fig1", "a/fig3"], root=root) == {}
+    assert "2 up to date, 0 built, 0 failed" in capsys.readouterr().out
+
+
+def test_a_worker_killed_while_it_builds_loses_nothing(client, tmp_path):
+    die = f"""
+import os, pathlib
+marker = pathlib.Path("{tmp_path}/died")
+if not marker.exists():
+    marker.touch()
+    os.kill(os.getppid(), 9)
+"""
+    root = project(tmp_path, fig1_one=die, fig2_two="pass")
+    before = client.nthreads().keys()
+    assert build.figures(root=root, dask=client.scheduler.address) == {}
+    assert (root / "died").exists()
+    client.wait_for_workers(2, timeout=60)
+    assert client.nthreads().keys() != before, "a worker was lost"
+    assert {str(name) for name in snapshot(root / "figures/a")} == {f"fig{k}{suffix}" for k in (1, 2) for suffix in SUFFIXES}
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+def test_interrupted_builds_end_their_kernels_on_the_workers(client, tmp_path):
+    root = make_project(tmp_path, fig1_x=[PLAIN.format(figure="a/fig1", slow=True, root=tmp_path)])
+    shutil.copytree(Path(build.__file__).parent, root / "src/paperlib", dirs_exist_ok=True)
+    (root / "src/paperlib/stub.py").unlink()  # or it would be another version
+    (root / "slow").touch()
+    command = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from paperlib.cli import main; sys.exit(main())"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", command, "figures", "--dask", client.scheduler.address],
+        env=os.environ | {"PYTHONPATH": str(root / "src")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        _wait_for(lambda: (root / "started").exists() and (root / "started").read_text(), 60, "a/fig1 running")
+        kernel = int((root / "started").read_text())
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130, out
+    assert out.endswith("interrupted: what is finished is kept, the next run goes on from here\n")
+    _wait_for(lambda: _gone(kernel), 10, "the kernel ends")
+    assert not (root / "figures/.staging").exists()
+
+
+# ---------------------------------------------------------------- replications
+
+
+def test_replications_are_the_same_on_a_cluster(cluster, client):
+    def draw(rng):
+        import os
+
+        return os.getpid(), rng.normal(size=3)
+
+    local = [numbers for _, numbers in simulate.replicate(draw, 10, seed=1)]
+    with Client(cluster), joblib.parallel_config(backend="dask"):
+        pids, remote = zip(*simulate.replicate(draw, 10, seed=1, jobs=-1), strict=True)
+    assert os.getpid() not in pids
+    np.testing.assert_array_equal(remote, local)
+
+
+# ---------------------------------------------------------------- clusters that cannot be used
+
+
+def commands(tmp_path, address):
+    """Exit statuses of both commands with --dask."""
+    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    yield cli.main(["estimate", str(log), "-o", str(tmp_path / "rates.parquet"), "--dask", address])
+    yield cli.main(["figures", "--profile", "preview", "--force", "--output", str(tmp_path / "figures"), "--dask", address])
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere", "", "127.0.0.1:port"])
+def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
+    monkeypatch.setattr(_dask, "_SECONDS", 0.5)
+    assert list(commands(tmp_path, address)) == [2, 2]
+    out, err = capsys.readouterr()
+    assert out == ""
+    for line in err.splitlines():
+        assert line.startswith(f"paperlib: dask must be the address of a running scheduler, got {address!r}: ")
+    assert err.count("\n") == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+
+
+def test_no_workers(tmp_path):
+    with (
+        LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+        pytest.raises(ValueError, match=r"dask must be the address of a scheduler with workers, got .*tcp"),
+    ):
+        build.figures(root=make_project(tmp_path, fig1_x=["pass"]), dask=empty.scheduler_address)
+
+
+def test_workers_of_another_version(client, tmp_path, capsys):
+    worker = next(iter(client.nthreads()))
+    with patched(client, "paperlib", "__version__", lambda _: "0.0.0", workers=[worker]):
+        assert list(commands(tmp_path, client.scheduler.address)) == [2, 2]
+    out, err = capsys.readouterr()
+    assert out == ""
+    for line in err.splitlines():
+        assert line.startswith(f"paperlib: dask must have workers with paperlib {paperlib.__version__} (")
+        assert f"; {worker} has paperlib 0.0.0 (" in line.replace("but ", "; ")
+    assert err.count("\n") == 2
+    assert err.count("tcp:") == 2, "the other worker is as it should be"
+    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+
+
+def test_without_the_extra(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert list(commands(tmp_path, "tcp://127.0.0.1:1")) == [2, 2]
+    assert capsys.readouterr().err == 2 * "paperlib: dask needs the package distributed: pip install 'paperlib[dask]'\n"
