@@ -52,3 +52,15 @@ def test_no_file_names_a_machine_or_an_index():
     pattern = re.compile(r"(pypi\.org|pythonhosted|registry\.npmjs|/home/\w+/|/root/|\bTODO\b|\bFIXME\b)")
     found = [f"{path.relative_to(ROOT)}: {m[0]}" for path in texts if path.is_file() and (m := pattern.search(path.read_text()))]
     assert found == []
+
+
+def test_the_lines_of_python_in_the_readme_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    namespace = {}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    for block in blocks:
+        exec(block, namespace)
+    assert len(blocks) == 4
+    assert namespace["found"].n_pages == 62
+    assert "StormCrawler" in capsys.readouterr().out
