@@ -135,7 +135,7 @@ def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause
 @pytest.mark.parametrize("kind", ["none", "noisy", "extreme"])
 def test_a_value_stays_below_its_bound_and_a_page_asleep_below_the_level(kind):
     rng = np.random.default_rng(8)
-    pages, _, me = Scheduler(believed(rng, 400, kind), terms=rng.choice([None, 2]), crawled=0.0)._state
+    pages, _, me, _ = Scheduler(believed(rng, 400, kind), terms=rng.choice([None, 2]), crawled=0.0)._state
     pages["n"] = rng.choice([0, 1, 5], 400) * (kind != "none")
     checked = 0
     for i in range(400):
@@ -188,6 +188,14 @@ def test_pages_never_crawled_come_first_by_value_and_equal_ones_in_order():
     pages = SignalledPages(np.repeat([1.0, 0.5], 500), 1.0, 0.0, 0.0)  # limits 1 and 2: no page crawled at 0 gets back to 1 by 0.1
     expected = np.concatenate([np.arange(500, 1000), np.arange(500)])
     np.testing.assert_array_equal(Scheduler(pages).run(np.arange(1000) * 1e-4), expected)
+
+
+def test_a_page_never_crawled_whose_changes_are_all_signalled_waits_for_its_signals():
+    scheduler = Scheduler(SignalledPages([1.0, 1.0, 0.1], [1.0, 0.9, 0.01], [1.0, 1.0, 0.5], 0.1))
+    assert scheduler.next(1.0) == 2  # of value 0.1; the others' is 0
+    scheduler.signal(1, 1.5)
+    scheduler.signal(0, 1.6)
+    assert [scheduler.next(time) for time in (2.0, 2.1, 2.2)] == [0, 1, 2]
 
 
 def test_a_million_times_later_or_faster_is_the_same():

@@ -215,6 +215,16 @@ def test_worlds_refuse(horizon, options, message):
         draw_world(LAW, horizon, **options, rng=10)
 
 
+@pytest.mark.parametrize("delay", [None, 0.5, lambda rng, n: rng.exponential(5.0, n)])
+def test_signals_page_by_page_as_sent_and_as_they_arrive(delay):
+    world = draw_world(LAW, 30.0, signal_delay=delay, rng=5)
+    for (time, offsets), when in ((world.sent, world.signal_time), (world.arrived, world.arrival)):
+        assert offsets[0] == 0
+        assert offsets[-1] == time.size == when.size > 100
+        for i in range(5):
+            np.testing.assert_array_equal(time[offsets[i] : offsets[i + 1]], np.sort(when[world.signal_page == i]))
+
+
 # ---------------------------------------------------------------- fresh time
 
 

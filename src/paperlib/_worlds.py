@@ -53,47 +53,65 @@ def _decayed(alpha, begin, end):
     return -math.expm1(-alpha * (end - begin)) * math.exp(-alpha * begin) / alpha
 
 
+@njit(cache=True)
+def by_page(page, time, n_pages):
+    """(time, offsets): the times of each page, rising, those of page i being time[offsets[i] : offsets[i + 1]]; page -1 is none."""
+    offsets = np.zeros(n_pages + 1, np.int64)
+    for i in page:
+        offsets[i + 1] += 1
+    offsets[0] = 0  # here page -1 was counted
+    for i in range(n_pages):
+        offsets[i + 1] += offsets[i]
+    at, out = offsets[:-1].copy(), np.empty(offsets[-1])
+    for k in range(page.size):
+        i = page[k]
+        if i >= 0:
+            out[at[i]] = time[k]
+            at[i] += 1
+    for i in range(n_pages):
+        for k in range(offsets[i] + 1, offsets[i + 1]):
+            if out[k] < out[k - 1]:
+                out[offsets[i] : offsets[i + 1]].sort()
+                break
+    return out, offsets
+
+
 @njit(cache=True, error_model="numpy")
-def fresh_time(slot_time, slot_page, signal_time, signal_page, alpha, doubt, start, stop, since, last, borders, fresh):
-    """Expected fresh time of every page in every window between `borders`, given the slots and the signals.
+def fresh_time(crawls, crawl_offsets, signals, signal_offsets, alpha, doubt, start, stop, last, borders, fresh):
+    """Expected fresh time of every page in every window between `borders`, given its crawls and its signals, each as from `by_page`.
 
     Freshness is exp(-alpha t) after a crawl, and a signal multiplies it by doubt = 1 - precision. A page exists from `start` to `stop`;
-    `last` is its last crawl, -inf for none. `since` is work space.
+    `last` is its last crawl, -inf for none.
     """
-    n = alpha.size
-    belief = np.ones(n)
-    for i in range(n):
-        since[i] = max(start[i], borders[0])
-        if last[i] == -np.inf:
-            belief[i] = 0.0
-    window = j = k = 0
-    while True:
-        time = min(slot_time[j] if j < slot_time.size else np.inf, signal_time[k] if k < signal_time.size else np.inf)
-        while window < borders.size - 1 and borders[window + 1] <= time:
-            for i in range(n):
-                end = min(borders[window + 1], stop[i])
-                if end > since[i]:
-                    if belief[i] > 0.0:
-                        fresh[window, i] += belief[i] * _decayed(alpha[i], since[i] - last[i], end - last[i])
-                    since[i] = end
-            window += 1
-        if window == borders.size - 1:
-            return
-        signal = k < signal_time.size and signal_time[k] <= time
-        i = signal_page[k] if signal else slot_page[j]
-        if i >= 0 and start[i] <= time < stop[i]:
-            if belief[i] > 0.0:
-                fresh[window, i] += belief[i] * _decayed(alpha[i], since[i] - last[i], time - last[i])
-            since[i] = time
-            if signal:
-                belief[i] *= doubt[i]
+    for i in range(alpha.size):
+        begin, since, window = last[i], max(start[i], borders[0]), 0
+        belief = most = 1.0 if begin > -np.inf else 0.0  # most: what freshness is at most
+        j, k = crawl_offsets[i], signal_offsets[i]
+        while window < borders.size - 1:
+            crawl = crawls[j] if j < crawl_offsets[i + 1] else np.inf
+            signal = signals[k] if k < signal_offsets[i + 1] else np.inf
+            time = min(crawl, signal)
+            over = borders[window + 1] <= time
+            end = min(time, borders[window + 1], stop[i])
+            if end > since:
+                if most * (end - since) > 1e-17 * fresh[window, i]:  # less is lost in rounding
+                    piece = belief * _decayed(alpha[i], since - begin, end - begin)
+                    fresh[window, i] += piece
+                    most = piece / (end - since)
+                since = end
+            if over:
+                window += 1
             else:
-                belief[i] = 1.0
-                last[i] = time
-        if signal:
-            k += 1
-        else:
-            j += 1
+                there = start[i] <= time < stop[i]
+                if signal <= crawl:
+                    k += 1
+                    if there:
+                        belief *= doubt[i]
+                        most *= doubt[i]
+                else:
+                    j += 1
+                    if there:
+                        belief, most, begin = 1.0, 1.0, time
 
 
 @njit(cache=True)

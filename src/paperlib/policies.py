@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from paperlib import _checks, _due, _kernels, _slots, _value, allocation, estimators, freshness, schedules
+from paperlib import _checks, _due, _kernels, _slots, _value, _worlds, allocation, estimators, freshness, schedules
 from paperlib.processes import History, join, simulate_history
 from paperlib.signals import SignalledPages
 
@@ -447,22 +447,22 @@ class Greedy:
         _of_the_world("pages", self.pages.change_rate.size, world)
         believed = self.believed
         rows = _value.rows(*(getattr(believed, name) for name in ("change_rate", "importance", "recall", "false_rate")), self.terms or 0)
-        state = _slots.make(rows, last, np.zeros(last.size, dtype=np.int32), world.start == 0)
-        page, arrival = world.signal_page, world.arrival
-        if not (self.listens.all() and (world.start == 0).all() and np.isinf(world.stop).all()):
-            heard = self.listens[page] & (world.start[page] <= world.signal_time) & (arrival < world.stop[page])
-            page, arrival = page[heard], arrival[heard]
-        if world.arrival is not world.signal_time:
-            order = np.argsort(arrival, kind="stable")
-            page, arrival = page[order], arrival[order]
-        page = page.astype(np.int64)
+        signals = {}
+        if self.listens.any():
+            time_of, offsets = world.arrived
+            if not ((world.start == 0).all() and np.isinf(world.stop).all()):
+                i = world.signal_page
+                heard = (world.start[i] <= world.signal_time) & (world.arrival < world.stop[i])
+                time_of, offsets = _worlds.by_page(i[heard], world.arrival[heard], last.size)
+            signals = {"signals": time_of, "start": offsets[:-1], "stop": np.where(self.listens, offsets[1:], offsets[:-1])}
+        state = _slots.make(rows, last, np.zeros(last.size, dtype=np.int32), world.start == 0, self.discard_window, **signals)
         out = np.empty(time.size, dtype=np.int64)
+        none = np.empty(0, dtype=np.int64), np.empty(0)
         moves = np.unique(np.concatenate([world.start[world.start > 0], world.stop[np.isfinite(world.stop)]]))
-        slots = np.concatenate([[0], np.searchsorted(time, moves), [time.size]])
-        signals = np.concatenate([[0], np.searchsorted(arrival, moves), [arrival.size]])
+        edges = np.concatenate([[0], np.searchsorted(time, moves), [time.size]])
         for k, moment in enumerate([*moves, None]):
-            s, a = slice(slots[k], slots[k + 1]), slice(signals[k], signals[k + 1])
-            _slots.greedy_slots(*state, time[s], page[a], arrival[a], self.discard_window, out[s])
+            s = slice(edges[k], edges[k + 1])
+            _slots.greedy_slots(*state, time[s], *none, out[s])
             if moment is not None:
                 # in this order, for a page that goes as it comes
                 _slots.change(*state, np.flatnonzero(world.start == moment), True, moment)

@@ -61,7 +61,7 @@ class Scheduler:
 
     def _build(self, crawled, n_signals, present):
         self._n_pages = self._belief.shape[1]
-        self._state = _slots.make(_value.rows(*self._belief, self._terms), crawled, n_signals, present)
+        self._state = _slots.make(_value.rows(*self._belief, self._terms), crawled, n_signals, present, self._discard_window)
 
     def __len__(self):
         """Number of pages, without those removed."""
@@ -76,7 +76,7 @@ class Scheduler:
         """Tell that a signal of `page` arrived at `time`. Raises ValueError for an unknown page or a time before the last event."""
         page = self._known(page)[0]
         self._advance(time)
-        _slots.next_signal(*self._state, page, self._clock, self._discard_window)
+        _slots.next_signal(*self._state, page, self._clock)
 
     def next(self, time):
         """Index of the page to crawl in the slot at `time`; from then on it counts as crawled.
@@ -115,7 +115,7 @@ class Scheduler:
         pages = np.empty(times.size, np.int64)
         if times.size:
             heard = slice(np.searchsorted(signal_time, times[-1], side="right"))
-            _slots.greedy_slots(*self._state, times, signal_page[heard], signal_time[heard], self._discard_window, pages)
+            _slots.greedy_slots(*self._state, times, signal_page[heard], signal_time[heard], pages)
             self._clock = times[-1]
         return pages
 
@@ -132,10 +132,11 @@ class Scheduler:
             raise ValueError(f"crawled must not lie after the last event, {self._clock}, got {crawled.max().item()!r}")
         index = np.arange(self._n_pages, self._n_pages + new.shape[1])
         self._n_pages += new.shape[1]
-        records, desk, me = self._state
+        records, desk, *others = self._state
         if self._n_pages > len(records):
             size = self._n_pages * 5 // 4
-            self._state = records, desk, me = _longer(records, size), _longer(desk, max(size, len(desk))), me
+            records, desk = _longer(records, size), _longer(desk, max(size, len(desk)))
+            self._state = records, desk, *others
             self._belief = _longer(self._belief.T, size).T
         records["last"][index] = crawled
         self._believe(index, new)

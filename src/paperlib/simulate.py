@@ -42,6 +42,16 @@ class World:
     silent: int | np.random.SeedSequence = 0
 
     @cached_property
+    def sent(self):
+        """The times at which signals were sent, page after page: (time, offsets), as in `changes`."""
+        return _worlds.by_page(self.signal_page, self.signal_time, self.start.size)
+
+    @cached_property
+    def arrived(self):
+        """The times at which they got to the crawler, page after page, rising."""
+        return self.sent if self.arrival is self.signal_time else _worlds.by_page(self.signal_page, self.arrival, self.start.size)
+
+    @cached_property
     def changes(self):
         """When pages change, with a signal and without: (time, offsets), those of page i being time[offsets[i]:offsets[i + 1]], rising.
 
@@ -246,8 +256,8 @@ def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
     # what lies before the first window is counted in a window of its own
     edges = borders if borders[0] == 0 else np.append(0.0, borders)
     counted = np.zeros((edges.size - 1, n_pages))
-    _worlds.fresh_time(time, page, world.signal_time, world.signal_page, world.pages.alpha, doubt, world.start, world.stop,
-                       np.empty(n_pages), last, edges, counted)  # fmt: skip
+    crawls = _worlds.by_page(page, time, n_pages)
+    _worlds.fresh_time(*crawls, *world.sent, world.pages.alpha, doubt, world.start, world.stop, last, edges, counted)
     fresh = counted[edges.size - borders.size :]
     there = np.maximum(np.minimum(borders[1:, np.newaxis], world.stop) - np.maximum(borders[:-1, np.newaxis], world.start), 0.0)
     return CrawlRun(time, page, borders, fresh, there, world.pages.importance)
@@ -257,6 +267,9 @@ def replicate(function, n_runs, *, seed, jobs=1):
     """Call ``function(rng)`` for every run and return the results in order.
 
     n_runs : int. seed : seed or numpy Generator; run i depends on it and i alone. jobs : processes, or threads of a joblib backend.
+
+    On a Dask cluster, with the same results to the last bit: ``with distributed.Client(address), joblib.parallel_config("dask"):`` around
+    the call, and ``jobs=-1``.
     """
     streams = np.random.default_rng(seed).spawn(_checks.count("n_runs", n_runs))
     return joblib.Parallel(n_jobs=jobs)(joblib.delayed(function)(stream) for stream in streams)
