@@ -1,0 +1,118 @@
+// node site.mjs PYTHON CHROMIUM [PAGE...]: every page of build/site/html, or those named, at desktop and telephone width, light and dark;
+// exit status 1 if something is wrong.
+import assert from 'node:assert/strict';
+import {readdirSync, mkdirSync, existsSync} from 'node:fs';
+import {createRequire} from 'node:module';
+import {resolve} from 'node:path';
+import {fileURLToPath, pathToFileURL} from 'node:url';
+
+const [, executablePath, ...chosen] = process.argv.slice(2);
+const build = resolve('build/browser'), site = resolve('build/site/html');
+const {chromium} = createRequire(`${build}/package.json`)('playwright-core');
+const pages = chosen.length ? chosen : readdirSync(site, {recursive: true}).filter(name => name.endsWith('.html') && !name.startsWith('_static'));
+assert.ok(pages.length, 'make site first');
+const pictured = ['index.html', 'gallery.html', 'claims.html', 'figures/peva22/fig2.html', 'figures/www25/fig4.html', 'estimators.html', 'symbols.html', 'extend.html'];
+mkdirSync(`${build}/site`, {recursive: true});
+
+const complaints = new Set(), anchors = new Map(), links = [];
+const browser = await chromium.launch({executablePath, args: ['--no-sandbox', '--disable-gpu', '--no-first-run',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync']});
+
+/** What is wrong with the page that is open, whatever its links lead to. */
+function faults(machine) {
+  const wrong = [...document.images].filter(i => !i.alt.trim()).map(i => `no alternative text: ${i.src}`);
+  if (document.body.innerText.includes(machine)) wrong.push(`names the folder it was made in, ${machine}`);
+  // furo cuts off what is too wide instead of scrolling; what lies in a box that scrolls by itself is well
+  const scrolls = element => /auto|scroll/.test(getComputedStyle(element).overflowX);
+  for (const element of document.querySelectorAll('article *')) {
+    if (element.getBoundingClientRect().right <= innerWidth + 1) continue;
+    let box = element;
+    while (box.tagName !== 'ARTICLE' && !scrolls(box)) box = box.parentElement;
+    if (box.tagName === 'ARTICLE' || box.getBoundingClientRect().right > innerWidth + 1) {
+      wrong.push(`too wide: ${element.tagName} ${element.className}: ${element.textContent.slice(0, 40)}`);
+      break;
+    }
+  }
+  return wrong.concat([...document.images].filter(i => i.complete && !i.naturalWidth).map(i => `no image: ${i.src}`));
+}
+
+async function open(colorScheme, width, some = pages) {
+  const context = await browser.newContext({viewport: {width, height: 844}, colorScheme});
+  const page = await context.newPage();
+  let name;
+  const complain = what => complaints.add(`${name}, ${colorScheme}, ${width} px: ${what}`);
+  page.on('console', message => message.type() === 'error' && complain(message.text()));
+  page.on('pageerror', error => complain(String(error)));
+  page.on('request', request => /^(file|data|blob):/.test(request.url()) || complain(`request of ${request.url()}`));
+  page.on('requestfailed', request => complain(`cannot read ${request.url()}`));
+  for (name of some) {
+    await page.goto(pathToFileURL(`${site}/${name}`).href);
+    await page.evaluate(() => Promise.all([window.MathJax?.startup?.promise,
+      ...[...document.images].map(image => { image.loading = 'eager'; return image.decode().catch(() => {}); })]));
+    for (const fault of await page.evaluate(faults, resolve('.'))) complain(fault);
+    if (!anchors.has(name)) {
+      anchors.set(name, new Set(await page.evaluate(() => [...document.querySelectorAll('[id]')].map(element => element.id))));
+      for (const href of await page.evaluate(() => [...document.links].map(link => link.href))) links.push([name, href]);
+    }
+    if (pictured.includes(name)) {
+      await page.screenshot({path: `${build}/site/${name.replace(/\W+/g, '-')}-${width}-${colorScheme}.png`});
+    }
+  }
+  await context.close();
+}
+
+/** Finds a word, also without a server. */
+async function search() {
+  const page = await browser.newPage(), errors = [];
+  page.on('console', message => message.type() === 'error' && errors.push(message.text()));
+  await page.goto(`${pathToFileURL(`${site}/search.html`).href}?q=momentum`);
+  await page.locator('#search-results li').first().waitFor();
+  await page.waitForTimeout(1000);
+  assert.deepEqual(errors, [], 'searching makes no errors');
+}
+
+async function filter() {
+  const page = await browser.newPage();
+  await page.goto(`${pathToFileURL(`${site}/claims.html`).href}?status=differs`);
+  const shown = () => page.evaluate(() => [...document.querySelectorAll('.all-claims tbody tr')].filter(row => row.offsetParent).map(row => ({...row.dataset})));
+  const differs = await shown();
+  assert.ok(differs.length && differs.every(row => row.status === 'differs'), 'the address can ask for a status');
+  await page.selectOption('select[name=status]', 'holds');
+  await page.selectOption('select[name=by]', 'ours');
+  const ours = await shown();
+  assert.ok(ours.length && ours.every(row => row.status === 'holds' && row.by === 'ours'), 'filters work together');
+  await page.selectOption('select[name=status]', '');
+  await page.selectOption('select[name=by]', '');
+  const all = await shown();
+  assert.ok(all.length > differs.length + ours.length, 'and can be taken back');
+  assert.equal(await page.locator('.filter output').innerText(), `${all.length} of ${all.length}`);
+  const plain = await browser.newContext({javaScriptEnabled: false});
+  const bare = await plain.newPage();
+  await bare.goto(pathToFileURL(`${site}/claims.html`).href);
+  assert.equal(await bare.locator('.all-claims tbody tr').count(), all.length, 'all claims are there without JavaScript');
+}
+
+try {
+  await open('light', 1280);
+  await open('dark', 390);
+  await open('dark', 1280, pictured);
+  await open('light', 390, pictured);
+  let followed = 0;
+  for (const [from, href] of links) {
+    const url = new URL(href);
+    if (url.protocol !== 'file:') continue;
+    const path = fileURLToPath(new URL(url.pathname, 'file:')), name = path.slice(site.length + 1), anchor = decodeURIComponent(url.hash.slice(1));
+    if (!path.startsWith(site) || !existsSync(path)) complaints.add(`${from}: no such file: ${href}`);
+    else if (anchor && anchors.has(name) && !anchors.get(name).has(anchor)) complaints.add(`${from}: no such place: ${href}`);
+    followed++;
+  }
+  assert.equal(complaints.size, 0, `${complaints.size} faults`);
+  await filter();
+  await search();
+  console.log(`test-site: passed, ${pages.length} pages, ${followed} links`);
+} catch (error) {
+  console.error(`test-site: FAILED: ${error.message}`, [...complaints].slice(0, 50));
+  process.exitCode = 1;
+} finally {
+  await browser.close();
+}

@@ -1,0 +1,238 @@
+"""What the site is made of. `make test-site` looks at it in a browser."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from paperlib import build, cli, ledger, site
+
+DOCS = build.ROOT / "docs"
+RECORDS = ledger.read_all(build.ROOT / "figures")
+FIGURES = [figure for figure in build.notebooks() if figure in RECORDS]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    target = tmp_path_factory.mktemp("site")
+    return target, site.write(target)
+
+
+def test_every_figure_with_a_record_has_a_page_with_all_that_belongs_to_it(written):
+    target, profiles = written
+    assert sorted(profiles) == sorted(FIGURES)
+    assert len(FIGURES) >= 40
+    for figure in FIGURES:
+        notebook = json.loads((target / "source" / "figures" / f"{figure}.ipynb").read_text())
+        page, code = notebook["cells"][0]["source"], [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        for claim in RECORDS[figure]["claims"]:
+            assert f"claims.html#{figure.replace('/', '-')}-{claim['name']}" in page
+            assert ledger._number(claim) in page
+        assert page.count("<strong class=") == len(RECORDS[figure]["claims"])
+        assert all(f"<code>{name}</code></td><td>{value}</td>" in page for name, value in RECORDS[figure]["parameters"].items())
+        assert all(checksum in page for checksum in RECORDS[figure]["data"].values())
+        assert len(code) >= len(build.cells(build.notebooks()[figure]))
+        assert all(cell["metadata"]["mystnb"]["image"]["alt"] for cell in notebook["cells"][1:])
+        assert (target / "extra" / "figures" / f"{figure}.png").exists()
+
+
+def test_what_raw_html_links_to_is_there(written):
+    target, _ = written
+    found = 0
+    for page in [*(target / "source").rglob("*.md"), *(target / "source" / "figures").rglob("*.ipynb")]:
+        text = page.read_text() if page.suffix == ".md" else json.loads(page.read_text())["cells"][0]["source"]
+        for link in re.findall(r'(?:href|src)="([^"#?:]+)', text):
+            there = (page.parent / link).resolve().relative_to(target.resolve() / "source")
+            made = [target / "extra" / there, *((target / "source" / there).with_suffix(suffix) for suffix in (".md", ".ipynb"))]
+            assert any(path.exists() for path in made), f"{page}: {link}"
+            found += 1
+        assert all(alt.strip() for alt in re.findall(r'<img [^>]*alt="([^"]*)"', text))
+        assert text.count("<img ") == text.count('alt="')
+    assert found > 1000
+
+
+def test_all_claims_are_in_one_table_with_what_they_are_filtered_by(written):
+    target, _ = written
+    page = (target / "source" / "claims.md").read_text()
+    rows = re.findall(r'<tr id="([^"]+)" data-status="([^"]+)" data-paper="([^"]+)" data-by="([^"]+)">', page)
+    claims = [(figure, claim) for figure in FIGURES for claim in RECORDS[figure]["claims"]]
+    assert len({row[0] for row in rows}) == len(rows) == len(claims)
+    assert sorted(row[1] for row in rows) == sorted(claim["status"] for _, claim in claims)
+    assert sum(row[3] == "ours" for row in rows) == sum(claim["says"].startswith("ours: ") for _, claim in claims)
+    assert {row[2] for row in rows} == {figure.split("/")[0] for figure in FIGURES}
+    assert "[[" not in page
+
+
+def test_papers_and_figures_stand_in_their_order(written):
+    gallery = (written[0] / "source" / "gallery.md").read_text()
+    order = re.findall(r'href="figures/(\S+)\.html"', gallery)
+    assert sorted(order) == sorted(FIGURES)
+    www25 = [figure for figure in order if figure.startswith("www25/")]
+    assert www25 == [f"www25/fig{n}" for n in range(1, 15)]
+    assert order.index("peva22/fig6") < order.index("peva22/sec44")
+    for paper in re.findall(r"^\((\w+)\)=$", gallery, re.M):
+        assert re.search(rf"## {paper}\n\n\S", gallery), "each says what it is"
+
+
+def test_every_public_module_is_in_the_reference(written):
+    modules = {path.stem for path in Path(site.__file__).parent.glob("[!_]*.py")}
+    pages = {path.stem for path in (written[0] / "source" / "reference").glob("*.md")} - {"index"}
+    assert modules == pages
+    assert {"estimators", "site"} <= modules
+
+
+def test_nothing_says_on_which_machine_it_was_made(written):
+    for path in (written[0] / "source").rglob("*.*"):
+        text = path.read_text()
+        assert str(build.ROOT) not in text, path
+        assert 'output_dir = \\"' not in text, path
+        assert "application/vnd.jupyter.widget-view" not in text, path
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A project of one figure, with a record and without a run at paper scale."""
+    for folder in ("docs", "benchmarks", "data", "figures/peva22", "notebooks/peva22", "src/paperlib"):
+        (tmp_path / folder).mkdir(parents=True)
+    for name in ("README.md", "benchmarks/README.md", "data/README.md"):
+        (tmp_path / name).write_text("# Title\n\n- [peva22] A paper.\n")
+    (tmp_path / "docs" / "page.md").write_text("It is [[peva22/fig2#lln-comparable]].")
+    for path in (build.ROOT / "figures" / "peva22").glob("fig2.*"):
+        shutil.copy(path, tmp_path / "figures" / "peva22")
+    shutil.copy(build.notebooks()["peva22/fig2"], tmp_path / "notebooks" / "peva22")
+    return tmp_path
+
+
+def executed(project, change=lambda source: source):
+    """What papermill leaves: a cell of injected parameters, and its own metadata."""
+    notebook = json.loads((project / "notebooks" / "peva22" / "fig2_synthetic.ipynb").read_text())
+    first = next(i for i, cell in enumerate(notebook["cells"]) if cell["cell_type"] == "code")
+    injected = {"cell_type": "code", "id": "x", "execution_count": 2, "outputs": [], "metadata": {"tags": ["injected-parameters"]}}
+    injected["source"] = '# Parameters\nn_runs = 1000\noutput_dir = "/somewhere/else"\n'
+    notebook["cells"][first + 1 : first + 1] = [injected]
+    notebook["cells"][-1]["source"] = change("".join(notebook["cells"][-1]["source"]))
+    notebook["metadata"]["papermill"] = {"output_path": "/somewhere/else"}
+    run = project / "build" / "notebooks" / "paper" / "peva22" / "fig2.ipynb"
+    run.parent.mkdir(parents=True)
+    run.write_text(json.dumps(notebook))
+
+
+def page_of(project):
+    profiles = site.write(project / "site", project)
+    return profiles, json.loads((project / "site" / "source" / "figures" / "peva22" / "fig2.ipynb").read_text())
+
+
+def test_the_executed_notebook_is_shown_if_its_code_is_the_same(project):
+    profiles, notebook = page_of(project)
+    assert profiles == {"peva22/fig2": "preview"}
+    assert "a preview, which has fewer runs" in notebook["cells"][0]["source"]
+    executed(project)
+    (project / "build" / "seconds-paper.json").write_text('{"peva22/fig2": 8.5}')
+    profiles, notebook = page_of(project)
+    assert profiles == {"peva22/fig2": "paper"}
+    assert "Built in 8.5 seconds with" in notebook["cells"][0]["source"]
+    assert "n_runs = 1000" in notebook["cells"][2]["source"]
+    assert "/somewhere/else" not in json.dumps(notebook)
+
+
+def test_a_notebook_whose_code_has_changed_since_is_not(project):
+    executed(project, lambda source: source + "\n1 + 1")
+    profiles, notebook = page_of(project)
+    assert profiles == {"peva22/fig2": "preview"}
+    assert "1 + 1" not in json.dumps(notebook)
+
+
+def test_numbers_in_pages_are_those_of_the_records(project):
+    page_of(project)
+    claim = next(claim for claim in RECORDS["peva22/fig2"]["claims"] if claim["name"] == "lln-comparable")
+    expected = f'It is <a href="claims.html#peva22-fig2-lln-comparable">{ledger._number(claim)}</a>.'
+    assert (project / "site" / "source" / "page.md").read_text() == expected
+    (project / "docs" / "page.md").write_text("[[peva22/fig2#no-such]]")
+    with pytest.raises(ValueError, match=r"page\.md must ask for claims that there are, got peva22/fig2#no-such"):
+        page_of(project)
+
+
+def test_text_of_records_is_text(project):
+    path = project / "figures" / "peva22" / "fig2.json"
+    record = json.loads(path.read_text())
+    record["claims"][0] |= {"says": "a < b & `c`", "reason": "<i>why</i>", "status": "differs"}
+    path.write_text(json.dumps(record))
+    _, notebook = page_of(project)
+    assert "a &lt; b &amp; <code>c</code>" in notebook["cells"][0]["source"]
+    assert '<strong class="differs">differs</strong><br>&lt;i&gt;why&lt;/i&gt;' in notebook["cells"][0]["source"]
+
+
+# ---------------------------------------------------------------- the pages of docs/
+
+
+def how_to(title):
+    """The Python of one section of docs/extend.md, fewer than 40 lines of it."""
+    section = re.search(rf"^## {title}\n(.+?)(?=^## |\Z)", (DOCS / "extend.md").read_text(), re.M | re.S)[1]
+    blocks = re.findall(r"^```python\n(.+?)^```", section, re.M | re.S)
+    assert 0 < sum(block.count("\n") for block in blocks) < 40
+    return blocks
+
+
+@pytest.mark.parametrize("title", ["An estimator", "A policy"])
+def test_what_is_added_works_and_its_test_can_fail(title):
+    code, test = how_to(title)
+    assert test.count("assert ") == 2
+    exec(code + test, {"__name__": "how_to"})
+    worse = {"self._kept * self._n,": "self._n,", "self.importance * (now - last)": "now - self.importance - 0 * last"}
+    broken = [code.replace(old, new) for old, new in worse.items() if old in code]
+    assert len(broken) == 1
+    with pytest.raises(AssertionError):
+        exec(broken[0] + test, {"__name__": "how_to"})
+
+
+def test_the_figure_that_is_added_is_saved_with_its_claim(tmp_path):
+    with mpl.rc_context():
+        exec("\n".join(how_to("A figure")).replace("output_dir = None", f"output_dir = {str(tmp_path)!r}"), {"__name__": "how_to"})
+    record = json.loads((tmp_path / "beyond" / "waits.json").read_text())
+    assert [claim["status"] for claim in record["claims"]] == ["holds"]
+    assert record["parameters"] == {"most": 4.0, "n_rates": 50}
+    assert {path.suffix for path in (tmp_path / "beyond").iterdir()} == {".json", ".npz", ".png", ".svg"}
+
+
+def test_the_guide_names_options_and_values_that_there_are(capsys):
+    text = (DOCS / "crawl-log.md").read_text()
+    known = ""
+    for command in ("estimate", "schedule", "compare", "backtest"):
+        assert f"## {command}" in text or f"and {command}" in text
+        with pytest.raises(SystemExit):
+            cli.main([command, "--help"])
+        known += capsys.readouterr().out
+    options = set(re.findall(r"--[a-z][a-z-]+", text))
+    assert len(options) >= 8
+    assert options - set(re.findall(r"--[a-z][a-z-]+", known)) == set()
+
+
+def test_the_guide_names_the_columns_that_are_written(tmp_path):
+    import pyarrow.parquet as pq
+
+    log = build.ROOT / "data" / "example_log.csv.gz"
+    assert cli.main(["estimate", str(log), "-o", str(tmp_path / "rates.parquet")]) == 0
+    assert cli.main(["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "100/day", "-o", str(tmp_path / "plan.parquet")]) == 0
+    text = (DOCS / "crawl-log.md").read_text()
+    for name, section in (("rates", "estimate"), ("plan", "schedule")):
+        said = re.search(rf"^## {section}\n(.+?)^## ", text, re.M | re.S)[1]
+        for column in pq.read_schema(tmp_path / f"{name}.parquet").names:
+            assert re.search(rf"[`, ]{column}[`,]", said), column
+
+
+def test_formulas_of_the_symbols_page_are_those_of_the_library():
+    from paperlib import freshness, priors, signals
+
+    delta, p = 1.3, 0.7
+    assert freshness.poisson(delta, p) == pytest.approx(p / (p + delta))
+    assert freshness.interval(delta, p) == pytest.approx(p / delta * (1 - np.exp(-delta / p)))
+    a, b = 2.0, 5.0
+    prior = priors.FakeIntervals(a, b)
+    assert prior.mode == pytest.approx(np.log(1 + a / b) / a)
+    assert prior.density(0.4) == pytest.approx(b * (a + b) / a * (1 - np.exp(-a * 0.4)) * np.exp(-b * 0.4))
+    pages = signals.SignalledPages(delta, 1.0, 0.4, 0.3)
+    assert pages.beta == pytest.approx(np.log(pages.gamma / 0.3) / pages.alpha)
