@@ -696,3 +696,10 @@ def test_interrupted(tmp_path, how, monkeypatch):
     assert stand_in.run() == ["a/fig2"]
     assert not (root / "figures/.staging").exists()
     assert stand_in.run() == []
+
+
+def test_jobs_come_in_the_order_of_the_papers_own_parameters():
+    order = [job.figure for job in build.jobs_for([], "paper")]
+    given = list(build._paper(build.ROOT))
+    assert order[: len(given)] == given
+    assert order[len(given) :] == sorted(set(build.notebooks()) - set(given))

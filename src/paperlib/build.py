@@ -124,14 +124,14 @@ def _paper(root):
 
 
 def jobs_for(ids, profile, root=ROOT):
-    """The jobs of a build. Raises BuildError for an unknown id, profile, or parameter name (papermill would ignore it)."""
+    """The jobs, in the order of notebooks/paper.yaml. BuildError for an unknown id, profile or parameter (papermill would ignore it)."""
     if profile not in PROFILES:
         raise BuildError(f"unknown profile {profile!r}; there are {', '.join(PROFILES)}")
     paper, known = _paper(root), notebooks(root)
     if strangers := set(paper) - set(known):
         raise BuildError(f"notebooks/paper.yaml names figures without a notebook: {', '.join(sorted(strangers))}")
-    jobs = []
-    for figure, notebook in select(ids, root).items():
+    jobs, order = [], list(paper)
+    for figure, notebook in sorted(select(ids, root).items(), key=lambda item: order.index(item[0]) if item[0] in paper else len(order)):
         parameters = paper.get(figure, {}) if profile == "paper" else {}
         allowed = defaults(notebook)
         if strangers := set(parameters) - set(allowed):
