@@ -117,11 +117,8 @@ def _parser():
 
 
 def _list(ids):
-    head = ("figure", "seconds", "hold", "differ", "other", "shows")
-    rows = build.listing(ids)
-    widths = [max(len(str(row[k])) for row in (head, *rows)) for k in range(5)]
-    for figure, *numbers, shows in (head, *rows):
-        print(f"{figure:<{widths[0]}}", *(f"{number:>{width}}" for number, width in zip(numbers, widths[1:], strict=True)), shows, sep="  ")
+    rows = [tuple(map(str, row)) for row in build.listing(ids)]
+    _table(("figure", "seconds", "hold", "differ", "other", "shows"), rows, left=(0, 5))
 
 
 def _wikipedia(options):
@@ -191,11 +188,11 @@ def _backtest(options):
     _draw("calibration", found.calibration, options.output)
 
 
-def _table(head, rows):
-    """Print columns, the first to the left and numbers to the right."""
+def _table(head, rows, left=(0,)):
+    """Print columns of text, numbers to the right."""
     widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for first, *numbers in (head, *rows):
-        print(f"{first:<{widths[0]}}", *(f"{number:>{width}}" for number, width in zip(numbers, widths[1:], strict=True)), sep="  ")
+    for row in (head, *rows):
+        print("  ".join(f"{cell:{'<' if k in left else '>'}{widths[k]}}" for k, cell in enumerate(row)).rstrip())
 
 
 def _draw(kind, values, path):

@@ -576,7 +576,7 @@ class SAM(_Stepping):
 
 
 class Averaged(_Online):
-    """The mean of all estimates so far of an estimator that moves by steps: averaging after Polyak and Ruppert.
+    """The mean of all estimates so far, 1/time, of an estimator that moves by steps: averaging after Polyak and Ruppert.
 
     With steps that shrink slower than 1 / k the mean has the asymptotic variance of the best constant in steps c / k
     (`asymptotic_variances`), which the estimator itself does not reach, and asks for no constant.
@@ -598,7 +598,7 @@ class Averaged(_Online):
         return self.estimate
 
 
-class GammaFilter:
+class GammaFilter(_Online):
     """An efficient online estimator: a gamma posterior of the change rate, O(1) for each crawl, at any intervals.
 
     A crawl without a change is conjugate, it adds its interval w to the rate of the gamma. Of one that found a change the log-likelihood,
@@ -620,6 +620,11 @@ class GammaFilter:
     Attributes
     ----------
     shape, rate : arrays of pages (rate in units of time), of the posterior; None before the first crawl
+
+    Raises
+    ------
+    ValueError
+        A prior that is not positive, a forgetting factor outside (0, 1]; an update without interval, or with other pages than before.
     """
 
     def __init__(self, *, shape=0.5, rate=None, forgetting=1.0):
@@ -663,10 +668,6 @@ class GammaFilter:
         """Equal-tailed interval of the posterior: low, high, arrays of pages, 1/time. Its coverage is about nominal (measured)."""
         tail = (1 - _checks.probability("level", level)) / 2
         return tuple(stats.gamma.ppf(q, self.shape) / self.rate for q in (tail, 1 - tail))
-
-    def limit(self, change_rate):
-        """Where the estimate converges to, 1/time: the change rate."""
-        return _checks.non_negative("change_rate", change_rate)[()]
 
     def guarantee(self):
         """Error O(k^-1/2), as that of the MLE: measured (`beyond/efficiency`), not proved; with forgetting none."""
