@@ -259,19 +259,13 @@ def polite(change_rate, importance, bandwidth, host, host_limit, *, model=freshn
         )
     labels, member = np.unique(host, return_inverse=True)
     limit = _host_limits(labels, host_limit)
-    # Exact: what a host loses when it is taken out goes to the others, so that the multiplier falls from round to round and every page
-    # asks for more. A host once above its limit would thus stay above it: at its limit, bandwidth is worth more there than elsewhere.
-    within = np.ones(limit.size, dtype=bool)
-    while True:
-        rest = max(bandwidth - limit[~within].sum(), 0.0)  # never below but for rounding
+
+    def spend(within, rest):
         if model is freshness.poisson:
-            rate, multiplier = _poisson(change_rate, importance * within[member], rest, np.zeros(1))
-        else:
-            rate, multiplier = _interval(change_rate, importance * within[member], rest)
-        above = np.bincount(member, rate) > limit
-        if not above.any():
-            break
-        within &= ~above
+            return _poisson(change_rate, importance * within[member], rest, np.zeros(1))
+        return _interval(change_rate, importance * within[member], rest)
+
+    within, rate, multiplier = _within_limits(spend, bandwidth, member, limit)
     if not within.all():
         pages = np.flatnonzero(~within[member])
         pages = pages[np.argsort(member[pages], kind="stable")]
@@ -287,6 +281,21 @@ def polite(change_rate, importance, bandwidth, host, host_limit, *, model=freshn
 
         rate[pages], _ = _each_problem(saturated, change_rate[pages], importance[pages])
     return _allocation(rate, multiplier, change_rate, importance, model)
+
+
+def _within_limits(spend, bandwidth, member, limit):
+    """Which hosts stay below their limits, and what spend(those hosts, the bandwidth that others leave) gives: rates, multiplier.
+
+    Exact: what a host loses when it is taken out goes to the others, so that the multiplier falls from round to round and every page
+    asks for more. A host once above its limit would thus stay above it: at its limit, bandwidth is worth more there than elsewhere.
+    """
+    within = np.ones(limit.size, dtype=bool)
+    while True:
+        rate, multiplier = spend(within, max(bandwidth - limit[~within].sum(), 0.0))  # never below but for rounding
+        above = within & (np.bincount(member, rate) > limit)
+        if not above.any():
+            return within, rate, multiplier
+        within &= ~above
 
 
 def _host_limits(labels, host_limit):

@@ -289,7 +289,7 @@ def parameter_errors(pages, believed):
 def polite_thresholds(pages, bandwidth, host, host_limit):
     """`allocation.optimal_thresholds` when each host allows its pages so much bandwidth together and no more.
 
-    Saturate, remove, repeat, as in `allocation.polite`, which says why it is exact.
+    Exact, as `allocation.polite` is.
 
     Parameters
     ----------
@@ -303,24 +303,23 @@ def polite_thresholds(pages, bandwidth, host, host_limit):
         The multiplier is that of the hosts below their limits, 0 when there is none.
     """
     member, limit = _hosts(host, host_limit, pages.change_rate.size)
-    rate, threshold, within, fresh = np.empty(member.size), np.empty(member.size), np.ones(limit.size, dtype=bool), 0.0
+    rate, threshold, fresh = np.zeros((3, member.size))
 
     def spend(which, bandwidth):
-        with _kernels.threads_for(member.size):
-            plan = allocation.optimal_thresholds(SignalledPages(*(getattr(pages, name)[which] for name in _PARAMETERS)), bandwidth)
-        rate[which], threshold[which] = plan.crawl_rate, plan.threshold
-        return plan.multiplier, plan.freshness * pages.importance[which].sum()
+        rate[:] = 0.0
+        return rate, spend_on(which[member], bandwidth) if which.any() else 0.0
 
-    multiplier = 0.0
-    while within.any():
-        multiplier, fresh = spend(within[member], bandwidth - limit[~within].sum())
-        above = within & (np.bincount(member, rate) > limit)
-        if not above.any():
-            break
-        within &= ~above
-        multiplier = fresh = 0.0
-    fresh += sum(spend(member == h, limit[h])[1] for h in np.flatnonzero(~within))
-    return allocation.Allocation(rate, multiplier, fresh / pages.importance.sum(), threshold)
+    def spend_on(here, bandwidth):
+        with _kernels.threads_for(member.size):
+            plan = allocation.optimal_thresholds(SignalledPages(*(getattr(pages, name)[here] for name in _PARAMETERS)), bandwidth)
+        rate[here], threshold[here], fresh[here] = plan.crawl_rate, plan.threshold, plan.freshness
+        return plan.multiplier
+
+    within, _, multiplier = allocation._within_limits(spend, bandwidth, member, limit)
+    for h in np.flatnonzero(~within):
+        spend_on(member == h, limit[h])
+    # each page has the freshness of all that were planned with it
+    return allocation.Allocation(rate, multiplier, fresh @ pages.importance / pages.importance.sum(), threshold)
 
 
 def _hosts(host, host_limit, n_pages):
