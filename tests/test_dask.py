@@ -9,6 +9,7 @@ import sys
 import warnings
 from pathlib import Path
 
+import dask
 import joblib
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,12 @@ from paperlib.crawl_log import BadRowsWarning
 
 @pytest.fixture(scope="module")
 def cluster():
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster:
+    # Some seconds after it lost a worker the cluster closes the process that restarts workers of that name, if at that moment none
+    # is there: as when the next test has just killed the new one.
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+    ):
         yield cluster
 
 
