@@ -36,7 +36,7 @@ clean:
 
 # uv is three times as fast as pip; pip serves where uv cannot reach the index that pip is set up for.
 .venv/.ready: requirements.lock pyproject.toml
-	python3 -c "import sys; assert sys.version_info >= (3, 11), 'Python 3.11 or newer is needed, this is ' + sys.version"
+	python3 -c "import sys; sys.version_info >= (3, 11) or sys.exit('Python 3.11 or newer is needed, this is ' + sys.version)"
 	python3 -m venv --clear .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check uv==0.13.8
 	.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock \

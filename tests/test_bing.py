@@ -336,14 +336,14 @@ def test_sample_is_part_of_the_whole(tmp_path, monkeypatch):
         assert _by_url(part) == {url: known[url] for url in part.url.tolist()}
     again, other = (_bing_of(tmp_path, sample=200, rng=seed).url.tolist() for seed in (3, 4))
     assert again == _bing_of(tmp_path, sample=200, rng=3).url.tolist() != other
-    # each URL is as likely as any other: 400 draws of 50 of 500, 6 standard errors
+    # each URL is as likely as any other: 60 draws of 250 of 500, 6 standard errors
     times = np.zeros(5000)
     rng = np.random.default_rng(1)
-    for _ in range(400):
-        times[_bing_of(tmp_path, sample=50, rng=rng).url] += 1
+    for _ in range(60):
+        times[_bing_of(tmp_path, sample=250, rng=rng).url] += 1
     times = times[whole.url]
-    assert times.sum() == 400 * 50
-    assert abs(times - 40).max() < 6 * np.sqrt(400 * 0.1 * 0.9)
+    assert times.sum() == 60 * 250
+    assert abs(times - 30).max() < 6 * np.sqrt(60 * 0.5 * 0.5)
 
 
 @pytest.mark.parametrize(

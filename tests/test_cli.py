@@ -1,5 +1,6 @@
 """The command: its arguments, its exit statuses, and messages without a traceback. What the commands do is tested with `build`."""
 
+import contextlib
 import json
 import shlex
 import subprocess
@@ -86,6 +87,7 @@ def test_exit_status_and_message(called, capsys, command, answer, status, messag
         (["verify", "--profile", "paper"], "unrecognized arguments: --profile"),
         (["wikipedia", "Title", "2020-04-01"], "the following arguments are required: END"),
         (["estimate", "log.csv"], "the following arguments are required: -o/--output"),
+        (["estimate", "log.csv", "-o", "rates.csv"], "argument -o/--output: must end in .parquet, got 'rates.csv'"),
         (["estimate", "log.csv", "-o", "r.parquet", "--level", "1"], "argument --level: must be a number between 0 and 1, got '1'"),
         (["estimate", "log.csv", "-o", "r.parquet", "--level", "nan"], "argument --level: must be a number between 0 and 1, got 'nan'"),
         (["estimate", "log.csv", "-o", "r.parquet", "--estimator", "best"], "argument --estimator: invalid choice: 'best'"),
@@ -232,6 +234,17 @@ def test_limits_of_hosts(rates, tmp_path, capsys, limits, most):
     for host, limit in most.items():
         assert crawled[hosts == host].sum() <= limit * (1 + 1e-6)
     assert crawled[hosts == "debian.example"].sum() == pytest.approx(24), "it would take more"
+
+
+def test_a_bandwidth_that_the_hosts_do_not_allow(rates, tmp_path, capsys):
+    def lines(*limit):
+        path = tmp_path / f"{len(limit)}{limit[1:]}.parquet"
+        assert cli.main(["schedule", str(rates), "--bandwidth", "100/day", "-o", str(path), *limit]) == 0
+        return capsys.readouterr().out.splitlines()[:2]
+
+    assert lines("--per-host", "1/hour")[1] == "of these only 48: the hosts allow no more", "two hosts of 24 a day"
+    assert lines("--per-host", "100/hour")[1].startswith("freshness: ")
+    assert lines()[1].startswith("freshness: ")
 
 
 @pytest.mark.parametrize(("unit", "a_day"), [("second", 86400), ("minute", 1440), ("hour", 24), ("day", 1), ("week", 1 / 7), (" day", 1)])
@@ -383,3 +396,14 @@ def test_completion_knows_the_commands(shell, capsys):
     assert ended.value.code == 0
     shown = capsys.readouterr().out
     assert all(name in shown for name in cli._EXAMPLES)
+
+
+def test_where_nothing_can_be_built(tmp_path, monkeypatch, capsys):
+    """A library without its clone; an output that is no folder, which shows before a notebook runs."""
+    with pytest.raises(build.BuildError, match=r"no notebooks in .*: figures need a clone"):
+        build.select([], tmp_path)
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr(build, "execute", lambda *_: pytest.fail("too early"))
+    monkeypatch.setattr(build, "_lock", lambda _: contextlib.nullcontext())  # another build may hold the real one
+    assert cli.main(["figures", "valuetools20/fig1", "--profile", "preview", "--force", "--output", str(tmp_path / "file")]) == 2
+    assert "Not a directory" in capsys.readouterr().err

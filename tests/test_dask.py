@@ -160,8 +160,8 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
 
 def test_a_log_of_fewer_pages_than_parts(client, tmp_path):
     log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\na,2026-01-02,1\n")
-    local, dask = (estimated(log, tmp_path / f"{dask}.parquet", dask=dask) for dask in (None, client.scheduler.address))
-    assert local == dask
+    local, remote = (estimated(log, tmp_path / f"{address}.parquet", dask=address) for address in (None, client.scheduler.address))
+    assert local == remote
     assert_same(tmp_path / "None.parquet", tmp_path / f"{client.scheduler.address}.parquet")
 
 
@@ -208,11 +208,11 @@ def test_errors_are_those_of_one_machine(client, tmp_path):
         (good, {"memory": "lots"}, ValueError),
     ]:
         messages = []
-        for dask in (None, address):
+        for scheduler in (None, address):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", BadRowsWarning)
                 with pytest.raises(error) as raised:
-                    crawl_log.estimate(log, output, dask=dask, **options)
+                    crawl_log.estimate(log, output, dask=scheduler, **options)
             messages.append(str(raised.value))
         assert messages[0] == messages[1]
     assert not output.exists()

@@ -36,9 +36,11 @@ def plan(**more):
     return explore.plan(**PLAN | more)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def pictures():
-    return explore.Picture(explore.estimates_frame, explore.draw_estimates), explore.Picture(explore.plan_frame, explore.draw_plan)
+    with mpl.rc_context():
+        plotting.use_style()
+        return explore.Picture(explore.estimates_frame, explore.draw_estimates), explore.Picture(explore.plan_frame, explore.draw_plan)
 
 
 def pixels(png):

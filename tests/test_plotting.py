@@ -235,6 +235,37 @@ def test_winners_and_points():
     np.testing.assert_array_equal(np.ravel(arrays[1]), np.ravel(index.T))
 
 
+# ---- the style file
+
+
+def test_the_style_is_the_theme_of_seaborn_and_a_few_settings_of_our_own():
+    import seaborn  # here alone: it takes as long as the other tests of this file
+
+    theme = dict(seaborn.plotting_context("paper", font_scale=1.1)) | dict(seaborn.axes_style("ticks"))
+    theme["axes.prop_cycle"] = mpl.cycler(color=seaborn.color_palette("colorblind").as_hex())
+    own = {
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "figure.constrained_layout.use": True,
+        "figure.dpi": 80,
+        "image.cmap": "viridis",  # that of the theme exists only where seaborn is imported
+        "legend.frameon": False,
+        "lines.linewidth": 1.3,
+        "savefig.dpi": 200,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "paperlib",
+    }
+    looks = []
+    for use in (lambda: mpl.rcParams.update(theme | own), lambda: plt.style.use("paperlib.paper"), plotting.use_style):
+        mpl.rcdefaults()
+        use()
+        looks.append({key: value for key, value in mpl.rcParams.items() if key != "backend"})
+    expected, *found = looks
+    for look in found:
+        assert {key: value for key, value in look.items() if value != expected[key]} == {}
+    assert seaborn.color_palette("colorblind").as_hex() == plotting._PALETTE
+
+
 # ---- one style for each
 
 
@@ -244,7 +275,7 @@ def _dash(style):
 
 
 @pytest.mark.parametrize(
-    "styles", [plotting.LINES, plotting.POLICIES, dict(enumerate(plotting.VARIANTS))], ids=["LINES", "POLICIES", "VARIANTS"]
+    "styles", [plotting.LINES, plotting.POLICIES, plotting.ALLOCATIONS | plotting.CRAWLERS, dict(enumerate(plotting.VARIANTS))]
 )
 def test_no_two_styles_share_a_colour_or_a_dash(styles):
     assert len(styles) >= 4

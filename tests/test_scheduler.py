@@ -133,21 +133,30 @@ def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause
 
 
 @pytest.mark.parametrize("kind", ["none", "noisy", "extreme"])
-def test_a_value_stays_below_its_bound_and_a_page_asleep_below_the_level(kind):
+def test_a_value_stays_within_its_bounds_and_a_page_asleep_below_the_level(kind):
     rng = np.random.default_rng(8)
-    pages, _, me, _ = Scheduler(believed(rng, 400, kind), terms=rng.choice([None, 2]), crawled=0.0)._state
-    pages["n"] = rng.choice([0, 1, 5], 400) * (kind != "none")
+    pages, desk, me, _ = Scheduler(believed(rng, 400, kind), terms=rng.choice([None, 2]), crawled=0.0)._state
+    n = rng.choice([0, 1, 5], 400) * (kind != "none")
+    me["width"] = 1e-3
     checked = 0
-    for i in range(400):
-        row, n, t = pages["row"][i], pages["n"][i], rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])
-        value, (slope, reach) = _value.value(row, t, n), _slots._bound(pages, i, t)
-        for d in (1e-6, 1e-3, 0.1, 1.0, 10.0):
-            assert _value.value(row, t + d, n) <= (value + slope * d * (reach + 0.5 * d)) * (1 + 1e-10)
+    for page, known in zip(pages, n, strict=True):
+        row, t = page["row"], rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])
+        alpha, u, value = row[1], _value.rounded(_value.effective(row, t, known)), _value.value(row, t, known)
+        if alpha == 0.0 or not u < np.inf:
+            continue  # such a page has no bounds: its value is computed
+        state = value, *_slots._learn(page, me[0], u, value)
+        _slots._begin(page, desk[0], t, 0.0, *state)
+        for d in (1e-6, 1e-3, 0.1, 1.0, 10.0, -1e-6, -1e-3, -0.1, -1.0):
+            if -d <= min(1.0 / alpha, u / alpha):
+                there = _value.value(row, (u + alpha * d) / alpha, 0)
+                margin = 1e-10 * row[0]
+                assert _slots._least(desk[0], t + d) - margin <= there <= _slots._most(desk[0], t + d) + margin
         for level in value + (row[0] - value) * np.array([1e-6, 0.1, 0.5, 0.9, 0.999]):
             me["level"] = max(level, 5e-324)
-            wait = _slots._wait(pages, me[0], i, t, value)
-            if wait > 0.0:
-                assert _value.value(row, t + wait, n) < me["level"]
+            page["low"], page["low_slope"], page["low_psi"], page["low_at"] = *state, u / alpha
+            _slots._rest(page, me[0])
+            if page["rest"] > u / alpha:
+                assert _value.value(row, page["rest"], 0) < me["level"]
                 checked += 1
     assert checked > (900 if kind != "extreme" else 100)
 
@@ -217,7 +226,7 @@ def test_a_slot_takes_few_values_whatever_the_number_of_pages():
         later.append(-scheduler.n_values)
         scheduler.run(np.arange(20_001, 30_001) / 100.0)
         later[-1] += scheduler.n_values
-    assert 10_000 < later[0] < 20 * 10_000
+    assert 0 < later[0] < 10_000  # most slots are decided by bounds alone
     assert later[1] < 3 * later[0]
 
 

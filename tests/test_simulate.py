@@ -438,10 +438,6 @@ def test_crawl_refuses(options, message):
 # ---------------------------------------------------------------- runs
 
 
-def numbers(rng):
-    return rng.random(3).tolist()
-
-
 def draw(rng):
     return SignalledPages(rng.random(15), rng.random(15), rng.beta(0.25, 0.25, 15), rng.uniform(0.1, 0.6, 15))
 
@@ -451,6 +447,9 @@ def greedy_family(pages, rng):
 
 
 def test_runs_depend_on_the_seed_and_their_number_alone():
+    def numbers(rng):  # here: for a function of the file the two processes would import all of it
+        return rng.random(3).tolist()
+
     five = replicate(numbers, 5, seed=1)
     assert replicate(numbers, 3, seed=1) == five[:3]
     assert replicate(numbers, 5, seed=np.random.default_rng(1)) == five
@@ -462,7 +461,7 @@ def test_runs_depend_on_the_seed_and_their_number_alone():
 @pytest.mark.parametrize("n_runs", [0, -1, 2.0, True])
 def test_replicate_refuses(n_runs):
     with pytest.raises(ValueError, match="n_runs must be a positive integer"):
-        replicate(numbers, n_runs, seed=1)
+        replicate(draw, n_runs, seed=1)
 
 
 def equal(one, other, first=None):

@@ -2,9 +2,18 @@
 
 A page sleeps until its value can first reach a level below the values that win, and only pages awake are compared. Every page is ABSENT,
 ASLEEP until `due`, QUEUED in the calendar's bucket that holds `due`, AWAKE, or NEW: never crawled, in a heap, for its value stands still.
-A value only grows between crawls, which keeps this exact: a page asleep or queued is below the level; a slot whose winner would be below
-the level is decided anew after the level has been lowered; and a page awake is passed over only if an upper bound of its value is
-below a value that another page has now or had before. Bounds leave a margin for rounding, and what is compared is always `value` itself.
+
+Few values are computed, for each bounds those around it. The value grows at the rate slope psi, where slope falls as exp(-u) and psi, the
+mean time that time and signals take to add up to u / alpha, never falls and grows no faster than time. So from a state of value v, and
+in the effective time d from there on (or back, if d < 0),
+
+    v + d psi slope (1 - alpha d) <= V <= v + d slope (psi + d / 2)
+
+A page remembers two such states, and as its parameters stand still they hold in every cycle of crawls: `low`, the highest seen below the
+level, tells until when it sleeps, and `high`, where it was last among the best, how it then compares. Where the bounds of two pages
+overlap their values are computed, so that what is compared is `value` itself. A value only grows between crawls, which keeps this
+exact: a page asleep or queued is below the level; a slot whose winner would be below the level is decided anew after the level has been
+lowered. Bounds leave a margin for rounding.
 
 Signals come one by one, or are known ahead, as in a simulated world: then a page sleeps through those that will not bring it to the
 level, and they are counted only when it is looked at.
@@ -19,30 +28,38 @@ import math
 import numpy as np
 from numba import njit
 
-from paperlib._value import N_CONSTANTS, effective, value
+from paperlib._value import N_CONSTANTS, effective, rise, rounded, value
 
 ABSENT, ASLEEP, QUEUED, AWAKE, NEW = range(5)
 # `due` of a NEW page is its value; `at` is the bucket, or the position among those awake or in the heap, `before` and `after` are the
-# neighbours in the bucket; `beta` is the time that a signal is worth; `known` is the value at the effective time `known_at` / alpha;
-# `rest` is the effective time from a crawl until due, if the level is `rest_for`; `n` signals are counted, all before `next`
+# neighbours in the bucket; `beta` is the time that a signal is worth; `rest` is the effective time from a crawl until due, if the level
+# is `rest_for`, and `settled` whether it is known well enough; `n` signals are counted, all before `next`
 PAGE = np.dtype(
     [("row", "f8", (N_CONSTANTS,))]
-    + [(name, "f8") for name in ("last", "due", "beta", "known", "known_at", "rest", "rest_for")]
-    + [(name, "i4") for name in ("n", "at", "before", "after", "place", "_")]
+    + [(name, "f8") for name in ("last", "due", "beta", "rest", "rest_for")]
+    + [(which + name, "f8") for which in ("low", "high") for name in ("", "_at", "_slope", "_psi")]
+    + [(name, "i4") for name in ("n", "at", "before", "after", "place", "settled")]
     + [(name, "i8") for name in ("next", "stop")]
 )
-# until the next signal the value is at least seen and, d after `seen_at`, at most seen + slope d (reach + d / 2)
+# the value is at most seen + d (rise + d slope / 2), d after `seen_at`, and at least seen + d (rise - fade d), until the next signal
 DESK = np.dtype(
-    [(name, "f8") for name in ("seen_at", "seen", "slope", "reach", "until")] + [(name, "i4") for name in ("awake", "heap", "head", "near")]
+    [(name, "f8") for name in ("seen_at", "seen", "slope", "rise", "fade", "until")]
+    + [(name, "i4") for name in ("awake", "heap", "head", "near")]
 )
 SELF = np.dtype(
     [(name, "f8") for name in ("level", "start", "end", "width", "discard")]
-    + [(name, "i8") for name in ("n_buckets", "n_awake", "n_new", "bucket", "slot", "since", "keep", "most", "n_values")]
+    + [(name, "i8") for name in ("n_buckets", "n_awake", "n_new", "bucket", "slot", "since", "keep", "pause", "n_values")]
 )
 _LEAST = 5e-324  # the lowest level: no page of value 0 need be awake, for if all are 0 the first page wins
 _SAFE = 1.0 - 1e-7  # rounding of a value stays well inside
+_SLACK = 8.0  # slots for which a page may be awake in vain: they cost less than a value
 _IDLE = 1e300  # due when a signal comes
+_TIGHT = 0.95  # of the upper bound: above it the lower one will do to set the level
+_PAUSE = 128  # slots until the level may be raised again: to file a page anew costs as much as to compare it so often
 _NONE = np.empty(0)
+
+# these neither make arrays nor keep them: not to count references to them saves up to a third of the time of a slot
+_plain = njit(cache=True, error_model="numpy", _nrt=False)
 
 
 @njit(cache=True, error_model="numpy")
@@ -80,7 +97,7 @@ def make(rows, last, n, present, discard=0.0, signals=_NONE, start=0, stop=0):
     return state
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _settle(pages, desk, mes, signals):
     me = mes[0]
     me.level, me.keep = -1.0, 8
@@ -89,13 +106,13 @@ def _settle(pages, desk, mes, signals):
             _put(pages, desk, me, signals, i, 0.0)
 
 
-@njit(cache=True, error_model="numpy")
-def _value(pages, me, i, t):
+@_plain
+def _value(page, me, elapsed, n):
     me.n_values += 1
-    return value(pages[i].row, t - pages[i].last, pages[i].n)
+    return value(page.row, elapsed, n)
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _hear(pages, me, signals, i, t):
     """Count the signals of page i up to time t; returns how many are new."""
     page = pages[i]
@@ -106,13 +123,13 @@ def _hear(pages, me, signals, i, t):
     return page.n - n
 
 
-@njit(cache=True, error_model="numpy")
-def _sooner(page, due):
-    """When a page is due after one more signal."""
-    return due - page.beta * (1.0 + 1e-9) - abs(due) * 1e-15
+@_plain
+def _sooner(page, due, n):
+    """When a page is due after n more signals."""
+    return due - n * page.beta * (1.0 + 1e-9) - abs(due) * 1e-15 if n > 0 and page.beta > 0.0 else due
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _foresee(pages, me, signals, i, due):
     """When page i, due then without signals, is due with those to come."""
     page = pages[i]
@@ -120,118 +137,166 @@ def _foresee(pages, me, signals, i, due):
         k = page.next
         while k < page.stop and signals[k] < due:
             if signals[k] - page.last >= me.discard:
-                due = max(_sooner(page, due), signals[k])
+                due = max(_sooner(page, due, 1), signals[k])
             k += 1
     return due
 
 
-@njit(cache=True, error_model="numpy")
-def _bound(pages, i, t):
-    """(slope, reach) with value(t + d) <= value(t) + slope d (reach + d / 2).
-
-    V' = importance alpha exp(-u) psi, and psi, the mean time that time and signals take to add up to u / alpha, is at most u / alpha, and
-    at most (u + b) / (alpha + gamma b), for the last signal adds b at most.
-    """
-    page = pages[i]
-    alpha, b, r = page.row[1], page.row[2], page.row[3]
-    u = effective(page.row, t - page.last, page.n)
-    slope = (page.row[9] * r if r > 0.0 else page.row[0]) * alpha * alpha * math.exp(-u)
-    if not slope > 0.0:
-        return 0.0, 0.0
-    return slope, (min(u, (u + b) / (1.0 + r * b) if b < np.inf else 1.0 / r) if r > 0.0 else u) / alpha
+@_plain
+def _elapsed(page, t):
+    """Effective time since the crawl."""
+    return t - page.last + (page.beta * page.n if page.n > 0 and page.beta > 0.0 else 0.0)
 
 
-@njit(cache=True, error_model="numpy")
-def _wait(pages, me, i, t, v):
-    """Time from t on for which page i, of value v, stays below the level whatever happens but a signal; inf if no signal helps.
-
-    By `_bound` and because exp(-u) falls, the rise in a time d is at most slope (rho z + z^2 c) / alpha^2 with z = 1 - exp(-alpha d),
-    rho = alpha reach and c from 1 / 2 (short times) to 1.
-    """
-    row = pages[i].row
-    if row[0] < me.level * _SAFE:
-        return np.inf
-    rise = me.level * _SAFE - v
-    if rise <= 0.0:
-        return 0.0
-    slope, reach = _bound(pages, i, t)
-    alpha = row[1]
-    if slope == 0.0:
-        return _IDLE
-    y, rho = rise / slope * alpha * alpha, alpha * reach
-    z, c = 0.0, 0.5
-    for _ in range(2):  # too late by the first c; the second is right for all z up to that
-        half = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * c * y))
-        z = min(y / half, 1.0) if half > 0.0 else 0.0
-        c = 0.5 + z * (1.0 / 6.0 + z / 3.0)
-    return -math.log1p(-z) / alpha
-
-
-@njit(cache=True, error_model="numpy")
-def _sleep(pages, desk, me, signals, i, t, v, n_steps):
-    """Put page i, of value v at t, away until it is due, which Newton's steps from below approach to within a bucket.
-
-    The level seldom moves: a page just crawled rests as long as last time, or begins where its value was last seen below the level.
-    """
-    page, low = pages[i], me.level * _SAFE
-    seen_at, seen = t, v
-    crawled = t == page.last and page.n == 0
-    if crawled and page.rest_for == me.level:
-        t += page.rest
+@_plain
+def _learn(page, me, u, v):
+    """The page remembers that its value at u = alpha iota is v; returns slope and psi there."""
+    alpha = page.row[1]
+    g, rho = rise(page.row, u)
+    slope, psi = g * alpha * alpha, rho / alpha
+    if page.low < v < me.level * _SAFE:
+        page.low, page.low_at, page.low_slope, page.low_psi, page.rest_for = v, u / alpha, slope, psi, -1.0
     else:
-        if crawled and 0.0 < page.known < low:
-            t += page.known_at / page.row[1] * _SAFE
-            v = page.known
-        for k in range(n_steps):
-            if v < low and not v <= page.known < low and page.row[1] > 0.0:  # of the values below the level the largest
-                page.known, page.known_at, page.rest_for = v, effective(page.row, t - page.last, page.n), -1.0
-            wait = _wait(pages, me, i, t, v)
-            t += wait
-            if k + 1 == n_steps or not me.width < wait < _IDLE:
-                break
-            v = _value(pages, me, i, t)
-        if crawled:
-            page.rest, page.rest_for = t - page.last, me.level
-    page.due = _foresee(pages, me, signals, i, t)
+        page.high, page.high_at, page.high_slope, page.high_psi = v, u / alpha, slope, psi
+    return slope, psi
+
+
+@_plain
+def _rest(page, me):
+    """See how long after its crawl, in effective time, the page stays below the level: by the upper bound from its low state.
+
+    Far from there it is sharper to know that exp(-u) falls: the rise in a time d is at most slope (rho z + z^2 c) / alpha^2 with
+    z = 1 - exp(-alpha d), rho = alpha psi and c from 1 / 2 (short times) to 1.
+    """
+    level, alpha = me.level * _SAFE, page.row[1]
+    if page.low < page.high < level:
+        page.low, page.low_at, page.low_slope, page.low_psi = page.high, page.high_at, page.high_slope, page.high_psi
+    elif not page.low < level:
+        page.high, page.high_at, page.high_slope, page.high_psi = page.low, page.low_at, page.low_slope, page.low_psi
+        _forget(page)
+    page.rest, page.rest_for, page.settled = _IDLE, me.level, True
+    if page.low_slope > 0.0:
+        y, rho = (level - page.low) / page.low_slope * alpha * alpha, alpha * page.low_psi
+        z, c = 0.0, 0.5
+        for _ in range(2):  # too late by the first c; the second is right for all z up to that
+            half = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * c * y))
+            z = min(y / half, 1.0) if half > 0.0 else 0.0
+            c = 0.5 + z * (1.0 / 6.0 + z / 3.0)
+        d = -math.log1p(-z) / alpha
+        page.rest = page.low_at + d
+        page.settled = d * d * (0.5 + 0.5 * rho) <= _SLACK * me.width * page.low_psi
+
+
+@_plain
+def _forget(page):
+    """Of a page nothing is known but that it is worth nothing when it has just been crawled."""
+    page.low = page.low_at = page.low_psi = 0.0
+    page.low_slope = (page.row[9] * page.row[3] if page.row[3] > 0.0 else page.row[0]) * page.row[1] * page.row[1]
+
+
+@_plain
+def _sleep(pages, desk, me, signals, i, t):
+    """Put page i away until it is due, which may be now."""
+    page, level = pages[i], me.level * _SAFE
+    if page.row[0] < level:
+        page.due = np.inf
+    elif page.row[1] == 0.0:
+        page.due = t if _value(page, me, t - page.last, page.n) >= level else _foresee(pages, me, signals, i, _IDLE)
+    else:
+        if page.rest_for != me.level:
+            _rest(page, me)
+        page.due = _foresee(pages, me, signals, i, _sooner(page, page.last + page.rest, page.n))
     if not _file(pages, desk, me, i):
-        _rouse(pages, desk, me, signals, i, seen_at, seen)
+        _rouse(pages, desk, me, signals, i, t)
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _wake(pages, desk, me, signals, i, t):
-    """See whether page i may have reached the level; one step, for the level is likely to have moved again by then."""
+    """Page i may have reached the level. If that is not known well enough, learn more, one step: the level may soon be another."""
     _hear(pages, me, signals, i, t)
     page = pages[i]
-    if 0.0 < page.known < me.level * _SAFE:  # a value seen shortly before will do
-        d = (effective(page.row, t - page.last, page.n) - page.known_at) / page.row[1]
-        if t - 2.0 * me.width <= t - d < t:
-            _rouse(pages, desk, me, signals, i, t - d, page.known)
-            return
-    _sleep(pages, desk, me, signals, i, t, _value(pages, me, i, t), 1)
+    if page.rest_for == me.level and not page.settled and page.rest <= _elapsed(page, t) <= page.rest + _SLACK * me.width:
+        u = rounded(page.rest * page.row[1])
+        _learn(page, me, u, _value(page, me, u / page.row[1], 0))
+    _sleep(pages, desk, me, signals, i, t)
 
 
-@njit(cache=True, error_model="numpy")
-def _rouse(pages, desk, me, signals, i, t, v):
-    """Page i, of value v at t, joins those awake."""
+@_plain
+def _rouse(pages, desk, me, signals, i, t):
+    """Page i joins those awake."""
     page, look = pages[i], desk[me.n_awake]
     page.place, page.at = AWAKE, me.n_awake
-    look.awake, look.seen_at, look.seen = i, t, v
-    look.slope, look.reach = _bound(pages, i, t)
+    look.awake = i
     look.until = signals[page.next] if page.next < page.stop else np.inf
     me.n_awake += 1
+    back = _elapsed(page, t) - page.low_at
+    if page.row[1] == 0.0 or back == np.inf:
+        _look(pages, desk, me, page.at, t)
+    else:
+        if page.row[1] * back < -1.0:  # a calendar of long days: too far back for the lower bound
+            _forget(page)
+            page.rest_for, back = -1.0, _elapsed(page, t)
+        _begin(page, look, t, back, page.low, page.low_slope, page.low_psi)
 
 
-@njit(cache=True, error_model="numpy")
-def _shift(page, look, n):
-    """Bound the value of this page awake after n more signals."""
-    if n > 0 and page.beta > 0.0:
-        if look.slope > 0.0 and page.beta < np.inf:
-            look.seen_at -= n * page.beta * (1.0 + 1e-9)
-        else:  # no more is known than what has been seen
-            look.seen_at, look.slope, look.reach = -np.inf, 1.0, 1.0
+@_plain
+def _begin(page, look, t, back, v, slope, psi):
+    """Bound the value from that which it had an effective time `back` ago; at t itself it has to be looked at."""
+    look.seen_at, look.seen = t - back - abs(t) * 1e-15, v
+    look.slope, look.rise, look.fade = slope, slope * psi, page.row[1] * slope * psi
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
+def _look(pages, desk, me, p, t):
+    """Value at t of the p-th page awake, and the bounds that start from it."""
+    look = desk[p]
+    page = pages[look.awake]
+    u = effective(page.row, t - page.last, page.n)
+    v = _value(page, me, t - page.last, page.n)
+    slope, psi = _learn(page, me, u, v) if page.row[1] > 0.0 and u < np.inf else (0.0, 0.0)
+    _begin(page, look, t, 0.0, v, slope, psi)
+    look.seen_at = t
+    return v
+
+
+@_plain
+def _recall(pages, desk, p, t):
+    """Begin the bounds of the p-th page awake at its high state, if that is much nearer; whether it is."""
+    look = desk[p]
+    page = pages[look.awake]
+    back = _elapsed(page, t) - page.high_at
+    if abs(back) < 0.5 * abs(t - look.seen_at) and page.row[1] * abs(back) < 1.0:
+        _begin(page, look, t, back, page.high, page.high_slope, page.high_psi)
+        return True
+    return False
+
+
+@_plain
+def _most(look, t):
+    """What the value of this page awake is at most at t."""
+    d = t - look.seen_at
+    return look.seen + d * (look.rise + 0.5 * look.slope * d)
+
+
+@_plain
+def _least(look, t):
+    """What it is at least."""
+    d = t - look.seen_at
+    return (look.seen + d * max(look.rise - look.fade * d, 0.0)) * _SAFE
+
+
+@_plain
+def _shift(pages, desk, me, p, n, t):
+    """The p-th page awake has n more signals."""
+    beta = pages[desk[p].awake].beta
+    if n > 0 and beta > 0.0:
+        if beta < np.inf:
+            desk[p].seen_at -= n * beta
+        else:
+            _look(pages, desk, me, p, t)
+
+
+@_plain
 def _file(pages, desk, me, i):
     """File page i, in no place, in the calendar, or beyond it; false if it is due by now."""
     page = pages[i]
@@ -249,15 +314,15 @@ def _file(pages, desk, me, i):
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _take(pages, desk, me, i):
     """Page i leaves the place where it is."""
     page = pages[i]
     if page.place == AWAKE:
         me.n_awake -= 1
         look, other = desk[page.at], desk[me.n_awake]
-        look.awake, look.seen_at, look.seen, look.slope, look.reach = other.awake, other.seen_at, other.seen, other.slope, other.reach
-        look.until = other.until
+        look.awake, look.seen_at, look.seen, look.until = other.awake, other.seen_at, other.seen, other.until
+        look.slope, look.rise, look.fade = other.slope, other.rise, other.fade
         pages[look.awake].at = page.at
     elif page.place == QUEUED:
         if page.before >= 0:
@@ -275,12 +340,12 @@ def _take(pages, desk, me, i):
     page.place = ASLEEP
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _before(pages, i, j):
     return pages[i].due > pages[j].due or (pages[i].due == pages[j].due and i < j)
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _sift(pages, desk, me, i):
     """Move page i of the heap to where its value belongs."""
     p = pages[i].at
@@ -300,36 +365,37 @@ def _sift(pages, desk, me, i):
     desk[p].heap, pages[i].at = i, p
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _put(pages, desk, me, signals, i, t):
     """Page i, in no place, finds its own at time t."""
     page = pages[i]
     _hear(pages, me, signals, i, t)
-    page.known, page.rest_for = 0.0, -1.0
     page.beta = page.row[2] / page.row[1] if page.row[2] > 0.0 else 0.0
+    page.high, page.high_at, page.rest_for = 0.0, np.inf, -1.0
+    _forget(page)
     if page.last == -np.inf and page.row[1] > 0.0:
-        page.place, page.at, page.due = NEW, me.n_new, _value(pages, me, i, 0.0)
+        page.place, page.at, page.due = NEW, me.n_new, _value(page, me, np.inf, page.n)
         desk[me.n_new].heap = i
         me.n_new += 1
         _sift(pages, desk, me, i)
     elif me.level > 0.0:
-        _sleep(pages, desk, me, signals, i, t, _value(pages, me, i, t), 8)
+        _sleep(pages, desk, me, signals, i, t)
     else:
         page.place = ASLEEP
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def change(pages, desk, mes, signals, which, present, t):
     """From time t on these pages are there or not, and their constants may be other ones."""
-    for i in which:
-        _take(pages, desk, mes[0], i)
+    for k in range(which.size):
+        _take(pages, desk, mes[0], which[k])
         if present:
-            _put(pages, desk, mes[0], signals, i, t)
+            _put(pages, desk, mes[0], signals, which[k], t)
         else:
-            pages[i].place = ABSENT
+            pages[which[k]].place = ABSENT
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _signal(pages, desk, me, signals, i, t):
     """A signal for page i at time t that was not known ahead."""
     page = pages[i]
@@ -337,9 +403,9 @@ def _signal(pages, desk, me, signals, i, t):
         return
     page.n += 1
     if page.place == AWAKE:
-        _shift(page, desk[page.at], 1)
+        _shift(pages, desk, me, page.at, 1, t)
     elif page.place != NEW and page.beta > 0.0 and page.due < np.inf:
-        page.due = _sooner(page, page.due)
+        page.due = _sooner(page, page.due, 1)
         if page.due < me.end:
             _take(pages, desk, me, i)
             if page.due <= t or not _file(pages, desk, me, i):
@@ -367,7 +433,7 @@ def _top(pool, size):
     return pool[max(size - pool.size // 2, 0)] if size > 0 else 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _calendar(desk, me, t):
     """Begin a calendar at t, its buckets as long as a slot has lately been."""
     if me.level > 0.0:
@@ -379,7 +445,7 @@ def _calendar(desk, me, t):
         desk[k].head = -1
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def _turn(pages, desk, me, signals, t):
     """The calendar's next days: file who is due in them."""
     _calendar(desk, me, t)
@@ -393,58 +459,47 @@ def _turn(pages, desk, me, signals, t):
 
 @njit(cache=True, error_model="numpy")
 def _lower(pages, desk, me, signals, t):
-    """Set the level to the keep-th largest value at t of all pages once crawled, and file all by it."""
+    """Set the level to about the keep-th largest value at t of all pages once crawled, and file all by it."""
     _calendar(desk, me, t)
-    values, pool = np.full(pages.size, -1.0), np.empty(2 * me.keep)
-    size, least = 0, -np.inf
+    pool = np.empty(2 * me.keep)
+    size, least, me.n_awake = 0, -np.inf, 0
+    look = desk[0]
     for i in range(pages.size):
         page = pages[i]
         if page.place != ABSENT and page.place != NEW:
             _hear(pages, me, signals, i, t)
-            page.place, page.due = ASLEEP, np.inf
-            if page.row[0] > least:
-                values[i] = _value(pages, me, i, t)
-                size, least = _rank(pool, size, least, values[i])
-    me.level, me.n_awake = max(_top(pool, size), _LEAST), 0
+            page.place = ASLEEP
+            look.awake, most, v = i, page.row[0], -1.0
+            back = _elapsed(page, t) - page.low_at
+            if page.row[1] > 0.0 and page.row[1] * abs(back) < 1.0:
+                _begin(page, look, t, back, page.low, page.low_slope, page.low_psi)
+                most, v = min(_most(look, t), most), _least(look, t)
+            if most > least:
+                size, least = _rank(pool, size, least, v if most * _TIGHT < v else _look(pages, desk, me, 0, t))
+    me.level = max(_top(pool, size), _LEAST)
     for i in range(pages.size):
-        if pages[i].place == ASLEEP and not pages[i].row[0] < me.level * _SAFE:
-            _sleep(pages, desk, me, signals, i, t, values[i] if values[i] >= 0.0 else _value(pages, me, i, t), 1)
-    me.most = max(4 * me.keep, 2 * me.n_awake)
+        if pages[i].place == ASLEEP:
+            _sleep(pages, desk, me, signals, i, t)
+    me.pause = _PAUSE
 
 
 @njit(cache=True, error_model="numpy")
 def _raise(pages, desk, me, signals, t):
-    """Raise the level to the keep-th largest value of those awake; the others go to sleep."""
+    """Raise the level to about the keep-th largest value of those awake; the others go to sleep."""
     pool = np.empty(2 * me.keep)
     size, least = 0, -np.inf
     for p in range(me.n_awake):
-        size, least = _rank(pool, size, least, _look(pages, desk, me, p, t))
+        v = _least(desk[p], t)
+        size, least = _rank(pool, size, least, v if _most(desk[p], t) * _TIGHT < v else _look(pages, desk, me, p, t))
     me.level = max(_top(pool, size), me.level)
     for p in range(me.n_awake - 1, -1, -1):
-        if desk[p].seen < me.level * _SAFE:
-            i, v = desk[p].awake, desk[p].seen
-            _take(pages, desk, me, i)
-            _sleep(pages, desk, me, signals, i, t, v, 8)
-    me.most = max(4 * me.keep, 2 * me.n_awake)
+        i = desk[p].awake
+        _take(pages, desk, me, i)
+        _sleep(pages, desk, me, signals, i, t)
+    me.pause = _PAUSE
 
 
-@njit(cache=True, error_model="numpy")
-def _look(pages, desk, me, p, t):
-    """Value at t of the p-th page awake, and the bound that starts from it."""
-    look = desk[p]
-    look.seen_at, look.seen = t, _value(pages, me, look.awake, t)
-    look.slope, look.reach = _bound(pages, look.awake, t)
-    return look.seen
-
-
-@njit(cache=True, error_model="numpy")
-def _limit(look, t):
-    """What the value of this page awake is at most at t."""
-    d = t - look.seen_at
-    return look.seen + look.slope * d * (look.reach + 0.5 * d) if look.slope > 0.0 else look.seen
-
-
-@njit(cache=True, error_model="numpy")
+@_plain
 def _best(pages, desk, me, signals, t):
     """Page of largest value (-1 if there is none), and that value, or if it is not below the level no more than it.
 
@@ -459,24 +514,32 @@ def _best(pages, desk, me, signals, t):
         look = desk[p]
         if look.until <= t:
             page = pages[look.awake]
-            _shift(page, look, _hear(pages, me, signals, look.awake, t))
+            _shift(pages, desk, me, p, _hear(pages, me, signals, look.awake, t), t)
             look.until = signals[page.next] if page.next < page.stop else np.inf
-        if _limit(look, t) >= best * _SAFE:
+        if _most(look, t) >= best * _SAFE:
             desk[n].near = p
             n += 1
-            if look.seen > best:  # values never fall
-                best, first, winner = look.seen, p, look.awake
+            least = _least(look, t)
+            if least > best:
+                best, first, winner = least, p, look.awake
+    for k in range(n if n > 1 else 0):
+        p = desk[k].near
+        look = desk[p]
+        if look.slope > 0.0 and _most(look, t) >= best * _SAFE and _recall(pages, desk, p, t):
+            least = _least(look, t)
+            if least > best:
+                best, first, winner = least, p, look.awake
     favourite = winner if first >= 0 else -1
     for k in range(n):
         p = desk[k].near
         look = desk[p]
-        v = _limit(look, t)
+        v = _most(look, t)
         if p != first and v >= best * _SAFE:
-            if look.seen_at < t and look.slope > 0.0:
+            if look.seen_at != t and look.slope > 0.0:
                 v = _look(pages, desk, me, p, t)
             if v > best or (v == best and (winner == favourite or look.awake < winner)):
                 best, winner = v, look.awake
-    if first >= 0 and (best < me.level if winner == favourite else _limit(desk[first], t) >= best * _SAFE):
+    if first >= 0 and (best < me.level if winner == favourite else _most(desk[first], t) >= best * _SAFE):
         v = _look(pages, desk, me, first, t)
         if v > best or (v == best and favourite < winner):
             best, winner = v, favourite
@@ -501,7 +564,8 @@ def _crawl(pages, desk, me, signals, t):
                 i = after
     me.slot += 1
     me.since += 1
-    if me.n_awake > me.most:
+    me.pause -= 1
+    if me.n_awake > 4 * me.keep and me.pause < 0:  # pages may be alike, so that no level tells them apart
         _raise(pages, desk, me, signals, t)
     best, winner = _best(pages, desk, me, signals, t)
     if best < me.level and me.level > _LEAST:
@@ -522,7 +586,7 @@ def _crawl(pages, desk, me, signals, t):
     _take(pages, desk, me, winner)
     _hear(pages, me, signals, winner, t)
     pages[winner].last, pages[winner].n = t, 0
-    _sleep(pages, desk, me, signals, winner, t, 0.0, 8)
+    _sleep(pages, desk, me, signals, winner, t)
     return winner
 
 
@@ -531,7 +595,7 @@ def next_slot(pages, desk, mes, signals, t):
     return _crawl(pages, desk, mes[0], signals, t)
 
 
-@njit(cache=True, error_model="numpy")
+@_plain
 def next_signal(pages, desk, mes, signals, i, t):
     _signal(pages, desk, mes[0], signals, i, t)
 

@@ -20,7 +20,9 @@ computed to some 1e-14. The rounding moves the value by less than 1e-11 of itsel
 import math
 
 import numpy as np
-from numba import njit, prange, vectorize
+from numba import njit, prange
+
+from paperlib._kernels import ufunc
 
 EXACT = 0
 N_CONSTANTS = 10
@@ -225,19 +227,14 @@ def crawl_value(elapsed, n_signals, change_rate, importance, recall, false_rate,
 
 
 @njit(cache=True, error_model="numpy")
-def signals_per_cycle(x, step):
-    """gamma psi = sum_i P(i + 1, x - i step), the expected number of signals between two crawls, the one that leads to a crawl too.
-
-    x = gamma iota, step = gamma beta. Far out, by Wald's identity, with a jump over the threshold that is uniform on (0, step).
-    """
-    if x > 100.0 * (1.0 + step) ** 3:
-        return (x + 0.5 * step * step / (1.0 + step)) / (1.0 + step)
+def _signals(x, step, n_terms):
+    """The first terms of the sum in `signals_per_cycle`."""
     total = 0.0
     i = 0
-    while True:
+    while i < n_terms:
         y = x - i * step if i > 0 else x
         if not y > 0.0:
-            return total
+            break
         gap = y - i
         if gap > 0.0 and gap * gap > 85.0 * y:
             term = 1.0
@@ -247,8 +244,29 @@ def signals_per_cycle(x, step):
             term = 1.0 - _below(i, y, 0.0, 1.0)
         total += term
         if term <= _EPS * total:
-            return total
+            break
         i += 1
+    return total
+
+
+@njit(cache=True, error_model="numpy")
+def signals_per_cycle(x, step):
+    """gamma psi = sum_i P(i + 1, x - i step), the expected number of signals between two crawls, the one that leads to a crawl too.
+
+    x = gamma iota, step = gamma beta. Far out, by Wald's identity, with a jump over the threshold that is uniform on (0, step).
+    """
+    if x > 100.0 * (1.0 + step) ** 3:
+        return (x + 0.5 * step * step / (1.0 + step)) / (1.0 + step)
+    return _signals(x, step, np.inf)
+
+
+@njit(cache=True, error_model="numpy")
+def rise(row, u):
+    """(g, rho) at u = alpha iota, where dV/du = g rho: g falls as exp(-u), and rho = alpha psi never falls and grows no faster than u."""
+    r = row[3]
+    if r == 0.0:
+        return row[0] * math.exp(-u), u
+    return row[9] * r * math.exp(-u), _signals(r * u, r * row[2], row[8]) / r
 
 
 @njit(cache=True, error_model="numpy")
@@ -339,19 +357,19 @@ def threshold_rates(multiplier, rows, at_one, gamma, state, rate):
     return total
 
 
-@vectorize(["f8(f8,f8,f8,f8,f8,f8,f8)"], cache=True)
+@ufunc("f8(f8,f8,f8,f8,f8,f8,f8)")
 def crawl_values(elapsed, n_signals, change_rate, importance, recall, false_rate, terms):
     """`crawl_value`, broadcast."""
     return crawl_value(elapsed, n_signals, change_rate, importance, recall, false_rate, terms)
 
 
-@vectorize(["f8(f8,f8,f8,f8)"], cache=True)
+@ufunc("f8(f8,f8,f8,f8)")
 def psis(iota, change_rate, recall, false_rate):
     """`psi`, broadcast."""
     return psi(iota, change_rate, recall, false_rate)
 
 
-@vectorize(["f8(f8,f8,f8,f8)"], cache=True)
+@ufunc("f8(f8,f8,f8,f8)")
 def ws(iota, change_rate, recall, false_rate):
     """`w`, broadcast."""
     return w(iota, change_rate, recall, false_rate)

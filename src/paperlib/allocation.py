@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
-from scipy.optimize import elementwise
 
 from paperlib import _checks, _kernels, _rates, _value, freshness
 from paperlib.estimators import ConvergenceError
@@ -369,6 +368,7 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
 
     left, right : guesses of 1 / sqrt(multiplier) below and above; width : relative, of the last bracket
     """
+    from scipy.optimize import elementwise  # here, for it takes as long as all of this module
 
     def excess(v):  # bandwidth spent at the multiplier 1 / v^2 beyond what there is: rises with v
         return np.array([spent(v.item() ** -2)]) - bandwidth

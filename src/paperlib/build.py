@@ -63,9 +63,11 @@ def notebooks(root=ROOT, guides=False):
 def select(ids, root=ROOT, guides=False):
     """The notebooks named by `ids`: a figure ("peva22/fig2"), a paper ("peva22"), a notebook's path, or nothing for all of `notebooks`.
 
-    Raises BuildError for an unknown id; it lists the near ones.
+    Raises BuildError for an unknown id, and lists the near ones; and where there are no notebooks.
     """
     known = notebooks(root, guides)
+    if not known:
+        raise BuildError(f"no notebooks in {root / 'notebooks'}: figures need a clone of the project, there `pip install --editable .`")
     chosen = {}
     for wanted in ids:
         wanted = "/".join(Path(wanted.removesuffix(".ipynb")).parts[-2:]).removeprefix("notebooks/")
@@ -145,7 +147,7 @@ def jobs_for(ids, profile, root=ROOT):
 def fingerprint(job, root=ROOT):
     """What a figure depends on: paperlib's sources, the notebook's code, the parameters, the lock file."""
     digest = hashlib.sha256()
-    for path in sorted((root / "src" / "paperlib").glob("*.py")):
+    for path in sorted((root / "src" / "paperlib").glob("*.*")):  # modules and style
         digest.update(path.name.encode() + path.read_bytes())
     digest.update(json.dumps([cells(job.notebook), job.parameters], sort_keys=True).encode())
     digest.update((root / "requirements.lock").read_bytes())
@@ -292,6 +294,8 @@ def _figures(wanted, profile, jobs, force, output, root, client=None):
         tidy()
 
     tidy()  # after a killed build
+    if todo:
+        leftovers.mkdir(parents=True)  # or else raises before the work, not after it
     if client is not None:
         jobs = jobs or sum(client.nthreads().values())
     errors = _run(list(todo), make, jobs, build / f"seconds-{profile}.json", stop)

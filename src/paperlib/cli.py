@@ -80,7 +80,7 @@ def _parser():
     log.add_argument("--memory", default="1GiB", metavar="SIZE", help="what sorting may use (default: 1GiB); the rest goes to disk")
     output = argparse.ArgumentParser(add_help=False)
     output.add_argument("--force", action="store_true", help="write over an output that exists")
-    output.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the Parquet file to write, one row a page")
+    output.add_argument("-o", "--output", type=_parquet, required=True, metavar="FILE", help="the Parquet file to write, one row a page")
     drawn = argparse.ArgumentParser(add_help=False)
     drawn.add_argument("-o", "--output", type=_picture, metavar="FILE", help="a picture too: .png, .svg or .pdf")
 
@@ -145,6 +145,9 @@ def _estimate(options):
 
 
 def _schedule(options):
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
     from paperlib import crawl_log
 
     limits = dict(options.per_host or ())
@@ -159,6 +162,9 @@ def _schedule(options):
         force=options.force,
     )
     print(f"{options.output}: {found.bandwidth:,.6g} crawls a day")
+    rates = (batch["crawl_rate"] for batch in pq.ParquetFile(options.output).iter_batches(columns=["crawl_rate"]))
+    if limits and (spent := sum(pc.sum(rate).as_py() for rate in rates)) < 0.999 * found.bandwidth:
+        print(f"of these only {spent:,.6g}: the hosts allow no more")
     print(f"freshness: {found.freshness_now:.4f} now, {found.freshness:.4f} with this schedule")
     print(f"one more crawl a day adds {found.multiplier:.2g}")
     _table(
@@ -216,6 +222,12 @@ def _draw(kind, values, path):
     plt.close(figure)
     write_atomic(path, image.getvalue())
     print(path)
+
+
+def _parquet(text):
+    if Path(text).suffix not in ("", ".parquet"):
+        raise argparse.ArgumentTypeError(f"must end in .parquet, got {text!r}")
+    return Path(text)
 
 
 def _picture(text):

@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 from paperlib import _checks, _kernels, _likelihood
 from paperlib.processes import History
@@ -170,7 +170,7 @@ def likelihood_interval(history, *, level=0.95):
         warnings.simplefilter("ignore", DegenerateHistoryWarning)
         rate = np.atleast_1d(mle(history)).ravel()
     low, high = np.empty_like(rate), np.empty_like(rate)
-    drop = stats.chi2.ppf(level, 1) / 2
+    drop = scipy.special.gammaincinv(0.5, level)  # half a quantile of chi2(1)
     with _kernels.threads_for(interval.size):
         _likelihood.likelihood_limits(rate, drop, interval, changed, offsets, -np.log1p(-level), low, high)
     lost = (np.isnan(low) | np.isnan(high)) & ~np.isnan(rate)
@@ -245,7 +245,7 @@ def fisher_information(change_rate, *, crawl_rate):
     zeta). The MLE attains the bound asymptotically. Rates in 1/time, positive; arrays broadcast.
     """
     change_rate, crawl_rate = _checks.positive("change_rate", change_rate), _checks.positive("crawl_rate", crawl_rate)
-    return 2 * crawl_rate / change_rate**3 * special.zeta(3, 1 + crawl_rate / change_rate)
+    return 2 * crawl_rate / change_rate**3 * scipy.special.zeta(3, 1 + crawl_rate / change_rate)
 
 
 def asymptotic_variances(change_rate, *, crawl_rate, constant=1.0):
@@ -380,7 +380,7 @@ class _Counting(_Online):
                 spread = 12.0 * np.sqrt(n * p * (1 - p)) + 12.0  # what lies outside has a probability below 1e-20
                 seen = np.arange(max(0, int(n * p - spread)), min(n, int(n * p + spread)) + 1)
                 error = self._value(float(n), seen) - rate
-                weight = stats.binom.pmf(seen, n, p)
+                weight = scipy.stats.binom.pmf(seen, n, p)
                 out[:, i, j] = weight @ error, np.sqrt(weight @ error**2)
         return out.reshape(2, *shape, crawls.size)
 
@@ -667,7 +667,7 @@ class GammaFilter(_Online):
     def credible_interval(self, *, level=0.95):
         """Equal-tailed interval of the posterior: low, high, arrays of pages, 1/time. Its coverage is about nominal (measured)."""
         tail = (1 - _checks.probability("level", level)) / 2
-        return tuple(stats.gamma.ppf(q, self.shape) / self.rate for q in (tail, 1 - tail))
+        return tuple(scipy.special.gammaincinv(self.shape, q) / self.rate for q in (tail, 1 - tail))
 
     def guarantee(self):
         """Error O(k^-1/2), as that of the MLE: measured (`beyond/efficiency`), not proved; with forgetting none."""

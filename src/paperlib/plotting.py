@@ -10,12 +10,14 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-import seaborn as sns
-from scipy import stats
+import scipy
 
 from paperlib._files import write_atomic
 
-_BLUE, _ORANGE, _GREEN, _RED, _PURPLE, _BROWN, _PINK, _GREY, _YELLOW, _SKY = sns.color_palette("colorblind").as_hex()
+_THEME = mpl.rc_params_from_file(Path(__file__).with_name("paper.mplstyle"), use_default_template=False)
+_PALETTE = _THEME["axes.prop_cycle"].by_key()["color"]
+_BLUE, _ORANGE, _GREEN, _RED, _, _BROWN, _, _GREY, _, _SKY = _PALETTE
+_PURPLE, _OLIVE = "#8f3f86", "#7f7f00"  # darker than the palette's purple and yellow, which are pale in print
 # one line style and one colour for each estimator, in every figure
 LINES = {
     "Naive": {"color": _GREY, "linestyle": (0, (1, 1))},
@@ -24,7 +26,7 @@ LINES = {
     "SA": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
     "SAM": {"color": _GREEN, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
     "GammaFilter": {"color": _RED, "linestyle": (0, (9, 1))},
-    "averaged SA": {"color": _YELLOW, "linestyle": (0, (4, 1))},
+    "averaged SA": {"color": _OLIVE, "linestyle": (0, (4, 1))},
     "moment matching": {"color": _SKY, "linestyle": (0, (2, 1))},
     "prior": {"color": _BROWN, "linestyle": (0, (2, 1, 1, 1))},
     "true": {"color": "black", "linestyle": "--", "linewidth": 1.0},
@@ -48,35 +50,30 @@ ALLOCATIONS = {
     "optimal, Poisson": {"color": _GREEN, "linestyle": (0, (5, 1))},
     "optimal, interval": {"color": _BLUE, "linestyle": "-"},
 }
+# and for each rule that crawlers run today
+CRAWLERS = {
+    "Nutch": {"color": "#440154", "linestyle": (0, (2, 1)), "marker": "o", "markersize": 3.5},
+    "Nutch, fallbacks": {"color": _OLIVE, "linestyle": (0, (6, 1, 1, 1, 1, 1)), "marker": "^", "markersize": 3.5},
+    "StormCrawler": {"color": _SKY, "linestyle": (0, (9, 1)), "marker": "s", "markersize": 3.5},
+}
 _STYLES = LINES | POLICIES | ALLOCATIONS
 # variants of one estimator: dark to light, with a line style of its own each
 VARIANTS = [
     {"color": color, "linestyle": style}
-    for color, style in zip(("#440154", _RED, _SKY, _YELLOW), ("-", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))), strict=True)
+    for color, style in zip(("#440154", _RED, _SKY, _OLIVE), ("-", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))), strict=True)
 ]
 
-# the colours of aaai20's figure 2
+# with the markers of aaai20's figure 2
 ESTIMATION = {
-    "Lemma 3 bound": {"color": _BLUE, "linestyle": (0, (5, 1)), "marker": "s"},
-    "MLE": {"color": _ORANGE, "linestyle": "-", "marker": "^"},
-    "moment matching": {"color": _GREEN, "linestyle": (0, (3, 1, 1, 1)), "marker": "o"},
+    "Lemma 3 bound": LINES["true"] | {"marker": "s"},
+    "MLE": LINES["MLE"] | {"marker": "^"},
+    "moment matching": LINES["moment matching"] | {"marker": "o"},
 }
 
 
 def use_style():
     """Set the style of all figures: readable at column width, colour-blind safe, deterministic as SVG."""
-    sns.set_theme(context="paper", style="ticks", font_scale=1.1)
-    mpl.rcParams.update({
-        "svg.hashsalt": "paperlib",
-        "svg.fonttype": "path",
-        "figure.dpi": 80,
-        "savefig.dpi": 200,
-        "figure.constrained_layout.use": True,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "legend.frameon": False,
-        "lines.linewidth": 1.3,
-    })  # fmt: skip
+    mpl.rcParams.update(_THEME)
 
 
 def thin(n, most=400):
@@ -220,7 +217,7 @@ def calibration(ax, curves, *, least=20):
     """
     for i, (name, bins) in enumerate(curves.items()):
         p, share, n = np.asarray(bins)[np.asarray(bins)[:, 2] >= least].T
-        color, error = sns.color_palette("colorblind").as_hex()[i], np.sqrt(share * (1 - share) / n)
+        color, error = _PALETTE[i], np.sqrt(share * (1 - share) / n)
         ax.plot(p, share, color=color, marker="o^sDvP"[i % 6], markersize=4, linewidth=1.0, label=name)
         ax.vlines(p, share - error, share + error, color=color, linewidth=1.0, label=f"_{name} error")
     ax.plot([0, 1], [0, 1], label="_diagonal", **LINES["true"])
@@ -231,7 +228,7 @@ def calibration(ax, curves, *, least=20):
 
 def quantiles(ax, values):
     """Q–Q plot of `values` against the exponential law of the same mean, with the diagonal."""
-    expected, ordered = stats.probplot(values, dist="expon", fit=False)
+    expected, ordered = scipy.stats.probplot(values, dist="expon", fit=False)
     shown = len(values) - 1 - thin(len(values))  # dense at the far end, where the points lie apart
     ax.scatter(expected[shown] * np.mean(values), ordered[shown], s=8, color=_BLUE, linewidth=0, label="_quantiles", rasterized=True)
     top = max(expected[-1] * np.mean(values), ordered[-1])

@@ -4,7 +4,7 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from paperlib import _checks, _grid, _kernels
 from paperlib.estimators import ConvergenceError, mle
@@ -137,7 +137,7 @@ class FakeIntervals:
         if method == "annealing":
             streams = np.random.default_rng(rng).spawn(2)
             found, again = (
-                optimize.dual_annealing(loss, bounds, maxiter=_checks.count("max_iterations", max_iterations), rng=s) for s in streams
+                scipy.optimize.dual_annealing(loss, bounds, maxiter=_checks.count("max_iterations", max_iterations), rng=s) for s in streams
             )
             converged = abs(found.fun - again.fun) <= 1e-3 * found.fun
         elif method == "search":
@@ -192,7 +192,7 @@ def _search(loss, bounds, max_iterations):
     axis = np.linspace(*bounds[0], 20)
     start = min(((a, b) for a in axis for b in axis), key=loss)
     options = {"xatol": 1e-6, "fatol": 1e-12 * abs(loss(start)), "maxiter": max_iterations}
-    return optimize.minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options)
+    return scipy.optimize.minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options)
 
 
 def _rising(name, values):

@@ -89,10 +89,10 @@ class History:
 
     def ragged(self):
         """Flat ``interval, changed, offsets``, whichever form the history has."""
-        if self.offsets is not None:
-            return np.ascontiguousarray(self.interval), np.ascontiguousarray(self.changed), self.offsets
-        offsets = np.arange(0, self.interval.size + 1, self.interval.shape[-1])
-        return self.interval.reshape(-1), self.changed.reshape(-1), offsets
+        interval, changed = (np.ascontiguousarray(a).reshape(-1) for a in (self.interval, self.changed))
+        interval.flags.writeable = changed.flags.writeable = False  # whatever came in, so that one compiled kernel serves all
+        offsets = self.offsets if self.offsets is not None else np.arange(0, interval.size + 1, self.interval.shape[-1])
+        return interval, changed, offsets
 
 
 def join(first, second):

@@ -11,6 +11,14 @@ from PIL import Image
 from paperlib import build, ledger
 
 _ASKED = r"\[\[([\w/.-]+(?:#[\w.-]+)?)\]\]"  # in a page of docs/
+# there, a link to a file, as a code host follows it, becomes one to the page made of that file
+_PAGES = {
+    r"\.\./notebooks/(\w+/[a-z0-9]+)_\w+\.ipynb": r"figures/\1.ipynb",
+    r"\.\./src/paperlib/(\w+)\.py": r"reference/\1.md",
+    r"\.\./src/paperlib\b": "reference/index.md",
+    r"\.\./README\.md#gallery": "gallery.md",
+    r"\.\./": "",
+}
 _HEAD = ("claim", "measured", "criterion", "status")
 
 
@@ -19,7 +27,8 @@ def write(target, root=build.ROOT):
 
     A figure has a page if it has a notebook and a record. Its notebook is the one that the last build at paper scale executed, if that is
     there and has the same code, else the one of the repository, with the outputs of its preview. In docs/, ``[[FIGURE#CLAIM]]`` becomes
-    what was measured, ``[[claims]]`` the table of all and ``[[summary]]`` that of their statuses.
+    what was measured, ``[[claims]]`` the table of all and ``[[summary]]`` that of their statuses; a link to a file of the repository
+    becomes one to its page.
 
     Parameters
     ----------
@@ -76,7 +85,10 @@ def write(target, root=build.ROOT):
         if missing := set(re.findall(_ASKED, text := path.read_text())) - said.keys():
             raise ValueError(f"{path} must ask for claims that there are, got {', '.join(sorted(missing))}")
         text = re.sub(_ASKED, lambda found: said[found[1]], text)
-        _put(source / path.relative_to(root / "docs" if path.parent.name == "docs" else root), text)
+        in_docs = path.parent.name == "docs"
+        for file, page in _PAGES.items() if in_docs else ():
+            text = re.sub(rf"(?<=\]\(){file}", page, text)
+        _put(source / path.relative_to(root / "docs" if in_docs else root), text)
     return profiles
 
 

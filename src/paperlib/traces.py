@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import requests
+import scipy
 from requests.exceptions import ChunkedEncodingError, ContentDecodingError, JSONDecodeError
-from scipy import stats
 from tqdm import tqdm
 from urllib3.util import Retry
 
@@ -203,7 +203,7 @@ def signalled_population(source, n_pages, *, rng=None):
     if labelled is None:
         labelled = rng.random(n_pages) < 0.05
     rank = np.where(labelled, 0.95 + 0.05 * rng.random((2, n_pages)), 0.95 * rng.random((2, n_pages)))
-    precision, recall = stats.beta.ppf(rank, [[0.703], [0.666]], [[2.108], [2.665]])
+    precision, recall = scipy.special.betaincinv([[0.703], [0.666]], [[2.108], [2.665]], rank)
     return rate, importance, np.maximum(precision, 0.01), recall, labelled
 
 
