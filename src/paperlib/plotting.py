@@ -238,7 +238,7 @@ def quantiles(ax, values):
 
 
 def winners(ax, x, y, index, names):
-    """Map of who is best: `index` (shape (x.size, y.size)) into `names`, each in its own colour, with a label on each region."""
+    """Map of who is best: `index` (shape (x.size, y.size)) into `names`, each in its own colour, with a legend of those who are."""
     colors = mpl.colors.ListedColormap([LINES[name]["color"] for name in names])
     ax.pcolormesh(x, y, index.T, cmap=colors, vmin=-0.5, vmax=len(names) - 0.5, alpha=0.6, rasterized=True)
     handles = [mpl.patches.Patch(color=LINES[n]["color"], alpha=0.6, label=n) for i, n in enumerate(names) if (index == i).any()]
