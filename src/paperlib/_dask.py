@@ -26,7 +26,7 @@ def connected(address):
     ImportError
         The package distributed is missing.
     ValueError
-        No scheduler answers in ten seconds; no workers; workers with another version than this process, whose results would differ.
+        No scheduler answers in time; no workers; workers with another version than this process, whose results would differ.
     """
     try:
         from distributed import Client
@@ -48,7 +48,7 @@ def connected(address):
 
         import paperlib
 
-        sources = b"".join(path.read_bytes() for path in sorted(Path(paperlib.__file__).parent.glob("*.py")))
+        sources = b"".join(path.read_bytes() for path in sorted(Path(paperlib.__file__).parent.glob("*.*")))
         return f"paperlib {paperlib.__version__} ({hashlib.sha256(sources).hexdigest()[:8]}), DuckDB {duckdb.__version__}"
 
     with client:

@@ -147,7 +147,7 @@ def jobs_for(ids, profile, root=ROOT):
 def fingerprint(job, root=ROOT):
     """What a figure depends on: paperlib's sources, the notebook's code, the parameters, the lock file."""
     digest = hashlib.sha256()
-    for path in sorted((root / "src" / "paperlib").glob("*.*")):  # modules and style
+    for path in sorted((root / "src" / "paperlib").glob("*.*")):  # with the style of the figures
         digest.update(path.name.encode() + path.read_bytes())
     digest.update(json.dumps([cells(job.notebook), job.parameters], sort_keys=True).encode())
     digest.update((root / "requirements.lock").read_bytes())
