@@ -213,6 +213,7 @@ def _prose(root):
         (_append("notebooks/paper.yaml", "a/fig2: {n: 9}\n"), ["a/fig2"]),
         (lambda root: (root / "notebooks/paper.yaml").write_text(""), ["a/fig1"]),
         (_append("src/paperlib/stub.py"), ALL),
+        (_append("src/paperlib/paper.mplstyle"), ALL),
         (lambda root: (root / "src/paperlib/stub.py").rename(root / "src/paperlib/other.py"), ALL),
         (_append("requirements.lock"), ALL),
         (_append("data/trace.csv"), ["a/fig2"]),
