@@ -272,15 +272,16 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
         pages = SignalledPages(rng.random(n_pages), rng.random(n_pages), recall, false_rate)
         world = simulate.draw_world(pages, 2 * n_slots / bandwidth, rng=rng)
         times = simulate.slot_times(bandwidth, world.horizon)
-        middle = np.searchsorted(world.arrival, times[n_slots])
+        page, arrival = world.in_order
+        middle = np.searchsorted(arrival, times[n_slots])
         scheduler = Scheduler(pages, crawled=0.0)
         began = time.perf_counter()
-        scheduler.run(times[:n_slots], world.signal_page[:middle], world.arrival[:middle])
+        scheduler.run(times[:n_slots], page[:middle], arrival[:middle])
         start = (time.perf_counter() - began) / n_slots
         # the full arg max takes a few slots of the second half, from the very state in which the scheduler begins it
         plain = scheduler._state[0].copy()
         expected, few = np.empty(n_full, np.int64), slice(n_slots, n_slots + n_full)
-        signals = world.signal_page[middle:].astype(np.int64), world.arrival[middle:]
+        signals = page[middle:].astype(np.int64), arrival[middle:]
         _slots.full_argmax_slots(plain.copy(), times[few], *signals, 0.0, expected)
         began = time.perf_counter()
         _slots.full_argmax_slots(plain, times[few], *signals, 0.0, expected)

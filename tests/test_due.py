@@ -17,8 +17,8 @@ MULTIPLIED = Nutch(sync_delta=None, cap=None)
 
 def world_of(changes, *, horizon=1000.0, start=0.0, stop=np.inf):
     """A world by hand; every change, (time, page), is signalled, but these policies do not listen."""
-    changes = sorted(changes)
-    time, page = np.array([t for t, _ in changes], float), np.array([i for _, i in changes], np.int32)
+    changes = sorted((page, time) for time, page in changes)
+    page, time = (np.array([change[k] for change in changes], kind) for k, kind in enumerate((np.int32, float)))
     start, stop = np.atleast_1d(np.asarray(start, float)), np.atleast_1d(np.asarray(stop, float))
     n_pages = max(start.size, stop.size, page.max(initial=0) + 1)
     pages = SignalledPages(np.ones(n_pages), 1.0, 1.0, 0.0)

@@ -94,11 +94,11 @@ def random_world(rng, *, moves=False, delays=True):
 
 def world_of(pages, signals=(), *, horizon=10.0, arrival=None, start=0.0, stop=np.inf):
     """A world by hand; signals are (time, page)."""
-    page = np.array([page for _, page in signals], np.int32)
-    sent = np.array([time for time, _ in signals], float)
-    arrival = sent if arrival is None else np.array(arrival, float)
+    arrival = [time for time, _ in signals] if arrival is None else arrival
+    signals = sorted((page, sent, arrived) for (sent, page), arrived in zip(signals, arrival, strict=True))
+    page, sent, arrived = (np.array([signal[k] for signal in signals], kind) for k, kind in enumerate((np.int32, float, float)))
     there = (np.array(np.broadcast_to(edge, pages.change_rate.size), float) for edge in (start, stop))
-    return simulate.World(pages, horizon, sent, page, arrival, np.ones(page.size, bool), *there)
+    return simulate.World(pages, horizon, sent, page, arrived, np.ones(page.size, bool), *there)
 
 
 def chosen(policy, world, times, *, last=0.0):

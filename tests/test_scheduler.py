@@ -139,21 +139,26 @@ def test_a_value_stays_within_its_bounds_and_a_page_asleep_below_the_level(kind)
     n = rng.choice([0, 1, 5], 400) * (kind != "none")
     me["width"] = 1e-3
     checked = 0
-    for page, known in zip(pages, n, strict=True):
+    for i, (page, known) in enumerate(zip(pages, n, strict=True)):
         row, t = page["row"], rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])
         alpha, u, value = row[1], _value.rounded(_value.effective(row, t, known)), _value.value(row, t, known)
         if alpha == 0.0 or not u < np.inf:
             continue  # such a page has no bounds: its value is computed
-        state = value, *_slots._learn(page, me[0], u, value)
-        _slots._begin(page, desk[0], t, 0.0, *state)
+        state = _slots._learn(page, me[0], u)
+        assert state[0] == value
+        desk[0]["awake"] = i
         for d in (1e-6, 1e-3, 0.1, 1.0, 10.0, -1e-6, -1e-3, -0.1, -1.0):
             if -d <= min(1.0 / alpha, u / alpha):
                 there = _value.value(row, (u + alpha * d) / alpha, 0)
                 margin = 1e-10 * row[0]
-                assert _slots._least(desk[0], t + d) - margin <= there <= _slots._most(desk[0], t + d) + margin
+                for begun in (0.0, d) if d > 0 else (d,):
+                    page["last"] = -(u / alpha + begun)
+                    _slots._begin(page, desk[0], 0.0, state)
+                    least, most = _slots._least(pages, desk[0], d - begun), _slots._most(desk[0], d - begun)
+                    assert least - margin <= there <= most + margin
         for level in value + (row[0] - value) * np.array([1e-6, 0.1, 0.5, 0.9, 0.999]):
             me["level"] = max(level, 5e-324)
-            page["low"], page["low_slope"], page["low_psi"], page["low_at"] = *state, u / alpha
+            page["low"], page["low_at"], page["low_rise"], page["low_half"] = state[:4]
             _slots._rest(page, me[0])
             if page["rest"] > u / alpha:
                 assert _value.value(row, page["rest"], 0) < me["level"]
@@ -410,5 +415,5 @@ def test_a_policy_is_run_as_in_a_simulation():
         policies.GreedyCISPlus(pages),
         policies.GreedyNCIS(pages, terms=2, discard_window=0.1),
     ):
-        found = Scheduler(policy, crawled=0.0).run(times, world.signal_page, world.arrival)
+        found = Scheduler(policy, crawled=0.0).run(times, *world.in_order)
         np.testing.assert_array_equal(found, policy.choose(world, times, np.zeros(50)))

@@ -30,7 +30,8 @@ class Given:
 
 def world_of(pages, signals=(), *, horizon=4.0, start=0.0, stop=np.inf):
     """A world by hand; signals are (time, page)."""
-    sent, page = np.array([t for t, _ in signals], float), np.array([i for _, i in signals], np.int32)
+    signals = sorted((page, sent) for sent, page in signals)
+    page, sent = (np.array([signal[k] for signal in signals], kind) for k, kind in enumerate((np.int32, float)))
     there = (np.array(np.broadcast_to(edge, pages.change_rate.size), float) for edge in (start, stop))
     return World(pages, horizon, sent, page, sent, np.ones(page.size, bool), *there)
 
@@ -144,7 +145,8 @@ def test_signals_are_uniform_in_time_true_at_the_precision_and_rising():
     pages = SignalledPages(*(np.tile(getattr(LAW, name), n) for name in ("change_rate", "importance", "recall", "false_rate")))
     world = draw_world(pages, 4.0, rng=2)
     kind = world.signal_page % 5
-    assert (np.diff(world.signal_time) >= 0).all()
+    assert (np.diff(world.signal_page) >= 0).all()
+    assert (np.diff(world.signal_time)[np.diff(world.signal_page) == 0] >= 0).all()
     assert ((world.signal_time >= 0) & (world.signal_time <= 4.0)).all()
     for i in range(4):
         true = world.true[kind == i]
@@ -216,13 +218,30 @@ def test_worlds_refuse(horizon, options, message):
 
 
 @pytest.mark.parametrize("delay", [None, 0.5, lambda rng, n: rng.exponential(5.0, n)])
-def test_signals_page_by_page_as_sent_and_as_they_arrive(delay):
-    world = draw_world(LAW, 30.0, signal_delay=delay, rng=5)
-    for (time, offsets), when in ((world.sent, world.signal_time), (world.arrived, world.arrival)):
-        assert offsets[0] == 0
-        assert offsets[-1] == time.size == when.size > 100
+def test_signals_page_by_page_as_sent_and_as_they_are_heard(delay):
+    for there in (None, ([0.0, 3.0, 0.0, 0.0, 5.0], [np.inf, 20.0, 7.0, np.inf, np.inf])):
+        world = draw_world(LAW, 30.0, signal_delay=delay, arrivals=there, rng=5)
+        assert world.offsets[0] == 0
+        assert world.offsets[-1] == world.heard.size == world.signal_time.size > 80
         for i in range(5):
-            np.testing.assert_array_equal(time[offsets[i] : offsets[i + 1]], np.sort(when[world.signal_page == i]))
+            own = slice(world.offsets[i], world.offsets[i + 1])
+            sent, arrival = world.signal_time[own], world.arrival[own]
+            np.testing.assert_array_equal(world.signal_page[own], i)
+            heard = np.where((world.start[i] <= sent) & (arrival < world.stop[i]), arrival, np.inf)
+            np.testing.assert_array_equal(world.heard[own], np.sort(heard))
+        page, arrival = world.in_order
+        assert (np.diff(arrival) >= 0).all()
+        assert sorted(zip(page, arrival, strict=True)) == sorted(zip(world.signal_page, world.arrival, strict=True))
+
+
+def test_delays_of_any_length_are_sorted():
+    world = draw_world(SignalledPages([2.0, 0.0, 5.0], 1.0, 1.0, 0.0), 2000.0, rng=1)
+    for delay in (lambda rng, n: rng.exponential(1e4, n), lambda rng, n: np.linspace(1e4, 0.0, n)):
+        late = world.delayed(delay, rng=2)
+        assert late.signal_time is world.signal_time
+        for i in range(3):
+            own = slice(world.offsets[i], world.offsets[i + 1])
+            np.testing.assert_array_equal(late.heard[own], np.sort(late.arrival[own]))
 
 
 # ---------------------------------------------------------------- fresh time
@@ -302,7 +321,7 @@ def real_world(rng, pages, horizon, delay):
         page.append(np.full(sent[-1].size, i, np.int32))
         true.append(np.arange(sent[-1].size) < signalled.size)
     sent, page, true = map(np.concatenate, (sent, page, true))
-    order = np.argsort(sent)
+    order = np.lexsort((sent, page))
     sent, page, true = sent[order], page[order], true[order]
     arrival = sent + delay(rng, sent.size) if delay else sent
     start = np.where(np.arange(pages.change_rate.size) % 3 == 2, 2.0, 0.0)
@@ -486,7 +505,7 @@ def test_policies_meet_the_same_worlds_whoever_else_runs():
     def alone(pages, rng):
         return {"ncis": policies.GreedyNCIS(pages)}
 
-    options = {"n_runs": 4, "seed": 4, "signal_delay": lambda rng, n: rng.exponential(0.3, n)}
+    options = {"n_runs": 4, "seed": 4}
     many = compare(draw, twice, 5.0, 20.0, **options)
     np.testing.assert_array_equal(many["ncis"], many["again"])
     np.testing.assert_array_equal(many["ncis"], compare(draw, alone, 5.0, 20.0, **options)["ncis"])
@@ -498,11 +517,11 @@ def test_a_comparison_is_draws_and_crawls_of_three_streams():
         return {"rates": policies.Rates(rng.random(15)), "ncis": policies.GreedyNCIS(pages, discard_window=0.1)}
 
     options = {"initial": "empty", "borders": [5.0, 10.0, 20.0]}
-    found = compare(draw, noisy, 5.0, 20.0, n_runs=3, seed=5, signal_delay=0.2, keep=lambda run: run.window_accuracy, **options)
+    found = compare(draw, noisy, 5.0, 20.0, n_runs=3, seed=5, keep=lambda run: run.window_accuracy, **options)
     for k, stream in enumerate(np.random.default_rng(5).spawn(3)):
         of_pages, of_world, of_policies = stream.spawn(3)
         pages = draw(of_pages)
-        world = draw_world(pages, 20.0, signal_delay=0.2, rng=of_world)
+        world = draw_world(pages, 20.0, rng=of_world)
         for name, policy in noisy(pages, of_policies).items():
             np.testing.assert_array_equal(found[name][k], crawl(world, policy, 5.0, **options).window_accuracy)
 

@@ -73,10 +73,16 @@ def bits(name, value):
     return array.astype(bool)
 
 
-def broadcast(**arrays):
-    """The named arrays, broadcast against each other."""
+def fit(**arrays):
+    """The named arrays broadcast against each other."""
     try:
-        return np.broadcast_arrays(*arrays.values())
+        np.broadcast(*arrays.values())
     except ValueError:
         shapes = ", ".join(f"{name} {np.shape(array)}" for name, array in arrays.items())
         raise ValueError(f"{' and '.join(arrays)} must have shapes that broadcast, got {shapes}") from None
+
+
+def broadcast(**arrays):
+    """The named arrays, broadcast against each other."""
+    fit(**arrays)
+    return np.broadcast_arrays(*arrays.values())

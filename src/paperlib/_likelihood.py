@@ -5,23 +5,27 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from paperlib._kernels import expm1
+
 MLE, MOMENTS = 0, 1
 _MAX_STEPS = 200
 
 
-@njit(cache=True, error_model="numpy")
-def _log_sum(kind, rate, interval, changed, start, stop):
+@njit(cache=True, error_model="numpy", fastmath=True)
+def _log_sum(kind, rate, interval, changed):
     """Log of the rate-dependent side of the estimating equation, and its first two derivatives in the rate."""
     total = first = second = 0.0
-    for j in range(start, stop):
-        w = interval[j]
-        if kind == MOMENTS:
-            r = math.exp(-rate * w)
+    if kind == MOMENTS:
+        for j in range(interval.size):
+            w = interval[j]
+            r = 1.0 / (1.0 + expm1(rate * w))
             total += r
             first -= r * w
             second += r * w * w
-        elif changed[j]:
-            r = w / math.expm1(rate * w)
+    else:
+        for j in range(interval.size):
+            w = interval[j]
+            r = w / expm1(rate * w) if changed[j] else 0.0
             total += r
             first -= r * (r + w)
             second += r * (r + w) * (2.0 * r + w)
@@ -30,14 +34,14 @@ def _log_sum(kind, rate, interval, changed, start, stop):
 
 
 @njit(cache=True, error_model="numpy")
-def _root(kind, rate, safe, target, interval, changed, start, stop):
+def _root(kind, rate, safe, target, interval, changed):
     """Root of the log of the estimating equation: Halley in the log of the rate, from the guess `rate`.
 
     Should that not settle, Newton from `safe`, left of the root: the function is convex and falls, so that it never overshoots.
     NaN when neither converges.
     """
     for _ in range(20):
-        value, first, second = _log_sum(kind, rate, interval, changed, start, stop)
+        value, first, second = _log_sum(kind, rate, interval, changed)
         first, second = first * rate, second * rate * rate + first * rate
         step = (target - value) / first
         step /= 1.0 + 0.5 * step * second / first
@@ -48,7 +52,7 @@ def _root(kind, rate, safe, target, interval, changed, start, stop):
             return rate
     rate = safe
     for _ in range(_MAX_STEPS):
-        value, first, _second = _log_sum(kind, rate, interval, changed, start, stop)
+        value, first, _second = _log_sum(kind, rate, interval, changed)
         step = (target - value) / first
         rate += step
         if abs(step) <= 1e-8 * rate:  # of its square
@@ -85,7 +89,8 @@ def estimating_equation_roots(kind, interval, changed, offsets, out):
             out[i] = np.inf
         else:
             safe, target = _start(kind, n_changed, t_changed, t_unchanged, n, t_changed + t_unchanged)
-            root = _root(kind, safe, safe, target, interval, changed, offsets[i], offsets[i + 1])
+            own = slice(offsets[i], offsets[i + 1])
+            root = _root(kind, safe, safe, target, interval[own], changed[own])
             out[i] = -1.0 if math.isnan(root) else root
 
 
@@ -154,7 +159,7 @@ def mle_paths(interval, changed, offsets, out):
                 lost = abs(series[_ORDER] * shift**_ORDER)  # large where centre x interval is
                 if not (centre > 0.0 and abs(shift) <= _REACH * centre and lost <= 1e-11 * centre * abs(series[1])):
                     safe, target = _start(MLE, n_changed, t_changed, t_unchanged, 0, 0.0)
-                    centre = _root(MLE, max(centre, safe), safe, target, interval, changed, start, j + 1)
+                    centre = _root(MLE, max(centre, safe), safe, target, interval[start : j + 1], changed[start : j + 1])
                     shift = 0.0
                     series[:] = 0.0
                     for before in range(start, j + 1):
@@ -262,7 +267,7 @@ def _one_rate(interval, changed):
     if n_changed == 0:
         return 0.0
     safe, target = _start(MLE, n_changed, t_changed, t_unchanged, 0, 0.0)
-    return _root(MLE, safe, safe, target, interval, changed, 0, interval.size)
+    return _root(MLE, safe, safe, target, interval, changed)
 
 
 @njit(cache=True, error_model="numpy")

@@ -7,7 +7,13 @@ Few values are computed, for each bounds those around it. The value grows at the
 mean time that time and signals take to add up to u / alpha, never falls and grows no faster than time. So from a state of value v, and
 in the effective time d from there on (or back, if d < 0),
 
-    v + d psi slope (1 - alpha d) <= V <= v + d slope (psi + d / 2)
+    v + d psi slope (1 - alpha |d|) <= V <= v + d slope (psi + d / 2)
+    |V - v - d slope (psi + d (psi' - alpha psi) / 2)| <= |d|^3 slope c / 6
+
+with c = (kink + max(2 alpha, alpha^2 psi + alpha / e)) exp(max(-alpha d, 0)), the most that V'' / slope changes in a unit of d. Here psi'
+starts as exp(-gamma iota), and from beta on is drawn to what it was a time beta ago: psi'' = gamma (psi'(iota - beta) - psi'(iota)). So it
+stays in the range that it has up to beta, and |psi''| <= kink = gamma min(gamma beta, 1); but gamma before beta, and where terms are left
+out. With one term it is gamma psi', and falls.
 
 A page remembers two such states, and as its parameters stand still they hold in every cycle of crawls: `low`, the highest seen below the
 level, tells until when it sleeps, and `high`, where it was last among the best, how it then compares. Where the bounds of two pages
@@ -18,9 +24,9 @@ lowered. Bounds leave a margin for rounding.
 Signals come one by one, or are known ahead, as in a simulated world: then a page sleeps through those that will not bring it to the
 level, and they are counted only when it is looked at.
 
-State is three arrays of records (plain arrays of their own would cost a reference count at every use): `pages`; a `desk` whose record k
-holds the k-th page awake, the k-th of the heap, the k-th bucket and the k-th page near the best; and `me`, what there is once; and
-`signals`, the times of the signals known ahead, page after page.
+State is three arrays of records (plain arrays of their own would cost a reference count at every use): `pages`, where record k also
+holds the k-th page of the heap and the k-th near the best; a `desk` of 64 bytes for the k-th page awake and the k-th bucket; and `me`, what
+there is once; and `signals`, the times of the signals known ahead, page after page.
 """
 
 import math
@@ -28,7 +34,7 @@ import math
 import numpy as np
 from numba import njit
 
-from paperlib._value import N_CONSTANTS, effective, rise, rounded, value
+from paperlib._value import N_CONSTANTS, effective, rounded, value, value_and_rise
 
 ABSENT, ASLEEP, QUEUED, AWAKE, NEW = range(5)
 # `due` of a NEW page is its value; `at` is the bucket, or the position among those awake or in the heap, `before` and `after` are the
@@ -37,14 +43,13 @@ ABSENT, ASLEEP, QUEUED, AWAKE, NEW = range(5)
 PAGE = np.dtype(
     [("row", "f8", (N_CONSTANTS,))]
     + [(name, "f8") for name in ("last", "due", "beta", "rest", "rest_for")]
-    + [(which + name, "f8") for which in ("low", "high") for name in ("", "_at", "_slope", "_psi")]
-    + [(name, "i4") for name in ("n", "at", "before", "after", "place", "settled")]
+    + [(which + name, "f8") for which in ("low", "high") for name in ("", "_at", "_rise", "_half", "_bend", "_cube")]
+    + [(name, "i4") for name in ("n", "at", "before", "after", "place", "settled", "heap", "near")]
     + [(name, "i8") for name in ("next", "stop")]
 )
-# the value is at most seen + d (rise + d slope / 2), d after `seen_at`, and at least seen + d (rise - fade d), until the next signal
+# d after `seen_at`, and until the next signal, the value is seen + d rise + d^2 x, where x is at most `half` and `bend` up to |d| cube
 DESK = np.dtype(
-    [(name, "f8") for name in ("seen_at", "seen", "slope", "rise", "fade", "until")]
-    + [(name, "i4") for name in ("awake", "heap", "head", "near")]
+    [(name, "f8") for name in ("seen_at", "seen", "rise", "half", "bend", "cube", "until")] + [(name, "i4") for name in ("awake", "head")]
 )
 SELF = np.dtype(
     [(name, "f8") for name in ("level", "start", "end", "width", "discard")]
@@ -149,16 +154,34 @@ def _elapsed(page, t):
 
 
 @_plain
-def _learn(page, me, u, v):
-    """The page remembers that its value at u = alpha iota is v; returns slope and psi there."""
-    alpha = page.row[1]
-    g, rho = rise(page.row, u)
-    slope, psi = g * alpha * alpha, rho / alpha
+def _learn(page, me, u):
+    """The page remembers the state at u = alpha iota, rounded; returns its value, iota, and what `DESK` needs of it."""
+    me.n_values += 1
+    alpha, gamma, at = page.row[1], page.row[3] * page.row[1], u / page.row[1]
+    v, g, rho, creep = value_and_rise(page.row, u)
+    kink = gamma
+    if page.row[8] == np.inf and page.beta <= at:
+        kink *= min(gamma * page.beta, 1.0)
+    elif page.row[8] == 1.0 or page.beta == np.inf:
+        kink *= creep
+    half = 0.5 * g * alpha * alpha
+    state = v, at, g * alpha * rho, half, half * (creep - rho), half * (kink + alpha * max(2.0, rho + 0.37)) / 3.0
     if page.low < v < me.level * _SAFE:
-        page.low, page.low_at, page.low_slope, page.low_psi, page.rest_for = v, u / alpha, slope, psi, -1.0
+        page.low, page.low_at, page.low_rise, page.low_half, page.low_bend, page.low_cube = state
+        page.rest_for = -1.0
     else:
-        page.high, page.high_at, page.high_slope, page.high_psi = v, u / alpha, slope, psi
-    return slope, psi
+        page.high, page.high_at, page.high_rise, page.high_half, page.high_bend, page.high_cube = state
+    return state
+
+
+@_plain
+def _low(page):
+    return page.low, page.low_at, page.low_rise, page.low_half, page.low_bend, page.low_cube
+
+
+@_plain
+def _high(page):
+    return page.high, page.high_at, page.high_rise, page.high_half, page.high_bend, page.high_cube
 
 
 @_plain
@@ -170,13 +193,13 @@ def _rest(page, me):
     """
     level, alpha = me.level * _SAFE, page.row[1]
     if page.low < page.high < level:
-        page.low, page.low_at, page.low_slope, page.low_psi = page.high, page.high_at, page.high_slope, page.high_psi
+        page.low, page.low_at, page.low_rise, page.low_half, page.low_bend, page.low_cube = _high(page)
     elif not page.low < level:
-        page.high, page.high_at, page.high_slope, page.high_psi = page.low, page.low_at, page.low_slope, page.low_psi
+        page.high, page.high_at, page.high_rise, page.high_half, page.high_bend, page.high_cube = _low(page)
         _forget(page)
     page.rest, page.rest_for, page.settled = _IDLE, me.level, True
-    if page.low_slope > 0.0:
-        y, rho = (level - page.low) / page.low_slope * alpha * alpha, alpha * page.low_psi
+    if page.low_half > 0.0:
+        y, rho = (level - page.low) / (2.0 * page.low_half) * alpha * alpha, alpha * page.low_rise / (2.0 * page.low_half)
         z, c = 0.0, 0.5
         for _ in range(2):  # too late by the first c; the second is right for all z up to that
             half = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * c * y))
@@ -184,14 +207,16 @@ def _rest(page, me):
             c = 0.5 + z * (1.0 / 6.0 + z / 3.0)
         d = -math.log1p(-z) / alpha
         page.rest = page.low_at + d
-        page.settled = d * d * (0.5 + 0.5 * rho) <= _SLACK * me.width * page.low_psi
+        page.settled = alpha * d * d * (0.5 + 0.5 * rho) <= _SLACK * me.width * rho
 
 
 @_plain
 def _forget(page):
     """Of a page nothing is known but that it is worth nothing when it has just been crawled."""
-    page.low = page.low_at = page.low_psi = 0.0
-    page.low_slope = (page.row[9] * page.row[3] if page.row[3] > 0.0 else page.row[0]) * page.row[1] * page.row[1]
+    alpha, r = page.row[1], page.row[3]
+    page.low = page.low_at = page.low_rise = 0.0
+    page.low_half = page.low_bend = 0.5 * (page.row[9] * r if r > 0.0 else page.row[0]) * alpha * alpha
+    page.low_cube = page.low_half * (r * alpha + 2.0 * alpha) / 3.0
 
 
 @_plain
@@ -216,8 +241,7 @@ def _wake(pages, desk, me, signals, i, t):
     _hear(pages, me, signals, i, t)
     page = pages[i]
     if page.rest_for == me.level and not page.settled and page.rest <= _elapsed(page, t) <= page.rest + _SLACK * me.width:
-        u = rounded(page.rest * page.row[1])
-        _learn(page, me, u, _value(page, me, u / page.row[1], 0))
+        _learn(page, me, rounded(page.rest * page.row[1]))
     _sleep(pages, desk, me, signals, i, t)
 
 
@@ -236,14 +260,19 @@ def _rouse(pages, desk, me, signals, i, t):
         if page.row[1] * back < -1.0:  # a calendar of long days: too far back for the lower bound
             _forget(page)
             page.rest_for, back = -1.0, _elapsed(page, t)
-        _begin(page, look, t, back, page.low, page.low_slope, page.low_psi)
+        _begin(page, look, t, _low(page))
 
 
 @_plain
-def _begin(page, look, t, back, v, slope, psi):
-    """Bound the value from that which it had an effective time `back` ago; at t itself it has to be looked at."""
-    look.seen_at, look.seen = t - back - abs(t) * 1e-15, v
-    look.slope, look.rise, look.fade = slope, slope * psi, page.row[1] * slope * psi
+def _begin(page, look, t, state):
+    """Bound the value from that in a state, in effective time at most 1 / alpha from now on; at t itself it has to be looked at."""
+    v, at, look.rise, look.half, look.bend, look.cube = state
+    now = _elapsed(page, t)
+    look.seen_at, look.seen = t - (now - at) - abs(t) * 1e-15, v
+    if now < at:
+        look.cube *= 1.0 + 1.72 * page.row[1] * (at - now)  # exp(x) is at most that up to x = 1
+        if now < page.beta or page.row[8] < np.inf:
+            look.cube += look.half * page.row[3] * page.row[1] / 3.0
 
 
 @_plain
@@ -251,11 +280,12 @@ def _look(pages, desk, me, p, t):
     """Value at t of the p-th page awake, and the bounds that start from it."""
     look = desk[p]
     page = pages[look.awake]
-    u = effective(page.row, t - page.last, page.n)
-    v = _value(page, me, t - page.last, page.n)
-    slope, psi = _learn(page, me, u, v) if page.row[1] > 0.0 and u < np.inf else (0.0, 0.0)
-    _begin(page, look, t, 0.0, v, slope, psi)
-    look.seen_at = t
+    if page.row[1] > 0.0 and _elapsed(page, t) < np.inf:
+        v, _, look.rise, look.half, look.bend, look.cube = _learn(page, me, rounded(effective(page.row, t - page.last, page.n)))
+    else:
+        v = _value(page, me, t - page.last, page.n)
+        look.rise = look.half = look.bend = look.cube = 0.0
+    look.seen_at, look.seen = t, v
     return v
 
 
@@ -266,7 +296,7 @@ def _recall(pages, desk, p, t):
     page = pages[look.awake]
     back = _elapsed(page, t) - page.high_at
     if abs(back) < 0.5 * abs(t - look.seen_at) and page.row[1] * abs(back) < 1.0:
-        _begin(page, look, t, back, page.high, page.high_slope, page.high_psi)
+        _begin(page, look, t, _high(page))
         return True
     return False
 
@@ -275,14 +305,16 @@ def _recall(pages, desk, p, t):
 def _most(look, t):
     """What the value of this page awake is at most at t."""
     d = t - look.seen_at
-    return look.seen + d * (look.rise + 0.5 * look.slope * d)
+    return look.seen + d * (look.rise + d * min(look.half, look.bend + abs(d) * look.cube))
 
 
 @_plain
-def _least(look, t):
+def _least(pages, look, t):
     """What it is at least."""
     d = t - look.seen_at
-    return (look.seen + d * max(look.rise - look.fade * d, 0.0)) * _SAFE
+    d = min(d, max(d - abs(t) * 2e-15, 0.0))
+    least = look.seen + d * (look.rise + d * max(look.bend - abs(d) * look.cube, -look.rise * pages[look.awake].row[1]))
+    return max(least, look.seen if d > 0.0 else 0.0) * _SAFE
 
 
 @_plain
@@ -322,7 +354,7 @@ def _take(pages, desk, me, i):
         me.n_awake -= 1
         look, other = desk[page.at], desk[me.n_awake]
         look.awake, look.seen_at, look.seen, look.until = other.awake, other.seen_at, other.seen, other.until
-        look.slope, look.rise, look.fade = other.slope, other.rise, other.fade
+        look.rise, look.half, look.bend, look.cube = other.rise, other.half, other.bend, other.cube
         pages[look.awake].at = page.at
     elif page.place == QUEUED:
         if page.before >= 0:
@@ -333,7 +365,7 @@ def _take(pages, desk, me, i):
             pages[page.after].before = page.before
     elif page.place == NEW:
         me.n_new -= 1
-        other = desk[me.n_new].heap
+        other = pages[me.n_new].heap
         if other != i:
             pages[other].at = page.at
             _sift(pages, desk, me, other)
@@ -349,20 +381,20 @@ def _before(pages, i, j):
 def _sift(pages, desk, me, i):
     """Move page i of the heap to where its value belongs."""
     p = pages[i].at
-    while p > 0 and _before(pages, i, desk[(p - 1) // 2].heap):
-        desk[p].heap = desk[(p - 1) // 2].heap
-        pages[desk[p].heap].at = p
+    while p > 0 and _before(pages, i, pages[(p - 1) // 2].heap):
+        pages[p].heap = pages[(p - 1) // 2].heap
+        pages[pages[p].heap].at = p
         p = (p - 1) // 2
     while True:
         q = 2 * p + 1
-        if q + 1 < me.n_new and _before(pages, desk[q + 1].heap, desk[q].heap):
+        if q + 1 < me.n_new and _before(pages, pages[q + 1].heap, pages[q].heap):
             q += 1
-        if q >= me.n_new or not _before(pages, desk[q].heap, i):
+        if q >= me.n_new or not _before(pages, pages[q].heap, i):
             break
-        desk[p].heap = desk[q].heap
-        pages[desk[p].heap].at = p
+        pages[p].heap = pages[q].heap
+        pages[pages[p].heap].at = p
         p = q
-    desk[p].heap, pages[i].at = i, p
+    pages[p].heap, pages[i].at = i, p
 
 
 @_plain
@@ -375,7 +407,7 @@ def _put(pages, desk, me, signals, i, t):
     _forget(page)
     if page.last == -np.inf and page.row[1] > 0.0:
         page.place, page.at, page.due = NEW, me.n_new, _value(page, me, np.inf, page.n)
-        desk[me.n_new].heap = i
+        pages[me.n_new].heap = i
         me.n_new += 1
         _sift(pages, desk, me, i)
     elif me.level > 0.0:
@@ -472,8 +504,8 @@ def _lower(pages, desk, me, signals, t):
             look.awake, most, v = i, page.row[0], -1.0
             back = _elapsed(page, t) - page.low_at
             if page.row[1] > 0.0 and page.row[1] * abs(back) < 1.0:
-                _begin(page, look, t, back, page.low, page.low_slope, page.low_psi)
-                most, v = min(_most(look, t), most), _least(look, t)
+                _begin(page, look, t, _low(page))
+                most, v = min(_most(look, t), most), _least(pages, look, t)
             if most > least:
                 size, least = _rank(pool, size, least, v if most * _TIGHT < v else _look(pages, desk, me, 0, t))
     me.level = max(_top(pool, size), _LEAST)
@@ -489,7 +521,7 @@ def _raise(pages, desk, me, signals, t):
     pool = np.empty(2 * me.keep)
     size, least = 0, -np.inf
     for p in range(me.n_awake):
-        v = _least(desk[p], t)
+        v = _least(pages, desk[p], t)
         size, least = _rank(pool, size, least, v if _most(desk[p], t) * _TIGHT < v else _look(pages, desk, me, p, t))
     me.level = max(_top(pool, size), me.level)
     for p in range(me.n_awake - 1, -1, -1):
@@ -507,7 +539,7 @@ def _best(pages, desk, me, signals, t):
     """
     best, winner, first = -1.0, -1, -1
     if me.n_new > 0:
-        winner = desk[0].heap
+        winner = pages[0].heap
         best = pages[winner].due
     n = 0
     for p in range(me.n_awake):
@@ -517,25 +549,25 @@ def _best(pages, desk, me, signals, t):
             _shift(pages, desk, me, p, _hear(pages, me, signals, look.awake, t), t)
             look.until = signals[page.next] if page.next < page.stop else np.inf
         if _most(look, t) >= best * _SAFE:
-            desk[n].near = p
+            pages[n].near = p
             n += 1
-            least = _least(look, t)
+            least = _least(pages, look, t)
             if least > best:
                 best, first, winner = least, p, look.awake
     for k in range(n if n > 1 else 0):
-        p = desk[k].near
+        p = pages[k].near
         look = desk[p]
-        if look.slope > 0.0 and _most(look, t) >= best * _SAFE and _recall(pages, desk, p, t):
-            least = _least(look, t)
+        if look.half > 0.0 and _most(look, t) >= best * _SAFE and _recall(pages, desk, p, t):
+            least = _least(pages, look, t)
             if least > best:
                 best, first, winner = least, p, look.awake
     favourite = winner if first >= 0 else -1
     for k in range(n):
-        p = desk[k].near
+        p = pages[k].near
         look = desk[p]
         v = _most(look, t)
         if p != first and v >= best * _SAFE:
-            if look.seen_at != t and look.slope > 0.0:
+            if look.seen_at != t and look.half > 0.0:
                 v = _look(pages, desk, me, p, t)
             if v > best or (v == best and (winner == favourite or look.awake < winner)):
                 best, winner = v, look.awake

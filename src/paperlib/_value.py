@@ -31,7 +31,7 @@ _EPS = 1e-15
 _SPLIT = 2.0**15 + 1.0
 _UNBOUNDED = 1e150  # stands for r = inf: its square overflows to inf, its product with a time does not
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
-_INVERSE = np.array([0.0] + [1.0 / j for j in range(1, 17)])
+_INVERSE = np.array([0.0] + [1.0 / j for j in range(1, 256)])  # a product takes a third of the time of a quotient
 
 
 @njit(cache=True, error_model="numpy")
@@ -51,49 +51,61 @@ def _poisson(n, x):
 
 @njit(cache=True, error_model="numpy")
 def _below(i, x, rho, d1):
-    """N_i; with rho = 0 and d1 = 1 it is the Poisson distribution function Q(i + 1, x)."""
+    """N_i, the Poisson distribution function Q(i + 1, x), and p(i; x)."""
     if i <= 16:
         h = d = d1
+        all_ = p = 1.0
         for j in range(i, 0, -1):
             d = d1 + rho * d
-            h = d + h * (x * _INVERSE[j])
-        return h * math.exp(-x)
-    term = _poisson(i, x)
+            z = x * _INVERSE[j]
+            h = d + h * z
+            all_ = 1.0 + all_ * z
+            p *= z
+        e = math.exp(-x)
+        return h * e, all_ * e, p * e
+    p = term = all_ = _poisson(i, x)
     d = d1
-    total = term * d
+    total, once = term * d, 1.0 / x
     for j in range(i, 0, -1):
-        term *= j / x
+        term *= j * once
         d = d1 + rho * d
         total += term * d
+        all_ += term
         if term <= _EPS * total and j < x:
             break
-    return total
+    return total, all_, p
 
 
 @njit(cache=True, error_model="numpy")
 def _above(i, x, y, rho, d1, so_far):
-    """exp(u) T_i, as precisely as a sum with `so_far` needs it; with rho = 0, d1 = 1 and y = x it is P(i + 2, x). Positive terms only."""
-    term = _poisson(i + 1, x)
+    """exp(u) T_i, as precisely as a sum with `so_far` needs it, and about as precisely P(i + 1, x) and p(i; x). Positive terms only."""
+    first = term = other = all_ = _poisson(i + 1, x)
     d = d1
     total = 0.0
-    j = float(i + 1)
+    j = i + 1
     while True:
-        j += 1.0
-        term *= y / j
+        j += 1
+        once = _INVERSE[j] if j < 256 else 1.0 / j
+        term *= y * once
+        other *= x * once
         total += term * d
+        all_ += other
         if not y >= j and (term == 0.0 or not term > _EPS * (total + so_far)):
-            return total
+            return total, all_, first * (i + 1) / x
         d = d1 + rho * d
 
 
 @njit(cache=True, error_model="numpy")
 def _one_minus_below(i, x, rho):
-    """1 - N_i for small x, where N_i is all but 1: P(i + 1, x) + sum_(j <= i) p(j; x) rho^(i + 1 - j)."""
+    """1 - N_i for small x, where N_i is all but 1: P(i + 1, x) + sum_(j <= i) p(j; x) rho^(i + 1 - j). Also P(i + 1, x) and p(i; x)."""
     h = power = rho
+    p = e = math.exp(-x)
     for j in range(i, 0, -1):
         power *= rho
         h = power + h * x / j
-    return h * math.exp(-x) + _above(i - 1, x, x, 0.0, 1.0, 0.0)
+        p *= x / j
+    rest = _above(i - 1, x, x, 0.0, 1.0, 0.0)[0]
+    return h * e + rest, rest, p
 
 
 @njit(cache=True, error_model="numpy")
@@ -151,20 +163,41 @@ def effective(row, elapsed, n_signals):
 @njit(cache=True, error_model="numpy")
 def value_and_lack(row, u):
     """V at u = alpha iota, not rounded, and what it lacks to its limit: for u > 1 the second is the more precise."""
+    value, lack, _, _ = _sums(row, u)
+    return value, lack
+
+
+@njit(cache=True, error_model="numpy")
+def value_and_rise(row, u):
+    """V at u = alpha iota, rounded already, and (g, rho, rho') there, where dV/du = g rho and g = constant x exp(-u).
+
+    rho = alpha psi, which never falls and grows no faster than u, and its derivative are for bounds: to a relative 1e-9.
+    """
+    if not u <= _SURE:
+        return row[0], 0.0, 0.0, 0.0
+    if row[3] == 0.0:
+        return row[0] * _gamma2(u), row[0] * math.exp(-u), u, 1.0
+    value, _, rho, creep = _sums(row, u)
+    return value, row[9] * row[3] * math.exp(-u), rho, creep
+
+
+@njit(cache=True, error_model="numpy")
+def _sums(row, u):
+    """`value_and_lack`, and sums of the same terms: alpha psi = sum_i P(i + 1, x_i) / r and its derivative sum_i p(i; x_i)."""
     limit, b, r = row[0], row[2], row[3]
     if not u > 0.0 or limit == 0.0:
-        return 0.0, limit
+        return 0.0, limit, 0.0, 1.0
     if u > _SURE:
-        return limit, 0.0
+        return limit, 0.0, np.nan, np.nan
     if r == 0.0:
         value = limit * _gamma2(u)
-        return value, limit * (1.0 + u) * math.exp(-u)
+        return value, limit * (1.0 + u) * math.exp(-u), u, 1.0
     rho, d1, missing, log_q, n_terms, scale = row[4], row[5], row[6], row[7], row[8], row[9]
     q = 1.0 - missing
     decay = math.exp(-u)
     early = u <= 1.0
     gone = -math.expm1(-u)
-    total = tail = 0.0
+    total = tail = passed = creep = 0.0
     g = d1  # 1 - rho q^i
     i = 0
     while i < n_terms and not (early and r < 1.0):
@@ -174,11 +207,15 @@ def value_and_lack(row, u):
             break
         gap = x - i
         if not early and r < 0.01:
-            total += _one_minus_below(i, x, rho)
+            term, beyond, p = _one_minus_below(i, x, rho)
+            total += term
         else:
             # by Chernoff's bound N_i < exp(-42.5) far below the mean
-            near = 0.0 if gap > 0.0 and gap * gap > 85.0 * x else _below(i, x, rho, d1)
+            near, below, p = (0.0, 0.0, 0.0) if gap > 0.0 and gap * gap > 85.0 * x else _below(i, x, rho, d1)
             total += (gone - g) + decay * near if early else 1.0 - near
+            beyond = 1.0 - below
+        passed += beyond
+        creep += p
         g = g * q + missing
         i += 1
     first = i
@@ -187,19 +224,21 @@ def value_and_lack(row, u):
         if not t > 0.0:
             break
         x = r * t
-        term = _above(i, x, x + t, rho, d1, tail + (total / decay if early else total))
+        term, beyond, p = _above(i, x, x + t, rho, d1, tail + (total / decay if early else total))
         tail += term
+        passed += beyond
+        creep += p
         if term == 0.0 or term <= _EPS * (total + tail):
             break
         i += 1
     if early:
         value = scale * (total + decay * tail)
-        return value, limit - value
-    beyond = 0.0
+        return value, limit - value, passed / r, creep
+    missed = 0.0
     if first < n_terms:
-        beyond = rho * (math.exp(first * log_q) if first > 0 else 1.0) * -math.expm1((n_terms - first) * log_q) / missing
-    lack = scale * (decay * (total - tail) + beyond)
-    return limit - lack, lack
+        missed = rho * (math.exp(first * log_q) if first > 0 else 1.0) * -math.expm1((n_terms - first) * log_q) / missing
+    lack = scale * (decay * (total - tail) + missed)
+    return limit - lack, lack, passed / r, creep
 
 
 @njit(cache=True, error_model="numpy")
@@ -227,11 +266,11 @@ def crawl_value(elapsed, n_signals, change_rate, importance, recall, false_rate,
 
 
 @njit(cache=True, error_model="numpy")
-def _signals(x, step, n_terms):
-    """The first terms of the sum in `signals_per_cycle`."""
+def _signals(x, step):
+    """The sum in `signals_per_cycle`."""
     total = 0.0
     i = 0
-    while i < n_terms:
+    while True:
         y = x - i * step if i > 0 else x
         if not y > 0.0:
             break
@@ -239,9 +278,9 @@ def _signals(x, step, n_terms):
         if gap > 0.0 and gap * gap > 85.0 * y:
             term = 1.0
         elif y < i + 1:
-            term = _above(i - 1, y, y, 0.0, 1.0, total)
+            term = _above(i - 1, y, y, 0.0, 1.0, total)[0]
         else:
-            term = 1.0 - _below(i, y, 0.0, 1.0)
+            term = 1.0 - _below(i, y, 0.0, 1.0)[0]
         total += term
         if term <= _EPS * total:
             break
@@ -257,16 +296,7 @@ def signals_per_cycle(x, step):
     """
     if x > 100.0 * (1.0 + step) ** 3:
         return (x + 0.5 * step * step / (1.0 + step)) / (1.0 + step)
-    return _signals(x, step, np.inf)
-
-
-@njit(cache=True, error_model="numpy")
-def rise(row, u):
-    """(g, rho) at u = alpha iota, where dV/du = g rho: g falls as exp(-u), and rho = alpha psi never falls and grows no faster than u."""
-    r = row[3]
-    if r == 0.0:
-        return row[0] * math.exp(-u), u
-    return row[9] * r * math.exp(-u), _signals(r * u, r * row[2], row[8]) / r
+    return _signals(x, step)
 
 
 @njit(cache=True, error_model="numpy")
@@ -307,12 +337,12 @@ def _state_at(row, at_one, target, u):
         u = math.sqrt(target / first) if early else 1.0 + math.log(lack / lacking)
         u = min(max(u, low), high)
     for _ in range(200):
-        reached, lack = value_and_lack(row, u)
+        reached, lack, rho, _ = _sums(row, u)
         if reached < target if early else lack > lacking:
             low = u
         else:
             high = u
-        slope = math.exp(-u) * (row[0] * u if row[3] == 0.0 else row[9] * signals_per_cycle(row[3] * u, row[3] * row[2]))
+        slope = math.exp(-u) * (row[0] if row[3] == 0.0 else row[9] * row[3]) * rho
         new = u * math.exp(math.log(target / reached) * reached / (u * slope)) if early else u + math.log(lack / lacking) * lack / slope
         step = new - u
         if abs(step) <= 1e-13 * u:

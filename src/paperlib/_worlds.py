@@ -7,55 +7,8 @@ from numba import njit
 
 
 @njit(cache=True)
-def alias_table(rate, share, other):
-    """Walker's alias table: page i keeps a draw that falls on it with probability share[i], or passes it to other[i]."""
-    n = rate.size
-    mean = rate.sum() / n
-    small, large = np.empty(n, np.int64), np.empty(n, np.int64)
-    n_small = n_large = 0
-    for i in range(n):
-        share[i] = rate[i] / mean
-        other[i] = i
-        if share[i] < 1.0:
-            small[n_small] = i
-            n_small += 1
-        else:
-            large[n_large] = i
-            n_large += 1
-    while n_small and n_large:
-        i, k = small[n_small - 1], large[n_large - 1]
-        n_small -= 1
-        other[i] = k
-        share[k] -= 1.0 - share[i]
-        if share[k] < 1.0:
-            n_large -= 1
-            small[n_small] = k
-            n_small += 1
-    while n_small:  # what rounding left over
-        n_small -= 1
-        share[small[n_small]] = 1.0
-
-
-@njit(cache=True)
-def alias_draw(uniform, share, other, page):
-    n = share.size
-    for j in range(uniform.size):
-        x = uniform[j] * n
-        i = min(int(x), n - 1)
-        page[j] = i if x - i < share[i] else other[i]
-
-
-@njit(cache=True, error_model="numpy")
-def _decayed(alpha, begin, end):
-    """The integral of exp(-alpha t)."""
-    if alpha * (end - begin) < 1e-6:
-        return (end - begin) * math.exp(-0.5 * alpha * (begin + end))
-    return -math.expm1(-alpha * (end - begin)) * math.exp(-alpha * begin) / alpha
-
-
-@njit(cache=True)
 def by_page(page, time, n_pages):
-    """(time, offsets): the times of each page, rising, those of page i being time[offsets[i] : offsets[i + 1]]; page -1 is none."""
+    """(time, offsets): rising times filed by page, those of page i being time[offsets[i] : offsets[i + 1]]; page -1 is none."""
     offsets = np.zeros(n_pages + 1, np.int64)
     for i in page:
         offsets[i + 1] += 1
@@ -68,12 +21,25 @@ def by_page(page, time, n_pages):
         if i >= 0:
             out[at[i]] = time[k]
             at[i] += 1
-    for i in range(n_pages):
-        for k in range(offsets[i] + 1, offsets[i + 1]):
-            if out[k] < out[k - 1]:
-                out[offsets[i] : offsets[i + 1]].sort()
-                break
     return out, offsets
+
+
+@njit(cache=True)
+def sort_pages(time, offsets):
+    """Sort the times of each page in place, in a linear number of steps where each is near its place."""
+    for i in range(offsets.size - 1):
+        own = time[offsets[i] : offsets[i + 1]]
+        steps = 0
+        for k in range(1, own.size):
+            t, j = own[k], k
+            while j > 0 and own[j - 1] > t:
+                own[j] = own[j - 1]
+                j -= 1
+            own[j] = t
+            steps += k - j
+            if steps > 32 * own.size:
+                own.sort()
+                break
 
 
 @njit(cache=True, error_model="numpy")
@@ -85,6 +51,7 @@ def fresh_time(crawls, crawl_offsets, signals, signal_offsets, alpha, doubt, sta
     """
     for i in range(alpha.size):
         begin, since, window = last[i], max(start[i], borders[0]), 0
+        decay, decay_at = 1.0, begin  # exp(-alpha t), known at that time
         belief = most = 1.0 if begin > -np.inf else 0.0  # most: what freshness is at most
         j, k = crawl_offsets[i], signal_offsets[i]
         while window < borders.size - 1:
@@ -95,7 +62,18 @@ def fresh_time(crawls, crawl_offsets, signals, signal_offsets, alpha, doubt, sta
             end = min(time, borders[window + 1], stop[i])
             if end > since:
                 if most * (end - since) > 1e-17 * fresh[window, i]:  # less is lost in rounding
-                    piece = belief * _decayed(alpha[i], since - begin, end - begin)
+                    if decay_at != since:
+                        decay = math.exp(-alpha[i] * (since - begin))
+                    x = alpha[i] * (end - since)
+                    if x < 1e-3:  # the difference of the two exponentials would be all rounding
+                        piece = decay * (1.0 - x / 2.0 * (1.0 - x / 3.0 * (1.0 - x / 4.0))) * (end - since)
+                        decay -= alpha[i] * piece
+                    else:
+                        later = math.exp(-alpha[i] * (end - begin))
+                        piece = (decay - later) / alpha[i]
+                        decay = later
+                    decay_at = end
+                    piece *= belief
                     fresh[window, i] += piece
                     most = piece / (end - since)
                 since = end
@@ -111,7 +89,8 @@ def fresh_time(crawls, crawl_offsets, signals, signal_offsets, alpha, doubt, sta
                 else:
                     j += 1
                     if there:
-                        belief, most, begin = 1.0, 1.0, time
+                        belief = most = decay = 1.0
+                        begin = decay_at = time
 
 
 @njit(cache=True)

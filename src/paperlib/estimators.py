@@ -325,7 +325,7 @@ class _Online:
 
     def _bits(self, changed, crawl_rate, state):
         changed = _checks.bits("changed", changed)
-        _checks.broadcast(changed=changed, crawl_rate=self.crawl_rate if crawl_rate is None else crawl_rate, **{"earlier crawls": state})
+        _checks.fit(changed=changed, crawl_rate=self.crawl_rate if crawl_rate is None else crawl_rate, **{"earlier crawls": state})
         return changed
 
     def _moment_grid(self, change_rate, n_crawls):

@@ -147,11 +147,9 @@ class _Crawler:
         member, limit = hosts
         if member.size != world.start.size:
             raise ValueError(f"world must hold the pages of the policy, {member.size}, got {world.start.size}")
-        moves = np.count_nonzero((world.start > 0) | np.isfinite(world.stop))
-        if moves:
-            raise ValueError(f"world must hold all pages all the time, got {moves} that come or go")
-        order = np.argsort(world.arrival, kind="stable") if listen else slice(0)
-        self._signals = world.signal_page[order].astype(np.int64), world.arrival[order]
+        if world.n_moving:
+            raise ValueError(f"world must hold all pages all the time, got {world.n_moving} that come or go")
+        self._signals = world.in_order if listen else (world.signal_page[:0], world.arrival[:0])
         change_time, offsets = world.changes if look else (np.empty(0), np.zeros(member.size + 1, dtype=np.int64))
         self._time, self._done, self._told = time, 0, 0
         self.page = np.empty(time.size, dtype=np.int64)

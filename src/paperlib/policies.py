@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from paperlib import _checks, _due, _kernels, _slots, _value, _worlds, allocation, estimators, freshness, schedules
+from paperlib import _checks, _due, _kernels, _slots, _value, allocation, estimators, freshness, schedules
 from paperlib.processes import History, join, simulate_history
 from paperlib.signals import SignalledPages
 
@@ -449,12 +449,8 @@ class Greedy:
         rows = _value.rows(*(getattr(believed, name) for name in ("change_rate", "importance", "recall", "false_rate")), self.terms or 0)
         signals = {}
         if self.listens.any():
-            time_of, offsets = world.arrived
-            if not ((world.start == 0).all() and np.isinf(world.stop).all()):
-                i = world.signal_page
-                heard = (world.start[i] <= world.signal_time) & (world.arrival < world.stop[i])
-                time_of, offsets = _worlds.by_page(i[heard], world.arrival[heard], last.size)
-            signals = {"signals": time_of, "start": offsets[:-1], "stop": np.where(self.listens, offsets[1:], offsets[:-1])}
+            start, stop = world.offsets[:-1], world.offsets[1:]
+            signals = {"signals": world.heard, "start": start, "stop": np.where(self.listens, stop, start)}
         state = _slots.make(rows, last, np.zeros(last.size, dtype=np.int32), world.start == 0, self.discard_window, **signals)
         out = np.empty(time.size, dtype=np.int64)
         none = np.empty(0, dtype=np.int64), np.empty(0)

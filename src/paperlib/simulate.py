@@ -1,12 +1,12 @@
 """Draw a world, run a policy in it, and count what was served fresh."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import joblib
 import numpy as np
 
-from paperlib import _checks, _kernels, _worlds, schedules
+from paperlib import _checks, _worlds, schedules
 from paperlib.allocation import Allocation
 from paperlib.processes import History
 from paperlib.signals import SignalledPages
@@ -21,8 +21,8 @@ class World:
     pages : SignalledPages, as they truly are
     horizon : float, time
     signal_time, arrival : arrays, shape (n_signals,), time
-        When each signal was sent, rising, and when it gets to the crawler.
-    signal_page : int array, shape (n_signals,)
+        When each signal was sent, page after page and rising for each of them, and when it gets to the crawler.
+    signal_page : int array, shape (n_signals,), rising
     true : bool array, shape (n_signals,)
         Whether the signal tells of a change.
     start, stop : arrays, shape (n_pages,), time
@@ -42,14 +42,43 @@ class World:
     silent: int | np.random.SeedSequence = 0
 
     @cached_property
-    def sent(self):
-        """The times at which signals were sent, page after page: (time, offsets), as in `changes`."""
-        return _worlds.by_page(self.signal_page, self.signal_time, self.start.size)
+    def offsets(self):
+        """The signals of page i are those from offsets[i] to offsets[i + 1], int array of shape (n_pages + 1,)."""
+        return np.searchsorted(self.signal_page, np.arange(self.start.size + 1))
 
     @cached_property
-    def arrived(self):
-        """The times at which they got to the crawler, page after page, rising."""
-        return self.sent if self.arrival is self.signal_time else _worlds.by_page(self.signal_page, self.arrival, self.start.size)
+    def heard(self):
+        """When the crawler gets them, rising for each page; inf for what comes from a page, or to one, that is not there."""
+        time, i = self.arrival, self.signal_page
+        if self.n_moving:
+            time = np.where((self.start[i] <= self.signal_time) & (time < self.stop[i]), time, np.inf)
+        if time is not self.signal_time:
+            time = time.copy()
+            _worlds.sort_pages(time, self.offsets)
+        return time
+
+    @property
+    def n_moving(self):
+        """How many pages come or go."""
+        return np.count_nonzero((self.start > 0) | np.isfinite(self.stop))
+
+    def delayed(self, signal_delay, *, rng=None):
+        """The same world, but for signals that come late.
+
+        signal_delay : float, or function of a Generator and a number of signals; non-negative, time. rng : seed or numpy Generator
+        """
+        n = self.signal_time.size
+        delay = signal_delay(np.random.default_rng(rng), n) if callable(signal_delay) else np.full(n, signal_delay)
+        delay = _checks.non_negative("signal_delay", delay)
+        if delay.shape != (n,):
+            raise ValueError(f"signal_delay must give one delay for each of {n} signals, got shape {delay.shape}")
+        return replace(self, arrival=self.signal_time + delay)
+
+    @property
+    def in_order(self):
+        """(page, time) of all signals in the order of their arrival."""
+        order = np.argsort(self.arrival, kind="stable")
+        return self.signal_page[order], self.arrival[order]
 
     @cached_property
     def changes(self):
@@ -87,23 +116,13 @@ def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
     if not (start <= stop).all():
         first = np.flatnonzero(start > stop)[0]
         raise ValueError(f"arrivals must not end before they start, got {start[first]} to {stop[first]} at index ({first},)")
-    gamma = pages.gamma
-    n = rng.poisson(gamma.sum() * horizon)
-    time, page = np.empty(n), np.empty(n, dtype=np.int32)
-    _kernels.ordered_times(rng.standard_exponential(n + 1), np.array([0, n]), horizon, time)
-    if n:
-        share, other = np.empty(n_pages), np.empty(n_pages, dtype=np.int64)
-        _worlds.alias_table(gamma, share, other)
-        _worlds.alias_draw(rng.random(n), share, other, page)
-    true = rng.random(n) < np.nan_to_num(pages.precision)[page]
-    arrival = time
-    if signal_delay is not None:
-        delay = _checks.non_negative("signal_delay", signal_delay(rng, n) if callable(signal_delay) else np.full(n, signal_delay))
-        if delay.shape != time.shape:
-            raise ValueError(f"signal_delay must give one delay for each of {n} signals, got shape {delay.shape}")
-        arrival = time + delay
+    time, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
+    n = np.diff(offsets)
+    true = rng.random(time.size) < np.repeat(np.nan_to_num(pages.precision), n)
     (silent,) = rng.bit_generator.seed_seq.spawn(1)
-    return World(pages, horizon, time, page, arrival, true, start, np.where(stop < horizon, stop, np.inf), silent)
+    page = np.repeat(np.arange(n_pages, dtype=np.int32), n)
+    world = World(pages, horizon, time, page, time, true, start, np.where(stop < horizon, stop, np.inf), silent)
+    return world if signal_delay is None else world.delayed(signal_delay, rng=rng)
 
 
 def replay(change_times, horizon, *, importance=1.0):
@@ -120,7 +139,7 @@ def replay(change_times, horizon, *, importance=1.0):
     times = [_checks.finite("change_times", time).ravel() for time in change_times]
     page = np.repeat(np.arange(len(times)), [time.size for time in times])
     time = np.concatenate(times) if times else np.empty(0)
-    order = np.argsort(time, kind="stable")
+    order = np.lexsort((time, page))
     order = order[(time[order] > 0) & (time[order] <= horizon)]
     time, page = time[order], page[order].astype(np.int32)
     # changes are signals, all of them true, that never arrive
@@ -257,7 +276,7 @@ def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
     edges = borders if borders[0] == 0 else np.append(0.0, borders)
     counted = np.zeros((edges.size - 1, n_pages))
     crawls = _worlds.by_page(page, time, n_pages)
-    _worlds.fresh_time(*crawls, *world.sent, world.pages.alpha, doubt, world.start, world.stop, last, edges, counted)
+    _worlds.fresh_time(*crawls, world.signal_time, world.offsets, world.pages.alpha, doubt, world.start, world.stop, last, edges, counted)
     fresh = counted[edges.size - borders.size :]
     there = np.maximum(np.minimum(borders[1:, np.newaxis], world.stop) - np.maximum(borders[:-1, np.newaxis], world.start), 0.0)
     return CrawlRun(time, page, borders, fresh, there, world.pages.importance)
@@ -276,7 +295,7 @@ def replicate(function, n_runs, *, seed, jobs=1):
 
 
 def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run: run.accuracy, jobs=1,
-            signal_delay=None, arrivals=None, **options):  # fmt: skip
+            arrivals=None, **options):  # fmt: skip
     """Run policies in the same worlds, new pages and a new world in every run.
 
     Parameters
@@ -285,7 +304,7 @@ def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run
         The pages of a run, SignalledPages.
     policies : function of those pages and a Generator
         A dictionary of policies by name; an `Allocation` among them stands for its freshness, the continuous optimum.
-    bandwidth, horizon, signal_delay, arrivals, options : as in `crawl` and `draw_world`
+    bandwidth, horizon, arrivals, options : as in `crawl` and `draw_world`
     n_runs, seed, jobs : as in `replicate`
     keep : function of a CrawlRun
         What to keep of it; by default its accuracy.
@@ -298,7 +317,7 @@ def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run
     def one_run(rng):
         of_pages, of_world, of_policies = rng.spawn(3)
         pages = draw(of_pages)
-        world = draw_world(pages, horizon, signal_delay=signal_delay, arrivals=arrivals, rng=of_world)
+        world = draw_world(pages, horizon, arrivals=arrivals, rng=of_world)
         return {
             name: policy.freshness if isinstance(policy, Allocation) else keep(crawl(world, policy, bandwidth, **options))
             for name, policy in policies(pages, of_policies).items()
