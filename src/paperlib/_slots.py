@@ -53,7 +53,7 @@ DESK = np.dtype(
 )
 SELF = np.dtype(
     [(name, "f8") for name in ("level", "start", "end", "width", "discard")]
-    + [(name, "i8") for name in ("n_buckets", "n_awake", "n_new", "bucket", "slot", "since", "keep", "pause", "n_values")]
+    + [(name, "i8") for name in ("n_buckets", "n_awake", "n_new", "bucket", "slot", "since", "keep", "pause", "second", "n_values")]
 )
 _LEAST = 5e-324  # the lowest level: no page of value 0 need be awake, for if all are 0 the first page wins
 _SAFE = 1.0 - 1e-7  # rounding of a value stays well inside
@@ -105,7 +105,7 @@ def make(rows, last, n, present, discard=0.0, signals=_NONE, start=0, stop=0):
 @_plain
 def _settle(pages, desk, mes, signals):
     me = mes[0]
-    me.level, me.keep = -1.0, 8
+    me.level, me.keep, me.second = -1.0, 8, -1
     for i in range(pages.size):
         if pages[i].place != ABSENT:
             _put(pages, desk, me, signals, i, 0.0)
@@ -541,6 +541,10 @@ def _best(pages, desk, me, signals, t):
     if me.n_new > 0:
         winner = pages[0].heap
         best = pages[winner].due
+    if me.second >= 0 and pages[me.second].place == AWAKE:  # with a high bound to begin with few pages come near it
+        least = _least(pages, desk[pages[me.second].at], t)
+        if least > best:
+            best, first, winner = least, pages[me.second].at, me.second
     n = 0
     for p in range(me.n_awake):
         look = desk[p]
@@ -575,6 +579,12 @@ def _best(pages, desk, me, signals, t):
         v = _look(pages, desk, me, first, t)
         if v > best or (v == best and favourite < winner):
             best, winner = v, favourite
+    most, me.second = 0.0, -1
+    for k in range(n):
+        look = desk[pages[k].near]
+        v = _most(look, t)
+        if v > most and look.awake != winner:
+            most, me.second = v, look.awake
     return best, winner
 
 

@@ -56,12 +56,15 @@ def fresh_time(crawls, crawl_offsets, signals, signal_offsets, alpha, doubt, sta
         j, k = crawl_offsets[i], signal_offsets[i]
         while window < borders.size - 1:
             crawl = crawls[j] if j < crawl_offsets[i + 1] else np.inf
+            if most * (borders[window + 1] - since) <= 1e-17 * fresh[window, i]:  # less is lost in rounding
+                belief = most = 0.0
+                k += np.searchsorted(signals[k : signal_offsets[i + 1]], min(crawl, borders[window + 1]))
             signal = signals[k] if k < signal_offsets[i + 1] else np.inf
             time = min(crawl, signal)
             over = borders[window + 1] <= time
             end = min(time, borders[window + 1], stop[i])
             if end > since:
-                if most * (end - since) > 1e-17 * fresh[window, i]:  # less is lost in rounding
+                if belief > 0.0:
                     if decay_at != since:
                         decay = math.exp(-alpha[i] * (since - begin))
                     x = alpha[i] * (end - since)

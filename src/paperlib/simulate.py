@@ -236,7 +236,7 @@ def slot_times(bandwidth, horizon):
     total = np.append(0.0, np.cumsum(rates[: edges.size - 1] * np.diff(edges)))
     number = np.arange(1, int(total[-1] * (1 + 1e-12)) + 1)
     # where the sum stands still there is no slot: the first edge that reaches it counts
-    after = np.clip(np.searchsorted(total, number * (1 - 1e-12), side="left"), 1, edges.size - 1)
+    after = 1 if edges.size == 2 else np.clip(np.searchsorted(total, number * (1 - 1e-12), side="left"), 1, edges.size - 1)
     return np.minimum(edges[after - 1] + (number - total[after - 1]) / rates[after - 1], horizon)
 
 
