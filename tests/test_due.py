@@ -220,7 +220,7 @@ def test_unit_of_time_and_importance_do_not_matter():
         half = crawl(double, dataclasses.replace(policy, day=2.0), 4.0)
         np.testing.assert_array_equal(days.page, half.page)
         assert days.n_idle == half.n_idle > 0
-        (rates, fresh), (halved, same) = policy.settled(rate), dataclasses.replace(policy, day=2.0).settled(rate / 2)
+        (rates, fresh), (halved, same) = policy.settled(rate[:4]), dataclasses.replace(policy, day=2.0).settled(rate[:4] / 2)
         np.testing.assert_allclose(halved, rates / 2, rtol=1e-9)
         np.testing.assert_allclose(same, fresh, rtol=1e-9)
     pages = SignalledPages(rate, 1.0, 0.0, 0.0)
