@@ -65,6 +65,7 @@ _NONE = np.empty(0)
 
 # these neither make arrays nor keep them: not to count references to them saves up to a third of the time of a slot
 _plain = njit(cache=True, error_model="numpy", _nrt=False)
+_inline = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)  # a call with its arrays costs as much as these do
 
 
 @njit(cache=True, error_model="numpy")
@@ -117,7 +118,7 @@ def _value(page, me, elapsed, n):
     return value(page.row, elapsed, n)
 
 
-@_plain
+@_inline
 def _hear(pages, me, signals, i, t):
     """Count the signals of page i up to time t; returns how many are new."""
     page = pages[i]
@@ -128,13 +129,13 @@ def _hear(pages, me, signals, i, t):
     return page.n - n
 
 
-@_plain
+@_inline
 def _sooner(page, due, n):
     """When a page is due after n more signals."""
     return due - n * page.beta * (1.0 + 1e-9) - abs(due) * 1e-15 if n > 0 and page.beta > 0.0 else due
 
 
-@_plain
+@_inline
 def _foresee(pages, me, signals, i, due):
     """When page i, due then without signals, is due with those to come."""
     page = pages[i]
@@ -147,7 +148,7 @@ def _foresee(pages, me, signals, i, due):
     return due
 
 
-@_plain
+@_inline
 def _elapsed(page, t):
     """Effective time since the crawl."""
     return t - page.last + (page.beta * page.n if page.n > 0 and page.beta > 0.0 else 0.0)
@@ -174,12 +175,12 @@ def _learn(page, me, u):
     return state
 
 
-@_plain
+@_inline
 def _low(page):
     return page.low, page.low_at, page.low_rise, page.low_half, page.low_bend, page.low_cube
 
 
-@_plain
+@_inline
 def _high(page):
     return page.high, page.high_at, page.high_rise, page.high_half, page.high_bend, page.high_cube
 
@@ -219,7 +220,7 @@ def _forget(page):
     page.low_cube = page.low_half * (r * alpha + 2.0 * alpha) / 3.0
 
 
-@_plain
+@_inline
 def _sleep(pages, desk, me, signals, i, t):
     """Put page i away until it is due, which may be now."""
     page, level = pages[i], me.level * _SAFE
@@ -235,7 +236,7 @@ def _sleep(pages, desk, me, signals, i, t):
         _rouse(pages, desk, me, signals, i, t)
 
 
-@_plain
+@_inline
 def _wake(pages, desk, me, signals, i, t):
     """Page i may have reached the level. If that is not known well enough, learn more, one step: the level may soon be another."""
     _hear(pages, me, signals, i, t)
@@ -245,7 +246,7 @@ def _wake(pages, desk, me, signals, i, t):
     _sleep(pages, desk, me, signals, i, t)
 
 
-@_plain
+@_inline
 def _rouse(pages, desk, me, signals, i, t):
     """Page i joins those awake."""
     page, look = pages[i], desk[me.n_awake]
@@ -263,7 +264,7 @@ def _rouse(pages, desk, me, signals, i, t):
         _begin(page, look, t, _low(page))
 
 
-@_plain
+@_inline
 def _begin(page, look, t, state):
     """Bound the value from that in a state, in effective time at most 1 / alpha from now on; at t itself it has to be looked at."""
     v, at, look.rise, look.half, look.bend, look.cube = state
@@ -289,7 +290,7 @@ def _look(pages, desk, me, p, t):
     return v
 
 
-@_plain
+@_inline
 def _recall(pages, desk, p, t):
     """Begin the bounds of the p-th page awake at its high state, if that is much nearer; whether it is."""
     look = desk[p]
@@ -301,14 +302,14 @@ def _recall(pages, desk, p, t):
     return False
 
 
-@_plain
+@_inline
 def _most(look, t):
     """What the value of this page awake is at most at t."""
     d = t - look.seen_at
     return look.seen + d * (look.rise + d * min(look.half, look.bend + abs(d) * look.cube))
 
 
-@_plain
+@_inline
 def _least(pages, look, t):
     """What it is at least."""
     d = t - look.seen_at
@@ -317,7 +318,7 @@ def _least(pages, look, t):
     return max(least, look.seen if d > 0.0 else 0.0) * _SAFE
 
 
-@_plain
+@_inline
 def _shift(pages, desk, me, p, n, t):
     """The p-th page awake has n more signals."""
     beta = pages[desk[p].awake].beta
@@ -328,7 +329,7 @@ def _shift(pages, desk, me, p, n, t):
             _look(pages, desk, me, p, t)
 
 
-@_plain
+@_inline
 def _file(pages, desk, me, i):
     """File page i, in no place, in the calendar, or beyond it; false if it is due by now."""
     page = pages[i]
@@ -346,7 +347,7 @@ def _file(pages, desk, me, i):
     return True
 
 
-@_plain
+@_inline
 def _take(pages, desk, me, i):
     """Page i leaves the place where it is."""
     page = pages[i]
