@@ -514,18 +514,24 @@ def test_policies_meet_the_same_worlds_whoever_else_runs():
     np.testing.assert_array_equal(many["greedy"], compare(draw, greedy_family, 5.0, 20.0, **options)["greedy"])
 
 
-def test_a_comparison_is_draws_and_crawls_of_three_streams():
+def test_a_comparison_is_draws_and_crawls_of_four_streams():
     def noisy(pages, rng):
-        return {"rates": policies.Rates(rng.random(15)), "ncis": policies.GreedyNCIS(pages, discard_window=0.1)}
+        ncis = policies.GreedyNCIS(pages, discard_window=0.1)
+        return {"rates": policies.Rates(rng.random(15)), "ncis": ncis, "late": (ncis, "soon"), "later": (ncis, "drawn")}
 
     options = {"initial": "empty", "borders": [5.0, 10.0, 20.0]}
-    found = compare(draw, noisy, 5.0, 20.0, n_runs=3, seed=5, keep=lambda run: run.window_accuracy, **options)
+    delays = {"soon": 0.2, "drawn": lambda rng, n: rng.exponential(2.0, n)}
+    found = compare(draw, noisy, 5.0, 20.0, n_runs=3, seed=5, keep=lambda run: run.window_accuracy, delays=delays, **options)
     for k, stream in enumerate(np.random.default_rng(5).spawn(3)):
-        of_pages, of_world, of_policies = stream.spawn(3)
+        of_pages, of_world, of_policies, of_delays = stream.spawn(4)
         pages = draw(of_pages)
         world = draw_world(pages, 20.0, rng=of_world)
-        for name, policy in noisy(pages, of_policies).items():
-            np.testing.assert_array_equal(found[name][k], crawl(world, policy, 5.0, **options).window_accuracy)
+        late = {name: world.delayed(delay, rng=of_delays) for name, delay in delays.items()}
+        chosen = noisy(pages, of_policies)
+        worlds = {"rates": world, "ncis": world, "late": late["soon"], "later": late["drawn"]}
+        for name, policy in chosen.items():
+            policy = policy[0] if isinstance(policy, tuple) else policy
+            np.testing.assert_array_equal(found[name][k], crawl(worlds[name], policy, 5.0, **options).window_accuracy)
 
 
 def test_an_allocation_stands_for_its_freshness_and_greedy_comes_near_it():

@@ -361,6 +361,8 @@ def signal_rates(interval, changed, n_signals, offsets, rates, variances):
         det = aa * bb - ab * ab
         if alpha == 0.0:
             variances[i, 1] = 1.0 / bb
+        elif b == 0.0 and (t * n).sum() ** 2 > (1.0 - 1e-12) * (t * t).sum() * (n * n).sum():
+            variances[i] = np.inf  # in proportion: the slope in b is 0 but for rounding, which led to this bound
         elif not 0.0 < b < np.inf:
             variances[i, 0] = 1.0 / aa
         elif det > 1e-10 * aa * bb:

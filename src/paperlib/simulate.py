@@ -295,7 +295,7 @@ def replicate(function, n_runs, *, seed, jobs=1):
 
 
 def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run: run.accuracy, jobs=1,
-            arrivals=None, **options):  # fmt: skip
+            arrivals=None, delays=None, **options):  # fmt: skip
     """Run policies in the same worlds, new pages and a new world in every run.
 
     Parameters
@@ -303,9 +303,11 @@ def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run
     draw : function of a Generator
         The pages of a run, SignalledPages.
     policies : function of those pages and a Generator
-        A dictionary of policies by name; an `Allocation` among them stands for its freshness, the continuous optimum.
+        A dictionary of policies by name; an `Allocation` among them stands for its freshness, the continuous optimum. A pair of a policy
+        and the name of a delay hears the same signals late.
     bandwidth, horizon, arrivals, options : as in `crawl` and `draw_world`
     n_runs, seed, jobs : as in `replicate`
+    delays : dict of signal_delay, as in `World.delayed`, by name
     keep : function of a CrawlRun
         What to keep of it; by default its accuracy.
 
@@ -315,13 +317,15 @@ def compare(draw, policies, bandwidth, horizon, *, n_runs, seed, keep=lambda run
     """
 
     def one_run(rng):
-        of_pages, of_world, of_policies = rng.spawn(3)
+        of_pages, of_world, of_policies, of_delays = rng.spawn(4)
         pages = draw(of_pages)
         world = draw_world(pages, horizon, arrivals=arrivals, rng=of_world)
-        return {
-            name: policy.freshness if isinstance(policy, Allocation) else keep(crawl(world, policy, bandwidth, **options))
-            for name, policy in policies(pages, of_policies).items()
-        }
+        late = {name: world.delayed(delay, rng=of_delays) for name, delay in (delays or {}).items()}
+        results = {}
+        for name, policy in policies(pages, of_policies).items():
+            policy, heard = (policy[0], late[policy[1]]) if isinstance(policy, tuple) else (policy, world)
+            results[name] = policy.freshness if isinstance(policy, Allocation) else keep(crawl(heard, policy, bandwidth, **options))
+        return results
 
     runs = replicate(one_run, n_runs, seed=seed, jobs=jobs)
     return {name: np.stack([run[name] for run in runs]) for name in runs[0]}
