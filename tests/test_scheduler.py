@@ -132,10 +132,11 @@ def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause
     np.testing.assert_array_equal(ours.run(times, *signals), plain.run(times, *signals))
 
 
+@pytest.mark.parametrize("terms", [None, 1, 2])
 @pytest.mark.parametrize("kind", ["none", "noisy", "extreme"])
-def test_a_value_stays_within_its_bounds_and_a_page_asleep_below_the_level(kind):
+def test_a_value_stays_within_its_bounds_and_a_page_asleep_below_the_level(kind, terms):
     rng = np.random.default_rng(8)
-    pages, desk, me, _ = Scheduler(believed(rng, 400, kind), terms=rng.choice([None, 2]), crawled=0.0)._state
+    pages, desk, me, _ = Scheduler(believed(rng, 400, kind), terms=terms, crawled=0.0)._state
     n = rng.choice([0, 1, 5], 400) * (kind != "none")
     me["width"] = 1e-3
     checked = 0
