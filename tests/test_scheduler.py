@@ -132,8 +132,8 @@ def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause
     np.testing.assert_array_equal(ours.run(times, *signals), plain.run(times, *signals))
 
 
-@pytest.mark.parametrize("terms", [None, 1, 2])
-@pytest.mark.parametrize("kind", ["none", "noisy", "extreme"])
+# not all terms of the extreme pages: those with a billion signals a cycle have as many
+@pytest.mark.parametrize(("kind", "terms"), [("none", None), ("noisy", None), ("noisy", 1), ("noisy", 2), ("extreme", 1), ("extreme", 2)])
 def test_a_value_stays_within_its_bounds_and_a_page_asleep_below_the_level(kind, terms):
     rng = np.random.default_rng(8)
     pages, desk, me, _ = Scheduler(believed(rng, 400, kind), terms=terms, crawled=0.0)._state
