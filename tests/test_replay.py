@@ -40,6 +40,7 @@ def test_a_policy_does_not_hear_of_the_changes():
     world, believed = replay(CHANGES, HORIZON), SignalledPages([0.1, 1.0, 5.0, 0.01], 1.0, 0.0, 0.0)
     silent = draw_world(believed, HORIZON, rng=1)
     np.testing.assert_array_equal(crawl(world, Greedy(believed), 2.0).page, crawl(silent, Greedy(believed), 2.0).page)
+    assert np.isinf(world.delayed(1.0).heard).all()
 
 
 def test_history_is_what_each_page_alone_shows():

@@ -63,7 +63,7 @@ class World:
         return np.count_nonzero((self.start > 0) | np.isfinite(self.stop))
 
     def delayed(self, signal_delay, *, rng=None):
-        """The same world, but for signals that come late.
+        """The same world, but for signals that come later than in this one.
 
         signal_delay : float, or function of a Generator and a number of signals; non-negative, time. rng : seed or numpy Generator
         """
@@ -72,7 +72,7 @@ class World:
         delay = _checks.non_negative("signal_delay", delay)
         if delay.shape != (n,):
             raise ValueError(f"signal_delay must give one delay for each of {n} signals, got shape {delay.shape}")
-        return replace(self, arrival=self.signal_time + delay)
+        return replace(self, arrival=self.arrival + delay)
 
     @property
     def in_order(self):
