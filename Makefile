@@ -12,6 +12,7 @@ preview: $(READY)
 	$(PYTHON) -m paperlib figures --profile preview
 verify: $(READY)
 	$(PYTHON) -m paperlib verify
+test: export OPENBLAS_NUM_THREADS = 1
 test: $(READY)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .

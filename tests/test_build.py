@@ -297,13 +297,14 @@ def test_longest_first_and_time_left(stand_in):
 def test_environment_of_the_caller_is_left_alone(stand_in, monkeypatch):
     seen = {}
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
+    for name in (shared := ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(build, "execute", lambda *job: (seen.update(os.environ), stand_in(*job))[1])
     build.figures(jobs=1, root=stand_in.root)
     assert "PYTHONDONTWRITEBYTECODE" not in seen
-    assert seen["NUMBA_NUM_THREADS"] == str(os.cpu_count())
+    assert {seen[name] for name in shared} == {str(os.cpu_count())}
     assert os.environ["PYTHONDONTWRITEBYTECODE"] == "1"
-    assert "NUMBA_NUM_THREADS" not in os.environ
+    assert not os.environ.keys() & set(shared)
 
 
 # ---- what is refused

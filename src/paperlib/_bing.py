@@ -424,8 +424,9 @@ def _pairs(block, whole=False, highest=None):
 
 def _views(block):
     """The bytes, the eight from each on as one number, and how many lines there are."""
+    block = block if len(block) > 8 else bytes(block).ljust(9)  # fewer than two numbers are another type of array to the compiler
     text = np.frombuffer(block, np.uint8)
-    return text, np.ndarray(max(len(block) - 7, 0), "<u8", block, strides=1), kernels.count(text, kernels.NEWLINE)
+    return text, np.ndarray(len(block) - 7, "<u8", block, strides=1), kernels.count(text, kernels.NEWLINE)
 
 
 def _histories(block):

@@ -305,6 +305,63 @@ def _inner_rates(alpha, b, interval, changed, n_signals):
     return np.nan, np.nan
 
 
+@njit(cache=True, error_model="numpy")
+def _signal_rates(t, z, n, rates, variances):
+    """One page of `signal_rates`. A function of its own compiles in a third of the time."""
+    rates[:] = variances[:] = np.nan
+    if t.size == 0:
+        return
+    bare_changed = False
+    signalled_changed = signalled_unchanged = 0.0
+    for j in range(t.size):
+        if z[j]:
+            bare_changed = bare_changed or n[j] == 0.0
+            signalled_changed += n[j]
+        else:
+            signalled_unchanged += n[j]
+    if z.all():
+        rates[0] = np.inf
+        return
+    if signalled_unchanged == 0.0:
+        bare = n == 0.0
+        alpha = _one_rate(t[bare], z[bare])
+        b = np.inf if signalled_changed > 0.0 else np.nan
+    else:
+        alpha, b = _one_rate(t, z), 0.0
+        if alpha > 0.0 and _signal_score(alpha, b, t, z, n)[2] > 0.0:
+            only_b = 0.0 if bare_changed else _one_rate(n, z)
+            if not bare_changed and _signal_score(0.0, only_b, t, z, n)[1] <= 0.0:
+                alpha, b = 0.0, only_b
+            else:
+                guess = 0.5 * only_b if only_b > 0.0 else min(0.5 * alpha * t.sum() / n.sum(), 1.0)
+                alpha, b = _inner_rates(0.5 * alpha, guess, t, z, n)
+    if math.isnan(alpha):
+        rates[0] = -1.0
+        return
+    rates[0], rates[1] = alpha, b
+    if not (alpha > 0.0 or b > 0.0):  # never changed
+        return
+    variances[:] = 0.0
+    if alpha == 0.0 and b == np.inf:
+        return
+    if 0.0 <= b < np.inf:
+        _value, _first_a, _first_b, aa, ab, bb = _signal_score(alpha, b, t, z, n)
+    else:
+        bare = n == 0.0
+        _value, _first_a, _first_b, aa, ab, bb = _signal_score(alpha, 0.0, t[bare], z[bare], n[bare])
+    det = aa * bb - ab * ab
+    if alpha == 0.0:
+        variances[1] = 1.0 / bb
+    elif b == 0.0 and (t * n).sum() ** 2 > (1.0 - 1e-12) * (t * t).sum() * (n * n).sum():
+        variances[:] = np.inf  # in proportion: the slope in b is 0 but for rounding, which led to this bound
+    elif not 0.0 < b < np.inf:
+        variances[0] = 1.0 / aa
+    elif det > 1e-10 * aa * bb:
+        variances[0], variances[1], variances[2] = bb / det, aa / det, -ab / det
+    else:
+        variances[:] = np.inf
+
+
 @njit(cache=True, parallel=True, error_model="numpy")
 def signal_rates(interval, changed, n_signals, offsets, rates, variances):
     """MLE of alpha >= 0 and b >= 0 for every page, and the variances and covariance of those two that are off their bounds.
@@ -314,58 +371,5 @@ def signal_rates(interval, changed, n_signals, offsets, rates, variances):
     that Newton's method in two dimensions is only asked for a maximum inside.
     """
     for i in prange(offsets.size - 1):
-        t = interval[offsets[i] : offsets[i + 1]].copy()  # writable, whatever came in: one compiled version of each function
-        z = changed[offsets[i] : offsets[i + 1]].copy()
-        n = n_signals[offsets[i] : offsets[i + 1]].copy()
-        rates[i] = variances[i] = np.nan
-        if t.size == 0:
-            continue
-        bare_changed = False
-        signalled_changed = signalled_unchanged = 0.0
-        for j in range(t.size):
-            if z[j]:
-                bare_changed = bare_changed or n[j] == 0.0
-                signalled_changed += n[j]
-            else:
-                signalled_unchanged += n[j]
-        if z.all():
-            rates[i, 0] = np.inf
-            continue
-        if signalled_unchanged == 0.0:
-            bare = n == 0.0
-            alpha = _one_rate(t[bare], z[bare])
-            b = np.inf if signalled_changed > 0.0 else np.nan
-        else:
-            alpha, b = _one_rate(t, z), 0.0
-            if alpha > 0.0 and _signal_score(alpha, b, t, z, n)[2] > 0.0:
-                only_b = 0.0 if bare_changed else _one_rate(n, z)
-                if not bare_changed and _signal_score(0.0, only_b, t, z, n)[1] <= 0.0:
-                    alpha, b = 0.0, only_b
-                else:
-                    guess = 0.5 * only_b if only_b > 0.0 else min(0.5 * alpha * t.sum() / n.sum(), 1.0)
-                    alpha, b = _inner_rates(0.5 * alpha, guess, t, z, n)
-        if math.isnan(alpha):
-            rates[i, 0] = -1.0
-            continue
-        rates[i, 0], rates[i, 1] = alpha, b
-        if not (alpha > 0.0 or b > 0.0):  # never changed
-            continue
-        variances[i] = 0.0
-        if alpha == 0.0 and b == np.inf:
-            continue
-        if 0.0 <= b < np.inf:
-            _value, _first_a, _first_b, aa, ab, bb = _signal_score(alpha, b, t, z, n)
-        else:
-            bare = n == 0.0
-            _value, _first_a, _first_b, aa, ab, bb = _signal_score(alpha, 0.0, t[bare], z[bare], n[bare])
-        det = aa * bb - ab * ab
-        if alpha == 0.0:
-            variances[i, 1] = 1.0 / bb
-        elif b == 0.0 and (t * n).sum() ** 2 > (1.0 - 1e-12) * (t * t).sum() * (n * n).sum():
-            variances[i] = np.inf  # in proportion: the slope in b is 0 but for rounding, which led to this bound
-        elif not 0.0 < b < np.inf:
-            variances[i, 0] = 1.0 / aa
-        elif det > 1e-10 * aa * bb:
-            variances[i, 0], variances[i, 1], variances[i, 2] = bb / det, aa / det, -ab / det
-        else:
-            variances[i] = np.inf
+        crawls = slice(offsets[i], offsets[i + 1])  # copies are writable, whatever came in: one compiled version of each function
+        _signal_rates(interval[crawls].copy(), changed[crawls].copy(), n_signals[crawls].copy(), rates[i], variances[i])

@@ -256,7 +256,7 @@ def _rouse(pages, desk, me, signals, i, t):
     me.n_awake += 1
     back = _elapsed(page, t) - page.low_at
     if page.row[1] == 0.0 or back == np.inf:
-        _look(pages, desk, me, page.at, t)
+        _look(pages, desk, me, np.int64(page.at), t)
     else:
         if page.row[1] * back < -1.0:  # a calendar of long days: too far back for the lower bound
             _forget(page)
@@ -366,7 +366,7 @@ def _take(pages, desk, me, i):
             pages[page.after].before = page.before
     elif page.place == NEW:
         me.n_new -= 1
-        other = pages[me.n_new].heap
+        other = np.int64(pages[me.n_new].heap)
         if other != i:
             pages[other].at = page.at
             _sift(pages, desk, me, other)
@@ -436,7 +436,7 @@ def _signal(pages, desk, me, signals, i, t):
         return
     page.n += 1
     if page.place == AWAKE:
-        _shift(pages, desk, me, page.at, 1, t)
+        _shift(pages, desk, me, np.int64(page.at), np.int64(1), t)
     elif page.place != NEW and page.beta > 0.0 and page.due < np.inf:
         page.due = _sooner(page, page.due, 1)
         if page.due < me.end:
@@ -454,7 +454,8 @@ def _rank(pool, size, least, v):
         if size == pool.size:
             pool.sort()
             size //= 2
-            pool[:size] = pool[size:].copy()
+            for k in range(size):  # a slice would bring the message for one that does not fit, seconds of compiling
+                pool[k] = pool[size + k]
             least = pool[0]
     return size, least
 
@@ -495,7 +496,7 @@ def _lower(pages, desk, me, signals, t):
     """Set the level to about the keep-th largest value at t of all pages once crawled, and file all by it."""
     _calendar(desk, me, t)
     pool = np.empty(2 * me.keep)
-    size, least, me.n_awake = 0, -np.inf, 0
+    size, least, me.n_awake = np.int64(0), -np.inf, 0
     look = desk[0]
     for i in range(pages.size):
         page = pages[i]
@@ -508,7 +509,7 @@ def _lower(pages, desk, me, signals, t):
                 _begin(page, look, t, _low(page))
                 most, v = min(_most(look, t), most), _least(pages, look, t)
             if most > least:
-                size, least = _rank(pool, size, least, v if most * _TIGHT < v else _look(pages, desk, me, 0, t))
+                size, least = _rank(pool, size, least, v if most * _TIGHT < v else _look(pages, desk, me, np.int64(0), t))
     me.level = max(_top(pool, size), _LEAST)
     for i in range(pages.size):
         if pages[i].place == ASLEEP:
@@ -520,13 +521,13 @@ def _lower(pages, desk, me, signals, t):
 def _raise(pages, desk, me, signals, t):
     """Raise the level to about the keep-th largest value of those awake; the others go to sleep."""
     pool = np.empty(2 * me.keep)
-    size, least = 0, -np.inf
+    size, least = np.int64(0), -np.inf
     for p in range(me.n_awake):
         v = _least(pages, desk[p], t)
         size, least = _rank(pool, size, least, v if _most(desk[p], t) * _TIGHT < v else _look(pages, desk, me, p, t))
     me.level = max(_top(pool, size), me.level)
     for p in range(me.n_awake - 1, -1, -1):
-        i = desk[p].awake
+        i = np.int64(desk[p].awake)
         _take(pages, desk, me, i)
         _sleep(pages, desk, me, signals, i, t)
     me.pause = _PAUSE
@@ -551,7 +552,7 @@ def _best(pages, desk, me, signals, t):
         look = desk[p]
         if look.until <= t:
             page = pages[look.awake]
-            _shift(pages, desk, me, p, _hear(pages, me, signals, look.awake, t), t)
+            _shift(pages, desk, me, p, _hear(pages, me, signals, np.int64(look.awake), t), t)
             look.until = signals[page.next] if page.next < page.stop else np.inf
         if _most(look, t) >= best * _SAFE:
             pages[n].near = p
@@ -560,7 +561,7 @@ def _best(pages, desk, me, signals, t):
             if least > best:
                 best, first, winner = least, p, look.awake
     for k in range(n if n > 1 else 0):
-        p = pages[k].near
+        p = np.int64(pages[k].near)
         look = desk[p]
         if look.half > 0.0 and _most(look, t) >= best * _SAFE and _recall(pages, desk, p, t):
             least = _least(pages, look, t)
@@ -568,7 +569,7 @@ def _best(pages, desk, me, signals, t):
                 best, first, winner = least, p, look.awake
     favourite = winner if first >= 0 else -1
     for k in range(n):
-        p = pages[k].near
+        p = np.int64(pages[k].near)
         look = desk[p]
         v = _most(look, t)
         if p != first and v >= best * _SAFE:
@@ -599,10 +600,10 @@ def _crawl(pages, desk, me, signals, t):
     else:
         stop = min(int((t - me.start) / me.width) + 1, me.n_buckets)
         while me.bucket < stop:
-            i = desk[me.bucket].head
+            i = np.int64(desk[me.bucket].head)
             me.bucket += 1
             while i >= 0:
-                after = pages[i].after
+                after = np.int64(pages[i].after)
                 _wake(pages, desk, me, signals, i, t)
                 i = after
     me.slot += 1

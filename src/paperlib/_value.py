@@ -149,7 +149,8 @@ def rows(change_rate, importance, recall, false_rate, terms):
     """`constants` of many pages, shape (n_pages, N_CONSTANTS)."""
     out = np.empty((change_rate.size, N_CONSTANTS))
     for i in range(change_rate.size):
-        out[i] = constants(change_rate[i], importance[i], recall[i], false_rate[i], terms)
+        for k, constant in enumerate(constants(change_rate[i], importance[i], recall[i], false_rate[i], terms)):
+            out[i, k] = constant
     return out
 
 

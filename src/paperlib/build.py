@@ -313,7 +313,8 @@ def _kernel_environment(at_once):
     """What kernels inherit: the cores shared out, and bytecode kept (without it every kernel compiles its imports anew)."""
     before = dict(os.environ)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ.setdefault("NUMBA_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // at_once)))
+    for name in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // at_once)))
     try:
         yield
     finally:

@@ -130,18 +130,21 @@ class FakeIntervals:
         """
         wanted, period = _shares(change_rate, period), _rising("period", period)
 
-        def loss(logs):
-            return np.linalg.norm(cls(*np.exp(logs)).probabilities(period, base=base) - wanted)
+        def losses(logs):
+            return np.array([np.linalg.norm(cls(*pair).probabilities(period, base=base) - wanted) for pair in np.exp(logs)])
 
         bounds = [tuple(np.log(period[[0, -1]]))] * 2
         if method == "annealing":
             streams = np.random.default_rng(rng).spawn(2)
             found, again = (
-                scipy.optimize.dual_annealing(loss, bounds, maxiter=_checks.count("max_iterations", max_iterations), rng=s) for s in streams
+                scipy.optimize.dual_annealing(
+                    lambda logs: losses([logs])[0], bounds, maxiter=_checks.count("max_iterations", max_iterations), rng=stream
+                )
+                for stream in streams
             )
             converged = abs(found.fun - again.fun) <= 1e-3 * found.fun
         elif method == "search":
-            found = _search(loss, bounds, max_iterations)
+            found = _search(losses, bounds, max_iterations)
             converged = found.success
         else:
             raise ValueError(f"method must be 'annealing' or 'search', got {method!r}")
@@ -168,11 +171,12 @@ class FakeIntervals:
         width = np.gradient(rate)
 
         @np.errstate(divide="ignore")  # a prior that makes a history all but impossible has a loss of inf
-        def loss(logs):
-            return -np.log(likelihood @ (cls(*np.exp(logs)).density(rate) * width)).sum()
+        def losses(logs):
+            density = np.array([cls(*pair).density(rate) for pair in np.exp(logs)])
+            return -np.log(likelihood @ (density * width).T).sum(axis=0)
 
         bounds = [tuple(-np.log(rate[[-1, 0]]))] * 2
-        found = _search(loss, bounds, max_iterations)
+        found = _search(losses, bounds, max_iterations)
         return cls._found(found, found.success, bounds, max_iterations)
 
     @classmethod
@@ -186,13 +190,15 @@ class FakeIntervals:
         return prior
 
 
-def _search(loss, bounds, max_iterations):
-    """Nelder and Mead's simplex from the best point of a grid of logarithms."""
+def _search(losses, bounds, max_iterations):
+    """Nelder and Mead's simplex from the best point of a grid of logarithms; `losses` takes many points, shape (n_points, 2), at once."""
     _checks.count("max_iterations", max_iterations)
     axis = np.linspace(*bounds[0], 20)
-    start = min(((a, b) for a in axis for b in axis), key=loss)
-    options = {"xatol": 1e-6, "fatol": 1e-12 * abs(loss(start)), "maxiter": max_iterations}
-    return scipy.optimize.minimize(loss, start, method="Nelder-Mead", bounds=bounds, options=options)
+    grid = np.array([[(a, b) for b in axis] for a in axis])
+    at = np.array([losses(row) for row in grid])
+    options = {"xatol": 1e-6, "fatol": 1e-12 * abs(at.min()), "maxiter": max_iterations}
+    start = grid[np.unravel_index(at.argmin(), at.shape)]
+    return scipy.optimize.minimize(lambda logs: losses([logs])[0], start, method="Nelder-Mead", bounds=bounds, options=options)
 
 
 def _rising(name, values):
