@@ -274,6 +274,7 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
         times = simulate.slot_times(bandwidth, world.horizon)
         page, arrival = world.in_order
         middle = np.searchsorted(arrival, times[n_slots])
+        Scheduler(pages, crawled=0.0).run(times[:1], page[:1], arrival[:1])  # compiles
         scheduler = Scheduler(pages, crawled=0.0)
         began = time.perf_counter()
         scheduler.run(times[:n_slots], page[:middle], arrival[:middle])
