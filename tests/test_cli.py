@@ -310,7 +310,7 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
         (["estimate", "bad.csv", "-o", "r.parquet"], "must have a column 'changed', got url, time, chnged; is it 'chnged'?"),
         (["estimate", "bad.csv", "-o", "r.parquet", "--memory", "lots"], "memory must be a size such as '1GiB', got 'lots'"),
         (["estimate", "bad.csv", "-o", "r.parquet", "--state", "bad.csv"], "bad.csv"),
-        (["schedule", "no.parquet", "-o", "s.parquet", "--bandwidth", "1/day"], "no.parquet"),
+        (["schedule", "no.parquet", "-o", "s.parquet", "--bandwidth", "1/day"], "paperlib: no such file: no.parquet\n"),
         (["schedule", "bad.csv", "-o", "s.parquet", "--bandwidth", "1/day"], "arquet"),
         (["schedule", str(LOG), "-o", "s.parquet", "--bandwidth", "1/day", "--per-host", "1/day", "--per-host", "a=1/day"], "got both"),
         (["compare", "no.csv"], "no such file or folder: no.csv"),

@@ -343,6 +343,8 @@ def schedule(rates, output, bandwidth, *, policy="interval", per_host=None, forc
     _check_absent(output, force)
     try:
         file = pq.ParquetFile(rates)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no such file: {rates}") from None
     except pa.ArrowInvalid as error:
         raise ValueError(f"rates must be a Parquet file, got {rates}: {error}") from None
     more = ("recall", "false_rate") if policy == "thresholds" else () if per_host is None else ("host",)
