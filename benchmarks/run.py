@@ -20,9 +20,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy import optimize
 
-from paperlib import _slots, allocation, crawl_log, estimators, policies, priors, simulate, traces
-from paperlib._files import write_atomic
+from paperlib import allocation, crawl_log, estimators, policies, priors, simulate
+from paperlib._kernels import scheduler as _slots
+from paperlib.files import write_atomic
 from paperlib.processes import History, simulate_history
+from paperlib.repro import traces
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
 
@@ -43,10 +45,21 @@ def seconds(function, repeat=5):
 def online(n_pages=1_000_000, n_crawls=20):
     rng = np.random.default_rng(1)
     changed = rng.random((n_crawls, n_pages)) < 0.6
-    online = {"LLN": estimators.LLN(3.0), "SA": estimators.SA(3.0), "SAM": estimators.SAM(3.0), "GammaFilter": estimators.GammaFilter()}
+    online = {
+        "LLN": estimators.LLN(3.0),
+        "SA": estimators.SA(3.0),
+        "SAM": estimators.SAM(3.0),
+        "GammaFilter": estimators.GammaFilter(),
+    }
     for name, estimator in online.items():
-        options = {"interval": rng.exponential(size=n_pages)} if name == "GammaFilter" else {}
-        target = "50 million updates/s on one core" if name == "GammaFilter" else "100 million updates/s on one core, 5 arrays"
+        options = (
+            {"interval": rng.exponential(size=n_pages)} if name == "GammaFilter" else {}
+        )
+        target = (
+            "50 million updates/s on one core"
+            if name == "GammaFilter"
+            else "100 million updates/s on one core, 5 arrays"
+        )
 
         def run(estimator=estimator, options=options):
             for bits in changed:
@@ -67,20 +80,34 @@ def batch(n_pages=200_000, n_crawls=100, n_peer=100):
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     rate = np.repeat(rng.lognormal(0, 1, n_pages), lengths)
     interval = rng.exponential(size=rate.size)
-    history = History(interval, rng.random(rate.size) < -np.expm1(-rate * interval), offsets)
+    history = History(
+        interval, rng.random(rate.size) < -np.expm1(-rate * interval), offsets
+    )
     few = [slice(offsets[i], offsets[i + 1]) for i in range(n_peer)]
-    pages = [(interval[s], history.changed[s]) for s in few if 0 < history.changed[s].sum() < s.stop - s.start]
+    pages = [
+        (interval[s], history.changed[s])
+        for s in few
+        if 0 < history.changed[s].sum() < s.stop - s.start
+    ]
 
     def peer_root():
         for w, i in pages:
-            optimize.brentq(lambda r, w=w, i=i: (w[i] / np.expm1(r * w[i])).sum() - w[~i].sum(), 1e-6, 1e3)
+            optimize.brentq(
+                lambda r, w=w, i=i: (w[i] / np.expm1(r * w[i])).sum() - w[~i].sum(),
+                1e-6,
+                1e3,
+            )
 
     def peer_lifelines():
         for w, i in pages:
-            lifelines.ExponentialFitter().fit_interval_censoring(np.where(i, 0.0, w), np.where(i, w, np.inf))
+            lifelines.ExponentialFitter().fit_interval_censoring(
+                np.where(i, 0.0, w), np.where(i, w, np.inf)
+            )
 
     ours = seconds(lambda: estimators.mle(history)) / n_pages
-    root, fitter = (seconds(peer, repeat=2) / len(pages) for peer in (peer_root, peer_lifelines))
+    root, fitter = (
+        seconds(peer, repeat=2) / len(pages) for peer in (peer_root, peer_lifelines)
+    )
     found = f"{interval.size / (ours * n_pages) / 1e6:.0f} million crawls/s, {ours * 1e6:.2f} µs a page"
     target = "20 million crawls/s on 2 cores, 100 times the peers"
     peers = f"{root / ours:,.0f} times scipy's brentq per page, {fitter / ours:,.0f} times lifelines"
@@ -88,12 +115,22 @@ def batch(n_pages=200_000, n_crawls=100, n_peer=100):
 
 
 def paths(n_runs=100, n_crawls=1000):
-    history = simulate_history(5.0, crawl_rate=3.0, n_crawls=n_crawls, n_runs=n_runs, rng=1)
-    prefixes = [History(history.interval[:, : k + 1], history.changed[:, : k + 1]) for k in range(n_crawls)]
+    history = simulate_history(
+        5.0, crawl_rate=3.0, n_crawls=n_crawls, n_runs=n_runs, rng=1
+    )
+    prefixes = [
+        History(history.interval[:, : k + 1], history.changed[:, : k + 1])
+        for k in range(n_crawls)
+    ]
     ours = seconds(lambda: estimators.mle_path(history))
     again = seconds(lambda: [estimators.mle(prefix) for prefix in prefixes], repeat=1)
     found = f"{n_runs * n_crawls / ours / 1e6:.1f} million estimates/s"
-    yield f"mle_path, {n_runs} runs of {n_crawls:,} crawls", found, "", f"{again / ours:,.0f} times mle from scratch after every crawl"
+    yield (
+        f"mle_path, {n_runs} runs of {n_crawls:,} crawls",
+        found,
+        "",
+        f"{again / ours:,.0f} times mle from scratch after every crawl",
+    )
 
 
 def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
@@ -102,28 +139,60 @@ def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
 
     def peer():
         rate = cvxpy.Variable(n_peer, nonneg=True)
-        stale = cvxpy.sum(cvxpy.multiply(weight[:n_peer] * change[:n_peer], cvxpy.inv_pos(rate + change[:n_peer])))
-        cvxpy.Problem(cvxpy.Minimize(stale), [cvxpy.sum(rate) == 0.2 * n_peer]).solve(solver=cvxpy.CLARABEL)
+        stale = cvxpy.sum(
+            cvxpy.multiply(
+                weight[:n_peer] * change[:n_peer], cvxpy.inv_pos(rate + change[:n_peer])
+            )
+        )
+        cvxpy.Problem(cvxpy.Minimize(stale), [cvxpy.sum(rate) == 0.2 * n_peer]).solve(
+            solver=cvxpy.CLARABEL
+        )
 
     ours = seconds(lambda: allocation.optimal_poisson(change, weight, 0.2 * n_poisson))
-    small = seconds(lambda: allocation.optimal_poisson(change[:n_peer], weight[:n_peer], 0.2 * n_peer))
+    small = seconds(
+        lambda: allocation.optimal_poisson(
+            change[:n_peer], weight[:n_peer], 0.2 * n_peer
+        )
+    )
     ratio = f"{seconds(peer, repeat=2) / small:,.0f} times cvxpy (Clarabel) on {n_peer:,} pages"
-    yield f"optimal_poisson, {n_poisson:,} pages", f"{ours:.2f} s", "under 0.5 s, 1,000 times cvxpy", ratio
-    ours = seconds(lambda: allocation.optimal_interval(change[:n_interval], weight[:n_interval], 0.2 * n_interval))
+    yield (
+        f"optimal_poisson, {n_poisson:,} pages",
+        f"{ours:.2f} s",
+        "under 0.5 s, 1,000 times cvxpy",
+        ratio,
+    )
+    ours = seconds(
+        lambda: allocation.optimal_interval(
+            change[:n_interval], weight[:n_interval], 0.2 * n_interval
+        )
+    )
     yield f"optimal_interval, {n_interval:,} pages", f"{ours:.2f} s", "under 1 s", ""
     ours = seconds(lambda: allocation.harmonic(change, weight, 0.2 * n_poisson))
     yield f"harmonic, {n_poisson:,} pages", f"{ours:.2f} s", "", ""
     host = rng.integers(n_interval // 10, size=n_interval)
     limits = dict.fromkeys(np.unique(host[: n_interval // 20]).tolist(), 1.0)
-    ours = seconds(lambda: allocation.polite(change[:n_interval], weight[:n_interval], 0.2 * n_interval, host, limits))
-    yield f"polite, {n_interval:,} pages, {n_interval // 10:,} hosts, {len(limits):,} of them limited", f"{ours:.2f} s", "", ""
+    ours = seconds(
+        lambda: allocation.polite(
+            change[:n_interval], weight[:n_interval], 0.2 * n_interval, host, limits
+        )
+    )
+    yield (
+        f"polite, {n_interval:,} pages, {n_interval // 10:,} hosts, {len(limits):,} of them limited",
+        f"{ours:.2f} s",
+        "",
+        "",
+    )
 
 
 def posteriors(n_pages=100_000, n_grid=1000, n_peer=10_000):
     rng = np.random.default_rng(1)
     rate = np.geomspace(1e-4, 1, n_grid)
     prior = priors.FakeIntervals(100.0, 200.0).density(rate)
-    history = simulate_history(1 / rng.lognormal(6, 1, n_pages), interval=rng.lognormal(6, 1, (n_pages, 1)), rng=rng)
+    history = simulate_history(
+        1 / rng.lognormal(6, 1, n_pages),
+        interval=rng.lognormal(6, 1, (n_pages, 1)),
+        rng=rng,
+    )
     few = History(history.interval[:n_peer], history.changed[:n_peer])
 
     def peer():
@@ -131,22 +200,46 @@ def posteriors(n_pages=100_000, n_grid=1000, n_peer=10_000):
         posterior = prior * np.where(few.changed, -np.expm1(exponent), np.exp(exponent))
         return posterior / posterior.sum(axis=1, keepdims=True)
 
-    ours, small = (seconds(lambda h=h: priors.grid_posterior(h, rate, prior)) for h in (history, few))
+    ours, small = (
+        seconds(lambda h=h: priors.grid_posterior(h, rate, prior))
+        for h in (history, few)
+    )
     found = f"{n_pages * n_grid / ours / 1e6:.0f} million grid updates/s"
     against = f"{seconds(peer) / small:.1f} times NumPy on {n_peer:,} pages"
-    yield f"grid_posterior, {n_pages:,} pages, {n_grid:,} rates", found, "50 million grid updates/s", against
+    yield (
+        f"grid_posterior, {n_pages:,} pages, {n_grid:,} rates",
+        found,
+        "50 million grid updates/s",
+        against,
+    )
 
 
 def learning(n_pages=5000, crawls_per_page=0.2, horizon=1000.0, n_runs=50):
     change_rate, importance = traces.population("stand-in", n_pages, rng=1)
     options = {"exploration": 100.0, "bounds": (5e-4, 7.0)}
-    learners = (policies.ExploreThenCommit(**options), policies.PhasedEpsilonGreedy(n_phases=10, **options))
+    learners = (
+        policies.ExploreThenCommit(**options),
+        policies.PhasedEpsilonGreedy(n_phases=10, **options),
+    )
     for learner in learners:
         ours = seconds(
-            lambda learner=learner: learner.run(change_rate, importance, crawls_per_page * n_pages, horizon, n_runs=n_runs, rng=1), repeat=1
+            lambda learner=learner: learner.run(
+                change_rate,
+                importance,
+                crawls_per_page * n_pages,
+                horizon,
+                n_runs=n_runs,
+                rng=1,
+            ),
+            repeat=1,
         )
         found = f"{ours:.1f} s, {n_runs * crawls_per_page * n_pages * horizon / ours / 1e6:.1f} million crawls/s"
-        yield f"{type(learner).__name__}, {n_pages:,} pages, T = {horizon:,.0f} days, {n_runs} runs", found, "under 30 s, both", ""
+        yield (
+            f"{type(learner).__name__}, {n_pages:,} pages, T = {horizon:,.0f} days, {n_runs} runs",
+            found,
+            "under 30 s, both",
+            "",
+        )
 
 
 def bing(n_urls=1_000_000, n_crawls=98, n_pool=2000):
@@ -156,13 +249,27 @@ def bing(n_urls=1_000_000, n_crawls=98, n_pool=2000):
         write_bing(large, n_urls, n_crawls, n_pool)
         os.sync()  # or the disk is still busy with the text
         size = sum(path.stat().st_size for path in large.iterdir())
-        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as child:  # its memory is its own
-            first, cached, sample, anonymous = child.submit(read_bing, small, large).result()
+        with ProcessPoolExecutor(
+            1, mp_context=multiprocessing.get_context("spawn")
+        ) as child:  # its memory is its own
+            first, cached, sample, anonymous = child.submit(
+                read_bing, small, large
+            ).result()
     what = f"traces.bing, {n_urls:,} URLs of {n_crawls} crawls, "
     found = f"{n_urls / first:,.0f} URLs/s, {n_urls * n_crawls / first / 1e6:.1f} million crawls/s, {size / first / 1e6:.0f} MB/s"
     yield what + "text to cache and arrays", found, "200,000 URLs/s", ""
-    yield what + "memory that is not a file's", f"at most {anonymous / 2**30:.2f} GiB", "1 GiB", ""
-    yield what + "from the cache", f"{cached:.2f} s, a sample of 5,000 {sample:.2f} s", "", ""
+    yield (
+        what + "memory that is not a file's",
+        f"at most {anonymous / 2**30:.2f} GiB",
+        "1 GiB",
+        "",
+    )
+    yield (
+        what + "from the cache",
+        f"{cached:.2f} s, a sample of 5,000 {sample:.2f} s",
+        "",
+        "",
+    )
 
 
 def write_bing(folder, n_urls, n_crawls, n_pool):
@@ -171,13 +278,28 @@ def write_bing(folder, n_urls, n_crawls, n_pool):
     rng = np.random.default_rng(1)
     days = rng.gamma(20.0, 86400 / 20, (n_pool, n_crawls)).round() / 86400
     rows = zip(days, rng.random(days.shape) < 0.1, strict=True)
-    tails = [f"\t0.5\t[{', '.join(f'[{w:.15g}, {i:d}]' for w, i in zip(*row, strict=True))}]\n" for row in rows]
+    tails = [
+        f"\t0.5\t[{', '.join(f'[{w:.15g}, {i:d}]' for w, i in zip(*row, strict=True))}]\n"
+        for row in rows
+    ]
     for name, line, count in (
-        ("url_urlid_hostid", lambda k: f"https://host{k // 50}.example.org/page{k}\t{k}\t{k // 50}\n", n_urls),
-        ("host_hostid_isconstrained", lambda k: f"host{k}.example.org\t{k}\t{k % 2}\n", n_urls // 50),
+        (
+            "url_urlid_hostid",
+            lambda k: f"https://host{k // 50}.example.org/page{k}\t{k}\t{k // 50}\n",
+            n_urls,
+        ),
+        (
+            "host_hostid_isconstrained",
+            lambda k: f"host{k}.example.org\t{k}\t{k % 2}\n",
+            n_urls // 50,
+        ),
         ("urlid_imp", lambda k: f"{k}\t{k % 1000}\n", n_urls),
         ("urlid_offset_history", lambda k: f"{k}{tails[k % n_pool]}", n_urls),
-        ("urlid_chrate_compl_obs_hist", lambda k: f"{25 * k}\t{1 / (1 + k % 7)}\n", n_urls // 25),
+        (
+            "urlid_chrate_compl_obs_hist",
+            lambda k: f"{25 * k}\t{1 / (1 + k % 7)}\n",
+            n_urls // 25,
+        ),
     ):
         with open(folder / f"{name}.txt", "w") as file:
             file.writelines(map(line, range(count)))
@@ -190,7 +312,15 @@ def read_bing(small, large):
     def watch():
         nonlocal peak
         while not done.wait(0.01):
-            peak = max(peak, 1024 * int(re.search(r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text())[1]))
+            peak = max(
+                peak,
+                1024
+                * int(
+                    re.search(
+                        r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text()
+                    )[1]
+                ),
+            )
 
     def timed(**options):
         began = time.perf_counter()
@@ -204,28 +334,61 @@ def read_bing(small, large):
     return *times, peak
 
 
-def logs(sizes=(100_000, 1_000_000, 10_000_000, 100_000_000), rows_per_url=100, n_scheduled=18_500_000):
+def logs(
+    sizes=(100_000, 1_000_000, 10_000_000, 100_000_000),
+    rows_per_url=100,
+    n_scheduled=18_500_000,
+):
     """Crawl logs from Parquet to rates and intervals, and a schedule for as many URLs as the Bing set has; each in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        log, rates, out = (Path(folder, f"{name}.parquet") for name in ("log", "rates", "out"))
+        log, rates, out = (
+            Path(folder, f"{name}.parquet") for name in ("log", "rates", "out")
+        )
         for n_rows in sizes:
             write_log(log, n_rows, n_rows // rows_per_url)
             took, peak = alone("estimate", log, out, force=True)
             what = f"paperlib estimate, {n_rows:,} rows of {n_rows // rows_per_url:,} URLs, Parquet"
-            yield what, f"{took:.1f} s, {peak / 2**30:.2f} GiB", "15 s, 2 GiB" if n_rows == 10_000_000 else "", ""
+            yield (
+                what,
+                f"{took:.1f} s, {peak / 2**30:.2f} GiB",
+                "15 s, 2 GiB" if n_rows == 10_000_000 else "",
+                "",
+            )
         write_rates(rates, n_scheduled)
         for policy in ("interval", "poisson"):
             took, peak = alone("schedule", rates, out, 1e6, policy=policy, force=True)
-            yield f"paperlib schedule --policy {policy}, {n_scheduled:,} URLs", f"{took:.1f} s, {peak / 2**30:.2f} GiB", "10 s, 4 GiB", ""
+            yield (
+                f"paperlib schedule --policy {policy}, {n_scheduled:,} URLs",
+                f"{took:.1f} s, {peak / 2**30:.2f} GiB",
+                "10 s, 4 GiB",
+                "",
+            )
 
 
 def write_log(path, n_rows, n_urls, chunk=5_000_000):
     rng = np.random.default_rng(1)
-    url = pa.array([f"https://host{k % 997}.example.org/page/{k}" for k in range(n_urls)])
-    with pq.ParquetWriter(path, pa.schema({"url": pa.string(), "time": pa.timestamp("us", "UTC"), "changed": pa.bool_()})) as writer:
+    url = pa.array(
+        [f"https://host{k % 997}.example.org/page/{k}" for k in range(n_urls)]
+    )
+    with pq.ParquetWriter(
+        path,
+        pa.schema(
+            {
+                "url": pa.string(),
+                "time": pa.timestamp("us", "UTC"),
+                "changed": pa.bool_(),
+            }
+        ),
+    ) as writer:
         for n in [chunk] * (n_rows // chunk) + [n_rows % chunk]:
-            micros = pa.array(rng.integers(1_700_000_000_000_000, 1_710_000_000_000_000, n)).cast(pa.timestamp("us", "UTC"))
-            rows = {"url": url.take(pa.array(rng.integers(n_urls, size=n))), "time": micros, "changed": rng.random(n) < 0.3}
+            micros = pa.array(
+                rng.integers(1_700_000_000_000_000, 1_710_000_000_000_000, n)
+            ).cast(pa.timestamp("us", "UTC"))
+            rows = {
+                "url": url.take(pa.array(rng.integers(n_urls, size=n))),
+                "time": micros,
+                "changed": rng.random(n) < 0.3,
+            }
             writer.write_table(pa.table(rows, schema=writer.schema))
 
 
@@ -235,20 +398,35 @@ def write_rates(path, n_urls, chunk=1_000_000):
         writer = None
         for start in range(0, n_urls, chunk):
             n = min(chunk, n_urls - start)
-            rows = {"url": [f"https://host{k % 997}.example.org/page/{k}" for k in range(start, start + n)]}
-            rows |= {"change_rate": rng.lognormal(-3, 1.5, n), "importance": rng.lognormal(0, 1.2, n), "n_crawls": np.full(n, 30)}
+            rows = {
+                "url": [
+                    f"https://host{k % 997}.example.org/page/{k}"
+                    for k in range(start, start + n)
+                ]
+            }
+            rows |= {
+                "change_rate": rng.lognormal(-3, 1.5, n),
+                "importance": rng.lognormal(0, 1.2, n),
+                "n_crawls": np.full(n, 30),
+            }
             micros = rng.integers(1_700_000_000_000_000, 1_710_000_000_000_000, (2, n))
             rows |= {
                 f"{name}_crawl": pa.array(t).cast(pa.timestamp("us", "UTC"))
-                for name, t in zip(("first", "last"), np.sort(micros, axis=0), strict=True)
+                for name, t in zip(
+                    ("first", "last"), np.sort(micros, axis=0), strict=True
+                )
             }
-            writer = writer or stack.enter_context(pq.ParquetWriter(path, pa.table(rows).schema))
+            writer = writer or stack.enter_context(
+                pq.ParquetWriter(path, pa.table(rows).schema)
+            )
             writer.write_table(pa.table(rows))
 
 
 def alone(name, *arguments, **options):
     """Seconds and peak resident memory of a function of `crawl_log` in a process of its own."""
-    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as child:
+    with ProcessPoolExecutor(
+        1, mp_context=multiprocessing.get_context("spawn")
+    ) as child:
         return child.submit(_alone, name, arguments, options).result()
 
 
@@ -258,7 +436,9 @@ def _alone(name, arguments, options):
     getattr(crawl_log, name)(*arguments, **options)
     took = time.perf_counter() - began
     # of ru_maxrss a child inherits that of its parent
-    return took, 1024 * int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
+    return took, 1024 * int(
+        re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]
+    )
 
 
 def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
@@ -268,8 +448,14 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
         (10_000, True, "100 times the full arg max"),
     ):
         rng = np.random.default_rng(1)
-        recall, false_rate = (rng.beta(0.25, 0.25, n_pages), rng.uniform(0.1, 0.6, n_pages)) if noisy else (0.0, 0.0)
-        pages = SignalledPages(rng.random(n_pages), rng.random(n_pages), recall, false_rate)
+        recall, false_rate = (
+            (rng.beta(0.25, 0.25, n_pages), rng.uniform(0.1, 0.6, n_pages))
+            if noisy
+            else (0.0, 0.0)
+        )
+        pages = SignalledPages(
+            rng.random(n_pages), rng.random(n_pages), recall, false_rate
+        )
         world = simulate.draw_world(pages, 2 * n_slots / bandwidth, rng=rng)
         times = simulate.slot_times(bandwidth, world.horizon)
         page, arrival = world.in_order
@@ -291,7 +477,11 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
         found = scheduler.run(times[n_slots:], *signals)
         ours = (time.perf_counter() - began) / n_slots
         assert (found[:n_full] == expected).all()
-        what = f"scheduler, {n_pages:,} pages, " + (f"{signals[0].size / n_slots:.0f} noisy signals a slot" if noisy else "no signals")
+        what = f"scheduler, {n_pages:,} pages, " + (
+            f"{signals[0].size / n_slots:.0f} noisy signals a slot"
+            if noisy
+            else "no signals"
+        )
         size = sum(array.nbytes for array in scheduler._state) / 1e6
         yield (
             what,
@@ -305,13 +495,27 @@ def main():
     """Run everything and write the table."""
     warnings.simplefilter("ignore")
     rows = []
-    for part in (online, batch, paths, allocations, posteriors, learning, scheduling, bing, logs):
+    for part in (
+        online,
+        batch,
+        paths,
+        allocations,
+        posteriors,
+        learning,
+        scheduling,
+        bing,
+        logs,
+    ):
         for row in part():
             print("  ".join(row), flush=True)
             rows.append("| " + " | ".join(row) + " |")
     head = f"Written by `make bench` on {os.cpu_count()} cores ({platform.machine()}, Python {platform.python_version()}). Least of several"
     text = f"# Speed\n\n{head}\nwall-clock times; ratios are taken in one run, side by side.\n\n"
-    text += "| what | measured | target | against |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+    text += (
+        "| what | measured | target | against |\n|---|---|---|---|\n"
+        + "\n".join(rows)
+        + "\n"
+    )
     write_atomic(PAGE, text)
 
 

@@ -12,17 +12,34 @@ import zipfile
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 
-from paperlib import traces
+from paperlib.repro import traces
 
 PACKAGE = "bokeh_sampledata==2026.1"
 
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, PACKAGE], check=True)
+        subprocess.run(
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--no-deps",
+                "--dest",
+                folder,
+                PACKAGE,
+            ],
+            check=True,
+        )
         [wheel] = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
-            lines = gzip.decompress(archive.read("bokeh_sampledata/_data/commits.txt.gz")).decode().splitlines()
+            lines = (
+                gzip.decompress(archive.read("bokeh_sampledata/_data/commits.txt.gz"))
+                .decode()
+                .splitlines()
+            )
     trace = traces.write(
         traces.DATA / "bokeh_commits.csv",
         sorted({mktime_tz(parsedate_tz(line)) for line in lines}),
@@ -30,7 +47,9 @@ def main():
         source=f"_data/commits.txt.gz of the Python package {PACKAGE}: times of commits, each second once",
         licence="public domain, as recorded in that package",
     )
-    print(f"{trace.name}: {trace.times.size} events of {len(lines)} commits, sha256 {trace.sha256}")
+    print(
+        f"{trace.name}: {trace.times.size} events of {len(lines)} commits, sha256 {trace.sha256}"
+    )
 
 
 if __name__ == "__main__":

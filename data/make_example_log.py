@@ -8,10 +8,10 @@ import gzip
 
 import numpy as np
 
-from paperlib import traces
-from paperlib._files import sha256, write_atomic
+from paperlib.files import sha256, write_atomic
 from paperlib.policies import Nutch
 from paperlib.processes import observe, poisson_times
+from paperlib.repro import traces
 
 START, WEEK = np.datetime64("2025-01-06", "s"), np.timedelta64(7, "D")
 # trace, path of its pages, weeks of a window, windows side by side, the days between crawls to begin with
@@ -26,11 +26,17 @@ FAILED = 0.015  # share of fetches
 def main():
     rng = np.random.default_rng(2025)
     rows = [row for site in SITES for row in _site(*site, rng)]
-    text = "url,time,changed,importance,status\n" + "".join(",".join(row) + "\n" for row in sorted(rows, key=lambda row: row[1::-1]))
+    text = "url,time,changed,importance,status\n" + "".join(
+        ",".join(row) + "\n" for row in sorted(rows, key=lambda row: row[1::-1])
+    )
     path = traces.DATA / "example_log.csv.gz"
     write_atomic(path, gzip.compress(text.encode(), mtime=0))
-    write_atomic(path.with_name(f"{path.name}.sha256"), f"{sha256(path)}  {path.name}\n")
-    print(f"{path.name}: {len(rows)} fetches of {len({row[0] for row in rows})} URLs, sha256 {sha256(path)}")
+    write_atomic(
+        path.with_name(f"{path.name}.sha256"), f"{sha256(path)}  {path.name}\n"
+    )
+    print(
+        f"{path.name}: {len(rows)} fetches of {len({row[0] for row in rows})} URLs, sha256 {sha256(path)}"
+    )
 
 
 def _site(name, path, weeks, side_by_side, interval, rng):
@@ -38,15 +44,32 @@ def _site(name, path, weeks, side_by_side, interval, rng):
     trace, days = traces.load(name), 7 * weeks
     for k in range(int(trace.horizon // days)):
         began = trace.start + k * weeks * WEEK
-        moved = trace.start + (START - trace.start) // WEEK * WEEK + (1 + k % side_by_side * weeks) * WEEK
-        changes = trace.times[(trace.times > k * days) & (trace.times <= (k + 1) * days)] - k * days
+        moved = (
+            trace.start
+            + (START - trace.start) // WEEK * WEEK
+            + (1 + k % side_by_side * weeks) * WEEK
+        )
+        changes = (
+            trace.times[(trace.times > k * days) & (trace.times <= (k + 1) * days)]
+            - k * days
+        )
         importance = f"{rng.lognormal():.2f}"
-        times, failed = _crawls(SCHEDULES[k // side_by_side % len(SCHEDULES)], changes, days, interval, rng)
+        times, failed = _crawls(
+            SCHEDULES[k // side_by_side % len(SCHEDULES)], changes, days, interval, rng
+        )
         first, *later = times[~failed]
-        bits = dict(zip(later, observe(changes - first, np.array(later) - first).changed, strict=True)) | {first: True}
+        bits = dict(
+            zip(
+                later,
+                observe(changes - first, np.array(later) - first).changed,
+                strict=True,
+            )
+        ) | {first: True}
         url = f"https://{path}/{began.astype('datetime64[D]')}"
         for time, fails in zip(times, failed, strict=True):
-            seen = ("", "503") if fails else ("1", "200") if bits[time] else ("0", "304")
+            seen = (
+                ("", "503") if fails else ("1", "200") if bits[time] else ("0", "304")
+            )
             yield url, _iso(moved, time), seen[0], importance, seen[1]
         if k % side_by_side < side_by_side - 1:  # its place is taken by the next
             yield url, _iso(moved, days + interval), "", importance, "404"
@@ -60,9 +83,13 @@ def _crawls(schedule, changes, days, interval, rng):
         while times[-1] + interval < days:
             times.append(times[-1] + interval)
             seen = np.searchsorted(changes, times[-2:], side="right")
-            interval = np.clip(interval * (rule.shrink if seen[0] < seen[1] else rule.grow), *limits)
+            interval = np.clip(
+                interval * (rule.shrink if seen[0] < seen[1] else rule.grow), *limits
+            )
     elif schedule == "Poisson":
-        times = np.append(first, first + poisson_times(1 / (2 * interval), days - first, rng=rng))
+        times = np.append(
+            first, first + poisson_times(1 / (2 * interval), days - first, rng=rng)
+        )
     else:
         times = np.arange(first, days, interval * {"regular": 1, "seldom": 4}[schedule])
     times = np.unique(np.floor(np.array(times) * 86400)) / 86400

@@ -22,7 +22,15 @@ class Answer:
 
 def _error(code, info, **more):
     return Answer(
-        {"error": {"code": code, "info": info, **more, "docref": "See api.php for API usage."}}, headers={"MediaWiki-API-Error": code}
+        {
+            "error": {
+                "code": code,
+                "info": info,
+                **more,
+                "docref": "See api.php for API usage.",
+            }
+        },
+        headers={"MediaWiki-API-Error": code},
     )
 
 
@@ -37,32 +45,81 @@ _LAG = {"Retry-After": "5", "X-Database-Lag": "-1", "MediaWiki-API-Error": "maxl
 _LAGGED = "Waiting for a database server: -1 second lagged."
 
 MISSING = _pages({"ns": 0, "title": "No such page", "missing": True}, **_LIMITS)
-MISSING_1 = Answer({"batchcomplete": "", "query": {"pages": {"-1": {"ns": 0, "title": "No such page", "missing": ""}}}})
+MISSING_1 = Answer(
+    {
+        "batchcomplete": "",
+        "query": {"pages": {"-1": {"ns": 0, "title": "No such page", "missing": ""}}},
+    }
+)
 INVALID_REASON = 'The requested page title contains invalid characters: "[".'
-INVALID = _pages({"title": "Bad[title", "invalidreason": INVALID_REASON, "invalid": True}, **_LIMITS)
+INVALID = _pages(
+    {"title": "Bad[title", "invalidreason": INVALID_REASON, "invalid": True}, **_LIMITS
+)
 NO_TITLES = Answer({"batchcomplete": True} | _LIMITS)
 NO_REVISIONS = _pages(_PAGE)  # also what a window whose start is after its end gives
-TWO_PAGES = _pages({"ns": 0, "title": "No", "missing": True}, _PAGE | {"revisions": [_REVISION]})
-FORMAT_1 = Answer({"batchcomplete": "", "query": {"pages": {"2": _PAGE | {"revisions": [_REVISION]}}}})
+TWO_PAGES = _pages(
+    {"ns": 0, "title": "No", "missing": True}, _PAGE | {"revisions": [_REVISION]}
+)
+FORMAT_1 = Answer(
+    {"batchcomplete": "", "query": {"pages": {"2": _PAGE | {"revisions": [_REVISION]}}}}
+)
 LAST = _pages(_PAGE | {"revisions": [_REVISION]})
 RVLIMIT_WARNING = _pages(
     _PAGE | {"revisions": [_REVISION]},
-    warnings={"revisions": {"warnings": 'The value "5000" for parameter "rvlimit" must be between 1 and 500.'}},
+    warnings={
+        "revisions": {
+            "warnings": 'The value "5000" for parameter "rvlimit" must be between 1 and 500.'
+        }
+    },
 )
-UNKNOWN_WARNING = _pages(_PAGE | {"revisions": [_REVISION]}, warnings={"main": {"warnings": "Unrecognized parameter: foo."}})
+UNKNOWN_WARNING = _pages(
+    _PAGE | {"revisions": [_REVISION]},
+    warnings={"main": {"warnings": "Unrecognized parameter: foo."}},
+)
 
-BAD_CONTINUE = _error("badcontinue", "Invalid continue param. You should pass the original value returned by the previous query.")
-BAD_TIMESTAMP = _error("badtimestamp", 'Invalid value "notadate" for timestamp parameter "rvstart".')
-BAD_MIX = _error("invalidparammix", '"titles", "pageids" or a generator was used to supply multiple pages, but ...')
+BAD_CONTINUE = _error(
+    "badcontinue",
+    "Invalid continue param. You should pass the original value returned by the previous query.",
+)
+BAD_TIMESTAMP = _error(
+    "badtimestamp", 'Invalid value "notadate" for timestamp parameter "rvstart".'
+)
+BAD_MIX = _error(
+    "invalidparammix",
+    '"titles", "pageids" or a generator was used to supply multiple pages, but ...',
+)
 BAD_ACTION = _error("badvalue", 'Unrecognized value for parameter "action": qqq.')
-BAD_ACTION_PLAIN = Answer({"errors": [{"code": "badvalue", "text": "Unrecognized value.", "module": "main"}], "docref": "See api.php."})
-MAXLAG = Answer({"error": {"code": "maxlag", "info": _LAGGED, "host": "", "lag": -1, "type": "db"}}, headers=_LAG)
-MAXLAG_PLAIN = Answer({"errors": [{"code": "maxlag", "text": _LAGGED, "data": {"lag": -1}, "module": "main"}]}, headers=_LAG)
+BAD_ACTION_PLAIN = Answer(
+    {
+        "errors": [
+            {"code": "badvalue", "text": "Unrecognized value.", "module": "main"}
+        ],
+        "docref": "See api.php.",
+    }
+)
+MAXLAG = Answer(
+    {"error": {"code": "maxlag", "info": _LAGGED, "host": "", "lag": -1, "type": "db"}},
+    headers=_LAG,
+)
+MAXLAG_PLAIN = Answer(
+    {
+        "errors": [
+            {"code": "maxlag", "text": _LAGGED, "data": {"lag": -1}, "module": "main"}
+        ]
+    },
+    headers=_LAG,
+)
 
 HTML = {"Content-Type": "text/html; charset=utf-8"}
-TOO_MANY = Answer("<!DOCTYPE html><title>Too many requests</title>", status=429, headers=HTML | {"Retry-After": "7"})
+TOO_MANY = Answer(
+    "<!DOCTYPE html><title>Too many requests</title>",
+    status=429,
+    headers=HTML | {"Retry-After": "7"},
+)
 FORBIDDEN = Answer("<!DOCTYPE html><title>Forbidden</title>", status=403, headers=HTML)
-SERVER_ERROR = Answer("<!DOCTYPE html><title>Internal error</title>", status=500, headers=HTML)
+SERVER_ERROR = Answer(
+    "<!DOCTYPE html><title>Internal error</title>", status=500, headers=HTML
+)
 PORTAL = Answer("<!DOCTYPE html><title>Please log in</title>", headers=HTML)
 BROKEN = Answer(LAST.body, cut=40)
 CUT_JSON = Answer(json.dumps(LAST.body)[:40])
@@ -82,13 +139,28 @@ class Wiki:
 
     def answer(self, query):
         """The page's revisions in the order and window asked for, from the continuation on."""
-        found = sorted((stamp, revid) for revid, stamp in self.revisions if query["rvstart"] <= stamp <= query["rvend"])
+        found = sorted(
+            (stamp, revid)
+            for revid, stamp in self.revisions
+            if query["rvstart"] <= stamp <= query["rvend"]
+        )
         found = found if query.get("rvdir") == "newer" else found[::-1]
         at = int(query.get("rvcontinue", "0|0").split("|")[1])
-        batch = [{"revid": revid, "parentid": 0, "timestamp": stamp} for stamp, revid in found[at : at + self.limit]]
+        batch = [
+            {"revid": revid, "parentid": 0, "timestamp": stamp}
+            for stamp, revid in found[at : at + self.limit]
+        ]
         body = {"query": {"pages": [_PAGE | ({"revisions": batch} if batch else {})]}}
         if at + self.limit < len(found):
-            return Answer({"continue": {"rvcontinue": f"20200401000000|{at + self.limit}", "continue": "||"}} | body)
+            return Answer(
+                {
+                    "continue": {
+                        "rvcontinue": f"20200401000000|{at + self.limit}",
+                        "continue": "||",
+                    }
+                }
+                | body
+            )
         return Answer({"batchcomplete": True} | body)
 
 
@@ -109,13 +181,21 @@ def serve(wiki):
                 wiki.most_at_once = max(wiki.most_at_once, len(now))
                 wiki.queries.append(query)
                 wiki.headers.append(self.headers)
-                answer = (wiki.script.pop(0) if wiki.script else None) or wiki.answer(query)
-            threading.Event().wait(0.002)  # long enough for a second request to arrive, were there one
+                answer = (wiki.script.pop(0) if wiki.script else None) or wiki.answer(
+                    query
+                )
+            threading.Event().wait(
+                0.002
+            )  # long enough for a second request to arrive, were there one
             with lock:
                 now.remove(query)
-            body = (answer.body if isinstance(answer.body, str) else json.dumps(answer.body)).encode()
+            body = (
+                answer.body if isinstance(answer.body, str) else json.dumps(answer.body)
+            ).encode()
             self.send_response(answer.status)
-            for name, value in ({"Content-Type": "application/json; charset=utf-8"} | answer.headers).items():
+            for name, value in (
+                {"Content-Type": "application/json; charset=utf-8"} | answer.headers
+            ).items():
                 self.send_header(name, value)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

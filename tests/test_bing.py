@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from paperlib import _bing, traces
 from paperlib.processes import History
+from paperlib.repro import bing as _bing
+from paperlib.repro import traces
 
 FILES = {
     _bing.URLS: "https://a.example/x\t5\t1\nhttps://a.example/y\t7\t1\nhttps://b.example/z\t3\t20\nhttps://b.example/e\t11\t20\n",
@@ -21,7 +22,12 @@ FILES = {
     ),
     _bing.RATES: "3\t0.125\n",
 }
-INTERVALS = {5: [1.10396990740741, 1.47311342592593], 11: [], 3: [1, 2.5, 1.1574e-05], 7: [0.5, 3]}
+INTERVALS = {
+    5: [1.10396990740741, 1.47311342592593],
+    11: [],
+    3: [1, 2.5, 1.1574e-05],
+    7: [0.5, 3],
+}
 CHANGED = {5: [0, 1], 11: [], 3: [1, 0, 1], 7: [1, 0]}
 GOOD = FILES[_bing.HISTORY].splitlines(keepends=True)
 
@@ -30,7 +36,9 @@ GOOD = FILES[_bing.HISTORY].splitlines(keepends=True)
 def write(tmp_path):
     def write(**changes):
         """The small set with some files changed; None leaves one out."""
-        for name, text in (FILES | {getattr(_bing, key): text for key, text in changes.items()}).items():
+        for name, text in (
+            FILES | {getattr(_bing, key): text for key, text in changes.items()}
+        ).items():
             if text is None:
                 (tmp_path / name).unlink(missing_ok=True)
             else:
@@ -45,8 +53,13 @@ def _bing_of(folder, **options):
 
 
 def _by_url(log):
-    pages = zip(log.url.tolist(), log.history.offsets[:-1], log.history.offsets[1:], strict=True)
-    return {url: (log.history.interval[a:b].tolist(), log.history.changed[a:b].tolist()) for url, a, b in pages}
+    pages = zip(
+        log.url.tolist(), log.history.offsets[:-1], log.history.offsets[1:], strict=True
+    )
+    return {
+        url: (log.history.interval[a:b].tolist(), log.history.changed[a:b].tolist())
+        for url, a, b in pages
+    }
 
 
 def _big(folder, n_urls=500, seed=1):
@@ -54,13 +67,30 @@ def _big(folder, n_urls=500, seed=1):
     rng = np.random.default_rng(seed)
     ids, hosts = rng.permutation(10 * n_urls)[:n_urls], rng.permutation(40)
     rows = [
-        [(float(w), int(b)) for w, b in zip(rng.exponential(size=k), rng.random(k) < 0.3, strict=True)] for k in rng.integers(0, 30, n_urls)
+        [
+            (float(w), int(b))
+            for w, b in zip(rng.exponential(size=k), rng.random(k) < 0.3, strict=True)
+        ]
+        for k in rng.integers(0, 30, n_urls)
     ]
     weight = rng.integers(1, 10**9, n_urls) / 2**10
-    (folder / _bing.HISTORY).write_text("".join(f"{i}\t0.5\t{[list(pair) for pair in row]}\n" for i, row in zip(ids, rows, strict=True)))
+    (folder / _bing.HISTORY).write_text(
+        "".join(
+            f"{i}\t0.5\t{[list(pair) for pair in row]}\n"
+            for i, row in zip(ids, rows, strict=True)
+        )
+    )
     for name, order, line in (
-        (_bing.URLS, rng.permutation(n_urls), lambda k: f"u\t{ids[k]}\t{hosts[k % 40]}\n"),
-        (_bing.IMPORTANCE, rng.permutation(n_urls), lambda k: f"{ids[k]}\t{weight[k]}\n"),
+        (
+            _bing.URLS,
+            rng.permutation(n_urls),
+            lambda k: f"u\t{ids[k]}\t{hosts[k % 40]}\n",
+        ),
+        (
+            _bing.IMPORTANCE,
+            rng.permutation(n_urls),
+            lambda k: f"{ids[k]}\t{weight[k]}\n",
+        ),
         (_bing.HOSTS, range(40), lambda k: f"h\t{hosts[k]}\t{k % 2}\n"),
         (_bing.RATES, range(0, n_urls, 25), lambda k: f"{ids[k]}\t{k / 8}\n"),
     ):
@@ -74,7 +104,9 @@ def test_exact_values(write):
     assert log.importance.tolist() == [12, 0, 0.7, 0.5]
     assert log.host.tolist() == [1, 20, 20, 1]
     assert log.constrained.tolist() == [True, False, False, True]
-    assert np.array_equal(log.known_rate, [np.nan, np.nan, 0.125, np.nan], equal_nan=True)
+    assert np.array_equal(
+        log.known_rate, [np.nan, np.nan, 0.125, np.nan], equal_nan=True
+    )
     assert log.history.n_crawls.tolist() == [2, 0, 3, 2]
     assert _by_url(log) == {url: (INTERVALS[url], CHANGED[url]) for url in INTERVALS}
     assert (log.constrained.dtype, log.history.changed.dtype) == (bool, bool)
@@ -83,8 +115,19 @@ def test_exact_values(write):
 
 
 def test_order_of_lines_does_not_matter(write):
-    log = _bing_of(write(**{key: "".join(sorted(FILES[getattr(_bing, key)].splitlines(keepends=True))) for key in ("URLS", "IMPORTANCE")}))
-    other = _bing_of(write(HISTORY="".join(GOOD[::-1]), HOSTS="b.example\t20\t0\na.example\t1\t1\n"))
+    log = _bing_of(
+        write(
+            **{
+                key: "".join(
+                    sorted(FILES[getattr(_bing, key)].splitlines(keepends=True))
+                )
+                for key in ("URLS", "IMPORTANCE")
+            }
+        )
+    )
+    other = _bing_of(
+        write(HISTORY="".join(GOOD[::-1]), HOSTS="b.example\t20\t0\na.example\t1\t1\n")
+    )
     assert _by_url(log) == _by_url(other)
     assert other.url.tolist() == log.url.tolist()[::-1]
     assert other.importance.tolist() == log.importance.tolist()[::-1]
@@ -162,11 +205,19 @@ LAST = len(GOOD)
 def test_malformed_line(write, key, line, reason):
     name = getattr(_bing, key)
     lines = FILES[name].splitlines(keepends=True)
-    folder = write(**{key: "".join([lines[0], *lines[1:], line, "" if line.strip() else lines[-1]])})
+    folder = write(
+        **{
+            key: "".join(
+                [lines[0], *lines[1:], line, "" if line.strip() else lines[-1]]
+            )
+        }
+    )
     with pytest.warns(traces.MalformedLinesWarning) as caught:
         log = _bing_of(folder)
     message = str(caught[0].message)
-    assert re.search(rf"{re.escape(name)}: [^:]*{reason}[^:]*: 1 \(line {len(lines) + 1}\)", message), message
+    assert re.search(
+        rf"{re.escape(name)}: [^:]*{reason}[^:]*: 1 \(line {len(lines) + 1}\)", message
+    ), message
     counts = caught[0].message.counts
     if line.strip():
         assert sum(counts[name].values()) == 1
@@ -176,7 +227,9 @@ def test_malformed_line(write, key, line, reason):
     assert log.importance.tolist() == [12, 0, 0.7, 0.5]
     assert log.host.tolist() == [1, 20, 20, 1]
     assert log.constrained.tolist() == [True, False, False, True]
-    assert np.array_equal(log.known_rate, [np.nan, np.nan, 0.125, np.nan], equal_nan=True)
+    assert np.array_equal(
+        log.known_rate, [np.nan, np.nan, 0.125, np.nan], equal_nan=True
+    )
     assert _by_url(log) == {url: (INTERVALS[url], CHANGED[url]) for url in INTERVALS}
 
 
@@ -186,14 +239,20 @@ def test_malformed_line(write, key, line, reason):
         ({"IMPORTANCE": "5\t12\n3\t1\n11\t0\n"}, "a URL without importance", 7),
         ({"IMPORTANCE": "5\t12\n3\tx\n7\t1\n11\t0\n"}, "a URL without importance", 3),
         ({"URLS": "a\t5\t1\nb\t3\t20\nc\t11\t20\n"}, "a URL without host", 7),
-        ({"URLS": "a\t5\t1\nb\t3\t20\nc\t11\t20\nd\t7\t2\n"}, "a URL of an unknown host", 7),
+        (
+            {"URLS": "a\t5\t1\nb\t3\t20\nc\t11\t20\nd\t7\t2\n"},
+            "a URL of an unknown host",
+            7,
+        ),
     ],
 )
 def test_url_that_misses_something(write, changes, reason, lost):
     with pytest.warns(traces.MalformedLinesWarning) as caught:
         log = _bing_of(write(**changes))
     assert caught[0].message.counts[_bing.HISTORY] == {reason: 1}
-    assert _by_url(log) == {url: (INTERVALS[url], CHANGED[url]) for url in INTERVALS if url != lost}
+    assert _by_url(log) == {
+        url: (INTERVALS[url], CHANGED[url]) for url in INTERVALS if url != lost
+    }
 
 
 @pytest.mark.parametrize("cut", range(1, len(GOOD[-1])))
@@ -204,22 +263,36 @@ def test_truncated_last_line(write, cut):
         assert _bing_of(folder).url.size == 4
         return
     with pytest.warns(traces.MalformedLinesWarning, match=r"cut off: 1 \(line 4\)"):
-        assert _by_url(_bing_of(folder)) == {url: (INTERVALS[url], CHANGED[url]) for url in (5, 11, 3)}
+        assert _by_url(_bing_of(folder)) == {
+            url: (INTERVALS[url], CHANGED[url]) for url in (5, 11, 3)
+        }
 
 
 def test_crlf_and_blank_lines_at_the_end(write):
     keys = ("URLS", "HOSTS", "IMPORTANCE", "HISTORY", "RATES")
-    folder = write(**{key: FILES[getattr(_bing, key)].replace("\r", "").replace("\n", "\r\n") + "\r\n \n\n" for key in keys})
-    assert _by_url(_bing_of(folder)) == {url: (INTERVALS[url], CHANGED[url]) for url in INTERVALS}
+    folder = write(
+        **{
+            key: FILES[getattr(_bing, key)].replace("\r", "").replace("\n", "\r\n")
+            + "\r\n \n\n"
+            for key in keys
+        }
+    )
+    assert _by_url(_bing_of(folder)) == {
+        url: (INTERVALS[url], CHANGED[url]) for url in INTERVALS
+    }
 
 
 def test_many_malformed_lines_are_counted(write, monkeypatch):
     monkeypatch.setattr(_bing, "_BLOCK", 64)
     text = "".join(f"{line}x\n\n" for line in GOOD[:1] * 2000) + "".join(GOOD)
-    with pytest.warns(traces.MalformedLinesWarning, match=r"blank: 2,000 \(line 3, 6, 9, \.\.\.\)") as caught:
+    with pytest.warns(
+        traces.MalformedLinesWarning, match=r"blank: 2,000 \(line 3, 6, 9, \.\.\.\)"
+    ) as caught:
         log = _bing_of(write(HISTORY=text))
     assert len(caught) == 1
-    assert list(caught[0].message.counts[_bing.HISTORY].values()) == [2000] * 3  # x, blank, and the repeated ones
+    assert (
+        list(caught[0].message.counts[_bing.HISTORY].values()) == [2000] * 3
+    )  # x, blank, and the repeated ones
     assert log.url.tolist() == [5, 11, 3, 7]
 
 
@@ -228,7 +301,8 @@ def test_many_malformed_lines_are_counted(write, monkeypatch):
 
 def test_missing_files(write, tmp_path):
     with pytest.raises(
-        FileNotFoundError, match=rf"microsoft/Optimal-Freshness.*{re.escape(str(tmp_path / 'no'))}: {_bing.URLS}, {_bing.HOSTS}"
+        FileNotFoundError,
+        match=rf"microsoft/Optimal-Freshness.*{re.escape(str(tmp_path / 'no'))}: {_bing.URLS}, {_bing.HOSTS}",
     ):
         _bing_of(tmp_path / "no")
     with pytest.raises(FileNotFoundError, match=rf"missing in .*: {_bing.IMPORTANCE}$"):
@@ -237,7 +311,14 @@ def test_missing_files(write, tmp_path):
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [("HISTORY", ""), ("HISTORY", "5\t1\t[[\n"), ("HISTORY", "5\t1\t[]\n"), ("URLS", "x\n"), ("IMPORTANCE", ""), ("HOSTS", "\n\n")],
+    [
+        ("HISTORY", ""),
+        ("HISTORY", "5\t1\t[[\n"),
+        ("HISTORY", "5\t1\t[]\n"),
+        ("URLS", "x\n"),
+        ("IMPORTANCE", ""),
+        ("HOSTS", "\n\n"),
+    ],
 )
 def test_nothing_good(write, key, text):
     folder = write(**{key: text})
@@ -257,7 +338,11 @@ def test_endless_line(write, monkeypatch):
 
 
 def _untouchable(monkeypatch):
-    monkeypatch.setattr(_bing, "_convert", lambda *arguments: pytest.fail("the text files were read again"))
+    monkeypatch.setattr(
+        _bing,
+        "_convert",
+        lambda *arguments: pytest.fail("the text files were read again"),
+    )
 
 
 def test_cache_is_reused_and_rebuilt(write, monkeypatch):
@@ -268,7 +353,9 @@ def test_cache_is_reused_and_rebuilt(write, monkeypatch):
         again = _bing_of(folder)
     assert _by_url(again) == _by_url(first)
     for name in ("url", "importance", "host", "constrained", "known_rate"):
-        assert np.array_equal(getattr(again, name), getattr(first, name), equal_nan=True)
+        assert np.array_equal(
+            getattr(again, name), getattr(first, name), equal_nan=True
+        )
     # same size, another time
     (folder / _bing.IMPORTANCE).write_text(FILES[_bing.IMPORTANCE].replace("12", "13"))
     os.utime(folder / _bing.IMPORTANCE, ns=(1, 1))
@@ -281,7 +368,9 @@ def test_cache_is_reused_and_rebuilt(write, monkeypatch):
             _bing_of(folder)
 
 
-@pytest.mark.parametrize("damage", [lambda b: b[:-9], lambda b: b"", lambda b: b"x" * 100])
+@pytest.mark.parametrize(
+    "damage", [lambda b: b[:-9], lambda b: b"", lambda b: b"x" * 100]
+)
 def test_damaged_cache_is_rebuilt(write, damage):
     folder = write()
     first = _bing_of(folder)
@@ -293,10 +382,14 @@ def test_interruption_leaves_no_half_cache(write, monkeypatch):
     folder = write()
     (folder / f".{_bing.CACHE}.killed").write_bytes(b"PAR1 half")
     with monkeypatch.context() as patch:
-        patch.setattr(_bing, "_histories", lambda block: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr(
+            _bing, "_histories", lambda block: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             _bing_of(folder)
-    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, f".{_bing.CACHE}.killed"])
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        [*FILES, f".{_bing.CACHE}.killed"]
+    )
     assert _bing_of(folder).url.size == 4
 
 
@@ -308,7 +401,11 @@ def test_warning_is_repeated_from_the_cache(write, monkeypatch):
     with pytest.warns(traces.MalformedLinesWarning) as second:
         _bing_of(folder, sample=4)
     assert str(first[0].message) == str(second[0].message)
-    assert first[0].message.counts == second[0].message.counts == {_bing.HISTORY: {"wrong number of columns, or cut off": 1}}
+    assert (
+        first[0].message.counts
+        == second[0].message.counts
+        == {_bing.HISTORY: {"wrong number of columns, or cut off": 1}}
+    )
 
 
 def test_progress_bar(write, capsys):
@@ -328,13 +425,19 @@ def test_sample_is_part_of_the_whole(tmp_path, monkeypatch):
     for n in (1, 7, 200, 500):
         part = _bing_of(tmp_path, sample=n, rng=3)
         place = np.flatnonzero(np.isin(whole.url, part.url))
-        assert whole.url[place].tolist() == part.url.tolist()  # in the order of the file, none twice
+        assert (
+            whole.url[place].tolist() == part.url.tolist()
+        )  # in the order of the file, none twice
         assert place.size == n
         for name in ("importance", "host", "constrained", "known_rate"):
-            assert np.array_equal(getattr(part, name), getattr(whole, name)[place], equal_nan=True)
+            assert np.array_equal(
+                getattr(part, name), getattr(whole, name)[place], equal_nan=True
+            )
         known = _by_url(whole)
         assert _by_url(part) == {url: known[url] for url in part.url.tolist()}
-    again, other = (_bing_of(tmp_path, sample=200, rng=seed).url.tolist() for seed in (3, 4))
+    again, other = (
+        _bing_of(tmp_path, sample=200, rng=seed).url.tolist() for seed in (3, 4)
+    )
     assert again == _bing_of(tmp_path, sample=200, rng=3).url.tolist() != other
     # each URL is as likely as any other: 60 draws of 250 of 500, 6 standard errors
     times = np.zeros(5000)
@@ -347,7 +450,12 @@ def test_sample_is_part_of_the_whole(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("sample", "message"), [(5, "sample must be at most 4, .* got 5"), (0, "positive integer"), (1.5, "positive integer")]
+    ("sample", "message"),
+    [
+        (5, "sample must be at most 4, .* got 5"),
+        (0, "positive integer"),
+        (1.5, "positive integer"),
+    ],
 )
 def test_bad_sample(write, sample, message):
     with pytest.raises(ValueError, match=message):
@@ -382,11 +490,15 @@ def test_all_histories_are_mapped_and_equal_to_plain_ones(tmp_path):
         bases = [a]
         while isinstance(bases[-1], np.ndarray) and bases[-1].base is not None:
             bases.append(bases[-1].base)
-        assert any(isinstance(base, np.memmap) for base in bases)  # History has not copied it
+        assert any(
+            isinstance(base, np.memmap) for base in bases
+        )  # History has not copied it
         assert not isinstance(b.base, np.memmap)
     assert mapped.url.tolist() == plain.url.tolist()
     # the scratch files have no name
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*FILES, _bing.CACHE])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [*FILES, _bing.CACHE]
+    )
     with pytest.raises(ValueError, match="read-only"):
         mapped.importance[0] = 1
 
@@ -396,7 +508,9 @@ def test_all_histories_are_mapped_and_equal_to_plain_ones(tmp_path):
 
 def _parsed(numbers):
     # a line each: what the kernel leaves to Python is a whole line
-    reason, _, n_crawls, interval, changed = _bing._histories("".join(f"1\t0\t[[{number}, 1]]\n" for number in numbers).encode())
+    reason, _, n_crawls, interval, changed = _bing._histories(
+        "".join(f"1\t0\t[[{number}, 1]]\n" for number in numbers).encode()
+    )
     assert not reason.any()
     assert (n_crawls == 1).all()
     assert changed.all()
@@ -407,13 +521,25 @@ def test_numbers_against_float():
     rng = np.random.default_rng(1)
     exact, close = [], []
     for n in rng.integers(1, 25, 10_000):
-        digits = "".join(map(str, rng.integers(0, 10, n - 1))) + str(rng.integers(1, 10))
+        digits = "".join(map(str, rng.integers(0, 10, n - 1))) + str(
+            rng.integers(1, 10)
+        )
         point = rng.integers(0, n + 1)
-        exponent = rng.integers(-30, 30) if rng.random() < 0.2 else rng.integers(-3, 3) if rng.random() < 0.2 else None
+        exponent = (
+            rng.integers(-30, 30)
+            if rng.random() < 0.2
+            else rng.integers(-3, 3)
+            if rng.random() < 0.2
+            else None
+        )
         number = f"{digits[:point]}.{digits[point:]}" if rng.random() < 0.9 else digits
         number += "" if exponent is None else f"{rng.choice(['e', 'E'])}{exponent}"
         power = (exponent or 0) - (n - point if "." in number else 0)
-        (exact if (n <= 15 and abs(power) <= 22) or abs(power) > 22 or n > 19 else close).append(number)
+        (
+            exact
+            if (n <= 15 and abs(power) <= 22) or abs(power) > 22 or n > 19
+            else close
+        ).append(number)
     assert min(len(exact), len(close)) > 1000
     assert _parsed(exact).tolist() == [float(number) for number in exact]
     truth = np.array([float(number) for number in close])
@@ -428,7 +554,20 @@ def test_numbers_of_the_data_are_exact():
 
 
 @pytest.mark.parametrize(
-    "number", ["1", "1.", ".5", "+2", "00012.50", "1e0", "5E-1", "1e+2", "1e-300", "123456789012345678901234567890", "4.9e-324"]
+    "number",
+    [
+        "1",
+        "1.",
+        ".5",
+        "+2",
+        "00012.50",
+        "1e0",
+        "5E-1",
+        "1e+2",
+        "1e-300",
+        "123456789012345678901234567890",
+        "4.9e-324",
+    ],
 )
 def test_spellings(number):
     assert _parsed([number, "7"]).tolist() == [float(number), 7]
@@ -439,12 +578,26 @@ def test_spellings(number):
 
 def _log(**changes):
     history = History(np.ones(3), np.ones(3, dtype=bool), np.array([0, 1, 3]))
-    return traces.CrawlLog(**({"url": ["a", "b"], "history": history, "importance": [1, 2], "host": ["h", "h"]} | changes))
+    return traces.CrawlLog(
+        **(
+            {
+                "url": ["a", "b"],
+                "history": history,
+                "importance": [1, 2],
+                "host": ["h", "h"],
+            }
+            | changes
+        )
+    )
 
 
 def test_crawl_log():
     log = _log(constrained=[0, 1], known_rate=[np.nan, 1])
-    assert (log.constrained.dtype, log.importance.dtype, log.url.tolist()) == (bool, float, ["a", "b"])
+    assert (log.constrained.dtype, log.importance.dtype, log.url.tolist()) == (
+        bool,
+        float,
+        ["a", "b"],
+    )
     assert (_log().constrained, _log().known_rate) == (None, None)
     rectangular = _log(history=History(np.ones((2, 4)), np.ones((2, 4), dtype=bool)))
     assert rectangular.history.shape == (2,)
@@ -453,14 +606,23 @@ def test_crawl_log():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"url": ["a"]}, r"url must have one entry per page of history, shape \(2,\), got \(1,\)"),
+        (
+            {"url": ["a"]},
+            r"url must have one entry per page of history, shape \(2,\), got \(1,\)",
+        ),
         ({"host": [[1, 2]]}, r"host must have one entry .* got \(1, 2\)"),
-        ({"importance": [1, -1]}, r"importance must be non-negative and finite, got -1.0 at index \(1,\)"),
+        (
+            {"importance": [1, -1]},
+            r"importance must be non-negative and finite, got -1.0 at index \(1,\)",
+        ),
         ({"importance": [1, np.nan]}, "importance must be"),
         ({"importance": [1, 2, 3]}, r"importance must have one entry .* got \(3,\)"),
         ({"constrained": [0, 2]}, "constrained must be boolean or 0/1, got 2"),
         ({"constrained": [0]}, "constrained must have one entry"),
-        ({"known_rate": [np.nan, -1]}, r"known_rate must be non-negative and finite, or NaN, got -1.0 at index \(1,\)"),
+        (
+            {"known_rate": [np.nan, -1]},
+            r"known_rate must be non-negative and finite, or NaN, got -1.0 at index \(1,\)",
+        ),
         ({"known_rate": [np.inf, 1]}, "known_rate must be"),
         ({"known_rate": [1]}, "known_rate must have one entry"),
     ],

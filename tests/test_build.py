@@ -22,8 +22,8 @@ import nbformat
 import numpy as np
 import pytest
 
-from paperlib import build, ledger
-from paperlib._files import sha256
+from paperlib.files import sha256
+from paperlib.repro import build, ledger
 
 SUFFIXES = (".png", ".svg", ".json", ".npz")
 PARAMETERS = "n = 5\nseed = 1\noutput_dir = None"
@@ -31,7 +31,7 @@ PARAMETERS = "n = 5\nseed = 1\noutput_dir = None"
 DRAW = """
 import matplotlib.pyplot as plt
 import numpy as np
-from paperlib import ledger, plotting
+from paperlib.repro import ledger, plotting
 claims = ledger.Ledger("{figure}", dict(n=n, seed=seed))
 plotting.use_style()
 """
@@ -48,7 +48,7 @@ plotting.save(figure, claims, output_dir)
 # a disk that is full after one file
 FULL = """
 import errno, os, pathlib
-from paperlib._files import write_atomic
+from paperlib.files import write_atomic
 def full(file):
     raise OSError(errno.ENOSPC, "No space left on device")
 write_atomic(pathlib.Path(output_dir) / "{figure}.png", "new")
@@ -78,7 +78,10 @@ stem.with_suffix(".json").write_text('{{"figure": "{figure}", "parameters": {{}}
 
 
 def write_notebook(path, *code, parameters=PARAMETERS):
-    cells = [nbformat.v4.new_markdown_cell("What it shows."), nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]})]
+    cells = [
+        nbformat.v4.new_markdown_cell("What it shows."),
+        nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}),
+    ]
     cells += [nbformat.v4.new_code_cell(source.strip()) for source in code]
     path.parent.mkdir(parents=True, exist_ok=True)
     nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
@@ -100,7 +103,9 @@ def make_project(root, **notebooks):
     (root / "data/trace.csv").write_text("1\n2\n")
     (root / "figures").mkdir()
     (root / "requirements.lock").write_text("numpy==1\n")
-    (root / "README.md").write_text("# Title\n\n<!-- claims -->\nold\n<!-- /claims -->\n\nend\n")
+    (root / "README.md").write_text(
+        "# Title\n\n<!-- claims -->\nold\n<!-- /claims -->\n\nend\n"
+    )
     for name, code in notebooks.items():
         write_notebook(root / f"notebooks/a/{name}.ipynb", *code)
     (root / "notebooks/paper.yaml").write_text("a/fig1: {n: 7}\n")
@@ -118,7 +123,13 @@ class StandIn:
     """Instead of `build.execute`: writes what a notebook would, and remembers which notebooks ran with which parameters."""
 
     def __init__(self, root):
-        self.root, self.calls, self.parameters, self.failing, self.content = root, [], {}, set(), "new"
+        self.root, self.calls, self.parameters, self.failing, self.content = (
+            root,
+            [],
+            {},
+            set(),
+            "new",
+        )
 
     def __call__(self, job, executed, staging):
         self.calls.append(job.figure)
@@ -128,13 +139,25 @@ class StandIn:
         if job.figure in self.failing:
             stem.with_suffix(".png").write_text("half")
             raise RuntimeError("no luck\nsecond line")
-        data = {"trace": sha256(self.root / "data/trace.csv")} if job.figure == "a/fig2" else {}
+        data = (
+            {"trace": sha256(self.root / "data/trace.csv")}
+            if job.figure == "a/fig2"
+            else {}
+        )
         claims = ledger.Ledger(job.figure)
-        claims.claim("one", "one is one", where="everywhere", measured=1.0, at_least=0.0)
+        claims.claim(
+            "one", "one is one", where="everywhere", measured=1.0, at_least=0.0
+        )
         stem.with_suffix(".png").write_text(f"{self.content} {job.parameters}")
         stem.with_suffix(".svg").write_text(self.content)
-        stem.with_suffix(".json").write_text(json.dumps({"figure": job.figure, "claims": claims.claims, "data": data}))
-        np.savez(stem.with_suffix(".npz"), line=np.array([1.0, 1e-3, np.nan]), count=np.array([1, 2]))
+        stem.with_suffix(".json").write_text(
+            json.dumps({"figure": job.figure, "claims": claims.claims, "data": data})
+        )
+        np.savez(
+            stem.with_suffix(".npz"),
+            line=np.array([1.0, 1e-3, np.nan]),
+            count=np.array([1, 2]),
+        )
         return 1.0
 
     def run(self, *ids, **options):
@@ -156,7 +179,11 @@ ALL = ["a/fig1", "a/fig2", "b/fig1"]
 
 def snapshot(folder):
     """Every file below a folder with its bytes, what is staged left out."""
-    return {p.relative_to(folder): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file() and ".staging" not in p.parts}
+    return {
+        p.relative_to(folder): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and ".staging" not in p.parts
+    }
 
 
 # ---- what is built and what is skipped
@@ -166,7 +193,9 @@ def test_builds_everything_then_nothing(stand_in, capsys):
     assert stand_in.run() == ALL
     assert "0 up to date, 3 built, 0 failed" in capsys.readouterr().out
     assert stand_in.parameters == {"a/fig1": {"n": 7}, "a/fig2": {}, "b/fig1": {}}
-    assert {p.name for p in (stand_in.root / "figures/a").iterdir()} == {f"fig{i}{s}" for i in (1, 2) for s in SUFFIXES}
+    assert {p.name for p in (stand_in.root / "figures/a").iterdir()} == {
+        f"fig{i}{s}" for i in (1, 2) for s in SUFFIXES
+    }
     before = snapshot(stand_in.root)
     assert stand_in.run() == []
     assert "3 up to date, 0 built, 0 failed" in capsys.readouterr().out
@@ -182,21 +211,32 @@ def _append(name, text="\nmore\n"):
 
 
 def _code(root):
-    edit_notebook(root / "notebooks/a/fig2_two.ipynb", lambda nb: nb.cells[2].update(source="print(seed + 1)"))
+    edit_notebook(
+        root / "notebooks/a/fig2_two.ipynb",
+        lambda nb: nb.cells[2].update(source="print(seed + 1)"),
+    )
 
 
 def _default(root):
-    edit_notebook(root / "notebooks/a/fig2_two.ipynb", lambda nb: nb.cells[1].update(source=PARAMETERS.replace("n = 5", "n = 6")))
+    edit_notebook(
+        root / "notebooks/a/fig2_two.ipynb",
+        lambda nb: nb.cells[1].update(source=PARAMETERS.replace("n = 5", "n = 6")),
+    )
 
 
 def _tags(root):
-    edit_notebook(root / "notebooks/a/fig2_two.ipynb", lambda nb: nb.cells[2].metadata.update(tags=["parameters"]))
+    edit_notebook(
+        root / "notebooks/a/fig2_two.ipynb",
+        lambda nb: nb.cells[2].metadata.update(tags=["parameters"]),
+    )
 
 
 def _prose(root):
     def change(notebook):
         notebook.cells[0].source = "Another text."
-        notebook.cells[2].outputs = [nbformat.v4.new_output("stream", name="stdout", text="1\n")]
+        notebook.cells[2].outputs = [
+            nbformat.v4.new_output("stream", name="stdout", text="1\n")
+        ]
         notebook.cells[2].execution_count = 3
         notebook.cells[2].id = "another"
         notebook.metadata["kernelspec"] = {"name": "mine", "display_name": "Mine"}
@@ -214,15 +254,31 @@ def _prose(root):
         (lambda root: (root / "notebooks/paper.yaml").write_text(""), ["a/fig1"]),
         (_append("src/paperlib/stub.py"), ALL),
         (_append("src/paperlib/paper.mplstyle"), ALL),
-        (lambda root: (root / "src/paperlib/stub.py").rename(root / "src/paperlib/other.py"), ALL),
+        (
+            lambda root: (root / "src/paperlib/stub.py").rename(
+                root / "src/paperlib/other.py"
+            ),
+            ALL,
+        ),
         (_append("requirements.lock"), ALL),
         (_append("data/trace.csv"), ["a/fig2"]),
         (lambda root: (root / "data/trace.csv").unlink(), "gone"),
         (_append("figures/b/fig1.svg"), ["b/fig1"]),
         (lambda root: (root / "figures/b/fig1.npz").unlink(), ["b/fig1"]),
         (lambda root: shutil.rmtree(root / "build/stamps"), ALL),
-        (lambda root: [p.write_text("[]") for p in (root / "build/stamps").rglob("*.json")], ALL),
-        (lambda root: [p.write_text('{"finger') for p in (root / "build/stamps").rglob("*.json")], ALL),
+        (
+            lambda root: [
+                p.write_text("[]") for p in (root / "build/stamps").rglob("*.json")
+            ],
+            ALL,
+        ),
+        (
+            lambda root: [
+                p.write_text('{"finger')
+                for p in (root / "build/stamps").rglob("*.json")
+            ],
+            ALL,
+        ),
         (_prose, []),
         (_append("README.md"), []),
         (_append("figures/CLAIMS.md"), []),
@@ -271,7 +327,10 @@ def test_relative_output_is_the_same_folder(stand_in, monkeypatch):
 
 def test_preview_has_the_notebooks_own_values_and_leaves_figures_alone(stand_in):
     stand_in.run("a")
-    root, before = stand_in.root, snapshot(stand_in.root / "figures") | snapshot(stand_in.root / "notebooks")
+    root, before = (
+        stand_in.root,
+        snapshot(stand_in.root / "figures") | snapshot(stand_in.root / "notebooks"),
+    )
     readme = (root / "README.md").read_text()
     assert stand_in.run(profile="preview") == ALL
     assert stand_in.parameters["a/fig1"] == {}
@@ -283,13 +342,19 @@ def test_preview_has_the_notebooks_own_values_and_leaves_figures_alone(stand_in)
 
 def test_longest_first_and_time_left(stand_in):
     stand_in.run()
-    assert json.loads((stand_in.root / "build/seconds-paper.json").read_text()) == dict.fromkeys(ALL, 1.0)
-    (stand_in.root / "build/seconds-paper.json").write_text(json.dumps({"a/fig1": 1.0, "b/fig1": 30.0, "a/fig2": 20.0}))
+    assert json.loads(
+        (stand_in.root / "build/seconds-paper.json").read_text()
+    ) == dict.fromkeys(ALL, 1.0)
+    (stand_in.root / "build/seconds-paper.json").write_text(
+        json.dumps({"a/fig1": 1.0, "b/fig1": 30.0, "a/fig2": 20.0})
+    )
     stand_in.run(force=True)
     assert stand_in.calls == ["b/fig1", "a/fig2", "a/fig1"]
     running = {1: ("a/fig1", time.monotonic() - 4.0), 2: ("a/fig2", time.monotonic())}
     # 6 and 20 s of the running ones and 10 s of the queue on two workers: half of 36, but not less than the longest alone
-    shown = build._progress(["b/fig1"], running, {"a/fig1": 10.0, "a/fig2": 20.0, "b/fig1": 10.0}, 2)
+    shown = build._progress(
+        ["b/fig1"], running, {"a/fig1": 10.0, "a/fig2": 20.0, "b/fig1": 10.0}, 2
+    )
     assert shown == "20 s left: a/fig1 4 s, a/fig2 0 s"
     assert build._progress([], {}, {}, 2) == ""
 
@@ -299,7 +364,9 @@ def test_environment_of_the_caller_is_left_alone(stand_in, monkeypatch):
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     for name in (shared := ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS")):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(build, "execute", lambda *job: (seen.update(os.environ), stand_in(*job))[1])
+    monkeypatch.setattr(
+        build, "execute", lambda *job: (seen.update(os.environ), stand_in(*job))[1]
+    )
     build.figures(jobs=1, root=stand_in.root)
     assert "PYTHONDONTWRITEBYTECODE" not in seen
     assert {seen[name] for name in shared} == {str(os.cpu_count())}
@@ -312,8 +379,13 @@ def test_environment_of_the_caller_is_left_alone(stand_in, monkeypatch):
 
 def test_notebook_ids(project):
     (project / "notebooks/.ipynb_checkpoints").mkdir()
-    shutil.copy(project / "notebooks/a/fig1_one.ipynb", project / "notebooks/.ipynb_checkpoints/x-checkpoint.ipynb")
-    shutil.copy(project / "notebooks/a/fig1_one.ipynb", project / "notebooks/explore.ipynb")
+    shutil.copy(
+        project / "notebooks/a/fig1_one.ipynb",
+        project / "notebooks/.ipynb_checkpoints/x-checkpoint.ipynb",
+    )
+    shutil.copy(
+        project / "notebooks/a/fig1_one.ipynb", project / "notebooks/explore.ipynb"
+    )
     assert list(build.notebooks(project)) == ALL
     for name in (
         "a/fig2_two.ipynb",
@@ -340,7 +412,9 @@ def _no_notebook(root):
 
 
 def _not_plain(root):
-    write_notebook(root / "notebooks/a/fig2_two.ipynb", parameters="n = 2 * 3\noutput_dir = None")
+    write_notebook(
+        root / "notebooks/a/fig2_two.ipynb", parameters="n = 2 * 3\noutput_dir = None"
+    )
 
 
 @pytest.mark.parametrize(
@@ -348,18 +422,58 @@ def _not_plain(root):
     [
         (None, {"ids": ["a/fig3"]}, r"unknown figure 'a/fig3'; did you mean a/fig"),
         (None, {"ids": ["fig2"]}, r"unknown figure 'fig2'; did you mean .*a/fig2"),
-        (None, {"ids": ["a", "zzzzzz"]}, r"unknown figure 'zzzzzz'; did you mean a/fig1, a/fig2, b/fig1\?"),
+        (
+            None,
+            {"ids": ["a", "zzzzzz"]},
+            r"unknown figure 'zzzzzz'; did you mean a/fig1, a/fig2, b/fig1\?",
+        ),
         (None, {"ids": [""]}, r"unknown figure ''"),
-        (None, {"profile": "papr"}, r"unknown profile 'papr'; there are paper, preview"),
-        (_strange_parameter, {}, r"paper.yaml gives a/fig2 unknown parameters: n_rums; it has n, seed, output_dir"),
-        (_no_notebook, {"ids": ["b"]}, r"paper.yaml names figures without a notebook: a/fig9"),
-        (lambda root: (root / "notebooks/paper.yaml").write_text("a: {b"), {}, r"paper.yaml must hold"),
-        (lambda root: (root / "notebooks/paper.yaml").write_text("- a"), {}, r"paper.yaml must hold"),
-        (lambda root: (root / "notebooks/paper.yaml").write_text("a/fig1: 3"), {}, r"paper.yaml must hold"),
-        (lambda root: (root / "notebooks/a/fig2_two.ipynb").write_text("{"), {}, r"fig2_two.ipynb is not a notebook"),
-        (lambda root: (root / "notebooks/a/fig2_two.ipynb").write_text("{}"), {}, r"fig2_two.ipynb is not a notebook"),
+        (
+            None,
+            {"profile": "papr"},
+            r"unknown profile 'papr'; there are paper, preview",
+        ),
+        (
+            _strange_parameter,
+            {},
+            r"paper.yaml gives a/fig2 unknown parameters: n_rums; it has n, seed, output_dir",
+        ),
+        (
+            _no_notebook,
+            {"ids": ["b"]},
+            r"paper.yaml names figures without a notebook: a/fig9",
+        ),
+        (
+            lambda root: (root / "notebooks/paper.yaml").write_text("a: {b"),
+            {},
+            r"paper.yaml must hold",
+        ),
+        (
+            lambda root: (root / "notebooks/paper.yaml").write_text("- a"),
+            {},
+            r"paper.yaml must hold",
+        ),
+        (
+            lambda root: (root / "notebooks/paper.yaml").write_text("a/fig1: 3"),
+            {},
+            r"paper.yaml must hold",
+        ),
+        (
+            lambda root: (root / "notebooks/a/fig2_two.ipynb").write_text("{"),
+            {},
+            r"fig2_two.ipynb is not a notebook",
+        ),
+        (
+            lambda root: (root / "notebooks/a/fig2_two.ipynb").write_text("{}"),
+            {},
+            r"fig2_two.ipynb is not a notebook",
+        ),
         (_not_plain, {}, r"fig2_two.ipynb: the parameters cell must hold plain"),
-        (_append("notebooks/a/fig2_again.ipynb"), {}, r"fig2_again.ipynb and fig2_two.ipynb both make a/fig2"),
+        (
+            _append("notebooks/a/fig2_again.ipynb"),
+            {},
+            r"fig2_again.ipynb and fig2_two.ipynb both make a/fig2",
+        ),
     ],
 )
 def test_refused_before_anything_runs(stand_in, change, options, message):
@@ -387,8 +501,15 @@ def test_one_failure_leaves_its_last_good_figure_and_stops_no_other(stand_in, ca
     assert stand_in.errors == {"a/fig1": "RuntimeError: no luck"}
     out = capsys.readouterr().out
     assert "2 built, 1 failed" in out
-    assert f"failed: a/fig1: RuntimeError: no luck\n        see {stand_in.root}/build/notebooks/paper/a/fig1.ipynb" in out
-    changed = {str(name) for name, content in snapshot(stand_in.root).items() if before.get(name) != content}
+    assert (
+        f"failed: a/fig1: RuntimeError: no luck\n        see {stand_in.root}/build/notebooks/paper/a/fig1.ipynb"
+        in out
+    )
+    changed = {
+        str(name)
+        for name, content in snapshot(stand_in.root).items()
+        if before.get(name) != content
+    }
     assert {name for name in changed if "a/fig1" in name} == set()
     assert {name for name in changed if name.startswith("figures/")} == {
         f"figures/{f}{s}" for f in ("a/fig2", "b/fig1") for s in (".png", ".svg")
@@ -399,7 +520,9 @@ def test_one_failure_leaves_its_last_good_figure_and_stops_no_other(stand_in, ca
 
 
 @pytest.mark.parametrize("step", ["stamp", "sha256", "move"])
-def test_a_full_disk_names_the_figure_and_leaves_whole_files(stand_in, monkeypatch, step):
+def test_a_full_disk_names_the_figure_and_leaves_whole_files(
+    stand_in, monkeypatch, step
+):
     stand_in.run()
     stand_in.content = "changed"
     full = OSError(errno.ENOSPC, "No space left on device", "somewhere")
@@ -419,18 +542,28 @@ def test_a_full_disk_names_the_figure_and_leaves_whole_files(stand_in, monkeypat
         monkeypatch.setattr(build, name, failing(getattr(build, name)))
     stand_in.run(force=True)
     monkeypatch.undo()
-    assert stand_in.errors == {"a/fig1": "OSError: [Errno 28] No space left on device: 'somewhere'"}
+    assert stand_in.errors == {
+        "a/fig1": "OSError: [Errno 28] No space left on device: 'somewhere'"
+    }
     assert (stand_in.root / "figures/b/fig1.svg").read_text() == "changed"
-    assert len({(stand_in.root / "figures/a/fig1.svg").read_text()} & {"new", "changed"}) == 1
+    assert (
+        len({(stand_in.root / "figures/a/fig1.svg").read_text()} & {"new", "changed"})
+        == 1
+    )
     assert not (stand_in.root / "figures/.staging").exists()
     monkeypatch.setattr(build, "execute", stand_in)
-    assert stand_in.run() == (["a/fig1"] if step == "stamp" else [])  # without a stamp it is built again
+    assert stand_in.run() == (
+        ["a/fig1"] if step == "stamp" else []
+    )  # without a stamp it is built again
 
 
 def test_two_builds_at_once_do_not_mix(stand_in):
     with build._lock(stand_in.root / "build"):
         for command in (build.figures, build.verify, build.refresh):
-            with pytest.raises(build.BuildError, match=r"another build is running \(it holds .*build/lock\); wait for it or stop it"):
+            with pytest.raises(
+                build.BuildError,
+                match=r"another build is running \(it holds .*build/lock\); wait for it or stop it",
+            ):
                 command(root=stand_in.root)
     assert stand_in.calls == []
     assert stand_in.run() == ALL
@@ -444,12 +577,23 @@ def test_summaries(stand_in):
     root, records = stand_in.root, ledger.read_all(stand_in.root / "figures")
     assert sorted(records) == ALL
     readme = (root / "README.md").read_text()
-    assert readme == f"# Title\n\n<!-- claims -->\n{ledger.summary(records)}<!-- /claims -->\n\nend\n"
+    assert (
+        readme
+        == f"# Title\n\n<!-- claims -->\n{ledger.summary(records)}<!-- /claims -->\n\nend\n"
+    )
     assert (root / "figures/CLAIMS.md").read_text() == ledger.claims_page(records)
-    before = [(root / name).stat().st_mtime_ns for name in ("README.md", "figures/CLAIMS.md")]
+    before = [
+        (root / name).stat().st_mtime_ns for name in ("README.md", "figures/CLAIMS.md")
+    ]
     build.write_summaries(root)
-    assert [(root / name).stat().st_mtime_ns for name in ("README.md", "figures/CLAIMS.md")] == before
-    for text in ("no marks\n", "<!-- claims -->\nno end\n", "no start <!-- /claims -->\n"):
+    assert [
+        (root / name).stat().st_mtime_ns for name in ("README.md", "figures/CLAIMS.md")
+    ] == before
+    for text in (
+        "no marks\n",
+        "<!-- claims -->\nno end\n",
+        "no start <!-- /claims -->\n",
+    ):
         (root / "README.md").write_text(text)
         build.write_summaries(root)
         assert (root / "README.md").read_text() == text
@@ -464,7 +608,9 @@ def test_verify_passes_when_all_is_equal_and_leaves_figures_alone(stand_in):
     assert build.verify(root=stand_in.root) == {}
     assert sorted(stand_in.calls) == ALL
     assert snapshot(stand_in.root / "figures") == before
-    assert sorted(snapshot(stand_in.root / "build/verify")) == sorted(Path(f"{f}{s}") for f in ALL for s in SUFFIXES)
+    assert sorted(snapshot(stand_in.root / "build/verify")) == sorted(
+        Path(f"{f}{s}") for f in ALL for s in SUFFIXES
+    )
 
 
 def _status(root):
@@ -476,13 +622,19 @@ def _status(root):
 
 
 def _array(**arrays):
-    return lambda root: np.savez(root / "figures/a/fig1.npz", **{"line": [1.0, 1e-3, np.nan], "count": [1, 2]} | arrays)
+    return lambda root: np.savez(
+        root / "figures/a/fig1.npz",
+        **{"line": [1.0, 1e-3, np.nan], "count": [1, 2]} | arrays,
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "difference"),
     [
-        (_status, "claim dropped: holds committed, None now; claim one: differs committed, holds now"),
+        (
+            _status,
+            "claim dropped: holds committed, None now; claim one: differs committed, holds now",
+        ),
         (_array(line=[1.0, 1.00001e-3, np.nan]), "array line differs"),
         (_array(line=[1.0, 1e-3, 0.0]), "array line differs"),
         (_array(line=[1.0, 1e-3]), "array line differs"),
@@ -490,14 +642,21 @@ def _array(**arrays):
         (_array(more=[1]), "arrays ['more'] on one side only"),
         (_array(line=[1.0, 1.0000005e-3, np.nan]), None),
         (lambda root: (root / "figures/a/fig1.npz").unlink(), "no committed fig1.npz"),
-        (lambda root: [p.unlink() for p in (root / "figures/a").glob("fig1.*")], "no committed fig1.png, fig1.svg, fig1.json, fig1.npz"),
+        (
+            lambda root: [p.unlink() for p in (root / "figures/a").glob("fig1.*")],
+            "no committed fig1.png, fig1.svg, fig1.json, fig1.npz",
+        ),
     ],
 )
 def test_verify_names_what_differs(stand_in, change, difference, capsys):
     stand_in.run()
     change(stand_in.root)
-    assert build.verify(["a"], root=stand_in.root) == ({"a/fig1": difference} if difference else {})
-    assert (f"differs: a/fig1: {difference}" in capsys.readouterr().out) == bool(difference)
+    assert build.verify(["a"], root=stand_in.root) == (
+        {"a/fig1": difference} if difference else {}
+    )
+    assert (f"differs: a/fig1: {difference}" in capsys.readouterr().out) == bool(
+        difference
+    )
 
 
 def test_verify_names_what_fails(stand_in):
@@ -519,9 +678,16 @@ def built(tmp_path_factory):
     root = make_project(
         tmp_path_factory.mktemp("built"),
         fig1_good=drawing("a/fig1"),
-        fig2_raises=["print('so far')", "raise ZeroDivisionError(f'no division, {n} is given')"],
-        fig3_copied=[PLAIN.format(figure="a/fig1", slow=False, root="")],  # with the id that it had: saves no figure of its own
-        fig4_dies=["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"],  # as the system does when memory runs out
+        fig2_raises=[
+            "print('so far')",
+            "raise ZeroDivisionError(f'no division, {n} is given')",
+        ],
+        fig3_copied=[
+            PLAIN.format(figure="a/fig1", slow=False, root="")
+        ],  # with the id that it had: saves no figure of its own
+        fig4_dies=[
+            "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+        ],  # as the system does when memory runs out
         fig5_full=[FULL.format(figure="a/fig5")],
     )
     with pytest.MonkeyPatch.context() as patch:
@@ -531,7 +697,14 @@ def built(tmp_path_factory):
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         errors = build.figures(root=root, force=True)
-    return SimpleNamespace(root=root, before=before, after=snapshot(root), errors=errors, out=out.getvalue(), err=err.getvalue())
+    return SimpleNamespace(
+        root=root,
+        before=before,
+        after=snapshot(root),
+        errors=errors,
+        out=out.getvalue(),
+        err=err.getvalue(),
+    )
 
 
 def test_each_failure_is_named(built):
@@ -542,22 +715,34 @@ def test_each_failure_is_named(built):
         "a/fig5": f"OSError: [Errno 28] No space left on device: '{built.root}/figures/.staging/{os.getpid()}/a-fig5/a/fig5.svg'",
     }
     lines = built.out.splitlines()
-    assert sorted(line.split(":")[0] for line in lines[:5]) == [f"a/fig{i}" for i in range(1, 6)], "one line for each figure"
+    assert sorted(line.split(":")[0] for line in lines[:5]) == [
+        f"a/fig{i}" for i in range(1, 6)
+    ], "one line for each figure"
     assert lines[5] == f"0 up to date, 1 built, 4 failed, in {built.root}/figures"
-    assert [line for line in lines[6:] if line.startswith("failed: ")] == [f"failed: {f}: {e}" for f, e in built.errors.items()]
+    assert [line for line in lines[6:] if line.startswith("failed: ")] == [
+        f"failed: {f}: {e}" for f, e in built.errors.items()
+    ]
     assert built.err == ""
 
 
 def test_failures_leave_the_last_good_figures_and_stamps(built):
-    kept = {name for name in built.before if name.parts[0] == "figures" or "stamps" in name.parts}
+    kept = {
+        name
+        for name in built.before
+        if name.parts[0] == "figures" or "stamps" in name.parts
+    }
     assert len(kept) == 5 * 5 + 1
     changed = {name for name in kept if built.after[name] != built.before[name]}
     assert {name.stem for name in changed} == {"fig1", "CLAIMS"}
-    assert {name for name in built.after if name.parts[0] == "figures"} == {name for name in built.before if name.parts[0] == "figures"}
+    assert {name for name in built.after if name.parts[0] == "figures"} == {
+        name for name in built.before if name.parts[0] == "figures"
+    }
 
 
 def test_failed_notebook_is_kept(built):
-    notebook = nbformat.read(built.root / "build/notebooks/paper/a/fig2.ipynb", as_version=4)
+    notebook = nbformat.read(
+        built.root / "build/notebooks/paper/a/fig2.ipynb", as_version=4
+    )
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any(o.get("text") == "so far\n" for o in outputs)
     assert any(o.get("ename") == "ZeroDivisionError" for o in outputs)
@@ -565,53 +750,87 @@ def test_failed_notebook_is_kept(built):
 
 def test_figure_and_record(built):
     record = json.loads((built.root / "figures/a/fig1.json").read_text())
-    assert record["parameters"] == {"n": 7, "seed": 1}, "the parameters of paper.yaml, not those of the notebook"
+    assert record["parameters"] == {"n": 7, "seed": 1}, (
+        "the parameters of paper.yaml, not those of the notebook"
+    )
     assert [c["status"] for c in record["claims"]] == ["holds"]
     with np.load(built.root / "figures/a/fig1.npz") as arrays:
         (values,) = arrays.values()
-    np.testing.assert_array_equal(values[:, 1], np.random.default_rng(1).normal(size=7).astype(np.float32))
+    np.testing.assert_array_equal(
+        values[:, 1], np.random.default_rng(1).normal(size=7).astype(np.float32)
+    )
     assert "| a | 5 | 5 |" in (built.root / "README.md").read_text()
 
 
 def test_nothing_changed_starts_no_kernel(built, monkeypatch):
     monkeypatch.setattr("papermill.execute_notebook", None)
     assert build.figures(["a/fig1"], root=built.root) == {}
-    assert "TypeError" in build.figures(["a/fig1"], root=built.root, force=True)["a/fig1"], "the test would see a kernel"
+    assert (
+        "TypeError" in build.figures(["a/fig1"], root=built.root, force=True)["a/fig1"]
+    ), "the test would see a kernel"
 
 
 def test_rebuilt_figure_is_the_same_byte_by_byte(built):
     assert build.verify(["a/fig1"], root=built.root) == {}
     fresh, committed = built.root / "build/verify/a", built.root / "figures/a"
-    assert sorted(p.name for p in fresh.iterdir()) == sorted(f"fig1{s}" for s in SUFFIXES)
+    assert sorted(p.name for p in fresh.iterdir()) == sorted(
+        f"fig1{s}" for s in SUFFIXES
+    )
     for suffix in SUFFIXES:
-        assert (fresh / f"fig1{suffix}").read_bytes() == (committed / f"fig1{suffix}").read_bytes(), suffix
+        assert (fresh / f"fig1{suffix}").read_bytes() == (
+            committed / f"fig1{suffix}"
+        ).read_bytes(), suffix
 
 
 def test_refresh_twice_changes_nothing(tmp_path, capsys):
-    root = make_project(tmp_path, fig1_one=["print(n)", INLINE, "for i in range(3):\n    print(i, flush=True)"], fig2_two=["1 / 0"])
-    path, bad = (root / f"notebooks/a/{name}.ipynb" for name in ("fig1_one", "fig2_two"))
+    root = make_project(
+        tmp_path,
+        fig1_one=["print(n)", INLINE, "for i in range(3):\n    print(i, flush=True)"],
+        fig2_two=["1 / 0"],
+    )
+    path, bad = (
+        root / f"notebooks/a/{name}.ipynb" for name in ("fig1_one", "fig2_two")
+    )
 
     def untidy(notebook):
         notebook.cells[2].update(id="another", execution_count=17)
         notebook.cells[2].metadata.update(collapsed=True, tags=["kept"])
-        notebook.metadata.update(kernelspec={"name": "elsewhere", "display_name": "Elsewhere"}, papermill={"duration": 3.0})
+        notebook.metadata.update(
+            kernelspec={"name": "elsewhere", "display_name": "Elsewhere"},
+            papermill={"duration": 3.0},
+        )
 
     edit_notebook(path, untidy)
     before = bad.read_bytes()
     assert build.refresh(root=root) == {"a/fig2": "ZeroDivisionError: division by zero"}
-    assert "1 refreshed, 1 failed\nfailed: a/fig2: ZeroDivisionError" in capsys.readouterr().out
+    assert (
+        "1 refreshed, 1 failed\nfailed: a/fig2: ZeroDivisionError"
+        in capsys.readouterr().out
+    )
     assert bad.read_bytes() == before, "a notebook that raises stays as it was"
     first = path.read_bytes()
     notebook = nbformat.reads(first.decode(), as_version=4)
     assert notebook.metadata == {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "kernelspec": {
+            "display_name": "Python 3",
+            "language": "python",
+            "name": "python3",
+        },
         "language_info": {"name": "python"},
     }
     assert [cell.id for cell in notebook.cells] == [f"a-fig1-{i}" for i in range(5)]
-    assert [cell.metadata for cell in notebook.cells] == [{}, {"tags": ["parameters"]}, {"tags": ["kept"]}, {}, {}]
+    assert [cell.metadata for cell in notebook.cells] == [
+        {},
+        {"tags": ["parameters"]},
+        {"tags": ["kept"]},
+        {},
+        {},
+    ]
     assert [cell.execution_count for cell in notebook.cells[1:]] == [1, 2, 3, 4]
     assert "image/png" in notebook.cells[3].outputs[0].data
-    assert [o.text for o in notebook.cells[4].outputs] == ["0\n1\n2\n"], "pieces of output are joined, however they came"
+    assert [o.text for o in notebook.cells[4].outputs] == ["0\n1\n2\n"], (
+        "pieces of output are joined, however they came"
+    )
     assert build.refresh(["a/fig1"], root=root) == {}
     assert path.read_bytes() == first
 
@@ -619,7 +838,9 @@ def test_refresh_twice_changes_nothing(tmp_path, capsys):
 def test_refresh_runs_outside_the_main_thread(project, monkeypatch):
     """There nbclient cannot take Ctrl-C for itself, kill the one kernel, and go on with the next notebook."""
     threads = set()
-    monkeypatch.setattr(build, "_refresh", lambda *_: (threads.add(threading.current_thread()), 1.0)[1])
+    monkeypatch.setattr(
+        build, "_refresh", lambda *_: (threads.add(threading.current_thread()), 1.0)[1]
+    )
     assert build.refresh(root=project) == {}
     assert threads
     assert threading.main_thread() not in threads
@@ -631,7 +852,9 @@ def test_refresh_runs_outside_the_main_thread(project, monkeypatch):
 def _gone(pid):
     """True if no such process runs; a zombie that nobody waits for does not run."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        return (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        )
     except (FileNotFoundError, ProcessLookupError):
         return True
 
@@ -643,21 +866,34 @@ def _wait_for(condition, seconds, what):
         time.sleep(0.05)
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
+)
 @pytest.mark.parametrize("how", ["Ctrl-C", "SIGINT", "SIGKILL"])
 def test_interrupted(tmp_path, how, monkeypatch):
-    codes = {f"fig{i}_x": [PLAIN.format(figure=f"a/fig{i}", slow=i == 2, root=tmp_path)] for i in (1, 2)}
+    codes = {
+        f"fig{i}_x": [PLAIN.format(figure=f"a/fig{i}", slow=i == 2, root=tmp_path)]
+        for i in (1, 2)
+    }
     root = make_project(tmp_path, **codes)
-    shutil.copytree(Path(build.__file__).parent, root / "src/paperlib", dirs_exist_ok=True)
+    shutil.copytree(
+        Path(build.__file__).parent, root / "src/paperlib", dirs_exist_ok=True
+    )
     (root / "figures/a").mkdir()
     for suffix in SUFFIXES:
-        (root / f"figures/a/fig2{suffix}").write_text('{"figure": "a/fig2", "claims": [], "data": {}}')
-    good = {name: content for name, content in snapshot(root / "figures").items() if name.stem == "fig2"}
+        (root / f"figures/a/fig2{suffix}").write_text(
+            '{"figure": "a/fig2", "claims": [], "data": {}}'
+        )
+    good = {
+        name: content
+        for name, content in snapshot(root / "figures").items()
+        if name.stem == "fig2"
+    }
     (root / "slow").touch()
-    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPATH": str(root / "src")}
-    command = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from paperlib.cli import main; sys.exit(main())"
-    )
+    environment = {
+        k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"
+    } | {"PYTHONPATH": str(root / "src")}
+    command = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from paperlib.cli import main; sys.exit(main())"
     with open(root / "out", "w") as out:
         process = subprocess.Popen(
             [sys.executable, "-c", command, "figures", "--jobs", "2"],
@@ -668,7 +904,13 @@ def test_interrupted(tmp_path, how, monkeypatch):
             start_new_session=True,
         )
     try:
-        _wait_for(lambda: "a/fig1:" in (root / "out").read_text() and (root / "started").exists(), 60, "a/fig1 built, a/fig2 running")
+        _wait_for(
+            lambda: (
+                "a/fig1:" in (root / "out").read_text() and (root / "started").exists()
+            ),
+            60,
+            "a/fig1 built, a/fig2 running",
+        )
         with pytest.raises(build.BuildError, match="another build is running"):
             build.figures(root=root)
         kernel = int((root / "started").read_text())
@@ -686,11 +928,21 @@ def test_interrupted(tmp_path, how, monkeypatch):
         assert status == -signal.SIGKILL
     else:
         assert status == 130
-        assert (root / "out").read_text().endswith("interrupted: what is finished is kept, the next run goes on from here\n")
+        assert (
+            (root / "out")
+            .read_text()
+            .endswith(
+                "interrupted: what is finished is kept, the next run goes on from here\n"
+            )
+        )
         assert not (root / "figures/.staging").exists()
     files = snapshot(root / "figures")
-    assert {name: content for name, content in files.items() if name.stem == "fig2"} == good, "the last good figure"
-    assert {str(name) for name in files} == {f"a/fig{i}{s}" for i in (1, 2) for s in SUFFIXES}, "and no half-written file"
+    assert {
+        name: content for name, content in files.items() if name.stem == "fig2"
+    } == good, "the last good figure"
+    assert {str(name) for name in files} == {
+        f"a/fig{i}{s}" for i in (1, 2) for s in SUFFIXES
+    }, "and no half-written file"
     assert files[Path("a/fig1.png")] == b"whole"
     # the next run goes on from here: what was finished is skipped
     stand_in = StandIn(root)

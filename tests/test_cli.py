@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from paperlib import __version__, build, cli, crawl_log, ledger, traces
+from paperlib import __version__, cli, crawl_log
+from paperlib.repro import build, ledger, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
 RATE = "must be a positive number a unit (second, minute, hour, day, week), such as 10/hour"
@@ -42,12 +43,48 @@ def called(monkeypatch):
 
 def test_arguments_reach_the_build(called, tmp_path):
     assert cli.main(["figures"]) == 0
-    assert cli.main(["figures", "peva22/fig2", "aaai20", "--profile", "preview", "--jobs", "3", "--force", "--output", str(tmp_path)]) == 0
+    assert (
+        cli.main(
+            [
+                "figures",
+                "peva22/fig2",
+                "aaai20",
+                "--profile",
+                "preview",
+                "--jobs",
+                "3",
+                "--force",
+                "--output",
+                str(tmp_path),
+            ]
+        )
+        == 0
+    )
     assert cli.main(["verify", "peva22", "--jobs", "1"]) == 0
     assert cli.main(["refresh", "peva22/fig2"]) == 0
     assert called == [
-        ("figures", [], {"profile": "paper", "jobs": None, "force": False, "output": None, "dask": None}),
-        ("figures", ["peva22/fig2", "aaai20"], {"profile": "preview", "jobs": 3, "force": True, "output": tmp_path, "dask": None}),
+        (
+            "figures",
+            [],
+            {
+                "profile": "paper",
+                "jobs": None,
+                "force": False,
+                "output": None,
+                "dask": None,
+            },
+        ),
+        (
+            "figures",
+            ["peva22/fig2", "aaai20"],
+            {
+                "profile": "preview",
+                "jobs": 3,
+                "force": True,
+                "output": tmp_path,
+                "dask": None,
+            },
+        ),
         ("verify", ["peva22"], {"jobs": 1}),
         ("refresh", ["peva22/fig2"], {"jobs": None}),
     ]
@@ -60,9 +97,21 @@ def test_arguments_reach_the_build(called, tmp_path):
         ({}, 0, ""),
         (None, 0, ""),
         ({"peva22/fig2": "ValueError: no"}, 1, ""),
-        (build.BuildError("unknown figure 'x'; did you mean y?"), 2, "paperlib: unknown figure 'x'; did you mean y?\n"),
-        (ValueError("bandwidth must be positive"), 2, "paperlib: bandwidth must be positive\n"),
-        (OSError(28, "No space left on device", "CLAIMS.md"), 2, "paperlib: [Errno 28] No space left on device: 'CLAIMS.md'\n"),
+        (
+            build.BuildError("unknown figure 'x'; did you mean y?"),
+            2,
+            "paperlib: unknown figure 'x'; did you mean y?\n",
+        ),
+        (
+            ValueError("bandwidth must be positive"),
+            2,
+            "paperlib: bandwidth must be positive\n",
+        ),
+        (
+            OSError(28, "No space left on device", "CLAIMS.md"),
+            2,
+            "paperlib: [Errno 28] No space left on device: 'CLAIMS.md'\n",
+        ),
         (KeyboardInterrupt(), 130, ""),
     ],
 )
@@ -77,23 +126,65 @@ def test_exit_status_and_message(called, capsys, command, answer, status, messag
     [
         ([], "the following arguments are required: COMMAND"),
         (["figure"], "invalid choice: 'figure'"),
-        (["figures", "--jobs", "0"], "argument --jobs: must be a positive integer, got '0'"),
-        (["figures", "--jobs", "-1"], "argument --jobs: must be a positive integer, got '-1'"),
-        (["figures", "--jobs", "two"], "argument --jobs: must be a positive integer, got 'two'"),
-        (["figures", "--jobs", "1.5"], "argument --jobs: must be a positive integer, got '1.5'"),
-        (["verify", "--jobs", "0"], "argument --jobs: must be a positive integer, got '0'"),
-        (["figures", "--profile", "papers"], "argument --profile: invalid choice: 'papers'"),
-        (["figures", "--force=yes"], "argument --force: ignored explicit argument 'yes'"),
+        (
+            ["figures", "--jobs", "0"],
+            "argument --jobs: must be a positive integer, got '0'",
+        ),
+        (
+            ["figures", "--jobs", "-1"],
+            "argument --jobs: must be a positive integer, got '-1'",
+        ),
+        (
+            ["figures", "--jobs", "two"],
+            "argument --jobs: must be a positive integer, got 'two'",
+        ),
+        (
+            ["figures", "--jobs", "1.5"],
+            "argument --jobs: must be a positive integer, got '1.5'",
+        ),
+        (
+            ["verify", "--jobs", "0"],
+            "argument --jobs: must be a positive integer, got '0'",
+        ),
+        (
+            ["figures", "--profile", "papers"],
+            "argument --profile: invalid choice: 'papers'",
+        ),
+        (
+            ["figures", "--force=yes"],
+            "argument --force: ignored explicit argument 'yes'",
+        ),
         (["verify", "--profile", "paper"], "unrecognized arguments: --profile"),
-        (["wikipedia", "Title", "2020-04-01"], "the following arguments are required: END"),
+        (
+            ["wikipedia", "Title", "2020-04-01"],
+            "the following arguments are required: END",
+        ),
         (["estimate", "log.csv"], "the following arguments are required: -o/--output"),
-        (["estimate", "log.csv", "-o", "rates.csv"], "argument -o/--output: must end in .parquet, got 'rates.csv'"),
-        (["estimate", "log.csv", "-o", "r.parquet", "--level", "1"], "argument --level: must be a number between 0 and 1, got '1'"),
-        (["estimate", "log.csv", "-o", "r.parquet", "--level", "nan"], "argument --level: must be a number between 0 and 1, got 'nan'"),
-        (["estimate", "log.csv", "-o", "r.parquet", "--estimator", "best"], "argument --estimator: invalid choice: 'best'"),
-        (["schedule", "r.parquet", "-o", "s.parquet"], "the following arguments are required: --bandwidth"),
+        (
+            ["estimate", "log.csv", "-o", "rates.csv"],
+            "argument -o/--output: must end in .parquet, got 'rates.csv'",
+        ),
+        (
+            ["estimate", "log.csv", "-o", "r.parquet", "--level", "1"],
+            "argument --level: must be a number between 0 and 1, got '1'",
+        ),
+        (
+            ["estimate", "log.csv", "-o", "r.parquet", "--level", "nan"],
+            "argument --level: must be a number between 0 and 1, got 'nan'",
+        ),
+        (
+            ["estimate", "log.csv", "-o", "r.parquet", "--estimator", "best"],
+            "argument --estimator: invalid choice: 'best'",
+        ),
+        (
+            ["schedule", "r.parquet", "-o", "s.parquet"],
+            "the following arguments are required: --bandwidth",
+        ),
         *[
-            (["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", text], f"argument --bandwidth: {RATE}, got {text!r}")
+            (
+                ["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", text],
+                f"argument --bandwidth: {RATE}, got {text!r}",
+            )
             for text in (
                 "0/day",
                 "-5/day",
@@ -109,21 +200,78 @@ def test_exit_status_and_message(called, capsys, command, answer, status, messag
                 "1/2/day",
             )
         ],
-        (["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth"], "argument --bandwidth: expected one argument"),
-        (["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day", "--per-host", "0/hour"], f"--per-host: {RATE}, got '0/hour'"),
-        (["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day", "--per-host", "a="], f"--per-host: {RATE}, got ''"),
         (
-            ["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day", "--per-host", "=1/day"],
+            ["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth"],
+            "argument --bandwidth: expected one argument",
+        ),
+        (
+            [
+                "schedule",
+                "r.parquet",
+                "-o",
+                "s.parquet",
+                "--bandwidth",
+                "5/day",
+                "--per-host",
+                "0/hour",
+            ],
+            f"--per-host: {RATE}, got '0/hour'",
+        ),
+        (
+            [
+                "schedule",
+                "r.parquet",
+                "-o",
+                "s.parquet",
+                "--bandwidth",
+                "5/day",
+                "--per-host",
+                "a=",
+            ],
+            f"--per-host: {RATE}, got ''",
+        ),
+        (
+            [
+                "schedule",
+                "r.parquet",
+                "-o",
+                "s.parquet",
+                "--bandwidth",
+                "5/day",
+                "--per-host",
+                "=1/day",
+            ],
             "argument --per-host: must name a host before the =, got '=1/day'",
         ),
         (
-            ["schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day", "--policy", "best"],
+            [
+                "schedule",
+                "r.parquet",
+                "-o",
+                "s.parquet",
+                "--bandwidth",
+                "5/day",
+                "--policy",
+                "best",
+            ],
             "argument --policy: invalid choice: 'best'",
         ),
-        (["compare", "log.csv", "-o", "x.jpg"], "argument -o/--output: must end in .png, .svg or .pdf, got 'x.jpg'"),
-        (["compare", "log.csv", "-o", "picture"], "argument -o/--output: must end in .png, .svg or .pdf, got 'picture'"),
-        (["backtest", "log.csv", "--share", "0"], "argument --share: must be a number between 0 and 1, got '0'"),
-        (["backtest", "log.csv", "--share", "most"], "argument --share: must be a number between 0 and 1, got 'most'"),
+        (
+            ["compare", "log.csv", "-o", "x.jpg"],
+            "argument -o/--output: must end in .png, .svg or .pdf, got 'x.jpg'",
+        ),
+        (
+            ["compare", "log.csv", "-o", "picture"],
+            "argument -o/--output: must end in .png, .svg or .pdf, got 'picture'",
+        ),
+        (
+            ["backtest", "log.csv", "--share", "0"],
+            "argument --share: must be a number between 0 and 1, got '0'",
+        ),
+        (
+            ["backtest", "log.csv", "--share", "most"],
+            "argument --share: must be a number between 0 and 1, got 'most'",
+        ),
     ],
 )
 def test_wrong_arguments(called, capsys, arguments, message):
@@ -135,7 +283,23 @@ def test_wrong_arguments(called, capsys, arguments, message):
 
 
 @pytest.mark.parametrize(
-    "command", [[], *[[name] for name in ("figures", "verify", "refresh", "wikipedia", "estimate", "schedule", "compare", "backtest")]]
+    "command",
+    [
+        [],
+        *[
+            [name]
+            for name in (
+                "figures",
+                "verify",
+                "refresh",
+                "wikipedia",
+                "estimate",
+                "schedule",
+                "compare",
+                "backtest",
+            )
+        ],
+    ],
 )
 def test_help(command, capsys):
     with pytest.raises(SystemExit) as stopped:
@@ -148,9 +312,27 @@ def test_help(command, capsys):
 
 def test_wikipedia(monkeypatch, capsys, tmp_path):
     seen = []
-    monkeypatch.setattr(traces, "wikipedia", lambda *a, **o: seen.append((a, o)) or traces.load("debian_firefox_esr"))
+    monkeypatch.setattr(
+        traces,
+        "wikipedia",
+        lambda *a, **o: seen.append((a, o)) or traces.load("debian_firefox_esr"),
+    )
     path = tmp_path / "page.csv"
-    assert cli.main(["wikipedia", "A page", "2020-04-01", "2020-08-31", "--path", str(path), "--contact", "me@example.org"]) == 0
+    assert (
+        cli.main(
+            [
+                "wikipedia",
+                "A page",
+                "2020-04-01",
+                "2020-08-31",
+                "--path",
+                str(path),
+                "--contact",
+                "me@example.org",
+            ]
+        )
+        == 0
+    )
     ((arguments, options),) = seen
     assert arguments == ("A page", "2020-04-01", "2020-08-31")
     assert (options["path"], options["contact"]) == (path, "me@example.org")
@@ -169,7 +351,20 @@ def rates(tmp_path_factory):
 
 def test_estimate(tmp_path, capsys):
     path, state = tmp_path / "rates.parquet", tmp_path / "state.parquet"
-    command = ["estimate", str(LOG), "-o", str(path), "--state", str(state), "--estimator", "mle", "--level", "0.5", "--memory", "500MiB"]
+    command = [
+        "estimate",
+        str(LOG),
+        "-o",
+        str(path),
+        "--state",
+        str(state),
+        "--estimator",
+        "mle",
+        "--level",
+        "0.5",
+        "--memory",
+        "500MiB",
+    ]
     assert cli.main(command) == 0
     first, second, third = capsys.readouterr().out.splitlines()
     pages = pq.read_table(path)
@@ -177,9 +372,14 @@ def test_estimate(tmp_path, capsys):
     assert first == f"{path}: {written['counts']['rows']:,} rows of 62 pages"
     assert second == "estimator mle (asked for)"
     kinds = pages["degenerate"].to_pylist() + pages["pattern"].to_pylist()
-    never, always, bursty, regular = (kinds.count(kind) for kind in ("never", "always", "bursty", "regular"))
+    never, always, bursty, regular = (
+        kinds.count(kind) for kind in ("never", "always", "bursty", "regular")
+    )
     gone = pages["gone"].to_pylist().count(True)
-    assert third == f"pages: {never} never changed, {always} always changed, {bursty} bursty, {regular} regular, {gone} gone"
+    assert (
+        third
+        == f"pages: {never} never changed, {always} always changed, {bursty} bursty, {regular} regular, {gone} gone"
+    )
     assert gone == 9
     assert bursty > 0
     assert pq.read_table(state).num_rows == 62
@@ -193,10 +393,22 @@ def test_estimate(tmp_path, capsys):
 
 def test_degenerate_pages_are_counted(tmp_path, capsys):
     rows = [
-        f"https://{page}/,2026-01-{day:02d},{bit}" for day in range(1, 12) for page, bit in (("a", 0), ("b", 0), ("c", 1), ("d", day % 2))
+        f"https://{page}/,2026-01-{day:02d},{bit}"
+        for day in range(1, 12)
+        for page, bit in (("a", 0), ("b", 0), ("c", 1), ("d", day % 2))
     ]
     (tmp_path / "log.csv").write_text("\n".join(["url,time,changed", *rows, ""]))
-    assert cli.main(["estimate", str(tmp_path / "log.csv"), "-o", str(tmp_path / "rates.parquet")]) == 0
+    assert (
+        cli.main(
+            [
+                "estimate",
+                str(tmp_path / "log.csv"),
+                "-o",
+                str(tmp_path / "rates.parquet"),
+            ]
+        )
+        == 0
+    )
     out = capsys.readouterr().out.splitlines()
     assert out[0].endswith("44 rows of 4 pages")
     assert out[2].startswith("pages: 2 never changed, 1 always changed, ")
@@ -204,17 +416,27 @@ def test_degenerate_pages_are_counted(tmp_path, capsys):
 
 def test_schedule(rates, tmp_path, capsys):
     path = tmp_path / "schedule.parquet"
-    assert cli.main(["schedule", str(rates), "--bandwidth", "700/week", "-o", str(path)]) == 0
+    assert (
+        cli.main(["schedule", str(rates), "--bandwidth", "700/week", "-o", str(path)])
+        == 0
+    )
     lines = capsys.readouterr().out.splitlines()
     plan = crawl_log.schedule(rates, tmp_path / "again.parquet", 100.0)
     assert lines[0] == f"{path}: 100 crawls a day"
-    assert lines[1] == f"freshness: {plan.freshness_now:.4f} now, {plan.freshness:.4f} with this schedule"
+    assert (
+        lines[1]
+        == f"freshness: {plan.freshness_now:.4f} now, {plan.freshness:.4f} with this schedule"
+    )
     assert lines[2] == f"one more crawl a day adds {plan.multiplier:.2g}"
     assert lines[3].split() == ["crawls", "a", "day", "freshness"]
-    assert [line.split() for line in lines[4:]] == [[f"{crawls:g}", f"{fresh:.4f}"] for crawls, fresh in plan.worth]
+    assert [line.split() for line in lines[4:]] == [
+        [f"{crawls:g}", f"{fresh:.4f}"] for crawls, fresh in plan.worth
+    ]
     assert len({len(line) for line in lines[3:]}) == 1, "columns"
     assert np.sum(pq.read_table(path)["crawl_rate"].to_numpy()) == pytest.approx(100)
-    assert cli.main(["schedule", str(rates), "--bandwidth", "5/day", "-o", str(path)]) == 2
+    assert (
+        cli.main(["schedule", str(rates), "--bandwidth", "5/day", "-o", str(path)]) == 2
+    )
     assert f"{path} exists" in capsys.readouterr().err
 
 
@@ -223,31 +445,84 @@ def test_schedule(rates, tmp_path, capsys):
     [
         (["--per-host", "1/hour"], {"debian.example": 24, "bokeh.example": 24}),
         (["--per-host", "debian.example=1/hour"], {"debian.example": 24}),
-        (["--per-host", "debian.example=1/hour", "--per-host", "bokeh.example=0.5/minute"], {"debian.example": 24, "bokeh.example": 720}),
+        (
+            [
+                "--per-host",
+                "debian.example=1/hour",
+                "--per-host",
+                "bokeh.example=0.5/minute",
+            ],
+            {"debian.example": 24, "bokeh.example": 720},
+        ),
     ],
 )
 def test_limits_of_hosts(rates, tmp_path, capsys, limits, most):
     path = tmp_path / "schedule.parquet"
-    assert cli.main(["schedule", str(rates), "--bandwidth", "100/day", *limits, "-o", str(path), "--policy", "poisson"]) == 0
+    assert (
+        cli.main(
+            [
+                "schedule",
+                str(rates),
+                "--bandwidth",
+                "100/day",
+                *limits,
+                "-o",
+                str(path),
+                "--policy",
+                "poisson",
+            ]
+        )
+        == 0
+    )
     assert "freshness without limits of hosts" in capsys.readouterr().out
-    crawled, hosts = pq.read_table(path)["crawl_rate"].to_numpy(), np.array(pq.read_table(rates)["host"].to_pylist())
+    crawled, hosts = (
+        pq.read_table(path)["crawl_rate"].to_numpy(),
+        np.array(pq.read_table(rates)["host"].to_pylist()),
+    )
     for host, limit in most.items():
         assert crawled[hosts == host].sum() <= limit * (1 + 1e-6)
-    assert crawled[hosts == "debian.example"].sum() == pytest.approx(24), "it would take more"
+    assert crawled[hosts == "debian.example"].sum() == pytest.approx(24), (
+        "it would take more"
+    )
 
 
 def test_a_bandwidth_that_the_hosts_do_not_allow(rates, tmp_path, capsys):
     def lines(*limit):
         path = tmp_path / f"{len(limit)}{limit[1:]}.parquet"
-        assert cli.main(["schedule", str(rates), "--bandwidth", "100/day", "-o", str(path), *limit]) == 0
+        assert (
+            cli.main(
+                [
+                    "schedule",
+                    str(rates),
+                    "--bandwidth",
+                    "100/day",
+                    "-o",
+                    str(path),
+                    *limit,
+                ]
+            )
+            == 0
+        )
         return capsys.readouterr().out.splitlines()[:2]
 
-    assert lines("--per-host", "1/hour")[1] == "of these only 48: the hosts allow no more", "two hosts of 24 a day"
+    assert (
+        lines("--per-host", "1/hour")[1] == "of these only 48: the hosts allow no more"
+    ), "two hosts of 24 a day"
     assert lines("--per-host", "100/hour")[1].startswith("freshness: ")
     assert lines()[1].startswith("freshness: ")
 
 
-@pytest.mark.parametrize(("unit", "a_day"), [("second", 86400), ("minute", 1440), ("hour", 24), ("day", 1), ("week", 1 / 7), (" day", 1)])
+@pytest.mark.parametrize(
+    ("unit", "a_day"),
+    [
+        ("second", 86400),
+        ("minute", 1440),
+        ("hour", 24),
+        ("day", 1),
+        ("week", 1 / 7),
+        (" day", 1),
+    ],
+)
 def test_units(monkeypatch, unit, a_day):
     seen = []
 
@@ -256,7 +531,18 @@ def test_units(monkeypatch, unit, a_day):
         raise ValueError("enough")
 
     monkeypatch.setattr(crawl_log, "schedule", schedule)
-    cli.main(["schedule", "r", "-o", "s", "--bandwidth", f"1.5e1/{unit}", "--per-host", f"x=y=2/{unit}"])
+    cli.main(
+        [
+            "schedule",
+            "r",
+            "-o",
+            "s",
+            "--bandwidth",
+            f"1.5e1/{unit}",
+            "--per-host",
+            f"x=y=2/{unit}",
+        ]
+    )
     ((bandwidth, per_host),) = seen
     assert bandwidth == pytest.approx(15 * a_day, rel=1e-12)
     assert per_host == {"x=y": pytest.approx(2 * a_day, rel=1e-12)}
@@ -265,12 +551,21 @@ def test_units(monkeypatch, unit, a_day):
 def test_compare(tmp_path, capsys):
     path = tmp_path / "rules.png"
     assert cli.main(["compare", str(LOG), "-o", str(path)]) == 0
-    head, *rows, last = [line.split("  ", 1) for line in capsys.readouterr().out.splitlines()]
+    head, *rows, last = [
+        line.split("  ", 1) for line in capsys.readouterr().out.splitlines()
+    ]
     assert head[0] == "rule"
     assert last == [str(path)]
     fresh = [float(number) for _, number in rows]
     assert fresh == sorted(fresh)
-    assert {name for name, _ in rows} == {"the log", "uniform", "proportional", "optimal", "Nutch", "StormCrawler"}
+    assert {name for name, _ in rows} == {
+        "the log",
+        "uniform",
+        "proportional",
+        "optimal",
+        "Nutch",
+        "StormCrawler",
+    }
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
@@ -282,15 +577,22 @@ def test_backtest(tmp_path, capsys):
     assert first == f"{found.n_bits:,} bits foretold"
     assert head.split() == ["estimator", "log", "loss", "behind", "the", "best"]
     best = min(found.log_loss.values())
-    expected = [[name, f"{loss:.4f}", f"{loss - best:.4f}", f"{found.stderr[name]:.4f}"] for name, loss in found.log_loss.items()]
-    assert [row.rsplit(maxsplit=4) for row in rows] == [[name, loss, more, "±", error] for name, loss, more, error in expected]
+    expected = [
+        [name, f"{loss:.4f}", f"{loss - best:.4f}", f"{found.stderr[name]:.4f}"]
+        for name, loss in found.log_loss.items()
+    ]
+    assert [row.rsplit(maxsplit=4) for row in rows] == [
+        [name, loss, more, "±", error] for name, loss, more, error in expected
+    ]
     assert last == str(path)
     assert "<svg" in path.read_text()
 
 
 @pytest.mark.filterwarnings("default")
 def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
-    message = "rows left out of log.csv: 2 whose time cannot be read (log.csv row 3:\na,b)"
+    message = (
+        "rows left out of log.csv: 2 whose time cannot be read (log.csv row 3:\na,b)"
+    )
 
     def estimate(*_, **__):
         warnings.warn(message, crawl_log.BadRowsWarning, stacklevel=2)
@@ -299,7 +601,10 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(crawl_log, "estimate", estimate)
     show = warnings.showwarning
     assert cli.main(["estimate", "log.csv", "-o", str(tmp_path / "r.parquet")]) == 2
-    assert capsys.readouterr() == ("", f"paperlib: {message.replace(chr(10), ' ')}\npaperlib: nothing left\n")
+    assert capsys.readouterr() == (
+        "",
+        f"paperlib: {message.replace(chr(10), ' ')}\npaperlib: nothing left\n",
+    )
     assert warnings.showwarning is show
 
 
@@ -307,12 +612,35 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
     ("command", "message"),
     [
         (["estimate", "no.csv", "-o", "r.parquet"], "no such file or folder: no.csv"),
-        (["estimate", "bad.csv", "-o", "r.parquet"], "must have a column 'changed', got url, time, chnged; is it 'chnged'?"),
-        (["estimate", "bad.csv", "-o", "r.parquet", "--memory", "lots"], "memory must be a size such as '1GiB', got 'lots'"),
+        (
+            ["estimate", "bad.csv", "-o", "r.parquet"],
+            "must have a column 'changed', got url, time, chnged; is it 'chnged'?",
+        ),
+        (
+            ["estimate", "bad.csv", "-o", "r.parquet", "--memory", "lots"],
+            "memory must be a size such as '1GiB', got 'lots'",
+        ),
         (["estimate", "bad.csv", "-o", "r.parquet", "--state", "bad.csv"], "bad.csv"),
-        (["schedule", "no.parquet", "-o", "s.parquet", "--bandwidth", "1/day"], "paperlib: no such file: no.parquet\n"),
+        (
+            ["schedule", "no.parquet", "-o", "s.parquet", "--bandwidth", "1/day"],
+            "paperlib: no such file: no.parquet\n",
+        ),
         (["schedule", "bad.csv", "-o", "s.parquet", "--bandwidth", "1/day"], "arquet"),
-        (["schedule", str(LOG), "-o", "s.parquet", "--bandwidth", "1/day", "--per-host", "1/day", "--per-host", "a=1/day"], "got both"),
+        (
+            [
+                "schedule",
+                str(LOG),
+                "-o",
+                "s.parquet",
+                "--bandwidth",
+                "1/day",
+                "--per-host",
+                "1/day",
+                "--per-host",
+                "a=1/day",
+            ],
+            "got both",
+        ),
         (["compare", "no.csv"], "no such file or folder: no.csv"),
         (["compare", "bad.csv"], "must have a column 'changed'"),
         (["backtest", "bad.csv"], "must have a column 'changed'"),
@@ -334,15 +662,26 @@ def test_as_a_process():
     """The real command, without a traceback for what the user can mend."""
 
     def run(*arguments):
-        return subprocess.run([sys.executable, "-m", "paperlib", *arguments], capture_output=True, text=True)
+        return subprocess.run(
+            [sys.executable, "-m", "paperlib", *arguments],
+            capture_output=True,
+            text=True,
+        )
 
     assert run("--version").stdout == f"paperlib {__version__}\n"
     slow = "{'duckdb', 'pyarrow', 'numba', 'matplotlib'}"
     loaded = f"import sys; from paperlib import cli; cli._parser(); print(sorted({slow} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True).stdout == "[]\n", "--version is quick"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", loaded], capture_output=True, text=True
+        ).stdout
+        == "[]\n"
+    ), "--version is quick"
     wrong = run("figures", "peva22/fig99")
     assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert wrong.stderr.startswith("paperlib: unknown figure 'peva22/fig99'; did you mean peva22/fig")
+    assert wrong.stderr.startswith(
+        "paperlib: unknown figure 'peva22/fig99'; did you mean peva22/fig"
+    )
     assert wrong.stderr.count("\n") == 1
 
 
@@ -356,7 +695,11 @@ def test_list_has_a_line_for_every_figure(capsys):
         figure, _, *counts = line.split()[:5]
         if figure in records:
             statuses = [claim["status"] for claim in records[figure]["claims"]]
-            assert list(map(int, counts)) == [n := statuses.count("holds"), d := statuses.count("differs"), len(statuses) - n - d]
+            assert list(map(int, counts)) == [
+                n := statuses.count("holds"),
+                d := statuses.count("differs"),
+                len(statuses) - n - d,
+            ]
 
 
 def test_list_takes_ids(capsys):
@@ -378,7 +721,11 @@ def test_help_has_examples_that_parse(name, capsys):
 
 
 def test_every_command_has_an_example():
-    (commands,) = [action for action in cli._parser()._actions if hasattr(action, "choices") and isinstance(action.choices, dict)]
+    (commands,) = [
+        action
+        for action in cli._parser()._actions
+        if hasattr(action, "choices") and isinstance(action.choices, dict)
+    ]
     assert set(commands.choices) == set(cli._EXAMPLES)
 
 
@@ -400,10 +747,27 @@ def test_completion_knows_the_commands(shell, capsys):
 
 def test_where_nothing_can_be_built(tmp_path, monkeypatch, capsys):
     """A library without its clone; an output that is no folder, which shows before a notebook runs."""
-    with pytest.raises(build.BuildError, match=r"no notebooks in .*: figures need a clone"):
+    with pytest.raises(
+        build.BuildError, match=r"no notebooks in .*: figures need a clone"
+    ):
         build.select([], tmp_path)
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(build, "execute", lambda *_: pytest.fail("too early"))
-    monkeypatch.setattr(build, "_lock", lambda _: contextlib.nullcontext())  # another build may hold the real one
-    assert cli.main(["figures", "valuetools20/fig1", "--profile", "preview", "--force", "--output", str(tmp_path / "file")]) == 2
+    monkeypatch.setattr(
+        build, "_lock", lambda _: contextlib.nullcontext()
+    )  # another build may hold the real one
+    assert (
+        cli.main(
+            [
+                "figures",
+                "valuetools20/fig1",
+                "--profile",
+                "preview",
+                "--force",
+                "--output",
+                str(tmp_path / "file"),
+            ]
+        )
+        == 2
+    )
     assert "Not a directory" in capsys.readouterr().err

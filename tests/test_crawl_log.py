@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.optimize import brentq, minimize
 
-from paperlib import _log, allocation, crawl_log, estimators, freshness, policies, simulate
+from paperlib import allocation, crawl_log, estimators, freshness, policies, simulate
 from paperlib.crawl_log import BadRowsWarning, backtest, compare, estimate, schedule
+from paperlib.crawl_log import reading as _log
 from paperlib.priors import FakeIntervals
 from paperlib.processes import History, simulate_adaptive_history, simulate_history
 from paperlib.signals import SignalledPages
@@ -25,7 +26,10 @@ DAY = 86_400.0
 def log_of(path, rows):
     """A Parquet log of rows (url, seconds, changed, ...)."""
     names = ("url", "time", "changed", "importance", "status")[: len(rows[0])]
-    pq.write_table(pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))), path)
+    pq.write_table(
+        pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))),
+        path,
+    )
     return path
 
 
@@ -35,11 +39,20 @@ def simulated(n_pages, *, n_crawls, seed, rate=None):
     rate = np.exp(rng.normal(-1, 1.2, n_pages)) if rate is None else rate
     rows = []
     for page in range(n_pages):
-        steps = np.ceil(rng.standard_exponential(rng.poisson(n_crawls)) * DAY) if n_crawls else []
+        steps = (
+            np.ceil(rng.standard_exponential(rng.poisson(n_crawls)) * DAY)
+            if n_crawls
+            else []
+        )
         times = 1.6e9 + np.cumsum(np.append(rng.integers(0, 10 * DAY), steps))
-        bits = rng.random(times.size) < -np.expm1(-rate[page] * np.diff(times, prepend=1.6e9) / DAY)
+        bits = rng.random(times.size) < -np.expm1(
+            -rate[page] * np.diff(times, prepend=1.6e9) / DAY
+        )
         importance = float(rng.integers(1, 5))
-        rows += [(f"http://h{page % 5}/{page}", time, bool(bit), importance) for time, bit in zip(times, bits, strict=True)]
+        rows += [
+            (f"http://h{page % 5}/{page}", time, bool(bit), importance)
+            for time, bit in zip(times, bits, strict=True)
+        ]
     return [rows[k] for k in rng.permutation(len(rows))], dict(enumerate(rate))
 
 
@@ -95,7 +108,13 @@ def root(crawls):
         return 1 / min(seen)
     seen = np.array(seen)
     with np.errstate(over="ignore"):
-        return brentq(lambda rate: (seen / np.expm1(rate * seen)).sum() - sum(unseen), 1e-12, 1e6, xtol=1e-14, rtol=1e-14)
+        return brentq(
+            lambda rate: (seen / np.expm1(rate * seen)).sum() - sum(unseen),
+            1e-12,
+            1e6,
+            xtol=1e-14,
+            rtol=1e-14,
+        )
 
 
 def matched(crawls):
@@ -103,7 +122,13 @@ def matched(crawls):
     n_unchanged = sum(not bit for _, bit in crawls)
     if n_unchanged in (0, len(crawls)):
         return root(crawls)
-    return brentq(lambda rate: sum(np.exp(-rate * w) for w, _ in crawls) - n_unchanged, 0, 1e6, xtol=1e-14, rtol=1e-14)
+    return brentq(
+        lambda rate: sum(np.exp(-rate * w) for w, _ in crawls) - n_unchanged,
+        0,
+        1e6,
+        xtol=1e-14,
+        rtol=1e-14,
+    )
 
 
 @pytest.mark.parametrize("name", crawl_log.ESTIMATORS)
@@ -115,7 +140,9 @@ def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
         "prior": lambda crawls: root([*fake, *crawls]),
         "mle": root,
         "moment_matching": matched,
-        "naive": lambda crawls: sum(bit for _, bit in crawls) / sum(w for w, _ in crawls),
+        "naive": lambda crawls: (
+            sum(bit for _, bit in crawls) / sum(w for w, _ in crawls)
+        ),
     }[name]
     assert (found.estimator, found.why) == (name, "asked for")
     assert found.counts == {"rows": len(rows), "repeated": 0}
@@ -125,13 +152,28 @@ def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
     for url, crawls in pages.items():
         page = given[url]
         n, n_changed = len(crawls), sum(bit for _, bit in crawls)
-        assert (page["n_crawls"], page["n_changed"], page["n_failed"], page["gone"]) == (n, n_changed, 0, False)
+        assert (
+            page["n_crawls"],
+            page["n_changed"],
+            page["n_failed"],
+            page["gone"],
+        ) == (n, n_changed, 0, False)
         times = sorted(time for other, time, *_ in rows if other == url)
-        assert (page["first_crawl"].timestamp(), page["last_crawl"].timestamp()) == (times[0], times[-1])
-        assert page["degenerate"] == (None if 0 < n_changed < n or n == 0 else "always" if n_changed else "never")
+        assert (page["first_crawl"].timestamp(), page["last_crawl"].timestamp()) == (
+            times[0],
+            times[-1],
+        )
+        assert page["degenerate"] == (
+            None if 0 < n_changed < n or n == 0 else "always" if n_changed else "never"
+        )
         if not n:
             assert page["change_rate"] == pytest.approx(prior.mode, rel=1e-12)
-            assert (page["low"], page["high"], page["serial_score"], page["pattern"]) == (0.0, np.inf, None, None)
+            assert (
+                page["low"],
+                page["high"],
+                page["serial_score"],
+                page["pattern"],
+            ) == (0.0, np.inf, None, None)
             continue
         assert page["change_rate"] == pytest.approx(alone(crawls), rel=1e-9)
         history = History(*zip(*crawls, strict=True))
@@ -139,14 +181,22 @@ def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
         assert page["low"] == pytest.approx(low, rel=1e-9)
         assert page["high"] == pytest.approx(high, rel=1e-9)
         if n > 1:
-            expected = float(estimators.serial_score(history, root(crawls))) if 0 < n_changed < n else 0.0
+            expected = (
+                float(estimators.serial_score(history, root(crawls)))
+                if 0 < n_changed < n
+                else 0.0
+            )
             assert page["serial_score"] == pytest.approx(expected, rel=1e-7, abs=1e-12)
-    stored = json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"paperlib"])
+    stored = json.loads(
+        pq.read_metadata(tmp_path / "rates.parquet").metadata[b"paperlib"]
+    )
     assert stored["estimator"] == name
     assert stored["counts"] == found.counts
 
 
-def test_the_estimator_by_default_is_the_prior_unless_another_foretells_last_bits_better(rows, log, rates):
+def test_the_estimator_by_default_is_the_prior_unless_another_foretells_last_bits_better(
+    rows, log, rates
+):
     found = rates[1]
     pages = [crawls for crawls in by_page(rows).values() if len(crawls) > 1]
     prior = FakeIntervals(found.changed, found.unchanged)
@@ -155,38 +205,63 @@ def test_the_estimator_by_default_is_the_prior_unless_another_foretells_last_bit
         losses[name] = []
         for crawls in pages:
             history = History(*zip(*crawls[:-1], strict=True))
-            p = 1 - np.exp(-float(crawl_log.ESTIMATORS[name](History(*history.ragged()), prior)[0]) * crawls[-1][0])
+            p = 1 - np.exp(
+                -float(crawl_log.ESTIMATORS[name](History(*history.ragged()), prior)[0])
+                * crawls[-1][0]
+            )
             p = min(max(p, 1e-4), 1 - 1e-4)
             losses[name].append(-np.log(p if crawls[-1][1] else 1 - p))
         assert float(text) == pytest.approx(np.mean(losses[name]), abs=6e-5)
-    assert found.why.startswith(f"log loss of the last bit of {len(pages)} pages, where another must be better by two standard errors: ")
+    assert found.why.startswith(
+        f"log loss of the last bit of {len(pages)} pages, where another must be better by two standard errors: "
+    )
     gain = np.subtract(losses["prior"], min(losses.values(), key=np.mean))
-    assert (found.estimator == "prior") == (gain.mean() <= 2 * gain.std() / np.sqrt(gain.size))
+    assert (found.estimator == "prior") == (
+        gain.mean() <= 2 * gain.std() / np.sqrt(gain.size)
+    )
 
 
 def test_another_estimator_is_chosen_where_it_is_better(monkeypatch):
     rate = np.random.default_rng(1).lognormal(0, 1, 2000)
-    sample = History(*simulate_history(rate, crawl_rate=1.0, n_crawls=4, rng=2).ragged())
+    sample = History(
+        *simulate_history(rate, crawl_rate=1.0, n_crawls=4, rng=2).ragged()
+    )
     assert crawl_log._choose(sample, None)[1] == "prior"
     monkeypatch.setitem(crawl_log.ESTIMATORS, "oracle", lambda history, prior: rate)
     assert crawl_log._choose(sample, None)[1] == "oracle"
-    monkeypatch.setitem(crawl_log.ESTIMATORS, "oracle", lambda history, prior: 0.999999 * prior.estimate(history))
+    monkeypatch.setitem(
+        crawl_log.ESTIMATORS,
+        "oracle",
+        lambda history, prior: 0.999999 * prior.estimate(history),
+    )
     assert crawl_log._choose(sample, None)[1] == "prior"
 
 
-def test_results_do_not_depend_on_the_size_of_batches(log, rates, tmp_path, monkeypatch):
+def test_results_do_not_depend_on_the_size_of_batches(
+    log, rates, tmp_path, monkeypatch
+):
     monkeypatch.setattr(_log, "_ROWS", 50)
     assert estimate(log, tmp_path / "again.parquet") == rates[1]
     whole, again = pq.read_table(rates[0]), pq.read_table(tmp_path / "again.parquet")
     assert pq.ParquetFile(tmp_path / "again.parquet").num_row_groups > 10
     for name in whole.column_names:
-        if pa.types.is_floating(whole[name].type):  # numpy's sums depend on where a page lies to the last digits
-            np.testing.assert_allclose(again[name].to_numpy(), whole[name].to_numpy(), rtol=1e-12, atol=1e-13, err_msg=name)
+        if pa.types.is_floating(
+            whole[name].type
+        ):  # numpy's sums depend on where a page lies to the last digits
+            np.testing.assert_allclose(
+                again[name].to_numpy(),
+                whole[name].to_numpy(),
+                rtol=1e-12,
+                atol=1e-13,
+                err_msg=name,
+            )
         else:
             assert again[name].equals(whole[name]), name
 
 
-def test_results_do_not_depend_on_the_order_of_rows_or_their_files(rows, rates, tmp_path):
+def test_results_do_not_depend_on_the_order_of_rows_or_their_files(
+    rows, rates, tmp_path
+):
     (tmp_path / "parts").mkdir()
     for k in range(3):
         log_of(tmp_path / "parts" / f"{k}.parquet", sorted(rows)[k::3])
@@ -195,11 +270,16 @@ def test_results_do_not_depend_on_the_order_of_rows_or_their_files(rows, rates, 
 
 
 def test_a_log_without_a_single_interval(tmp_path):
-    found = estimate(log_of(tmp_path / "log.parquet", [("a", 0, True), ("b", 5, False)]), tmp_path / "rates.parquet")
+    found = estimate(
+        log_of(tmp_path / "log.parquet", [("a", 0, True), ("b", 5, False)]),
+        tmp_path / "rates.parquet",
+    )
     assert found.estimator == "prior"
     assert found.why == "no page has two intervals to compare estimators on"
     page = rates_of(tmp_path / "rates.parquet")["a"]
-    assert page["change_rate"] == pytest.approx(FakeIntervals(found.changed, found.unchanged).mode)
+    assert page["change_rate"] == pytest.approx(
+        FakeIntervals(found.changed, found.unchanged).mode
+    )
     assert (page["n_crawls"], page["low"], page["high"]) == (0, 0.0, np.inf)
 
 
@@ -208,10 +288,15 @@ def test_patterns(tmp_path):
     calm = np.sin(np.arange(399) / 20) > 0.3
     turns = np.arange(399) % 2 == 0
     logs = [("bursty", time, bool(bit)) for time, bit in zip(times, calm, strict=True)]
-    logs += [("regular", time, bool(bit)) for time, bit in zip(times, turns, strict=True)]
+    logs += [
+        ("regular", time, bool(bit)) for time, bit in zip(times, turns, strict=True)
+    ]
     logs += [(str(bit), time, bit) for time in times for bit in (True, False)]
     estimate(log_of(tmp_path / "log.parquet", logs), tmp_path / "rates.parquet")
-    assert {url: page["pattern"] for url, page in rates_of(tmp_path / "rates.parquet").items()} == {
+    assert {
+        url: page["pattern"]
+        for url, page in rates_of(tmp_path / "rates.parquet").items()
+    } == {
         "bursty": "bursty",
         "regular": "regular",
         "True": None,  # the same bit for ever says nothing of its order
@@ -220,12 +305,33 @@ def test_patterns(tmp_path):
 
 
 def test_counts_of_repeated_and_torn_rows_are_in_the_result(tmp_path):
-    path = log_of(tmp_path / "log.parquet", [("a", 0, False), ("a", DAY, True), ("a", DAY, True), ("a", DAY, False), ("a", 2 * DAY, True)])
-    with pytest.warns(BadRowsWarning, match="1 times two crawls at one time that disagree, taken as changed"):
+    path = log_of(
+        tmp_path / "log.parquet",
+        [
+            ("a", 0, False),
+            ("a", DAY, True),
+            ("a", DAY, True),
+            ("a", DAY, False),
+            ("a", 2 * DAY, True),
+        ],
+    )
+    with pytest.warns(
+        BadRowsWarning,
+        match="1 times two crawls at one time that disagree, taken as changed",
+    ):
         found = estimate(path, tmp_path / "rates.parquet", estimator="mle")
-    wanted = {"rows": 5, "repeated": 1, "two crawls at one time that disagree, taken as changed": 1}
+    wanted = {
+        "rows": 5,
+        "repeated": 1,
+        "two crawls at one time that disagree, taken as changed": 1,
+    }
     assert found.counts == wanted
-    assert json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"paperlib"])["counts"] == wanted
+    assert (
+        json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"paperlib"])[
+            "counts"
+        ]
+        == wanted
+    )
     assert rates_of(tmp_path / "rates.parquet")["a"]["n_changed"] == 2
 
 
@@ -234,7 +340,18 @@ def test_counts_of_repeated_and_torn_rows_are_in_the_result(tmp_path):
 
 def compare_rates(whole, parts, rtol):
     whole, parts = pq.read_table(whole), pq.read_table(parts)
-    for name in ("url", "host", "importance", "n_crawls", "n_changed", "n_failed", "first_crawl", "last_crawl", "gone", "degenerate"):
+    for name in (
+        "url",
+        "host",
+        "importance",
+        "n_crawls",
+        "n_changed",
+        "n_failed",
+        "first_crawl",
+        "last_crawl",
+        "gone",
+        "degenerate",
+    ):
         assert whole[name].equals(parts[name]), name
     for name in ("change_rate", "low", "high"):
         np.testing.assert_allclose(parts[name], whole[name], rtol=rtol, atol=0)
@@ -242,13 +359,23 @@ def compare_rates(whole, parts, rtol):
 
 @pytest.mark.parametrize("name", ["mle", "moment_matching", "naive"])
 @pytest.mark.parametrize("n_parts", [2, 4])
-def test_logs_one_after_the_other_give_what_the_whole_log_gives(rows, log, tmp_path, name, n_parts, monkeypatch):
+def test_logs_one_after_the_other_give_what_the_whole_log_gives(
+    rows, log, tmp_path, name, n_parts, monkeypatch
+):
     monkeypatch.setattr(_log, "_ROWS", 300)
     estimate(log, tmp_path / "whole.parquet", estimator=name)
     state = tmp_path / "state.parquet"
-    for part in np.array_split(np.array(sorted(rows, key=lambda row: row[1]), dtype=object), n_parts):
+    for part in np.array_split(
+        np.array(sorted(rows, key=lambda row: row[1]), dtype=object), n_parts
+    ):
         log_of(tmp_path / "part.parquet", list(map(tuple, part)))
-        found = estimate(tmp_path / "part.parquet", tmp_path / "parts.parquet", state=state, estimator=name, force=True)
+        found = estimate(
+            tmp_path / "part.parquet",
+            tmp_path / "parts.parquet",
+            state=state,
+            estimator=name,
+            force=True,
+        )
     assert found.n_pages == 301
     compare_rates(tmp_path / "whole.parquet", tmp_path / "parts.parquet", 1e-4)
 
@@ -257,52 +384,116 @@ def statuses(rows):
     """Rows with a status, some of which failed."""
     rng = np.random.default_rng(5)
     return [
-        (*row, int(status)) for row, status in zip(rows, rng.choice([200, 304, 404, 500], len(rows), p=[0.6, 0.2, 0.1, 0.1]), strict=True)
+        (*row, int(status))
+        for row, status in zip(
+            rows,
+            rng.choice([200, 304, 404, 500], len(rows), p=[0.6, 0.2, 0.1, 0.1]),
+            strict=True,
+        )
     ]
 
 
 def test_failed_rows_through_a_state(rows, tmp_path):
     rows = sorted(statuses(rows), key=lambda row: row[1])
     state, half = tmp_path / "state.parquet", len(rows) // 2
-    estimate(log_of(tmp_path / "log.parquet", rows), tmp_path / "whole.parquet", estimator="mle")
+    estimate(
+        log_of(tmp_path / "log.parquet", rows),
+        tmp_path / "whole.parquet",
+        estimator="mle",
+    )
     for part in (rows[:half], rows[half:]):
-        estimate(log_of(tmp_path / "log.parquet", part), tmp_path / "parts.parquet", state=state, estimator="mle", force=True)
+        estimate(
+            log_of(tmp_path / "log.parquet", part),
+            tmp_path / "parts.parquet",
+            state=state,
+            estimator="mle",
+            force=True,
+        )
     compare_rates(tmp_path / "whole.parquet", tmp_path / "parts.parquet", 1e-4)
 
 
 def test_the_same_log_again_changes_nothing(rows, tmp_path):
-    log, state = log_of(tmp_path / "log.parquet", statuses(rows)), tmp_path / "state.parquet"
+    log, state = (
+        log_of(tmp_path / "log.parquet", statuses(rows)),
+        tmp_path / "state.parquet",
+    )
     first = estimate(log, tmp_path / "rates.parquet", state=state, estimator="mle")
     before = pq.read_table(tmp_path / "rates.parquet"), pq.read_table(state)
-    with pytest.warns(BadRowsWarning, match=f"{len(rows):,} not after the last row of their page in the state .log.parquet row 1: http"):
+    with pytest.warns(
+        BadRowsWarning,
+        match=f"{len(rows):,} not after the last row of their page in the state .log.parquet row 1: http",
+    ):
         again = estimate(log, tmp_path / "again.parquet", state=state, estimator="mle")
-    assert again.counts == {"not after the last row of their page in the state": len(rows), "repeated": 0}
+    assert again.counts == {
+        "not after the last row of their page in the state": len(rows),
+        "repeated": 0,
+    }
     assert again.n_pages == first.n_pages
     compare_rates(tmp_path / "rates.parquet", tmp_path / "again.parquet", 1e-4)
     after = pq.read_table(state)
-    for name in ("url", "first_crawl", "last_crawl", "last_row", "gone", "n_failed", "bits", "n", "lag", "lag_squares"):
+    for name in (
+        "url",
+        "first_crawl",
+        "last_crawl",
+        "last_row",
+        "gone",
+        "n_failed",
+        "bits",
+        "n",
+        "lag",
+        "lag_squares",
+    ):
         assert after[name].equals(before[1][name]), name
-    np.testing.assert_allclose(np.concatenate(after["interval"].to_numpy()), np.concatenate(before[1]["interval"].to_numpy()), rtol=1e-14)
+    np.testing.assert_allclose(
+        np.concatenate(after["interval"].to_numpy()),
+        np.concatenate(before[1]["interval"].to_numpy()),
+        rtol=1e-14,
+    )
 
 
 def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
     state = tmp_path / "state.parquet"
     first = [("a", 0, False), ("a", DAY, True), ("b", 0, False), ("b", 2 * DAY, False)]
-    estimate(log_of(tmp_path / "1.parquet", first), tmp_path / "rates.parquet", state=state, estimator="mle")
-    second = [("a", DAY / 2, True), ("a", DAY, True), ("a", 3 * DAY, False), ("c", 0, True)]
-    with pytest.warns(BadRowsWarning, match="2 not after the last row of their page in the state"):
-        found = estimate(log_of(tmp_path / "2.parquet", second), tmp_path / "rates.parquet", state=state, estimator="mle", force=True)
+    estimate(
+        log_of(tmp_path / "1.parquet", first),
+        tmp_path / "rates.parquet",
+        state=state,
+        estimator="mle",
+    )
+    second = [
+        ("a", DAY / 2, True),
+        ("a", DAY, True),
+        ("a", 3 * DAY, False),
+        ("c", 0, True),
+    ]
+    with pytest.warns(
+        BadRowsWarning, match="2 not after the last row of their page in the state"
+    ):
+        found = estimate(
+            log_of(tmp_path / "2.parquet", second),
+            tmp_path / "rates.parquet",
+            state=state,
+            estimator="mle",
+            force=True,
+        )
     assert found.counts["rows"] == 2
     pages = rates_of(tmp_path / "rates.parquet")
-    assert {url: (page["n_crawls"], page["n_changed"]) for url, page in pages.items()} == {"a": (2, 1), "b": (1, 0), "c": (0, 0)}
-    assert pages["a"]["change_rate"] == pytest.approx(root([(1.0, True), (2.0, False)]), rel=1e-12)
+    assert {
+        url: (page["n_crawls"], page["n_changed"]) for url, page in pages.items()
+    } == {"a": (2, 1), "b": (1, 0), "c": (0, 0)}
+    assert pages["a"]["change_rate"] == pytest.approx(
+        root([(1.0, True), (2.0, False)]), rel=1e-12
+    )
     assert pages["b"]["change_rate"] == 0.5
 
 
 def test_a_state_that_is_none(rates, log, tmp_path):
     (tmp_path / "text").write_text("no state")
     for state in (tmp_path / "text", rates[0]):
-        with pytest.raises(ValueError, match=r"state must be a file that estimate wrote, got .*(text|rates)"):
+        with pytest.raises(
+            ValueError,
+            match=r"state must be a file that estimate wrote, got .*(text|rates)",
+        ):
             estimate(log, tmp_path / "new.parquet", state=state)
     assert not (tmp_path / "new.parquet").exists()
     assert (tmp_path / "text").read_text() == "no state"
@@ -320,17 +511,31 @@ def test_how_far_off_a_state_is(law, n):
         "lognormal": lambda shape: np.exp(2 * rng.standard_normal(shape)),
     }[law]
     interval = 1e-9 + draw((n_pages, n))
-    changed = rng.random(interval.shape) < -np.expm1(-np.exp(rng.normal(0, 1.5, (n_pages, 1))) * interval)
-    history = History(interval.ravel(), changed.ravel(), np.arange(0, n * n_pages + 1, n))
-    names = [name for name in _log.STATE if name not in ("interval", "bits", "n", "lag", "lag_squares")]
+    changed = rng.random(interval.shape) < -np.expm1(
+        -np.exp(rng.normal(0, 1.5, (n_pages, 1))) * interval
+    )
+    history = History(
+        interval.ravel(), changed.ravel(), np.arange(0, n * n_pages + 1, n)
+    )
+    names = [
+        name
+        for name in _log.STATE
+        if name not in ("interval", "bits", "n", "lag", "lag_squares")
+    ]
     page = pa.table({name: [None] * n_pages for name in names})
     kept = crawl_log._expanded(crawl_log._state(page, history, [np.zeros(n_pages)] * 2))
     np.testing.assert_array_equal(kept.offsets, history.offsets)
-    np.testing.assert_array_equal(kept.total(kept.changed), history.total(history.changed))
+    np.testing.assert_array_equal(
+        kept.total(kept.changed), history.total(history.changed)
+    )
     for rule in crawl_log.ESTIMATORS.values():
         prior = FakeIntervals(0.5, 2.0)
         np.testing.assert_allclose(rule(kept, prior), rule(history, prior), rtol=3e-5)
-    for ours, exact in zip(estimators.likelihood_interval(kept), estimators.likelihood_interval(history), strict=True):
+    for ours, exact in zip(
+        estimators.likelihood_interval(kept),
+        estimators.likelihood_interval(history),
+        strict=True,
+    ):
         np.testing.assert_allclose(ours, exact, rtol=3e-5)
 
 
@@ -367,14 +572,24 @@ class Full:
 
 
 @pytest.mark.parametrize("times", [0, 1, 5])
-def test_no_space_left_leaves_nothing_half_written(log, rates, tmp_path, monkeypatch, times):
+def test_no_space_left_leaves_nothing_half_written(
+    log, rates, tmp_path, monkeypatch, times
+):
     monkeypatch.setattr(_log, "_ROWS", 500)
     (tmp_path / "old.parquet").write_text("old")
     for function, arguments in ((estimate, (log,)), (schedule, (rates[0],))):
-        options = {"state": tmp_path / "state.parquet"} if function is estimate else {"bandwidth": 10.0}
+        options = (
+            {"state": tmp_path / "state.parquet"}
+            if function is estimate
+            else {"bandwidth": 10.0}
+        )
         for name in ("old.parquet", "new.parquet"):
             with monkeypatch.context() as patch:
-                patch.setattr(pq.ParquetWriter, "write_table", Full(times if function is estimate else 0))
+                patch.setattr(
+                    pq.ParquetWriter,
+                    "write_table",
+                    Full(times if function is estimate else 0),
+                )
                 with pytest.raises(OSError, match="No space left on device") as error:
                     function(*arguments, tmp_path / name, force=True, **options)
             assert error.value.errno == errno.ENOSPC
@@ -395,7 +610,10 @@ def test_no_space_left_for_sorting_leaves_nothing(log, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        ({"estimator": "best"}, "estimator must be one of prior, mle, moment_matching, naive, got 'best'"),
+        (
+            {"estimator": "best"},
+            "estimator must be one of prior, mle, moment_matching, naive, got 'best'",
+        ),
         ({"level": 1.0}, "level must be strictly between 0 and 1, got 1.0"),
         ({"memory": "lots"}, "memory must be a size such as '1GiB', got 'lots'"),
     ],
@@ -408,7 +626,11 @@ def test_bad_arguments_of_estimate(log, tmp_path, options, rule):
 
 def test_logs_that_are_none(tmp_path):
     (tmp_path / "folder").mkdir()
-    for function in (lambda path: estimate(path, tmp_path / "new.parquet"), compare, backtest):
+    for function in (
+        lambda path: estimate(path, tmp_path / "new.parquet"),
+        compare,
+        backtest,
+    ):
         with pytest.raises(FileNotFoundError, match="no such file or folder"):
             function(tmp_path / "nix.csv")
         with pytest.raises(ValueError, match="must hold files that end in"):
@@ -421,32 +643,58 @@ def test_logs_that_are_none(tmp_path):
 
 def pages_of(path):
     table = pq.read_table(path)
-    return {name: np.asarray(table[name]) for name in ("url", "change_rate", "importance", "host", "gone")}, table
+    return {
+        name: np.asarray(table[name])
+        for name in ("url", "change_rate", "importance", "host", "gone")
+    }, table
 
 
-@pytest.mark.parametrize(("policy", "model"), [("interval", freshness.interval), ("poisson", freshness.poisson)])
+@pytest.mark.parametrize(
+    ("policy", "model"),
+    [("interval", freshness.interval), ("poisson", freshness.poisson)],
+)
 def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
     columns, before = pages_of(rates[0])
     found = schedule(rates[0], tmp_path / "plan.parquet", 40.0, policy=policy)
     plan = pq.read_table(tmp_path / "plan.parquet")
-    best = getattr(allocation, f"optimal_{policy}")(columns["change_rate"], columns["importance"], 40.0)
+    best = getattr(allocation, f"optimal_{policy}")(
+        columns["change_rate"], columns["importance"], 40.0
+    )
     assert plan["url"].equals(before["url"])
     crawl_rate = plan["crawl_rate"].to_numpy()
     np.testing.assert_array_equal(crawl_rate, best.crawl_rate)
     assert crawl_rate.sum() == pytest.approx(40.0, rel=1e-9)
     assert found.freshness == pytest.approx(best.freshness, rel=1e-14)
-    assert found.multiplier == pytest.approx(best.multiplier / columns["importance"].sum(), rel=1e-14)
-    np.testing.assert_allclose(plan["freshness"], model(columns["change_rate"], crawl_rate), rtol=1e-14)
+    assert found.multiplier == pytest.approx(
+        best.multiplier / columns["importance"].sum(), rel=1e-14
+    )
+    np.testing.assert_allclose(
+        plan["freshness"], model(columns["change_rate"], crawl_rate), rtol=1e-14
+    )
     # one more crawl a day
-    more = getattr(allocation, f"optimal_{policy}")(columns["change_rate"], columns["importance"], 40.0 + 1e-4)
-    assert (more.freshness - best.freshness) / 1e-4 == pytest.approx(found.multiplier, rel=1e-4)
+    more = getattr(allocation, f"optimal_{policy}")(
+        columns["change_rate"], columns["importance"], 40.0 + 1e-4
+    )
+    assert (more.freshness - best.freshness) / 1e-4 == pytest.approx(
+        found.multiplier, rel=1e-4
+    )
 
-    days = (before["last_crawl"].to_numpy() - before["first_crawl"].to_numpy()) / np.timedelta64(1, "D")
+    days = (
+        before["last_crawl"].to_numpy() - before["first_crawl"].to_numpy()
+    ) / np.timedelta64(1, "D")
     with np.errstate(divide="ignore", invalid="ignore"):
         pace = np.where(days > 0, before["n_crawls"].to_numpy() / days, 0.0)
-        late = before["last_crawl"].to_numpy() + (1 / crawl_rate * DAY * 1e6).astype("timedelta64[us]")
-    np.testing.assert_allclose(plan["freshness_now"], freshness.interval(columns["change_rate"], pace), rtol=1e-12)
-    weighted = np.average(freshness.interval(columns["change_rate"], pace), weights=columns["importance"])
+        late = before["last_crawl"].to_numpy() + (1 / crawl_rate * DAY * 1e6).astype(
+            "timedelta64[us]"
+        )
+    np.testing.assert_allclose(
+        plan["freshness_now"],
+        freshness.interval(columns["change_rate"], pace),
+        rtol=1e-12,
+    )
+    weighted = np.average(
+        freshness.interval(columns["change_rate"], pace), weights=columns["importance"]
+    )
     assert found.freshness_now == pytest.approx(weighted, rel=1e-12)
     due = plan["due"].to_numpy()
     crawled = crawl_rate > 0
@@ -457,7 +705,9 @@ def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
     np.testing.assert_allclose(bandwidths, [10, 20, 40, 80, 160])
     assert worth[2] == pytest.approx(found.freshness, rel=1e-12)
     assert (np.diff(worth) > 0).all()
-    stored = json.loads(pq.read_metadata(tmp_path / "plan.parquet").metadata[b"paperlib"])
+    stored = json.loads(
+        pq.read_metadata(tmp_path / "plan.parquet").metadata[b"paperlib"]
+    )
     assert (stored["policy"], stored["bandwidth"]) == (policy, 40.0)
 
 
@@ -469,32 +719,51 @@ def table_of(path, **columns):
 def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
     rng = np.random.default_rng(3)
     rate = np.exp(rng.normal(0, 1, 130_000))
-    path = table_of(tmp_path / "rates.parquet", url=[str(k) for k in range(rate.size)], change_rate=rate)
+    path = table_of(
+        tmp_path / "rates.parquet",
+        url=[str(k) for k in range(rate.size)],
+        change_rate=rate,
+    )
     found = schedule(path, tmp_path / "plan.parquet", 1e5)
     assert found.worth[2, 0] == 1e5
-    spread = freshness.interval(rate, pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()).std() / np.sqrt(1e5)
+    spread = freshness.interval(
+        rate, pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
+    ).std() / np.sqrt(1e5)
     assert found.worth[2, 1] == pytest.approx(found.freshness, abs=4 * spread)
     assert found.worth[2, 1] != found.freshness
 
 
 @pytest.mark.parametrize("policy", ["interval", "poisson"])
-def test_a_schedule_does_not_depend_on_the_size_of_batches(rates, tmp_path, monkeypatch, policy):
+def test_a_schedule_does_not_depend_on_the_size_of_batches(
+    rates, tmp_path, monkeypatch, policy
+):
     found = []
     for size in (1_000_000, 70):
         monkeypatch.setattr(crawl_log, "_BATCH", size)
-        found.append(schedule(rates[0], tmp_path / f"{size}.parquet", 40.0, policy=policy))
-    assert pq.read_table(tmp_path / "70.parquet").equals(pq.read_table(tmp_path / "1000000.parquet"))
+        found.append(
+            schedule(rates[0], tmp_path / f"{size}.parquet", 40.0, policy=policy)
+        )
+    assert pq.read_table(tmp_path / "70.parquet").equals(
+        pq.read_table(tmp_path / "1000000.parquet")
+    )
     assert pq.read_metadata(tmp_path / "70.parquet").num_row_groups == 5  # of 301 pages
     assert found[1].freshness_now == pytest.approx(found[0].freshness_now, rel=1e-14)
 
 
 def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
-    path = table_of(tmp_path / "rates.parquet", url=["a", "b", "c"], change_rate=[1.0, 1.0, 2.0], gone=[False, True, False])
+    path = table_of(
+        tmp_path / "rates.parquet",
+        url=["a", "b", "c"],
+        change_rate=[1.0, 1.0, 2.0],
+        gone=[False, True, False],
+    )
     found = schedule(path, tmp_path / "plan.parquet", 4.0)
     plan = rates_of(tmp_path / "plan.parquet")
     best = allocation.optimal_interval([1.0, 2.0], 1.0, 4.0)
     assert plan["b"]["crawl_rate"] == 0.0
-    np.testing.assert_allclose([plan["a"]["crawl_rate"], plan["c"]["crawl_rate"]], best.crawl_rate)
+    np.testing.assert_allclose(
+        [plan["a"]["crawl_rate"], plan["c"]["crawl_rate"]], best.crawl_rate
+    )
     assert found.freshness == pytest.approx(best.freshness, rel=1e-12)
     assert {page["due"] for page in plan.values()} == {None}, "no last crawl is known"
 
@@ -503,19 +772,33 @@ def test_thresholds(tmp_path):
     rng = np.random.default_rng(4)
     n = 30
     rate, recall, false_rate = rng.lognormal(0, 1, n), rng.random(n), rng.random(n)
-    last = np.datetime64("2020-01-01T00:00:00", "us") + np.arange(n) * np.timedelta64(3600, "s")
+    last = np.datetime64("2020-01-01T00:00:00", "us") + np.arange(n) * np.timedelta64(
+        3600, "s"
+    )
     path = table_of(
-        tmp_path / "rates.parquet", url=[str(k) for k in range(n)], change_rate=rate, recall=recall, false_rate=false_rate, last_crawl=last
+        tmp_path / "rates.parquet",
+        url=[str(k) for k in range(n)],
+        change_rate=rate,
+        recall=recall,
+        false_rate=false_rate,
+        last_crawl=last,
     )
     found = schedule(path, tmp_path / "plan.parquet", 12.0, policy="thresholds")
-    best = allocation.optimal_thresholds(SignalledPages(rate, 1.0, recall, false_rate), 12.0)
+    best = allocation.optimal_thresholds(
+        SignalledPages(rate, 1.0, recall, false_rate), 12.0
+    )
     plan = pq.read_table(tmp_path / "plan.parquet")
     np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate)
     np.testing.assert_allclose(plan["threshold"], best.threshold)
     assert found.freshness == pytest.approx(best.freshness)
     assert found.worth[2, 1] == pytest.approx(found.freshness)
     due, soon = plan["due"].to_numpy(), np.isfinite(best.threshold)
-    np.testing.assert_allclose((due - last)[soon] / np.timedelta64(1, "D"), best.threshold[soon], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(
+        (due - last)[soon] / np.timedelta64(1, "D"),
+        best.threshold[soon],
+        rtol=1e-9,
+        atol=1e-10,
+    )
     assert np.isnat(due[~soon]).all()
 
 
@@ -524,11 +807,28 @@ def test_limits_of_hosts(rates, tmp_path, policy):
     columns, _ = pages_of(rates[0])
     limits = {"h0": 2.0, "h3": 0.0}
     for per_host in (limits, 5.0):
-        schedule(rates[0], tmp_path / "plan.parquet", 40.0, policy=policy, per_host=per_host, force=True)
+        schedule(
+            rates[0],
+            tmp_path / "plan.parquet",
+            40.0,
+            policy=policy,
+            per_host=per_host,
+            force=True,
+        )
         crawl_rate = pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
-        spent = {host: crawl_rate[columns["host"] == host].sum() for host in set(columns["host"])}
+        spent = {
+            host: crawl_rate[columns["host"] == host].sum()
+            for host in set(columns["host"])
+        }
         model = getattr(freshness, policy)
-        best = allocation.polite(columns["change_rate"], columns["importance"], 40.0, columns["host"], per_host, model=model)
+        best = allocation.polite(
+            columns["change_rate"],
+            columns["importance"],
+            40.0,
+            columns["host"],
+            per_host,
+            model=model,
+        )
         np.testing.assert_allclose(crawl_rate, best.crawl_rate, rtol=1e-9)
         if per_host is limits:
             assert spent["h0"] == pytest.approx(2.0, rel=1e-9)
@@ -543,9 +843,15 @@ def test_limits_of_hosts(rates, tmp_path, policy):
     [
         ({"bandwidth": -1.0}, "bandwidth must be positive and finite, got -1.0"),
         ({"bandwidth": np.nan}, "bandwidth must be positive and finite, got nan"),
-        ({"policy": "best"}, "policy must be one of interval, poisson, thresholds, got 'best'"),
+        (
+            {"policy": "best"},
+            "policy must be one of interval, poisson, thresholds, got 'best'",
+        ),
         ({"policy": "thresholds"}, "rates must have a column 'recall', got url, host,"),
-        ({"per_host": {"h0": 1.0, "nix": 1.0, "h9": 2.0}}, "per_host must name hosts that have pages, got 2 without: ['h9', 'nix']"),
+        (
+            {"per_host": {"h0": 1.0, "nix": 1.0, "h9": 2.0}},
+            "per_host must name hosts that have pages, got 2 without: ['h9', 'nix']",
+        ),
         ({"per_host": {"h0": -1.0}}, "per_host must be non-negative, got {'h0': -1.0}"),
         ({"per_host": -2.0}, "per_host must be non-negative, got -2.0"),
     ],
@@ -564,17 +870,37 @@ def test_bad_rates(tmp_path):
         schedule(tmp_path / "text", tmp_path / "plan", 1.0)
     for rule, columns in {
         "rates must have a column 'url', got change_rate": {"change_rate": [1.0]},
-        "rates must hold at least one page": {"url": pa.array([], "string"), "change_rate": pa.array([], "double")},
-        "rates must hold a page with importance that is not gone, got none of 1": {"url": ["a"], "change_rate": [1.0], "gone": [True]},
-        "change_rate must be non-negative and finite, got nan at index (1,)": {"url": ["a", "b"], "change_rate": [1.0, None]},
-        "change_rate must be non-negative and finite, got -1.0 at index (0,)": {"url": ["a"], "change_rate": [-1.0]},
+        "rates must hold at least one page": {
+            "url": pa.array([], "string"),
+            "change_rate": pa.array([], "double"),
+        },
+        "rates must hold a page with importance that is not gone, got none of 1": {
+            "url": ["a"],
+            "change_rate": [1.0],
+            "gone": [True],
+        },
+        "change_rate must be non-negative and finite, got nan at index (1,)": {
+            "url": ["a", "b"],
+            "change_rate": [1.0, None],
+        },
+        "change_rate must be non-negative and finite, got -1.0 at index (0,)": {
+            "url": ["a"],
+            "change_rate": [-1.0],
+        },
     }.items():
         with pytest.raises(ValueError, match=re.escape(rule)):
             schedule(table_of(tmp_path / "rates", **columns), tmp_path / "plan", 1.0)
-    path = table_of(tmp_path / "rates", url=["a"], change_rate=[1.0], recall=[0.5], false_rate=[0.5])
-    with pytest.raises(ValueError, match="rates must have a column 'host', got url, change_rate, recall, false_rate"):
+    path = table_of(
+        tmp_path / "rates", url=["a"], change_rate=[1.0], recall=[0.5], false_rate=[0.5]
+    )
+    with pytest.raises(
+        ValueError,
+        match="rates must have a column 'host', got url, change_rate, recall, false_rate",
+    ):
         schedule(path, tmp_path / "plan", 1.0, per_host=1.0)
-    with pytest.raises(ValueError, match="per_host must be None for policy 'thresholds'"):
+    with pytest.raises(
+        ValueError, match="per_host must be None for policy 'thresholds'"
+    ):
         schedule(path, tmp_path / "plan", 1.0, per_host=1.0, policy="thresholds")
     assert not (tmp_path / "plan").exists()
 
@@ -585,14 +911,22 @@ def test_a_schedule_beats_others_that_spend_as_much(rates, tmp_path):
     schedule(rates[0], tmp_path / "plan.parquet", 300.0)
     crawl_rate = pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
     few = np.flatnonzero(crawl_rate)[:8]
-    rate, weight, spent = columns["change_rate"][few], columns["importance"][few], crawl_rate[few].sum()
+    rate, weight, spent = (
+        columns["change_rate"][few],
+        columns["importance"][few],
+        crawl_rate[few].sum(),
+    )
 
     def stale(x):
         return -(weight * freshness.interval(rate, np.maximum(x, 1e-12))).sum()
 
     constraint = {"type": "eq", "fun": lambda x: x.sum() - spent}
     other = minimize(
-        stale, np.full(8, spent / 8), bounds=[(1e-9, spent)] * 8, constraints=constraint, options={"maxiter": 500, "ftol": 1e-12}
+        stale,
+        np.full(8, spent / 8),
+        bounds=[(1e-9, spent)] * 8,
+        constraints=constraint,
+        options={"maxiter": 500, "ftol": 1e-12},
     )
     assert -stale(crawl_rate[few]) >= -other.fun - 1e-9
     assert -stale(crawl_rate[few]) == pytest.approx(-other.fun, rel=1e-5)
@@ -604,24 +938,54 @@ def test_a_schedule_beats_others_that_spend_as_much(rates, tmp_path):
 def test_compare_against_a_direct_computation(rows, log, tmp_path):
     found = compare(log, rng=1)
     assert list(found.values()) == sorted(found.values())
-    assert set(found) == {"the log", "uniform", "proportional", "optimal", "Nutch", "StormCrawler"}
+    assert set(found) == {
+        "the log",
+        "uniform",
+        "proportional",
+        "optimal",
+        "Nutch",
+        "StormCrawler",
+    }
     estimate(log, tmp_path / "rates.parquet")
     pages, crawls = rates_of(tmp_path / "rates.parquet"), by_page(rows)
     crawls = {url: page for url, page in crawls.items() if page}
-    rate, weight = (np.array([pages[url][name] for url in crawls]) for name in ("change_rate", "importance"))
+    rate, weight = (
+        np.array([pages[url][name] for url in crawls])
+        for name in ("change_rate", "importance")
+    )
     days = np.array([sum(w for w, _ in page) for page in crawls.values()])
-    fresh = [sum((1 - np.exp(-pages[url]["change_rate"] * w)) / pages[url]["change_rate"] for w, _ in page) for url, page in crawls.items()]
-    assert found["the log"] == pytest.approx(np.average(fresh / days, weights=weight), rel=1e-10)
-    bandwidth = sum(len(page) / d for page, d in zip(crawls.values(), days, strict=True))
-    for name, x in {"uniform": np.full(rate.size, bandwidth / rate.size), "proportional": bandwidth * rate / rate.sum()}.items():
-        assert found[name] == pytest.approx(np.average(x / rate * -np.expm1(-rate / x), weights=weight), rel=1e-10)
-    assert found["optimal"] == pytest.approx(float(allocation.optimal_interval(rate, weight, bandwidth).freshness), rel=1e-10)
+    fresh = [
+        sum(
+            (1 - np.exp(-pages[url]["change_rate"] * w)) / pages[url]["change_rate"]
+            for w, _ in page
+        )
+        for url, page in crawls.items()
+    ]
+    assert found["the log"] == pytest.approx(
+        np.average(fresh / days, weights=weight), rel=1e-10
+    )
+    bandwidth = sum(
+        len(page) / d for page, d in zip(crawls.values(), days, strict=True)
+    )
+    for name, x in {
+        "uniform": np.full(rate.size, bandwidth / rate.size),
+        "proportional": bandwidth * rate / rate.sum(),
+    }.items():
+        assert found[name] == pytest.approx(
+            np.average(x / rate * -np.expm1(-rate / x), weights=weight), rel=1e-10
+        )
+    assert found["optimal"] == pytest.approx(
+        float(allocation.optimal_interval(rate, weight, bandwidth).freshness), rel=1e-10
+    )
     assert found["uniform"] < found["optimal"]
     assert found["proportional"] < found["optimal"]
     assert compare(log, rng=1) == found, "the same for the same seed"
     other = compare(log, rng=2)
     assert other != found
-    assert {name for name in found if other[name] != found[name]} <= {"Nutch", "StormCrawler"}
+    assert {name for name in found if other[name] != found[name]} <= {
+        "Nutch",
+        "StormCrawler",
+    }
 
 
 def test_compare_runs_the_production_rules(rows, log):
@@ -631,8 +995,15 @@ def test_compare_runs_the_production_rules(rows, log):
     prior, chosen, _ = crawl_log._choose(batch.history, None)
     kept = batch.history.n_crawls > 0
     rate = crawl_log.ESTIMATORS[chosen](batch.history, prior)[kept]
-    bandwidth = (batch.history.n_crawls / np.maximum(batch.history.total(batch.history.interval), 1e-300))[kept].sum()
-    world = simulate.draw_world(SignalledPages(rate, np.asarray(batch.page["importance"])[kept], 0.0, 0.0), 300.0, rng=1)
+    bandwidth = (
+        batch.history.n_crawls
+        / np.maximum(batch.history.total(batch.history.interval), 1e-300)
+    )[kept].sum()
+    world = simulate.draw_world(
+        SignalledPages(rate, np.asarray(batch.page["importance"])[kept], 0.0, 0.0),
+        300.0,
+        rng=1,
+    )
     for rule in (policies.Nutch(), policies.StormCrawler()):
         direct = simulate.crawl(world, rule, bandwidth, borders=[150.0, 300.0]).accuracy
         assert found[type(rule).__name__] == pytest.approx(float(direct), rel=1e-12)
@@ -641,14 +1012,23 @@ def test_compare_runs_the_production_rules(rows, log):
 def test_compare_takes_pages_at_random(log):
     few = compare(log, n_pages=40, horizon=1.0, rng=1)
     assert few["the log"] != compare(log, horizon=1.0, rng=1)["the log"]
-    for bad, rule in (({"n_pages": 0}, "n_pages must be a positive integer"), ({"horizon": -1.0}, "horizon must be positive")):
+    for bad, rule in (
+        ({"n_pages": 0}, "n_pages must be a positive integer"),
+        ({"horizon": -1.0}, "horizon must be positive"),
+    ):
         with pytest.raises(ValueError, match=rule):
             compare(log, **bad)
 
 
 def test_compare_of_logs_without_intervals_or_changes(tmp_path):
-    for rows in ([("a", 0, True), ("b", 5, False)], [("a", k * DAY, False) for k in range(9)]):
-        with pytest.raises(ValueError, match="must hold a page that was crawled twice, and one that changed, got none"):
+    for rows in (
+        [("a", 0, True), ("b", 5, False)],
+        [("a", k * DAY, False) for k in range(9)],
+    ):
+        with pytest.raises(
+            ValueError,
+            match="must hold a page that was crawled twice, and one that changed, got none",
+        ):
             compare(log_of(tmp_path / "log.parquet", rows))
 
 
@@ -656,9 +1036,15 @@ def test_compare_of_logs_without_intervals_or_changes(tmp_path):
 
 
 def test_log_loss_of_known_cases():
-    np.testing.assert_allclose(crawl_log.log_loss(np.log(2), 1.0, [True, False]), np.log(2))
-    np.testing.assert_allclose(crawl_log.log_loss(0.0, 5.0, [True, False]), -np.log([1e-4, 1 - 1e-4]))
-    np.testing.assert_allclose(crawl_log.log_loss(np.inf, 5.0, [True, False]), -np.log([1 - 1e-4, 1e-4]))
+    np.testing.assert_allclose(
+        crawl_log.log_loss(np.log(2), 1.0, [True, False]), np.log(2)
+    )
+    np.testing.assert_allclose(
+        crawl_log.log_loss(0.0, 5.0, [True, False]), -np.log([1e-4, 1 - 1e-4])
+    )
+    np.testing.assert_allclose(
+        crawl_log.log_loss(np.inf, 5.0, [True, False]), -np.log([1 - 1e-4, 1e-4])
+    )
     np.testing.assert_allclose(crawl_log.log_loss([0.5, 2.0], 1.0, False), [0.5, 2.0])
 
 
@@ -668,7 +1054,9 @@ def test_backtest_against_a_direct_computation(rows, log):
     before, after = {}, {}
     for url in {row[0] for row in rows}:
         times = sorted((time, bit) for other, time, bit, *_ in rows if other == url)
-        steps = [(b[0], (b[0] - a[0]) / DAY, b[1]) for a, b in itertools.pairwise(times)]
+        steps = [
+            (b[0], (b[0] - a[0]) / DAY, b[1]) for a, b in itertools.pairwise(times)
+        ]
         if any(time <= cut for time, *_ in steps):
             before[url] = [step[1:] for step in steps if step[0] <= cut]
             after[url] = [step[1:] for step in steps if step[0] > cut]
@@ -683,23 +1071,39 @@ def test_backtest_against_a_direct_computation(rows, log):
     rules = {
         "mle": root,
         "moment_matching": matched,
-        "naive": lambda crawls: sum(bit for _, bit in crawls) / sum(w for w, _ in crawls),
+        "naive": lambda crawls: (
+            sum(bit for _, bit in crawls) / sum(w for w, _ in crawls)
+        ),
         "one rate": lambda crawls: together,
         "Nutch": nutch,
     }
     assert found.n_bits == sum(map(len, after.values()))
-    assert set(found.log_loss) == set(found.calibration) == set(found.stderr) == {*rules, "prior"}
+    assert (
+        set(found.log_loss)
+        == set(found.calibration)
+        == set(found.stderr)
+        == {*rules, "prior"}
+    )
     assert list(found.log_loss.values()) == sorted(found.log_loss.values())
     for name, rule in rules.items():
-        bits = [(1 - np.exp(-rule(crawls) * w), bit) for url, crawls in before.items() for w, bit in after[url]]
+        bits = [
+            (1 - np.exp(-rule(crawls) * w), bit)
+            for url, crawls in before.items()
+            for w, bit in after[url]
+        ]
         p, bit = np.array(bits).T
         clipped = np.clip(p, 1e-4, 1 - 1e-4)
-        assert found.log_loss[name] == pytest.approx(-np.log(np.where(bit == 1, clipped, 1 - clipped)).mean(), rel=1e-9)
+        assert found.log_loss[name] == pytest.approx(
+            -np.log(np.where(bit == 1, clipped, 1 - clipped)).mean(), rel=1e-9
+        )
         at = np.minimum((p * 5).astype(int), 4)
         for k, (mean, share, n) in enumerate(found.calibration[name]):
             assert n == (at == k).sum()
             if n:
-                assert (mean, share) == (pytest.approx(p[at == k].mean(), rel=1e-9), pytest.approx(bit[at == k].mean(), rel=1e-12))
+                assert (mean, share) == (
+                    pytest.approx(p[at == k].mean(), rel=1e-9),
+                    pytest.approx(bit[at == k].mean(), rel=1e-12),
+                )
 
 
 def test_backtest_does_not_depend_on_the_size_of_batches(log, monkeypatch):
@@ -710,13 +1114,19 @@ def test_backtest_does_not_depend_on_the_size_of_batches(log, monkeypatch):
     for name, loss in whole.log_loss.items():
         assert again.log_loss[name] == pytest.approx(loss, rel=1e-12)
         assert again.stderr[name] == pytest.approx(whole.stderr[name], rel=1e-9)
-        np.testing.assert_allclose(again.calibration[name], whole.calibration[name], rtol=1e-12)
+        np.testing.assert_allclose(
+            again.calibration[name], whole.calibration[name], rtol=1e-12
+        )
 
 
 def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
     rng = np.random.default_rng(11)
-    rate = rng.exponential(1.0, 2000) + rng.exponential(0.5, 2000)  # what two fake intervals of a day each stand for
-    log = log_of(tmp_path / "log.parquet", simulated(2000, n_crawls=5, seed=12, rate=rate)[0])
+    rate = rng.exponential(1.0, 2000) + rng.exponential(
+        0.5, 2000
+    )  # what two fake intervals of a day each stand for
+    log = log_of(
+        tmp_path / "log.parquet", simulated(2000, n_crawls=5, seed=12, rate=rate)[0]
+    )
     found = backtest(log)
     assert next(iter(found.log_loss)) == "prior"
     for name, loss in found.log_loss.items():
@@ -726,11 +1136,16 @@ def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
         name: np.nansum(np.abs(share - mean) * n) / found.n_bits
         for name, (mean, share, n) in ((k, v.T) for k, v in found.calibration.items())
     }
-    assert off["prior"] < 0.1 < 0.2 < min(off["naive"], off["Nutch"]), "a mode is no mean, but not far from it"
+    assert off["prior"] < 0.1 < 0.2 < min(off["naive"], off["Nutch"]), (
+        "a mode is no mean, but not far from it"
+    )
 
 
 def test_one_rate_wins_where_all_pages_are_alike(tmp_path):
-    log = log_of(tmp_path / "log.parquet", simulated(1500, n_crawls=5, seed=13, rate=np.full(1500, 0.7))[0])
+    log = log_of(
+        tmp_path / "log.parquet",
+        simulated(1500, n_crawls=5, seed=13, rate=np.full(1500, 0.7))[0],
+    )
     found = backtest(log)
     assert found.log_loss["one rate"] < found.log_loss["mle"] - 3 * found.stderr["mle"]
     mean, share, n = found.calibration["one rate"].T
@@ -739,12 +1154,21 @@ def test_one_rate_wins_where_all_pages_are_alike(tmp_path):
 
 
 def test_bad_backtests(log, tmp_path):
-    with pytest.raises(ValueError, match=r"share must be strictly between 0 and 1, got 1.0"):
+    with pytest.raises(
+        ValueError, match=r"share must be strictly between 0 and 1, got 1.0"
+    ):
         backtest(log, share=1.0)
     with pytest.raises(ValueError, match="n_bins must be a positive integer"):
         backtest(log, n_bins=0)
-    for rows in ([("a", 0, True)], [("a", 0, True), ("a", DAY, True)], [("a", 0, False), ("b", DAY, True), ("b", 2 * DAY, True)]):
-        with pytest.raises(ValueError, match=r"must hold a page with intervals before and after 0.8 of its rows, got none"):
+    for rows in (
+        [("a", 0, True)],
+        [("a", 0, True), ("a", DAY, True)],
+        [("a", 0, False), ("b", DAY, True), ("b", 2 * DAY, True)],
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"must hold a page with intervals before and after 0.8 of its rows, got none",
+        ):
             backtest(log_of(tmp_path / "log.parquet", rows))
 
 
@@ -754,12 +1178,24 @@ def test_bad_backtests(log, tmp_path):
 def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
     """Intervals that follow the bits, as in Nutch, do not make changes cluster."""
     rate = np.exp(np.random.default_rng(14).normal(0, 1, 1000))
-    history = simulate_adaptive_history(rate, initial=1.0, shrink=0.8, grow=1.4, limits=(0.01, 50.0), n_crawls=40, rng=15)
+    history = simulate_adaptive_history(
+        rate,
+        initial=1.0,
+        shrink=0.8,
+        grow=1.4,
+        limits=(0.01, 50.0),
+        n_crawls=40,
+        rng=15,
+    )
     times = np.round(np.cumsum(history.interval * DAY, axis=1), 6)
     rows = [
         (str(page), float(time), bool(bit))
         for page in range(1000)
-        for time, bit in zip(np.append(0.0, times[page]), np.append(True, history.changed[page]), strict=True)
+        for time, bit in zip(
+            np.append(0.0, times[page]),
+            np.append(True, history.changed[page]),
+            strict=True,
+        )
     ]
     estimate(log_of(tmp_path / "log.parquet", rows), tmp_path / "rates.parquet")
     table = pq.read_table(tmp_path / "rates.parquet")

@@ -20,8 +20,11 @@ from test_build import PLAIN, SUFFIXES, _gone, _wait_for, make_project, snapshot
 from test_log import table, write
 
 import paperlib
-from paperlib import _dask, _log, build, cli, crawl_log, simulate
+from paperlib import cli, crawl_log, simulate
 from paperlib.crawl_log import BadRowsWarning
+from paperlib.crawl_log import cluster as _dask
+from paperlib.crawl_log import reading as _log
+from paperlib.repro import build
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +33,9 @@ def cluster():
     # is there: as when the next test has just killed the new one.
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0") as cluster,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
     ):
         yield cluster
 
@@ -88,14 +93,30 @@ def log_rows(n_rows, seed, start=0.0):
     """Rows of 200 pages: some repeated, at one time with another bit, failed or bad."""
     rng = np.random.default_rng(seed)
     rows = []
-    for page, time in zip(rng.integers(200, size=n_rows), 1.6e9 + start + rng.integers(0, 3_000_000, n_rows), strict=True):
+    for page, time in zip(
+        rng.integers(200, size=n_rows),
+        1.6e9 + start + rng.integers(0, 3_000_000, n_rows),
+        strict=True,
+    ):
         bit = int(rng.random() < (page + 1) / 250)
-        rows.append((f"http://h{page % 7}/{page}", int(time), bit, float(rng.integers(1, 4)), int(rng.choice([200, 200, 200, 404]))))
+        rows.append(
+            (
+                f"http://h{page % 7}/{page}",
+                int(time),
+                bit,
+                float(rng.integers(1, 4)),
+                int(rng.choice([200, 200, 200, 404])),
+            )
+        )
         if rng.random() < 0.1:
             rows.append((*rows[-1][:2], bit ^ int(rng.random() < 0.5), *rows[-1][3:]))
     for k in rng.integers(len(rows), size=40):
         url, time, bit, importance, _ = rows[k]
-        rows[k] = [("", time, bit, importance, 200), (url, "soon", bit, 1.0, 200), (url, time, "maybe", 1.0, 200)][k % 3]
+        rows[k] = [
+            ("", time, bit, importance, 200),
+            (url, "soon", bit, 1.0, 200),
+            (url, time, "maybe", 1.0, 200),
+        ][k % 3]
     return rows
 
 
@@ -132,7 +153,13 @@ def assert_same(one, other):
             assert x.value_lengths().equals(y.value_lengths())
             x, y = x.flatten(), y.flatten()
         if pa.types.is_floating(x.type):
-            np.testing.assert_allclose(y.to_numpy(False), x.to_numpy(False), rtol=1e-12, atol=1e-13, err_msg=name)
+            np.testing.assert_allclose(
+                y.to_numpy(False),
+                x.to_numpy(False),
+                rtol=1e-12,
+                atol=1e-13,
+                err_msg=name,
+            )
         else:
             assert x.equals(y), name
 
@@ -141,12 +168,25 @@ def assert_same(one, other):
 def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypatch):
     monkeypatch.setattr(crawl_log, "_SAMPLE", 150)  # from both parts
     monkeypatch.chdir(tmp_path)  # workers are elsewhere
-    for number, start in enumerate((0.0, 2_000_000.0)):  # the second log overlaps with the state of the first
-        log = make(Path(f"log{number}"), log_rows(3000, number, start)) if make is csv_folder else None
+    for number, start in enumerate(
+        (0.0, 2_000_000.0)
+    ):  # the second log overlaps with the state of the first
+        log = (
+            make(Path(f"log{number}"), log_rows(3000, number, start))
+            if make is csv_folder
+            else None
+        )
         log = log or make(Path(f"log{number}.parquet"), log_rows(3000, number, start))
         local, told = estimated(log, "local.parquet", state="local_state.parquet")
-        with patched(client, "paperlib._log", "_ROWS", lambda _: 300):  # many batches to a part
-            dask, told_by_dask = estimated(log, "new/dask.parquet", state="dask_state.parquet", dask=client.scheduler.address)
+        with patched(
+            client, "paperlib._log", "_ROWS", lambda _: 300
+        ):  # many batches to a part
+            dask, told_by_dask = estimated(
+                log,
+                "new/dask.parquet",
+                state="dask_state.parquet",
+                dask=client.scheduler.address,
+            )
         assert dask == local
         assert told_by_dask == told
         assert len(told) == 2
@@ -155,23 +195,39 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
         assert_same("local.parquet", "new/dask.parquet")
         assert_same("local_state.parquet", "dask_state.parquet")
     assert pq.ParquetFile("new/dask.parquet").num_row_groups > 10
-    assert [path.name for path in Path("new").iterdir()] == ["dask.parquet"], "and nothing else"
+    assert [path.name for path in Path("new").iterdir()] == ["dask.parquet"], (
+        "and nothing else"
+    )
 
 
 def test_a_log_of_fewer_pages_than_parts(client, tmp_path):
-    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\na,2026-01-02,1\n")
-    local, remote = (estimated(log, tmp_path / f"{address}.parquet", dask=address) for address in (None, client.scheduler.address))
+    log = write(
+        tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\na,2026-01-02,1\n"
+    )
+    local, remote = (
+        estimated(log, tmp_path / f"{address}.parquet", dask=address)
+        for address in (None, client.scheduler.address)
+    )
     assert local == remote
-    assert_same(tmp_path / "None.parquet", tmp_path / f"{client.scheduler.address}.parquet")
+    assert_same(
+        tmp_path / "None.parquet", tmp_path / f"{client.scheduler.address}.parquet"
+    )
 
 
-@pytest.mark.parametrize(("module", "name"), [("paperlib._log", "save"), ("paperlib.crawl_log", "_rates")])
-def test_a_worker_killed_while_it_estimates_loses_nothing(client, tmp_path, module, name):
+@pytest.mark.parametrize(
+    ("module", "name"), [("paperlib._log", "save"), ("paperlib.crawl_log", "_rates")]
+)
+def test_a_worker_killed_while_it_estimates_loses_nothing(
+    client, tmp_path, module, name
+):
     log = parquet_file(tmp_path / "log.parquet", log_rows(3000, 0))
     expected = estimated(log, tmp_path / "local.parquet")
     before = client.nthreads().keys()
     with patched(client, module, name, dying(str(tmp_path / "died"))):
-        assert estimated(log, tmp_path / "out/dask.parquet", dask=client.scheduler.address) == expected
+        assert (
+            estimated(log, tmp_path / "out/dask.parquet", dask=client.scheduler.address)
+            == expected
+        )
     assert (tmp_path / "died").exists()
     client.wait_for_workers(2, timeout=60)
     assert client.nthreads().keys() != before, "a worker was lost"
@@ -182,16 +238,23 @@ def test_a_worker_killed_while_it_estimates_loses_nothing(client, tmp_path, modu
 def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
     allow = client.run_on_scheduler(
-        lambda dask_scheduler: (dask_scheduler.allowed_failures, setattr(dask_scheduler, "allowed_failures", 0))
+        lambda dask_scheduler: (
+            dask_scheduler.allowed_failures,
+            setattr(dask_scheduler, "allowed_failures", 0),
+        )
     )
     try:
         with (
             patched(client, "paperlib._log", "save", dying(str(tmp_path / "died"))),
             pytest.raises(RuntimeError, match=r"reading was given up: .*died"),
         ):
-            crawl_log.estimate(log, tmp_path / "out/dask.parquet", dask=client.scheduler.address)
+            crawl_log.estimate(
+                log, tmp_path / "out/dask.parquet", dask=client.scheduler.address
+            )
     finally:
-        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", allow[0]))
+        client.run_on_scheduler(
+            lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", allow[0])
+        )
     assert list((tmp_path / "out").iterdir()) == []
 
 
@@ -225,18 +288,33 @@ def test_errors_are_those_of_one_machine(client, tmp_path):
 def project(root, **code):
     """Notebooks of paper a by name, each some code and then the files of its figure."""
     return make_project(
-        root, **{name: [before, PLAIN.format(figure=f"a/{name.split('_')[0]}", slow=False, root=root)] for name, before in code.items()}
+        root,
+        **{
+            name: [
+                before,
+                PLAIN.format(figure=f"a/{name.split('_')[0]}", slow=False, root=root),
+            ]
+            for name, before in code.items()
+        },
     )
 
 
 def test_figures_are_built_by_the_workers(client, tmp_path, capsys):
     who = "import os, pathlib; pathlib.Path(output_dir).parents[3].joinpath('parent{}').write_text(str(os.getppid()))"
-    root = project(tmp_path, fig1_one=who.format(1), fig2_two="1 / 0", fig3_three=who.format(3))
-    assert build.figures(root=root, dask=client.scheduler.address) == {"a/fig2": "ZeroDivisionError: division by zero"}
+    root = project(
+        tmp_path, fig1_one=who.format(1), fig2_two="1 / 0", fig3_three=who.format(3)
+    )
+    assert build.figures(root=root, dask=client.scheduler.address) == {
+        "a/fig2": "ZeroDivisionError: division by zero"
+    }
     assert "0 up to date, 2 built, 1 failed" in capsys.readouterr().out
     workers = set(map(str, client.run(os.getpid).values()))
-    assert {(root / f"parent{k}").read_text() for k in (1, 3)} <= workers, "the kernels are children of workers"
-    assert {str(name) for name in snapshot(root / "figures/a")} == {f"fig{k}{suffix}" for k in (1, 3) for suffix in SUFFIXES}
+    assert {(root / f"parent{k}").read_text() for k in (1, 3)} <= workers, (
+        "the kernels are children of workers"
+    )
+    assert {str(name) for name in snapshot(root / "figures/a")} == {
+        f"fig{k}{suffix}" for k in (1, 3) for suffix in SUFFIXES
+    }
     assert not (root / "figures/.staging").exists()
     assert build.figures(["a/fig1", "a/fig3"], root=root) == {}
     assert "2 up to date, 0 built, 0 failed" in capsys.readouterr().out
@@ -256,18 +334,24 @@ if not marker.exists():
     assert (root / "died").exists()
     client.wait_for_workers(2, timeout=60)
     assert client.nthreads().keys() != before, "a worker was lost"
-    assert {str(name) for name in snapshot(root / "figures/a")} == {f"fig{k}{suffix}" for k in (1, 2) for suffix in SUFFIXES}
+    assert {str(name) for name in snapshot(root / "figures/a")} == {
+        f"fig{k}{suffix}" for k in (1, 2) for suffix in SUFFIXES
+    }
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for processes in /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
+)
 def test_interrupted_builds_end_their_kernels_on_the_workers(client, tmp_path):
-    root = make_project(tmp_path, fig1_x=[PLAIN.format(figure="a/fig1", slow=True, root=tmp_path)])
-    shutil.copytree(Path(build.__file__).parent, root / "src/paperlib", dirs_exist_ok=True)
+    root = make_project(
+        tmp_path, fig1_x=[PLAIN.format(figure="a/fig1", slow=True, root=tmp_path)]
+    )
+    shutil.copytree(
+        Path(build.__file__).parent, root / "src/paperlib", dirs_exist_ok=True
+    )
     (root / "src/paperlib/stub.py").unlink()  # or it would be another version
     (root / "slow").touch()
-    command = (
-        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from paperlib.cli import main; sys.exit(main())"
-    )
+    command = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from paperlib.cli import main; sys.exit(main())"
     process = subprocess.Popen(
         [sys.executable, "-c", command, "figures", "--dask", client.scheduler.address],
         env=os.environ | {"PYTHONPATH": str(root / "src")},
@@ -276,14 +360,20 @@ def test_interrupted_builds_end_their_kernels_on_the_workers(client, tmp_path):
         text=True,
     )
     try:
-        _wait_for(lambda: (root / "started").exists() and (root / "started").read_text(), 60, "a/fig1 running")
+        _wait_for(
+            lambda: (root / "started").exists() and (root / "started").read_text(),
+            60,
+            "a/fig1 running",
+        )
         kernel = int((root / "started").read_text())
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=30)
     finally:
         process.kill()
     assert process.returncode == 130, out
-    assert out.endswith("interrupted: what is finished is kept, the next run goes on from here\n")
+    assert out.endswith(
+        "interrupted: what is finished is kept, the next run goes on from here\n"
+    )
     _wait_for(lambda: _gone(kernel), 10, "the kernel ends")
     assert not (root / "figures/.staging").exists()
 
@@ -310,18 +400,35 @@ def test_replications_are_the_same_on_a_cluster(cluster, client):
 def commands(tmp_path, address):
     """Exit statuses of both commands with --dask."""
     log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
-    yield cli.main(["estimate", str(log), "-o", str(tmp_path / "rates.parquet"), "--dask", address])
-    yield cli.main(["figures", "--profile", "preview", "--force", "--output", str(tmp_path / "figures"), "--dask", address])
+    yield cli.main(
+        ["estimate", str(log), "-o", str(tmp_path / "rates.parquet"), "--dask", address]
+    )
+    yield cli.main(
+        [
+            "figures",
+            "--profile",
+            "preview",
+            "--force",
+            "--output",
+            str(tmp_path / "figures"),
+            "--dask",
+            address,
+        ]
+    )
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nowhere", "", "127.0.0.1:port"])
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:1", "nowhere", "", "127.0.0.1:port"]
+)
 def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
     monkeypatch.setattr(_dask, "_SECONDS", 0.5)
     assert list(commands(tmp_path, address)) == [2, 2]
     out, err = capsys.readouterr()
     assert out == ""
     for line in err.splitlines():
-        assert line.startswith(f"paperlib: dask must be the address of a running scheduler, got {address!r}: ")
+        assert line.startswith(
+            f"paperlib: dask must be the address of a running scheduler, got {address!r}: "
+        )
     assert err.count("\n") == 2
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
 
@@ -329,19 +436,28 @@ def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
 def test_no_workers(tmp_path):
     with (
         LocalCluster(n_workers=0, dashboard_address=":0") as empty,
-        pytest.raises(ValueError, match=r"dask must be the address of a scheduler with workers, got .*tcp"),
+        pytest.raises(
+            ValueError,
+            match=r"dask must be the address of a scheduler with workers, got .*tcp",
+        ),
     ):
-        build.figures(root=make_project(tmp_path, fig1_x=["pass"]), dask=empty.scheduler_address)
+        build.figures(
+            root=make_project(tmp_path, fig1_x=["pass"]), dask=empty.scheduler_address
+        )
 
 
 def test_workers_of_another_version(client, tmp_path, capsys):
     worker = next(iter(client.nthreads()))
-    with patched(client, "paperlib", "__version__", lambda _: "0.0.0", workers=[worker]):
+    with patched(
+        client, "paperlib", "__version__", lambda _: "0.0.0", workers=[worker]
+    ):
         assert list(commands(tmp_path, client.scheduler.address)) == [2, 2]
     out, err = capsys.readouterr()
     assert out == ""
     for line in err.splitlines():
-        assert line.startswith(f"paperlib: dask must have workers with paperlib {paperlib.__version__} (")
+        assert line.startswith(
+            f"paperlib: dask must have workers with paperlib {paperlib.__version__} ("
+        )
         assert f"; {worker} has paperlib 0.0.0 (" in line.replace("but ", "; ")
     assert err.count("\n") == 2
     assert err.count("tcp:") == 2, "the other worker is as it should be"
@@ -351,4 +467,8 @@ def test_workers_of_another_version(client, tmp_path, capsys):
 def test_without_the_extra(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     assert list(commands(tmp_path, "tcp://127.0.0.1:1")) == [2, 2]
-    assert capsys.readouterr().err == 2 * "paperlib: dask needs the package distributed: pip install 'paperlib[dask]'\n"
+    assert (
+        capsys.readouterr().err
+        == 2
+        * "paperlib: dask needs the package distributed: pip install 'paperlib[dask]'\n"
+    )

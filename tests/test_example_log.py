@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from paperlib import traces
-from paperlib._files import sha256
+from paperlib.files import sha256
+from paperlib.repro import traces
 
 PATH = traces.DATA / "example_log.csv.gz"
 
@@ -29,13 +29,20 @@ def test_the_script_makes_the_shipped_log_again(tmp_path, monkeypatch, capsys):
         script["main"]()
         made.append((tmp_path / PATH.name).read_bytes())
     assert made[0] == made[1]
-    assert gzip.decompress(made[0]) == gzip.decompress(PATH.read_bytes())  # another zlib may pack the same text otherwise
-    assert (tmp_path / f"{PATH.name}.sha256").read_text() == f"{sha256(tmp_path / PATH.name)}  {PATH.name}\n"
+    assert gzip.decompress(made[0]) == gzip.decompress(
+        PATH.read_bytes()
+    )  # another zlib may pack the same text otherwise
+    assert (
+        tmp_path / f"{PATH.name}.sha256"
+    ).read_text() == f"{sha256(tmp_path / PATH.name)}  {PATH.name}\n"
     assert "fetches of 62 URLs" in capsys.readouterr().out
 
 
 def test_checksum_and_label(rows):
-    assert PATH.with_name(f"{PATH.name}.sha256").read_text() == f"{sha256(PATH)}  {PATH.name}\n"
+    assert (
+        PATH.with_name(f"{PATH.name}.sha256").read_text()
+        == f"{sha256(PATH)}  {PATH.name}\n"
+    )
     readme = (traces.DATA / "README.md").read_text()
     assert f"| `{PATH.name}` | `{sha256(PATH)}` |" in readme
     assert f"{len(rows):,} fetches" in readme
@@ -50,13 +57,29 @@ def test_shape(rows):
     for row in rows:
         pages[row["url"]].add(row["importance"])
     assert {len(importances) for importances in pages.values()} == {1}
-    assert Counter(url.split("/")[2] for url in pages) == {"debian.example": 45, "bokeh.example": 17}
-    assert [(row["time"], row["url"]) for row in rows] == sorted((row["time"], row["url"]) for row in rows)
+    assert Counter(url.split("/")[2] for url in pages) == {
+        "debian.example": 45,
+        "bokeh.example": 17,
+    }
+    assert [(row["time"], row["url"]) for row in rows] == sorted(
+        (row["time"], row["url"]) for row in rows
+    )
     assert len({(row["time"], row["url"]) for row in rows}) == len(rows)
-    assert {(row["changed"], row["status"]) for row in rows} == {("1", "200"), ("0", "304"), ("", "503"), ("", "404")}
+    assert {(row["changed"], row["status"]) for row in rows} == {
+        ("1", "200"),
+        ("0", "304"),
+        ("", "503"),
+        ("", "404"),
+    }
 
 
-@pytest.mark.parametrize(("name", "host", "weeks"), [("debian_firefox_esr", "debian.example", 26), ("bokeh_commits", "bokeh.example", 13)])
+@pytest.mark.parametrize(
+    ("name", "host", "weeks"),
+    [
+        ("debian_firefox_esr", "debian.example", 26),
+        ("bokeh_commits", "bokeh.example", 13),
+    ],
+)
 def test_bits_are_those_of_the_real_changes(rows, name, host, weeks):
     trace = traces.load(name)
     changes = trace.start + np.round(trace.times * 86400).astype("timedelta64[s]")

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from paperlib import _files
-from paperlib._files import sha256, write_atomic
+from paperlib import files as _files
+from paperlib.files import sha256, write_atomic
 
 
 def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
@@ -19,7 +19,9 @@ def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
     write_atomic(str(path), b"\x00\r\n\xff")
     assert path.read_bytes() == b"\x00\r\n\xff"
     assert os.listdir(path.parent) == ["file.txt"]
-    assert path.stat().st_mode & 0o777 == 0o644, "readable by others, unlike the temporary file"
+    assert path.stat().st_mode & 0o777 == 0o644, (
+        "readable by others, unlike the temporary file"
+    )
 
 
 def test_sha256_is_that_of_the_bytes(tmp_path):
@@ -29,7 +31,14 @@ def test_sha256_is_that_of_the_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("step", ["open", "fsync", "chmod", "replace"])
-@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        KeyboardInterrupt(),
+        MemoryError(),
+    ],
+)
 def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
     path = tmp_path / "file"
     write_atomic(path, "old")
@@ -46,7 +55,9 @@ def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
     monkeypatch.undo()
     if isinstance(error, OSError):
         assert raised.value.errno == errno.ENOSPC
-        assert str(raised.value) == f"[Errno 28] No space left on device: '{path}'", "the error names the file, not the temporary one"
+        assert str(raised.value) == f"[Errno 28] No space left on device: '{path}'", (
+            "the error names the file, not the temporary one"
+        )
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file"], "no temporary file is left"
 
@@ -55,8 +66,18 @@ def test_flushed_to_disk_before_the_rename(tmp_path, monkeypatch):
     path, steps = tmp_path / "file", []
     write_atomic(path, "old")
     real = os.replace
-    monkeypatch.setattr(_files.os, "fsync", lambda handle: steps.append(("fsync", os.fstat(handle).st_size, path.read_text())))
-    monkeypatch.setattr(_files.os, "replace", lambda a, b: (steps.append(("replace", path.read_text())), real(a, b)))
+    monkeypatch.setattr(
+        _files.os,
+        "fsync",
+        lambda handle: steps.append(
+            ("fsync", os.fstat(handle).st_size, path.read_text())
+        ),
+    )
+    monkeypatch.setattr(
+        _files.os,
+        "replace",
+        lambda a, b: (steps.append(("replace", path.read_text())), real(a, b)),
+    )
     write_atomic(path, "newer")
     assert steps == [("fsync", 5, "old"), ("replace", "old")]
     assert path.read_text() == "newer"
@@ -70,15 +91,20 @@ def test_a_real_limit(tmp_path, size):
     write_atomic(path, "old")
     code = f"""
 import resource
-from paperlib._files import write_atomic
+from paperlib.files import write_atomic
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     write_atomic({str(path)!r}, "x" * {size})
 except OSError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True)
-    assert (done.stdout, done.stderr) == (f"[Errno {errno.EFBIG}] File too large: '{path}'\n", "")
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == (
+        f"[Errno {errno.EFBIG}] File too large: '{path}'\n",
+        "",
+    )
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["file"]
 

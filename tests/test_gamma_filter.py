@@ -8,7 +8,16 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from paperlib import estimators
-from paperlib.estimators import LLN, SA, Averaged, GammaFilter, asymptotic_variances, fisher_information, mle, path
+from paperlib.estimators import (
+    LLN,
+    SA,
+    Averaged,
+    GammaFilter,
+    asymptotic_variances,
+    fisher_information,
+    mle,
+    path,
+)
 from paperlib.processes import History, simulate_history
 
 getcontext().prec = 50
@@ -35,7 +44,11 @@ def one_change(shape, rate, interval):
 def test_a_change_is_the_closed_form(x, shape):
     filter_ = GammaFilter(shape=shape, rate=2.0)
     filter_.update(True, interval=2.0 * x / shape)
-    np.testing.assert_allclose((filter_.shape, filter_.rate), one_change(shape, 2.0, 2.0 * x / shape), rtol=1e-12)
+    np.testing.assert_allclose(
+        (filter_.shape, filter_.rate),
+        one_change(shape, 2.0, 2.0 * x / shape),
+        rtol=1e-12,
+    )
 
 
 @pytest.mark.parametrize("x", [0.3, 2.0, 8.0])
@@ -45,8 +58,12 @@ def test_a_change_has_the_first_two_derivatives_of_its_likelihood(x):
     count, time = filter_.shape - 4.0, filter_.rate - 1.0
     h = 1e-3
     points = [log_likelihood(4.0 + k * h, x / 4.0) for k in (-1, 0, 1)]
-    assert count / 4.0 - time == pytest.approx((points[2] - points[0]) / (2 * h), rel=1e-5)
-    assert -count / 16.0 == pytest.approx((points[2] - 2 * points[1] + points[0]) / h**2, rel=1e-5)
+    assert count / 4.0 - time == pytest.approx(
+        (points[2] - points[0]) / (2 * h), rel=1e-5
+    )
+    assert -count / 16.0 == pytest.approx(
+        (points[2] - 2 * points[1] + points[0]) / h**2, rel=1e-5
+    )
 
 
 def test_without_changes_it_is_the_conjugate_posterior():
@@ -74,21 +91,40 @@ def test_forgetting_goes_back_to_the_prior():
     assert filter_.rate == pytest.approx(2.0 + 3.0 / 0.1, rel=1e-12)
 
 
-@pytest.mark.parametrize(("change_rate", "crawl_rate"), [(5.0, 3.0), (0.5, 0.25), (0.2, 4.0), (20.0, 1.0)])
+@pytest.mark.parametrize(
+    ("change_rate", "crawl_rate"), [(5.0, 3.0), (0.5, 0.25), (0.2, 4.0), (20.0, 1.0)]
+)
 def test_asymptotic_variances_are_the_integrals(change_rate, crawl_rate):
     def mean(f):
-        return integrate.quad(lambda w: f(w, math.exp(-change_rate * w)) * crawl_rate * math.exp(-crawl_rate * w), 0, np.inf, epsrel=1e-11)[
-            0
-        ]
+        return integrate.quad(
+            lambda w: (
+                f(w, math.exp(-change_rate * w))
+                * crawl_rate
+                * math.exp(-crawl_rate * w)
+            ),
+            0,
+            np.inf,
+            epsrel=1e-11,
+        )[0]
 
     found = asymptotic_variances(change_rate, crawl_rate=crawl_rate, constant=8.0)
     q = change_rate / (change_rate + crawl_rate)
-    assert found["MLE"] == pytest.approx(1 / mean(lambda w, r: w * w * r / -math.expm1(-change_rate * w) if w else 0.0), rel=1e-8)
-    assert found["MM"] == pytest.approx(mean(lambda w, r: r * (1 - r)) / mean(lambda w, r: w * r) ** 2, rel=1e-8)
-    assert found["LLN"] == pytest.approx((crawl_rate / (1 - q) ** 2) ** 2 * q * (1 - q), rel=1e-12)  # delta method on p q / (1 - q)
+    assert found["MLE"] == pytest.approx(
+        1 / mean(lambda w, r: w * w * r / -math.expm1(-change_rate * w) if w else 0.0),
+        rel=1e-8,
+    )
+    assert found["MM"] == pytest.approx(
+        mean(lambda w, r: r * (1 - r)) / mean(lambda w, r: w * r) ** 2, rel=1e-8
+    )
+    assert found["LLN"] == pytest.approx(
+        (crawl_rate / (1 - q) ** 2) ** 2 * q * (1 - q), rel=1e-12
+    )  # delta method on p q / (1 - q)
     # lim k E(y - D)^2 under y <- y + c/k (bit (y + p) - y) is the fixed point of the recursion of second moments
     noise = (change_rate + crawl_rate) ** 2 * q * (1 - q)
-    assert found["SA"] == pytest.approx(64.0 * noise / (16.0 * (1 - q) - 1), rel=1e-12) or 16.0 * (1 - q) <= 1
+    assert (
+        found["SA"] == pytest.approx(64.0 * noise / (16.0 * (1 - q) - 1), rel=1e-12)
+        or 16.0 * (1 - q) <= 1
+    )
 
 
 def test_printed_asymptotic_variances():
@@ -101,21 +137,29 @@ def test_printed_asymptotic_variances():
 
 def test_the_best_constant_of_sa_gives_the_variance_of_lln():
     best = optimize.minimize_scalar(
-        lambda c: asymptotic_variances(5.0, crawl_rate=3.0, constant=c)["SA"], bounds=(1.5, 10), method="bounded"
+        lambda c: asymptotic_variances(5.0, crawl_rate=3.0, constant=c)["SA"],
+        bounds=(1.5, 10),
+        method="bounded",
     )
     assert best.x == pytest.approx(8.0 / 3.0, rel=1e-5)
-    assert best.fun == pytest.approx(asymptotic_variances(5.0, crawl_rate=3.0)["LLN"], rel=1e-10)
+    assert best.fun == pytest.approx(
+        asymptotic_variances(5.0, crawl_rate=3.0)["LLN"], rel=1e-10
+    )
 
 
 def test_asymptotic_variance_of_sa_is_infinite_for_small_constants():
-    assert np.isinf(asymptotic_variances(5.0, crawl_rate=3.0, constant=[0.5, 8.0 / 6.0])["SA"]).all()
+    assert np.isinf(
+        asymptotic_variances(5.0, crawl_rate=3.0, constant=[0.5, 8.0 / 6.0])["SA"]
+    ).all()
 
 
 def test_averaged_is_the_mean_of_the_path():
     history = simulate_history(2.0, crawl_rate=1.0, n_crawls=50, n_runs=3, rng=1)
     inner = path(SA(1.0), history)
     found = path(Averaged(SA(1.0)), history)
-    np.testing.assert_allclose(found, np.cumsum(inner, axis=1) / np.arange(1, 51), rtol=1e-12)
+    np.testing.assert_allclose(
+        found, np.cumsum(inner, axis=1) / np.arange(1, 51), rtol=1e-12
+    )
 
 
 def test_averaged_leaves_its_estimator_alone():
@@ -129,13 +173,22 @@ def test_averaged_leaves_its_estimator_alone():
 
 @pytest.mark.parametrize("crawl_rate", [0.3, 1.0, 5.0])
 def test_the_posterior_is_near_the_exact_one(crawl_rate):
-    history = simulate_history(1.0, crawl_rate=crawl_rate, n_crawls=400, n_runs=20, rng=3)
+    history = simulate_history(
+        1.0, crawl_rate=crawl_rate, n_crawls=400, n_runs=20, rng=3
+    )
     rate = np.geomspace(0.2, 5.0, 4001)
     filter_ = GammaFilter(shape=2.0, rate=2.0)
-    path_of = [filter_.update(history.changed[:, k], interval=history.interval[:, k]) for k in range(400)]
+    path_of = [
+        filter_.update(history.changed[:, k], interval=history.interval[:, k])
+        for k in range(400)
+    ]
     exponent = -history.interval[:, np.newaxis] * rate[:, np.newaxis]
-    log = np.where(history.changed[:, np.newaxis], np.log(-np.expm1(exponent)), exponent).sum(axis=-1)
-    log += stats.gamma.logpdf(rate, 2.0, scale=0.5) + np.log(rate)  # on a logarithmic grid
+    log = np.where(
+        history.changed[:, np.newaxis], np.log(-np.expm1(exponent)), exponent
+    ).sum(axis=-1)
+    log += stats.gamma.logpdf(rate, 2.0, scale=0.5) + np.log(
+        rate
+    )  # on a logarithmic grid
     weight = np.exp(log - log.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)
     mean = weight @ rate
@@ -143,7 +196,9 @@ def test_the_posterior_is_near_the_exact_one(crawl_rate):
     # early crawls were linearised at early estimates: 0.27 measured where few crawls find no change, 0.05 elsewhere
     early = 3.0 if crawl_rate < 1 else 1.0
     assert (np.abs(path_of[-1] - rate[log.argmax(axis=1)]) < 0.11 * early * sd).all()
-    np.testing.assert_allclose(np.sqrt(filter_.shape) / filter_.rate, sd, rtol=0.035 * early)
+    np.testing.assert_allclose(
+        np.sqrt(filter_.shape) / filter_.rate, sd, rtol=0.035 * early
+    )
 
 
 # ---------------------------------------------------------------- Monte Carlo
@@ -153,15 +208,22 @@ def test_the_posterior_is_near_the_exact_one(crawl_rate):
 def test_error_reaches_the_bound_and_is_below_that_of_the_others(ratio):
     n, n_runs = 1000, 3000
     history = simulate_history(1.0, crawl_rate=ratio, n_crawls=n, n_runs=n_runs, rng=11)
-    error = {name: np.log(path(estimator, history)[:, -1]) for name, estimator in {"gamma": GammaFilter(), "LLN": LLN(ratio)}.items()} | {
-        "MLE": np.log(mle(history))
-    }
+    error = {
+        name: np.log(path(estimator, history)[:, -1])
+        for name, estimator in {"gamma": GammaFilter(), "LLN": LLN(ratio)}.items()
+    } | {"MLE": np.log(mle(history))}
     bound = 1 / np.sqrt(n * fisher_information(1.0, crawl_rate=ratio))
     rmse = {name: np.sqrt(np.mean(e**2)) / bound for name, e in error.items()}
-    assert rmse["gamma"] == pytest.approx(1.0, abs=0.01 + 5 / np.sqrt(2 * n_runs))  # of 1 + O(1 / n), and five standard errors
-    assert np.mean(error["LLN"] ** 2 - error["gamma"] ** 2) > 5 * np.std(error["LLN"] ** 2 - error["gamma"] ** 2) / np.sqrt(n_runs)
+    assert rmse["gamma"] == pytest.approx(
+        1.0, abs=0.01 + 5 / np.sqrt(2 * n_runs)
+    )  # of 1 + O(1 / n), and five standard errors
+    assert np.mean(error["LLN"] ** 2 - error["gamma"] ** 2) > 5 * np.std(
+        error["LLN"] ** 2 - error["gamma"] ** 2
+    ) / np.sqrt(n_runs)
     difference = error["gamma"] ** 2 - error["MLE"] ** 2
-    assert abs(difference.mean()) < 0.03 * bound**2 + 5 * difference.std() / np.sqrt(n_runs)
+    assert abs(difference.mean()) < 0.03 * bound**2 + 5 * difference.std() / np.sqrt(
+        n_runs
+    )
 
 
 def test_averaged_sa_reaches_the_variance_of_lln():
@@ -169,7 +231,11 @@ def test_averaged_sa_reaches_the_variance_of_lln():
     averaged = Averaged(SA(3.0, step=0.67))
     for k in range(20_000):
         averaged.update(history.changed[:, k])
-    found = 20_000 * np.mean((averaged.estimate - 5.0) ** 2) / asymptotic_variances(5.0, crawl_rate=3.0)["LLN"]
+    found = (
+        20_000
+        * np.mean((averaged.estimate - 5.0) ** 2)
+        / asymptotic_variances(5.0, crawl_rate=3.0)["LLN"]
+    )
     assert found == pytest.approx(1.0, abs=0.05 + 5 * np.sqrt(2 / 400))
 
 
@@ -180,8 +246,13 @@ def test_credible_interval_covers():
     for k in range(100):
         filter_.update(history.changed[:, k], interval=history.interval[:, k])
     low, high = filter_.credible_interval(level=0.9)
-    np.testing.assert_allclose(stats.gamma.cdf([low, high], filter_.shape, scale=1 / filter_.rate), [[0.05] * 4000, [0.95] * 4000])
-    assert np.mean((low <= rate) & (rate <= high)) == pytest.approx(0.9, abs=0.01 + 5 * np.sqrt(0.09 / 4000))
+    np.testing.assert_allclose(
+        stats.gamma.cdf([low, high], filter_.shape, scale=1 / filter_.rate),
+        [[0.05] * 4000, [0.95] * 4000],
+    )
+    assert np.mean((low <= rate) & (rate <= high)) == pytest.approx(
+        0.9, abs=0.01 + 5 * np.sqrt(0.09 / 4000)
+    )
 
 
 def test_forgetting_follows_a_jump():
@@ -191,7 +262,10 @@ def test_forgetting_follows_a_jump():
     changed = rng.random((1500, 400)) < -np.expm1(-rate[:, np.newaxis] * interval)
     follows, stays = GammaFilter(forgetting=0.98), GammaFilter()
     errors = np.array(
-        [[np.log(f.update(c, interval=w) / r).mean() for f in (follows, stays)] for c, w, r in zip(changed, interval, rate, strict=True)]
+        [
+            [np.log(f.update(c, interval=w) / r).mean() for f in (follows, stays)]
+            for c, w, r in zip(changed, interval, rate, strict=True)
+        ]
     )
     assert np.abs(errors[[499, 999, 1499], 0]).max() < 0.1
     assert np.abs(errors[[999, 1499], 1]).min() > 0.4
@@ -208,9 +282,14 @@ def test_another_unit_of_time_rescales_estimates(unit):
 
 
 def test_pages_in_any_shape_are_each_page_alone():
-    history = simulate_history(np.array([[0.5, 1.0, 4.0], [2.0, 3.0, 9.0]]), crawl_rate=1.0, n_crawls=30, rng=9)
+    history = simulate_history(
+        np.array([[0.5, 1.0, 4.0], [2.0, 3.0, 9.0]]), crawl_rate=1.0, n_crawls=30, rng=9
+    )
     together = path(GammaFilter(forgetting=0.95), history)
-    alone = path(GammaFilter(forgetting=0.95), History(history.interval[1, 2], history.changed[1, 2]))
+    alone = path(
+        GammaFilter(forgetting=0.95),
+        History(history.interval[1, 2], history.changed[1, 2]),
+    )
     np.testing.assert_allclose(together[1, 2], alone, rtol=1e-12)
 
 
@@ -225,7 +304,9 @@ def test_one_page_is_a_number():
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
-@pytest.mark.parametrize(("bit", "bounds"), [(False, (1e-6, 1e-2)), (True, (3.0, 50.0))])
+@pytest.mark.parametrize(
+    ("bit", "bounds"), [(False, (1e-6, 1e-2)), (True, (3.0, 50.0))]
+)
 def test_the_same_bit_for_ever_stays_positive_and_finite(forgetting, bit, bounds):
     filter_ = GammaFilter(forgetting=forgetting)
     for _ in range(20_000):
@@ -238,8 +319,12 @@ def test_rate_that_goes_to_zero_and_comes_back():
     rng = np.random.default_rng(10)
     filter_ = GammaFilter(forgetting=0.98)
     rate = np.concatenate([np.geomspace(1.0, 1e-12, 2000), np.ones(300)])
-    path_of = [filter_.update(rng.random(200) < -np.expm1(-r), interval=1.0) for r in rate]
-    assert np.median(path_of[1999]) == pytest.approx(0.5 * 0.02, rel=0.1)  # the prior's changes in a memory without one
+    path_of = [
+        filter_.update(rng.random(200) < -np.expm1(-r), interval=1.0) for r in rate
+    ]
+    assert np.median(path_of[1999]) == pytest.approx(
+        0.5 * 0.02, rel=0.1
+    )  # the prior's changes in a memory without one
     assert np.median(path_of[-1]) == pytest.approx(1.0, rel=0.1)
 
 
@@ -252,17 +337,40 @@ def test_guarantees_and_limit():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: GammaFilter(forgetting=0.0), r"forgetting must be in \(0, 1\], got 0.0"),
-        (lambda: GammaFilter(forgetting=1.1), r"forgetting must be in \[0, 1\], got 1.1"),
+        (
+            lambda: GammaFilter(forgetting=0.0),
+            r"forgetting must be in \(0, 1\], got 0.0",
+        ),
+        (
+            lambda: GammaFilter(forgetting=1.1),
+            r"forgetting must be in \[0, 1\], got 1.1",
+        ),
         (lambda: GammaFilter(forgetting=np.nan), "forgetting must be in"),
         (lambda: GammaFilter(shape=0.0), "shape must be positive and finite, got 0.0"),
         (lambda: GammaFilter(rate=-1.0), "rate must be positive and finite, got -1.0"),
         (lambda: GammaFilter().update(True), "interval must be given"),
-        (lambda: GammaFilter().update(True, interval=0.0), "interval must be positive and finite, got 0.0"),
-        (lambda: GammaFilter().update([True, False], interval=[1.0, 2.0, 3.0]), "shapes that broadcast"),
-        (lambda: GammaFilter(rate=[1.0, 2.0]).update([True, False, True], interval=1.0), "shapes that broadcast"),
-        (lambda: GammaFilter().update(0.5, interval=1.0), "changed must be boolean or 0/1"),
-        (lambda: asymptotic_variances(1.0, crawl_rate=1.0, constant=0.0), "constant must be positive"),
+        (
+            lambda: GammaFilter().update(True, interval=0.0),
+            "interval must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: GammaFilter().update([True, False], interval=[1.0, 2.0, 3.0]),
+            "shapes that broadcast",
+        ),
+        (
+            lambda: GammaFilter(rate=[1.0, 2.0]).update(
+                [True, False, True], interval=1.0
+            ),
+            "shapes that broadcast",
+        ),
+        (
+            lambda: GammaFilter().update(0.5, interval=1.0),
+            "changed must be boolean or 0/1",
+        ),
+        (
+            lambda: asymptotic_variances(1.0, crawl_rate=1.0, constant=0.0),
+            "constant must be positive",
+        ),
     ],
 )
 def test_bad_input_is_named(call, message):
@@ -286,12 +394,21 @@ def test_a_refused_update_changes_nothing():
 def test_the_state_is_two_arrays():
     filter_ = GammaFilter()
     filter_.update(np.ones(1000, dtype=bool), interval=1.0)
-    assert {name for name, value in vars(filter_).items() if np.size(value) >= 1000} == {"shape", "rate"}
-    assert estimators.paths(simulate_history(1.0, crawl_rate=1.0, n_crawls=5, rng=1), gamma=GammaFilter())["gamma"].shape == (5,)
+    assert {
+        name for name, value in vars(filter_).items() if np.size(value) >= 1000
+    } == {"shape", "rate"}
+    assert estimators.paths(
+        simulate_history(1.0, crawl_rate=1.0, n_crawls=5, rng=1), gamma=GammaFilter()
+    )["gamma"].shape == (5,)
 
 
 def test_snapshots_are_estimates_of_shorter_histories():
     history = simulate_history(1.0, crawl_rate=1.0, n_crawls=40, n_runs=3, rng=2)
     found = estimators.snapshots(history, [20, 40], gamma=GammaFilter(), mle=mle)
-    np.testing.assert_array_equal(found["gamma"], path(GammaFilter(), history)[:, [19, 39]])
-    np.testing.assert_array_equal(found["mle"][:, 0], mle(History(history.interval[:, :20], history.changed[:, :20])))
+    np.testing.assert_array_equal(
+        found["gamma"], path(GammaFilter(), history)[:, [19, 39]]
+    )
+    np.testing.assert_array_equal(
+        found["mle"][:, 0],
+        mle(History(history.interval[:, :20], history.changed[:, :20])),
+    )

@@ -25,7 +25,12 @@ LISTENERS = [name for name in POLICIES if name != "greedy"]
 
 def beliefs(name, pages):
     """What the oracle believes and whom it hears: pages, bool array, terms, discard window."""
-    d, mu, recall, nu = pages.change_rate, pages.importance, pages.recall, pages.false_rate
+    d, mu, recall, nu = (
+        pages.change_rate,
+        pages.importance,
+        pages.recall,
+        pages.false_rate,
+    )
     all_of_them = np.ones(d.size, bool)
     kind, *rest = name.split("-")
     if kind == "greedy":
@@ -33,7 +38,12 @@ def beliefs(name, pages):
     if kind == "cis":
         return SignalledPages(d, mu, recall, 0.0), all_of_them, None, 0.0
     if kind == "cis+":
-        good = np.array([r > 0.6 and r * x > 0.7 * (r * x + v) for r, x, v in zip(recall, d, nu, strict=True)])
+        good = np.array(
+            [
+                r > 0.6 and r * x > 0.7 * (r * x + v)
+                for r, x, v in zip(recall, d, nu, strict=True)
+            ]
+        )
         return SignalledPages(d, mu, np.where(good, recall, 0.0), 0.0), good, None, 0.0
     terms = next((int(word) for word in rest if word.isdigit()), None)
     return pages, all_of_them, terms, {"ncis-d": 0.3, "ncis-1-d": 0.05}.get(name, 0.0)
@@ -43,11 +53,23 @@ def full_arg_max(name, pages, world, time, last):
     """Every slot looks at every page that is there; the first of the best gets it."""
     believed, hears, terms, discard = beliefs(name, pages)
     last, n, chosen, k = last.copy(), np.zeros(last.size), [], 0
-    signals = sorted(zip(world.arrival.tolist(), world.signal_time.tolist(), world.signal_page.tolist(), strict=True))
+    signals = sorted(
+        zip(
+            world.arrival.tolist(),
+            world.signal_time.tolist(),
+            world.signal_page.tolist(),
+            strict=True,
+        )
+    )
     for now in time:
         while k < len(signals) and signals[k][0] <= now:
             arrival, sent, i = signals[k]
-            if hears[i] and world.start[i] <= sent and arrival < world.stop[i] and arrival - last[i] >= discard:
+            if (
+                hears[i]
+                and world.start[i] <= sent
+                and arrival < world.stop[i]
+                and arrival - last[i] >= discard
+            ):
                 n[i] += 1
             k += 1
         there = (world.start <= now) & (now < world.stop)
@@ -65,12 +87,21 @@ def random_pages(rng, n_pages, kind):
     change_rate, importance = rng.random((2, n_pages))
     recall, false_rate = rng.beta(0.25, 0.25, n_pages), rng.uniform(0.1, 0.6, n_pages)
     if kind == "extreme":
-        change_rate, importance = rng.choice([0.0, 0.3, 0.3, 20.0], n_pages), rng.choice([0.0, 0.5, 1.0], n_pages)
-        recall, false_rate = rng.choice([0.0, 0.5, 1.0], n_pages), rng.choice([0.0, 0.3, 3.0], n_pages)
+        change_rate, importance = (
+            rng.choice([0.0, 0.3, 0.3, 20.0], n_pages),
+            rng.choice([0.0, 0.5, 1.0], n_pages),
+        )
+        recall, false_rate = (
+            rng.choice([0.0, 0.5, 1.0], n_pages),
+            rng.choice([0.0, 0.3, 3.0], n_pages),
+        )
     if kind == "true":
         false_rate[:] = 0.0
     if kind == "good":
-        recall, false_rate = rng.choice([0.2, 0.65, 0.9], n_pages), rng.choice([0.0, 0.05, 1.0], n_pages) * change_rate
+        recall, false_rate = (
+            rng.choice([0.2, 0.65, 0.9], n_pages),
+            rng.choice([0.0, 0.05, 1.0], n_pages) * change_rate,
+        )
     if kind == "same":
         change_rate[:], importance[:], recall[:], false_rate[:] = 0.5, 0.7, 0.7, 0.1
     return SignalledPages(change_rate, importance, recall, false_rate)
@@ -79,30 +110,59 @@ def random_pages(rng, n_pages, kind):
 def random_world(rng, *, moves=False, delays=True):
     """A small world, the times of its slots and the last crawls; bandwidth changes and pauses."""
     n_pages, rate = int(rng.choice([1, 2, 5, 12])), rng.choice([2.0, 5.0])
-    pages = random_pages(rng, n_pages, rng.choice(["noisy", "noisy", "true", "good", "extreme", "same"]))
+    pages = random_pages(
+        rng, n_pages, rng.choice(["noisy", "noisy", "true", "good", "extreme", "same"])
+    )
     horizon = 100.0 / rate
-    lag = [None, 0.4 / rate, lambda rng, n: rng.poisson(6.0, n) / rate][rng.integers(3) if delays else 0]
+    lag = [None, 0.4 / rate, lambda rng, n: rng.poisson(6.0, n) / rate][
+        rng.integers(3) if delays else 0
+    ]
     arrivals = None
     if moves:
         start, stop = np.sort(horizon * rng.random((2, n_pages)), axis=0)
         start[rng.random(n_pages) < 0.4], stop[rng.random(n_pages) < 0.4] = 0.0, horizon
         arrivals = start, stop
-    world = simulate.draw_world(pages, horizon, signal_delay=lag, arrivals=arrivals, rng=rng)
-    bandwidth = [rate, (horizon * np.array([0.0, 0.3, 0.4, 0.7]), rate * np.array([1.0, 0.0, 2.0, 0.7]))][rng.integers(2)]
-    return world, simulate.slot_times(bandwidth, horizon), np.where((world.start == 0) & (rng.random() < 0.7), 0.0, -np.inf)
+    world = simulate.draw_world(
+        pages, horizon, signal_delay=lag, arrivals=arrivals, rng=rng
+    )
+    bandwidth = [
+        rate,
+        (
+            horizon * np.array([0.0, 0.3, 0.4, 0.7]),
+            rate * np.array([1.0, 0.0, 2.0, 0.7]),
+        ),
+    ][rng.integers(2)]
+    return (
+        world,
+        simulate.slot_times(bandwidth, horizon),
+        np.where((world.start == 0) & (rng.random() < 0.7), 0.0, -np.inf),
+    )
 
 
 def world_of(pages, signals=(), *, horizon=10.0, arrival=None, start=0.0, stop=np.inf):
     """A world by hand; signals are (time, page)."""
     arrival = [time for time, _ in signals] if arrival is None else arrival
-    signals = sorted((page, sent, arrived) for (sent, page), arrived in zip(signals, arrival, strict=True))
-    page, sent, arrived = (np.array([signal[k] for signal in signals], kind) for k, kind in enumerate((np.int32, float, float)))
-    there = (np.array(np.broadcast_to(edge, pages.change_rate.size), float) for edge in (start, stop))
-    return simulate.World(pages, horizon, sent, page, arrived, np.ones(page.size, bool), *there)
+    signals = sorted(
+        (page, sent, arrived)
+        for (sent, page), arrived in zip(signals, arrival, strict=True)
+    )
+    page, sent, arrived = (
+        np.array([signal[k] for signal in signals], kind)
+        for k, kind in enumerate((np.int32, float, float))
+    )
+    there = (
+        np.array(np.broadcast_to(edge, pages.change_rate.size), float)
+        for edge in (start, stop)
+    )
+    return simulate.World(
+        pages, horizon, sent, page, arrived, np.ones(page.size, bool), *there
+    )
 
 
 def chosen(policy, world, times, *, last=0.0):
-    return policy.choose(world, np.array(times, float), np.full(world.start.size, last)).tolist()
+    return policy.choose(
+        world, np.array(times, float), np.full(world.start.size, last)
+    ).tolist()
 
 
 # ---------------------------------------------------------------- by hand
@@ -119,28 +179,48 @@ def test_equal_pages_take_turns_from_the_lower_index_and_worthless_ones_leave_th
     for make in POLICIES.values():
         assert chosen(make(same), world_of(same), range(1, 8)) == [0, 1, 2, 0, 1, 2, 0]
         assert chosen(make(nothing), world_of(nothing), range(1, 4)) == [0, 0, 0]
-        assert chosen(make(nothing), world_of(nothing, start=[5.0, 2.0, 0.0]), [1, 3, 6]) == [2, 1, 0]
+        assert chosen(
+            make(nothing), world_of(nothing, start=[5.0, 2.0, 0.0]), [1, 3, 6]
+        ) == [2, 1, 0]
 
 
 def test_a_signal_taken_for_true_is_worth_the_limit_and_the_next_one_nothing_more():
-    pages = SignalledPages([1.0, 2.0, 0.5], [1.0, 1.0, 0.4], 0.1, 0.3)  # limits 1, 0.5, 0.8
+    pages = SignalledPages(
+        [1.0, 2.0, 0.5], [1.0, 1.0, 0.4], 0.1, 0.3
+    )  # limits 1, 0.5, 0.8
     signals = [(0.1, 1), (0.2, 1), (0.3, 1), (0.4, 2), (0.5, 0)]
-    assert chosen(GreedyCIS(pages), world_of(pages, signals), [0.6, 0.7, 0.8]) == [0, 2, 1]
+    assert chosen(GreedyCIS(pages), world_of(pages, signals), [0.6, 0.7, 0.8]) == [
+        0,
+        2,
+        1,
+    ]
     assert chosen(GreedyCIS(pages), world_of(pages, signals[:4]), [0.6, 0.7]) == [2, 1]
-    assert chosen(Greedy(pages), world_of(pages, signals), [0.6])[0] == 1  # signals apart, the one that changes most
-    quiet = SignalledPages(1.0, [1.0, 0.9], [0.0, 0.5], 0.3)  # a signal of a page of recall 0 tells of no change
+    assert (
+        chosen(Greedy(pages), world_of(pages, signals), [0.6])[0] == 1
+    )  # signals apart, the one that changes most
+    quiet = SignalledPages(
+        1.0, [1.0, 0.9], [0.0, 0.5], 0.3
+    )  # a signal of a page of recall 0 tells of no change
     assert chosen(GreedyCIS(quiet), world_of(quiet, [(0.5, 0), (0.6, 1)]), [1.0]) == [1]
 
 
 @pytest.mark.parametrize(("sent", "first"), [(0.4, 1), (0.5, 0), (0.7, 0)])
-def test_a_signal_within_the_discard_window_is_dropped_and_one_at_its_end_is_not(sent, first):
+def test_a_signal_within_the_discard_window_is_dropped_and_one_at_its_end_is_not(
+    sent, first
+):
     pages = SignalledPages(1.0, [1.0, 1.1], 0.9, 0.1)
     policy = GreedyNCIS(pages, discard_window=0.5)
     assert chosen(policy, world_of(pages, [(sent, 0)]), [1.0]) == [first]
-    assert chosen(policy, world_of(pages, [(0.1, 0)], arrival=[sent]), [1.0]) == [first]  # it is the arrival that counts
+    assert chosen(policy, world_of(pages, [(0.1, 0)], arrival=[sent]), [1.0]) == [
+        first
+    ]  # it is the arrival that counts
     assert chosen(GreedyNCIS(pages), world_of(pages, [(sent, 0)]), [1.0]) == [0]
-    assert chosen(policy, world_of(pages, [(1.0 + sent, 1)]), [1.0, 2.0])[1] == (0 if sent == 0.4 else 1)  # after a later crawl
-    assert chosen(policy, world_of(pages, [(sent, 0)]), [1.0], last=-np.inf) == [1]  # never crawled: by the limit
+    assert chosen(policy, world_of(pages, [(1.0 + sent, 1)]), [1.0, 2.0])[1] == (
+        0 if sent == 0.4 else 1
+    )  # after a later crawl
+    assert chosen(policy, world_of(pages, [(sent, 0)]), [1.0], last=-np.inf) == [
+        1
+    ]  # never crawled: by the limit
 
 
 def test_signals_count_from_their_arrival_and_a_crawl_clears_only_what_has_arrived():
@@ -157,7 +237,9 @@ def test_a_signal_is_heard_at_the_time_of_a_slot_and_in_the_order_of_arrival():
 
 def test_signals_of_pages_that_are_not_there_yet_or_no_more_are_not_heard():
     pages = SignalledPages(1.0, [1.0, 1.1, 0.0], 0.9, 0.1)
-    world = world_of(pages, [(0.3, 0), (2.5, 0)], start=[1.0, 0.0, 0.0], stop=[2.0, np.inf, np.inf])
+    world = world_of(
+        pages, [(0.3, 0), (2.5, 0)], start=[1.0, 0.0, 0.0], stop=[2.0, np.inf, np.inf]
+    )
     assert chosen(GreedyNCIS(pages), world, [0.5, 1.5, 1.6, 3.0]) == [1, 0, 1, 1]
     for sent, page in ((0.3, 1), (1.0, 0)):
         early = world_of(pages, [(sent, 0)], arrival=[1.55], start=[1.0, 0.0, 0.0])
@@ -170,28 +252,60 @@ def test_a_page_is_there_from_its_start_until_before_its_stop():
     pages = SignalledPages([1.0, 5.0], [1.0, 5.0], 0.0, 0.0)
     world = world_of(pages, start=[0.0, 1.0], stop=[np.inf, 3.0])
     assert chosen(Greedy(pages), world, [0.5, 1.0, 2.9, 3.0]) == [0, 1, 1, 0]
-    assert chosen(Greedy(pages), world_of(pages, start=1.0, stop=2.0), [0.5, 1.0, 2.0]) == [-1, 1, -1]
+    assert chosen(
+        Greedy(pages), world_of(pages, start=1.0, stop=2.0), [0.5, 1.0, 2.0]
+    ) == [-1, 1, -1]
 
 
 def test_a_signal_before_another_page_comes_or_goes_is_heard_too():
     pages = SignalledPages(1.0, [1.0, 1.1, 0.0], 0.9, 0.1)
     for move in ({"start": [0.0, 0.0, 0.5]}, {"stop": [np.inf, np.inf, 0.5]}):
-        assert chosen(GreedyNCIS(pages), world_of(pages, [(0.3, 0)], **move), [1.0]) == [0]
+        assert chosen(
+            GreedyNCIS(pages), world_of(pages, [(0.3, 0)], **move), [1.0]
+        ) == [0]
 
 
 def test_a_page_that_goes_as_it_comes_is_never_there():
     pages = SignalledPages(1.0, [1.0, 0.5], 0.0, 0.0)
-    assert chosen(Greedy(pages), world_of(pages, start=[3.0, 0.0], stop=[3.0, np.inf]), range(1, 6)) == [1] * 5
+    assert (
+        chosen(
+            Greedy(pages),
+            world_of(pages, start=[3.0, 0.0], stop=[3.0, np.inf]),
+            range(1, 6),
+        )
+        == [1] * 5
+    )
 
 
 def test_high_precision_and_recall_are_strictly_above_the_thresholds():
     above = np.nextafter(0.6, 1.0)
-    pages = SignalledPages(1.0, 1.0, [0.7, 0.7, 0.6, above, above, 0.0, 1.0], [0.3, 0.29, 0.0, 0.0, 0.3, 0.0, 0.0])
+    pages = SignalledPages(
+        1.0,
+        1.0,
+        [0.7, 0.7, 0.6, above, above, 0.0, 1.0],
+        [0.3, 0.29, 0.0, 0.0, 0.3, 0.0, 0.0],
+    )
     assert pages.precision[0] == 0.7
-    assert GreedyCISPlus(pages).listens.tolist() == [False, True, False, True, False, False, True]
+    assert GreedyCISPlus(pages).listens.tolist() == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]
     half = SignalledPages(1.0, 1.0, [0.5, 0.5, 0.625], [0.5, 0.25, 0.5])
-    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.5).listens.tolist() == [False, False, True]
-    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.4).listens.tolist() == [False, True, True]
+    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.5).listens.tolist() == [
+        False,
+        False,
+        True,
+    ]
+    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.4).listens.tolist() == [
+        False,
+        True,
+        True,
+    ]
     for policy, expected in ((Greedy, False), (GreedyCIS, True), (GreedyNCIS, True)):
         assert policy(half).listens.tolist() == [expected] * 3
 
@@ -206,13 +320,20 @@ def test_only_the_page_of_high_precision_and_recall_is_listened_to():
 def test_fixed_rates_follow_their_schedule_where_the_page_is_there():
     pages = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
     world = world_of(pages, start=[0.0, 2.0], stop=[4.0, np.inf])
-    assert chosen(Rates(np.array([1.0, 1.0])), world, [0.5, 1.0, 1.5, 2.0, 4.0, 4.5]) == [0, -1, 0, 1, -1, 1]
-    backwards = Rates(np.array([2.0, 1.0]), schedule=lambda rate, n: np.arange(n)[::-1] % 2)
+    assert chosen(
+        Rates(np.array([1.0, 1.0])), world, [0.5, 1.0, 1.5, 2.0, 4.0, 4.5]
+    ) == [0, -1, 0, 1, -1, 1]
+    backwards = Rates(
+        np.array([2.0, 1.0]), schedule=lambda rate, n: np.arange(n)[::-1] % 2
+    )
     assert chosen(backwards, world_of(pages), [1.0, 2.0, 3.0, 4.0]) == [1, 0, 1, 0]
     assert chosen(Rates(np.array([2.0, 1.0])), world_of(pages), []) == []
     rate = np.random.default_rng(1).random(12)
     many = world_of(SignalledPages(1.0, np.ones(12), 0.0, 0.0))
-    np.testing.assert_array_equal(chosen(Rates(rate), many, np.arange(1, 200) / 20), schedules.low_discrepancy(rate, 199))
+    np.testing.assert_array_equal(
+        chosen(Rates(rate), many, np.arange(1, 200) / 20),
+        schedules.low_discrepancy(rate, 199),
+    )
 
 
 # ---------------------------------------------------------------- the full arg max
@@ -225,7 +346,11 @@ def compared(name, seeds, **kind):
         world, time, last = random_world(np.random.default_rng(seed), **kind)
         expected = full_arg_max(name, world.pages, world, time, last)
         before = last.copy()
-        np.testing.assert_array_equal(POLICIES[name](world.pages).choose(world, time, last), expected, err_msg=f"seed {seed}")
+        np.testing.assert_array_equal(
+            POLICIES[name](world.pages).choose(world, time, last),
+            expected,
+            err_msg=f"seed {seed}",
+        )
         np.testing.assert_array_equal(last, before)
         n_slots += time.size
         n_other += (Greedy(world.pages).choose(world, time, last) != expected).sum()
@@ -255,8 +380,12 @@ def test_what_is_believed_decides_not_what_is_true(name):
         n_pages = last.size
         wrong = random_pages(rng, n_pages, "noisy" if seed % 2 else "good")
         found = POLICIES[name](wrong).choose(world, time, last)
-        np.testing.assert_array_equal(found, full_arg_max(name, wrong, world, time, last), err_msg=f"seed {seed}")
-        n_other += (found != POLICIES[name](world.pages).choose(world, time, last)).sum()
+        np.testing.assert_array_equal(
+            found, full_arg_max(name, wrong, world, time, last), err_msg=f"seed {seed}"
+        )
+        n_other += (
+            found != POLICIES[name](world.pages).choose(world, time, last)
+        ).sum()
     assert n_other > 300
 
 
@@ -267,7 +396,10 @@ def worlds(*, seeds=range(300, 320), **changes):
     """Random worlds with the parameters of the pages that policies believe."""
     for seed in seeds:
         world, time, last = random_world(np.random.default_rng(seed))
-        fields = {name: getattr(world.pages, name) for name in ("change_rate", "importance", "recall", "false_rate")}
+        fields = {
+            name: getattr(world.pages, name)
+            for name in ("change_rate", "importance", "recall", "false_rate")
+        }
         yield SignalledPages(**{**fields, **changes}), world, time, last
 
 
@@ -281,18 +413,30 @@ def worlds(*, seeds=range(300, 320), **changes):
         (GreedyCISPlus, Greedy, {"recall": 0.7, "false_rate": 100.0}),
         (GreedyCISPlus, Greedy, {"change_rate": 0.0}),
         (lambda pages: GreedyCISPlus(pages, min_precision=1.0), Greedy, {}),
-        (lambda pages: GreedyNCIS(pages, terms=1000), GreedyNCIS, {"recall": 0.5, "false_rate": 0.4}),
-        (lambda pages: GreedyNCIS(pages, discard_window=1e9), lambda pages: GreedyNCIS(pages), {"recall": 0.0}),
+        (
+            lambda pages: GreedyNCIS(pages, terms=1000),
+            GreedyNCIS,
+            {"recall": 0.5, "false_rate": 0.4},
+        ),
+        (
+            lambda pages: GreedyNCIS(pages, discard_window=1e9),
+            lambda pages: GreedyNCIS(pages),
+            {"recall": 0.0},
+        ),
     ],
 )
 def test_policies_that_must_agree(make, like, changes):
     for pages, world, time, last in worlds(**changes):
-        np.testing.assert_array_equal(make(pages).choose(world, time, last), like(pages).choose(world, time, last))
+        np.testing.assert_array_equal(
+            make(pages).choose(world, time, last), like(pages).choose(world, time, last)
+        )
 
 
 def test_all_pages_good_enough_is_to_listen_to_all():
     n_other = 0
-    for pages, world, time, last in worlds(recall=0.61, false_rate=0.0, change_rate=0.5):
+    for pages, world, time, last in worlds(
+        recall=0.61, false_rate=0.0, change_rate=0.5
+    ):
         found = GreedyCISPlus(pages).choose(world, time, last)
         np.testing.assert_array_equal(found, GreedyCIS(pages).choose(world, time, last))
         n_other += (found != Greedy(pages).choose(world, time, last)).sum()
@@ -303,20 +447,29 @@ def test_a_discard_window_longer_than_all_intervals_leaves_elapsed_time_alone():
     for pages, world, time, last in worlds(recall=0.5, false_rate=0.4):
         deaf = GreedyNCIS(pages, discard_window=2 * world.horizon)
         silent = world_of(world.pages, horizon=world.horizon)
-        np.testing.assert_array_equal(deaf.choose(world, time, last), GreedyNCIS(pages).choose(silent, time, last))
+        np.testing.assert_array_equal(
+            deaf.choose(world, time, last), GreedyNCIS(pages).choose(silent, time, last)
+        )
 
 
 def test_another_unit_of_time_or_of_importance_changes_nothing():
     for pages, world, time, last in worlds():
         scale = 64.0  # exact in binary
-        slow = SignalledPages(pages.change_rate / scale, pages.importance * 8, pages.recall, pages.false_rate / scale)
+        slow = SignalledPages(
+            pages.change_rate / scale,
+            pages.importance * 8,
+            pages.recall,
+            pages.false_rate / scale,
+        )
         other = simulate.World(
             slow, world.horizon * scale, world.signal_time * scale, world.signal_page, world.arrival * scale, world.true,
             world.start * scale, world.stop,
         )  # fmt: skip
         for make in (Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS):
             expected = make(pages).choose(world, time, last)
-            np.testing.assert_array_equal(make(slow).choose(other, time * scale, last), expected)
+            np.testing.assert_array_equal(
+                make(slow).choose(other, time * scale, last), expected
+            )
 
 
 # ---------------------------------------------------------------- bad input
@@ -328,9 +481,18 @@ def test_another_unit_of_time_or_of_importance_changes_nothing():
         ({"terms": 0}, "terms must be a positive integer, got 0"),
         ({"terms": 1.5}, "terms must be a positive integer, got 1.5"),
         ({"terms": True}, "terms must be a positive integer, got True"),
-        ({"discard_window": -1.0}, "discard_window must be non-negative and finite, got -1.0"),
-        ({"discard_window": np.nan}, "discard_window must be non-negative and finite, got nan"),
-        ({"discard_window": [1.0, 2.0]}, "discard_window must be a single number, got shape (2,)"),
+        (
+            {"discard_window": -1.0},
+            "discard_window must be non-negative and finite, got -1.0",
+        ),
+        (
+            {"discard_window": np.nan},
+            "discard_window must be non-negative and finite, got nan",
+        ),
+        (
+            {"discard_window": [1.0, 2.0]},
+            "discard_window must be a single number, got shape (2,)",
+        ),
     ],
 )
 def test_bad_options(options, message):
@@ -342,19 +504,30 @@ def test_bad_options(options, message):
     ("rate", "message"),
     [
         ([0.0, 0.0], "crawl_rate must be positive for at least one page"),
-        ([1.0, -1.0], "crawl_rate must be non-negative and finite, got -1.0 at index (1,)"),
+        (
+            [1.0, -1.0],
+            "crawl_rate must be non-negative and finite, got -1.0 at index (1,)",
+        ),
         ([[1.0, 1.0]], "crawl_rate must be a flat array of pages, got shape (1, 2)"),
     ],
 )
 def test_bad_rates(rate, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        chosen(Rates(np.array(rate)), world_of(SignalledPages([1.0, 1.0], 1.0, 0.0, 0.0)), [1.0, 2.0])
+        chosen(
+            Rates(np.array(rate)),
+            world_of(SignalledPages([1.0, 1.0], 1.0, 0.0, 0.0)),
+            [1.0, 2.0],
+        )
 
 
 def test_a_policy_is_not_changed_by_use():
-    policy = policies.GreedyNCIS(SignalledPages([1.0, 1.2], 1.0, 0.5, 0.1), terms=2, discard_window=0.1)
+    policy = policies.GreedyNCIS(
+        SignalledPages([1.0, 1.2], 1.0, 0.5, 0.1), terms=2, discard_window=0.1
+    )
     world = simulate.draw_world(policy.pages, 20.0, rng=1)
     time, last = simulate.slot_times(3.0, 20.0), np.zeros(2)
     first = policy.choose(world, time, last)
     np.testing.assert_array_equal(policy.choose(world, time, last), first)
-    np.testing.assert_array_equal(policy.choose(world, time[:30], last), first[:30])  # the future does not matter
+    np.testing.assert_array_equal(
+        policy.choose(world, time[:30], last), first[:30]
+    )  # the future does not matter

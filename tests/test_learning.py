@@ -7,7 +7,13 @@ import pytest
 from scipy.optimize import brentq
 
 from paperlib import allocation, freshness, learning, simulate
-from paperlib.learning import LearningGreedy, PoliteGreedy, estimate, parameter_errors, polite_thresholds
+from paperlib.learning import (
+    LearningGreedy,
+    PoliteGreedy,
+    estimate,
+    parameter_errors,
+    polite_thresholds,
+)
 from paperlib.policies import GreedyNCIS
 from paperlib.processes import observe
 from paperlib.signals import SignalledPages, fit, simulate_signalled_history
@@ -17,8 +23,17 @@ BANDWIDTH, HORIZON = 12.0, 40.0
 
 def draw(n_pages=30, seed=1):
     rng = np.random.default_rng(seed)
-    pages = SignalledPages(rng.random(n_pages), rng.random(n_pages), rng.beta(0.5, 0.5, n_pages), rng.uniform(0.1, 0.6, n_pages))
-    return pages, simulate.draw_world(pages, HORIZON, rng=rng), rng.integers(0, 4, n_pages)
+    pages = SignalledPages(
+        rng.random(n_pages),
+        rng.random(n_pages),
+        rng.beta(0.5, 0.5, n_pages),
+        rng.uniform(0.1, 0.6, n_pages),
+    )
+    return (
+        pages,
+        simulate.draw_world(pages, HORIZON, rng=rng),
+        rng.integers(0, 4, n_pages),
+    )
 
 
 def learner(pages, first=5.0, **options):
@@ -26,7 +41,9 @@ def learner(pages, first=5.0, **options):
 
 
 def course(pages, world, **options):
-    return learner(pages, **options).learn(world, simulate.slot_times(BANDWIDTH, HORIZON), np.zeros(pages.change_rate.size))
+    return learner(pages, **options).learn(
+        world, simulate.slot_times(BANDWIDTH, HORIZON), np.zeros(pages.change_rate.size)
+    )
 
 
 def most_above(run, host, limit):
@@ -35,7 +52,12 @@ def most_above(run, host, limit):
     for h in np.unique(host):
         time = run.time[(run.page >= 0) & (host[run.page] == h)]
         count = np.arange(1, time.size + 1)
-        worst = max(worst, (count - np.minimum.accumulate(count - 1 - limit * time) - limit * time).max(initial=-np.inf))
+        worst = max(
+            worst,
+            (
+                count - np.minimum.accumulate(count - 1 - limit * time) - limit * time
+            ).max(initial=-np.inf),
+        )
     return worst
 
 
@@ -44,27 +66,48 @@ def most_above(run, host, limit):
 def test_without_limits_it_is_greedy_ncis(initial, delay):
     rng = np.random.default_rng(5)
     # silent and false-alarm-free pages, sure signals, pages that never change or do not matter
-    recall, false_rate = np.array([0, 1, 0.5, 1, 0.7, 0.2, 0.9, 0.4]), np.array([0, 0, 0, 0.3, 0.5, 2.0, 0.1, 0.0])
-    pages = SignalledPages([1.0, 1, 1, 1, 2, 0.3, 0, 1], [1.0, 1, 1, 1, 1, 1, 1, 0], recall, false_rate)
+    recall, false_rate = (
+        np.array([0, 1, 0.5, 1, 0.7, 0.2, 0.9, 0.4]),
+        np.array([0, 0, 0, 0.3, 0.5, 2.0, 0.1, 0.0]),
+    )
+    pages = SignalledPages(
+        [1.0, 1, 1, 1, 2, 0.3, 0, 1], [1.0, 1, 1, 1, 1, 1, 1, 0], recall, false_rate
+    )
     world = simulate.draw_world(pages, 200.0, signal_delay=delay, rng=rng)
-    runs = [simulate.crawl(world, policy(pages), 3.0, initial=initial) for policy in (GreedyNCIS, PoliteGreedy)]
+    runs = [
+        simulate.crawl(world, policy(pages), 3.0, initial=initial)
+        for policy in (GreedyNCIS, PoliteGreedy)
+    ]
     np.testing.assert_array_equal(runs[1].page, runs[0].page)
 
 
 def test_limits_are_those_of_the_full_arg_max():
     pages, world, host = draw(12)
     limit = np.array([1.0, 2.0, 3.0, np.inf])
-    time, last, n, full_at = simulate.slot_times(8.0, 20.0), np.zeros(12), np.zeros(12), np.zeros(4)
-    page = PoliteGreedy(pages, host, dict(enumerate(limit.tolist()))).choose(world, time, last.copy())
+    time, last, n, full_at = (
+        simulate.slot_times(8.0, 20.0),
+        np.zeros(12),
+        np.zeros(12),
+        np.zeros(4),
+    )
+    page = PoliteGreedy(pages, host, dict(enumerate(limit.tolist()))).choose(
+        world, time, last.copy()
+    )
     chosen, before = [], 0.0
     for t in time:
         heard = world.signal_page[(before < world.arrival) & (world.arrival <= t)]
         n += np.bincount(heard, minlength=12)
-        value = np.where(full_at - 1 / limit <= t, 1.0, np.nan)[host] * freshness.crawl_value(t - last, n, pages)
+        value = np.where(full_at - 1 / limit <= t, 1.0, np.nan)[
+            host
+        ] * freshness.crawl_value(t - last, n, pages)
         chosen.append(np.nanargmax(value) if np.isfinite(value).any() else -1)
         i, before = chosen[-1], t
         if i >= 0:
-            last[i], n[i], full_at[host[i]] = t, 0, max(full_at[host[i]], t) + 1 / limit[host[i]]
+            last[i], n[i], full_at[host[i]] = (
+                t,
+                0,
+                max(full_at[host[i]], t) + 1 / limit[host[i]],
+            )
     np.testing.assert_array_equal(page, chosen)
     assert len(set(page.tolist())) > 8
 
@@ -73,13 +116,19 @@ def test_limits_are_those_of_the_full_arg_max():
 @pytest.mark.parametrize("learns", [False, True])
 def test_limits_and_bandwidth_are_never_exceeded(limit, learns):
     pages, world, host = draw()
-    policy = learner(pages, host=host, host_limit=limit) if learns else PoliteGreedy(pages, host, limit)
+    policy = (
+        learner(pages, host=host, host_limit=limit)
+        if learns
+        else PoliteGreedy(pages, host, limit)
+    )
     run = simulate.crawl(world, policy, BANDWIDTH)
     assert most_above(run, host, limit) <= 2 + 1e-9
     assert run.page.size == BANDWIDTH * HORIZON
     # some host is held back, and would be crawled more
     assert most_above(run, host, limit) > 1
-    free = simulate.crawl(world, learner(pages) if learns else PoliteGreedy(pages), BANDWIDTH)
+    free = simulate.crawl(
+        world, learner(pages) if learns else PoliteGreedy(pages), BANDWIDTH
+    )
     assert limit == 6.0 or most_above(free, host, limit) > 2
 
 
@@ -92,15 +141,23 @@ def test_one_host_leaves_slots_empty():
 
 
 @pytest.mark.parametrize("hosts", [False, True])
-def test_who_believes_the_truth_goes_on_over_phases_as_if_there_were_none(hosts, monkeypatch):
+def test_who_believes_the_truth_goes_on_over_phases_as_if_there_were_none(
+    hosts, monkeypatch
+):
     pages, world, host = draw()
     monkeypatch.setattr(learning, "estimate", lambda *_: pages)
     limits = {"host": host, "host_limit": 4.0} if hosts else {}
-    found = course(pages, world, first=0.01, growth=1.3, exploration=0.0, **limits)  # before the first slot
+    found = course(
+        pages, world, first=0.01, growth=1.3, exploration=0.0, **limits
+    )  # before the first slot
     assert found.time.size > 20
-    np.testing.assert_array_equal(found.page, simulate.crawl(world, PoliteGreedy(pages, **limits), BANDWIDTH).page)
+    np.testing.assert_array_equal(
+        found.page, simulate.crawl(world, PoliteGreedy(pages, **limits), BANDWIDTH).page
+    )
     if not hosts:
-        np.testing.assert_array_equal(found.page, simulate.crawl(world, GreedyNCIS(pages), BANDWIDTH).page)
+        np.testing.assert_array_equal(
+            found.page, simulate.crawl(world, GreedyNCIS(pages), BANDWIDTH).page
+        )
 
 
 def test_what_is_seen(monkeypatch):
@@ -112,10 +169,16 @@ def test_what_is_seen(monkeypatch):
     change_time, offsets = world.changes
     assert len(seen) == found.time.size == len(found.believed) == 6  # 5 to 5 x 1.5^5
     np.testing.assert_allclose(found.time, 5.0 * 1.5 ** np.arange(6))
-    for now, (page, interval, n_signals, changed, importance, gamma) in zip(found.time, seen, strict=True):
+    for now, (page, interval, n_signals, changed, importance, gamma) in zip(
+        found.time, seen, strict=True
+    ):
         np.testing.assert_array_equal(page, found.page[time < now])
         np.testing.assert_array_equal(importance, pages.importance)
-        np.testing.assert_allclose(gamma * now - 0.5, np.bincount(world.signal_page[world.arrival < now], minlength=30), atol=1e-9)
+        np.testing.assert_allclose(
+            gamma * now - 0.5,
+            np.bincount(world.signal_page[world.arrival < now], minlength=30),
+            atol=1e-9,
+        )
         for i in range(30):
             crawls = time[(time < now) & (found.page == i)]
             if crawls.size:
@@ -123,7 +186,10 @@ def test_what_is_seen(monkeypatch):
                 np.testing.assert_allclose(interval[page == i], of.interval)
                 np.testing.assert_array_equal(changed[page == i], of.changed)
                 edges = np.append(0.0, crawls)
-                np.testing.assert_array_equal(n_signals[page == i], np.histogram(world.arrival[world.signal_page == i], edges)[0])
+                np.testing.assert_array_equal(
+                    n_signals[page == i],
+                    np.histogram(world.arrival[world.signal_page == i], edges)[0],
+                )
 
 
 def test_a_cache_that_was_empty_tells_nothing_by_its_first_crawls(monkeypatch):
@@ -131,7 +197,9 @@ def test_a_cache_that_was_empty_tells_nothing_by_its_first_crawls(monkeypatch):
     seen = []
     monkeypatch.setattr(learning, "estimate", lambda *bits: seen.append(bits) or pages)
     simulate.crawl(world, learner(pages), BANDWIDTH, initial="empty")
-    assert seen[0][0].size == BANDWIDTH * 5.0 - 1 - 30  # a slot falls on the end of the first phase
+    assert (
+        seen[0][0].size == BANDWIDTH * 5.0 - 1 - 30
+    )  # a slot falls on the end of the first phase
     assert np.isfinite(seen[-1][1]).all()
 
 
@@ -142,15 +210,24 @@ def test_exploration(monkeypatch):
     time = simulate.slot_times(BANDWIDTH, HORIZON)
     first = np.count_nonzero(time < 5.0)
     # round robin, then nothing but pairs
-    np.testing.assert_array_equal(course(pages, world).page[:first], np.arange(first) % 30)
+    np.testing.assert_array_equal(
+        course(pages, world).page[:first], np.arange(first) % 30
+    )
     pairs = course(pages, world, exploration=1.0, growth=np.inf).page[first:]
-    np.testing.assert_array_equal(pairs, np.repeat(np.roll(np.arange(30), -first % 30), 2)[np.arange(pairs.size) % 60])
+    np.testing.assert_array_equal(
+        pairs,
+        np.repeat(np.roll(np.arange(30), -first % 30), 2)[np.arange(pairs.size) % 60],
+    )
     # when all are believed worthless the value takes the first, and exploration the others
     never, some = (course(pages, world, exploration=e).page[first:] for e in (0.0, 0.3))
     assert (never == 0).all()
     edges = 5.0 * 1.5 ** np.arange(6)
-    n_slots, explored = (np.histogram(of, [*edges, HORIZON])[0] for of in (time, time[first:][some > 0]))
-    np.testing.assert_array_equal(explored, np.floor(0.3 * np.sqrt(5.0 / edges) * n_slots))
+    n_slots, explored = (
+        np.histogram(of, [*edges, HORIZON])[0] for of in (time, time[first:][some > 0])
+    )
+    np.testing.assert_array_equal(
+        explored, np.floor(0.3 * np.sqrt(5.0 / edges) * n_slots)
+    )
     pairs = some[some > 0]
     np.testing.assert_array_equal(pairs[:-1:2], pairs[1::2])
 
@@ -158,12 +235,22 @@ def test_exploration(monkeypatch):
 def test_estimates_tend_to_the_truth():
     rng = np.random.default_rng(3)
     pages = SignalledPages.from_precision(
-        rng.uniform(0.2, 1.0, 40), 1.0, precision=rng.uniform(0.3, 0.9, 40), recall=rng.uniform(0.3, 0.9, 40)
+        rng.uniform(0.2, 1.0, 40),
+        1.0,
+        precision=rng.uniform(0.3, 0.9, 40),
+        recall=rng.uniform(0.3, 0.9, 40),
     )
     errors = []
     for n in (5, 100, 2000, 20000):
-        history, n_signals = simulate_signalled_history(pages, crawl_rate=1.0, n_crawls=n, rng=4)
-        flat = np.repeat(np.arange(40), n), history.interval.ravel(), n_signals.ravel(), history.changed.ravel()
+        history, n_signals = simulate_signalled_history(
+            pages, crawl_rate=1.0, n_crawls=n, rng=4
+        )
+        flat = (
+            np.repeat(np.arange(40), n),
+            history.interval.ravel(),
+            n_signals.ravel(),
+            history.changed.ravel(),
+        )
         order = rng.permutation(flat[0].size)  # crawls come in any order of pages
         found = estimate(*(a[order] for a in flat), 1.0 * np.ones(40), pages.gamma)
         errors.append(parameter_errors(pages, found))
@@ -171,32 +258,59 @@ def test_estimates_tend_to_the_truth():
     # the crawls made up move an estimate by a few 1 / n
     alone = fit(history, n_signals, signal_rate=pages.gamma)
     for name in ("change_rate", "recall", "false_rate"):
-        off = (getattr(found, name) - getattr(alone, name)) / getattr(alone, f"{name}_stderr")
+        off = (getattr(found, name) - getattr(alone, name)) / getattr(
+            alone, f"{name}_stderr"
+        )
         assert np.abs(off).max() < 0.1
-        z = (getattr(found, name) - getattr(pages, name)) / getattr(alone, f"{name}_stderr")
+        z = (getattr(found, name) - getattr(pages, name)) / getattr(
+            alone, f"{name}_stderr"
+        )
         assert np.abs(z).max() < 5
 
 
 def test_estimates_without_signals_solve_the_score():
     rng = np.random.default_rng(2)
-    page, interval, changed = rng.integers(0, 3, 50), rng.exponential(size=50), rng.random(50) < 0.5
+    page, interval, changed = (
+        rng.integers(0, 3, 50),
+        rng.exponential(size=50),
+        rng.random(50) < 0.5,
+    )
     found = estimate(page, interval, np.zeros(50, int), changed, np.ones(3))
     assert (found.recall == 0).all()
     assert (found.false_rate == 0).all()
     time = np.log(2) * interval.sum() / (1 + changed.sum())
     for i in range(3):
-        w, z = np.append(interval[page == i], [time, time]), np.append(changed[page == i], [False, True])
-        root = brentq(lambda x, w=w, z=z: (w[z] / np.expm1(x * w[z])).sum() - w[~z].sum(), 1e-6, 50.0)
+        w, z = (
+            np.append(interval[page == i], [time, time]),
+            np.append(changed[page == i], [False, True]),
+        )
+        root = brentq(
+            lambda x, w=w, z=z: (w[z] / np.expm1(x * w[z])).sum() - w[~z].sum(),
+            1e-6,
+            50.0,
+        )
         np.testing.assert_allclose(found.change_rate[i], root, rtol=1e-8)
 
 
 def test_estimates_are_inside_their_bounds_whatever_was_seen():
     nothing = np.empty(0, int), np.empty(0), np.empty(0, int), np.empty(0, bool)
-    for bits in (nothing, *((np.arange(3), np.ones(3), np.full(3, n), np.full(3, z)) for n in (0, 2) for z in (False, True))):
+    for bits in (
+        nothing,
+        *(
+            (np.arange(3), np.ones(3), np.full(3, n), np.full(3, z))
+            for n in (0, 2)
+            for z in (False, True)
+        ),
+    ):
         for gamma in (None, np.ones(3)):
             found = estimate(*bits, np.ones(3), gamma)
             assert ((found.change_rate > 0) & (found.change_rate < np.inf)).all()
-            assert gamma is None or ((found.recall > 0) & (found.recall < 1) & (found.false_rate > 0)).all()
+            assert (
+                gamma is None
+                or (
+                    (found.recall > 0) & (found.recall < 1) & (found.false_rate > 0)
+                ).all()
+            )
 
 
 def test_who_does_not_listen_believes_in_no_signals():
@@ -212,17 +326,27 @@ def test_a_course_is_a_policy_and_always_the_same():
     found = course(pages, world, **options)
     np.testing.assert_array_equal(found.page, course(pages, world, **options).page)
     run = simulate.crawl(world, learner(pages, **options), BANDWIDTH)
-    np.testing.assert_array_equal(simulate.crawl(world, found, BANDWIDTH).page, run.page)
+    np.testing.assert_array_equal(
+        simulate.crawl(world, found, BANDWIDTH).page, run.page
+    )
     np.testing.assert_array_equal(run.page, found.page)
 
 
 def test_it_learns_by_and_by():
     def one_run(rng):
-        pages = SignalledPages(rng.random(40), rng.random(40), rng.beta(0.5, 0.5, 40), rng.uniform(0.1, 0.6, 40))
+        pages = SignalledPages(
+            rng.random(40),
+            rng.random(40),
+            rng.beta(0.5, 0.5, 40),
+            rng.uniform(0.1, 0.6, 40),
+        )
         world = simulate.draw_world(pages, 150.0, rng=rng)
         borders = [8.0, 30.0, 100.0, 150.0]
         return np.subtract(
-            *(simulate.crawl(world, policy, 10.0, borders=borders).window_accuracy for policy in (PoliteGreedy(pages), learner(pages)))
+            *(
+                simulate.crawl(world, policy, 10.0, borders=borders).window_accuracy
+                for policy in (PoliteGreedy(pages), learner(pages))
+            )
         )
 
     lost = np.array(simulate.replicate(one_run, 12, seed=1))
@@ -232,16 +356,26 @@ def test_it_learns_by_and_by():
 
 
 def test_parameter_errors():
-    pages = SignalledPages([1.0, 2.0, 0.0, 1.0], 1.0, [0.5, 0.5, 0.5, 0.0], [0.5, 1.0, 1.0, 0.0])
+    pages = SignalledPages(
+        [1.0, 2.0, 0.0, 1.0], 1.0, [0.5, 0.5, 0.5, 0.0], [0.5, 1.0, 1.0, 0.0]
+    )
     np.testing.assert_array_equal(parameter_errors(pages, pages), 0.0)
-    believed = SignalledPages([np.e, 2.0 / np.e, 1.0, 9.0], 1.0, [0.7, 0.5, 0.0, 1.0], [0.0, 1.0 / np.e, 5.0, 5.0])
+    believed = SignalledPages(
+        [np.e, 2.0 / np.e, 1.0, 9.0],
+        1.0,
+        [0.7, 0.5, 0.0, 1.0],
+        [0.0, 1.0 / np.e, 5.0, 5.0],
+    )
     np.testing.assert_allclose(parameter_errors(pages, believed), [1.0, 0.1, 0.25])
 
 
 def test_polite_thresholds():
     pages, _, host = draw()
     free = allocation.optimal_thresholds(pages, BANDWIDTH)
-    for plan in (polite_thresholds(pages, BANDWIDTH, host, np.inf), polite_thresholds(pages, BANDWIDTH, np.zeros(30), BANDWIDTH * 1.001)):
+    for plan in (
+        polite_thresholds(pages, BANDWIDTH, host, np.inf),
+        polite_thresholds(pages, BANDWIDTH, np.zeros(30), BANDWIDTH * 1.001),
+    ):
         np.testing.assert_allclose(plan.crawl_rate, free.crawl_rate)
         assert plan.freshness == pytest.approx(free.freshness)
     total = np.bincount(host, free.crawl_rate)
@@ -264,7 +398,14 @@ def test_polite_thresholds_without_signals_are_those_of_polite():
     silent = SignalledPages(pages.change_rate, pages.importance, 0.0, 0.0)
     for limit in (1.0, 3.0, {0: 0.5, 2: 4.0}):
         plan = polite_thresholds(silent, BANDWIDTH, host, limit)
-        oracle = allocation.polite(pages.change_rate, pages.importance, BANDWIDTH, host, limit, model=freshness.interval)
+        oracle = allocation.polite(
+            pages.change_rate,
+            pages.importance,
+            BANDWIDTH,
+            host,
+            limit,
+            model=freshness.interval,
+        )
         np.testing.assert_allclose(plan.crawl_rate, oracle.crawl_rate, atol=1e-6)
         assert plan.freshness == pytest.approx(oracle.freshness, rel=1e-6)
 
@@ -276,14 +417,30 @@ def test_bad_input():
         ("growth must be above 1", lambda: learner(pages, growth=1.0)),
         ("exploration must be in [0, 1]", lambda: learner(pages, exploration=1.5)),
         ("importance must be non-negative", lambda: LearningGreedy([-1.0], 1.0)),
-        ("host must have one label for each of 30 pages", lambda: learner(pages, host=host[1:])),
+        (
+            "host must have one label for each of 30 pages",
+            lambda: learner(pages, host=host[1:]),
+        ),
         ("host_limit must be positive", lambda: PoliteGreedy(pages, host, 0.0)),
-        ("host_limit must be a non-negative number", lambda: PoliteGreedy(pages, host, -1.0)),
-        ("host_limit must name hosts", lambda: learner(pages, host=host, host_limit={9: 1.0})),
-        ("world must hold the pages of the policy, 3, got 30", lambda: simulate.crawl(world, LearningGreedy(np.ones(3), 1.0), BANDWIDTH)),
+        (
+            "host_limit must be a non-negative number",
+            lambda: PoliteGreedy(pages, host, -1.0),
+        ),
+        (
+            "host_limit must name hosts",
+            lambda: learner(pages, host=host, host_limit={9: 1.0}),
+        ),
+        (
+            "world must hold the pages of the policy, 3, got 30",
+            lambda: simulate.crawl(world, LearningGreedy(np.ones(3), 1.0), BANDWIDTH),
+        ),
         (
             "world must hold",
-            lambda: simulate.crawl(simulate.draw_world(pages, 9.0, arrivals=(1.0, np.inf), rng=1), PoliteGreedy(pages), 1.0),
+            lambda: simulate.crawl(
+                simulate.draw_world(pages, 9.0, arrivals=(1.0, np.inf), rng=1),
+                PoliteGreedy(pages),
+                1.0,
+            ),
         ),
     ]
     for message, call in cases:

@@ -6,14 +6,16 @@ import math
 import numpy as np
 import pytest
 
-from paperlib import ledger
-from paperlib.ledger import Ledger
+from paperlib.repro import ledger
+from paperlib.repro.ledger import Ledger
 
 SAYS = {"says": "what the paper says", "where": "section 1"}
 
 
 def status(measured, stderr=0.0, **criterion):
-    return Ledger("a/fig1").claim("x", **SAYS, measured=measured, stderr=stderr, **criterion)
+    return Ledger("a/fig1").claim(
+        "x", **SAYS, measured=measured, stderr=stderr, **criterion
+    )
 
 
 def up(x):
@@ -47,7 +49,11 @@ def down(x):
         ({"within": (-4.0, 4.0)}, up(5.5), "differs"),
         ({"within": (-4.0, 4.0)}, -5.5, "too few runs"),
         ({"within": (-4.0, 4.0)}, down(-5.5), "differs"),
-        ({"within": (-1.0, 1.0)}, 0.0, "too few runs"),  # a margin narrower than the uncertainty can not be confirmed
+        (
+            {"within": (-1.0, 1.0)},
+            0.0,
+            "too few runs",
+        ),  # a margin narrower than the uncertainty can not be confirmed
         ({"within": (-1.5, 1.5)}, 0.0, "holds"),
     ],
 )
@@ -70,15 +76,24 @@ def test_without_sampling_error_it_holds_or_differs(criterion, inside, outside):
     assert status(outside, 0.0, **criterion) == "differs"
 
 
-@pytest.mark.parametrize("criterion", [{"within": (2.0, 1.0)}, {"at_least": np.nan}, {"at_most": np.nan}])
+@pytest.mark.parametrize(
+    "criterion", [{"within": (2.0, 1.0)}, {"at_least": np.nan}, {"at_most": np.nan}]
+)
 def test_a_criterion_that_nothing_meets_is_refused(criterion):
-    with pytest.raises(ValueError, match=r"claim .*: the criterion must be a number, or low below high"):
+    with pytest.raises(
+        ValueError, match=r"claim .*: the criterion must be a number, or low below high"
+    ):
         status(1.0, 0.0, **criterion)
 
 
 def test_declared_and_measured_exclude_each_other():
-    with pytest.raises(ValueError, match="nothing measured, got 'calibrated' with reason 'ours' and measured"):
-        Ledger("a/fig1").claim("x", **SAYS, measured=1.0, declared="calibrated", reason="ours")
+    with pytest.raises(
+        ValueError,
+        match="nothing measured, got 'calibrated' with reason 'ours' and measured",
+    ):
+        Ledger("a/fig1").claim(
+            "x", **SAYS, measured=1.0, declared="calibrated", reason="ours"
+        )
 
 
 def test_an_empty_ledger_prints():
@@ -94,8 +109,14 @@ def test_status_is_that_of_the_unrounded_numbers():
     claims = Ledger("a/fig1")
     assert claims.claim("x", **SAYS, measured=0.99999999, at_least=1.0) == "differs"
     assert claims.claims[0]["measured"] == 1.0, "six digits are recorded"
-    assert claims.claim("y", **SAYS, measured=1.23456789, stderr=0.0123456, at_least=1.0) == "holds"
-    assert (claims.claims[1]["measured"], claims.claims[1]["stderr"]) == (1.23457, 0.0123)
+    assert (
+        claims.claim("y", **SAYS, measured=1.23456789, stderr=0.0123456, at_least=1.0)
+        == "holds"
+    )
+    assert (claims.claims[1]["measured"], claims.claims[1]["stderr"]) == (
+        1.23457,
+        0.0123,
+    )
 
 
 # ---- what is refused
@@ -114,7 +135,13 @@ def test_stderr_must_be_finite_and_not_negative(value):
 
 
 @pytest.mark.parametrize(
-    "criteria", [{}, {"at_least": 0.0, "at_most": 1.0}, {"at_least": 0.0, "within": (0, 1)}, {"at_most": 0.0, "within": (0, 1)}]
+    "criteria",
+    [
+        {},
+        {"at_least": 0.0, "at_most": 1.0},
+        {"at_least": 0.0, "within": (0, 1)},
+        {"at_most": 0.0, "within": (0, 1)},
+    ],
 )
 def test_exactly_one_criterion(criteria):
     with pytest.raises(ValueError, match="exactly one of at_least, at_most, within"):
@@ -130,11 +157,21 @@ def test_names_are_unique():
 
 
 @pytest.mark.parametrize(
-    ("declared", "reason"), [("calibrated", None), ("calibrated", ""), ("holds", "we say so"), ("differs", "we say so"), ("", "we say so")]
+    ("declared", "reason"),
+    [
+        ("calibrated", None),
+        ("calibrated", ""),
+        ("holds", "we say so"),
+        ("differs", "we say so"),
+        ("", "we say so"),
+    ],
 )
 def test_declared_must_be_one_of_two_with_a_reason(declared, reason):
     claims = Ledger("a/fig1")
-    with pytest.raises(ValueError, match=r"declared must be one of \('calibrated', 'not testable'\), with a reason and nothing measured"):
+    with pytest.raises(
+        ValueError,
+        match=r"declared must be one of \('calibrated', 'not testable'\), with a reason and nothing measured",
+    ):
         claims.claim("x", **SAYS, declared=declared, reason=reason)
     assert claims.claims == []
 
@@ -142,7 +179,12 @@ def test_declared_must_be_one_of_two_with_a_reason(declared, reason):
 @pytest.mark.parametrize("declared", ["calibrated", "not testable"])
 def test_declared(declared):
     claims = Ledger("a/fig1")
-    assert claims.claim("x", **SAYS, declared=declared, reason="private data", source="none") == declared
+    assert (
+        claims.claim(
+            "x", **SAYS, declared=declared, reason="private data", source="none"
+        )
+        == declared
+    )
     assert claims.claims == [
         {
             "name": "x",
@@ -159,17 +201,50 @@ def test_declared(declared):
 
 def test_reason_is_kept_only_where_it_differs():
     claims = Ledger("a/fig1")
-    for name, measured, stderr in (("holds", 2.0, 0.0), ("differs", 0.0, 0.0), ("too few runs", 1.0, 1.0)):
-        assert claims.claim(name, **SAYS, measured=measured, stderr=stderr, at_least=1.0, reason="another clock") == name
+    for name, measured, stderr in (
+        ("holds", 2.0, 0.0),
+        ("differs", 0.0, 0.0),
+        ("too few runs", 1.0, 1.0),
+    ):
+        assert (
+            claims.claim(
+                name,
+                **SAYS,
+                measured=measured,
+                stderr=stderr,
+                at_least=1.0,
+                reason="another clock",
+            )
+            == name
+        )
     assert [c["reason"] for c in claims.claims] == [None, "another clock", None]
 
 
 def test_parameters_are_the_scalars_of_the_namespace():
     scalars = {"n_runs": 3, "rate": 0.5, "source": "debian", "exact": True}
-    others = {"rates": [1, 2], "np": np, "array": np.ones(2), "In": ["a"], "function": len, "none": None, "_": 7, "__name__": "__main__"}
+    others = {
+        "rates": [1, 2],
+        "np": np,
+        "array": np.ones(2),
+        "In": ["a"],
+        "function": len,
+        "none": None,
+        "_": 7,
+        "__name__": "__main__",
+    }
     namespace = {**scalars, **others, "output_dir": "/tmp/x"}
-    assert Ledger("a/fig1", namespace).parameters == {"exact": True, "n_runs": 3, "rate": 0.5, "source": "debian"}
-    assert list(Ledger("a/fig1", namespace).parameters) == ["exact", "n_runs", "rate", "source"], "sorted"
+    assert Ledger("a/fig1", namespace).parameters == {
+        "exact": True,
+        "n_runs": 3,
+        "rate": 0.5,
+        "source": "debian",
+    }
+    assert list(Ledger("a/fig1", namespace).parameters) == [
+        "exact",
+        "n_runs",
+        "rate",
+        "source",
+    ], "sorted"
     assert Ledger("a/fig1").parameters == {}
 
 
@@ -200,15 +275,28 @@ TOLERANCE = 5 / math.sqrt(2 * N_REPETITIONS) + 5 / N
     ids=["mean", "rms_ratio", "rms_ratio inverse", "sd_ratio", "sd_ratio inverse"],
 )
 def test_standard_error_is_the_spread_over_repetitions(statistic, true):
-    results = [statistic(a, b) for a, b in zip(*_draws(np.random.default_rng(1), N_REPETITIONS, N), strict=True)]
-    measured, stderr = (np.array([r[key] for r in results]) for key in ("measured", "stderr"))
+    results = [
+        statistic(a, b)
+        for a, b in zip(
+            *_draws(np.random.default_rng(1), N_REPETITIONS, N), strict=True
+        )
+    ]
+    measured, stderr = (
+        np.array([r[key] for r in results]) for key in ("measured", "stderr")
+    )
     spread = measured.std(ddof=1)
     assert np.mean(stderr) == pytest.approx(spread, rel=TOLERANCE)
     # five standard errors of the mean over repetitions, and the second-order bias of a ratio, below 1/n of it
-    assert measured.mean() == pytest.approx(true, abs=5 * spread / math.sqrt(N_REPETITIONS) + true / N)
+    assert measured.mean() == pytest.approx(
+        true, abs=5 * spread / math.sqrt(N_REPETITIONS) + true / N
+    )
 
 
-@pytest.mark.parametrize("statistic", [lambda a, b: ledger.rms_ratio(a, b, 5.0), ledger.sd_ratio], ids=["rms_ratio", "sd_ratio"])
+@pytest.mark.parametrize(
+    "statistic",
+    [lambda a, b: ledger.rms_ratio(a, b, 5.0), ledger.sd_ratio],
+    ids=["rms_ratio", "sd_ratio"],
+)
 def test_standard_error_against_a_bootstrap_with_heavy_tails(statistic):
     """One sample, resampled in pairs. The bootstrap with B samples is off by 1/sqrt(2 B), the delta method by the order of kurtosis/n;
     the kurtosis of the square of a centred exponential is (14833 - 81)/64, which is 230."""
@@ -218,11 +306,16 @@ def test_standard_error_against_a_bootstrap_with_heavy_tails(statistic):
     a, b = 5 + noise[0] - 1, 5 + 0.5 * (noise[0] + noise[1] - 2)
     picks = rng.integers(n, size=(n_bootstrap, n))
     spread = np.std([statistic(a[i], b[i])["measured"] for i in picks], ddof=1)
-    assert statistic(a, b)["stderr"] == pytest.approx(spread, rel=5 / math.sqrt(2 * n_bootstrap) + 230 / n)
+    assert statistic(a, b)["stderr"] == pytest.approx(
+        spread, rel=5 / math.sqrt(2 * n_bootstrap) + 230 / n
+    )
 
 
 def test_mean_of_known_values():
-    assert ledger.mean([1, 2, 3, 4]) == {"measured": 2.5, "stderr": pytest.approx(math.sqrt(5 / 3) / 2, rel=1e-15)}
+    assert ledger.mean([1, 2, 3, 4]) == {
+        "measured": 2.5,
+        "stderr": pytest.approx(math.sqrt(5 / 3) / 2, rel=1e-15),
+    }
     assert ledger.mean(np.full(7, 0.25)) == {"measured": 0.25, "stderr": 0.0}
 
 
@@ -243,9 +336,21 @@ def _records(folder):
         claims.claim("good", **SAYS, measured=2.0, stderr=0.123, at_least=1.0)
         claims.claim("open", **SAYS, measured=1.0, stderr=1.0, at_most=1.0)
         claims.claim("private", **SAYS, declared="not testable", reason="private data")
-        claims.claim("extra", **SAYS | {"says": "ours: what we say"}, measured=n_differ, at_most=1.0)
+        claims.claim(
+            "extra",
+            **SAYS | {"says": "ours: what we say"},
+            measured=n_differ,
+            at_most=1.0,
+        )
         for i in range(n_differ):
-            claims.claim(f"bad{i}", **SAYS, measured=0.0, within=(1, 2), source="debian", reason="another clock")
+            claims.claim(
+                f"bad{i}",
+                **SAYS,
+                measured=0.0,
+                within=(1, 2),
+                source="debian",
+                reason="another clock",
+            )
         path = folder / f"{figure}.json"
         path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps({"figure": figure, "claims": claims.claims}))
@@ -273,12 +378,25 @@ def test_claims_page_lists_every_claim_with_its_reason(tmp_path):
     records = _records(tmp_path)
     page = ledger.claims_page(records)
     assert ledger.summary(records) in page
-    assert [line for line in page.splitlines() if line.startswith("## ")] == ["## a/fig1", "## a/fig2", "## b/fig1"]
+    assert [line for line in page.splitlines() if line.startswith("## ")] == [
+        "## a/fig1",
+        "## a/fig2",
+        "## b/fig1",
+    ]
     rows = [line for line in page.splitlines() if "(`" in line]
     assert len(rows) == sum(len(r["claims"]) for r in records.values()) == 15
-    assert "| what the paper says (`good`) | section 1 | 2 ± 0.1 | at least 1 | **holds** | simulation |" in rows
-    assert "| what the paper says (`bad1`) | section 1 | 0 | within 1 to 2 | **differs**: another clock | debian |" in rows
-    assert "| what the paper says (`private`) | section 1 |  |  | **not testable**: private data | simulation |" in rows
+    assert (
+        "| what the paper says (`good`) | section 1 | 2 ± 0.1 | at least 1 | **holds** | simulation |"
+        in rows
+    )
+    assert (
+        "| what the paper says (`bad1`) | section 1 | 0 | within 1 to 2 | **differs**: another clock | debian |"
+        in rows
+    )
+    assert (
+        "| what the paper says (`private`) | section 1 |  |  | **not testable**: private data | simulation |"
+        in rows
+    )
     assert {line.count("|") for line in rows} == {7}
 
 
@@ -302,5 +420,7 @@ def test_a_number_does_not_pass_for_its_limit():
 
 
 def test_one_run_has_no_standard_error():
-    with pytest.raises(ValueError, match="values must be those of at least two runs, got 1"):
+    with pytest.raises(
+        ValueError, match="values must be those of at least two runs, got 1"
+    ):
         ledger.mean([1.0])

@@ -18,12 +18,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from paperlib import _log, traces
-from paperlib._log import BadRowsWarning
+from paperlib.crawl_log import reading as _log
+from paperlib.crawl_log.reading import BadRowsWarning
+from paperlib.repro import traces
 
 DAY = 86_400
 HEADER = "url,time,changed\n"
-URLS = ["http://a.de/x,y", 'http://b.de/"q"', "http://c.de/line\nbreak", "http://d.de/\u00fc/\u6f22\u5b57?\U0001f600", "#e;|\t'"]
+URLS = [
+    "http://a.de/x,y",
+    'http://b.de/"q"',
+    "http://c.de/line\nbreak",
+    "http://d.de/\u00fc/\u6f22\u5b57?\U0001f600",
+    "#e;|\t'",
+]
 
 
 def write(path, content):
@@ -37,7 +44,9 @@ def write(path, content):
 def table(rows, columns=("url", "time", "changed"), delimiter=","):
     """Rows as the text of a CSV file."""
     out = io.StringIO()
-    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows([columns, *rows])
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(
+        [columns, *rows]
+    )
     return out.getvalue()
 
 
@@ -53,7 +62,12 @@ def read(path, **options):
                     here = slice(offsets[k], offsets[k + 1])
                     days = (batch.time[here] / 1e6 / DAY).tolist()
                     crawls[page["url"]] = list(
-                        zip(days, batch.history.interval[here].tolist(), batch.history.changed[here].tolist(), strict=True)
+                        zip(
+                            days,
+                            batch.history.interval[here].tolist(),
+                            batch.history.changed[here].tolist(),
+                            strict=True,
+                        )
                     )
                     columns[page["url"]] = page
             assert log.n_pages == len(crawls)
@@ -70,23 +84,51 @@ def clean(path, **options):
 
 # ---------------------------------------------------------------- formats
 
-ROWS = [(url, DAY * day, changed) for url in URLS for day, changed in ((3, True), (1, False), (8, False))]
+ROWS = [
+    (url, DAY * day, changed)
+    for url in URLS
+    for day, changed in ((3, True), (1, False), (8, False))
+]
 WANTED = {url: [(3.0, 2.0, True), (8.0, 5.0, False)] for url in URLS}
 
 
-@pytest.mark.parametrize("name", ["log.csv", "log.csv.gz", "log.tsv", "log.tsv.gz", "semicolon.csv", "it's.csv", "log[1].csv", "*?.csv"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "log.csv",
+        "log.csv.gz",
+        "log.tsv",
+        "log.tsv.gz",
+        "semicolon.csv",
+        "it's.csv",
+        "log[1].csv",
+        "*?.csv",
+    ],
+)
 def test_text_formats(tmp_path, name):
-    write(tmp_path / "log1.csv", HEADER + "other,0,0\n")  # which the pattern log[1].csv would match
+    write(
+        tmp_path / "log1.csv", HEADER + "other,0,0\n"
+    )  # which the pattern log[1].csv would match
     delimiter = "\t" if ".tsv" in name else ";" if "semicolon" in name else ","
     assert clean(write(tmp_path / name, table(ROWS, delimiter=delimiter))) == WANTED
 
 
 def test_parquet(tmp_path):
     url, time, changed = map(list, zip(*ROWS, strict=True))
-    pq.write_table(pa.table({"url": url, "time": time, "changed": changed}), tmp_path / "log.parquet")
+    pq.write_table(
+        pa.table({"url": url, "time": time, "changed": changed}),
+        tmp_path / "log.parquet",
+    )
     assert clean(tmp_path / "log.parquet") == WANTED
     pq.write_table(
-        pa.table({"URL ": pa.array(url).dictionary_encode(), "Time": time, "changed": np.array(changed, np.int8)}), tmp_path / "b.parquet"
+        pa.table(
+            {
+                "URL ": pa.array(url).dictionary_encode(),
+                "Time": time,
+                "changed": np.array(changed, np.int8),
+            }
+        ),
+        tmp_path / "b.parquet",
     )
     assert clean(tmp_path / "b.parquet") == WANTED
 
@@ -96,7 +138,14 @@ def test_parquet(tmp_path):
 def test_parquet_timestamps(tmp_path, unit, zone):
     days = np.array([18_000, 18_002], "datetime64[D]").astype(f"datetime64[{unit}]")
     pq.write_table(
-        pa.table({"url": ["a", "a"], "time": pa.array(days, pa.timestamp(unit, zone)), "changed": [True, True]}), tmp_path / "l.parquet"
+        pa.table(
+            {
+                "url": ["a", "a"],
+                "time": pa.array(days, pa.timestamp(unit, zone)),
+                "changed": [True, True],
+            }
+        ),
+        tmp_path / "l.parquet",
     )
     assert clean(tmp_path / "l.parquet") == {"a": [(18_002.0, 2.0, True)]}
 
@@ -104,7 +153,10 @@ def test_parquet_timestamps(tmp_path, unit, zone):
 def test_parquet_dates_and_texts(tmp_path):
     dates = pa.array([datetime.date(1970, 1, 2), datetime.date(1970, 1, 4)])
     for column in (dates, pa.array(["1970-01-02", "1970-01-04T02:00+02"])):
-        pq.write_table(pa.table({"url": ["a", "a"], "time": column, "changed": ["no", "yes"]}), tmp_path / "l.parquet")
+        pq.write_table(
+            pa.table({"url": ["a", "a"], "time": column, "changed": ["no", "yes"]}),
+            tmp_path / "l.parquet",
+        )
         assert clean(tmp_path / "l.parquet") == {"a": [(3.0, 2.0, True)]}
 
 
@@ -130,14 +182,27 @@ def test_times(tmp_path, first, second):
 def test_a_microsecond_is_not_lost(tmp_path):
     rows = "a,1577836800.000001,0\na,2020-01-01T00:00:00.000002Z,1\na,1577836800000003,1\na,1577836800000004000,1\n"
     ((_, interval, _), *rest) = clean(write(tmp_path / "log.csv", HEADER + rows))["a"]
-    assert [round(step * DAY * 1e6) for step in (interval, *(row[1] for row in rest))] == [1, 1, 1]
+    assert [
+        round(step * DAY * 1e6) for step in (interval, *(row[1] for row in rest))
+    ] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
-    ("yes", "no"), [("yes", "no"), ("1", "0"), ("TRUE", "False"), ("t", "f"), ("Y", "N"), ("1.0", "0.0"), ("changed", " unchanged ")]
+    ("yes", "no"),
+    [
+        ("yes", "no"),
+        ("1", "0"),
+        ("TRUE", "False"),
+        ("t", "f"),
+        ("Y", "N"),
+        ("1.0", "0.0"),
+        ("changed", " unchanged "),
+    ],
 )
 def test_changed_as_text(tmp_path, yes, no):
-    crawls = clean(write(tmp_path / "log.csv", f"{HEADER}a,0,{no}\na,86400,{yes}\na,172800,{no}\n"))
+    crawls = clean(
+        write(tmp_path / "log.csv", f"{HEADER}a,0,{no}\na,86400,{yes}\na,172800,{no}\n")
+    )
     assert [bit for _, _, bit in crawls["a"]] == [True, False]
 
 
@@ -148,15 +213,25 @@ def test_line_ends_and_byte_order_mark(tmp_path, end):
 
 
 def test_line_ends_of_two_kinds(tmp_path):
-    assert clean(write(tmp_path / "log.csv", HEADER + "a,0,0\r\na,86400,1\n")) == {"a": [(1.0, 1.0, True)]}
+    assert clean(write(tmp_path / "log.csv", HEADER + "a,0,0\r\na,86400,1\n")) == {
+        "a": [(1.0, 1.0, True)]
+    }
 
 
 def test_a_folder_whose_files_differ_in_their_columns(tmp_path):
     write(tmp_path / "a.csv", "changed,note,Time,url\n0,x,0,u\n")
-    write(tmp_path / "b.tsv.gz", "url\ttime\tchanged\timportance\thost\nu\t86400\t1\t2.5\th\n")
+    write(
+        tmp_path / "b.tsv.gz",
+        "url\ttime\tchanged\timportance\thost\nu\t86400\t1\t2.5\th\n",
+    )
     write(tmp_path / "header.csv", HEADER)
     (tmp_path / "deep").mkdir()
-    pq.write_table(pa.table({"time": [2 * DAY], "url": ["u"], "changed": [False], "status": [200]}), tmp_path / "deep" / "c.parquet")
+    pq.write_table(
+        pa.table(
+            {"time": [2 * DAY], "url": ["u"], "changed": [False], "status": [200]}
+        ),
+        tmp_path / "deep" / "c.parquet",
+    )
     write(tmp_path / "notes.txt", "not a log")
     crawls, columns, counts, told = read(tmp_path)
     assert crawls == {"u": [(1.0, 1.0, True), (2.0, 1.0, False)]}
@@ -175,8 +250,15 @@ def test_hosts_and_importance(tmp_path):
         ("x", 0, 0, 0, "h"),
         ("y", 0, 0, "", ""),
     ]
-    _, columns, _, _ = read(write(tmp_path / "log.csv", table(rows, ("url", "time", "changed", "importance", "host"))))
-    assert {url: (page["host"], page["importance"]) for url, page in columns.items()} == {
+    _, columns, _, _ = read(
+        write(
+            tmp_path / "log.csv",
+            table(rows, ("url", "time", "changed", "importance", "host")),
+        )
+    )
+    assert {
+        url: (page["host"], page["importance"]) for url, page in columns.items()
+    } == {
         "https://A.b:8/c": ("A.b:8", 3.0),  # the last importance that is given
         "x": ("h", 0.0),
         "y": ("", 1.0),
@@ -192,29 +274,55 @@ def test_failed_fetches_and_pages_that_are_gone(tmp_path):
         ("never", 0, "", 404), ("never", 1, 1, 403),
         ("dead", 1, 1, 410), ("dead", 0, 0, 500),
     ]  # fmt: skip
-    text = table([(url, day * DAY, changed, status) for url, day, changed, status in rows], ("url", "time", "changed", "status"))
+    text = table(
+        [(url, day * DAY, changed, status) for url, day, changed, status in rows],
+        ("url", "time", "changed", "status"),
+    )
     crawls, columns, counts, told = read(write(tmp_path / "log.csv", text))
-    assert crawls["ok"] == [(1.0, 1.0, False), (2.0, 1.0, True), (5.0, 3.0, True)], "the failed fetch between does not split the interval"
+    assert crawls["ok"] == [(1.0, 1.0, False), (2.0, 1.0, True), (5.0, 3.0, True)], (
+        "the failed fetch between does not split the interval"
+    )
     assert crawls["gone"] == [(1.0, 1.0, True)]
     assert crawls["back"] == [(2.0, 2.0, True)]
     assert crawls["away"] == crawls["never"] == crawls["dead"] == []
     assert {url for url, page in columns.items() if page["gone"]} == {"gone", "dead"}
-    assert {url: page["n_failed"] for url, page in columns.items()} == {"ok": 1, "gone": 1, "back": 1, "away": 1, "never": 2, "dead": 2}
+    assert {url: page["n_failed"] for url, page in columns.items()} == {
+        "ok": 1,
+        "gone": 1,
+        "back": 1,
+        "away": 1,
+        "never": 2,
+        "dead": 2,
+    }
     assert columns["never"]["first_crawl"] is columns["never"]["last_crawl"] is None
-    assert (counts, told) == ({"rows": 9, "of failed fetches": 8, "repeated": 0}, []), "counted, and no warning"
+    assert (counts, told) == ({"rows": 9, "of failed fetches": 8, "repeated": 0}, []), (
+        "counted, and no warning"
+    )
 
 
 def test_one_crawl_only(tmp_path):
     crawls, columns, _, told = read(write(tmp_path / "log.csv", HEADER + "a,86400,1\n"))
     assert (crawls, told) == ({"a": []}, [])
-    assert columns["a"]["first_crawl"] == columns["a"]["last_crawl"] == datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)
+    assert (
+        columns["a"]["first_crawl"]
+        == columns["a"]["last_crawl"]
+        == datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)
+    )
 
 
 def test_rows_at_one_time(tmp_path):
     rows = "a,0,0\na,86400,1\na,86400,1\na,86400,1\nb,0,0\nb,86400,1\nb,86400,0\nb,86400,0\nc,0,0\nc,0,1\nc,86400,0\n"
     crawls, _, counts, told = read(write(tmp_path / "log.csv", HEADER + rows))
-    assert crawls == {"a": [(1.0, 1.0, True)], "b": [(1.0, 1.0, True)], "c": [(1.0, 1.0, False)]}
-    assert counts == {"rows": 11, "repeated": 3, "two crawls at one time that disagree, taken as changed": 2}
+    assert crawls == {
+        "a": [(1.0, 1.0, True)],
+        "b": [(1.0, 1.0, True)],
+        "c": [(1.0, 1.0, False)],
+    }
+    assert counts == {
+        "rows": 11,
+        "repeated": 3,
+        "two crawls at one time that disagree, taken as changed": 2,
+    }
     assert len(told) == 1
     assert "2 times two crawls at one time that disagree" in told[0]
     assert "b at 1970-01-02" in told[0]
@@ -242,8 +350,12 @@ GOOD = "a,0,0\na,86400,1\n"
 )  # fmt: skip
 def test_bad_rows_are_named_counted_and_left_out(tmp_path, bad, reason, where):
     bad = bad if isinstance(bad, bytes) else bad.encode()
-    crawls, _, counts, (told,) = read(write(tmp_path / "log.csv", (HEADER + GOOD).encode() + bad + b"a,172800,0\n"))
-    assert crawls["a"] == [(1.0, 1.0, True), (2.0, 1.0, False)], "good rows before and after are kept"
+    crawls, _, counts, (told,) = read(
+        write(tmp_path / "log.csv", (HEADER + GOOD).encode() + bad + b"a,172800,0\n")
+    )
+    assert crawls["a"] == [(1.0, 1.0, True), (2.0, 1.0, False)], (
+        "good rows before and after are kept"
+    )
     assert set(crawls) == {"a"}
     n = bad.count(b"\n")
     assert counts == {"rows": 3, reason: n, "repeated": 0}
@@ -253,17 +365,32 @@ def test_bad_rows_are_named_counted_and_left_out(tmp_path, bad, reason, where):
 
 def test_bad_numbers_in_optional_columns(tmp_path):
     rows = "a,0,0,1,200\na,1,0,-1,200\na,2,0,nan,200\na,3,0,x,200\na,4,0,inf,\na,5,0,1,OK\na,86400,1,2,200\n"
-    crawls, _, counts, (told,) = read(write(tmp_path / "log.csv", "url,time,changed,importance,status\n" + rows))
+    crawls, _, counts, (told,) = read(
+        write(tmp_path / "log.csv", "url,time,changed,importance,status\n" + rows)
+    )
     assert crawls == {"a": [(1.0, 1.0, True)]}
-    assert counts == {"rows": 2, "whose importance is not a number from 0": 4, "whose status is not a number": 1, "repeated": 0}
-    assert "row 2: a,1,0,-1,200; log.csv row 3: a,2,0,nan,200; log.csv row 4: a,3,0,x,200)" in told
+    assert counts == {
+        "rows": 2,
+        "whose importance is not a number from 0": 4,
+        "whose status is not a number": 1,
+        "repeated": 0,
+    }
+    assert (
+        "row 2: a,1,0,-1,200; log.csv row 3: a,2,0,nan,200; log.csv row 4: a,3,0,x,200)"
+        in told
+    )
 
 
 def test_bad_rows_of_several_files_add_up(tmp_path):
     for name in ("a.csv", "b.csv", "c.csv.gz"):
         write(tmp_path / name, HEADER + "a,0,0\na,1\na,x,1\n")
     _, _, counts, (told,) = read(tmp_path)
-    assert counts == {"rows": 3, "that do not fit the columns": 3, "whose time cannot be read": 3, "repeated": 2}
+    assert counts == {
+        "rows": 3,
+        "that do not fit the columns": 3,
+        "whose time cannot be read": 3,
+        "repeated": 2,
+    }
     for name in ("a.csv", "b.csv", "c.csv.gz"):
         assert f"{name} line 3" in told
         assert f"{name} row 2: a,x,1" in told
@@ -272,16 +399,25 @@ def test_bad_rows_of_several_files_add_up(tmp_path):
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("uri,time,changed\na,0,1\n", "must have a column 'url', got uri, time, changed; is it 'uri'?"),
+        (
+            "uri,time,changed\na,0,1\n",
+            "must have a column 'url', got uri, time, changed; is it 'uri'?",
+        ),
         (
             "url,timestamp,has_changed\na,0,1\n",
             "'time' and 'changed', got url, timestamp, has_changed; is it 'timestamp' or 'has_changed'?",
         ),
-        ("a,0,1\nb,0,1\n", "must have a column 'url' and 'time' and 'changed', got a, 0, 1"),
+        (
+            "a,0,1\nb,0,1\n",
+            "must have a column 'url' and 'time' and 'changed', got a, 0, 1",
+        ),
         ("\n\n", "must have a column 'url' and 'time' and 'changed', got none"),
         ("", "must not be empty"),
         (HEADER, "must hold at least one row that can be used, got none at all"),
-        (HEADER + "a,x,1\n", "must hold at least one row that can be used, got {'whose time cannot be read': 1}"),
+        (
+            HEADER + "a,x,1\n",
+            "must hold at least one row that can be used, got {'whose time cannot be read': 1}",
+        ),
     ],
 )
 def test_files_without_a_usable_row(tmp_path, text, rule):
@@ -292,12 +428,20 @@ def test_files_without_a_usable_row(tmp_path, text, rule):
 
 
 def test_missing_columns_of_parquet(tmp_path):
-    pq.write_table(pa.table({"url": ["a"], "tiem": [0], "changed": [True]}), tmp_path / "log.parquet")
-    with pytest.raises(ValueError, match=r"log.parquet must have a column 'time', got url, tiem, changed; is it 'tiem'\?"):
+    pq.write_table(
+        pa.table({"url": ["a"], "tiem": [0], "changed": [True]}),
+        tmp_path / "log.parquet",
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"log.parquet must have a column 'time', got url, tiem, changed; is it 'tiem'\?",
+    ):
         read(tmp_path / "log.parquet")
 
 
-LONG = HEADER + "".join(f"http://h/{i % 1000},{i},{i % 7 == 0:d}\n" for i in range(50_000))
+LONG = HEADER + "".join(
+    f"http://h/{i % 1000},{i},{i % 7 == 0:d}\n" for i in range(50_000)
+)
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.9999])
@@ -310,8 +454,14 @@ def test_what_can_be_read_of_a_truncated_gzip_is_kept(tmp_path, share):
     assert share - 0.1 < counts["rows"] / 50_000 <= 1
     assert counts["lost with the end of a truncated file, at least"] == 1
     assert "lost with the end of a truncated file, at least (log.csv.gz)" in told
-    reference = {f"http://h/{i}": [(i + 1000 * k) % 7 == 0 for k in range(1, 50)] for i in range(1000)}
-    assert all([bit for _, _, bit in page] == reference[url][: len(page)] for url, page in crawls.items()), "no half line is taken for one"
+    reference = {
+        f"http://h/{i}": [(i + 1000 * k) % 7 == 0 for k in range(1, 50)]
+        for i in range(1000)
+    }
+    assert all(
+        [bit for _, _, bit in page] == reference[url][: len(page)]
+        for url, page in crawls.items()
+    ), "no half line is taken for one"
 
 
 @pytest.mark.parametrize(
@@ -330,7 +480,10 @@ def test_what_cannot_be_read_at_all(tmp_path, name, content):
 
 
 def test_a_truncated_parquet(tmp_path):
-    pq.write_table(pa.table({"url": ["a"] * 1000, "time": range(1000), "changed": [True] * 1000}), tmp_path / "log.parquet")
+    pq.write_table(
+        pa.table({"url": ["a"] * 1000, "time": range(1000), "changed": [True] * 1000}),
+        tmp_path / "log.parquet",
+    )
     whole = (tmp_path / "log.parquet").read_bytes()
     (tmp_path / "log.parquet").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=r"log.parquet cannot be read: "):
@@ -340,7 +493,10 @@ def test_a_truncated_parquet(tmp_path):
 def test_paths_that_are_no_log(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such file or folder: .*nix"):
         read(tmp_path / "nix.csv")
-    with pytest.raises(ValueError, match=r"must hold files that end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet, got none"):
+    with pytest.raises(
+        ValueError,
+        match=r"must hold files that end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet, got none",
+    ):
         read(tmp_path)
     write(tmp_path / "log.json", "{}")
     with pytest.raises(ValueError, match=r"log.json must end in one of .csv, "):
@@ -349,18 +505,24 @@ def test_paths_that_are_no_log(tmp_path):
 
 @pytest.mark.parametrize("memory", ["much", "1 parsec"])
 def test_memory_that_is_no_size(tmp_path, memory):
-    with pytest.raises(ValueError, match=f"memory must be a size such as '1GiB', got '{memory}'"):
+    with pytest.raises(
+        ValueError, match=f"memory must be a size such as '1GiB', got '{memory}'"
+    ):
         read(write(tmp_path / "log.csv", HEADER + GOOD), memory=memory)
 
 
 def test_memory_that_is_not_enough(tmp_path):
-    with pytest.raises(ValueError, match="memory must be enough to sort the log, got '1MiB'"):
+    with pytest.raises(
+        ValueError, match="memory must be enough to sort the log, got '1MiB'"
+    ):
         read(write(tmp_path / "log.csv", LONG), memory="1MiB")
 
 
 def test_no_space_left_for_the_database(tmp_path, monkeypatch):
     def full(*_):
-        raise duckdb.IOException("IO Error: Could not write file: No space left on device")
+        raise duckdb.IOException(
+            "IO Error: Could not write file: No space left on device"
+        )
 
     path = write(tmp_path / "log.csv", HEADER + GOOD)
     for step in ("_pages", "_checked"):
@@ -390,7 +552,13 @@ def many():
     """Rows of pages with 1 to 60 crawls, some twice, some at one time with another bit, in random order."""
     rng = np.random.default_rng(0)
     rows = [
-        (f"http://h{page % 7}/{page}", int(time), bit, int(rng.integers(5)), int(rng.choice([200, 200, 404])))
+        (
+            f"http://h{page % 7}/{page}",
+            int(time),
+            bit,
+            int(rng.integers(5)),
+            int(rng.choice([200, 200, 404])),
+        )
         for page in range(200)
         for time in rng.integers(0, 2000, rng.integers(1, 60)).tolist()
         for bit in rng.choice([0, 1], rng.choice([1, 1, 2])).tolist()
@@ -415,7 +583,10 @@ def reference(rows):
     crawls = {}
     for url, seen in times.items():
         days = sorted(seen)
-        crawls[url] = [(b / DAY, (b - a) * 1_000_000 / _log.DAY, seen[b]) for a, b in itertools.pairwise(days)]
+        crawls[url] = [
+            (b / DAY, (b - a) * 1_000_000 / _log.DAY, seen[b])
+            for a, b in itertools.pairwise(days)
+        ]
     return crawls, pages
 
 
@@ -435,8 +606,12 @@ def agrees(path, expected, **options):
 
 
 def test_agrees_with_a_dictionary_of_crawls(tmp_path, many, expected):
-    counts, (told,) = agrees(write(tmp_path / "log.csv", table(many, COLUMNS)), expected)
-    kept = [(url, time, changed) for url, time, changed, _, status in many if status == 200]
+    counts, (told,) = agrees(
+        write(tmp_path / "log.csv", table(many, COLUMNS)), expected
+    )
+    kept = [
+        (url, time, changed) for url, time, changed, _, status in many if status == 200
+    ]
     n_times = len({(url, time) for url, time, _ in kept})
     torn = len(set(kept)) - n_times
     assert counts["rows"] == len(kept)
@@ -447,7 +622,9 @@ def test_agrees_with_a_dictionary_of_crawls(tmp_path, many, expected):
 
 
 @pytest.mark.parametrize("n_rows", [1, 37, 1000])
-def test_batches_hold_whole_pages_whatever_their_size(tmp_path, many, expected, n_rows, monkeypatch):
+def test_batches_hold_whole_pages_whatever_their_size(
+    tmp_path, many, expected, n_rows, monkeypatch
+):
     path = write(tmp_path / "log.csv", table(many, COLUMNS))
     whole = agrees(path, expected)
     monkeypatch.setattr(_log, "_ROWS", n_rows)
@@ -464,7 +641,12 @@ def test_order_of_rows_and_split_into_files_do_not_matter(tmp_path, many, expect
     parts = tmp_path / "parts"
     write(parts / "a.csv", table(many[::3], COLUMNS))
     write(parts / "b.tsv.gz", table(sorted(many[1::3], reverse=True), COLUMNS, "\t"))
-    pq.write_table(pa.table(dict(zip(COLUMNS, map(list, zip(*many[2::3], strict=True)), strict=True))), parts / "c.parquet")
+    pq.write_table(
+        pa.table(
+            dict(zip(COLUMNS, map(list, zip(*many[2::3], strict=True)), strict=True))
+        ),
+        parts / "c.parquet",
+    )
     assert agrees(parts, expected) == whole
 
 
@@ -480,12 +662,19 @@ def test_pages_of_a_sample_are_the_first_of_the_batches(tmp_path, many, monkeypa
         np.testing.assert_array_equal(sample.time[: first.time.size], first.time)
         assert log.sample(10**9).page.num_rows == log.n_pages
         # in an order that has nothing to do with what the pages are
-        numbers = [int(url.split("/")[-1]) for url in log.sample(200).page["url"].to_pylist()]
+        numbers = [
+            int(url.split("/")[-1]) for url in log.sample(200).page["url"].to_pylist()
+        ]
     assert abs(np.corrcoef(numbers, np.arange(200))[0, 1]) < 4 / np.sqrt(200)
 
 
 def test_time_at(tmp_path):
-    with _log.opened(write(tmp_path / "log.csv", HEADER + "".join(f"u{k % 3},{k},0\n" for k in range(1, 11)))) as log:
+    with _log.opened(
+        write(
+            tmp_path / "log.csv",
+            HEADER + "".join(f"u{k % 3},{k},0\n" for k in range(1, 11)),
+        )
+    ) as log:
         assert [log.time_at(share) / 1e6 for share in (0.1, 0.5, 0.8)] == [1, 5, 8]
 
 
@@ -504,21 +693,51 @@ print(found.n_pages, found.counts["rows"], (resource.getrusage(resource.RUSAGE_S
 
 def test_a_log_larger_than_memory(tmp_path):
     """Rows of 330 MB by a database of 100 MiB; with batches of pages, and all else, the process grows by less than 500 MiB."""
-    rng, path, n_rows, n_pages = np.random.default_rng(1), tmp_path / "log.parquet", 1_200_000, 20_000
+    rng, path, n_rows, n_pages = (
+        np.random.default_rng(1),
+        tmp_path / "log.parquet",
+        1_200_000,
+        20_000,
+    )
     page = rng.integers(0, n_pages, n_rows)
-    names = pa.array([f"https://www.example{i % 100:02d}.org/{'a-rather-long-path/' * 12}{i:08d}.html" for i in range(n_pages)])
+    names = pa.array(
+        [
+            f"https://www.example{i % 100:02d}.org/{'a-rather-long-path/' * 12}{i:08d}.html"
+            for i in range(n_pages)
+        ]
+    )
     time = rng.integers(1_500_000_000, 1_600_000_000, n_rows)
-    log = pa.table({"url": names.take(pa.array(page)), "time": time, "changed": rng.random(n_rows) < 0.4})
+    log = pa.table(
+        {
+            "url": names.take(pa.array(page)),
+            "time": time,
+            "changed": rng.random(n_rows) < 0.4,
+        }
+    )
     pq.write_table(log, path, row_group_size=100_000)
     assert n_rows * (len(names[0].as_py()) + 9) > 3 * 100 * 2**20
-    command = [sys.executable, "-c", CHILD, str(path), str(tmp_path / "out.parquet"), "100MiB"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    command = [
+        sys.executable,
+        "-c",
+        CHILD,
+        str(path),
+        str(tmp_path / "out.parquet"),
+        "100MiB",
+    ]
+    run = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False
+    )
     assert run.returncode == 0, run.stderr
     found, used, more = map(int, run.stdout.split())
     assert (found, used) == (np.unique(page).size, n_rows)
     assert more < 500
     repeated = n_rows - np.unique(page * 10**10 + time).size
-    assert pq.read_table(tmp_path / "out.parquet", columns=["n_crawls"])["n_crawls"].to_numpy().sum() == n_rows - found - repeated
+    assert (
+        pq.read_table(tmp_path / "out.parquet", columns=["n_crawls"])["n_crawls"]
+        .to_numpy()
+        .sum()
+        == n_rows - found - repeated
+    )
 
 
 def test_read_crawl_log_has_all_of_a_log_in_memory(tmp_path):
@@ -528,7 +747,15 @@ def test_read_crawl_log_has_all_of_a_log_in_memory(tmp_path):
         "https://b.org/x,2024-01-04,0,5\n"
     )
     log = traces.read_crawl_log(path)
-    pages = {url: (host, weight, n) for url, host, weight, n in zip(log.url, log.host, log.importance, log.history.n_crawls, strict=True)}
-    assert pages == {"https://b.org/x": ("b.org", 5.0, 2), "https://a.org/": ("a.org", 1.0, 0)}
+    pages = {
+        url: (host, weight, n)
+        for url, host, weight, n in zip(
+            log.url, log.host, log.importance, log.history.n_crawls, strict=True
+        )
+    }
+    assert pages == {
+        "https://b.org/x": ("b.org", 5.0, 2),
+        "https://a.org/": ("a.org", 1.0, 0),
+    }
     np.testing.assert_array_equal(log.history.interval, [2.0, 1.0])
     np.testing.assert_array_equal(log.history.changed, [True, False])

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
 
-from paperlib import plotting
-from paperlib.ledger import Ledger
+from paperlib.repro import plotting
+from paperlib.repro.ledger import Ledger
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -46,8 +46,15 @@ def ledger():
 def test_saves_four_files_and_a_record(tmp_path):
     figure, claims = tiny(), ledger()
     expected = plotting.drawn(figure)
-    plotting.save(figure, claims, tmp_path, data=[SimpleNamespace(name="debian", sha256="abc")])
-    assert sorted(p.name for p in (tmp_path / "paper").iterdir()) == ["fig1.json", "fig1.npz", "fig1.png", "fig1.svg"]
+    plotting.save(
+        figure, claims, tmp_path, data=[SimpleNamespace(name="debian", sha256="abc")]
+    )
+    assert sorted(p.name for p in (tmp_path / "paper").iterdir()) == [
+        "fig1.json",
+        "fig1.npz",
+        "fig1.png",
+        "fig1.svg",
+    ]
     assert (tmp_path / "paper/fig1.png").read_bytes().startswith(b"\x89PNG")
     record = json.loads((tmp_path / "paper/fig1.json").read_text())
     assert record["figure"] == "paper/fig1"
@@ -55,14 +62,22 @@ def test_saves_four_files_and_a_record(tmp_path):
     assert record["claims"] == claims.claims
     assert record["data"] == {"debian": "abc"}
     assert re.fullmatch(r"3\.\d+", record["versions"].pop("python")), "no patch version"
-    assert sorted(record["versions"]) == ["matplotlib", "numba", "numpy", "paperlib", "scipy"]
+    assert sorted(record["versions"]) == [
+        "matplotlib",
+        "numba",
+        "numpy",
+        "paperlib",
+        "scipy",
+    ]
     with np.load(tmp_path / "paper/fig1.npz") as arrays:
         assert set(arrays.files) == set(expected)
         for name in arrays.files:
             np.testing.assert_array_equal(arrays[name], expected[name])
     digest = hashlib.sha256()
     for name in sorted(expected):
-        digest.update(f"{name} {expected[name].shape}\n".encode() + expected[name].tobytes())
+        digest.update(
+            f"{name} {expected[name].shape}\n".encode() + expected[name].tobytes()
+        )
     assert record["arrays"] == digest.hexdigest()
     assert not plt.fignum_exists(figure.number), "a saved figure is closed"
 
@@ -79,7 +94,9 @@ def test_saved_twice_is_the_same_byte_by_byte_and_other_data_are_not(tmp_path):
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
         plotting.save(tiny(seed), ledger(), tmp_path / folder)
     for suffix in (".png", ".svg", ".npz", ".json"):
-        first, second, other = ((tmp_path / folder / f"paper/fig1{suffix}").read_bytes() for folder in "abc")
+        first, second, other = (
+            (tmp_path / folder / f"paper/fig1{suffix}").read_bytes() for folder in "abc"
+        )
         assert first == second, suffix
         assert first != other, suffix
 
@@ -103,11 +120,20 @@ def test_lines_bands_points_meshes_and_bars():
     a.fill_between(x, x - 1, x + 1, label="_band")
     b.scatter(x, -x, label="points")
     b.bar([0.0, 1.0], [2.0, 3.0], width=0.5)
-    mesh = c.pcolormesh(np.arange(4.0), np.arange(3.0), np.array([[1.0, 2.0, np.nan], [4.0, 5.0, 6.0]]))
+    mesh = c.pcolormesh(
+        np.arange(4.0), np.arange(3.0), np.array([[1.0, 2.0, np.nan], [4.0, 5.0, 6.0]])
+    )
     figure.colorbar(mesh)
     arrays = plotting.drawn(figure)
     *names, values, corners = arrays
-    assert names == ["a00 square", "a01 limit", "a02 band", "b00 points", "b01 nolegend_", "b02 nolegend_"]
+    assert names == [
+        "a00 square",
+        "a01 limit",
+        "a02 band",
+        "b00 points",
+        "b01 nolegend_",
+        "b02 nolegend_",
+    ]
     assert [values[:3], corners[:3]] == ["c00", "c01"]
     assert {array.dtype for array in arrays.values()} == {np.dtype(np.float32)}
     np.testing.assert_array_equal(arrays["a00 square"], [[1, 1], [2, 4], [4, 16]])
@@ -115,8 +141,13 @@ def test_lines_bands_points_meshes_and_bars():
     outline = {tuple(point) for point in arrays["a02 band"].tolist()}
     assert outline == {(t, t + s) for t in x for s in (-1, 1)}
     np.testing.assert_array_equal(arrays["b00 points"], [[1, -1], [2, -2], [4, -4]])
-    np.testing.assert_allclose(arrays["b01 nolegend_"], [[-0.25, 0], [0.25, 0], [0.25, 2], [-0.25, 2], [-0.25, 0]])
-    np.testing.assert_allclose(arrays["b02 nolegend_"], [[0.75, 0], [1.25, 0], [1.25, 3], [0.75, 3], [0.75, 0]])
+    np.testing.assert_allclose(
+        arrays["b01 nolegend_"],
+        [[-0.25, 0], [0.25, 0], [0.25, 2], [-0.25, 2], [-0.25, 0]],
+    )
+    np.testing.assert_allclose(
+        arrays["b02 nolegend_"], [[0.75, 0], [1.25, 0], [1.25, 3], [0.75, 3], [0.75, 0]]
+    )
     np.testing.assert_array_equal(np.ravel(arrays[values]), [1, 2, np.nan, 4, 5, 6])
     np.testing.assert_array_equal(arrays[corners][0, :, 0], [0, 1, 2, 3])
 
@@ -161,7 +192,10 @@ def test_thin_keeps_first_and_last_and_spreads_the_rest(n):
     if n > 400:
         at = np.log(shown + 1.0)
         # on a logarithmic axis no gap wider than one step of the grid, or one integer
-        assert (np.diff(at) <= np.maximum(np.log(n) / 199 * 2, np.log1p(1 / (shown[:-1] + 1.0))) + 1e-12).all()
+        assert (
+            np.diff(at)
+            <= np.maximum(np.log(n) / 199 * 2, np.log1p(1 / (shown[:-1] + 1.0))) + 1e-12
+        ).all()
 
 
 def test_thin_to_fewer():
@@ -174,10 +208,15 @@ def test_thin_to_fewer():
 def test_lines_have_their_own_style_and_are_thinned():
     _, ax = plt.subplots()
     x = np.arange(1, 1001)
-    assert plotting.lines(ax, x, {"LLN": 1.0 / x, "something": 2.0 / x}, linewidth=3.0) is ax
+    assert (
+        plotting.lines(ax, x, {"LLN": 1.0 / x, "something": 2.0 / x}, linewidth=3.0)
+        is ax
+    )
     first, second = ax.lines
     shown = plotting.thin(1000)
-    np.testing.assert_array_equal(first.get_xydata(), np.column_stack([x, 1.0 / x])[shown])
+    np.testing.assert_array_equal(
+        first.get_xydata(), np.column_stack([x, 1.0 / x])[shown]
+    )
     assert first.get_label() == "LLN"
     assert first.get_color() == plotting.LINES["LLN"]["color"]
     assert second.get_color() == plotting.VARIANTS[1]["color"]
@@ -191,7 +230,12 @@ def test_bands_are_the_mean_and_the_central_runs():
     arrays = plotting.drawn(figure)
     np.testing.assert_array_equal(arrays["a00 SA"], [[1, 100], [2, 1100]])
     # 2.5% and 97.5% of 0..200
-    assert {tuple(p) for p in arrays["a01 SA band"].tolist()} == {(1, 5), (1, 195), (2, 1005), (2, 1195)}
+    assert {tuple(p) for p in arrays["a01 SA band"].tolist()} == {
+        (1, 5),
+        (1, 195),
+        (2, 1005),
+        (2, 1195),
+    }
 
 
 def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path):
@@ -201,7 +245,13 @@ def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path):
     runs[0, 1] = np.inf  # 2.5% of the runs: the quantile is finite, the mean is not
     plotting.bands(ax, np.arange(5.0), {"MLE": runs})
     arrays = plotting.drawn(figure)
-    assert np.isinf(arrays["a00 MLE"][:, 1]).tolist() == [True, True, False, False, False]
+    assert np.isinf(arrays["a00 MLE"][:, 1]).tolist() == [
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
     assert np.isfinite(arrays["a01 MLE band"]).all()
     assert arrays["a01 MLE band"][:, 0].min() == 1.0
     claims = Ledger("paper/fig1")
@@ -221,15 +271,25 @@ def test_quantiles_against_the_exponential_law(tmp_path):
     assert (np.diff(order[:, 0]) > 0).all()
     # quantile at u = 1 - exp(-x / mean) has a standard error of mean sqrt(u / (1 - u) / n)
     at = order[len(order) // 2, 0] / values.mean()
-    assert order[len(order) // 2, 1] == pytest.approx(at * values.mean(), abs=5 * values.mean() * np.sqrt(np.expm1(at) / 5000))
+    assert order[len(order) // 2, 1] == pytest.approx(
+        at * values.mean(), abs=5 * values.mean() * np.sqrt(np.expm1(at) / 5000)
+    )
 
 
 def test_winners_and_points():
     figure, ax = plt.subplots()
     index = np.array([[0, 1], [1, 1], [0, 0]])
-    plotting.winners(ax, np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0]), index, ["LLN", "SA", "SAM"])
+    plotting.winners(
+        ax,
+        np.array([1.0, 2.0, 3.0]),
+        np.array([10.0, 20.0]),
+        index,
+        ["LLN", "SA", "SAM"],
+    )
     plotting.points(ax, {"here": (2.0, 10.0)})
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["LLN", "SA"], "who wins nowhere has no label"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["LLN", "SA"], (
+        "who wins nowhere has no label"
+    )
     arrays = list(plotting.drawn(figure).values())
     np.testing.assert_array_equal(np.ravel(arrays[0]), [2.0, 10.0])
     np.testing.assert_array_equal(np.ravel(arrays[1]), np.ravel(index.T))
@@ -241,8 +301,12 @@ def test_winners_and_points():
 def test_the_style_is_the_theme_of_seaborn_and_a_few_settings_of_our_own():
     import seaborn  # here alone: it takes as long as the other tests of this file
 
-    theme = dict(seaborn.plotting_context("paper", font_scale=1.1)) | dict(seaborn.axes_style("ticks"))
-    theme["axes.prop_cycle"] = mpl.cycler(color=seaborn.color_palette("colorblind").as_hex())
+    theme = dict(seaborn.plotting_context("paper", font_scale=1.1)) | dict(
+        seaborn.axes_style("ticks")
+    )
+    theme["axes.prop_cycle"] = mpl.cycler(
+        color=seaborn.color_palette("colorblind").as_hex()
+    )
     own = {
         "axes.spines.right": False,
         "axes.spines.top": False,
@@ -256,13 +320,21 @@ def test_the_style_is_the_theme_of_seaborn_and_a_few_settings_of_our_own():
         "svg.hashsalt": "paperlib",
     }
     looks = []
-    for use in (lambda: mpl.rcParams.update(theme | own), lambda: plt.style.use("paperlib.paper"), plotting.use_style):
+    for use in (
+        lambda: mpl.rcParams.update(theme | own),
+        lambda: plt.style.use("paperlib.paper"),
+        plotting.use_style,
+    ):
         mpl.rcdefaults()
         use()
-        looks.append({key: value for key, value in mpl.rcParams.items() if key != "backend"})
+        looks.append(
+            {key: value for key, value in mpl.rcParams.items() if key != "backend"}
+        )
     expected, *found = looks
     for look in found:
-        assert {key: value for key, value in look.items() if value != expected[key]} == {}
+        assert {
+            key: value for key, value in look.items() if value != expected[key]
+        } == {}
     assert seaborn.color_palette("colorblind").as_hex() == plotting._PALETTE
 
 
@@ -271,30 +343,53 @@ def test_the_style_is_the_theme_of_seaborn_and_a_few_settings_of_our_own():
 
 def _dash(style):
     """A line style as matplotlib draws it: "-" and "--" are solid and dashed, the others are explicit."""
-    return {"-": None, "--": (3.7, 1.6)}.get(style, style[1] if isinstance(style, tuple) else style)
+    return {"-": None, "--": (3.7, 1.6)}.get(
+        style, style[1] if isinstance(style, tuple) else style
+    )
 
 
 @pytest.mark.parametrize(
-    "styles", [plotting.LINES, plotting.POLICIES, plotting.ALLOCATIONS | plotting.CRAWLERS, dict(enumerate(plotting.VARIANTS))]
+    "styles",
+    [
+        plotting.LINES,
+        plotting.POLICIES,
+        plotting.ALLOCATIONS | plotting.CRAWLERS,
+        dict(enumerate(plotting.VARIANTS)),
+    ],
 )
 def test_no_two_styles_share_a_colour_or_a_dash(styles):
     assert len(styles) >= 4
     for (one, a), (other, b) in itertools.combinations(styles.items(), 2):
-        assert np.abs(np.subtract(to_rgb(a["color"]), to_rgb(b["color"]))).max() > 0.1, (one, other)
+        assert (
+            np.abs(np.subtract(to_rgb(a["color"]), to_rgb(b["color"]))).max() > 0.1
+        ), (one, other)
         assert _dash(a["linestyle"]) != _dash(b["linestyle"]), (one, other)
 
 
-@pytest.mark.parametrize("styles", [plotting.LINES, plotting.POLICIES], ids=["LINES", "POLICIES"])
+@pytest.mark.parametrize(
+    "styles", [plotting.LINES, plotting.POLICIES], ids=["LINES", "POLICIES"]
+)
 def test_styles_differ_as_drawn(styles):
     _, ax = plt.subplots()
     plotting.lines(ax, [1, 2], {name: np.array([1.0, 2.0]) for name in styles})
-    drawn = [(line.get_color(), tuple(line._unscaled_dash_pattern[1] or ())) for line in ax.lines]
-    assert len({color for color, _ in drawn}) == len({dash for _, dash in drawn}) == len(styles)
+    drawn = [
+        (line.get_color(), tuple(line._unscaled_dash_pattern[1] or ()))
+        for line in ax.lines
+    ]
+    assert (
+        len({color for color, _ in drawn})
+        == len({dash for _, dash in drawn})
+        == len(styles)
+    )
 
 
 def test_more_curves_than_variants_are_still_told_apart():
     _, ax = plt.subplots()
-    plotting.lines(ax, [1, 2], {str(i): np.array([1.0, 2.0]) for i in range(len(plotting.VARIANTS))})
+    plotting.lines(
+        ax,
+        [1, 2],
+        {str(i): np.array([1.0, 2.0]) for i in range(len(plotting.VARIANTS))},
+    )
     assert len({line.get_color() for line in ax.lines}) == len(plotting.VARIANTS)
 
 
@@ -303,16 +398,38 @@ def test_more_curves_than_variants_are_still_told_apart():
 
 def test_medians_with_their_quartiles():
     figure, ax = plt.subplots()
-    runs = np.random.default_rng(1).permuted(np.arange(101.0)[:, None] + np.array([0.0, 1000.0]), axis=0)
-    assert plotting.medians(ax, [1, 10], {"MLE": runs, "moment matching": runs + 1}, plotting.ESTIMATION) is ax
+    runs = np.random.default_rng(1).permuted(
+        np.arange(101.0)[:, None] + np.array([0.0, 1000.0]), axis=0
+    )
+    assert (
+        plotting.medians(
+            ax, [1, 10], {"MLE": runs, "moment matching": runs + 1}, plotting.ESTIMATION
+        )
+        is ax
+    )
     arrays = plotting.drawn(figure)
-    assert list(arrays) == ["a00 MLE", "a01 MLE quartiles", "a02 moment matching", "a03 moment matching quartiles"]
+    assert list(arrays) == [
+        "a00 MLE",
+        "a01 MLE quartiles",
+        "a02 moment matching",
+        "a03 moment matching quartiles",
+    ]
     apart = 1.07**0.5
-    np.testing.assert_allclose(arrays["a00 MLE"], [[1 / apart, 50], [10 / apart, 1050]], rtol=1e-6)
-    np.testing.assert_allclose(arrays["a02 moment matching"], [[apart, 51], [10 * apart, 1051]], rtol=1e-6)
+    np.testing.assert_allclose(
+        arrays["a00 MLE"], [[1 / apart, 50], [10 / apart, 1050]], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        arrays["a02 moment matching"], [[apart, 51], [10 * apart, 1051]], rtol=1e-6
+    )
     # 25% and 75% of 0..100, and a gap after each bar
-    np.testing.assert_array_equal(arrays["a01 MLE quartiles"][:, 1], [25, 75, np.nan, 1025, 1075, np.nan])
-    assert ax.lines[1].get_color() == ax.lines[0].get_color() == plotting.ESTIMATION["MLE"]["color"]
+    np.testing.assert_array_equal(
+        arrays["a01 MLE quartiles"][:, 1], [25, 75, np.nan, 1025, 1075, np.nan]
+    )
+    assert (
+        ax.lines[1].get_color()
+        == ax.lines[0].get_color()
+        == plotting.ESTIMATION["MLE"]["color"]
+    )
 
 
 def test_estimation_styles_differ():
@@ -323,22 +440,45 @@ def test_estimation_styles_differ():
 
 def test_timeline_shades_from_each_crawl_to_the_next_event():
     figure, ax = plt.subplots()
-    one = (np.array([1.0, 4.0]), np.array([2.0, 3.0, 6.0]), ["–", "0", "1"], np.array([0.5, 2.5, 5.0]), np.array([False, True, False]))
+    one = (
+        np.array([1.0, 4.0]),
+        np.array([2.0, 3.0, 6.0]),
+        ["–", "0", "1"],
+        np.array([0.5, 2.5, 5.0]),
+        np.array([False, True, False]),
+    )
     two = (np.array([]), np.array([1.0]), ["–"], np.array([]), np.array([], dtype=bool))
     none = (np.array([1.0]), np.array([]), [], np.array([2.0]), np.array([False]))
     assert plotting.timeline(ax, {"one": one, "two": two, "none": none}, 10.0) is ax
     first, second, third = (c for c in ax.collections)
-    spans = [(path.vertices[:, 0].min(), path.vertices[:, 0].max()) for path in first.get_paths()]
-    assert spans == [(2.0, 3.0), (3.0, 4.0), (6.0, 10.0)], "the change at 4 ends what the crawls at 2 and 3 made fresh"
-    assert [(p.vertices[:, 0].min(), p.vertices[:, 0].max()) for p in second.get_paths()] == [(1.0, 10.0)]
+    spans = [
+        (path.vertices[:, 0].min(), path.vertices[:, 0].max())
+        for path in first.get_paths()
+    ]
+    assert spans == [(2.0, 3.0), (3.0, 4.0), (6.0, 10.0)], (
+        "the change at 4 ends what the crawls at 2 and 3 made fresh"
+    )
+    assert [
+        (p.vertices[:, 0].min(), p.vertices[:, 0].max()) for p in second.get_paths()
+    ] == [(1.0, 10.0)]
     assert not third.get_paths()
-    arrays = {label.split(" ", 1)[1]: values for label, values in plotting.drawn(figure).items() if label < "a05"}
+    arrays = {
+        label.split(" ", 1)[1]: values
+        for label, values in plotting.drawn(figure).items()
+        if label < "a05"
+    }
     np.testing.assert_array_equal(arrays["change"][:, 0], [1.0, 4.0])
     np.testing.assert_array_equal(arrays["request served fresh"][:, 0], [2.5])
     np.testing.assert_array_equal(arrays["request served stale"][:, 0], [0.5, 5.0])
     assert [text.get_text() for text in ax.texts] == ["–", "0", "1", "–"]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["one", "two", "none"]
-    named = ["copy fresh", "refresh, with its bit", "change", "request served fresh", "request served stale"]
+    named = [
+        "copy fresh",
+        "refresh, with its bit",
+        "change",
+        "request served fresh",
+        "request served stale",
+    ]
     assert sorted(ax.get_legend_handles_labels()[1]) == sorted(named), "each kind once"
 
 
@@ -348,7 +488,12 @@ def test_timeline_shades_from_each_crawl_to_the_next_event():
 def test_scatter_draws_some_of_many_points_and_all_of_few_rasterised():
     ax = plt.figure().subplots()
     x = np.arange(10_000.0)
-    plotting.scatter(ax, {"many": (x, 2 * x), "few": ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0])}, most=50, s=4)
+    plotting.scatter(
+        ax,
+        {"many": (x, 2 * x), "few": ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0])},
+        most=50,
+        s=4,
+    )
     many, few = (np.asarray(c.get_offsets()) for c in ax.collections)
     assert many.shape == (50, 2)
     assert many[[0, -1], 0].tolist() == [0.0, 9999.0]
@@ -358,7 +503,9 @@ def test_scatter_draws_some_of_many_points_and_all_of_few_rasterised():
     assert [c.get_label() for c in ax.collections] == ["many", "few"]
     colors = [tuple(c.get_facecolor()[0]) for c in ax.collections]
     assert colors[0] != colors[1]
-    assert len(ax.collections[0].get_paths()[0]) != len(ax.collections[1].get_paths()[0]), "markers differ too"
+    assert len(ax.collections[0].get_paths()[0]) != len(
+        ax.collections[1].get_paths()[0]
+    ), "markers differ too"
 
 
 # ---- boxes
@@ -375,9 +522,13 @@ def test_boxes_show_quartiles_mean_and_standard_error_of_each_policy():
     half = np.std(runs["GREEDY"], ddof=1) / np.sqrt(5)
     np.testing.assert_allclose(error.get_segments()[0], [[1, 4 - half], [1, 4 + half]])
     assert [text.get_text() for text in ax.get_xticklabels()] == ["BASELINE", "GREEDY"]
-    assert any("BASELINE mean" in name for name in plotting.drawn(figure)), "a line across the panel"
+    assert any("BASELINE mean" in name for name in plotting.drawn(figure)), (
+        "a line across the panel"
+    )
     figure.draw_without_rendering()
-    assert ax.get_ylim()[0] < 0.5, "the lowest box does not stand on the edge of the panel"
+    assert ax.get_ylim()[0] < 0.5, (
+        "the lowest box does not stand on the edge of the panel"
+    )
 
 
 # ---- rates
@@ -387,7 +538,9 @@ def test_rates_against_the_optimal_ones_with_the_diagonal_and_colours():
     figure, ax = plt.subplots()
     optimal = np.arange(20.0).reshape(2, 10)
     cloud = plotting.rates(ax, optimal, optimal + 1, color=optimal / 20, most=5)
-    np.testing.assert_array_equal(cloud.get_offsets(), [[0, 1], [4, 5], [9, 10], [14, 15], [19, 20]])
+    np.testing.assert_array_equal(
+        cloud.get_offsets(), [[0, 1], [4, 5], [9, 10], [14, 15], [19, 20]]
+    )
     np.testing.assert_allclose(cloud.get_array(), [0.0, 0.2, 0.45, 0.7, 0.95])
     assert cloud.get_clim() == (0.0, 1.0), "the same colours in every panel"
     assert cloud.get_rasterized()
@@ -418,15 +571,21 @@ def test_bars_are_named_numbers_the_first_on_top():
 
 def test_calibration_draws_shares_with_errors_and_leaves_out_thin_bins():
     figure, ax = plt.subplots()
-    bins = np.array([[0.1, 0.2, 100], [0.5, 0.5, 25], [0.7, 1.0, 19], [np.nan, np.nan, 0]])
+    bins = np.array(
+        [[0.1, 0.2, 100], [0.5, 0.5, 25], [0.7, 1.0, 19], [np.nan, np.nan, 0]]
+    )
     empty = np.array([[np.nan, np.nan, 0]])
     assert plotting.calibration(ax, {"mle": bins, "naive": empty}) is ax
     arrays = plotting.drawn(figure)
     np.testing.assert_allclose(arrays["a00 mle"], [[0.1, 0.2], [0.5, 0.5]], rtol=1e-6)
     assert arrays["a01 naive"].size == 0
     np.testing.assert_array_equal(arrays["a02 diagonal"], [[0, 0], [1, 1]])
-    first, second = (array for name, array in arrays.items() if name.endswith("mle error"))
-    np.testing.assert_allclose(first, [[0.1, 0.16], [0.1, 0.24]], rtol=1e-6)  # sqrt(0.2 0.8 / 100) = 0.04
+    first, second = (
+        array for name, array in arrays.items() if name.endswith("mle error")
+    )
+    np.testing.assert_allclose(
+        first, [[0.1, 0.16], [0.1, 0.24]], rtol=1e-6
+    )  # sqrt(0.2 0.8 / 100) = 0.04
     np.testing.assert_allclose(second, [[0.5, 0.4], [0.5, 0.6]], rtol=1e-6)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["mle", "naive"]
     _, ax = plt.subplots()

@@ -15,7 +15,9 @@ from paperlib.priors import DegeneratePriorWarning, FakeIntervals, grid_posterio
 from paperlib.processes import History, simulate_history
 
 PAIRS = [(0.5, 0.5), (1.0, 60.0), (7.7e3, 271.0), (1e-6, 2.0), (3.0, 1e-3)]
-pair = pytest.mark.parametrize("prior", [FakeIntervals(*lengths) for lengths in PAIRS], ids=str)
+pair = pytest.mark.parametrize(
+    "prior", [FakeIntervals(*lengths) for lengths in PAIRS], ids=str
+)
 HOURS = np.arange(1.0, 365 * 24 + 1)
 
 
@@ -25,17 +27,36 @@ HOURS = np.arange(1.0, 365 * 24 + 1)
 @pair
 def test_law_against_quadrature(prior):
     a, b = prior.changed, prior.unchanged
-    x = np.exp(np.linspace(-60, 20, 40_001)) / b  # in the logarithm the trapezoidal rule is all but exact
+    x = (
+        np.exp(np.linspace(-60, 20, 40_001)) / b
+    )  # in the logarithm the trapezoidal rule is all but exact
 
     def moment(k):
-        return (x ** (k + 1) * -np.expm1(-a * x) * np.exp(-b * x)).sum()  # the two bits for a likelihood, with a flat base
+        return (
+            x ** (k + 1) * -np.expm1(-a * x) * np.exp(-b * x)
+        ).sum()  # the two bits for a likelihood, with a flat base
 
     mean = moment(1) / moment(0)
-    np.testing.assert_allclose(prior.density(x), -np.expm1(-a * x) * np.exp(-b * x) / (moment(0) * 80 / 40_000), rtol=1e-10, atol=1e-290)
+    np.testing.assert_allclose(
+        prior.density(x),
+        -np.expm1(-a * x) * np.exp(-b * x) / (moment(0) * 80 / 40_000),
+        rtol=1e-10,
+        atol=1e-290,
+    )
     np.testing.assert_allclose(prior.mean, mean, rtol=1e-10)
-    np.testing.assert_allclose(prior.variance, moment(2) / moment(0) - mean**2, rtol=1e-10)
-    mode = optimize.brentq(lambda rate: a * np.exp(-a * rate) + b * np.expm1(-a * rate), 0, 2 / b, xtol=1e-300, rtol=1e-14)
-    np.testing.assert_allclose([prior.mode, 1 / prior.initial_interval], mode, rtol=1e-10)
+    np.testing.assert_allclose(
+        prior.variance, moment(2) / moment(0) - mean**2, rtol=1e-10
+    )
+    mode = optimize.brentq(
+        lambda rate: a * np.exp(-a * rate) + b * np.expm1(-a * rate),
+        0,
+        2 / b,
+        xtol=1e-300,
+        rtol=1e-14,
+    )
+    np.testing.assert_allclose(
+        [prior.mode, 1 / prior.initial_interval], mode, rtol=1e-10
+    )
     assert 0.5 <= prior.variance / prior.mean**2 <= 1
 
 
@@ -43,10 +64,14 @@ def test_law_against_quadrature(prior):
 def test_law_against_simulation(prior):
     """Two exponential times in a row; and pages of any rate at all, of which those are kept that show the two bits."""
     rng = np.random.default_rng(1)
-    total = rng.exponential(1 / prior.unchanged, 20_000) + rng.exponential(1 / (prior.changed + prior.unchanged), 20_000)
+    total = rng.exponential(1 / prior.unchanged, 20_000) + rng.exponential(
+        1 / (prior.changed + prior.unchanged), 20_000
+    )
     assert abs(total.mean() - prior.mean) < 5 * np.sqrt(prior.variance / total.size)
     pages = rng.uniform(0, 30 * prior.mean, 400_000)
-    seen = simulate_history(pages, interval=[prior.changed, prior.unchanged], rng=2).changed
+    seen = simulate_history(
+        pages, interval=[prior.changed, prior.unchanged], rng=2
+    ).changed
     kept = pages[seen[:, 0] & ~seen[:, 1]]
     assert kept.size > 10 or prior.changed < 1e-3
     if kept.size > 10:
@@ -54,7 +79,9 @@ def test_law_against_simulation(prior):
 
 
 def test_half_and_half_is_the_smoothing_of_half_an_observation():
-    assert FakeIntervals(0.5, 0.5).initial_interval == pytest.approx(0.5 / np.log(2), rel=1e-15)
+    assert FakeIntervals(0.5, 0.5).initial_interval == pytest.approx(
+        0.5 / np.log(2), rel=1e-15
+    )
 
 
 @pair
@@ -64,10 +91,16 @@ def test_probabilities_are_the_law_on_a_grid(prior):
     assert got.sum() == pytest.approx(1, abs=1e-12)
     inner = slice(1, -1)
     edges = 2 / (period[1:] + period[:-1])
-    for lower, upper, share in zip(edges[1:][::400], edges[:-1][::400], got[inner][::400], strict=True):
-        assert share == pytest.approx(integrate.quad(prior.density, lower, upper)[0], rel=1e-2, abs=1e-9)
+    for lower, upper, share in zip(
+        edges[1:][::400], edges[:-1][::400], got[inner][::400], strict=True
+    ):
+        assert share == pytest.approx(
+            integrate.quad(prior.density, lower, upper)[0], rel=1e-2, abs=1e-9
+        )
     flat = prior.probabilities(HOURS)
-    expected = -np.expm1(-prior.changed / HOURS) * np.exp(-prior.unchanged / HOURS + prior.unchanged / HOURS[-1])
+    expected = -np.expm1(-prior.changed / HOURS) * np.exp(
+        -prior.unchanged / HOURS + prior.unchanged / HOURS[-1]
+    )
     np.testing.assert_allclose(flat, expected / expected.sum(), rtol=1e-10)
 
 
@@ -80,12 +113,19 @@ def test_estimate_is_the_mode_of_the_posterior():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         got = prior.estimate(history)
-    for i, (start, end) in enumerate(zip(history.offsets[:-1], history.offsets[1:], strict=True)):
+    for i, (start, end) in enumerate(
+        zip(history.offsets[:-1], history.offsets[1:], strict=True)
+    ):
 
         def loss(rate, w=history.interval[start:end], z=history.changed[start:end]):
-            return -np.log(prior.density(rate)) - np.where(z, np.log(-np.expm1(-rate * w)), -rate * w).sum()
+            return (
+                -np.log(prior.density(rate))
+                - np.where(z, np.log(-np.expm1(-rate * w)), -rate * w).sum()
+            )
 
-        best = optimize.minimize_scalar(loss, bounds=(1e-6, 1.0), options={"xatol": 1e-12}, method="bounded").x
+        best = optimize.minimize_scalar(
+            loss, bounds=(1e-6, 1.0), options={"xatol": 1e-12}, method="bounded"
+        ).x
         assert got[i] == pytest.approx(best, rel=1e-5)
     assert got[1] == pytest.approx(prior.mode, rel=1e-12), "of a page not crawled yet"
 
@@ -105,25 +145,43 @@ def test_estimate_takes_both_forms_and_tends_to_the_mle():
 def test_posterior_against_decimals():
     rng = np.random.default_rng(4)
     rate, prior = np.geomspace(1e-4, 50, 40), rng.random(40)
-    history = History(rng.lognormal(0, 3, 60), rng.random(60) < 0.4, [0, 20, 20, 59, 60])
+    history = History(
+        rng.lognormal(0, 3, 60), rng.random(60) < 0.4, [0, 20, 20, 59, 60]
+    )
     got = grid_posterior(history, rate, prior)
     with decimal.localcontext(prec=60):
-        for i, (start, end) in enumerate(zip(history.offsets[:-1], history.offsets[1:], strict=True)):
+        for i, (start, end) in enumerate(
+            zip(history.offsets[:-1], history.offsets[1:], strict=True)
+        ):
             row = [Decimal(p) for p in prior.tolist()]
-            for w, z in zip(history.interval[start:end].tolist(), history.changed[start:end].tolist(), strict=True):
+            for w, z in zip(
+                history.interval[start:end].tolist(),
+                history.changed[start:end].tolist(),
+                strict=True,
+            ):
                 unchanged = [(-Decimal(x) * Decimal(w)).exp() for x in rate.tolist()]
-                row = [p * (1 - q if z else q) for p, q in zip(row, unchanged, strict=True)]
-            np.testing.assert_allclose(got[i], [float(p / sum(row)) for p in row], rtol=1e-11, atol=1e-300)
+                row = [
+                    p * (1 - q if z else q) for p, q in zip(row, unchanged, strict=True)
+                ]
+            np.testing.assert_allclose(
+                got[i], [float(p / sum(row)) for p in row], rtol=1e-11, atol=1e-300
+            )
 
 
 def test_posterior_online_is_the_posterior_of_all():
-    history = simulate_history([[0.1, 3.0]], interval=np.geomspace(0.1, 5, 9), n_runs=2, rng=5)
+    history = simulate_history(
+        [[0.1, 3.0]], interval=np.geomspace(0.1, 5, 9), n_runs=2, rng=5
+    )
     rate = np.linspace(0, 10, 101)
     prior = FakeIntervals(1.0, 1.0).density(rate)
     whole = now = grid_posterior(history, rate, prior)
     now = prior
     for k in range(9):
-        now = grid_posterior(History(history.interval[..., k : k + 1], history.changed[..., k : k + 1]), rate, now)
+        now = grid_posterior(
+            History(history.interval[..., k : k + 1], history.changed[..., k : k + 1]),
+            rate,
+            now,
+        )
     assert whole.shape == (2, 1, 2, 101)
     np.testing.assert_allclose(now, whole, rtol=1e-10, atol=1e-300)
 
@@ -142,7 +200,9 @@ def test_posterior_of_bits_that_are_all_but_impossible(interval):
     """Thousands of bits of tiny probability do not underflow: the rates compare as their likelihoods do."""
     rate = np.array([0.0, 1.0, 2.0])
     changed = interval < 1
-    got = grid_posterior(History(np.full(3000, interval), np.full(3000, changed)), rate, [0.0, 1.0, 1.0])
+    got = grid_posterior(
+        History(np.full(3000, interval), np.full(3000, changed)), rate, [0.0, 1.0, 1.0]
+    )
     np.testing.assert_allclose(got, [0, 0, 1] if changed else [0, 1, 0], atol=1e-300)
 
 
@@ -152,7 +212,14 @@ def test_posterior_is_calibrated():
     rate = np.geomspace(0.01, 10, 300)
     prior = rng.random(300)
     true = rng.choice(300, 20_000, p=prior / prior.sum())
-    below = np.cumsum(grid_posterior(simulate_history(rate[true], crawl_rate=1.0, n_crawls=5, rng=rng), rate, prior), axis=1)
+    below = np.cumsum(
+        grid_posterior(
+            simulate_history(rate[true], crawl_rate=1.0, n_crawls=5, rng=rng),
+            rate,
+            prior,
+        ),
+        axis=1,
+    )
     at = np.take_along_axis(below, true[:, np.newaxis], 1)[:, 0]
     inside = np.mean((at > 0.1) & (at < 0.9))
     assert abs(inside - 0.8) < 0.02
@@ -168,9 +235,13 @@ def test_fit_finds_the_pair_that_a_population_has():
         population = 1 / np.random.default_rng(7).choice(HOURS, 300_000, p=shares)
         got = FakeIntervals.fit(population, HOURS, base=base)
         assert [got.changed, got.unchanged] == pytest.approx([300, 200], rel=0.1)
-        assert got.distance(population, HOURS, base=base) <= prior.distance(population, HOURS, base=base)
+        assert got.distance(population, HOURS, base=base) <= prior.distance(
+            population, HOURS, base=base
+        )
     annealed = FakeIntervals.fit(population, HOURS, method="annealing", rng=1)
-    assert annealed.distance(population, HOURS) == pytest.approx(got.distance(population, HOURS), rel=1e-3)
+    assert annealed.distance(population, HOURS) == pytest.approx(
+        got.distance(population, HOURS), rel=1e-3
+    )
 
 
 def test_distance_against_a_count():
@@ -189,8 +260,12 @@ def test_the_default_population_is_degenerate_and_says_so():
 
 def test_learn_finds_the_pair_from_one_bit_a_page():
     prior, rng = FakeIntervals(300.0, 200.0), np.random.default_rng(9)
-    pages = rng.exponential(1 / prior.unchanged, 30_000) + rng.exponential(1 / (prior.changed + prior.unchanged), 30_000)
-    history = simulate_history(pages, interval=rng.lognormal(5, 1, (30_000, 1)), rng=rng)
+    pages = rng.exponential(1 / prior.unchanged, 30_000) + rng.exponential(
+        1 / (prior.changed + prior.unchanged), 30_000
+    )
+    history = simulate_history(
+        pages, interval=rng.lognormal(5, 1, (30_000, 1)), rng=rng
+    )
     rate = np.geomspace(1e-6, 1, 400)
     got = FakeIntervals.learn(history, rate)
     likelihood = grid_posterior(history, rate, np.ones(400))
@@ -206,8 +281,18 @@ def test_learn_finds_the_pair_from_one_bit_a_page():
 @pytest.mark.parametrize("law", ["lognormal", "log-logistic"])
 def test_population(law):
     period = 1 / priors.population(100_000, law=law, rng=10)
-    quartiles = 15 * 24 * (np.exp(stats.norm.ppf([0.25, 0.5, 0.75])) if law == "lognormal" else np.array([1 / 3, 1, 3]))
-    np.testing.assert_allclose(np.quantile(period, [0.25, 0.5, 0.75]), quartiles, rtol=0.02)
+    quartiles = (
+        15
+        * 24
+        * (
+            np.exp(stats.norm.ppf([0.25, 0.5, 0.75]))
+            if law == "lognormal"
+            else np.array([1 / 3, 1, 3])
+        )
+    )
+    np.testing.assert_allclose(
+        np.quantile(period, [0.25, 0.5, 0.75]), quartiles, rtol=0.02
+    )
     assert period.min() >= 2
     assert period.max() == 365 * 24
 
@@ -250,8 +335,12 @@ def test_refuses(call, message):
 @pytest.mark.parametrize("method", ["search", "annealing"])
 def test_a_fit_that_does_not_converge_says_where_it_stood(method):
     population = priors.population(1000, rng=11)
-    with pytest.raises(ConvergenceError, match="no fit within 1 iterations, last at FakeIntervals") as error:
-        FakeIntervals.fit(population, HOURS, base="rate", method=method, max_iterations=1, rng=3)
+    with pytest.raises(
+        ConvergenceError, match="no fit within 1 iterations, last at FakeIntervals"
+    ) as error:
+        FakeIntervals.fit(
+            population, HOURS, base="rate", method=method, max_iterations=1, rng=3
+        )
     assert isinstance(error.value.last, FakeIntervals)
 
 
@@ -262,11 +351,20 @@ def test_substitutes_of_the_mle():
     history = History([1.0, 2, 3, 4, 0.5, 7], [0, 0, 1, 1, 1, 0], [0, 2, 2, 5, 6])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_allclose(mle(history, edges="substitute"), [1 / 3, np.nan, 2.0, 1 / 7], rtol=1e-15)
+        np.testing.assert_allclose(
+            mle(history, edges="substitute"), [1 / 3, np.nan, 2.0, 1 / 7], rtol=1e-15
+        )
     with pytest.warns(DegenerateHistoryWarning):
         np.testing.assert_array_equal(mle(history), [0, np.nan, np.inf, 0])
     assert mle(History([4.0, 2.0], [1, 1]), edges="substitute") == 0.5
-    np.testing.assert_array_equal(mle(History([[4.0, 2.0], [4.0, 2.0]], [[1, 1], [0, 1]]), edges="substitute")[0], 0.5)
-    assert mle(History([4.0, 2.0], [1, 1]), edges="substitute", bounds=(0.0, 0.3)) == 0.3
-    with pytest.raises(ValueError, match="edges must be 'limits' or 'substitute', got 'cho'"):
+    np.testing.assert_array_equal(
+        mle(History([[4.0, 2.0], [4.0, 2.0]], [[1, 1], [0, 1]]), edges="substitute")[0],
+        0.5,
+    )
+    assert (
+        mle(History([4.0, 2.0], [1, 1]), edges="substitute", bounds=(0.0, 0.3)) == 0.3
+    )
+    with pytest.raises(
+        ValueError, match="edges must be 'limits' or 'substitute', got 'cho'"
+    ):
         mle(history, edges="cho")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from paperlib import ledger
+from paperlib.repro import ledger
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -18,14 +18,20 @@ def _names(requirements):
 
 
 def _declared():
-    return _names(PROJECT["dependencies"]).union(*map(_names, PROJECT["optional-dependencies"].values()))
+    return _names(PROJECT["dependencies"]).union(
+        *map(_names, PROJECT["optional-dependencies"].values())
+    )
 
 
 def test_conda_environment_covers_pyproject():
     environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     conda = _names(e for e in environment if isinstance(e, str))
-    assert _declared() - {name.removeprefix("python-") for name in conda} == set()  # conda's python-duckdb is pip's duckdb
-    assert {"-e ."} <= {line for e in environment if isinstance(e, dict) for line in e["pip"]}
+    assert (
+        _declared() - {name.removeprefix("python-") for name in conda} == set()
+    )  # conda's python-duckdb is pip's duckdb
+    assert {"-e ."} <= {
+        line for e in environment if isinstance(e, dict) for line in e["pip"]
+    }
 
 
 def test_lock_covers_pyproject_and_is_hashed():
@@ -38,19 +44,34 @@ def test_lock_covers_pyproject_and_is_hashed():
 def test_summaries_say_what_the_records_say():
     records = ledger.read_all(ROOT / "figures")
     assert (ROOT / "figures" / "CLAIMS.md").read_text() == ledger.claims_page(records)
-    assert f"<!-- claims -->\n{ledger.summary(records)}<!-- /claims -->" in (ROOT / "README.md").read_text()
+    assert (
+        f"<!-- claims -->\n{ledger.summary(records)}<!-- /claims -->"
+        in (ROOT / "README.md").read_text()
+    )
 
 
 def test_no_file_names_a_machine_or_an_index():
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     texts = [
         ROOT / name
         for name in listed.stdout.split()
-        if not name.endswith((".png", ".npz", ".svg", ".gz")) and not name.startswith("tests/")
+        if not name.endswith((".png", ".npz", ".svg", ".gz"))
+        and not name.startswith("tests/")
     ]
     assert len(texts) > 20
-    pattern = re.compile(r"(pypi\.org|pythonhosted|registry\.npmjs|/home/\w+/|/root/|\bTODO\b|\bFIXME\b)")
-    found = [f"{path.relative_to(ROOT)}: {m[0]}" for path in texts if path.is_file() and (m := pattern.search(path.read_text()))]
+    pattern = re.compile(
+        r"(pypi\.org|pythonhosted|registry\.npmjs|/home/\w+/|/root/|\bTODO\b|\bFIXME\b)"
+    )
+    found = [
+        f"{path.relative_to(ROOT)}: {m[0]}"
+        for path in texts
+        if path.is_file() and (m := pattern.search(path.read_text()))
+    ]
     assert found == []
 
 

@@ -9,21 +9,32 @@ from paperlib.signals import SignalledPages
 from paperlib.simulate import crawl, draw_world, replay
 
 HORIZON = 100.0
-CHANGES = [poisson_times(rate, HORIZON, rng=k) for k, rate in enumerate((0.1, 1.0, 5.0))] + [np.empty(0)]
+CHANGES = [
+    poisson_times(rate, HORIZON, rng=k) for k, rate in enumerate((0.1, 1.0, 5.0))
+] + [np.empty(0)]
 
 
 def brute_freshness(changes, crawls, n=200_001):
     """Share of a fine grid of times at which no change has come since the last crawl."""
     at = (np.arange(n) + 0.5) * HORIZON / n
     last = np.append(0.0, crawls)[np.searchsorted(crawls, at, side="right")]
-    return np.mean(np.searchsorted(changes, at, side="right") == np.searchsorted(changes, last, side="right"))
+    return np.mean(
+        np.searchsorted(changes, at, side="right")
+        == np.searchsorted(changes, last, side="right")
+    )
 
 
 def test_freshness_is_that_of_the_changes_given():
-    run = crawl(replay(CHANGES, HORIZON, importance=[1.0, 2.0, 0.5, 0.0]), Rates([0.3, 0.5, 1.0, 0.2]), 2.0)
+    run = crawl(
+        replay(CHANGES, HORIZON, importance=[1.0, 2.0, 0.5, 0.0]),
+        Rates([0.3, 0.5, 1.0, 0.2]),
+        2.0,
+    )
     for page, changes in enumerate(CHANGES):
         crawls = run.time[run.page == page]
-        assert run.page_accuracy[page] == pytest.approx(brute_freshness(changes, crawls), abs=5e-4)
+        assert run.page_accuracy[page] == pytest.approx(
+            brute_freshness(changes, crawls), abs=5e-4
+        )
     assert run.accuracy == pytest.approx(run.page_accuracy @ [1.0, 2.0, 0.5, 0.0] / 3.5)
     assert run.page_accuracy[3] == 1.0
 
@@ -37,9 +48,15 @@ def test_change_rate_counts_the_changes_within_the_horizon():
 
 
 def test_a_policy_does_not_hear_of_the_changes():
-    world, believed = replay(CHANGES, HORIZON), SignalledPages([0.1, 1.0, 5.0, 0.01], 1.0, 0.0, 0.0)
+    world, believed = (
+        replay(CHANGES, HORIZON),
+        SignalledPages([0.1, 1.0, 5.0, 0.01], 1.0, 0.0, 0.0),
+    )
     silent = draw_world(believed, HORIZON, rng=1)
-    np.testing.assert_array_equal(crawl(world, Greedy(believed), 2.0).page, crawl(silent, Greedy(believed), 2.0).page)
+    np.testing.assert_array_equal(
+        crawl(world, Greedy(believed), 2.0).page,
+        crawl(silent, Greedy(believed), 2.0).page,
+    )
     assert np.isinf(world.delayed(1.0).heard).all()
 
 
@@ -62,7 +79,9 @@ def test_history_of_a_drawn_world_has_the_bits_of_its_pages():
     found = run.history(world)
     p = -np.expm1(-rate)
     assert found.n_crawls == pytest.approx(4000, abs=5)
-    assert found.total(found.changed) / found.n_crawls == pytest.approx(p, abs=5 * np.sqrt(0.25 / 4000))
+    assert found.total(found.changed) / found.n_crawls == pytest.approx(
+        p, abs=5 * np.sqrt(0.25 / 4000)
+    )
 
 
 def test_a_page_without_crawls_has_an_empty_history():

@@ -6,7 +6,9 @@ import re
 import numpy as np
 import pytest
 
-from paperlib import _slots, _value, freshness, policies, scheduler, simulate
+from paperlib import freshness, policies, scheduler, simulate
+from paperlib._kernels import crawl_value as _value
+from paperlib._kernels import scheduler as _slots
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
 
@@ -27,14 +29,22 @@ class FullArgMax:
         self.pages["place"][first:] = _slots.ASLEEP
 
     def update(self, page, pages):
-        self.pages["row"][page] = _value.rows(pages.change_rate, pages.importance, pages.recall, pages.false_rate, self.terms or 0)
+        self.pages["row"][page] = _value.rows(
+            pages.change_rate,
+            pages.importance,
+            pages.recall,
+            pages.false_rate,
+            self.terms or 0,
+        )
 
     def remove(self, page):
         self.pages["place"][page] = _slots.ABSENT
 
     def run(self, times, signal_page, signal_time):
         out = np.empty(len(times), np.int64)
-        _slots.full_argmax_slots(self.pages, times, signal_page, signal_time, self.discard_window, out)
+        _slots.full_argmax_slots(
+            self.pages, times, signal_page, signal_time, self.discard_window, out
+        )
         return out
 
 
@@ -42,7 +52,11 @@ def believed(rng, n_pages, kind):
     """Pages as believed; `kind` says what signals they have."""
     change_rate, importance = rng.random((2, n_pages)) * rng.choice([0.01, 1.0, 30.0])
     recall = np.zeros(n_pages) if kind == "none" else rng.beta(0.25, 0.25, n_pages)
-    false_rate = rng.uniform(0.1, 0.6, n_pages) if kind in ("noisy", "extreme") else np.zeros(n_pages)
+    false_rate = (
+        rng.uniform(0.1, 0.6, n_pages)
+        if kind in ("noisy", "extreme")
+        else np.zeros(n_pages)
+    )
     if kind == "extreme":
         recall = rng.choice([0.0, 1e-9, 0.5, 1.0 - 1e-9, 1.0], n_pages)
         false_rate = rng.choice([0.0, 1e-12, 0.3, 5.0], n_pages)
@@ -55,7 +69,11 @@ def believed(rng, n_pages, kind):
 
 def slot_times(rng, now, n_slots):
     """Bandwidth that changes, pauses, slots at the same time."""
-    gap = rng.choice([1.0, 1.0, 1.0, 0.1]) * rng.choice([0.0, 1.0, 1.0, 1.0], n_slots) * rng.choice([0.003, 0.05, 1.0])
+    gap = (
+        rng.choice([1.0, 1.0, 1.0, 0.1])
+        * rng.choice([0.0, 1.0, 1.0, 1.0], n_slots)
+        * rng.choice([0.003, 0.05, 1.0])
+    )
     if rng.random() < 0.5:
         gap = np.full(n_slots, gap[-1])
     gap[rng.random(n_slots) < 0.01] = rng.choice([1.0, 300.0])
@@ -65,8 +83,12 @@ def slot_times(rng, now, n_slots):
 def signal_times(rng, times, now, pages, rate):
     """Not as believed: some pages get most of them, and they come in bursts."""
     n_signals = rng.poisson(min(rate * (times[-1] - now), 5000.0))
-    signal_time = np.sort(now + (times[-1] - now) * rng.random(n_signals) ** rng.choice([1.0, 3.0]))
-    return rng.choice(pages, n_signals, p=rng.dirichlet(np.full(len(pages), 0.3))), signal_time
+    signal_time = np.sort(
+        now + (times[-1] - now) * rng.random(n_signals) ** rng.choice([1.0, 3.0])
+    )
+    return rng.choice(
+        pages, n_signals, p=rng.dirichlet(np.full(len(pages), 0.3))
+    ), signal_time
 
 
 def instance(seed, kind, tmp_path):
@@ -74,31 +96,50 @@ def instance(seed, kind, tmp_path):
     rng = np.random.default_rng(seed)
     n_pages = int(rng.choice([1, 2, 7, 40, 90]))
     crawled = rng.choice([0.0, -np.inf, np.nan])
-    crawled = rng.choice([-np.inf, 0.0, -2.0], n_pages) if np.isnan(crawled) else np.full(n_pages, crawled)
-    options = {"terms": rng.choice([None, None, 1, 2, 3]), "discard_window": rng.choice([0.0, 0.0, 0.1, 4.0]), "crawled": crawled}
+    crawled = (
+        rng.choice([-np.inf, 0.0, -2.0], n_pages)
+        if np.isnan(crawled)
+        else np.full(n_pages, crawled)
+    )
+    options = {
+        "terms": rng.choice([None, None, 1, 2, 3]),
+        "discard_window": rng.choice([0.0, 0.0, 0.1, 4.0]),
+        "crawled": crawled,
+    }
     pages = believed(rng, n_pages, kind)
     ours, plain = Scheduler(pages, **options), FullArgMax(pages, **options)
     now, present, count = float(rng.choice([0.0, 1e4])), list(range(n_pages)), 0
     for _ in range(4):
         times = slot_times(rng, now, int(rng.integers(1, 150)))
-        signals = signal_times(rng, times, now, present, 0.0 if kind == "none" else rng.choice([1.0, 30.0]))
+        signals = signal_times(
+            rng, times, now, present, 0.0 if kind == "none" else rng.choice([1.0, 30.0])
+        )
         expected = plain.run(times, *signals)
-        np.testing.assert_array_equal(ours.run(times, *signals), expected, err_msg=f"seed {seed}")
+        np.testing.assert_array_equal(
+            ours.run(times, *signals), expected, err_msg=f"seed {seed}"
+        )
         now, count = times[-1], count + times.size
         if rng.random() < 0.5:
             ours.save(tmp_path / "state.npz")
             ours = Scheduler.load(tmp_path / "state.npz")
         if rng.random() < 0.5:
-            new, crawled = believed(rng, int(rng.integers(1, 30)), kind), rng.choice([-np.inf, now])
+            new, crawled = (
+                believed(rng, int(rng.integers(1, 30)), kind),
+                rng.choice([-np.inf, now]),
+            )
             plain.add(new, crawled=crawled)
             present += ours.add(new, crawled=crawled).tolist()
         if rng.random() < 0.5 and len(present) > 1:
-            gone = rng.choice(present, int(rng.integers(1, len(present))), replace=False)
+            gone = rng.choice(
+                present, int(rng.integers(1, len(present))), replace=False
+            )
             present = sorted({*present} - {*gone.tolist()})
             ours.remove(gone)
             plain.remove(gone)
         if rng.random() < 0.5:
-            some = rng.choice(present, int(rng.integers(1, len(present) + 1)), replace=False)
+            some = rng.choice(
+                present, int(rng.integers(1, len(present) + 1)), replace=False
+            )
             new = believed(rng, some.size, kind)
             ours.update(some, new)
             plain.update(some, new)
@@ -112,37 +153,66 @@ def instance(seed, kind, tmp_path):
 @pytest.mark.parametrize("kind", ["none", "true", "noisy", "extreme", "same"])
 def test_every_slot_goes_to_the_page_of_the_full_arg_max(kind, tmp_path):
     n_instances = 40 if kind == "extreme" else 100
-    assert sum(instance(seed, kind, tmp_path) for seed in range(n_instances)) > 200 * n_instances
+    assert (
+        sum(instance(seed, kind, tmp_path) for seed in range(n_instances))
+        > 200 * n_instances
+    )
 
 
 @pytest.mark.parametrize(
-    ("n_pages", "n_slots", "kind", "terms"), [(4000, 8000, "none", None), (500, 4000, "noisy", None), (500, 4000, "noisy", 1)]
+    ("n_pages", "n_slots", "kind", "terms"),
+    [(4000, 8000, "none", None), (500, 4000, "noisy", None), (500, 4000, "noisy", 1)],
 )
 @pytest.mark.parametrize("crawled", [0.0, -np.inf])
-def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause(n_pages, n_slots, kind, terms, crawled):
+def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause(
+    n_pages, n_slots, kind, terms, crawled
+):
     rng = np.random.default_rng(5)
     pages = believed(rng, n_pages, kind)
-    pages = SignalledPages(rng.random(n_pages), rng.random(n_pages), pages.recall, pages.false_rate)
+    pages = SignalledPages(
+        rng.random(n_pages), rng.random(n_pages), pages.recall, pages.false_rate
+    )
     rate = np.repeat([100.0, 150.0, 100.0, 20.0, 100.0], n_slots // 5)
     times = np.cumsum(1.0 / rate)
     times[n_slots // 2 :] += 1000.0
     n_signals = 0 if kind == "none" else 30_000
-    signals = rng.integers(0, n_pages, n_signals), np.sort(rng.random(n_signals)) * times[-1]
-    ours, plain = (make(pages, terms=terms, crawled=crawled) for make in (Scheduler, FullArgMax))
+    signals = (
+        rng.integers(0, n_pages, n_signals),
+        np.sort(rng.random(n_signals)) * times[-1],
+    )
+    ours, plain = (
+        make(pages, terms=terms, crawled=crawled) for make in (Scheduler, FullArgMax)
+    )
     np.testing.assert_array_equal(ours.run(times, *signals), plain.run(times, *signals))
 
 
 # not all terms of the extreme pages: those with a billion signals a cycle have as many
-@pytest.mark.parametrize(("kind", "terms"), [("none", None), ("noisy", None), ("noisy", 1), ("noisy", 2), ("extreme", 1), ("extreme", 2)])
+@pytest.mark.parametrize(
+    ("kind", "terms"),
+    [
+        ("none", None),
+        ("noisy", None),
+        ("noisy", 1),
+        ("noisy", 2),
+        ("extreme", 1),
+        ("extreme", 2),
+    ],
+)
 def test_a_value_stays_within_its_bounds_and_a_page_asleep_below_the_level(kind, terms):
     rng = np.random.default_rng(8)
-    pages, desk, me, _ = Scheduler(believed(rng, 400, kind), terms=terms, crawled=0.0)._state
+    pages, desk, me, _ = Scheduler(
+        believed(rng, 400, kind), terms=terms, crawled=0.0
+    )._state
     n = rng.choice([0, 1, 5], 400) * (kind != "none")
     me["width"] = 1e-3
     checked = 0
     for i, (page, known) in enumerate(zip(pages, n, strict=True)):
         row, t = page["row"], rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])
-        alpha, u, value = row[1], _value.rounded(_value.effective(row, t, known)), _value.value(row, t, known)
+        alpha, u, value = (
+            row[1],
+            _value.rounded(_value.effective(row, t, known)),
+            _value.value(row, t, known),
+        )
         if alpha == 0.0 or not u < np.inf:
             continue  # such a page has no bounds: its value is computed
         state = _slots._learn(page, me[0], u)
@@ -155,7 +225,10 @@ def test_a_value_stays_within_its_bounds_and_a_page_asleep_below_the_level(kind,
                 for begun in (0.0, d) if d > 0 else (d,):
                     page["last"] = -(u / alpha + begun)
                     _slots._begin(page, desk[0], 0.0, state)
-                    least, most = _slots._least(pages, desk[0], d - begun), _slots._most(desk[0], d - begun)
+                    least, most = (
+                        _slots._least(pages, desk[0], d - begun),
+                        _slots._most(desk[0], d - begun),
+                    )
                     assert least - margin <= there <= most + margin
         for level in value + (row[0] - value) * np.array([1e-6, 0.1, 0.5, 0.9, 0.999]):
             me["level"] = max(level, 5e-324)
@@ -181,7 +254,9 @@ def test_the_full_arg_max_itself_is_that_of_the_crawl_value():
         page = np.argmax(freshness.crawl_value(time - last, n, pages))
         expected.append(page)
         last[page], n[page] = time, 0
-    found = FullArgMax(pages, crawled=0.0, discard_window=0.1).run(times, signal_page, signal_time)
+    found = FullArgMax(pages, crawled=0.0, discard_window=0.1).run(
+        times, signal_page, signal_time
+    )
     np.testing.assert_array_equal(found, expected)
 
 
@@ -200,13 +275,19 @@ def test_one_by_one_and_all_at_once_are_the_same():
 
 
 def test_pages_never_crawled_come_first_by_value_and_equal_ones_in_order():
-    pages = SignalledPages(np.repeat([1.0, 0.5], 500), 1.0, 0.0, 0.0)  # limits 1 and 2: no page crawled at 0 gets back to 1 by 0.1
+    pages = SignalledPages(
+        np.repeat([1.0, 0.5], 500), 1.0, 0.0, 0.0
+    )  # limits 1 and 2: no page crawled at 0 gets back to 1 by 0.1
     expected = np.concatenate([np.arange(500, 1000), np.arange(500)])
-    np.testing.assert_array_equal(Scheduler(pages).run(np.arange(1000) * 1e-4), expected)
+    np.testing.assert_array_equal(
+        Scheduler(pages).run(np.arange(1000) * 1e-4), expected
+    )
 
 
 def test_a_page_never_crawled_whose_changes_are_all_signalled_waits_for_its_signals():
-    scheduler = Scheduler(SignalledPages([1.0, 1.0, 0.1], [1.0, 0.9, 0.01], [1.0, 1.0, 0.5], 0.1))
+    scheduler = Scheduler(
+        SignalledPages([1.0, 1.0, 0.1], [1.0, 0.9, 0.01], [1.0, 1.0, 0.5], 0.1)
+    )
     assert scheduler.next(1.0) == 2  # of value 0.1; the others' is 0
     scheduler.signal(1, 1.5)
     scheduler.signal(0, 1.6)
@@ -219,14 +300,27 @@ def test_a_million_times_later_or_faster_is_the_same():
     signals = signal_times(rng, times, 0.0, np.arange(60), 10.0)
     expected = Scheduler(pages, crawled=0.0).run(times, *signals)
     scale = 2.0**20  # exact in binary
-    faster = SignalledPages(pages.change_rate * scale, pages.importance, pages.recall, pages.false_rate * scale)
-    np.testing.assert_array_equal(Scheduler(faster, crawled=0.0).run(times / scale, signals[0], signals[1] / scale), expected)
+    faster = SignalledPages(
+        pages.change_rate * scale,
+        pages.importance,
+        pages.recall,
+        pages.false_rate * scale,
+    )
+    np.testing.assert_array_equal(
+        Scheduler(faster, crawled=0.0).run(
+            times / scale, signals[0], signals[1] / scale
+        ),
+        expected,
+    )
 
 
 def test_a_slot_takes_few_values_whatever_the_number_of_pages():
     later = []
     for n_pages in (200, 5000):
-        scheduler = Scheduler(SignalledPages(*np.random.default_rng(6).random((2, n_pages)), 0.0, 0.0), crawled=0.0)
+        scheduler = Scheduler(
+            SignalledPages(*np.random.default_rng(6).random((2, n_pages)), 0.0, 0.0),
+            crawled=0.0,
+        )
         assert scheduler.n_values == 0
         scheduler.run(np.arange(1, 20_001) / 100.0)
         later.append(-scheduler.n_values)
@@ -260,7 +354,12 @@ def test_a_signal_in_the_discard_window_is_ignored_and_one_at_its_end_is_not():
 
 @pytest.fixture
 def saved(tmp_path):
-    ours = Scheduler(believed(np.random.default_rng(6), 20, "noisy"), terms=2, discard_window=0.1, crawled=0.0)
+    ours = Scheduler(
+        believed(np.random.default_rng(6), 20, "noisy"),
+        terms=2,
+        discard_window=0.1,
+        crawled=0.0,
+    )
     ours.run(np.arange(1, 30) / 10.0, [3, 4], [0.5, 0.7])
     ours.remove(7)
     ours.save(tmp_path / "state.npz")
@@ -270,7 +369,10 @@ def saved(tmp_path):
 def rewritten(path, **changes):
     """The file with other arrays and a checksum that fits them, as someone who knows the format would write it."""
     with np.load(path) as file:
-        arrays = {**{name: file[name] for name in file.files if name != "checksum"}, **changes}
+        arrays = {
+            **{name: file[name] for name in file.files if name != "checksum"},
+            **changes,
+        }
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     out = io.BytesIO()
     np.savez(out, **arrays, checksum=scheduler._checksum(arrays))
@@ -286,7 +388,9 @@ def test_a_damaged_file_is_refused(saved):
             Scheduler.load(saved)
     refused = 0
     for where in rng.integers(0, len(content), 300):
-        saved.write_bytes(content[:where] + bytes([content[where] ^ 255]) + content[where + 1 :])
+        saved.write_bytes(
+            content[:where] + bytes([content[where] ^ 255]) + content[where + 1 :]
+        )
         try:
             Scheduler.load(saved)
         except ValueError:
@@ -407,7 +511,12 @@ def test_bad_options(options, message):
 
 def test_a_policy_is_run_as_in_a_simulation():
     rng = np.random.default_rng(1)
-    pages = SignalledPages(rng.random(50), rng.random(50), rng.beta(0.25, 0.25, 50), rng.uniform(0.1, 0.6, 50))
+    pages = SignalledPages(
+        rng.random(50),
+        rng.random(50),
+        rng.beta(0.25, 0.25, 50),
+        rng.uniform(0.1, 0.6, 50),
+    )
     world = simulate.draw_world(pages, 40.0, rng=2)
     times = simulate.slot_times(20.0, 40.0)
     for policy in (

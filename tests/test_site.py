@@ -9,7 +9,8 @@ import matplotlib as mpl
 import numpy as np
 import pytest
 
-from paperlib import build, cli, ledger, site
+from paperlib import cli
+from paperlib.repro import build, ledger, site
 
 DOCS = build.ROOT / "docs"
 RECORDS = ledger.read_all(build.ROOT / "figures")
@@ -27,27 +28,56 @@ def test_every_figure_with_a_record_has_a_page_with_all_that_belongs_to_it(writt
     assert sorted(profiles) == sorted(FIGURES)
     assert len(FIGURES) >= 40
     for figure in FIGURES:
-        notebook = json.loads((target / "source" / "figures" / f"{figure}.ipynb").read_text())
-        page, code = notebook["cells"][0]["source"], [cell["source"] for cell in notebook["cells"] if cell["cell_type"] == "code"]
+        notebook = json.loads(
+            (target / "source" / "figures" / f"{figure}.ipynb").read_text()
+        )
+        page, code = (
+            notebook["cells"][0]["source"],
+            [
+                cell["source"]
+                for cell in notebook["cells"]
+                if cell["cell_type"] == "code"
+            ],
+        )
         for claim in RECORDS[figure]["claims"]:
             assert f"claims.html#{figure.replace('/', '-')}-{claim['name']}" in page
             assert ledger._number(claim) in page
         assert page.count("<strong class=") == len(RECORDS[figure]["claims"])
-        assert all(f"<code>{name}</code></td><td>{value}</td>" in page for name, value in RECORDS[figure]["parameters"].items())
+        assert all(
+            f"<code>{name}</code></td><td>{value}</td>" in page
+            for name, value in RECORDS[figure]["parameters"].items()
+        )
         assert all(checksum in page for checksum in RECORDS[figure]["data"].values())
         assert len(code) >= len(build.cells(build.notebooks()[figure]))
-        assert all(cell["metadata"]["mystnb"]["image"]["alt"] for cell in notebook["cells"][1:])
+        assert all(
+            cell["metadata"]["mystnb"]["image"]["alt"] for cell in notebook["cells"][1:]
+        )
         assert (target / "extra" / "figures" / f"{figure}.png").exists()
 
 
 def test_what_raw_html_links_to_is_there(written):
     target, _ = written
     found = 0
-    for page in [*(target / "source").rglob("*.md"), *(target / "source" / "figures").rglob("*.ipynb")]:
-        text = page.read_text() if page.suffix == ".md" else json.loads(page.read_text())["cells"][0]["source"]
+    for page in [
+        *(target / "source").rglob("*.md"),
+        *(target / "source" / "figures").rglob("*.ipynb"),
+    ]:
+        text = (
+            page.read_text()
+            if page.suffix == ".md"
+            else json.loads(page.read_text())["cells"][0]["source"]
+        )
         for link in re.findall(r'(?:href|src)="([^"#?:]+)', text):
-            there = (page.parent / link).resolve().relative_to(target.resolve() / "source")
-            made = [target / "extra" / there, *((target / "source" / there).with_suffix(suffix) for suffix in (".md", ".ipynb"))]
+            there = (
+                (page.parent / link).resolve().relative_to(target.resolve() / "source")
+            )
+            made = [
+                target / "extra" / there,
+                *(
+                    (target / "source" / there).with_suffix(suffix)
+                    for suffix in (".md", ".ipynb")
+                ),
+            ]
             assert any(path.exists() for path in made), f"{page}: {link}"
             found += 1
         assert all(alt.strip() for alt in re.findall(r'<img [^>]*alt="([^"]*)"', text))
@@ -58,11 +88,20 @@ def test_what_raw_html_links_to_is_there(written):
 def test_all_claims_are_in_one_table_with_what_they_are_filtered_by(written):
     target, _ = written
     page = (target / "source" / "claims.md").read_text()
-    rows = re.findall(r'<tr id="([^"]+)" data-status="([^"]+)" data-paper="([^"]+)" data-by="([^"]+)">', page)
-    claims = [(figure, claim) for figure in FIGURES for claim in RECORDS[figure]["claims"]]
+    rows = re.findall(
+        r'<tr id="([^"]+)" data-status="([^"]+)" data-paper="([^"]+)" data-by="([^"]+)">',
+        page,
+    )
+    claims = [
+        (figure, claim) for figure in FIGURES for claim in RECORDS[figure]["claims"]
+    ]
     assert len({row[0] for row in rows}) == len(rows) == len(claims)
-    assert sorted(row[1] for row in rows) == sorted(claim["status"] for _, claim in claims)
-    assert sum(row[3] == "ours" for row in rows) == sum(claim["says"].startswith("ours: ") for _, claim in claims)
+    assert sorted(row[1] for row in rows) == sorted(
+        claim["status"] for _, claim in claims
+    )
+    assert sum(row[3] == "ours" for row in rows) == sum(
+        claim["says"].startswith("ours: ") for _, claim in claims
+    )
     assert {row[2] for row in rows} == {figure.split("/")[0] for figure in FIGURES}
     assert "[[" not in page
 
@@ -80,7 +119,9 @@ def test_papers_and_figures_stand_in_their_order(written):
 
 def test_every_public_module_is_in_the_reference(written):
     modules = {path.stem for path in Path(site.__file__).parent.glob("[!_]*.py")}
-    pages = {path.stem for path in (written[0] / "source" / "reference").glob("*.md")} - {"index"}
+    pages = {
+        path.stem for path in (written[0] / "source" / "reference").glob("*.md")
+    } - {"index"}
     assert modules == pages
     assert {"estimators", "site"} <= modules
 
@@ -96,7 +137,14 @@ def test_nothing_says_on_which_machine_it_was_made(written):
 @pytest.fixture
 def project(tmp_path):
     """A project of one figure, with a record and without a run at paper scale."""
-    for folder in ("docs", "benchmarks", "data", "figures/peva22", "notebooks/peva22", "src/paperlib"):
+    for folder in (
+        "docs",
+        "benchmarks",
+        "data",
+        "figures/peva22",
+        "notebooks/peva22",
+        "src/paperlib",
+    ):
         (tmp_path / folder).mkdir(parents=True)
     for name in ("README.md", "benchmarks/README.md", "data/README.md"):
         (tmp_path / name).write_text("# Title\n\n- [peva22] A paper.\n")
@@ -109,9 +157,19 @@ def project(tmp_path):
 
 def executed(project, change=lambda source: source):
     """What papermill leaves: a cell of injected parameters, and its own metadata."""
-    notebook = json.loads((project / "notebooks" / "peva22" / "fig2_synthetic.ipynb").read_text())
-    first = next(i for i, cell in enumerate(notebook["cells"]) if cell["cell_type"] == "code")
-    injected = {"cell_type": "code", "id": "x", "execution_count": 2, "outputs": [], "metadata": {"tags": ["injected-parameters"]}}
+    notebook = json.loads(
+        (project / "notebooks" / "peva22" / "fig2_synthetic.ipynb").read_text()
+    )
+    first = next(
+        i for i, cell in enumerate(notebook["cells"]) if cell["cell_type"] == "code"
+    )
+    injected = {
+        "cell_type": "code",
+        "id": "x",
+        "execution_count": 2,
+        "outputs": [],
+        "metadata": {"tags": ["injected-parameters"]},
+    }
     injected["source"] = '# Parameters\nn_runs = 1000\noutput_dir = "/somewhere/else"\n'
     notebook["cells"][first + 1 : first + 1] = [injected]
     notebook["cells"][-1]["source"] = change("".join(notebook["cells"][-1]["source"]))
@@ -123,7 +181,9 @@ def executed(project, change=lambda source: source):
 
 def page_of(project):
     profiles = site.write(project / "site", project)
-    return profiles, json.loads((project / "site" / "source" / "figures" / "peva22" / "fig2.ipynb").read_text())
+    return profiles, json.loads(
+        (project / "site" / "source" / "figures" / "peva22" / "fig2.ipynb").read_text()
+    )
 
 
 def test_the_executed_notebook_is_shown_if_its_code_is_the_same(project):
@@ -148,22 +208,36 @@ def test_a_notebook_whose_code_has_changed_since_is_not(project):
 
 def test_numbers_in_pages_are_those_of_the_records(project):
     page_of(project)
-    claim = next(claim for claim in RECORDS["peva22/fig2"]["claims"] if claim["name"] == "lln-comparable")
+    claim = next(
+        claim
+        for claim in RECORDS["peva22/fig2"]["claims"]
+        if claim["name"] == "lln-comparable"
+    )
     expected = f'It is <a href="claims.html#peva22-fig2-lln-comparable">{ledger._number(claim)}</a>.'
     assert (project / "site" / "source" / "page.md").read_text() == expected
     (project / "docs" / "page.md").write_text("[[peva22/fig2#no-such]]")
-    with pytest.raises(ValueError, match=r"page\.md must ask for claims that there are, got peva22/fig2#no-such"):
+    with pytest.raises(
+        ValueError,
+        match=r"page\.md must ask for claims that there are, got peva22/fig2#no-such",
+    ):
         page_of(project)
 
 
 def test_text_of_records_is_text(project):
     path = project / "figures" / "peva22" / "fig2.json"
     record = json.loads(path.read_text())
-    record["claims"][0] |= {"says": "a < b & `c`", "reason": "<i>why</i>", "status": "differs"}
+    record["claims"][0] |= {
+        "says": "a < b & `c`",
+        "reason": "<i>why</i>",
+        "status": "differs",
+    }
     path.write_text(json.dumps(record))
     _, notebook = page_of(project)
     assert "a &lt; b &amp; <code>c</code>" in notebook["cells"][0]["source"]
-    assert '<strong class="differs">differs</strong><br>&lt;i&gt;why&lt;/i&gt;' in notebook["cells"][0]["source"]
+    assert (
+        '<strong class="differs">differs</strong><br>&lt;i&gt;why&lt;/i&gt;'
+        in notebook["cells"][0]["source"]
+    )
 
 
 # ---------------------------------------------------------------- the pages of docs/
@@ -171,7 +245,9 @@ def test_text_of_records_is_text(project):
 
 def how_to(title):
     """The Python of one section of docs/extend.md, fewer than 40 lines of it."""
-    section = re.search(rf"^## {title}\n(.+?)(?=^## |\Z)", (DOCS / "extend.md").read_text(), re.M | re.S)[1]
+    section = re.search(
+        rf"^## {title}\n(.+?)(?=^## |\Z)", (DOCS / "extend.md").read_text(), re.M | re.S
+    )[1]
     blocks = re.findall(r"^```python\n(.+?)^```", section, re.M | re.S)
     assert 0 < sum(block.count("\n") for block in blocks) < 40
     return blocks
@@ -182,7 +258,10 @@ def test_what_is_added_works_and_its_test_can_fail(title):
     code, test = how_to(title)
     assert test.count("assert ") == 2
     exec(code + test, {"__name__": "how_to"})
-    worse = {"self._kept * self._n,": "self._n,", "self.importance * (now - last)": "now - self.importance - 0 * last"}
+    worse = {
+        "self._kept * self._n,": "self._n,",
+        "self.importance * (now - last)": "now - self.importance - 0 * last",
+    }
     broken = [code.replace(old, new) for old, new in worse.items() if old in code]
     assert len(broken) == 1
     with pytest.raises(AssertionError):
@@ -191,11 +270,21 @@ def test_what_is_added_works_and_its_test_can_fail(title):
 
 def test_the_figure_that_is_added_is_saved_with_its_claim(tmp_path):
     with mpl.rc_context():
-        exec("\n".join(how_to("A figure")).replace("output_dir = None", f"output_dir = {str(tmp_path)!r}"), {"__name__": "how_to"})
+        exec(
+            "\n".join(how_to("A figure")).replace(
+                "output_dir = None", f"output_dir = {str(tmp_path)!r}"
+            ),
+            {"__name__": "how_to"},
+        )
     record = json.loads((tmp_path / "beyond" / "waits.json").read_text())
     assert [claim["status"] for claim in record["claims"]] == ["holds"]
     assert record["parameters"] == {"most": 4.0, "n_rates": 50}
-    assert {path.suffix for path in (tmp_path / "beyond").iterdir()} == {".json", ".npz", ".png", ".svg"}
+    assert {path.suffix for path in (tmp_path / "beyond").iterdir()} == {
+        ".json",
+        ".npz",
+        ".png",
+        ".svg",
+    }
 
 
 def test_the_guide_names_options_and_values_that_there_are(capsys):
@@ -216,7 +305,19 @@ def test_the_guide_names_the_columns_that_are_written(tmp_path):
 
     log = build.ROOT / "data" / "example_log.csv.gz"
     assert cli.main(["estimate", str(log), "-o", str(tmp_path / "rates.parquet")]) == 0
-    assert cli.main(["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "100/day", "-o", str(tmp_path / "plan.parquet")]) == 0
+    assert (
+        cli.main(
+            [
+                "schedule",
+                str(tmp_path / "rates.parquet"),
+                "--bandwidth",
+                "100/day",
+                "-o",
+                str(tmp_path / "plan.parquet"),
+            ]
+        )
+        == 0
+    )
     text = (DOCS / "crawl-log.md").read_text()
     for name, section in (("rates", "estimate"), ("plan", "schedule")):
         said = re.search(rf"^## {section}\n(.+?)^## ", text, re.M | re.S)[1]
@@ -229,10 +330,14 @@ def test_formulas_of_the_symbols_page_are_those_of_the_library():
 
     delta, p = 1.3, 0.7
     assert freshness.poisson(delta, p) == pytest.approx(p / (p + delta))
-    assert freshness.interval(delta, p) == pytest.approx(p / delta * (1 - np.exp(-delta / p)))
+    assert freshness.interval(delta, p) == pytest.approx(
+        p / delta * (1 - np.exp(-delta / p))
+    )
     a, b = 2.0, 5.0
     prior = priors.FakeIntervals(a, b)
     assert prior.mode == pytest.approx(np.log(1 + a / b) / a)
-    assert prior.density(0.4) == pytest.approx(b * (a + b) / a * (1 - np.exp(-a * 0.4)) * np.exp(-b * 0.4))
+    assert prior.density(0.4) == pytest.approx(
+        b * (a + b) / a * (1 - np.exp(-a * 0.4)) * np.exp(-b * 0.4)
+    )
     pages = signals.SignalledPages(delta, 1.0, 0.4, 0.3)
     assert pages.beta == pytest.approx(np.log(pages.gamma / 0.3) / pages.alpha)

@@ -8,7 +8,8 @@ import pytest
 from numba import njit
 from scipy.special import gammainc
 
-from paperlib import _value, freshness
+from paperlib import freshness
+from paperlib._kernels import crawl_value as _value
 from paperlib.signals import SignalledPages
 
 D = decimal.Decimal
@@ -19,7 +20,9 @@ V = _value.crawl_value
 def exact(elapsed, n_signals, change_rate, importance, recall, false_rate, terms=0):
     """V as printed in Lemma 4 (sums to floor(iota / beta)) and A.1, its w and psi; in 120 digits, so that nothing cancels."""
     with decimal.localcontext(DIGITS):
-        tau, change, mu, lam, nu = (D(float(x)) for x in (elapsed, change_rate, importance, recall, false_rate))
+        tau, change, mu, lam, nu = (
+            D(float(x)) for x in (elapsed, change_rate, importance, recall, false_rate)
+        )
         alpha, gamma = (1 - lam) * change, lam * change + nu
         beta = (gamma / nu).ln() / alpha
         iota = tau + beta * n_signals
@@ -38,7 +41,11 @@ def exact(elapsed, n_signals, change_rate, importance, recall, false_rate, terms
                 break
             more = residual(i, gamma * (iota - i * beta)) / gamma
             psi += more
-            w += nu**i / (change + nu) ** (i + 1) * residual(i, (alpha + gamma) * (iota - i * beta))
+            w += (
+                nu**i
+                / (change + nu) ** (i + 1)
+                * residual(i, (alpha + gamma) * (iota - i * beta))
+            )
             if more < D("1e-60") * psi:
                 break
         return float(mu * (w - decay * psi)), float(w), float(psi)
@@ -49,13 +56,32 @@ def parameters(seed, n, extreme):
     rng = np.random.default_rng(seed)
     while n:
         change = 10 ** rng.uniform(-4, 3) if extreme else rng.uniform(0.1, 2)
-        recall = rng.choice([1e-6 * rng.random(), 1 - 1e-6 * rng.random(), rng.beta(0.25, 0.25)]) if extreme else rng.uniform(0.05, 0.95)
-        false = 10 ** rng.uniform(-4, 2) * rng.choice([1, change]) if extreme else rng.uniform(0.05, 1)
-        elapsed = 10 ** rng.uniform(-6, 1.5) / change if extreme else rng.uniform(0.1, 8)
+        recall = (
+            rng.choice(
+                [1e-6 * rng.random(), 1 - 1e-6 * rng.random(), rng.beta(0.25, 0.25)]
+            )
+            if extreme
+            else rng.uniform(0.05, 0.95)
+        )
+        false = (
+            10 ** rng.uniform(-4, 2) * rng.choice([1, change])
+            if extreme
+            else rng.uniform(0.05, 1)
+        )
+        elapsed = (
+            10 ** rng.uniform(-6, 1.5) / change if extreme else rng.uniform(0.1, 8)
+        )
         n_signals = int(rng.choice([0, 1, 2, 5, 30]))
         if 0 < recall < 1 and (recall * change + false) * elapsed < 60:
             n -= 1
-            yield change, recall, false, elapsed, n_signals, int(rng.choice([0, 0, 1, 2, 3]))
+            yield (
+                change,
+                recall,
+                false,
+                elapsed,
+                n_signals,
+                int(rng.choice([0, 0, 1, 2, 3])),
+            )
 
 
 # ---------------------------------------------------------------- Lemma 4
@@ -67,12 +93,20 @@ def test_lemma_4_in_120_digits(extreme):
     for change, recall, false, elapsed, n_signals, terms in parameters(1, 200, extreme):
         expected = exact(elapsed, n_signals, change, 2.0, recall, false, terms)[0]
         row = _value.constants(change, 2.0, recall, false, terms)
-        unrounded = _value.value_and_lack(row, _value.effective(row, elapsed, n_signals))[0]
+        unrounded = _value.value_and_lack(
+            row, _value.effective(row, elapsed, n_signals)
+        )[0]
         assert unrounded == pytest.approx(expected, rel=1e-13, abs=0)
-        assert _value.value(row, elapsed, n_signals) == pytest.approx(expected, rel=1e-11, abs=0)
+        assert _value.value(row, elapsed, n_signals) == pytest.approx(
+            expected, rel=1e-11, abs=0
+        )
         _, w, psi = exact(elapsed, 0, change, 2.0, recall, false)
-        assert _value.psi(elapsed, change, recall, false) == pytest.approx(psi, rel=1e-12, abs=0)
-        assert _value.w(elapsed, change, recall, false) == pytest.approx(w, rel=1e-12, abs=0)
+        assert _value.psi(elapsed, change, recall, false) == pytest.approx(
+            psi, rel=1e-12, abs=0
+        )
+        assert _value.w(elapsed, change, recall, false) == pytest.approx(
+            w, rel=1e-12, abs=0
+        )
         checked += 1
     assert checked == 200
 
@@ -82,7 +116,9 @@ def test_where_the_difference_of_lemma_4_cancels():
     for recall, elapsed in [(0.9999, 1e-4), (0.9999, 1e-8), (1e-9, 1e-5), (0.5, 1e-12)]:
         for n_signals in (0, 1, 3):
             expected = exact(elapsed, n_signals, 0.7, 1.0, recall, 0.3)[0]
-            assert V(elapsed, n_signals, 0.7, 1.0, recall, 0.3, 0) == pytest.approx(expected, rel=1e-11, abs=0)
+            assert V(elapsed, n_signals, 0.7, 1.0, recall, 0.3, 0) == pytest.approx(
+                expected, rel=1e-11, abs=0
+            )
     row = _value.constants(0.7, 1.0, 0.5, 0.3, 0)
     for u in (1.5, 10.0, 40.0):
         value, lack = _value.value_and_lack(row, u)
@@ -94,9 +130,13 @@ def test_where_the_difference_of_lemma_4_cancels():
                 x, tail, term = gamma / alpha * (D(u) - i * step), D(0), D(1)
                 y, tail_y, term_y = x + D(u) - i * step, D(0), D(1)
                 for j in range(i + 1):
-                    term, term_y = (term * x / j, term_y * y / j) if j else (term, term_y)
+                    term, term_y = (
+                        (term * x / j, term_y * y / j) if j else (term, term_y)
+                    )
                     tail, tail_y = tail + term, tail_y + term_y
-                total += (-D(u)).exp() * (1 - (-x).exp() * tail) / gamma + nu**i / (alpha + gamma) ** (i + 1) * (-y).exp() * tail_y
+                total += (-D(u)).exp() * (1 - (-x).exp() * tail) / gamma + nu**i / (
+                    alpha + gamma
+                ) ** (i + 1) * (-y).exp() * tail_y
             q = nu / (D(0.7) + nu)
             total += q ** (int(D(u) / step) + 1) / D(0.7)
         assert lack == pytest.approx(float(total), rel=1e-13, abs=0)
@@ -109,7 +149,9 @@ def test_values_of_papers_5():
     assert _value.w(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.0066, abs=5e-5)
     # section 5.1: the limits of APPROX-1 to 3 and of the value at these rates
     for terms, limit in [(1, 1.0), (2, 1.3), (3, 1.39), (0, 1 / 0.7)]:
-        assert V(1e6, 0, 0.7, 1.0, 0.5, 0.3, terms) == pytest.approx(limit, rel=1e-12, abs=0)
+        assert V(1e6, 0, 0.7, 1.0, 0.5, 0.3, terms) == pytest.approx(
+            limit, rel=1e-12, abs=0
+        )
 
 
 def test_cycles_are_straight_lines_far_out():
@@ -118,32 +160,55 @@ def test_cycles_are_straight_lines_far_out():
         gamma = recall * 0.7 + false
         step = gamma * np.log1p(recall * 0.7 / false) / ((1 - recall) * 0.7)
         edge = 100 * (1 + step) ** 3 / gamma
-        before, after = (_value.psi(edge * (1 + s), 0.7, recall, false) for s in (-1e-9, 1e-9))
-        assert after - before == pytest.approx(2e-9 * edge / (1 + step), rel=1e-2, abs=1e-12 * after)
-        assert _value.psi(1e300, 0.7, recall, false) == pytest.approx(1e300 / (1 + step), rel=1e-12, abs=0)
+        before, after = (
+            _value.psi(edge * (1 + s), 0.7, recall, false) for s in (-1e-9, 1e-9)
+        )
+        assert after - before == pytest.approx(
+            2e-9 * edge / (1 + step), rel=1e-2, abs=1e-12 * after
+        )
+        assert _value.psi(1e300, 0.7, recall, false) == pytest.approx(
+            1e300 / (1 + step), rel=1e-12, abs=0
+        )
 
 
 def slope(function, x):
     """Derivative to fourth order."""
     h = 2e-3
-    return (8 * (function(x + h) - function(x - h)) - (function(x + 2 * h) - function(x - 2 * h))) / (12 * h)
+    return (
+        8 * (function(x + h) - function(x - h))
+        - (function(x + 2 * h) - function(x - 2 * h))
+    ) / (12 * h)
 
 
 def test_the_derivatives_of_lemma_3_and_4():
     """V' = importance alpha exp(-alpha iota) psi, and V = do / df with o = importance w / psi, f = 1 / psi."""
     checked = 0
     for change, recall, false, iota, _n_signals, _terms in parameters(2, 60, False):
-        alpha, beta = (1 - recall) * change, np.log1p(recall * change / false) / ((1 - recall) * change)
-        if abs(iota / beta - np.round(iota / beta)) * beta < 0.01:  # the second derivative jumps where iota is a multiple of beta
+        alpha, beta = (
+            (1 - recall) * change,
+            np.log1p(recall * change / false) / ((1 - recall) * change),
+        )
+        if (
+            abs(iota / beta - np.round(iota / beta)) * beta < 0.01
+        ):  # the second derivative jumps where iota is a multiple of beta
             continue
         row = _value.constants(change, 3.0, recall, false, 0)
         psi = _value.psi(iota, change, recall, false)
-        first = slope(lambda t, row=row, alpha=alpha: _value.value_and_lack(row, alpha * t)[0], iota)
-        assert first == pytest.approx(3.0 * alpha * np.exp(-alpha * iota) * psi, rel=1e-8, abs=0)
+        first = slope(
+            lambda t, row=row, alpha=alpha: _value.value_and_lack(row, alpha * t)[0],
+            iota,
+        )
+        assert first == pytest.approx(
+            3.0 * alpha * np.exp(-alpha * iota) * psi, rel=1e-8, abs=0
+        )
         page = change, recall, false
-        per_psi = slope(lambda t, page=page: _value.w(t, *page) / _value.psi(t, *page), iota)
+        per_psi = slope(
+            lambda t, page=page: _value.w(t, *page) / _value.psi(t, *page), iota
+        )
         rate = slope(lambda t, page=page: 1 / _value.psi(t, *page), iota)
-        assert 3.0 * per_psi / rate == pytest.approx(_value.value_and_lack(row, alpha * iota)[0], rel=1e-8, abs=0)
+        assert 3.0 * per_psi / rate == pytest.approx(
+            _value.value_and_lack(row, alpha * iota)[0], rel=1e-8, abs=0
+        )
         checked += 1
     assert checked > 40
 
@@ -156,18 +221,33 @@ def test_without_signals():
     for recall, false in [(0.0, 0.0), (0.0, 0.4)]:  # none, or none that says anything
         pages = SignalledPages(0.7, 2.0, recall, false)
         expected = 2.0 / 0.7 * gammainc(2, 0.7 * elapsed)
-        np.testing.assert_allclose(freshness.crawl_value(elapsed, 5 * (false > 0), pages), expected, rtol=1e-11)
-        np.testing.assert_allclose(freshness.cycle_length(elapsed, pages), elapsed, rtol=1e-15)
-        np.testing.assert_allclose(freshness.fresh_time(elapsed, pages), -np.expm1(-0.7 * elapsed) / 0.7, rtol=1e-12)
+        np.testing.assert_allclose(
+            freshness.crawl_value(elapsed, 5 * (false > 0), pages), expected, rtol=1e-11
+        )
+        np.testing.assert_allclose(
+            freshness.cycle_length(elapsed, pages), elapsed, rtol=1e-15
+        )
+        np.testing.assert_allclose(
+            freshness.fresh_time(elapsed, pages),
+            -np.expm1(-0.7 * elapsed) / 0.7,
+            rtol=1e-12,
+        )
 
 
 def test_without_false_signals():
     elapsed, alpha, gamma = np.geomspace(1e-3, 40, 60), 0.3 * 0.7, 0.7 * 0.7
     pages = SignalledPages(0.7, 2.0, 0.7, 0.0)
-    bracket = -np.expm1(-(alpha + gamma) * elapsed) / (alpha + gamma) + np.exp(-alpha * elapsed) * np.expm1(-gamma * elapsed) / gamma
-    np.testing.assert_allclose(freshness.crawl_value(elapsed, 0, pages), 2.0 * bracket, rtol=1e-9)  # the formula cancels, not ours
+    bracket = (
+        -np.expm1(-(alpha + gamma) * elapsed) / (alpha + gamma)
+        + np.exp(-alpha * elapsed) * np.expm1(-gamma * elapsed) / gamma
+    )
+    np.testing.assert_allclose(
+        freshness.crawl_value(elapsed, 0, pages), 2.0 * bracket, rtol=1e-9
+    )  # the formula cancels, not ours
     np.testing.assert_array_equal(freshness.crawl_value(elapsed, 1, pages), 2.0 / 0.7)
-    np.testing.assert_array_equal(freshness.crawl_value(0.0, [1, 100], pages), 2.0 / 0.7)
+    np.testing.assert_array_equal(
+        freshness.crawl_value(0.0, [1, 100], pages), 2.0 / 0.7
+    )
 
 
 def test_when_every_change_is_signalled():
@@ -177,10 +257,14 @@ def test_when_every_change_is_signalled():
     for n in range(6):
         expected = 2.0 * ((1 - q**n) / (1 - q) / gamma - q**n * n / gamma)
         for elapsed in (0.0, 1.0, 1e6, np.inf):
-            assert V(elapsed, n, 0.7, 2.0, 1.0, nu, 0) == pytest.approx(expected, rel=1e-11, abs=0)
+            assert V(elapsed, n, 0.7, 2.0, 1.0, nu, 0) == pytest.approx(
+                expected, rel=1e-11, abs=0
+            )
     assert V(5.0, 0, 0.7, 2.0, 1.0, 0.0, 0) == 0
     assert V(5.0, 1, 0.7, 2.0, 1.0, 0.0, 0) == 2.0 / 0.7
-    assert _value.psi(3.0, 0.7, 1.0, 0.3) == pytest.approx(-np.expm1(-3.0), rel=1e-14, abs=0)
+    assert _value.psi(3.0, 0.7, 1.0, 0.3) == pytest.approx(
+        -np.expm1(-3.0), rel=1e-14, abs=0
+    )
 
 
 @pytest.mark.parametrize("terms", [0, 1, 2])
@@ -200,16 +284,33 @@ def test_the_limits_are_continuous(terms, false):
 
 
 def test_nothing_to_gain_and_the_ends():
-    assert V(3.0, 4, 0.0, 1.0, 0.5, 0.3, 0) == V(3.0, 4, 0.0, 1.0, 0.5, 0.0, 1) == V(3.0, 4, 0.7, 0.0, 0.5, 0.3, 0) == 0
-    for recall, false in [(0.0, 0.0), (0.5, 0.0), (0.5, 0.3), (1e-7, 0.3), (1 - 1e-7, 0.3)]:
+    assert (
+        V(3.0, 4, 0.0, 1.0, 0.5, 0.3, 0)
+        == V(3.0, 4, 0.0, 1.0, 0.5, 0.0, 1)
+        == V(3.0, 4, 0.7, 0.0, 0.5, 0.3, 0)
+        == 0
+    )
+    for recall, false in [
+        (0.0, 0.0),
+        (0.5, 0.0),
+        (0.5, 0.3),
+        (1e-7, 0.3),
+        (1 - 1e-7, 0.3),
+    ]:
         assert V(0.0, 0, 0.7, 2.0, recall, false, 0) == 0
         for elapsed in (1e300, np.inf):
-            assert V(elapsed, 3, 0.7, 2.0, recall, false, 0) == pytest.approx(2.0 / 0.7, rel=1e-15, abs=0)
+            assert V(elapsed, 3, 0.7, 2.0, recall, false, 0) == pytest.approx(
+                2.0 / 0.7, rel=1e-15, abs=0
+            )
         assert V(1.0, 10**6, 0.7, 2.0, recall, false, 0) <= 2.0 / 0.7
         assert 0 < V(1e-100, 0, 0.7, 2.0, recall, false, 0) < 1e-190
         assert _value.psi(np.inf, 0.7, recall, false) == np.inf
-        assert _value.w(np.inf, 0.7, recall, false) == pytest.approx(1 / 0.7, rel=1e-15, abs=0)
-    assert V(0.0, 3, 0.7, 1.0, 0.5, 0.3, 0) == pytest.approx(exact(0.0, 3, 0.7, 1.0, 0.5, 0.3)[0], rel=1e-11, abs=0)
+        assert _value.w(np.inf, 0.7, recall, false) == pytest.approx(
+            1 / 0.7, rel=1e-15, abs=0
+        )
+    assert V(0.0, 3, 0.7, 1.0, 0.5, 0.3, 0) == pytest.approx(
+        exact(0.0, 3, 0.7, 1.0, 0.5, 0.3)[0], rel=1e-11, abs=0
+    )
 
 
 def test_thousands_of_signals():
@@ -219,7 +320,9 @@ def test_thousands_of_signals():
         (0.01, 0.1, 5.0, 0.0, 2000),
     ]:
         value = V(elapsed, n_signals, change, 1.0, recall, false, 0)
-        assert value == pytest.approx(exact(elapsed, n_signals, change, 1.0, recall, false)[0], rel=1e-10, abs=0)
+        assert value == pytest.approx(
+            exact(elapsed, n_signals, change, 1.0, recall, false)[0], rel=1e-10, abs=0
+        )
 
 
 # ---------------------------------------------------------------- order in floating point
@@ -231,7 +334,10 @@ def _falls(rows, elapsed, n_signals, step):
     falls = 0
     for k in range(elapsed.size):
         row, later = rows[k % rows.shape[0]], elapsed[k] * (1.0 + step[k])
-        here, then = _value.value(row, elapsed[k], n_signals[k]), _value.value(row, later, n_signals[k])
+        here, then = (
+            _value.value(row, elapsed[k], n_signals[k]),
+            _value.value(row, later, n_signals[k]),
+        )
         falls += then < here or _value.value(row, later, n_signals[k] + 1) < then
     return falls
 
@@ -240,19 +346,32 @@ def test_the_value_never_falls_in_floating_point():
     """Two million steps, most of them of some 1e-16 to 1e-10 of the elapsed time, where rounding would show."""
     rng, n_pages, n = np.random.default_rng(3), 20_000, 1_000_000
     change = 10 ** rng.uniform(-3, 3, n_pages)
-    near = np.where(rng.random(n_pages) < 0.5, 1e-6 * rng.random(n_pages), 1 - 1e-6 * rng.random(n_pages))
+    near = np.where(
+        rng.random(n_pages) < 0.5,
+        1e-6 * rng.random(n_pages),
+        1 - 1e-6 * rng.random(n_pages),
+    )
     recall = np.where(rng.random(n_pages) < 0.5, rng.beta(0.25, 0.25, n_pages), near)
     recall[:200], recall[200:400] = 0.0, 1.0
     false = 10 ** rng.uniform(-4, 1, n_pages) * change
     false[100:150] = false[300:600] = 0.0
-    rows = np.array([_value.constants(*page, i % 4) for i, page in enumerate(zip(change, np.ones(n_pages), recall, false, strict=True))])
+    rows = np.array(
+        [
+            _value.constants(*page, i % 4)
+            for i, page in enumerate(
+                zip(change, np.ones(n_pages), recall, false, strict=True)
+            )
+        ]
+    )
     elapsed = 10 ** rng.uniform(-6, 1.7, n) / change[np.arange(n) % n_pages]
     step = np.maximum(10 ** rng.uniform(-16.5, -8, n), 2.3e-16)
     assert _falls(rows, elapsed, rng.integers(0, 4, n), step) == 0
     # where one form of the sum gives way to another
     alpha = np.where(recall < 1, (1 - recall) * change, 1.0)[:, np.newaxis]
     at_one = (1.0 + np.arange(-20, 20) * 2.0**-45) / alpha
-    value = freshness.crawl_value(at_one.T, 0, SignalledPages(change, 1.0, recall, false)).T
+    value = freshness.crawl_value(
+        at_one.T, 0, SignalledPages(change, 1.0, recall, false)
+    ).T
     assert (np.diff(value, axis=1) >= 0).all()
 
 
@@ -260,7 +379,9 @@ def test_rounding_never_decreases():
     rng = np.random.default_rng(4)
     u = 10 ** rng.uniform(-300, 1.6, 100_000)
     near = np.nextafter(u, np.inf)
-    rounded, then = (np.array([_value.rounded(x) for x in array]) for array in (u, near))
+    rounded, then = (
+        np.array([_value.rounded(x) for x in array]) for array in (u, near)
+    )
     assert (then >= rounded).all()
     np.testing.assert_allclose(rounded, u, rtol=2**-38)
     mantissa = np.frexp(rounded)[0] * 2**38
@@ -278,21 +399,36 @@ def simulate_cycles(rng, n, iota, change, recall, false):
     while np.isnan(length).any():
         event = now + rng.exponential(1 / (change + false), n)
         due = iota - beta * n_signals  # by time alone
-        length = np.where(np.isnan(length) & (event >= due), np.maximum(due, now), length)
+        length = np.where(
+            np.isnan(length) & (event >= due), np.maximum(due, now), length
+        )
         is_change = rng.random(n) < change / (change + false)
-        first_change = np.where(is_change, np.minimum(first_change, event), first_change)
+        first_change = np.where(
+            is_change, np.minimum(first_change, event), first_change
+        )
         n_signals += ~is_change | (rng.random(n) < recall)
-        length = np.where(np.isnan(length) & (event + beta * n_signals >= iota), event, length)
+        length = np.where(
+            np.isnan(length) & (event + beta * n_signals >= iota), event, length
+        )
         now = event
     return length, np.minimum(first_change, length)
 
 
 def test_cycles_of_the_true_process():
     """Psi and w of 20 pages within 5 standard errors."""
-    for seed, (change, recall, false, iota, _n_signals, _terms) in enumerate(parameters(5, 20, False)):
-        length, fresh = simulate_cycles(np.random.default_rng(seed), 20_000, iota, change, recall, false)
-        for sample, mean in [(length, _value.psi(iota, change, recall, false)), (fresh, _value.w(iota, change, recall, false))]:
-            assert sample.mean() == pytest.approx(mean, abs=5 * sample.std() / np.sqrt(sample.size))
+    for seed, (change, recall, false, iota, _n_signals, _terms) in enumerate(
+        parameters(5, 20, False)
+    ):
+        length, fresh = simulate_cycles(
+            np.random.default_rng(seed), 20_000, iota, change, recall, false
+        )
+        for sample, mean in [
+            (length, _value.psi(iota, change, recall, false)),
+            (fresh, _value.w(iota, change, recall, false)),
+        ]:
+            assert sample.mean() == pytest.approx(
+                mean, abs=5 * sample.std() / np.sqrt(sample.size)
+            )
 
 
 # ---------------------------------------------------------------- the public functions
@@ -300,17 +436,36 @@ def test_cycles_of_the_true_process():
 
 def some_pages(seed, n=50):
     rng = np.random.default_rng(seed)
-    return SignalledPages(rng.uniform(0.1, 1, n), rng.random(n), rng.beta(0.25, 0.25, n), rng.uniform(0.1, 0.6, n))
+    return SignalledPages(
+        rng.uniform(0.1, 1, n),
+        rng.random(n),
+        rng.beta(0.25, 0.25, n),
+        rng.uniform(0.1, 0.6, n),
+    )
 
 
 def test_arrays_are_the_scalar_function():
     pages, rng = some_pages(6), np.random.default_rng(7)
     elapsed, n_signals = rng.exponential(3, (4, 50)), rng.integers(0, 5, (4, 50))
-    rows = [_value.rows(pages.change_rate, pages.importance, pages.recall, pages.false_rate, terms) for terms in (0, 2)]
+    rows = [
+        _value.rows(
+            pages.change_rate, pages.importance, pages.recall, pages.false_rate, terms
+        )
+        for terms in (0, 2)
+    ]
     for terms, table in zip((None, 2), rows, strict=True):
-        expected = [[_value.value(table[i], elapsed[k, i], n_signals[k, i]) for i in range(50)] for k in range(4)]
-        np.testing.assert_array_equal(freshness.crawl_value(elapsed, n_signals, pages, terms=terms), expected)
-    assert freshness.crawl_value(1.0, 0, pages).shape == freshness.cycle_length(1.0, pages).shape == (50,)
+        expected = [
+            [_value.value(table[i], elapsed[k, i], n_signals[k, i]) for i in range(50)]
+            for k in range(4)
+        ]
+        np.testing.assert_array_equal(
+            freshness.crawl_value(elapsed, n_signals, pages, terms=terms), expected
+        )
+    assert (
+        freshness.crawl_value(1.0, 0, pages).shape
+        == freshness.cycle_length(1.0, pages).shape
+        == (50,)
+    )
     assert freshness.fresh_time(np.ones((3, 1)), pages).shape == (3, 50)
 
 
@@ -318,24 +473,59 @@ def test_more_terms_and_rescaling():
     pages, elapsed = some_pages(8), 6.0
     values = [freshness.crawl_value(elapsed, 2, pages, terms=j) for j in (1, 2, 3, 100)]
     assert (np.diff(values, axis=0) >= -1e-11 * values[0]).all()
-    np.testing.assert_allclose(values[-1], freshness.crawl_value(elapsed, 2, pages), rtol=1e-11)
-    day = SignalledPages(pages.change_rate * 24, pages.importance * 3, pages.recall, pages.false_rate * 24)
-    np.testing.assert_allclose(freshness.crawl_value(elapsed / 24, 2, day), 3 / 24 * values[-1], rtol=2e-11)
+    np.testing.assert_allclose(
+        values[-1], freshness.crawl_value(elapsed, 2, pages), rtol=1e-11
+    )
+    day = SignalledPages(
+        pages.change_rate * 24,
+        pages.importance * 3,
+        pages.recall,
+        pages.false_rate * 24,
+    )
+    np.testing.assert_allclose(
+        freshness.crawl_value(elapsed / 24, 2, day), 3 / 24 * values[-1], rtol=2e-11
+    )
     for function in (freshness.cycle_length, freshness.fresh_time):
-        np.testing.assert_allclose(function(elapsed / 24, day), function(elapsed, pages) / 24, rtol=1e-12)
+        np.testing.assert_allclose(
+            function(elapsed / 24, day), function(elapsed, pages) / 24, rtol=1e-12
+        )
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda p: freshness.crawl_value(-1.0, 0, p), "elapsed must be non-negative and finite, got -1.0"),
-        (lambda p: freshness.crawl_value([1.0] * 49 + [np.nan], 0, p), "elapsed must be non-negative and finite, got nan at index (49,)"),
-        (lambda p: freshness.crawl_value(1.0, -1, p), "n_signals must be non-negative and finite, got -1.0"),
-        (lambda p: freshness.crawl_value(1.0, np.inf, p), "n_signals must be non-negative and finite, got inf"),
-        (lambda p: freshness.crawl_value(1.0, 0, p, terms=0), "terms must be a positive integer, got 0"),
-        (lambda p: freshness.crawl_value([1.0, 2.0], 0, p), "elapsed and n_signals and pages must have shapes that broadcast"),
-        (lambda p: freshness.cycle_length(-1.0, p), "threshold must be non-negative and finite, got -1.0"),
-        (lambda p: freshness.fresh_time([1.0, 2.0], p), "threshold and pages must have shapes that broadcast"),
+        (
+            lambda p: freshness.crawl_value(-1.0, 0, p),
+            "elapsed must be non-negative and finite, got -1.0",
+        ),
+        (
+            lambda p: freshness.crawl_value([1.0] * 49 + [np.nan], 0, p),
+            "elapsed must be non-negative and finite, got nan at index (49,)",
+        ),
+        (
+            lambda p: freshness.crawl_value(1.0, -1, p),
+            "n_signals must be non-negative and finite, got -1.0",
+        ),
+        (
+            lambda p: freshness.crawl_value(1.0, np.inf, p),
+            "n_signals must be non-negative and finite, got inf",
+        ),
+        (
+            lambda p: freshness.crawl_value(1.0, 0, p, terms=0),
+            "terms must be a positive integer, got 0",
+        ),
+        (
+            lambda p: freshness.crawl_value([1.0, 2.0], 0, p),
+            "elapsed and n_signals and pages must have shapes that broadcast",
+        ),
+        (
+            lambda p: freshness.cycle_length(-1.0, p),
+            "threshold must be non-negative and finite, got -1.0",
+        ),
+        (
+            lambda p: freshness.fresh_time([1.0, 2.0], p),
+            "threshold and pages must have shapes that broadcast",
+        ),
     ],
 )
 def test_refuses(call, message):

@@ -1,14 +1,16 @@
 """Spend a bandwidth on pages: the crawl rate of each, from its change rate and importance."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 
 import numpy as np
 
-from paperlib import _checks, _kernels, _rates, _value, freshness
-from paperlib.estimators import ConvergenceError
+from paperlib import checks, freshness
+from paperlib._kernels import allocation as kernels
+from paperlib._kernels import crawl_value, threads_for
+from paperlib.errors import ConvergenceError
+from paperlib.hosts import _host_limits, _hosts, _within_limits
+from paperlib.signals import PARAMETERS, SignalledPages
 
 _MANY = 1_000_000  # pages
 _SECANT_STEPS = 8
@@ -32,19 +34,27 @@ class Allocation:
 
 
 def _problem(change_rate, importance, bandwidth):
-    change_rate = _checks.non_negative("change_rate", change_rate)
-    importance = _checks.non_negative("importance", importance)
-    bandwidth = _checks.scalar(_checks.positive, "bandwidth", bandwidth)
+    change_rate = checks.non_negative("change_rate", change_rate)
+    importance = checks.non_negative("importance", importance)
+    bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
     if change_rate.ndim == importance.ndim == 0:
         raise ValueError("change_rate must be an array of pages, got a single number")
-    change_rate, importance = _checks.broadcast(change_rate=change_rate, importance=importance)
+    change_rate, importance = checks.broadcast(
+        change_rate=change_rate, importance=importance
+    )
     if not change_rate.shape[-1]:
-        raise ValueError(f"change_rate must hold at least one page, got shape {change_rate.shape}")
+        raise ValueError(
+            f"change_rate must hold at least one page, got shape {change_rate.shape}"
+        )
     return change_rate, importance, bandwidth
 
 
 def _allocation(crawl_rate, multiplier, change_rate, importance, model):
-    return Allocation(crawl_rate, multiplier, freshness.mean(model(change_rate, crawl_rate), importance))
+    return Allocation(
+        crawl_rate,
+        multiplier,
+        freshness.mean(model(change_rate, crawl_rate), importance),
+    )
 
 
 def uniform(change_rate, importance, bandwidth, *, model=freshness.poisson):
@@ -63,10 +73,14 @@ def uniform(change_rate, importance, bandwidth, *, model=freshness.poisson):
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
     rate = np.full(change_rate.shape, bandwidth / change_rate.shape[-1])
-    return _allocation(rate, np.full(rate.shape[:-1], np.nan)[()], change_rate, importance, model)
+    return _allocation(
+        rate, np.full(rate.shape[:-1], np.nan)[()], change_rate, importance, model
+    )
 
 
-def proportional(change_rate, importance, bandwidth, *, to="change_rate", model=freshness.poisson):
+def proportional(
+    change_rate, importance, bandwidth, *, to="change_rate", model=freshness.poisson
+):
     """Rates in proportion to the change rates, or to the importances (``to="importance"``).
 
     Parameters and result as in `uniform`. Raises ValueError when what the rates are proportional to is zero for all pages.
@@ -79,7 +93,9 @@ def proportional(change_rate, importance, bandwidth, *, to="change_rate", model=
     if not (total > 0).all():
         raise ValueError(f"{to} must be positive for at least one page, got only zeros")
     rate = bandwidth * share / total
-    return _allocation(rate, np.full(rate.shape[:-1], np.nan)[()], change_rate, importance, model)
+    return _allocation(
+        rate, np.full(rate.shape[:-1], np.nan)[()], change_rate, importance, model
+    )
 
 
 def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
@@ -109,11 +125,18 @@ def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
         Arguments out of range; minimum rates that need more than the bandwidth.
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-    min_rate = _checks.non_negative("min_rate", min_rate)
-    needed = _checks.broadcast(min_rate=min_rate, change_rate=change_rate)[0].sum(axis=-1)
+    min_rate = checks.non_negative("min_rate", min_rate)
+    needed = checks.broadcast(min_rate=min_rate, change_rate=change_rate)[0].sum(
+        axis=-1
+    )
     if not (needed <= bandwidth * (1 + 1e-12)).all():
-        raise ValueError(f"min_rate must sum to at most the bandwidth, {bandwidth}, got {needed.max()}")
-    min_rate = np.broadcast_to(min_rate, (*change_rate.shape[:-1], change_rate.shape[-1] if min_rate.ndim else 1))
+        raise ValueError(
+            f"min_rate must sum to at most the bandwidth, {bandwidth}, got {needed.max()}"
+        )
+    min_rate = np.broadcast_to(
+        min_rate,
+        (*change_rate.shape[:-1], change_rate.shape[-1] if min_rate.ndim else 1),
+    )
     rate, multiplier = _poisson(change_rate, importance, bandwidth, min_rate)
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
 
@@ -162,30 +185,42 @@ def optimal_thresholds(pages, bandwidth):
         A bandwidth that is not positive and finite.
     ConvergenceError
     """
-    bandwidth = _checks.scalar(_checks.positive, "bandwidth", bandwidth)
+    bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
     change_rate, importance = pages.change_rate, pages.importance
-    rows = _value.rows(change_rate, importance, pages.recall, pages.false_rate, _value.EXACT)
+    rows = crawl_value.rows(
+        change_rate, importance, pages.recall, pages.false_rate, crawl_value.EXACT
+    )
     limit, alpha, gamma = rows[:, 0], rows[:, 1], pages.gamma
     gains = limit > 0
     state, rate = np.zeros(limit.size), np.where(gains, gamma, 0.0)
     multiplier = 0.0
     if (gains & (alpha > 0)).any() or rate.sum() > bandwidth:
-        at_one = _value.at_one(rows)
+        at_one = crawl_value.at_one(rows)
 
         def spent(multiplier):
-            return _value.threshold_rates(multiplier, rows, at_one, gamma, state, rate)
+            return crawl_value.threshold_rates(
+                multiplier, rows, at_one, gamma, state, rate
+            )
 
         # signals change the multiplier by little
-        guess = 1.0 / np.sqrt(optimal_interval(change_rate, importance, bandwidth).multiplier)
-        multiplier = _spend(spent, rate, bandwidth, guess / 1.05, guess * 1.05, width=1e-13)
+        guess = 1.0 / np.sqrt(
+            optimal_interval(change_rate, importance, bandwidth).multiplier
+        )
+        multiplier = _spend(
+            spent, rate, bandwidth, guess / 1.05, guess * 1.05, width=1e-13
+        )
         if np.isnan(rate).any():
             raise ConvergenceError("the thresholds did not converge", rate)
-        _value.threshold_rates(multiplier, rows, at_one, gamma, state, np.empty_like(rate))
+        crawl_value.threshold_rates(
+            multiplier, rows, at_one, gamma, state, np.empty_like(rate)
+        )
     crawled = rate > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         threshold = np.where(crawled & (alpha > 0), state / alpha, np.inf)
         # w / psi = V / (importance psi) + exp(-alpha iota)
-        fresh = np.where(crawled, multiplier * rate / importance + np.exp(-state), change_rate == 0)
+        fresh = np.where(
+            crawled, multiplier * rate / importance + np.exp(-state), change_rate == 0
+        )
     return Allocation(rate, multiplier, freshness.mean(fresh, importance), threshold)
 
 
@@ -208,14 +243,16 @@ def harmonic(change_rate, importance, bandwidth):
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
 
     def one_problem(change_rate, importance, rate):
-        v = _rates.harmonic_rates(change_rate, importance, bandwidth, rate)
+        v = kernels.harmonic_rates(change_rate, importance, bandwidth, rate)
         return 1.0 / v if v else 0.0
 
     rate, multiplier = _each_problem(one_problem, change_rate, importance)
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
 
 
-def polite(change_rate, importance, bandwidth, host, host_limit, *, model=freshness.poisson):
+def polite(
+    change_rate, importance, bandwidth, host, host_limit, *, model=freshness.poisson
+):
     """The rates of `optimal_poisson`, or of `optimal_interval`, when each host allows its pages so much bandwidth together and no more.
 
     Kolobov et al. 2019 (SIGIR, algorithm 2): saturate, remove, repeat. Hosts above their limit are taken out with the bandwidth
@@ -250,7 +287,9 @@ def polite(change_rate, importance, bandwidth, host, host_limit, *, model=freshn
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
     if model not in (freshness.poisson, freshness.interval):
-        raise ValueError(f"model must be freshness.poisson or freshness.interval, got {model!r}")
+        raise ValueError(
+            f"model must be freshness.poisson or freshness.interval, got {model!r}"
+        )
     host = np.asarray(host)
     if not host.shape == change_rate.shape == (change_rate.size,):
         raise ValueError(
@@ -272,52 +311,27 @@ def polite(change_rate, importance, bandwidth, host, host_limit, *, model=freshn
 
         def saturated(change_rate, importance, rate):
             if model is freshness.poisson:
-                _rates.host_rates(change_rate, importance, limit[~within], offsets, rate)
+                kernels.host_rates(
+                    change_rate, importance, limit[~within], offsets, rate
+                )
             else:
-                for allowed, start, end in zip(limit[~within], offsets[:-1], offsets[1:], strict=True):
-                    rate[start:end], _ = _interval(change_rate[start:end], importance[start:end], allowed)
+                for allowed, start, end in zip(
+                    limit[~within], offsets[:-1], offsets[1:], strict=True
+                ):
+                    rate[start:end], _ = _interval(
+                        change_rate[start:end], importance[start:end], allowed
+                    )
             return 0.0
 
         rate[pages], _ = _each_problem(saturated, change_rate[pages], importance[pages])
     return _allocation(rate, multiplier, change_rate, importance, model)
 
 
-def _within_limits(spend, bandwidth, member, limit):
-    """Which hosts stay below their limits, and what spend(those hosts, the bandwidth that others leave) gives: rates, multiplier.
-
-    Exact: what a host loses when it is taken out goes to the others, so that the multiplier falls from round to round and every page
-    asks for more. A host once above its limit would thus stay above it: at its limit, bandwidth is worth more there than elsewhere.
-    """
-    within = np.ones(limit.size, dtype=bool)
-    while True:
-        rate, multiplier = spend(within, max(bandwidth - limit[~within].sum(), 0.0))  # never below but for rounding
-        above = within & (np.bincount(member, rate) > limit)
-        if not above.any():
-            return within, rate, multiplier
-        within &= ~above
-
-
-def _host_limits(labels, host_limit):
-    """The limit of each of the labels; inf for a host without."""
-    named = isinstance(host_limit, Mapping)
-    for label, value in host_limit.items() if named else [(None, host_limit)]:
-        if not (isinstance(value, Real) and value >= 0):
-            where = f" for host {label!r}" if named else ""
-            raise ValueError(f"host_limit must be a non-negative number, or a mapping from host to such, got {value!r}{where}")
-    if not named:
-        return np.full(labels.size, float(host_limit))
-    labels = labels.tolist()
-    unknown = list(host_limit.keys() - set(labels))
-    if unknown:
-        raise ValueError(f"host_limit must name hosts that have pages, got {len(unknown)} without: {sorted(unknown, key=str)[:5]}")
-    return np.array([float(host_limit.get(label, np.inf)) for label in labels])
-
-
 def _poisson(change_rate, importance, bandwidth, min_rate):
     """Rates and multiplier of `optimal_poisson`, without its checks."""
 
     def one_problem(change_rate, importance, min_rate, rate):
-        c = _rates.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
+        c = kernels.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
         return 1.0 / c**2 if c else 0.0
 
     return _each_problem(one_problem, change_rate, importance, min_rate)
@@ -333,15 +347,22 @@ def _interval(change_rate, importance, bandwidth):
             return 0.0
 
         def spent(multiplier):
-            return _rates.interval_rates(multiplier, change_rate, importance, rate)
+            return kernels.interval_rates(multiplier, change_rate, importance, rate)
 
-        guess = _interval(change_rate[::10], importance[::10], bandwidth / 10)[1] if rate.size >= _MANY else 0.0
+        guess = (
+            _interval(change_rate[::10], importance[::10], bandwidth / 10)[1]
+            if rate.size >= _MANY
+            else 0.0
+        )
         multiplier = _secant(spent, bandwidth, guess**-0.5) if guess else 0.0
         if multiplier:
             return multiplier
         # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second; 0.999 is for rounding
         scale = np.sqrt(importance * change_rate).sum()
-        least = 0.999 * max(np.sqrt((change_rate[changing] / importance[changing]).min()), bandwidth * np.sqrt(2.0) / scale)
+        least = 0.999 * max(
+            np.sqrt((change_rate[changing] / importance[changing]).min()),
+            bandwidth * np.sqrt(2.0) / scale,
+        )
         return _spend(spent, rate, bandwidth, least, 2.0 * least)
 
     return _each_problem(one_problem, change_rate, importance)
@@ -368,9 +389,13 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
 
     left, right : guesses of 1 / sqrt(multiplier) below and above; width : relative, of the last bracket
     """
-    from scipy.optimize import elementwise  # here, for it takes as long as all of this module
+    from scipy.optimize import (
+        elementwise,  # here, for it takes as long as all of this module
+    )
 
-    def excess(v):  # bandwidth spent at the multiplier 1 / v^2 beyond what there is: rises with v
+    def excess(
+        v,
+    ):  # bandwidth spent at the multiplier 1 / v^2 beyond what there is: rises with v
         return np.array([spent(v.item() ** -2)]) - bandwidth
 
     left, right = np.array([left]), np.array([right])
@@ -378,7 +403,11 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
         left, right = left * (left / right) ** 2, left
     while excess(right) < 0:
         left, right = right, right * (right / left) ** 2
-    root = elementwise.find_root(excess, (left, right), tolerances={"xatol": 0, "xrtol": width, "fatol": 0, "frtol": 0})
+    root = elementwise.find_root(
+        excess,
+        (left, right),
+        tolerances={"xatol": 0, "xrtol": width, "fatol": 0, "frtol": 0},
+    )
     # linear between the ends of the last bracket: an error of its width squared; and where even neighbouring numbers jump
     # across the bandwidth (scarce bandwidth, equal pages), a fair share of the jump
     above = excess(root.bracket[1])
@@ -392,12 +421,62 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
 def _each_problem(solve, *arrays):
     """Call `solve` on every leading index, with contiguous rows and an output row; returns the rates and what it returned."""
     shape = arrays[0].shape
-    rows = [np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1]).view() for a in arrays]
+    rows = [
+        np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1]).view()
+        for a in arrays
+    ]
     for row in rows:
-        row.flags.writeable = False  # whatever came in, so that one compiled kernel serves all
+        row.flags.writeable = (
+            False  # whatever came in, so that one compiled kernel serves all
+        )
     rate = np.empty(rows[0].shape)
-    with _kernels.threads_for(shape[-1]):
+    with threads_for(shape[-1]):
         multiplier = np.array([solve(*row) for row in zip(*rows, rate, strict=True)])
     if np.isnan(multiplier).any() or np.isnan(rate).any():
         raise ConvergenceError("the allocation did not converge", rate.reshape(shape))
     return rate.reshape(shape), multiplier.reshape(shape[:-1])[()]
+
+
+def polite_thresholds(pages, bandwidth, host, host_limit):
+    """`optimal_thresholds` when each host allows its pages so much bandwidth together and no more.
+
+    Exact, as `allocation.polite` is.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+    bandwidth : float, 1/time, positive
+    host, host_limit : as in `PoliteGreedy`
+
+    Returns
+    -------
+    Allocation
+        The multiplier is that of the hosts below their limits, 0 when there is none.
+    """
+    member, limit = _hosts(host, host_limit, pages.change_rate.size)
+    rate, threshold, fresh = np.zeros((3, member.size))
+
+    def spend(which, bandwidth):
+        rate[:] = 0.0
+        return rate, spend_on(which[member], bandwidth) if which.any() else 0.0
+
+    def spend_on(here, bandwidth):
+        with threads_for(member.size):
+            plan = optimal_thresholds(
+                SignalledPages(*(getattr(pages, name)[here] for name in PARAMETERS)),
+                bandwidth,
+            )
+        rate[here], threshold[here], fresh[here] = (
+            plan.crawl_rate,
+            plan.threshold,
+            plan.freshness,
+        )
+        return plan.multiplier
+
+    within, _, multiplier = _within_limits(spend, bandwidth, member, limit)
+    for h in np.flatnonzero(~within):
+        spend_on(member == h, limit[h])
+    # each page has the freshness of all that were planned with it
+    return Allocation(
+        rate, multiplier, fresh @ pages.importance / pages.importance.sum(), threshold
+    )

@@ -3,12 +3,17 @@
 import numpy as np
 from scipy import special
 
-from paperlib import _checks, _kernels, _value
+from paperlib import checks
+from paperlib._kernels import crawl_value as values
+from paperlib._kernels import freshness as kernels
 
 
 def _rates(change_rate, crawl_rate):
-    change_rate, crawl_rate = _checks.non_negative("change_rate", change_rate), _checks.non_negative("crawl_rate", crawl_rate)
-    return _checks.broadcast(change_rate=change_rate, crawl_rate=crawl_rate)
+    change_rate, crawl_rate = (
+        checks.non_negative("change_rate", change_rate),
+        checks.non_negative("crawl_rate", crawl_rate),
+    )
+    return checks.broadcast(change_rate=change_rate, crawl_rate=crawl_rate)
 
 
 def poisson(change_rate, crawl_rate):
@@ -16,7 +21,7 @@ def poisson(change_rate, crawl_rate):
 
     Arrays broadcast; rates in 1/time, non-negative. A page that never changes is fresh even when it is not crawled again.
     """
-    return _kernels.poisson_freshness(*_rates(change_rate, crawl_rate))
+    return kernels.poisson_freshness(*_rates(change_rate, crawl_rate))
 
 
 def interval(change_rate, crawl_rate):
@@ -24,7 +29,7 @@ def interval(change_rate, crawl_rate):
 
     Arrays broadcast; rates in 1/time, non-negative. Never below `poisson` at the same rate. A page that never changes is fresh.
     """
-    return _kernels.interval_freshness(*_rates(change_rate, crawl_rate))
+    return kernels.interval_freshness(*_rates(change_rate, crawl_rate))
 
 
 def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
@@ -45,7 +50,9 @@ def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
     change_rate, crawl_rate = _rates(change_rate, crawl_rate)
     duration, initial = _transient(duration, initial)
     stationary = poisson(change_rate, crawl_rate)
-    return stationary * duration + (initial - stationary) * _decayed(change_rate + crawl_rate, duration)
+    return stationary * duration + (initial - stationary) * _decayed(
+        change_rate + crawl_rate, duration
+    )
 
 
 def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None):
@@ -60,23 +67,38 @@ def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None)
         gap = 1.0 / crawl_rate
     stationary = interval(change_rate, crawl_rate)
     if phase is not None:
-        phase = _checks.positive("phase", phase)
+        phase = checks.positive("phase", phase)
         if (phase > 1).any():
             raise ValueError(f"phase must be at most 1, got {phase.max()}")
         first = np.minimum(duration, phase * gap)
         rest = duration - first
-        whole = np.where(crawl_rate > 0, np.floor(rest * crawl_rate) / np.maximum(crawl_rate, 1e-300), 0.0)
-        return initial * _decayed(change_rate, first) + whole * stationary + _decayed(change_rate, rest - whole)
+        whole = np.where(
+            crawl_rate > 0,
+            np.floor(rest * crawl_rate) / np.maximum(crawl_rate, 1e-300),
+            0.0,
+        )
+        return (
+            initial * _decayed(change_rate, first)
+            + whole * stationary
+            + _decayed(change_rate, rest - whole)
+        )
     first = np.minimum(duration, gap)
     x = change_rate * first
     with np.errstate(divide="ignore", invalid="ignore"):  # (x - 1 + exp(-x)) / x^2
         lost = np.where(x < 1e-3, 0.5 - x / 6 + x**2 / 24, (x + np.expm1(-x)) / x**2)
     kept = _decayed(change_rate, first)
-    return initial * (kept - crawl_rate * first * (kept - first * lost)) + crawl_rate * first**2 * lost + (duration - first) * stationary
+    return (
+        initial * (kept - crawl_rate * first * (kept - first * lost))
+        + crawl_rate * first**2 * lost
+        + (duration - first) * stationary
+    )
 
 
 def _transient(duration, initial):
-    duration, initial = _checks.non_negative("duration", duration), _checks.non_negative("initial", initial)
+    duration, initial = (
+        checks.non_negative("duration", duration),
+        checks.non_negative("initial", initial),
+    )
     if (initial > 1).any():
         raise ValueError(f"initial must be from 0 to 1, got {initial.max()}")
     return duration, initial
@@ -101,14 +123,16 @@ def crawled(history, change_rate, *, horizon=None):
     -------
     array of ``history.shape``, in [0, 1]; NaN for a page without crawls that has no horizon
     """
-    change_rate = _checks.non_negative("change_rate", change_rate)
+    change_rate = checks.non_negative("change_rate", change_rate)
     rate, length = history.per_crawl(change_rate), history.interval
     total = history.total(length)
     if horizon is None:
         with np.errstate(invalid="ignore"):
             return history.total(_decayed(rate, length)) / total
-    horizon = _checks.scalar(_checks.positive, "horizon", horizon)
-    fresh = history.total(_decayed(rate, np.clip(horizon - history.time + length, 0.0, length)))
+    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    fresh = history.total(
+        _decayed(rate, np.clip(horizon - history.time + length, 0.0, length))
+    )
     return (fresh + _decayed(change_rate, np.maximum(horizon - total, 0.0))) / horizon
 
 
@@ -118,7 +142,7 @@ def harmonic_penalty(change_rate, crawl_rate):
     The mean of 1 + 1/2 + ... + 1/N over the number N of changes since the last crawl: a cost, without an upper bound.
     Arrays broadcast; rates in 1/time, non-negative. Infinite for a page that changes and is never crawled, 0 for one that never changes.
     """
-    return _kernels.harmonic_penalty(*_rates(change_rate, crawl_rate))
+    return kernels.harmonic_penalty(*_rates(change_rate, crawl_rate))
 
 
 def mean(fresh, importance):
@@ -126,10 +150,14 @@ def mean(fresh, importance):
 
     Raises ValueError when all importances are zero.
     """
-    fresh, importance = _checks.broadcast(fresh=fresh, importance=_checks.non_negative("importance", importance))
+    fresh, importance = checks.broadcast(
+        fresh=fresh, importance=checks.non_negative("importance", importance)
+    )
     total = importance.sum(axis=-1)
     if not (total > 0).all():
-        raise ValueError("importance must be positive for at least one page, got only zeros")
+        raise ValueError(
+            "importance must be positive for at least one page, got only zeros"
+        )
     return np.vecdot(fresh, importance) / total
 
 
@@ -162,11 +190,23 @@ def crawl_value(elapsed, n_signals, pages, *, terms=None):
         Arguments out of range or of shapes that do not broadcast.
     """
     elapsed = _times("elapsed", elapsed)
-    n_signals = _checks.non_negative("n_signals", n_signals)
-    terms = _value.EXACT if terms is None else _checks.count("terms", terms)
-    elapsed, n_signals, change_rate = _checks.broadcast(elapsed=elapsed, n_signals=n_signals, pages=pages.change_rate)
-    with np.errstate(all="ignore"):  # the compiler divides first and then looks whether it should
-        return _value.crawl_values(elapsed, n_signals, change_rate, pages.importance, pages.recall, pages.false_rate, terms)
+    n_signals = checks.non_negative("n_signals", n_signals)
+    terms = values.EXACT if terms is None else checks.count("terms", terms)
+    elapsed, n_signals, change_rate = checks.broadcast(
+        elapsed=elapsed, n_signals=n_signals, pages=pages.change_rate
+    )
+    with np.errstate(
+        all="ignore"
+    ):  # the compiler divides first and then looks whether it should
+        return values.crawl_values(
+            elapsed,
+            n_signals,
+            change_rate,
+            pages.importance,
+            pages.recall,
+            pages.false_rate,
+            terms,
+        )
 
 
 def cycle_length(threshold, pages):
@@ -175,9 +215,13 @@ def cycle_length(threshold, pages):
     threshold : array, time, non-negative; broadcasts against the pages; inf for a page that is never crawled
         The result is an array, time; its inverse is the crawl rate.
     """
-    threshold, change_rate = _checks.broadcast(threshold=_times("threshold", threshold), pages=pages.change_rate)
-    with np.errstate(all="ignore"):  # the compiler divides first and then looks whether it should
-        return _value.psis(threshold, change_rate, pages.recall, pages.false_rate)
+    threshold, change_rate = checks.broadcast(
+        threshold=_times("threshold", threshold), pages=pages.change_rate
+    )
+    with np.errstate(
+        all="ignore"
+    ):  # the compiler divides first and then looks whether it should
+        return values.psis(threshold, change_rate, pages.recall, pages.false_rate)
 
 
 def fresh_time(threshold, pages):
@@ -185,13 +229,17 @@ def fresh_time(threshold, pages):
 
     ``fresh_time / cycle_length`` is the freshness. Never crawled, a page is fresh until its first change: 1 / change_rate.
     """
-    threshold, change_rate = _checks.broadcast(threshold=_times("threshold", threshold), pages=pages.change_rate)
-    with np.errstate(all="ignore"):  # the compiler divides first and then looks whether it should
-        return _value.ws(threshold, change_rate, pages.recall, pages.false_rate)
+    threshold, change_rate = checks.broadcast(
+        threshold=_times("threshold", threshold), pages=pages.change_rate
+    )
+    with np.errstate(
+        all="ignore"
+    ):  # the compiler divides first and then looks whether it should
+        return values.ws(threshold, change_rate, pages.recall, pages.false_rate)
 
 
 def _times(name, value):
     """Non-negative, and possibly inf."""
     array = np.asarray(value, dtype=float)
-    _checks.non_negative(name, np.where(array == np.inf, 0.0, array))
+    checks.non_negative(name, np.where(array == np.inf, 0.0, array))
     return array

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from paperlib import _checks, _grid, _kernels
-from paperlib.estimators import ConvergenceError, mle
+from paperlib import checks
+from paperlib._kernels import priors as kernels
+from paperlib._kernels import threads_for
+from paperlib.errors import ConvergenceError, DegeneratePriorWarning
+from paperlib.estimators import mle
 from paperlib.processes import History, join
-
-
-class DegeneratePriorWarning(UserWarning):
-    """A fit of a prior that ended at its bounds."""
 
 
 def population(n_pages, *, law="lognormal", rng=None):
@@ -23,9 +22,17 @@ def population(n_pages, *, law="lognormal", rng=None):
     tail is so heavy that without the clip it has no mean. rng : seed or numpy Generator.
     """
     rng = np.random.default_rng(rng)
-    if law not in (laws := {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}):
-        raise ValueError(f"law must be one of {', '.join(map(repr, laws))}, got {law!r}")
-    return 1 / np.clip(15 * 24 * np.exp(laws[law](size=_checks.count("n_pages", n_pages))), 2.0, 365 * 24)
+    if law not in (
+        laws := {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
+    ):
+        raise ValueError(
+            f"law must be one of {', '.join(map(repr, laws))}, got {law!r}"
+        )
+    return 1 / np.clip(
+        15 * 24 * np.exp(laws[law](size=checks.count("n_pages", n_pages))),
+        2.0,
+        365 * 24,
+    )
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,13 @@ class FakeIntervals:
 
     def __post_init__(self):
         for name in ("changed", "unchanged"):
-            object.__setattr__(self, name, _checks.scalar(_checks.positive, name, getattr(self, name)))
+            object.__setattr__(
+                self, name, checks.scalar(checks.positive, name, getattr(self, name))
+            )
 
     def density(self, rate):
         """Density of the change rate, time; `rate` is an array, 1/time, non-negative."""
-        a, b, rate = self.changed, self.unchanged, _checks.non_negative("rate", rate)
+        a, b, rate = self.changed, self.unchanged, checks.non_negative("rate", rate)
         return b * (a + b) / a * -np.expm1(-a * rate) * np.exp(-b * rate)
 
     @property
@@ -79,7 +88,10 @@ class FakeIntervals:
         history : History, either form; returns an array of ``history.shape``, 1/time. Section 4.4 of [grimes08].
         """
         shape = history.shape
-        fake = History(np.broadcast_to([self.changed, self.unchanged], (*shape, 2)), np.broadcast_to([True, False], (*shape, 2)))
+        fake = History(
+            np.broadcast_to([self.changed, self.unchanged], (*shape, 2)),
+            np.broadcast_to([True, False], (*shape, 2)),
+        )
         return mle(join(fake, history)).reshape(shape)[()]
 
     def probabilities(self, period, *, base="period"):
@@ -91,7 +103,9 @@ class FakeIntervals:
         if base not in ("period", "rate"):
             raise ValueError(f"base must be 'period' or 'rate', got {base!r}")
         rate = 1 / _rising("period", period)
-        weight = -np.expm1(-self.changed * rate) * np.exp(-self.unchanged * (rate - rate[-1]))
+        weight = -np.expm1(-self.changed * rate) * np.exp(
+            -self.unchanged * (rate - rate[-1])
+        )
         weight *= np.gradient(period) * (rate**2 if base == "rate" else 1.0)
         return weight / weight.sum()
 
@@ -100,10 +114,21 @@ class FakeIntervals:
 
         change_rate : array, shape (n_pages,), 1/time, positive, of two pages or more; others as in `probabilities`.
         """
-        return np.linalg.norm(self.probabilities(period, base=base) - _shares(change_rate, period)).item()
+        return np.linalg.norm(
+            self.probabilities(period, base=base) - _shares(change_rate, period)
+        ).item()
 
     @classmethod
-    def fit(cls, change_rate, period, *, base="period", method="search", max_iterations=1000, rng=None):
+    def fit(
+        cls,
+        change_rate,
+        period,
+        *,
+        base="period",
+        method="search",
+        max_iterations=1000,
+        rng=None,
+    ):
         """The two intervals whose induced law is nearest to a population, by `distance`; section 4.4 of [grimes08].
 
         Parameters
@@ -131,14 +156,22 @@ class FakeIntervals:
         wanted, period = _shares(change_rate, period), _rising("period", period)
 
         def losses(logs):
-            return np.array([np.linalg.norm(cls(*pair).probabilities(period, base=base) - wanted) for pair in np.exp(logs)])
+            return np.array(
+                [
+                    np.linalg.norm(cls(*pair).probabilities(period, base=base) - wanted)
+                    for pair in np.exp(logs)
+                ]
+            )
 
         bounds = [tuple(np.log(period[[0, -1]]))] * 2
         if method == "annealing":
             streams = np.random.default_rng(rng).spawn(2)
             found, again = (
                 scipy.optimize.dual_annealing(
-                    lambda logs: losses([logs])[0], bounds, maxiter=_checks.count("max_iterations", max_iterations), rng=stream
+                    lambda logs: losses([logs])[0],
+                    bounds,
+                    maxiter=checks.count("max_iterations", max_iterations),
+                    rng=stream,
                 )
                 for stream in streams
             )
@@ -166,11 +199,17 @@ class FakeIntervals:
         """
         rate = _rising("rate", rate)
         if np.prod(history.shape, dtype=int) < 2:
-            raise ValueError(f"history must hold at least two pages, got shape {history.shape}")
-        likelihood = grid_posterior(history, rate, np.ones(rate.size)).reshape(-1, rate.size)
+            raise ValueError(
+                f"history must hold at least two pages, got shape {history.shape}"
+            )
+        likelihood = grid_posterior(history, rate, np.ones(rate.size)).reshape(
+            -1, rate.size
+        )
         width = np.gradient(rate)
 
-        @np.errstate(divide="ignore")  # a prior that makes a history all but impossible has a loss of inf
+        @np.errstate(
+            divide="ignore"
+        )  # a prior that makes a history all but impossible has a loss of inf
         def losses(logs):
             density = np.array([cls(*pair).density(rate) for pair in np.exp(logs)])
             return -np.log(likelihood @ (density * width).T).sum(axis=0)
@@ -183,36 +222,57 @@ class FakeIntervals:
     def _found(cls, found, converged, bounds, max_iterations):
         prior = cls(*np.exp(found.x))
         if not converged:
-            raise ConvergenceError(f"no fit within {max_iterations} iterations, last at {prior}", prior)
-        for name, value, edges in zip(("changed", "unchanged"), found.x, bounds, strict=True):
+            raise ConvergenceError(
+                f"no fit within {max_iterations} iterations, last at {prior}", prior
+            )
+        for name, value, edges in zip(
+            ("changed", "unchanged"), found.x, bounds, strict=True
+        ):
             if min(abs(value - edges[0]), abs(value - edges[1])) < 1e-3:
-                warnings.warn(f"{name} ended at its bound, {getattr(prior, name):.6g}", DegeneratePriorWarning, stacklevel=3)
+                warnings.warn(
+                    f"{name} ended at its bound, {getattr(prior, name):.6g}",
+                    DegeneratePriorWarning,
+                    stacklevel=3,
+                )
         return prior
 
 
 def _search(losses, bounds, max_iterations):
     """Nelder and Mead's simplex from the best point of a grid of logarithms; `losses` takes many points, shape (n_points, 2), at once."""
-    _checks.count("max_iterations", max_iterations)
+    checks.count("max_iterations", max_iterations)
     axis = np.linspace(*bounds[0], 20)
     grid = np.array([[(a, b) for b in axis] for a in axis])
     at = np.array([losses(row) for row in grid])
     options = {"xatol": 1e-6, "fatol": 1e-12 * abs(at.min()), "maxiter": max_iterations}
     start = grid[np.unravel_index(at.argmin(), at.shape)]
-    return scipy.optimize.minimize(lambda logs: losses([logs])[0], start, method="Nelder-Mead", bounds=bounds, options=options)
+    return scipy.optimize.minimize(
+        lambda logs: losses([logs])[0],
+        start,
+        method="Nelder-Mead",
+        bounds=bounds,
+        options=options,
+    )
 
 
 def _rising(name, values):
-    values = _checks.positive(name, values)
+    values = checks.positive(name, values)
     if values.ndim != 1 or values.size < 2 or not (np.diff(values) > 0).all():
-        raise ValueError(f"{name} must rise along one axis of at least two points, got {values}")
+        raise ValueError(
+            f"{name} must rise along one axis of at least two points, got {values}"
+        )
     return values
 
 
 def _shares(change_rate, period):
     """Share of the pages nearest to each period of the grid; those beyond its ends count there."""
-    change_rate, period = _checks.positive("change_rate", change_rate), _rising("period", period)
+    change_rate, period = (
+        checks.positive("change_rate", change_rate),
+        _rising("period", period),
+    )
     if change_rate.ndim != 1 or change_rate.size < 2:
-        raise ValueError(f"change_rate must hold at least two pages, got shape {change_rate.shape}")
+        raise ValueError(
+            f"change_rate must hold at least two pages, got shape {change_rate.shape}"
+        )
     nearest = np.searchsorted(0.5 * (period[1:] + period[:-1]), 1 / change_rate)
     return np.bincount(nearest, minlength=period.size) / change_rate.size
 
@@ -238,19 +298,25 @@ def grid_posterior(history, rate, prior):
     ValueError
         Arguments out of range or of shapes that do not match; a page whose bits are impossible under its prior.
     """
-    rate, prior = _checks.non_negative("rate", rate), _checks.non_negative("prior", prior)
+    rate, prior = checks.non_negative("rate", rate), checks.non_negative("prior", prior)
     if rate.ndim != 1 or not (np.diff(rate) > 0).all():
         raise ValueError(f"rate must rise along one axis, got {rate}")
     shape = (*history.shape, rate.size)
     if prior.shape not in (shape, rate.shape):
-        raise ValueError(f"prior must be of shape {rate.shape} or {shape}, got {prior.shape}")
+        raise ValueError(
+            f"prior must be of shape {rate.shape} or {shape}, got {prior.shape}"
+        )
     interval, changed, offsets = history.ragged()
     posterior = np.empty(shape)
     rows = np.ascontiguousarray(prior).reshape(-1, rate.size)
-    with _kernels.threads_for(interval.size * rate.size):
-        _grid.grid_posteriors(interval, changed, offsets, rate, rows, posterior.reshape(-1, rate.size))
+    with threads_for(interval.size * rate.size):
+        kernels.grid_posteriors(
+            interval, changed, offsets, rate, rows, posterior.reshape(-1, rate.size)
+        )
     impossible = np.isnan(posterior[..., 0])
     if impossible.any():
         first = tuple(np.argwhere(impossible)[0].tolist())
-        raise ValueError(f"prior must allow what the history has, at index {first} it gives it probability 0")
+        raise ValueError(
+            f"prior must allow what the history has, at index {first} it gives it probability 0"
+        )
     return posterior

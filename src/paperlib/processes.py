@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paperlib import _checks, _kernels
+from paperlib import checks
+from paperlib._kernels import processes as kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,36 +36,59 @@ class History:
     offsets: np.ndarray | None = None
 
     def __post_init__(self):
-        interval = _checks.positive("interval", self.interval).view()
-        changed = _checks.bits("changed", self.changed).view()
+        interval = checks.positive("interval", self.interval).view()
+        changed = checks.bits("changed", self.changed).view()
         if interval.shape != changed.shape:
-            raise ValueError(f"changed must have the shape of interval, {interval.shape}, got {changed.shape}")
+            raise ValueError(
+                f"changed must have the shape of interval, {interval.shape}, got {changed.shape}"
+            )
         if interval.ndim == 0 or (interval.size == 0 and self.offsets is None):
-            raise ValueError(f"interval must hold at least one crawl, got shape {interval.shape}")
+            raise ValueError(
+                f"interval must hold at least one crawl, got shape {interval.shape}"
+            )
         interval.flags.writeable = changed.flags.writeable = False
         object.__setattr__(self, "interval", interval)
         object.__setattr__(self, "changed", changed)
         if self.offsets is not None:
             offsets = np.asarray(self.offsets)
-            if interval.ndim != 1 or offsets.ndim != 1 or offsets.dtype.kind not in "iu" or offsets.size < 2:
+            if (
+                interval.ndim != 1
+                or offsets.ndim != 1
+                or offsets.dtype.kind not in "iu"
+                or offsets.size < 2
+            ):
                 raise ValueError(
                     f"offsets must be a flat array of at least two integers beside flat arrays, got shape {offsets.shape} "
                     f"and dtype {offsets.dtype} beside shape {interval.shape}"
                 )
             offsets = offsets.astype(np.int64)
-            if offsets[0] != 0 or offsets[-1] != interval.size or (np.diff(offsets) < 0).any():
-                raise ValueError(f"offsets must rise from 0 to the number of crawls, {interval.size}, got {offsets}")
+            if (
+                offsets[0] != 0
+                or offsets[-1] != interval.size
+                or (np.diff(offsets) < 0).any()
+            ):
+                raise ValueError(
+                    f"offsets must rise from 0 to the number of crawls, {interval.size}, got {offsets}"
+                )
             object.__setattr__(self, "offsets", offsets)
 
     @property
     def shape(self):
         """Shape of one number per page."""
-        return self.interval.shape[:-1] if self.offsets is None else (self.offsets.size - 1,)
+        return (
+            self.interval.shape[:-1]
+            if self.offsets is None
+            else (self.offsets.size - 1,)
+        )
 
     @property
     def n_crawls(self):
         """Number of crawls per page, int array of `shape`."""
-        return np.full(self.shape, self.interval.shape[-1]) if self.offsets is None else np.diff(self.offsets)
+        return (
+            np.full(self.shape, self.interval.shape[-1])
+            if self.offsets is None
+            else np.diff(self.offsets)
+        )
 
     @property
     def time(self):
@@ -77,32 +101,48 @@ class History:
     def per_crawl(self, values):
         """`values`, an array of `shape` or a number, once for each crawl of its page."""
         values = np.broadcast_to(values, self.shape)
-        return np.repeat(values, self.n_crawls) if self.offsets is not None else values[..., np.newaxis]
+        return (
+            np.repeat(values, self.n_crawls)
+            if self.offsets is not None
+            else values[..., np.newaxis]
+        )
 
     def total(self, values):
         """Sum of `values`, one per crawl, over the crawls of each page: array of `shape`."""
         if self.offsets is None:
             return np.sum(values, axis=-1)
         # reduceat gives an empty page the value at its start, and needs a value at the very end
-        sums = np.add.reduceat(np.append(np.asarray(values, dtype=float), 0.0), self.offsets[:-1])
+        sums = np.add.reduceat(
+            np.append(np.asarray(values, dtype=float), 0.0), self.offsets[:-1]
+        )
         return np.where(np.diff(self.offsets) > 0, sums, 0.0)
 
     def ragged(self):
         """Flat ``interval, changed, offsets``, whichever form the history has."""
-        interval, changed = (np.ascontiguousarray(a).reshape(-1) for a in (self.interval, self.changed))
-        interval.flags.writeable = changed.flags.writeable = False  # whatever came in, so that one compiled kernel serves all
-        offsets = self.offsets if self.offsets is not None else np.arange(0, interval.size + 1, self.interval.shape[-1])
+        interval, changed = (
+            np.ascontiguousarray(a).reshape(-1) for a in (self.interval, self.changed)
+        )
+        interval.flags.writeable = changed.flags.writeable = (
+            False  # whatever came in, so that one compiled kernel serves all
+        )
+        offsets = (
+            self.offsets
+            if self.offsets is not None
+            else np.arange(0, interval.size + 1, self.interval.shape[-1])
+        )
         return interval, changed, offsets
 
 
 def join(first, second):
     """One ragged history out of two of the same pages, in either form: the crawls of `second` after those of `first`."""
     if first.shape != second.shape:
-        raise ValueError(f"second must hold as many pages as first, {first.shape}, got {second.shape}")
+        raise ValueError(
+            f"second must hold as many pages as first, {first.shape}, got {second.shape}"
+        )
     before, later = first.ragged(), second.ragged()
     offsets = before[2] + later[2]
     interval, changed = np.empty(offsets[-1]), np.empty(offsets[-1], dtype=bool)
-    _kernels.interleave(*before, *later, interval, changed)
+    kernels.interleave(*before, *later, interval, changed)
     return History(interval, changed, offsets)
 
 
@@ -111,8 +151,8 @@ def poisson_times(rate, horizon, *, rng=None):
 
     Raises ValueError for a rate that is negative or not finite, or a horizon that is not positive and finite.
     """
-    rate = _checks.scalar(_checks.non_negative, "rate", rate)
-    horizon = _checks.scalar(_checks.positive, "horizon", horizon)
+    rate = checks.scalar(checks.non_negative, "rate", rate)
+    horizon = checks.scalar(checks.positive, "horizon", horizon)
     rng = np.random.default_rng(rng)
     # uniform on [0, 1) turned round, so that a time may be the horizon and never 0
     return np.sort(horizon * (1.0 - rng.random(rng.poisson(rate * horizon))))
@@ -135,16 +175,22 @@ def observe(change_times, crawl_times):
     ValueError
         Change times that are not sorted; crawl times that do not rise from above 0.
     """
-    change_times = _checks.finite("change_times", change_times)
-    crawl_times = _checks.positive("crawl_times", crawl_times)
+    change_times = checks.finite("change_times", change_times)
+    crawl_times = checks.positive("crawl_times", crawl_times)
     if change_times.ndim != 1 or (np.diff(change_times) < 0).any():
-        raise ValueError(f"change_times must be flat and sorted, got shape {change_times.shape}")
+        raise ValueError(
+            f"change_times must be flat and sorted, got shape {change_times.shape}"
+        )
     if crawl_times.ndim == 0:
-        raise ValueError(f"crawl_times must be an array, got the single number {crawl_times.item()!r}")
+        raise ValueError(
+            f"crawl_times must be an array, got the single number {crawl_times.item()!r}"
+        )
     interval = np.diff(crawl_times, axis=-1, prepend=0.0)
     if (interval <= 0).any():
         first = tuple(np.argwhere(interval <= 0)[0].tolist())
-        raise ValueError(f"crawl_times must rise strictly, got {crawl_times[first].item()!r} at index {first}")
+        raise ValueError(
+            f"crawl_times must rise strictly, got {crawl_times[first].item()!r} at index {first}"
+        )
     n_before_0 = np.searchsorted(change_times, 0.0, side="right")
     seen = np.searchsorted(change_times, crawl_times, side="right")
     return History(interval, np.diff(seen, axis=-1, prepend=n_before_0) > 0)
@@ -167,13 +213,18 @@ def recrawl(change_times, horizon, *, n_crawls, n_runs, rng=None):
     -------
     History of shape (n_runs, n_crawls)
     """
-    horizon = _checks.scalar(_checks.positive, "horizon", horizon)
-    n_crawls = _checks.count("n_crawls", n_crawls)
-    streams = np.random.default_rng(rng).spawn(_checks.count("n_runs", n_runs))
-    return observe(change_times, np.sort([horizon * (1.0 - stream.random(n_crawls)) for stream in streams]))
+    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    n_crawls = checks.count("n_crawls", n_crawls)
+    streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
+    return observe(
+        change_times,
+        np.sort([horizon * (1.0 - stream.random(n_crawls)) for stream in streams]),
+    )
 
 
-def simulate_history(change_rate, *, crawl_rate=None, interval=None, n_crawls=None, n_runs=None, rng=None):
+def simulate_history(
+    change_rate, *, crawl_rate=None, interval=None, n_crawls=None, n_runs=None, rng=None
+):
     """Simulated `History` of Poisson pages, crawled at Poisson times or at given intervals.
 
     P(changed) = 1 - exp(-change_rate * interval), independent between crawls [eq. 4 of valuetools20 for Poisson crawls].
@@ -199,31 +250,46 @@ def simulate_history(change_rate, *, crawl_rate=None, interval=None, n_crawls=No
     ValueError
         A rate or interval out of range; both or neither of crawl_rate and interval; n_crawls that is missing or contradicts interval.
     """
-    change_rate = _checks.non_negative("change_rate", change_rate)[..., np.newaxis]
+    change_rate = checks.non_negative("change_rate", change_rate)[..., np.newaxis]
     if (crawl_rate is None) == (interval is None):
         raise ValueError("exactly one of crawl_rate and interval must be given")
-    scale = interval if crawl_rate is None else 1.0 / _checks.positive("crawl_rate", crawl_rate)[..., np.newaxis]
-    scale = _checks.positive("interval", scale)
+    scale = (
+        interval
+        if crawl_rate is None
+        else 1.0 / checks.positive("crawl_rate", crawl_rate)[..., np.newaxis]
+    )
+    scale = checks.positive("interval", scale)
     if interval is not None and scale.ndim:
         if n_crawls is not None and n_crawls != scale.shape[-1]:
-            raise ValueError(f"n_crawls must be the length of interval, {scale.shape[-1]}, got {n_crawls!r}")
+            raise ValueError(
+                f"n_crawls must be the length of interval, {scale.shape[-1]}, got {n_crawls!r}"
+            )
         n_crawls = scale.shape[-1]
-    n_crawls = _checks.count("n_crawls", n_crawls)
+    n_crawls = checks.count("n_crawls", n_crawls)
     given = {"interval" if crawl_rate is None else "crawl_rate": scale}
-    shape = (*_checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1], n_crawls)
+    shape = (
+        *checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1],
+        n_crawls,
+    )
 
     def one_run(stream):
-        length = scale * stream.standard_exponential(shape) if interval is None else np.broadcast_to(scale, shape)
+        length = (
+            scale * stream.standard_exponential(shape)
+            if interval is None
+            else np.broadcast_to(scale, shape)
+        )
         return length, stream.random(shape) < -np.expm1(-change_rate * length)
 
     rng = np.random.default_rng(rng)
     if n_runs is None:
         return History(*one_run(rng))
-    runs = [one_run(stream) for stream in rng.spawn(_checks.count("n_runs", n_runs))]
+    runs = [one_run(stream) for stream in rng.spawn(checks.count("n_runs", n_runs))]
     return History(*(np.stack(arrays) for arrays in zip(*runs, strict=True)))
 
 
-def simulate_adaptive_history(change_rate, *, initial, shrink, grow, limits, n_crawls, n_runs=None, rng=None):
+def simulate_adaptive_history(
+    change_rate, *, initial, shrink, grow, limits, n_crawls, n_runs=None, rng=None
+):
     """Simulated `History` of Poisson pages whose next interval depends on the bit just seen.
 
     After a crawl that found a change the interval is multiplied by `shrink`, otherwise by `grow`, and kept within `limits`: the rule of
@@ -249,7 +315,10 @@ def simulate_adaptive_history(change_rate, *, initial, shrink, grow, limits, n_c
     ValueError
         A rate, interval or factor out of range; limits that cross; a first interval outside of them; pages that do not broadcast.
     """
-    shrink, grow = _checks.scalar(_checks.positive, "shrink", shrink), _checks.scalar(_checks.positive, "grow", grow)
+    shrink, grow = (
+        checks.scalar(checks.positive, "shrink", shrink),
+        checks.scalar(checks.positive, "grow", grow),
+    )
     if shrink > 1:
         raise ValueError(f"shrink must be at most 1, got {shrink!r}")
     if grow < 1:
@@ -258,10 +327,22 @@ def simulate_adaptive_history(change_rate, *, initial, shrink, grow, limits, n_c
     def following(interval, changed):
         return interval[-1] * np.where(changed[-1], shrink, grow)
 
-    return _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng)
+    return _crawl_in_turn(
+        following, change_rate, initial, limits, n_crawls, n_runs, rng
+    )
 
 
-def simulate_sequential_history(change_rate, estimate, *, initial, factor=1.0, limits, n_crawls, n_runs=None, rng=None):
+def simulate_sequential_history(
+    change_rate,
+    estimate,
+    *,
+    initial,
+    factor=1.0,
+    limits,
+    n_crawls,
+    n_runs=None,
+    rng=None,
+):
     """Simulated `History` of Poisson pages whose next interval is a multiple of the period that was just estimated, and the estimates.
 
     Crawl, estimate, choose the next interval as factor / estimate within `limits`, crawl: sections 4.1 and 5 of [grimes08].
@@ -292,45 +373,69 @@ def simulate_sequential_history(change_rate, estimate, *, initial, factor=1.0, l
         A rate, interval or factor out of range; limits that cross; a first interval outside of them; pages that do not broadcast;
         estimates that are negative or NaN, or not one for each page.
     """
-    factor = _checks.scalar(_checks.positive, "factor", factor)
+    factor = checks.scalar(checks.positive, "factor", factor)
     online = copy.deepcopy(estimate) if hasattr(estimate, "update") else None
     estimates = []
 
     def following(interval, changed):
         if online is None:
-            rate = estimate(History(np.moveaxis(interval, 0, -1), np.moveaxis(changed, 0, -1)))
+            rate = estimate(
+                History(np.moveaxis(interval, 0, -1), np.moveaxis(changed, 0, -1))
+            )
         else:
             rate = online.update(changed[-1], interval=interval[-1])
         rate = np.asarray(rate, dtype=float)
         if rate.shape != interval.shape[1:] or not (rate >= 0).all():
-            raise ValueError(f"estimate must give a non-negative change rate for each page, shape {interval.shape[1:]}, got {rate}")
+            raise ValueError(
+                f"estimate must give a non-negative change rate for each page, shape {interval.shape[1:]}, got {rate}"
+            )
         estimates.append(rate)
         with np.errstate(divide="ignore", over="ignore"):
             return factor / rate
 
-    history = _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng)
+    history = _crawl_in_turn(
+        following, change_rate, initial, limits, n_crawls, n_runs, rng
+    )
     return history, np.stack(estimates, axis=-1)
 
 
 def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng):
     """History of pages of which `following` chooses the next interval from the intervals and bits so far, time on their first axis."""
-    change_rate, initial = _checks.non_negative("change_rate", change_rate), _checks.positive("initial", initial)
-    limits = _checks.positive("limits", limits)
+    change_rate, initial = (
+        checks.non_negative("change_rate", change_rate),
+        checks.positive("initial", initial),
+    )
+    limits = checks.positive("limits", limits)
     if limits.shape != (2,) or limits[0] > limits[1]:
-        raise ValueError(f"limits must be two numbers, the lower one first, got {limits.tolist()!r}")
+        raise ValueError(
+            f"limits must be two numbers, the lower one first, got {limits.tolist()!r}"
+        )
     low, high = limits
     if initial.size and not (low <= initial.min() and initial.max() <= high):
-        _checks._require("initial", initial, f"within limits, {low:g} to {high:g}", (low <= initial) & (initial <= high))
-    n_crawls = _checks.count("n_crawls", n_crawls)
-    pages = _checks.broadcast(change_rate=change_rate, initial=initial)[0].shape
+        checks._require(
+            "initial",
+            initial,
+            f"within limits, {low:g} to {high:g}",
+            (low <= initial) & (initial <= high),
+        )
+    n_crawls = checks.count("n_crawls", n_crawls)
+    pages = checks.broadcast(change_rate=change_rate, initial=initial)[0].shape
     rng = np.random.default_rng(rng)
-    streams = [rng] if n_runs is None else rng.spawn(_checks.count("n_runs", n_runs))
+    streams = [rng] if n_runs is None else rng.spawn(checks.count("n_runs", n_runs))
     runs = () if n_runs is None else (n_runs,)
-    draw = np.stack([np.moveaxis(stream.random((*pages, n_crawls)), -1, 0) for stream in streams], axis=1).reshape(n_crawls, *runs, *pages)
+    draw = np.stack(
+        [np.moveaxis(stream.random((*pages, n_crawls)), -1, 0) for stream in streams],
+        axis=1,
+    ).reshape(n_crawls, *runs, *pages)
     interval, changed = np.empty_like(draw), np.empty(draw.shape, dtype=bool)
     now = np.broadcast_to(initial, draw.shape[1:])
     for k in range(n_crawls):
         interval[k] = now
         changed[k] = draw[k] < -np.expm1(-change_rate * now)
         now = np.clip(following(interval[: k + 1], changed[: k + 1]), low, high)
-    return History(*(np.ascontiguousarray(np.moveaxis(values, 0, -1)) for values in (interval, changed)))
+    return History(
+        *(
+            np.ascontiguousarray(np.moveaxis(values, 0, -1))
+            for values in (interval, changed)
+        )
+    )

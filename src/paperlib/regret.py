@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from paperlib import _checks, allocation, freshness, schedules
-from paperlib.policies import EXPLORE, Copies, checked
-
-# Where our text of aaai20 has lost a formula, it is derived anew from the steps of its proof: "derived" says so below.
+from paperlib import allocation, checks, freshness
+from paperlib.simulate.explore_then_commit import explore_then_commit  # noqa: F401
 
 
 def utility(change_rate, importance, crawl_rate, *, elapsed=np.inf, initial=0.0):
@@ -23,10 +21,18 @@ def utility(change_rate, importance, crawl_rate, *, elapsed=np.inf, initial=0.0)
     -------
     array, shape (...), 1/time
     """
-    change_rate, crawl_rate = _checks.non_negative("change_rate", change_rate), _checks.non_negative("crawl_rate", crawl_rate)
+    change_rate, crawl_rate = (
+        checks.non_negative("change_rate", change_rate),
+        checks.non_negative("crawl_rate", crawl_rate),
+    )
     stationary = freshness.poisson(change_rate, crawl_rate)
-    with np.errstate(invalid="ignore"):  # 0 x inf, for a page that neither changes nor is crawled
-        decay = np.nan_to_num(np.exp(-(change_rate + crawl_rate) * np.asarray(elapsed)[..., np.newaxis]), nan=1.0)
+    with np.errstate(
+        invalid="ignore"
+    ):  # 0 x inf, for a page that neither changes nor is crawled
+        decay = np.nan_to_num(
+            np.exp(-(change_rate + crawl_rate) * np.asarray(elapsed)[..., np.newaxis]),
+            nan=1.0,
+        )
     return np.sum(importance * (stationary + (initial - stationary) * decay), axis=-1)
 
 
@@ -42,9 +48,16 @@ def burn_in(importance, tolerance, *, min_rate):
     tolerance : float or array, 1/time
     min_rate : float, lower bound of the change rates, 1/time
     """
-    min_rate = _checks.scalar(_checks.positive, "min_rate", min_rate)
-    tolerance = _checks.positive("tolerance", tolerance)
-    return np.log(np.maximum(np.sum(_checks.non_negative("importance", importance)) / tolerance, 1.0)) / min_rate
+    min_rate = checks.scalar(checks.positive, "min_rate", min_rate)
+    tolerance = checks.positive("tolerance", tolerance)
+    return (
+        np.log(
+            np.maximum(
+                np.sum(checks.non_negative("importance", importance)) / tolerance, 1.0
+            )
+        )
+        / min_rate
+    )
 
 
 def suboptimality(change_rate, estimated_rate, importance, bandwidth):
@@ -53,13 +66,23 @@ def suboptimality(change_rate, estimated_rate, importance, bandwidth):
     Arrays of shape (..., n_pages), each leading index a problem of its own; returns shape (...), 1/time.
     """
     best = allocation.optimal_poisson(change_rate, importance, bandwidth).crawl_rate
-    chosen = allocation.optimal_poisson(estimated_rate, importance, bandwidth).crawl_rate
+    chosen = allocation.optimal_poisson(
+        estimated_rate, importance, bandwidth
+    ).crawl_rate
     # term by term, as the difference of the sums would lose what is small; a page that never changes loses nothing
-    lost, both = (best - chosen) * np.asarray(change_rate), (best + change_rate) * (chosen + change_rate)
-    return np.sum(importance * np.divide(lost, both, out=np.zeros_like(both), where=both > 0), axis=-1)
+    lost, both = (
+        (best - chosen) * np.asarray(change_rate),
+        (best + change_rate) * (chosen + change_rate),
+    )
+    return np.sum(
+        importance * np.divide(lost, both, out=np.zeros_like(both), where=both > 0),
+        axis=-1,
+    )
 
 
-def sensitivity_bound(change_rate, estimated_rate, importance, *, crawl_rate=None, constant=1.0):
+def sensitivity_bound(
+    change_rate, estimated_rate, importance, *, crawl_rate=None, constant=1.0
+):
     """Upper bound of `suboptimality`. Lemma 4 of [aaai20].
 
     constant x sum importance (D^ - D)^2 / (D^ min(D^, D)) for change rates D and estimates D^. The constant 1 is the paper's, as far
@@ -75,12 +98,23 @@ def sensitivity_bound(change_rate, estimated_rate, importance, *, crawl_rate=Non
     -------
     array, shape (...), 1/time
     """
-    true, believed = _checks.positive("change_rate", change_rate), _checks.positive("estimated_rate", estimated_rate)
-    importance = _checks.non_negative("importance", importance)
+    true, believed = (
+        checks.positive("change_rate", change_rate),
+        checks.positive("estimated_rate", estimated_rate),
+    )
+    importance = checks.non_negative("importance", importance)
     if crawl_rate is None:
-        return constant * np.sum(importance * (believed - true) ** 2 / (believed * np.minimum(believed, true)), axis=-1)
+        return constant * np.sum(
+            importance
+            * (believed - true) ** 2
+            / (believed * np.minimum(believed, true)),
+            axis=-1,
+        )
     now, meant = crawl_rate + true, crawl_rate + believed
-    return np.sum(importance * now * (np.sqrt(true) / now - np.sqrt(believed) / meant) ** 2, axis=-1)
+    return np.sum(
+        importance * now * (np.sqrt(true) / now - np.sqrt(believed) / meant) ** 2,
+        axis=-1,
+    )
 
 
 def exploration_radius(n_pages, bandwidth, exploration, *, max_rate, level):
@@ -91,13 +125,21 @@ def exploration_radius(n_pages, bandwidth, exploration, *, max_rate, level):
 
     Arguments are numbers or arrays, times and rates in one unit; returns 1/time.
     """
-    level = _checks.probability("level", level)
-    interval = _checks.positive("n_pages", n_pages) / _checks.positive("bandwidth", bandwidth)
-    n = _checks.positive("exploration", exploration) / interval
-    return np.exp(_checks.positive("max_rate", max_rate) * interval) / interval * np.sqrt(np.log(2 * n_pages / (1 - level)) / (2 * n))
+    level = checks.probability("level", level)
+    interval = checks.positive("n_pages", n_pages) / checks.positive(
+        "bandwidth", bandwidth
+    )
+    n = checks.positive("exploration", exploration) / interval
+    return (
+        np.exp(checks.positive("max_rate", max_rate) * interval)
+        / interval
+        * np.sqrt(np.log(2 * n_pages / (1 - level)) / (2 * n))
+    )
 
 
-def regret_bound(exploration, horizon, importance, bandwidth, *, bounds, level=0.9, constant=1.0):
+def regret_bound(
+    exploration, horizon, importance, bandwidth, *, bounds, level=0.9, constant=1.0
+):
     """Bound on the regret of explore-then-commit, in requests, that holds with probability `level`. Eq. (12) of [aaai20].
 
     sum importance (exploration + constant (horizon - exploration) (`exploration_radius` / min_rate)^2). Derived; the constant is that
@@ -110,14 +152,21 @@ def regret_bound(exploration, horizon, importance, bandwidth, *, bounds, level=0
     bandwidth : float, 1/time
     bounds : (min_rate, max_rate) of the change rates, 1/time
     """
-    importance = _checks.non_negative("importance", importance)
-    min_rate, max_rate = _checks.positive("bounds", bounds)
-    radius = exploration_radius(importance.size, bandwidth, exploration, max_rate=max_rate, level=level)
+    importance = checks.non_negative("importance", importance)
+    min_rate, max_rate = checks.positive("bounds", bounds)
+    radius = exploration_radius(
+        importance.size, bandwidth, exploration, max_rate=max_rate, level=level
+    )
     left = np.asarray(horizon) - exploration
-    return importance.sum() * (exploration + constant * np.where(left >= 0, left, np.nan) * (radius / min_rate) ** 2)
+    return importance.sum() * (
+        exploration
+        + constant * np.where(left >= 0, left, np.nan) * (radius / min_rate) ** 2
+    )
 
 
-def exploration_horizon(horizon, n_pages, bandwidth, *, bounds, level=0.9, constant=1.0):
+def exploration_horizon(
+    horizon, n_pages, bandwidth, *, bounds, level=0.9, constant=1.0
+):
     """The exploration that minimises `regret_bound`, a multiple of n_pages / bandwidth. Theorem 1 of [aaai20].
 
     exp(max_rate n_pages / bandwidth) / min_rate x sqrt(constant horizon bandwidth log(2 n_pages / (1 - level)) / (2 n_pages)), rounded;
@@ -126,58 +175,15 @@ def exploration_horizon(horizon, n_pages, bandwidth, *, bounds, level=0.9, const
 
     horizon : float or array, time; the others as in `regret_bound`. Returns time, at least one round.
     """
-    one_round = n_pages / _checks.scalar(_checks.positive, "bandwidth", bandwidth)
-    min_rate, max_rate = _checks.positive("bounds", bounds)
+    one_round = n_pages / checks.scalar(checks.positive, "bandwidth", bandwidth)
+    min_rate, max_rate = checks.positive("bounds", bounds)
     # where exploration and exploitation cost the same: radius^2 falls as 1 / exploration
-    unit = exploration_radius(n_pages, bandwidth, 1.0, max_rate=max_rate, level=level) / min_rate
-    wanted = unit * np.sqrt(constant * _checks.positive("horizon", horizon))
+    unit = (
+        exploration_radius(n_pages, bandwidth, 1.0, max_rate=max_rate, level=level)
+        / min_rate
+    )
+    wanted = unit * np.sqrt(constant * checks.positive("horizon", horizon))
     return np.maximum(np.round(wanted / one_round), 1.0) * one_round
-
-
-def explore_then_commit(policy, change_rate, importance, bandwidth, *, exploration, horizon, n_runs=1, rng=None):
-    """Expected regret of explore-then-commit for many lengths of exploration and horizons at once, given the bits of each run.
-
-    In every run one exploration serves all lengths, and what follows it is summed in closed form (`freshness.poisson_time`), so that a
-    horizon of a million days takes no longer than one of a hundred.
-
-    Parameters
-    ----------
-    policy : `policies.ExploreThenCommit` with Poisson crawls after exploration; its own exploration is not looked at
-    change_rate, importance : arrays, shape (n_pages,), 1/time; the true rates
-    bandwidth : float, 1/time
-    exploration : array, shape (n,), time, rising; rounded to whole rounds of n_pages / bandwidth
-    horizon : array, shape (k,), time
-    n_runs : int
-    rng : seed or numpy Generator
-        Run i depends on the seed and i alone.
-
-    Returns
-    -------
-    array, shape (n_runs, n, k)
-        Regret against the best Poisson policy in the long run, divided by the total importance; NaN where horizon < exploration.
-    """
-    change_rate, importance, bandwidth = checked(change_rate, importance, bandwidth)
-    if policy.schedule is not schedules.poisson:
-        raise ValueError(f"policy must have schedules.poisson as its schedule, got {policy.schedule!r}")
-    horizon = np.atleast_1d(_checks.positive("horizon", horizon))
-    one_round = change_rate.size / bandwidth
-    ends = np.maximum(np.round(np.atleast_1d(_checks.positive("exploration", exploration)) / one_round), 1.0) * one_round
-    if not (np.diff(ends) > 0).all():
-        raise ValueError(f"exploration must rise by whole rounds of {one_round:g}, got {np.asarray(exploration)}")
-    uniform = np.full(change_rate.size, bandwidth / change_rate.size)
-    left = horizon - ends[:, np.newaxis]
-    best = allocation.optimal_poisson(change_rate, importance, bandwidth).freshness
-    out = np.empty((_checks.count("n_runs", n_runs), *left.shape))
-    for run, stream in enumerate(np.random.default_rng(rng).spawn(n_runs)):
-        copies = Copies(change_rate, filled=policy.explore == "interval", rng=stream)
-        explored = 0.0
-        for k, duration in enumerate(np.diff(ends, prepend=0.0)):
-            expected, _fresh, _n = copies.follow(EXPLORE[policy.explore], uniform, duration)
-            explored += expected @ importance
-            rate = policy.allocation(policy.believe(copies)[0], importance, bandwidth).crawl_rate
-            later = freshness.poisson_time(change_rate, rate, np.maximum(left[k], 0.0)[:, np.newaxis], initial=copies.probability())
-            out[run, k] = best * horizon - (explored + later @ importance) / importance.sum()
-    return np.where(left >= 0, out, np.nan)
 
 
 def best_exploration(regret, exploration):
@@ -187,18 +193,27 @@ def best_exploration(regret, exploration):
     where the least is at an end of the grid, and so not known.
     """
     if len(exploration) < 3:
-        raise ValueError(f"exploration must hold at least three lengths, got {len(exploration)}")
+        raise ValueError(
+            f"exploration must hold at least three lengths, got {len(exploration)}"
+        )
     mean = np.mean(regret, axis=0).T
     lowest = np.nanargmin(mean, axis=-1)[:, np.newaxis] + [-1, 0, 1]
     inside = (lowest[:, 0] >= 0) & (lowest[:, 2] < len(exploration))
     lowest = np.clip(lowest, 0, len(exploration) - 1)
-    x, y = np.log(exploration)[lowest], np.where(inside[:, np.newaxis], np.take_along_axis(mean, lowest, axis=-1), np.nan)
+    x, y = (
+        np.log(exploration)[lowest],
+        np.where(
+            inside[:, np.newaxis], np.take_along_axis(mean, lowest, axis=-1), np.nan
+        ),
+    )
     # Newton's form of the parabola through three points
     with np.errstate(divide="ignore", invalid="ignore"):
         first = np.diff(y) / np.diff(x)
         second = np.diff(first)[:, 0] / (x[:, 2] - x[:, 0])
         vertex = (x[:, 0] + x[:, 1]) / 2 - first[:, 0] / (2 * second)
-    return np.exp(vertex), y[:, 0] + (vertex - x[:, 0]) * (first[:, 0] + second * (vertex - x[:, 1]))
+    return np.exp(vertex), y[:, 0] + (vertex - x[:, 0]) * (
+        first[:, 0] + second * (vertex - x[:, 1])
+    )
 
 
 def slopes(regret, exploration, horizon, *, n_bootstrap=500, rng=None):
@@ -211,9 +226,16 @@ def slopes(regret, exploration, horizon, *, n_bootstrap=500, rng=None):
     -------
     dict of (slope, standard error): "exploration" and "regret"
     """
-    drawn = np.random.default_rng(rng).integers(len(regret), size=(n_bootstrap, len(regret)))
+    drawn = np.random.default_rng(rng).integers(
+        len(regret), size=(n_bootstrap, len(regret))
+    )
     with np.errstate(invalid="ignore"):  # a negative regret has no logarithm
-        found = np.log([best_exploration(sample, exploration) for sample in (regret, *(regret[runs] for runs in drawn))])  # (samples, 2, k)
+        found = np.log(
+            [
+                best_exploration(sample, exploration)
+                for sample in (regret, *(regret[runs] for runs in drawn))
+            ]
+        )  # (samples, 2, k)
     inside = np.isfinite(found).all(axis=(0, 1))
     if inside.sum() < 2:
         raise ValueError(
@@ -222,4 +244,7 @@ def slopes(regret, exploration, horizon, *, n_bootstrap=500, rng=None):
     found, x = found[..., inside], np.log(horizon)[inside]
     x = x - x.mean()
     slope = found @ x / (x @ x)
-    return {name: (slope[0, i], slope[1:, i].std(ddof=1)) for i, name in enumerate(("exploration", "regret"))}
+    return {
+        name: (slope[0, i], slope[1:, i].std(ddof=1))
+        for i, name in enumerate(("exploration", "regret"))
+    }

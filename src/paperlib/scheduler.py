@@ -7,13 +7,24 @@ from pathlib import Path
 
 import numpy as np
 
-from paperlib import _checks, _slots, _value
-from paperlib._files import write_atomic
+from paperlib import checks
+from paperlib._kernels import crawl_value
+from paperlib._kernels import scheduler as kernels
+from paperlib.files import write_atomic
 from paperlib.signals import SignalledPages
 
 _VERSION = 1
 _BELIEF = ("change_rate", "importance", "recall", "false_rate")
-_SAVED = ("version", *_BELIEF, "crawled", "n_signals", "present", "clock", "terms", "discard_window")
+_SAVED = (
+    "version",
+    *_BELIEF,
+    "crawled",
+    "n_signals",
+    "present",
+    "clock",
+    "terms",
+    "discard_window",
+)
 
 
 class Scheduler:
@@ -50,9 +61,17 @@ class Scheduler:
     def __init__(self, policy, *, terms=None, discard_window=0.0, crawled=-np.inf):
         pages = policy
         if not isinstance(policy, SignalledPages):
-            pages, terms, discard_window = policy.believed, policy.terms, policy.discard_window
-        self._terms = _value.EXACT if terms is None else _checks.count("terms", terms)
-        self._discard_window = _checks.scalar(_checks.non_negative, "discard_window", discard_window)
+            pages, terms, discard_window = (
+                policy.believed,
+                policy.terms,
+                policy.discard_window,
+            )
+        self._terms = (
+            crawl_value.EXACT if terms is None else checks.count("terms", terms)
+        )
+        self._discard_window = checks.scalar(
+            checks.non_negative, "discard_window", discard_window
+        )
         self._belief = _belief(pages)
         n_pages = self._belief.shape[1]
         crawled = _crawled(crawled, n_pages)
@@ -61,11 +80,17 @@ class Scheduler:
 
     def _build(self, crawled, n_signals, present):
         self._n_pages = self._belief.shape[1]
-        self._state = _slots.make(_value.rows(*self._belief, self._terms), crawled, n_signals, present, self._discard_window)
+        self._state = kernels.make(
+            crawl_value.rows(*self._belief, self._terms),
+            crawled,
+            n_signals,
+            present,
+            self._discard_window,
+        )
 
     def __len__(self):
         """Number of pages, without those removed."""
-        return np.count_nonzero(self._state[0]["place"] != _slots.ABSENT)
+        return np.count_nonzero(self._state[0]["place"] != kernels.ABSENT)
 
     @property
     def n_values(self):
@@ -76,7 +101,7 @@ class Scheduler:
         """Tell that a signal of `page` arrived at `time`. Raises ValueError for an unknown page or a time before the last event."""
         page = self._known(page)[0]
         self._advance(time)
-        _slots.next_signal(*self._state, page, self._clock)
+        kernels.next_signal(*self._state, page, self._clock)
 
     def next(self, time):
         """Index of the page to crawl in the slot at `time`; from then on it counts as crawled.
@@ -84,7 +109,7 @@ class Scheduler:
         Raises ValueError for a time before the last event, LookupError when there is no page.
         """
         self._advance(time)
-        page = _slots.next_slot(*self._state, self._clock)
+        page = kernels.next_slot(*self._state, self._clock)
         if page < 0:
             raise LookupError("there is no page to crawl")
         return page
@@ -108,14 +133,21 @@ class Scheduler:
         ValueError
             Times that go back or are not finite; unknown pages; arrays of different lengths.
         """
-        times, signal_time = self._in_order("times", times), self._in_order("signal_time", signal_time)
+        times, signal_time = (
+            self._in_order("times", times),
+            self._in_order("signal_time", signal_time),
+        )
         signal_page = self._known(signal_page, "signal_page")
         if signal_page.size != signal_time.size:
-            raise ValueError(f"signal_page and signal_time must have the same length, got {signal_page.size} and {signal_time.size}")
+            raise ValueError(
+                f"signal_page and signal_time must have the same length, got {signal_page.size} and {signal_time.size}"
+            )
         pages = np.empty(times.size, np.int64)
         if times.size:
             heard = slice(np.searchsorted(signal_time, times[-1], side="right"))
-            _slots.greedy_slots(*self._state, times, signal_page[heard], signal_time[heard], pages)
+            kernels.greedy_slots(
+                *self._state, times, signal_page[heard], signal_time[heard], pages
+            )
             self._clock = times[-1]
         return pages
 
@@ -129,7 +161,9 @@ class Scheduler:
         new = _belief(pages)
         crawled = _crawled(crawled, new.shape[1])
         if crawled.max() > self._clock:
-            raise ValueError(f"crawled must not lie after the last event, {self._clock}, got {crawled.max().item()!r}")
+            raise ValueError(
+                f"crawled must not lie after the last event, {self._clock}, got {crawled.max().item()!r}"
+            )
         index = np.arange(self._n_pages, self._n_pages + new.shape[1])
         self._n_pages += new.shape[1]
         records, desk, *others = self._state
@@ -149,24 +183,36 @@ class Scheduler:
         """
         page, new = self._known(page), _belief(pages)
         if page.size != new.shape[1]:
-            raise ValueError(f"pages must have one entry for each page, {page.size}, got {new.shape[1]}")
+            raise ValueError(
+                f"pages must have one entry for each page, {page.size}, got {new.shape[1]}"
+            )
         self._believe(page, new)
 
     def remove(self, page):
         """Forget a page, or an array of them. Raises ValueError for an unknown page."""
-        _slots.change(*self._state, self._known(page), False, self._clock)
+        kernels.change(*self._state, self._known(page), False, self._clock)
 
     def _believe(self, page, new):
         self._belief[:, page] = new
-        self._state[0]["row"][page] = _value.rows(*new, self._terms)
-        _slots.change(*self._state, page, True, self._clock)
+        self._state[0]["row"][page] = crawl_value.rows(*new, self._terms)
+        kernels.change(*self._state, page, True, self._clock)
 
     def save(self, path):
         """Write the scheduler to `path`, an npz file with its version and checksum; whole or not at all."""
         records = self._state[0][: self._n_pages]
         belief = dict(zip(_BELIEF, self._belief[:, : self._n_pages], strict=True))
-        arrays = dict(belief, crawled=records["last"], n_signals=records["n"], present=records["place"] != _slots.ABSENT)
-        arrays.update(version=_VERSION, clock=self._clock, terms=self._terms, discard_window=self._discard_window)
+        arrays = dict(
+            belief,
+            crawled=records["last"],
+            n_signals=records["n"],
+            present=records["place"] != kernels.ABSENT,
+        )
+        arrays.update(
+            version=_VERSION,
+            clock=self._clock,
+            terms=self._terms,
+            discard_window=self._discard_window,
+        )
         arrays = {name: np.ascontiguousarray(arrays[name]) for name in _SAVED}
         file = io.BytesIO()
         np.savez(file, **arrays, checksum=_checksum(arrays))
@@ -185,15 +231,30 @@ class Scheduler:
         except Exception as error:  # a damaged archive fails in many ways
             raise ValueError(f"{path} is not a saved scheduler: {error}") from None
         if arrays["version"].tolist() != [_VERSION]:
-            raise ValueError(f"{path} must be of version {_VERSION}, got {arrays['version'].tolist()!r}")
+            raise ValueError(
+                f"{path} must be of version {_VERSION}, got {arrays['version'].tolist()!r}"
+            )
         if arrays.pop("checksum").tolist() != _checksum(arrays).tolist():
             raise ValueError(f"{path} is damaged: its checksum does not match")
         try:
             terms, window = arrays["terms"].item(), arrays["discard_window"].item()
             pages = SignalledPages(*(arrays[name] for name in _BELIEF))
-            scheduler = cls(pages, terms=terms or None, discard_window=window, crawled=arrays["crawled"])
-            clock, n_signals, present = arrays["clock"].item(), arrays["n_signals"], arrays["present"]
-            good = clock >= scheduler._clock and n_signals.shape == present.shape == arrays["crawled"].shape and (n_signals >= 0).all()
+            scheduler = cls(
+                pages,
+                terms=terms or None,
+                discard_window=window,
+                crawled=arrays["crawled"],
+            )
+            clock, n_signals, present = (
+                arrays["clock"].item(),
+                arrays["n_signals"],
+                arrays["present"],
+            )
+            good = (
+                clock >= scheduler._clock
+                and n_signals.shape == present.shape == arrays["crawled"].shape
+                and (n_signals >= 0).all()
+            )
             if not good or n_signals.dtype != np.int32 or present.dtype != bool:
                 raise ValueError("its state contradicts itself")
         except (TypeError, ValueError) as error:
@@ -203,29 +264,37 @@ class Scheduler:
         return scheduler
 
     def _advance(self, time):
-        time = _checks.scalar(_checks.finite, "time", time)
+        time = checks.scalar(checks.finite, "time", time)
         if time < self._clock:
             raise ValueError(f"time must not go back, got {time!r} after {self._clock}")
         self._clock = time
 
     def _in_order(self, name, times):
-        times = _checks.finite(name, times)
+        times = checks.finite(name, times)
         if times.ndim != 1:
             raise ValueError(f"{name} must have one axis, got shape {times.shape}")
         back = np.flatnonzero(np.diff(times, prepend=self._clock) < 0.0)
         if back.size:
-            raise ValueError(f"{name} must not go back, got {times[back[0]].item()!r} at index {back[0]}")
+            raise ValueError(
+                f"{name} must not go back, got {times[back[0]].item()!r} at index {back[0]}"
+            )
         return times
 
     def _known(self, page, name="page"):
         """`page` as an array of indices of pages that are there."""
-        page = np.atleast_1d(np.asarray(page, dtype=np.int64 if np.size(page) == 0 else None))
+        page = np.atleast_1d(
+            np.asarray(page, dtype=np.int64 if np.size(page) == 0 else None)
+        )
         if page.dtype.kind not in "iu" or page.ndim > 1:
-            raise ValueError(f"{name} must be an index or an array of them, got {page.dtype} of shape {page.shape}")
+            raise ValueError(
+                f"{name} must be an index or an array of them, got {page.dtype} of shape {page.shape}"
+            )
         good = (page >= 0) & (page < self._n_pages)
-        good[good] = self._state[0]["place"][page[good]] != _slots.ABSENT
+        good[good] = self._state[0]["place"][page[good]] != kernels.ABSENT
         if not good.all():
-            raise ValueError(f"{name} must be the index of a page that is there, got {page[~good][0].item()!r}")
+            raise ValueError(
+                f"{name} must be the index of a page that is there, got {page[~good][0].item()!r}"
+            )
         return page.astype(np.int64)
 
 
@@ -238,8 +307,10 @@ def _crawled(crawled, n_pages):
     try:
         crawled = np.broadcast_to(np.asarray(crawled, dtype=float), n_pages)
     except (TypeError, ValueError):
-        raise ValueError(f"crawled must be a time for each of {n_pages} pages, got {crawled!r}") from None
-    _checks.finite("crawled", crawled[crawled != -math.inf])
+        raise ValueError(
+            f"crawled must be a time for each of {n_pages} pages, got {crawled!r}"
+        ) from None
+    checks.finite("crawled", crawled[crawled != -math.inf])
     return crawled
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from paperlib import _checks, _kernels, _worlds
+from paperlib import checks
+from paperlib._kernels import schedules as kernels
 
 
 def poisson(crawl_rate, duration, *, rng=None):
@@ -25,7 +26,9 @@ def poisson(crawl_rate, duration, *, rng=None):
     offsets = _offsets(rng.poisson(crawl_rate * duration))
     # given their number n, the times are the partial sums of n + 1 exponentials over the total
     time = np.empty(offsets[-1])
-    _kernels.ordered_times(rng.standard_exponential(time.size + crawl_rate.size), offsets, duration, time)
+    kernels.ordered_times(
+        rng.standard_exponential(time.size + crawl_rate.size), offsets, duration, time
+    )
     return time, offsets
 
 
@@ -38,14 +41,24 @@ def regular(crawl_rate, duration, *, phase=None, rng=None):
     crawl_rate, duration = _rates(crawl_rate, duration)
     if phase is None:
         phase = 1.0 - np.random.default_rng(rng).random(crawl_rate.size)
-    phase = _checks.broadcast(phase=_checks.positive("phase", phase), crawl_rate=crawl_rate)[0]
+    phase = checks.broadcast(
+        phase=checks.positive("phase", phase), crawl_rate=crawl_rate
+    )[0]
     if phase.max(initial=0.0) > 1 or phase.shape != crawl_rate.shape:
-        raise ValueError(f"phase must be at most 1, one number or one for each page, got {phase!r}")
+        raise ValueError(
+            f"phase must be at most 1, one number or one for each page, got {phase!r}"
+        )
     due = duration * crawl_rate
     # a crawl at the end itself counts, whatever the rounding
-    count = np.floor(due + 1.0 - phase + 1e-9 * np.maximum(due, 1.0)).astype(np.int64) * (crawl_rate > 0)
+    count = np.floor(due + 1.0 - phase + 1e-9 * np.maximum(due, 1.0)).astype(
+        np.int64
+    ) * (crawl_rate > 0)
     offsets = _offsets(count)
-    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count) + np.repeat(phase, count)  # in this order, or small phases are lost
+    number = (
+        np.arange(offsets[-1])
+        - np.repeat(offsets[:-1], count)
+        + np.repeat(phase, count)
+    )  # in this order, or small phases are lost
     return np.minimum(number / np.repeat(crawl_rate, count), duration), offsets
 
 
@@ -67,17 +80,21 @@ def low_discrepancy(crawl_rate, n_slots):
     """
     crawl_rate, _ = _rates(crawl_rate, 1.0)
     if not crawl_rate.any():
-        raise ValueError("crawl_rate must be positive for at least one page, got only zeros")
-    page = np.empty(_checks.count("n_slots", n_slots), dtype=np.int64)
-    _worlds.earliest_deadline_first(crawl_rate, crawl_rate.sum(), page)
+        raise ValueError(
+            "crawl_rate must be positive for at least one page, got only zeros"
+        )
+    page = np.empty(checks.count("n_slots", n_slots), dtype=np.int64)
+    kernels.earliest_deadline_first(crawl_rate, crawl_rate.sum(), page)
     return page
 
 
 def _rates(crawl_rate, duration):
-    crawl_rate = np.atleast_1d(_checks.non_negative("crawl_rate", crawl_rate))
+    crawl_rate = np.atleast_1d(checks.non_negative("crawl_rate", crawl_rate))
     if crawl_rate.ndim != 1:
-        raise ValueError(f"crawl_rate must be a flat array of pages, got shape {crawl_rate.shape}")
-    return crawl_rate, _checks.scalar(_checks.positive, "duration", duration)
+        raise ValueError(
+            f"crawl_rate must be a flat array of pages, got shape {crawl_rate.shape}"
+        )
+    return crawl_rate, checks.scalar(checks.positive, "duration", duration)
 
 
 def _offsets(count):

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paperlib import _checks, _likelihood
-from paperlib.estimators import ConvergenceError
+from paperlib import checks
+from paperlib._kernels import signals as kernels
+from paperlib.errors import ConvergenceError, DegenerateSignalsWarning
 from paperlib.processes import History, simulate_history
 
-
-class DegenerateSignalsWarning(UserWarning):
-    """A page whose history does not say how good its signals are."""
+PARAMETERS = "change_rate", "importance", "recall", "false_rate"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +41,10 @@ class SignalledPages:
 
     def __post_init__(self):
         arrays = _pages(
-            change_rate=_checks.non_negative("change_rate", self.change_rate),
-            importance=_checks.non_negative("importance", self.importance),
-            recall=_checks.share("recall", self.recall),
-            false_rate=_checks.non_negative("false_rate", self.false_rate),
+            change_rate=checks.non_negative("change_rate", self.change_rate),
+            importance=checks.non_negative("importance", self.importance),
+            recall=checks.share("recall", self.recall),
+            false_rate=checks.non_negative("false_rate", self.false_rate),
         )
         for name, array in arrays.items():
             object.__setattr__(self, name, array)
@@ -60,17 +59,24 @@ class SignalledPages:
         Raises ValueError as the class, and for precision 0 where recall is positive.
         """
         pages = _pages(
-            change_rate=_checks.non_negative("change_rate", change_rate),
-            importance=_checks.non_negative("importance", importance),
-            recall=_checks.share("recall", recall),
-            precision=_checks.share("precision", precision),
+            change_rate=checks.non_negative("change_rate", change_rate),
+            importance=checks.non_negative("importance", importance),
+            recall=checks.share("recall", recall),
+            precision=checks.share("precision", precision),
         )
         precision, recall = pages.pop("precision"), pages["recall"]
         impossible = (precision == 0) & (recall > 0)
         if impossible.any():
             first = np.flatnonzero(impossible)[0].item()
-            raise ValueError(f"precision must be positive where recall is, got 0.0 at index ({first},)")
-        odds = np.divide(1.0 - precision, precision, out=np.zeros_like(precision), where=precision > 0)
+            raise ValueError(
+                f"precision must be positive where recall is, got 0.0 at index ({first},)"
+            )
+        odds = np.divide(
+            1.0 - precision,
+            precision,
+            out=np.zeros_like(precision),
+            where=precision > 0,
+        )
         return cls(**pages, false_rate=recall * pages["change_rate"] * odds)
 
     @classmethod
@@ -81,12 +87,14 @@ class SignalledPages:
         false_rate = (1 - precision) gamma; precision = 1 - exp(-alpha beta). The inverse of the properties of the same names.
         """
         pages = _pages(
-            importance=_checks.non_negative("importance", importance),
-            alpha=_checks.non_negative("alpha", alpha),
-            precision=_checks.share("precision", precision),
-            gamma=_checks.non_negative("gamma", gamma),
+            importance=checks.non_negative("importance", importance),
+            alpha=checks.non_negative("alpha", alpha),
+            precision=checks.share("precision", precision),
+            gamma=checks.non_negative("gamma", gamma),
         )
-        change_rate, recall, false_rate = _from_observed(pages["alpha"], pages["precision"], pages["gamma"])
+        change_rate, recall, false_rate = _from_observed(
+            pages["alpha"], pages["precision"], pages["gamma"]
+        )
         return cls(change_rate, pages["importance"], recall, false_rate)
 
     @property
@@ -113,16 +121,22 @@ class SignalledPages:
         """
         signalled = self.recall * self.change_rate
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(signalled > 0, np.log1p(signalled / self.false_rate) / self.alpha, 0.0)
+            return np.where(
+                signalled > 0, np.log1p(signalled / self.false_rate) / self.alpha, 0.0
+            )
 
 
 def _pages(**arrays):
     """The named arrays as read-only arrays of one shape (n_pages,)."""
-    pages = dict(zip(arrays, _checks.broadcast(**arrays), strict=True))
+    pages = dict(zip(arrays, checks.broadcast(**arrays), strict=True))
     name, array = next(iter(pages.items()))
     if array.ndim > 1 or array.size == 0:
-        raise ValueError(f"{name} must hold one number per page, at least one page, got shape {array.shape}")
-    pages = {name: np.array(array, dtype=float).reshape(-1) for name, array in pages.items()}
+        raise ValueError(
+            f"{name} must hold one number per page, at least one page, got shape {array.shape}"
+        )
+    pages = {
+        name: np.array(array, dtype=float).reshape(-1) for name, array in pages.items()
+    }
     for array in pages.values():
         array.flags.writeable = False
     return pages
@@ -130,11 +144,18 @@ def _pages(**arrays):
 
 def _from_observed(alpha, precision, gamma):
     change_rate = alpha + precision * gamma
-    recall = np.divide(precision * gamma, change_rate, out=np.zeros_like(change_rate), where=change_rate > 0)
+    recall = np.divide(
+        precision * gamma,
+        change_rate,
+        out=np.zeros_like(change_rate),
+        where=change_rate > 0,
+    )
     return change_rate, recall, (1.0 - precision) * gamma
 
 
-def simulate_signalled_history(pages, *, crawl_rate=None, interval=None, n_crawls=None, rng=None):
+def simulate_signalled_history(
+    pages, *, crawl_rate=None, interval=None, n_crawls=None, rng=None
+):
     """Simulated `History` of pages, and the signals that came between a crawl and the one before.
 
     P(changed) = 1 - exp(-alpha interval) (1 - precision)^n after n signals, which are Poisson of mean gamma interval: eq. (1) of [www25].
@@ -151,19 +172,29 @@ def simulate_signalled_history(pages, *, crawl_rate=None, interval=None, n_crawl
     n_signals : int array, shape (n_pages, n_crawls)
     """
     rng = np.random.default_rng(rng)
-    silent = simulate_history(pages.alpha, crawl_rate=crawl_rate, interval=interval, n_crawls=n_crawls, rng=rng)
+    silent = simulate_history(
+        pages.alpha,
+        crawl_rate=crawl_rate,
+        interval=interval,
+        n_crawls=n_crawls,
+        rng=rng,
+    )
     rates = pages.recall * pages.change_rate, pages.false_rate
     true, false = (rng.poisson(rate[:, np.newaxis] * silent.interval) for rate in rates)
     return History(silent.interval, silent.changed | (true > 0)), true + false
 
 
 def _counts(history, n_signals):
-    n_signals = _checks.non_negative("n_signals", n_signals)
+    n_signals = checks.non_negative("n_signals", n_signals)
     if n_signals.shape != history.interval.shape:
-        raise ValueError(f"n_signals must have the shape of the history, {history.interval.shape}, got {n_signals.shape}")
+        raise ValueError(
+            f"n_signals must have the shape of the history, {history.interval.shape}, got {n_signals.shape}"
+        )
     if (n_signals != np.floor(n_signals)).any():
         first = tuple(np.argwhere(n_signals != np.floor(n_signals))[0].tolist())
-        raise ValueError(f"n_signals must be whole numbers, got {n_signals[first].item()!r} at index {first}")
+        raise ValueError(
+            f"n_signals must be whole numbers, got {n_signals[first].item()!r} at index {first}"
+        )
     return n_signals
 
 
@@ -191,8 +222,12 @@ def naive_precision_recall(history, n_signals):
     """
     n_signals = _counts(history, n_signals)
     with np.errstate(invalid="ignore"):
-        precision = history.total(n_signals * history.changed) / history.total(n_signals)
-        recall = history.total((n_signals > 0) & history.changed) / history.total(history.changed)
+        precision = history.total(n_signals * history.changed) / history.total(
+            n_signals
+        )
+        recall = history.total((n_signals > 0) & history.changed) / history.total(
+            history.changed
+        )
     return precision, recall
 
 
@@ -255,11 +290,24 @@ def fit(history, n_signals, *, signal_rate=None):
     n_signals = _counts(history, n_signals)
     interval, changed, offsets = history.ragged()
     rates, variances = np.empty((offsets.size - 1, 2)), np.empty((offsets.size - 1, 3))
-    _likelihood.signal_rates(interval, changed, np.ascontiguousarray(n_signals).reshape(-1), offsets, rates, variances)
-    rates, variances = rates.reshape(*history.shape, 2), variances.reshape(*history.shape, 3)
+    kernels.signal_rates(
+        interval,
+        changed,
+        np.ascontiguousarray(n_signals).reshape(-1),
+        offsets,
+        rates,
+        variances,
+    )
+    rates, variances = (
+        rates.reshape(*history.shape, 2),
+        variances.reshape(*history.shape, 3),
+    )
     failed = rates[..., 0] < 0
     if failed.any():
-        raise ConvergenceError(f"{failed.sum()} of {failed.size} pages did not converge", np.where(failed[..., np.newaxis], np.nan, rates))
+        raise ConvergenceError(
+            f"{failed.sum()} of {failed.size} pages did not converge",
+            np.where(failed[..., np.newaxis], np.nan, rates),
+        )
     alpha, b = rates[..., 0], rates[..., 1]
     time = history.total(history.interval)
     if signal_rate is None:
@@ -267,19 +315,26 @@ def fit(history, n_signals, *, signal_rate=None):
             gamma = history.total(n_signals) / time
             gamma_variance = gamma / time
     else:
-        signal_rate = _checks.non_negative("signal_rate", signal_rate)
+        signal_rate = checks.non_negative("signal_rate", signal_rate)
         try:
             gamma = np.broadcast_to(signal_rate, history.shape)
         except ValueError:
-            raise ValueError(f"signal_rate must be a number or of shape {history.shape}, got shape {signal_rate.shape}") from None
+            raise ValueError(
+                f"signal_rate must be a number or of shape {history.shape}, got shape {signal_rate.shape}"
+            ) from None
         gamma_variance = np.zeros(history.shape)
     _warn(history, n_signals, variances)
     precision, silent = -np.expm1(-b), np.isnan(b) & (gamma == 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         true_rate = np.where(silent, 0.0, precision * gamma)
         change_rate = np.where(np.isinf(alpha), np.inf, alpha + true_rate)
-        recall, false_rate = true_rate / change_rate, np.where(silent, 0.0, gamma * np.exp(-b))
-        recall = np.where(silent & (change_rate > 0) & np.isfinite(change_rate), 0.0, recall)
+        recall, false_rate = (
+            true_rate / change_rate,
+            np.where(silent, 0.0, gamma * np.exp(-b)),
+        )
+        recall = np.where(
+            silent & (change_rate > 0) & np.isfinite(change_rate), 0.0, recall
+        )
         variances = np.where(np.isinf(variances), np.nan, variances)
         # derivatives in alpha, b and gamma; exp(-b) = 0 where b = inf, and what is not known about b does not matter without signals
         s, p = np.exp(-b), precision
@@ -288,15 +343,34 @@ def fit(history, n_signals, *, signal_rate=None):
         slopes = {
             "change_rate": (one, s * gamma, p),
             "precision": (zero, s, zero),
-            "recall": (-p * gamma / change_rate**2, s * gamma * alpha / change_rate**2, p * alpha / change_rate**2),
+            "recall": (
+                -p * gamma / change_rate**2,
+                s * gamma * alpha / change_rate**2,
+                p * alpha / change_rate**2,
+            ),
             "false_rate": (zero, -gamma * s, s),
         }
         stderr = {}
         for name, (in_alpha, in_b, in_gamma) in slopes.items():
-            variance = in_alpha**2 * variances[..., 0] + in_b**2 * variances[..., 1] + 2 * in_alpha * in_b * variances[..., 2]
+            variance = (
+                in_alpha**2 * variances[..., 0]
+                + in_b**2 * variances[..., 1]
+                + 2 * in_alpha * in_b * variances[..., 2]
+            )
             stderr[f"{name}_stderr"] = np.sqrt(variance + in_gamma**2 * gamma_variance)
-            stderr[f"{name}_stderr"] = np.where(stderr[f"{name}_stderr"] > 0, stderr[f"{name}_stderr"], np.nan)
-    return SignalFit(change_rate, precision, recall, false_rate, **stderr, alpha=alpha, b=b, gamma=gamma)
+            stderr[f"{name}_stderr"] = np.where(
+                stderr[f"{name}_stderr"] > 0, stderr[f"{name}_stderr"], np.nan
+            )
+    return SignalFit(
+        change_rate,
+        precision,
+        recall,
+        false_rate,
+        **stderr,
+        alpha=alpha,
+        b=b,
+        gamma=gamma,
+    )
 
 
 def _warn(history, n_signals, variances):
@@ -307,6 +381,10 @@ def _warn(history, n_signals, variances):
         "had no signal": (history.total(n_signals) == 0) & (n > 0),
         "had signals in proportion to the intervals": np.isinf(variances[..., 0]),
     }
-    found = [f"{where.sum()} of {where.size} pages {name}" for name, where in cases.items() if where.any()]
+    found = [
+        f"{where.sum()} of {where.size} pages {name}"
+        for name, where in cases.items()
+        if where.any()
+    ]
     if found:
         warnings.warn("; ".join(found), DegenerateSignalsWarning, stacklevel=3)

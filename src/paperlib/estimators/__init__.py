@@ -1,0 +1,46 @@
+"""Estimators of the change rate of a page."""
+
+from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
+from paperlib.estimators.batch import (
+    bias_reduced,
+    mle,
+    mle_path,
+    moment_matching,
+    naive,
+)
+from paperlib.estimators.diagnostics import serial_score, serial_sums
+from paperlib.estimators.gamma_filter import GammaFilter
+from paperlib.estimators.information import asymptotic_variances, fisher_information
+from paperlib.estimators.intervals import confidence_radius, likelihood_interval
+from paperlib.estimators.online import LLN, Guarantee, Naive
+from paperlib.estimators.paths import after, path, paths, rmse, snapshots, summary
+from paperlib.estimators.stepping import SA, SAM, Averaged
+
+__all__ = [
+    "LLN",
+    "SA",
+    "SAM",
+    "Averaged",
+    "ConvergenceError",
+    "DegenerateHistoryWarning",
+    "GammaFilter",
+    "Guarantee",
+    "Naive",
+    "after",
+    "asymptotic_variances",
+    "bias_reduced",
+    "confidence_radius",
+    "fisher_information",
+    "likelihood_interval",
+    "mle",
+    "mle_path",
+    "moment_matching",
+    "naive",
+    "path",
+    "paths",
+    "rmse",
+    "serial_score",
+    "serial_sums",
+    "snapshots",
+    "summary",
+]

@@ -1,0 +1,1 @@
+"""The reproduction: figures, claims, builds, real data and the site."""
