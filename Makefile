@@ -1,22 +1,32 @@
-# Every target sets up .venv first. In an active conda environment: make figures PYTHON=python
+# Every target sets up .venv first. In an active conda environment:
+# make figures PYTHON=python
 PYTHON = .venv/bin/python
 ifeq ($(PYTHON),.venv/bin/python)
 READY = .venv/.ready
 endif
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: figures preview verify test test-browser site test-site bench lab notebooks lock clean
+.PHONY: figures preview verify lint test quick test-browser site test-site bench lab \
+  notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperlib figures
 preview: $(READY)
 	$(PYTHON) -m paperlib figures --profile preview
 verify: $(READY)
 	$(PYTHON) -m paperlib verify
-test: export OPENBLAS_NUM_THREADS = 1
-test: $(READY)
+# One BLAS thread for each process: two processes with two threads each would wait
+# for one another.
+test quick: export OPENBLAS_NUM_THREADS = 1
+PYTEST = $(PYTHON) -m pytest -n 2 --dist loadscope
+lint: $(READY)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m pytest -n 2 --dist loadscope --nbval --nbval-current-env --nbval-cell-timeout=120 tests notebooks
+	$(PYTHON) -c "from importlinter.cli import lint_imports_command as run; run()"
+test: lint
+	$(PYTEST) --doctest-modules --nbval --nbval-current-env \
+	  --nbval-cell-timeout=120 src tests notebooks
+quick: lint
+	$(PYTEST) --doctest-modules -m "not slow" src tests
 test-browser: $(READY)
 	tests/browser/run.sh $(PYTHON)
 site: $(READY)
@@ -31,11 +41,13 @@ lab: $(READY)
 notebooks: $(READY)
 	$(PYTHON) -m paperlib refresh
 lock: $(READY)
-	.venv/bin/uv pip compile --quiet --universal --generate-hashes --all-extras --no-header pyproject.toml -o requirements.lock
+	.venv/bin/uv pip compile --quiet --universal --generate-hashes --all-extras \
+	  --no-header pyproject.toml -o requirements.lock
 clean:
 	rm -rf .venv build figures/.staging
 
-# uv is three times as fast as pip; pip serves where uv cannot reach the index that pip is set up for.
+# uv is three times as fast as pip; pip serves where uv cannot reach the index that
+# pip is set up for.
 .venv/.ready: requirements.lock pyproject.toml
 	python3 -c "import sys; sys.version_info >= (3, 11) or sys.exit('Python 3.11 or newer is needed, this is ' + sys.version)"
 	python3 -m venv --clear .venv

@@ -1,0 +1,224 @@
+"""Guards on the interfaces: names, docstrings, imports, and the installed wheel."""
+
+import ast
+import importlib
+import inspect
+import os
+import pkgutil
+import pydoc
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from numpydoc.validate import validate
+
+import paperlib
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ROOT / "src" / "paperlib"
+WINGS = "crawl_log", "repro"
+
+# numpydoc's codes for a docstring that is missing, misplaced or incomplete: GL
+# layout, SS summary, PR parameters, RT returns, YD yields. Left out are rules of
+# taste, such as SS05 (imperative mood) and RT03 (a sentence on every result).
+REQUIRED = {
+    "GL03", "GL05", "GL06", "GL07", "GL08", "GL09", "GL10", "SS01", "SS02", "SS03",
+    "SS04", "PR01", "PR02", "PR03", "PR05", "PR07", "RT01", "YD01",
+}  # fmt: skip
+
+
+def _modules():
+    found = pkgutil.walk_packages(paperlib.__path__, "paperlib.")
+    return [
+        module.name
+        for module in found
+        if not any(part.startswith("_") for part in module.name.split("."))
+    ]
+
+
+MODULES = _modules()
+
+
+def _public():
+    """Every public function and class once, under the module that defines it."""
+    names = {}
+    for module in map(importlib.import_module, MODULES):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.isclass(thing) or inspect.isfunction(thing):
+                names[f"{thing.__module__}.{thing.__qualname__}"] = thing
+    return names
+
+
+PUBLIC = _public()
+
+
+def _members():
+    """Methods and properties of the public classes that are public themselves."""
+    for path, thing in PUBLIC.items():
+        if inspect.isclass(thing):
+            for name, member in vars(thing).items():
+                documented = isinstance(member, classmethod | staticmethod | property)
+                if not name.startswith("_") and (
+                    documented or inspect.isfunction(member)
+                ):
+                    yield f"{path}.{name}"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_module_says_what_it_is_for_and_what_is_public(name):
+    module = importlib.import_module(name)
+    assert module.__doc__.strip().splitlines()[0].endswith((".", "?"))
+    assert len(module.__all__) == len(set(module.__all__))
+    assert all(hasattr(module, public) for public in module.__all__)
+    assert not [public for public in module.__all__ if public.startswith("_")]
+
+
+def test_the_package_offers_its_modules_and_nothing_else():
+    public = {name.split(".")[1] for name in MODULES} - {"checks", "cli", "files"}
+    assert set(paperlib.__all__) == public
+    assert set(dir(paperlib)) == public | {"__version__"}
+    text = pydoc.render_doc(paperlib, renderer=pydoc.plaintext)
+    assert all(re.search(rf"^    {name}$", text, re.M) for name in public)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        paperlib.nothing  # noqa: B018 (the look-up is what is tested)
+
+
+@pytest.mark.parametrize("path", [*PUBLIC, *_members()])
+def test_docstring_has_the_sections_of_numpydoc(path):
+    required = REQUIRED
+    if path.startswith("paperlib.reference."):  # the module explains its arguments
+        required = REQUIRED - {"PR01", "PR02", "RT01"}
+    found = [error for error in validate(path)["errors"] if error[0] in required]
+    assert found == []
+
+
+def test_public_names_have_an_example_and_it_is_run():
+    # warnings and errors show themselves where they are raised
+    shown = {
+        path: thing
+        for path, thing in PUBLIC.items()
+        if not (inspect.isclass(thing) and issubclass(thing, Exception))
+        and not path.startswith("paperlib.reference.")
+    }
+    without = [path for path, thing in shown.items() if ">>>" not in thing.__doc__]
+    assert len(shown) > 100
+    assert without == []
+
+
+def _imports(path):
+    """Module and name of every `from ... import` in a file of the package."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module, alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize("room", [*WINGS, "cli.py"])
+def test_the_wings_use_no_private_name_of_another_room(room):
+    place = SOURCES / room
+    files = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    private = [
+        f"{file.name}: from {module} import {name}"
+        for file in files
+        for module, name in _imports(file)
+        if module.startswith("paperlib") and not module.startswith(f"paperlib.{room}")
+        if any(part.startswith("_") for part in f"{module}.{name}".split("."))
+        if name != "__version__"
+    ]
+    assert files
+    assert private == []
+
+
+def test_no_line_of_code_is_longer_than_88_columns():
+    files = [*SOURCES.rglob("*.py"), *ROOT.glob("tests/*.py")]
+    long = [
+        f"{file.name}:{number}"
+        for file in files
+        for number, line in enumerate(file.read_text().splitlines(), 1)
+        if len(line) > 88
+    ]
+    assert long == []
+
+
+def _run(*command, **options):
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, **options
+    )
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """Python of an empty environment with the wheel in it, without extras."""
+    folder = tmp_path_factory.mktemp("wheel")
+    sources = folder / "sources"  # the build may leave files beside the sources
+    for name in ("src", "data"):
+        shutil.copytree(
+            ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, sources)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+    build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, sources]
+    assert _run(*build).returncode == 0
+    (wheel,) = folder.glob("*.whl")
+    assert _run(sys.executable, "-m", "venv", "--without-pip", folder / "empty")
+    python = folder / "empty" / "bin" / "python"
+    same = [f"{name}=={version(name)}" for name in ("numpy", "scipy", "numba")]
+    into = ["--python", python, "install", "--only-binary=:all:", wheel, *same]
+    done = _run(*pip, *into)
+    assert done.returncode == 0, done.stderr
+    return python
+
+
+SCIENCE = """
+import numpy as np
+import paperlib
+history = paperlib.processes.simulate_history(
+    [0.5, 2.0], crawl_rate=1.0, n_crawls=50, rng=1
+)
+rate = paperlib.estimators.mle(history)
+plan = paperlib.allocation.optimal_poisson(rate, [1.0, 1.0], 2.0)
+slots = paperlib.schedules.low_discrepancy(plan.crawl_rate, 100)
+assert np.isclose(plan.crawl_rate.sum(), 2.0) and np.bincount(slots).sum() == 100
+for module in ("duckdb", "joblib", "matplotlib", "pandas", "pyarrow"):
+    try:
+        __import__(module)
+    except ImportError:
+        continue
+    raise SystemExit(f"{module} is there")
+try:
+    paperlib.crawl_log
+except ImportError as error:
+    print(error)
+"""
+
+
+@pytest.mark.slow
+def test_the_wheel_without_extras_estimates_allocates_and_schedules(
+    installed, tmp_path
+):
+    done = _run(installed, "-W", "error", "-c", SCIENCE, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "paperlib-crawl[log]" in done.stdout
+    command = installed.with_name("paperlib")
+    assert "COMMAND" in _run(command, "--help", cwd=tmp_path).stdout
+    for arguments in (["figures"], ["estimate", "log.csv", "-o", "rates.parquet"]):
+        refused = _run(command, *arguments, cwd=tmp_path)
+        assert refused.returncode == 2
+        assert "paperlib-crawl[" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_wheel_carries_the_data_that_the_library_reads(installed):
+    (folder,) = installed.parents[1].glob("lib/python*/site-packages/paperlib")
+    assert (folder / "repro" / "paper.mplstyle").is_file()
+    for name in ("bokeh_commits.csv", "debian_firefox_esr.csv", "example_log.csv.gz"):
+        assert (folder / "data" / name).read_bytes() == (
+            ROOT / "data" / name
+        ).read_bytes()
+        assert (folder / "data" / f"{name}.sha256").is_file()
