@@ -369,11 +369,12 @@ def fresh_probability(elapsed, n_signals, change_rate, recall, false_rate):
     return np.exp(-alpha * elapsed) * (false_rate / gamma) ** n_signals
 
 
-def _remaining(elapsed, n_signals, beta):
+def _remaining(elapsed, n_signals, beta, terms=None):
     """Times iota - i beta = tau + (n - i) beta, i = 0, ..., floor(iota / beta)."""
     if np.isinf(beta):  # nu = 0 or recall 1: a signal counts for all time
-        return np.array([np.inf] * n_signals + [elapsed])
-    i = np.arange(n_signals + int(elapsed // beta) + 1)
+        return np.array([np.inf] * n_signals + [elapsed])[:terms]
+    n_terms = n_signals + int(elapsed // beta) + 1
+    i = np.arange(min(n_terms, terms or n_terms))
     return np.maximum(elapsed + (n_signals - i) * beta, 0.0)
 
 
@@ -434,7 +435,7 @@ def crawl_value(
     if recall == 0:  # beta = 0: APPROX-j is its limit for recall -> 0
         x = np.full(terms, elapsed)
     else:
-        x = _remaining(elapsed, n_signals, beta)[:terms]
+        x = _remaining(elapsed, n_signals, beta, terms)
     psi, w = _lemma_4(x, change_rate, recall, false_rate)
     fresh = fresh_probability(elapsed, n_signals, change_rate, recall, false_rate)
     return importance * (w - fresh * psi)
@@ -483,8 +484,10 @@ def fit_signals(interval, n_signals, changed):
         return np.sum((factor * ratio)[changed]) - np.sum(factor[~changed])
 
     def best(b):
-        middle = -np.log(interval.mean())
-        return _root(lambda a: score(a, b, interval), middle - 30, middle + 10)
+        low = -np.log(interval.mean()) - 30  # stands for alpha = 0
+        if score(low, b, interval) < 0:
+            return low
+        return _root(lambda a: score(a, b, interval), low, low + 40)
 
     b = _root(lambda b: score(best(b), b, n_signals), 1e-9, 50.0)
     return np.exp(best(b)), b
