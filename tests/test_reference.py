@@ -559,8 +559,8 @@ def test_crawl_value(terms):
     largest = 0.0
     for page, elapsed, n in states(14, 400):
         d, mu, recall, false_rate = page
-        if recall * d + false_rate == 0 and (n or terms):
-            continue  # a page without signals gets none
+        if recall * d + false_rate == 0:
+            n = 0  # a page without signals gets none
         if 0 < recall < 1e-4:
             continue  # the plain form has a million terms and more
         if recall == 0 and false_rate > 0 and terms is None:
@@ -848,8 +848,6 @@ def test_algorithm_1(name, kind):
     """Slot for slot; the fast form compares only the pages that can win."""
     rng = np.random.default_rng(21)
     n, bandwidth, horizon = (1, 2.0, 10.0) if kind == "one" else (6, 4.0, 20.0)
-    if kind == "edges" and name.startswith("ncis-"):
-        pytest.skip("recall 0 with APPROX-j is a limit: test_crawl_value holds it")
     pages = draw_pages(rng, n, kind)
     world = simulate.draw_world(pages, horizon, rng=22)
     run = simulate.crawl(world, GREEDY[name](pages), bandwidth)
