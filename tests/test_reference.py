@@ -1,4 +1,4 @@
-"""Every fast form of the library agrees with its plain form in `paperlib.reference`.
+"""Every fast form agrees with its plain form in `paperlib.reference`.
 
 Unless a comment says otherwise, both sides are exact up to rounding and the
 tolerance is a relative 1e-12 (`EXACT`), or 1e-10 (`ROOT`) where both sides are
@@ -6,8 +6,11 @@ roots of an equation that rounding moves. Arguments are random, over several pow
 of ten, with the edges of their ranges among them.
 """
 
+import importlib
 import inspect
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -59,7 +62,7 @@ def histories():
 
 
 def quiet(function, *arguments, **options):
-    """The result without the warning about histories that have no interior root."""
+    """The result without the warning that there is no interior root."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
         return function(*arguments, **options)
@@ -69,8 +72,8 @@ def quiet(function, *arguments, **options):
     ("fast", "plain", "rtol"),
     [
         (estimators.naive, reference.naive, EXACT),
-        # the equation's terms have relative errors of 1e-16 each, and its slope
-        # at the root may be small: both roots are good to some 1e-13
+        # the equation's terms have relative errors of 1e-16 each, and its
+        # slope at the root may be small: both roots are good to some 1e-13
         (estimators.mle, reference.mle, ROOT),
         (
             lambda h: estimators.mle(h, edges="substitute"),
@@ -122,6 +125,17 @@ def test_likelihood_interval(level):
         # the log-likelihood has an error of some 1e-16 times its largest term,
         # which its slope at the ends, never small at these levels, passes on
         assert_allclose(found, expected, rtol=1e-9, atol=0)
+
+
+def test_log_likelihood_is_greatest_at_the_mle():
+    for interval, changed in histories():
+        rate = quiet(estimators.mle, History(interval, changed))
+        if 0 < rate < np.inf:
+            at = [
+                reference.log_likelihood(x * rate, interval, changed)
+                for x in (0.99, 1.0, 1.01)
+            ]
+            assert at[1] > max(at[0], at[2])
 
 
 def test_confidence_radius():
@@ -181,7 +195,7 @@ def test_simulated_bits_have_the_predicted_probability():
         assert abs(bits.changed.mean() - q) < 5 * np.sqrt(q * (1 - q) / n)
 
 
-# ------------------------------------------------------------ online estimators
+# ----------------------------------------------------------- online estimators
 
 
 def power(exponent):
@@ -281,12 +295,13 @@ def test_exact_moments_are_the_mean_over_all_sequences_of_bits(name):
 
 
 def test_rmse_of_sa_against_the_papers_page():
-    # PAPERS 3: SA(5, 3, gamma = 0.75, k = 200) has RMSE 0.7308 +- 0.009 (n = 4000)
+    # PAPERS 3: SA(5, 3, gamma = 0.75, k = 200) has RMSE 0.7308 +- 0.009 (n =
+    # 4000)
     found = estimators.SA(3.0).moments(5.0, [200])[1][0]
     assert found == pytest.approx(0.7308, abs=0.02)
 
 
-# -------------------------------------------------------------------- freshness
+# ------------------------------------------------------------------- freshness
 
 
 def test_long_run_freshness_and_penalty():
@@ -298,7 +313,8 @@ def test_long_run_freshness_and_penalty():
         (freshness.harmonic_penalty, reference.harmonic_penalty),
     ]:
         assert_allclose(fast(d, p), plain(d, p), rtol=EXACT, atol=0)
-    # limits that the formulas do not reach in floating point: Delta = 0, rho = 0
+    # limits that the formulas do not reach in floating point: Delta = 0, rho =
+    # 0
     assert freshness.poisson(0.0, 0.0) == freshness.interval(0.0, 2.0) == 1
     assert freshness.interval(1.0, 0.0) == freshness.harmonic_penalty(0.0, 0.0) == 0
 
@@ -336,7 +352,8 @@ def test_interval_fresh_time():
         phase, initial = 1 - rng.random(), rng.random()
         found = freshness.interval_time(d, p, time, initial=initial, phase=phase)
         expected = reference.interval_fresh_time(d, p, time, initial, phase)
-        # up to 1,000 crawls: the times of the reference have errors of 1e-16 each
+        # up to 1,000 crawls: the times of the reference have errors of 1e-16
+        # each
         assert found == pytest.approx(expected, rel=EXACT, abs=0)
 
 
@@ -357,7 +374,8 @@ def test_interval_fresh_time_at_a_random_phase_is_the_mean_over_phases():
             epsrel=1e-12,
         )[0]
         found = freshness.interval_time(d, p, time, initial=0.4)
-        # the series for few changes ends at the third order, 1e-10 at worst there
+        # the series for few changes ends at the third order, 1e-10 at worst
+        # there
         assert found == pytest.approx(expected, rel=1e-10, abs=0)
 
 
@@ -371,7 +389,7 @@ def test_utility():
         assert found == pytest.approx(expected, rel=EXACT, abs=0)
 
 
-# -------------------------------------------------------------------- allocation
+# ------------------------------------------------------------------ allocation
 
 
 def problems():
@@ -408,9 +426,7 @@ def same_plan(found, expected, change_rate, bandwidth, rtol=ROOT, lost=0.0):
 def test_optimal_poisson():
     for d, mu, bandwidth in problems():
         plan = allocation.optimal_poisson(d, mu, bandwidth)
-        # scarce bandwidth: what is spent is a rounding error of the change rates
-        if bandwidth > 1e-5 * d[d > 0].min():
-            same_plan(plan, reference.optimal_poisson(d, mu, bandwidth), d, bandwidth)
+        same_plan(plan, reference.optimal_poisson(d, mu, bandwidth), d, bandwidth)
 
 
 def test_optimal_poisson_with_a_floor():
@@ -428,8 +444,9 @@ def test_optimal_interval():
     for d, mu, bandwidth in problems():
         plan = allocation.optimal_interval(d, mu, bandwidth)
         rate, multiplier = reference.optimal_interval(d, mu, bandwidth)
-        # 1 - (1 + x) exp(-x), x = d / rate, has an absolute error of 1e-16, and the
-        # slope x exp(-x): where x is large, x has few digits in both forms
+        # 1 - (1 + x) exp(-x), x = d / rate, has an absolute error of 1e-16,
+        # and the slope x exp(-x): where x is large, x has few digits in both
+        # forms
         spent = plan.crawl_rate
         x = np.divide(d, spent, out=np.zeros(d.size), where=spent > 0)
         lost = 4e-15 * (1 + np.exp(np.minimum(x, 300)) / np.maximum(x, 1) ** 2)
@@ -567,9 +584,10 @@ def test_crawl_value(terms):
             n = 0  # without information; the plain form then has no number of signals
         found = freshness.crawl_value(elapsed, n, one_page(*page), terms=terms)[0]
         expected = reference.crawl_value(elapsed, n, *page, terms)
-        # the difference w - exp(-alpha iota) psi of the plain form cancels: its
-        # error is that of w, some 1e-15 a term of importance min(1 / Delta, w);
-        # and b = log(gamma / nu) has an absolute error of 1e-16 where it is small
+        # the difference w - exp(-alpha iota) psi of the plain form cancels:
+        # its error is that of w, some 1e-15 a term of importance min(1 /
+        # Delta, w); and b = log(gamma / nu) has an absolute error of 1e-16
+        # where it is small
         n_terms = 1 + n + (1 + false_rate / (recall * d) if recall else 1)
         slack = 1e-11 * expected + 4e-15 * mu / d * n_terms
         assert abs(found - expected) <= slack, (page, elapsed, n)
@@ -608,7 +626,8 @@ def test_special_cases_of_the_crawl_value():
 
 
 def test_limits_of_the_crawl_value():
-    # PAPERS 5.1: APPROX-j tends to 1.0, 1.3, 1.39 at Delta 0.7, nu 0.3; V to 1.4286
+    # PAPERS 5.1: APPROX-j tends to 1.0, 1.3, 1.39 at Delta 0.7, nu 0.3; V to
+    # 1.4286
     page = (0.7, 1.0, 0.5, 0.3)
     for terms, expected in [(1, 1.0), (2, 1.3), (3, 1.39), (None, 1 / 0.7)]:
         plain = reference.crawl_value(200.0, 0, *page, terms)
@@ -626,8 +645,8 @@ def test_lemma_4_against_the_papers_page():
 def test_cycle_length_and_fresh_time():
     for page, threshold, _ in states(17, 300):
         d, _, recall, false_rate = page
-        if 0 < recall < 1e-4:
-            continue  # the plain form has a million terms and more
+        if 0 < recall < 1e-3:
+            continue  # the plain form has too many terms
         pages = one_page(*page)
         # b = log(gamma / nu) of a ratio near 1 has an absolute error of 1e-16
         lost = 1e-15 * (1 + false_rate / (recall * d)) if recall else 0.0
@@ -644,7 +663,8 @@ def test_cycle_length_and_fresh_time():
 
 
 def test_lemma_3_holds_for_the_plain_forms():
-    # V(iota) = mu int_0^iota alpha exp(-alpha s) psi(s) ds, from w' = exp() psi'
+    # V(iota) = mu int_0^iota alpha exp(-alpha s) psi(s) ds, from w' = exp()
+    # psi'
     for d, mu, recall, false_rate in [(0.7, 2.0, 0.5, 0.3), (3.0, 0.1, 0.9, 5.0)]:
         alpha = (1 - recall) * d
         for iota in (0.2, 1.0, 4.0):
@@ -658,7 +678,8 @@ def test_lemma_3_holds_for_the_plain_forms():
                 epsrel=1e-11,
             )[0]
             found = reference.crawl_value(iota, 0, d, mu, recall, false_rate)
-            # psi has kinks at the multiples of beta, which slow quadrature down
+            # psi has kinks at the multiples of beta, which slow quadrature
+            # down
             assert found == pytest.approx(mu * integral, rel=1e-8)
 
 
@@ -685,7 +706,8 @@ def test_optimal_thresholds():
             continue  # the next test
         n_checked += 1
         assert_array_equal(plan.crawl_rate > 0, rate > 0)
-        # near its limit V is flat, and its rounding errors move the threshold far
+        # near its limit V is flat, and its rounding errors move the threshold
+        # far
         assert_allclose(plan.crawl_rate, rate, rtol=1e-6, atol=0)
         assert_allclose(plan.threshold, iota, rtol=1e-6, atol=0)
         # Theorem 1 at the thresholds of the fast form, without that loss
@@ -696,8 +718,9 @@ def test_optimal_thresholds():
             value = reference.crawl_value(plan.threshold[i], 0, d, mu, recall, nu)
             assert value == pytest.approx(plan.multiplier, rel=1e-11)
             psi = reference.cycle_length(plan.threshold[i], d, recall, nu)
-            # where V is flat the rate, interpolated to spend the bandwidth, and
-            # the threshold of the last multiplier differ by 3e-8 (measured)
+            # where V is flat the rate, interpolated to spend the bandwidth,
+            # and the threshold of the last multiplier differ by 3e-8
+            # (measured)
             assert plan.crawl_rate[i] == pytest.approx(1 / psi, rel=1e-7)
             fresh[i] = reference.fresh_time(plan.threshold[i], d, recall, nu) / psi
         assert (arrays[1] / arrays[0] <= plan.multiplier)[~on].all()
@@ -708,7 +731,7 @@ def test_optimal_thresholds():
 
 
 def test_optimal_thresholds_without_false_signals_at_scarce_bandwidth():
-    """The crawl rate jumps at V(inf): a page is crawled at some of its signals."""
+    """The crawl rate jumps at V(inf): a page is crawled at some signals."""
     d, recall, bandwidth = 1.943, 0.3, 0.4  # signals come at a rate of 0.583
     plan = allocation.optimal_thresholds(one_page(d, 1.171, recall, 0.0), bandwidth)
     assert plan.crawl_rate[0] == pytest.approx(bandwidth, rel=EXACT)
@@ -717,12 +740,12 @@ def test_optimal_thresholds_without_false_signals_at_scarce_bandwidth():
     )
     assert rate[0] == pytest.approx(recall * d, rel=1e-3) or rate[0] == 0
     assert plan.multiplier == pytest.approx(multiplier, rel=ROOT)
-    # fresh for 1 / Delta after each crawl; the last bracket ends near exp(-30)
-    assert plan.freshness == pytest.approx(bandwidth / d, rel=1e-3)
+    # fresh for 1 / Delta after each crawl
+    assert plan.freshness == pytest.approx(bandwidth / d, rel=1e-9)
 
 
 def test_optimal_thresholds_at_recall_1_meet_theorem_1():
-    """A page of recall 1 is crawled after n signals, the first n of V >= Lambda."""
+    """A page of recall 1 is crawled after the first n signals with V >= L."""
     d, mu = np.array([0.5, 0.8, 1.2, 0.7]), np.array([1.0, 2.0, 0.7, 1.5])
     recall, nu = np.array([1.0, 1.0, 0.5, 0.0]), np.array([0.4, 0.0, 0.3, 0.0])
     plan = allocation.optimal_thresholds(signals.SignalledPages(d, mu, recall, nu), 1.7)
@@ -745,7 +768,7 @@ def test_optimal_thresholds_at_recall_1_meet_theorem_1():
 
 
 def signal_histories():
-    """Interior data: random pages, and intervals and counts of several sizes."""
+    """Interior data: random pages, intervals and counts of several sizes."""
     rng = np.random.default_rng(19)
     for change_rate, recall, false_rate, length in [
         (0.7, 0.5, 0.3, 1.0),
@@ -790,7 +813,7 @@ def test_naive_precision_and_recall():
 
 
 def test_the_chance_of_a_change_is_eq_1():
-    """Monte Carlo, five standard errors: bits after a given number of signals."""
+    """Monte Carlo, five standard errors: bits after some number of signals."""
     page, length = (0.7, 1.0, 0.5, 0.3), 1.3
     history, counts = signals.simulate_signalled_history(
         one_page(*page), interval=length, n_crawls=200_000, rng=20
@@ -801,7 +824,7 @@ def test_the_chance_of_a_change_is_eq_1():
         assert abs(bits.mean() - q) < 5 * np.sqrt(q * (1 - q) / bits.size)
 
 
-# --------------------------------------------------------------------- schedules
+# ------------------------------------------------------------------- schedules
 
 
 def believed(kind, page):
@@ -856,13 +879,13 @@ def test_algorithm_1(name, kind):
         pages.change_rate, pages.importance, pages.recall, pages.false_rate, strict=True
     )
     plain = [believed(name, tuple(map(float, row))) for row in rows]
-    hears = np.array([name != "greedy" and row[2] > 0 for row in plain])
+    uses = np.array([name != "greedy" and row[2] > 0 for row in plain])
     expected = reference.greedy_slots(
         plain,
         bandwidth,
         run.page.size,
-        arrival[hears[page]],
-        page[hears[page]],
+        arrival[uses[page]],
+        page[uses[page]],
         discard=0.3 if name == "ncis-d" else 0.0,
         terms=int(name[-1]) if name[-1].isdigit() else None,
     )
@@ -909,7 +932,7 @@ def test_low_discrepancy():
     assert_array_equal(found // 2, reference.low_discrepancy(np.array([1.0, 2.0]), 30))
 
 
-# ----------------------------------------------------------------- regret bounds
+# --------------------------------------------------------------- regret bounds
 
 
 def test_bounds_of_aaai20():
@@ -964,7 +987,8 @@ def test_lemma_5_and_theorem_1():
         )
         rounds = max(np.round(best * bandwidth / m), 1.0)
         assert found == pytest.approx(rounds * m / bandwidth, rel=EXACT)
-        # Theorem 1: the minimum of eq. (12), and about twice tau* times sum mu there
+        # Theorem 1: the minimum of eq. (12), and about twice tau* times sum mu
+        # there
         at = [
             reference.regret_bound(x * best, horizon, mu, bandwidth, bounds, level)
             for x in (0.99, 1.0, 1.01)
@@ -977,14 +1001,14 @@ def test_lemma_5_and_theorem_1():
         )
 
 
-# ------------------------------------------------------------- learning policies
+# ----------------------------------------------------------- learning policies
 
 PAGES = np.array([0.2, 0.5, 1.0, 2.0]), np.array([1.0, 3.0, 0.5, 2.0])
 BOUNDS = (0.05, 4.0)
 
 
 def test_explore_then_commit_given_its_estimates():
-    """Exact: after exploration the expected fresh time follows from the estimates."""
+    """Exact: the estimates determine the fresh time after exploration."""
     d, mu = PAGES
     policy = policies.ExploreThenCommit(exploration=20.0, bounds=BOUNDS)
     run = policy.run(d, mu, 4.0, 100.0, n_runs=20, rng=28)
@@ -1009,7 +1033,7 @@ def test_explore_then_commit_given_its_estimates():
 
 @pytest.mark.parametrize(("n_phases", "epsilon"), [(1, 0.0), (3, 0.2)])
 def test_learning_policies_have_the_distribution_of_the_plain_loop(n_phases, epsilon):
-    """Monte Carlo, 4.5 standard errors of two means: requests and estimates."""
+    """Monte Carlo, 4.5 standard errors of a difference of two means."""
     d, mu = PAGES
     if n_phases == 1:
         policy = policies.ExploreThenCommit(exploration=6.0, bounds=BOUNDS)
@@ -1023,9 +1047,18 @@ def test_learning_policies_have_the_distribution_of_the_plain_loop(n_phases, eps
         reference.phased_epsilon_greedy(
             d, mu, 4.0, 6.0, 30.0, BOUNDS, n_phases, epsilon, rng
         )
-        for _ in range(400)
+        for _ in range(150)
     ]
     fresh, believed = map(np.array, zip(*plain, strict=True))
+    if n_phases == 1:  # the same regret, with what follows exploration in closed form
+        many = regret.explore_then_commit(
+            policy, d, mu, 4.0, exploration=[6.0], horizon=[30.0], n_runs=1000, rng=36
+        )[:, 0, 0]
+        best, _ = reference.optimal_poisson(d, mu, 4.0)
+        lost = 30.0 * reference.utility(d, mu, best, np.inf, 0.0) - fresh
+        lost /= mu.sum()
+        error = np.sqrt(many.var() / many.size + lost.var() / lost.size)
+        assert abs(many.mean() - lost.mean()) < 4.5 * error
     for one, other in [
         (run.expected.sum(axis=1), fresh),
         (np.log(run.believed), np.log(believed)),
@@ -1071,7 +1104,7 @@ def test_reoptimise(name):
         assert_allclose(found[run], expected, rtol=1e-8, atol=1e-12)
 
 
-# ------------------------------------------------------------------------ priors
+# ---------------------------------------------------------------------- priors
 
 
 def priors_of_two():
@@ -1102,7 +1135,8 @@ def test_prior_of_two_pseudo_observations():
         # the mode is the MLE of the two (derived)
         both = reference.mle(np.array([a, b]), np.array([True, False]))
         assert prior.mode == pytest.approx(both, rel=ROOT)
-        # the density integrates to 1 and has that mean, by quadrature in units of b
+        # the density integrates to 1 and has that mean, by quadrature in units
+        # of b
         for power_, value in [(0, 1.0), (1, mean)]:
             total = quad(
                 lambda x, k=power_, a=a, b=b: (
@@ -1187,7 +1221,7 @@ def test_adaptive_intervals(factor):
             assert_allclose(interval, expected, rtol=1e-9)
 
 
-# ---------------------------------------------------------------------- the page
+# -------------------------------------------------------------------- the page
 
 
 def test_every_function_is_public_documented_and_used_here():
@@ -1198,10 +1232,19 @@ def test_every_function_is_public_documented_and_used_here():
     }
     public = {name for name in functions if not name.startswith("_")}
     assert public == set(reference.__all__)
-    assert all(
-        f.__doc__ and f.__doc__.split("\n")[0].endswith(".") for f in functions.values()
-    )
-    with open(__file__) as file:
-        here = file.read()
-    unused = {name for name in public if f"reference.{name}" not in here}
-    assert unused == {"log_likelihood"}  # used by likelihood_interval
+    for function in functions.values():
+        assert function.__doc__.split("\n")[0].endswith(".")
+    here = Path(__file__).read_text()
+    assert all(f"reference.{name}" in here for name in public)
+
+
+def test_names_on_the_page_of_formulas_exist_and_no_plain_form_is_missing():
+    page = Path(__file__).parents[1] / "docs" / "formulas.md"
+    names = set(re.findall(r"`paperlib\.([\w.]+)`", page.read_text()))
+    for name in names:
+        module, *attributes = name.split(".")
+        member = importlib.import_module(f"paperlib.{module}")
+        for attribute in attributes:
+            member = getattr(member, attribute)
+    listed = {n.removeprefix("reference.") for n in names if n.startswith("reference.")}
+    assert listed == set(reference.__all__)

@@ -1,4 +1,4 @@
-"""The five papers in plain NumPy and SciPy, one short function for each formula.
+"""The five papers in plain NumPy and SciPy, one function for each formula.
 
 This module is the specification: it is written to be read with a paper beside
 the screen, and every fast form of the library is tested against it. It is slow,
@@ -101,7 +101,8 @@ def mle_substitute(interval, changed):
     return 1 / interval.min() if changed.all() else mle(interval, changed)
 
 
-# aaai20, eq. (7), as printed in peva22, section 3.4: sum exp(-rate w) = #unchanged.
+# aaai20, eq. (7), as printed in peva22, section 3.4: the expected number of
+# unchanged crawls, sum exp(-rate w), is the number seen.
 def moment_matching(interval, changed, low=0.0, high=np.inf):
     """Moment-matching estimate, clipped to known bounds."""
     unchanged = np.sum(~changed)
@@ -168,7 +169,7 @@ def asymptotic_variances(change_rate, crawl_rate, c):
     }
 
 
-# ------------------------------------------------------------ online estimators
+# ----------------------------------------------------------- online estimators
 
 
 # valuetools20 eq. (2), peva22 eq. (1). alpha_k = log k is 0 at k = 1: the
@@ -215,10 +216,11 @@ def online_moments(estimate, change_rate, crawl_rate, n_crawls):
     return bias, np.sqrt(square)
 
 
-# -------------------------------------------------------------------- freshness
+# ------------------------------------------------------------------- freshness
 
 
-# aaai20 eq. (5), valuetools20 F(p). Corrected in valuetools20: the sum is from 1.
+# aaai20 eq. (5), valuetools20 F(p). Corrected in valuetools20: the sum is from
+# 1.
 def poisson_freshness(change_rate, crawl_rate):
     """Freshness under Poisson crawls."""
     return crawl_rate / (crawl_rate + change_rate)
@@ -232,7 +234,7 @@ def interval_freshness(change_rate, crawl_rate):
 
 # aaai20: the integral over the duration of F of eq. (4) for mu = 1.
 def poisson_fresh_time(change_rate, crawl_rate, duration, initial):
-    """Expected fresh time under Poisson crawls from a state of given freshness."""
+    """Expected fresh time under Poisson crawls from a given freshness."""
     both, f = crawl_rate + change_rate, poisson_freshness(change_rate, crawl_rate)
     return f * duration + (initial - f) * -np.expm1(-both * duration) / both
 
@@ -264,7 +266,7 @@ def utility(change_rate, importance, crawl_rate, elapsed, initial):
     return np.sum(importance * (decay * initial + (1 - decay) * stationary))
 
 
-# ------------------------------------------------------------------- allocation
+# ------------------------------------------------------------------ allocation
 
 
 def _spend(rate, bandwidth, high):
@@ -284,7 +286,8 @@ def _spend(rate, bandwidth, high):
 
 
 # aaai20 eq. (6), Azar et al. 2018, algorithm 2; with a floor it is
-# BinaryLambdaCrawl of Kolobov et al. 2019. KKT: mu Delta / (rho + Delta)^2 = lambda.
+# BinaryLambdaCrawl of Kolobov et al. 2019. KKT: mu Delta / (rho + Delta)^2 =
+# lambda.
 def optimal_poisson(change_rate, importance, bandwidth, min_rate=0.0):
     """Poisson crawl rates of highest freshness, and the multiplier."""
 
@@ -297,7 +300,8 @@ def optimal_poisson(change_rate, importance, bandwidth, min_rate=0.0):
     return _spend(rate, bandwidth, high)
 
 
-# www25 eq. (5). KKT: mu / Delta R^1(Delta / xi) = Lambda, R^1(x) = gammainc(2, x).
+# www25 eq. (5). KKT: mu / Delta R^1(Delta / xi) = Lambda, R^1(x) = gammainc(2,
+# x).
 def optimal_interval(change_rate, importance, bandwidth):
     """Rates of interval crawls of highest freshness, and the multiplier."""
     on = (change_rate > 0) & (importance > 0)
@@ -310,8 +314,9 @@ def optimal_interval(change_rate, importance, bandwidth):
     return _spend(rate, bandwidth, 2 * np.max(mu / d))
 
 
-# Kolobov et al. 2019 (LambdaCrawl). KKT: mu Delta / (rho (rho + Delta)) = lambda,
-# rho = (-Delta + sqrt(Delta^2 + 4 mu Delta / lambda)) / 2, without its cancellation.
+# Kolobov et al. 2019 (LambdaCrawl). KKT: mu Delta / (rho (rho + Delta)) =
+# lambda, rho = (-Delta + sqrt(Delta^2 + 4 mu Delta / lambda)) / 2, without its
+# cancellation.
 def optimal_harmonic(change_rate, importance, bandwidth):
     """Poisson crawl rates of least harmonic penalty, and the multiplier."""
     on = (change_rate > 0) & (importance > 0)
@@ -370,7 +375,7 @@ def fresh_probability(elapsed, n_signals, change_rate, recall, false_rate):
 
 
 def _remaining(elapsed, n_signals, beta, terms=None):
-    """Times iota - i beta = tau + (n - i) beta, i = 0, ..., floor(iota / beta)."""
+    """Times iota - i beta = tau + (n - i) beta, i = 0 to floor(iota / beta)."""
     if np.isinf(beta):  # nu = 0 or recall 1: a signal counts for all time
         return np.array([np.inf] * n_signals + [elapsed])[:terms]
     n_terms = n_signals + int(elapsed // beta) + 1
@@ -387,7 +392,8 @@ def _lemma_4(x, change_rate, recall, false_rate):
 
 
 # www25, psi of Lemma 4; R^i(x) = gammainc(i + 1, x).
-# Corrected: sums to floor(iota / beta), printed floor(i / beta) and floor(t / beta).
+# Corrected: sums to floor(iota / beta), printed floor(i / beta) and floor(t /
+# beta).
 def cycle_length(threshold, change_rate, recall, false_rate):
     """Expected time between crawls at a threshold; psi."""
     if recall * change_rate == 0:  # no information: crawls at equal intervals
@@ -422,9 +428,10 @@ def crawl_value_no_false_signals(elapsed, n_signals, change_rate, importance, re
     return importance * (-np.expm1(-change_rate * elapsed) / change_rate - stale)
 
 
-# www25, Theorem 1: V = mu (w - exp(-alpha iota) psi); `terms` is j of APPROX-j of
-# appendix A.1. At recall 1 the limit alpha -> 0 (derived).
-# Corrected: of the approximations only the exact V tends to mu / Delta (Fig. 6).
+# www25, Theorem 1: V = mu (w - exp(-alpha iota) psi); `terms` is j of APPROX-j
+# of appendix A.1. At recall 1 the limit alpha -> 0 (derived).
+# Corrected: of the approximations only the exact V tends to mu / Delta (Fig.
+# 6).
 def crawl_value(
     elapsed, n_signals, change_rate, importance, recall, false_rate, terms=None
 ):
@@ -441,8 +448,9 @@ def crawl_value(
     return importance * (w - fresh * psi)
 
 
-# www25, Theorem 1 and Lemma 2: V(iota_i) = Lambda, or V(inf) = mu / Delta < Lambda
-# and iota_i = inf. For recall below 1, where the crawl rate is continuous.
+# www25, Theorem 1 and Lemma 2: V(iota_i) = Lambda, or V(inf) = mu / Delta <
+# Lambda and iota_i = inf. For recall below 1, where the crawl rate is
+# continuous.
 def optimal_thresholds(change_rate, importance, recall, false_rate, bandwidth):
     """Optimal thresholds, crawl rates and the multiplier."""
     pages = list(zip(change_rate, importance, recall, false_rate, strict=True))
@@ -466,8 +474,8 @@ def optimal_thresholds(change_rate, importance, recall, false_rate, bandwidth):
     return np.array([threshold(page, multiplier) for page in pages]), rate, multiplier
 
 
-# www25, appendix E. Corrected: P(changed) = 1 - exp(-(alpha tau + b n)), b = alpha
-# beta; printed is the probability of no change.
+# www25, appendix E. Corrected: P(changed) = 1 - exp(-(alpha tau + b n)), b =
+# alpha beta; printed is the probability of no change.
 def signal_log_likelihood(alpha, b, interval, n_signals, changed):
     """Log-likelihood of alpha and b."""
     x = alpha * interval + b * n_signals
@@ -500,11 +508,11 @@ def naive_precision_recall(n_signals, changed):
     return precision, np.mean(n_signals[changed] > 0)
 
 
-# --------------------------------------------------------------------- schedules
+# ------------------------------------------------------------------- schedules
 
 
-# www25, Algorithm 1; GREEDY has recall = false_rate = 0, GREEDY-CIS false_rate = 0,
-# and NCIS-D of appendix C discards signals until `discard` after a crawl.
+# www25, Algorithm 1; GREEDY has recall = false_rate = 0, GREEDY-CIS false_rate
+# = 0, and NCIS-D of appendix C discards signals until `discard` after a crawl.
 # All pages are crawled at time 0 (the draft does not say).
 def greedy_slots(
     pages, bandwidth, n_slots, signal_time, signal_page, discard=0.0, terms=None
@@ -524,8 +532,9 @@ def greedy_slots(
     return np.array(chosen)
 
 
-# www25 eq. (2): the mean of eq. (1) over time, weighted by importance. Between two
-# events a copy is fresh for exp(-alpha s), from the probability at the first.
+# www25 eq. (2): the mean of eq. (1) over time, weighted by importance. Between
+# two events a copy is fresh for exp(-alpha s), from the probability at the
+# first.
 def accuracy(pages, crawl_time, crawl_page, signal_time, signal_page, horizon):
     """Share of requests served fresh, given crawls and signals."""
     total = 0.0
@@ -542,8 +551,9 @@ def accuracy(pages, crawl_time, crawl_page, signal_time, signal_page, horizon):
     return total / (horizon * sum(importance for _, importance, _, _ in pages))
 
 
-# Azar et al. 2018, algorithm 3; Liu and Layland 1973. Visit k of a page of share p
-# has the window floor((k-1)/p) to ceil(k/p); the rounding is our choice.
+# Azar et al. 2018, algorithm 3; Liu and Layland 1973. Visit k of a page of
+# share p has the window floor((k-1)/p) to ceil(k/p); the rounding is our
+# choice.
 def low_discrepancy(crawl_rate, n_slots):
     """Page of each slot, earliest deadline first."""
     period = [Fraction(float(np.sum(crawl_rate))) / Fraction(p) for p in crawl_rate]
@@ -560,7 +570,7 @@ def low_discrepancy(crawl_rate, n_slots):
     return np.array(chosen)
 
 
-# ----------------------------------------------------------------- regret bounds
+# --------------------------------------------------------------- regret bounds
 
 
 # aaai20, Lemma 1, two-sided. Derived: no factor 2 inside the logarithm.
@@ -579,7 +589,8 @@ def suboptimality(change_rate, estimated_rate, importance, bandwidth):
     )
 
 
-# aaai20, Lemma 4; the printed constant 1 is not confirmed, 1/4 is enough (derived).
+# aaai20, Lemma 4; the printed constant 1 is not confirmed, 1/4 is enough
+# (derived).
 def sensitivity_bound(change_rate, estimated_rate, importance):
     """Bound on `suboptimality`."""
     least = np.minimum(estimated_rate, change_rate)
@@ -595,7 +606,8 @@ def sharp_sensitivity_bound(change_rate, estimated_rate, importance, crawl_rate)
     return np.sum(importance * now * error**2)
 
 
-# aaai20, Lemma 5 (derived from Lemma 3 with w = m/R, N = tau R/m, a union bound).
+# aaai20, Lemma 5 (derived from Lemma 3 with w = m/R, N = tau R/m, a union
+# bound).
 def exploration_radius(n_pages, bandwidth, exploration, max_rate, level):
     """Radius that holds all true rates at once after exploration."""
     m, r, tau = n_pages, bandwidth, exploration
@@ -620,11 +632,12 @@ def exploration_horizon(horizon, n_pages, bandwidth, bounds, level):
     return np.exp(high * m / r) / low * root
 
 
-# ------------------------------------------------------------- learning policies
+# ----------------------------------------------------------- learning policies
 
 
-# aaai20, section 6.3, our reading; one phase with epsilon = 0 is explore-then-commit
-# of section 5. Exploration is at equal intervals m / R from a crawl of all pages on.
+# aaai20, section 6.3, our reading; one phase with epsilon = 0 is
+# explore-then-commit of section 5. Exploration is at equal intervals m / R
+# from a crawl of all pages on.
 def phased_epsilon_greedy(
     change_rate, importance, bandwidth, exploration, horizon, bounds,
     n_phases, epsilon, rng,
@@ -657,9 +670,10 @@ def phased_epsilon_greedy(
     return fresh, np.array(believed)
 
 
-# peva22, section 5. Corrected: the constraint under eq. (17) sums to N, printed n.
-# `observe(p)` crawls all pages at the rates p and returns their bits, pages first;
-# `estimate` gets the list of all (p, bits) so far. The floor is our choice.
+# peva22, section 5. Corrected: the constraint under eq. (17) sums to N,
+# printed n. `observe(p)` crawls all pages at the rates p and returns their
+# bits, pages first; `estimate` gets the list of all (p, bits) so far. The
+# floor is our choice.
 def reoptimise(estimate, observe, importance, bandwidth, n_phases, min_rate):
     """Crawl rates in use in every phase."""
     rates, phases = [np.full(len(importance), bandwidth / len(importance))], []
@@ -670,11 +684,11 @@ def reoptimise(estimate, observe, importance, bandwidth, n_phases, min_rate):
     return np.array(rates)
 
 
-# ------------------------------------------------------------------------ priors
+# ---------------------------------------------------------------------- priors
 
 
-# grimes08, section 4.4, derived: two pseudo-observations, a changed interval a and an
-# unchanged interval b; flat in the rate without them.
+# grimes08, section 4.4, derived: two pseudo-observations, a changed interval a
+# and an unchanged interval b; flat in the rate without them.
 def prior_density(rate, a, b):
     """Density of the change rate."""
     return b * (a + b) / a * -np.expm1(-a * rate) * np.exp(-b * rate)
@@ -690,7 +704,8 @@ def prior_mode(a, b):
     return np.log(1 + a / b) / a
 
 
-# grimes08, section 4.4: their posterior on a grid of periods, flat in the period.
+# grimes08, section 4.4: their posterior on a grid of periods, flat in the
+# period.
 def prior_probabilities(period, a, b):
     """Probabilities of the mean times between changes on a grid."""
     weight = np.exp(-b / period) * -np.expm1(-a / period) * np.gradient(period)
