@@ -1041,7 +1041,7 @@ def test_learning_policies_have_the_distribution_of_the_plain_loop(n_phases, eps
         policy = policies.PhasedEpsilonGreedy(
             exploration=6.0, bounds=BOUNDS, n_phases=n_phases, epsilon=epsilon
         )
-    run = policy.run(d, mu, 4.0, 30.0, n_runs=1000, rng=29)
+    run = policy.run(d, mu, 4.0, 30.0, n_runs=300, rng=29)
     rng = np.random.default_rng(30)
     plain = [
         reference.phased_epsilon_greedy(
@@ -1052,7 +1052,7 @@ def test_learning_policies_have_the_distribution_of_the_plain_loop(n_phases, eps
     fresh, believed = map(np.array, zip(*plain, strict=True))
     if n_phases == 1:  # the same regret, with what follows exploration in closed form
         many = regret.explore_then_commit(
-            policy, d, mu, 4.0, exploration=[6.0], horizon=[30.0], n_runs=1000, rng=36
+            policy, d, mu, 4.0, exploration=[6.0], horizon=[30.0], n_runs=300, rng=36
         )[:, 0, 0]
         best, _ = reference.optimal_poisson(d, mu, 4.0)
         lost = 30.0 * reference.utility(d, mu, best, np.inf, 0.0) - fresh

@@ -219,8 +219,8 @@ def online_moments(estimate, change_rate, crawl_rate, n_crawls):
 # ------------------------------------------------------------------- freshness
 
 
-# aaai20 eq. (5), valuetools20 F(p). Corrected in valuetools20: the sum is from
-# 1.
+# aaai20 eq. (5), valuetools20 F(p).
+# Corrected: valuetools20 sums over pages from i = 0, read 1.
 def poisson_freshness(change_rate, crawl_rate):
     """Freshness under Poisson crawls."""
     return crawl_rate / (crawl_rate + change_rate)
@@ -286,8 +286,8 @@ def _spend(rate, bandwidth, high):
 
 
 # aaai20 eq. (6), Azar et al. 2018, algorithm 2; with a floor it is
-# BinaryLambdaCrawl of Kolobov et al. 2019. KKT: mu Delta / (rho + Delta)^2 =
-# lambda.
+# BinaryLambdaCrawl of Kolobov et al. 2019.
+# KKT: mu Delta / (rho + Delta)^2 = lambda.
 def optimal_poisson(change_rate, importance, bandwidth, min_rate=0.0):
     """Poisson crawl rates of highest freshness, and the multiplier."""
 
@@ -300,8 +300,8 @@ def optimal_poisson(change_rate, importance, bandwidth, min_rate=0.0):
     return _spend(rate, bandwidth, high)
 
 
-# www25 eq. (5). KKT: mu / Delta R^1(Delta / xi) = Lambda, R^1(x) = gammainc(2,
-# x).
+# www25 eq. (5).
+# KKT: mu / Delta R^1(Delta / xi) = Lambda, where R^1(x) is gammainc(2, x).
 def optimal_interval(change_rate, importance, bandwidth):
     """Rates of interval crawls of highest freshness, and the multiplier."""
     on = (change_rate > 0) & (importance > 0)
@@ -314,9 +314,10 @@ def optimal_interval(change_rate, importance, bandwidth):
     return _spend(rate, bandwidth, 2 * np.max(mu / d))
 
 
-# Kolobov et al. 2019 (LambdaCrawl). KKT: mu Delta / (rho (rho + Delta)) =
-# lambda, rho = (-Delta + sqrt(Delta^2 + 4 mu Delta / lambda)) / 2, without its
-# cancellation.
+# Kolobov et al. 2019 (LambdaCrawl).
+# KKT: mu Delta / (rho (rho + Delta)) = lambda, of which the root is
+# rho = (-Delta + sqrt(Delta^2 + 4 mu Delta / lambda)) / 2; here without the
+# cancellation of that difference.
 def optimal_harmonic(change_rate, importance, bandwidth):
     """Poisson crawl rates of least harmonic penalty, and the multiplier."""
     on = (change_rate > 0) & (importance > 0)
@@ -375,7 +376,7 @@ def fresh_probability(elapsed, n_signals, change_rate, recall, false_rate):
 
 
 def _remaining(elapsed, n_signals, beta, terms=None):
-    """Times iota - i beta = tau + (n - i) beta, i = 0 to floor(iota / beta)."""
+    """Times iota - i beta = tau + (n - i) beta, to i = floor(iota / beta)."""
     if np.isinf(beta):  # nu = 0 or recall 1: a signal counts for all time
         return np.array([np.inf] * n_signals + [elapsed])[:terms]
     n_terms = n_signals + int(elapsed // beta) + 1
@@ -392,8 +393,7 @@ def _lemma_4(x, change_rate, recall, false_rate):
 
 
 # www25, psi of Lemma 4; R^i(x) = gammainc(i + 1, x).
-# Corrected: sums to floor(iota / beta), printed floor(i / beta) and floor(t /
-# beta).
+# Corrected: the sums end at floor(iota / beta), not at i / beta or t / beta.
 def cycle_length(threshold, change_rate, recall, false_rate):
     """Expected time between crawls at a threshold; psi."""
     if recall * change_rate == 0:  # no information: crawls at equal intervals
@@ -430,8 +430,7 @@ def crawl_value_no_false_signals(elapsed, n_signals, change_rate, importance, re
 
 # www25, Theorem 1: V = mu (w - exp(-alpha iota) psi); `terms` is j of APPROX-j
 # of appendix A.1. At recall 1 the limit alpha -> 0 (derived).
-# Corrected: of the approximations only the exact V tends to mu / Delta (Fig.
-# 6).
+# Corrected (Fig. 6): only the exact V tends to mu / Delta, not APPROX-j.
 def crawl_value(
     elapsed, n_signals, change_rate, importance, recall, false_rate, terms=None
 ):
@@ -448,9 +447,9 @@ def crawl_value(
     return importance * (w - fresh * psi)
 
 
-# www25, Theorem 1 and Lemma 2: V(iota_i) = Lambda, or V(inf) = mu / Delta <
-# Lambda and iota_i = inf. For recall below 1, where the crawl rate is
-# continuous.
+# www25, Theorem 1 and Lemma 2: V(iota_i) = Lambda for all pages, except where
+# V(inf) = mu / Delta < Lambda: there iota_i = inf. For recall below 1, because
+# the crawl rate jumps at recall 1.
 def optimal_thresholds(change_rate, importance, recall, false_rate, bandwidth):
     """Optimal thresholds, crawl rates and the multiplier."""
     pages = list(zip(change_rate, importance, recall, false_rate, strict=True))
@@ -474,8 +473,8 @@ def optimal_thresholds(change_rate, importance, recall, false_rate, bandwidth):
     return np.array([threshold(page, multiplier) for page in pages]), rate, multiplier
 
 
-# www25, appendix E. Corrected: P(changed) = 1 - exp(-(alpha tau + b n)), b =
-# alpha beta; printed is the probability of no change.
+# www25, appendix E, with b = alpha beta.
+# Corrected: P(changed) = 1 - exp(-(alpha tau + b n)); printed is P(unchanged).
 def signal_log_likelihood(alpha, b, interval, n_signals, changed):
     """Log-likelihood of alpha and b."""
     x = alpha * interval + b * n_signals
@@ -511,8 +510,8 @@ def naive_precision_recall(n_signals, changed):
 # ------------------------------------------------------------------- schedules
 
 
-# www25, Algorithm 1; GREEDY has recall = false_rate = 0, GREEDY-CIS false_rate
-# = 0, and NCIS-D of appendix C discards signals until `discard` after a crawl.
+# www25, Algorithm 1. GREEDY believes recall and false rate 0, GREEDY-CIS false
+# rate 0; NCIS-D of appendix C discards signals until `discard` after a crawl.
 # All pages are crawled at time 0 (the draft does not say).
 def greedy_slots(
     pages, bandwidth, n_slots, signal_time, signal_page, discard=0.0, terms=None
@@ -552,8 +551,7 @@ def accuracy(pages, crawl_time, crawl_page, signal_time, signal_page, horizon):
 
 
 # Azar et al. 2018, algorithm 3; Liu and Layland 1973. Visit k of a page of
-# share p has the window floor((k-1)/p) to ceil(k/p); the rounding is our
-# choice.
+# share p is due in slots from floor((k - 1) / p) to ceil(k / p), our choice.
 def low_discrepancy(crawl_rate, n_slots):
     """Page of each slot, earliest deadline first."""
     period = [Fraction(float(np.sum(crawl_rate))) / Fraction(p) for p in crawl_rate]
@@ -589,8 +587,7 @@ def suboptimality(change_rate, estimated_rate, importance, bandwidth):
     )
 
 
-# aaai20, Lemma 4; the printed constant 1 is not confirmed, 1/4 is enough
-# (derived).
+# aaai20, Lemma 4; the constant 1 is not confirmed, 1/4 is enough (derived).
 def sensitivity_bound(change_rate, estimated_rate, importance):
     """Bound on `suboptimality`."""
     least = np.minimum(estimated_rate, change_rate)
@@ -606,8 +603,8 @@ def sharp_sensitivity_bound(change_rate, estimated_rate, importance, crawl_rate)
     return np.sum(importance * now * error**2)
 
 
-# aaai20, Lemma 5 (derived from Lemma 3 with w = m/R, N = tau R/m, a union
-# bound).
+# aaai20, Lemma 5; derived from Lemma 3 with w = m/R, N = tau R/m at level
+# 1 - delta/m, and a union bound.
 def exploration_radius(n_pages, bandwidth, exploration, max_rate, level):
     """Radius that holds all true rates at once after exploration."""
     m, r, tau = n_pages, bandwidth, exploration
