@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paperlib import checks
+from paperlib._kernels import processes as kernels
 
 __all__ = [
     "History",
@@ -222,11 +223,7 @@ def join(first, second):
     before, later = first.ragged(), second.ragged()
     offsets = before[2] + later[2]
     interval, changed = np.empty(offsets[-1]), np.empty(offsets[-1], dtype=bool)
-    # page i moves behind the other history's crawls of the pages before it, and
-    # the second history's page also behind the first one's page i
-    for part, shift in ((before, later[2][:-1]), (later, before[2][1:])):
-        place = np.arange(part[0].size) + np.repeat(shift, np.diff(part[2]))
-        interval[place], changed[place] = part[:2]
+    kernels.interleave(*before, *later, interval, changed)
     return History(interval, changed, offsets)
 
 
@@ -624,14 +621,17 @@ def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rn
     pages = checks.broadcast(change_rate=change_rate, initial=initial)[0].shape
     shape = (*pages, n_crawls)
     (chance,) = _each_run(lambda stream: [stream.random(shape)], n_runs, rng)
-    interval, changed = np.empty(chance.shape), np.empty(chance.shape, dtype=bool)
+    # crawls first in memory: each step then reads and writes contiguous arrays
+    chance = np.ascontiguousarray(np.moveaxis(chance, -1, 0))
+    intervals, bits = np.empty(chance.shape), np.empty(chance.shape, dtype=bool)
+    history = [np.moveaxis(values, 0, -1) for values in (intervals, bits)]
     now = initial
     for k in range(n_crawls):
-        interval[..., k] = now
-        changed[..., k] = chance[..., k] < -np.expm1(-change_rate * now)
-        so_far = interval[..., : k + 1], changed[..., : k + 1]
+        intervals[k] = now
+        bits[k] = chance[k] < -np.expm1(-change_rate * now)
+        so_far = [values[..., : k + 1] for values in history]
         now = np.clip(following(*so_far), low, high)
-    return History(interval, changed)
+    return History(*(np.ascontiguousarray(values) for values in history))
 
 
 def _limits(limits, initial):

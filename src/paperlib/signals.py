@@ -13,6 +13,7 @@ import numpy as np
 
 from paperlib import checks
 from paperlib._kernels import signals as kernels
+from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateSignalsWarning
 from paperlib.processes import History, simulate_history
 
@@ -352,7 +353,7 @@ def naive_precision_recall(history, n_signals):
 class SignalFit:
     """Estimates of `fit`, with their standard errors.
 
-    Attributes
+    Parameters
     ----------
     change_rate : ndarray, shape ``history.shape``, 1/time
         Rate of all changes.
@@ -490,7 +491,8 @@ def _maximum_likelihood(history, n_signals):
     interval, changed, offsets = history.ragged()
     rates, covariance = np.empty((offsets.size - 1, 2)), np.empty((offsets.size - 1, 3))
     flat = np.ascontiguousarray(n_signals).reshape(-1)
-    kernels.signal_rates(interval, changed, flat, offsets, rates, covariance)
+    with threads_for(interval.size):
+        kernels.signal_rates(interval, changed, flat, offsets, rates, covariance)
     failed = rates[:, :1] == kernels.NOT_CONVERGED
     if failed.any():
         raise ConvergenceError(

@@ -94,11 +94,8 @@ class _Stepping(_PoissonCrawls):
         probability = np.stack([1 - q, q])[..., np.newaxis, np.newaxis]
         out = np.empty((2, change_rate.size, crawls.max()))
         for k in range(crawls.max()):
-            steps = [self._step_matrices(changed, k, points) for changed in (0, 1)]
-            second = sum(
-                p * (step @ second @ step.swapaxes(1, 2))
-                for p, step in zip(probability, steps, strict=True)
-            )
+            step = self._step_matrices(k, points)
+            second = (probability * (step @ second @ step.swapaxes(2, 3))).sum(axis=0)
             # rounding may leave a mean square just below 0
             out[:, :, k] = second[:, 0, -1], np.sqrt(np.maximum(second[:, 0, 0], 0.0))
         return out[..., crawls - 1].reshape(2, *shape, crawls.size)
@@ -125,15 +122,16 @@ class _Stepping(_PoissonCrawls):
         deviation[:, :-1] = np.array(self._start) - limit.T
         return deviation[:, :, np.newaxis] * deviation[:, np.newaxis]
 
-    def _step_matrices(self, changed, k, points):
-        """M_k of every change rate, shape (n_rates, n_state + 1, n_state + 1)."""
-        image = np.array(self._advance(bool(changed), k, self.crawl_rate, *points))
-        image -= points[:, -1:]
-        image[:, :-1] -= image[:, -1:]
+    def _step_matrices(self, k, points):
+        """M_k of both bits and every change rate, shape (2, n_rates, n + 1, n + 1)."""
+        changed = np.array([False, True])[:, np.newaxis, np.newaxis]
+        image = np.array(self._advance(changed, k, self.crawl_rate, *points))
+        image -= points[:, np.newaxis, -1:]
+        image[:, :, :-1] -= image[:, :, -1:]
         size = len(points)
-        step = np.zeros((points.shape[-1], size + 1, size + 1))
-        step[:, :size] = np.moveaxis(image, -1, 0)
-        step[:, size, size] = 1.0
+        step = np.zeros((2, points.shape[-1], size + 1, size + 1))
+        step[..., :size, :] = image.transpose(1, 3, 0, 2)
+        step[..., size, size] = 1.0
         return step
 
 
