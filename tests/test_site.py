@@ -259,7 +259,7 @@ def test_what_is_added_works_and_its_test_can_fail(title):
     assert test.count("assert ") == 2
     exec(code + test, {"__name__": "how_to"})
     worse = {
-        "self._kept * self._n,": "self._n,",
+        "self._kept * self.n_crawls,": "self.n_crawls,",
         "self.importance * (now - last)": "now - self.importance - 0 * last",
     }
     broken = [code.replace(old, new) for old, new in worse.items() if old in code]

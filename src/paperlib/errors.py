@@ -1,29 +1,103 @@
-"""Errors and warnings of the science: what they mean is said where they are raised."""
+"""Errors and warnings of the science.
 
+Each is re-exported by the public modules whose functions raise or issue it,
+for example `paperlib.estimators.ConvergenceError`.
+"""
 
-class DegenerateHistoryWarning(UserWarning):
-    """A history without a change, or with nothing but changes, has no interior estimate."""
+__all__ = [
+    "BoundsWarning",
+    "ConvergenceError",
+    "DegenerateHistoryWarning",
+    "DegeneratePriorWarning",
+    "DegenerateSignalsWarning",
+    "UnexploredWarning",
+]
 
 
 class ConvergenceError(RuntimeError):
-    """A solver gave up; `last` holds its last iterate."""
+    """A numerical solver did not reach its tolerance.
+
+    Parameters
+    ----------
+    message : str
+        What did not converge, and how much of it.
+    last : object
+        The last iterate of the solver, kept as the attribute ``last``; an
+        array of estimates has NaN where there is none.
+
+    Examples
+    --------
+    >>> from paperlib.errors import ConvergenceError
+    >>> ConvergenceError("1 of 2 pages did not converge", last=[0.5, float("nan")])
+    ConvergenceError('1 of 2 pages did not converge')
+    """
 
     def __init__(self, message, last):
         super().__init__(message)
         self.last = last
 
 
+class DegenerateHistoryWarning(UserWarning):
+    """A page never changed, or changed at every crawl: no interior estimate.
+
+    The likelihood has its supremum at a change rate of 0 or inf, which the
+    estimators of `paperlib.estimators` then return.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from paperlib.errors import DegenerateHistoryWarning
+    >>> warnings.simplefilter("ignore", DegenerateHistoryWarning)
+    """
+
+
 class DegeneratePriorWarning(UserWarning):
-    """A fit of a prior that ended at its bounds."""
+    """A parameter of a fitted prior ended at the bound of its search.
+
+    Issued by `paperlib.priors.FakeIntervals.fit` and ``learn``.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from paperlib.errors import DegeneratePriorWarning
+    >>> warnings.simplefilter("ignore", DegeneratePriorWarning)
+    """
 
 
 class DegenerateSignalsWarning(UserWarning):
-    """A page whose history does not say how good its signals are."""
+    """The history of a page does not determine the quality of its signals.
+
+    Issued by `paperlib.signals.fit`, which says for how many pages, and why.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from paperlib.errors import DegenerateSignalsWarning
+    >>> warnings.simplefilter("ignore", DegenerateSignalsWarning)
+    """
 
 
 class UnexploredWarning(UserWarning):
-    """Pages were given crawl rates although no bit of theirs had been seen."""
+    """Pages were given crawl rates although none of them had been crawled yet.
+
+    Issued by the learning policies of `paperlib.policies`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from paperlib.errors import UnexploredWarning
+    >>> warnings.simplefilter("ignore", UnexploredWarning)
+    """
 
 
 class BoundsWarning(UserWarning):
-    """The bounds of the change rates exclude true rates."""
+    """The bounds given for the change rates exclude some true change rates.
+
+    Issued by the learning policies of `paperlib.policies`.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from paperlib.errors import BoundsWarning
+    >>> warnings.simplefilter("ignore", BoundsWarning)
+    """

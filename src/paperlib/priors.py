@@ -1,4 +1,4 @@
-"""What is believed of a page before it has been crawled, and after a few crawls."""
+"""What is believed about a page before it has been crawled, and after a few crawls."""
 
 import warnings
 from dataclasses import dataclass
@@ -13,39 +13,104 @@ from paperlib.errors import ConvergenceError, DegeneratePriorWarning
 from paperlib.estimators import mle
 from paperlib.processes import History, join
 
+__all__ = ["DegeneratePriorWarning", "FakeIntervals", "grid_posterior", "population"]
+
+_HOURS_A_DAY = 24
+# Median of the mean times between changes: it puts the best first interval of the
+# simulations near the 11 days of figure 4 of [grimes08].
+_MEDIAN_PERIOD = 15 * _HOURS_A_DAY
+_SHORTEST_PERIOD, _LONGEST_PERIOD = 2.0, 365 * _HOURS_A_DAY
+
+# Two annealings must agree on the distance to this relative difference.
+_AGREEMENT = 1e-3
+# A logarithm this close to its bound has ended there.
+_AT_BOUND = 1e-3
+
 
 def population(n_pages, *, law="lognormal", rng=None):
-    """Change rates of pages that stand in for the private ones of [grimes08], array of shape (n_pages,), 1/hour.
+    """Draw change rates of pages that stand in for the data of [grimes08].
 
-    Mean times between changes have a median of 15 days, calibrated so that the best first interval is about the 11 days of the paper,
-    and are clipped to 2 hours and 1 year. law : "lognormal", of unit deviation of the logarithm, or "log-logistic", of shape 1, whose
-    tail is so heavy that without the clip it has no mean. rng : seed or numpy Generator.
+    Their data are private. Mean times between changes have a median of 15
+    days, calibrated so that the best first interval is about the 11 days of
+    the paper, and are clipped to 2 hours and 1 year (our choice).
+
+    Parameters
+    ----------
+    n_pages : int
+        Number of pages.
+    law : {"lognormal", "log-logistic"}
+        Distribution of the mean times between changes: "lognormal" with
+        standard deviation 1 of the logarithm, or "log-logistic" with shape 1,
+        whose tail is so heavy that it has no mean without the clip.
+    rng : seed or numpy.random.Generator, optional
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, shape (n_pages,), 1/hour
+        Change rates.
+
+    Raises
+    ------
+    ValueError
+        Another distribution, a number of pages that is not positive.
+
+    Examples
+    --------
+    >>> from paperlib import priors
+    >>> (1 / priors.population(3, rng=1) / 24).round(1)  # in days
+    array([21.2, 34.1, 20.9])
     """
     rng = np.random.default_rng(rng)
-    if law not in (
-        laws := {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
-    ):
+    draws = {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
+    if law not in draws:
         raise ValueError(
-            f"law must be one of {', '.join(map(repr, laws))}, got {law!r}"
+            f"law must be one of {', '.join(map(repr, draws))}, got {law!r}"
         )
-    return 1 / np.clip(
-        15 * 24 * np.exp(laws[law](size=checks.count("n_pages", n_pages))),
-        2.0,
-        365 * 24,
-    )
+    log_ratio = draws[law](size=checks.count("n_pages", n_pages))
+    period = _MEDIAN_PERIOD * np.exp(log_ratio)
+    return 1 / np.clip(period, _SHORTEST_PERIOD, _LONGEST_PERIOD)
 
 
 @dataclass(frozen=True)
 class FakeIntervals:
-    """A prior as two crawls that never were, one that found a change and one that did not. Section 4.4 of [grimes08].
+    r"""Prior given by two pseudo-observations, one changed and one unchanged.
 
-    With a flat base over rates they induce the law of the sum of two exponential times, of rates `unchanged` and `changed` + `unchanged`
-    (derived): density (b (a + b) / a) (1 - exp(-a rate)) exp(-b rate), a = changed, b = unchanged.
+    Section 4.4 of [grimes08]: every page gets a crawl that found a change
+    after an interval a and one that found none after an interval b. With a
+    flat base over change rates they induce the density
+
+    .. math:: \pi(\Delta) = \frac{b (a + b)}{a}
+        (1 - e^{-a \Delta})\,e^{-b \Delta} ,
+
+    which is that of the sum of two exponential variables of means 1/b and
+    1/(a + b) (derived).
 
     Parameters
     ----------
-    changed, unchanged : float, time, positive
-        Lengths of the two intervals.
+    changed, unchanged : float, time
+        The intervals a and b, positive.
+
+    Raises
+    ------
+    ValueError
+        An interval that is not positive and finite.
+
+    Notes
+    -----
+    The plain forms are `paperlib.reference.prior_density`,
+    ``prior_moments``, ``prior_mode``, ``prior_probabilities`` and
+    ``prior_distance``.
+
+    Examples
+    --------
+    >>> from paperlib.priors import FakeIntervals
+    >>> from paperlib.processes import History
+    >>> prior = FakeIntervals(changed=2.0, unchanged=1.0)
+    >>> round(prior.mean, 3), round(prior.mode, 3)
+    (1.333, 0.549)
+    >>> float(prior.estimate(History([1.0, 1.0], [False, False])).round(3))
+    0.255
     """
 
     changed: float
@@ -53,12 +118,22 @@ class FakeIntervals:
 
     def __post_init__(self):
         for name in ("changed", "unchanged"):
-            object.__setattr__(
-                self, name, checks.scalar(checks.positive, name, getattr(self, name))
-            )
+            value = checks.scalar(checks.positive, name, getattr(self, name))
+            object.__setattr__(self, name, value)
 
     def density(self, rate):
-        """Density of the change rate, time; `rate` is an array, 1/time, non-negative."""
+        """Density of the change rate.
+
+        Parameters
+        ----------
+        rate : array_like, 1/time
+            Change rates, non-negative.
+
+        Returns
+        -------
+        ndarray, time
+            The density at each rate.
+        """
         a, b, rate = self.changed, self.unchanged, checks.non_negative("rate", rate)
         return b * (a + b) / a * -np.expm1(-a * rate) * np.exp(-b * rate)
 
@@ -74,49 +149,84 @@ class FakeIntervals:
 
     @property
     def mode(self):
-        """Most likely change rate, log(1 + a / b) / a, 1/time: what `mle` says of the two intervals alone."""
+        """Most likely change rate, log(1 + a / b) / a, 1/time."""
         return np.log1p(self.changed / self.unchanged).item() / self.changed
 
     @property
     def initial_interval(self):
-        """When to come back to a page never crawled before, 1 / mode, time."""
+        """First interval of a page never crawled before, 1 / mode, time."""
         return 1 / self.mode
 
     def estimate(self, history):
-        """Posterior mode of the change rate: `estimators.mle` with the two intervals among the crawls, so that no history is degenerate.
+        """Posterior mode of the change rate.
 
-        history : History, either form; returns an array of ``history.shape``, 1/time. Section 4.4 of [grimes08].
+        It is `estimators.mle` with the two pseudo-observations among the
+        crawls, so that no history is degenerate; section 4.4 of [grimes08].
+
+        Parameters
+        ----------
+        history : History
+            In either form.
+
+        Returns
+        -------
+        ndarray or float, shape ``history.shape``, 1/time
+            Change rates; the mode of the prior for a page without crawls.
         """
         shape = history.shape
-        fake = History(
+        pseudo = History(
             np.broadcast_to([self.changed, self.unchanged], (*shape, 2)),
             np.broadcast_to([True, False], (*shape, 2)),
         )
-        return mle(join(fake, history)).reshape(shape)[()]
+        return mle(join(pseudo, history)).reshape(shape)[()]
 
     def probabilities(self, period, *, base="period"):
-        """The induced law of the mean time between changes on a grid, array of its shape, of sum 1.
+        """Distribution of the mean time between changes on a grid.
 
-        period : array, shape (n_grid,), time, rising. base : "period" or "rate"; what the law is flat in without the two intervals: in the
-            period, as in [grimes08], where it has no finite integral without a largest period, or in the rate, as in `density`.
+        Parameters
+        ----------
+        period : array_like, shape (n_grid,), time
+            Mean times between changes, positive, rising.
+        base : {"period", "rate"}
+            What is flat without the two pseudo-observations: the period, as
+            in [grimes08], where the prior has no finite integral without a
+            largest period, or the rate, as in `density`.
+
+        Returns
+        -------
+        ndarray, shape (n_grid,)
+            Probabilities of sum 1.
         """
         if base not in ("period", "rate"):
             raise ValueError(f"base must be 'period' or 'rate', got {base!r}")
         rate = 1 / _rising("period", period)
-        weight = -np.expm1(-self.changed * rate) * np.exp(
-            -self.unchanged * (rate - rate[-1])
-        )
+        # relative to the longest period, so that not all of them vanish
+        unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
+        weight = -np.expm1(-self.changed * rate) * unchanged
         weight *= np.gradient(period) * (rate**2 if base == "rate" else 1.0)
         return weight / weight.sum()
 
     def distance(self, change_rate, period, *, base="period"):
-        """L2 distance of `probabilities` to those of a population of change rates on the same grid, section 4.4 of [grimes08].
+        """L2 distance of the prior to a population of pages, on a grid.
 
-        change_rate : array, shape (n_pages,), 1/time, positive, of two pages or more; others as in `probabilities`.
+        Section 4.4 of [grimes08].
+
+        Parameters
+        ----------
+        change_rate : array_like, shape (n_pages,), 1/time
+            Change rates of two pages or more, positive.
+        period : array_like, shape (n_grid,), time
+            Mean times between changes, positive, rising.
+        base : {"period", "rate"}
+            As in `probabilities`.
+
+        Returns
+        -------
+        float
+            Distance between `probabilities` and the shares of the pages.
         """
-        return np.linalg.norm(
-            self.probabilities(period, base=base) - _shares(change_rate, period)
-        ).item()
+        shares = _shares(change_rate, period)
+        return np.linalg.norm(self.probabilities(period, base=base) - shares).item()
 
     @classmethod
     def fit(
@@ -129,106 +239,136 @@ class FakeIntervals:
         max_iterations=1000,
         rng=None,
     ):
-        """The two intervals whose induced law is nearest to a population, by `distance`; section 4.4 of [grimes08].
+        """Fit the prior to known change rates by the least `distance`.
+
+        Section 4.4 of [grimes08].
 
         Parameters
         ----------
-        change_rate, period, base : as in `distance`
-            Both intervals stay within the grid of periods.
-        method : "annealing", simulated annealing as in the paper, twice, which must agree on the distance to 0.1%; or "search", a grid and
-            Nelder and Mead's simplex from its best point
-        max_iterations : int
-        rng : seed or numpy Generator, for annealing
+        change_rate : array_like, shape (n_pages,), 1/time
+            Change rates of two pages or more, positive.
+        period : array_like, shape (n_grid,), time
+            Mean times between changes, positive, rising; both intervals stay
+            within this grid.
+        base : {"period", "rate"}
+            As in `probabilities`.
+        method : {"search", "annealing"}
+            "annealing": simulated annealing as in the paper, twice, which
+            must agree on the distance to 0.1%. "search": a grid, and the
+            simplex of Nelder and Mead from its best point.
+        max_iterations : int, default 1000
+            Iterations of the annealing or of the simplex.
+        rng : seed or numpy.random.Generator, optional
+            Source of randomness of the annealing.
 
-        Warns
-        -----
-        DegeneratePriorWarning
-            An interval ended at its bound, as `changed` does for a population with a heavy tail of periods and base "period": its prior
-            is all but exp(-unchanged / period) / period. So do both where no pair is anywhere near the population.
+        Returns
+        -------
+        FakeIntervals
+            The fitted prior.
 
         Raises
         ------
         ValueError
-            Fewer than two pages, a rate that is not positive and finite, a grid that does not rise.
+            Fewer than two pages, a rate that is not positive and finite, a
+            grid that does not rise.
         ConvergenceError
-            Not within `max_iterations`; `last` holds the two intervals where it stood.
+            Not within `max_iterations`; ``last`` holds the last prior.
+
+        Warns
+        -----
+        DegeneratePriorWarning
+            An interval ended at its bound, as `changed` does for a population
+            with a heavy tail of periods and base "period": its prior is close
+            to exp(-unchanged / period) / period. Both do where no pair is
+            near the population.
         """
         wanted, period = _shares(change_rate, period), _rising("period", period)
+        max_iterations = checks.count("max_iterations", max_iterations)
 
         def losses(logs):
-            return np.array(
-                [
-                    np.linalg.norm(cls(*pair).probabilities(period, base=base) - wanted)
-                    for pair in np.exp(logs)
-                ]
-            )
+            priors = [cls(*pair) for pair in np.exp(logs)]
+            found = [prior.probabilities(period, base=base) for prior in priors]
+            return np.array([np.linalg.norm(each - wanted) for each in found])
 
-        bounds = [tuple(np.log(period[[0, -1]]))] * 2
+        bounds = np.log(period[[0, -1]])
         if method == "annealing":
-            streams = np.random.default_rng(rng).spawn(2)
-            found, again = (
-                scipy.optimize.dual_annealing(
-                    lambda logs: losses([logs])[0],
-                    bounds,
-                    maxiter=checks.count("max_iterations", max_iterations),
-                    rng=stream,
-                )
-                for stream in streams
-            )
-            converged = abs(found.fun - again.fun) <= 1e-3 * found.fun
+            best, converged = _anneal(losses, bounds, max_iterations, rng)
         elif method == "search":
-            found = _search(losses, bounds, max_iterations)
-            converged = found.success
+            best, converged = _search(losses, bounds, max_iterations)
         else:
             raise ValueError(f"method must be 'annealing' or 'search', got {method!r}")
-        return cls._found(found, converged, bounds, max_iterations)
+        return cls._fitted(best, converged, bounds, max_iterations)
 
     @classmethod
     def learn(cls, history, rate, *, max_iterations=1000):
-        """The two intervals under which the histories of a population are most likely: an empirical-Bayes prior, of base "rate".
+        r"""Fit the prior to histories by maximum marginal likelihood.
 
-        Beyond [grimes08]: pages need not have been crawled until their rates are known, one bit of each will do.
+        The two intervals that maximise the probability of the bits,
+
+        .. math:: \prod_\mathrm{pages} \int
+            P(\mathrm{bits} \mid \Delta)\,\pi(\Delta)\,d\Delta ,
+
+        an empirical-Bayes prior of base "rate". Beyond [grimes08]: pages need
+        not have been crawled until their rates are known, one bit of each is
+        enough.
 
         Parameters
         ----------
-        history : History, either form, two pages or more
-        rate : array, shape (n_grid,), 1/time, positive, rising
-            The grid on which rates are integrated over; the intervals stay within the periods that it spans.
+        history : History
+            In either form, two pages or more.
+        rate : array_like, shape (n_grid,), 1/time
+            The grid of rates for the integral, positive, rising; both
+            intervals stay within the periods that it spans.
+        max_iterations : int, default 1000
+            Iterations of the simplex.
 
-        Warns and raises as `fit`.
+        Returns
+        -------
+        FakeIntervals
+            The fitted prior.
+
+        Raises
+        ------
+        ValueError
+            Fewer than two pages, a grid that does not rise from above 0.
+        ConvergenceError
+            Not within `max_iterations`; ``last`` holds the last prior.
+
+        Warns
+        -----
+        DegeneratePriorWarning
+            An interval ended at its bound.
         """
         rate = _rising("rate", rate)
         if np.prod(history.shape, dtype=int) < 2:
             raise ValueError(
                 f"history must hold at least two pages, got shape {history.shape}"
             )
-        likelihood = grid_posterior(history, rate, np.ones(rate.size)).reshape(
-            -1, rate.size
-        )
+        max_iterations = checks.count("max_iterations", max_iterations)
+        likelihood = grid_posterior(history, rate, np.ones(rate.size))
+        likelihood = likelihood.reshape(-1, rate.size)
         width = np.gradient(rate)
 
-        @np.errstate(
-            divide="ignore"
-        )  # a prior that makes a history all but impossible has a loss of inf
+        # a prior that makes a history almost impossible has a loss of inf
+        @np.errstate(divide="ignore")
         def losses(logs):
             density = np.array([cls(*pair).density(rate) for pair in np.exp(logs)])
             return -np.log(likelihood @ (density * width).T).sum(axis=0)
 
-        bounds = [tuple(-np.log(rate[[-1, 0]]))] * 2
-        found = _search(losses, bounds, max_iterations)
-        return cls._found(found, found.success, bounds, max_iterations)
+        bounds = -np.log(rate[[-1, 0]])
+        best, converged = _search(losses, bounds, max_iterations)
+        return cls._fitted(best, converged, bounds, max_iterations)
 
     @classmethod
-    def _found(cls, found, converged, bounds, max_iterations):
-        prior = cls(*np.exp(found.x))
+    def _fitted(cls, best, converged, bounds, max_iterations):
+        """The prior of two logarithms, if the search for them converged."""
+        prior = cls(*np.exp(best))
         if not converged:
             raise ConvergenceError(
                 f"no fit within {max_iterations} iterations, last at {prior}", prior
             )
-        for name, value, edges in zip(
-            ("changed", "unchanged"), found.x, bounds, strict=True
-        ):
-            if min(abs(value - edges[0]), abs(value - edges[1])) < 1e-3:
+        for name, value in zip(("changed", "unchanged"), best, strict=True):
+            if np.abs(value - bounds).min() < _AT_BOUND:
                 warnings.warn(
                     f"{name} ended at its bound, {getattr(prior, name):.6g}",
                     DegeneratePriorWarning,
@@ -237,24 +377,42 @@ class FakeIntervals:
         return prior
 
 
-def _search(losses, bounds, max_iterations):
-    """Nelder and Mead's simplex from the best point of a grid of logarithms; `losses` takes many points, shape (n_points, 2), at once."""
-    checks.count("max_iterations", max_iterations)
-    axis = np.linspace(*bounds[0], 20)
-    grid = np.array([[(a, b) for b in axis] for a in axis])
-    at = np.array([losses(row) for row in grid])
-    options = {"xatol": 1e-6, "fatol": 1e-12 * abs(at.min()), "maxiter": max_iterations}
-    start = grid[np.unravel_index(at.argmin(), at.shape)]
-    return scipy.optimize.minimize(
-        lambda logs: losses([logs])[0],
-        start,
-        method="Nelder-Mead",
-        bounds=bounds,
-        options=options,
+def _anneal(losses, bounds, max_iterations, rng):
+    """Minimum by simulated annealing, and whether a second one agrees."""
+    first, second = (
+        scipy.optimize.dual_annealing(
+            lambda logs: losses([logs])[0], [bounds] * 2, maxiter=max_iterations, rng=r
+        )
+        for r in np.random.default_rng(rng).spawn(2)
     )
+    return first.x, abs(first.fun - second.fun) <= _AGREEMENT * first.fun
+
+
+def _search(losses, bounds, max_iterations):
+    """Minimum by the simplex of Nelder and Mead from the best point of a grid.
+
+    `losses` takes many points, shape (n_points, 2), at once. Returns the
+    minimum and whether the simplex converged.
+    """
+    axis = np.linspace(*bounds, 20)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
+    at = np.array([losses(row) for row in grid])
+    found = scipy.optimize.minimize(
+        lambda logs: losses([logs])[0],
+        grid[np.unravel_index(at.argmin(), at.shape)],
+        method="Nelder-Mead",
+        bounds=[bounds] * 2,
+        options={
+            "xatol": 1e-6,  # of a logarithm: six digits of an interval
+            "fatol": 1e-12 * abs(at.min()),  # losses differ in their last digits
+            "maxiter": max_iterations,
+        },
+    )
+    return found.x, found.success
 
 
 def _rising(name, values):
+    """`values` as a positive array that rises along one axis."""
     values = checks.positive(name, values)
     if values.ndim != 1 or values.size < 2 or not (np.diff(values) > 0).all():
         raise ValueError(
@@ -264,11 +422,9 @@ def _rising(name, values):
 
 
 def _shares(change_rate, period):
-    """Share of the pages nearest to each period of the grid; those beyond its ends count there."""
-    change_rate, period = (
-        checks.positive("change_rate", change_rate),
-        _rising("period", period),
-    )
+    """Share of the pages nearest to each period; those beyond its ends count there."""
+    change_rate = checks.positive("change_rate", change_rate)
+    period = _rising("period", period)
     if change_rate.ndim != 1 or change_rate.size < 2:
         raise ValueError(
             f"change_rate must hold at least two pages, got shape {change_rate.shape}"
@@ -278,25 +434,46 @@ def _shares(change_rate, period):
 
 
 def grid_posterior(history, rate, prior):
-    """Posterior probabilities of change rates on a grid, for any prior and many pages at once. Section 4.3 of [grimes08].
+    r"""Posterior probabilities of change rates on a grid, for any prior.
 
-    Online: what is returned is the prior of the next call, which gets the new crawls alone.
+    .. math:: P(\Delta \mid \mathrm{bits}) \propto P(\Delta)
+        \prod_\mathrm{changed} (1 - e^{-\Delta w_n})
+        \prod_\mathrm{unchanged} e^{-\Delta w_n}
+
+    for each page; section 4.3 of [grimes08]. It can be used online: what is
+    returned is the prior of the next call, which gets the new crawls alone.
 
     Parameters
     ----------
-    history : History, either form
-    rate : array, shape (n_grid,), 1/time, non-negative, rising
-    prior : array, shape (n_grid,) or (*history.shape, n_grid), non-negative
-        Probabilities, up to a factor for each page.
+    history : History
+        In either form.
+    rate : array_like, shape (n_grid,), 1/time
+        Change rates, non-negative, rising.
+    prior : array_like, shape (n_grid,) or (*history.shape, n_grid)
+        Probabilities up to a factor for each page, non-negative.
 
     Returns
     -------
-    array, shape (*history.shape, n_grid), of sum 1 for each page
+    ndarray, shape (*history.shape, n_grid)
+        Probabilities, of sum 1 for each page.
 
     Raises
     ------
     ValueError
-        Arguments out of range or of shapes that do not match; a page whose bits are impossible under its prior.
+        Arguments out of range or of shapes that do not match; a page whose
+        bits are impossible under its prior.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.grid_posterior`.
+
+    Examples
+    --------
+    >>> from paperlib.priors import grid_posterior
+    >>> from paperlib.processes import History
+    >>> history = History([1.0, 2.0], [True, False])
+    >>> grid_posterior(history, [0.1, 0.5, 2.0], [1.0, 1.0, 1.0]).round(3)
+    array([0.327, 0.607, 0.066])
     """
     rate, prior = checks.non_negative("rate", rate), checks.non_negative("prior", prior)
     if rate.ndim != 1 or not (np.diff(rate) > 0).all():
@@ -307,16 +484,16 @@ def grid_posterior(history, rate, prior):
             f"prior must be of shape {rate.shape} or {shape}, got {prior.shape}"
         )
     interval, changed, offsets = history.ragged()
-    posterior = np.empty(shape)
+    posterior = np.empty((offsets.size - 1, rate.size))
     rows = np.ascontiguousarray(prior).reshape(-1, rate.size)
     with threads_for(interval.size * rate.size):
-        kernels.grid_posteriors(
-            interval, changed, offsets, rate, rows, posterior.reshape(-1, rate.size)
-        )
+        kernels.grid_posteriors(interval, changed, offsets, rate, rows, posterior)
+    posterior = posterior.reshape(shape)
     impossible = np.isnan(posterior[..., 0])
     if impossible.any():
         first = tuple(np.argwhere(impossible)[0].tolist())
         raise ValueError(
-            f"prior must allow what the history has, at index {first} it gives it probability 0"
+            "prior must allow what the history has, "
+            f"at index {first} it gives it probability 0"
         )
     return posterior

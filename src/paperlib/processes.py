@@ -1,4 +1,10 @@
-"""Poisson pages: when they change, when they are crawled, and the one bit that a crawl reveals."""
+"""Poisson pages: when they change, when they are crawled, and what a crawl reveals.
+
+A page changes at the times of a Poisson process. A crawl reveals one bit:
+whether the page has changed since the crawl before. `History` holds such bits
+and the intervals between crawls, of many pages or runs at once; the other
+functions of this module observe or simulate histories.
+"""
 
 import copy
 from dataclasses import dataclass
@@ -8,27 +14,53 @@ import numpy as np
 from paperlib import checks
 from paperlib._kernels import processes as kernels
 
+__all__ = [
+    "History",
+    "join",
+    "observe",
+    "poisson_times",
+    "recrawl",
+    "simulate_adaptive_history",
+    "simulate_history",
+    "simulate_sequential_history",
+]
+
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What a crawler has seen: the time between two crawls, and whether the page had changed.
+    """What a crawler has seen: intervals between crawls, and a bit for each.
 
-    The arrays are read-only views of what was passed in, not copies: do not write to those afterwards.
+    There are two forms. In the dense form all pages have the same number of
+    crawls: time runs along the last axis, leading axes are pages or runs. In
+    the ragged form the crawls of all pages follow each other in flat arrays,
+    and `offsets` says where each page begins. The arrays are read-only views
+    of what was passed in, not copies: do not write to those afterwards.
 
     Parameters
     ----------
-    interval : array of float, shape (..., n_crawls) or (n,)
-        Time between a crawl and the one before, positive. Time runs along the last axis; leading axes are pages or runs.
-    changed : array of bool or 0/1, same shape
+    interval : array_like, shape (..., n_crawls) or (n,), time
+        Time between a crawl and the one before, positive.
+    changed : array_like of bool or 0/1, same shape
         True where the crawl found the page changed.
-    offsets : array of int, shape (n_pages + 1,), optional
-        Pages of unequal length in flat arrays: page i is ``offsets[i]:offsets[i + 1]``. A page may have no crawls, and so may all of them.
+    offsets : array_like of int, shape (n_pages + 1,), optional
+        Page i is ``offsets[i]:offsets[i + 1]`` of the flat arrays. A page may
+        have no crawls, and so may all of them.
 
     Raises
     ------
     ValueError
-        Empty history; an interval that is not positive and finite; bits that are not boolean or 0/1; unequal shapes;
-        offsets that do not run from 0 to the number of crawls without falling.
+        An empty history; an interval that is not positive and finite; bits
+        that are not boolean or 0/1; unequal shapes; offsets that do not rise
+        from 0 to the number of crawls.
+
+    Examples
+    --------
+    >>> from paperlib.processes import History
+    >>> history = History([1.0, 2.0, 1.0, 4.0], [True, False, True, True], [0, 3, 4])
+    >>> history.n_crawls, history.total(history.interval)
+    (array([3, 1]), array([4., 4.]))
+    >>> history.time
+    array([1., 3., 4., 4.])
     """
 
     interval: np.ndarray
@@ -40,7 +72,8 @@ class History:
         changed = checks.bits("changed", self.changed).view()
         if interval.shape != changed.shape:
             raise ValueError(
-                f"changed must have the shape of interval, {interval.shape}, got {changed.shape}"
+                f"changed must have the shape of interval, {interval.shape}, "
+                f"got {changed.shape}"
             )
         if interval.ndim == 0 or (interval.size == 0 and self.offsets is None):
             raise ValueError(
@@ -50,94 +83,142 @@ class History:
         object.__setattr__(self, "interval", interval)
         object.__setattr__(self, "changed", changed)
         if self.offsets is not None:
-            offsets = np.asarray(self.offsets)
-            if (
-                interval.ndim != 1
-                or offsets.ndim != 1
-                or offsets.dtype.kind not in "iu"
-                or offsets.size < 2
-            ):
-                raise ValueError(
-                    f"offsets must be a flat array of at least two integers beside flat arrays, got shape {offsets.shape} "
-                    f"and dtype {offsets.dtype} beside shape {interval.shape}"
-                )
-            offsets = offsets.astype(np.int64)
-            if (
-                offsets[0] != 0
-                or offsets[-1] != interval.size
-                or (np.diff(offsets) < 0).any()
-            ):
-                raise ValueError(
-                    f"offsets must rise from 0 to the number of crawls, {interval.size}, got {offsets}"
-                )
-            object.__setattr__(self, "offsets", offsets)
+            object.__setattr__(self, "offsets", _offsets(self.offsets, interval))
 
     @property
     def shape(self):
-        """Shape of one number per page."""
-        return (
-            self.interval.shape[:-1]
-            if self.offsets is None
-            else (self.offsets.size - 1,)
-        )
+        """Shape of an array with one number for each page."""
+        if self.offsets is None:
+            return self.interval.shape[:-1]
+        return (self.offsets.size - 1,)
 
     @property
     def n_crawls(self):
-        """Number of crawls per page, int array of `shape`."""
-        return (
-            np.full(self.shape, self.interval.shape[-1])
-            if self.offsets is None
-            else np.diff(self.offsets)
-        )
+        """Number of crawls of each page, int array of `shape`."""
+        if self.offsets is None:
+            return np.full(self.shape, self.interval.shape[-1])
+        return np.diff(self.offsets)
 
     @property
     def time(self):
-        """When each crawl was, from 0 when the page became known: array of the shape of `changed`."""
+        """Time of each crawl, from 0 when the page became known, as `changed`."""
+        time = np.cumsum(self.interval, axis=-1)
         if self.offsets is None:
-            return np.cumsum(self.interval, axis=-1)
-        time = np.cumsum(self.interval)
-        return time - np.repeat(np.append(0.0, time)[self.offsets[:-1]], self.n_crawls)
+            return time
+        return time - self.per_crawl(np.append(0.0, time)[self.offsets[:-1]])
 
     def per_crawl(self, values):
-        """`values`, an array of `shape` or a number, once for each crawl of its page."""
+        """Repeat a number of each page for each of its crawls.
+
+        Parameters
+        ----------
+        values : array_like, broadcasts to `shape`
+            One number for each page.
+
+        Returns
+        -------
+        ndarray
+            Broadcasts with `interval` and `changed`.
+        """
         values = np.broadcast_to(values, self.shape)
-        return (
-            np.repeat(values, self.n_crawls)
-            if self.offsets is not None
-            else values[..., np.newaxis]
-        )
+        if self.offsets is None:
+            return values[..., np.newaxis]
+        return np.repeat(values, self.n_crawls)
 
     def total(self, values):
-        """Sum of `values`, one per crawl, over the crawls of each page: array of `shape`."""
+        """Sum a number of each crawl over the crawls of each page.
+
+        Parameters
+        ----------
+        values : array_like, shape of `interval`
+            One number for each crawl.
+
+        Returns
+        -------
+        ndarray or float, of `shape`
+            The sums; 0 for a page without crawls.
+        """
         if self.offsets is None:
             return np.sum(values, axis=-1)
-        # reduceat gives an empty page the value at its start, and needs a value at the very end
-        sums = np.add.reduceat(
-            np.append(np.asarray(values, dtype=float), 0.0), self.offsets[:-1]
-        )
-        return np.where(np.diff(self.offsets) > 0, sums, 0.0)
+        # reduceat gives an empty page the value at its start, and needs a value
+        # at the very end, where an empty page may start
+        values = np.append(np.asarray(values, dtype=float), 0.0)
+        sums = np.add.reduceat(values, self.offsets[:-1])
+        return np.where(self.n_crawls > 0, sums, 0.0)
 
     def ragged(self):
-        """Flat ``interval, changed, offsets``, whichever form the history has."""
-        interval, changed = (
-            np.ascontiguousarray(a).reshape(-1) for a in (self.interval, self.changed)
-        )
-        interval.flags.writeable = changed.flags.writeable = (
-            False  # whatever came in, so that one compiled kernel serves all
-        )
-        offsets = (
-            self.offsets
-            if self.offsets is not None
-            else np.arange(0, interval.size + 1, self.interval.shape[-1])
-        )
+        """Give the flat arrays of the ragged form, whichever form this one has.
+
+        Returns
+        -------
+        interval : ndarray, shape (n,)
+            Intervals of all pages, one page after the other.
+        changed : ndarray of bool, shape (n,)
+            Their bits.
+        offsets : ndarray of int, shape (n_pages + 1,)
+            Where each page begins.
+        """
+        interval = np.ascontiguousarray(self.interval).reshape(-1)
+        changed = np.ascontiguousarray(self.changed).reshape(-1)
+        # read-only whatever came in, so that one compiled kernel serves all
+        interval.flags.writeable = changed.flags.writeable = False
+        offsets = self.offsets
+        if offsets is None:
+            offsets = np.arange(0, interval.size + 1, self.interval.shape[-1])
         return interval, changed, offsets
 
 
+def _offsets(offsets, interval):
+    """`offsets` as an int64 array that fits flat intervals."""
+    offsets = np.asarray(offsets)
+    flat = interval.ndim == offsets.ndim == 1
+    if not flat or offsets.dtype.kind not in "iu" or offsets.size < 2:
+        raise ValueError(
+            "offsets must be a flat array of at least two integers beside flat "
+            f"arrays, got shape {offsets.shape} and dtype {offsets.dtype} "
+            f"beside shape {interval.shape}"
+        )
+    offsets = offsets.astype(np.int64)
+    ends = offsets[0] == 0 and offsets[-1] == interval.size
+    if not ends or (np.diff(offsets) < 0).any():
+        raise ValueError(
+            f"offsets must rise from 0 to the number of crawls, {interval.size}, "
+            f"got {offsets}"
+        )
+    return offsets
+
+
 def join(first, second):
-    """One ragged history out of two of the same pages, in either form: the crawls of `second` after those of `first`."""
+    """Append to the crawls of each page those of a later history.
+
+    Parameters
+    ----------
+    first, second : History
+        Of the same pages, each in either form.
+
+    Returns
+    -------
+    History
+        In the ragged form; each page has the crawls of `first`, then those of
+        `second`.
+
+    Raises
+    ------
+    ValueError
+        Histories of different numbers of pages.
+
+    Examples
+    --------
+    >>> from paperlib.processes import History, join
+    >>> first = History([[1.0], [2.0]], [[False], [True]])
+    >>> second = History([[3.0], [4.0]], [[True], [True]])
+    >>> join(first, second).interval, join(first, second).offsets
+    (array([1., 3., 2., 4.]), array([0, 2, 4]))
+    """
     if first.shape != second.shape:
         raise ValueError(
-            f"second must hold as many pages as first, {first.shape}, got {second.shape}"
+            f"second must hold as many pages as first, {first.shape}, "
+            f"got {second.shape}"
         )
     before, later = first.ragged(), second.ragged()
     offsets = before[2] + later[2]
@@ -147,33 +228,75 @@ def join(first, second):
 
 
 def poisson_times(rate, horizon, *, rng=None):
-    """Event times of a Poisson process with `rate` (1/time) on (0, horizon], sorted, shape (n_events,).
-
-    Raises ValueError for a rate that is negative or not finite, or a horizon that is not positive and finite.
-    """
-    rate = checks.scalar(checks.non_negative, "rate", rate)
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
-    rng = np.random.default_rng(rng)
-    # uniform on [0, 1) turned round, so that a time may be the horizon and never 0
-    return np.sort(horizon * (1.0 - rng.random(rng.poisson(rate * horizon))))
-
-
-def observe(change_times, crawl_times):
-    """The `History` that crawls at `crawl_times` see of a page that changes at `change_times`.
-
-    The page is known at time 0; a change at the very moment of a crawl is seen by that crawl, I_k of section 2 of [peva22].
+    """Simulate the event times of a Poisson process on (0, horizon].
 
     Parameters
     ----------
-    change_times : array, shape (n_changes,)
-        Sorted, unit of time; ties are changes too. May be empty.
-    crawl_times : array, shape (..., n_crawls)
-        Strictly rising along the last axis, positive.
+    rate : float, 1/time
+        Rate of the events, non-negative.
+    horizon : float, time
+        End of the observation, positive.
+    rng : seed or numpy.random.Generator, optional
+        Source of randomness.
+
+    Returns
+    -------
+    ndarray, shape (n_events,), time
+        Sorted event times.
 
     Raises
     ------
     ValueError
-        Change times that are not sorted; crawl times that do not rise from above 0.
+        A rate that is negative or not finite, a horizon that is not positive
+        and finite.
+
+    Examples
+    --------
+    >>> from paperlib.processes import poisson_times
+    >>> poisson_times(0.5, 10.0, rng=1).round(2)
+    array([2.12, 2.46, 4.5 , 4.62, 6.7 , 6.97, 9.72])
+    """
+    rate = checks.scalar(checks.non_negative, "rate", rate)
+    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    rng = np.random.default_rng(rng)
+    return np.sort(_uniform_times(rng, rng.poisson(rate * horizon), horizon))
+
+
+def _uniform_times(rng, n, horizon):
+    """Times uniform on (0, horizon]: a time may be the horizon, and never 0."""
+    return horizon * (1.0 - rng.random(n))
+
+
+def observe(change_times, crawl_times):
+    """Observe a page that changes at given times by crawls at given times.
+
+    The page is known at time 0. A change at the very moment of a crawl is
+    seen by that crawl, as by I_k of section 2 of [peva22].
+
+    Parameters
+    ----------
+    change_times : array_like, shape (n_changes,), time
+        Sorted; equal times are separate changes. May be empty.
+    crawl_times : array_like, shape (..., n_crawls), time
+        Strictly rising along the last axis, positive.
+
+    Returns
+    -------
+    History
+        Of the shape of `crawl_times`.
+
+    Raises
+    ------
+    ValueError
+        Change times that are not sorted; crawl times that do not rise from
+        above 0.
+
+    Examples
+    --------
+    >>> from paperlib.processes import observe
+    >>> history = observe([0.5, 2.0, 2.5], crawl_times=[1.0, 2.0, 4.0, 5.0])
+    >>> history.interval, history.changed
+    (array([1., 1., 2., 1.]), array([ True,  True,  True, False]))
     """
     change_times = checks.finite("change_times", change_times)
     crawl_times = checks.positive("crawl_times", crawl_times)
@@ -183,149 +306,213 @@ def observe(change_times, crawl_times):
         )
     if crawl_times.ndim == 0:
         raise ValueError(
-            f"crawl_times must be an array, got the single number {crawl_times.item()!r}"
+            "crawl_times must be an array, "
+            f"got the single number {crawl_times.item()!r}"
         )
     interval = np.diff(crawl_times, axis=-1, prepend=0.0)
     if (interval <= 0).any():
         first = tuple(np.argwhere(interval <= 0)[0].tolist())
         raise ValueError(
-            f"crawl_times must rise strictly, got {crawl_times[first].item()!r} at index {first}"
+            "crawl_times must rise strictly, "
+            f"got {crawl_times[first].item()!r} at index {first}"
         )
     n_before_0 = np.searchsorted(change_times, 0.0, side="right")
-    seen = np.searchsorted(change_times, crawl_times, side="right")
-    return History(interval, np.diff(seen, axis=-1, prepend=n_before_0) > 0)
+    n_before = np.searchsorted(change_times, crawl_times, side="right")
+    return History(interval, np.diff(n_before, axis=-1, prepend=n_before_0) > 0)
+
+
+def _each_run(draw, n_runs, rng):
+    """Arrays that `draw` makes of a generator, stacked over runs if there are runs.
+
+    Every run has a generator of its own: run i depends on the seed and i alone.
+    """
+    rng = np.random.default_rng(rng)
+    if n_runs is None:
+        return draw(rng)
+    runs = [draw(stream) for stream in rng.spawn(checks.count("n_runs", n_runs))]
+    return [np.stack(arrays) for arrays in zip(*runs, strict=True)]
 
 
 def recrawl(change_times, horizon, *, n_crawls, n_runs, rng=None):
-    """Histories of one page under many independent draws of Poisson crawls of (0, horizon], given their number.
+    """Observe one page by many independent sets of Poisson crawls.
 
-    Given how many there are, the times of a Poisson process are independent and uniform; its rate is n_crawls / horizon.
+    Given how many there are, the times of a Poisson process are independent
+    and uniform; the crawl rate is n_crawls / horizon.
 
     Parameters
     ----------
-    change_times : array, shape (n_changes,), sorted
+    change_times : array_like, shape (n_changes,), time
+        Sorted.
     horizon : float, time
+        Crawls are in (0, horizon], positive.
     n_crawls, n_runs : int
-    rng : seed or numpy Generator
-        Run i depends on the seed and i alone.
+        Crawls of a run, and runs.
+    rng : seed or numpy.random.Generator, optional
+        Source of randomness. Run i depends on the seed and i alone.
 
     Returns
     -------
-    History of shape (n_runs, n_crawls)
+    History
+        Of shape (n_runs, n_crawls).
+
+    Raises
+    ------
+    ValueError
+        As `observe`; a horizon or a number out of range.
+
+    Examples
+    --------
+    >>> from paperlib.processes import recrawl
+    >>> history = recrawl([1.0, 2.5, 7.0], 10.0, n_crawls=4, n_runs=2, rng=1)
+    >>> history.interval.round(2).tolist()
+    [[3.01, 0.54, 3.25, 1.46], [3.99, 1.25, 2.31, 0.2]]
     """
     horizon = checks.scalar(checks.positive, "horizon", horizon)
     n_crawls = checks.count("n_crawls", n_crawls)
-    streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
-    return observe(
-        change_times,
-        np.sort([horizon * (1.0 - stream.random(n_crawls)) for stream in streams]),
+    (times,) = _each_run(
+        lambda stream: [_uniform_times(stream, n_crawls, horizon)],
+        checks.count("n_runs", n_runs),
+        rng,
     )
+    return observe(change_times, np.sort(times))
 
 
 def simulate_history(
     change_rate, *, crawl_rate=None, interval=None, n_crawls=None, n_runs=None, rng=None
 ):
-    """Simulated `History` of Poisson pages, crawled at Poisson times or at given intervals.
+    r"""Simulate crawls of Poisson pages, at Poisson times or given intervals.
 
-    P(changed) = 1 - exp(-change_rate * interval), independent between crawls [eq. 4 of valuetools20 for Poisson crawls].
+    .. math:: P(\mathrm{changed}) = 1 - e^{-\Delta w}
+
+    independently for each crawl after an interval w; over Poisson crawls of
+    rate p this is Delta / (Delta + p), eq. (4) of [valuetools20].
 
     Parameters
     ----------
-    change_rate : float or array of pages, 1/time, non-negative
-    crawl_rate : float or array of pages, 1/time
-        Poisson crawls at this rate; needs `n_crawls`.
-    interval : float or array, shape (..., n_crawls)
-        Given intervals instead; leading axes broadcast with the pages. A single number needs `n_crawls`.
-    n_crawls : int
+    change_rate : array_like, 1/time
+        One number or one for each page, non-negative.
+    crawl_rate : array_like, 1/time, optional
+        Rate of Poisson crawls, positive; broadcasts with the pages and needs
+        `n_crawls`.
+    interval : array_like, shape (..., n_crawls), time, optional
+        Given intervals instead, positive; leading axes broadcast with the
+        pages. A single number needs `n_crawls`.
+    n_crawls : int, optional
+        Crawls of each page.
     n_runs : int, optional
-        Independent runs along a new first axis, each with a generator of its own: run i depends on the seed and i alone.
-    rng : seed or numpy Generator
+        Independent runs along a new first axis.
+    rng : seed or numpy.random.Generator, optional
+        Source of randomness. Run i depends on the seed and i alone.
 
     Returns
     -------
-    History of shape (n_crawls,), with n_runs and pages before it: (n_runs, *pages, n_crawls).
+    History
+        Of shape (*pages, n_crawls), with n_runs before it if given.
 
     Raises
     ------
     ValueError
-        A rate or interval out of range; both or neither of crawl_rate and interval; n_crawls that is missing or contradicts interval.
+        A rate or interval out of range; both or neither of crawl_rate and
+        interval; n_crawls that is missing or contradicts interval.
+
+    Examples
+    --------
+    >>> from paperlib.processes import simulate_history
+    >>> history = simulate_history([0.1, 2.0], interval=1.0, n_crawls=1000, rng=1)
+    >>> history.changed.mean(axis=1)
+    array([0.088, 0.868])
     """
     change_rate = checks.non_negative("change_rate", change_rate)[..., np.newaxis]
     if (crawl_rate is None) == (interval is None):
         raise ValueError("exactly one of crawl_rate and interval must be given")
-    scale = (
-        interval
-        if crawl_rate is None
-        else 1.0 / checks.positive("crawl_rate", crawl_rate)[..., np.newaxis]
-    )
-    scale = checks.positive("interval", scale)
-    if interval is not None and scale.ndim:
-        if n_crawls is not None and n_crawls != scale.shape[-1]:
-            raise ValueError(
-                f"n_crawls must be the length of interval, {scale.shape[-1]}, got {n_crawls!r}"
-            )
-        n_crawls = scale.shape[-1]
+    if interval is None:
+        given = "crawl_rate"
+        mean = 1.0 / checks.positive(given, crawl_rate)[..., np.newaxis]
+    else:
+        given = "interval"
+        mean = checks.positive(given, interval)
+        if mean.ndim:
+            n_crawls = _length(mean, n_crawls)
     n_crawls = checks.count("n_crawls", n_crawls)
-    given = {"interval" if crawl_rate is None else "crawl_rate": scale}
-    shape = (
-        *checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1],
-        n_crawls,
-    )
+    pages = checks.broadcast(change_rate=change_rate, **{given: mean})[0].shape[:-1]
+    shape = (*pages, n_crawls)
 
-    def one_run(stream):
-        length = (
-            scale * stream.standard_exponential(shape)
-            if interval is None
-            else np.broadcast_to(scale, shape)
-        )
+    def draw(stream):
+        if interval is None:
+            length = mean * stream.standard_exponential(shape)
+        else:
+            length = np.broadcast_to(mean, shape)
         return length, stream.random(shape) < -np.expm1(-change_rate * length)
 
-    rng = np.random.default_rng(rng)
-    if n_runs is None:
-        return History(*one_run(rng))
-    runs = [one_run(stream) for stream in rng.spawn(checks.count("n_runs", n_runs))]
-    return History(*(np.stack(arrays) for arrays in zip(*runs, strict=True)))
+    return History(*_each_run(draw, n_runs, rng))
+
+
+def _length(interval, n_crawls):
+    """Number of crawls of given intervals, which `n_crawls` must not contradict."""
+    length = interval.shape[-1]
+    if n_crawls is not None and n_crawls != length:
+        raise ValueError(
+            f"n_crawls must be the length of interval, {length}, got {n_crawls!r}"
+        )
+    return length
 
 
 def simulate_adaptive_history(
     change_rate, *, initial, shrink, grow, limits, n_crawls, n_runs=None, rng=None
 ):
-    """Simulated `History` of Poisson pages whose next interval depends on the bit just seen.
+    r"""Simulate crawls of Poisson pages whose next interval depends on the bit.
 
-    After a crawl that found a change the interval is multiplied by `shrink`, otherwise by `grow`, and kept within `limits`: the rule of
-    production crawlers such as Apache Nutch. Given the interval, P(changed) = 1 - exp(-change_rate * interval), whatever came before.
+    After a crawl that found a change the interval is multiplied by `shrink`,
+    otherwise by `grow`, and kept within `limits`: the rule of production
+    crawlers such as Apache Nutch. Given the interval w,
+    :math:`P(\mathrm{changed}) = 1 - e^{-\Delta w}`, whatever came before.
 
     Parameters
     ----------
-    change_rate : float or array of pages, 1/time, non-negative
-    initial : float or array of pages, time
-        The first interval, within the limits.
+    change_rate : array_like, 1/time
+        One number or one for each page, non-negative.
+    initial : array_like, time
+        The first interval, within the limits; broadcasts with the pages.
     shrink, grow : float
         Factors, 0 < shrink <= 1 <= grow.
-    limits : (low, high)
-        Shortest and longest interval, time.
-    n_crawls, n_runs, rng : as in `simulate_history`
+    limits : tuple of float, time
+        Shortest and longest interval.
+    n_crawls : int
+        Crawls of each page.
+    n_runs : int, optional
+        Independent runs along a new first axis.
+    rng : seed or numpy.random.Generator, optional
+        Source of randomness. Run i depends on the seed and i alone.
 
     Returns
     -------
-    History, shaped as by `simulate_history`
+    History
+        Of shape (*pages, n_crawls), with n_runs before it if given.
 
     Raises
     ------
     ValueError
-        A rate, interval or factor out of range; limits that cross; a first interval outside of them; pages that do not broadcast.
+        A rate, interval or factor out of range; limits that cross; a first
+        interval outside of them; pages that do not broadcast.
+
+    Examples
+    --------
+    >>> from paperlib.processes import simulate_adaptive_history
+    >>> history = simulate_adaptive_history(
+    ...     1.0, initial=1.0, shrink=0.5, grow=2.0, limits=(0.2, 8), n_crawls=5, rng=1
+    ... )
+    >>> history.interval, history.changed
+    (array([1. , 0.5, 1. , 0.5, 1. ]), array([ True, False,  True, False,  True]))
     """
-    shrink, grow = (
-        checks.scalar(checks.positive, "shrink", shrink),
-        checks.scalar(checks.positive, "grow", grow),
-    )
+    shrink = checks.scalar(checks.positive, "shrink", shrink)
+    grow = checks.scalar(checks.positive, "grow", grow)
     if shrink > 1:
         raise ValueError(f"shrink must be at most 1, got {shrink!r}")
     if grow < 1:
         raise ValueError(f"grow must be at least 1, got {grow!r}")
 
     def following(interval, changed):
-        return interval[-1] * np.where(changed[-1], shrink, grow)
+        return interval[..., -1] * np.where(changed[..., -1], shrink, grow)
 
     return _crawl_in_turn(
         following, change_rate, initial, limits, n_crawls, n_runs, rng
@@ -343,35 +530,61 @@ def simulate_sequential_history(
     n_runs=None,
     rng=None,
 ):
-    """Simulated `History` of Poisson pages whose next interval is a multiple of the period that was just estimated, and the estimates.
+    """Simulate crawls of Poisson pages at a multiple of the estimated period.
 
-    Crawl, estimate, choose the next interval as factor / estimate within `limits`, crawl: sections 4.1 and 5 of [grimes08].
+    Crawl, estimate, take factor / estimate within `limits` as the next
+    interval, crawl: sections 4.1 and 5 of [grimes08].
 
     Parameters
     ----------
-    change_rate : float or array of pages, 1/time, non-negative
-    estimate : callable, or an online estimator
-        What gets the `History` so far and returns a change rate for each page, 1/time, as `estimators.mle` or the `estimate` of
-        `priors.FakeIntervals` do; or what has an `update` as `estimators.LLN` does, of which a copy is used. A rate of 0 asks for
-        the longest interval, inf for the shortest.
-    initial : float or array of pages, time
-        The first interval, within the limits.
-    factor : float
-        The next interval over the estimated period.
-    limits : (low, high)
-        Shortest and longest interval, time.
-    n_crawls, n_runs, rng : as in `simulate_history`
+    change_rate : array_like, 1/time
+        One number or one for each page, non-negative.
+    estimate : callable or OnlineEstimator
+        A function that takes the `History` so far and returns a change rate
+        for each page, 1/time, as `estimators.mle` or the ``estimate`` of
+        `priors.FakeIntervals` do; or an online estimator such as
+        `estimators.LLN`, of which a copy is used. A rate of 0 asks for the
+        longest interval, inf for the shortest.
+    initial : array_like, time
+        The first interval, within the limits; broadcasts with the pages.
+    factor : float, default 1.0
+        The next interval over the estimated period, positive.
+    limits : tuple of float, time
+        Shortest and longest interval.
+    n_crawls : int
+        Crawls of each page.
+    n_runs : int, optional
+        Independent runs along a new first axis.
+    rng : seed or numpy.random.Generator, optional
+        Source of randomness. Run i depends on the seed and i alone.
 
     Returns
     -------
-    history : History, shaped as by `simulate_history`
-    estimates : array of the shape of ``history.changed``, 1/time; after each crawl
+    history : History
+        Of shape (*pages, n_crawls), with n_runs before it if given.
+    estimates : ndarray, shape of ``history.changed``, 1/time
+        Estimates after each crawl.
 
     Raises
     ------
     ValueError
-        A rate, interval or factor out of range; limits that cross; a first interval outside of them; pages that do not broadcast;
-        estimates that are negative or NaN, or not one for each page.
+        A rate, interval or factor out of range; limits that cross; a first
+        interval outside of them; pages that do not broadcast; estimates that
+        are negative or NaN, or not one for each page.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.adaptive_intervals`.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import LLN
+    >>> from paperlib.processes import simulate_sequential_history
+    >>> history, estimates = simulate_sequential_history(
+    ...     1.0, LLN(1.0), initial=1.0, limits=(0.25, 8.0), n_crawls=4, rng=1
+    ... )
+    >>> history.interval.round(2), estimates.round(2)
+    (array([1., 1., 2., 1.]), array([1.  , 0.5 , 1.  , 0.67]))
     """
     factor = checks.scalar(checks.positive, "factor", factor)
     online = copy.deepcopy(estimate) if hasattr(estimate, "update") else None
@@ -379,15 +592,15 @@ def simulate_sequential_history(
 
     def following(interval, changed):
         if online is None:
-            rate = estimate(
-                History(np.moveaxis(interval, 0, -1), np.moveaxis(changed, 0, -1))
-            )
+            rate = estimate(History(interval, changed))
         else:
-            rate = online.update(changed[-1], interval=interval[-1])
+            rate = online.update(changed[..., -1], interval=interval[..., -1])
         rate = np.asarray(rate, dtype=float)
-        if rate.shape != interval.shape[1:] or not (rate >= 0).all():
+        pages = interval.shape[:-1]
+        if rate.shape != pages or not (rate >= 0).all():
             raise ValueError(
-                f"estimate must give a non-negative change rate for each page, shape {interval.shape[1:]}, got {rate}"
+                "estimate must give a non-negative change rate for each page, "
+                f"shape {pages}, got {rate}"
             )
         estimates.append(rate)
         with np.errstate(divide="ignore", over="ignore"):
@@ -400,42 +613,41 @@ def simulate_sequential_history(
 
 
 def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng):
-    """History of pages of which `following` chooses the next interval from the intervals and bits so far, time on their first axis."""
-    change_rate, initial = (
-        checks.non_negative("change_rate", change_rate),
-        checks.positive("initial", initial),
-    )
+    """History of pages whose next interval is `following(interval, changed)` so far."""
+    change_rate = checks.non_negative("change_rate", change_rate)
+    initial = checks.positive("initial", initial)
+    low, high = _limits(limits, initial)
+    n_crawls = checks.count("n_crawls", n_crawls)
+    pages = checks.broadcast(change_rate=change_rate, initial=initial)[0].shape
+    shape = (*pages, n_crawls)
+    (chance,) = _each_run(lambda stream: [stream.random(shape)], n_runs, rng)
+    # crawls first in memory: each step then reads and writes contiguous arrays
+    chance = np.ascontiguousarray(np.moveaxis(chance, -1, 0))
+    intervals, bits = np.empty(chance.shape), np.empty(chance.shape, dtype=bool)
+    history = [np.moveaxis(values, 0, -1) for values in (intervals, bits)]
+    now = initial
+    for k in range(n_crawls):
+        intervals[k] = now
+        bits[k] = chance[k] < -np.expm1(-change_rate * now)
+        so_far = [values[..., : k + 1] for values in history]
+        now = np.clip(following(*so_far), low, high)
+    return History(*(np.ascontiguousarray(values) for values in history))
+
+
+def _limits(limits, initial):
+    """Shortest and longest interval; the first ones lie between them."""
     limits = checks.positive("limits", limits)
     if limits.shape != (2,) or limits[0] > limits[1]:
         raise ValueError(
             f"limits must be two numbers, the lower one first, got {limits.tolist()!r}"
         )
     low, high = limits
-    if initial.size and not (low <= initial.min() and initial.max() <= high):
-        checks._require(
-            "initial",
-            initial,
-            f"within limits, {low:g} to {high:g}",
-            (low <= initial) & (initial <= high),
+    outside = (initial < low) | (initial > high)
+    if outside.any():
+        first = tuple(np.argwhere(outside)[0].tolist())
+        where = f" at index {first}" if first else ""
+        raise ValueError(
+            f"initial must be within limits, {low:g} to {high:g}, "
+            f"got {initial[first].item()!r}{where}"
         )
-    n_crawls = checks.count("n_crawls", n_crawls)
-    pages = checks.broadcast(change_rate=change_rate, initial=initial)[0].shape
-    rng = np.random.default_rng(rng)
-    streams = [rng] if n_runs is None else rng.spawn(checks.count("n_runs", n_runs))
-    runs = () if n_runs is None else (n_runs,)
-    draw = np.stack(
-        [np.moveaxis(stream.random((*pages, n_crawls)), -1, 0) for stream in streams],
-        axis=1,
-    ).reshape(n_crawls, *runs, *pages)
-    interval, changed = np.empty_like(draw), np.empty(draw.shape, dtype=bool)
-    now = np.broadcast_to(initial, draw.shape[1:])
-    for k in range(n_crawls):
-        interval[k] = now
-        changed[k] = draw[k] < -np.expm1(-change_rate * now)
-        now = np.clip(following(interval[: k + 1], changed[: k + 1]), low, high)
-    return History(
-        *(
-            np.ascontiguousarray(np.moveaxis(values, 0, -1))
-            for values in (interval, changed)
-        )
-    )
+    return low, high

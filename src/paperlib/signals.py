@@ -1,4 +1,10 @@
-"""Change-indicating signals: what they say about a page, and how to learn it from a crawl log."""
+"""Change-indicating signals: what they say about a page, and how to learn it.
+
+A change of a page is signalled with a probability, the recall; signals
+without a change arrive at a rate of their own. Of a crawl log only bits,
+intervals and numbers of signals are seen, from which `fit` estimates the
+parameters.
+"""
 
 import warnings
 from dataclasses import dataclass
@@ -7,31 +13,59 @@ import numpy as np
 
 from paperlib import checks
 from paperlib._kernels import signals as kernels
+from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateSignalsWarning
 from paperlib.processes import History, simulate_history
 
+__all__ = [
+    "PARAMETERS",
+    "DegenerateSignalsWarning",
+    "SignalFit",
+    "SignalledPages",
+    "fit",
+    "naive_precision_recall",
+    "simulate_signalled_history",
+]
+
+# Fields of `SignalledPages`, in the order of its arguments.
 PARAMETERS = "change_rate", "importance", "recall", "false_rate"
 
 
 @dataclass(frozen=True, eq=False)
 class SignalledPages:
-    """Pages whose changes announce themselves, some of them, among false alarms; section 2 of [www25].
+    r"""Pages some of whose changes are signalled, among false signals.
+
+    Section 2 of [www25]. The four arguments broadcast; they are kept as
+    read-only arrays of shape (n_pages,).
 
     Parameters
     ----------
-    change_rate : array, shape (n_pages,), 1/time, non-negative
-    importance : array, shape (n_pages,), non-negative
-    recall : array, shape (n_pages,), in [0, 1]
-        Probability that a change is signalled, lambda.
-    false_rate : array, shape (n_pages,), 1/time, non-negative
-        Rate of signals without a change, nu.
-
-    The four broadcast, numbers too; they are kept as read-only arrays of shape (n_pages,).
+    change_rate : array_like, shape (n_pages,), 1/time
+        Delta, non-negative.
+    importance : array_like, shape (n_pages,)
+        mu, non-negative.
+    recall : array_like, shape (n_pages,)
+        lambda, the probability that a change is signalled, in [0, 1].
+    false_rate : array_like, shape (n_pages,), 1/time
+        nu, the rate of signals without a change, non-negative.
 
     Raises
     ------
     ValueError
-        Arguments out of range; shapes that do not broadcast to one axis; no page at all.
+        Arguments out of range; shapes that do not broadcast to one axis; no
+        page at all.
+
+    Notes
+    -----
+    The plain form of the derived parameters is
+    `paperlib.reference.signal_parameters`.
+
+    Examples
+    --------
+    >>> from paperlib.signals import SignalledPages
+    >>> pages = SignalledPages([0.7, 0.7], 1.0, recall=[0.5, 0.0], false_rate=0.3)
+    >>> pages.gamma, pages.precision.round(3)
+    (array([0.65, 0.3 ]), array([0.538, 0.   ]))
     """
 
     change_rate: np.ndarray
@@ -40,62 +74,98 @@ class SignalledPages:
     false_rate: np.ndarray
 
     def __post_init__(self):
-        arrays = _pages(
-            change_rate=checks.non_negative("change_rate", self.change_rate),
-            importance=checks.non_negative("importance", self.importance),
-            recall=checks.share("recall", self.recall),
-            false_rate=checks.non_negative("false_rate", self.false_rate),
-        )
+        arrays = _pages(**{name: getattr(self, name) for name in PARAMETERS})
         for name, array in arrays.items():
             object.__setattr__(self, name, array)
 
     @classmethod
     def from_precision(cls, change_rate, importance, *, precision, recall):
-        """Pages with signals of given quality: false_rate = recall change_rate (1 - precision) / precision.
+        r"""Make pages with signals of given quality.
 
-        precision : array, shape (n_pages,), in (0, 1]; the share of signals that tell of a change
-            A page of recall 0 has no signals at all, whatever its precision, which may then be 0.
+        .. math:: \nu = \lambda \Delta\,(1 - \mathrm{precision}) / \mathrm{precision}
 
-        Raises ValueError as the class, and for precision 0 where recall is positive.
+        Parameters
+        ----------
+        change_rate : array_like, shape (n_pages,), 1/time
+            Non-negative.
+        importance : array_like, shape (n_pages,)
+            Non-negative.
+        precision : array_like, shape (n_pages,)
+            Probability that a signal tells of a change, in (0, 1]. A page of
+            recall 0 has no signals, whatever its precision, which may be 0.
+        recall : array_like, shape (n_pages,)
+            Probability that a change is signalled, in [0, 1].
+
+        Returns
+        -------
+        SignalledPages
+            The pages.
+
+        Raises
+        ------
+        ValueError
+            As the class, and for precision 0 where recall is positive.
         """
         pages = _pages(
-            change_rate=checks.non_negative("change_rate", change_rate),
-            importance=checks.non_negative("importance", importance),
-            recall=checks.share("recall", recall),
-            precision=checks.share("precision", precision),
+            change_rate=change_rate,
+            importance=importance,
+            recall=recall,
+            precision=precision,
         )
         precision, recall = pages.pop("precision"), pages["recall"]
         impossible = (precision == 0) & (recall > 0)
         if impossible.any():
-            first = np.flatnonzero(impossible)[0].item()
             raise ValueError(
-                f"precision must be positive where recall is, got 0.0 at index ({first},)"
+                "precision must be positive where recall is, "
+                f"got 0.0 at index ({np.argmax(impossible)},)"
             )
-        odds = np.divide(
-            1.0 - precision,
-            precision,
-            out=np.zeros_like(precision),
-            where=precision > 0,
-        )
+        odds = _ratio(1.0 - precision, precision)
         return cls(**pages, false_rate=recall * pages["change_rate"] * odds)
 
     @classmethod
     def from_observed(cls, importance, *, alpha, precision, gamma):
-        """Pages from what can be estimated: the rate of changes without a signal, the share of true signals, the rate of signals.
+        r"""Make pages from parameters that can be estimated.
 
-        change_rate = alpha + precision gamma, recall = precision gamma / change_rate (0 for a page that never changes),
-        false_rate = (1 - precision) gamma; precision = 1 - exp(-alpha beta). The inverse of the properties of the same names.
+        .. math:: \Delta = \alpha + \mathrm{precision}\,\gamma, \qquad
+            \lambda = \mathrm{precision}\,\gamma / \Delta, \qquad
+            \nu = (1 - \mathrm{precision})\,\gamma
+
+        with recall 0 for a page that never changes: the inverse of the
+        properties of the same names.
+
+        Parameters
+        ----------
+        importance : array_like, shape (n_pages,)
+            Non-negative.
+        alpha : array_like, shape (n_pages,), 1/time
+            Rate of changes without a signal, non-negative.
+        precision : array_like, shape (n_pages,)
+            Probability that a signal tells of a change, in [0, 1];
+            1 - exp(-alpha beta).
+        gamma : array_like, shape (n_pages,), 1/time
+            Rate of signals, non-negative.
+
+        Returns
+        -------
+        SignalledPages
+            The pages.
+
+        Raises
+        ------
+        ValueError
+            As the class.
+
+        Notes
+        -----
+        The plain form is `paperlib.reference.observed_parameters`.
         """
         pages = _pages(
-            importance=checks.non_negative("importance", importance),
-            alpha=checks.non_negative("alpha", alpha),
-            precision=checks.share("precision", precision),
-            gamma=checks.non_negative("gamma", gamma),
+            importance=importance, alpha=alpha, precision=precision, gamma=gamma
         )
-        change_rate, recall, false_rate = _from_observed(
-            pages["alpha"], pages["precision"], pages["gamma"]
-        )
-        return cls(change_rate, pages["importance"], recall, false_rate)
+        importance, alpha, precision, gamma = pages.values()
+        change_rate = alpha + precision * gamma
+        recall = _ratio(precision * gamma, change_rate)
+        return cls(change_rate, importance, recall, (1.0 - precision) * gamma)
 
     @property
     def gamma(self):
@@ -109,67 +179,93 @@ class SignalledPages:
 
     @property
     def precision(self):
-        """Probability that a signal tells of a change, shape (n_pages,); NaN for a page without signals."""
+        """Probability that a signal tells of a change; NaN without signals."""
         with np.errstate(invalid="ignore"):
             return self.recall * self.change_rate / self.gamma
 
     @property
     def beta(self):
-        """Time that a signal is worth, log(gamma / nu) / alpha, shape (n_pages,); inf where a signal says more than time ever could.
+        """Time that tells as much as one signal, log(gamma / nu) / alpha.
 
-        0 where signals say nothing, and for a page without signals.
+        Shape (n_pages,). It is inf where a signal says more than any time,
+        and 0 where signals say nothing and for a page without signals.
         """
         signalled = self.recall * self.change_rate
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.where(
-                signalled > 0, np.log1p(signalled / self.false_rate) / self.alpha, 0.0
-            )
+            time = np.log1p(signalled / self.false_rate) / self.alpha
+        return np.where(signalled > 0, time, 0.0)
+
+
+def _ratio(numerator, denominator):
+    """Quotient of arrays, 0 where the denominator is 0."""
+    zero = np.zeros_like(denominator)
+    return np.divide(numerator, denominator, out=zero, where=denominator > 0)
 
 
 def _pages(**arrays):
-    """The named arrays as read-only arrays of one shape (n_pages,)."""
-    pages = dict(zip(arrays, checks.broadcast(**arrays), strict=True))
-    name, array = next(iter(pages.items()))
-    if array.ndim > 1 or array.size == 0:
+    """The named parameters, checked, as read-only arrays of one shape (n_pages,)."""
+    for name, array in arrays.items():
+        share = name in ("recall", "precision")
+        arrays[name] = (checks.share if share else checks.non_negative)(name, array)
+    first = next(iter(arrays))
+    shape = checks.broadcast(**arrays)[0].shape
+    if len(shape) > 1 or 0 in shape:
         raise ValueError(
-            f"{name} must hold one number per page, at least one page, got shape {array.shape}"
+            f"{first} must hold one number per page, at least one page, "
+            f"got shape {shape}"
         )
-    pages = {
-        name: np.array(array, dtype=float).reshape(-1) for name, array in pages.items()
-    }
-    for array in pages.values():
-        array.flags.writeable = False
-    return pages
-
-
-def _from_observed(alpha, precision, gamma):
-    change_rate = alpha + precision * gamma
-    recall = np.divide(
-        precision * gamma,
-        change_rate,
-        out=np.zeros_like(change_rate),
-        where=change_rate > 0,
-    )
-    return change_rate, recall, (1.0 - precision) * gamma
+    for name, array in arrays.items():
+        arrays[name] = np.array(np.broadcast_to(array, shape)).reshape(-1)
+        arrays[name].flags.writeable = False
+    return arrays
 
 
 def simulate_signalled_history(
     pages, *, crawl_rate=None, interval=None, n_crawls=None, rng=None
 ):
-    """Simulated `History` of pages, and the signals that came between a crawl and the one before.
+    r"""Simulate crawls of pages, and the signals between them.
 
-    P(changed) = 1 - exp(-alpha interval) (1 - precision)^n after n signals, which are Poisson of mean gamma interval: eq. (1) of [www25].
+    After an interval w with n signals, which are Poisson of mean gamma w,
+
+    .. math:: P(\mathrm{changed})
+        = 1 - e^{-\alpha w} (1 - \mathrm{precision})^n ,
+
+    eq. (1) of [www25].
 
     Parameters
     ----------
     pages : SignalledPages
-    crawl_rate, interval, n_crawls : as in `processes.simulate_history`
-    rng : seed or numpy Generator
+        The pages.
+    crawl_rate : array_like, 1/time, optional
+        As in `processes.simulate_history`.
+    interval : array_like, time, optional
+        As in `processes.simulate_history`.
+    n_crawls : int, optional
+        As in `processes.simulate_history`.
+    rng : seed or numpy.random.Generator, optional
+        Source of randomness.
 
     Returns
     -------
-    history : History of shape (n_pages, n_crawls)
-    n_signals : int array, shape (n_pages, n_crawls)
+    history : History
+        Of shape (n_pages, n_crawls).
+    n_signals : ndarray of int, shape (n_pages, n_crawls)
+        Signals between each crawl and the one before.
+
+    Raises
+    ------
+    ValueError
+        As `processes.simulate_history`.
+
+    Examples
+    --------
+    >>> from paperlib import signals
+    >>> pages = signals.SignalledPages(0.5, 1.0, recall=0.8, false_rate=0.1)
+    >>> history, n_signals = signals.simulate_signalled_history(
+    ...     pages, interval=1.0, n_crawls=6, rng=1
+    ... )
+    >>> history.changed.astype(int), n_signals
+    (array([[1, 0, 0, 1, 0, 1]]), array([[1, 0, 0, 1, 0, 1]]))
     """
     rng = np.random.default_rng(rng)
     silent = simulate_history(
@@ -185,59 +281,104 @@ def simulate_signalled_history(
 
 
 def _counts(history, n_signals):
+    """`n_signals` as a float array of whole numbers that fits the history."""
     n_signals = checks.non_negative("n_signals", n_signals)
     if n_signals.shape != history.interval.shape:
         raise ValueError(
-            f"n_signals must have the shape of the history, {history.interval.shape}, got {n_signals.shape}"
+            f"n_signals must have the shape of the history, {history.interval.shape}, "
+            f"got {n_signals.shape}"
         )
-    if (n_signals != np.floor(n_signals)).any():
-        first = tuple(np.argwhere(n_signals != np.floor(n_signals))[0].tolist())
+    broken = n_signals != np.floor(n_signals)
+    if broken.any():
+        first = tuple(np.argwhere(broken)[0].tolist())
         raise ValueError(
-            f"n_signals must be whole numbers, got {n_signals[first].item()!r} at index {first}"
+            f"n_signals must be whole numbers, got {n_signals[first].item()!r} "
+            f"at index {first}"
         )
     return n_signals
 
 
 def naive_precision_recall(history, n_signals):
-    """Precision and recall as if a crawl that found a change had found exactly one; biased, appendix E of [www25].
+    r"""Estimate precision and recall as if a changed crawl had found one change.
 
-    precision = signals in changed intervals / signals; recall = changed intervals with a signal / changed intervals. With equal intervals
-    they tend to 1 - (1 - precision) exp(-change_rate interval) and 1 - exp(-gamma interval) (1 - exp(-alpha interval)) / (1 -
-    exp(-change_rate interval)) (derived): both too high.
+    Precision is the share of signals that came in intervals with a change,
+    recall the share of these intervals with a signal; appendix E of [www25].
+    Both are biased. With equal intervals w they tend to
+
+    .. math:: 1 - (1 - \mathrm{precision})\,e^{-\Delta w}
+        \qquad\text{and}\qquad
+        1 - e^{-\gamma w} \frac{1 - e^{-\alpha w}}{1 - e^{-\Delta w}}
+
+    (derived), which are both too high.
 
     Parameters
     ----------
-    history : History, either form
-    n_signals : array of the shape of ``history.interval``
-        Signals between a crawl and the one before.
+    history : History
+        In either form.
+    n_signals : array_like of int, shape of ``history.interval``
+        Signals between each crawl and the one before.
 
     Returns
     -------
-    precision, recall : arrays of ``history.shape``; NaN where there is no signal, or no change
+    precision, recall : ndarray or float, shape ``history.shape``
+        NaN where there is no signal, or no change.
 
     Raises
     ------
     ValueError
         Counts that are not whole numbers, or of another shape.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.naive_precision_recall`.
+
+    Examples
+    --------
+    >>> from paperlib.processes import History
+    >>> from paperlib.signals import naive_precision_recall
+    >>> history = History([1.0] * 5, [True, False, True, True, False])
+    >>> precision, recall = naive_precision_recall(history, [2, 1, 0, 1, 0])
+    >>> float(precision), float(recall.round(3))
+    (0.75, 0.667)
     """
     n_signals = _counts(history, n_signals)
+    changed = history.changed
     with np.errstate(invalid="ignore"):
-        precision = history.total(n_signals * history.changed) / history.total(
-            n_signals
-        )
-        recall = history.total((n_signals > 0) & history.changed) / history.total(
-            history.changed
-        )
+        precision = history.total(n_signals * changed) / history.total(n_signals)
+        recall = history.total((n_signals > 0) & changed) / history.total(changed)
     return precision, recall
 
 
 @dataclass(frozen=True, eq=False)
 class SignalFit:
-    """What `fit` found; arrays of ``history.shape``, rates in 1/time, each ``*_stderr`` in the unit of its estimate.
+    """Estimates of `fit`, with their standard errors.
 
-    change_rate, precision, recall, false_rate : estimates, with their standard errors
-    alpha, b : the parameters that were fitted: rate of changes without a signal, and evidence of one signal
-    gamma : rate of signals
+    Parameters
+    ----------
+    change_rate : ndarray, shape ``history.shape``, 1/time
+        Rate of all changes.
+    precision : ndarray, shape ``history.shape``
+        Probability that a signal tells of a change.
+    recall : ndarray, shape ``history.shape``
+        Probability that a change is signalled.
+    false_rate : ndarray, shape ``history.shape``, 1/time
+        Rate of signals without a change.
+    change_rate_stderr, precision_stderr, recall_stderr, false_rate_stderr : ndarray
+        Standard errors, each in the unit of its estimate.
+    alpha : ndarray, shape ``history.shape``, 1/time
+        Fitted parameter: rate of changes without a signal.
+    b : ndarray, shape ``history.shape``
+        Fitted parameter: evidence of one signal, -log(1 - precision).
+    gamma : ndarray, shape ``history.shape``, 1/time
+        Rate of signals.
+
+    Examples
+    --------
+    >>> from paperlib.processes import History
+    >>> from paperlib.signals import fit
+    >>> found = fit(History([1.0] * 4, [1, 0, 1, 0]), [1, 0, 0, 1])
+    >>> float(found.recall), float(found.gamma)
+    (0.0, 0.5)
     """
 
     change_rate: np.ndarray
@@ -254,132 +395,158 @@ class SignalFit:
 
 
 def fit(history, n_signals, *, signal_rate=None):
-    """Change rate, precision and recall by maximum likelihood: P(changed) = 1 - exp(-(alpha interval + b n_signals)).
+    r"""Estimate change rate, precision and recall by maximum likelihood.
 
-    Appendix E of [www25]. Deviates from the paper, which prints the probability of no change. The log-likelihood (a regression with
-    the complementary log-log link, through the origin) is concave; alpha and b are kept non-negative. Then precision = 1 - exp(-b),
-    change_rate = alpha + precision gamma, recall = precision gamma / change_rate, false_rate = gamma exp(-b).
+    After an interval w with n signals
+
+    .. math:: P(\mathrm{changed}) = 1 - e^{-(\alpha w + b n)} ,
+
+    appendix E of [www25], which prints the probability of no change in its
+    place. This is a regression of the bits on w and n through the origin with
+    the complementary log-log link, log(-log P(unchanged)) = log(alpha w + b n);
+    its log-likelihood is concave in alpha and b, which are kept non-negative.
+    With the rate of signals gamma,
+
+    .. math:: \mathrm{precision} = 1 - e^{-b}, \quad
+        \Delta = \alpha + \mathrm{precision}\,\gamma, \quad
+        \mathrm{recall} = \mathrm{precision}\,\gamma / \Delta, \quad
+        \nu = \gamma e^{-b} .
 
     Parameters
     ----------
-    history : History, either form
-    n_signals : array of the shape of ``history.interval``
-        Signals between a crawl and the one before.
-    signal_rate : float or array of ``history.shape``, 1/time, optional
-        The rate of signals gamma, if it is known; else it is estimated by the signals per unit of time in the history.
+    history : History
+        In either form.
+    n_signals : array_like of int, shape of ``history.interval``
+        Signals between each crawl and the one before.
+    signal_rate : array_like, broadcasts to ``history.shape``, 1/time, optional
+        The rate of signals gamma, if it is known; otherwise it is estimated
+        by the signals per unit of time in the history.
 
     Returns
     -------
     SignalFit
-        Standard errors are from the observed information by the delta method. A parameter at its bound (alpha = 0, b = 0, or b = inf
-        where signals came with changes only) counts as known; an estimate without any other uncertainty gets the standard error NaN.
-
-    Warns
-    -----
-    DegenerateSignalsWarning
-        Never changed: change rate 0, recall NaN. Nothing but changes: change rate inf, the rest NaN. No signal: precision NaN, the
-        change rate is that of `estimators.mle` and recall 0 (NaN both when a positive `signal_rate` is given). Signals in proportion
-        to the intervals: one of many maxima, standard errors NaN.
+        Standard errors are from the observed information by the delta method.
+        A parameter at its bound (alpha = 0, b = 0, or b = inf where signals
+        came with changes only) counts as known; an estimate without any other
+        uncertainty has the standard error NaN.
 
     Raises
     ------
     ValueError
-        Counts that are not whole numbers, or of another shape; a rate of signals out of range.
+        Counts that are not whole numbers, or of another shape; a rate of
+        signals out of range.
     ConvergenceError
+        The maximum of a page was not found.
+
+    Warns
+    -----
+    DegenerateSignalsWarning
+        Pages that never changed: change rate 0, recall NaN. Nothing but
+        changes: change rate inf, the rest NaN. No signal: precision NaN, the
+        change rate of `estimators.mle` and recall 0 (NaN both if a positive
+        `signal_rate` is given). Signals in proportion to the intervals: one
+        of many maxima, standard errors NaN.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.fit_signals`.
+
+    Examples
+    --------
+    >>> from paperlib import signals
+    >>> pages = signals.SignalledPages(0.5, 1.0, recall=0.8, false_rate=0.2)
+    >>> history, n_signals = signals.simulate_signalled_history(
+    ...     pages, crawl_rate=0.5, n_crawls=5000, rng=1
+    ... )
+    >>> found = signals.fit(history, n_signals)
+    >>> found.change_rate.round(2), found.recall.round(2)
+    (array([0.48]), array([0.81]))
     """
     n_signals = _counts(history, n_signals)
+    gamma, gamma_variance = _signal_rate(history, n_signals, signal_rate)
+    alpha, b, covariance = _maximum_likelihood(history, n_signals)
+    _warn(history, n_signals, np.isinf(covariance[..., 0]))
+    # without signals b is not known, and does not matter
+    silent = np.isnan(b) & (gamma == 0)
+    precision, false = -np.expm1(-b), np.where(silent, 0.0, np.exp(-b))
+    true = np.where(silent, 0.0, precision)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change_rate = np.where(np.isinf(alpha), np.inf, alpha + true * gamma)
+        recall = true * gamma / change_rate
+        zero, one = np.zeros(history.shape), np.ones(history.shape)
+        # derivatives of change rate, precision, recall, false rate in each parameter
+        square = change_rate**2
+        in_alpha = one, zero, -true * gamma / square, zero
+        in_b = false * gamma, false, false * gamma * alpha / square, -gamma * false
+        in_gamma = true, zero, true * alpha / square, false
+        stderr = _standard_errors(
+            np.stack([in_alpha, in_b, in_gamma]), covariance, gamma_variance
+        )
+    estimates = change_rate, precision, recall, gamma * false
+    return SignalFit(*estimates, *stderr, alpha=alpha, b=b, gamma=gamma)
+
+
+def _maximum_likelihood(history, n_signals):
+    """alpha, b, and their two variances and covariance along a last axis."""
     interval, changed, offsets = history.ragged()
-    rates, variances = np.empty((offsets.size - 1, 2)), np.empty((offsets.size - 1, 3))
-    kernels.signal_rates(
-        interval,
-        changed,
-        np.ascontiguousarray(n_signals).reshape(-1),
-        offsets,
-        rates,
-        variances,
-    )
-    rates, variances = (
-        rates.reshape(*history.shape, 2),
-        variances.reshape(*history.shape, 3),
-    )
-    failed = rates[..., 0] < 0
+    rates, covariance = np.empty((offsets.size - 1, 2)), np.empty((offsets.size - 1, 3))
+    flat = np.ascontiguousarray(n_signals).reshape(-1)
+    with threads_for(interval.size):
+        kernels.signal_rates(interval, changed, flat, offsets, rates, covariance)
+    failed = rates[:, :1] == kernels.NOT_CONVERGED
     if failed.any():
         raise ConvergenceError(
             f"{failed.sum()} of {failed.size} pages did not converge",
-            np.where(failed[..., np.newaxis], np.nan, rates),
+            np.where(failed, np.nan, rates).reshape(*history.shape, 2),
         )
-    alpha, b = rates[..., 0], rates[..., 1]
-    time = history.total(history.interval)
+    alpha, b = (rate.reshape(history.shape) for rate in rates.T)
+    return alpha, b, covariance.reshape(*history.shape, 3)
+
+
+def _signal_rate(history, n_signals, signal_rate):
+    """The rate of signals of each page, and its variance: 0 if it is given."""
     if signal_rate is None:
+        time = history.total(history.interval)
         with np.errstate(invalid="ignore"):
             gamma = history.total(n_signals) / time
-            gamma_variance = gamma / time
-    else:
-        signal_rate = checks.non_negative("signal_rate", signal_rate)
-        try:
-            gamma = np.broadcast_to(signal_rate, history.shape)
-        except ValueError:
-            raise ValueError(
-                f"signal_rate must be a number or of shape {history.shape}, got shape {signal_rate.shape}"
-            ) from None
-        gamma_variance = np.zeros(history.shape)
-    _warn(history, n_signals, variances)
-    precision, silent = -np.expm1(-b), np.isnan(b) & (gamma == 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        true_rate = np.where(silent, 0.0, precision * gamma)
-        change_rate = np.where(np.isinf(alpha), np.inf, alpha + true_rate)
-        recall, false_rate = (
-            true_rate / change_rate,
-            np.where(silent, 0.0, gamma * np.exp(-b)),
-        )
-        recall = np.where(
-            silent & (change_rate > 0) & np.isfinite(change_rate), 0.0, recall
-        )
-        variances = np.where(np.isinf(variances), np.nan, variances)
-        # derivatives in alpha, b and gamma; exp(-b) = 0 where b = inf, and what is not known about b does not matter without signals
-        s, p = np.exp(-b), precision
-        zero, one = np.zeros(history.shape), np.ones(history.shape)
-        s, p = np.where(silent, 0.0, s), np.where(silent, 0.0, p)
-        slopes = {
-            "change_rate": (one, s * gamma, p),
-            "precision": (zero, s, zero),
-            "recall": (
-                -p * gamma / change_rate**2,
-                s * gamma * alpha / change_rate**2,
-                p * alpha / change_rate**2,
-            ),
-            "false_rate": (zero, -gamma * s, s),
-        }
-        stderr = {}
-        for name, (in_alpha, in_b, in_gamma) in slopes.items():
-            variance = (
-                in_alpha**2 * variances[..., 0]
-                + in_b**2 * variances[..., 1]
-                + 2 * in_alpha * in_b * variances[..., 2]
-            )
-            stderr[f"{name}_stderr"] = np.sqrt(variance + in_gamma**2 * gamma_variance)
-            stderr[f"{name}_stderr"] = np.where(
-                stderr[f"{name}_stderr"] > 0, stderr[f"{name}_stderr"], np.nan
-            )
-    return SignalFit(
-        change_rate,
-        precision,
-        recall,
-        false_rate,
-        **stderr,
-        alpha=alpha,
-        b=b,
-        gamma=gamma,
+            return gamma, gamma / time  # signals are Poisson
+    signal_rate = checks.non_negative("signal_rate", signal_rate)
+    try:
+        return np.broadcast_to(signal_rate, history.shape), 0.0
+    except ValueError:
+        raise ValueError(
+            f"signal_rate must be a number or of shape {history.shape}, "
+            f"got shape {signal_rate.shape}"
+        ) from None
+
+
+def _standard_errors(slopes, covariance, gamma_variance):
+    """Standard errors by the delta method: the root of slopes' covariance slopes.
+
+    slopes: shape (3, 4, *pages), of four estimates in alpha, b and gamma, of
+    which the last is independent of the others. NaN where nothing is
+    uncertain, or cannot be told.
+    """
+    in_alpha, in_b, in_gamma = slopes
+    covariance = np.where(np.isinf(covariance), np.nan, covariance)
+    variance = (
+        in_alpha**2 * covariance[..., 0]
+        + in_b**2 * covariance[..., 1]
+        + 2 * in_alpha * in_b * covariance[..., 2]
+        + in_gamma**2 * gamma_variance
     )
+    stderr = np.sqrt(variance)
+    return np.where(stderr > 0, stderr, np.nan)
 
 
-def _warn(history, n_signals, variances):
+def _warn(history, n_signals, proportional):
+    """Warn of pages without an interior estimate, at the line that called `fit`."""
     n_changed, n = history.total(history.changed), history.n_crawls
     cases = {
         "never changed": (n_changed == 0) & (n > 0),
         "always changed": (n_changed == n) & (n > 0),
         "had no signal": (history.total(n_signals) == 0) & (n > 0),
-        "had signals in proportion to the intervals": np.isinf(variances[..., 0]),
+        "had signals in proportion to the intervals": proportional,
     }
     found = [
         f"{where.sum()} of {where.size} pages {name}"

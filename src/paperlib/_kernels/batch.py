@@ -1,4 +1,36 @@
-"""The likelihood of one-bit histories, page by page: estimates, paths, limits. They draw no random numbers and check nothing."""
+"""The likelihood of one-bit histories, page by page: estimates, paths, limits.
+
+A crawl that ends an interval w finds a change with probability
+1 - exp(-rate w). Three computations are done here, one page per thread:
+the root of an estimating equation (maximum likelihood or moments), the same
+root after every crawl, and the two rates at which the log-likelihood has
+fallen by a given amount.
+
+The root is found by Halley's method for the logarithm of the equation in the
+logarithm of the rate, where the function is nearly straight: three or four
+sums over the crawls are enough. Should that not settle, Newton's method
+starts anew at a lower bound of the root. Logarithms of the two sums
+sum w / (exp(rate w) - 1) and sum exp(-rate w) are convex and decreasing in
+the rate, because each term is log-convex and sums of log-convex functions are
+log-convex; Newton's method from the left of the root of such a function never
+passes the root, so that this second attempt cannot diverge.
+
+The lower bound is the rate that solves the equation when all intervals equal
+their mean: both sums are convex in w, so by Jensen's inequality the true sum
+is at least as large there, and the root lies to the right.
+
+The path of estimates keeps the sum as a Taylor series about a recent
+estimate. One more crawl adds its own series, and the next root is a root of
+the series: its cost does not depend on the number of crawls before. When the
+root leaves the series' radius of accuracy, the equation is solved from all
+crawls and the series is built anew.
+
+The log-likelihood is concave in the logarithm of the rate, so that Newton's
+method for its two limits converges from any point on the right side of the
+maximum.
+
+The kernels draw no random numbers and check nothing.
+"""
 
 import math
 
@@ -7,13 +39,66 @@ from numba import njit, prange
 
 from paperlib._kernels.online import expm1
 
+# IEEE division, as in NumPy: 0 / 0 is NaN and no test for 0 interrupts a loop.
+compiled = njit(cache=True, error_model="numpy")
+parallel = njit(cache=True, error_model="numpy", parallel=True)
+
+# The two estimating equations.
 MLE, MOMENTS = 0, 1
-_MAX_STEPS = 200
+
+NOT_CONVERGED = -1.0  # instead of a rate; NaN is the rate of a page without crawls
+
+# Halley's method takes 3 to 5 steps; 20 mean that rounding keeps it from settling.
+_MAX_HALLEY_STEPS = 20
+# Steps in log(rate) of more than a factor of e^3 = 20 come from a bad start.
+_MAX_LOG_STEP = 3.0
+# The error after a Halley step is of the order of its cube, 3e-14 here.
+_HALLEY_TOLERANCE = 3e-5
+# Newton from a far bound gains a constant amount a step before it converges.
+MAX_NEWTON_STEPS = 200
+# The error after a Newton step is of the order of its square, 1e-16 here.
+_NEWTON_TOLERANCE = 1e-8
+
+# Order of the Taylor series of mle_paths, and how far from its centre it is used,
+# in units of the centre: truncated terms are of the order of 0.1^13 = 1e-13.
+_ORDER = 12
+_REACH = 0.1
+# Largest last term of the series, in units of its first-order term, at which the
+# omitted terms are below the tolerance; exceeded where centre * interval is large.
+_LAST_TERM = 1e-11
+_SERIES_TOLERANCE = 1e-9
+_ROUNDING = 1e-15
+
+# Steps of the search for a confidence limit, in log(rate): the largest, which keeps
+# exp() finite, and the one that ends it, with an error of its square.
+_MAX_LIMIT_STEP = 20.0
+_LIMIT_TOLERANCE = 1e-9
+# A likelihood that is almost flat gives no useful first guess of a limit's distance.
+_MAX_FIRST_WIDTH = 4.0
+
+
+@compiled
+def page_totals(interval, changed):
+    """Number of changed crawls, and total interval of changed and of unchanged ones."""
+    n_changed = 0
+    t_changed = t_unchanged = 0.0
+    for j in range(interval.size):
+        if changed[j]:
+            n_changed += 1
+            t_changed += interval[j]
+        else:
+            t_unchanged += interval[j]
+    return n_changed, t_changed, t_unchanged
 
 
 @njit(cache=True, error_model="numpy", fastmath=True)
 def _log_sum(kind, rate, interval, changed):
-    """Log of the rate-dependent side of the estimating equation, and its first two derivatives in the rate."""
+    """Log of the rate-dependent side of the equation, and two derivatives in rate.
+
+    With r = w / (exp(rate w) - 1) the derivative of r is -r (r + w); with
+    r = exp(-rate w) it is -r w. `fastmath` lets the loop use vector
+    instructions.
+    """
     total = first = second = 0.0
     if kind == MOMENTS:
         for j in range(interval.size):
@@ -33,78 +118,84 @@ def _log_sum(kind, rate, interval, changed):
     return math.log(total), first, second / total - first * first
 
 
-@njit(cache=True, error_model="numpy")
-def _root(kind, rate, safe, target, interval, changed):
-    """Root of the log of the estimating equation: Halley in the log of the rate, from the guess `rate`.
+@compiled
+def _root(kind, rate, bound, target, interval, changed):
+    """Root of log sum = `target`: Halley from `rate`, then Newton from `bound`.
 
-    Should that not settle, Newton from `safe`, left of the root: the function is convex and falls, so that it never overshoots.
-    NaN when neither converges.
+    `bound` lies left of the root, see the head of the module. NaN when
+    neither converges.
     """
-    for _ in range(20):
+    for _ in range(_MAX_HALLEY_STEPS):
         value, first, second = _log_sum(kind, rate, interval, changed)
+        # derivatives in log(rate)
         first, second = first * rate, second * rate * rate + first * rate
         step = (target - value) / first
         step /= 1.0 + 0.5 * step * second / first
-        if not abs(step) < 3.0:
+        if not abs(step) < _MAX_LOG_STEP:
             break
         rate *= math.exp(step)
-        if abs(step) <= 3e-5:  # the error after this step is of the order of its cube
+        if abs(step) <= _HALLEY_TOLERANCE:
             return rate
-    rate = safe
-    for _ in range(_MAX_STEPS):
+    rate = bound
+    for _ in range(MAX_NEWTON_STEPS):
         value, first, _second = _log_sum(kind, rate, interval, changed)
         step = (target - value) / first
         rate += step
-        if abs(step) <= 1e-8 * rate:  # of its square
+        if abs(step) <= _NEWTON_TOLERANCE * rate:
             return rate
     return np.nan
 
 
-@njit(cache=True, error_model="numpy")
-def _start(kind, n_changed, t_changed, t_unchanged, n, t):
-    """Left of the root by Jensen's inequality (all intervals equal to their mean), and the log of the target."""
+@compiled
+def _mle_bound(n_changed, t_changed, t_unchanged):
+    """Lower bound of the MLE: its root with all changed intervals equal."""
+    return math.log1p(t_changed / t_unchanged) * n_changed / t_changed
+
+
+@compiled
+def page_root(kind, interval, changed):
+    """Root of one page's equation; 0 without a change, inf without an unchanged crawl.
+
+    NaN when not converged. At least one crawl.
+    """
+    n_changed, t_changed, t_unchanged = page_totals(interval, changed)
+    n = interval.size
+    if n_changed == 0:
+        return 0.0
+    if n_changed == n:
+        return np.inf
     if kind == MOMENTS:
-        return math.log(n / (n - n_changed)) * n / t, math.log(n - n_changed)
-    return math.log1p(t_changed / t_unchanged) * n_changed / t_changed, math.log(
-        t_unchanged
-    )
+        bound = math.log(n / (n - n_changed)) * n / (t_changed + t_unchanged)
+        target = math.log(n - n_changed)
+    else:
+        bound = _mle_bound(n_changed, t_changed, t_unchanged)
+        target = math.log(t_unchanged)
+    return _root(kind, bound, bound, target, interval, changed)
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@parallel
 def estimating_equation_roots(kind, interval, changed, offsets, out):
-    """Solve the MLE's or the moment-matching equation for every page; 0 and inf where degenerate, NaN for an empty page."""
+    """Solve the equation `kind` for every page; writes `out`, shape (n_pages,).
+
+    interval, changed: shape (n_crawls,); offsets: shape (n_pages + 1,).
+    0 and inf where degenerate, NaN for a page without crawls, NOT_CONVERGED
+    for one whose root was not found.
+    """
     for i in prange(offsets.size - 1):
-        n_changed = 0
-        t_changed = t_unchanged = 0.0
-        for j in range(offsets[i], offsets[i + 1]):
-            if changed[j]:
-                n_changed += 1
-                t_changed += interval[j]
-            else:
-                t_unchanged += interval[j]
-        n = offsets[i + 1] - offsets[i]
-        if n == 0:
-            out[i] = np.nan
-        elif n_changed == 0:
-            out[i] = 0.0
-        elif n_changed == n:
-            out[i] = np.inf
-        else:
-            safe, target = _start(
-                kind, n_changed, t_changed, t_unchanged, n, t_changed + t_unchanged
-            )
-            own = slice(offsets[i], offsets[i + 1])
-            root = _root(kind, safe, safe, target, interval[own], changed[own])
-            out[i] = -1.0 if math.isnan(root) else root
+        own = slice(offsets[i], offsets[i + 1])
+        out[i] = np.nan
+        if offsets[i + 1] > offsets[i]:
+            root = page_root(kind, interval[own], changed[own])
+            out[i] = NOT_CONVERGED if math.isnan(root) else root
 
 
-_ORDER = 12  # of the Taylor series in mle_paths, with the reach below: a truncation error of about reach^(order + 1) = 1e-13
-_REACH = 0.1
-
-
-@njit(cache=True, error_model="numpy")
+@compiled
 def _add_series(rate, w, series):
-    """Add the Taylor series of w / (exp(rate w) - 1) about `rate`: n = 1 / (e^x - 1) solves n' = -n - n^2."""
+    """Add to `series` the Taylor series of w / (exp(rate w) - 1) about `rate`.
+
+    n(x) = 1 / (exp(x) - 1) solves n' = -n - n^2, which gives each coefficient
+    from the Cauchy product of those before.
+    """
     c = np.empty(_ORDER + 1)
     c[0] = 1.0 / math.expm1(rate * w)
     power = w
@@ -118,82 +209,89 @@ def _add_series(rate, w, series):
         series[j + 1] += c[j + 1] * power
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _series_root(series, target, shift):
-    """Newton from `shift` for the root of the series at `target`; NaN when it does not settle."""
-    for _ in range(20):
+    """Newton from `shift` for the root of the series at `target`; NaN on failure."""
+    for _ in range(_MAX_HALLEY_STEPS):
         value = slope = 0.0
         for j in range(_ORDER, -1, -1):
             slope = slope * shift + value
             value = value * shift + series[j]
         step = (target - value) / slope
         shift += step
-        if abs(step) <= 1e-9 * abs(shift) or abs(target - value) <= 1e-15 * target:
+        if (
+            abs(step) <= _SERIES_TOLERANCE * abs(shift)
+            or abs(target - value) <= _ROUNDING * target
+        ):
             return shift
     return np.nan
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
-def mle_paths(interval, changed, offsets, out):
-    """The MLE after every crawl of every page, in a time linear in the crawls.
+@compiled
+def _series_holds(series, centre, shift):
+    """Whether the series about `centre` is accurate at centre + shift."""
+    last_term = abs(series[_ORDER] * shift**_ORDER)
+    return (
+        centre > 0.0
+        and abs(shift) <= _REACH * centre
+        and last_term <= _LAST_TERM * centre * abs(series[1])
+    )
 
-    The estimating equation is kept as a Taylor series about a recent estimate, to which a crawl adds its own series; only when the
-    estimate has moved by more than the series' reach is it solved anew from all crawls so far.
+
+@compiled
+def _mle_path(interval, changed, out):
+    """The MLE of one page after every crawl, into `out`; see the head of the module."""
+    series = np.zeros(_ORDER + 1)
+    n_changed = 0
+    t_changed = t_unchanged = centre = shift = 0.0
+    for j in range(interval.size):
+        if changed[j]:
+            n_changed += 1
+            t_changed += interval[j]
+            if centre > 0.0:
+                _add_series(centre, interval[j], series)
+        else:
+            t_unchanged += interval[j]
+        if n_changed == 0:
+            out[j] = 0.0
+            continue
+        if t_unchanged == 0.0:
+            out[j] = np.inf
+            continue
+        if centre > 0.0:
+            shift = _series_root(series, t_unchanged, shift)
+        if not _series_holds(series, centre, shift):
+            bound = _mle_bound(n_changed, t_changed, t_unchanged)
+            guess, target = max(centre, bound), math.log(t_unchanged)
+            seen = slice(0, j + 1)
+            centre = _root(MLE, guess, bound, target, interval[seen], changed[seen])
+            shift = 0.0
+            series[:] = 0.0
+            for before in range(j + 1):
+                if changed[before]:
+                    _add_series(centre, interval[before], series)
+        out[j] = centre + shift
+
+
+@parallel
+def mle_paths(interval, changed, offsets, out):
+    """The MLE after every crawl of every page; writes `out`, shape (n_crawls,).
+
+    Takes a time linear in the crawls. 0 and inf while degenerate, NaN where
+    not converged.
     """
     for i in prange(offsets.size - 1):
-        start = offsets[i]
-        series = np.zeros(_ORDER + 1)
-        n_changed = 0
-        t_changed = t_unchanged = centre = shift = 0.0
-        for j in range(start, offsets[i + 1]):
-            if changed[j]:
-                n_changed += 1
-                t_changed += interval[j]
-                if centre > 0.0:
-                    _add_series(centre, interval[j], series)
-            else:
-                t_unchanged += interval[j]
-            if n_changed == 0:
-                out[j] = 0.0
-            elif t_unchanged == 0.0:
-                out[j] = np.inf
-            else:
-                if centre > 0.0:
-                    shift = _series_root(series, t_unchanged, shift)
-                lost = abs(
-                    series[_ORDER] * shift**_ORDER
-                )  # large where centre x interval is
-                if not (
-                    centre > 0.0
-                    and abs(shift) <= _REACH * centre
-                    and lost <= 1e-11 * centre * abs(series[1])
-                ):
-                    safe, target = _start(
-                        MLE, n_changed, t_changed, t_unchanged, 0, 0.0
-                    )
-                    centre = _root(
-                        MLE,
-                        max(centre, safe),
-                        safe,
-                        target,
-                        interval[start : j + 1],
-                        changed[start : j + 1],
-                    )
-                    shift = 0.0
-                    series[:] = 0.0
-                    for before in range(start, j + 1):
-                        if changed[before]:
-                            _add_series(centre, interval[before], series)
-                out[j] = centre + shift
+        own = slice(offsets[i], offsets[i + 1])
+        _mle_path(interval[own], changed[own], out[own])
 
 
-@njit(cache=True, error_model="numpy")
-def _log_likelihood(x, t_unchanged, interval, changed, start, stop):
-    """Log-likelihood at rate e^x, its slope and curvature in x."""
+@compiled
+def _log_likelihood(x, t_unchanged, interval, changed):
+    """Log-likelihood at rate e^x, its slope and its curvature in x."""
     rate = math.exp(x)
     value = slope = -rate * t_unchanged
     curvature = slope
-    for j in range(start, stop):
+    for j in range(interval.size):
         if changed[j]:
             a = rate * interval[j]
             p = -math.expm1(-a)
@@ -204,70 +302,53 @@ def _log_likelihood(x, t_unchanged, interval, changed, start, stop):
     return value, slope, curvature
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@compiled
+def _limit(x, level, t_unchanged, interval, changed):
+    """Rate at which the log-likelihood is `level`, by Newton from log rate `x`."""
+    for _ in range(MAX_NEWTON_STEPS):
+        value, slope, _curvature = _log_likelihood(x, t_unchanged, interval, changed)
+        step = (level - value) / slope
+        x += min(max(step, -_MAX_LIMIT_STEP), _MAX_LIMIT_STEP)
+        if abs(step) <= _LIMIT_TOLERANCE:
+            return math.exp(x)
+    return np.nan
+
+
+@compiled
+def _page_limits(rate, drop, drop_degenerate, interval, changed):
+    """Lower and upper limit of one page; its MLE is `rate`."""
+    _n_changed, t_changed, t_unchanged = page_totals(interval, changed)
+    if math.isnan(rate):
+        return np.nan, np.nan
+    if rate == 0.0:
+        return 0.0, drop_degenerate / t_unchanged
+    if math.isinf(rate):
+        x = math.log(interval.size / t_changed)
+        return _limit(x, -drop_degenerate, t_unchanged, interval, changed), np.inf
+    x = math.log(rate)
+    value, _slope, curvature = _log_likelihood(x, t_unchanged, interval, changed)
+    # where a parabola of this curvature has fallen by `drop`
+    width = min(math.sqrt(-2.0 * drop / curvature), _MAX_FIRST_WIDTH)
+    level = value - drop
+    return (
+        _limit(x - width, level, t_unchanged, interval, changed),
+        _limit(x + width, level, t_unchanged, interval, changed),
+    )
+
+
+@parallel
 def likelihood_limits(
     rate, drop, interval, changed, offsets, drop_degenerate, low, high
 ):
-    """Where the log-likelihood has fallen by `drop` on either side of `rate` (its maximum), or from its supremum 0 if degenerate.
+    """Where the log-likelihood has fallen by `drop` on either side of its maximum.
 
-    It is concave in the log of the rate, so Newton converges from every point on the right side of the maximum.
+    The maximum is at `rate`, the MLE, shape (n_pages,). On a degenerate page
+    the supremum of the log-likelihood is 0, at rate 0 or inf, and the only
+    limit is where it has fallen by `drop_degenerate`. Writes `low` and `high`,
+    shape (n_pages,); NaN where not converged and for pages without crawls.
     """
     for i in prange(offsets.size - 1):
-        t = t_unchanged = 0.0
-        for j in range(offsets[i], offsets[i + 1]):
-            t += interval[j]
-            if not changed[j]:
-                t_unchanged += interval[j]
-        low[i] = 0.0
-        high[i] = np.inf
-        if rate[i] == 0.0:
-            high[i] = drop_degenerate / t_unchanged
-        elif math.isnan(rate[i]):
-            low[i] = high[i] = np.nan
-        else:
-            n = offsets[i + 1] - offsets[i]
-            if math.isinf(rate[i]):
-                level = -drop_degenerate
-                x = math.log(n / t)
-                width = 0.0
-            else:
-                x = math.log(rate[i])
-                value, _slope, curvature = _log_likelihood(
-                    x, t_unchanged, interval, changed, offsets[i], offsets[i + 1]
-                )
-                level = value - drop
-                width = min(
-                    math.sqrt(-2.0 * drop / curvature), 4.0
-                )  # the likelihood may be all but flat
-            low[i] = _limit(
-                x - width,
-                level,
-                t_unchanged,
-                interval,
-                changed,
-                offsets[i],
-                offsets[i + 1],
-            )
-            if not math.isinf(rate[i]):
-                high[i] = _limit(
-                    x + width,
-                    level,
-                    t_unchanged,
-                    interval,
-                    changed,
-                    offsets[i],
-                    offsets[i + 1],
-                )
-
-
-@njit(cache=True, error_model="numpy")
-def _limit(x, level, t_unchanged, interval, changed, start, stop):
-    for _ in range(_MAX_STEPS):
-        value, slope, _curvature = _log_likelihood(
-            x, t_unchanged, interval, changed, start, stop
+        own = slice(offsets[i], offsets[i + 1])
+        low[i], high[i] = _page_limits(
+            rate[i], drop, drop_degenerate, interval[own], changed[own]
         )
-        step = (level - value) / slope
-        x += min(max(step, -20.0), 20.0)
-        if abs(step) <= 1e-9:
-            return math.exp(x)
-    return np.nan

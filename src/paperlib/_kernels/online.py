@@ -1,8 +1,32 @@
-"""Steps of the online estimators."""
+"""Steps of the online estimators, elementwise over pages.
+
+The three recursions of the papers are ufuncs, so that pages broadcast and no
+temporary arrays are made. The gamma filter's update is a loop over flat
+arrays that writes its state in place.
+
+That loop and the sums of `batch` spend their time in exp(x) - 1. A call of the
+C library keeps a loop from using vector instructions; `expm1` is therefore
+written as a polynomial and seven doublings, which are straight-line code.
+exp(x) - 1 follows from e = exp(y) - 1 at y = x / 128 by applying
+exp(2 y) - 1 = e (2 + e) seven times. The polynomial is the Taylor series of
+e up to y^8. Its relative error y^8 / 9! grows with x: that of the result is
+below 4e-14 for x up to 10, 2e-11 up to 20 and 8e-9 up to 40 (measured). The
+callers add up x / (exp(x) - 1), which is e^-x small where the error is large:
+its absolute error is below 1e-16.
+
+The kernels draw no random numbers and check nothing.
+"""
 
 from numba import njit
 
 from paperlib._kernels import ufunc
+
+# Beyond x = rate * interval = 40 a change was certain up to 4e-18 and tells nothing.
+_MAX_EXPONENT = 40.0
+# Below, the difference of two nearly equal numbers would be rounding only.
+_SMALL_EXPONENT = 1e-3
+# Keeps x / (exp(x) - 1) defined where rate * interval underflows.
+_MIN_EXPONENT = 1e-100
 
 
 @ufunc("f8(b1,f8,f8,f8)")
@@ -25,48 +49,33 @@ def momentum_step(changed, momentum, estimate, crawl_rate, step, omega):
 
 @njit(cache=True, error_model="numpy", fastmath=True)
 def expm1(x):
-    """exp(x) - 1 for x from 0 to 40, to a relative 1e-14; above, some large number. A loop over it becomes vector instructions."""
-    y = min(x, 300.0) / 128.0
-    e = y * (
-        1.0
-        + y
-        / 2.0
-        * (
-            1.0
-            + y
-            / 3.0
-            * (
-                1.0
-                + y
-                / 4.0
-                * (1.0 + y / 5.0 * (1.0 + y / 6.0 * (1.0 + y / 7.0 * (1.0 + y / 8.0))))
-            )
-        )
-    )
-    e *= 2.0 + e  # exp(2 y) - 1, and six times more up to exp(x) - 1
-    e *= 2.0 + e
-    e *= 2.0 + e
-    e *= 2.0 + e
-    e *= 2.0 + e
-    e *= 2.0 + e
-    e *= 2.0 + e
+    """exp(x) - 1 for x in [0, 40], see above; beyond, some large number."""
+    y = min(x, 300.0) / 128.0  # 300: the doublings stay below overflow
+    # one expression: fast-math may round another order of evaluation differently
+    # fmt: off
+    e = y * (1.0 + y / 2.0 * (1.0 + y / 3.0 * (1.0 + y / 4.0 * (1.0 + y / 5.0 * (
+        1.0 + y / 6.0 * (1.0 + y / 7.0 * (1.0 + y / 8.0)))))))
+    # fmt: on
+    for _ in range(7):
+        e *= 2.0 + e
     return e
 
 
 @njit(cache=True, error_model="numpy", fastmath=True)
 def gamma_update(changed, interval, shape, rate):
-    """Take one crawl of each page into its gamma posterior, in place."""
+    """Take one crawl of each page into its gamma posterior; flat arrays of pages.
+
+    Writes `shape` and `rate` in place: an unchanged crawl adds its interval to
+    `rate`, a changed one the pseudo-counts of `estimators.GammaFilter`.
+    """
     for i in range(changed.size):
         per_change = rate[i] / shape[i]
-        x = min(
-            max(interval[i] / per_change, 1e-100), 40.0
-        )  # beyond, a change tells nothing
+        x = min(max(interval[i] / per_change, _MIN_EXPONENT), _MAX_EXPONENT)
         e = expm1(x)
         seen = x / e
         count = seen * seen * (1.0 + e)
-        time = (
-            count - seen if x > 1e-3 else x * (0.5 - x / 6.0)
-        )  # the difference of small numbers is all rounding
+        # count - seen, or the first terms of its series
+        time = count - seen if x > _SMALL_EXPONENT else x * (0.5 - x / 6.0)
         bit = 1.0 if changed[i] else 0.0
         shape[i] += bit * count
         rate[i] += bit * time * per_change + (1.0 - bit) * interval[i]

@@ -1,177 +1,228 @@
-"""Maximum likelihood of signals and times."""
+"""Maximum likelihood of change rates and of the evidence of signals.
+
+After an interval t with n signals a crawl finds a change with probability
+1 - exp(-eta), eta = alpha t + b n, alpha >= 0 and b >= 0. The log-likelihood
+
+    sum over changed log(1 - exp(-eta)) - sum over unchanged eta
+
+is concave in (alpha, b): log(1 - exp(-x)) is concave and eta is linear. A
+point is therefore the maximum as soon as the gradient is zero inside, or
+points outwards at a bound.
+
+The two bounds are tried first, each of them a problem with one unknown that
+`batch.page_root` solves: b = 0 is the history without its signals, alpha = 0
+a history whose intervals are the numbers of signals. If the gradient at that
+point says that the other parameter should rise, the maximum is inside, and
+Newton's method in two dimensions finds it. A step is shortened so that it
+stays inside the bounds (at most 90% of the way to one), and halved until the
+likelihood rises by a share of what its gradient promises (Armijo's rule).
+
+A bound at infinity is reached when signals came with changes only: then b is
+infinite, crawls with signals say nothing more, and alpha is the estimate of
+the crawls without a signal. When intervals and signals are in proportion, the
+two unknowns cannot be told apart; the maximum is a line, and one of its
+points is returned with infinite variances.
+
+Variances are the inverse of the observed information, which is minus the
+matrix of second derivatives. A parameter at a bound counts as known and has
+the variance 0.
+
+The kernels draw no random numbers and check nothing.
+"""
 
 import math
+from collections import namedtuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from paperlib._kernels.batch import _MAX_STEPS, MLE, _root, _start
+from paperlib._kernels.batch import (
+    MAX_NEWTON_STEPS,
+    MLE,
+    NOT_CONVERGED,
+    compiled,
+    page_root,
+    page_totals,
+    parallel,
+)
+
+# Share of the predicted rise that a step must reach; the usual one of Armijo's rule.
+_LEAST_RISE = 1e-4
+# Share of the way to a bound that a step may go.
+_TO_BOUND = 0.9
+# A full step this small leaves an error of its square, below rounding.
+_LAST_STEP = 1e-8
+# Shorter steps cannot change the parameters: the search has failed.
+_SHORTEST = 1e-12
+# A determinant below these, relative to aa * bb, is rounding: intervals and signals
+# are in proportion. The second is larger because the variances divide by it.
+_SINGULAR = 1e-12
+_UNIDENTIFIED = 1e-10
+# Added to a singular matrix, relative to its diagonal, so that it can be inverted.
+_RIDGE = 1e-6
+
+# Log-likelihood, its gradient in alpha and b, and minus its second derivatives.
+_Score = namedtuple("_Score", "value in_alpha in_b aa ab bb")
 
 
-@njit(cache=True, error_model="numpy")
-def _signal_score(alpha, b, interval, changed, n_signals):
-    """Log-likelihood of P(changed) = 1 - exp(-(alpha interval + b n_signals)), its gradient, and minus its second derivatives."""
-    value = first_a = first_b = aa = ab = bb = 0.0
-    for j in range(interval.size):
-        t, n = interval[j], n_signals[j]
-        eta = alpha * t + b * n
+@compiled
+def _score(alpha, b, t, changed, n):
+    """`_Score` of one page at (alpha, b); `t`, `changed`, `n` of shape (n_crawls,)."""
+    value = in_alpha = in_b = aa = ab = bb = 0.0
+    for j in range(t.size):
+        eta = alpha * t[j] + b * n[j]
         if changed[j]:
             r = 1.0 / math.expm1(eta)
             value += math.log(-math.expm1(-eta))
-            first_a += t * r
-            first_b += n * r
+            in_alpha += t[j] * r
+            in_b += n[j] * r
             curve = r * (1.0 + r)
-            aa += t * t * curve
-            ab += t * n * curve
-            bb += n * n * curve
+            aa += t[j] * t[j] * curve
+            ab += t[j] * n[j] * curve
+            bb += n[j] * n[j] * curve
         else:
             value -= eta
-            first_a -= t
-            first_b -= n
-    return value, first_a, first_b, aa, ab, bb
+            in_alpha -= t[j]
+            in_b -= n[j]
+    return _Score(value, in_alpha, in_b, aa, ab, bb)
 
 
-@njit(cache=True, error_model="numpy")
-def _one_rate(interval, changed):
-    """The root of the MLE's estimating equation for one page, 0 when nothing changed; at least one entry is unchanged."""
-    n_changed = 0
-    t_changed = t_unchanged = 0.0
-    for j in range(interval.size):
-        if changed[j]:
-            n_changed += 1
-            t_changed += interval[j]
-        else:
-            t_unchanged += interval[j]
-    if n_changed == 0:
-        return 0.0
-    safe, target = _start(MLE, n_changed, t_changed, t_unchanged, 0, 0.0)
-    return _root(MLE, safe, safe, target, interval, changed)
-
-
-@njit(cache=True, error_model="numpy")
-def _inner_rates(alpha, b, interval, changed, n_signals):
-    """Damped Newton from (alpha, b) for a maximum with both positive, where there is one: the log-likelihood is concave."""
-    rounding = 4e-16 * (interval.size + 250)  # of a sum over all crawls
-    value, first_a, first_b, aa, ab, bb = _signal_score(
-        alpha, b, interval, changed, n_signals
+@compiled
+def _newton_step(at):
+    """Newton's step in alpha and in b; a singular matrix gets a ridge."""
+    aa, bb = at.aa, at.bb
+    det = aa * bb - at.ab * at.ab
+    if not det > _SINGULAR * aa * bb:
+        det = aa * bb * (1.0 + _RIDGE) ** 2 - at.ab * at.ab
+        aa *= 1.0 + _RIDGE
+        bb *= 1.0 + _RIDGE
+    return (
+        (bb * at.in_alpha - at.ab * at.in_b) / det,
+        (aa * at.in_b - at.ab * at.in_alpha) / det,
     )
-    for _ in range(_MAX_STEPS):
-        det = aa * bb - ab * ab
-        if (
-            not det > 1e-12 * aa * bb
-        ):  # interval and n_signals in proportion: the maximum is a line, any point of it will do
-            det = aa * bb * (1.0 + 1e-6) ** 2 - ab * ab
-            aa *= 1.0 + 1e-6
-            bb *= 1.0 + 1e-6
-        step_a = (bb * first_a - ab * first_b) / det
-        step_b = (aa * first_b - ab * first_a) / det
-        gain = first_a * step_a + first_b * step_b
+
+
+@compiled
+def _inner_maximum(alpha, b, t, changed, n):
+    """Damped Newton from (alpha, b) for a maximum inside the bounds; or NaN."""
+    # rounding error of a sum over all crawls, relative
+    rounding = 4e-16 * (t.size + 250)
+    at = _score(alpha, b, t, changed, n)
+    for _ in range(MAX_NEWTON_STEPS):
+        step_a, step_b = _newton_step(at)
+        gain = at.in_alpha * step_a + at.in_b * step_b
         size = 1.0
         if step_a < 0.0:
-            size = min(size, -0.9 * alpha / step_a)
+            size = min(size, -_TO_BOUND * alpha / step_a)
         if step_b < 0.0:
-            size = min(size, -0.9 * b / step_b)
-        # such a step is beyond what rounding lets the likelihood judge, and the error after it is of the order of its square
-        if size == 1.0 and abs(step_a) <= 1e-8 * alpha and abs(step_b) <= 1e-8 * b:
+            size = min(size, -_TO_BOUND * b / step_b)
+        # rounding hides from the likelihood what so small a step does
+        small = abs(step_a) <= _LAST_STEP * alpha and abs(step_b) <= _LAST_STEP * b
+        if size == 1.0 and small:
             return alpha + step_a, b + step_b
         while True:
-            new = _signal_score(
-                alpha + size * step_a, b + size * step_b, interval, changed, n_signals
-            )
-            if new[0] >= value + 1e-4 * size * gain - rounding * abs(value):
+            new = _score(alpha + size * step_a, b + size * step_b, t, changed, n)
+            least = at.value + _LEAST_RISE * size * gain - rounding * abs(at.value)
+            if new.value >= least:
                 break
             size *= 0.5
-            if size < 1e-12:
+            if size < _SHORTEST:
                 return np.nan, np.nan
         alpha += size * step_a
         b += size * step_b
-        value, first_a, first_b, aa, ab, bb = new
+        at = new
     return np.nan, np.nan
 
 
-@njit(cache=True, error_model="numpy")
-def _signal_rates(t, z, n, rates, variances):
-    """One page of `signal_rates`. A function of its own compiles in a third of the time."""
-    rates[:] = variances[:] = np.nan
+@compiled
+def _maximum(t, changed, n):
+    """alpha and b of one page with an unchanged crawl; alpha is NaN on failure.
+
+    b is NaN without any signal, inf if signals came with changes only.
+    """
+    _n, n_with_change, n_without = page_totals(n, changed)
+    if n_without == 0.0:
+        bare = n == 0.0
+        alpha = page_root(MLE, t[bare], changed[bare])
+        return alpha, np.inf if n_with_change > 0.0 else np.nan
+    alpha = page_root(MLE, t, changed)
+    if not (alpha > 0.0 and _score(alpha, 0.0, t, changed, n).in_b > 0.0):
+        return alpha, 0.0
+    guess = min(0.5 * alpha * t.sum() / n.sum(), 1.0)
+    if n[changed].min() > 0.0:  # else a change without a signal needs alpha > 0
+        only_b = page_root(MLE, n, changed)
+        if _score(0.0, only_b, t, changed, n).in_alpha <= 0.0:
+            return 0.0, only_b
+        guess = 0.5 * only_b
+    return _inner_maximum(0.5 * alpha, guess, t, changed, n)
+
+
+@compiled
+def _in_proportion(t, n):
+    """Whether intervals and signals are in proportion, up to rounding (Schwarz)."""
+    return (t * n).sum() ** 2 > (1.0 - _SINGULAR) * (t * t).sum() * (n * n).sum()
+
+
+@compiled
+def _variances(alpha, b, t, changed, n):
+    """Variances of alpha and b and their covariance; not both parameters are 0."""
+    if alpha == 0.0 and b == np.inf:
+        return 0.0, 0.0, 0.0
+    if 0.0 <= b < np.inf:
+        at = _score(alpha, b, t, changed, n)
+    else:
+        bare = n == 0.0
+        at = _score(alpha, 0.0, t[bare], changed[bare], n[bare])
+    det = at.aa * at.bb - at.ab * at.ab
+    if alpha == 0.0:
+        return 0.0, 1.0 / at.bb, 0.0
+    # in proportion, the gradient in b is 0 but for rounding, which led to this bound
+    if b == 0.0 and _in_proportion(t, n):
+        return np.inf, np.inf, np.inf
+    if not 0.0 < b < np.inf:
+        return 1.0 / at.aa, 0.0, 0.0
+    if det > _UNIDENTIFIED * at.aa * at.bb:
+        return at.bb / det, at.aa / det, -at.ab / det
+    return np.inf, np.inf, np.inf
+
+
+@compiled
+def _page_rates(t, changed, n, rates, variances):
+    """One page of `signal_rates`; a function of its own compiles three times faster."""
+    rates[:] = np.nan
+    variances[:] = np.nan
     if t.size == 0:
         return
-    bare_changed = False
-    signalled_changed = signalled_unchanged = 0.0
-    for j in range(t.size):
-        if z[j]:
-            bare_changed = bare_changed or n[j] == 0.0
-            signalled_changed += n[j]
-        else:
-            signalled_unchanged += n[j]
-    if z.all():
+    if changed.all():
         rates[0] = np.inf
         return
-    if signalled_unchanged == 0.0:
-        bare = n == 0.0
-        alpha = _one_rate(t[bare], z[bare])
-        b = np.inf if signalled_changed > 0.0 else np.nan
-    else:
-        alpha, b = _one_rate(t, z), 0.0
-        if alpha > 0.0 and _signal_score(alpha, b, t, z, n)[2] > 0.0:
-            only_b = 0.0 if bare_changed else _one_rate(n, z)
-            if not bare_changed and _signal_score(0.0, only_b, t, z, n)[1] <= 0.0:
-                alpha, b = 0.0, only_b
-            else:
-                guess = (
-                    0.5 * only_b
-                    if only_b > 0.0
-                    else min(0.5 * alpha * t.sum() / n.sum(), 1.0)
-                )
-                alpha, b = _inner_rates(0.5 * alpha, guess, t, z, n)
+    alpha, b = _maximum(t, changed, n)
     if math.isnan(alpha):
-        rates[0] = -1.0
+        rates[0] = NOT_CONVERGED
         return
     rates[0], rates[1] = alpha, b
-    if not (alpha > 0.0 or b > 0.0):  # never changed
-        return
-    variances[:] = 0.0
-    if alpha == 0.0 and b == np.inf:
-        return
-    if 0.0 <= b < np.inf:
-        _value, _first_a, _first_b, aa, ab, bb = _signal_score(alpha, b, t, z, n)
-    else:
-        bare = n == 0.0
-        _value, _first_a, _first_b, aa, ab, bb = _signal_score(
-            alpha, 0.0, t[bare], z[bare], n[bare]
-        )
-    det = aa * bb - ab * ab
-    if alpha == 0.0:
-        variances[1] = 1.0 / bb
-    elif (
-        b == 0.0 and (t * n).sum() ** 2 > (1.0 - 1e-12) * (t * t).sum() * (n * n).sum()
-    ):
-        variances[:] = (
-            np.inf
-        )  # in proportion: the slope in b is 0 but for rounding, which led to this bound
-    elif not 0.0 < b < np.inf:
-        variances[0] = 1.0 / aa
-    elif det > 1e-10 * aa * bb:
-        variances[0], variances[1], variances[2] = bb / det, aa / det, -ab / det
-    else:
-        variances[:] = np.inf
+    if alpha > 0.0 or b > 0.0:
+        variances[0], variances[1], variances[2] = _variances(alpha, b, t, changed, n)
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@parallel
 def signal_rates(interval, changed, n_signals, offsets, rates, variances):
-    """MLE of alpha >= 0 and b >= 0 for every page, and the variances and covariance of those two that are off their bounds.
+    """Maximum likelihood of alpha >= 0 and b >= 0 for every page.
 
-    rates[i] = alpha, b: 0, 0 when never changed, inf, NaN when always changed; b is NaN without a signal, and inf where no unchanged
-    crawl had one though a changed one did. NaN, NaN for an empty page; alpha = -1 when not converged. The bounds are tried first, so
-    that Newton's method in two dimensions is only asked for a maximum inside.
+    interval, changed, n_signals: shape (n_crawls,), the last one float.
+    Writes `rates`, shape (n_pages, 2): alpha and b; 0 and 0 for a page that
+    never changed, inf and NaN for one that always did, NaN for b without a
+    signal, inf for b if signals came with changes only, NaN and NaN without a
+    crawl, and NOT_CONVERGED for alpha. Writes `variances`, shape (n_pages, 3):
+    of alpha, of b, and their covariance.
     """
     for i in prange(offsets.size - 1):
-        crawls = slice(
-            offsets[i], offsets[i + 1]
-        )  # copies are writable, whatever came in: one compiled version of each function
-        _signal_rates(
-            interval[crawls].copy(),
-            changed[crawls].copy(),
-            n_signals[crawls].copy(),
+        own = slice(offsets[i], offsets[i + 1])
+        # copies are writable, whatever came in: one compiled version of each function
+        _page_rates(
+            interval[own].copy(),
+            changed[own].copy(),
+            n_signals[own].copy(),
             rates[i],
             variances[i],
         )

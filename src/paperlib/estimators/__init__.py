@@ -1,4 +1,12 @@
-"""Estimators of the change rate of a page."""
+"""Estimators of the change rate of a page, from one bit per crawl.
+
+From a whole history: `naive`, `bias_reduced`, `mle`, `moment_matching`, with
+`likelihood_interval` and `confidence_radius`. Online, one crawl at a time:
+`Naive`, `LLN`, `SA`, `SAM`, `Averaged`, `GammaFilter`, all of them
+`OnlineEstimator`. Theory: `fisher_information`, `asymptotic_variances`. Over
+crawls and runs: `path`, `paths`, `snapshots`, `mle_path`, `after`, `rmse`,
+`summary`. Whether a page is Poisson: `serial_score`.
+"""
 
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 from paperlib.estimators.batch import (
@@ -12,7 +20,7 @@ from paperlib.estimators.diagnostics import serial_score, serial_sums
 from paperlib.estimators.gamma_filter import GammaFilter
 from paperlib.estimators.information import asymptotic_variances, fisher_information
 from paperlib.estimators.intervals import confidence_radius, likelihood_interval
-from paperlib.estimators.online import LLN, Guarantee, Naive
+from paperlib.estimators.online import LLN, Guarantee, Naive, OnlineEstimator
 from paperlib.estimators.paths import after, path, paths, rmse, snapshots, summary
 from paperlib.estimators.stepping import SA, SAM, Averaged
 
@@ -26,6 +34,7 @@ __all__ = [
     "GammaFilter",
     "Guarantee",
     "Naive",
+    "OnlineEstimator",
     "after",
     "asymptotic_variances",
     "bias_reduced",

@@ -8,112 +8,250 @@ from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 
+__all__ = ["bias_reduced", "mle", "mle_path", "moment_matching", "naive"]
+
+# Relative difference up to which intervals count as equal: rounding of sums of times.
+_SAME_INTERVAL = 1e-9
+
 
 def naive(history):
-    """Changes seen per unit of time, n_changed / sum of intervals: biased low, it counts many changes as one.
+    r"""Naive estimate: changed crawls per unit of time.
 
-    Section 3.4 of [peva22]. Takes either form of `History`; returns an array of ``history.shape``, 1/time (NaN for a page without crawls).
+    .. math:: \hat\Delta = n_\mathrm{changed} \Big/ \sum_n w_n
+
+    Section 3.4 of [peva22]. It is biased low: several changes between two
+    crawls count as one.
+
+    Parameters
+    ----------
+    history : History
+        In either form.
+
+    Returns
+    -------
+    ndarray or float, shape ``history.shape``
+        Change rates, 1/time; NaN for a page without crawls.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.naive`.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import naive
+    >>> from paperlib.processes import History
+    >>> float(naive(History([1.0, 2.0, 1.0], [True, False, True])))
+    0.5
     """
     with np.errstate(invalid="ignore"):
         return history.total(history.changed) / history.total(history.interval)
 
 
 def bias_reduced(history):
-    """-log((n_unchanged + 1/2) / (n + 1/2)) / interval, for crawls at one fixed interval per page.
+    r"""Bias-reduced estimate for crawls at one fixed interval per page.
 
-    Implements eq. (1) of [grimes08] as corrected in the errata; finite also when every crawl found a change.
+    .. math:: \hat\Delta = -\frac{1}{w}
+        \log \frac{n_\mathrm{unchanged} + 1/2}{n + 1/2}
+
+    Eq. (1) of [grimes08] as corrected in the errata. It is finite also when
+    every crawl found a change.
 
     Parameters
     ----------
-    history : History, either form
+    history : History
+        In either form; the intervals w of a page are equal up to a relative
+        1e-9.
 
     Returns
     -------
-    array of ``history.shape``, 1/time
+    ndarray or float, shape ``history.shape``
+        Change rates, 1/time; NaN for a page without crawls.
 
     Raises
     ------
     ValueError
-        A page whose intervals differ by more than a relative 1e-9.
+        A page whose intervals differ.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.bias_reduced`.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import bias_reduced
+    >>> from paperlib.processes import History
+    >>> history = History([[2.0] * 4, [2.0] * 4], [[1, 0, 0, 1], [1, 1, 1, 1]])
+    >>> bias_reduced(history).round(3)
+    array([0.294, 1.099])
     """
     n = history.n_crawls
     with np.errstate(invalid="ignore", divide="ignore"):
         interval = history.total(history.interval) / n
-    per_crawl = (
-        np.repeat(interval, n)
-        if history.offsets is not None
-        else np.asarray(interval)[..., np.newaxis]
-    )
-    uneven = np.abs(history.interval - per_crawl) > 1e-9 * per_crawl
+    per_crawl = history.per_crawl(interval)
+    uneven = np.abs(history.interval - per_crawl) > _SAME_INTERVAL * per_crawl
     if uneven.any():
         first = tuple(np.argwhere(uneven)[0].tolist())
         raise ValueError(
-            f"interval must be the same for all crawls of a page, got {history.interval[first].item()!r} at index {first}; mle takes any"
+            "interval must be the same for all crawls of a page, "
+            f"got {history.interval[first].item()!r} at index {first}; mle takes any"
         )
     return -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
 
 
 def mle(history, *, edges="limits", bounds=None):
-    """Maximum likelihood: the root of sum_changed w / (exp(rate w) - 1) = sum_unchanged w.
+    r"""Maximum likelihood estimate of the change rate, for any intervals.
 
-    Implements eq. (9) of [valuetools20], eq. (16) of [peva22], eq. (2) of [grimes08]; any intervals w.
+    The root of
+
+    .. math:: \sum_\mathrm{changed} \frac{w_n}{e^{\Delta w_n} - 1}
+        = \sum_\mathrm{unchanged} w_n ,
+
+    eq. (9) of [valuetools20], eq. (16) of [peva22], eq. (2) of [grimes08].
 
     Parameters
     ----------
-    history : History, either form
-    edges : "limits" or "substitute"
-        What a page gets where there is no root: without a change the limit 0, with nothing but changes the limit inf; or what Cho and
-        Garcia-Molina put in their place (section 3.3 of [grimes08]), one change in the whole time, one in the shortest interval.
-    bounds : (low, high), optional
-        The estimate is clipped to them, 1/time.
+    history : History
+        In either form.
+    edges : {"limits", "substitute"}
+        What a page gets where there is no root. "limits": 0 without a change,
+        inf with nothing but changes. "substitute": what Cho and Garcia-Molina
+        put in their place (section 3.3 of [grimes08]), one change in the
+        whole time, and one in the shortest interval.
+    bounds : tuple of float, optional
+        Low and high, 1/time; the estimate is clipped to them.
 
     Returns
     -------
-    array of ``history.shape``, 1/time; NaN for a page without crawls.
+    ndarray or float, shape ``history.shape``
+        Change rates, 1/time; NaN for a page without crawls.
+
+    Raises
+    ------
+    ValueError
+        Other edges; bounds that are not in order.
+    ConvergenceError
+        The root of a page was not found.
 
     Warns
     -----
     DegenerateHistoryWarning
-        Of pages without a root, if they get the limits.
+        Pages without a root got the limits.
 
-    Raises
-    ------
-    ConvergenceError
+    Notes
+    -----
+    The plain forms are `paperlib.reference.mle` and
+    `paperlib.reference.mle_substitute`.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import mle
+    >>> from paperlib.processes import History
+    >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
+    0.6931
     """
     if edges not in ("limits", "substitute"):
         raise ValueError(f"edges must be 'limits' or 'substitute', got {edges!r}")
-    return _estimating_equation(
-        kernels.MLE, history, bounds, substitute=edges == "substitute"
-    )
+    rate = _roots(kernels.MLE, history)
+    if edges == "limits":
+        _warn_degenerate(rate)
+    else:
+        _substitute(rate, history)
+    return _finish(rate, history, bounds)
 
 
 def moment_matching(history, *, bounds=None):
-    """The rate at which the expected number of unchanged crawls is the number seen, sum exp(-rate w) = n_unchanged.
+    r"""Moment-matching estimate of the change rate, for any intervals.
 
-    Implements eq. (7) of [aaai20] (the equation is printed in section 3.4 of [peva22]); clipped to `bounds` as there.
-    Parameters, result, warning and error as in `mle`, with which it agrees when all intervals are equal.
+    The rate at which the expected number of unchanged crawls is the number
+    seen, the root of
+
+    .. math:: \sum_n e^{-\Delta w_n} = n_\mathrm{unchanged} ,
+
+    eq. (7) of [aaai20] (our text of it lacks the formula; it is printed in
+    section 3.4 of [peva22]). It agrees with `mle` when the intervals of a
+    page are equal.
+
+    Parameters
+    ----------
+    history : History
+        In either form.
+    bounds : tuple of float, optional
+        Low and high, 1/time; the estimate is clipped to them as in [aaai20].
+
+    Returns
+    -------
+    ndarray or float, shape ``history.shape``
+        Change rates, 1/time; 0 without a change, inf with nothing but
+        changes, NaN for a page without crawls.
+
+    Raises
+    ------
+    ValueError
+        Bounds that are not in order.
+    ConvergenceError
+        The root of a page was not found.
+
+    Warns
+    -----
+    DegenerateHistoryWarning
+        Pages have no root.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.moment_matching`.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import moment_matching
+    >>> from paperlib.processes import History
+    >>> float(moment_matching(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
+    0.8814
     """
-    return _estimating_equation(kernels.MOMENTS, history, bounds)
+    rate = _roots(kernels.MOMENTS, history)
+    _warn_degenerate(rate)
+    return _finish(rate, history, bounds)
 
 
-def _estimating_equation(kind, history, bounds, *, substitute=False):
+def _roots(kind, history):
+    """Roots of an estimating equation, one for each page, flat."""
     interval, changed, offsets = history.ragged()
     rate = np.empty(offsets.size - 1)
     with threads_for(interval.size):
         kernels.estimating_equation_roots(kind, interval, changed, offsets, rate)
-    if (rate < 0).any():
+    failed = rate == kernels.NOT_CONVERGED
+    if failed.any():
         raise ConvergenceError(
-            f"{(rate < 0).sum()} of {rate.size} pages did not converge",
-            np.where(rate < 0, np.nan, rate),
+            f"{failed.sum()} of {rate.size} pages did not converge",
+            np.where(failed, np.nan, rate),
         )
+    return rate
+
+
+def _warn_degenerate(rate):
+    """Warn of rates of 0 and inf, at the line that called the estimator."""
+    n_never, n_always = np.count_nonzero(rate == 0), np.count_nonzero(np.isinf(rate))
+    if n_never or n_always:
+        warnings.warn(
+            f"of {rate.size} pages {n_never} never changed (estimate 0) "
+            f"and {n_always} changed at every crawl (estimate inf)",
+            DegenerateHistoryWarning,
+            stacklevel=3,
+        )
+
+
+def _substitute(rate, history):
+    """Put 1 / time for rates of 0 and 1 / shortest interval for inf, in place."""
     never, always = rate == 0, np.isinf(rate)
-    if not substitute:
-        _warn_degenerate(never.sum(), always.sum(), rate.size)
-    elif never.any() or always.any():
+    if never.any() or always.any():
+        interval, _changed, offsets = history.ragged()
         rate[never] = 1 / np.ravel(history.total(history.interval))[never]
-        rate[always] = (
-            1 / np.minimum.reduceat(np.append(interval, np.inf), offsets[:-1])[always]
-        )
+        # reduceat needs a value at the very end, where an empty page may start
+        shortest = np.minimum.reduceat(np.append(interval, np.inf), offsets[:-1])
+        rate[always] = 1 / shortest[always]
+
+
+def _finish(rate, history, bounds):
+    """Clip rates to the bounds and give them the shape of the history."""
     if bounds is not None:
         low, high = bounds
         if not 0 <= low < high:
@@ -122,17 +260,35 @@ def _estimating_equation(kind, history, bounds, *, substitute=False):
     return rate.reshape(history.shape)[()]
 
 
-def _warn_degenerate(n_never, n_always, n):
-    if n_never or n_always:
-        warnings.warn(
-            f"of {n} pages {n_never} never changed (estimate 0) and {n_always} changed at every crawl (estimate inf)",
-            DegenerateHistoryWarning,
-            stacklevel=4,
-        )
-
-
 def mle_path(history):
-    """The MLE after every crawl, array of the shape of ``history.changed``; 0 or inf while degenerate, without a warning."""
+    """Maximum likelihood estimate after every crawl.
+
+    The same as `mle` of each prefix of the history, in a time linear in the
+    number of crawls.
+
+    Parameters
+    ----------
+    history : History
+        In either form.
+
+    Returns
+    -------
+    ndarray, shape of ``history.changed``
+        Change rates, 1/time; 0 or inf as long as the crawls found no change
+        or nothing but changes, without a warning.
+
+    Raises
+    ------
+    ConvergenceError
+        The root of a prefix was not found.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import mle_path
+    >>> from paperlib.processes import History
+    >>> mle_path(History([1.0, 2.0, 1.0], [True, False, True])).round(4)
+    array([   inf, 0.4055, 0.6931])
+    """
     interval, changed, offsets = history.ragged()
     out = np.empty(interval.size)
     with threads_for(interval.size):

@@ -5,36 +5,64 @@ import scipy
 
 from paperlib import checks
 from paperlib._kernels import online as kernels
-from paperlib.estimators.online import Guarantee, _Online
+from paperlib.estimators.online import Guarantee, OnlineEstimator
+
+__all__ = ["GammaFilter"]
+
+# Default prior: half a change in 0.03 times the first interval of a page (our choice).
+# It is weak, and its mean so high that the first unchanged crawl lowers it at once.
+_DEFAULT_SHARE = 0.03
 
 
-class GammaFilter(_Online):
-    """An efficient online estimator: a gamma posterior of the change rate, O(1) for each crawl, at any intervals.
+class GammaFilter(OnlineEstimator):
+    r"""Efficient online estimator: a gamma posterior of the change rate.
 
-    A crawl without a change is conjugate, it adds its interval w to the rate of the gamma. Of one that found a change the log-likelihood,
-    log(1 - exp(-D w)), is replaced by count log D - time D of the same first two derivatives at the present estimate: with
-    x = w shape / rate, count = x^2 e^x / (e^x - 1)^2, between 0 and 1, and time = (count - x / (e^x - 1)) rate / shape, from 0 to w / 2.
-    A Newton step that keeps the estimate positive; its error approaches the bound of `fisher_information`, as that of `mle` does.
-    What early crawls say is taken at early estimates: up to 0.3 standard deviations from the exact posterior are left at crawl_rate
-    = 0.3 change_rate, 0.1 from there on upwards (measured).
+    A crawl costs O(1), and intervals may be any. A crawl without a change is
+    conjugate, it adds its interval w to the rate of the gamma distribution.
+    For one that found a change, the log-likelihood
+    :math:`\log(1 - e^{-\Delta w})` is replaced by
+    :math:`c \log \Delta - \Delta t` with the same first two derivatives at
+    the present estimate :math:`\hat\Delta`. With :math:`x = \hat\Delta w`,
+
+    .. math:: c = \frac{x^2 e^x}{(e^x - 1)^2} \in (0, 1), \qquad
+        t = \Big(c - \frac{x}{e^x - 1}\Big) / \hat\Delta \in (0, w / 2) .
+
+    This is a Newton step that keeps the estimate positive. In none of the
+    papers; its error approaches the bound of `fisher_information`, as that of
+    `mle` does. Early observations are linearised at early estimates: after
+    many crawls the estimate is up to 0.3 standard deviations from the mode of
+    the exact posterior at crawl_rate = 0.3 change_rate, 0.1 from there on
+    upwards (measured).
 
     Parameters
     ----------
-    shape, rate : float, and float or array of pages in units of time, positive, optional
-        Gamma prior of the change rate, which acts as `shape` changes in a time `rate`. The default is half a change in 0.03 times the
-        first interval of each page: weak, and high, from where the first unchanged crawl leads down at once.
-    forgetting : float in (0, 1]
-        Before each crawl the posterior's shape and rate shrink by this factor towards those of the prior, so that it follows a rate that
-        drifts, with a memory of 1 / (1 - forgetting) crawls. 1 forgets nothing.
+    shape : float, default 0.5
+        Shape of the gamma prior, positive: it acts as so many changes ...
+    rate : array_like, time, optional
+        ... in this time, positive, one number or one for each page. The
+        default is 0.03 times the first interval of each page.
+    forgetting : float, default 1.0
+        In (0, 1]. Before each crawl, shape and rate of the posterior shrink
+        by this factor towards those of the prior, so that the estimate
+        follows a rate that drifts, with a memory of 1 / (1 - forgetting)
+        crawls. 1 forgets nothing.
 
     Attributes
     ----------
-    shape, rate : arrays of pages (rate in units of time), of the posterior; None before the first crawl
+    shape, rate : ndarray, shape of the pages
+        Parameters of the posterior; None before the first crawl.
 
     Raises
     ------
     ValueError
-        A prior that is not positive, a forgetting factor outside (0, 1]; an update without interval, or with other pages than before.
+        A prior that is not positive, a forgetting factor outside (0, 1].
+
+    Examples
+    --------
+    >>> from paperlib.estimators import GammaFilter
+    >>> estimator = GammaFilter(shape=1.0, rate=2.0)
+    >>> estimator.update([True, False], interval=1.0).round(3)
+    array([0.819, 0.333])
     """
 
     def __init__(self, *, shape=0.5, rate=None, forgetting=1.0):
@@ -49,53 +77,91 @@ class GammaFilter(_Online):
 
     @property
     def estimate(self):
-        """The present estimates, shape / rate, 1/time: means of the posterior; None before the first crawl."""
+        """Means of the posterior, shape / rate, 1/time; None before the first crawl."""
         return None if self.shape is None else self.shape / self.rate
 
     def update(self, changed, *, interval=None, crawl_rate=None):
-        """Take in one more crawl of every page and return the new estimates, 1/time.
+        """Take in one more crawl of every page.
 
-        changed : bool or 0/1, array of pages. interval : float or array of pages, time since the crawl before. crawl_rate : ignored.
+        Parameters
+        ----------
+        changed : array_like of bool or 0/1, shape of the pages
+            True where the crawl found a change.
+        interval : array_like, time
+            Time since the crawl before, positive; it must be given.
+        crawl_rate : object, optional
+            Ignored: the intervals say all.
+
+        Returns
+        -------
+        ndarray
+            The new estimates, 1/time.
+
+        Raises
+        ------
+        ValueError
+            No interval, or one that is not positive; other pages than before.
         """
         if interval is None:
             raise ValueError(
                 "interval must be given: the time since the crawl before, got None"
             )
-        changed, interval = (
-            checks.bits("changed", changed),
-            checks.positive("interval", interval),
-        )
+        changed = checks.bits("changed", changed)
+        interval = checks.positive("interval", interval)
         if self.shape is None:
-            shape, rate = self._prior
-            changed, interval, rate = checks.broadcast(
-                changed=changed,
-                interval=interval,
-                rate=0.03 * interval if rate is None else rate,
-            )
-            self.shape = np.full(changed.shape, shape)
-            self.rate = rate.copy()
-            if self.forgetting < 1:
-                self._prior = shape, self.rate.copy()
-        changed, interval, earlier = checks.broadcast(
-            **{"changed": changed, "interval": interval, "earlier crawls": self.shape}
-        )
+            self._start(changed, interval)
+        arrays = {
+            "changed": changed,
+            "interval": interval,
+            "earlier crawls": self.shape,
+        }
+        changed, interval, earlier = checks.broadcast(**arrays)
         if earlier.shape != self.shape.shape:
             raise ValueError(
-                f"changed and interval must have the shape of earlier crawls, {self.shape.shape}, got {earlier.shape}"
+                "changed and interval must have the shape of earlier crawls, "
+                f"{self.shape.shape}, got {earlier.shape}"
             )
-        if self.forgetting < 1:
-            for prior, now in zip(self._prior, (self.shape, self.rate), strict=True):
-                now *= self.forgetting
-                now += (1 - self.forgetting) * prior
+        self._forget()
         kernels.gamma_update(
-            *(np.ascontiguousarray(a).ravel() for a in (changed, interval)),
+            np.ascontiguousarray(changed).ravel(),
+            np.ascontiguousarray(interval).ravel(),
             self.shape.ravel(),
             self.rate.ravel(),
         )
         return self.estimate
 
+    def _start(self, changed, interval):
+        """Give every page of the first crawl its prior."""
+        shape, rate = self._prior
+        if rate is None:
+            rate = _DEFAULT_SHARE * interval
+        rate = checks.broadcast(changed=changed, interval=interval, rate=rate)[2]
+        self.shape, self.rate = np.full(rate.shape, shape), rate.copy()
+        if self.forgetting < 1:
+            self._prior = shape, self.rate.copy()
+
+    def _forget(self):
+        """Shrink the posterior towards the prior, in place."""
+        if self.forgetting < 1:
+            for prior, now in zip(self._prior, (self.shape, self.rate), strict=True):
+                now *= self.forgetting
+                now += (1 - self.forgetting) * prior
+
     def credible_interval(self, *, level=0.95):
-        """Equal-tailed interval of the posterior: low, high, arrays of pages, 1/time. Its coverage is about nominal (measured)."""
+        """Equal-tailed credible interval of the change rate.
+
+        Its coverage of true rates is about nominal (measured).
+
+        Parameters
+        ----------
+        level : float, default 0.95
+            Posterior probability of the interval, in (0, 1).
+
+        Returns
+        -------
+        low, high : ndarray, shape of the pages, 1/time
+            Quantiles of the gamma posterior.
+        """
         tail = (1 - checks.probability("level", level)) / 2
         return tuple(
             scipy.special.gammaincinv(self.shape, q) / self.rate
@@ -103,11 +169,18 @@ class GammaFilter(_Online):
         )
 
     def guarantee(self):
-        """Error O(k^-1/2), as that of the MLE: measured (`beyond/efficiency`), not proved; with forgetting none."""
-        if self.forgetting < 1:
-            return Guarantee(
-                False,
-                None,
-                f"a memory of {1 / (1 - self.forgetting):.3g} crawls keeps the error from falling further",
-            )
-        return Guarantee(None, 0.5, "measured, not proved")
+        """State that the error is measured, not proved.
+
+        Returns
+        -------
+        Guarantee
+            Error O(k^-1/2), as that of the MLE; with forgetting none.
+        """
+        if self.forgetting == 1:
+            return Guarantee(None, 0.5, "measured (`beyond/efficiency`), not proved")
+        memory = 1 / (1 - self.forgetting)
+        return Guarantee(
+            False,
+            None,
+            f"a memory of {memory:.3g} crawls keeps the error from falling further",
+        )

@@ -11,63 +11,117 @@ from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 from paperlib.estimators.batch import mle
 
+__all__ = ["confidence_radius", "likelihood_interval"]
+
 
 def likelihood_interval(history, *, level=0.95):
-    """Likelihood-ratio confidence interval of the change rate, of about nominal coverage.
+    r"""Likelihood-ratio confidence interval of the change rate.
 
-    All rates whose log-likelihood is within chi2(1, level) / 2 of the maximum. A degenerate history has its maximum, 0, at the edge;
-    there the interval is the set of rates that give these bits a probability of at least 1 - level (for a page that never
-    changed: up to -log(1 - level) / time, the "rule of three").
+    All rates whose log-likelihood is close to the maximum,
+
+    .. math:: \ell(\Delta) \ge \ell(\hat\Delta) - \chi^2_1(\mathrm{level}) / 2 ,
+
+    of about nominal coverage. A degenerate history has its maximum at the
+    edge; there the interval is the set of rates that give these bits a
+    probability of at least 1 - level (for a page that never changed: up to
+    -log(1 - level) / time, the "rule of three").
 
     Parameters
     ----------
-    history : History, either form
-    level : float in (0, 1)
+    history : History
+        In either form.
+    level : float, default 0.95
+        Confidence level, in (0, 1).
 
     Returns
     -------
-    low, high : arrays of ``history.shape``, 1/time; low is 0 without a change, high is inf with nothing but changes.
+    low, high : ndarray or float, shape ``history.shape``, 1/time
+        Low is 0 without a change, high is inf with nothing but changes; both
+        are NaN for a page without crawls.
+
+    Raises
+    ------
+    ValueError
+        A level outside (0, 1).
+    ConvergenceError
+        A limit was not found.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.likelihood_interval`.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import likelihood_interval
+    >>> from paperlib.processes import History
+    >>> low, high = likelihood_interval(History([1.0, 2.0, 1.0], [True, False, True]))
+    >>> float(low.round(3)), float(high.round(3))
+    (0.113, 2.233)
     """
     level = checks.probability("level", level)
     interval, changed, offsets = history.ragged()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateHistoryWarning)
-        rate = np.atleast_1d(mle(history)).ravel()
+        rate = np.ravel(mle(history))
     low, high = np.empty_like(rate), np.empty_like(rate)
     drop = scipy.special.gammaincinv(0.5, level)  # half a quantile of chi2(1)
     with threads_for(interval.size):
         kernels.likelihood_limits(
             rate, drop, interval, changed, offsets, -np.log1p(-level), low, high
         )
-    lost = (np.isnan(low) | np.isnan(high)) & ~np.isnan(rate)
-    if lost.any():
+    failed = np.isnan(low + high) & ~np.isnan(rate)
+    if failed.any():
         raise ConvergenceError(
-            f"{lost.sum()} of {rate.size} intervals did not converge", (low, high)
+            f"{failed.sum()} of {rate.size} intervals did not converge", (low, high)
         )
     return low.reshape(history.shape)[()], high.reshape(history.shape)[()]
 
 
 def confidence_radius(history, *, max_rate, level=0.95):
-    """Radius around `moment_matching` clipped to bounds that holds the true rate with probability at least `level`.
+    r"""Radius around `moment_matching` that holds the true rate for sure enough.
 
-    Implements Lemma 3 of [aaai20], with 1 - level for its delta: sqrt(log(2 / (1 - level)) / (2 n)) over the mean of
-    w exp(-max_rate w). Valid for intervals chosen before any bit is seen, and a true rate of at most `max_rate`; loose.
+    .. math:: \Big[\frac{1}{n} \sum_n w_n e^{-\Delta_\max w_n}\Big]^{-1}
+        \sqrt{\frac{\log(2 / \delta)}{2 n}}, \qquad \delta = 1 - \mathrm{level},
+
+    Lemma 3 of [aaai20]: the clipped estimate is within the radius of the true
+    rate with a probability of at least `level`. Valid for intervals chosen
+    before any bit is seen and a true rate of at most `max_rate`; loose.
 
     Parameters
     ----------
-    history : History, either form
-    max_rate : float, upper bound of the change rate, 1/time
-    level : float in (0, 1)
+    history : History
+        In either form.
+    max_rate : float, 1/time
+        Upper bound of the change rate, positive.
+    level : float, default 0.95
+        Confidence level, in (0, 1).
 
     Returns
     -------
-    array of ``history.shape``, 1/time; NaN for a page without crawls.
+    ndarray or float, shape ``history.shape``
+        Radius, 1/time; NaN for a page without crawls.
+
+    Raises
+    ------
+    ValueError
+        A bound that is not positive and finite, a level outside (0, 1).
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.confidence_radius`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from paperlib.estimators import confidence_radius
+    >>> from paperlib.processes import History
+    >>> history = History(np.full(100, 0.5), np.arange(100) % 3 == 0)
+    >>> float(confidence_radius(history, max_rate=2.0).round(3))
+    0.738
     """
     max_rate = checks.scalar(checks.positive, "max_rate", max_rate)
     level = checks.probability("level", level)
     n = history.n_crawls
+    slope = history.total(history.interval * np.exp(-max_rate * history.interval))
     with np.errstate(invalid="ignore", divide="ignore"):
-        sensitivity = (
-            history.total(history.interval * np.exp(-max_rate * history.interval)) / n
-        )
-        return np.sqrt(np.log(2 / (1 - level)) / (2 * n)) / sensitivity
+        return np.sqrt(np.log(2 / (1 - level)) / (2 * n)) / (slope / n)

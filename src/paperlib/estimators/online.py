@@ -1,5 +1,6 @@
-"""What all online estimators share, and those that count."""
+"""What all online estimators share, and those that count crawls and changes."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,16 +9,28 @@ import scipy
 from paperlib import checks
 from paperlib._kernels import online as kernels
 
+__all__ = ["LLN", "Guarantee", "Naive", "OnlineEstimator"]
+
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What the papers prove of an online estimator with its present steps.
+    """What is proved of an online estimator with its present step sequences.
 
+    Parameters
+    ----------
     converges : bool or None
-        True where a theorem applies, False where the steps break its conditions, None where that cannot be told.
+        True where a theorem applies, False where the sequences break its
+        conditions, None where neither can be told.
     exponent : float or None
-        E|estimate - change rate| = O(k^-exponent), where the paper gives a rate.
+        E|estimate - change rate| = O(k^-exponent) after k crawls, where known.
     reason : str
+        The theorem, its conditions and the exponents found.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import SA
+    >>> SA(crawl_rate=3.0, step=0.75).guarantee().exponent
+    0.375
     """
 
     converges: bool | None
@@ -25,52 +38,128 @@ class Guarantee:
     reason: str
 
 
+class OnlineEstimator(ABC):
+    """Base class of estimators that take in one crawl of every page at a time.
+
+    A subclass defines `estimate` and `update`; `paperlib.estimators.path`,
+    ``paths`` and `paperlib.processes.simulate_sequential_history` use nothing
+    else. It should also say in `guarantee` what is known of its error.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import OnlineEstimator
+    >>> class Last(OnlineEstimator):
+    ...     estimate = 0.0
+    ...
+    ...     def update(self, changed, *, interval=None, crawl_rate=None):
+    ...         self.estimate = changed / interval
+    ...         return self.estimate
+    >>> Last().update(True, interval=4.0)
+    0.25
+    """
+
+    @property
+    @abstractmethod
+    def estimate(self):
+        """Present estimate of each page, 1/time."""
+
+    @abstractmethod
+    def update(self, changed, *, interval=None, crawl_rate=None):
+        """Take in one more crawl of every page.
+
+        Parameters
+        ----------
+        changed : array_like of bool or 0/1, shape of the pages
+            True where the crawl found a change.
+        interval : array_like, time, optional
+            Time since the crawl before, positive.
+        crawl_rate : array_like, 1/time, optional
+            Rate of the Poisson crawls from this crawl on, if it is a new one.
+
+        Returns
+        -------
+        ndarray
+            The new estimate of each page, 1/time.
+        """
+
+    def limit(self, change_rate):
+        """Value to which the estimate converges, given the true change rate.
+
+        Parameters
+        ----------
+        change_rate : array_like, 1/time, non-negative
+            The true change rate.
+
+        Returns
+        -------
+        ndarray or float
+            The change rate itself, unless the estimator is inconsistent.
+        """
+        return checks.non_negative("change_rate", change_rate)[()]
+
+    def guarantee(self):
+        """State what is proved of the estimator.
+
+        Returns
+        -------
+        Guarantee
+            Convergence, rate, and the reason.
+        """
+        return Guarantee(None, None, "nothing has been stated about this estimator")
+
+
 def _sequence(name, value):
+    """A step sequence: a function of k, or the positive exponent x of (k + 1)^-x."""
     return value if callable(value) else checks.scalar(checks.positive, name, value)
 
 
 def _at(sequence, k):
-    """Entry k of a step sequence: a number x stands for (k + 1)^-x, a callable for itself."""
+    """Entry k of a step sequence."""
     return sequence(k) if callable(sequence) else (k + 1.0) ** -sequence
 
 
 def _decay(sequence):
-    """Exponent x of a sequence that decays as k^-x, and whether it is known: of a callable, its slope from k = 1e6 to 1e12."""
+    """Exponent x of a sequence that decays as k^-x, and whether it is exact.
+
+    That of a function is its slope in a double logarithmic plot, measured
+    from k = 1e6 to 1e12, where lower-order terms have faded.
+    """
     if not callable(sequence):
         return float(sequence), True
     return float(-np.log(sequence(1e12) / sequence(1e6)) / np.log(1e6)), False
 
 
-def _between(x, low, high, sure):
-    """low < x <= high; None where x is a slope too close to a limit to say."""
-    if not sure and min(abs(x - low), abs(x - high)) < 0.02:
+def _between(x, low, high, exact):
+    """Whether low < x <= high; None where a measured x is too close to a limit.
+
+    Logarithmic factors, such as k / log k, move a measured slope by up to 0.02.
+    """
+    if not exact and min(abs(x - low), abs(x - high)) < 0.02:
         return None
-    return bool(low < x <= high + 1e-12)
+    return bool(low < x <= high + 1e-12)  # 1e-12: sums of exponents are rounded
 
 
-class _Online:
-    """State of one estimate per page or run; `crawl_rate` is a number or an array that broadcasts with the bits."""
+class _PoissonCrawls(OnlineEstimator):
+    """Estimators that need crawls at Poisson times of a known rate."""
 
     def __init__(self, crawl_rate):
         self.crawl_rate = checks.positive("crawl_rate", crawl_rate)
 
-    def limit(self, change_rate):
-        """Where the estimate converges to, 1/time: the change rate, if `guarantee` holds."""
-        return checks.non_negative("change_rate", change_rate)[()]
-
     def _bits(self, changed, crawl_rate, state):
+        """`changed` as booleans, after all checks, so that a refused update is none."""
         changed = checks.bits("changed", changed)
-        checks.fit(
-            changed=changed,
-            crawl_rate=self.crawl_rate if crawl_rate is None else crawl_rate,
-            **{"earlier crawls": state},
-        )
+        if crawl_rate is None:
+            crawl_rate = self.crawl_rate
+        shapes = {"changed": changed, "crawl_rate": crawl_rate, "earlier crawls": state}
+        checks.fit(**shapes)
         return changed
 
     def _moment_grid(self, change_rate, n_crawls):
+        """Shape of the change rates, their flat array, P(changed), and crawl counts."""
         if self.crawl_rate.ndim:
             raise ValueError(
-                f"crawl_rate must be a single number for moments, got shape {self.crawl_rate.shape}"
+                "crawl_rate must be a single number for moments, "
+                f"got shape {self.crawl_rate.shape}"
             )
         change_rate = checks.positive("change_rate", change_rate)
         if np.ndim(n_crawls) == 0:
@@ -81,91 +170,183 @@ class _Online:
         return change_rate.shape, flat, flat / (flat + self.crawl_rate), crawls
 
 
-class _Counting(_Online):
-    """Estimators that know the number of crawls and of changes; a new crawl rate restarts both."""
+class _Counting(_PoissonCrawls):
+    """Estimators that know the number of crawls and of changes of each page."""
 
     def __init__(self, crawl_rate):
         super().__init__(crawl_rate)
-        self._n = np.asarray(0.0)
-        self._n_changed = np.asarray(0.0)
+        self.n_crawls = np.asarray(0.0)
+        self.n_changed = np.asarray(0.0)
 
     @property
     def estimate(self):
-        """The present estimates, 1/time; 0 before the first crawl."""
-        return self._value(np.maximum(self._n, 1.0), self._n_changed)
+        """Present estimates, 1/time; 0 before the first crawl."""
+        return self._value(np.maximum(self.n_crawls, 1.0), self.n_changed)
 
     def update(self, changed, *, interval=None, crawl_rate=None):
-        """Take in one more crawl of every page and return the new estimates, 1/time.
+        """Take in one more crawl of every page.
 
-        changed : bool or 0/1, array of pages. interval : ignored. crawl_rate : the rate from now on; pages whose rate is new restart.
+        Parameters
+        ----------
+        changed : array_like of bool or 0/1, shape of the pages
+            True where the crawl found a change.
+        interval : object, optional
+            Ignored: the crawl rate stands for the intervals.
+        crawl_rate : array_like, 1/time, optional
+            The crawl rate from now on. Pages whose rate differs from the one
+            before start their counts anew.
+
+        Returns
+        -------
+        ndarray
+            The new estimates, 1/time.
         """
-        changed = self._bits(changed, crawl_rate, self._n_changed)
+        changed = self._bits(changed, crawl_rate, self.n_changed)
         if crawl_rate is not None:
             new = checks.positive("crawl_rate", crawl_rate)
-            same = new == self.crawl_rate
-            self._n, self._n_changed, self.crawl_rate = (
-                self._n * same,
-                self._n_changed * same,
-                new,
-            )
-        self._n = self._n + 1.0
-        self._n_changed = self._n_changed + changed
+            kept = new == self.crawl_rate
+            self.n_crawls = self.n_crawls * kept
+            self.n_changed = self.n_changed * kept
+            self.crawl_rate = new
+        self.n_crawls = self.n_crawls + 1.0
+        self.n_changed = self.n_changed + changed
         return self.estimate
 
     def moments(self, change_rate, n_crawls):
-        """Exact bias and root mean squared error under Poisson crawls, from the binomial law of the number of changes.
+        """Exact bias and root mean squared error under Poisson crawls.
 
-        change_rate : float or array. n_crawls : int (all of 1 to n_crawls) or array of crawl counts.
-        Returns two arrays of shape (*change_rate.shape, n counts), 1/time.
+        Sums over the binomial distribution of the number of changes. What
+        lies more than 12 standard deviations and 12 changes from its mean has
+        a probability below 1e-20 and is left out.
+
+        Parameters
+        ----------
+        change_rate : array_like, 1/time, positive
+            The true change rates.
+        n_crawls : int or sequence of int
+            Numbers of crawls; a single number stands for all from 1 up to it.
+
+        Returns
+        -------
+        bias, rmse : ndarray, shape (*change_rate.shape, n_counts), 1/time
+            Moments of the error after each number of crawls.
         """
         shape, change_rate, q, crawls = self._moment_grid(change_rate, n_crawls)
         out = np.empty((2, change_rate.size, crawls.size))
         for i, (rate, p) in enumerate(zip(change_rate, q, strict=True)):
             for j, n in enumerate(crawls.tolist()):
-                spread = (
-                    12.0 * np.sqrt(n * p * (1 - p)) + 12.0
-                )  # what lies outside has a probability below 1e-20
-                seen = np.arange(
-                    max(0, int(n * p - spread)), min(n, int(n * p + spread)) + 1
-                )
-                error = self._value(float(n), seen) - rate
-                weight = scipy.stats.binom.pmf(seen, n, p)
+                spread = 12.0 * np.sqrt(n * p * (1 - p)) + 12.0
+                least, most = max(0, int(n * p - spread)), min(n, int(n * p + spread))
+                n_changed = np.arange(least, most + 1)
+                error = self._value(float(n), n_changed) - rate
+                weight = scipy.stats.binom.pmf(n_changed, n, p)
                 out[:, i, j] = weight @ error, np.sqrt(weight @ error**2)
         return out.reshape(2, *shape, crawls.size)
 
 
 class Naive(_Counting):
-    """crawl_rate x changes / crawls; inconsistent. Section 3.4 of [peva22].
+    r"""Naive online estimator: crawl rate times the share of changed crawls.
+
+    .. math:: \hat\Delta_k = p\,\hat I_k / k
+
+    after k crawls at rate p of which :math:`\hat I_k` found a change, section
+    3.4 of [peva22]. It is inconsistent: several changes between two crawls
+    count as one.
 
     Parameters
     ----------
-    crawl_rate : float or array of pages, 1/time
+    crawl_rate : array_like, 1/time, positive
+        Rate of the Poisson crawls, one number or one for each page.
+
+    Attributes
+    ----------
+    n_crawls, n_changed : ndarray
+        Crawls at the present crawl rate, and how many of them found a change.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import Naive
+    >>> estimator = Naive(crawl_rate=3.0)
+    >>> [float(estimator.update(bit)) for bit in (True, False, True)]
+    [3.0, 1.5, 2.0]
+    >>> float(estimator.limit(5.0))
+    1.875
     """
 
     def _value(self, n, n_changed):
         return self.crawl_rate * n_changed / n
 
     def limit(self, change_rate):
-        """crawl_rate change_rate / (crawl_rate + change_rate), below the change rate. Section 3.4 of [peva22]."""
+        r"""Value to which the estimate converges, below the change rate.
+
+        .. math:: p \Delta / (p + \Delta)
+
+        Parameters
+        ----------
+        change_rate : array_like, 1/time, non-negative
+            The true change rate.
+
+        Returns
+        -------
+        ndarray or float
+            The limit, 1/time; section 3.4 of [peva22].
+        """
         change_rate = super().limit(change_rate)
         return self.crawl_rate * change_rate / (self.crawl_rate + change_rate)
 
     def guarantee(self):
-        """Converges to the wrong value, see `limit`."""
+        """State that the estimator converges to the wrong value, see `limit`.
+
+        Returns
+        -------
+        Guarantee
+            Not convergent to the change rate.
+        """
         return Guarantee(
             False, None, "inconsistent: changes between two crawls count as one"
         )
 
 
 class LLN(_Counting):
-    """crawl_rate x changes / (crawls + offset - changes). Eq. (2) of [valuetools20], eq. (1) of [peva22].
+    r"""Online estimator from the law of large numbers.
+
+    .. math:: \hat\Delta_k = p\,\hat I_k / (k + \alpha_k - \hat I_k)
+
+    after k crawls at rate p of which :math:`\hat I_k` found a change, eq. (2)
+    of [valuetools20] and eq. (1) of [peva22].
 
     Parameters
     ----------
-    crawl_rate : float or array of pages, 1/time
-    offset : float or callable
-        The sequence alpha_k, positive: a number for a constant, or a function of the array of crawl counts k = 1, 2, ...
-        (log k is 0 at k = 1; use log(k + 1)).
+    crawl_rate : array_like, 1/time, positive
+        Rate of the Poisson crawls, one number or one for each page.
+    offset : float or callable, default 1.0
+        The sequence alpha_k, positive: a number for a constant, or a function
+        of the array of crawl counts k = 1, 2, ... (log k, which the papers
+        name, is 0 at k = 1: use log(k + 1)).
+
+    Attributes
+    ----------
+    n_crawls, n_changed : ndarray
+        Crawls at the present crawl rate, and how many of them found a change.
+
+    Raises
+    ------
+    ValueError
+        A crawl rate or an offset that is not positive and finite.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.lln`.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import LLN
+    >>> estimator = LLN(crawl_rate=3.0)
+    >>> [float(estimator.update(bit)) for bit in (True, False, True)]
+    [3.0, 1.5, 3.0]
+    >>> bias, rmse = LLN(crawl_rate=3.0).moments(5.0, n_crawls=[1, 10])
+    >>> bias.round(3), rmse.round(3)
+    (array([-3.125, -0.045]), array([3.446, 3.76 ]))
     """
 
     def __init__(self, crawl_rate, *, offset=1.0):
@@ -173,7 +354,8 @@ class LLN(_Counting):
         self.offset = _sequence("offset", offset)
         if not 0 < self._offset(1.0) < np.inf:
             raise ValueError(
-                f"offset must be positive and finite from the first crawl on, got {self._offset(1.0)!r} at k = 1"
+                "offset must be positive and finite from the first crawl on, "
+                f"got {self._offset(1.0)!r} at k = 1"
             )
 
     def _offset(self, n):
@@ -183,10 +365,19 @@ class LLN(_Counting):
         return kernels.counted_rate(n_changed, n, self._offset(n), self.crawl_rate)
 
     def guarantee(self):
-        """Theorem 1 of [peva22]: consistent if offset / k -> 0, with error O(max(k^-1/2, offset / k))."""
+        """State what Theorem 1 of [peva22] says of the offset.
+
+        Returns
+        -------
+        Guarantee
+            Consistent if offset / k -> 0, with error
+            O(max(k^-1/2, offset / k)).
+        """
         growth = -_decay(self.offset)[0] if callable(self.offset) else 0.0
-        converges = _between(growth, -np.inf, 1.0 - 0.01, not callable(self.offset))
-        reason = f"Theorem 1 needs offset / k -> 0; this offset grows as k^{growth:.2f}"
+        # strictly below 1: a slope this close to 1 does not tell k from k / log k
+        converges = _between(growth, -np.inf, 0.99, not callable(self.offset))
         return Guarantee(
-            converges, min(0.5, 1.0 - growth) if converges else None, reason
+            converges,
+            min(0.5, 1.0 - growth) if converges else None,
+            f"Theorem 1 needs offset / k -> 0; this offset grows as k^{growth:.2f}",
         )

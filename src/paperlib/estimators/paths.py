@@ -7,47 +7,96 @@ import numpy as np
 from paperlib import checks
 from paperlib.processes import History
 
+__all__ = ["after", "path", "paths", "rmse", "snapshots", "summary"]
+
 
 def path(estimator, history, *, crawl_rate=None):
-    """The estimate after every crawl, array of the shape of ``history.changed``, 1/time.
+    """Estimate of an online estimator after every crawl.
 
-    Works on a copy: the estimator passed in stays as it was. Pages or runs advance together, one crawl after the other.
-    `crawl_rate`, of the same shape, is the rate at which each crawl was made, should it have changed over time.
+    Pages or runs advance together, one crawl after the other.
+
+    Parameters
+    ----------
+    estimator : OnlineEstimator
+        Its copy is updated; the estimator itself stays as it is.
+    history : History
+        In either form.
+    crawl_rate : array_like, shape of ``history.changed``, 1/time, optional
+        The rate at which each crawl was made, if it changed over time.
+
+    Returns
+    -------
+    ndarray, shape of ``history.changed``
+        Estimates, 1/time.
+
+    Raises
+    ------
+    ValueError
+        Crawl rates of another shape, or not positive and finite.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import LLN, path
+    >>> from paperlib.processes import History
+    >>> path(LLN(crawl_rate=3.0), History([0.1, 0.5, 0.2], [True, False, True]))
+    array([3. , 1.5, 3. ])
     """
-    estimator = copy.deepcopy(estimator)
+    shape = history.changed.shape
     if crawl_rate is not None:
         crawl_rate = checks.positive("crawl_rate", crawl_rate)
-        if crawl_rate.shape != history.changed.shape:
+        if crawl_rate.shape != shape:
             raise ValueError(
-                f"crawl_rate must have the shape of changed, {history.changed.shape}, got {crawl_rate.shape}"
+                f"crawl_rate must have the shape of changed, {shape}, "
+                f"got {crawl_rate.shape}"
             )
-    if (
-        history.offsets is not None
-    ):  # what a shorter page does after its end is not looked at
-        here = np.arange(history.n_crawls.max()) < history.n_crawls[:, np.newaxis]
+    arrays = {"changed": history.changed, "interval": history.interval}
+    if crawl_rate is not None:
+        arrays["crawl_rate"] = crawl_rate
+    estimator = copy.deepcopy(estimator)
+    if history.offsets is None:
+        return _estimates(estimator, **arrays)
+    # a shorter page is continued with ones, whose estimates are then dropped
+    here = np.arange(history.n_crawls.max()) < history.n_crawls[:, np.newaxis]
+    for name, values in arrays.items():
+        arrays[name] = np.ones(here.shape, values.dtype)
+        arrays[name][here] = values
+    return _estimates(estimator, **arrays)[here]
 
-        def dense(values, filler):
-            out = np.full(here.shape, filler)
-            out[here] = values
-            return out
 
-        rate = None if crawl_rate is None else dense(crawl_rate, 1.0)
-        return path(
-            estimator,
-            History(dense(history.interval, 1.0), dense(history.changed, False)),
-            crawl_rate=rate,
-        )[here]
-    out = np.empty((history.changed.shape[-1], *history.shape))
+def _estimates(estimator, changed, **arrays):
+    """Update the estimator with each column of the arrays; time is the last axis."""
+    out = np.empty((changed.shape[-1], *changed.shape[:-1]))
     for k in range(len(out)):
-        rate = {} if crawl_rate is None else {"crawl_rate": crawl_rate[..., k]}
-        out[k] = estimator.update(
-            history.changed[..., k], interval=history.interval[..., k], **rate
-        )
+        column = {name: values[..., k] for name, values in arrays.items()}
+        out[k] = estimator.update(changed[..., k], **column)
     return np.moveaxis(out, 0, -1)
 
 
 def paths(history, **estimators):
-    """`path` of each named online estimator; a function, such as `mle_path`, is called with the history. Dictionary by name."""
+    """Estimates after every crawl, for each named estimator.
+
+    Parameters
+    ----------
+    history : History
+        In either form.
+    **estimators : OnlineEstimator or callable
+        `path` is taken of an online estimator; a function, such as
+        `mle_path`, is called with the history.
+
+    Returns
+    -------
+    dict of str to ndarray, shape of ``history.changed``
+        Estimates by name, 1/time.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import LLN, mle_path, paths
+    >>> from paperlib.processes import History
+    >>> history = History([0.5, 0.5, 0.5], [False, True, False])
+    >>> found = paths(history, LLN=LLN(crawl_rate=2.0), MLE=mle_path)
+    >>> found["LLN"].round(3), found["MLE"].round(3)
+    (array([0.   , 1.   , 0.667]), array([0.   , 1.386, 0.811]))
+    """
     return {
         name: e(history) if callable(e) else path(e, history)
         for name, e in estimators.items()
@@ -55,9 +104,30 @@ def paths(history, **estimators):
 
 
 def snapshots(history, counts, **estimators):
-    """Estimates after each of `counts` crawls, dictionary by name of arrays of shape (..., n counts), of a history without offsets.
+    """Estimates after some numbers of crawls, for each named estimator.
 
-    As in `paths`, but a function, such as `mle`, is called with each shorter history.
+    Parameters
+    ----------
+    history : History
+        Without offsets.
+    counts : sequence of int
+        Numbers of crawls, rising.
+    **estimators : OnlineEstimator or callable
+        `path` is taken of an online estimator; a function, such as `mle`, is
+        called with each shorter history.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (*history.shape, n_counts)
+        Estimates by name, 1/time.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import LLN, naive, snapshots
+    >>> from paperlib.processes import History
+    >>> history = History([0.5, 0.5, 0.5], [False, True, False])
+    >>> snapshots(history, [2, 3], LLN=LLN(2.0), naive=naive)["LLN"].round(3)
+    array([1.   , 0.667])
     """
     counts = np.asarray(counts)
     shorter = [
@@ -73,17 +143,63 @@ def snapshots(history, counts, **estimators):
 
 
 def after(paths, n_crawls):
-    """The estimates of all runs after `n_crawls` crawls, for each named array of shape (n_runs, n)."""
+    """Estimates of all runs after a number of crawls.
+
+    Parameters
+    ----------
+    paths : dict of str to ndarray, shape (n_runs, n_crawls)
+        Estimates after every crawl by name, as `paths` gives them.
+    n_crawls : int
+        From 1 to the length of the shortest path.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n_runs,)
+        Estimates by name.
+
+    Raises
+    ------
+    ValueError
+        A number of crawls that some path does not have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from paperlib.estimators import after
+    >>> after({"LLN": np.array([[3.0, 1.5], [0.0, 1.0]])}, 2)
+    {'LLN': array([1.5, 1. ])}
+    """
     shortest = min(values.shape[-1] for values in paths.values())
     if not 1 <= n_crawls <= shortest:
         raise ValueError(
-            f"n_crawls must be from 1 to {shortest}, the number of crawls in a run, got {n_crawls!r}"
+            f"n_crawls must be from 1 to {shortest}, the number of crawls in a run, "
+            f"got {n_crawls!r}"
         )
     return {name: values[:, n_crawls - 1] for name, values in paths.items()}
 
 
 def rmse(paths, change_rate):
-    """Root mean squared error over runs after every crawl, for each named array of shape (n_runs, n_crawls); 1/time."""
+    """Root mean squared error over runs after every crawl.
+
+    Parameters
+    ----------
+    paths : dict of str to ndarray, shape (n_runs, n_crawls)
+        Estimates after every crawl by name, as `paths` gives them, 1/time.
+    change_rate : float, 1/time
+        The true change rate.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n_crawls,)
+        Root mean squared errors by name, 1/time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from paperlib.estimators import rmse
+    >>> rmse({"LLN": np.array([[4.0, 2.0], [0.0, 2.0]])}, 1.0)["LLN"].round(3)
+    array([2.236, 1.   ])
+    """
     return {
         name: np.sqrt(np.mean((values - change_rate) ** 2, axis=0))
         for name, values in paths.items()
@@ -91,12 +207,32 @@ def rmse(paths, change_rate):
 
 
 def summary(paths, change_rate):
-    """Bias, standard deviation and RMSE after the last crawl, one line of text per named array of shape (n_runs, n_crawls)."""
-    last = {name: values[:, -1] - change_rate for name, values in paths.items()}
-    row = "{:<12}{:>10.3g}{:>10.3g}{:>10.3g}".format
-    lines = [
-        row(name, e.mean(), e.std(), np.sqrt(np.mean(e**2))) for name, e in last.items()
-    ]
-    return "\n".join(
-        ["{:<12}{:>10}{:>10}{:>10}".format("estimator", "bias", "sd", "RMSE"), *lines]
-    )
+    """Table of the errors after the last crawl.
+
+    Parameters
+    ----------
+    paths : dict of str to ndarray, shape (n_runs, n_crawls)
+        Estimates after every crawl by name, as `paths` gives them, 1/time.
+    change_rate : float, 1/time
+        The true change rate.
+
+    Returns
+    -------
+    str
+        Bias, standard deviation and root mean squared error over the runs,
+        one line per name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from paperlib.estimators import summary
+    >>> print(summary({"LLN": np.array([[4.0, 2.0], [0.0, 3.0]])}, 1.0))
+    estimator         bias        sd      RMSE
+    LLN                1.5       0.5      1.58
+    """
+    rows = [("estimator", "bias", "sd", "RMSE")]
+    for name, values in paths.items():
+        error = values[:, -1] - change_rate
+        numbers = error.mean(), error.std(), np.sqrt(np.mean(error**2))
+        rows.append((name, *(f"{number:.3g}" for number in numbers)))
+    return "\n".join("{:<12}{:>10}{:>10}{:>10}".format(*row) for row in rows)
