@@ -487,7 +487,7 @@ def test_replicated_runs_are_paired_and_repeatable():
     def draw(rng):
         return SignalledPages(rng.random(10), 1.0, 0.0, 0.0)
 
-    runs = simulate.compare(draw, kinds, 5.0, 30.0, n_runs=3, seed=1)
-    same = simulate.compare(draw, kinds, 5.0, 30.0, n_runs=2, seed=1)
+    runs = simulate.compare(draw, kinds, 5.0, 30.0, n_runs=3, rng=1)
+    same = simulate.compare(draw, kinds, 5.0, 30.0, n_runs=2, rng=1)
     np.testing.assert_array_equal(runs["Nutch"], runs["again"])
     assert all((runs[name][:2] == same[name]).all() for name in runs)

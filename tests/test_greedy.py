@@ -286,7 +286,7 @@ def test_high_precision_and_recall_are_strictly_above_the_thresholds():
         [0.3, 0.29, 0.0, 0.0, 0.3, 0.0, 0.0],
     )
     assert pages.precision[0] == 0.7
-    assert GreedyCISPlus(pages).listens.tolist() == [
+    assert GreedyCISPlus(pages).uses_signals.tolist() == [
         False,
         True,
         False,
@@ -296,18 +296,18 @@ def test_high_precision_and_recall_are_strictly_above_the_thresholds():
         True,
     ]
     half = SignalledPages(1.0, 1.0, [0.5, 0.5, 0.625], [0.5, 0.25, 0.5])
-    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.5).listens.tolist() == [
+    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.5).uses_signals.tolist() == [
         False,
         False,
         True,
     ]
-    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.4).listens.tolist() == [
+    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.4).uses_signals.tolist() == [
         False,
         True,
         True,
     ]
     for policy, expected in ((Greedy, False), (GreedyCIS, True), (GreedyNCIS, True)):
-        assert policy(half).listens.tolist() == [expected] * 3
+        assert policy(half).uses_signals.tolist() == [expected] * 3
 
 
 def test_only_the_page_of_high_precision_and_recall_is_listened_to():

@@ -145,7 +145,7 @@ def test_who_believes_the_truth_goes_on_over_phases_as_if_there_were_none(
     hosts, monkeypatch
 ):
     pages, world, host = draw()
-    monkeypatch.setattr(learning, "estimate", lambda *_: pages)
+    monkeypatch.setattr("paperlib.policies.learning.estimate", lambda *_: pages)
     limits = {"host": host, "host_limit": 4.0} if hosts else {}
     found = course(
         pages, world, first=0.01, growth=1.3, exploration=0.0, **limits
@@ -163,7 +163,7 @@ def test_who_believes_the_truth_goes_on_over_phases_as_if_there_were_none(
 def test_what_is_seen(monkeypatch):
     pages, world, _ = draw()
     seen = []
-    monkeypatch.setattr(learning, "estimate", lambda *bits: seen.append(bits) or pages)
+    monkeypatch.setattr("paperlib.policies.learning.estimate", lambda *bits: seen.append(bits) or pages)
     found = course(pages, world)
     time = simulate.slot_times(BANDWIDTH, HORIZON)
     change_time, offsets = world.changes
@@ -195,7 +195,7 @@ def test_what_is_seen(monkeypatch):
 def test_a_cache_that_was_empty_tells_nothing_by_its_first_crawls(monkeypatch):
     pages, world, _ = draw()
     seen = []
-    monkeypatch.setattr(learning, "estimate", lambda *bits: seen.append(bits) or pages)
+    monkeypatch.setattr("paperlib.policies.learning.estimate", lambda *bits: seen.append(bits) or pages)
     simulate.crawl(world, learner(pages), BANDWIDTH, initial="empty")
     assert (
         seen[0][0].size == BANDWIDTH * 5.0 - 1 - 30
@@ -206,7 +206,7 @@ def test_a_cache_that_was_empty_tells_nothing_by_its_first_crawls(monkeypatch):
 def test_exploration(monkeypatch):
     pages, world, _ = draw()
     believed = SignalledPages(pages.change_rate, 0.0, pages.recall, pages.false_rate)
-    monkeypatch.setattr(learning, "estimate", lambda *_: believed)
+    monkeypatch.setattr("paperlib.policies.learning.estimate", lambda *_: believed)
     time = simulate.slot_times(BANDWIDTH, HORIZON)
     first = np.count_nonzero(time < 5.0)
     # round robin, then nothing but pairs
@@ -315,7 +315,7 @@ def test_estimates_are_inside_their_bounds_whatever_was_seen():
 
 def test_who_does_not_listen_believes_in_no_signals():
     pages, world, _ = draw()
-    found = course(pages, world, listen=False)
+    found = course(pages, world, use_signals=False)
     assert all((believed.gamma == 0).all() for believed in found.believed)
     assert (course(pages, world).believed[-1].recall > 0).all()
 
@@ -349,7 +349,7 @@ def test_it_learns_by_and_by():
             )
         )
 
-    lost = np.array(simulate.replicate(one_run, 12, seed=1))
+    lost = np.array(simulate.replicate(one_run, 12, rng=1))
     less = lost[:, 0] - lost[:, 2]
     assert less.mean() > 3 * less.std(ddof=1) / np.sqrt(12)
     assert lost.mean(axis=0)[2] > 0

@@ -57,7 +57,7 @@ def test_a_policy_does_not_hear_of_the_changes():
         crawl(world, Greedy(believed), 2.0).page,
         crawl(silent, Greedy(believed), 2.0).page,
     )
-    assert np.isinf(world.delayed(1.0).heard).all()
+    assert np.isinf(world.delayed(1.0).received).all()
 
 
 def test_history_is_what_each_page_alone_shows():

@@ -349,7 +349,7 @@ def test_signals_page_by_page_as_sent_and_as_they_are_heard(delay):
     ):
         world = draw_world(LAW, 30.0, signal_delay=delay, arrivals=there, rng=5)
         assert world.offsets[0] == 0
-        assert world.offsets[-1] == world.heard.size == world.signal_time.size > 80
+        assert world.offsets[-1] == world.received.size == world.signal_time.size > 80
         for i in range(5):
             own = slice(world.offsets[i], world.offsets[i + 1])
             sent, arrival = world.signal_time[own], world.arrival[own]
@@ -357,7 +357,7 @@ def test_signals_page_by_page_as_sent_and_as_they_are_heard(delay):
             heard = np.where(
                 (world.start[i] <= sent) & (arrival < world.stop[i]), arrival, np.inf
             )
-            np.testing.assert_array_equal(world.heard[own], np.sort(heard))
+            np.testing.assert_array_equal(world.received[own], np.sort(heard))
         page, arrival = world.in_order
         assert (np.diff(arrival) >= 0).all()
         assert sorted(zip(page, arrival, strict=True)) == sorted(
@@ -375,7 +375,7 @@ def test_delays_of_any_length_are_sorted():
         assert late.signal_time is world.signal_time
         for i in range(3):
             own = slice(world.offsets[i], world.offsets[i + 1])
-            np.testing.assert_array_equal(late.heard[own], np.sort(late.arrival[own]))
+            np.testing.assert_array_equal(late.received[own], np.sort(late.arrival[own]))
 
 
 # ---------------------------------------------------------------- fresh time
@@ -738,20 +738,20 @@ def test_runs_depend_on_the_seed_and_their_number_alone():
     ):  # here: for a function of the file the two processes would import all of it
         return rng.random(3).tolist()
 
-    five = replicate(numbers, 5, seed=1)
-    assert replicate(numbers, 3, seed=1) == five[:3]
-    assert replicate(numbers, 5, seed=np.random.default_rng(1)) == five
-    assert replicate(numbers, 5, seed=1, jobs=2) == five
+    five = replicate(numbers, 5, rng=1)
+    assert replicate(numbers, 3, rng=1) == five[:3]
+    assert replicate(numbers, 5, rng=np.random.default_rng(1)) == five
+    assert replicate(numbers, 5, rng=1, jobs=2) == five
     assert (
-        len({x for run in [*five, *replicate(numbers, 5, seed=2)] for x in run}) == 30
+        len({x for run in [*five, *replicate(numbers, 5, rng=2)] for x in run}) == 30
     )
-    assert replicate(lambda rng: None, 2, seed=1) == [None, None]
+    assert replicate(lambda rng: None, 2, rng=1) == [None, None]
 
 
 @pytest.mark.parametrize("n_runs", [0, -1, 2.0, True])
 def test_replicate_refuses(n_runs):
     with pytest.raises(ValueError, match="n_runs must be a positive integer"):
-        replicate(draw, n_runs, seed=1)
+        replicate(draw, n_runs, rng=1)
 
 
 def equal(one, other, first=None):
@@ -761,15 +761,15 @@ def equal(one, other, first=None):
 
 
 def test_comparisons_depend_on_the_seed_and_the_number_of_the_run_alone():
-    five = compare(draw, greedy_family, 5.0, 20.0, n_runs=5, seed=3)
+    five = compare(draw, greedy_family, 5.0, 20.0, n_runs=5, rng=3)
     assert all(
         accuracy.shape == (5,) and np.unique(accuracy).size == 5
         for accuracy in five.values()
     )
     assert not (five["greedy"] == five["ncis"]).any()
-    equal(five, compare(draw, greedy_family, 5.0, 20.0, n_runs=3, seed=3), 3)
+    equal(five, compare(draw, greedy_family, 5.0, 20.0, n_runs=3, rng=3), 3)
     with joblib.parallel_config(backend="threading"):
-        equal(five, compare(draw, greedy_family, 5.0, 20.0, n_runs=5, seed=3, jobs=2))
+        equal(five, compare(draw, greedy_family, 5.0, 20.0, n_runs=5, rng=3, jobs=2))
 
 
 def test_policies_meet_the_same_worlds_whoever_else_runs():
@@ -784,7 +784,7 @@ def test_policies_meet_the_same_worlds_whoever_else_runs():
     def alone(pages, rng):
         return {"ncis": policies.GreedyNCIS(pages)}
 
-    options = {"n_runs": 4, "seed": 4}
+    options = {"n_runs": 4, "rng": 4}
     many = compare(draw, twice, 5.0, 20.0, **options)
     np.testing.assert_array_equal(many["ncis"], many["again"])
     np.testing.assert_array_equal(
@@ -813,7 +813,7 @@ def test_a_comparison_is_draws_and_crawls_of_four_streams():
         5.0,
         20.0,
         n_runs=3,
-        seed=5,
+        rng=5,
         keep=lambda run: run.window_accuracy,
         delays=delays,
         **options,
@@ -849,7 +849,7 @@ def test_an_allocation_stands_for_its_freshness_and_greedy_comes_near_it():
             "greedy": policies.Greedy(pages),
         }
 
-    found = compare(draw, with_bound, 10.0, 200.0, n_runs=3, seed=6)
+    found = compare(draw, with_bound, 10.0, 200.0, n_runs=3, rng=6)
     for k, stream in enumerate(np.random.default_rng(6).spawn(3)):
         pages = draw(stream.spawn(3)[0])
         assert (
@@ -863,7 +863,7 @@ def test_an_allocation_stands_for_its_freshness_and_greedy_comes_near_it():
 
 def test_keep_says_what_is_kept():
     found = compare(
-        draw, greedy_family, 5.0, 20.0, n_runs=2, seed=7, keep=lambda run: run.n_crawls
+        draw, greedy_family, 5.0, 20.0, n_runs=2, rng=7, keep=lambda run: run.n_crawls
     )
     assert all(
         count.shape == (2, 15) and (count.sum(axis=1) == 100).all()

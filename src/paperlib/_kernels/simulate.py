@@ -43,14 +43,11 @@ _NEGLIGIBLE = 1e-17
 _SMALL = 1e-3
 
 
-# Arrays of shape (n_pages,) of `crawl_pages`: `last` and `change_at` are the last
-# crawl and the first change after it, minus infinity in both for a page that was
-# never crawled.
-CopiedPages = namedtuple("CopiedPages", "change_rate last change_at fresh")
-# Arrays of shape (n_crawls,) of `crawl_pages`, page after page: `time` rises for
-# each page, `exponential` are standard exponential numbers, and `interval` is inf
-# for the first crawl of a page.
-Crawls = namedtuple("Crawls", "time exponential interval changed")
+# A page of `crawl_pages`: `last` and `change_at` are the last crawl and the first
+# change after it, minus infinity in both for a page that was never crawled.
+COPY = np.dtype(
+    [(name, "f8") for name in ("change_rate", "last", "change_at", "fresh")]
+)
 # Events of page i at time[offsets[i] : offsets[i + 1]], rising.
 Events = namedtuple("Events", "time offsets")
 # A page of `fresh_time`: `doubt` is 1 - precision of its signals, `start` and
@@ -58,26 +55,28 @@ Events = namedtuple("Events", "time offsets")
 PAGE = np.dtype([(name, "f8") for name in ("alpha", "doubt", "start", "stop", "last")])
 
 
+# The arrays are arguments of their own, for in a parallel loop numba takes writes
+# to the arrays of a tuple for dead code and drops them.
 @njit(cache=True, parallel=True, error_model="numpy")
-def crawl_pages(pages, crawls, offsets, start, stop):
-    """Find what `crawls` find, and how long copies are fresh in start to stop.
+def crawl_pages(pages, offsets, start, stop, time, exponential, interval, changed):
+    """Find what crawls find, and how long copies are fresh from start to stop.
 
-    The crawls of page i are those from offsets[i] to offsets[i + 1], with
-    `offsets` of shape (n_pages + 1,). Written in place: `last`, `change_at`
-    and `fresh` of `pages`, `interval` and `changed` of `crawls`.
+    `pages` is an array of `COPY`, in which all but the change rate is updated.
+    The crawls of page i are those from offsets[i] to offsets[i + 1]: `time`
+    rises for each page, `exponential` holds standard exponential numbers, and
+    `interval` (inf for the first crawl of a page) and `changed` are written.
     """
-    change_rate, last, change_at, fresh = pages
-    time, exponential, interval, changed = crawls
-    for i in prange(last.size):
+    for i in prange(pages.size):
+        page = pages[i]
         total = 0.0
         begin = start
         for j in range(offsets[i], offsets[i + 1]):
-            interval[j] = time[j] - last[i]
-            changed[j] = change_at[i] <= time[j]
-            total += max(min(change_at[i], time[j]) - begin, 0.0)
-            begin = last[i] = time[j]
-            change_at[i] = begin + exponential[j] / change_rate[i]
-        fresh[i] = total + max(min(change_at[i], stop) - begin, 0.0)
+            interval[j] = time[j] - page.last
+            changed[j] = page.change_at <= time[j]
+            total += max(min(page.change_at, time[j]) - begin, 0.0)
+            begin = page.last = time[j]
+            page.change_at = begin + exponential[j] / page.change_rate
+        page.fresh = total + max(min(page.change_at, stop) - begin, 0.0)
 
 
 @njit(cache=True)

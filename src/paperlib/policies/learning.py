@@ -13,9 +13,11 @@ from paperlib.signals import SignalledPages, fit
 
 __all__ = ["LearningGreedy", "Learnt", "estimate", "parameter_errors"]
 
-# Interval of a pseudo-observation after a signal, relative to one without: so
-# short that only the signal counts.
-_SHORT = 1e-9
+# Pseudo-observations of `estimate`, the last two only with signals. After a signal
+# the interval is so short that only the signal counts.
+_PSEUDO_INTERVAL = np.array([1.0, 1.0, 1e-9, 1e-9])
+_PSEUDO_SIGNALS = [0, 0, 1, 1]
+_PSEUDO_CHANGED = [False, True, False, True]
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,23 +240,23 @@ def estimate(page, interval, n_signals, changed, importance, gamma=None):
     ...     np.array([True, True, False]), importance=np.ones(2),
     ... )  # fmt: skip
     >>> pages.change_rate.round(3).tolist()
-    [2.141, 0.5]
+    [1.776, 0.495]
     """
-    n_pages, n = importance.size, 2 if gamma is None else 4
+    n_pages, n = importance.size, 2 if gamma is None else len(_PSEUDO_INTERVAL)
     # the median of the interval of a change, if all pages were one
     time = np.log(2.0) * interval.sum() / (1 + changed.sum()) if interval.size else 1.0
-    pseudo = (
-        np.tile(np.array([1.0, 1.0, _SHORT, _SHORT])[:n] * time, n_pages),
-        np.tile([0, 0, 1, 1][:n], n_pages),
-        np.arange(n * n_pages) % 2 == 1,
-    )
-    order = np.argsort(np.append(page, np.repeat(np.arange(n_pages), n)), kind="stable")
+    page = np.append(page, np.repeat(np.arange(n_pages), n))
+    order = np.argsort(page, kind="stable")
     interval, n_signals, changed = (
-        np.append(*pair)[order]
-        for pair in zip((interval, n_signals, changed), pseudo, strict=True)
+        np.append(seen, np.tile(pseudo[:n], n_pages))[order]
+        for seen, pseudo in (
+            (interval, _PSEUDO_INTERVAL * time),
+            (n_signals, _PSEUDO_SIGNALS),
+            (changed, _PSEUDO_CHANGED),
+        )
     )
-    counts = np.bincount(page, minlength=n_pages) + n
-    history = History(interval, changed, np.append(0, np.cumsum(counts)))
+    offsets = np.searchsorted(page[order], np.arange(n_pages + 1))
+    history = History(interval, changed, offsets)
     if gamma is None:
         return SignalledPages(estimators.mle(history), importance, 0.0, 0.0)
     with threads_for(interval.size):

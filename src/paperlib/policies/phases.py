@@ -20,7 +20,7 @@ _ROUNDING = 1e-9
 class LearningRun:
     """What a policy that sets rates did, in a number of runs.
 
-    Attributes
+    Parameters
     ----------
     time : ndarray, shape (n_phases + 1,), time
         Borders of the phases.
@@ -35,6 +35,8 @@ class LearningRun:
         Crawls, without those at time 0 that fill the cache.
     believed : ndarray, shape (n_runs, n_pages), 1/time
         Change rates that the last phase went by.
+    pages : tuple
+        True change rates, importance, and bandwidth of the runs.
 
     Examples
     --------
@@ -51,7 +53,7 @@ class LearningRun:
     stale: np.ndarray
     n_crawls: np.ndarray
     believed: np.ndarray
-    _pages: tuple = field(repr=False)
+    pages: tuple = field(repr=False)
 
     def regret(
         self,
@@ -95,8 +97,8 @@ class LearningRun:
             )
         if normalise not in (None, "mass"):
             raise ValueError(f"normalise must be None or 'mass', got {normalise!r}")
-        mass = self._pages[1].sum()
-        best = mass * against(*self._pages).freshness * self.time[1:]
+        mass = self.pages[1].sum()
+        best = mass * against(*self.pages).freshness * self.time[1:]
         lost = best - getattr(self, kind).cumsum(axis=-1)
         lost = lost if path else lost[:, -1]
         return lost / mass if normalise else lost
@@ -320,16 +322,15 @@ class ExploreThenCommit(_Learner):
 
     def _phases(self, horizon, one_round):
         """Duration and share of each phase."""
-        if self.first_horizon is None:
-            exploration = self._rounds(horizon, one_round)
-            return [(exploration, None), (horizon - exploration, 0.0)]
-        phases, left, length, name = [], horizon, self.first_horizon, "first_horizon"
+        length, name = self.first_horizon, "first_horizon"
+        if length is None:
+            length, name = horizon, "horizon"
+        phases, left = [], horizon
         while left > _ROUNDING * horizon:
             exploration = min(self._rounds(length, one_round, name), left)
             phases += [(exploration, None), (min(length, left) - exploration, 0.0)]
             left -= min(length, left)
-            length *= 2
-            name = "the doubled first_horizon"
+            length, name = 2 * length, "the doubled first_horizon"
         if not phases[1][0] > 0:
             raise ValueError(
                 f"horizon must be longer than the first exploration, got {horizon:g}"

@@ -98,14 +98,13 @@ class Copies:
         self.now, self.history = 0.0, None
         # of each schedule followed: crawl rates, and crawls that count
         self._rates, self._counts = [], []
-        last = np.full(change_rate.size, 0.0 if filled else -np.inf)
-        change_at = last.copy()
+        self._pages = np.empty(change_rate.size, kernels.COPY)
+        self._pages["change_rate"] = change_rate
+        self._pages["last"] = self._pages["change_at"] = 0.0 if filled else -np.inf
         if filled:
+            wait = self.rng.standard_exponential(change_rate.size)
             with np.errstate(divide="ignore"):
-                change_at = self.rng.standard_exponential(last.size) / change_rate
-        self._pages = kernels.CopiedPages(
-            change_rate, last, change_at, np.empty(last.size)
-        )
+                self._pages["change_at"] = wait / change_rate
 
     def follow(self, schedule, crawl_rate, duration):
         """Crawl by a schedule for some time.
@@ -132,17 +131,22 @@ class Copies:
         """
         expected = self._expected_time(schedule, crawl_rate, duration)
         time, offsets = schedule(crawl_rate, duration, rng=self.rng)
-        crawls = kernels.Crawls(
-            self.now + time,
-            self.rng.standard_exponential(time.size),
-            np.empty(time.size),
-            np.empty(time.size, dtype=bool),
-        )
+        exponential = self.rng.standard_exponential(time.size)
+        interval, changed = np.empty(time.size), np.empty(time.size, dtype=bool)
         start, self.now = self.now, self.now + duration
         with threads_for(time.size):
-            kernels.crawl_pages(self._pages, crawls, offsets, start, self.now)
-        self._remember(crawls, offsets, crawl_rate)
-        return expected, self._pages.fresh.copy(), time.size
+            kernels.crawl_pages(
+                self._pages,
+                offsets,
+                start,
+                self.now,
+                start + time,
+                exponential,
+                interval,
+                changed,
+            )
+        self._remember(interval, changed, offsets, crawl_rate)
+        return expected, self._pages["fresh"].copy(), time.size
 
     def _expected_time(self, schedule, crawl_rate, duration):
         """Expected fresh time of each page under a schedule."""
@@ -152,13 +156,13 @@ class Copies:
             self.change_rate, crawl_rate, duration, initial=self.probability()
         )
 
-    def _remember(self, crawls, offsets, crawl_rate):
+    def _remember(self, interval, changed, offsets, crawl_rate):
         """Append the crawls that had one before to the history."""
-        seen = np.isfinite(crawls.interval)
+        seen = np.isfinite(interval)
         if not seen.any():
             return
         counts = np.append(0, np.cumsum(seen))
-        found = History(crawls.interval[seen], crawls.changed[seen], counts[offsets])
+        found = History(interval[seen], changed[seen], counts[offsets])
         self.history = found if self.history is None else join(self.history, found)
         self._rates.append(crawl_rate)
         self._counts.append(found.n_crawls)
@@ -169,10 +173,10 @@ class Copies:
         Returns
         -------
         ndarray, shape (n_pages,)
-            exp(-change_rate t) at time t after the last crawl; 0 for a page
+            Exponential exp(-change_rate t) at time t after the last crawl; 0 for a page
             that was never crawled.
         """
-        last = self._pages.last
+        last = self._pages["last"]
         elapsed = np.where(last >= 0, self.now - last, 0.0)
         return np.where(last >= 0, np.exp(-self.change_rate * elapsed), 0.0)
 

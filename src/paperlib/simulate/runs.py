@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 class CrawlRun:
     """What a policy did in a world.
 
-    Attributes
+    Parameters
     ----------
     time : ndarray, shape (n_slots,), time
         The slots.
@@ -77,11 +77,10 @@ class CrawlRun:
         laid = np.repeat(ends[:-1], np.diff(offsets)) + change
         seen = np.searchsorted(laid, ends[page] + time, side="right")
         again = page[1:] == page[:-1]
-        crawls = np.bincount(page[1:][again], minlength=offsets.size - 1)
         return History(
             np.diff(time)[again],
             (np.diff(seen) > 0)[again],
-            np.append(0, np.cumsum(crawls)),
+            np.searchsorted(page[1:][again], np.arange(offsets.size)),
         )
 
     @property

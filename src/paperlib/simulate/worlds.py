@@ -132,12 +132,12 @@ class World:
         time, offsets = schedules.poisson(
             self.pages.alpha, self.horizon, rng=np.random.default_rng(self.silent)
         )
-        n_pages = self.start.size
-        silent = np.repeat(np.arange(n_pages), np.diff(offsets))
+        pages = np.arange(offsets.size)
+        silent = np.repeat(pages[:-1], np.diff(offsets))
         page = np.append(silent, self.signal_page[self.true])
         time = np.append(time, self.signal_time[self.true])
-        counts = np.bincount(page, minlength=n_pages)
-        return time[np.lexsort((time, page))], np.append(0, np.cumsum(counts))
+        order = np.lexsort((time, page))
+        return time[order], np.searchsorted(page[order], pages)
 
 
 def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
@@ -249,8 +249,9 @@ def replay(change_times, horizon, *, importance=1.0):
     n_pages = len(times)
     page = np.repeat(np.arange(n_pages, dtype=np.int32), [t.size for t in times])
     time = np.concatenate(times) if times else np.empty(0)
+    inside = (time > 0) & (time <= horizon)
+    time, page = time[inside], page[inside]
     order = np.lexsort((time, page))
-    order = order[(time[order] > 0) & (time[order] <= horizon)]
     time, page = time[order], page[order]
     # Every change is a true signal, so that fresh time is exact; it never arrives.
     pages = SignalledPages(
