@@ -37,14 +37,15 @@ _NEVER = 1e-12
 
 
 # A rule of due dates, all times in one unit. A change takes the interval to
-# base + shrink (interval - base), no change to grow x interval, and both keep it
-# from `low` to `high`. `sync` is `Nutch.sync_delta`, or NO_SYNC; a page that would
-# be due later than `cap` after its crawl is crawled again after `cycle`.
+# base + shrink (interval - base), no change to grow x interval, and both keep
+# it from `low` to `high`. `sync` is `Nutch.sync_delta`, or NO_SYNC; a page
+# that would be due later than `cap` after its crawl is crawled again after
+# `cycle`.
 Rule = namedtuple("Rule", "base shrink grow low high sync cap cycle")
-# Arrays of shape (n_pages,) of `due_slots`, which updates all but `end` and `stop`.
-# `found` is the last crawl that found a change; the changes of a page that are
-# still to be found are those from `seen` to `end`. A page that was never crawled
-# has `last` = -inf. A page is never crawled from `stop` on.
+# Arrays of shape (n_pages,) of `due_slots`, which updates all but `end` and
+# `stop`. `found` is the last crawl that found a change; the changes of a page
+# that are still to be found are those from `seen` to `end`. A page that was
+# never crawled has `last` = -inf. A page is never crawled from `stop` on.
 DuePages = namedtuple("DuePages", "due interval last found seen end stop")
 
 

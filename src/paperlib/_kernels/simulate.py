@@ -43,20 +43,22 @@ _NEGLIGIBLE = 1e-17
 _SMALL = 1e-3
 
 
-# A page of `crawl_pages`: `last` and `change_at` are the last crawl and the first
-# change after it, minus infinity in both for a page that was never crawled.
+# A page of `crawl_pages`: `last` and `change_at` are the last crawl and the
+# first change after it, minus infinity in both for a page that was never
+# crawled.
 COPY = np.dtype(
     [(name, "f8") for name in ("change_rate", "last", "change_at", "fresh")]
 )
 # Events of page i at time[offsets[i] : offsets[i + 1]], rising.
 Events = namedtuple("Events", "time offsets")
 # A page of `fresh_time`: `doubt` is 1 - precision of its signals, `start` and
-# `stop` are when the page comes and goes, `last` is its last crawl, -inf for none.
+# `stop` are when the page comes and goes, `last` is its last crawl, -inf for
+# none.
 PAGE = np.dtype([(name, "f8") for name in ("alpha", "doubt", "start", "stop", "last")])
 
 
-# The arrays are arguments of their own, for in a parallel loop numba takes writes
-# to the arrays of a tuple for dead code and drops them.
+# The arrays are arguments of their own, for in a parallel loop numba takes
+# writes to the arrays of a tuple for dead code and drops them.
 @njit(cache=True, parallel=True, error_model="numpy")
 def crawl_pages(pages, offsets, start, stop, time, exponential, interval, changed):
     """Find what crawls find, and how long copies are fresh from start to stop.
@@ -104,8 +106,8 @@ def sort_pages(time, offsets):
 def fresh_time(pages, crawls, signals, borders, fresh):
     """Add the expected fresh time of every page in every window.
 
-    `pages` is an array of `PAGE`, `crawls` and `signals` are `Events`. Window w
-    lasts from borders[w] to borders[w + 1]; `fresh`, shape (n_windows,
+    `pages` is an array of `PAGE`, `crawls` and `signals` are `Events`. Window
+    w lasts from borders[w] to borders[w + 1]; `fresh`, shape (n_windows,
     n_pages), is added to in place.
     """
     for i in range(pages.size):
@@ -164,7 +166,7 @@ def _fresh_time_of_page(page, crawls, signals, borders, fresh):
 
 @njit(cache=True, error_model="numpy")
 def _decay(alpha, decay, duration, elapsed):
-    """Integral of exp(-alpha t) over a piece of time, and its value at the end.
+    """Integrate exp(-alpha t) over a piece of time; also its last value.
 
     `decay` is the value at the beginning of the piece; `duration` is the
     length of the piece, and `elapsed` the time from the crawl to its end.

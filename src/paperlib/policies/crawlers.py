@@ -9,8 +9,8 @@ from paperlib._kernels import crawlers as kernels
 
 __all__ = ["Nutch", "StormCrawler"]
 
-# Ratio of neighbouring intervals in the grid of `settled`, in logarithms: steps
-# of 2% give a relative error of some 1e-3.
+# Ratio of neighbouring intervals in the grid of `settled`, in logarithms:
+# steps of 2% give a relative error of some 1e-3.
 _STEP = 0.02
 
 
@@ -18,8 +18,9 @@ _STEP = 0.02
 class _DueDates:
     """Each page has an interval, which a crawl shortens or lengthens.
 
-    The most overdue page gets the slot; a slot without a page that is due stays
-    empty. Ties go to the lower index. A page never crawled is due at once.
+    The most overdue page gets the slot; a slot without a page that is due
+    stays empty. Ties go to the lower index. A page never crawled is due at
+    once.
     """
 
     day: float
@@ -88,10 +89,10 @@ class _DueDates:
     def settled(self, change_rate):
         """Steady state of the rule on Poisson pages that are crawled when due.
 
-        The intervals from one crawl that finds a change to the next follow from
-        the interval at the first: a Markov chain, here on a grid of steps of
-        2%. The relative error is 1e-3, and up to 5% near the change rates at
-        which `Nutch.cap` begins to matter.
+        The intervals from one crawl that finds a change to the next follow
+        from the interval at the first: a Markov chain, here on a grid of steps
+        of 2%. The relative error is 1e-3, and up to 5% near the change rates
+        at which `Nutch.cap` begins to matter.
 
         Parameters
         ----------
@@ -103,8 +104,8 @@ class _DueDates:
         crawl_rate : ndarray, 1/time
             Crawls per unit of time in the long run.
         freshness : ndarray
-            Share of changes that a crawl is the first to find, because after it
-            the copy is fresh until the next change.
+            Share of changes that a crawl is the first to find, because after
+            it the copy is fresh until the next change.
 
         Raises
         ------
@@ -120,7 +121,8 @@ class _DueDates:
             chain, crawls, time = kernels.from_change_to_change(
                 grid, rate, self._rule()
             )
-            # the stationary distribution: one balance equation gives way to the sum
+            # the stationary distribution: one balance equation gives way to
+            # the sum
             balance = chain.T - np.eye(grid.size)
             balance[-1] = 1.0
             share = np.linalg.solve(balance, np.append(np.zeros(grid.size - 1), 1.0))
@@ -134,11 +136,11 @@ class Nutch(_DueDates):
     """Due dates by AdaptiveFetchSchedule of Apache Nutch 1.x.
 
     The code is that since NUTCH-1564 is repaired, the defaults are those of
-    nutch-default.xml. A crawl multiplies the interval by `shrink` if it found a
-    change, else by `grow`. Without a change and with `sync_delta`, where delta
-    is the time since a crawl last found one: the interval is at least delta;
-    kept within the limits, it starts sync_delta x delta before the crawl (at
-    the crawl itself where that is more than the upper limit).
+    nutch-default.xml. A crawl multiplies the interval by `shrink` if it found
+    a change, else by `grow`. Without a change and with `sync_delta`, where
+    delta is the time since a crawl last found one: the interval is at least
+    delta; kept within the limits, it starts sync_delta x delta before the
+    crawl (at the crawl itself where that is more than the upper limit).
 
     Three things differ from Nutch: the most overdue page comes first, not the
     one of best score; a page is due no sooner than the lower limit after its
@@ -200,11 +202,12 @@ class Nutch(_DueDates):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StormCrawler(_DueDates):
-    """Due dates by AdaptiveScheduler of Apache StormCrawler, with its defaults.
+    """Due dates by AdaptiveScheduler of Apache StormCrawler.
 
-    A crawl that found a change takes the interval the share 1 - `shrink` of the
-    way to the lower limit; any other crawl multiplies it by `grow`, up to the
-    upper limit. Intervals are not rounded down to minutes.
+    The defaults are its own. A crawl that found a change takes the interval
+    the share 1 - `shrink` of the way to the lower limit; any other crawl
+    multiplies it by `grow`, up to the upper limit. Intervals are not rounded
+    down to minutes.
 
     Parameters
     ----------

@@ -110,7 +110,7 @@ class Greedy:
         return out
 
     def _state(self, world, last):
-        """State of the scheduler at time 0, with the signals that are to come."""
+        """State of the scheduler at time 0, with all signals to come."""
         believed = self.believed
         rows = crawl_value.rows(
             *(
@@ -141,9 +141,9 @@ class Greedy:
 class GreedyNCIS(Greedy):
     r"""Greedy policy with noisy signals: GREEDY-NCIS of [www25]_.
 
-    Algorithm 1 with the crawl value of Lemma 4, `freshness.crawl_value`, at the
-    effective elapsed time :math:`\tau_i + \beta_i n_i` of a page that has sent
-    :math:`n_i` signals since its last crawl.
+    Algorithm 1 with the crawl value of Lemma 4, `freshness.crawl_value`, at
+    the effective elapsed time :math:`\tau_i + \beta_i n_i` of a page that has
+    sent :math:`n_i` signals since its last crawl.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class GreedyNCIS(Greedy):
     Examples
     --------
     >>> from paperlib import simulate
-    >>> pages = SignalledPages([1.0, 1.0], [1.0, 1.1], recall=0.9, false_rate=0.1)
+    >>> pages = SignalledPages([1.0, 1.0], [1.0, 1.1], 0.9, 0.1)
     >>> world = simulate.draw_world(pages, 100.0, rng=1)
     >>> runs = [
     ...     simulate.crawl(world, policy, bandwidth=1.0)
@@ -220,8 +220,8 @@ class GreedyCIS(Greedy):
 class GreedyCISPlus(GreedyCIS):
     """Greedy policy that uses only good signals: GREEDY-CIS+ of [www25]_.
 
-    Section 6.7: GREEDY-CIS on the pages whose believed precision and recall are
-    high, GREEDY on the others.
+    Section 6.7: GREEDY-CIS on the pages whose believed precision and recall
+    are high, GREEDY on the others.
 
     Parameters
     ----------
@@ -244,6 +244,6 @@ class GreedyCISPlus(GreedyCIS):
 
     @property
     def uses_signals(self):
-        """Pages of high precision and recall, bool array of shape (n_pages,)."""
+        """Pages of good signals, bool array of shape (n_pages,)."""
         precise = np.nan_to_num(self.pages.precision) > self.min_precision
         return precise & (self.pages.recall > self.min_recall)

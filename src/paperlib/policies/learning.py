@@ -1,4 +1,4 @@
-"""Greedy crawling with signals that learns their parameters, under host limits."""
+"""Greedy crawling that learns the parameters of the pages."""
 
 from dataclasses import dataclass
 
@@ -13,8 +13,8 @@ from paperlib.signals import SignalledPages, fit
 
 __all__ = ["LearningGreedy", "Learnt", "estimate", "parameter_errors"]
 
-# Pseudo-observations of `estimate`, the last two only with signals. After a signal
-# the interval is so short that only the signal counts.
+# Pseudo-observations of `estimate`, the last two only with signals. After a
+# signal the interval is so short that only the signal counts.
 _PSEUDO_INTERVAL = np.array([1.0, 1.0, 1e-9, 1e-9])
 _PSEUDO_SIGNALS = [0, 0, 1, 1]
 _PSEUDO_CHANGED = [False, True, False, True]
@@ -51,7 +51,7 @@ class Learnt:
 
     @property
     def believed(self):
-        """What the last phase went by, SignalledPages; None after one phase."""
+        """What the last phase went by; None if there was one phase only."""
         return self.beliefs[-1] if self.beliefs else None
 
     def choose(self, world, time, last):
@@ -81,11 +81,11 @@ class LearningGreedy:
     It answers what [www25]_ leaves open. At the start of each phase the
     parameters are estimated from all crawls so far. In the first phase all
     slots go to the page crawled longest ago. After it they go by the crawl
-    value, except for a share that explores: the page crawled longest ago, whose
-    value may be wrong for ever, and the same page once more in the next slot
-    that explores, because after a long time a crawl finds a change whatever the
-    change rate. Copies, elapsed times and signals carry over from phase to
-    phase.
+    value, except for a share that explores: the page crawled longest ago,
+    whose value may be wrong for ever, and the same page once more in the next
+    slot that explores, because after a long time a crawl finds a change
+    whatever the change rate. Copies, elapsed times and signals carry over from
+    phase to phase.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class LearningGreedy:
     first : float, time
         Length of the first phase.
     growth : float, above 1, default 1.5
-        The phases end at first, first growth, first growth^2, ...; with ``inf``
-        the first estimates stay: explore, then commit.
+        The phases end at first, first growth, first growth^2, ...; with
+        ``inf`` the first estimates stay: explore, then commit.
     exploration : float, in [0, 1], default 0.05
         In a phase that starts at t, the share exploration sqrt(first / t) of
         the slots explores. It is an insurance: in the notebook
@@ -204,9 +204,9 @@ def estimate(page, interval, n_signals, changed, importance, gamma=None):
 
     The parameters are those of `signals.fit` to the crawls and to four
     pseudo-observations for each page, which keep every estimate inside its
-    bounds, as those of [grimes08]_ do, and count for less with every crawl: one
-    with and one without a change after a time typical of all pages, and one
-    with and one without a change after a signal.
+    bounds, as those of [grimes08]_ do, and count for less with every crawl:
+    one with and one without a change after a time typical of all pages, and
+    one with and one without a change after a signal.
 
     Parameters
     ----------

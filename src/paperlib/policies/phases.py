@@ -1,4 +1,4 @@
-"""Policies that set crawl rates in phases while they learn the change rates."""
+"""Policies that set crawl rates in phases while they learn."""
 
 import warnings
 from collections.abc import Callable
@@ -25,8 +25,8 @@ class LearningRun:
     time : ndarray, shape (n_phases + 1,), time
         Borders of the phases.
     expected : ndarray, shape (n_runs, n_phases)
-        Requests served fresh, in expectation given the crawls before the phase;
-        NaN for a schedule that is none of `schedules`.
+        Requests served fresh, in expectation given the crawls before the
+        phase; NaN for a schedule that is none of `schedules`.
     simulated : ndarray, shape (n_runs, n_phases)
         The same, given the times of crawls and changes in the phase too.
     fresh, stale : ndarray of int, shape (n_runs, n_phases)
@@ -108,8 +108,8 @@ class LearningRun:
 class _Learner:
     """Phases, each of which starts with estimates from all crawls so far.
 
-    In a phase with a share, pages are crawled at (1 - share) x allocated rate +
-    share x uniform rate; a phase whose share is None explores.
+    In a phase with a share, pages are crawled at (1 - share) x allocated rate
+    + share x uniform rate; a phase whose share is None explores.
     """
 
     bounds: tuple
@@ -157,8 +157,8 @@ class _Learner:
         ------
         ValueError
             Arguments out of range; a policy without `exploration`; a horizon
-            without time to exploit; phases so short that the bandwidth does not
-            reach all pages once.
+            without time to exploit; phases so short that the bandwidth does
+            not reach all pages once.
 
         Warns
         -----
@@ -239,7 +239,7 @@ class _Learner:
         return exploration
 
     def _one_run(self, change_rate, importance, bandwidth, phases, rng):
-        """Counts of each phase and the last beliefs, and pages without observation."""
+        """Counts of each phase, the last beliefs; pages without observation."""
         copies = Copies(change_rate, filled=self.explore == "interval", rng=rng)
         uniform = np.full(change_rate.size, bandwidth / change_rate.size)
         counts, unexplored = np.empty((5, len(phases))), 0
@@ -270,13 +270,13 @@ class ExploreThenCommit(_Learner):
     Parameters
     ----------
     bounds : tuple of float, 1/time
-        Known bounds of the change rates, ``(low, high)``; estimates are clipped
-        to them.
+        Known bounds of the change rates, ``(low, high)``; estimates are
+        clipped to them.
     exploration : float or callable, time, optional
         How long to explore, or a function of the horizon that says it, rounded
         to whole rounds of n_pages / bandwidth; `regret.exploration_horizon` is
-        that of Theorem 1. Only `simulate.explore_then_commit`, which tries many
-        lengths, does without it.
+        that of Theorem 1. Only `simulate.explore_then_commit`, which tries
+        many lengths, does without it.
     estimator : callable or online estimator, default `moment_matching`
         Function of a History, such as `estimators.mle`, or an object such as
         ``estimators.SA(1.0)``. The latter rest on crawls at Poisson times: use
@@ -302,7 +302,9 @@ class ExploreThenCommit(_Learner):
     Examples
     --------
     >>> policy = ExploreThenCommit(
-    ...     exploration=lambda horizon: horizon / 5, first_horizon=10.0, bounds=(0.1, 5)
+    ...     exploration=lambda horizon: horizon / 5,
+    ...     first_horizon=10.0,
+    ...     bounds=(0.1, 5.0),
     ... )
     >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=30.0, rng=1).time.tolist()
     [0.0, 2.0, 10.0, 14.0, 30.0]
@@ -347,9 +349,10 @@ class PhasedEpsilonGreedy(_Learner):
     .. math:: (1 - \epsilon)\,\hat\rho + \epsilon\,R / m ,
 
     where :math:`\hat\rho` is allocated anew at the start of each phase, from
-    the estimates of all observations so far, and R / m is the uniform rate. One
-    phase with epsilon 0 is `ExploreThenCommit`. The paper lacks the details:
-    that exploration comes first and how epsilon enters is our reading.
+    the estimates of all observations so far, and R / m is the uniform rate.
+    One phase with epsilon 0 is `ExploreThenCommit`. The paper lacks the
+    details: that exploration comes first and how epsilon enters is our
+    reading.
 
     Parameters
     ----------
@@ -377,7 +380,9 @@ class PhasedEpsilonGreedy(_Learner):
 
     Examples
     --------
-    >>> policy = PhasedEpsilonGreedy(exploration=4.0, bounds=(0.1, 5.0), n_phases=2)
+    >>> policy = PhasedEpsilonGreedy(
+    ...     exploration=4.0, bounds=(0.1, 5.0), n_phases=2
+    ... )
     >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, rng=1).time.tolist()
     [0.0, 4.0, 12.0, 20.0]
     """

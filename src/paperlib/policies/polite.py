@@ -21,9 +21,10 @@ class PoliteGreedy:
     Every host has a bucket of at most two tokens that come at its limit. A
     crawl takes one token, and while there is a token the pages of the host can
     be crawled: in any time w a host is crawled at most limit w + 2 times. No
-    bandwidth is allocated to hosts. A host whose pages have larger crawl values
-    than others is crawled as often as its limit allows, and the others share
-    the remaining slots, which comes near the optimum, `polite_thresholds`.
+    bandwidth is allocated to hosts. A host whose pages have larger crawl
+    values than others is crawled as often as its limit allows, and the others
+    share the remaining slots, which comes near the optimum,
+    `polite_thresholds`.
 
     Parameters
     ----------
@@ -160,7 +161,7 @@ class _Crawler:
             )
 
     def seen(self):
-        """Page, interval, signals and change of every crawl that had one before."""
+        """Page, interval, signals, change of each crawl that had one before."""
         crawled = self.page[: self._done] >= 0
         good = np.flatnonzero(crawled & np.isfinite(self._bits[0][: self._done]))
         return self.page[good], *(a[good] for a in self._bits)

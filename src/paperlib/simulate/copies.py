@@ -88,7 +88,8 @@ class Copies:
     --------
     >>> import numpy as np
     >>> copies = Copies(np.array([0.5, 2.0]), filled=True, rng=1)
-    >>> _, fresh, n_crawls = copies.follow(EXPLORE["interval"], np.ones(2), 10.0)
+    >>> schedule = EXPLORE["interval"]
+    >>> _, fresh, n_crawls = copies.follow(schedule, np.ones(2), 10.0)
     >>> n_crawls, copies.history.n_crawls.tolist()
     (20, [10, 10])
     """
@@ -173,8 +174,8 @@ class Copies:
         Returns
         -------
         ndarray, shape (n_pages,)
-            Exponential exp(-change_rate t) at time t after the last crawl; 0 for a page
-            that was never crawled.
+            Exponential exp(-change_rate t) at time t after the last crawl; 0
+            for a page that was never crawled.
         """
         last = self._pages["last"]
         elapsed = np.where(last >= 0, self.now - last, 0.0)

@@ -19,7 +19,7 @@ def explore_then_commit(
     n_runs=1,
     rng=None,
 ):
-    r"""Expected regret of explore-then-commit for many explorations and horizons.
+    r"""Expected regret of explore-then-commit for many lengths at once.
 
     Section 5 of [aaai20]_. With :math:`\tau` the length of exploration, T the
     horizon and :math:`\hat\rho` the rates allocated for the estimates, it is
@@ -67,7 +67,13 @@ def explore_then_commit(
     >>> from paperlib.policies import ExploreThenCommit
     >>> policy = ExploreThenCommit(bounds=(0.1, 5.0))
     >>> regret = explore_then_commit(
-    ...     policy, [0.5, 2.0], 1.0, 2.0, exploration=[2.0, 20.0], horizon=10.0, rng=1
+    ...     policy,
+    ...     change_rate=[0.5, 2.0],
+    ...     importance=1.0,
+    ...     bandwidth=2.0,
+    ...     exploration=[2.0, 20.0],
+    ...     horizon=10.0,
+    ...     rng=1,
     ... )
     >>> regret.shape, bool(regret[0, 0, 0] < 10.0), float(regret[0, 1, 0])
     ((1, 2, 1), True, nan)
@@ -110,7 +116,7 @@ def _whole_rounds(exploration, one_round):
 
 
 def _served_fresh(policy, change_rate, importance, bandwidth, ends, left, rng):
-    """Expected requests served fresh in one run, for every exploration and horizon."""
+    """Expected requests served fresh in one run, shape (n, k)."""
     copies = Copies(change_rate, filled=policy.explore == "interval", rng=rng)
     uniform = np.full(change_rate.size, bandwidth / change_rate.size)
     explored, served = 0.0, np.empty(left.shape)

@@ -12,8 +12,8 @@ from paperlib.simulate.worlds import draw_world
 
 __all__ = ["CrawlRun", "compare", "crawl", "replicate", "slot_times"]
 
-# `slot_times` accepts a sum of the bandwidth this much, relatively, off a whole
-# number: the rounding error of a sum of some thousand pieces.
+# `slot_times` accepts a sum of the bandwidth this much, relatively, off a
+# whole number: the rounding error of a sum of some thousand pieces.
 _ROUNDING = 1e-12
 
 
@@ -93,12 +93,12 @@ class CrawlRun:
 
     @property
     def window_accuracy(self):
-        """Share of requests served fresh in every window, shape (n_windows,)."""
+        """Share of requests served fresh in each window, shape (n_windows,)."""
         return _ratio(self.fresh @ self.importance, self.there @ self.importance)
 
     @property
     def page_accuracy(self):
-        """Freshness of every page, shape (n_pages,); NaN for one never there."""
+        """Freshness of each page, shape (n_pages,); NaN for one never there."""
         return _ratio(self.fresh.sum(axis=0), self.there.sum(axis=0))
 
     @property
@@ -175,7 +175,8 @@ def slot_times(bandwidth, horizon):
     edges = np.append(times[times < horizon], horizon)
     total = np.append(0.0, np.cumsum(rates[: edges.size - 1] * np.diff(edges)))
     number = np.arange(1, int(total[-1] * (1 + _ROUNDING)) + 1)
-    # the first edge by which the sum is reached: it may stand still before a later one
+    # the first edge by which the sum is reached: it may stand still before a
+    # later one
     after = np.searchsorted(total, number * (1 - _ROUNDING), side="left")
     before = np.clip(after, 1, edges.size - 1) - 1
     return np.minimum(edges[before] + (number - total[before]) / rates[before], horizon)
@@ -221,7 +222,7 @@ def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
     Examples
     --------
     >>> from paperlib import policies, signals
-    >>> pages = signals.SignalledPages([0.5, 2.0], 1.0, recall=0.5, false_rate=0.1)
+    >>> pages = signals.SignalledPages([0.5, 2.0], 1.0, 0.5, 0.1)
     >>> world = draw_world(pages, 50.0, rng=1)
     >>> run = crawl(world, policies.GreedyNCIS(pages), bandwidth=2.0)
     >>> int(run.n_crawls.sum()), bool(0.5 < run.accuracy < 0.9)
@@ -332,7 +333,8 @@ def replicate(function, n_runs, *, rng=None, jobs=1):
                 "jobs other than 1 need joblib: pip install 'paperlib-crawl[parallel]'"
             ) from None
         return [function(stream) for stream in streams]
-    # also for one job: an active backend, such as a Dask cluster, decides where
+    # also for one job: an active backend, such as a Dask cluster, decides
+    # where
     return joblib.Parallel(n_jobs=jobs)(map(joblib.delayed(function), streams))
 
 
@@ -350,7 +352,9 @@ def compare(
     delays=None,
     **options,
 ):
-    """Run policies in the same worlds, with new pages and a new world every run.
+    """Run policies in the same worlds.
+
+    Every run has new pages and a new world.
 
     Parameters
     ----------

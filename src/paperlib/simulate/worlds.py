@@ -253,7 +253,8 @@ def replay(change_times, horizon, *, importance=1.0):
     time, page = time[inside], page[inside]
     order = np.lexsort((time, page))
     time, page = time[order], page[order]
-    # Every change is a true signal, so that fresh time is exact; it never arrives.
+    # Every change is a true signal, so that fresh time is exact; it never
+    # arrives.
     pages = SignalledPages(
         np.bincount(page, minlength=n_pages) / horizon, importance, 1.0, 0.0
     )
