@@ -10,7 +10,7 @@ equal ones, so a slot costs a logarithm of the number of pages. Only the page
 on top of the heap can be due, because no other page has an earlier date; and
 after its crawl its own due date is the only one that has changed, so one sift
 restores the heap. A page that has gone is removed when it reaches the top, for
-before that it stands in nobody's way.
+before that it does no harm.
 
 `from_change_to_change` describes one Poisson page that is crawled when it is
 due. The interval at a crawl that finds a change is a Markov chain: until the

@@ -18,11 +18,6 @@ small that nothing more can be added to the window: the pass then jumps to the
 next crawl or border by bisection. The bound for this is an upper bound on the
 mean of the probability over what is left of the window: the probability never
 rises between crawls, so it stays below its mean over the piece before.
-
-`sort_pages` restores the order of signals that the greedy policies need after
-a delay. A delay disturbs the order of one page's signals little, for which
-insertion sort takes linear time; where it turns out not to, a general sort
-takes over.
 """
 
 import math
@@ -31,9 +26,6 @@ from collections import namedtuple
 import numpy as np
 from numba import njit, prange
 
-# In `sort_pages`: moves per entry after which insertion sort is given up.
-# Beyond some thirty a general sort of a page's signals is faster.
-_MAX_MOVES = 32
 # In `fresh_time`: what is less than half the spacing of floats (1.1e-16)
 # relative to the sum so far would be lost in rounding; ten times less is safe.
 _NEGLIGIBLE = 1e-17
@@ -79,27 +71,6 @@ def crawl_pages(pages, offsets, start, stop, time, exponential, interval, change
             begin = page.last = time[j]
             page.change_at = begin + exponential[j] / page.change_rate
         page.fresh = total + max(min(page.change_at, stop) - begin, 0.0)
-
-
-@njit(cache=True)
-def sort_pages(time, offsets):
-    """Sort time[offsets[i] : offsets[i + 1]] in place for each page i.
-
-    Linear in the number of times where each is near its place.
-    """
-    for i in range(offsets.size - 1):
-        own = time[offsets[i] : offsets[i + 1]]
-        moves = 0
-        for k in range(1, own.size):
-            t, j = own[k], k
-            while j > 0 and own[j - 1] > t:
-                own[j] = own[j - 1]
-                j -= 1
-            own[j] = t
-            moves += k - j
-            if moves > _MAX_MOVES * own.size:
-                own.sort()
-                break
 
 
 @njit(cache=True, error_model="numpy")

@@ -188,7 +188,7 @@ class Copies:
         ----------
         estimator : callable or online estimator
             Function of a History, such as `estimators.mle`, or an object such
-            as ``estimators.SA(1.0)``, which is told the crawl rate of every
+            as ``estimators.SA(1.0)``, which gets the crawl rate of every
             crawl.
 
         Returns

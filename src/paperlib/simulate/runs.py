@@ -271,7 +271,9 @@ def _fresh_time(world, time, page, last, borders):
     pages["start"], pages["stop"] = world.start, world.stop
     with np.errstate(invalid="ignore"):
         pages["doubt"] = world.pages.false_rate / world.pages.gamma
-    order = np.argsort(page, kind="stable")
+    # a stable sort of few bits is linear
+    few_bits = page.astype(np.min_scalar_type(-last.size))
+    order = np.argsort(few_bits, kind="stable")
     offsets = np.searchsorted(page[order], np.arange(last.size + 1))
     # what lies before the first window is counted in a window of its own
     edges = borders if borders[0] == 0 else np.append(0.0, borders)
