@@ -19,6 +19,7 @@ from paperlib import (
     estimators,
     freshness,
     policies,
+    regret,
     schedules,
     simulate,
 )
@@ -1080,3 +1081,21 @@ def test_one_phase_believes_nothing():
     learnt = policy.learn(world, simulate.slot_times(4.0, 5.0), np.zeros(8))
     assert learnt.believed is None
     assert learnt.time.tolist() == [0.0, 5.0]
+
+
+def test_explore_then_commit_at_many_lengths_needs_no_length_of_the_policy():
+    found = [
+        simulate.explore_then_commit(
+            policy,
+            *PAGES,
+            exploration=[4.0, 8.0],
+            horizon=[6.0, 50.0],
+            n_runs=3,
+            rng=32,
+        )
+        for policy in (etc(), etc(exploration=1.0))
+    ]
+    np.testing.assert_array_equal(*found)
+    assert simulate.explore_then_commit is regret.explore_then_commit
+    run = etc(exploration=8.0).run(*PAGES, 50.0, n_runs=3, rng=32)
+    np.testing.assert_allclose(found[0][:, 0, 1], run.regret(normalise="mass"))
