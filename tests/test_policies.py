@@ -1088,7 +1088,7 @@ def test_explore_then_commit_at_many_lengths_needs_no_length_of_the_policy():
         simulate.explore_then_commit(
             policy,
             *PAGES,
-            exploration=[4.0, 8.0],
+            exploration=[8.0],
             horizon=[6.0, 50.0],
             n_runs=3,
             rng=32,
