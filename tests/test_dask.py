@@ -387,9 +387,9 @@ def test_replications_are_the_same_on_a_cluster(cluster, client):
 
         return os.getpid(), rng.normal(size=3)
 
-    local = [numbers for _, numbers in simulate.replicate(draw, 10, seed=1)]
+    local = [numbers for _, numbers in simulate.replicate(draw, 10, rng=1)]
     with Client(cluster), joblib.parallel_config(backend="dask"):
-        pids, remote = zip(*simulate.replicate(draw, 10, seed=1, jobs=-1), strict=True)
+        pids, remote = zip(*simulate.replicate(draw, 10, rng=1, jobs=-1), strict=True)
     assert os.getpid() not in pids
     np.testing.assert_array_equal(remote, local)
 

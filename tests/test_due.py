@@ -1,4 +1,8 @@
-"""Due dates of production crawlers: rules by hand, slots by brute force, where they settle by identities and histories, bad input."""
+"""Due dates of production crawlers.
+
+Rules by hand, slots by brute force, and where the rules settle by identities
+and by histories.
+"""
 
 import dataclasses
 import math
@@ -16,7 +20,7 @@ MULTIPLIED = Nutch(sync_delta=None, cap=None)
 
 
 def world_of(changes, *, horizon=1000.0, start=0.0, stop=np.inf):
-    """A world by hand; every change, (time, page), is signalled, but these policies do not listen."""
+    """A world by hand; every change, (time, page), is signalled, to no effect."""
     changes = sorted((page, time) for time, page in changes)
     page, time = (
         np.array([change[k] for change in changes], kind)
@@ -48,23 +52,49 @@ def crawls(policy, changes, *, page=0, bandwidth=100.0, horizon=250.0, **options
     [
         (MULTIPLIED, [], [30, 72, 130.8, 213.12]),
         (MULTIPLIED, [10, 40, 41, 200], [30, 54, 73.2, 100.08, 137.712, 190.3968]),
-        (Nutch(grow=1.2, sync_delta=None, cap=None), [10, 31], [30, 54, 73.2, 96.24, 123.888, 157.0656, 196.87872, 244.654464]),
-        # delta 30: 42 - 9; delta 63: 63 - 18.9; delta 107.1: 107.1 - 32.13; delta 182.07: 127.4 is beyond the cap, and so it stays
+        (
+            Nutch(grow=1.2, sync_delta=None, cap=None),
+            [10, 31],
+            [30, 54, 73.2, 96.24, 123.888, 157.0656, 196.87872, 244.654464],
+        ),
+        # delta 30: 42 - 9; delta 63: 63 - 18.9; delta 107.1: 107.1 - 32.13;
+        # delta 182.07: 127.4 is beyond the cap, and so it stays
         (Nutch(), [], [30, 63, 107.1, 182.07, *np.arange(183.07, 250.0)]),
         (Nutch(cap=None), [], [30, 63, 107.1, 182.07]),
         (Nutch(cycle=30.0), [], [30, 63, 107.1, 182.07, 212.07, 242.07]),
-        # found at 30: 24; delta 24: 33.6 - 7.2; delta 50.4: 50.4 - 15.12; found at 115.68: 40.32; delta 40.32: 56.448 - 12.096; then 84.672
+        # found at 30: 24; delta 24: 33.6 - 7.2; delta 50.4: 50.4 - 15.12;
+        # found at 115.68: 40.32; delta 40.32: 56.448 - 12.096; then 84.672
         (Nutch(), [5, 85], [30, 54, 80.4, 115.68, 156, 200.352]),
-        (Nutch(sync_delta=0.0, cap=None), [], [30, 72, 144]),  # the interval is delta at least, also without a shift
+        # the interval is delta at least, also without a shift
+        (Nutch(sync_delta=0.0, cap=None), [], [30, 72, 144]),
         # 58.8 x 1.4 = 82.32 is within the cap, 115.248 is not, and neither is 81 x 1.4
         (Nutch(sync_delta=None), [], [30, 72, 130.8, *np.arange(213.12, 250.0)]),
-        # the shift grows up to the upper limit: 7, 4.9, 3.43, ... until the lower one; then, at delta 33.6, it is left out
-        (Nutch(limits=(1.0, 10.0), initial=10.0, cap=None), [],
-         [10, 17, 21.9, 25.33, 27.731, 29.4117, *np.arange(30.5882, 34), *np.arange(43.5882, 250, 10)]),
-        (StormCrawler(), [], [1, 2.5, 4.75, 8.125, 13.1875, 20.78125, 32.171875, *np.arange(46.171875, 250, 14)]),
-        (StormCrawler(limits=(0.5, 14.0)), [0.1, 0.9, 1.1, 2.0], [1, 1.75, 2.375, 2.9375, 3.78125]),
+        # the shift grows up to the upper limit: 7, 4.9, 3.43, ... until the lower one;
+        # then, at delta 33.6, it is left out
+        (
+            Nutch(limits=(1.0, 10.0), initial=10.0, cap=None),
+            [],
+            [
+                *[10, 17, 21.9, 25.33, 27.731, 29.4117],
+                *np.arange(30.5882, 34),
+                *np.arange(43.5882, 250, 10),
+            ],
+        ),
+        (
+            StormCrawler(),
+            [],
+            [
+                *[1, 2.5, 4.75, 8.125, 13.1875, 20.78125, 32.171875],
+                *np.arange(46.171875, 250, 14),
+            ],
+        ),
+        (
+            StormCrawler(limits=(0.5, 14.0)),
+            [0.1, 0.9, 1.1, 2.0],
+            [1, 1.75, 2.375, 2.9375, 3.78125],
+        ),
     ],
-)  # fmt: skip
+)
 def test_crawls_by_hand(policy, changes, due):
     time = crawls(policy, [(t, 0) for t in changes], bandwidth=2e4)[: len(due)]
     np.testing.assert_allclose(time, due, atol=1e-2)  # each crawl waits for a slot
@@ -187,7 +217,7 @@ def test_empty_slots_are_counted_within_the_windows():
     assert run.n_idle == 0
 
 
-def test_with_a_budget_too_small_no_slot_is_empty_and_the_most_overdue_page_comes_first():
+def test_with_too_small_a_budget_the_most_overdue_page_comes_first():
     n_pages = 50
     pages = SignalledPages(
         np.full(n_pages, 20.0), 1.0, 0.0, 0.0
@@ -210,9 +240,9 @@ def test_ties_go_to_the_lower_index_and_pages_that_go_are_not_crawled():
         1.0,
         initial="empty",
     )
-    assert (
-        run.page.tolist() == [0, 1, 0, 2]
-    )  # at 2 pages 0 and 2 are due, at 3 page 2 since 2; page 1 would be since 3, when it goes
+    # at 2 pages 0 and 2 are due, at 3 page 2 since 2; page 1 would be due since 3,
+    # when it goes
+    assert run.page.tolist() == [0, 1, 0, 2]
 
 
 # ---------------------------------------------------------------- worlds
@@ -487,7 +517,7 @@ def test_replicated_runs_are_paired_and_repeatable():
     def draw(rng):
         return SignalledPages(rng.random(10), 1.0, 0.0, 0.0)
 
-    runs = simulate.compare(draw, kinds, 5.0, 30.0, n_runs=3, seed=1)
-    same = simulate.compare(draw, kinds, 5.0, 30.0, n_runs=2, seed=1)
+    runs = simulate.compare(draw, kinds, 5.0, 30.0, n_runs=3, rng=1)
+    same = simulate.compare(draw, kinds, 5.0, 30.0, n_runs=2, rng=1)
     np.testing.assert_array_equal(runs["Nutch"], runs["again"])
     assert all((runs[name][:2] == same[name]).all() for name in runs)

@@ -1,4 +1,8 @@
-"""The greedy family and fixed rates: the page of the full arg max in every slot, thresholds and windows to the bit, bad input."""
+"""The greedy family and fixed rates.
+
+Every slot goes to the page of the full arg max; thresholds and windows hold to
+the last bit.
+"""
 
 import re
 
@@ -20,11 +24,11 @@ POLICIES = {
     "ncis-d": lambda pages: GreedyNCIS(pages, discard_window=0.3),
     "ncis-1-d": lambda pages: GreedyNCIS(pages, terms=1, discard_window=0.05),
 }
-LISTENERS = [name for name in POLICIES if name != "greedy"]
+WITH_SIGNALS = [name for name in POLICIES if name != "greedy"]
 
 
 def beliefs(name, pages):
-    """What the oracle believes and whom it hears: pages, bool array, terms, discard window."""
+    """Pages as the oracle believes them, those whose signals count, terms, window."""
     d, mu, recall, nu = (
         pages.change_rate,
         pages.importance,
@@ -51,7 +55,7 @@ def beliefs(name, pages):
 
 def full_arg_max(name, pages, world, time, last):
     """Every slot looks at every page that is there; the first of the best gets it."""
-    believed, hears, terms, discard = beliefs(name, pages)
+    believed, uses, terms, discard = beliefs(name, pages)
     last, n, chosen, k = last.copy(), np.zeros(last.size), [], 0
     signals = sorted(
         zip(
@@ -65,7 +69,7 @@ def full_arg_max(name, pages, world, time, last):
         while k < len(signals) and signals[k][0] <= now:
             arrival, sent, i = signals[k]
             if (
-                hears[i]
+                uses[i]
                 and world.start[i] <= sent
                 and arrival < world.stop[i]
                 and arrival - last[i] >= discard
@@ -108,7 +112,7 @@ def random_pages(rng, n_pages, kind):
 
 
 def random_world(rng, *, moves=False, delays=True):
-    """A small world, the times of its slots and the last crawls; bandwidth changes and pauses."""
+    """A small world, its slots and last crawls; bandwidth changes and pauses."""
     n_pages, rate = int(rng.choice([1, 2, 5, 12])), rng.choice([2.0, 5.0])
     pages = random_pages(
         rng, n_pages, rng.choice(["noisy", "noisy", "true", "good", "extreme", "same"])
@@ -173,7 +177,7 @@ def test_without_signals_the_value_rises_with_elapsed_time_and_importance():
     assert chosen(Greedy(pages), world_of(pages), [1.0, 2.0, 3.0, 4.0]) == [1, 0, 1, 0]
 
 
-def test_equal_pages_take_turns_from_the_lower_index_and_worthless_ones_leave_the_slot_to_the_first():
+def test_equal_pages_take_turns_and_pages_without_value_leave_the_slot_to_the_first():
     same = SignalledPages([1.0] * 3, 1.0, 0.5, 0.1)
     nothing = SignalledPages([0.0, 1.0, 0.0], [1.0, 0.0, 1.0], 0.5, 0.1)
     for make in POLICIES.values():
@@ -184,7 +188,7 @@ def test_equal_pages_take_turns_from_the_lower_index_and_worthless_ones_leave_th
         ) == [2, 1, 0]
 
 
-def test_a_signal_taken_for_true_is_worth_the_limit_and_the_next_one_nothing_more():
+def test_a_signal_taken_for_true_gives_the_limit_and_the_next_one_adds_nothing():
     pages = SignalledPages(
         [1.0, 2.0, 0.5], [1.0, 1.0, 0.4], 0.1, 0.3
     )  # limits 1, 0.5, 0.8
@@ -229,13 +233,13 @@ def test_signals_count_from_their_arrival_and_a_crawl_clears_only_what_has_arriv
     assert chosen(GreedyNCIS(pages), world, [0.5, 1.0, 1.6, 1.7]) == [1, 0, 0, 1]
 
 
-def test_a_signal_is_heard_at_the_time_of_a_slot_and_in_the_order_of_arrival():
+def test_a_signal_at_the_time_of_a_slot_counts_in_that_slot():
     pages = SignalledPages(1.0, [1.0, 1.1], 0.9, 0.1)
     assert chosen(GreedyNCIS(pages), world_of(pages, [(1.0, 0)]), [1.0]) == [0]
     assert chosen(GreedyNCIS(pages), world_of(pages, [(1.0001, 0)]), [1.0]) == [1]
 
 
-def test_signals_of_pages_that_are_not_there_yet_or_no_more_are_not_heard():
+def test_signals_of_pages_that_are_not_there_do_not_count():
     pages = SignalledPages(1.0, [1.0, 1.1, 0.0], 0.9, 0.1)
     world = world_of(
         pages, [(0.3, 0), (2.5, 0)], start=[1.0, 0.0, 0.0], stop=[2.0, np.inf, np.inf]
@@ -257,7 +261,7 @@ def test_a_page_is_there_from_its_start_until_before_its_stop():
     ) == [-1, 1, -1]
 
 
-def test_a_signal_before_another_page_comes_or_goes_is_heard_too():
+def test_a_signal_before_another_page_comes_or_goes_counts_too():
     pages = SignalledPages(1.0, [1.0, 1.1, 0.0], 0.9, 0.1)
     for move in ({"start": [0.0, 0.0, 0.5]}, {"stop": [np.inf, np.inf, 0.5]}):
         assert chosen(
@@ -286,7 +290,7 @@ def test_high_precision_and_recall_are_strictly_above_the_thresholds():
         [0.3, 0.29, 0.0, 0.0, 0.3, 0.0, 0.0],
     )
     assert pages.precision[0] == 0.7
-    assert GreedyCISPlus(pages).listens.tolist() == [
+    assert GreedyCISPlus(pages).uses_signals.tolist() == [
         False,
         True,
         False,
@@ -296,21 +300,25 @@ def test_high_precision_and_recall_are_strictly_above_the_thresholds():
         True,
     ]
     half = SignalledPages(1.0, 1.0, [0.5, 0.5, 0.625], [0.5, 0.25, 0.5])
-    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.5).listens.tolist() == [
+    assert GreedyCISPlus(
+        half, min_precision=0.5, min_recall=0.5
+    ).uses_signals.tolist() == [
         False,
         False,
         True,
     ]
-    assert GreedyCISPlus(half, min_precision=0.5, min_recall=0.4).listens.tolist() == [
+    assert GreedyCISPlus(
+        half, min_precision=0.5, min_recall=0.4
+    ).uses_signals.tolist() == [
         False,
         True,
         True,
     ]
     for policy, expected in ((Greedy, False), (GreedyCIS, True), (GreedyNCIS, True)):
-        assert policy(half).listens.tolist() == [expected] * 3
+        assert policy(half).uses_signals.tolist() == [expected] * 3
 
 
-def test_only_the_page_of_high_precision_and_recall_is_listened_to():
+def test_only_signals_of_high_precision_and_recall_are_used():
     pages = SignalledPages(1.0, [1.0, 1.0, 1.3], [0.9, 0.5, 0.5], 0.1)
     world = world_of(pages, [(0.5, 0), (0.5, 1)])
     assert chosen(GreedyCISPlus(pages), world, [0.6, 0.7, 0.8]) == [0, 2, 1]
@@ -364,7 +372,7 @@ def test_every_slot_goes_to_the_page_of_the_full_arg_max(name):
     assert n_other == 0 if name == "greedy" else n_other > 200
 
 
-@pytest.mark.parametrize("name", ["greedy", *LISTENERS])
+@pytest.mark.parametrize("name", ["greedy", *WITH_SIGNALS])
 def test_every_slot_goes_to_the_full_arg_max_of_the_pages_that_are_there(name):
     n_slots, n_other = compared(name, range(100, 130), moves=True)
     assert n_slots > 2500
@@ -432,7 +440,7 @@ def test_policies_that_must_agree(make, like, changes):
         )
 
 
-def test_all_pages_good_enough_is_to_listen_to_all():
+def test_cis_plus_on_good_pages_alone_is_cis():
     n_other = 0
     for pages, world, time, last in worlds(
         recall=0.61, false_rate=0.0, change_rate=0.5
@@ -445,10 +453,10 @@ def test_all_pages_good_enough_is_to_listen_to_all():
 
 def test_a_discard_window_longer_than_all_intervals_leaves_elapsed_time_alone():
     for pages, world, time, last in worlds(recall=0.5, false_rate=0.4):
-        deaf = GreedyNCIS(pages, discard_window=2 * world.horizon)
+        late = GreedyNCIS(pages, discard_window=2 * world.horizon)
         silent = world_of(world.pages, horizon=world.horizon)
         np.testing.assert_array_equal(
-            deaf.choose(world, time, last), GreedyNCIS(pages).choose(silent, time, last)
+            late.choose(world, time, last), GreedyNCIS(pages).choose(silent, time, last)
         )
 
 
@@ -462,9 +470,15 @@ def test_another_unit_of_time_or_of_importance_changes_nothing():
             pages.false_rate / scale,
         )
         other = simulate.World(
-            slow, world.horizon * scale, world.signal_time * scale, world.signal_page, world.arrival * scale, world.true,
-            world.start * scale, world.stop,
-        )  # fmt: skip
+            slow,
+            world.horizon * scale,
+            world.signal_time * scale,
+            world.signal_page,
+            world.arrival * scale,
+            world.true,
+            world.start * scale,
+            world.stop,
+        )
         for make in (Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS):
             expected = make(pages).choose(world, time, last)
             np.testing.assert_array_equal(

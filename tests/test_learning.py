@@ -1,4 +1,8 @@
-"""Learning on the fly and polite hosts: the full arg max by brute force, what is seen, what is believed, limits, bad input."""
+"""Learning while crawling, and polite hosts.
+
+The oracle is the full arg max by brute force; what is seen and what is believed
+follow from the crawls, and limits are never exceeded.
+"""
 
 import re
 
@@ -6,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from paperlib import allocation, freshness, learning, simulate
+from paperlib import allocation, freshness, simulate
 from paperlib.learning import (
     LearningGreedy,
     PoliteGreedy,
@@ -19,6 +23,7 @@ from paperlib.processes import observe
 from paperlib.signals import SignalledPages, fit, simulate_signalled_history
 
 BANDWIDTH, HORIZON = 12.0, 40.0
+ESTIMATE = "paperlib.policies.learning.estimate"
 
 
 def draw(n_pages=30, seed=1):
@@ -47,7 +52,7 @@ def course(pages, world, **options):
 
 
 def most_above(run, host, limit):
-    """The most by which crawls of one host in a time w, both ends counted, exceed limit w."""
+    """Most crawls of one host in a time w, both ends counted, above limit w."""
     worst = -np.inf
     for h in np.unique(host):
         time = run.time[(run.page >= 0) & (host[run.page] == h)]
@@ -65,7 +70,8 @@ def most_above(run, host, limit):
 @pytest.mark.parametrize("delay", [None, 0.3])
 def test_without_limits_it_is_greedy_ncis(initial, delay):
     rng = np.random.default_rng(5)
-    # silent and false-alarm-free pages, sure signals, pages that never change or do not matter
+    # pages without signals, with true signals only, with sure signals, pages that
+    # never change or do not matter
     recall, false_rate = (
         np.array([0, 1, 0.5, 1, 0.7, 0.2, 0.9, 0.4]),
         np.array([0, 0, 0, 0.3, 0.5, 2.0, 0.1, 0.0]),
@@ -95,8 +101,8 @@ def test_limits_are_those_of_the_full_arg_max():
     )
     chosen, before = [], 0.0
     for t in time:
-        heard = world.signal_page[(before < world.arrival) & (world.arrival <= t)]
-        n += np.bincount(heard, minlength=12)
+        arrived = world.signal_page[(before < world.arrival) & (world.arrival <= t)]
+        n += np.bincount(arrived, minlength=12)
         value = np.where(full_at - 1 / limit <= t, 1.0, np.nan)[
             host
         ] * freshness.crawl_value(t - last, n, pages)
@@ -141,16 +147,14 @@ def test_one_host_leaves_slots_empty():
 
 
 @pytest.mark.parametrize("hosts", [False, True])
-def test_who_believes_the_truth_goes_on_over_phases_as_if_there_were_none(
-    hosts, monkeypatch
-):
+def test_phases_do_not_matter_to_a_policy_that_believes_the_truth(hosts, monkeypatch):
     pages, world, host = draw()
-    monkeypatch.setattr(learning, "estimate", lambda *_: pages)
+    monkeypatch.setattr(ESTIMATE, lambda *_: pages)
     limits = {"host": host, "host_limit": 4.0} if hosts else {}
     found = course(
         pages, world, first=0.01, growth=1.3, exploration=0.0, **limits
     )  # before the first slot
-    assert found.time.size > 20
+    assert len(found.beliefs) > 20
     np.testing.assert_array_equal(
         found.page, simulate.crawl(world, PoliteGreedy(pages, **limits), BANDWIDTH).page
     )
@@ -163,14 +167,15 @@ def test_who_believes_the_truth_goes_on_over_phases_as_if_there_were_none(
 def test_what_is_seen(monkeypatch):
     pages, world, _ = draw()
     seen = []
-    monkeypatch.setattr(learning, "estimate", lambda *bits: seen.append(bits) or pages)
+    monkeypatch.setattr(ESTIMATE, lambda *found: seen.append(found) or pages)
     found = course(pages, world)
     time = simulate.slot_times(BANDWIDTH, HORIZON)
     change_time, offsets = world.changes
-    assert len(seen) == found.time.size == len(found.believed) == 6  # 5 to 5 x 1.5^5
-    np.testing.assert_allclose(found.time, 5.0 * 1.5 ** np.arange(6))
+    assert len(seen) == len(found.beliefs) == 6  # 5 to 5 x 1.5^5
+    edges = [0.0, *5.0 * 1.5 ** np.arange(6), HORIZON]
+    np.testing.assert_allclose(found.time, edges)
     for now, (page, interval, n_signals, changed, importance, gamma) in zip(
-        found.time, seen, strict=True
+        found.time[1:-1], seen, strict=True
     ):
         np.testing.assert_array_equal(page, found.page[time < now])
         np.testing.assert_array_equal(importance, pages.importance)
@@ -192,10 +197,10 @@ def test_what_is_seen(monkeypatch):
                 )
 
 
-def test_a_cache_that_was_empty_tells_nothing_by_its_first_crawls(monkeypatch):
+def test_the_first_crawls_into_an_empty_cache_are_no_observations(monkeypatch):
     pages, world, _ = draw()
     seen = []
-    monkeypatch.setattr(learning, "estimate", lambda *bits: seen.append(bits) or pages)
+    monkeypatch.setattr(ESTIMATE, lambda *found: seen.append(found) or pages)
     simulate.crawl(world, learner(pages), BANDWIDTH, initial="empty")
     assert (
         seen[0][0].size == BANDWIDTH * 5.0 - 1 - 30
@@ -206,7 +211,7 @@ def test_a_cache_that_was_empty_tells_nothing_by_its_first_crawls(monkeypatch):
 def test_exploration(monkeypatch):
     pages, world, _ = draw()
     believed = SignalledPages(pages.change_rate, 0.0, pages.recall, pages.false_rate)
-    monkeypatch.setattr(learning, "estimate", lambda *_: believed)
+    monkeypatch.setattr(ESTIMATE, lambda *_: believed)
     time = simulate.slot_times(BANDWIDTH, HORIZON)
     first = np.count_nonzero(time < 5.0)
     # round robin, then nothing but pairs
@@ -218,7 +223,8 @@ def test_exploration(monkeypatch):
         pairs,
         np.repeat(np.roll(np.arange(30), -first % 30), 2)[np.arange(pairs.size) % 60],
     )
-    # when all are believed worthless the value takes the first, and exploration the others
+    # when no page is believed to matter, the value takes the first page, and
+    # exploration the others
     never, some = (course(pages, world, exploration=e).page[first:] for e in (0.0, 0.3))
     assert (never == 0).all()
     edges = 5.0 * 1.5 ** np.arange(6)
@@ -294,7 +300,7 @@ def test_estimates_without_signals_solve_the_score():
 
 def test_estimates_are_inside_their_bounds_whatever_was_seen():
     nothing = np.empty(0, int), np.empty(0), np.empty(0, int), np.empty(0, bool)
-    for bits in (
+    for crawls in (
         nothing,
         *(
             (np.arange(3), np.ones(3), np.full(3, n), np.full(3, z))
@@ -303,7 +309,7 @@ def test_estimates_are_inside_their_bounds_whatever_was_seen():
         ),
     ):
         for gamma in (None, np.ones(3)):
-            found = estimate(*bits, np.ones(3), gamma)
+            found = estimate(*crawls, np.ones(3), gamma)
             assert ((found.change_rate > 0) & (found.change_rate < np.inf)).all()
             assert (
                 gamma is None
@@ -313,11 +319,11 @@ def test_estimates_are_inside_their_bounds_whatever_was_seen():
             )
 
 
-def test_who_does_not_listen_believes_in_no_signals():
+def test_without_use_of_signals_none_are_believed():
     pages, world, _ = draw()
-    found = course(pages, world, listen=False)
-    assert all((believed.gamma == 0).all() for believed in found.believed)
-    assert (course(pages, world).believed[-1].recall > 0).all()
+    found = course(pages, world, use_signals=False)
+    assert all((believed.gamma == 0).all() for believed in found.beliefs)
+    assert (course(pages, world).believed.recall > 0).all()
 
 
 def test_a_course_is_a_policy_and_always_the_same():
@@ -332,7 +338,7 @@ def test_a_course_is_a_policy_and_always_the_same():
     np.testing.assert_array_equal(run.page, found.page)
 
 
-def test_it_learns_by_and_by():
+def test_less_is_lost_the_longer_it_learns():
     def one_run(rng):
         pages = SignalledPages(
             rng.random(40),
@@ -349,7 +355,7 @@ def test_it_learns_by_and_by():
             )
         )
 
-    lost = np.array(simulate.replicate(one_run, 12, seed=1))
+    lost = np.array(simulate.replicate(one_run, 12, rng=1))
     less = lost[:, 0] - lost[:, 2]
     assert less.mean() > 3 * less.std(ddof=1) / np.sqrt(12)
     assert lost.mean(axis=0)[2] > 0
@@ -385,7 +391,8 @@ def test_polite_thresholds():
     assert rates[np.argmax(total)] == pytest.approx(0.5 * total.max())
     assert rates.sum() == pytest.approx(BANDWIDTH)
     assert plan.freshness < free.freshness
-    # the value at the threshold is one multiplier for all hosts below their limits, and more in the other
+    # the value at the threshold is one multiplier for all hosts below their limits,
+    # and more in the other host
     value = freshness.crawl_value(plan.threshold, 0, pages)
     inside, crawled = host == np.argmax(total), plan.crawl_rate > 0
     np.testing.assert_allclose(value[crawled & ~inside], plan.multiplier, rtol=1e-6)

@@ -1,6 +1,11 @@
-"""Learning policies: a simulator that steps from event to event, three counts of one regret, invariances, what is believed unseen."""
+"""Policies that set rates.
+
+The oracle is a simulator that steps from event to event. Three counts of one
+regret agree, and rescaled problems have rescaled results.
+"""
 
 import functools
+import inspect
 import re
 from functools import partial
 
@@ -9,7 +14,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from paperlib import allocation, estimators, freshness, schedules
+from paperlib import (
+    allocation,
+    estimators,
+    freshness,
+    policies,
+    regret,
+    schedules,
+    simulate,
+)
 from paperlib.policies import (
     EXPLORE,
     BoundsWarning,
@@ -19,6 +32,7 @@ from paperlib.policies import (
     UnexploredWarning,
 )
 from paperlib.processes import History, poisson_times
+from paperlib.signals import SignalledPages
 
 BOUNDS = (0.1, 5.0)
 CHANGE = np.array([0.2, 0.5, 1.0, 3.0, 0.8, 0.3, 4.9, 0.15])
@@ -35,7 +49,7 @@ FIELDS = ("expected", "simulated", "fresh", "stale", "n_crawls", "believed")
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Many small problems: on a busy machine threads would spend their time waiting for each other."""
+    """One thread: on a busy machine many small problems wait for each other."""
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     yield
@@ -55,11 +69,15 @@ def agree(one, other):
     assert (np.abs(np.mean(one, axis=0) - np.mean(other, axis=0)) <= 5 * se).all()
 
 
-# ---------------------------------------------------------------- copies, and a simulator event by event
+# ------------------------------------ copies, and a simulator event by event
 
 
 def step_through(change_rate, phases, filled, rng):
-    """One page from event to event: fresh time in every phase, the bits, and whether the copy is fresh in the end."""
+    """One page from event to event.
+
+    Fresh time in every phase, what the crawls found, and whether the copy is
+    fresh in the end.
+    """
     events, start = [], 0.0
     for k, (schedule, crawl_rate, duration) in enumerate(phases):
         events += [
@@ -68,7 +86,7 @@ def step_through(change_rate, phases, filled, rng):
         start += duration
         events.append((start, k))
     events += [(t, "change") for t in poisson_times(change_rate, start, rng=rng)]
-    now, fresh, last, changed, time, total, bits = (
+    now, fresh, last, changed, time, total, found = (
         0.0,
         filled,
         0.0 if filled else None,
@@ -86,12 +104,12 @@ def step_through(change_rate, phases, filled, rng):
             fresh, changed = False, True
         elif what == "crawl":
             if last is not None:
-                bits.append((t - last, changed))
+                found.append((t - last, changed))
             fresh, last, changed = True, t, False
         else:
             time.append(total)
             total = 0.0
-    return time, bits, fresh
+    return time, found, fresh
 
 
 PHASES = {
@@ -109,7 +127,7 @@ PHASES = {
 
 @pytest.mark.parametrize("filled", [True, False])
 @pytest.mark.parametrize("name", PHASES)
-def test_copies_have_the_law_of_a_simulation_event_by_event(name, filled):
+def test_copies_have_the_distribution_of_a_simulation_event_by_event(name, filled):
     n, n_slow, change_rate, phases = 8000, 1500, 0.7, PHASES[name]
     copies, at = Copies(np.full(n, change_rate), filled=filled, rng=1), 0.0
     expected, fresh = [], []
@@ -125,7 +143,7 @@ def test_copies_have_the_law_of_a_simulation_event_by_event(name, filled):
         assert ((was >= 0) & (was <= duration * (1 + 1e-12))).all()
     expected, fresh = np.array(expected).T, np.array(fresh).T
     rng = np.random.default_rng(2)
-    slow_fresh, slow_bits, slow_end = zip(
+    slow_fresh, slow_found, slow_end = zip(
         *(step_through(change_rate, phases, filled, rng) for _ in range(n_slow)),
         strict=True,
     )
@@ -138,22 +156,22 @@ def test_copies_have_the_law_of_a_simulation_event_by_event(name, filled):
     ).all()
     agree(copies.probability(), slow_end)
     history = copies.history
-    agree(history.n_crawls, [len(bits) for bits in slow_bits])
+    agree(history.n_crawls, [len(found) for found in slow_found])
     agree(
         history.total(history.changed),
-        [sum(changed for _, changed in bits) for bits in slow_bits],
+        [sum(changed for _, changed in found) for found in slow_found],
     )
     agree(
         history.total(history.interval**2),
-        [sum(w**2 for w, _ in bits) for bits in slow_bits],
+        [sum(w**2 for w, _ in found) for found in slow_found],
     )
     agree(
         history.total(history.interval * history.changed),
-        [sum(w * changed for w, changed in bits) for bits in slow_bits],
+        [sum(w * changed for w, changed in found) for found in slow_found],
     )
 
 
-def test_bits_have_the_probability_of_their_interval():
+def test_changes_have_the_probability_of_their_interval():
     copies = Copies(np.repeat([0.1, 1.0, 6.0], 3000), filled=True, rng=3)
     for schedule, rate, duration in PHASES["regular"]:
         copies.follow(schedule, np.full(9000, rate), duration)
@@ -165,7 +183,7 @@ def test_bits_have_the_probability_of_their_interval():
         assert abs((history.changed[here] - p[here]).sum()) < 5 * np.sqrt(
             (p * (1 - p))[here].sum()
         )
-    # and one bit says nothing of the next
+    # and one observation says nothing of the next
     residual = (history.changed - p) / np.sqrt(p * (1 - p))
     pairs = (residual[1:] * residual[:-1])[
         np.diff(np.repeat(np.arange(9000), history.n_crawls)) == 0
@@ -224,7 +242,8 @@ def test_a_border_between_phases_changes_nothing():
     np.testing.assert_allclose(
         whole.history.interval, halves.history.interval, rtol=1e-10
     )
-    # the copy is fresh throughout an interval without a change, and for a part of one with
+    # the copy is fresh throughout an interval without a change, and for a part of
+    # an interval with one
     w, changed = whole.history.interval, whole.history.changed
     assert w[~changed].sum() < total[0] < w.sum() + 20 - crawls[-1]
 
@@ -253,7 +272,7 @@ def test_copies_that_do_not_change_or_are_not_crawled():
 @pytest.mark.parametrize(
     "make", [estimators.Naive, estimators.LLN, estimators.SA, estimators.SAM]
 )
-def test_online_estimators_are_told_the_rate_of_every_crawl(make):
+def test_online_estimators_get_the_rate_of_every_crawl(make):
     copies, counts = (
         Copies(np.array([2.0, 0.7, 1.0, 3.0]), filled=False, rng=8),
         [np.zeros(4, dtype=int)],
@@ -265,17 +284,17 @@ def test_online_estimators_are_told_the_rate_of_every_crawl(make):
         copies.follow(schedules.poisson, rate, 15.0)
         counts.append(copies.history.n_crawls)
     mine = copies.estimate(make(9.0))
-    for page, bits in enumerate(
+    for page, found in enumerate(
         np.split(copies.history.changed, copies.history.offsets[1:-1])
     ):
         estimator = make(9.0)
         for bit, rate in zip(
-            bits,
+            found,
             np.repeat(rates[:, page], np.diff([c[page] for c in counts])),
             strict=True,
         ):
             estimator.update(bit, crawl_rate=rate)
-        assert mine[page] == estimator.estimate if bits.size else np.isnan(mine[page])
+        assert mine[page] == estimator.estimate if found.size else np.isnan(mine[page])
 
 
 # ---------------------------------------------------------------- what is believed
@@ -289,10 +308,10 @@ def test_beliefs_are_clipped_and_unseen_pages_get_the_median_of_the_others():
         return np.tile([1.0, 2.0, 3.0], 4), np.append(0, np.cumsum(counts))
 
     estimates = iter([[9.0, 0.5, 1.5, 0.01], [0.5, 0.5, 2.0, 4.0]])
-    told = []
+    given = []
 
     def estimator(history):
-        told.append(history)
+        given.append(history)
         values = np.full(6, np.nan)
         values[history.n_crawls > 0] = next(estimates)
         return values
@@ -302,14 +321,14 @@ def test_beliefs_are_clipped_and_unseen_pages_get_the_median_of_the_others():
         etc(exploration=1.0, estimator=estimator),
     )
     believed, unknown = policy.believe(copies)
-    np.testing.assert_array_equal(believed, [(0.1 + 5.0) / 2] * 6)  # before any bit
+    np.testing.assert_array_equal(believed, [(0.1 + 5.0) / 2] * 6)  # before any crawl
     assert unknown == 6
-    assert not told
+    assert not given
     copies.follow(schedule, np.ones(6), 3.0)
     believed, unknown = policy.believe(copies)
     np.testing.assert_allclose(believed, [5.0, 1.0, 0.5, 1.0, 1.5, 0.1], rtol=1e-12)
     assert unknown == 2
-    assert told == [copies.history]
+    assert given == [copies.history]
     np.testing.assert_allclose(
         policy.believe(copies)[0], [0.5, 1.25, 0.5, 1.25, 2.0, 4.0], rtol=1e-12
     )
@@ -317,11 +336,14 @@ def test_beliefs_are_clipped_and_unseen_pages_get_the_median_of_the_others():
 
 def test_unexplored_pages_are_warned_of():
     one = etc(exploration=2.0, explore="rate")
-    told = r"in 1\d of 20 runs pages .* at most 1 of 1; they are believed .* the median of the others, or in the middle of the bounds"
-    with pytest.warns(UnexploredWarning, match=told) as caught:
+    message = (
+        r"in 1\d of 20 runs pages .* at most 1 of 1; they are believed .* "
+        "the median of the others, or in the middle of the bounds"
+    )
+    with pytest.warns(UnexploredWarning, match=message) as caught:
         run = one.run(
             0.5, 1.0, 0.5, 40.0, n_runs=20, rng=3
-        )  # Poisson(1) crawls, of which the first yields no bit
+        )  # Poisson(1) crawls; the first gives no interval
     assert f"in {(run.believed == 2.55).sum()} of 20 runs" in str(caught[0].message)
     with pytest.warns(UnexploredWarning, match="in 20 of 20 runs"):
         believed = one.run(*PAGES, 40.0, n_runs=20, rng=10).believed
@@ -361,7 +383,7 @@ def test_bounds_that_exclude_true_rates_are_warned_of():
 def test_regret_with_known_rates_is_that_of_exploration_and_the_transient(
     explore, schedule
 ):
-    """Nothing random is left in the expected counts but what exploration at Poisson times leaves behind."""
+    """Only exploration at Poisson times leaves expected counts random."""
     plan = (
         allocation.optimal_poisson
         if schedule is schedules.poisson
@@ -427,7 +449,7 @@ HOW = {
         "allocation": allocation.optimal_interval,
     },
 }
-WHO = {
+POLICY = {
     "commit": (partial(etc, exploration=8.0), [0, 8, 45]),
     "doubled": (
         partial(etc, exploration=lambda horizon: horizon / 4, first_horizon=15.0),
@@ -443,9 +465,9 @@ WHO = {
 @pytest.mark.filterwarnings("ignore::paperlib.policies.UnexploredWarning")
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("explore", ["interval", "rate"])
-@pytest.mark.parametrize("who", WHO)
-def test_three_counts_of_one_regret(who, explore, how):
-    (make, time), n = WHO[who], 100 if how == "poisson" else 50
+@pytest.mark.parametrize("kind", POLICY)
+def test_three_counts_of_one_regret(kind, explore, how):
+    (make, time), n = POLICY[kind], 100 if how == "poisson" else 50
     run = make(explore=explore, **HOW[how]).run(*PAGES, 45.0, n_runs=n, rng=13)
     np.testing.assert_allclose(run.time, time, rtol=1e-12)
     duration = np.diff(run.time)
@@ -478,7 +500,7 @@ def test_three_counts_of_one_regret(who, explore, how):
     crawls = 4.0 * duration
     assert (np.abs(run.n_crawls.mean(axis=0) - crawls) < 5 * np.sqrt(crawls / n)).all()
     if explore == "interval":
-        explored = [0, 2] if who == "doubled" else [0]
+        explored = [0, 2] if kind == "doubled" else [0]
         np.testing.assert_array_equal(
             run.n_crawls[:, explored], np.tile(crawls[explored], (n, 1))
         )
@@ -551,11 +573,11 @@ def test_the_horizon_is_doubled(horizon, time):
     assert asked == [10.0, 20.0, 40.0][: len(asked)]
 
 
-def test_bits_are_kept_over_phases():
-    n_bits, plans = [], []
+def test_observations_are_kept_over_phases():
+    n_seen, plans = [], []
 
     def estimator(history):
-        n_bits.append(history.interval.size)
+        n_seen.append(history.interval.size)
         return estimators.moment_matching(history)
 
     def plan(*problem):
@@ -565,7 +587,7 @@ def test_bits_are_kept_over_phases():
     run = greedy(exploration=4.0, n_phases=3, estimator=estimator, allocation=plan).run(
         *PAGES, 34.0, rng=16
     )
-    np.testing.assert_array_equal(n_bits, run.n_crawls[0].cumsum()[:-1])
+    np.testing.assert_array_equal(n_seen, run.n_crawls[0].cumsum()[:-1])
     np.testing.assert_array_equal(plans[-1][0], run.believed[0])
     assert all(problem[1] is plans[0][1] and problem[2] == 4.0 for problem in plans)
 
@@ -687,7 +709,7 @@ def test_rates_are_a_mixture_of_allocated_and_uniform_ones():
     assert np.isfinite(run.regret(kind="simulated")).all()
 
 
-# ---------------------------------------------------------------- the library's estimators and allocations
+# -------------------------------------- the library's estimators and allocations
 
 BATCH = (estimators.mle, estimators.moment_matching, estimators.naive)
 ONLINE = (estimators.LLN, estimators.SA, estimators.SAM, estimators.Naive)
@@ -695,7 +717,7 @@ ONLINE = (estimators.LLN, estimators.SA, estimators.SAM, estimators.Naive)
 
 @functools.cache
 def learnt(estimator, explore):
-    """What is believed after 3000 crawls of each page at rate 1, the same in all runs but for the estimator."""
+    """What is believed after 3000 crawls of each page at rate 1."""
     policy = etc(
         exploration=3000.0,
         estimator=estimator,
@@ -829,8 +851,17 @@ run = partial(etc(exploration=6.0).run, rng=0)
             "exploration must be a single number, got shape (2,)",
         ),
         (
+            lambda: etc().run(*PAGES, 20.0),
+            "exploration must be given for a policy that is run",
+        ),
+        (
+            lambda: greedy(n_phases=2).run(*PAGES, 20.0),
+            "exploration must be given for a policy that is run",
+        ),
+        (
             lambda: etc(exploration=5.0, first_horizon=10.0),
-            "exploration must be a function of the horizon where it is doubled, got 5.0",
+            "exploration must be a function of the horizon where it is doubled, "
+            "got 5.0",
         ),
         (
             lambda: etc(exploration=lambda h: h / 2, first_horizon=0.0),
@@ -856,11 +887,13 @@ run = partial(etc(exploration=6.0).run, rng=0)
         ],
         (
             lambda: run(*PAGES, 1.0),
-            "horizon must be longer than the exploration, 6 (rounds of n_pages / bandwidth = 2), got 1",
+            "horizon must be longer than the exploration, 6 (rounds "
+            "of n_pages / bandwidth = 2), got 1",
         ),
         (
             lambda: run(*PAGES, 6.0),
-            "horizon must be longer than the exploration, 6 (rounds of n_pages / bandwidth = 2), got 6",
+            "horizon must be longer than the exploration, 6 (rounds "
+            "of n_pages / bandwidth = 2), got 6",
         ),
         (
             lambda: etc(exploration=0.1).run(*PAGES, 1.5),
@@ -872,13 +905,15 @@ run = partial(etc(exploration=6.0).run, rng=0)
         ),
         (
             lambda: greedy(exploration=6.0, n_phases=8).run(*PAGES, 20.0),
-            "n_phases must leave each phase the time that the bandwidth needs for all pages once, 2, got 8 phases of 1.75",
+            "n_phases must leave each phase the time that the bandwidth needs for "
+            "all pages once, 2, got 8 phases of 1.75",
         ),
         (
             lambda: etc(exploration=lambda h: h / 2, first_horizon=1.0).run(
                 *PAGES, 20.0
             ),
-            "first_horizon must be longer than the exploration, 2 (rounds of n_pages / bandwidth = 2), got 1",
+            "first_horizon must be longer than the exploration, 2 "
+            "(rounds of n_pages / bandwidth = 2), got 1",
         ),
         (
             lambda: etc(exploration=lambda h: h / 2, first_horizon=20.0).run(
@@ -928,7 +963,8 @@ run = partial(etc(exploration=6.0).run, rng=0)
         ),
         (
             lambda: run([1.0, 1.0], [1.0, 1.0, 1.0], 4.0, 20.0),
-            "change_rate and importance must have shapes that broadcast, got change_rate (2,), importance (3,)",
+            "change_rate and importance must have shapes that broadcast, "
+            "got change_rate (2,), importance (3,)",
         ),
         (
             lambda: run(np.ones((2, 2)), 1.0, 4.0, 20.0),
@@ -978,3 +1014,88 @@ def test_a_history_of_copies_is_a_history_of_pages():
     np.testing.assert_array_equal(copies.history.n_crawls, 10)
     np.testing.assert_allclose(copies.history.interval, 2.0, rtol=1e-12)
     assert isinstance(copies.history, History)
+
+
+# ---------------------------------------------------------------- two protocols
+
+PICK_PAGES = (
+    policies.Rates,
+    policies.Greedy,
+    policies.GreedyCIS,
+    policies.GreedyCISPlus,
+    policies.GreedyNCIS,
+    policies.PoliteGreedy,
+    policies.LearningGreedy,
+    policies.Learnt,
+    policies.Nutch,
+    policies.StormCrawler,
+)
+
+
+@pytest.mark.parametrize("kind", PICK_PAGES)
+def test_policies_that_pick_pages_have_one_protocol(kind):
+    assert list(inspect.signature(kind.choose).parameters)[1:] == [
+        "world",
+        "time",
+        "last",
+    ]
+    assert not hasattr(kind, "run")
+
+
+@pytest.mark.parametrize("kind", [ExploreThenCommit, PhasedEpsilonGreedy])
+def test_policies_that_set_rates_have_one_protocol(kind):
+    parameters = inspect.signature(kind.run).parameters
+    assert [*parameters][1:] == [
+        "change_rate",
+        "importance",
+        "bandwidth",
+        "horizon",
+        "n_runs",
+        "rng",
+    ]
+    assert not hasattr(kind, "choose")
+
+
+def test_what_is_learnt_has_the_same_names_in_both_protocols():
+    horizon, first = 40.0, 10.0
+    pages = SignalledPages(CHANGE, IMPORTANCE, 0.5, 0.1)
+    world = simulate.draw_world(pages, horizon, rng=30)
+    picks = policies.LearningGreedy(IMPORTANCE, first, growth=2.0).learn(
+        world, simulate.slot_times(4.0, horizon), np.zeros(8)
+    )
+    sets = greedy(exploration=first, n_phases=2).run(*PAGES, horizon, rng=30)
+    for learnt in (picks, sets):
+        assert learnt.time[0] == 0.0
+        assert learnt.time[1] == first
+        assert learnt.time[-1] == horizon
+        assert learnt.time.size == 4
+    assert picks.believed is picks.beliefs[-1]
+    assert len(picks.beliefs) == 2
+    assert picks.believed.change_rate.shape == sets.believed[0].shape == (8,)
+
+
+def test_one_phase_believes_nothing():
+    pages = SignalledPages(CHANGE, IMPORTANCE, 0.5, 0.1)
+    world = simulate.draw_world(pages, 5.0, rng=31)
+    policy = policies.LearningGreedy(IMPORTANCE, first=5.0)
+    learnt = policy.learn(world, simulate.slot_times(4.0, 5.0), np.zeros(8))
+    assert learnt.believed is None
+    assert learnt.time.tolist() == [0.0, 5.0]
+
+
+def test_explore_then_commit_at_many_lengths_needs_no_length_of_the_policy():
+    found = [
+        simulate.explore_then_commit(
+            policy,
+            *PAGES,
+            exploration=[8.0],
+            horizon=[6.0, 50.0],
+            n_runs=3,
+            rng=32,
+        )
+        for policy in (etc(), etc(exploration=1.0))
+    ]
+    np.testing.assert_array_equal(*found)
+    assert simulate.explore_then_commit is regret.explore_then_commit
+    run = etc(exploration=8.0).run(*PAGES, 50.0, n_runs=3, rng=32)
+    np.testing.assert_allclose(found[0][:, 0, 1], run.regret(normalise="mass"))

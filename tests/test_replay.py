@@ -15,7 +15,7 @@ CHANGES = [
 
 
 def brute_freshness(changes, crawls, n=200_001):
-    """Share of a fine grid of times at which no change has come since the last crawl."""
+    """Share of a fine grid of times with no change since the last crawl."""
     at = (np.arange(n) + 0.5) * HORIZON / n
     last = np.append(0.0, crawls)[np.searchsorted(crawls, at, side="right")]
     return np.mean(
@@ -47,7 +47,7 @@ def test_change_rate_counts_the_changes_within_the_horizon():
     np.testing.assert_array_equal(offsets, [0, 2, 3])
 
 
-def test_a_policy_does_not_hear_of_the_changes():
+def test_a_policy_receives_no_signal_of_the_changes():
     world, believed = (
         replay(CHANGES, HORIZON),
         SignalledPages([0.1, 1.0, 5.0, 0.01], 1.0, 0.0, 0.0),
@@ -57,7 +57,7 @@ def test_a_policy_does_not_hear_of_the_changes():
         crawl(world, Greedy(believed), 2.0).page,
         crawl(silent, Greedy(believed), 2.0).page,
     )
-    assert np.isinf(world.delayed(1.0).heard).all()
+    assert np.isinf(world.delayed(1.0).received).all()
 
 
 def test_history_is_what_each_page_alone_shows():
@@ -72,7 +72,7 @@ def test_history_is_what_each_page_alone_shows():
         np.testing.assert_array_equal(found.changed[here], alone.changed)
 
 
-def test_history_of_a_drawn_world_has_the_bits_of_its_pages():
+def test_history_of_a_drawn_world_has_the_changes_of_its_pages():
     rate = np.array([0.2, 1.0, 4.0])
     world = draw_world(SignalledPages(rate, 1.0, 0.5, 0.1), 4000.0, rng=2)
     run = crawl(world, Rates([1.0, 1.0, 1.0]), 3.0)

@@ -1,13 +1,17 @@
-"""Simulation: exact slots, the law of worlds, fresh time by a plain integral and by changes drawn one by one, pairs, bad input."""
+"""Simulation: slots, worlds, fresh time, and runs.
+
+Slots are exact; fresh time agrees with a plain integral and with changes that
+are drawn one by one; comparisons are paired.
+"""
 
 import bisect
 import dataclasses
 import itertools
 import math
 import re
+import sys
 from fractions import Fraction
 
-import joblib
 import numpy as np
 import pytest
 from scipy import stats
@@ -19,7 +23,7 @@ from paperlib.simulate import World, compare, crawl, draw_world, replicate, slot
 
 @dataclasses.dataclass
 class Given:
-    """A policy that gives the slots to the pages that it was told, in turn."""
+    """A policy that gives the slots to given pages, in turn."""
 
     page: np.ndarray
 
@@ -44,11 +48,13 @@ def world_of(pages, signals=(), *, horizon=4.0, start=0.0, stop=np.inf):
 
 
 def some_pages(rng, n_pages):
-    """Of all kinds, with the borders: no changes, recall 0 and 1, precision 1, no signals, hardly any."""
+    """Pages of all kinds: no changes, recall 0 and 1, precision 1, no signals, few."""
     return SignalledPages(
-        rng.choice([0.0, 1e-9, 0.3, 2.0, 20.0], n_pages), rng.random(n_pages),
-        rng.choice([0.0, 0.5, 1.0 - 1e-9, 1.0], n_pages), rng.choice([0.0, 0.0, 0.4, 3.0], n_pages),
-    )  # fmt: skip
+        rng.choice([0.0, 1e-9, 0.3, 2.0, 20.0], n_pages),
+        rng.random(n_pages),
+        rng.choice([0.0, 0.5, 1.0 - 1e-9, 1.0], n_pages),
+        rng.choice([0.0, 0.0, 0.4, 3.0], n_pages),
+    )
 
 
 # ---------------------------------------------------------------- slots
@@ -91,9 +97,7 @@ def test_slots_by_hand(bandwidth, horizon, expected):
     ("rate", "horizon", "n"),
     [(0.1, 1000.0, 100), (1 / 3, 300.0, 100), (100.0, 0.07, 7), (7.0, 1e5 / 7, 10**5)],
 )
-def test_at_a_constant_bandwidth_the_slots_are_multiples_of_its_inverse_however_they_round(
-    rate, horizon, n
-):
+def test_slots_of_a_constant_bandwidth_are_multiples_of_its_inverse(rate, horizon, n):
     time = slot_times(rate, horizon)
     np.testing.assert_allclose(time, np.arange(1, n + 1) / rate, rtol=1e-12)
     assert time[-1] <= horizon
@@ -155,7 +159,8 @@ def test_bandwidth_that_ends_after_many_pieces():
         ),
         (
             ([1.0, 2.0], [1.0, 2.0]),
-            "bandwidth must be a number, or rates and the times from which they hold, rising from 0",
+            "bandwidth must be a number, or rates and the times from which they "
+            "hold, rising from 0",
         ),
         (([0.0, 2.0, 2.0], [1.0, 2.0, 3.0]), "bandwidth must be a number, or rates"),
         (([0.0, 2.0, 1.0], [1.0, 2.0, 3.0]), "bandwidth must be a number, or rates"),
@@ -175,7 +180,7 @@ def test_bad_bandwidth(bandwidth, message):
 
 # ---------------------------------------------------------------- worlds
 
-LAW = SignalledPages(
+PAGES = SignalledPages(
     [0.5, 2.0, 1.0, 0.0, 3.0], 1.0, [0.5, 0.9, 0.0, 0.7, 0.0], [0.3, 0.0, 1.0, 0.2, 0.0]
 )
 GAMMA, PRECISION = (
@@ -189,7 +194,7 @@ def test_signals_of_every_page_are_poisson_and_independent():
     rng = np.random.default_rng(1)
     count = np.array(
         [
-            np.bincount(draw_world(LAW, 3.0, rng=rng).signal_page, minlength=5)
+            np.bincount(draw_world(PAGES, 3.0, rng=rng).signal_page, minlength=5)
             for _ in range(n)
         ]
     )
@@ -207,7 +212,7 @@ def test_signals_are_uniform_in_time_true_at_the_precision_and_rising():
     n = 5000
     pages = SignalledPages(
         *(
-            np.tile(getattr(LAW, name), n)
+            np.tile(getattr(PAGES, name), n)
             for name in ("change_rate", "importance", "recall", "false_rate")
         )
     )
@@ -253,10 +258,10 @@ def test_no_signals_at_all():
 
 def test_the_same_seed_is_the_same_world_whatever_comes_after_it():
     first, same, other = (
-        draw_world(LAW, 50.0, rng=seed) for seed in (5, np.random.default_rng(5), 6)
+        draw_world(PAGES, 50.0, rng=seed) for seed in (5, np.random.default_rng(5), 6)
     )
     late = draw_world(
-        LAW,
+        PAGES,
         50.0,
         signal_delay=lambda rng, n: rng.exponential(2.0, n),
         arrivals=(1.0, 30.0),
@@ -275,13 +280,13 @@ def test_the_same_seed_is_the_same_world_whatever_comes_after_it():
 def test_delays_are_a_number_or_drawn():
     np.testing.assert_allclose(
         *(
-            draw_world(LAW, 50.0, signal_delay=d, rng=7).arrival + 0.5 - d
+            draw_world(PAGES, 50.0, signal_delay=d, rng=7).arrival + 0.5 - d
             for d in (0.5, 2.0)
         ),
         rtol=1e-15,
     )
     world = draw_world(
-        LAW, 5000.0, signal_delay=lambda rng, n: rng.exponential(2.0, n), rng=8
+        PAGES, 5000.0, signal_delay=lambda rng, n: rng.exponential(2.0, n), rng=8
     )
     delay = world.arrival - world.signal_time
     assert stats.kstest(delay / 2, "expon").pvalue > 1e-5
@@ -290,17 +295,19 @@ def test_delays_are_a_number_or_drawn():
 
 def test_pages_come_and_go():
     world = draw_world(
-        LAW,
+        PAGES,
         10.0,
         arrivals=([0.0, 1.0, 2.0, 3.0, 12.0], [10.0, 9.0, 2.0, 11.0, 13.0]),
         rng=9,
     )
     assert world.start.tolist() == [0.0, 1.0, 2.0, 3.0, 12.0]
     assert world.stop.tolist() == [np.inf, 9.0, 2.0, np.inf, np.inf]
-    always = draw_world(LAW, 10.0, rng=9)
+    always = draw_world(PAGES, 10.0, rng=9)
     assert always.start.tolist() == [0.0] * 5
     assert np.isinf(always.stop).all()
-    assert draw_world(LAW, 10.0, arrivals=(2.0, 3.0), rng=9).stop.tolist() == [3.0] * 5
+    assert (
+        draw_world(PAGES, 10.0, arrivals=(2.0, 3.0), rng=9).stop.tolist() == [3.0] * 5
+    )
 
 
 @pytest.mark.parametrize(
@@ -338,26 +345,26 @@ def test_pages_come_and_go():
 )
 def test_worlds_refuse(horizon, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        draw_world(LAW, horizon, **options, rng=10)
+        draw_world(PAGES, horizon, **options, rng=10)
 
 
 @pytest.mark.parametrize("delay", [None, 0.5, lambda rng, n: rng.exponential(5.0, n)])
-def test_signals_page_by_page_as_sent_and_as_they_are_heard(delay):
+def test_signals_page_by_page_as_sent_and_as_received(delay):
     for there in (
         None,
         ([0.0, 3.0, 0.0, 0.0, 5.0], [np.inf, 20.0, 7.0, np.inf, np.inf]),
     ):
-        world = draw_world(LAW, 30.0, signal_delay=delay, arrivals=there, rng=5)
+        world = draw_world(PAGES, 30.0, signal_delay=delay, arrivals=there, rng=5)
         assert world.offsets[0] == 0
-        assert world.offsets[-1] == world.heard.size == world.signal_time.size > 80
+        assert world.offsets[-1] == world.received.size == world.signal_time.size > 80
         for i in range(5):
             own = slice(world.offsets[i], world.offsets[i + 1])
             sent, arrival = world.signal_time[own], world.arrival[own]
             np.testing.assert_array_equal(world.signal_page[own], i)
-            heard = np.where(
+            received = np.where(
                 (world.start[i] <= sent) & (arrival < world.stop[i]), arrival, np.inf
             )
-            np.testing.assert_array_equal(world.heard[own], np.sort(heard))
+            np.testing.assert_array_equal(world.received[own], np.sort(received))
         page, arrival = world.in_order
         assert (np.diff(arrival) >= 0).all()
         assert sorted(zip(page, arrival, strict=True)) == sorted(
@@ -375,14 +382,16 @@ def test_delays_of_any_length_are_sorted():
         assert late.signal_time is world.signal_time
         for i in range(3):
             own = slice(world.offsets[i], world.offsets[i + 1])
-            np.testing.assert_array_equal(late.heard[own], np.sort(late.arrival[own]))
+            np.testing.assert_array_equal(
+                late.received[own], np.sort(late.arrival[own])
+            )
 
 
 # ---------------------------------------------------------------- fresh time
 
 
 def plain_fresh(world, run, initial):
-    """The integral of exp(-alpha t) (1 - precision)^n, piece by piece between all events of a page."""
+    """The integral of exp(-alpha t) (1 - precision)^n between all events of a page."""
     pages, fresh = world.pages, np.zeros((run.borders.size - 1, world.start.size))
     for i in range(world.start.size):
         d, recall, nu, start, stop = (
@@ -502,7 +511,7 @@ def test_windows_add_up_and_what_is_outside_of_them_is_not_counted():
 
 
 def real_world(rng, pages, horizon, delay):
-    """Changes, one by one; signals of those that are signalled, and false ones. The world, and the times of changes of every page."""
+    """Changes one by one, their signals and false ones: a world, and the changes."""
     changes, sent, page, true = [], [], [], []
     for i in range(pages.change_rate.size):
         change = np.sort(
@@ -738,20 +747,27 @@ def test_runs_depend_on_the_seed_and_their_number_alone():
     ):  # here: for a function of the file the two processes would import all of it
         return rng.random(3).tolist()
 
-    five = replicate(numbers, 5, seed=1)
-    assert replicate(numbers, 3, seed=1) == five[:3]
-    assert replicate(numbers, 5, seed=np.random.default_rng(1)) == five
-    assert replicate(numbers, 5, seed=1, jobs=2) == five
-    assert (
-        len({x for run in [*five, *replicate(numbers, 5, seed=2)] for x in run}) == 30
-    )
-    assert replicate(lambda rng: None, 2, seed=1) == [None, None]
+    five = replicate(numbers, 5, rng=1)
+    assert replicate(numbers, 3, rng=1) == five[:3]
+    assert replicate(numbers, 5, rng=np.random.default_rng(1)) == five
+    assert replicate(numbers, 5, rng=1, jobs=2) == five
+    assert len({x for run in [*five, *replicate(numbers, 5, rng=2)] for x in run}) == 30
+    assert replicate(lambda rng: None, 2, rng=1) == [None, None]
+
+
+def test_one_job_needs_no_joblib(monkeypatch):
+    expected = replicate(lambda rng: rng.random(), 3, rng=1)
+    monkeypatch.setitem(sys.modules, "joblib", None)  # as if not installed
+    assert replicate(lambda rng: rng.random(), 3, rng=1) == expected
+    message = "jobs other than 1 need joblib: pip install 'paperlib-crawl[parallel]'"
+    with pytest.raises(ImportError, match=re.escape(message)):
+        replicate(lambda rng: rng.random(), 3, rng=1, jobs=2)
 
 
 @pytest.mark.parametrize("n_runs", [0, -1, 2.0, True])
 def test_replicate_refuses(n_runs):
     with pytest.raises(ValueError, match="n_runs must be a positive integer"):
-        replicate(draw, n_runs, seed=1)
+        replicate(draw, n_runs, rng=1)
 
 
 def equal(one, other, first=None):
@@ -761,18 +777,19 @@ def equal(one, other, first=None):
 
 
 def test_comparisons_depend_on_the_seed_and_the_number_of_the_run_alone():
-    five = compare(draw, greedy_family, 5.0, 20.0, n_runs=5, seed=3)
+    five = compare(draw, greedy_family, 5.0, 20.0, n_runs=5, rng=3)
     assert all(
         accuracy.shape == (5,) and np.unique(accuracy).size == 5
         for accuracy in five.values()
     )
     assert not (five["greedy"] == five["ncis"]).any()
-    equal(five, compare(draw, greedy_family, 5.0, 20.0, n_runs=3, seed=3), 3)
+    equal(five, compare(draw, greedy_family, 5.0, 20.0, n_runs=3, rng=3), 3)
+    joblib = pytest.importorskip("joblib")
     with joblib.parallel_config(backend="threading"):
-        equal(five, compare(draw, greedy_family, 5.0, 20.0, n_runs=5, seed=3, jobs=2))
+        equal(five, compare(draw, greedy_family, 5.0, 20.0, n_runs=5, rng=3, jobs=2))
 
 
-def test_policies_meet_the_same_worlds_whoever_else_runs():
+def test_policies_meet_the_same_worlds_whatever_else_runs():
     def twice(pages, rng):
         rng.random(7)
         return {
@@ -784,7 +801,7 @@ def test_policies_meet_the_same_worlds_whoever_else_runs():
     def alone(pages, rng):
         return {"ncis": policies.GreedyNCIS(pages)}
 
-    options = {"n_runs": 4, "seed": 4}
+    options = {"n_runs": 4, "rng": 4}
     many = compare(draw, twice, 5.0, 20.0, **options)
     np.testing.assert_array_equal(many["ncis"], many["again"])
     np.testing.assert_array_equal(
@@ -813,7 +830,7 @@ def test_a_comparison_is_draws_and_crawls_of_four_streams():
         5.0,
         20.0,
         n_runs=3,
-        seed=5,
+        rng=5,
         keep=lambda run: run.window_accuracy,
         delays=delays,
         **options,
@@ -849,7 +866,7 @@ def test_an_allocation_stands_for_its_freshness_and_greedy_comes_near_it():
             "greedy": policies.Greedy(pages),
         }
 
-    found = compare(draw, with_bound, 10.0, 200.0, n_runs=3, seed=6)
+    found = compare(draw, with_bound, 10.0, 200.0, n_runs=3, rng=6)
     for k, stream in enumerate(np.random.default_rng(6).spawn(3)):
         pages = draw(stream.spawn(3)[0])
         assert (
@@ -863,7 +880,7 @@ def test_an_allocation_stands_for_its_freshness_and_greedy_comes_near_it():
 
 def test_keep_says_what_is_kept():
     found = compare(
-        draw, greedy_family, 5.0, 20.0, n_runs=2, seed=7, keep=lambda run: run.n_crawls
+        draw, greedy_family, 5.0, 20.0, n_runs=2, rng=7, keep=lambda run: run.n_crawls
     )
     assert all(
         count.shape == (2, 15) and (count.sum(axis=1) == 100).all()
@@ -901,7 +918,7 @@ def test_shapes_of_delays_and_arrivals():
     ).stop.tolist() == [np.inf, np.inf, 3.0]
 
 
-def test_nobody_there_is_nan_without_a_warning():
+def test_windows_without_a_page_are_nan_without_a_warning():
     run = crawl(
         world_of(SignalledPages(1.0, 1.0, 0.0, 0.0), start=[3.0]),
         Given([0, 0]),

@@ -1,4 +1,7 @@
-"""Greedy crawling that learns: the names of `policies` and `allocation` that earlier versions kept here."""
+"""Greedy crawling that learns: names of `policies` and `allocation`.
+
+Earlier versions defined them here, and they stay importable from here.
+"""
 
 from paperlib.allocation import polite_thresholds
 from paperlib.policies import (

@@ -1,51 +1,91 @@
-"""Crawling by due date: the rules of production crawlers, their slots, and their law on one page. The kernels check nothing.
+"""Crawling by due date: rules of production crawlers, slots, steady state.
 
-A rule is a tuple (base, shrink, grow, low, high, sync, cap, cycle), times in one unit."""
+Every page has an interval and a due date. A crawl changes the interval by a
+rule (`following`): shorter if the page had changed, longer if not, and kept
+within limits; the page is due again after the interval, or a little sooner.
+
+`due_slots` gives each slot to the page whose due date lies furthest back. The
+pages wait in a binary heap ordered by due date, the lower index first among
+equal ones, so a slot costs a logarithm of the number of pages. Only the page
+on top of the heap can be due, because no other page has an earlier date; and
+after its crawl its own due date is the only one that has changed, so one sift
+restores the heap. A page that has gone is removed when it reaches the top, for
+before that it does no harm.
+
+`from_change_to_change` describes one Poisson page that is crawled when it is
+due. The interval at a crawl that finds a change is a Markov chain: until the
+next such crawl the intervals follow without chance, and only which of the
+crawls finds the change is random. The chain is put on a grid of intervals with
+equal steps of the logarithm; an interval between two grid points is split
+between both so that its mean logarithm is kept.
+
+The kernels check nothing.
+"""
 
 import math
+from collections import namedtuple
 
 import numpy as np
 from numba import njit
 
 from paperlib._kernels.schedules import _sift_down
 
-NO_SYNC = -1.0  # for sync
+NO_SYNC = -1.0  # Rule.sync of a rule that ignores the last change; others are >= 0
+# The probability that no crawl has found a change yet, below which the rest is
+# given to the last crawl: far below the error of the grid, a relative 1e-3.
+_NEVER = 1e-12
+
+
+# A rule of due dates, all times in one unit. A change takes the interval to
+# base + shrink (interval - base), no change to grow x interval, and both keep
+# it from `low` to `high`. `sync` is `Nutch.sync_delta`, or NO_SYNC; a page
+# that would be due later than `cap` after its crawl is crawled again after
+# `cycle`.
+Rule = namedtuple("Rule", "base shrink grow low high sync cap cycle")
+# Arrays of shape (n_pages,) of `due_slots`, which updates all but `end` and
+# `stop`. `found` is the last crawl that found a change; the changes of a page
+# that are still to be found are those from `seen` to `end`. A page that was
+# never crawled has `last` = -inf. A page is never crawled from `stop` on.
+DuePages = namedtuple("DuePages", "due interval last found seen end stop")
 
 
 @njit(cache=True)
 def following(interval, since, changed, rule):
-    """The next interval, and how long until the page is due, after a crawl; `since` the last crawl that found a change (0 if this did)."""
-    base, shrink, grow, low, high, sync, cap, cycle = rule
-    interval = base + shrink * (interval - base) if changed else grow * interval
+    """The next interval after a crawl, and how long until the page is due.
+
+    `since` is the time since the last crawl that found a change, 0 if this one
+    did.
+    """
+    if changed:
+        interval = rule.base + rule.shrink * (interval - rule.base)
+    else:
+        interval = rule.grow * interval
     shift = 0.0
-    if sync != NO_SYNC:
+    if rule.sync != NO_SYNC:
         interval = max(interval, since)
-        shift = sync * since
-        if shift > high:
+        shift = rule.sync * since
+        if shift > rule.high:
             shift = 0.0
-    interval = min(max(interval, low), high)
-    wait = max(interval - shift, low)
-    if wait > cap:
-        return min(interval, 0.9 * cap), cycle
+    interval = min(max(interval, rule.low), rule.high)
+    wait = max(interval - shift, rule.low)
+    if wait > rule.cap:  # Nutch: 0.9 is a constant of its source
+        return min(interval, 0.9 * rule.cap), rule.cycle
     return interval, wait
 
 
 @njit(cache=True)
-def due_slots(time, change_time, offsets, last, stop, due, heap, initial, rule, out):
-    """Each slot goes to the page whose due date lies furthest back, the lower index first, or to none (-1).
+def due_slots(time, change_time, pages, heap, rule, out):
+    """Give each slot to the most overdue page, or to none (-1).
 
-    The changes of page i are change_time[offsets[i]:offsets[i + 1]]. `heap` holds all pages in the order of `due`; `last`, `due` and
-    `heap` are used up.
+    `time` and `out` have shape (n_slots,); `out` is written. `pages` are
+    `DuePages`, which index `change_time`. `heap` holds all pages in the order
+    of their due dates; it is used up.
     """
+    due, last, found, seen = pages.due, pages.last, pages.found, pages.seen
     size = heap.size
-    interval = np.full(size, initial)
-    found, seen = (
-        last.copy(),
-        offsets[:-1].copy(),
-    )  # the last crawl that found a change, and the changes before the last crawl
     for j in range(time.size):
         t = time[j]
-        while size and stop[heap[0]] <= t:
+        while size and pages.stop[heap[0]] <= t:
             size -= 1
             heap[0] = heap[size]
             _sift_down(heap, due, size, 0)
@@ -54,34 +94,37 @@ def due_slots(time, change_time, offsets, last, stop, due, heap, initial, rule, 
             continue
         i = heap[0]
         changed = False
-        while seen[i] < offsets[i + 1] and change_time[seen[i]] <= t:
+        while seen[i] < pages.end[i] and change_time[seen[i]] <= t:
             changed = True
             seen[i] += 1
-        wait = initial
-        if last[i] == -np.inf:  # nothing to compare with
+        first = last[i] == -np.inf  # nothing to compare with
+        if changed or first:
             found[i] = t
-        else:
-            if changed:
-                found[i] = t
-            interval[i], wait = following(interval[i], t - found[i], changed, rule)
+        wait = pages.interval[i]
+        if not first:
+            pages.interval[i], wait = following(wait, t - found[i], changed, rule)
         out[j], last[i], due[i] = i, t, t + wait
         _sift_down(heap, due, size, 0)
 
 
 @njit(cache=True)
-def from_change_to_change(grid, change_rate, rule, transition, crawls, time):
-    """From a crawl that found a change, its interval on the grid, to the next one: crawls and time that it takes, and the interval then.
+def from_change_to_change(grid, change_rate, rule):
+    """The chain of intervals at crawls that find a change, on a grid.
 
-    The intervals between follow from the first. Their law is spread over the two neighbours on the grid, even in the logarithm,
-    so that its mean is kept.
+    Returns, for each interval of `grid`, shape (n,), rising by equal steps of
+    its logarithm: the transition probabilities, shape (n, n), to the interval
+    at the next crawl that finds a change; and the mean number of crawls and
+    the mean time until then, shape (n,).
     """
+    transition = np.zeros((grid.size, grid.size))
+    crawls, time = np.zeros(grid.size), np.zeros(grid.size)
     step = math.log(grid[1] / grid[0])
     for a in range(grid.size):
-        since, left = 0.0, 1.0
+        since, left = 0.0, 1.0  # left: probability of no change so far
         interval, wait = following(grid[a], 0.0, True, rule)
         while left > 0.0:
             kept = left * math.exp(-change_rate * wait)
-            if kept < 1e-12:
+            if kept < _NEVER:
                 kept = 0.0
             crawls[a] += left
             time[a] += left * wait
@@ -93,3 +136,4 @@ def from_change_to_change(grid, change_rate, rule, transition, crawls, time):
             left = kept
             since += wait
             interval, wait = following(interval, since, False, rule)
+    return transition, crawls, time

@@ -1,151 +1,150 @@
-"""Loops over the crawls, slots and signals of a simulation."""
+"""Loops over the crawls, slots and signals of a simulation.
+
+`crawl_pages` follows copies of Poisson pages through a phase of crawls. Its
+state is, for each page, the last crawl and the first change after that crawl.
+A crawl finds a change if that first change has come, and it makes the page
+forget the old first change: because a Poisson process has no memory, the time
+from the crawl to the next change is exponential, whatever happened before. So
+one exponential number for each crawl is all the randomness that is needed, and
+the changes between the first change and the next crawl are never drawn.
+
+`fresh_time` integrates the probability that a copy is fresh over the windows
+of a run. Crawls and signals of a page come in order of time, so one pass over
+both, with the borders of the windows as a third list, meets every event once.
+Between two events the probability is factor x exp(-alpha t), where t is the
+time since the last crawl and factor = (1 - precision)^signals, eq. (1) of
+[www25]; its integral has a closed form. After many signals the factor is so
+small that nothing more can be added to the window: the pass then jumps to the
+next crawl or border by bisection. The bound for this is an upper bound on the
+mean of the probability over what is left of the window: the probability never
+rises between crawls, so it stays below its mean over the piece before.
+"""
 
 import math
+from collections import namedtuple
 
 import numpy as np
 from numba import njit, prange
 
+# In `fresh_time`: what is less than half the spacing of floats (1.1e-16)
+# relative to the sum so far would be lost in rounding; ten times less is safe.
+_NEGLIGIBLE = 1e-17
+# Below it the integral of exp(-x) is taken from its series: the difference of
+# two exponentials would lose as many digits as x has leading zeros. The first
+# term that the series leaves out is x^4 / 120 < 1e-14.
+_SMALL = 1e-3
 
+
+# A page of `crawl_pages`: `last` and `change_at` are the last crawl and the
+# first change after it, minus infinity in both for a page that was never
+# crawled.
+COPY = np.dtype(
+    [(name, "f8") for name in ("change_rate", "last", "change_at", "fresh")]
+)
+# Events of page i at time[offsets[i] : offsets[i + 1]], rising.
+Events = namedtuple("Events", "time offsets")
+# A page of `fresh_time`: `doubt` is 1 - precision of its signals, `start` and
+# `stop` are when the page comes and goes, `last` is its last crawl, -inf for
+# none.
+PAGE = np.dtype([(name, "f8") for name in ("alpha", "doubt", "start", "stop", "last")])
+
+
+# The arrays are arguments of their own, for in a parallel loop numba takes
+# writes to the arrays of a tuple for dead code and drops them.
 @njit(cache=True, parallel=True, error_model="numpy")
-def crawl_pages(
-    time,
-    offsets,
-    start,
-    stop,
-    exponentials,
-    change_rate,
-    last,
-    change_at,
-    interval,
-    changed,
-    fresh,
-):
-    """What crawls at `time` find, and the time from `start` to `stop` in which each copy is fresh.
+def crawl_pages(pages, offsets, start, stop, time, exponential, interval, changed):
+    """Find what crawls find, and how long copies are fresh from start to stop.
 
-    `last` and `change_at`, when a page was crawled and when it first changed after that, are brought up to `stop`; minus infinity
-    stands for a page that was never crawled.
+    `pages` is an array of `COPY`, in which all but the change rate is updated.
+    The crawls of page i are those from offsets[i] to offsets[i + 1]: `time`
+    rises for each page, `exponential` holds standard exponential numbers, and
+    `interval` (inf for the first crawl of a page) and `changed` are written.
     """
-    for i in prange(last.size):
+    for i in prange(pages.size):
+        page = pages[i]
         total = 0.0
         begin = start
         for j in range(offsets[i], offsets[i + 1]):
-            interval[j] = time[j] - last[i]
-            changed[j] = change_at[i] <= time[j]
-            total += max(min(change_at[i], time[j]) - begin, 0.0)
-            begin = last[i] = time[j]
-            change_at[i] = begin + exponentials[j] / change_rate[i]
-        fresh[i] = total + max(min(change_at[i], stop) - begin, 0.0)
-
-
-@njit(cache=True)
-def by_page(page, time, n_pages):
-    """(time, offsets): rising times filed by page, those of page i being time[offsets[i] : offsets[i + 1]]; page -1 is none."""
-    offsets = np.zeros(n_pages + 1, np.int64)
-    for i in page:
-        offsets[i + 1] += 1
-    offsets[0] = 0  # here page -1 was counted
-    for i in range(n_pages):
-        offsets[i + 1] += offsets[i]
-    at, out = offsets[:-1].copy(), np.empty(offsets[-1])
-    for k in range(page.size):
-        i = page[k]
-        if i >= 0:
-            out[at[i]] = time[k]
-            at[i] += 1
-    return out, offsets
-
-
-@njit(cache=True)
-def sort_pages(time, offsets):
-    """Sort the times of each page in place, in a linear number of steps where each is near its place."""
-    for i in range(offsets.size - 1):
-        own = time[offsets[i] : offsets[i + 1]]
-        steps = 0
-        for k in range(1, own.size):
-            t, j = own[k], k
-            while j > 0 and own[j - 1] > t:
-                own[j] = own[j - 1]
-                j -= 1
-            own[j] = t
-            steps += k - j
-            if steps > 32 * own.size:
-                own.sort()
-                break
+            interval[j] = time[j] - page.last
+            changed[j] = page.change_at <= time[j]
+            total += max(min(page.change_at, time[j]) - begin, 0.0)
+            begin = page.last = time[j]
+            page.change_at = begin + exponential[j] / page.change_rate
+        page.fresh = total + max(min(page.change_at, stop) - begin, 0.0)
 
 
 @njit(cache=True, error_model="numpy")
-def fresh_time(
-    crawls,
-    crawl_offsets,
-    signals,
-    signal_offsets,
-    alpha,
-    doubt,
-    start,
-    stop,
-    last,
-    borders,
-    fresh,
-):
-    """Expected fresh time of every page in every window between `borders`, given its crawls and its signals, each as from `by_page`.
+def fresh_time(pages, crawls, signals, borders, fresh):
+    """Add the expected fresh time of every page in every window.
 
-    Freshness is exp(-alpha t) after a crawl, and a signal multiplies it by doubt = 1 - precision. A page exists from `start` to `stop`;
-    `last` is its last crawl, -inf for none.
+    `pages` is an array of `PAGE`, `crawls` and `signals` are `Events`. Window
+    w lasts from borders[w] to borders[w + 1]; `fresh`, shape (n_windows,
+    n_pages), is added to in place.
     """
-    for i in range(alpha.size):
-        begin, since, window = last[i], max(start[i], borders[0]), 0
-        decay, decay_at = 1.0, begin  # exp(-alpha t), known at that time
-        belief = most = (
-            1.0 if begin > -np.inf else 0.0
-        )  # most: what freshness is at most
-        j, k = crawl_offsets[i], signal_offsets[i]
-        while window < borders.size - 1:
-            crawl = crawls[j] if j < crawl_offsets[i + 1] else np.inf
-            if (
-                most * (borders[window + 1] - since) <= 1e-17 * fresh[window, i]
-            ):  # less is lost in rounding
-                belief = most = 0.0
-                k += np.searchsorted(
-                    signals[k : signal_offsets[i + 1]], min(crawl, borders[window + 1])
-                )
-            signal = signals[k] if k < signal_offsets[i + 1] else np.inf
-            time = min(crawl, signal)
-            over = borders[window + 1] <= time
-            end = min(time, borders[window + 1], stop[i])
-            if end > since:
-                if belief > 0.0:
-                    if decay_at != since:
-                        decay = math.exp(-alpha[i] * (since - begin))
-                    x = alpha[i] * (end - since)
-                    if (
-                        x < 1e-3
-                    ):  # the difference of the two exponentials would be all rounding
-                        piece = (
-                            decay
-                            * (1.0 - x / 2.0 * (1.0 - x / 3.0 * (1.0 - x / 4.0)))
-                            * (end - since)
-                        )
-                        decay -= alpha[i] * piece
-                    else:
-                        later = math.exp(-alpha[i] * (end - begin))
-                        piece = (decay - later) / alpha[i]
-                        decay = later
-                    decay_at = end
-                    piece *= belief
-                    fresh[window, i] += piece
-                    most = piece / (end - since)
-                since = end
-            if over:
-                window += 1
-            else:
-                there = start[i] <= time < stop[i]
-                if signal <= crawl:
-                    k += 1
-                    if there:
-                        belief *= doubt[i]
-                        most *= doubt[i]
-                else:
-                    j += 1
-                    if there:
-                        belief = most = decay = 1.0
-                        begin = decay_at = time
+    for i in range(pages.size):
+        _fresh_time_of_page(
+            pages[i],
+            crawls.time[crawls.offsets[i] : crawls.offsets[i + 1]],
+            signals.time[signals.offsets[i] : signals.offsets[i + 1]],
+            borders,
+            fresh[:, i],
+        )
+
+
+@njit(cache=True, error_model="numpy")
+def _fresh_time_of_page(page, crawls, signals, borders, fresh):
+    """`fresh_time` of one page, given its events and its column of `fresh`."""
+    j = k = window = 0  # the next crawl, the next signal, the present window
+    crawled, now = page.last, max(page.start, borders[0])
+    # decay = exp(-alpha t) was computed last for the time decay_at
+    decay, decay_at = 1.0, crawled
+    # the probability is factor x decay, and at most `bound` from now on
+    factor = bound = 1.0 if crawled > -np.inf else 0.0
+    while window < borders.size - 1:
+        border = borders[window + 1]
+        crawl = crawls[j] if j < crawls.size else np.inf
+        if bound * (border - now) <= _NEGLIGIBLE * fresh[window]:
+            factor = bound = 0.0
+            k += np.searchsorted(signals[k:], min(crawl, border))
+        signal = signals[k] if k < signals.size else np.inf
+        event = min(crawl, signal)
+        end = min(event, border, page.stop)
+        if end > now:
+            if factor > 0.0:
+                if decay_at != now:
+                    decay = math.exp(-page.alpha * (now - crawled))
+                piece, decay = _decay(page.alpha, decay, end - now, end - crawled)
+                decay_at = end
+                piece *= factor
+                fresh[window] += piece
+                bound = piece / (end - now)
+            now = end
+        if border <= event:
+            window += 1
+            continue
+        there = page.start <= event < page.stop
+        if signal <= crawl:
+            k += 1
+            if there:
+                factor *= page.doubt
+                bound *= page.doubt
+        else:
+            j += 1
+            if there:
+                factor = bound = decay = 1.0
+                crawled = decay_at = event
+
+
+@njit(cache=True, error_model="numpy")
+def _decay(alpha, decay, duration, elapsed):
+    """Integrate exp(-alpha t) over a piece of time; also its last value.
+
+    `decay` is the value at the beginning of the piece; `duration` is the
+    length of the piece, and `elapsed` the time from the crawl to its end.
+    """
+    x = alpha * duration
+    if x < _SMALL:
+        piece = decay * (1.0 - x / 2.0 * (1.0 - x / 3.0 * (1.0 - x / 4.0))) * duration
+        return piece, decay - alpha * piece
+    later = math.exp(-alpha * elapsed)
+    return (decay - later) / alpha, later

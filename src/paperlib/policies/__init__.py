@@ -1,4 +1,29 @@
-"""Policies: which page is crawled next, and how often while the change rates are still being learnt."""
+"""Policies: which page is crawled next, and how often.
+
+There are two kinds of policies, and one protocol for each.
+
+A policy that **picks pages** has ``choose(world, time, last)``. It gets a
+`simulate.World`, the times of the slots, shape (n_slots,), and the last crawl
+of each page, shape (n_pages,), -inf for a page that was never crawled; it
+returns the page of each slot, an integer array of shape (n_slots,), -1 where
+no page is crawled. `simulate.crawl` runs such a policy. It may use of the
+world what a crawler can know: the signals that it has received, and whether
+pages had changed when it crawled them. It does not know the true parameters of
+the pages: it holds the pages as it believes them to be (``believed``). To this
+kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
+`PoliteGreedy`, `LearningGreedy`, `Nutch` and `StormCrawler`.
+
+A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
+horizon, *, n_runs, rng)``. It simulates Poisson pages of these true change
+rates, which it has to learn, and returns a `LearningRun`. To this kind belong
+`ExploreThenCommit` and `PhasedEpsilonGreedy`; `reoptimise` is a function of
+the same family that returns only the crawl rates of each phase.
+
+What a policy of either kind has learnt is a `LearningRun`, for change rates in
+many runs, or a `Learnt`, for pages with signals in one world. In both,
+``time`` holds the borders of the phases, the first of which explores, and
+``believed`` what the last phase went by.
+"""
 
 from paperlib.errors import BoundsWarning, UnexploredWarning
 from paperlib.policies.crawlers import Nutch, StormCrawler

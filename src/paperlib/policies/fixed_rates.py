@@ -7,35 +7,62 @@ import numpy as np
 
 from paperlib import schedules
 
+__all__ = ["Rates"]
+
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Fixed crawl rates: each slot goes to the page that a schedule says. BASELINE rates with LDS slots, in [www25].
+    """Fixed crawl rates: each slot goes to the page that a schedule says.
+
+    With the rates of `allocation.optimal_interval` and low discrepancy this is
+    LDS of section 6 of [www25]_.
 
     Parameters
     ----------
-    crawl_rate : array, shape (n_pages,), 1/time; only the shares count
-    schedule : function of crawl rates and a number of slots
+    crawl_rate : array_like, shape (n_pages,), 1/time
+        Only the shares count.
+    schedule : callable, default `schedules.low_discrepancy`
+        Function of crawl rates and a number of slots: the page of each slot.
+
+    Examples
+    --------
+    >>> from paperlib import simulate
+    >>> world = simulate.replay([[0.5], []], 3.0)
+    >>> simulate.crawl(world, Rates([1.0, 2.0]), bandwidth=2.0).page.tolist()
+    [1, 0, 1, 1, 0, 1]
     """
 
     crawl_rate: np.ndarray
     schedule: Callable = schedules.low_discrepancy
 
     def choose(self, world, time, last):
-        """The page of each slot, shape (n_slots,), -1 where that page is not there."""
-        _of_the_world("crawl_rate", np.size(self.crawl_rate), world)
-        page = (
-            self.schedule(self.crawl_rate, time.size)
-            if time.size
-            else np.empty(0, dtype=np.int64)
-        )
-        return np.where(
-            (world.start[page] <= time) & (time < world.stop[page]), page, -1
-        )
+        """Page of each slot.
+
+        Parameters
+        ----------
+        world : World
+            Where the pages are.
+        time : ndarray, shape (n_slots,), time
+            The slots.
+        last : ndarray, shape (n_pages,), time
+            Last crawl of each page; it does not matter here.
+
+        Returns
+        -------
+        ndarray of int, shape (n_slots,)
+            -1 where the page of the schedule is not there.
+        """
+        _check_n_pages("crawl_rate", np.size(self.crawl_rate), world)
+        if not time.size:
+            return np.empty(0, dtype=np.int64)
+        page = self.schedule(self.crawl_rate, time.size)
+        there = (world.start[page] <= time) & (time < world.stop[page])
+        return np.where(there, page, -1)
 
 
-def _of_the_world(name, n_pages, world):
+def _check_n_pages(name, n_pages, world):
     if n_pages != world.start.size:
         raise ValueError(
-            f"{name} must hold the pages of the world, {world.start.size}, got {n_pages}"
+            f"{name} must hold the pages of the world, {world.start.size}, "
+            f"got {n_pages}"
         )

@@ -1,4 +1,4 @@
-"""Greedy crawling with signals while their parameters are learnt, under limits of hosts."""
+"""Greedy crawling that learns the parameters of the pages."""
 
 from dataclasses import dataclass
 
@@ -11,59 +11,116 @@ from paperlib.policies.polite import _Crawler
 from paperlib.processes import History
 from paperlib.signals import SignalledPages, fit
 
+__all__ = ["LearningGreedy", "Learnt", "estimate", "parameter_errors"]
+
+# Pseudo-observations of `estimate`, the last two only with signals. After a
+# signal the interval is so short that only the signal counts.
+_PSEUDO_INTERVAL = np.array([1.0, 1.0, 1e-9, 1e-9])
+_PSEUDO_SIGNALS = [0, 0, 1, 1]
+_PSEUDO_CHANGED = [False, True, False, True]
+
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What `LearningGreedy` did in a world; a policy too, which does it again.
-
-    page : int array, shape (n_slots,), -1 for nobody
-    time : array, shape (n_phases,), when the phases after the first began
-    believed : list of SignalledPages, what was believed from then on
-    """
-
-    page: np.ndarray
-    time: np.ndarray
-    believed: list
-
-    def choose(self, world, time, last):
-        """The pages chosen before, whatever the arguments."""
-        return self.page
-
-
-@dataclass(frozen=True, eq=False)
-class LearningGreedy:
-    """`PoliteGreedy` that has to learn the pages' parameters: phases, at the start of each of which they are estimated from all crawls.
-
-    In the first phase all slots go to the page crawled longest ago. After it they go by the crawl value, but for a share that explores:
-    the page crawled longest ago, whose value may be wrong for ever, and the same page once more in the next slot that explores, because
-    after a long time a crawl finds a change whatever the change rate. Copies, elapsed times and signals carry over from phase to phase.
-    Answers what [www25] leaves open.
+    """What `LearningGreedy` did in a world; also a policy that does it again.
 
     Parameters
     ----------
-    importance : array, shape (n_pages,)
-    first : float, time
-        The length of the first phase.
-    growth : float above 1
-        The phases end at first, first growth, first growth^2, ...; with ``inf`` the first estimates stay: explore, then commit.
-    exploration : float in [0, 1]
-        In a phase that starts at t, the share exploration sqrt(first / t) of the slots explores. An insurance: in `beyond/learning` it
-        costs more than it brings.
-    listen : bool
-        Whether signals count; otherwise only change rates are learnt, and the policy is GREEDY of [www25].
-    host, host_limit : as in `PoliteGreedy`
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range; a world with other pages, or with pages that come and go.
+    page : ndarray of int, shape (n_slots,)
+        The page of each slot, -1 for none.
+    time : ndarray, shape (n_phases + 1,), time
+        Borders of the phases; in the first one nothing is believed yet.
+    beliefs : list of SignalledPages, length n_phases - 1
+        What each phase after the first went by.
 
     Examples
     --------
     >>> from paperlib import simulate
     >>> pages = SignalledPages([0.5, 1.0], 1.0, 0.5, 0.1)
     >>> world = simulate.draw_world(pages, 40.0, rng=1)
-    >>> int(simulate.crawl(world, LearningGreedy(pages.importance, first=4.0), bandwidth=1.0).n_crawls.sum())
+    >>> slots = simulate.slot_times(1.0, 40.0)
+    >>> policy = LearningGreedy(pages.importance, first=10.0, growth=2.0)
+    >>> learnt = policy.learn(world, slots, np.zeros(2))
+    >>> learnt.time.tolist(), len(learnt.beliefs)
+    ([0.0, 10.0, 20.0, 40.0], 2)
+    """
+
+    page: np.ndarray
+    time: np.ndarray
+    beliefs: list
+
+    @property
+    def believed(self):
+        """What the last phase went by; None if there was one phase only."""
+        return self.beliefs[-1] if self.beliefs else None
+
+    def choose(self, world, time, last):
+        """Page of each slot: those chosen before, whatever the arguments.
+
+        Parameters
+        ----------
+        world : World
+            Not used.
+        time : ndarray, shape (n_slots,), time
+            Not used.
+        last : ndarray, shape (n_pages,), time
+            Not used.
+
+        Returns
+        -------
+        ndarray of int, shape (n_slots,)
+            -1 for no page.
+        """
+        return self.page
+
+
+@dataclass(frozen=True, eq=False)
+class LearningGreedy:
+    """`PoliteGreedy` that has to learn the parameters of the pages.
+
+    It answers what [www25]_ leaves open. At the start of each phase the
+    parameters are estimated from all crawls so far. In the first phase all
+    slots go to the page crawled longest ago. After it they go by the crawl
+    value, except for a share that explores: the page crawled longest ago,
+    whose value may be wrong for ever, and the same page once more in the next
+    slot that explores, because after a long time a crawl finds a change
+    whatever the change rate. Copies, elapsed times and signals carry over from
+    phase to phase.
+
+    Parameters
+    ----------
+    importance : array_like, shape (n_pages,)
+        Weight of each page.
+    first : float, time
+        Length of the first phase.
+    growth : float, above 1, default 1.5
+        The phases end at first, first growth, first growth^2, ...; with
+        ``inf`` the first estimates stay: explore, then commit.
+    exploration : float, in [0, 1], default 0.05
+        In a phase that starts at t, the share exploration sqrt(first / t) of
+        the slots explores. It is an insurance: in the notebook
+        ``beyond/learning_with_signals`` it costs more than it gains.
+    use_signals : bool, default True
+        Whether signals are used; otherwise only change rates are learnt, and
+        the policy is GREEDY of [www25]_.
+    host : array_like, shape (n_pages,), optional
+        As in `PoliteGreedy`.
+    host_limit : float or mapping, 1/time, default inf
+        As in `PoliteGreedy`.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range; a world with other pages, or with pages that
+        come and go.
+
+    Examples
+    --------
+    >>> from paperlib import simulate
+    >>> pages = SignalledPages([0.5, 1.0], 1.0, 0.5, 0.1)
+    >>> world = simulate.draw_world(pages, 40.0, rng=1)
+    >>> policy = LearningGreedy(pages.importance, first=4.0)
+    >>> int(simulate.crawl(world, policy, bandwidth=1.0).n_crawls.sum())
     40
     """
 
@@ -71,7 +128,7 @@ class LearningGreedy:
     first: float
     growth: float = 1.5
     exploration: float = 0.05
-    listen: bool = True
+    use_signals: bool = True
     host: np.ndarray | None = None
     host_limit: float = np.inf
 
@@ -84,75 +141,122 @@ class LearningGreedy:
         _hosts(self.host, self.host_limit, importance.size)
 
     def choose(self, world, time, last):
-        """The page of each slot, as `PoliteGreedy.choose`."""
+        """Page of each slot.
+
+        Parameters
+        ----------
+        world : World
+            Signals, and changes, which a crawl finds.
+        time : ndarray, shape (n_slots,), time
+            The slots.
+        last : ndarray, shape (n_pages,), time
+            Last crawl of each page, -inf for none.
+
+        Returns
+        -------
+        ndarray of int, shape (n_slots,)
+            -1 where all hosts have to wait.
+        """
         return self.learn(world, time, last).page
 
     def learn(self, world, time, last):
-        """`choose`, and what was believed when: `Learnt`."""
+        """Page of each slot, and what was believed when.
+
+        Parameters
+        ----------
+        world : World
+            Signals, and changes, which a crawl finds.
+        time : ndarray, shape (n_slots,), time
+            The slots.
+        last : ndarray, shape (n_pages,), time
+            Last crawl of each page, -inf for none; it is brought up to date.
+
+        Returns
+        -------
+        Learnt
+            Pages, phases and beliefs.
+        """
         importance = np.atleast_1d(np.asarray(self.importance, dtype=float))
         hosts = _hosts(self.host, self.host_limit, importance.size)
-        crawler = _Crawler(world, time, last, hosts, listen=self.listen, look=True)
-        n_phases = 1 + int(
-            max(np.log(world.horizon / self.first), 0.0) / np.log(self.growth)
+        crawler = _Crawler(
+            world, time, last, hosts, use_signals=self.use_signals, look=True
         )
-        start = self.first * float(self.growth) ** np.arange(n_phases)
-        start = start[start < world.horizon]
-        slots = np.searchsorted(time, [*start, np.inf])
+        starts = self._starts(world.horizon)
+        slots = np.searchsorted(time, [*starts, np.inf])
         crawler.crawl(None, np.ones(slots[0], dtype=bool))
-        believed = []
-        for now, n in zip(start, np.diff(slots), strict=True):
-            believed.append(
-                estimate(
-                    *crawler.seen(),
-                    importance,
-                    crawler.heard(now) if self.listen else None,
-                )
-            )
-            due = np.floor(
-                np.arange(n + 1) * self.exploration * np.sqrt(self.first / now)
-            )
-            crawler.crawl(believed[-1], np.diff(due) > 0)
-        return Learnt(crawler.page, start, believed)
+        beliefs = []
+        for now, n in zip(starts, np.diff(slots), strict=True):
+            gamma = crawler.signal_rate(now) if self.use_signals else None
+            beliefs.append(estimate(*crawler.seen(), importance, gamma))
+            shares = np.arange(n + 1) * self.exploration * np.sqrt(self.first / now)
+            crawler.crawl(beliefs[-1], np.diff(np.floor(shares)) > 0)
+        return Learnt(crawler.page, np.array([0.0, *starts, world.horizon]), beliefs)
+
+    def _starts(self, horizon):
+        """When the phases after the first begin."""
+        growths = max(np.log(horizon / self.first), 0.0) / np.log(self.growth)
+        starts = self.first * float(self.growth) ** np.arange(1 + int(growths))
+        return starts[starts < horizon]
 
 
 def estimate(page, interval, n_signals, changed, importance, gamma=None):
-    """Pages as they are to be believed after some crawls: `signals.fit` to these and to four made up for each page.
+    """Estimate pages from some crawls and a few pseudo-observations.
 
-    Those keep every estimate inside its bounds, as the fake intervals of [grimes08] do, and count for less with every crawl: one with and
-    one without a change after a time typical of all pages, and one with and one without after a signal.
+    The parameters are those of `signals.fit` to the crawls and to four
+    pseudo-observations for each page, which keep every estimate inside its
+    bounds, as those of [grimes08]_ do, and count for less with every crawl:
+    one with and one without a change after a time typical of all pages, and
+    one with and one without a change after a signal.
 
     Parameters
     ----------
-    page : int array, shape (n_crawls,)
-    interval, n_signals, changed : arrays of that shape
-        Time and signals since the crawl before, and what this one found.
-    importance : array, shape (n_pages,)
-    gamma : array, shape (n_pages,), 1/time, optional
-        Rate of signals; by default there are none, and change rates are those of `estimators.mle`.
+    page : array_like of int, shape (n_crawls,)
+        The page of each crawl, in any order.
+    interval : ndarray, shape (n_crawls,), time
+        Time since the crawl before.
+    n_signals : ndarray of int, shape (n_crawls,)
+        Signals since the crawl before.
+    changed : ndarray of bool, shape (n_crawls,)
+        Whether the crawl found a change.
+    importance : ndarray, shape (n_pages,)
+        Weight of each page.
+    gamma : ndarray, shape (n_pages,), 1/time, optional
+        Rate of signals; by default there are none, and the change rates are
+        those of `estimators.mle`.
 
     Returns
     -------
     SignalledPages
+        The pages to believe in.
+
+    Notes
+    -----
+    The plain form of the estimate without signals is `paperlib.reference.mle`.
+
+    Examples
+    --------
+    >>> pages = estimate(
+    ...     np.array([0, 0, 1]), np.ones(3), np.zeros(3, int),
+    ...     np.array([True, True, False]), importance=np.ones(2),
+    ... )  # fmt: skip
+    >>> pages.change_rate.round(3).tolist()
+    [1.776, 0.495]
     """
-    n = 2 if gamma is None else 4
+    n_pages, n = importance.size, 2 if gamma is None else len(_PSEUDO_INTERVAL)
+    # the median of the interval of a change, if all pages were one
     time = np.log(2.0) * interval.sum() / (1 + changed.sum()) if interval.size else 1.0
-    made_up = (
-        np.tile(np.array([1.0, 1.0, 1e-9, 1e-9])[:n] * time, importance.size),
-        np.tile([0, 0, 1, 1][:n], importance.size),
-    )
-    order = np.argsort(
-        np.concatenate([page, np.repeat(np.arange(importance.size), n)]), kind="stable"
-    )
-    made_up = *made_up, np.arange(n * importance.size) % 2 == 1
+    page = np.append(page, np.repeat(np.arange(n_pages), n))
+    order = np.argsort(page, kind="stable")
     interval, n_signals, changed = (
-        np.concatenate(two)[order]
-        for two in zip((interval, n_signals, changed), made_up, strict=True)
+        np.append(seen, np.tile(pseudo[:n], n_pages))[order]
+        for seen, pseudo in (
+            (interval, _PSEUDO_INTERVAL * time),
+            (n_signals, _PSEUDO_SIGNALS),
+            (changed, _PSEUDO_CHANGED),
+        )
     )
-    history = History(
-        interval,
-        changed,
-        np.append(0, np.cumsum(np.bincount(page, minlength=importance.size) + n)),
-    )
+    offsets = np.searchsorted(page[order], np.arange(n_pages + 1))
+    history = History(interval, changed, offsets)
     if gamma is None:
         return SignalledPages(estimators.mle(history), importance, 0.0, 0.0)
     with threads_for(interval.size):
@@ -163,17 +267,33 @@ def estimate(page, interval, n_signals, changed, importance, gamma=None):
 
 
 def parameter_errors(pages, believed):
-    """Medians over pages of the errors of what was believed: |log| of the ratio of change rates, |difference| of recalls and of precisions.
+    """Medians over pages of the errors of what was believed.
 
-    pages : SignalledPages, as they are; those that never change, or never send a signal, do not count
+    Parameters
+    ----------
+    pages : SignalledPages
+        The true pages; those that never change, or never send a signal, do not
+        count.
     believed : SignalledPages
+        The pages as they were believed to be.
 
-    Returns an array, shape (3,).
+    Returns
+    -------
+    ndarray, shape (3,)
+        Absolute errors of the logarithm of change rates, of recall, and of
+        precision.
+
+    Examples
+    --------
+    >>> pages = SignalledPages([1.0, 2.0], 1.0, recall=0.5, false_rate=0.0)
+    >>> believed = SignalledPages([1.0, 2.0], 1.0, recall=0.75, false_rate=0.0)
+    >>> parameter_errors(pages, believed).tolist()
+    [0.0, 0.25, 0.0]
     """
     good = (pages.change_rate > 0) & (pages.gamma > 0)
-    off = (
+    errors = (
         np.log(believed.change_rate[good] / pages.change_rate[good]),
         believed.recall[good] - pages.recall[good],
         np.nan_to_num(believed.precision[good]) - pages.precision[good],
     )
-    return np.median(np.abs(off), axis=1)
+    return np.median(np.abs(errors), axis=1)

@@ -1,4 +1,4 @@
-"""Policies that set crawl rates, phase by phase, while the change rates are being learnt."""
+"""Policies that set crawl rates in phases while they learn."""
 
 import warnings
 from collections.abc import Callable
@@ -8,40 +8,42 @@ import numpy as np
 
 from paperlib import allocation, checks, estimators, schedules
 from paperlib.errors import BoundsWarning, UnexploredWarning
-from paperlib.simulate.copies import EXPLORE, Copies
+from paperlib.simulate.copies import EXPLORE, Copies, checked_pages
 
+__all__ = ["ExploreThenCommit", "LearningRun", "PhasedEpsilonGreedy"]
 
-def checked(change_rate, importance, bandwidth):
-    """The three as floats: arrays of one shape, (n_pages,), and a number."""
-    change_rate, importance = (
-        checks.non_negative("change_rate", change_rate),
-        checks.non_negative("importance", importance),
-    )
-    change_rate, importance = checks.broadcast(
-        change_rate=np.atleast_1d(change_rate), importance=importance
-    )
-    if change_rate.ndim != 1 or not change_rate.size:
-        raise ValueError(
-            f"change_rate and importance must be flat arrays of at least one page, got shape {change_rate.shape}"
-        )
-    return (
-        change_rate,
-        importance,
-        checks.scalar(checks.positive, "bandwidth", bandwidth),
-    )
+# Relative rest of a horizon that is a rounding error and no phase of its own.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class LearningRun:
-    """What a learning policy did, in a number of runs.
+    """What a policy that sets rates did, in a number of runs.
 
-    time : array, shape (n_phases + 1,); the borders of the phases
-    expected : array, shape (n_runs, n_phases); requests served fresh, in expectation given the crawls before the phase; NaN for a schedule
-        that is none of `schedules`
-    simulated : the same, given the times of crawls and changes in the phase too
-    fresh, stale : int arrays of that shape; requests served fresh and stale, Poisson counts given those times
-    n_crawls : int array of that shape; without those at time 0 that fill the cache
-    believed : array, shape (n_runs, n_pages); the change rates that the last allocation was made from, 1/time
+    Parameters
+    ----------
+    time : ndarray, shape (n_phases + 1,), time
+        Borders of the phases.
+    expected : ndarray, shape (n_runs, n_phases)
+        Requests served fresh, in expectation given the crawls before the
+        phase; NaN for a schedule that is none of `schedules`.
+    simulated : ndarray, shape (n_runs, n_phases)
+        The same, given the times of crawls and changes in the phase too.
+    fresh, stale : ndarray of int, shape (n_runs, n_phases)
+        Requests served fresh and stale: Poisson counts given those times.
+    n_crawls : ndarray of int, shape (n_runs, n_phases)
+        Crawls, without those at time 0 that fill the cache.
+    believed : ndarray, shape (n_runs, n_pages), 1/time
+        Change rates that the last phase went by.
+    pages : tuple
+        True change rates, importance, and bandwidth of the runs.
+
+    Examples
+    --------
+    >>> policy = ExploreThenCommit(exploration=5.0, bounds=(0.1, 5.0))
+    >>> run = policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, n_runs=3, rng=1)
+    >>> run.time.tolist(), run.believed.shape, run.regret().shape
+    ([0.0, 5.0, 20.0], (3, 2), (3,))
     """
 
     time: np.ndarray
@@ -51,7 +53,7 @@ class LearningRun:
     stale: np.ndarray
     n_crawls: np.ndarray
     believed: np.ndarray
-    _pages: tuple = field(repr=False)
+    pages: tuple = field(repr=False)
 
     def regret(
         self,
@@ -61,19 +63,33 @@ class LearningRun:
         normalise=None,
         path=False,
     ):
-        """Requests served stale that the best policy with known change rates would have served fresh, shape (n_runs,).
+        """Requests that the best policy with known change rates serves more.
 
         Parameters
         ----------
-        kind : "expected", "simulated" or "fresh"
-            Which count of requests is taken, see the class. All have the same mean, in this order of variance.
-        against : function such as `allocation.optimal_poisson` or `allocation.optimal_interval`
-            The best policy: its freshness in the long run, without the time it takes to get there. Regret against the best Poisson
-            policy, that of [aaai20], can be negative: crawls at equal intervals beat it.
-        normalise : None or "mass"
-            In requests, or divided by the total importance: then 1 is the regret of a stale cache in a unit of time.
-        path : bool
-            At all borders of phases after time 0 instead of at the end only: shape (n_runs, n_phases).
+        kind : {"expected", "simulated", "fresh"}, default "expected"
+            Which count of requests served fresh to take, see the class. All
+            have the same mean; the variance rises in this order.
+        against : callable, default `allocation.optimal_poisson`
+            The best policy, a function of change rates, importance and
+            bandwidth: its freshness in the long run, without the time that it
+            takes to get there. Regret against the best Poisson policy, that of
+            [aaai20]_, can be negative: crawls at equal intervals are better.
+        normalise : {None, "mass"}, optional
+            In requests, or divided by the total importance: then 1 is the
+            regret of a stale cache in a unit of time.
+        path : bool, default False
+            At all borders of phases after time 0, instead of the end only.
+
+        Returns
+        -------
+        ndarray, shape (n_runs,), or (n_runs, n_phases) with `path`
+            Regret.
+
+        Raises
+        ------
+        ValueError
+            An unknown `kind` or `normalise`.
         """
         if kind not in ("expected", "simulated", "fresh"):
             raise ValueError(
@@ -81,23 +97,23 @@ class LearningRun:
             )
         if normalise not in (None, "mass"):
             raise ValueError(f"normalise must be None or 'mass', got {normalise!r}")
-        mass = self._pages[1].sum()
-        lost = mass * against(*self._pages).freshness * self.time[1:] - getattr(
-            self, kind
-        ).cumsum(axis=-1)
+        mass = self.pages[1].sum()
+        best = mass * against(*self.pages).freshness * self.time[1:]
+        lost = best - getattr(self, kind).cumsum(axis=-1)
         lost = lost if path else lost[:, -1]
         return lost / mass if normalise else lost
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Learner:
-    """Phases, at the start of each of which the change rates are estimated from all bits so far.
+    """Phases, each of which starts with estimates from all crawls so far.
 
-    In every phase, pages are crawled at (1 - share) x allocated rate + share x uniform rate; share None is exploration.
+    In a phase with a share, pages are crawled at (1 - share) x allocated rate
+    + share x uniform rate; a phase whose share is None explores.
     """
 
-    exploration: float | Callable
     bounds: tuple
+    exploration: float | Callable | None = None
     estimator: Callable | object = estimators.moment_matching
     allocation: Callable = allocation.optimal_poisson
     schedule: Callable = schedules.poisson
@@ -113,89 +129,83 @@ class _Learner:
             raise ValueError(
                 f"explore must be 'interval' or 'rate', got {self.explore!r}"
             )
-        if not callable(self.exploration):
+        if not (self.exploration is None or callable(self.exploration)):
             checks.scalar(checks.positive, "exploration", self.exploration)
-
-    def _rounds(self, horizon, one_round, name="horizon"):
-        """The time to explore within `horizon`, rounded to whole rounds."""
-        wanted = (
-            self.exploration(horizon)
-            if callable(self.exploration)
-            else self.exploration
-        )
-        wanted = checks.scalar(checks.positive, "exploration", wanted)
-        exploration = max(1, round(wanted / one_round)) * one_round
-        if horizon <= exploration:
-            raise ValueError(
-                f"{name} must be longer than the exploration, {exploration:g} (rounds of n_pages / bandwidth = {one_round:g}), "
-                f"got {horizon:g}"
-            )
-        return exploration
 
     def run(self, change_rate, importance, bandwidth, horizon, *, n_runs=1, rng=None):
         """Run the policy on simulated Poisson pages.
 
         Parameters
         ----------
-        change_rate, importance : arrays, shape (n_pages,), 1/time
-            The true change rates, and the request rates.
+        change_rate, importance : array_like, shape (n_pages,), 1/time
+            True change rates and request rates.
         bandwidth : float, 1/time
+            Crawls per unit of time over all pages.
         horizon : float, time
-        n_runs : int
-        rng : seed or numpy Generator
-            Run i depends on the seed and i alone.
+            End of the runs.
+        n_runs : int, default 1
+            Number of runs.
+        rng : None, int, SeedSequence or Generator, optional
+            Source of random numbers; run i depends on it and i alone.
 
         Returns
         -------
         LearningRun
+            Requests, crawls and beliefs.
 
         Raises
         ------
         ValueError
-            An argument out of range; a horizon without time to exploit; phases so short that the bandwidth does not reach all pages once.
+            Arguments out of range; a policy without `exploration`; a horizon
+            without time to exploit; phases so short that the bandwidth does
+            not reach all pages once.
 
         Warns
         -----
         UnexploredWarning
-            Pages of which no bit was seen are believed to change as the median of the others (the middle of the bounds, if there is none).
+            Pages without an observation are believed to change at the median
+            rate of the others (the middle of the bounds if there is none).
         BoundsWarning
             The bounds exclude true change rates.
         """
-        change_rate, importance, bandwidth = checked(change_rate, importance, bandwidth)
+        if self.exploration is None:
+            raise ValueError("exploration must be given for a policy that is run")
+        pages = checked_pages(change_rate, importance, bandwidth)
         horizon = checks.scalar(checks.positive, "horizon", horizon)
         streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
-        outside = (change_rate < self.bounds[0]) | (change_rate > self.bounds[1])
-        if outside.any():
-            warnings.warn(
-                f"bounds {self.bounds} exclude the change rates of {outside.sum()} of {outside.size} pages",
-                BoundsWarning,
-                stacklevel=2,
-            )
-        phases = self._phases(horizon, change_rate.size / bandwidth)
+        self._warn_of_bounds(pages[0])
+        phases = self._phases(horizon, pages[0].size / pages[2])
         results, unexplored = zip(
-            *(
-                self._one_run(change_rate, importance, bandwidth, phases, s)
-                for s in streams
-            ),
-            strict=True,
+            *(self._one_run(*pages, phases, stream) for stream in streams), strict=True
         )
         if any(unexplored):
             warnings.warn(
-                f"in {np.count_nonzero(unexplored)} of {n_runs} runs pages were allocated a rate without a bit seen, "
-                f"at most {max(unexplored)} of {change_rate.size}; they are believed to change as the median of the others, "
-                "or in the middle of the bounds",
+                f"in {np.count_nonzero(unexplored)} of {n_runs} runs pages were "
+                "allocated a rate without an observation, at most "
+                f"{max(unexplored)} of {pages[0].size}; they are believed to change "
+                "as the median of the others, or in the middle of the bounds",
                 UnexploredWarning,
                 stacklevel=2,
             )
-        time = np.concatenate([[0.0], np.cumsum([duration for duration, _ in phases])])
-        return LearningRun(
-            time,
-            *(np.stack(values) for values in zip(*results, strict=True)),
-            (change_rate, importance, bandwidth),
-        )
+        time = np.cumsum([0.0, *(duration for duration, _ in phases)])
+        return LearningRun(time, *map(np.stack, zip(*results, strict=True)), pages)
 
     def believe(self, copies):
-        """The change rates believed from what `copies` have seen, and how many of them without a bit."""
+        """Change rates to believe after some crawls.
+
+        Parameters
+        ----------
+        copies : Copies
+            The copies, and what their crawls found.
+
+        Returns
+        -------
+        believed : ndarray, shape (n_pages,), 1/time
+            Estimates, clipped to the bounds; for a page without an observation
+            the median of the others, or the middle of the bounds.
+        n_unknown : int
+            Number of pages without an observation.
+        """
         believed = copies.estimate(self.estimator)
         unknown = np.isnan(believed)
         believed = np.clip(believed, *self.bounds)
@@ -204,50 +214,100 @@ class _Learner:
         )
         return believed, unknown.sum()
 
+    def _warn_of_bounds(self, change_rate):
+        low, high = self.bounds
+        outside = (change_rate < low) | (change_rate > high)
+        if outside.any():
+            warnings.warn(
+                f"bounds {self.bounds} exclude the change rates of {outside.sum()} of "
+                f"{outside.size} pages",
+                BoundsWarning,
+                stacklevel=3,
+            )
+
+    def _rounds(self, horizon, one_round, name="horizon"):
+        """The time to explore within `horizon`, rounded to whole rounds."""
+        wanted = self.exploration
+        wanted = wanted(horizon) if callable(wanted) else wanted
+        wanted = checks.scalar(checks.positive, "exploration", wanted)
+        exploration = max(1, round(wanted / one_round)) * one_round
+        if horizon <= exploration:
+            raise ValueError(
+                f"{name} must be longer than the exploration, {exploration:g} (rounds "
+                f"of n_pages / bandwidth = {one_round:g}), got {horizon:g}"
+            )
+        return exploration
+
     def _one_run(self, change_rate, importance, bandwidth, phases, rng):
+        """Counts of each phase, the last beliefs; pages without observation."""
         copies = Copies(change_rate, filled=self.explore == "interval", rng=rng)
         uniform = np.full(change_rate.size, bandwidth / change_rate.size)
-        counts = np.empty((5, len(phases)))
-        unexplored = 0
+        counts, unexplored = np.empty((5, len(phases))), 0
         for k, (duration, share) in enumerate(phases):
             rate, schedule = uniform, EXPLORE[self.explore]
             if share is not None:
                 believed, unknown = self.believe(copies)
                 unexplored = max(unexplored, unknown)
-                rate = (1 - share) * self.allocation(
-                    believed, importance, bandwidth
-                ).crawl_rate + share * uniform
+                plan = self.allocation(believed, importance, bandwidth)
+                rate = (1 - share) * plan.crawl_rate + share * uniform
                 schedule = self.schedule
             expected, fresh, n_crawls = copies.follow(schedule, rate, duration)
             fresh = fresh @ importance
-            requests = copies.rng.poisson(
-                [fresh, max(duration * importance.sum() - fresh, 0.0)]
-            )
+            # below 0 only by rounding
+            stale = max(duration * importance.sum() - fresh, 0.0)
+            requests = copies.rng.poisson([fresh, stale])
             counts[:, k] = expected @ importance, fresh, *requests, n_crawls
         return (*counts[:2], *counts[2:].astype(np.int64), believed), unexplored
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExploreThenCommit(_Learner):
-    """Crawl all pages alike, estimate once, and commit to the rates allocated for the estimates. Section 5 of [aaai20].
+    """Explore-then-commit, section 5 of [aaai20]_.
+
+    Crawl all pages alike, estimate once, and commit to the rates that are
+    allocated for the estimates.
 
     Parameters
     ----------
-    exploration : float or function of the horizon, time
-        How long to explore, rounded to whole rounds of n_pages / bandwidth; `regret.exploration_horizon` is Theorem 1's.
-    bounds : (low, high)
-        Known bounds of the change rates, 1/time; estimates are clipped to them.
-    first_horizon : float, time, optional
-        For an unknown horizon: explore and commit within it, then within twice that, and so on (the doubling trick); bits are kept.
-        `exploration` must then be a function. By default the horizon is known.
-    estimator : function of a History, such as `estimators.mle`, or an online estimator
-        The online ones rest on crawls at Poisson times: use them with ``explore="rate"``. Those that count (LLN, Naive) begin anew
-        when a page's rate changes.
-    allocation : function of change rates, importance and bandwidth
-    schedule : function such as `schedules.poisson` and `schedules.regular`
+    bounds : tuple of float, 1/time
+        Known bounds of the change rates, ``(low, high)``; estimates are
+        clipped to them.
+    exploration : float or callable, time, optional
+        How long to explore, or a function of the horizon that says it, rounded
+        to whole rounds of n_pages / bandwidth; `regret.exploration_horizon` is
+        that of Theorem 1. Only `simulate.explore_then_commit`, which tries
+        many lengths, does without it.
+    estimator : callable or online estimator, default `moment_matching`
+        Function of a History, such as `estimators.mle`, or an object such as
+        ``estimators.SA(1.0)``. The latter rest on crawls at Poisson times: use
+        them with ``explore="rate"``. Those that count (LLN, Naive) begin anew
+        when the crawl rate of a page changes.
+    allocation : callable, default `allocation.optimal_poisson`
+        Function of change rates, importance and bandwidth.
+    schedule : callable, default `schedules.poisson`
         How the allocated rates become crawl times.
-    explore : "interval" or "rate"
-        Every page at equal intervals, after a crawl of all at time 0; or at Poisson times, from an empty cache.
+    explore : {"interval", "rate"}, default "interval"
+        Explore at equal intervals, after a crawl of all pages at time 0; or at
+        Poisson times, from an empty cache.
+    first_horizon : float, time, optional
+        For an unknown horizon: explore and commit within it, then within twice
+        that, and so on (the doubling trick); observations are kept.
+        `exploration` must then be a function. By default the horizon is known.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> policy = ExploreThenCommit(
+    ...     exploration=lambda horizon: horizon / 5,
+    ...     first_horizon=10.0,
+    ...     bounds=(0.1, 5.0),
+    ... )
+    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=30.0, rng=1).time.tolist()
+    [0.0, 2.0, 10.0, 14.0, 30.0]
     """
 
     first_horizon: float | None = None
@@ -258,26 +318,21 @@ class ExploreThenCommit(_Learner):
             checks.scalar(checks.positive, "first_horizon", self.first_horizon)
             if not callable(self.exploration):
                 raise ValueError(
-                    f"exploration must be a function of the horizon where it is doubled, got {self.exploration!r}"
+                    "exploration must be a function of the horizon where it is "
+                    f"doubled, got {self.exploration!r}"
                 )
 
     def _phases(self, horizon, one_round):
-        if self.first_horizon is None:
-            exploration = self._rounds(horizon, one_round)
-            return [(exploration, None), (horizon - exploration, 0.0)]
-        phases, left, length = [], horizon, self.first_horizon
-        while left > 1e-9 * horizon:  # beyond a rounding error
-            exploration = min(
-                self._rounds(
-                    length,
-                    one_round,
-                    "the doubled first_horizon" if phases else "first_horizon",
-                ),
-                left,
-            )
+        """Duration and share of each phase."""
+        length, name = self.first_horizon, "first_horizon"
+        if length is None:
+            length, name = horizon, "horizon"
+        phases, left = [], horizon
+        while left > _ROUNDING * horizon:
+            exploration = min(self._rounds(length, one_round, name), left)
             phases += [(exploration, None), (min(length, left) - exploration, 0.0)]
             left -= min(length, left)
-            length *= 2
+            length, name = 2 * length, "the doubled first_horizon"
         if not phases[1][0] > 0:
             raise ValueError(
                 f"horizon must be longer than the first exploration, got {horizon:g}"
@@ -287,16 +342,49 @@ class ExploreThenCommit(_Learner):
 
 @dataclass(frozen=True, kw_only=True)
 class PhasedEpsilonGreedy(_Learner):
-    """Explore once, then phases of equal length at rates (1 - epsilon) x allocated + epsilon x uniform. Section 6.3 of [aaai20].
+    r"""Phased epsilon-greedy, section 6.3 of [aaai20]_.
 
-    At the start of each phase the rates are allocated anew, from the estimates of all bits so far. One phase with epsilon 0 is
-    `ExploreThenCommit`. The paper's text lacks the details: that exploration comes first and how epsilon enters is our reading.
+    Explore once, then phases of equal length at the rates
+
+    .. math:: (1 - \epsilon)\,\hat\rho + \epsilon\,R / m ,
+
+    where :math:`\hat\rho` is allocated anew at the start of each phase, from
+    the estimates of all observations so far, and R / m is the uniform rate.
+    One phase with epsilon 0 is `ExploreThenCommit`. The paper lacks the
+    details: that exploration comes first and how epsilon enters is our
+    reading.
 
     Parameters
     ----------
-    exploration, bounds, estimator, allocation, schedule, explore : as in `ExploreThenCommit`
+    bounds : tuple of float, 1/time
+        As in `ExploreThenCommit`.
+    exploration : float or callable, time
+        As in `ExploreThenCommit`.
+    estimator : callable or online estimator, default `moment_matching`
+        As in `ExploreThenCommit`.
+    allocation : callable, default `allocation.optimal_poisson`
+        As in `ExploreThenCommit`.
+    schedule : callable, default `schedules.poisson`
+        As in `ExploreThenCommit`.
+    explore : {"interval", "rate"}, default "interval"
+        As in `ExploreThenCommit`.
     n_phases : int
-    epsilon : float in [0, 1]
+        Number of phases after exploration.
+    epsilon : float, in [0, 1], default 0.1
+        Share of the bandwidth that goes on exploring.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> policy = PhasedEpsilonGreedy(
+    ...     exploration=4.0, bounds=(0.1, 5.0), n_phases=2
+    ... )
+    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, rng=1).time.tolist()
+    [0.0, 4.0, 12.0, 20.0]
     """
 
     n_phases: int
@@ -309,11 +397,13 @@ class PhasedEpsilonGreedy(_Learner):
             raise ValueError(f"epsilon must be from 0 to 1, got {self.epsilon!r}")
 
     def _phases(self, horizon, one_round):
+        """Duration and share of each phase."""
         exploration = self._rounds(horizon, one_round)
         length = (horizon - exploration) / self.n_phases
         if length < one_round:
             raise ValueError(
-                f"n_phases must leave each phase the time that the bandwidth needs for all pages once, {one_round:g}, "
-                f"got {self.n_phases} phases of {length:g}"
+                "n_phases must leave each phase the time that the bandwidth needs for "
+                f"all pages once, {one_round:g}, got {self.n_phases} phases of "
+                f"{length:g}"
             )
         return [(exploration, None)] + [(length, self.epsilon)] * self.n_phases

@@ -9,25 +9,48 @@ from paperlib._kernels.polite import _polite_slots
 from paperlib.hosts import _hosts
 from paperlib.signals import SignalledPages
 
+__all__ = ["PoliteGreedy"]
+
 _PARAMETERS = "change_rate", "importance", "recall", "false_rate"
 
 
 @dataclass(frozen=True, eq=False)
 class PoliteGreedy:
-    """GREEDY-NCIS of [www25] among the pages whose hosts can be crawled now.
+    """GREEDY-NCIS of [www25]_ among the pages whose hosts can be crawled now.
 
-    Every host has a bucket of at most two tokens that come at its limit; a crawl takes one, and while there is one its pages can be
-    crawled: in any time w a host is crawled at most limit w + 2 times. No bandwidth is allocated to hosts: one whose pages are worth more
-    than others' is crawled as often as its limit allows, and the others share the slots left over, which comes near the optimum,
+    Every host has a bucket of at most two tokens that come at its limit. A
+    crawl takes one token, and while there is a token the pages of the host can
+    be crawled: in any time w a host is crawled at most limit w + 2 times. No
+    bandwidth is allocated to hosts. A host whose pages have larger crawl
+    values than others is crawled as often as its limit allows, and the others
+    share the remaining slots, which comes near the optimum,
     `polite_thresholds`.
 
     Parameters
     ----------
-    pages : SignalledPages, as they are believed to be
-    host : array of integers or strings, shape (n_pages,), optional
-        The host of each page; by default all have one.
-    host_limit : float, or mapping from host to float, 1/time, positive
-        As in `allocation.polite`; ``inf``, the default, is none.
+    pages : SignalledPages
+        The pages as they are believed to be.
+    host : array_like, shape (n_pages,), optional
+        The host of each page, integers or strings; by default all pages have
+        one host.
+    host_limit : float or mapping, 1/time, positive, default inf
+        Crawls of a host per unit of time, or a mapping from host to limit, as
+        in `allocation.polite`; ``inf`` is no limit.
+
+    Raises
+    ------
+    ValueError
+        Hosts or limits that do not fit the pages; a world with other pages, or
+        with pages that come and go.
+
+    Examples
+    --------
+    >>> from paperlib import simulate
+    >>> pages = SignalledPages([0.5, 1.0], 1.0, recall=0.5, false_rate=0.1)
+    >>> world = simulate.draw_world(pages, 40.0, rng=1)
+    >>> policy = PoliteGreedy(pages, host=["a", "b"], host_limit={"a": 0.25})
+    >>> simulate.crawl(world, policy, bandwidth=1.0).n_crawls.tolist()
+    [11, 29]
     """
 
     pages: SignalledPages
@@ -38,39 +61,55 @@ class PoliteGreedy:
         _hosts(self.host, self.host_limit, self.pages.change_rate.size)
 
     def choose(self, world, time, last):
-        """The page of each slot of a `simulate.World`, -1 where all hosts have to wait; arguments as in `policies.Greedy.choose`."""
-        crawler = _Crawler(
-            world,
-            time,
-            last,
-            _hosts(self.host, self.host_limit, self.pages.change_rate.size),
-        )
+        """Page of each slot.
+
+        Parameters
+        ----------
+        world : World
+            Signals; all pages are there all the time.
+        time : ndarray, shape (n_slots,), time
+            The slots.
+        last : ndarray, shape (n_pages,), time
+            Last crawl of each page, -inf for none; it is brought up to date.
+
+        Returns
+        -------
+        ndarray of int, shape (n_slots,)
+            -1 where all hosts have to wait.
+        """
+        hosts = _hosts(self.host, self.host_limit, self.pages.change_rate.size)
+        crawler = _Crawler(world, time, last, hosts)
         crawler.crawl(self.pages, np.zeros(time.size, dtype=bool))
         return crawler.page
 
 
 class _Crawler:
-    """A world's slots, given to pages some at a time."""
+    """Give the slots of a world to pages, some slots at a time.
 
-    def __init__(self, world, time, last, hosts, *, listen=True, look=False):
+    With `use_signals`, signals count; with `look`, it is recorded what the
+    crawls find. `last` is brought up to date.
+    """
+
+    def __init__(self, world, time, last, hosts, *, use_signals=True, look=False):
         member, limit = hosts
         if member.size != world.start.size:
             raise ValueError(
-                f"world must hold the pages of the policy, {member.size}, got {world.start.size}"
+                f"world must hold the pages of the policy, {member.size}, "
+                f"got {world.start.size}"
             )
         if world.n_moving:
             raise ValueError(
-                f"world must hold all pages all the time, got {world.n_moving} that come or go"
+                "world must hold all pages all the time, "
+                f"got {world.n_moving} that come or go"
             )
-        self._signals = (
-            world.in_order if listen else (world.signal_page[:0], world.arrival[:0])
-        )
+        none = world.signal_page[:0], world.arrival[:0]
+        self._signals = world.in_order if use_signals else none
         change_time, offsets = (
             world.changes
             if look
             else (np.empty(0), np.zeros(member.size + 1, dtype=np.int64))
         )
-        self._time, self._done, self._told = time, 0, 0
+        self._time, self._done, self._received = time, 0, 0
         self.page = np.empty(time.size, dtype=np.int64)
         self._bits = (
             np.empty(time.size),
@@ -87,16 +126,18 @@ class _Crawler:
         )
 
     def crawl(self, pages, explore):
-        """The next slots: by the crawl value of `pages`, or to the page crawled longest ago (all of them, if pages is None)."""
+        """Give the next slots by the crawl value of `pages`.
+
+        Where `explore` is true, and in all slots if `pages` is None, the page
+        crawled longest ago gets the slot.
+        """
         now = slice(self._done, self._done + explore.size)
         self._done += explore.size
         time = self._time[now]
         if time.size:
-            heard = slice(
-                self._told,
-                int(np.searchsorted(self._signals[1], time[-1], side="right")),
-            )
-            self._told = heard.stop
+            arrived = np.searchsorted(self._signals[1], time[-1], side="right")
+            new = slice(self._received, int(arrived))
+            self._received = new.stop
             rows = np.empty((0, crawl_value.N_CONSTANTS)), np.empty(0), np.empty(0)
             if pages:
                 rows = (
@@ -107,7 +148,7 @@ class _Crawler:
                     pages.alpha,
                     pages.importance.copy(),
                 )
-            signals = (a[heard] for a in self._signals)
+            signals = (a[new] for a in self._signals)
             _polite_slots(
                 *rows,
                 time,
@@ -120,18 +161,16 @@ class _Crawler:
             )
 
     def seen(self):
-        """Page, interval, signals and bit of every crawl so far that had one before."""
-        good = np.flatnonzero(
-            (self.page[: self._done] >= 0) & np.isfinite(self._bits[0][: self._done])
-        )
+        """Page, interval, signals, change of each crawl that had one before."""
+        crawled = self.page[: self._done] >= 0
+        good = np.flatnonzero(crawled & np.isfinite(self._bits[0][: self._done]))
         return self.page[good], *(a[good] for a in self._bits)
 
-    def heard(self, now):
-        """Rate of signals of each page until now; half a one is added, for none yet is not none ever."""
+    def signal_rate(self, now):
+        """Rate of signals of each page until `now`.
+
+        Half a signal is added: none so far does not mean that the rate is 0.
+        """
         page, arrival = self._signals
-        return (
-            np.bincount(
-                page[: np.searchsorted(arrival, now)], minlength=self._state[0].size
-            )
-            + 0.5
-        ) / now
+        arrived = page[: np.searchsorted(arrival, now)]
+        return (np.bincount(arrived, minlength=self._state[0].size) + 0.5) / now

@@ -7,6 +7,8 @@ import numpy as np
 from paperlib import allocation, checks
 from paperlib.processes import simulate_history
 
+__all__ = ["reoptimise"]
+
 
 def reoptimise(
     estimator,
@@ -20,55 +22,79 @@ def reoptimise(
     n_runs=1,
     rng=None,
 ):
-    """Crawl rates that are re-optimised from the estimates after every phase, section 5 of [peva22].
+    """Re-optimise crawl rates from the estimates after every phase.
 
-    All pages start at the uniform rate. In a phase every page is crawled `n_crawls` times, at Poisson times of its present rate; then
-    `allocation.optimal_poisson` of the estimates gives the next rates. The estimator goes on over phases as its class does when the
-    crawl rate changes: SA and SAM keep iterate and step index, LLN and Naive restart their counts.
+    Section 5 of [peva22]_. All pages start at the uniform rate. In a phase
+    every page is crawled `n_crawls` times, at Poisson times of its present
+    rate; then `allocation.optimal_poisson` of the estimates gives the next
+    rates. The estimator goes on over phases as its class does when the crawl
+    rate changes: SA and SAM keep iterate and step index, LLN and Naive restart
+    their counts.
 
-    Deviates from the paper in two guards, without which a page estimated at 0 would never be seen again: estimates and crawl
-    rates are kept at `min_rate` or above.
+    Deviates from the paper in two guards, without which a page estimated at 0
+    would never be seen again: estimates and crawl rates are kept at `min_rate`
+    or above.
 
     Parameters
     ----------
-    estimator : online estimator, fresh; it is copied
-    change_rate, importance : arrays, shape (n_pages,)
-        The true change rates, 1/time, and the weights of the pages.
+    estimator : online estimator
+        Fresh; it is copied.
+    change_rate, importance : array_like, shape (n_pages,)
+        True change rates, 1/time, and weights of the pages.
     bandwidth : float, 1/time
-    n_phases, n_crawls, n_runs : int
-    min_rate : float, 1/time
-    rng : seed or numpy Generator
-        Run i depends on the seed and i alone.
+        Crawls per unit of time over all pages.
+    n_phases : int
+        Number of phases.
+    n_crawls : int, default 50
+        Crawls of every page in a phase.
+    min_rate : float, 1/time, default 1e-3
+        Lower bound of estimates and crawl rates.
+    n_runs : int, default 1
+        Number of runs.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers; run i depends on it and i alone.
 
     Returns
     -------
-    array, shape (n_runs, n_phases + 1, n_pages), 1/time
-        The rates in use in every phase, the uniform ones first.
+    ndarray, shape (n_runs, n_phases + 1, n_pages), 1/time
+        The rates of every phase, the uniform ones first, and those after the
+        last phase.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import SA
+    >>> rates = reoptimise(SA(1.0), [0.5, 8.0], 1.0, 4.0, n_phases=3, rng=1)
+    >>> rates.shape, rates[0, 0].tolist()
+    ((1, 4, 2), [2.0, 2.0])
     """
     change_rate, importance = np.broadcast_arrays(
         checks.non_negative("change_rate", change_rate), importance
     )
     min_rate = checks.scalar(checks.positive, "min_rate", min_rate)
     estimator = copy.deepcopy(estimator)
-    rates = np.empty(
-        (
-            checks.count("n_runs", n_runs),
-            checks.count("n_phases", n_phases) + 1,
-            change_rate.size,
-        )
+    n_runs, n_phases = (
+        checks.count("n_runs", n_runs),
+        checks.count("n_phases", n_phases),
     )
+    rates = np.empty((n_runs, n_phases + 1, change_rate.size))
     rates[:, 0] = allocation.uniform(change_rate, importance, bandwidth).crawl_rate
     streams = np.random.default_rng(rng).spawn(n_runs)
     for phase in range(n_phases):
         now = rates[:, phase]
-        runs = [
-            simulate_history(change_rate, crawl_rate=p, n_crawls=n_crawls, rng=s)
+        changed = [
+            simulate_history(
+                change_rate, crawl_rate=p, n_crawls=n_crawls, rng=s
+            ).changed
             for p, s in zip(now, streams, strict=True)
         ]
-        for changed in np.moveaxis([run.changed for run in runs], -1, 0):
-            estimate = estimator.update(changed, crawl_rate=now)
-        believed = np.maximum(estimate, min_rate)
+        for crawl in np.moveaxis(changed, -1, 0):
+            estimate = estimator.update(crawl, crawl_rate=now)
         rates[:, phase + 1] = allocation.optimal_poisson(
-            believed, importance, bandwidth, min_rate=min_rate
+            np.maximum(estimate, min_rate), importance, bandwidth, min_rate=min_rate
         ).crawl_rate
     return rates

@@ -1,6 +1,17 @@
-"""Draw a world, run policies in it, and count what was served fresh."""
+"""Draw a world, run policies in it, and count what was served fresh.
+
+`draw_world` and `replay` make a `World`: one draw of nature, in which every
+policy is run, so that comparisons are paired. `crawl` runs a policy that picks
+pages in a world, `compare` runs several policies in many worlds, and
+`replicate` repeats any function with independent random numbers.
+
+`Copies` simulates the copies of a crawler that follows crawl rates, for the
+policies that set rates; `explore_then_commit` evaluates one such policy for
+many lengths of exploration at once.
+"""
 
 from paperlib.simulate.copies import EXPLORE, Copies
+from paperlib.simulate.explore_then_commit import explore_then_commit
 from paperlib.simulate.runs import CrawlRun, compare, crawl, replicate, slot_times
 from paperlib.simulate.worlds import World, draw_world, replay
 
@@ -12,6 +23,7 @@ __all__ = [
     "compare",
     "crawl",
     "draw_world",
+    "explore_then_commit",
     "replay",
     "replicate",
     "slot_times",

@@ -5,13 +5,17 @@ from functools import partial
 
 import numpy as np
 
-from paperlib import estimators, freshness, schedules
+from paperlib import checks, estimators, freshness, schedules
 from paperlib._kernels import simulate as kernels
 from paperlib._kernels import threads_for
 from paperlib.processes import History, join
 
-# a round of exploration by interval ends with a crawl of every page
+__all__ = ["EXPLORE", "Copies", "checked_pages"]
+
+# How to explore: at equal intervals, where a round ends with a crawl of every
+# page, or at Poisson times.
 EXPLORE = {"interval": partial(schedules.regular, phase=1.0), "rate": schedules.poisson}
+# the expected fresh time of a page under each schedule, in closed form
 _FRESH_TIME = {
     EXPLORE["interval"]: partial(freshness.interval_time, phase=1.0),
     schedules.poisson: freshness.poisson_time,
@@ -19,87 +23,187 @@ _FRESH_TIME = {
 }
 
 
-class Copies:
-    """The copies of Poisson pages that a crawler keeps, and the bits it has seen.
+def checked_pages(change_rate, importance, bandwidth):
+    """Validate the pages and the bandwidth of a simulation.
 
     Parameters
     ----------
-    change_rate : array, shape (n_pages,), 1/time
+    change_rate, importance : array_like, shape (n_pages,), non-negative
+        Change rates, 1/time, and weights; they broadcast, numbers too.
+    bandwidth : float, 1/time, positive
+        Crawls per unit of time over all pages.
+
+    Returns
+    -------
+    change_rate, importance : ndarray, shape (n_pages,)
+        The same as floats.
+    bandwidth : float
+        The same as a float.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, of other shapes, or without any page.
+
+    Examples
+    --------
+    >>> change_rate, importance, bandwidth = checked_pages([1, 2], 1, 4)
+    >>> importance.tolist(), bandwidth
+    ([1.0, 1.0], 4.0)
+    """
+    change_rate, importance = checks.broadcast(
+        change_rate=np.atleast_1d(checks.non_negative("change_rate", change_rate)),
+        importance=checks.non_negative("importance", importance),
+    )
+    if change_rate.ndim != 1 or not change_rate.size:
+        raise ValueError(
+            "change_rate and importance must be flat arrays of at least one page, "
+            f"got shape {change_rate.shape}"
+        )
+    bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
+    return change_rate, importance, bandwidth
+
+
+class Copies:
+    """Copies of Poisson pages that a crawler keeps, and what its crawls found.
+
+    Parameters
+    ----------
+    change_rate : ndarray, shape (n_pages,), 1/time
+        True change rates.
     filled : bool
-        Every page is crawled at time 0; otherwise the cache is empty then.
-    rng : seed or numpy Generator
+        Whether every page is crawled at time 0; otherwise the cache is empty.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers, passed to `numpy.random.default_rng`.
 
     Attributes
     ----------
     now : float, time
-    history : ragged History, or None before the first bit
-        A page's first crawl has nothing to compare with and yields none.
+        How far the simulation has come.
+    history : History or None
+        What the crawls found, ragged; None before the first observation. The
+        first crawl of a page has nothing to compare with and yields none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> copies = Copies(np.array([0.5, 2.0]), filled=True, rng=1)
+    >>> schedule = EXPLORE["interval"]
+    >>> _, fresh, n_crawls = copies.follow(schedule, np.ones(2), 10.0)
+    >>> n_crawls, copies.history.n_crawls.tolist()
+    (20, [10, 10])
     """
 
     def __init__(self, change_rate, *, filled, rng=None):
         self.change_rate, self.rng = change_rate, np.random.default_rng(rng)
         self.now, self.history = 0.0, None
+        # of each schedule followed: crawl rates, and crawls that count
         self._rates, self._counts = [], []
-        self._last = np.full(change_rate.size, 0.0 if filled else -np.inf)
-        with np.errstate(divide="ignore"):
-            self._change_at = (
-                self.rng.standard_exponential(change_rate.size) / change_rate
-                if filled
-                else self._last.copy()
-            )
+        self._pages = np.empty(change_rate.size, kernels.COPY)
+        self._pages["change_rate"] = change_rate
+        self._pages["last"] = self._pages["change_at"] = 0.0 if filled else -np.inf
+        if filled:
+            wait = self.rng.standard_exponential(change_rate.size)
+            with np.errstate(divide="ignore"):
+                self._pages["change_at"] = wait / change_rate
 
     def follow(self, schedule, crawl_rate, duration):
         """Crawl by a schedule for some time.
 
-        Returns each page's fresh time within it, in expectation given what happened before (NaN for a schedule without a formula) and
-        as it was, and the number of crawls.
+        Parameters
+        ----------
+        schedule : callable
+            Function of crawl rates, a duration and ``rng=``, such as
+            `schedules.poisson`.
+        crawl_rate : ndarray, shape (n_pages,), 1/time
+            Crawl rates.
+        duration : float, time
+            How long to follow the schedule.
+
+        Returns
+        -------
+        expected : ndarray, shape (n_pages,), time
+            Expected fresh time of each page, given what happened before; NaN
+            for a schedule without a closed form.
+        fresh : ndarray, shape (n_pages,), time
+            Fresh time of each page as simulated.
+        n_crawls : int
+            Number of crawls.
         """
-        fresh_time = _FRESH_TIME.get(schedule)
-        expected = (
-            fresh_time(
-                self.change_rate, crawl_rate, duration, initial=self.probability()
-            )
-            if fresh_time
-            else np.nan * crawl_rate
-        )
+        expected = self._expected_time(schedule, crawl_rate, duration)
         time, offsets = schedule(crawl_rate, duration, rng=self.rng)
-        start, self.now = self.now, self.now + duration
+        exponential = self.rng.standard_exponential(time.size)
         interval, changed = np.empty(time.size), np.empty(time.size, dtype=bool)
-        fresh = np.empty(self.change_rate.size)
+        start, self.now = self.now, self.now + duration
         with threads_for(time.size):
             kernels.crawl_pages(
-                start + time, offsets, start, self.now, self.rng.standard_exponential(time.size), self.change_rate,
-                self._last, self._change_at, interval, changed, fresh,
-            )  # fmt: skip
-        seen = np.isfinite(interval)
-        if seen.any():
-            counts = np.concatenate([[0], np.cumsum(seen)])
-            bits = History(interval[seen], changed[seen], counts[offsets])
-            self.history = bits if self.history is None else join(self.history, bits)
-            self._rates.append(crawl_rate)
-            self._counts.append(bits.n_crawls)
-        return expected, fresh, time.size
+                self._pages,
+                offsets,
+                start,
+                self.now,
+                start + time,
+                exponential,
+                interval,
+                changed,
+            )
+        self._remember(interval, changed, offsets, crawl_rate)
+        return expected, self._pages["fresh"].copy(), time.size
 
-    def probability(self):
-        """Probability that each copy is fresh now, given the crawls so far."""
-        crawled = self._last >= 0
-        return np.where(
-            crawled,
-            np.exp(-self.change_rate * np.where(crawled, self.now - self._last, 0.0)),
-            0.0,
+    def _expected_time(self, schedule, crawl_rate, duration):
+        """Expected fresh time of each page under a schedule."""
+        if schedule not in _FRESH_TIME:
+            return np.nan * crawl_rate
+        return _FRESH_TIME[schedule](
+            self.change_rate, crawl_rate, duration, initial=self.probability()
         )
 
+    def _remember(self, interval, changed, offsets, crawl_rate):
+        """Append the crawls that had one before to the history."""
+        seen = np.isfinite(interval)
+        if not seen.any():
+            return
+        counts = np.append(0, np.cumsum(seen))
+        found = History(interval[seen], changed[seen], counts[offsets])
+        self.history = found if self.history is None else join(self.history, found)
+        self._rates.append(crawl_rate)
+        self._counts.append(found.n_crawls)
+
+    def probability(self):
+        """Probability that each copy is fresh now, given the crawls so far.
+
+        Returns
+        -------
+        ndarray, shape (n_pages,)
+            Exponential exp(-change_rate t) at time t after the last crawl; 0
+            for a page that was never crawled.
+        """
+        last = self._pages["last"]
+        elapsed = np.where(last >= 0, self.now - last, 0.0)
+        return np.where(last >= 0, np.exp(-self.change_rate * elapsed), 0.0)
+
     def estimate(self, estimator):
-        """Change rates from all bits so far, NaN for a page without: by a function of a History, or an online estimator."""
+        """Estimate the change rates from all crawls so far.
+
+        Parameters
+        ----------
+        estimator : callable or online estimator
+            Function of a History, such as `estimators.mle`, or an object such
+            as ``estimators.SA(1.0)``, which gets the crawl rate of every
+            crawl.
+
+        Returns
+        -------
+        ndarray, shape (n_pages,), 1/time
+            Estimates; NaN for a page without an observation.
+        """
         if self.history is None:
             return np.full(self.change_rate.size, np.nan)
         with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
             warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
             if callable(estimator):
                 return estimator(self.history)
-            rate = np.repeat(
-                np.stack(self._rates, axis=1), np.stack(self._counts, axis=1).ravel()
-            )
+            counts = np.stack(self._counts, axis=1).ravel()
+            rate = np.repeat(np.stack(self._rates, axis=1), counts)
             after = estimators.path(estimator, self.history, crawl_rate=rate)
             return np.where(
                 self.history.n_crawls > 0, after[self.history.offsets[1:] - 1], np.nan

@@ -3,8 +3,9 @@
 import numpy as np
 
 from paperlib import allocation, checks, freshness, schedules
-from paperlib.policies.phases import checked
-from paperlib.simulate.copies import EXPLORE, Copies
+from paperlib.simulate.copies import EXPLORE, Copies, checked_pages
+
+__all__ = ["explore_then_commit"]
 
 
 def explore_then_commit(
@@ -18,69 +19,116 @@ def explore_then_commit(
     n_runs=1,
     rng=None,
 ):
-    """Expected regret of explore-then-commit for many lengths of exploration and horizons at once, given the bits of each run.
+    r"""Expected regret of explore-then-commit for many lengths at once.
 
-    In every run one exploration serves all lengths, and what follows it is summed in closed form (`freshness.poisson_time`), so that a
-    horizon of a million days takes no longer than one of a hundred.
+    Section 5 of [aaai20]_. With :math:`\tau` the length of exploration, T the
+    horizon and :math:`\hat\rho` the rates allocated for the estimates, it is
+
+    .. math:: T F(\rho^*) - \int_0^\tau F_{explore}(t)\, dt
+              - \int_0^{T - \tau} F(\hat\rho, t)\, dt ,
+
+    in expectation given the observations of each run. One exploration of a run
+    serves all lengths, and the second integral is the closed form of
+    `freshness.poisson_time`: a horizon of a million days takes no longer than
+    one of a hundred.
 
     Parameters
     ----------
-    policy : `policies.ExploreThenCommit` with Poisson crawls after exploration; its own exploration is not looked at
-    change_rate, importance : arrays, shape (n_pages,), 1/time; the true rates
+    policy : ExploreThenCommit or PhasedEpsilonGreedy
+        How to explore, to estimate and to allocate, with Poisson crawls after
+        exploration. A policy made without ``exploration=`` will do.
+    change_rate, importance : array_like, shape (n_pages,), 1/time
+        True change rates and request rates.
     bandwidth : float, 1/time
-    exploration : array, shape (n,), time, rising; rounded to whole rounds of n_pages / bandwidth
-    horizon : array, shape (k,), time
-    n_runs : int
-    rng : seed or numpy Generator
-        Run i depends on the seed and i alone.
+        Crawls per unit of time over all pages.
+    exploration : array_like, shape (n,), time, rising
+        Lengths of exploration, rounded to whole rounds of n_pages / bandwidth.
+    horizon : array_like, shape (k,), time
+        Horizons.
+    n_runs : int, default 1
+        Number of runs.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers; run i depends on it and i alone.
 
     Returns
     -------
-    array, shape (n_runs, n, k)
-        Regret against the best Poisson policy in the long run, divided by the total importance; NaN where horizon < exploration.
+    ndarray, shape (n_runs, n, k), time
+        Regret against the best Poisson policy in the long run, divided by the
+        total importance; NaN where the horizon is shorter than exploration.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range; a schedule other than `schedules.poisson`;
+        explorations that round to the same number of rounds.
+
+    Examples
+    --------
+    >>> from paperlib.policies import ExploreThenCommit
+    >>> policy = ExploreThenCommit(bounds=(0.1, 5.0))
+    >>> regret = explore_then_commit(
+    ...     policy,
+    ...     change_rate=[0.5, 2.0],
+    ...     importance=1.0,
+    ...     bandwidth=2.0,
+    ...     exploration=[2.0, 20.0],
+    ...     horizon=10.0,
+    ...     rng=1,
+    ... )
+    >>> regret.shape, bool(regret[0, 0, 0] < 10.0), float(regret[0, 1, 0])
+    ((1, 2, 1), True, nan)
     """
-    change_rate, importance, bandwidth = checked(change_rate, importance, bandwidth)
+    change_rate, importance, bandwidth = checked_pages(
+        change_rate, importance, bandwidth
+    )
     if policy.schedule is not schedules.poisson:
         raise ValueError(
-            f"policy must have schedules.poisson as its schedule, got {policy.schedule!r}"
+            "policy must have schedules.poisson as its schedule, "
+            f"got {policy.schedule!r}"
         )
     horizon = np.atleast_1d(checks.positive("horizon", horizon))
-    one_round = change_rate.size / bandwidth
-    ends = (
-        np.maximum(
-            np.round(
-                np.atleast_1d(checks.positive("exploration", exploration)) / one_round
-            ),
-            1.0,
-        )
-        * one_round
+    ends = _whole_rounds(exploration, change_rate.size / bandwidth)
+    left = horizon - ends[:, np.newaxis]
+    pages = change_rate, importance, bandwidth
+    served = np.array(
+        [
+            _served_fresh(policy, *pages, ends, np.maximum(left, 0.0), stream)
+            for stream in np.random.default_rng(rng).spawn(
+                checks.count("n_runs", n_runs)
+            )
+        ]
     )
+    best = allocation.optimal_poisson(*pages).freshness
+    regret = best * horizon - served / importance.sum()
+    return np.where(left >= 0, regret, np.nan)
+
+
+def _whole_rounds(exploration, one_round):
+    """Ends of exploration, rounded to whole rounds and checked to rise."""
+    wanted = np.atleast_1d(checks.positive("exploration", exploration))
+    ends = np.maximum(np.round(wanted / one_round), 1.0) * one_round
     if not (np.diff(ends) > 0).all():
         raise ValueError(
-            f"exploration must rise by whole rounds of {one_round:g}, got {np.asarray(exploration)}"
+            f"exploration must rise by whole rounds of {one_round:g}, "
+            f"got {np.asarray(exploration)}"
         )
+    return ends
+
+
+def _served_fresh(policy, change_rate, importance, bandwidth, ends, left, rng):
+    """Expected requests served fresh in one run, shape (n, k)."""
+    copies = Copies(change_rate, filled=policy.explore == "interval", rng=rng)
     uniform = np.full(change_rate.size, bandwidth / change_rate.size)
-    left = horizon - ends[:, np.newaxis]
-    best = allocation.optimal_poisson(change_rate, importance, bandwidth).freshness
-    out = np.empty((checks.count("n_runs", n_runs), *left.shape))
-    for run, stream in enumerate(np.random.default_rng(rng).spawn(n_runs)):
-        copies = Copies(change_rate, filled=policy.explore == "interval", rng=stream)
-        explored = 0.0
-        for k, duration in enumerate(np.diff(ends, prepend=0.0)):
-            expected, _fresh, _n = copies.follow(
-                EXPLORE[policy.explore], uniform, duration
-            )
-            explored += expected @ importance
-            rate = policy.allocation(
-                policy.believe(copies)[0], importance, bandwidth
-            ).crawl_rate
-            later = freshness.poisson_time(
-                change_rate,
-                rate,
-                np.maximum(left[k], 0.0)[:, np.newaxis],
-                initial=copies.probability(),
-            )
-            out[run, k] = (
-                best * horizon - (explored + later @ importance) / importance.sum()
-            )
-    return np.where(left >= 0, out, np.nan)
+    explored, served = 0.0, np.empty(left.shape)
+    for k, duration in enumerate(np.diff(ends, prepend=0.0)):
+        expected, _, _ = copies.follow(EXPLORE[policy.explore], uniform, duration)
+        explored += expected @ importance
+        believed, _ = policy.believe(copies)
+        later = freshness.poisson_time(
+            change_rate,
+            policy.allocation(believed, importance, bandwidth).crawl_rate,
+            left[k, :, np.newaxis],
+            initial=copies.probability(),
+        )
+        served[k] = explored + later @ importance
+    return served

@@ -1,4 +1,4 @@
-"""Draw a world."""
+"""Draw a world: changes, signals with their delays, pages that come and go."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -6,27 +6,42 @@ from functools import cached_property
 import numpy as np
 
 from paperlib import checks, schedules
-from paperlib._kernels import simulate as kernels
 from paperlib.signals import SignalledPages
+
+__all__ = ["World", "draw_world", "replay"]
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """One draw of nature, in which every policy is run, so that comparisons are paired.
+    """One draw of nature, in which every policy is run.
+
+    Because all policies meet the same world, comparisons are paired.
 
     Parameters
     ----------
-    pages : SignalledPages, as they truly are
+    pages : SignalledPages
+        The pages with their true parameters.
     horizon : float, time
-    signal_time, arrival : arrays, shape (n_signals,), time
-        When each signal was sent, page after page and rising for each of them, and when it gets to the crawler.
-    signal_page : int array, shape (n_signals,), rising
-    true : bool array, shape (n_signals,)
-        Whether the signal tells of a change.
-    start, stop : arrays, shape (n_pages,), time
-        When each page comes and goes; inf for one that stays.
-    silent : seed
-        Of the changes without a signal.
+        End of the world.
+    signal_time : ndarray, shape (n_signals,), time
+        When each signal was sent, page after page and rising for each page.
+    signal_page : ndarray of int, shape (n_signals,), rising
+        The page of each signal.
+    arrival : ndarray, shape (n_signals,), time
+        When each signal arrives at the crawler.
+    true : ndarray of bool, shape (n_signals,)
+        Whether the signal reports a change.
+    start, stop : ndarray, shape (n_pages,), time
+        When each page comes and goes; inf for a page that stays.
+    silent : int or SeedSequence, default 0
+        Seed of the changes without a signal.
+
+    Examples
+    --------
+    >>> pages = SignalledPages([0.5, 2.0], 1.0, recall=0.5, false_rate=0.1)
+    >>> world = draw_world(pages, 10.0, rng=1)
+    >>> bool((world.received == world.signal_time).all())
+    True
     """
 
     pages: SignalledPages
@@ -41,22 +56,24 @@ class World:
 
     @cached_property
     def offsets(self):
-        """The signals of page i are those from offsets[i] to offsets[i + 1], int array of shape (n_pages + 1,)."""
+        """Signals of page i are those from offsets[i] to offsets[i + 1]."""
         return np.searchsorted(self.signal_page, np.arange(self.start.size + 1))
 
     @cached_property
-    def heard(self):
-        """When the crawler gets them, rising for each page; inf for what comes from a page, or to one, that is not there."""
-        time, i = self.arrival, self.signal_page
+    def received(self):
+        """When the crawler receives the signals, page after page, time.
+
+        Rising for each page; inf for a signal that is sent before its page
+        comes, or that arrives after the page has gone.
+        """
+        time, page = self.arrival, self.signal_page
         if self.n_moving:
-            time = np.where(
-                (self.start[i] <= self.signal_time) & (time < self.stop[i]),
-                time,
-                np.inf,
-            )
+            there = (self.start[page] <= self.signal_time) & (time < self.stop[page])
+            time = np.where(there, time, np.inf)
         if time is not self.signal_time:
             time = time.copy()
-            kernels.sort_pages(time, self.offsets)
+            for own in np.split(time, self.offsets[1:-1]):
+                own.sort()
         return time
 
     @property
@@ -65,135 +82,182 @@ class World:
         return np.count_nonzero((self.start > 0) | np.isfinite(self.stop))
 
     def delayed(self, signal_delay, *, rng=None):
-        """The same world, but for signals that come later than in this one.
+        """Delay the signals further.
 
-        signal_delay : float, or function of a Generator and a number of signals; non-negative, time. rng : seed or numpy Generator
+        Parameters
+        ----------
+        signal_delay : float or callable, time
+            One delay for all signals, or a function of a Generator and a
+            number of signals that returns the delay of each; non-negative.
+        rng : None, int, SeedSequence or Generator, optional
+            Source of random numbers for the function.
+
+        Returns
+        -------
+        World
+            The same world, but that signals arrive later.
+
+        Raises
+        ------
+        ValueError
+            Delays that are negative, not finite, or of another number.
         """
-        n = self.signal_time.size
-        delay = (
-            signal_delay(np.random.default_rng(rng), n)
-            if callable(signal_delay)
-            else np.full(n, signal_delay)
-        )
-        delay = checks.non_negative("signal_delay", delay)
-        if delay.shape != (n,):
+        n_signals = self.signal_time.size
+        if callable(signal_delay):
+            signal_delay = signal_delay(np.random.default_rng(rng), n_signals)
+        else:
+            signal_delay = np.full(n_signals, signal_delay)
+        delay = checks.non_negative("signal_delay", signal_delay)
+        if delay.shape != (n_signals,):
             raise ValueError(
-                f"signal_delay must give one delay for each of {n} signals, got shape {delay.shape}"
+                "signal_delay must give one delay for each of "
+                f"{n_signals} signals, got shape {delay.shape}"
             )
         return replace(self, arrival=self.arrival + delay)
 
     @property
     def in_order(self):
-        """(page, time) of all signals in the order of their arrival."""
+        """Page and time of all signals in the order of their arrival."""
         order = np.argsort(self.arrival, kind="stable")
         return self.signal_page[order], self.arrival[order]
 
     @cached_property
     def changes(self):
-        """When pages change, with a signal and without: (time, offsets), those of page i being time[offsets[i]:offsets[i + 1]], rising.
+        """When pages change, with a signal and without: (time, offsets).
 
-        Drawn when first asked for, for most policies need none, and always the same.
+        The changes of page i are time[offsets[i] : offsets[i + 1]], rising.
+        They are drawn when first asked for, because most policies need none,
+        and are always the same.
         """
         time, offsets = schedules.poisson(
             self.pages.alpha, self.horizon, rng=np.random.default_rng(self.silent)
         )
-        page = np.concatenate(
-            [
-                np.repeat(np.arange(offsets.size - 1), np.diff(offsets)),
-                self.signal_page[self.true],
-            ]
-        )
-        time = np.concatenate([time, self.signal_time[self.true]])
-        return time[np.lexsort((time, page))], np.append(
-            0, np.cumsum(np.bincount(page, minlength=offsets.size - 1))
-        )
+        pages = np.arange(offsets.size)
+        silent = np.repeat(pages[:-1], np.diff(offsets))
+        page = np.append(silent, self.signal_page[self.true])
+        time = np.append(time, self.signal_time[self.true])
+        order = np.lexsort((time, page))
+        return time[order], np.searchsorted(page[order], pages)
 
 
 def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
-    """A `World`: signals at Poisson times of rate gamma, each of them true with probability precision.
+    """Draw a `World` of Poisson pages.
+
+    Signals are sent at Poisson times of rate gamma, each of them true with
+    probability precision; section 2 of [www25]_.
 
     Parameters
     ----------
     pages : SignalledPages
+        The pages with their true parameters.
     horizon : float, time
-    signal_delay : float, or function of a Generator and a number of signals, optional
-        Time from a signal to its arrival, non-negative.
-    arrivals : (start, stop), optional
-        When pages come and go, time; numbers or arrays of shape (n_pages,), inf for one that stays. By default all are there from 0 on.
-    rng : seed or numpy Generator
+        End of the world.
+    signal_delay : float or callable, time, optional
+        Time from a signal to its arrival, as in `World.delayed`; by default
+        none.
+    arrivals : tuple of float or array_like, shape (n_pages,), time, optional
+        ``(start, stop)``: when pages come and go, inf for a page that stays.
+        By default all pages are there from 0 on.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Changes without a signal are drawn from a
+        stream of their own.
+
+    Returns
+    -------
+    World
+        The draw.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range or of other shapes; a page that goes before it
+        comes.
+
+    Examples
+    --------
+    >>> pages = SignalledPages([0.5, 2.0], 1.0, recall=0.5, false_rate=0.1)
+    >>> world = draw_world(pages, 100.0, signal_delay=0.5, rng=1)
+    >>> bool((world.arrival == world.signal_time + 0.5).all())
+    True
     """
     horizon = checks.scalar(checks.positive, "horizon", horizon)
     rng = np.random.default_rng(rng)
     n_pages = pages.change_rate.size
-    start, stop = arrivals or (0.0, np.inf)
+    start, stop = _presence(arrivals or (0.0, np.inf), n_pages)
+    time, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
+    page = np.repeat(np.arange(n_pages, dtype=np.int32), np.diff(offsets))
+    true = rng.random(time.size) < np.nan_to_num(pages.precision)[page]
+    (silent,) = rng.bit_generator.seed_seq.spawn(1)
+    stop = np.where(stop < horizon, stop, np.inf)
+    world = World(pages, horizon, time, page, time, true, start, stop, silent)
+    return world if signal_delay is None else world.delayed(signal_delay, rng=rng)
+
+
+def _presence(arrivals, n_pages):
+    """When each page comes and goes; the largest float stands for inf."""
     start, stop = (
         checks.non_negative("arrivals", np.minimum(edge, np.finfo(float).max))
-        for edge in (start, stop)
-    )  # inf is well
-    start, stop = (
-        edge.copy()
-        for edge in checks.broadcast(start=start, stop=stop, pages=np.empty(n_pages))[
-            :2
-        ]
+        for edge in arrivals
     )
+    start, stop, _ = checks.broadcast(start=start, stop=stop, pages=np.empty(n_pages))
     if start.ndim > 1:
         raise ValueError(
             f"arrivals must be numbers or of shape {(n_pages,)}, got {start.shape}"
         )
     if not (start <= stop).all():
-        first = np.flatnonzero(start > stop)[0]
+        first = np.argmax(start > stop)
         raise ValueError(
-            f"arrivals must not end before they start, got {start[first]} to {stop[first]} at index ({first},)"
+            "arrivals must not end before they start, "
+            f"got {start[first]} to {stop[first]} at index ({first},)"
         )
-    time, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
-    n = np.diff(offsets)
-    true = rng.random(time.size) < np.repeat(np.nan_to_num(pages.precision), n)
-    (silent,) = rng.bit_generator.seed_seq.spawn(1)
-    page = np.repeat(np.arange(n_pages, dtype=np.int32), n)
-    world = World(
-        pages,
-        horizon,
-        time,
-        page,
-        time,
-        true,
-        start,
-        np.where(stop < horizon, stop, np.inf),
-        silent,
-    )
-    return world if signal_delay is None else world.delayed(signal_delay, rng=rng)
+    return start.copy(), stop
 
 
 def replay(change_times, horizon, *, importance=1.0):
-    """A `World` of pages whose changes are known, such as real ones; no signal tells a policy of them.
+    """Make a `World` of pages whose changes are known, such as real ones.
+
+    No signal reports the changes to a policy.
 
     Parameters
     ----------
-    change_times : list of arrays, time, one for each page
-        What lies outside (0, horizon] is left out.
+    change_times : sequence of array_like, time
+        Change times of each page; times outside (0, horizon] are left out.
     horizon : float, time
-    importance : float, or array of pages
+        End of the world.
+    importance : float or array_like, shape (n_pages,), default 1.0
+        Weight of each page.
+
+    Returns
+    -------
+    World
+        The pages, with their changes per unit of time as change rates.
+
+    Raises
+    ------
+    ValueError
+        A horizon that is not positive, times that are not finite, a negative
+        importance.
+
+    Examples
+    --------
+    >>> world = replay([[1.0, 3.0], [2.5]], 4.0)
+    >>> world.pages.change_rate.tolist(), world.changes[0].tolist()
+    ([0.5, 0.25], [1.0, 3.0, 2.5])
     """
     horizon = checks.scalar(checks.positive, "horizon", horizon)
     times = [checks.finite("change_times", time).ravel() for time in change_times]
-    page = np.repeat(np.arange(len(times)), [time.size for time in times])
+    n_pages = len(times)
+    page = np.repeat(np.arange(n_pages, dtype=np.int32), [t.size for t in times])
     time = np.concatenate(times) if times else np.empty(0)
+    inside = (time > 0) & (time <= horizon)
+    time, page = time[inside], page[inside]
     order = np.lexsort((time, page))
-    order = order[(time[order] > 0) & (time[order] <= horizon)]
-    time, page = time[order], page[order].astype(np.int32)
-    # changes are signals, all of them true, that never arrive
+    time, page = time[order], page[order]
+    # Every change is a true signal, so that fresh time is exact; it never
+    # arrives.
     pages = SignalledPages(
-        np.bincount(page, minlength=len(times)) / horizon, importance, 1.0, 0.0
+        np.bincount(page, minlength=n_pages) / horizon, importance, 1.0, 0.0
     )
-    n_pages = pages.change_rate.size
-    never = np.full(time.size, np.inf)
-    return World(
-        pages,
-        horizon,
-        time,
-        page,
-        never,
-        np.ones(time.size, dtype=bool),
-        np.zeros(n_pages),
-        np.full(n_pages, np.inf),
-    )
+    never, true = np.full(time.size, np.inf), np.ones(time.size, dtype=bool)
+    start, stop = np.zeros(n_pages), np.full(n_pages, np.inf)
+    return World(pages, horizon, time, page, never, true, start, stop)
