@@ -213,8 +213,9 @@ def cells(notebook):
     Examples
     --------
     >>> from paperlib.repro import build
-    >>> [tags for tags, _ in build.cells(build.notebooks()["peva22/fig2"]) if tags]
-    [['parameters']]
+    >>> tags, source = build.cells(build.notebooks()["peva22/fig2"])[0]
+    >>> tags
+    ['parameters']
     """
     try:
         return [
@@ -349,8 +350,8 @@ def jobs_for(ids, profile, root=ROOT):
     Examples
     --------
     >>> from paperlib.repro import build
-    >>> [job.figure for job in build.jobs_for(["valuetools20"], "paper")]
-    ['valuetools20/fig1', 'valuetools20/fig2', 'valuetools20/fig3']
+    >>> [job.figure for job in build.jobs_for(["valuetools20/fig1"], "paper")]
+    ['valuetools20/fig1']
     """
     if profile not in PROFILES:
         raise BuildError(
@@ -363,17 +364,18 @@ def jobs_for(ids, profile, root=ROOT):
             "notebooks/paper.yaml names figures without a notebook: "
             f"{', '.join(sorted(strangers))}"
         )
-    ordered = [figure for figure in paper if figure in chosen]
-    ordered += [figure for figure in chosen if figure not in paper]
-    for figure in ordered:
-        allowed = defaults(chosen[figure])
-        if strangers := set(paper.get(figure, {})) - set(allowed):
+    given = paper if profile == "paper" else {}
+    order = {figure: k for k, figure in enumerate(paper)}
+    jobs = []
+    for figure in sorted(chosen, key=lambda figure: order.get(figure, len(order))):
+        parameters, allowed = given.get(figure, {}), defaults(chosen[figure])
+        if strangers := set(parameters) - set(allowed):
             raise BuildError(
                 f"notebooks/paper.yaml gives {figure} unknown parameters: "
                 f"{', '.join(sorted(strangers))}; it has {', '.join(allowed)}"
             )
-    given = paper if profile == "paper" else {}
-    return [Job(figure, chosen[figure], given.get(figure, {})) for figure in ordered]
+        jobs.append(Job(figure, chosen[figure], parameters))
+    return jobs
 
 
 def import_graph():
@@ -663,17 +665,15 @@ class _Build:
 
     def is_up_to_date(self, job):
         """Whether the stamp has the present inputs, data and files."""
-        files = _files(self.output, job.figure)
         try:
             stamp = json.loads(self.stamp(job.figure).read_text())
-            data = {
+            used = {
                 self.root / "data" / f"{n}.csv": s for n, s in stamp["data"].items()
             }
-            written = {files[suffix]: s for suffix, s in stamp["files"].items()}
-            return (
-                stamp["fingerprint"] == self.fingerprint(job)
-                and written.keys() == set(files.values())
-                and all(sha256(path) == s for path, s in (data | written).items())
+            made = _files(self.output, job.figure)
+            used |= {path: stamp["files"][suffix] for suffix, path in made.items()}
+            return stamp["fingerprint"] == self.fingerprint(job) and all(
+                sha256(path) == checksum for path, checksum in used.items()
             )
         # There is no stamp, or a damaged one, or a file is missing.
         except (OSError, KeyError, ValueError, TypeError, AttributeError):

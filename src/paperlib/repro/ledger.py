@@ -289,7 +289,7 @@ def rms_ratio(estimates, reference, truth):
     >>> from paperlib.repro import ledger
     >>> found = ledger.rms_ratio([4.0, 6.0, 7.0], [4.0, 5.0, 6.0], 5.0)
     >>> float(found["measured"].round(3)), float(found["stderr"].round(3))
-    (1.732, 0.866)
+    (1.732, 0.433)
     """
     a, b = ((np.asarray(values) - truth) ** 2 for values in (estimates, reference))
     if not b.any():
