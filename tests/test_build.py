@@ -1,8 +1,9 @@
 """The build, on small projects of its own in temporary folders.
 
-What is rebuilt, refused or kept is tested with a stand-in for the kernel (`stand_in`).
-What a kernel can do to a build (raise, die, fill the disk, be interrupted) is tested
-with real kernels, started once for the whole file where that is possible.
+What is rebuilt, refused or kept is tested with a stand-in for the kernel
+(`stand_in`). What a kernel can do to a build (raise, die, fill the disk, be
+interrupted) is tested with real kernels, started once for the whole file where
+that is possible.
 """
 
 import contextlib
@@ -63,8 +64,8 @@ plt.figure(figsize=(1, 1))
 plt.plot([1, 3, 2])
 plt.show()
 """
-# The four files without matplotlib, for a kernel that starts in a second; in a slow
-# project it stops half-way and waits.
+# The four files without matplotlib, for a kernel that starts in a second; in a
+# slow project it stops half-way and waits.
 PLAIN = """
 import os, pathlib, time
 stem = pathlib.Path(output_dir) / "{figure}"
@@ -100,7 +101,7 @@ def edit_notebook(path, change):
 
 
 def make_project(root, **notebooks):
-    """A clone with other notebooks, all of paper a: by name, a list of code cells."""
+    """A clone with other notebooks: code cells of paper a by name."""
     shutil.copytree(
         build.ROOT / "src/paperlib",
         root / "src/paperlib",
@@ -379,8 +380,9 @@ def test_time_left():
     now = time.monotonic()
     progress.running = {1: ("a/fig1", now - 4.0), 2: ("a/fig2", now)}
     progress.queue = ["b/fig1"]
-    # The running ones need 6 s and 20 s and the queue an unknown time, taken for 10 s:
-    # 18 s for each of two workers, but not less than the longest alone.
+    # The running ones need 6 s and 20 s and the queue an unknown time, taken
+    # for 10 s: 18 s for each of two workers, but not less than the longest
+    # alone.
     assert str(progress) == "20 s left: a/fig1 4 s, a/fig2 0 s"
 
 
@@ -400,7 +402,7 @@ def test_environment_of_the_caller_is_left_alone(stand_in, monkeypatch):
 
 
 def test_a_figure_depends_on_what_its_notebook_imports():
-    """On the real notebooks, where modules import others, also inside functions."""
+    """On the real notebooks; imports inside functions count too."""
     known, package = build.notebooks(), build.ROOT / "src/paperlib"
 
     def depends(figure):
@@ -429,7 +431,8 @@ def test_a_figure_depends_on_what_its_notebook_imports():
     )
     assert of_peva22.isdisjoint(others)
     assert not any(file.startswith("crawl_log/") for file in of_peva22)
-    # A kernel that compares policies, and the log wing of which traces are a part.
+    # A kernel that compares policies, and the log wing of which traces are a
+    # part.
     assert "_kernels/simulate.py" not in of_peva22
     assert "_kernels/simulate.py" in depends("www25/fig3")
     assert "crawl_log/reading.py" in depends("peva22/fig1")
@@ -603,7 +606,8 @@ def test_one_failure_leaves_its_last_good_figure_and_stops_no_other(stand_in, ca
     }
     assert not (stand_in.root / "figures/.staging").exists()
     stand_in.failing = set()
-    assert stand_in.run() == []  # the last good figure is that of the same inputs
+    # The last good figure is that of the same inputs.
+    assert stand_in.run() == []
 
 
 @pytest.mark.parametrize("step", ["stamp", "sha256", "move"])
@@ -924,7 +928,7 @@ def test_refresh_twice_changes_nothing(tmp_path, capsys):
 
 
 def test_refresh_runs_outside_the_main_thread(project, monkeypatch):
-    """In the main thread nbclient would take Ctrl-C and end only one kernel."""
+    """In the main thread nbclient would take Ctrl-C and end one kernel."""
     threads = set()
     monkeypatch.setattr(
         build, "_refresh", lambda *_: (threads.add(threading.current_thread()), 1.0)[1]
@@ -934,11 +938,11 @@ def test_refresh_runs_outside_the_main_thread(project, monkeypatch):
     assert threading.main_thread() not in threads
 
 
-# ---- interrupted: the real command as a process, on the paperlib of the small project
+# ---- interrupted: the real command as a process, with a paperlib of its own
 
 
 def _gone(pid):
-    """True if no such process runs; a zombie that nobody waits for does not run."""
+    """True if no such process runs; a zombie does not run."""
     try:
         return (
             Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
@@ -978,7 +982,8 @@ def test_interrupted(tmp_path, how, monkeypatch):
     environment = {
         k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"
     } | {"PYTHONPATH": str(root / "src")}
-    # Ctrl-C is ignored in what a shell starts in the background, as tests may be.
+    # Ctrl-C is ignored in what a shell starts in the background, as tests may
+    # be.
     command = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from paperlib.cli import main; sys.exit(main())"

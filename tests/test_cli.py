@@ -29,7 +29,7 @@ COMMANDS = (*FIGURES, "wikipedia", "estimate", "schedule", "compare", "backtest"
 
 @pytest.fixture
 def called(monkeypatch):
-    """Commands of `build` that remember arguments and give or raise the answer."""
+    """Commands of `build` that remember arguments and give an answer."""
 
     class Called(list):
         answer = {}  # noqa: RUF012

@@ -1,4 +1,4 @@
-"""The command `paperlib`; each of its commands imports what it needs when it runs."""
+"""The command `paperlib`, which imports what a command needs when it runs."""
 
 import argparse
 import importlib.util
@@ -27,7 +27,7 @@ _KINDS = {
     "regular": "regular",
     True: "gone",
 }
-# The extra that brings a package; all packages not named here come with "figures".
+# The extra that brings a package; packages not named here come with "figures".
 _EXTRAS = {"duckdb": "log", "pyarrow": "log", "distributed": "dask"}
 _COMMANDS = {}  # by name: function, help, arguments, examples
 
@@ -43,13 +43,13 @@ def main(arguments=None):
     Returns
     -------
     int
-        The exit status: 0 done, 1 a figure failed or differs, 2 wrong arguments or
-        data, 130 interrupted.
+        The exit status: 0 done, 1 a figure failed or differs, 2 wrong
+        arguments or data, 130 interrupted.
 
     Examples
     --------
     >>> from paperlib import cli
-    >>> cli.main(["figures", "nowhere"])  # prints what is wrong to standard error
+    >>> cli.main(["figures", "nowhere"])  # there is no such paper
     2
     """
     options = _parser().parse_args(arguments)
@@ -115,7 +115,7 @@ def _parser():
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(run=run)
-        # As from Python 3.14 on, -5/day is a value; its error tells what is wrong.
+        # As from Python 3.14 on: -5/day is taken for a value, and refused.
         command._negative_number_matcher = re.compile(r"-\.?\d")
         for names, given in (*arguments, _DEBUG):
             command.add_argument(*names, **given)
@@ -123,7 +123,7 @@ def _parser():
 
 
 class _PrintCompletion(argparse.Action):
-    """Prints the script for a shell; shtab, which is slow to import, makes it."""
+    """Print the script for a shell, with shtab, which is slow to import."""
 
     def __call__(self, parser, namespace, shell, option_string=None):
         import shtab
@@ -205,7 +205,7 @@ def _option(*names, **given):
 
 
 def _command(about, *arguments, examples):
-    """Make a function a command: its name, without "_", is that of the command."""
+    """Make a command of a function, with its name without "_"."""
 
     def register(run):
         name = run.__name__.removeprefix("_")
@@ -474,7 +474,7 @@ def _schedule(options):
 
 
 def _limits(given):
-    """The limits of hosts: None, one rate for every host, or a rate by host."""
+    """Limits of hosts: None, a rate for every host, or rates by host."""
     limits = dict(given or ())
     if None in limits and len(given) > 1:
         raise ValueError(
@@ -542,7 +542,7 @@ def _backtest(options):
 
 
 def _table(head, rows, left=(0,)):
-    """Print columns; those in `left` are aligned to the left, others to the right."""
+    """Print columns; only those in `left` are aligned to the left."""
     rows = [head, *(tuple(map(str, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -554,10 +554,10 @@ def _table(head, rows, left=(0,)):
 
 
 def _draw(kind, values, path):
-    """Write a picture: values as a function of `paperlib.repro.plotting` draws them."""
+    """Write a picture, drawn by a function of `paperlib.repro.plotting`."""
     import io
 
-    from matplotlib.figure import Figure  # which needs no screen, as pyplot might
+    from matplotlib.figure import Figure
 
     from paperlib.files import write_atomic
     from paperlib.repro import plotting

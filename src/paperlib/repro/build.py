@@ -1,9 +1,10 @@
-"""Build the figures: find the notebooks, run those out of date, verify, refresh.
+"""Build the figures: find notebooks, run those out of date, verify, refresh.
 
-A figure is out of date when something that it depends on has changed since this
-machine built it: the code of its notebook, the parameters, a module that the
-notebook imports (directly or not), the data or the lock file; or when its files
-are not those that were written. A stamp below ``build/`` keeps the checksums.
+A figure is out of date when something that it depends on has changed since
+this machine built it: the code of its notebook, the parameters, a module that
+the notebook imports (directly or not), the data or the lock file; or when its
+files are not those that were written. A stamp below ``build/`` keeps the
+checksums.
 """
 
 import ast
@@ -58,8 +59,8 @@ PROFILES = ("paper", "preview")
 _SUFFIXES = (".png", ".svg", ".json", ".npz")  # the files of a figure
 # Files that a module reads when it is imported.
 _FILES_OF_MODULES = {"paperlib.repro.plotting": "src/paperlib/paper.mplstyle"}
-# `verify` compares a rebuilt array with the committed one. Other machines round
-# differently in the last digits, and simulations amplify that a little.
+# `verify` compares a rebuilt array with the committed one. Other machines
+# round differently in the last digits, and simulations amplify that a little.
 _RELATIVE = 1e-6
 _ABSOLUTE = 1e-9  # relative to the largest entry of the array
 _CELL_SECONDS = 600  # a cell of a preview that takes longer hangs
@@ -69,7 +70,7 @@ _CELL_SECONDS = 600  # a cell of a preview that takes longer hangs
 class Job:
     """One figure to build.
 
-    Attributes
+    Parameters
     ----------
     figure : str
         Its id, such as "peva22/fig2".
@@ -102,12 +103,14 @@ def notebooks(root=ROOT, guides=False):
     root : Path, optional
         The clone of the project.
     guides : bool, default False
-        Whether to include the notebooks directly below ``notebooks/``, by name.
+        Whether to include the notebooks directly below ``notebooks/``, by
+        name.
 
     Returns
     -------
     dict of Path
-        By figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` is "peva22/fig2".
+        By figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` is
+        "peva22/fig2".
 
     Raises
     ------
@@ -279,9 +282,9 @@ def listing(ids=(), root=ROOT):
     Returns
     -------
     list of tuple
-        For each figure: its id, the seconds of its last build at paper scale on
-        this machine ("-" if there was none), the number of claims that hold, that
-        differ, and that do neither, and the title of the notebook.
+        For each figure: its id, the seconds of its last build at paper scale
+        on this machine ("-" if there was none), the number of claims that
+        hold, that differ, and that do neither, and the title of the notebook.
 
     Examples
     --------
@@ -405,8 +408,9 @@ def import_graph():
 def sources(notebook, root=ROOT, *, graph=None):
     """List the files of paperlib that a notebook depends on.
 
-    These are the modules that its code cells import, directly or not, the packages
-    that contain them, and the files that these modules read when imported.
+    These are the modules that its code cells import, directly or not, the
+    packages that contain them, and the files that these modules read when
+    imported.
 
     Parameters
     ----------
@@ -420,8 +424,8 @@ def sources(notebook, root=ROOT, *, graph=None):
     Returns
     -------
     list of Path
-        Sorted. All files of paperlib if a cell is not plain Python, such as one
-        with a command for IPython.
+        Sorted. All files of paperlib if a cell is not plain Python, such as
+        one with a command for IPython.
 
     Examples
     --------
@@ -461,7 +465,8 @@ def _imported(names, graph):
     while new:
         name = new.pop()
         found.add(name)
-        parent = name.rpartition(".")[0]  # importing a module imports its package
+        # Importing a module imports its package first.
+        parent = name.rpartition(".")[0]
         direct = (
             graph.find_modules_directly_imported_by(name)
             if name in graph.modules
@@ -486,7 +491,8 @@ def fingerprint(job, root=ROOT, *, graph=None):
     Returns
     -------
     str
-        SHA-256 of the notebook's code, the parameters, the lock file and `sources`.
+        SHA-256 of the notebook's code, the parameters, the lock file and
+        `sources`.
 
     Examples
     --------
@@ -583,8 +589,8 @@ def figures(ids=(), *, profile="paper", jobs=None, force=False, output=None, roo
     Returns
     -------
     dict of str
-        The errors by figure id, empty when all went well. A notebook that fails
-        leaves the last good figure in its place.
+        The errors by figure id, empty when all went well. A notebook that
+        fails leaves the last good figure in its place.
 
     Raises
     ------
@@ -641,10 +647,10 @@ class _Build:
         return errors
 
     def make(self, job):
-        """Build one figure, move it into place and stamp it; returns the seconds."""
-        inputs = self.fingerprint(job)  # before the run: a file may change during it
-        # A folder of this process, because kernels of a killed build may outlive
-        # it; and of this notebook, because it may save under a wrong id.
+        """Build one figure and move it into place; returns the seconds."""
+        inputs = self.fingerprint(job)  # before the run, as files may change
+        # A folder of this process, as kernels of a killed build may outlive it,
+        # and of this notebook, as it may save under a wrong id.
         staging = self.staging / str(os.getpid()) / job.figure.replace("/", "-")
         seconds = execute(job, self.executed(job.figure), staging)
         self.keep(job, inputs, staging)
@@ -689,7 +695,7 @@ class _Build:
         return import_graph()
 
     def stamp(self, figure):
-        """The stamp of a figure; each folder of figures has stamps of its own."""
+        """The stamp of a figure, apart for each folder of figures."""
         key = hashlib.sha256(str(self.output).encode()).hexdigest()[:12]
         return self.root / "build" / "stamps" / self.profile / key / f"{figure}.json"
 
@@ -736,11 +742,11 @@ def write_summaries(root=ROOT):
 
 
 def refresh(ids=(), *, jobs=None, root=ROOT):
-    """Execute notebooks in place, with the parameters that they have themselves.
+    """Execute notebooks in place, with their own parameters.
 
-    Nothing that differs between machines is kept: tags, counts in sequence, stable
-    ids of cells and a kernel without its version remain, so that a second refresh
-    changes nothing. A notebook that raises stays as it was.
+    Nothing that differs between machines is kept: tags, counts in sequence,
+    stable ids of cells and a kernel without its version remain, so that a
+    second refresh changes nothing. A notebook that raises stays as it was.
 
     Parameters
     ----------
@@ -809,8 +815,9 @@ def _refresh(figure, path):
 def verify(ids=(), *, jobs=None, root=ROOT):
     """Rebuild figures at paper scale in an empty folder, and compare.
 
-    The status of each claim must be that in ``figures/``, and every plotted array
-    close to the one there (relative 1e-6, absolute 1e-9 of its largest entry).
+    The status of each claim must be that in ``figures/``, and every plotted
+    array close to the one there (relative 1e-6, absolute 1e-9 of its largest
+    entry).
 
     Parameters
     ----------
@@ -824,7 +831,8 @@ def verify(ids=(), *, jobs=None, root=ROOT):
     Returns
     -------
     dict of str
-        The differences, and the errors, by figure id; empty when there are none.
+        The differences, and the errors, by figure id; empty when there are
+        none.
 
     Raises
     ------
@@ -851,7 +859,7 @@ def verify(ids=(), *, jobs=None, root=ROOT):
 
 
 def _differences(figure, committed, fresh):
-    """What differs between two copies of a figure, a line for each difference."""
+    """What differs between two copies of a figure, a line for each."""
     old, new = _files(committed, figure), _files(fresh, figure)
     if missing := [path.name for path in old.values() if not path.exists()]:
         return [f"no committed {', '.join(missing)}"]

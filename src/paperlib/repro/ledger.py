@@ -18,8 +18,9 @@ __all__ = [
 ]
 
 DECLARED = ("calibrated", "not testable")  # statuses that are not measured
-# By how many a criterion is met or missed. Chance alone gives a wrong verdict on
-# one claim with a probability below 0.14% (normal errors), and there are some 500.
+# By how many a criterion is met or missed. Chance alone gives a wrong verdict
+# on one claim with a probability below 0.14% (normal errors), and there are
+# some 500.
 STANDARD_ERRORS = 3.0
 _MEASURED = ("holds", "differs", "too few runs")
 _OURS = "ours: "  # begins what this project says, and not a paper
@@ -33,8 +34,8 @@ class Ledger:
     figure : str
         Figure id, such as "peva22/fig2".
     namespace : dict, optional
-        The notebook's ``globals()`` just after its parameters cell: every scalar in
-        it is recorded as a parameter.
+        The notebook's ``globals()`` just after its parameters cell: every
+        scalar in it is recorded as a parameter.
 
     Attributes
     ----------
@@ -91,8 +92,8 @@ class Ledger:
         name : str
             Unique in the figure.
         says : str
-            What the paper says, in our words; a check that the paper does not make
-            begins with "ours: ".
+            What the paper says, in our words; a check that the paper does not
+            make begins with "ours: ".
         where : str
             Where in the paper it stands.
         measured, stderr : float
@@ -114,15 +115,15 @@ class Ledger:
         Returns
         -------
         str
-            "holds" or "differs" if the criterion is met or missed by three standard
-            errors, "too few runs" between, or `declared`.
+            "holds" or "differs" if the criterion is met or missed by three
+            standard errors, "too few runs" between, or `declared`.
 
         Raises
         ------
         ValueError
-            A name for the second time; a criterion that nothing can meet, or not
-            exactly one; a measurement that is not finite; a declaration without a
-            reason or with a measurement.
+            A name for the second time; a criterion that nothing can meet, or
+            not exactly one; a measurement that is not finite; a declaration
+            without a reason or with a measurement.
         """
         if any(claim["name"] == name for claim in self.claims):
             raise ValueError(f"name must be new in {self.figure}, got {name!r} again")
@@ -212,8 +213,8 @@ def _number(claim):
         return ""
     words = claim["criterion"].split()
     limits = {float(word) for word in words if word[-1].isdigit()} - {measured}
-    # From three digits on as many as it takes not to look like a limit: without
-    # sampling error, 1.0004 is not at most 1.
+    # From three digits on as many as it takes not to look like a limit:
+    # without sampling error, 1.0004 is not at most 1.
     texts = [f"{measured:.{digits}g}" for digits in range(3, 7)]
     text = next((text for text in texts if float(text) not in limits), texts[-1])
     return text + (f" ± {stderr:.1g}" if stderr else "")
@@ -260,8 +261,8 @@ def rms_ratio(estimates, reference, truth):
     r"""Compute the ratio of two root mean squared errors over the same runs.
 
     With the squared errors :math:`a` and :math:`b` of the two, the ratio is
-    :math:`r = \sqrt{\bar a / \bar b}`. By the delta method its standard error is
-    that of the mean of
+    :math:`r = \sqrt{\bar a / \bar b}`. By the delta method its standard error
+    is that of the mean of
 
     .. math:: \frac{r}{2} \left(\frac{a}{\bar a} - \frac{b}{\bar b}\right).
 

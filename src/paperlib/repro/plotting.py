@@ -41,7 +41,7 @@ __all__ = [
     "winners",
 ]
 
-# Beside the package's __init__, so that plt.style.use("paperlib.paper") finds it.
+# It lies where plt.style.use("paperlib.paper") looks for it.
 _THEME = mpl.rc_params_from_file(
     Path(__file__).parents[1] / "paper.mplstyle", use_default_template=False
 )
@@ -53,12 +53,12 @@ _INDIGO = "#440154"  # the dark end of viridis
 
 
 def _style(color, *dashes, **more):
-    """Colour and line style: lengths of dashes and gaps; solid if there are none."""
+    """Colour and line style; solid without lengths of dashes and gaps."""
     return {"color": color, "linestyle": (0, dashes) if dashes else "-", **more}
 
 
 _REFERENCE = {"color": "black", "linestyle": "--", "linewidth": 1.0}
-# One line style and one colour for each estimator, the same in every figure ...
+# One line style and one colour for each estimator, in every figure ...
 LINES = {
     "Naive": _style(_GREY, 1, 1),
     "MLE": _style(_PURPLE, 5, 1),
@@ -115,8 +115,8 @@ ESTIMATION = {
 def use_style():
     """Set the style of all figures.
 
-    It is readable at column width, safe for colour-blind readers, and gives the
-    same SVG every time.
+    It is readable at column width, safe for colour-blind readers, and gives
+    the same SVG every time.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def _evenly(n, most):
 
 
 def lines(ax, x, curves, **style):
-    """Draw named curves, each in its own colour and line style where it has one.
+    """Draw named curves, each in its own colour and line style.
 
     Parameters
     ----------
@@ -180,8 +180,8 @@ def lines(ax, x, curves, **style):
     x : array_like, shape (n,)
         Of the points; some of them are drawn, see `thin`.
     curves : dict of ndarray, shape (n,)
-        By name; the styles are those of `LINES`, `POLICIES` and `ALLOCATIONS`, for
-        other names those of `VARIANTS`.
+        By name; the styles are those of `LINES`, `POLICIES` and `ALLOCATIONS`,
+        for other names those of `VARIANTS`.
     **style
         For ``ax.plot``; overrides the style of the name.
 
@@ -240,7 +240,7 @@ def bands(ax, x, runs, *, level=0.95):
     shown = thin(len(x))
     tail = (1 - level) / 2
     for name, values in runs.items():
-        # "nearest" because a run may be infinite, which interpolation makes NaN.
+        # "nearest", as interpolation between infinite runs would give NaN.
         low, high = np.quantile(
             values[:, shown], (tail, 1 - tail), axis=0, method="nearest"
         )
@@ -306,8 +306,8 @@ def errors(ax, x, runs, **style):
 def boxes(ax, runs):
     """Draw the runs of each policy: a box with the quartiles, and the mean.
 
-    The mean has its standard error as a bar; that of BASELINE is also a line across
-    the panel.
+    The mean has its standard error as a bar; that of BASELINE is also a line
+    across the panel.
 
     Parameters
     ----------
@@ -348,7 +348,8 @@ def boxes(ax, runs):
         )
         if name == "BASELINE":
             ax.axhline(mean, label="_BASELINE mean", **POLICIES[name])
-    ax.use_sticky_edges = False  # the lower end of a box is not the bottom of the panel
+    # The lower end of a box is not the bottom of the panel.
+    ax.use_sticky_edges = False
     ax.set_xticks(
         range(len(runs)), list(runs), rotation=40, ha="right", rotation_mode="anchor"
     )
@@ -387,8 +388,8 @@ def medians(ax, x, runs, styles):
     >>> import numpy as np
     >>> from matplotlib.figure import Figure
     >>> from paperlib.repro import plotting
-    >>> runs = {"MLE": np.arange(3.0)[:, None]}
-    >>> ax = plotting.medians(Figure().subplots(), [1], runs, plotting.ESTIMATION)
+    >>> ax, runs = Figure().subplots(), {"MLE": np.arange(3.0)[:, None]}
+    >>> _ = plotting.medians(ax, [1], runs, plotting.ESTIMATION)
     >>> ax.lines[1].get_ydata().tolist()
     [0.5, 1.5, nan]
     """
@@ -414,17 +415,17 @@ def medians(ax, x, runs, styles):
 def timeline(ax, pages, horizon):
     """Draw what happens to some pages, one above the other.
 
-    Shaded is the time in which the copy is fresh, from a crawl to the next change;
-    there is no copy before the first crawl.
+    Shaded is the time in which the copy is fresh, from a crawl to the next
+    change; there is no copy before the first crawl.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
         The panel.
     pages : dict of tuple
-        By name, the first on top: (changes, crawls, bits, requests, fresh), which
-        are times, times, a text for each crawl, times, and whether each request
-        was served fresh.
+        By name, the first on top: (changes, crawls, bits, requests, fresh),
+        which are times, times, a text for each crawl, times, and whether each
+        request was served fresh.
     horizon : float
         The end of the time axis.
 
@@ -439,7 +440,8 @@ def timeline(ax, pages, horizon):
     >>> from matplotlib.figure import Figure
     >>> from paperlib.repro import plotting
     >>> times = np.array([1.0, 3.0])
-    >>> page = times, times + 0.5, ["0", "1"], times + 0.7, np.array([True, True])
+    >>> fresh = np.array([True, True])
+    >>> page = times, times + 0.5, ["0", "1"], times + 0.7, fresh
     >>> ax = plotting.timeline(Figure().subplots(), {"a page": page}, 5.0)
     >>> [text.get_text() for text in ax.texts]
     ['0', '1']
@@ -458,7 +460,7 @@ def timeline(ax, pages, horizon):
 
 
 _REQUEST = {"marker": "o", "color": "black", "markersize": 5}
-# Each kind of event: its height relative to the axis of the page, and its marker.
+# Each kind of event: its height above the axis of the page, and its marker.
 _MARKS = {
     "change": (
         0.0,
@@ -571,7 +573,8 @@ def rates(ax, optimal, empirical, *, color, most=1000):
     optimal, empirical : array_like, shape (...)
         Crawl rates, 1/time.
     color : str or array_like, shape (...)
-        One colour for all, or a number from 0 to 1 for each page, dark to light.
+        One colour for all, or a number from 0 to 1 for each page, dark to
+        light.
     most : int, default 1000
         Pages, evenly spaced in their order.
 
@@ -584,7 +587,8 @@ def rates(ax, optimal, empirical, *, color, most=1000):
     --------
     >>> from matplotlib.figure import Figure
     >>> from paperlib.repro import plotting
-    >>> cloud = plotting.rates(Figure().subplots(), [1, 2], [1, 3], color="black")
+    >>> ax = Figure().subplots()
+    >>> cloud = plotting.rates(ax, [1, 2], [1, 3], color="black")
     >>> cloud.get_offsets().tolist()
     [[1.0, 1.0], [2.0, 3.0]]
     """
@@ -671,7 +675,8 @@ def bars(ax, values):
     --------
     >>> from matplotlib.figure import Figure
     >>> from paperlib.repro import plotting
-    >>> ax = plotting.bars(Figure().subplots(), {"uniform": 0.5, "optimal": 0.75})
+    >>> values = {"uniform": 0.5, "optimal": 0.75}
+    >>> ax = plotting.bars(Figure().subplots(), values)
     >>> [text.get_text() for text in ax.texts]
     ['0.500', '0.750']
     """
@@ -695,8 +700,8 @@ def calibration(ax, curves, *, least=20):
         The panel; it gets the diagonal too.
     curves : dict of array_like, shape (n_bins, 3)
         By name: mean predicted probability, share, and number of crawls, as in
-        `paperlib.crawl_log.Backtest`. The bars are standard errors, as if crawls
-        were independent.
+        `paperlib.crawl_log.Backtest`. The bars are standard errors, as if
+        crawls were independent.
     least : int, default 20
         Bins of fewer crawls are left out.
 
@@ -763,7 +768,8 @@ def winners(ax, x, y, index, names):
     >>> from matplotlib.figure import Figure
     >>> from paperlib.repro import plotting
     >>> x, index = np.array([1.0, 2.0]), np.array([[0, 0], [0, 1]])
-    >>> ax = plotting.winners(Figure().subplots(), x, x, index, ["LLN", "SA", "SAM"])
+    >>> ax = Figure().subplots()
+    >>> _ = plotting.winners(ax, x, x, index, ["LLN", "SA", "SAM"])
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['LLN', 'SA']
     """
@@ -857,8 +863,8 @@ def drawn(figure):
     >>> from paperlib.repro import plotting
     >>> figure = Figure()
     >>> _ = figure.subplots().plot([1, 2], [3, 4], label="two points")
-    >>> {name: array.tolist() for name, array in plotting.drawn(figure).items()}
-    {'a00 two points': [[1.0, 3.0], [2.0, 4.0]]}
+    >>> plotting.drawn(figure)["a00 two points"].tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
     """
     panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     arrays = {}
@@ -899,9 +905,11 @@ def save(figure, ledger, output_dir, *, data=()):
     figure : matplotlib.figure.Figure
         A figure of pyplot.
     ledger : paperlib.repro.ledger.Ledger
-        Its figure id names the files; its parameters and claims go into the record.
+        Its figure id names the files; its parameters and claims go into the
+        record.
     output_dir : path or None
-        The files go below ``output_dir/<paper>/``; nothing is done if it is None.
+        The files go below ``output_dir/<paper>/``; nothing is done if it is
+        None.
     data : sequence of Trace
         The data used; their names and checksums go into the record.
 

@@ -1,4 +1,4 @@
-"""Run notebooks: a kernel for each, several at a time, under one progress bar."""
+"""Run notebooks: each in a kernel of its own, several at a time."""
 
 import contextlib
 import json
@@ -16,8 +16,8 @@ __all__ = ["KERNEL", "BuildError", "event_loop", "locked", "read_seconds", "run_
 # when a kernel ends would tear the progress bar.
 _START_LINES = ["__import__('logging').getLogger('tornado.general').setLevel(60)"]
 if sys.platform == "linux":
-    # prctl(PR_SET_PDEATHSIG, SIGKILL): a kernel ends with the build, however that
-    # ends. Elsewhere it goes on until a call of compiled code returns.
+    # prctl(PR_SET_PDEATHSIG, SIGKILL): a kernel ends with the build, however
+    # that ends. Elsewhere it goes on until a call of compiled code returns.
     _START_LINES.append("__import__('ctypes').CDLL(None).prctl(1, 9)")
 
 # The kernel of this environment, whatever kernel a notebook was saved with.
@@ -28,7 +28,7 @@ KERNEL = {
         *(f"--IPKernelApp.exec_lines={line}" for line in _START_LINES),
     ],
 }
-_UNKNOWN_SECONDS = 10.0  # of a notebook that has not run here; a typical figure
+_UNKNOWN_SECONDS = 10.0  # of a notebook that has not run here; typical
 _REFRESH_SECONDS = 0.5  # between two updates of the progress bar
 
 
@@ -49,6 +49,11 @@ class BuildError(RuntimeError):
 def event_loop():
     """Provide the event loop in which this thread talks to its kernel.
 
+    Yields
+    ------
+    None
+        The loop is closed afterwards; nobody else would close it.
+
     Examples
     --------
     >>> from paperlib.repro import running
@@ -61,8 +66,7 @@ def event_loop():
     try:
         yield
     finally:
-        # Nobody else would close the loop of this thread. It is already running
-        # where the caller is itself a notebook, to which it belongs.
+        # It goes on where the caller is itself a notebook, which owns it.
         if not loop.is_running():
             loop.close()
 
@@ -77,6 +81,11 @@ def locked(folder):
     ----------
     folder : Path
         Made if there is none; the lock is the file ``lock`` in it.
+
+    Yields
+    ------
+    None
+        While no other process holds the folder.
 
     Raises
     ------
@@ -137,8 +146,8 @@ def read_seconds(file):
 def run_all(names, work, *, seconds_file, jobs=None, interrupted=lambda: None):
     """Call a function for each of some names, several at a time.
 
-    Shows one progress bar, or prints one line per name where the output is not a
-    terminal. Ctrl-C ends this process, and with it its kernels.
+    Shows one progress bar, or prints one line per name where the output is not
+    a terminal. Ctrl-C ends this process, and with it its kernels.
 
     Parameters
     ----------
@@ -186,7 +195,8 @@ def run_all(names, work, *, seconds_file, jobs=None, interrupted=lambda: None):
                 flush=True,
             )
             interrupted()
-            os._exit(130)  # waiting for the running notebooks could take minutes
+            # Waiting for the running notebooks could take minutes.
+            os._exit(130)
     # On a full disk the next run only guesses its time less well.
     with contextlib.suppress(OSError):
         text = json.dumps(progress.seconds, indent=1, sort_keys=True)
@@ -195,7 +205,7 @@ def run_all(names, work, *, seconds_file, jobs=None, interrupted=lambda: None):
 
 
 class _Progress:
-    """What waits, what runs since when, what has ended, and the bar showing it."""
+    """What waits, what runs since when, what has ended, and the bar."""
 
     def __init__(self, names, seconds, jobs):
         from tqdm import tqdm
@@ -212,7 +222,7 @@ class _Progress:
         try:
             self.seconds[name] = round(future.result(), 1)
             line = f"{self.seconds[name]} s"
-        except Exception as error:  # whatever it was: it is reported at the end
+        except Exception as error:  # of any kind: it is reported at the end
             self.errors[name] = line = _one_line(error)
         self.bar.update()
         if self.bar.disable:  # the output is not a terminal
@@ -261,7 +271,7 @@ def _kernel_environment(workers):
 
 
 def _one_line(error):
-    """One line for an error; papermill's own message holds a whole traceback."""
+    """One line for an error; papermill's message holds a whole traceback."""
     name = getattr(error, "ename", type(error).__name__)
     lines = str(getattr(error, "evalue", error)).strip().splitlines()
     return f"{name}: {lines[0]}" if lines else name
