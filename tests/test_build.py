@@ -448,6 +448,12 @@ def test_what_is_not_plain_python_depends_on_everything(tmp_path):
         names = {file.name for file in build.sources(notebook)}
         assert {"hosts.py", "__init__.py"} <= names
         assert {"cli.py", "site.py", "paper.mplstyle"}.isdisjoint(names) != everything
+        if everything:  # also no file is forgotten that is not Python
+            package = build.ROOT / "src/paperlib"
+            files = {p.name for p in package.rglob("[!.]*") if p.is_file()}
+            assert {
+                f for f in files if not f.endswith((".pyc", ".nbi", ".nbc"))
+            } == names
 
 
 # ---- what is refused

@@ -711,10 +711,9 @@ def test_an_extra_that_is_missing_is_named(arguments, package, extra):
     code += "from paperlib import cli; sys.exit(cli.main())"
     found = run_process(*arguments, code=code)
     assert (found.returncode, found.stdout) == (2, "")
-    assert found.stderr == (
-        f"paperlib: `paperlib {arguments[0]}` needs the extra '{extra}', without which "
-        f"{package} is missing: pip install 'paperlib-crawl[{extra}]'\n"
-    )
+    assert found.stderr.startswith("paperlib: ")
+    assert found.stderr.endswith(f": pip install 'paperlib-crawl[{extra}]'\n")
+    assert found.stderr.count("\n") == 1
 
 
 def test_list_has_a_line_for_every_figure(capsys):

@@ -57,8 +57,11 @@ __all__ = [
 ROOT = Path(__file__).resolve().parents[3]  # the clone of the project
 PROFILES = ("paper", "preview")
 _SUFFIXES = (".png", ".svg", ".json", ".npz")  # the files of a figure
-# Files that a module reads when it is imported.
-_FILES_OF_MODULES = {"paperlib.repro.plotting": "src/paperlib/paper.mplstyle"}
+# What modules read, apart from data, below src/paperlib.
+_READ_BY = {
+    "paperlib.repro.plotting": "paper.mplstyle",
+    "paperlib.crawl_log": "crawl_log/sql/*.sql",
+}
 # `verify` compares a rebuilt array with the committed one. Other machines
 # round differently in the last digits, and simulations amplify that a little.
 _RELATIVE = 1e-6
@@ -409,8 +412,7 @@ def sources(notebook, root=ROOT, *, graph=None):
     """List the files of paperlib that a notebook depends on.
 
     These are the modules that its code cells import, directly or not, the
-    packages that contain them, and the files that these modules read when
-    imported.
+    packages that contain them, and the files that these modules read.
 
     Parameters
     ----------
@@ -440,11 +442,13 @@ def sources(notebook, root=ROOT, *, graph=None):
         modules = _imported(_names(notebook), graph)
     except SyntaxError:
         modules = graph.modules
-    files = [_FILES_OF_MODULES[name] for name in modules & _FILES_OF_MODULES.keys()]
+    src, files = root / "src", []
     for name in modules:
-        stem = (root / "src").joinpath(*name.split("."))
-        files.append(stem / "__init__.py" if stem.is_dir() else f"{stem}.py")
-    return sorted(root / file for file in files)
+        stem = src.joinpath(*name.split("."))
+        files.append(stem / "__init__.py" if stem.is_dir() else Path(f"{stem}.py"))
+        if name in _READ_BY:
+            files += (src / "paperlib").glob(_READ_BY[name])
+    return sorted(files)
 
 
 def _names(notebook):
@@ -649,7 +653,7 @@ class _Build:
     def make(self, job):
         """Build one figure and move it into place; returns the seconds."""
         inputs = self.fingerprint(job)  # before the run, as files may change
-        # A folder of this process, as kernels of a killed build may outlive it,
+        # A folder of this process, as kernels of a killed one may outlive it,
         # and of this notebook, as it may save under a wrong id.
         staging = self.staging / str(os.getpid()) / job.figure.replace("/", "-")
         seconds = execute(job, self.executed(job.figure), staging)

@@ -11,6 +11,7 @@ __all__ = [
     "Ledger",
     "claims_page",
     "mean",
+    "measurement",
     "read_all",
     "rms_ratio",
     "sd_ratio",
@@ -162,7 +163,8 @@ class Ledger:
         if not self.claims:
             return "no claims"
         rows = [
-            (c["status"], c["name"], _number(c), c["criterion"]) for c in self.claims
+            (c["status"], c["name"], measurement(c), c["criterion"])
+            for c in self.claims
         ]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         return "\n".join(
@@ -204,20 +206,6 @@ def _status(measured, stderr, low, high):
     if measured < low - slack or measured > high + slack or stderr == 0:
         return "differs"
     return "too few runs"
-
-
-def _number(claim):
-    """The measurement of a claim with its standard error, as text."""
-    measured, stderr = claim["measured"], claim["stderr"]
-    if measured is None:
-        return ""
-    words = claim["criterion"].split()
-    limits = {float(word) for word in words if word[-1].isdigit()} - {measured}
-    # From three digits on as many as it takes not to look like a limit:
-    # without sampling error, 1.0004 is not at most 1.
-    texts = [f"{measured:.{digits}g}" for digits in range(3, 7)]
-    text = next((text for text in texts if float(text) not in limits), texts[-1])
-    return text + (f" ± {stderr:.1g}" if stderr else "")
 
 
 # ---- statistics of runs
@@ -327,6 +315,38 @@ def sd_ratio(estimates, reference):
 # ---- pages of claims
 
 
+def measurement(claim):
+    """Write the measurement of a claim, with its standard error.
+
+    Parameters
+    ----------
+    claim : dict
+        As in `Ledger.claims`.
+
+    Returns
+    -------
+    str
+        Empty if nothing was measured.
+
+    Examples
+    --------
+    >>> from paperlib.repro import ledger
+    >>> claim = {"measured": 1.0004, "stderr": 0.0, "criterion": "at most 1"}
+    >>> ledger.measurement(claim)
+    '1.0004'
+    """
+    measured, stderr = claim["measured"], claim["stderr"]
+    if measured is None:
+        return ""
+    words = claim["criterion"].split()
+    limits = {float(word) for word in words if word[-1].isdigit()} - {measured}
+    # From three digits on as many as it takes not to look like a limit:
+    # without sampling error, 1.0004 is not at most 1.
+    texts = [f"{measured:.{digits}g}" for digits in range(3, 7)]
+    text = next((text for text in texts if float(text) not in limits), texts[-1])
+    return text + (f" ± {stderr:.1g}" if stderr else "")
+
+
 def read_all(folder):
     """Read the records of all figures below a folder.
 
@@ -432,7 +452,7 @@ def claims_page(records):
         for c in record["claims"]:
             status = f"**{c['status']}**" + (f": {c['reason']}" if c["reason"] else "")
             claim = f"{c['says']} (`{c['name']}`)"
-            row = claim, c["where"], _number(c), c["criterion"], status, c["source"]
+            row = claim, c["where"], measurement(c), c["criterion"], status, c["source"]
             rows.append([cell.replace("|", "\\|") for cell in row])
         parts += [f"## {figure}\n", _table(head, rows)]
     return "\n".join(parts)
