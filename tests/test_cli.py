@@ -1,4 +1,7 @@
-"""The command: its arguments, its exit statuses, and messages without a traceback. What the commands do is tested with `build`."""
+"""The command: arguments, exit statuses, and messages without a traceback.
+
+What the commands for figures do is tested with `build`.
+"""
 
 import contextlib
 import json
@@ -16,12 +19,17 @@ from paperlib import __version__, cli, crawl_log
 from paperlib.repro import build, ledger, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
-RATE = "must be a positive number a unit (second, minute, hour, day, week), such as 10/hour"
+RATE = (
+    "must be a positive number a unit (second, minute, hour, day, week), "
+    "such as 10/hour"
+)
+FIGURES = ("figures", "verify", "refresh")
+COMMANDS = (*FIGURES, "wikipedia", "estimate", "schedule", "compare", "backtest")
 
 
 @pytest.fixture
 def called(monkeypatch):
-    """Each command of `build` replaced by one that remembers its arguments and returns or raises `called.answer`."""
+    """Commands of `build` that remember arguments and give an answer."""
 
     class Called(list):
         answer = {}  # noqa: RUF012
@@ -36,7 +44,7 @@ def called(monkeypatch):
             return command
 
     called = Called()
-    for name in ("figures", "verify", "refresh"):
+    for name in FIGURES:
         monkeypatch.setattr(build, name, called(name))
     return called
 
@@ -66,31 +74,19 @@ def test_arguments_reach_the_build(called, tmp_path):
         (
             "figures",
             [],
-            {
-                "profile": "paper",
-                "jobs": None,
-                "force": False,
-                "output": None,
-                "dask": None,
-            },
+            {"profile": "paper", "jobs": None, "force": False, "output": None},
         ),
         (
             "figures",
             ["peva22/fig2", "aaai20"],
-            {
-                "profile": "preview",
-                "jobs": 3,
-                "force": True,
-                "output": tmp_path,
-                "dask": None,
-            },
+            {"profile": "preview", "jobs": 3, "force": True, "output": tmp_path},
         ),
         ("verify", ["peva22"], {"jobs": 1}),
         ("refresh", ["peva22/fig2"], {"jobs": None}),
     ]
 
 
-@pytest.mark.parametrize("command", ["figures", "verify", "refresh"])
+@pytest.mark.parametrize("command", FIGURES)
 @pytest.mark.parametrize(
     ("answer", "status", "message"),
     [
@@ -282,32 +278,28 @@ def test_wrong_arguments(called, capsys, arguments, message):
     assert called == []
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        [],
-        *[
-            [name]
-            for name in (
-                "figures",
-                "verify",
-                "refresh",
-                "wikipedia",
-                "estimate",
-                "schedule",
-                "compare",
-                "backtest",
-            )
-        ],
-    ],
-)
-def test_help(command, capsys):
+def test_help_names_every_command(capsys):
     with pytest.raises(SystemExit) as stopped:
-        cli.main([*command, "--help"])
+        cli.main(["--help"])
     assert stopped.value.code == 0
-    out = capsys.readouterr().out
-    assert out.startswith(" ".join(["usage: paperlib", *command]))
-    assert out.count("\n") >= 5
+    words = capsys.readouterr().out.split()
+    assert words[:2] == ["usage:", "paperlib"]
+    assert set(COMMANDS) < set(words)
+    assert "--print-completion" in words
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_has_examples_that_parse(name, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([name, "--help"])
+    assert stopped.value.code == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: paperlib {name}")
+    assert "exit status" in shown
+    examples = [line for line in shown.splitlines() if line.startswith("  paperlib ")]
+    assert examples
+    for example in examples:
+        assert cli._parser().parse_args(shlex.split(example)[1:]).command == name
 
 
 def test_wikipedia(monkeypatch, capsys, tmp_path):
@@ -376,9 +368,9 @@ def test_estimate(tmp_path, capsys):
         kinds.count(kind) for kind in ("never", "always", "bursty", "regular")
     )
     gone = pages["gone"].to_pylist().count(True)
-    assert (
-        third
-        == f"pages: {never} never changed, {always} always changed, {bursty} bursty, {regular} regular, {gone} gone"
+    assert third == (
+        f"pages: {never} never changed, {always} always changed, {bursty} bursty, "
+        f"{regular} regular, {gone} gone"
     )
     assert gone == 9
     assert bursty > 0
@@ -423,10 +415,8 @@ def test_schedule(rates, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     plan = crawl_log.schedule(rates, tmp_path / "again.parquet", 100.0)
     assert lines[0] == f"{path}: 100 crawls a day"
-    assert (
-        lines[1]
-        == f"freshness: {plan.freshness_now:.4f} now, {plan.freshness:.4f} with this schedule"
-    )
+    now, then = f"{plan.freshness_now:.4f} now", f"{plan.freshness:.4f} with this"
+    assert lines[1] == f"freshness: {now}, {then} schedule"
     assert lines[2] == f"one more crawl a day adds {plan.multiplier:.2g}"
     assert lines[3].split() == ["crawls", "a", "day", "freshness"]
     assert [line.split() for line in lines[4:]] == [
@@ -574,7 +564,7 @@ def test_backtest(tmp_path, capsys):
     assert cli.main(["backtest", str(LOG), "--share", "0.7", "-o", str(path)]) == 0
     first, head, *rows, last = capsys.readouterr().out.splitlines()
     found = crawl_log.backtest(LOG, share=0.7)
-    assert first == f"{found.n_bits:,} bits foretold"
+    assert first == f"{found.n_bits:,} bits predicted"
     assert head.split() == ["estimator", "log", "loss", "behind", "the", "best"]
     best = min(found.log_loss.values())
     expected = [
@@ -658,31 +648,72 @@ def test_what_the_user_can_mend(tmp_path, monkeypatch, capsys, command, message)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
 
 
+def run_process(*arguments, code=None):
+    """Run the command, or some Python, in a process of its own."""
+    start = ["-m", "paperlib"] if code is None else ["-c", code]
+    return subprocess.run(
+        [sys.executable, *start, *map(str, arguments)], capture_output=True, text=True
+    )
+
+
 def test_as_a_process():
     """The real command, without a traceback for what the user can mend."""
-
-    def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "paperlib", *arguments],
-            capture_output=True,
-            text=True,
-        )
-
-    assert run("--version").stdout == f"paperlib {__version__}\n"
-    slow = "{'duckdb', 'pyarrow', 'numba', 'matplotlib'}"
-    loaded = f"import sys; from paperlib import cli; cli._parser(); print(sorted({slow} & set(sys.modules)))"
-    assert (
-        subprocess.run(
-            [sys.executable, "-c", loaded], capture_output=True, text=True
-        ).stdout
-        == "[]\n"
-    ), "--version is quick"
-    wrong = run("figures", "peva22/fig99")
+    assert run_process("--version").stdout == f"paperlib {__version__}\n"
+    wrong = run_process("figures", "peva22/fig99")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr.startswith(
         "paperlib: unknown figure 'peva22/fig99'; did you mean peva22/fig"
     )
     assert wrong.stderr.count("\n") == 1
+
+
+# Prints which modules the command has imported, after its own output.
+LOADED = """
+import sys
+from paperlib import cli
+try:
+    cli.main()
+except SystemExit:
+    pass
+print(*sys.modules)
+"""
+
+
+@pytest.mark.parametrize("name", [[], *([name] for name in COMMANDS)])
+def test_help_imports_no_wing_and_no_large_library(name):
+    found = run_process(*name, "--help", code=LOADED).stdout.split()
+    assert "argparse" in found
+    large = {"duckdb", "pyarrow", "numpy", "numba", "matplotlib", "pandas", "shtab"}
+    assert large.isdisjoint(found)
+    assert {"fcntl", "paperlib.repro", "paperlib.crawl_log"}.isdisjoint(found)
+
+
+def test_logs_are_read_without_what_builds_figures(tmp_path):
+    path = tmp_path / "rates.parquet"
+    found = run_process("estimate", LOG, "-o", path, code=LOADED).stdout.split()
+    assert path.exists()
+    assert "paperlib.crawl_log" in found
+    assert {"paperlib.repro", "matplotlib", "papermill"}.isdisjoint(found)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "package", "extra"),
+    [
+        (["figures"], "yaml", "figures"),
+        (["verify"], "yaml", "figures"),
+        (["wikipedia", "Title", "2020", "2021"], "requests", "figures"),
+        (["estimate", "log.csv", "-o", "rates.parquet"], "duckdb", "log"),
+        (["compare", "log.csv"], "pyarrow", "log"),
+    ],
+)
+def test_an_extra_that_is_missing_is_named(arguments, package, extra):
+    code = f"import sys; sys.modules[{package!r}] = None\n"
+    code += "from paperlib import cli; sys.exit(cli.main())"
+    found = run_process(*arguments, code=code)
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr.startswith("paperlib: ")
+    assert found.stderr.endswith(f": pip install 'paperlib-crawl[{extra}]'\n")
+    assert found.stderr.count("\n") == 1
 
 
 def test_list_has_a_line_for_every_figure(capsys):
@@ -708,27 +739,6 @@ def test_list_takes_ids(capsys):
     assert cli.main(["figures", "--list", "nowhere"]) == 2
 
 
-@pytest.mark.parametrize("name", cli._EXAMPLES)
-def test_help_has_examples_that_parse(name, capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main([name, "--help"])
-    shown = capsys.readouterr().out
-    assert ended.value.code == 0
-    for example in cli._EXAMPLES[name]:
-        assert example in shown
-        assert cli._parser().parse_args(shlex.split(example)[1:]).command == name
-    assert "exit status" in shown
-
-
-def test_every_command_has_an_example():
-    (commands,) = [
-        action
-        for action in cli._parser()._actions
-        if hasattr(action, "choices") and isinstance(action.choices, dict)
-    ]
-    assert set(commands.choices) == set(cli._EXAMPLES)
-
-
 def test_debug_shows_where_an_error_comes_from(capsys):
     assert cli.main(["figures", "nowhere"]) == 2
     assert "Traceback" not in capsys.readouterr().err
@@ -742,19 +752,23 @@ def test_completion_knows_the_commands(shell, capsys):
         cli.main(["--print-completion", shell])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
-    assert all(name in shown for name in cli._EXAMPLES)
+    assert all(name in shown for name in COMMANDS)
 
 
-def test_where_nothing_can_be_built(tmp_path, monkeypatch, capsys):
-    """A library without its clone; an output that is no folder, which shows before a notebook runs."""
-    with pytest.raises(
-        build.BuildError, match=r"no notebooks in .*: figures need a clone"
-    ):
-        build.select([], tmp_path)
+def test_completion_is_optional(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    assert "completion" not in capsys.readouterr().out
+
+
+def test_an_output_that_is_no_folder_shows_before_a_notebook_runs(
+    tmp_path, monkeypatch, capsys
+):
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(build, "execute", lambda *_: pytest.fail("too early"))
     monkeypatch.setattr(
-        build, "_lock", lambda _: contextlib.nullcontext()
+        build, "locked", lambda _: contextlib.nullcontext()
     )  # another build may hold the real one
     assert (
         cli.main(

@@ -1,4 +1,4 @@
-"""Saved figures: four files that are the same every time, and arrays that are what the figure draws."""
+"""Saved figures are the same every time; their arrays are what is drawn."""
 
 import hashlib
 import itertools
@@ -191,7 +191,8 @@ def test_thin_keeps_first_and_last_and_spreads_the_rest(n):
     assert np.diff(shown).max(initial=0) <= n / 199 + 1, "no gap on a linear axis"
     if n > 400:
         at = np.log(shown + 1.0)
-        # on a logarithmic axis no gap wider than one step of the grid, or one integer
+        # on a logarithmic axis no gap wider than one step of the grid, or one
+        # integer
         assert (
             np.diff(at)
             <= np.maximum(np.log(n) / 199 * 2, np.log1p(1 / (shown[:-1] + 1.0))) + 1e-12
@@ -242,7 +243,8 @@ def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path):
     figure, ax = plt.subplots(figsize=(2, 1.5))
     runs = np.tile(np.arange(1.0, 41.0)[:, None], 5)
     runs[:3, 0] = np.inf  # 7% of the runs: the upper quantile is infinite
-    runs[0, 1] = np.inf  # 2.5% of the runs: the quantile is finite, the mean is not
+    # 2.5% of the runs: the quantile is finite, the mean is not.
+    runs[0, 1] = np.inf
     plotting.bands(ax, np.arange(5.0), {"MLE": runs})
     arrays = plotting.drawn(figure)
     assert np.isinf(arrays["a00 MLE"][:, 1]).tolist() == [
@@ -258,7 +260,7 @@ def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path):
     plotting.save(figure, claims, tmp_path)  # draws without a warning
 
 
-def test_quantiles_against_the_exponential_law(tmp_path):
+def test_quantiles_against_the_exponential_distribution(tmp_path):
     figure, ax = plt.subplots(figsize=(2, 1.5))
     values = 3.0 * np.random.default_rng(1).exponential(size=5000)
     assert plotting.quantiles(ax, values) is ax
@@ -269,7 +271,8 @@ def test_quantiles_against_the_exponential_law(tmp_path):
     assert order[-1, 1] == np.float32(values.max())
     assert order[0, 1] == np.float32(values.min())
     assert (np.diff(order[:, 0]) > 0).all()
-    # quantile at u = 1 - exp(-x / mean) has a standard error of mean sqrt(u / (1 - u) / n)
+    # quantile at u = 1 - exp(-x / mean) has a standard error of mean sqrt(u /
+    # (1 - u) / n)
     at = order[len(order) // 2, 0] / values.mean()
     assert order[len(order) // 2, 1] == pytest.approx(
         at * values.mean(), abs=5 * values.mean() * np.sqrt(np.expm1(at) / 5000)
@@ -299,7 +302,8 @@ def test_winners_and_points():
 
 
 def test_the_style_is_the_theme_of_seaborn_and_a_few_settings_of_our_own():
-    import seaborn  # here alone: it takes as long as the other tests of this file
+    # Imported here alone: it takes as long as the other tests of this file.
+    import seaborn
 
     theme = dict(seaborn.plotting_context("paper", font_scale=1.1)) | dict(
         seaborn.axes_style("ticks")
@@ -312,7 +316,8 @@ def test_the_style_is_the_theme_of_seaborn_and_a_few_settings_of_our_own():
         "axes.spines.top": False,
         "figure.constrained_layout.use": True,
         "figure.dpi": 80,
-        "image.cmap": "viridis",  # that of the theme exists only where seaborn is imported
+        # That of the theme exists only where seaborn is imported.
+        "image.cmap": "viridis",
         "legend.frameon": False,
         "lines.linewidth": 1.3,
         "savefig.dpi": 200,
@@ -342,7 +347,7 @@ def test_the_style_is_the_theme_of_seaborn_and_a_few_settings_of_our_own():
 
 
 def _dash(style):
-    """A line style as matplotlib draws it: "-" and "--" are solid and dashed, the others are explicit."""
+    """The dashes of a line style as matplotlib draws it."""
     return {"-": None, "--": (3.7, 1.6)}.get(
         style, style[1] if isinstance(style, tuple) else style
     )

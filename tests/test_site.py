@@ -41,7 +41,7 @@ def test_every_figure_with_a_record_has_a_page_with_all_that_belongs_to_it(writt
         )
         for claim in RECORDS[figure]["claims"]:
             assert f"claims.html#{figure.replace('/', '-')}-{claim['name']}" in page
-            assert ledger._number(claim) in page
+            assert ledger.measurement(claim) in page
         assert page.count("<strong class=") == len(RECORDS[figure]["claims"])
         assert all(
             f"<code>{name}</code></td><td>{value}</td>" in page
@@ -213,7 +213,7 @@ def test_numbers_in_pages_are_those_of_the_records(project):
         for claim in RECORDS["peva22/fig2"]["claims"]
         if claim["name"] == "lln-comparable"
     )
-    expected = f'It is <a href="claims.html#peva22-fig2-lln-comparable">{ledger._number(claim)}</a>.'
+    expected = f'It is <a href="claims.html#peva22-fig2-lln-comparable">{ledger.measurement(claim)}</a>.'
     assert (project / "site" / "source" / "page.md").read_text() == expected
     (project / "docs" / "page.md").write_text("[[peva22/fig2#no-such]]")
     with pytest.raises(

@@ -1,3 +1,5 @@
+"""What `python -m paperlib` runs: the command `paperlib`."""
+
 import sys
 
 from paperlib.cli import main

@@ -1,441 +1,149 @@
-"""The `paperlib` command."""
+"""The command `paperlib`, which imports what a command needs when it runs."""
 
 import argparse
+import importlib.util
 import math
 import re
 import sys
 import warnings
 from pathlib import Path
 
-import shtab
-
 from paperlib import __version__
-from paperlib.repro import build
 
-_STATUSES = "exit status: 0 done, 1 a figure failed or differs, 2 wrong arguments or data, 130 interrupted"
-_EXAMPLES = {
-    "figures": [
-        "paperlib figures peva22/fig2 --profile preview",
-        "paperlib figures --list",
-    ],
-    "verify": ["paperlib verify valuetools20"],
-    "refresh": ["paperlib refresh peva22/fig2"],
-    "wikipedia": [
-        'paperlib wikipedia "Template talk:Did you know" 2020-04-01 2020-08-31 --contact you@example.org'
-    ],
-    "estimate": [
-        "paperlib estimate log.parquet -o rates.parquet",
-        "paperlib estimate today.csv.gz --state state.parquet -o rates.parquet --force",
-    ],
-    "schedule": [
-        "paperlib schedule rates.parquet --bandwidth 1000/day --per-host 10/hour -o schedule.parquet"
-    ],
-    "compare": ["paperlib compare log.parquet -o rules.png"],
-    "backtest": ["paperlib backtest log.parquet --share 0.7 -o calibration.png"],
+__all__ = ["main"]
+
+_STATUSES = (
+    "exit status: 0 done, 1 a figure failed or differs, 2 wrong arguments or data, "
+    "130 interrupted"
+)
+_COMPLETION = 'for completion in a shell: eval "$(paperlib --print-completion bash)"'
+# How many of each unit make a day.
+_UNITS = {"second": 86_400, "minute": 1440, "hour": 24, "day": 1, "week": 1 / 7}
+# What is printed of the values of some columns of a file of rates.
+_KINDS = {
+    "never": "never changed",
+    "always": "always changed",
+    "bursty": "bursty",
+    "regular": "regular",
+    True: "gone",
 }
-_UNITS = {
-    "second": 86_400,
-    "minute": 1440,
-    "hour": 24,
-    "day": 1,
-    "week": 1 / 7,
-}  # to a day
+# The extra that brings a package; packages not named here come with "figures".
+_EXTRAS = {"duckdb": "log", "pyarrow": "log", "distributed": "dask"}
+_COMMANDS = {}  # by name: function, help, arguments, examples
+
+
+def main(arguments=None):
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 done, 1 a figure failed or differs, 2 wrong
+        arguments or data, 130 interrupted.
+
+    Examples
+    --------
+    >>> from paperlib import cli
+    >>> cli.main(["figures", "nowhere"])  # there is no such paper
+    2
+    """
+    options = _parser().parse_args(arguments)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return 1 if options.run(options) else 0
+    except (ValueError, OSError, RuntimeError, ImportError) as error:
+        if options.debug:
+            raise
+        print(f"paperlib: {_message(error, options.command)}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+
+
+def _show_warning(message, *_, **__):
+    """Print a warning in one line, without the place in the code."""
+    print(f"paperlib: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+def _message(error, command):
+    """What an error says, or which extra is missing."""
+    if not isinstance(error, ModuleNotFoundError):
+        return error
+    package = error.name.partition(".")[0]
+    extra = _EXTRAS.get(package, "figures")
+    return (
+        f"`paperlib {command}` needs the extra {extra!r}, without which {package} is "
+        f"missing: pip install 'paperlib-crawl[{extra}]'"
+    )
+
+
+# ---- the parser
 
 
 def _parser():
+    """The parser of all arguments; `run` is the function of the command."""
     parser = argparse.ArgumentParser(
         prog="paperlib",
-        description="Change rates and crawl schedules: for your own crawl log, and every figure of five papers.",
-        epilog=_STATUSES
-        + '; for completion in a shell: eval "$(paperlib --print-completion bash)"',
+        description="Change rates and crawl schedules: for your own crawl log, and "
+        "every figure of five papers.",
+        epilog=_STATUSES,
     )
-    shtab.add_argument_to(parser)
     parser.add_argument(
         "--version", action="version", version=f"paperlib {__version__}"
     )
+    if importlib.util.find_spec("shtab"):
+        parser.epilog += f"; {_COMPLETION}"
+        parser.add_argument(
+            "--print-completion",
+            action=_PrintCompletion,
+            choices=("bash", "zsh", "tcsh"),
+            help="print a script for completion in a shell",
+        )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    chosen = argparse.ArgumentParser(add_help=False)
-    chosen.add_argument(
-        "ids",
-        nargs="*",
-        metavar="ID",
-        help="a figure (peva22/fig2) or a paper (peva22); all by default",
-    )
-    chosen.add_argument(
-        "--jobs",
-        type=_positive,
-        metavar="N",
-        help="notebooks at a time (default: number of cores)",
-    )
-
-    dask = argparse.ArgumentParser(add_help=False)
-    dask.add_argument(
-        "--dask",
-        metavar="ADDRESS",
-        help="of a Dask scheduler, such as tcp://10.0.0.5:8786, whose workers do it; they share the file system",
-    )
-
-    figures = commands.add_parser(
-        "figures",
-        parents=[chosen, dask],
-        help="build the figures that are not up to date",
-    )
-    figures.add_argument(
-        "--profile",
-        choices=build.PROFILES,
-        default="paper",
-        help="the papers' parameters, or a quick preview",
-    )
-    figures.add_argument(
-        "--force", action="store_true", help="build also what is up to date"
-    )
-    figures.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where figures go (default: figures/, or build/preview/)",
-    )
-    figures.add_argument(
-        "--list", action="store_true", help="build nothing, print what there is"
-    )
-    figures.set_defaults(
-        run=lambda a: (
-            _list(a.ids)
-            if a.list
-            else build.figures(
-                a.ids,
-                profile=a.profile,
-                jobs=a.jobs,
-                force=a.force,
-                output=a.output,
-                dask=a.dask,
-            )
+    for name, (run, about, arguments, examples) in _COMMANDS.items():
+        shown = "\n  paperlib ".join(["for example:", *examples])
+        command = commands.add_parser(
+            name,
+            help=about,
+            epilog=f"{shown}\n\n{_STATUSES}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-    )
-
-    verify = commands.add_parser(
-        "verify",
-        parents=[chosen],
-        help="rebuild at paper scale elsewhere and compare with figures/",
-    )
-    verify.set_defaults(run=lambda a: build.verify(a.ids, jobs=a.jobs))
-
-    refresh = commands.add_parser(
-        "refresh",
-        parents=[chosen],
-        help="execute the notebooks in place with their preview values",
-    )
-    refresh.set_defaults(run=lambda a: build.refresh(a.ids, jobs=a.jobs))
-
-    wikipedia = commands.add_parser(
-        "wikipedia", help="download the change times of a Wikipedia page"
-    )
-    wikipedia.add_argument(
-        "title", metavar="TITLE", help='such as "Template talk:Did you know"'
-    )
-    wikipedia.add_argument("start", metavar="START", help="date or time, ISO 8601, UTC")
-    wikipedia.add_argument("end", metavar="END", help="a date means its last second")
-    wikipedia.add_argument(
-        "--contact",
-        help="mail address or web page of yours, for the User-Agent (or set PAPERLIB_CONTACT)",
-    )
-    wikipedia.add_argument(
-        "--path",
-        type=Path,
-        help="the CSV to write (default: data/wikipedia.csv, which peva22/fig1 reads)",
-    )
-    wikipedia.add_argument(
-        "--api", default="https://en.wikipedia.org/w/api.php", help="of another wiki"
-    )
-    wikipedia.set_defaults(run=_wikipedia)
-
-    log = argparse.ArgumentParser(add_help=False)
-    log.add_argument(
-        "log",
-        type=Path,
-        metavar="LOG",
-        help="CSV (also .gz) or Parquet file, or a folder: url, time, changed, ...",
-    )
-    log.add_argument(
-        "--memory",
-        default="1GiB",
-        metavar="SIZE",
-        help="what sorting may use (default: 1GiB); the rest goes to disk",
-    )
-    output = argparse.ArgumentParser(add_help=False)
-    output.add_argument(
-        "--force", action="store_true", help="write over an output that exists"
-    )
-    output.add_argument(
-        "-o",
-        "--output",
-        type=_parquet,
-        required=True,
-        metavar="FILE",
-        help="the Parquet file to write, one row a page",
-    )
-    drawn = argparse.ArgumentParser(add_help=False)
-    drawn.add_argument(
-        "-o",
-        "--output",
-        type=_picture,
-        metavar="FILE",
-        help="a picture too: .png, .svg or .pdf",
-    )
-
-    estimate = commands.add_parser(
-        "estimate",
-        parents=[log, output, dask],
-        help="change rates of the pages of a crawl log, with intervals",
-    )
-    estimate.add_argument(
-        "--state",
-        type=Path,
-        metavar="FILE",
-        help="a Parquet file to go on from, and to keep for the next log",
-    )
-    estimate.add_argument(
-        "--estimator",
-        choices=("prior", "mle", "moment_matching", "naive"),
-        help="default: the one that predicts best",
-    )
-    estimate.add_argument(
-        "--level",
-        type=_share,
-        default=0.95,
-        help="of the confidence intervals (default: 0.95)",
-    )
-    estimate.set_defaults(run=_estimate)
-
-    schedule = commands.add_parser(
-        "schedule", parents=[output], help="crawl rates and due times for a bandwidth"
-    )
-    schedule._negative_number_matcher = re.compile(
-        r"-\.?\d"
-    )  # as of Python 3.14: so that -5/day is a value, and said to be a wrong one
-    schedule.add_argument(
-        "rates",
-        type=Path,
-        metavar="RATES",
-        help="the file that `paperlib estimate` wrote",
-    )
-    schedule.add_argument(
-        "--bandwidth",
-        type=_rate,
-        required=True,
-        metavar="RATE",
-        help=f"such as 1000/day; units: {', '.join(_UNITS)}",
-    )
-    schedule.add_argument(
-        "--per-host",
-        type=_limit,
-        action="append",
-        metavar="[HOST=]RATE",
-        help="what every host allows, or this one (again for others)",
-    )
-    schedule.add_argument(
-        "--policy", choices=("interval", "poisson", "thresholds"), default="interval",
-        help="crawls at equal intervals (default), at random, or by time and signals",
-    )  # fmt: skip
-    schedule.set_defaults(run=_schedule)
-
-    compare = commands.add_parser(
-        "compare",
-        parents=[log, drawn],
-        help="freshness of what a log did, and of other rules",
-    )
-    compare.set_defaults(run=_compare)
-
-    backtest = commands.add_parser(
-        "backtest",
-        parents=[log, drawn],
-        help="how well the first part of a log foretells the rest",
-    )
-    backtest.add_argument(
-        "--share",
-        type=_share,
-        default=0.8,
-        help="of the rows, the first in time (default: 0.8)",
-    )
-    backtest.set_defaults(run=_backtest)
-    for name, command in commands.choices.items():
-        command.formatter_class = argparse.RawDescriptionHelpFormatter
-        command.epilog = (
-            "\n  ".join(["for example:", *_EXAMPLES[name]]) + f"\n\n{_STATUSES}"
-        )
-        command.add_argument(
-            "--debug", action="store_true", help="show where an error comes from"
-        )
+        command.set_defaults(run=run)
+        # As from Python 3.14 on: -5/day is taken for a value, and refused.
+        command._negative_number_matcher = re.compile(r"-\.?\d")
+        for names, given in (*arguments, _DEBUG):
+            command.add_argument(*names, **given)
     return parser
 
 
-def _list(ids):
-    rows = [tuple(map(str, row)) for row in build.listing(ids)]
-    _table(("figure", "seconds", "hold", "differ", "other", "shows"), rows, left=(0, 5))
+class _PrintCompletion(argparse.Action):
+    """Print the script for a shell, with shtab, which is slow to import."""
+
+    def __call__(self, parser, namespace, shell, option_string=None):
+        import shtab
+
+        print(shtab.complete(parser, shell))
+        parser.exit()
 
 
-def _wikipedia(options):
-    from paperlib.repro import traces
-
-    path = options.path or traces.DATA / "wikipedia.csv"
-    trace = traces.wikipedia(
-        options.title,
-        options.start,
-        options.end,
-        path=path,
-        contact=options.contact,
-        api=options.api,
-    )
-    print(
-        f"{path}: {trace.times.size} changes of {trace.title!r}, {trace.change_rate:.4g} a day"
-    )
-
-
-def _estimate(options):
-    import pyarrow.parquet as pq
-
-    from paperlib import crawl_log
-
-    given = {
-        name: getattr(options, name)
-        for name in ("state", "estimator", "level", "force", "memory", "dask")
-    }
-    found = crawl_log.estimate(options.log, options.output, **given)
-    print(f"{options.output}: {found.counts['rows']:,} rows of {found.n_pages:,} pages")
-    print(f"estimator {found.estimator} ({found.why})")
-    pages = pq.read_table(options.output, columns=["degenerate", "pattern", "gone"])
-    kinds = {
-        kind: n
-        for column in pages.columns
-        for kind, n in map(dict.values, column.value_counts().to_pylist())
-    }
-    counts = {
-        "never changed": "never",
-        "always changed": "always",
-        "bursty": "bursty",
-        "regular": "regular",
-        "gone": True,
-    }
-    print(
-        f"pages: {', '.join(f'{kinds.get(kind, 0):,} {name}' for name, kind in counts.items())}"
-    )
-
-
-def _schedule(options):
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    from paperlib import crawl_log
-
-    limits = dict(options.per_host or ())
-    if None in limits and len(options.per_host) > 1:
-        raise ValueError(
-            "--per-host must be one rate for all hosts, or HOST=RATE for each of some, got both or several for all"
-        )
-    found = crawl_log.schedule(
-        options.rates,
-        options.output,
-        options.bandwidth,
-        policy=options.policy,
-        per_host=limits.get(None, limits or None),
-        force=options.force,
-    )
-    print(f"{options.output}: {found.bandwidth:,.6g} crawls a day")
-    rates = (
-        batch["crawl_rate"]
-        for batch in pq.ParquetFile(options.output).iter_batches(columns=["crawl_rate"])
-    )
-    if (
-        limits
-        and (spent := sum(pc.sum(rate).as_py() for rate in rates))
-        < 0.999 * found.bandwidth
-    ):
-        print(f"of these only {spent:,.6g}: the hosts allow no more")
-    print(
-        f"freshness: {found.freshness_now:.4f} now, {found.freshness:.4f} with this schedule"
-    )
-    print(f"one more crawl a day adds {found.multiplier:.2g}")
-    _table(
-        (
-            "crawls a day",
-            "freshness"
-            if options.per_host is None
-            else "freshness without limits of hosts",
-        ),
-        [(f"{bandwidth:,.6g}", f"{fresh:.4f}") for bandwidth, fresh in found.worth],
-    )
-
-
-def _compare(options):
-    from paperlib import crawl_log
-
-    found = crawl_log.compare(options.log, rng=1, memory=options.memory)
-    _table(
-        ("rule", "freshness"), [(name, f"{fresh:.4f}") for name, fresh in found.items()]
-    )
-    _draw("bars", found, options.output)
-
-
-def _backtest(options):
-    from paperlib import crawl_log
-
-    found = crawl_log.backtest(options.log, share=options.share, memory=options.memory)
-    print(f"{found.n_bits:,} bits foretold")
-    rows = [
-        (
-            name,
-            f"{loss:.4f}",
-            f"{loss - min(found.log_loss.values()):.4f} ± {found.stderr[name]:.4f}",
-        )
-        for name, loss in found.log_loss.items()
-    ]
-    _table(("estimator", "log loss", "behind the best"), rows)
-    _draw("calibration", found.calibration, options.output)
-
-
-def _table(head, rows, left=(0,)):
-    """Print columns of text, numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    for row in (head, *rows):
-        print(
-            "  ".join(
-                f"{cell:{'<' if k in left else '>'}{widths[k]}}"
-                for k, cell in enumerate(row)
-            ).rstrip()
-        )
-
-
-def _draw(kind, values, path):
-    if path is None:
-        return
-    import io
-
-    import matplotlib as mpl
-
-    mpl.use("Agg")  # there may be no screen
-    import matplotlib.pyplot as plt
-
-    from paperlib.files import write_atomic
-    from paperlib.repro import plotting
-
-    plotting.use_style()
-    figure, ax = plt.subplots(figsize=(5, 3.5))
-    getattr(plotting, kind)(ax, values)
-    image = io.BytesIO()
-    figure.savefig(image, format=path.suffix[1:])
-    plt.close(figure)
-    write_atomic(path, image.getvalue())
-    print(path)
+# ---- kinds of arguments
 
 
 def _parquet(text):
+    """The path of a Parquet file."""
     if Path(text).suffix not in ("", ".parquet"):
         raise argparse.ArgumentTypeError(f"must end in .parquet, got {text!r}")
     return Path(text)
 
 
 def _picture(text):
+    """The path of a picture."""
     if Path(text).suffix not in (".png", ".svg", ".pdf"):
         raise argparse.ArgumentTypeError(
             f"must end in .png, .svg or .pdf, got {text!r}"
@@ -443,22 +151,28 @@ def _picture(text):
     return Path(text)
 
 
-def _rate(text):
-    """Crawls a day."""
-    number, _, unit = text.partition("/")
+def _number(text):
+    """A number, NaN if the text is none."""
     try:
-        value = float(number) * _UNITS[unit.strip()]
-    except (ValueError, KeyError):
-        value = math.nan
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _rate(text):
+    """A rate such as 10/hour, in crawls a day."""
+    number, _, unit = text.partition("/")
+    value = _number(number) * _UNITS.get(unit.strip(), math.nan)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(
-            f"must be a positive number a unit ({', '.join(_UNITS)}), such as 10/hour, got {text!r}"
+            f"must be a positive number a unit ({', '.join(_UNITS)}), such as 10/hour, "
+            f"got {text!r}"
         )
     return value
 
 
 def _limit(text):
-    """Host, or None for all of them, and crawls a day."""
+    """A host, or None for all hosts, and its crawls a day."""
     host, equals, rate = text.rpartition("=")
     if equals and not host:
         raise argparse.ArgumentTypeError(f"must name a host before the =, got {text!r}")
@@ -466,10 +180,8 @@ def _limit(text):
 
 
 def _share(text):
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    """A number between 0 and 1."""
+    value = _number(text)
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(
             f"must be a number between 0 and 1, got {text!r}"
@@ -478,24 +190,382 @@ def _share(text):
 
 
 def _positive(text):
+    """A positive integer."""
     if not text.isdigit() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a positive integer, got {text!r}")
     return int(text)
 
 
-def main(arguments=None):
-    """Run the command; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: print(
-                f"paperlib: {' '.join(str(message).split())}", file=sys.stderr
-            )
-            return 1 if options.run(options) else 0
-    except (build.BuildError, ValueError, OSError, RuntimeError, ImportError) as error:
-        if options.debug:
-            raise
-        print(f"paperlib: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+# ---- arguments of several commands
+
+
+def _option(*names, **given):
+    """An argument, as for `add_argument`."""
+    return names, given
+
+
+def _command(about, *arguments, examples):
+    """Make a command of a function, with its name without "_"."""
+
+    def register(run):
+        name = run.__name__.removeprefix("_")
+        _COMMANDS[name] = run, about, arguments, examples
+        return run
+
+    return register
+
+
+_DEBUG = _option("--debug", action="store_true", help="show where an error comes from")
+_IDS = _option(
+    "ids",
+    nargs="*",
+    metavar="ID",
+    help="a figure (peva22/fig2) or a paper (peva22); all by default",
+)
+_JOBS = _option(
+    "--jobs",
+    type=_positive,
+    metavar="N",
+    help="notebooks at a time (default: number of cores)",
+)
+_LOG = _option(
+    "log",
+    type=Path,
+    metavar="LOG",
+    help="CSV (also .gz) or Parquet file, or a folder: url, time, changed, ...",
+)
+_MEMORY = _option(
+    "--memory",
+    default="1GiB",
+    metavar="SIZE",
+    help="what sorting may use (default: 1GiB); the rest goes to disk",
+)
+_OUTPUT = _option(
+    "-o",
+    "--output",
+    type=_parquet,
+    required=True,
+    metavar="FILE",
+    help="the Parquet file to write, one row a page",
+)
+_FORCE = _option(
+    "--force", action="store_true", help="write over an output that exists"
+)
+_PICTURE = _option(
+    "-o",
+    "--output",
+    type=_picture,
+    metavar="FILE",
+    help="a picture too: .png, .svg or .pdf",
+)
+
+
+# ---- commands for figures
+
+
+@_command(
+    "build the figures that are not up to date",
+    _IDS,
+    _JOBS,
+    _option(
+        "--profile",
+        choices=("paper", "preview"),
+        default="paper",
+        help="the papers' parameters, or a quick preview",
+    ),
+    _option("--force", action="store_true", help="build also what is up to date"),
+    _option(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where figures go (default: figures/, or build/preview/)",
+    ),
+    _option("--list", action="store_true", help="build nothing, print what there is"),
+    examples=["figures peva22/fig2 --profile preview", "figures --list"],
+)
+def _figures(options):
+    from paperlib.repro import build
+
+    if options.list:
+        head = ("figure", "seconds", "hold", "differ", "other", "shows")
+        _table(head, build.listing(options.ids), left=(0, 5))
+        return None
+    given = {name: getattr(options, name) for name in ("profile", "force", "output")}
+    return build.figures(options.ids, jobs=options.jobs, **given)
+
+
+@_command(
+    "rebuild at paper scale elsewhere and compare with figures/",
+    _IDS,
+    _JOBS,
+    examples=["verify valuetools20"],
+)
+def _verify(options):
+    from paperlib.repro import build
+
+    return build.verify(options.ids, jobs=options.jobs)
+
+
+@_command(
+    "execute the notebooks in place with their preview values",
+    _IDS,
+    _JOBS,
+    examples=["refresh peva22/fig2"],
+)
+def _refresh(options):
+    from paperlib.repro import build
+
+    return build.refresh(options.ids, jobs=options.jobs)
+
+
+@_command(
+    "download the change times of a Wikipedia page",
+    _option("title", metavar="TITLE", help='such as "Template talk:Did you know"'),
+    _option("start", metavar="START", help="date or time, ISO 8601, UTC"),
+    _option("end", metavar="END", help="a date means its last second"),
+    _option(
+        "--contact",
+        help="mail address or web page of yours, for the User-Agent "
+        "(or set PAPERLIB_CONTACT)",
+    ),
+    _option(
+        "--path",
+        type=Path,
+        help="the CSV to write (default: data/wikipedia.csv, which peva22/fig1 reads)",
+    ),
+    _option(
+        "--api", default="https://en.wikipedia.org/w/api.php", help="of another wiki"
+    ),
+    examples=[
+        'wikipedia "Template talk:Did you know" 2020-04-01 2020-08-31 '
+        "--contact you@example.org"
+    ],
+)
+def _wikipedia(options):
+    from paperlib.repro import traces
+
+    path = options.path or traces.DATA / "wikipedia.csv"
+    period = options.start, options.end
+    trace = traces.wikipedia(
+        options.title, *period, path=path, contact=options.contact, api=options.api
+    )
+    changes = f"{trace.times.size} changes of {trace.title!r}"
+    print(f"{path}: {changes}, {trace.change_rate:.4g} a day")
+
+
+# ---- commands for crawl logs
+
+
+@_command(
+    "change rates of the pages of a crawl log, with intervals",
+    _LOG,
+    _MEMORY,
+    _OUTPUT,
+    _FORCE,
+    _option(
+        "--state",
+        type=Path,
+        metavar="FILE",
+        help="a Parquet file to go on from, and to keep for the next log",
+    ),
+    _option(
+        "--estimator",
+        choices=("prior", "mle", "moment_matching", "naive"),
+        help="default: the one that predicts best",
+    ),
+    _option(
+        "--level",
+        type=_share,
+        default=0.95,
+        help="of the confidence intervals (default: 0.95)",
+    ),
+    _option(
+        "--dask",
+        metavar="ADDRESS",
+        help="of a Dask scheduler, such as tcp://10.0.0.5:8786, whose workers do it; "
+        "they share the file system",
+    ),
+    examples=[
+        "estimate log.parquet -o rates.parquet",
+        "estimate today.csv.gz --state state.parquet -o rates.parquet --force",
+    ],
+)
+def _estimate(options):
+    from paperlib import crawl_log
+
+    names = ("state", "estimator", "level", "force", "memory", "dask")
+    given = {name: getattr(options, name) for name in names}
+    found = crawl_log.estimate(options.log, options.output, **given)
+    print(f"{options.output}: {found.counts['rows']:,} rows of {found.n_pages:,} pages")
+    print(f"estimator {found.estimator} ({found.why})")
+    kinds = _kinds_of_pages(options.output)
+    print("pages: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
+
+
+def _kinds_of_pages(path):
+    """How many pages are of which kind, from a file of rates."""
+    import pyarrow.parquet as pq
+
+    counts = {}
+    pages = pq.read_table(path, columns=["degenerate", "pattern", "gone"])
+    for column in pages.columns:
+        counts |= {
+            row["values"]: row["counts"] for row in column.value_counts().to_pylist()
+        }
+    return {text: counts.get(kind, 0) for kind, text in _KINDS.items()}
+
+
+@_command(
+    "crawl rates and due times for a bandwidth",
+    _option(
+        "rates",
+        type=Path,
+        metavar="RATES",
+        help="the file that `paperlib estimate` wrote",
+    ),
+    _OUTPUT,
+    _FORCE,
+    _option(
+        "--bandwidth",
+        type=_rate,
+        required=True,
+        metavar="RATE",
+        help=f"such as 1000/day; units: {', '.join(_UNITS)}",
+    ),
+    _option(
+        "--per-host",
+        type=_limit,
+        action="append",
+        metavar="[HOST=]RATE",
+        help="what every host allows, or this one (again for others)",
+    ),
+    _option(
+        "--policy",
+        choices=("interval", "poisson", "thresholds"),
+        default="interval",
+        help="crawls at equal intervals (default), at random, or by time and signals",
+    ),
+    examples=[
+        "schedule rates.parquet --bandwidth 1000/day --per-host 10/hour "
+        "-o schedule.parquet"
+    ],
+)
+def _schedule(options):
+    from paperlib import crawl_log
+
+    found = crawl_log.schedule(
+        options.rates,
+        options.output,
+        options.bandwidth,
+        policy=options.policy,
+        per_host=_limits(options.per_host),
+        force=options.force,
+    )
+    print(f"{options.output}: {found.bandwidth:,.6g} crawls a day")
+    spent = _total_rate(options.output) if options.per_host else found.bandwidth
+    if spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
+        print(f"of these only {spent:,.6g}: the hosts allow no more")
+    before, after = f"{found.freshness_now:.4f}", f"{found.freshness:.4f}"
+    print(f"freshness: {before} now, {after} with this schedule")
+    print(f"one more crawl a day adds {found.multiplier:.2g}")
+    limited = " without limits of hosts" if options.per_host else ""
+    rows = [(f"{crawls:,.6g}", f"{fresh:.4f}") for crawls, fresh in found.worth]
+    _table(("crawls a day", f"freshness{limited}"), rows)
+
+
+def _limits(given):
+    """Limits of hosts: None, a rate for every host, or rates by host."""
+    limits = dict(given or ())
+    if None in limits and len(given) > 1:
+        raise ValueError(
+            "--per-host must be one rate for all hosts, or HOST=RATE for each of some, "
+            "got both or several for all"
+        )
+    return limits.get(None, limits or None)
+
+
+def _total_rate(path):
+    """The sum of the crawl rates of a schedule."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    batches = pq.ParquetFile(path).iter_batches(columns=["crawl_rate"])
+    return sum(pc.sum(batch["crawl_rate"]).as_py() for batch in batches)
+
+
+@_command(
+    "freshness of what a log did, and of other rules",
+    _LOG,
+    _MEMORY,
+    _PICTURE,
+    examples=["compare log.parquet -o rules.png"],
+)
+def _compare(options):
+    from paperlib import crawl_log
+
+    found = crawl_log.compare(options.log, rng=1, memory=options.memory)
+    rows = [(name, f"{fresh:.4f}") for name, fresh in found.items()]
+    _table(("rule", "freshness"), rows)
+    if options.output:
+        _draw("bars", found, options.output)
+
+
+@_command(
+    "how well the first part of a log predicts the rest",
+    _LOG,
+    _MEMORY,
+    _PICTURE,
+    _option(
+        "--share",
+        type=_share,
+        default=0.8,
+        help="of the rows, the first in time (default: 0.8)",
+    ),
+    examples=["backtest log.parquet --share 0.7 -o calibration.png"],
+)
+def _backtest(options):
+    from paperlib import crawl_log
+
+    found = crawl_log.backtest(options.log, share=options.share, memory=options.memory)
+    print(f"{found.n_bits:,} bits predicted")
+    best = min(found.log_loss.values())
+    rows = [
+        (name, f"{loss:.4f}", f"{loss - best:.4f} ± {found.stderr[name]:.4f}")
+        for name, loss in found.log_loss.items()
+    ]
+    _table(("estimator", "log loss", "behind the best"), rows)
+    if options.output:
+        _draw("calibration", found.calibration, options.output)
+
+
+# ---- output
+
+
+def _table(head, rows, left=(0,)):
+    """Print columns; only those in `left` are aligned to the left."""
+    rows = [head, *(tuple(map(str, row)) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (
+            cell.ljust(width) if k in left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        print("  ".join(cells).rstrip())
+
+
+def _draw(kind, values, path):
+    """Write a picture, drawn by a function of `paperlib.repro.plotting`."""
+    import io
+
+    from matplotlib.figure import Figure
+
+    from paperlib.files import write_atomic
+    from paperlib.repro import plotting
+
+    plotting.use_style()
+    figure = Figure(figsize=(5, 3.5))
+    getattr(plotting, kind)(figure.subplots(), values)
+    image = io.BytesIO()
+    figure.savefig(image, format=path.suffix[1:])
+    write_atomic(path, image.getvalue())
+    print(path)

@@ -1,280 +1,559 @@
-"""Run the notebooks headless, in parallel, only what changed; refresh and verify them."""
+"""Build the figures: find notebooks, run those out of date, verify, refresh.
+
+A figure is out of date when something that it depends on has changed since
+this machine built it: the code of its notebook, the parameters, a module that
+the notebook imports (directly or not), the data or the lock file; or when its
+files are not those that were written. A stamp below ``build/`` keeps the
+checksums.
+"""
 
 import ast
-import contextlib
 import difflib
-import fcntl
+import functools
 import hashlib
 import json
 import logging
 import os
 import shutil
-import signal
-import sys
-import threading
 import time
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import yaml
 
 from paperlib.files import sha256, write_atomic
 from paperlib.repro import ledger
+from paperlib.repro.running import (
+    KERNEL,
+    BuildError,
+    event_loop,
+    locked,
+    read_seconds,
+    run_all,
+)
 
-ROOT = Path(__file__).resolve().parents[3]
+__all__ = [
+    "PROFILES",
+    "ROOT",
+    "BuildError",
+    "Job",
+    "cells",
+    "defaults",
+    "execute",
+    "figures",
+    "fingerprint",
+    "import_graph",
+    "jobs_for",
+    "listing",
+    "notebooks",
+    "refresh",
+    "select",
+    "sources",
+    "verify",
+    "write_summaries",
+]
+
+ROOT = Path(__file__).resolve().parents[3]  # the clone of the project
 PROFILES = ("paper", "preview")
-_SUFFIXES = (".png", ".svg", ".json", ".npz")
-# this environment's kernel, whatever the notebook was saved with; silent, for what it logs as it ends would tear the progress bar
-_KERNEL = {"kernel_name": "python3", "extra_arguments": ["--log-level=50"]}
-_LINES = ["__import__('logging').getLogger('tornado.general').setLevel(60)"]
-if (
-    sys.platform == "linux"
-):  # a kernel ends with the build, however that ends; elsewhere not before a compiled call returns
-    _LINES.append(
-        "__import__('ctypes').CDLL(None).prctl(1, 9)"
-    )  # PR_SET_PDEATHSIG, SIGKILL
-_KERNEL["extra_arguments"] += [f"--IPKernelApp.exec_lines={line}" for line in _LINES]
-
-
-class BuildError(RuntimeError):
-    """A build that cannot start; the message says why and what to do."""
+_SUFFIXES = (".png", ".svg", ".json", ".npz")  # the files of a figure
+# What modules read, apart from data, below src/paperlib.
+_READ_BY = {
+    "paperlib.repro.plotting": "paper.mplstyle",
+    "paperlib.crawl_log": "crawl_log/sql/*.sql",
+}
+# `verify` compares a rebuilt array with the committed one. Other machines
+# round differently in the last digits, and simulations amplify that a little.
+_RELATIVE = 1e-6
+_ABSOLUTE = 1e-9  # relative to the largest entry of the array
+_CELL_SECONDS = 600  # a cell of a preview that takes longer hangs
 
 
 @dataclass(frozen=True)
 class Job:
-    """One figure to build: its id, its notebook, and the parameters to inject."""
+    """One figure to build.
+
+    Parameters
+    ----------
+    figure : str
+        Its id, such as "peva22/fig2".
+    notebook : Path
+        The notebook that makes it.
+    parameters : dict
+        The parameters that replace those of the notebook.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> job, = build.jobs_for(["peva22/fig2"], "preview")
+    >>> job.figure, job.notebook.name, job.parameters
+    ('peva22/fig2', 'fig2_synthetic.ipynb', {})
+    """
 
     figure: str
     notebook: Path
     parameters: dict
 
 
-def notebooks(root=ROOT, guides=False):
-    """All figure notebooks, by figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` makes "peva22/fig2".
+# ---- notebooks: which there are, and what is in them
 
-    With `guides` also those of no figure, by name: ``notebooks/crawl_log.ipynb`` is "crawl_log".
+
+def notebooks(root=ROOT, guides=False):
+    """Find all notebooks of figures.
+
+    Parameters
+    ----------
+    root : Path, optional
+        The clone of the project.
+    guides : bool, default False
+        Whether to include the notebooks directly below ``notebooks/``, by
+        name.
+
+    Returns
+    -------
+    dict of Path
+        By figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` is
+        "peva22/fig2".
+
+    Raises
+    ------
+    BuildError
+        Two notebooks have the same id.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> build.notebooks()["peva22/fig2"].name
+    'fig2_synthetic.ipynb'
     """
     found = {}
-    for path in sorted(
-        (root / "notebooks").glob("[!.]*/*.ipynb")
-    ):  # not the copies in .ipynb_checkpoints
+    # Names with a dot are left out: .ipynb_checkpoints holds copies.
+    for path in sorted((root / "notebooks").glob("[!.]*/*.ipynb")):
         figure = f"{path.parent.name}/{path.stem.split('_')[0]}"
         if figure in found:
             raise BuildError(
                 f"{found[figure].name} and {path.name} both make {figure}; rename one"
             )
         found[figure] = path
-    return found | {
-        path.stem: path
-        for path in sorted((root / "notebooks").glob("[!.]*.ipynb"))
-        if guides
-    }
+    if guides:
+        paths = sorted((root / "notebooks").glob("[!.]*.ipynb"))
+        found |= {path.stem: path for path in paths}
+    return found
 
 
 def select(ids, root=ROOT, guides=False):
-    """The notebooks named by `ids`: a figure ("peva22/fig2"), a paper ("peva22"), a notebook's path, or nothing for all of `notebooks`.
+    """Find the notebooks that are asked for.
 
-    Raises BuildError for an unknown id, and lists the near ones; and where there are no notebooks.
+    Parameters
+    ----------
+    ids : sequence of str
+        Figures ("peva22/fig2"), papers ("peva22") or paths of notebooks; if
+        empty, all of `notebooks`.
+    root : Path, optional
+        The clone of the project.
+    guides : bool, default False
+        As in `notebooks`.
+
+    Returns
+    -------
+    dict of Path
+        By figure id.
+
+    Raises
+    ------
+    BuildError
+        An unknown id, with similar ones in the message; or no clone at `root`.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> list(build.select(["valuetools20"]))
+    ['valuetools20/fig1', 'valuetools20/fig2', 'valuetools20/fig3']
     """
     known = notebooks(root, guides)
     if not known:
         raise BuildError(
-            f"no notebooks in {root / 'notebooks'}: figures need a clone of the project, there `pip install --editable .`"
+            f"no notebooks in {root / 'notebooks'}: figures need a clone of the "
+            "project, and there `pip install --editable '.[figures]'`"
         )
     chosen = {}
     for wanted in ids:
-        wanted = "/".join(Path(wanted.removesuffix(".ipynb")).parts[-2:]).removeprefix(
-            "notebooks/"
-        )
-        here = {
-            i: p
-            for i, p in known.items()
-            if wanted in (i, i.split("/")[0], f"{p.parent.name}/{p.stem}")
+        name = "/".join(Path(wanted.removesuffix(".ipynb")).parts[-2:])
+        name = name.removeprefix("notebooks/")
+        matching = {
+            figure: path
+            for figure, path in known.items()
+            if name in (figure, figure.split("/")[0], f"{path.parent.name}/{path.stem}")
         }
-        if not here:
-            near = difflib.get_close_matches(
-                wanted, [*known, *{i.split("/")[0] for i in known}], n=3, cutoff=0.4
-            ) or list(known)
-            raise BuildError(
-                f"unknown figure {wanted!r}; did you mean {', '.join(near)}?"
-            )
-        chosen |= here
+        if not matching:
+            raise BuildError(_unknown(name, known))
+        chosen |= matching
     return chosen or known
 
 
+def _unknown(name, known):
+    """What to say of an unknown id, with similar ones."""
+    names = [*known, *{figure.split("/")[0] for figure in known}]
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4) or list(known)
+    return f"unknown figure {name!r}; did you mean {', '.join(near)}?"
+
+
 def cells(notebook):
-    """The code cells of a notebook, as (tags, source)."""
+    """Read the code cells of a notebook.
+
+    Parameters
+    ----------
+    notebook : path
+        A notebook of version 4.
+
+    Returns
+    -------
+    list of (list of str, str)
+        The tags and the source of each code cell.
+
+    Raises
+    ------
+    BuildError
+        The file is no such notebook.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> tags, source = build.cells(build.notebooks()["peva22/fig2"])[0]
+    >>> tags
+    ['parameters']
+    """
     try:
-        content = json.loads(Path(notebook).read_text())["cells"]
         return [
-            (c["metadata"].get("tags", []), "".join(c["source"]))
-            for c in content
-            if c["cell_type"] == "code"
+            (cell["metadata"].get("tags", []), "".join(cell["source"]))
+            for cell in json.loads(Path(notebook).read_text())["cells"]
+            if cell["cell_type"] == "code"
         ]
     except (ValueError, KeyError, TypeError) as error:
-        raise BuildError(
-            f"{notebook} is not a notebook of version 4: {error!r}"
-        ) from error
+        message = f"{notebook} is not a notebook of version 4: {error!r}"
+        raise BuildError(message) from error
 
 
 def defaults(notebook):
-    """The parameters cell as a dictionary; its values must be plain scalars."""
-    source = next(
-        (source for tags, source in cells(notebook) if "parameters" in tags), ""
-    )
+    """Read the parameters of a notebook, with the values that it has itself.
+
+    Parameters
+    ----------
+    notebook : path
+        One cell of it is tagged "parameters".
+
+    Returns
+    -------
+    dict
+        The values by name; empty without such a cell.
+
+    Raises
+    ------
+    BuildError
+        A line of the cell is not ``name = value`` with a literal value.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> build.defaults(build.notebooks()["peva22/fig2"])["output_dir"] is None
+    True
+    """
+    source = next((code for tags, code in cells(notebook) if "parameters" in tags), "")
     try:
         return {
-            s.targets[0].id: ast.literal_eval(s.value)
-            for s in ast.parse(source).body
-            if isinstance(s, ast.Assign)
+            statement.targets[0].id: ast.literal_eval(statement.value)
+            for statement in ast.parse(source).body
+            if isinstance(statement, ast.Assign)
         }
     except (ValueError, SyntaxError, AttributeError) as error:
         raise BuildError(
-            f"{notebook}: the parameters cell must hold plain `name = scalar` lines: {error}"
+            f"{notebook}: the parameters cell must hold plain `name = scalar` lines: "
+            f"{error}"
         ) from error
 
 
 def listing(ids=(), root=ROOT):
-    """A row a figure of `select`: id, seconds of its last build at paper scale here, claims that hold, differ, are neither, title."""
-    seconds, records = (
-        _seconds(root / "build" / "seconds-paper.json"),
-        ledger.read_all(root / "figures"),
-    )
+    """List figures with their build times, claims and titles.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        As in `select`.
+    root : Path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    list of tuple
+        For each figure: its id, the seconds of its last build at paper scale
+        on this machine ("-" if there was none), the number of claims that
+        hold, that differ, and that do neither, and the title of the notebook.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> row, = build.listing(["valuetools20/fig1"])
+    >>> row[0]
+    'valuetools20/fig1'
+    """
+    seconds = read_seconds(_seconds_file(root, "paper"))
+    records = ledger.read_all(root / "figures")
     rows = []
     for figure, notebook in select(ids, root).items():
-        statuses = [
-            claim["status"] for claim in records.get(figure, {"claims": []})["claims"]
-        ]
+        claims = records.get(figure, {"claims": []})["claims"]
+        statuses = [claim["status"] for claim in claims]
         holds, differs = statuses.count("holds"), statuses.count("differs")
-        title = (
-            "".join(json.loads(notebook.read_text())["cells"][0]["source"])
-            .splitlines()[0]
-            .lstrip("# ")
-        )
-        rows.append(
-            (
-                figure,
-                seconds.get(figure, "-"),
-                holds,
-                differs,
-                len(statuses) - holds - differs,
-                title,
-            )
-        )
+        others = len(statuses) - holds - differs
+        first = "".join(json.loads(notebook.read_text())["cells"][0]["source"])
+        title = first.splitlines()[0].lstrip("# ")
+        rows.append((figure, seconds.get(figure, "-"), holds, differs, others, title))
     return rows
 
 
-def _seconds(file):
-    try:
-        return {figure: float(s) for figure, s in json.loads(file.read_text()).items()}
-    except (OSError, ValueError, AttributeError, TypeError):
-        return {}
+def _seconds_file(root, kind):
+    """Where the seconds of the last builds of one kind are kept."""
+    return root / "build" / f"seconds-{kind}.json"
 
 
-def _paper(root):
-    """The papers' own parameters by figure id (notebooks/paper.yaml)."""
+# ---- jobs, and what they depend on
+
+
+def _paper_parameters(root):
+    """The papers' own parameters by figure id."""
     try:
         paper = yaml.safe_load((root / "notebooks" / "paper.yaml").read_text()) or {}
         return {figure: dict(parameters or {}) for figure, parameters in paper.items()}
     except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
         raise BuildError(
-            f"notebooks/paper.yaml must hold one `figure: {{name: value}}` a line: {error}"
+            "notebooks/paper.yaml must hold one `figure: {name: value}` a line: "
+            f"{error}"
         ) from error
 
 
 def jobs_for(ids, profile, root=ROOT):
-    """The jobs, in the order of notebooks/paper.yaml. BuildError for an unknown id, profile or parameter (papermill would ignore it)."""
+    """List the figures to build, in the order of ``notebooks/paper.yaml``.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        As in `select`.
+    profile : {"paper", "preview"}
+        The papers' own parameters, or those of the notebooks.
+    root : Path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    list of Job
+        One for each figure.
+
+    Raises
+    ------
+    BuildError
+        An unknown id, profile, or name of a parameter in ``paper.yaml``, which
+        papermill would ignore.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> [job.figure for job in build.jobs_for(["valuetools20/fig1"], "paper")]
+    ['valuetools20/fig1']
+    """
     if profile not in PROFILES:
         raise BuildError(
             f"unknown profile {profile!r}; there are {', '.join(PROFILES)}"
         )
-    paper, known = _paper(root), notebooks(root)
-    if strangers := set(paper) - set(known):
+    chosen = select(ids, root)
+    paper = _paper_parameters(root)
+    if strangers := set(paper) - set(notebooks(root)):
         raise BuildError(
-            f"notebooks/paper.yaml names figures without a notebook: {', '.join(sorted(strangers))}"
+            "notebooks/paper.yaml names figures without a notebook: "
+            f"{', '.join(sorted(strangers))}"
         )
-    jobs, order = [], list(paper)
-    for figure, notebook in sorted(
-        select(ids, root).items(),
-        key=lambda item: order.index(item[0]) if item[0] in paper else len(order),
-    ):
-        parameters = paper.get(figure, {}) if profile == "paper" else {}
-        allowed = defaults(notebook)
+    given = paper if profile == "paper" else {}
+    order = {figure: k for k, figure in enumerate(paper)}
+    jobs = []
+    for figure in sorted(chosen, key=lambda figure: order.get(figure, len(order))):
+        parameters, allowed = given.get(figure, {}), defaults(chosen[figure])
         if strangers := set(parameters) - set(allowed):
             raise BuildError(
-                f"notebooks/paper.yaml gives {figure} unknown parameters: {', '.join(sorted(strangers))}; it has {', '.join(allowed)}"
+                f"notebooks/paper.yaml gives {figure} unknown parameters: "
+                f"{', '.join(sorted(strangers))}; it has {', '.join(allowed)}"
             )
-        jobs.append(Job(figure, notebook, parameters))
+        jobs.append(Job(figure, chosen[figure], parameters))
     return jobs
 
 
-def fingerprint(job, root=ROOT):
-    """What a figure depends on: paperlib's sources, the notebook's code, the parameters, the lock file."""
-    digest = hashlib.sha256()
-    for path in sorted(
-        (root / "src" / "paperlib").glob("*.*")
-    ):  # with the style of the figures
-        digest.update(path.name.encode() + path.read_bytes())
-    digest.update(
-        json.dumps([cells(job.notebook), job.parameters], sort_keys=True).encode()
-    )
-    digest.update((root / "requirements.lock").read_bytes())
+def import_graph():
+    """Find out which module of paperlib imports which.
+
+    Imports inside functions count, imports by a computed name do not.
+
+    Returns
+    -------
+    grimp.ImportGraph
+        It takes 0.03 s to build, so that no cache of it is kept on disk.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> graph = build.import_graph()
+    >>> "paperlib.files" in graph.find_modules_directly_imported_by(
+    ...     "paperlib.repro.plotting"
+    ... )
+    True
+    """
+    import grimp
+
+    return grimp.build_graph("paperlib", cache_dir=None)
+
+
+def sources(notebook, root=ROOT, *, graph=None):
+    """List the files of paperlib that a notebook depends on.
+
+    These are the modules that its code cells import, directly or not, the
+    packages that contain them, and the files that these modules read.
+
+    Parameters
+    ----------
+    notebook : path
+        A notebook of version 4.
+    root : Path, optional
+        The clone of the project.
+    graph : grimp.ImportGraph, optional
+        The result of `import_graph`, for many notebooks.
+
+    Returns
+    -------
+    list of Path
+        Sorted. All files of paperlib if a cell that imports is not plain
+        Python, such as one with a command for IPython.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> notebook = build.notebooks()["peva22/fig2"]
+    >>> names = [path.name for path in build.sources(notebook)]
+    >>> "plotting.py" in names, "cli.py" in names
+    (True, False)
+    """
+    graph = graph or import_graph()
+    try:
+        modules = _imported(_names(notebook), graph)
+    except SyntaxError:
+        modules = graph.modules
+    src, files = root / "src", []
+    for name in modules:
+        stem = src.joinpath(*name.split("."))
+        files.append(stem / "__init__.py" if stem.is_dir() else Path(f"{stem}.py"))
+        if name in _READ_BY:
+            files += (src / "paperlib").glob(_READ_BY[name])
+    return sorted(files)
+
+
+def _names(notebook):
+    """The modules, and attributes of modules, that the code cells import."""
+    found = set()
+    # Other cells are left out because walking all of them takes a second.
+    importing = (source for _, source in cells(notebook) if "import" in source)
+    for source in importing:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def _imported(names, graph):
+    """All modules that are loaded when `names` are imported."""
+    found, new = set(), set(names)
+    while new:
+        name = new.pop()
+        found.add(name)
+        # Importing a module imports its package first.
+        parent = name.rpartition(".")[0]
+        direct = (
+            graph.find_modules_directly_imported_by(name)
+            if name in graph.modules
+            else set()
+        )
+        new |= ({parent} | direct) - found
+    return found & graph.modules  # without attributes, other libraries and ""
+
+
+def fingerprint(job, root=ROOT, *, graph=None):
+    """Compute a checksum of what a figure depends on, except for its data.
+
+    Parameters
+    ----------
+    job : Job
+        The figure.
+    root : Path, optional
+        The clone of the project.
+    graph : grimp.ImportGraph, optional
+        The result of `import_graph`, for many figures.
+
+    Returns
+    -------
+    str
+        SHA-256 of the notebook's code, the parameters, the lock file and
+        `sources`.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> job, = build.jobs_for(["peva22/fig2"], "preview")
+    >>> len(build.fingerprint(job))
+    64
+    """
+    code = json.dumps([cells(job.notebook), job.parameters], sort_keys=True)
+    digest = hashlib.sha256(code.encode())
+    lock_file = root / "requirements.lock"
+    for path in [lock_file, *sources(job.notebook, root, graph=graph)]:
+        digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
     return digest.hexdigest()
 
 
-def _files(folder, figure):
-    return {suffix: (folder / figure).with_suffix(suffix) for suffix in _SUFFIXES}
-
-
-def _up_to_date(job, stamp, output, root):
-    """True if this machine last built the figure from the same inputs and the files are still the ones it wrote."""
-    try:
-        old = json.loads(stamp.read_text())
-        return (
-            old["fingerprint"] == fingerprint(job, root)
-            and all(
-                sha256(root / "data" / f"{name}.csv") == checksum
-                for name, checksum in old["data"].items()
-            )
-            and all(
-                sha256(path) == old["files"][suffix]
-                for suffix, path in _files(output, job.figure).items()
-            )
-        )
-    except (
-        OSError,
-        KeyError,
-        ValueError,
-        TypeError,
-        AttributeError,
-    ):  # no stamp, a file gone, a damaged stamp
-        return False
-
-
-@contextlib.contextmanager
-def _event_loop():
-    """The event loop in which this thread talks to its kernel; nobody else would close it."""
-    from jupyter_core.utils import ensure_event_loop
-
-    loop = ensure_event_loop()
-    try:
-        yield
-    finally:
-        if not loop.is_running():  # as it does when called from a notebook
-            loop.close()
+# ---- figures
 
 
 def execute(job, executed, staging):
-    """Run one notebook in a kernel of its own; it saves its figure below `staging`. Returns the seconds it took."""
+    """Run one notebook in a kernel of its own.
+
+    Parameters
+    ----------
+    job : Job
+        The figure.
+    executed : Path
+        Where the executed notebook goes, also that of a run which fails.
+    staging : Path
+        The folder below which the notebook saves its figure.
+
+    Returns
+    -------
+    float
+        The seconds that it took.
+
+    Raises
+    ------
+    FileNotFoundError
+        The notebook did not save all files of its figure.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> job, = build.jobs_for(["valuetools20/fig3"], "preview")
+    >>> build.execute(job, Path("run.ipynb"), Path("out"))  # doctest: +SKIP
+    3.1
+    """
     import papermill
 
-    logging.getLogger("papermill").setLevel(
-        logging.CRITICAL
-    )  # its lines would tear the progress bar; errors are raised as well
+    # Its lines would tear the progress bar; what it logs is also raised.
+    logging.getLogger("papermill").setLevel(logging.CRITICAL)
     began = time.monotonic()
     executed.parent.mkdir(parents=True, exist_ok=True)
-    with _event_loop():
+    with event_loop():
         papermill.execute_notebook(
             job.notebook,
             executed,
@@ -282,279 +561,177 @@ def execute(job, executed, staging):
             language="python",
             progress_bar=False,
             log_output=False,
-            **_KERNEL
-            | {
-                "extra_arguments": [
-                    *_KERNEL["extra_arguments"],
-                    f"--IPKernelApp.exec_lines=# {staging}",
-                ]
-            },  # for _stop
+            **KERNEL,
         )
-    missing = [
-        path.name for path in _files(staging, job.figure).values() if not path.exists()
-    ]
-    if missing:
+    files = _files(staging, job.figure).values()
+    if missing := [path.name for path in files if not path.exists()]:
         raise FileNotFoundError(f"the notebook saved no {', '.join(missing)}")
     return time.monotonic() - began
 
 
-def _stop(leftovers):
-    """End the kernels of this machine that save their figure below a folder."""
-    import psutil
-
-    for process in psutil.process_iter(["cmdline"]):
-        if any(
-            argument.startswith(f"--IPKernelApp.exec_lines=# {leftovers}")
-            for argument in process.info["cmdline"] or ()
-        ):
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+def _files(folder, figure):
+    """The files of a figure below a folder, by suffix."""
+    return {suffix: (folder / figure).with_suffix(suffix) for suffix in _SUFFIXES}
 
 
-@contextlib.contextmanager
-def _lock(build):
-    """Hold the build folder; the kernel lets go of it however this process ends."""
-    build.mkdir(parents=True, exist_ok=True)
-    with open(build / "lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise BuildError(
-                f"another build is running (it holds {build / 'lock'}); wait for it or stop it"
-            ) from None
-        yield
-
-
-def figures(
-    ids=(),
-    *,
-    profile="paper",
-    jobs=None,
-    force=False,
-    output=None,
-    dask=None,
-    root=ROOT,
-):
-    """Build figures that are not up to date. Returns the errors by figure id, empty when all went well.
+def figures(ids=(), *, profile="paper", jobs=None, force=False, output=None, root=ROOT):
+    """Build the figures that are not up to date.
 
     Parameters
     ----------
     ids : sequence of str
-        As in `select`; none means all.
-    profile : "paper" or "preview"
-        The papers' own parameters (notebooks/paper.yaml), or the values in the notebooks.
+        As in `select`.
+    profile : {"paper", "preview"}
+        The papers' own parameters, or those of the notebooks.
     jobs : int, optional
-        Notebooks at a time; by default the number of cores, or of the threads of all workers of `dask`.
-    force : bool
+        Notebooks at a time; by default the number of cores.
+    force : bool, default False
         Build also what is up to date.
     output : path, optional
-        Where figures go; figures/ for the paper profile, build/preview/ for the preview.
-    dask : str, optional
-        The address of a Dask scheduler such as "tcp://10.0.0.5:8786", whose workers execute the notebooks. They must have the file system
-        of this process, for `root` and `output`, and this version of paperlib. What a lost worker ran is run again by another.
+        Where figures go; by default ``figures/``, or ``build/preview/``.
+    root : Path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    dict of str
+        The errors by figure id, empty when all went well. A notebook that
+        fails leaves the last good figure in its place.
 
     Raises
     ------
     BuildError
-        Unknown figure, profile or parameter; another build running.
-    ImportError
-        `dask` without the package distributed.
-    ValueError
-        No scheduler at `dask`, or workers of another version.
+        Unknown figure, profile or parameter; another build running; no clone.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> build.figures(["peva22"], profile="preview")  # doctest: +SKIP
+    {}
     """
-    output = Path(
-        output
-        or (root / "figures" if profile == "paper" else root / "build" / "preview")
-    ).resolve()
     wanted = jobs_for(ids, profile, root)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(_lock(root / "build"))
-        client = None
-        if dask is not None:
-            from paperlib.crawl_log import cluster
+    usual = {"paper": root / "figures", "preview": root / "build" / "preview"}
+    build = _Build(profile, Path(output or usual[profile]).resolve(), root)
+    with locked(root / "build"):
+        errors = build.run(wanted, jobs, force)
+        if build.output == usual["paper"].resolve():
+            write_summaries(root)
+    return errors
 
-            client = stack.enter_context(cluster.connected(dask))
-        return _figures(wanted, profile, jobs, force, output, root, client)
 
+@dataclass(frozen=True)
+class _Build:
+    """One build: where its figures go, and what it knows of those there."""
 
-def _figures(wanted, profile, jobs, force, output, root, client=None):
-    build, leftovers = root / "build", output / ".staging"
-    stamps = (
-        build
-        / "stamps"
-        / profile
-        / hashlib.sha256(str(output).encode()).hexdigest()[:12]
-    )
-    todo = {
-        job.figure: job
-        for job in wanted
-        if force or not _up_to_date(job, stamps / f"{job.figure}.json", output, root)
-    }
+    profile: str
+    output: Path
+    root: Path
 
-    def make(figure):
-        inputs = fingerprint(todo[figure], root)
-        # a folder of this process, whose predecessor's kernels may outlive it, and of this notebook, which may save under a wrong id
-        staging = leftovers / str(os.getpid()) / figure.replace("/", "-")
-        given = todo[figure], _executed(build, profile, figure), staging
-        seconds = (
-            execute(*given)
-            if client is None
-            else client.submit(execute, *given, pure=False).result()
+    def run(self, wanted, jobs, force):
+        """Build what is not up to date; returns the errors by figure id."""
+        todo = {
+            job.figure: job for job in wanted if force or not self.is_up_to_date(job)
+        }
+        self.clear_staging()  # a build that was killed leaves it behind
+        if todo:
+            # Where this is impossible it raises before the work, not after it.
+            self.staging.mkdir(parents=True)
+        errors = run_all(
+            list(todo),
+            lambda figure: self.make(todo[figure]),
+            jobs=jobs,
+            seconds_file=_seconds_file(self.root, self.profile),
+            interrupted=self.clear_staging,
         )
-        _keep(todo[figure], inputs, staging, output, stamps)
+        self.clear_staging()
+        print(
+            f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built, "
+            f"{len(errors)} failed, in {self.output}"
+        )
+        for figure, error in errors.items():
+            print(f"failed: {figure}: {error}\n        see {self.executed(figure)}")
+        return errors
+
+    def make(self, job):
+        """Build one figure and move it into place; returns the seconds."""
+        inputs = self.fingerprint(job)  # before the run, as files may change
+        # A folder of this process, as kernels of a killed one may outlive it,
+        # and of this notebook, as it may save under a wrong id.
+        staging = self.staging / str(os.getpid()) / job.figure.replace("/", "-")
+        seconds = execute(job, self.executed(job.figure), staging)
+        self.keep(job, inputs, staging)
         return seconds
 
-    def tidy():
-        shutil.rmtree(leftovers, ignore_errors=True)
+    def keep(self, job, inputs, staging):
+        """Move a finished figure into place and stamp it."""
+        made, targets = _files(staging, job.figure), _files(self.output, job.figure)
+        stamp = {
+            "fingerprint": inputs,
+            "files": {suffix: sha256(path) for suffix, path in made.items()},
+            "data": json.loads(made[".json"].read_text())["data"],
+        }
+        targets[".json"].parent.mkdir(parents=True, exist_ok=True)
+        for suffix, path in made.items():
+            os.replace(path, targets[suffix])
+        write_atomic(self.stamp(job.figure), json.dumps(stamp, indent=1) + "\n")
 
-    def stop():
-        if client is not None:
-            stopping = threading.Thread(
-                target=client.run,
-                args=(_stop, leftovers / str(os.getpid())),
-                daemon=True,
-            )
-            stopping.start()
-            stopping.join(5)  # there may be no cluster any more
-        tidy()
-
-    tidy()  # after a killed build
-    if todo:
-        leftovers.mkdir(parents=True)  # or else raises before the work, not after it
-    if client is not None:
-        jobs = jobs or sum(client.nthreads().values())
-    errors = _run(list(todo), make, jobs, build / f"seconds-{profile}.json", stop)
-    tidy()
-    print(
-        f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built, {len(errors)} failed, in {output}"
-    )
-    for figure, error in errors.items():
-        print(
-            f"failed: {figure}: {error}\n        see {_executed(build, profile, figure)}"
-        )
-    if output == (root / "figures").resolve():
-        write_summaries(root)
-    return errors
-
-
-@contextlib.contextmanager
-def _kernel_environment(at_once):
-    """What kernels inherit: the cores shared out, and bytecode kept (without it every kernel compiles its imports anew)."""
-    before = dict(os.environ)
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    for name in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ.setdefault(name, str(max(1, (os.cpu_count() or 1) // at_once)))
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
-
-
-def _executed(build, profile, figure):
-    return build / "notebooks" / profile / f"{figure}.ipynb"
-
-
-def _run(figures, work, jobs, seconds_file, stop=lambda: None):
-    """Call `work(figure)`, which returns its seconds, for each figure, some at a time under one progress bar. Returns errors by figure.
-
-    Ctrl-C ends the process, and with it its kernels, after `stop()`.
-    """
-    if not figures:
-        return {}
-    from tqdm import tqdm
-
-    seconds = _seconds(seconds_file)
-    queue = sorted(
-        figures, key=lambda figure: -seconds.get(figure, 0.0)
-    )  # the longest first
-    expected = {figure: seconds.get(figure, 10.0) for figure in queue}
-    workers = min(jobs or os.cpu_count() or 1, len(queue))
-    running, errors = {}, {}
-    with (
-        _kernel_environment(workers),
-        ThreadPoolExecutor(workers) as pool,
-        tqdm(
-            total=len(queue),
-            bar_format="{n}/{total} |{bar:6}| {elapsed}{postfix}",
-            disable=None,
-        ) as bar,
-    ):
+    def is_up_to_date(self, job):
+        """Whether the stamp has the present inputs, data and files."""
         try:
-            while queue or running:
-                while queue and len(running) < workers:
-                    figure = queue.pop(0)
-                    running[pool.submit(work, figure)] = (figure, time.monotonic())
-                done, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)
-                for future in done:
-                    figure, _began = running.pop(future)
-                    try:
-                        seconds[figure] = round(future.result(), 1)
-                    except Exception as error:  # whatever it was: it is reported at the end, the others go on
-                        errors[figure] = _short(error)
-                    bar.update()
-                    if bar.disable:  # not a terminal: one line per figure instead
-                        print(
-                            f"{figure}: {errors.get(figure) or f'{seconds[figure]} s'}",
-                            flush=True,
-                        )
-                bar.set_postfix_str(_progress(queue, running, expected, workers))
-        except KeyboardInterrupt:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            bar.close()
-            print(
-                "interrupted: what is finished is kept, the next run goes on from here",
-                flush=True,
+            stamp = json.loads(self.stamp(job.figure).read_text())
+            used = {
+                self.root / "data" / f"{n}.csv": s for n, s in stamp["data"].items()
+            }
+            made = _files(self.output, job.figure)
+            used |= {path: stamp["files"][suffix] for suffix, path in made.items()}
+            return stamp["fingerprint"] == self.fingerprint(job) and all(
+                sha256(path) == checksum for path, checksum in used.items()
             )
-            stop()
-            os._exit(130)  # waiting for the running notebooks could take minutes
-    with contextlib.suppress(
-        OSError
-    ):  # on a full disk the next run only guesses its time worse
-        write_atomic(seconds_file, json.dumps(seconds, indent=1, sort_keys=True) + "\n")
-    return errors
+        # There is no stamp, or a damaged one, or a file is missing.
+        except (OSError, KeyError, ValueError, TypeError, AttributeError):
+            return False
 
+    def fingerprint(self, job):
+        """The fingerprint of a job."""
+        return fingerprint(job, self.root, graph=self.graph)
 
-def _progress(queue, running, expected, workers):
-    """What the bar shows: the time left, and each running notebook with its seconds."""
-    seconds = {figure: time.monotonic() - began for figure, began in running.values()}
-    left = [max(0.0, expected[figure] - s) for figure, s in seconds.items()]
-    total = max(
-        [*left, (sum(left) + sum(expected[figure] for figure in queue)) / workers]
-    )
-    return (
-        f"{total:.0f} s left: "
-        + ", ".join(f"{figure} {s:.0f} s" for figure, s in seconds.items())
-        if seconds
-        else ""
-    )
+    @functools.cached_property
+    def graph(self):
+        """The import graph when the build started."""
+        return import_graph()
 
+    def stamp(self, figure):
+        """The stamp of a figure, apart for each folder of figures."""
+        key = hashlib.sha256(str(self.output).encode()).hexdigest()[:12]
+        return self.root / "build" / "stamps" / self.profile / key / f"{figure}.json"
 
-def _keep(job, inputs, staging, output, stamps):
-    """Move a finished figure into place and stamp it."""
-    made, targets = _files(staging, job.figure), _files(output, job.figure)
-    stamp = {
-        "fingerprint": inputs,
-        "files": {suffix: sha256(path) for suffix, path in made.items()},
-        "data": json.loads(made[".json"].read_text())["data"],
-    }
-    (output / job.figure).parent.mkdir(parents=True, exist_ok=True)
-    for suffix, path in made.items():
-        os.replace(path, targets[suffix])
-    write_atomic(stamps / f"{job.figure}.json", json.dumps(stamp, indent=1) + "\n")
+    def executed(self, figure):
+        """Where the executed notebook of a figure goes."""
+        return self.root / "build" / "notebooks" / self.profile / f"{figure}.ipynb"
 
+    @property
+    def staging(self):
+        """Where notebooks save figures, before these are moved into place."""
+        return self.output / ".staging"
 
-def _short(error):
-    """One line for a failed notebook; papermill's own message holds the whole traceback."""
-    if hasattr(error, "ename"):
-        return f"{error.ename}: {error.evalue}"
-    return f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}".rstrip(
-        ": "
-    )
+    def clear_staging(self):
+        """Remove what notebooks have saved and nobody will use."""
+        shutil.rmtree(self.staging, ignore_errors=True)
 
 
 def write_summaries(root=ROOT):
-    """Write figures/CLAIMS.md, and the claims table of the README, from the records beside the figures."""
+    """Write ``figures/CLAIMS.md`` and the claims table of the README.
+
+    Parameters
+    ----------
+    root : Path, optional
+        The clone of the project; the records are those beside its figures.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> build.write_summaries()  # doctest: +SKIP
+    """
     records = ledger.read_all(root / "figures")
     readme, page = root / "README.md", root / "figures" / "CLAIMS.md"
     before, opening, rest = readme.read_text().partition("<!-- claims -->\n")
@@ -567,20 +744,48 @@ def write_summaries(root=ROOT):
             write_atomic(path, text)
 
 
-def refresh(ids=(), *, jobs=None, root=ROOT):
-    """Execute notebooks in place with their own values and keep nothing that differs between machines.
+# ---- refresh: the notebooks themselves
 
-    Only tags, sequential counts, stable cell ids and a kernel without patch version stay, so that a second refresh changes nothing.
-    A notebook that raises stays as it was. Returns the errors by figure id.
+
+def refresh(ids=(), *, jobs=None, root=ROOT):
+    """Execute notebooks in place, with their own parameters.
+
+    Nothing that differs between machines is kept: tags, counts in sequence,
+    stable ids of cells and a kernel without its version remain, so that a
+    second refresh changes nothing. A notebook that raises stays as it was.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        As in `select`; guides too.
+    jobs : int, optional
+        Notebooks at a time; by default the number of cores.
+    root : Path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    dict of str
+        The errors by figure id, empty when all went well.
+
+    Raises
+    ------
+    BuildError
+        Unknown figure; another build running; no clone.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> build.refresh(["peva22/fig2"])  # doctest: +SKIP
+    {}
     """
     chosen = select(ids, root, guides=True)
-    with _lock(root / "build"):
-        seconds_file = root / "build" / "seconds-refresh.json"
-        errors = _run(
+    with locked(root / "build"):
+        errors = run_all(
             list(chosen),
             lambda figure: _refresh(figure, chosen[figure]),
-            jobs,
-            seconds_file,
+            jobs=jobs,
+            seconds_file=_seconds_file(root, "refresh"),
         )
     print(f"{len(chosen) - len(errors)} refreshed, {len(errors)} failed")
     for figure, error in errors.items():
@@ -589,87 +794,109 @@ def refresh(ids=(), *, jobs=None, root=ROOT):
 
 
 def _refresh(figure, path):
+    """Execute one notebook in place; returns the seconds that it took."""
     import nbformat
     from nbclient import NotebookClient
 
     began = time.monotonic()
     notebook = nbformat.read(path, as_version=4)
-    with _event_loop():
-        NotebookClient(
-            notebook, timeout=600, coalesce_streams=True, **_KERNEL
-        ).execute()
+    with event_loop():
+        client = NotebookClient(
+            notebook, timeout=_CELL_SECONDS, coalesce_streams=True, **KERNEL
+        )
+        client.execute()
     for number, cell in enumerate(notebook.cells):
         cell.id = f"{figure.replace('/', '-')}-{number}"
-        cell.metadata = {
-            key: value for key, value in cell.metadata.items() if key == "tags"
-        }
-    notebook.metadata = {
-        "kernelspec": {
-            "display_name": "Python 3",
-            "language": "python",
-            "name": "python3",
-        },
-        "language_info": {"name": "python"},
-    }
+        tags = {key: value for key, value in cell.metadata.items() if key == "tags"}
+        cell.metadata = tags
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     write_atomic(path, nbformat.writes(notebook) + "\n")
     return time.monotonic() - began
 
 
-def verify(ids=(), *, jobs=None, root=ROOT):
-    """Rebuild at paper scale into an empty folder and compare with figures/. Returns the differences by figure id.
+# ---- verify
 
-    A claim's status must be the same, and every plotted array close (relative 1e-6, absolute 1e-9 of its largest entry).
+
+def verify(ids=(), *, jobs=None, root=ROOT):
+    """Rebuild figures at paper scale in an empty folder, and compare.
+
+    The status of each claim must be that in ``figures/``, and every plotted
+    array close to the one there (relative 1e-6, absolute 1e-9 of its largest
+    entry).
+
+    Parameters
+    ----------
+    ids : sequence of str
+        As in `select`.
+    jobs : int, optional
+        Notebooks at a time; by default the number of cores.
+    root : Path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    dict of str
+        The differences, and the errors, by figure id; empty when there are
+        none.
+
+    Raises
+    ------
+    BuildError
+        Unknown figure; another build running; no clone.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> build.verify(["valuetools20/fig3"])  # doctest: +SKIP
+    {}
     """
-    fresh = (root / "build" / "verify").resolve()
     wanted = jobs_for(ids, "paper", root)
-    with _lock(root / "build"):
-        shutil.rmtree(fresh, ignore_errors=True)
-        differences = _figures(wanted, "paper", jobs, True, fresh, root)
-        for job in wanted:
-            if job.figure not in differences and (
-                found := _differences(job.figure, root / "figures", fresh)
-            ):
-                differences[job.figure] = "; ".join(found)
+    build = _Build("paper", (root / "build" / "verify").resolve(), root)
+    with locked(root / "build"):
+        shutil.rmtree(build.output, ignore_errors=True)
+        differences = build.run(wanted, jobs, force=True)
+        for figure in [job.figure for job in wanted if job.figure not in differences]:
+            if found := _differences(figure, root / "figures", build.output):
+                differences[figure] = "; ".join(found)
     for figure, difference in differences.items():
         print(f"differs: {figure}: {difference}")
     return differences
 
 
 def _differences(figure, committed, fresh):
-    """What differs between two copies of a figure: the status of a claim, or a plotted array."""
-    import numpy as np
-
+    """What differs between two copies of a figure, a line for each."""
     old, new = _files(committed, figure), _files(fresh, figure)
     if missing := [path.name for path in old.values() if not path.exists()]:
         return [f"no committed {', '.join(missing)}"]
-    was, now = (
-        {c["name"]: c["status"] for c in json.loads(f[".json"].read_text())["claims"]}
-        for f in (old, new)
-    )
+    was, now = (_statuses(files[".json"]) for files in (old, new))
     found = [
-        f"claim {n}: {was.get(n)} committed, {now.get(n)} now"
-        for n in sorted(was | now)
-        if was.get(n) != now.get(n)
+        f"claim {name}: {was.get(name)} committed, {now.get(name)} now"
+        for name in sorted(was | now)
+        if was.get(name) != now.get(name)
     ]
     with np.load(old[".npz"]) as a, np.load(new[".npz"]) as b:
-        if set(a.files) != set(b.files):
-            found.append(
-                f"arrays {sorted(set(a.files) ^ set(b.files))} on one side only"
-            )
+        if others := sorted(set(a.files) ^ set(b.files)):
+            found.append(f"arrays {others} on one side only")
         found += [
             f"array {name} differs"
             for name in sorted(set(a.files) & set(b.files))
-            if not _close(a[name], b[name])
+            if not _are_close(a[name], b[name])
         ]
     return found
 
 
-def _close(a, b):
-    import numpy as np
+def _statuses(record):
+    """The status of each claim of a record, by name."""
+    claims = json.loads(record.read_text())["claims"]
+    return {claim["name"]: claim["status"] for claim in claims}
 
+
+def _are_close(a, b):
+    """Whether two arrays agree; numbers up to rounding, all others exactly."""
     if a.shape != b.shape:
         return False
     if a.dtype.kind not in "fc":
         return np.array_equal(a, b)
     size = np.abs(a[np.isfinite(a)]).max(initial=0.0)
-    return np.allclose(a, b, rtol=1e-6, atol=1e-9 * size, equal_nan=True)
+    return np.allclose(a, b, rtol=_RELATIVE, atol=_ABSOLUTE * size, equal_nan=True)

@@ -1,4 +1,4 @@
-"""One look for every figure, and a saved figure with its arrays and its provenance."""
+"""One look for all figures; save a figure with its arrays and its record."""
 
 import hashlib
 import io
@@ -12,129 +12,235 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy
 
+from paperlib import __version__
 from paperlib.files import write_atomic
 
+__all__ = [
+    "ALLOCATIONS",
+    "CRAWLERS",
+    "ESTIMATION",
+    "LINES",
+    "POLICIES",
+    "VARIANTS",
+    "bands",
+    "bars",
+    "boxes",
+    "calibration",
+    "drawn",
+    "errors",
+    "lines",
+    "medians",
+    "points",
+    "quantiles",
+    "rates",
+    "save",
+    "scatter",
+    "thin",
+    "timeline",
+    "use_style",
+    "winners",
+]
+
+# It lies where plt.style.use("paperlib.paper") looks for it.
 _THEME = mpl.rc_params_from_file(
-    Path(__file__).with_name("paper.mplstyle"), use_default_template=False
+    Path(__file__).parents[1] / "paper.mplstyle", use_default_template=False
 )
 _PALETTE = _THEME["axes.prop_cycle"].by_key()["color"]
 _BLUE, _ORANGE, _GREEN, _RED, _, _BROWN, _, _GREY, _, _SKY = _PALETTE
-_PURPLE, _OLIVE = (
-    "#8f3f86",
-    "#7f7f00",
-)  # darker than the palette's purple and yellow, which are pale in print
-# one line style and one colour for each estimator, in every figure
+# Darker than the palette's purple and yellow, which are pale in print.
+_PURPLE, _OLIVE = "#8f3f86", "#7f7f00"
+_INDIGO = "#440154"  # the dark end of viridis
+
+
+def _style(color, *dashes, **more):
+    """Colour and line style; solid without lengths of dashes and gaps."""
+    return {"color": color, "linestyle": (0, dashes) if dashes else "-", **more}
+
+
+_REFERENCE = {"color": "black", "linestyle": "--", "linewidth": 1.0}
+# One line style and one colour for each estimator, in every figure ...
 LINES = {
-    "Naive": {"color": _GREY, "linestyle": (0, (1, 1))},
-    "MLE": {"color": _PURPLE, "linestyle": (0, (5, 1))},
-    "LLN": {"color": _BLUE, "linestyle": "-"},
-    "SA": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
-    "SAM": {"color": _GREEN, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
-    "GammaFilter": {"color": _RED, "linestyle": (0, (9, 1))},
-    "averaged SA": {"color": _OLIVE, "linestyle": (0, (4, 1))},
-    "moment matching": {"color": _SKY, "linestyle": (0, (2, 1))},
-    "prior": {"color": _BROWN, "linestyle": (0, (2, 1, 1, 1))},
-    "true": {"color": "black", "linestyle": "--", "linewidth": 1.0},
+    "Naive": _style(_GREY, 1, 1),
+    "MLE": _style(_PURPLE, 5, 1),
+    "LLN": _style(_BLUE),
+    "SA": _style(_ORANGE, 3, 1, 1, 1),
+    "SAM": _style(_GREEN, 6, 1, 1, 1, 1, 1),
+    "GammaFilter": _style(_RED, 9, 1),
+    "averaged SA": _style(_OLIVE, 4, 1),
+    "moment matching": _style(_SKY, 2, 1),
+    "prior": _style(_BROWN, 2, 1, 1, 1),
+    "true": _REFERENCE,
 }
-# and for each policy
+# ... for each policy ...
 POLICIES = {
-    "BASELINE": {"color": "black", "linestyle": "--", "linewidth": 1.0},
-    "LDS": {"color": _GREY, "linestyle": (0, (1, 1))},
-    "GREEDY": {"color": _BLUE, "linestyle": "-"},
-    "GREEDY-CIS": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
-    "GREEDY-NCIS": {"color": _GREEN, "linestyle": (0, (5, 1))},
-    "APPROX-1": {"color": _PURPLE, "linestyle": (0, (2, 2))},
-    "APPROX-2": {"color": _SKY, "linestyle": (0, (6, 1, 1, 1, 1, 1))},
-    "GREEDY-CIS+": {"color": _RED, "linestyle": (0, (4, 1, 1, 1))},
-    "NCIS-D": {"color": _BROWN, "linestyle": (0, (2, 1))},
+    "BASELINE": _REFERENCE,
+    "LDS": _style(_GREY, 1, 1),
+    "GREEDY": _style(_BLUE),
+    "GREEDY-CIS": _style(_ORANGE, 3, 1, 1, 1),
+    "GREEDY-NCIS": _style(_GREEN, 5, 1),
+    "APPROX-1": _style(_PURPLE, 2, 2),
+    "APPROX-2": _style(_SKY, 6, 1, 1, 1, 1, 1),
+    "GREEDY-CIS+": _style(_RED, 4, 1, 1, 1),
+    "NCIS-D": _style(_BROWN, 2, 1),
 }
-# and for each rule that spends a bandwidth
+# ... for each rule that spends a bandwidth ...
 ALLOCATIONS = {
-    "uniform": {"color": _GREY, "linestyle": (0, (1, 1))},
-    "proportional": {"color": _ORANGE, "linestyle": (0, (3, 1, 1, 1))},
-    "optimal, Poisson": {"color": _GREEN, "linestyle": (0, (5, 1))},
-    "optimal, interval": {"color": _BLUE, "linestyle": "-"},
+    "uniform": _style(_GREY, 1, 1),
+    "proportional": _style(_ORANGE, 3, 1, 1, 1),
+    "optimal, Poisson": _style(_GREEN, 5, 1),
+    "optimal, interval": _style(_BLUE),
 }
-# and for each rule that crawlers run today
+# ... and for each rule of today's crawlers.
 CRAWLERS = {
-    "Nutch": {
-        "color": "#440154",
-        "linestyle": (0, (2, 1)),
-        "marker": "o",
-        "markersize": 3.5,
-    },
-    "Nutch, fallbacks": {
-        "color": _OLIVE,
-        "linestyle": (0, (6, 1, 1, 1, 1, 1)),
-        "marker": "^",
-        "markersize": 3.5,
-    },
-    "StormCrawler": {
-        "color": _SKY,
-        "linestyle": (0, (9, 1)),
-        "marker": "s",
-        "markersize": 3.5,
-    },
+    "Nutch": _style(_INDIGO, 2, 1, marker="o", markersize=3.5),
+    "Nutch, fallbacks": _style(_OLIVE, 6, 1, 1, 1, 1, 1, marker="^", markersize=3.5),
+    "StormCrawler": _style(_SKY, 9, 1, marker="s", markersize=3.5),
 }
 _STYLES = LINES | POLICIES | ALLOCATIONS
-# variants of one estimator: dark to light, with a line style of its own each
+# Variants of one method: dark to light, each with a line style of its own.
 VARIANTS = [
-    {"color": color, "linestyle": style}
-    for color, style in zip(
-        ("#440154", _RED, _SKY, _OLIVE),
-        ("-", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1))),
-        strict=True,
-    )
+    _style(_INDIGO),
+    _style(_RED, 5, 1),
+    _style(_SKY, 3, 1, 1, 1),
+    _style(_OLIVE, 1, 1),
 ]
-
-# with the markers of aaai20's figure 2
+# With the markers of figure 2 of [aaai20]_.
 ESTIMATION = {
-    "Lemma 3 bound": LINES["true"] | {"marker": "s"},
+    "Lemma 3 bound": _REFERENCE | {"marker": "s"},
     "MLE": LINES["MLE"] | {"marker": "^"},
     "moment matching": LINES["moment matching"] | {"marker": "o"},
 }
 
 
 def use_style():
-    """Set the style of all figures: readable at column width, colour-blind safe, deterministic as SVG."""
+    """Set the style of all figures.
+
+    It is readable at column width, safe for colour-blind readers, and gives
+    the same SVG every time.
+
+    Examples
+    --------
+    >>> import matplotlib as mpl
+    >>> from paperlib.repro import plotting
+    >>> with mpl.rc_context():
+    ...     plotting.use_style()
+    ...     mpl.rcParams["svg.hashsalt"]
+    'paperlib'
+    """
     mpl.rcParams.update(_THEME)
 
 
+# ---- which points are drawn
+
+
 def thin(n, most=400):
-    """Indices of at most `most` of n points, the last among them: dense at the start, for linear and logarithmic axes alike."""
+    """Choose the points of a long curve that are drawn.
+
+    They are dense at the start, for linear and logarithmic axes alike.
+
+    Parameters
+    ----------
+    n : int
+        The number of points.
+    most : int, default 400
+        How many to choose at most.
+
+    Returns
+    -------
+    ndarray of int
+        Increasing indices, the first and the last point among them.
+
+    Examples
+    --------
+    >>> from paperlib.repro import plotting
+    >>> plotting.thin(1000, most=8)
+    array([  0,   9,  99, 333, 666, 999])
+    """
     if n <= most:
         return np.arange(n)
-    return (
-        np.unique(
-            np.concatenate(
-                [np.geomspace(1, n, most // 2), np.linspace(1, n, most // 2)]
-            ).astype(int)
-        )
-        - 1
-    )
+    numbers = [np.geomspace(1, n, most // 2), np.linspace(1, n, most // 2)]
+    return np.unique(np.concatenate(numbers).astype(int)) - 1
+
+
+def _evenly(n, most):
+    """Indices of at most `most` of n points, evenly spaced."""
+    return np.unique(np.linspace(0, n - 1, most).astype(int))
+
+
+# ---- curves
 
 
 def lines(ax, x, curves, **style):
-    """Draw each named curve against `x`, in its own colour and line style where it has one. Returns `ax`."""
+    """Draw named curves, each in its own colour and line style.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    x : array_like, shape (n,)
+        Of the points; some of them are drawn, see `thin`.
+    curves : dict of ndarray, shape (n,)
+        By name; the styles are those of `LINES`, `POLICIES` and `ALLOCATIONS`,
+        for other names those of `VARIANTS`.
+    **style
+        For ``ax.plot``; overrides the style of the name.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> x = np.arange(1.0, 5.0)
+    >>> ax = plotting.lines(Figure().subplots(), x, {"LLN": 1 / x})
+    >>> ax.lines[0].get_label()
+    'LLN'
+    """
     shown = thin(len(x))
     for i, (name, y) in enumerate(curves.items()):
-        ax.plot(
-            np.asarray(x)[shown],
-            y[shown],
-            **{
-                "label": name,
-                **_STYLES.get(name, VARIANTS[i % len(VARIANTS)]),
-                **style,
-            },
-        )
+        own = _STYLES.get(name, VARIANTS[i % len(VARIANTS)])
+        options = {"label": name, **own, **style}
+        ax.plot(np.asarray(x)[shown], y[shown], **options)
     return ax
 
 
 def bands(ax, x, runs, *, level=0.95):
-    """Draw the mean of each named array of runs (shape (n_runs, n)) and the central `level` of the runs around it."""
+    """Draw the mean of each array of runs, and the central runs as a band.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    x : array_like, shape (n,)
+        Of the points, as in `lines`.
+    runs : dict of ndarray, shape (n_runs, n)
+        By a name that has a style.
+    level : float, default 0.95
+        The share of the runs that the band contains.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> runs = {"SA": np.arange(20.0).reshape(10, 2)}
+    >>> ax = plotting.bands(Figure().subplots(), [1, 2], runs)
+    >>> ax.lines[0].get_ydata().tolist()
+    [9.0, 10.0]
+    """
     shown = thin(len(x))
     tail = (1 - level) / 2
     for name, values in runs.items():
+        # "nearest", as interpolation between infinite runs would give NaN.
         low, high = np.quantile(
             values[:, shown], (tail, 1 - tail), axis=0, method="nearest"
         )
@@ -149,40 +255,84 @@ def bands(ax, x, runs, *, level=0.95):
     return lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
 
 
+def _mean_and_error(values):
+    """The mean over runs, the first axis, and its standard error."""
+    return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
+
+
+def _error_bars(ax, line, x, y, error, **style):
+    """Draw error bars in the colour of a line."""
+    label = f"_{line.get_label()} error"
+    ax.vlines(x, y - error, y + error, color=line.get_color(), label=label, **style)
+
+
 def errors(ax, x, runs, **style):
-    """Draw the mean of each named array of runs (shape (n_runs, n)) with its standard error over runs as bars. Returns `ax`."""
-    lines(
-        ax,
-        x,
-        {name: values.mean(axis=0) for name, values in runs.items()},
-        marker="o",
-        markersize=3,
-        **style,
-    )
-    for line, values in zip(ax.lines[-len(runs) :], runs.values(), strict=True):
-        mean, error = (
-            values.mean(axis=0),
-            values.std(axis=0, ddof=1) / np.sqrt(len(values)),
-        )
-        ax.vlines(
-            x,
-            mean - error,
-            mean + error,
-            color=line.get_color(),
-            label=f"_{line.get_label()} error",
-        )
+    """Draw the mean of each array of runs, with its standard error as bars.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    x : array_like, shape (n,)
+        Of the points.
+    runs : dict of ndarray, shape (n_runs, n)
+        By name, as in `lines`.
+    **style
+        For ``ax.plot``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> runs = {"SA": np.array([[0.0, 1.0], [2.0, 1.0]])}
+    >>> ax = plotting.errors(Figure().subplots(), [1, 2], runs)
+    >>> ax.collections[0].get_paths()[0].vertices.tolist()
+    [[1.0, 0.0], [1.0, 2.0]]
+    """
+    found = {name: _mean_and_error(values) for name, values in runs.items()}
+    means = {name: mean for name, (mean, _) in found.items()}
+    lines(ax, x, means, marker="o", markersize=3, **style)
+    for line, given in zip(ax.lines[-len(runs) :], found.values(), strict=True):
+        _error_bars(ax, line, x, *given)
     return ax
 
 
 def boxes(ax, runs):
-    """Draw the runs of each named array side by side: a box from the 25th to the 75th percentile, the mean with its standard error.
+    """Draw the runs of each policy: a box with the quartiles, and the mean.
 
-    runs : dict of arrays of shape (n_runs,), in the colours of POLICIES; the mean of BASELINE goes on as a line. Returns `ax`.
+    The mean has its standard error as a bar; that of BASELINE is also a line
+    across the panel.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    runs : dict of array_like, shape (n_runs,)
+        By name of a policy, in the colours of `POLICIES`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> ax = plotting.boxes(Figure().subplots(), {"GREEDY": [1.0, 2.0, 3.0]})
+    >>> float(ax.patches[0].get_y()), float(ax.patches[0].get_height())
+    (1.5, 1.0)
     """
     for i, (name, values) in enumerate(runs.items()):
-        values, color = np.asarray(values), POLICIES[name]["color"]
+        color = POLICIES[name]["color"]
         low, high = np.quantile(values, (0.25, 0.75))
-        mean, error = values.mean(), values.std(ddof=1) / np.sqrt(values.size)
+        mean, error = _mean_and_error(np.asarray(values))
         ax.bar(
             i,
             high - low,
@@ -198,26 +348,60 @@ def boxes(ax, runs):
         )
         if name == "BASELINE":
             ax.axhline(mean, label="_BASELINE mean", **POLICIES[name])
-    ax.use_sticky_edges = False  # the lower end of a box is not the bottom of the panel
+    # The lower end of a box is not the bottom of the panel.
+    ax.use_sticky_edges = False
     ax.set_xticks(
         range(len(runs)), list(runs), rotation=40, ha="right", rotation_mode="anchor"
     )
     return ax
 
 
-def medians(ax, x, runs, styles):
-    """Draw the median of each named array of runs (shape (n_runs, n)), with bars from the 25th to the 75th percentile. Returns `ax`.
+def _strokes(ax, x, low, high, **style):
+    """Draw vertical strokes as one line, with NaN between the strokes."""
+    ends = np.broadcast_arrays(low, high, np.full(len(x), np.nan))
+    ax.plot(np.repeat(x, 3), np.column_stack(ends).ravel(), **style)
 
-    The curves are set apart by a few percent of `x`, for logarithmic axes; `styles` has a dictionary for each name.
+
+def medians(ax, x, runs, styles):
+    """Draw the median of each array of runs, with bars between the quartiles.
+
+    The curves are moved apart by a few percent of `x`, for logarithmic axes.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    x : array_like, shape (n,)
+        Of the points.
+    runs : dict of ndarray, shape (n_runs, n)
+        By name.
+    styles : dict of dict
+        For ``ax.plot``, by name.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> ax, runs = Figure().subplots(), {"MLE": np.arange(3.0)[:, None]}
+    >>> _ = plotting.medians(ax, [1], runs, plotting.ESTIMATION)
+    >>> ax.lines[1].get_ydata().tolist()
+    [0.5, 1.5, nan]
     """
     for i, (name, values) in enumerate(runs.items()):
         at = np.asarray(x) * 1.07 ** (i - (len(runs) - 1) / 2)
         low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
         (line,) = ax.plot(at, middle, label=name, markersize=3, **styles[name])
-        bars = np.column_stack([low, high, np.full(at.size, np.nan)]).ravel()
-        ax.plot(
-            np.repeat(at, 3),
-            bars,
+        _strokes(
+            ax,
+            at,
+            low,
+            high,
             color=line.get_color(),
             linewidth=1.0,
             label=f"_{name} quartiles",
@@ -225,90 +409,45 @@ def medians(ax, x, runs, styles):
     return ax
 
 
-def timeline(ax, pages, horizon):
-    """Draw what happens to each named page up to `horizon`, one page above the other, the first on top. Returns `ax`.
+# ---- pages through time
 
-    `pages` holds for each name the arrays (changes, crawls, bits, requests, fresh): times, a text for each crawl, and whether each request
-    was served fresh. Shaded is the time when the copy is fresh, from a crawl to the next change; there is no copy before the first crawl.
+
+def timeline(ax, pages, horizon):
+    """Draw what happens to some pages, one above the other.
+
+    Shaded is the time in which the copy is fresh, from a crawl to the next
+    change; there is no copy before the first crawl.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    pages : dict of tuple
+        By name, the first on top: (changes, crawls, bits, requests, fresh),
+        which are times, times, a text for each crawl, times, and whether each
+        request was served fresh.
+    horizon : float
+        The end of the time axis.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> times = np.array([1.0, 3.0])
+    >>> fresh = np.array([True, True])
+    >>> page = times, times + 0.5, ["0", "1"], times + 0.7, fresh
+    >>> ax = plotting.timeline(Figure().subplots(), {"a page": page}, 5.0)
+    >>> [text.get_text() for text in ax.texts]
+    ['0', '1']
     """
-    for row, (name, (changes, crawls, bits, requests, fresh)) in enumerate(
-        pages.items()
-    ):
-        y = -row
-        events = np.sort(np.concatenate([changes, crawls, [horizon]]))
-        until = events[np.searchsorted(events, crawls, side="right")]
-        label = "copy fresh" if row == 0 else f"_fresh {name}"
-        ax.broken_barh(
-            list(zip(crawls, until - crawls, strict=True)),
-            (y - 0.3, 0.6),
-            color=_SKY,
-            alpha=0.45,
-            linewidth=0,
-            label=label,
-        )
-        ax.plot(
-            [0, horizon],
-            [y, y],
-            color="0.6",
-            linewidth=0.8,
-            zorder=1,
-            label=f"_axis {name}",
-        )
-        refresh = np.column_stack(
-            [
-                np.full(crawls.size, y - 0.3),
-                np.full(crawls.size, y + 0.3),
-                np.full(crawls.size, np.nan),
-            ]
-        ).ravel()
-        ax.plot(
-            np.repeat(crawls, 3),
-            refresh,
-            color=_BLUE,
-            linewidth=1.8,
-            label="_refresh" if row else "refresh, with its bit",
-        )
-        for time, bit in zip(crawls, bits, strict=True):
-            ax.text(
-                time,
-                y + 0.32,
-                bit,
-                ha="center",
-                va="bottom",
-                color=_BLUE,
-                fontsize="small",
-            )
-        marks = {
-            "change": (
-                changes,
-                y,
-                {
-                    "marker": "X",
-                    "color": _RED,
-                    "markeredgecolor": "white",
-                    "markersize": 8,
-                },
-            ),
-            "request served fresh": (
-                requests[fresh],
-                y - 0.17,
-                {"marker": "o", "color": "black", "markersize": 5},
-            ),
-            "request served stale": (
-                requests[~fresh],
-                y - 0.17,
-                {"marker": "o", "color": "black", "fillstyle": "none", "markersize": 5},
-            ),
-        }
-        for kind, (times, height, style) in marks.items():
-            ax.plot(
-                times,
-                np.full(times.size, height),
-                linestyle="none",
-                clip_on=False,
-                label=f"_{kind}" if row else kind,
-                **style,
-            )
+    for row, (name, page) in enumerate(pages.items()):
+        _page(ax, -row, name, page, horizon)
     ax.set(
         xlim=(0, horizon),
         ylim=(-len(pages) + 0.5, 0.65),
@@ -320,37 +459,144 @@ def timeline(ax, pages, horizon):
     return ax
 
 
+_REQUEST = {"marker": "o", "color": "black", "markersize": 5}
+# Each kind of event: its height above the axis of the page, and its marker.
+_MARKS = {
+    "change": (
+        0.0,
+        {"marker": "X", "color": _RED, "markeredgecolor": "white", "markersize": 8},
+    ),
+    "request served fresh": (-0.17, _REQUEST),
+    "request served stale": (-0.17, _REQUEST | {"fillstyle": "none"}),
+}
+
+
+def _page(ax, y, name, page, horizon):
+    """Draw one page at height y; only that at 0 has entries in the legend."""
+    changes, crawls, bits, requests, fresh = page
+    events = np.sort(np.concatenate([changes, crawls, [horizon]]))
+    until = events[np.searchsorted(events, crawls, side="right")]
+    ax.broken_barh(
+        list(zip(crawls, until - crawls, strict=True)),
+        (y - 0.3, 0.6),
+        color=_SKY,
+        alpha=0.45,
+        linewidth=0,
+        label=f"_fresh {name}" if y else "copy fresh",
+    )
+    ax.plot(
+        [0, horizon],
+        [y, y],
+        color="0.6",
+        linewidth=0.8,
+        zorder=1,
+        label=f"_axis {name}",
+    )
+    _strokes(
+        ax,
+        crawls,
+        y - 0.3,
+        y + 0.3,
+        color=_BLUE,
+        linewidth=1.8,
+        label="_refresh" if y else "refresh, with its bit",
+    )
+    bit_style = {"ha": "center", "va": "bottom", "color": _BLUE, "fontsize": "small"}
+    for time, bit in zip(crawls, bits, strict=True):
+        ax.text(time, y + 0.32, bit, **bit_style)
+    times_of_kinds = changes, requests[fresh], requests[~fresh]
+    for (kind, (height, marker)), times in zip(
+        _MARKS.items(), times_of_kinds, strict=True
+    ):
+        ax.plot(
+            times,
+            np.full(times.size, y + height),
+            linestyle="none",
+            clip_on=False,
+            label=f"_{kind}" if y else kind,
+            **marker,
+        )
+
+
+# ---- clouds
+
+
 def scatter(ax, groups, *, most=700, **style):
-    """Draw each named pair (x, y) as a cloud of at most `most` of its points, evenly spaced in their order; rasterised. Returns `ax`."""
+    """Draw named clouds of points.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    groups : dict of (array_like, array_like), shape (n,)
+        The x and y of the points, by name.
+    most : int, default 700
+        Points of a cloud, evenly spaced in their order.
+    **style
+        For ``ax.scatter``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel; the clouds are rasterised.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> ax = plotting.scatter(Figure().subplots(), {"pages": ([1, 2], [3, 4])})
+    >>> ax.collections[0].get_offsets().tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+    """
     for i, (name, (x, y)) in enumerate(groups.items()):
-        shown = np.unique(np.linspace(0, len(x) - 1, most).astype(int))
+        shown = _evenly(len(x), most)
         look = {
             "color": VARIANTS[i % len(VARIANTS)]["color"],
             "marker": "o^sD"[i % 4],
             "s": 8,
             "linewidth": 0,
             "alpha": 0.6,
+            "label": name,
+            "rasterized": True,
         }
-        ax.scatter(
-            np.asarray(x)[shown],
-            np.asarray(y)[shown],
-            **{"label": name, "rasterized": True, **look, **style},
-        )
+        ax.scatter(np.asarray(x)[shown], np.asarray(y)[shown], **look | style)
     return ax
 
 
 def rates(ax, optimal, empirical, *, color, most=1000):
-    """Draw the crawl rate of each page against the optimal one, with the diagonal; at most `most` pages, evenly spaced in their order.
+    """Draw the crawl rate of each page against the optimal one.
 
-    color : one for all; or an array, a number from 0 to 1 for each page, dark to light. Returns the cloud, for a colour bar.
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel; it gets the diagonal too.
+    optimal, empirical : array_like, shape (...)
+        Crawl rates, 1/time.
+    color : str or array_like, shape (...)
+        One colour for all, or a number from 0 to 1 for each page, dark to
+        light.
+    most : int, default 1000
+        Pages, evenly spaced in their order.
+
+    Returns
+    -------
+    matplotlib.collections.PathCollection
+        The cloud, for a colour bar.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> ax = Figure().subplots()
+    >>> cloud = plotting.rates(ax, [1, 2], [1, 3], color="black")
+    >>> cloud.get_offsets().tolist()
+    [[1.0, 1.0], [2.0, 3.0]]
     """
     optimal, empirical = np.ravel(optimal), np.ravel(empirical)
-    shown = np.unique(np.linspace(0, optimal.size - 1, most).astype(int))
-    look = (
-        {"color": color}
-        if isinstance(color, str)
-        else {"c": np.ravel(color)[shown], "cmap": "viridis", "vmin": 0.0, "vmax": 1.0}
-    )
+    shown = _evenly(optimal.size, most)
+    look = {"color": color}
+    if not isinstance(color, str):  # the same colours in every panel
+        look = {"c": np.ravel(color)[shown], "cmap": "viridis", "vmin": 0, "vmax": 1}
     cloud = ax.scatter(
         optimal[shown],
         empirical[shown],
@@ -361,21 +607,81 @@ def rates(ax, optimal, empirical, *, color, most=1000):
         label="_pages",
         **look,
     )
-    ax.axline((0.0, 0.0), slope=1.0, zorder=3, label="_optimal", **LINES["true"])
+    ax.axline((0.0, 0.0), slope=1.0, zorder=3, label="_optimal", **_REFERENCE)
     return cloud
 
 
-def bars(ax, values):
-    """Draw named numbers from 0 to 1, such as freshness by rule, as bars with the number at their end. Returns `ax`.
+def quantiles(ax, values):
+    """Draw a Q-Q plot against the exponential distribution of the same mean.
 
-    values : dict of float, the first on top; "the log" has a colour of its own.
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel; it gets the diagonal too.
+    values : array_like, shape (n,)
+        A sample.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> ax = plotting.quantiles(Figure().subplots(), [1.0, 2.0, 6.0])
+    >>> ax.collections[0].get_offsets()[:, 1].tolist()
+    [6.0, 2.0, 1.0]
     """
-    drawn = ax.barh(
-        list(values),
-        list(values.values()),
-        color=[_ORANGE if name == "the log" else _BLUE for name in values],
+    expected, ordered = scipy.stats.probplot(values, dist="expon", fit=False)
+    expected = expected * np.mean(values)
+    # Dense at the upper end, where the points lie apart.
+    shown = len(values) - 1 - thin(len(values))
+    ax.scatter(
+        expected[shown],
+        ordered[shown],
+        s=8,
+        color=_BLUE,
         linewidth=0,
+        label="_quantiles",
+        rasterized=True,
     )
+    top = max(expected[-1], ordered[-1])
+    ax.plot([0, top], [0, top], label="_diagonal", **_REFERENCE)
+    ax.set_xlim(-0.03 * top, 1.03 * top)
+    return ax
+
+
+# ---- named numbers, maps and points
+
+
+def bars(ax, values):
+    """Draw named freshness values as bars, with the number at their end.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    values : dict of float
+        From 0 to 1, the first on top; "the log" has a colour of its own.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> values = {"uniform": 0.5, "optimal": 0.75}
+    >>> ax = plotting.bars(Figure().subplots(), values)
+    >>> [text.get_text() for text in ax.texts]
+    ['0.500', '0.750']
+    """
+    colors = [_ORANGE if name == "the log" else _BLUE for name in values]
+    drawn = ax.barh(list(values), list(values.values()), color=colors, linewidth=0)
     for name, patch in zip(values, drawn, strict=True):
         patch.set_label(name)
     ax.bar_label(drawn, fmt="%.3f", padding=3)
@@ -386,80 +692,101 @@ def bars(ax, values):
 
 
 def calibration(ax, curves, *, least=20):
-    """Draw the share of crawls that found a change against the probability foretold, by name, with the diagonal. Returns `ax`.
+    """Draw the share of crawls that found a change against its prediction.
 
-    curves : dict of arrays, shape (n_bins, 3): mean foretold probability, share, number of crawls, as in `crawl_log.Backtest`. The bars
-        are standard errors, as if crawls were independent; bins of fewer than `least` crawls are left out.
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel; it gets the diagonal too.
+    curves : dict of array_like, shape (n_bins, 3)
+        By name: mean predicted probability, share, and number of crawls, as in
+        `paperlib.crawl_log.Backtest`. The bars are standard errors, as if
+        crawls were independent.
+    least : int, default 20
+        Bins of fewer crawls are left out.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> bins = [[0.1, 0.2, 100], [0.5, 0.6, 3]]
+    >>> ax = plotting.calibration(Figure().subplots(), {"mle": bins})
+    >>> ax.lines[0].get_xydata().tolist()
+    [[0.1, 0.2]]
     """
     for i, (name, bins) in enumerate(curves.items()):
         p, share, n = np.asarray(bins)[np.asarray(bins)[:, 2] >= least].T
-        color, error = _PALETTE[i], np.sqrt(share * (1 - share) / n)
-        ax.plot(
+        (line,) = ax.plot(
             p,
             share,
-            color=color,
+            color=_PALETTE[i],
             marker="o^sDvP"[i % 6],
             markersize=4,
             linewidth=1.0,
             label=name,
         )
-        ax.vlines(
-            p,
-            share - error,
-            share + error,
-            color=color,
-            linewidth=1.0,
-            label=f"_{name} error",
-        )
-    ax.plot([0, 1], [0, 1], label="_diagonal", **LINES["true"])
+        error = np.sqrt(share * (1 - share) / n)
+        _error_bars(ax, line, p, share, error, linewidth=1.0)
+    ax.plot([0, 1], [0, 1], label="_diagonal", **_REFERENCE)
     ax.set(
         xlim=(-0.02, 1.02),
         ylim=(-0.02, 1.02),
-        xlabel="foretold probability of a change",
+        xlabel="predicted probability of a change",
         ylabel="share that had changed",
     )
     ax.legend()
     return ax
 
 
-def quantiles(ax, values):
-    """Q–Q plot of `values` against the exponential law of the same mean, with the diagonal."""
-    expected, ordered = scipy.stats.probplot(values, dist="expon", fit=False)
-    shown = (
-        len(values) - 1 - thin(len(values))
-    )  # dense at the far end, where the points lie apart
-    ax.scatter(
-        expected[shown] * np.mean(values),
-        ordered[shown],
-        s=8,
-        color=_BLUE,
-        linewidth=0,
-        label="_quantiles",
-        rasterized=True,
-    )
-    top = max(expected[-1] * np.mean(values), ordered[-1])
-    ax.plot([0, top], [0, top], label="_diagonal", **LINES["true"])
-    ax.set_xlim(-0.03 * top, 1.03 * top)
-    return ax
-
-
 def winners(ax, x, y, index, names):
-    """Map of who is best: `index` (shape (x.size, y.size)) into `names`, each in its own colour, with a legend of those who are."""
-    colors = mpl.colors.ListedColormap([LINES[name]["color"] for name in names])
+    """Draw a map of which estimator is best.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel; its legend has those that are best somewhere.
+    x, y : ndarray
+        The axes of the map.
+    index : ndarray of int, shape (x.size, y.size)
+        Of the best one, in `names`.
+    names : list of str
+        Of estimators, in the colours of `LINES`.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> x, index = np.array([1.0, 2.0]), np.array([[0, 0], [0, 1]])
+    >>> ax = Figure().subplots()
+    >>> _ = plotting.winners(ax, x, x, index, ["LLN", "SA", "SAM"])
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['LLN', 'SA']
+    """
+    colors = [LINES[name]["color"] for name in names]
     ax.pcolormesh(
         x,
         y,
         index.T,
-        cmap=colors,
+        cmap=mpl.colors.ListedColormap(colors),
         vmin=-0.5,
         vmax=len(names) - 0.5,
         alpha=0.6,
         rasterized=True,
     )
     handles = [
-        mpl.patches.Patch(color=LINES[n]["color"], alpha=0.6, label=n)
-        for i, n in enumerate(names)
-        if (index == i).any()
+        mpl.patches.Patch(color=colors[i], alpha=0.6, label=names[i])
+        for i in np.unique(index)
     ]
     ax.legend(
         handles=handles,
@@ -473,11 +800,31 @@ def winners(ax, x, y, index, names):
 
 
 def points(ax, marked):
-    """Mark and name single points: a dictionary of (x, y) by name."""
-    for i, (name, (x, y)) in enumerate(marked.items()):
+    """Mark single points, each with its name.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    marked : dict of (float, float)
+        The points by name.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> ax = plotting.points(Figure().subplots(), {"here": (1.0, 2.0)})
+    >>> ax.texts[0].get_text()
+    'here'
+    """
+    for i, (name, point) in enumerate(marked.items()):
         ax.plot(
-            x,
-            y,
+            *point,
             marker="o",
             color="black",
             markersize=4,
@@ -486,7 +833,7 @@ def points(ax, marked):
         )
         ax.annotate(
             name,
-            (x, y),
+            point,
             xytext=(4, -12 if i % 2 else 4),
             textcoords="offset points",
             color="black",
@@ -494,83 +841,132 @@ def points(ax, marked):
     return ax
 
 
+# ---- saving
+
+
 def drawn(figure):
-    """The data of a figure's lines, bands, points, meshes, images and patches, in single precision; by panel, number and label."""
-    arrays = {}
-    panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    for panel, ax in enumerate(panels):
-        artists = [(line, line.get_xydata()) for line in ax.lines]
-        for collection in ax.collections:
-            if isinstance(collection, mpl.collections.QuadMesh):
-                artists += [
-                    (collection, np.ma.filled(collection.get_array(), np.nan)),
-                    (collection, collection.get_coordinates()),
-                ]
-            elif isinstance(collection, mpl.collections.PathCollection):
-                artists.append(
-                    (collection, np.ma.filled(collection.get_offsets(), np.nan))
-                )
-            else:
-                artists += [
-                    (collection, path.vertices) for path in collection.get_paths()
-                ]
-        artists += [
-            (image, np.ma.filled(image.get_array(), np.nan)) for image in ax.images
-        ]
-        artists += [
-            (patch, patch.get_patch_transform().transform(patch.get_path().vertices))
-            for patch in ax.patches
-        ]
-        for number, (artist, values) in enumerate(artists):
-            arrays[
-                f"{chr(ord('a') + panel)}{number:02d} {(artist.get_label() or '').lstrip('_')}"
-            ] = np.asarray(values, dtype=np.float32)
-    return arrays
-
-
-def save(figure, ledger, output_dir, *, data=()):
-    """Save a figure as .png and .svg, what it draws as .npz, and its record as .json, under ``output_dir/<paper>/``.
-
-    Does nothing when `output_dir` is None. Each file is whole or absent.
+    """Collect the data of everything that a figure draws.
 
     Parameters
     ----------
-    figure : matplotlib Figure
-    ledger : Ledger
-        Its figure id names the files; its parameters and claims go into the record.
+    figure : matplotlib.figure.Figure
+        Its lines, bands, points, meshes, images and patches are collected.
+
+    Returns
+    -------
+    dict of ndarray
+        In single precision, by panel, number and label, such as "a00 LLN".
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> figure = Figure()
+    >>> _ = figure.subplots().plot([1, 2], [3, 4], label="two points")
+    >>> plotting.drawn(figure)["a00 two points"].tolist()
+    [[1.0, 3.0], [2.0, 4.0]]
+    """
+    panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    arrays = {}
+    for panel, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
+        for number, (artist, values) in enumerate(_artists(ax)):
+            name = f"{panel}{number:02d} {(artist.get_label() or '').lstrip('_')}"
+            # What is masked is not drawn, like NaN.
+            arrays[name] = np.asarray(np.ma.filled(values, np.nan), dtype=np.float32)
+    return arrays
+
+
+def _artists(ax):
+    """Each artist of a panel with the data that it draws."""
+    for line in ax.lines:
+        yield line, line.get_xydata()
+    for collection in ax.collections:
+        if isinstance(collection, mpl.collections.QuadMesh):
+            yield collection, collection.get_array()
+            yield collection, collection.get_coordinates()
+        elif isinstance(collection, mpl.collections.PathCollection):
+            yield collection, collection.get_offsets()
+        else:
+            for path in collection.get_paths():
+                yield collection, path.vertices
+    for image in ax.images:
+        yield image, image.get_array()
+    for patch in ax.patches:
+        yield patch, patch.get_patch_transform().transform(patch.get_path().vertices)
+
+
+def save(figure, ledger, output_dir, *, data=()):
+    """Save a figure as .png and .svg, its arrays as .npz, its record as .json.
+
+    Each file is whole or absent. The figure is closed.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        A figure of pyplot.
+    ledger : paperlib.repro.ledger.Ledger
+        Its figure id names the files; its parameters and claims go into the
+        record.
     output_dir : path or None
-    data : sequence of traces
+        The files go below ``output_dir/<paper>/``; nothing is done if it is
+        None.
+    data : sequence of Trace
         The data used; their names and checksums go into the record.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import matplotlib.pyplot as plt
+    >>> from paperlib.repro import ledger, plotting
+    >>> claims = ledger.Ledger("a/fig1")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plotting.save(plt.figure(), claims, folder)
+    ...     sorted(path.name for path in pathlib.Path(folder, "a").iterdir())
+    ['fig1.json', 'fig1.npz', 'fig1.png', 'fig1.svg']
     """
     if output_dir is None:
         return
-    stem = Path(output_dir) / ledger.figure
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    arrays = drawn(figure)
-    digest = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.shape}\n".encode() + array.tobytes())
-    packed = io.BytesIO()
+    arrays, packed = drawn(figure), io.BytesIO()
     np.savez_compressed(packed, **arrays)
     record = {
         "figure": ledger.figure,
         "parameters": ledger.parameters,
         "claims": ledger.claims,
         "data": {trace.name: trace.sha256 for trace in data},
-        "arrays": digest.hexdigest(),
-        "versions": {"python": ".".join(platform.python_version_tuple()[:2])}
-        | {
-            name: version(name)
-            for name in ("paperlib", "numpy", "scipy", "numba", "matplotlib")
-        },
+        "arrays": _checksum(arrays),
+        "versions": _versions(),
     }
-    for suffix, metadata in ((".png", None), (".svg", {"Date": None})):
-        image = io.BytesIO()
-        figure.savefig(image, format=suffix[1:], metadata=metadata)
-        write_atomic(stem.with_suffix(suffix), image.getvalue())
-    write_atomic(stem.with_suffix(".npz"), packed.getvalue())
-    write_atomic(
-        stem.with_suffix(".json"),
-        json.dumps(record, indent=1, ensure_ascii=False) + "\n",
-    )
+    contents = {
+        ".png": _image(figure, "png"),
+        # Without a date it is the same file every time.
+        ".svg": _image(figure, "svg", metadata={"Date": None}),
+        ".npz": packed.getvalue(),
+        ".json": json.dumps(record, indent=1, ensure_ascii=False) + "\n",
+    }
+    for suffix, content in contents.items():
+        write_atomic((Path(output_dir) / ledger.figure).with_suffix(suffix), content)
     plt.close(figure)
+
+
+def _checksum(arrays):
+    """SHA-256 of arrays with their names and shapes."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.shape}\n".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def _versions():
+    """What the figure was made with; Python without its patch version."""
+    own = {"python": ".".join(platform.python_version_tuple()[:2])}
+    own["paperlib"] = __version__
+    return own | {
+        name: version(name) for name in ("numpy", "scipy", "numba", "matplotlib")
+    }
+
+
+def _image(figure, kind, **options):
+    """The bytes of a figure as an image file."""
+    image = io.BytesIO()
+    figure.savefig(image, format=kind, **options)
+    return image.getvalue()

@@ -125,7 +125,7 @@ def write(target, root=build.ROOT):
     for figure, record in records.items():
         for claim in record["claims"]:
             said[f"{figure}#{claim['name']}"] = (
-                f'<a href="claims.html#{_anchor(record, claim)}">{ledger._number(claim)}</a>'
+                f'<a href="claims.html#{_anchor(record, claim)}">{ledger.measurement(claim)}</a>'
             )
     for path in [
         *(root / "docs").glob("*.md"),
@@ -324,7 +324,7 @@ def _anchor(record, claim):
 def _claim(claim, href):
     """The cells of a claim, its name linked to another page."""
     says = f'{_text(claim["says"])} (<a href="{href}">{claim["name"]}</a>)<br><small>{_text(claim["where"])}</small>'
-    measured = f"{ledger._number(claim)}<br><small>{_text(claim['source'])}</small>"
+    measured = f"{ledger.measurement(claim)}<br><small>{_text(claim['source'])}</small>"
     status = f'<strong class="{claim["status"].replace(" ", "-")}">{claim["status"]}</strong>'
     return (
         says,
