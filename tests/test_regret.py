@@ -246,13 +246,17 @@ def test_the_exploration_of_theorem_1_minimises_the_bound(
         n_pages / bandwidth,
     )
     options = {"bounds": bounds, "level": 0.95, "constant": constant}
-    chosen = regret.exploration_horizon(horizon, n_pages, bandwidth, **options)
+    chosen = regret.exploration_horizon(n_pages, bandwidth, horizon=horizon, **options)
     assert chosen / one_round == pytest.approx(round(chosen / one_round), abs=1e-9)
     assert one_round < chosen < horizon / 2
 
     def bound(exploration):
         return regret.regret_bound(
-            exploration, horizon, importance, bandwidth, **options
+            importance,
+            bandwidth,
+            exploration=exploration,
+            horizon=horizon,
+            **options,
         )
 
     grid = np.arange(1, int(horizon / one_round)) * one_round
@@ -290,13 +294,20 @@ def test_the_exploration_of_theorem_1_minimises_the_bound(
 def test_theorem_1_grows_as_the_root_of_the_horizon_and_keeps_to_its_units():
     options = {"bounds": (0.5, 1.0), "level": 0.9}
     chosen = regret.exploration_horizon(
-        np.array([1e6, 4e6, 1e-9]), 20, 200.0, **options
+        20, 200.0, horizon=np.array([1e6, 4e6, 1e-9]), **options
     )
     assert chosen[1] / chosen[0] == pytest.approx(2.0, abs=1e-3)
     assert chosen[2] == 0.1  # one round at least
-    day = regret.regret_bound(300.0, 1e6, IMPORTANCE, 40.0, **options)
+    day = regret.regret_bound(
+        IMPORTANCE, 40.0, exploration=300.0, horizon=1e6, **options
+    )
     hour = regret.regret_bound(
-        7200.0, 24e6, IMPORTANCE / 24, 40.0 / 24, bounds=(0.5 / 24, 1.0 / 24), level=0.9
+        IMPORTANCE / 24,
+        40.0 / 24,
+        exploration=7200.0,
+        horizon=24e6,
+        bounds=(0.5 / 24, 1.0 / 24),
+        level=0.9,
     )
     assert day == pytest.approx(hour, rel=1e-12, abs=0)
     by_hand = IMPORTANCE.sum() * (
@@ -306,9 +317,10 @@ def test_theorem_1_grows_as_the_root_of_the_horizon_and_keeps_to_its_units():
         ** 2
     )
     assert day == pytest.approx(by_hand, rel=1e-12, abs=0)
-    assert np.isnan(
-        regret.regret_bound(300.0, [200.0, 300.0], IMPORTANCE, 40.0, **options)
-    ).tolist() == [True, False]
+    around = regret.regret_bound(
+        IMPORTANCE, 40.0, exploration=300.0, horizon=[200.0, 300.0], **options
+    )
+    assert np.isnan(around).tolist() == [True, False]
 
 
 def test_the_bound_of_theorem_1_holds():
@@ -320,7 +332,7 @@ def test_the_bound_of_theorem_1_holds():
     )
     policy = ExploreThenCommit(exploration=1.0, bounds=(0.5, 1.0))
     exploration = regret.exploration_horizon(
-        horizon, 20, 40.0, bounds=(0.5, 1.0), level=0.9
+        20, 40.0, horizon=horizon, bounds=(0.5, 1.0), level=0.9
     )
     runs = regret.explore_then_commit(
         policy,
@@ -334,7 +346,12 @@ def test_the_bound_of_theorem_1_holds():
     )
     bound = (
         regret.regret_bound(
-            exploration, horizon, importance, 40.0, bounds=(0.5, 1.0), level=0.9
+            importance,
+            40.0,
+            exploration=exploration,
+            horizon=horizon,
+            bounds=(0.5, 1.0),
+            level=0.9,
         )
         / importance.sum()
     )
@@ -580,33 +597,44 @@ etc = partial(regret.explore_then_commit, POLICY)
             "max_rate must be positive and finite, got 0.0",
         ),
         (
-            lambda: regret.regret_bound(8.0, 99.0, IMPORTANCE, 2.0, bounds=(0.0, 1.0)),
+            lambda: regret.regret_bound(
+                IMPORTANCE, 2.0, exploration=8.0, horizon=99.0, bounds=(0.0, 1.0)
+            ),
             "bounds must be positive and finite, got 0.0 at index (0,)",
         ),
         (
-            lambda: regret.regret_bound(0.0, 99.0, IMPORTANCE, 2.0, bounds=(0.1, 1.0)),
+            lambda: regret.regret_bound(
+                IMPORTANCE, 2.0, exploration=0.0, horizon=99.0, bounds=(0.1, 1.0)
+            ),
             "exploration must be positive and finite, got 0.0",
         ),
         (
             lambda: regret.regret_bound(
-                8.0, 99.0, IMPORTANCE, 2.0, bounds=(0.1, 1.0), level=1.0
+                IMPORTANCE,
+                2.0,
+                exploration=8.0,
+                horizon=99.0,
+                bounds=(0.1, 1.0),
+                level=1.0,
             ),
             "level must be strictly between 0 and 1",
         ),
         (
-            lambda: regret.exploration_horizon(0.0, 4, 2.0, bounds=(0.1, 1.0)),
+            lambda: regret.exploration_horizon(4, 2.0, horizon=0.0, bounds=(0.1, 1.0)),
             "horizon must be positive and finite, got 0.0",
         ),
         (
-            lambda: regret.exploration_horizon(9.0, 4, 0.0, bounds=(0.1, 1.0)),
+            lambda: regret.exploration_horizon(4, 0.0, horizon=9.0, bounds=(0.1, 1.0)),
             "bandwidth must be positive and finite, got 0.0",
         ),
         (
-            lambda: regret.exploration_horizon(9.0, 4, 2.0, bounds=(0.0, 1.0)),
+            lambda: regret.exploration_horizon(4, 2.0, horizon=9.0, bounds=(0.0, 1.0)),
             "bounds must be positive and finite, got 0.0 at index (0,)",
         ),
         (
-            lambda: regret.exploration_horizon(9.0, 4, 2.0, bounds=(0.1, 1.0), level=2),
+            lambda: regret.exploration_horizon(
+                4, 2.0, horizon=9.0, bounds=(0.1, 1.0), level=2
+            ),
             "level must be strictly between 0 and 1, got 2.0",
         ),
         (

@@ -411,13 +411,12 @@ def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rn
             f"limits must be two numbers, the lower one first, got {limits.tolist()!r}"
         )
     low, high = limits
-    if initial.size and not (low <= initial.min() and initial.max() <= high):
-        checks._require(
-            "initial",
-            initial,
-            f"within limits, {low:g} to {high:g}",
-            (low <= initial) & (initial <= high),
-        )
+    checks.require(
+        "initial",
+        initial,
+        f"within limits, {low:g} to {high:g}",
+        (low <= initial) & (initial <= high),
+    )
     n_crawls = checks.count("n_crawls", n_crawls)
     pages = checks.broadcast(change_rate=change_rate, initial=initial)[0].shape
     rng = np.random.default_rng(rng)

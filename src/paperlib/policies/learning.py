@@ -6,7 +6,7 @@ import numpy as np
 
 from paperlib import checks, estimators
 from paperlib._kernels import threads_for
-from paperlib.hosts import _hosts
+from paperlib.hosts import members
 from paperlib.policies.polite import _Crawler
 from paperlib.processes import History
 from paperlib.signals import SignalledPages, fit
@@ -81,7 +81,7 @@ class LearningGreedy:
         if not self.growth > 1:
             raise ValueError(f"growth must be above 1, got {self.growth!r}")
         checks.scalar(checks.share, "exploration", self.exploration)
-        _hosts(self.host, self.host_limit, importance.size)
+        members(self.host, self.host_limit, importance.size)
 
     def choose(self, world, time, last):
         """The page of each slot, as `PoliteGreedy.choose`."""
@@ -90,7 +90,7 @@ class LearningGreedy:
     def learn(self, world, time, last):
         """`choose`, and what was believed when: `Learnt`."""
         importance = np.atleast_1d(np.asarray(self.importance, dtype=float))
-        hosts = _hosts(self.host, self.host_limit, importance.size)
+        hosts = members(self.host, self.host_limit, importance.size)
         crawler = _Crawler(world, time, last, hosts, listen=self.listen, look=True)
         n_phases = 1 + int(
             max(np.log(world.horizon / self.first), 0.0) / np.log(self.growth)

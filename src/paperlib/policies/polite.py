@@ -6,7 +6,7 @@ import numpy as np
 
 from paperlib._kernels import crawl_value
 from paperlib._kernels.polite import _polite_slots
-from paperlib.hosts import _hosts
+from paperlib.hosts import members
 from paperlib.signals import SignalledPages
 
 _PARAMETERS = "change_rate", "importance", "recall", "false_rate"
@@ -35,7 +35,7 @@ class PoliteGreedy:
     host_limit: float = np.inf
 
     def __post_init__(self):
-        _hosts(self.host, self.host_limit, self.pages.change_rate.size)
+        members(self.host, self.host_limit, self.pages.change_rate.size)
 
     def choose(self, world, time, last):
         """The page of each slot of a `simulate.World`, -1 where all hosts have to wait; arguments as in `policies.Greedy.choose`."""
@@ -43,7 +43,7 @@ class PoliteGreedy:
             world,
             time,
             last,
-            _hosts(self.host, self.host_limit, self.pages.change_rate.size),
+            members(self.host, self.host_limit, self.pages.change_rate.size),
         )
         crawler.crawl(self.pages, np.zeros(time.size, dtype=bool))
         return crawler.page
