@@ -1,4 +1,4 @@
-"""Allocations: optimality, printed examples, a conic solver, invariances, bad input."""
+"""Allocations: optimality, printed examples, solvers, invariances, bad input."""
 
 import re
 import warnings
@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import gammainc, gammaincc
 
 from paperlib import allocation, freshness
+from paperlib import hosts as host_module
 from paperlib._kernels import allocation as _rates
 from paperlib.allocation import (
     Allocation,
@@ -37,7 +38,7 @@ def population(seed, n=60, spread=1.0):
 
 
 def marginal(kind, change_rate, importance, crawl_rate):
-    """Derivative of importance x freshness in the crawl rate, as in the papers."""
+    """Derivative of importance x freshness in the crawl rate, as printed."""
     if kind == "poisson":
         return importance * change_rate / (crawl_rate + change_rate) ** 2
     with np.errstate(divide="ignore"):
@@ -93,7 +94,7 @@ def test_the_optimality_conditions_hold_with_minimum_rates(share):
 
 
 def test_poisson_rates_are_the_sorted_closed_form():
-    """Azar et al. 2018: sorted by importance / change rate, a prefix is crawled.
+    """Azar et al. 2018: of the pages sorted by ratio, a prefix is crawled.
 
     The multiplier follows from the sums over the prefix.
     """
@@ -137,8 +138,8 @@ def test_heuristics():
             assert plan.freshness == pytest.approx(
                 model(change_rate, plan.crawl_rate) @ importance / 4, rel=1e-12, abs=0
             )
-    # Cho and Garcia-Molina's theorem: uniform is at least as fresh as proportional,
-    # whatever the change rates
+    # Cho and Garcia-Molina's theorem: uniform is at least as fresh as
+    # proportional, whatever the change rates
     d = population(5)[0]
     for model in MODEL.values():
         assert (
@@ -205,7 +206,7 @@ def conic(kind, change_rate, importance, bandwidth, least=0.0, limits=()):
             np.full(change_rate.size, 0.5),
         )
         cost = (importance * change_rate) @ z
-        # log(1 + change_rate / rate) = -log(1 - change_rate / (rate + change_rate))
+        # log(1 + x / rate) = -log(1 - x / (rate + x)) for the change rate x
         if kind == "harmonic":
             cost = -importance @ cp.log(1 - cp.multiply(change_rate, z))
     else:  # z >= rate exp(-change_rate / rate)
@@ -451,11 +452,11 @@ def test_the_budget_is_spent_and_the_optimum_found_at_any_scale(
     assert best.crawl_rate.sum() == pytest.approx(bandwidth, rel=1e-10, abs=0)
     assert (best.crawl_rate >= 0).all()
     gain = marginal(kind, change_rate, importance, best.crawl_rate)
-    # under equal intervals all multipliers within 1e-9 give any scarce bandwidth:
-    # the conditions hold to that, not to 1e-10
+    # under equal intervals all multipliers within 1e-9 give any scarce
+    # bandwidth: the conditions hold to that, not to 1e-10
     assert (gain <= best.multiplier * (1 + 1e-9)).all()
-    # freshness lost to what is not optimal, rate x (multiplier - gain), as a share
-    # of bandwidth x multiplier
+    # freshness lost to what is not optimal, rate x (multiplier - gain), as a
+    # share of bandwidth x multiplier
     assert (
         best.crawl_rate @ (best.multiplier - gain) <= 1e-9 * bandwidth * best.multiplier
     )
@@ -581,13 +582,13 @@ def test_an_allocation_cannot_be_changed():
 
 
 def harmonic_marginal(change_rate, importance, crawl_rate):
-    """Minus the derivative of importance x log(1 + change_rate / crawl_rate)."""
+    """Minus the derivative of the harmonic cost in the crawl rate."""
     return importance * change_rate / (crawl_rate * (crawl_rate + change_rate))
 
 
 def test_harmonic_rates_by_hand():
-    # for the rates 1, 2, 3 and the multiplier 2:
-    # importance = multiplier x crawl_rate (crawl_rate + change_rate) / change_rate
+    # importance = multiplier x crawl_rate (1 + crawl_rate / change_rate), for the
+    # rates 1, 2, 3 and the multiplier 2
     best = harmonic([1.0, 2.0, 6.0], [4.0, 8.0, 9.0], 6.0)
     np.testing.assert_allclose(best.crawl_rate, [1.0, 2.0, 3.0], rtol=1e-12)
     assert best.multiplier == pytest.approx(2.0, rel=1e-12, abs=0)
@@ -696,7 +697,7 @@ def test_each_leading_index_is_a_harmonic_problem_of_its_own():
 
 
 def hosts(seed, n=30):
-    """Pages, bandwidth, hosts, and limits of most hosts, about half of which bind."""
+    """Pages, bandwidth, hosts, and limits of most hosts; about half bind."""
     rng = np.random.default_rng(seed)
     change_rate, importance = rng.lognormal(0, 1, (2, n))
     host, bandwidth = rng.integers(0, 6, n), rng.uniform(5, 60)
@@ -714,8 +715,8 @@ def hosts(seed, n=30):
 
 
 def test_polite_rates_by_hand():
-    # the limit of "a" is shared by two equal pages; what remains goes to "b", or is
-    # left over where "b" has a limit as well
+    # the limit of "a" is shared by two equal pages; what remains goes to "b", or
+    # is left over where "b" has a limit as well
     best = polite([1.0, 1.0, 2.0], 1.0, 6.0, ["a", "a", "b"], {"a": 2.0})
     np.testing.assert_allclose(best.crawl_rate, [1.0, 1.0, 4.0], rtol=1e-12)
     assert best.multiplier == pytest.approx(2 / 36, rel=1e-12, abs=0)
@@ -762,8 +763,8 @@ def test_the_optimality_conditions_hold_for_polite(bandwidth, spread):
     )
     full = spent >= limit * (1 - 1e-10)
     assert 20 < full.sum() < 180
-    # one multiplier on all pages of hosts that are not full; one of its own, and
-    # not a lower one, in each that is
+    # one multiplier on all pages of hosts that are not full; one of its own,
+    # and not a lower one, in each that is
     multiplier = np.full(200, best.multiplier)
     np.maximum.at(multiplier, host[full[host]], gain[full[host]])
     np.testing.assert_allclose(gain[crawled], multiplier[host[crawled]], rtol=1e-10)
@@ -1001,6 +1002,51 @@ def test_polite_refuses(host, limit, message):
         polite(D, M, 1.0, host, limit)
 
 
+def test_members_number_hosts_by_their_sorted_labels():
+    member, limit = host_module.members(["b", "c", "b"], {"c": 2.0}, 3)
+    assert member.tolist() == [0, 1, 0]
+    assert limit.tolist() == [np.inf, 2.0]
+    member, limit = host_module.members(None, 3, 4)
+    assert member.tolist() == [0, 0, 0, 0]
+    assert limit.tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("host", "limit", "message"),
+    [
+        ([1, 2], 1.0, "host must have one label for each of 3 pages, got shape (2,)"),
+        (None, 0.0, "host_limit must be positive, got 0.0"),
+        ([1, 2, 2], {2: 0}, "host_limit must be positive, got 0.0"),
+        ([1, 2, 2], {3: 1.0}, "host_limit must name hosts that have pages"),
+        ([1, 2, 2], "fast", LIMIT + "'fast'"),
+    ],
+)
+def test_members_refuse(host, limit, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        host_module.members(host, limit, 3)
+
+
+def test_within_limits_takes_out_hosts_until_none_is_above():
+    """The second host exceeds its limit only without the first."""
+    asked = []
+
+    def equally(within, rest):
+        asked.append((within.tolist(), rest))
+        return np.where(within, rest / within.sum(), 0.0), 1.0 / rest
+
+    within, rate, multiplier = host_module.within_limits(
+        equally, 9.0, np.arange(3), np.array([1.0, 3.5, np.inf])
+    )
+    assert asked == [
+        ([True, True, True], 9.0),
+        ([False, True, True], 8.0),
+        ([False, False, True], 4.5),
+    ]
+    assert within.tolist() == [False, False, True]
+    assert rate.tolist() == [0.0, 0.0, 4.5]
+    assert multiplier == 1.0 / 4.5
+
+
 def test_polite_takes_one_problem_at_a_time():
     with pytest.raises(
         ValueError, match=re.escape("got shape (2,) for pages of shape (3, 2)")
@@ -1104,7 +1150,7 @@ def test_polite_refuses_other_models():
 def test_millions_of_pages_agree_with_the_general_search(
     monkeypatch, distribution, share
 ):
-    """Beyond a million pages the search starts from a sample; the rates agree."""
+    """Beyond a million pages the search starts from a sample."""
     rng, n = np.random.default_rng(47), 1_200_000
     change_rate, importance = rng.lognormal(0, 1.5, n), rng.pareto(1.5, n)
     if distribution == "equal pages":

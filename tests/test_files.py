@@ -1,4 +1,4 @@
-"""Files are whole or absent when a write succeeds, fails, or is interrupted."""
+"""Files are whole or absent: a write succeeds, fails, or is interrupted."""
 
 import errno
 import hashlib

@@ -1,4 +1,4 @@
-"""Freshness: printed values, limits, order, and shares of simulated fresh time."""
+"""Freshness: printed values, limits, order, and shares of simulated time."""
 
 import itertools
 import re
@@ -14,7 +14,8 @@ RATES = np.geomspace(1e-6, 1e6, 49)
 
 
 def test_values_of_papers_0():
-    # at one change per crawl: 0.500 under Poisson crawls, 0.6321 under equal intervals
+    # at one change per crawl: 0.500 under Poisson crawls, 0.6321 under equal
+    # intervals
     assert freshness.poisson(2.0, 2.0) == pytest.approx(0.5, rel=1e-12, abs=0)
     assert freshness.interval(2.0, 2.0) == pytest.approx(
         1 - np.exp(-1), rel=1e-12, abs=0
@@ -138,8 +139,8 @@ def test_shapes_that_do_not_match_are_named():
 
 
 def test_harmonic_penalty():
-    # mean harmonic number of the missed changes: the sum over k of P(N >= k) / k,
-    # with a geometric tail
+    # mean harmonic number of the missed changes: the sum over k of
+    # P(N >= k) / k, with a geometric tail
     k = np.arange(1, 5000)
     for change_rate, crawl_rate in [(1.0, 1.0), (0.3, 2.0), (40.0, 0.5)]:
         series = ((change_rate / (change_rate + crawl_rate)) ** k / k).sum()
@@ -415,9 +416,9 @@ def test_fresh_time_refuses(call, message):
 
 @pytest.mark.parametrize("horizon", [None, 2.0, 7.0, 100.0])
 def test_crawled_against_quadrature(horizon):
-    """Crawls after the horizon do not count; after the last crawl copies grow stale.
+    """Crawls after the horizon do not count.
 
-    The copy of a page without crawls grows stale from the start.
+    Copies grow stale after the last crawl, or from the start if there is none.
     """
     history = History([1.0, 2.5, 0.5, 4.0, 9.0], [0, 1, 1, 0, 0], [0, 3, 3, 5])
     np.testing.assert_array_equal(history.time, [1.0, 3.5, 4.0, 4.0, 13.0])

@@ -1,4 +1,4 @@
-"""The bounds of aaai20 against what they bound; closed forms against policies."""
+"""The bounds of aaai20 against what they bound; regret against policies."""
 
 import re
 from functools import partial
@@ -28,7 +28,7 @@ def one_thread():
 
 
 def problems(seed, n=2000, n_pages=8):
-    """Change rates, estimates from good to useless, importances of many problems."""
+    """Change rates, estimates from good to useless, importances."""
     rng = np.random.default_rng(seed)
     true = rng.lognormal(0, 1, (n, n_pages))
     error = rng.lognormal(-2, 2, (n, 1)) * rng.normal(size=(n, n_pages))
@@ -267,8 +267,8 @@ def test_the_exploration_of_theorem_1_minimises_the_bound(
         bound, bounds=(one_round, horizon), method="bounded", options={"xatol": 1e-6}
     )
     assert chosen == pytest.approx(free.x, abs=0.5001 * one_round)
-    # before rounding both terms are equal: twice the exploration, minus the term
-    # that does not grow with the horizon
+    # before rounding both terms are equal: twice the exploration, minus the
+    # term that does not grow with the horizon
     fixed = (
         constant
         * (
@@ -324,6 +324,14 @@ def test_theorem_1_grows_as_the_root_of_the_horizon_and_keeps_to_its_units():
         IMPORTANCE, 40.0, exploration=300.0, horizon=[200.0, 300.0], **options
     )
     assert np.isnan(around).tolist() == [True, False]
+
+
+def test_lengths_and_horizons_go_by_name():
+    """By position, one could be taken for another in silence."""
+    with pytest.raises(TypeError, match="positional"):
+        regret.regret_bound(300.0, 1e6, IMPORTANCE, 40.0, bounds=(0.5, 1.0))
+    with pytest.raises(TypeError, match="positional"):
+        regret.exploration_horizon(1e6, 20, 200.0, bounds=(0.5, 1.0))
 
 
 def test_the_bound_of_theorem_1_holds():

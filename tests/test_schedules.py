@@ -1,4 +1,4 @@
-"""Schedules: the distribution of Poisson crawl times, and the exact regular ones."""
+"""Schedules: the distribution of Poisson crawl times, exact regular ones."""
 
 import math
 import re
@@ -237,7 +237,7 @@ def earliest_deadline_first(share, n_slots):
 
 
 def farthest(page, share):
-    """Largest distance between visits and share x slots; exact for fractions."""
+    """Largest distance of visits from share x slots; exact for fractions."""
     visits, worst = [0] * len(share), 0
     for slot, i in enumerate(page, start=1):
         visits[i] += 1

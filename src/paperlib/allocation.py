@@ -215,8 +215,8 @@ def proportional(
 def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
     r"""Crawl at Poisson times with the rates of highest freshness.
 
-    Maximises eq. (6) of [aaai20] (the problem of [valuetools20] and [peva22],
-    which quote algorithm 2 of Azar et al. 2018 for it),
+    Maximises eq. (6) of [aaai20]_ (the problem of [valuetools20]_ and of
+    [peva22]_, which quote algorithm 2 of Azar et al. 2018 for it),
 
     .. math:: \sum_i \mu_i \frac{\rho_i}{\rho_i + \Delta_i}
               \quad\text{subject to } \sum_i \rho_i = R, \qquad
@@ -285,7 +285,7 @@ def _minimum(min_rate, change_rate, bandwidth):
 def optimal_interval(change_rate, importance, bandwidth):
     r"""Crawl at equal intervals with the rates of highest freshness.
 
-    Maximises eq. (5) of [www25], the problem of Cho and Garcia-Molina 2003,
+    Maximises eq. (5) of [www25]_, the problem of Cho and Garcia-Molina 2003,
 
     .. math:: \sum_i \mu_i \frac{\rho_i}{\Delta_i}
               \bigl(1 - e^{-\Delta_i/\rho_i}\bigr)
@@ -337,11 +337,12 @@ def optimal_interval(change_rate, importance, bandwidth):
 def optimal_thresholds(pages, bandwidth):
     r"""Crawl pages with signals at the thresholds of highest freshness.
 
-    Theorem 1 and Lemma 2 of [www25]: a page is crawled when its effective
+    Theorem 1 and Lemma 2 of [www25]_: a page is crawled when its effective
     elapsed time reaches its threshold iota, at the crawl rate 1 / psi(iota);
     the thresholds are optimal where
 
-    .. math:: V_i(\iota_i) = \lambda \quad\text{for the pages that are crawled},
+    .. math:: V_i(\iota_i) = \lambda
+              \quad\text{for the pages that are crawled},
               \qquad \mu_i / \Delta_i \le \lambda \quad\text{for the others.}
 
     Parameters
@@ -408,7 +409,7 @@ def optimal_thresholds(pages, bandwidth):
         )
         if np.isnan(rate).any():
             raise ConvergenceError("the thresholds did not converge", rate)
-        # the states at the multiplier itself; the rates keep their interpolation
+        # the states at the multiplier itself; the rates stay interpolated
         crawl_value.threshold_rates(
             multiplier, rows, at_one, gamma, state, np.empty_like(rate)
         )
@@ -618,7 +619,7 @@ def polite_thresholds(pages, bandwidth, host, host_limit):
 
     Examples
     --------
-    >>> pages = SignalledPages([1.0, 1.0, 2.0], 1.0, recall=0.5, false_rate=0.1)
+    >>> pages = SignalledPages([1.0, 1.0, 2.0], 1.0, 0.5, 0.1)
     >>> plan = polite_thresholds(pages, 6.0, ["a", "a", "b"], {"a": 2.0})
     >>> plan.crawl_rate.round(3)
     array([1., 1., 4.])
@@ -632,7 +633,7 @@ def polite_thresholds(pages, bandwidth, host, host_limit):
         with threads_for(member.size):
             best = optimal_thresholds(some, bandwidth)
         rate[here], threshold[here] = best.crawl_rate, best.threshold
-        # what these pages share; the mean over all pages is the same as by page
+        # each page gets the mean of its group, which keeps the mean of all
         fresh[here] = best.freshness
         return best.multiplier
 
@@ -649,7 +650,7 @@ def polite_thresholds(pages, bandwidth, host, host_limit):
     )
 
 
-# ------------------------------------------------- the searches for the multiplier
+# ------------------------------ the searches for the multiplier
 
 
 def _poisson(change_rate, importance, bandwidth, min_rate=_NO_MINIMUM):

@@ -1,4 +1,4 @@
-"""Files that are either whole or absent, whatever happens while one is written.
+"""Files that are either whole or absent, whatever happens during a write.
 
 A file is written under a temporary name in the same folder, flushed to the
 disk, and renamed. A rename within a folder is atomic: whoever reads finds the

@@ -8,11 +8,11 @@ the probability at a random time is the mean over the time since the last crawl
 .. math:: F = E\,e^{-\Delta \tau} .
 
 What differs is how the crawls come: at Poisson times (`poisson`,
-`poisson_time`; eqs. (4) and (5) of [aaai20]), at equal intervals (`interval`,
-`interval_time`; eq. (5) of [www25]), at known times (`crawled`), or when time
-and signals reach a threshold (`cycle_length`, `fresh_time`, `crawl_value`; psi,
-w and V of Lemma 4 of [www25]). `harmonic_penalty` counts the changes missed
-instead. `mean` weights pages by importance.
+`poisson_time`; eqs. (4) and (5) of [aaai20]_), at equal intervals (`interval`,
+`interval_time`; eq. (5) of [www25]_), at known times (`crawled`), or when time
+and signals reach a threshold (`cycle_length`, `fresh_time`, `crawl_value`:
+psi, w and V of Lemma 4 of [www25]_). `harmonic_penalty` counts the changes
+missed instead. `mean` weights pages by importance.
 
 All functions broadcast, and all rates are in 1/time.
 """
@@ -51,7 +51,7 @@ def _rates(change_rate, crawl_rate):
 def poisson(change_rate, crawl_rate):
     r"""Freshness under crawls at Poisson times.
 
-    Eq. (5) of [aaai20], eq. (10) of [valuetools20]:
+    Eq. (5) of [aaai20]_, eq. (10) of [valuetools20]_:
 
     .. math:: F = \frac{\rho}{\rho + \Delta} .
 
@@ -87,7 +87,7 @@ def poisson(change_rate, crawl_rate):
 def interval(change_rate, crawl_rate):
     r"""Freshness under crawls at equal intervals.
 
-    Eq. (5) of [www25]; never below `poisson` at the same rate:
+    Eq. (5) of [www25]_; never below `poisson` at the same rate:
 
     .. math:: F = \frac{\rho}{\Delta} \bigl(1 - e^{-\Delta/\rho}\bigr) .
 
@@ -123,8 +123,8 @@ def interval(change_rate, crawl_rate):
 def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
     r"""Expected fresh time under crawls at Poisson times that begin now.
 
-    The integral of eq. (4) of [aaai20] over the duration T, for a copy that is
-    fresh with probability s now: F of `poisson`, and a transient,
+    The integral of eq. (4) of [aaai20]_ over the duration T, for a copy that
+    is fresh with probability s now: F of `poisson`, and a transient,
 
     .. math:: F\,T + (s - F) \int_0^T e^{-(\rho + \Delta) t}\,dt .
 
@@ -369,7 +369,7 @@ def mean(fresh, importance):
 def crawl_value(elapsed, n_signals, pages, *, terms=None):
     r"""Crawl value of pages, the gain in freshness from crawling them now.
 
-    V of Lemma 4 of [www25] at the effective elapsed time iota, with the sums
+    V of Lemma 4 of [www25]_ at the effective elapsed time iota, with the sums
     of w and psi ending at floor(iota / beta) (the draft prints another limit):
 
     .. math:: V(\iota) = \mu \bigl(w(\iota)
@@ -432,7 +432,7 @@ def crawl_value(elapsed, n_signals, pages, *, terms=None):
 def cycle_length(threshold, pages):
     r"""Expected time between two crawls at a threshold.
 
-    psi of Lemma 4 of [www25], for pages that are crawled when their effective
+    psi of Lemma 4 of [www25]_, for pages that are crawled when their effective
     elapsed time reaches iota; K = floor(iota / beta) (the draft prints another
     limit), and P is the regularised incomplete gamma function:
 
@@ -476,7 +476,7 @@ def cycle_length(threshold, pages):
 def fresh_time(threshold, pages):
     r"""Expected time that the copy is fresh between two crawls at a threshold.
 
-    w of Lemma 4 of [www25], with iota and K as in `cycle_length`:
+    w of Lemma 4 of [www25]_, with iota and K as in `cycle_length`:
 
     .. math:: w(\iota) = \sum_{i=0}^{K} \frac{\nu^i}{(\Delta + \nu)^{i+1}}
               P\bigl(i + 1, (\alpha + \gamma) (\iota - i \beta)\bigr) .

@@ -147,8 +147,8 @@ def within_limits(allocate, bandwidth, member, limit):
 
     >>> def equally(hosts, rest):
     ...     return np.where(hosts, rest / max(hosts.sum(), 1), 0.0), 0.0
-    >>> limit = np.array([2.0, np.inf])
-    >>> within, crawl_rate, _ = within_limits(equally, 6.0, np.array([0, 1]), limit)
+    >>> member, limit = np.array([0, 1]), np.array([2.0, np.inf])
+    >>> within, crawl_rate, _ = within_limits(equally, 6.0, member, limit)
     >>> within.tolist(), crawl_rate.tolist()
     ([False, True], [0.0, 4.0])
     """

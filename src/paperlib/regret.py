@@ -1,7 +1,7 @@
 r"""What it costs not to know the change rates.
 
-Section 4 and 5 of [aaai20]: a crawler that learns the change rates is compared
-with the best Poisson crawls for the true ones. The functions answer, in the
+Sections 4 and 5 of [aaai20]_: a crawler that learns the change rates is
+compared with the best Poisson crawls for the true ones. The functions answer, in the
 order of the paper's lemmas: how many requests are served fresh (`utility`),
 how long until that is the long-run rate (`burn_in`, Lemma 1), how much is lost
 by rates that are optimal for estimates (`suboptimality`, and its bound of
@@ -36,7 +36,7 @@ __all__ = [
 def utility(change_rate, importance, crawl_rate, *, elapsed=np.inf, initial=0.0):
     r"""Requests served fresh per unit time under Poisson crawls.
 
-    Eq. (4) of [aaai20], a time t after the copies were fresh with probability
+    Eq. (4) of [aaai20]_, a time t after the copies were fresh with probability
     s; at t = inf it is eq. (5):
 
     .. math:: \sum_i \mu_i \Bigl(p_i + (s_i - p_i)
@@ -87,7 +87,7 @@ def utility(change_rate, importance, crawl_rate, *, elapsed=np.inf, initial=0.0)
 def burn_in(importance, tolerance, *, min_rate):
     r"""Time after which the utility is close to its long-run value.
 
-    Lemma 1 of [aaai20]: from any state and for any crawl rates, `utility` is
+    Lemma 1 of [aaai20]_: from any state and for any crawl rates, `utility` is
     within `tolerance` of eq. (5) after
 
     .. math:: \frac{1}{\Delta_{\min}} \log \frac{\sum_i \mu_i}{\epsilon} ,
@@ -129,7 +129,7 @@ def burn_in(importance, tolerance, *, min_rate):
 def suboptimality(change_rate, estimated_rate, importance, bandwidth):
     r"""Utility lost by crawl rates that are optimal for estimates.
 
-    The left-hand side of Lemma 4 of [aaai20], with F of its eq. (5),
+    The left-hand side of Lemma 4 of [aaai20]_, with F of its eq. (5),
     :math:`F(\rho^*; \Delta) - F(\hat\rho; \Delta)`.
 
     Parameters
@@ -175,7 +175,7 @@ def sensitivity_bound(
 ):
     r"""Upper bound of `suboptimality`.
 
-    Lemma 4 of [aaai20], for change rates :math:`\Delta` and estimates
+    Lemma 4 of [aaai20]_, for change rates :math:`\Delta` and estimates
     :math:`\hat\Delta`:
 
     .. math:: c \sum_i \mu_i \frac{(\hat\Delta_i - \Delta_i)^2}
@@ -233,7 +233,7 @@ def sensitivity_bound(
 def exploration_radius(n_pages, bandwidth, exploration, *, max_rate, level):
     r"""Radius around the estimates that holds all true rates at once.
 
-    Lemma 5 of [aaai20], after an exploration of length tau at equal intervals
+    Lemma 5 of [aaai20]_, after an exploration of length tau at equal intervals
     d = m / R, with probability `level` = 1 - delta:
 
     .. math:: e^{\Delta_{\max} m / R}
@@ -290,7 +290,7 @@ def regret_bound(
 ):
     r"""Bound on the regret of explore-then-commit, in requests.
 
-    Eq. (12) of [aaai20] (derived), which holds with probability `level`, for
+    Eq. (12) of [aaai20]_ (derived), which holds with probability `level`, for
     the radius r of `exploration_radius`:
 
     .. math:: \sum_i \mu_i \left(\tau + c\,(T - \tau)
@@ -346,7 +346,7 @@ def exploration_horizon(
 ):
     r"""Exploration that minimises `regret_bound`.
 
-    Theorem 1 of [aaai20] (derived; the paper misprints "maximum"), rounded to
+    Theorem 1 of [aaai20]_ (derived; the paper misprints "maximum"), rounded to
     a multiple of a round of all pages, m / R:
 
     .. math:: \tau^* = \frac{e^{\Delta_{\max} m / R}}{\Delta_{\min}}
@@ -445,7 +445,7 @@ def best_exploration(regret, exploration):
 
 
 def _vertex(x, y):
-    """Lowest points of the parabolas through three points, on the last axis."""
+    """Lowest points of parabolas through three points, on the last axis."""
     with np.errstate(divide="ignore", invalid="ignore"):  # a straight line has none
         # Newton's form
         first = np.diff(y) / np.diff(x)
@@ -458,7 +458,7 @@ def _vertex(x, y):
 def slopes(regret, exploration, horizon, *, n_bootstrap=500, rng=None):
     """Exponents of the horizon in the best exploration and in its regret.
 
-    Theorem 1 of [aaai20] has 1/2 for both. Least squares on logarithms, with
+    Theorem 1 of [aaai20]_ has 1/2 for both. Least squares on logarithms, with
     bootstrap standard errors over runs.
 
     Parameters

@@ -111,7 +111,7 @@ def regular(crawl_rate, duration, *, phase=None, rng=None):
 def low_discrepancy(crawl_rate, n_slots):
     r"""Page of each slot, every page with its share of the slots at all times.
 
-    LDS of [www25], algorithm 3 of Azar et al. 2018: earliest deadline first
+    LDS of [www25]_, algorithm 3 of Azar et al. 2018: earliest deadline first
     (Liu and Layland 1973) on the visits of each page. For the share p, visit
     k = 1, 2, ... is released and due at the slots
 

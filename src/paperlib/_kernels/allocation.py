@@ -1,4 +1,4 @@
-r"""Crawl rates that spend a bandwidth: one equation in one unknown, many pages.
+r"""Crawl rates that spend a bandwidth: one unknown, many pages.
 
 Every optimum of `paperlib.allocation` has one multiplier for all pages. Given
 the multiplier, each crawl rate is known by itself, so that the kernels look
@@ -179,7 +179,7 @@ def host_rates(change_rate, importance, bandwidth, offsets, rate):
     """`poisson_rates` inside every host.
 
     The pages offsets[h]:offsets[h + 1] of host h share bandwidth[h]. Writes
-    `rate`, shape (n_pages,); NaN for the pages of a host that did not converge.
+    `rate`, shape (n_pages,); NaN for pages of a host that did not converge.
     """
     none = np.zeros(1)
     for h in prange(bandwidth.size):

@@ -14,7 +14,10 @@ from paperlib._kernels import ufunc
 
 @ufunc("f8(f8,f8)")
 def poisson_freshness(change_rate, crawl_rate):
-    """crawl_rate / (crawl_rate + change_rate); 1 for a page that never changes."""
+    """crawl_rate / (crawl_rate + change_rate).
+
+    1 for a page that never changes.
+    """
     return crawl_rate / (crawl_rate + change_rate) if change_rate > 0.0 else 1.0
 
 
