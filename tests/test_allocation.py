@@ -1,4 +1,4 @@
-"""Allocations: optimality, printed examples, solvers, invariances, bad input."""
+"""Allocations: optimality, printed examples, solvers, invariances, errors."""
 
 import re
 import warnings
@@ -587,8 +587,8 @@ def harmonic_marginal(change_rate, importance, crawl_rate):
 
 
 def test_harmonic_rates_by_hand():
-    # importance = multiplier x crawl_rate (1 + crawl_rate / change_rate), for the
-    # rates 1, 2, 3 and the multiplier 2
+    # importance = multiplier x crawl_rate (1 + crawl_rate / change_rate), for
+    # the rates 1, 2, 3 and the multiplier 2
     best = harmonic([1.0, 2.0, 6.0], [4.0, 8.0, 9.0], 6.0)
     np.testing.assert_allclose(best.crawl_rate, [1.0, 2.0, 3.0], rtol=1e-12)
     assert best.multiplier == pytest.approx(2.0, rel=1e-12, abs=0)
@@ -715,8 +715,8 @@ def hosts(seed, n=30):
 
 
 def test_polite_rates_by_hand():
-    # the limit of "a" is shared by two equal pages; what remains goes to "b", or
-    # is left over where "b" has a limit as well
+    # the limit of "a" is shared by two equal pages; what remains goes to "b",
+    # or is left over where "b" has a limit as well
     best = polite([1.0, 1.0, 2.0], 1.0, 6.0, ["a", "a", "b"], {"a": 2.0})
     np.testing.assert_allclose(best.crawl_rate, [1.0, 1.0, 4.0], rtol=1e-12)
     assert best.multiplier == pytest.approx(2 / 36, rel=1e-12, abs=0)

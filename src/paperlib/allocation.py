@@ -756,8 +756,7 @@ def _each_problem(solve, *arrays):
     """
     shape = arrays[0].shape
     rows = [
-        np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1]).view()
-        for a in arrays
+        np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1]) for a in arrays
     ]
     for row in rows:  # whatever came in, so that one compiled kernel serves all
         row.flags.writeable = False

@@ -1,14 +1,17 @@
 r"""What it costs not to know the change rates.
 
-Sections 4 and 5 of [aaai20]_: a crawler that learns the change rates is
-compared with the best Poisson crawls for the true ones. The functions answer, in the
-order of the paper's lemmas: how many requests are served fresh (`utility`),
-how long until that is the long-run rate (`burn_in`, Lemma 1), how much is lost
-by rates that are optimal for estimates (`suboptimality`, and its bound of
-Lemma 4, `sensitivity_bound`), how good estimates are after exploration
-(`exploration_radius`, Lemma 5), what that means for explore-then-commit
-(`regret_bound`, `exploration_horizon`, Theorem 1), and what experiments say
-about it (`explore_then_commit`, `best_exploration`, `slopes`).
+[aaai20]_ compares a crawler that learns the change rates with the best Poisson
+crawls for the true ones. The functions answer, in the order of its lemmas:
+
+* how many requests are served fresh (`utility`), and how long until that is
+  the long-run rate (`burn_in`, Lemma 1);
+* how much is lost by rates that are optimal for estimates (`suboptimality`,
+  and its bound `sensitivity_bound`, Lemma 4);
+* how good the estimates are after exploration (`exploration_radius`, Lemma 5),
+  and what that means for explore-then-commit (`regret_bound`,
+  `exploration_horizon`, Theorem 1);
+* what experiments say about it (`explore_then_commit`, `best_exploration`,
+  `slopes`).
 
 Arguments come in one order: change rates, estimated rates, importances (or the
 number of pages), the bandwidth, and then what is crawled or explored.
@@ -445,14 +448,13 @@ def best_exploration(regret, exploration):
 
 
 def _vertex(x, y):
-    """Lowest points of parabolas through three points, on the last axis."""
+    """Lowest points of parabolas through three points, by Newton's form."""
+    (x0, x1, x2), (y0, y1, y2) = x.T, y.T
     with np.errstate(divide="ignore", invalid="ignore"):  # a straight line has none
-        # Newton's form
-        first = np.diff(y) / np.diff(x)
-        second = np.diff(first)[:, 0] / (x[:, 2] - x[:, 0])
-        vertex = (x[:, 0] + x[:, 1]) / 2 - first[:, 0] / (2 * second)
-    rise = first[:, 0] + second * (vertex - x[:, 1])
-    return vertex, y[:, 0] + (vertex - x[:, 0]) * rise
+        first = (y1 - y0) / (x1 - x0)
+        second = ((y2 - y1) / (x2 - x1) - first) / (x2 - x0)
+        vertex = (x0 + x1) / 2 - first / (2 * second)
+        return vertex, y0 + (vertex - x0) * (first + second * (vertex - x1))
 
 
 def slopes(regret, exploration, horizon, *, n_bootstrap=500, rng=None):
