@@ -1,4 +1,4 @@
-"""Allocations: optimality conditions, printed examples, a conic solver, invariances, extreme and bad input."""
+"""Allocations: optimality, printed examples, solvers, invariances, errors."""
 
 import re
 import warnings
@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import gammainc, gammaincc
 
 from paperlib import allocation, freshness
+from paperlib import hosts as host_module
 from paperlib._kernels import allocation as _rates
 from paperlib.allocation import (
     Allocation,
@@ -37,7 +38,7 @@ def population(seed, n=60, spread=1.0):
 
 
 def marginal(kind, change_rate, importance, crawl_rate):
-    """Derivative of importance x freshness in the crawl rate, from the papers' own formulas."""
+    """Derivative of importance x freshness in the crawl rate, as printed."""
     if kind == "poisson":
         return importance * change_rate / (crawl_rate + change_rate) ** 2
     with np.errstate(divide="ignore"):
@@ -46,7 +47,7 @@ def marginal(kind, change_rate, importance, crawl_rate):
         )  # 1 - (1 + x) exp(-x)
 
 
-# ---------------------------------------------------------------- closed forms and optimality
+# ------------------------------ closed forms and optimality
 
 
 def test_the_example_of_cho_and_garcia_molina():
@@ -93,7 +94,10 @@ def test_the_optimality_conditions_hold_with_minimum_rates(share):
 
 
 def test_poisson_rates_are_the_sorted_closed_form():
-    """PAPERS 2.1: sorted by importance / change rate, the pages kept are a prefix, and the multiplier follows from their sums."""
+    """Azar et al. 2018: of the pages sorted by ratio, a prefix is crawled.
+
+    The multiplier follows from the sums over the prefix.
+    """
     (change_rate, importance), bandwidth = population(4), 15.0
     order = np.argsort(-importance / change_rate)
     d, m = change_rate[order], importance[order]
@@ -134,7 +138,8 @@ def test_heuristics():
             assert plan.freshness == pytest.approx(
                 model(change_rate, plan.crawl_rate) @ importance / 4, rel=1e-12, abs=0
             )
-    # Cho and Garcia-Molina's theorem: uniform is at least as fresh as proportional, whatever the change rates
+    # Cho and Garcia-Molina's theorem: uniform is at least as fresh as
+    # proportional, whatever the change rates
     d = population(5)[0]
     for model in MODEL.values():
         assert (
@@ -166,7 +171,7 @@ def test_the_optimum_is_a_little_below_at_every_point_around_it(kind):
 
 
 @both
-def test_the_multiplier_is_what_more_bandwidth_is_worth(kind):
+def test_the_multiplier_is_the_marginal_value_of_bandwidth(kind):
     change_rate, importance = population(8)
     step = 1e-4
     low, here, high = (
@@ -178,14 +183,17 @@ def test_the_multiplier_is_what_more_bandwidth_is_worth(kind):
     )  # central difference: step^2 and 1e-16 / step
 
 
-# ---------------------------------------------------------------- an independent convex solver
+# ------------------------------ an independent convex solver
 
 
 def conic(kind, change_rate, importance, bandwidth, least=0.0, limits=()):
-    """The same problem by interior points. Cones are chosen for accuracy in the *rates*, about 1e-9 at these settings.
-    Of the harmonic problems it leaves about one in thirty at 1e-6, none of the ten here; other step fractions leave others there.
+    """The same problem by interior points.
 
-    SLSQP, trust-constr and the second-order cone form of 1 / x stop at 1e-8 to 2e-7 in the rates, for the objective is flat there.
+    Cones are chosen for accuracy in the *rates*, about 1e-9 at these settings.
+    Of the harmonic problems it leaves about one in thirty at 1e-6, none of the
+    ten here; other step fractions leave others there. SLSQP, trust-constr and
+    the second-order cone form of 1 / x stop at 1e-8 to 2e-7 in the rates, as
+    the objective is flat there.
     """
     import cvxpy as cp
 
@@ -198,9 +206,8 @@ def conic(kind, change_rate, importance, bandwidth, least=0.0, limits=()):
             np.full(change_rate.size, 0.5),
         )
         cost = (importance * change_rate) @ z
-        if (
-            kind == "harmonic"
-        ):  # log(1 + change_rate / rate) = -log(1 - change_rate / (rate + change_rate))
+        # log(1 + x / rate) = -log(1 - x / (rate + x)) for the change rate x
+        if kind == "harmonic":
             cost = -importance @ cp.log(1 - cp.multiply(change_rate, z))
     else:  # z >= rate exp(-change_rate / rate)
         cone = cp.ExpCone(cp.Constant(-change_rate), rate, z)
@@ -292,7 +299,7 @@ def test_compiled_rates_are_their_plain_bodies(monkeypatch):
         np.testing.assert_allclose(call(), expected, rtol=1e-10, atol=1e-14)
 
 
-# ---------------------------------------------------------------- invariances
+# ------------------------------ invariances
 
 
 @both
@@ -374,7 +381,7 @@ def test_each_leading_index_is_a_problem_of_its_own(kind):
         )
 
 
-# ---------------------------------------------------------------- edges and extremes
+# ------------------------------ edges and extremes
 
 
 @both
@@ -445,9 +452,11 @@ def test_the_budget_is_spent_and_the_optimum_found_at_any_scale(
     assert best.crawl_rate.sum() == pytest.approx(bandwidth, rel=1e-10, abs=0)
     assert (best.crawl_rate >= 0).all()
     gain = marginal(kind, change_rate, importance, best.crawl_rate)
-    # under equal intervals all multipliers within 1e-9 give any scarce bandwidth: the conditions hold to that, not to 1e-10
+    # under equal intervals all multipliers within 1e-9 give any scarce
+    # bandwidth: the conditions hold to that, not to 1e-10
     assert (gain <= best.multiplier * (1 + 1e-9)).all()
-    # freshness lost to what is not optimal: rate x (multiplier - gain), as a share of all that the bandwidth is worth
+    # freshness lost to what is not optimal, rate x (multiplier - gain), as a
+    # share of bandwidth x multiplier
     assert (
         best.crawl_rate @ (best.multiplier - gain) <= 1e-9 * bandwidth * best.multiplier
     )
@@ -467,7 +476,7 @@ def test_extreme_change_rates(kind, scale):
     np.testing.assert_allclose(gain, mixed.multiplier, rtol=1e-9)
 
 
-# ---------------------------------------------------------------- bad input
+# ------------------------------ bad input
 
 D, M = [1.0, 2.0], [1.0, 1.0]
 every = [
@@ -569,16 +578,17 @@ def test_an_allocation_cannot_be_changed():
         best.crawl_rate = np.zeros(5)
 
 
-# ---------------------------------------------------------------- harmonic cost
+# ------------------------------ harmonic cost
 
 
 def harmonic_marginal(change_rate, importance, crawl_rate):
-    """What a little more crawl rate saves of importance x log(1 + change_rate / crawl_rate)."""
+    """Minus the derivative of the harmonic cost in the crawl rate."""
     return importance * change_rate / (crawl_rate * (crawl_rate + change_rate))
 
 
 def test_harmonic_rates_by_hand():
-    # importance = multiplier x crawl_rate (crawl_rate + change_rate) / change_rate, for the rates 1, 2, 3 and the multiplier 2
+    # importance = multiplier x crawl_rate (1 + crawl_rate / change_rate), for
+    # the rates 1, 2, 3 and the multiplier 2
     best = harmonic([1.0, 2.0, 6.0], [4.0, 8.0, 9.0], 6.0)
     np.testing.assert_allclose(best.crawl_rate, [1.0, 2.0, 3.0], rtol=1e-12)
     assert best.multiplier == pytest.approx(2.0, rel=1e-12, abs=0)
@@ -593,7 +603,7 @@ def test_the_optimality_conditions_hold_for_harmonic(bandwidth, spread):
     change_rate, importance = population(30, spread=spread)
     best = harmonic(change_rate, importance, bandwidth)
     assert best.crawl_rate.sum() == pytest.approx(bandwidth, rel=1e-10, abs=0)
-    assert (best.crawl_rate > 0).all()  # nobody starves
+    assert (best.crawl_rate > 0).all()  # every page is crawled
     np.testing.assert_allclose(
         harmonic_marginal(change_rate, importance, best.crawl_rate),
         best.multiplier,
@@ -683,11 +693,11 @@ def test_each_leading_index_is_a_harmonic_problem_of_its_own():
         )
 
 
-# ---------------------------------------------------------------- limits of hosts
+# ------------------------------ limits of hosts
 
 
 def hosts(seed, n=30):
-    """Change rates, importances, bandwidth, hosts and limits for most of the hosts; about half of the limits bind."""
+    """Pages, bandwidth, hosts, and limits of most hosts; about half bind."""
     rng = np.random.default_rng(seed)
     change_rate, importance = rng.lognormal(0, 1, (2, n))
     host, bandwidth = rng.integers(0, 6, n), rng.uniform(5, 60)
@@ -705,7 +715,8 @@ def hosts(seed, n=30):
 
 
 def test_polite_rates_by_hand():
-    # the limit of "a" is shared by two equal pages, what remains goes to "b"; or to no one, where "b" has a limit as well
+    # the limit of "a" is shared by two equal pages; what remains goes to "b",
+    # or is left over where "b" has a limit as well
     best = polite([1.0, 1.0, 2.0], 1.0, 6.0, ["a", "a", "b"], {"a": 2.0})
     np.testing.assert_allclose(best.crawl_rate, [1.0, 1.0, 4.0], rtol=1e-12)
     assert best.multiplier == pytest.approx(2 / 36, rel=1e-12, abs=0)
@@ -752,12 +763,13 @@ def test_the_optimality_conditions_hold_for_polite(bandwidth, spread):
     )
     full = spent >= limit * (1 - 1e-10)
     assert 20 < full.sum() < 180
-    # one price on all pages of hosts that are not full; a price of its own, and not a lower one, in each that is
-    price = np.full(200, best.multiplier)
-    np.maximum.at(price, host[full[host]], gain[full[host]])
-    np.testing.assert_allclose(gain[crawled], price[host[crawled]], rtol=1e-10)
-    assert (gain <= price[host] * (1 + 1e-10)).all()
-    assert (price[full] >= best.multiplier * (1 - 1e-10)).all()
+    # one multiplier on all pages of hosts that are not full; one of its own,
+    # and not a lower one, in each that is
+    multiplier = np.full(200, best.multiplier)
+    np.maximum.at(multiplier, host[full[host]], gain[full[host]])
+    np.testing.assert_allclose(gain[crawled], multiplier[host[crawled]], rtol=1e-10)
+    assert (gain <= multiplier[host] * (1 + 1e-10)).all()
+    assert (multiplier[full] >= best.multiplier * (1 - 1e-10)).all()
 
 
 def test_hosts_that_saturate_only_after_others_are_found():
@@ -974,18 +986,65 @@ LIMIT = "host_limit must be a non-negative number, or a mapping from host to suc
         (
             [1, 2, 3],
             1.0,
-            "host must have one label for each page of one problem, got shape (3,) for pages of shape (2,)",
+            "host must have one label for each page of one problem, "
+            "got shape (3,) for pages of shape (2,)",
         ),
         (
             1,
             1.0,
-            "host must have one label for each page of one problem, got shape () for pages of shape (2,)",
+            "host must have one label for each page of one problem, "
+            "got shape () for pages of shape (2,)",
         ),
     ],
 )
 def test_polite_refuses(host, limit, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         polite(D, M, 1.0, host, limit)
+
+
+def test_members_number_hosts_by_their_sorted_labels():
+    member, limit = host_module.members(["b", "c", "b"], {"c": 2.0}, 3)
+    assert member.tolist() == [0, 1, 0]
+    assert limit.tolist() == [np.inf, 2.0]
+    member, limit = host_module.members(None, 3, 4)
+    assert member.tolist() == [0, 0, 0, 0]
+    assert limit.tolist() == [3.0]
+
+
+@pytest.mark.parametrize(
+    ("host", "limit", "message"),
+    [
+        ([1, 2], 1.0, "host must have one label for each of 3 pages, got shape (2,)"),
+        (None, 0.0, "host_limit must be positive, got 0.0"),
+        ([1, 2, 2], {2: 0}, "host_limit must be positive, got 0.0"),
+        ([1, 2, 2], {3: 1.0}, "host_limit must name hosts that have pages"),
+        ([1, 2, 2], "fast", LIMIT + "'fast'"),
+    ],
+)
+def test_members_refuse(host, limit, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        host_module.members(host, limit, 3)
+
+
+def test_within_limits_takes_out_hosts_until_none_is_above():
+    """The second host exceeds its limit only without the first."""
+    asked = []
+
+    def equally(within, rest):
+        asked.append((within.tolist(), rest))
+        return np.where(within, rest / within.sum(), 0.0), 1.0 / rest
+
+    within, rate, multiplier = host_module.within_limits(
+        equally, 9.0, np.arange(3), np.array([1.0, 3.5, np.inf])
+    )
+    assert asked == [
+        ([True, True, True], 9.0),
+        ([False, True, True], 8.0),
+        ([False, False, True], 4.5),
+    ]
+    assert within.tolist() == [False, False, True]
+    assert rate.tolist() == [0.0, 0.0, 4.5]
+    assert multiplier == 1.0 / 4.5
 
 
 def test_polite_takes_one_problem_at_a_time():
@@ -1018,7 +1077,7 @@ def test_harmonic_and_polite_hand_over_their_last_iterate(monkeypatch, kernel):
     assert error.value.last.shape == (2,)
 
 
-# ---------------------------------------------------------------- equal intervals: hosts, and millions of pages
+# ------------------------------ equal intervals: hosts, and millions of pages
 
 
 @pytest.mark.parametrize("bandwidth", [4.0, 12.0, 60.0])
@@ -1072,13 +1131,14 @@ def test_polite_at_equal_intervals_against_brute_force(bandwidth, limits):
 def test_polite_refuses_other_models():
     with pytest.raises(
         ValueError,
-        match=r"model must be freshness.poisson or freshness.interval, got <function harmonic_penalty",
+        match=r"model must be freshness.poisson or freshness.interval, "
+        "got <function harmonic_penalty",
     ):
         polite(D, M, 1.0, [1, 2], 1.0, model=freshness.harmonic_penalty)
 
 
 @pytest.mark.parametrize(
-    ("law", "share"),
+    ("distribution", "share"),
     [
         ("lognormal", 0.02),
         ("lognormal", 1.0),
@@ -1087,14 +1147,16 @@ def test_polite_refuses_other_models():
         ("idle sample", 1.0),
     ],
 )
-def test_millions_of_pages_agree_with_the_general_search(monkeypatch, law, share):
-    """Beyond a million pages the search starts from what a sample says; rates are the same."""
+def test_millions_of_pages_agree_with_the_general_search(
+    monkeypatch, distribution, share
+):
+    """Beyond a million pages the search starts from a sample."""
     rng, n = np.random.default_rng(47), 1_200_000
     change_rate, importance = rng.lognormal(0, 1.5, n), rng.pareto(1.5, n)
-    if law == "equal pages":
+    if distribution == "equal pages":
         kind = rng.integers(0, 40, n)
         change_rate, importance = change_rate[kind], importance[kind]
-    if law == "idle sample":
+    if distribution == "idle sample":
         importance[::10] = 0.0
     change_rate[rng.random(n) < 0.05] = 0.0
     importance[rng.random(n) < 0.05] = 0.0

@@ -1,4 +1,4 @@
-"""Files are whole or absent: what write_atomic leaves when it works, when it fails, and when it is interrupted."""
+"""Files are whole or absent: a write succeeds, fails, or is interrupted."""
 
 import errno
 import hashlib
@@ -86,7 +86,10 @@ def test_flushed_to_disk_before_the_rename(tmp_path, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are those of Unix")
 @pytest.mark.parametrize("size", [5_000, 5_000_000])
 def test_a_real_limit(tmp_path, size):
-    """A file that may not grow, below and above the size of the write buffer; in a process of its own that writes no bytecode."""
+    """A limit of file size, below and above the size of the write buffer.
+
+    In a process of its own, which writes no bytecode.
+    """
     path = tmp_path / "file"
     write_atomic(path, "old")
     code = f"""

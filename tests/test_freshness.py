@@ -1,4 +1,4 @@
-"""Freshness of one page: printed values, limits, order, and the share of simulated time in which a copy is fresh."""
+"""Freshness: printed values, limits, order, and shares of simulated time."""
 
 import itertools
 import re
@@ -14,7 +14,8 @@ RATES = np.geomspace(1e-6, 1e6, 49)
 
 
 def test_values_of_papers_0():
-    # at one change per crawl: 0.500 under Poisson crawls, 0.6321 under equal intervals
+    # at one change per crawl: 0.500 under Poisson crawls, 0.6321 under equal
+    # intervals
     assert freshness.poisson(2.0, 2.0) == pytest.approx(0.5, rel=1e-12, abs=0)
     assert freshness.interval(2.0, 2.0) == pytest.approx(
         1 - np.exp(-1), rel=1e-12, abs=0
@@ -130,14 +131,16 @@ def test_shapes_that_do_not_match_are_named():
     with pytest.raises(
         ValueError,
         match=re.escape(
-            "change_rate and crawl_rate must have shapes that broadcast, got change_rate (2,), crawl_rate (3,)"
+            "change_rate and crawl_rate must have shapes that broadcast, "
+            "got change_rate (2,), crawl_rate (3,)"
         ),
     ):
         freshness.poisson([1, 2], [1, 2, 3])
 
 
 def test_harmonic_penalty():
-    # the mean of the harmonic number of the changes missed: the sum over k of P(N >= k) / k, a geometric tail
+    # mean harmonic number of the missed changes: the sum over k of
+    # P(N >= k) / k, with a geometric tail
     k = np.arange(1, 5000)
     for change_rate, crawl_rate in [(1.0, 1.0), (0.3, 2.0), (40.0, 0.5)]:
         series = ((change_rate / (change_rate + crawl_rate)) ** k / k).sum()
@@ -173,7 +176,8 @@ def test_harmonic_penalty_is_the_mean_over_simulated_crawls():
         ),
         (
             ([1, 2], [1, 2, 3]),
-            "change_rate and crawl_rate must have shapes that broadcast, got change_rate (2,), crawl_rate (3,)",
+            "change_rate and crawl_rate must have shapes that broadcast, "
+            "got change_rate (2,), crawl_rate (3,)",
         ),
     ],
 )
@@ -182,7 +186,7 @@ def test_harmonic_penalty_refuses(arguments, message):
         freshness.harmonic_penalty(*arguments)
 
 
-# ---------------------------------------------------------------- fresh time from a state on
+# ------------------------------ fresh time from a state on
 
 TIMES = {"poisson": freshness.poisson_time, "interval": freshness.interval_time}
 CASES = [
@@ -200,7 +204,10 @@ CASES = [
 
 
 def integral(fresh, duration, *breaks):
-    """The integral of `fresh` over (0, duration), in pieces between which it may jump or change its scale."""
+    """The integral of `fresh` over (0, duration), in pieces.
+
+    Between the pieces it may jump or change its scale.
+    """
     borders = np.unique(np.clip([0.0, *breaks, duration], 0.0, duration))
     return sum(
         integrate.quad(fresh, a, b, epsabs=1e-18, epsrel=1e-12)[0]
@@ -404,12 +411,15 @@ def test_fresh_time_refuses(call, message):
         call()
 
 
-# ---------------------------------------------------------------- crawls that are known
+# ------------------------------ crawls that are known
 
 
 @pytest.mark.parametrize("horizon", [None, 2.0, 7.0, 100.0])
 def test_crawled_against_quadrature(horizon):
-    """Crawls after the horizon do not count, and after the last crawl the copy grows stale; a page without crawls from the start."""
+    """Crawls after the horizon do not count.
+
+    Copies grow stale after the last crawl, or from the start if there is none.
+    """
     history = History([1.0, 2.5, 0.5, 4.0, 9.0], [0, 1, 1, 0, 0], [0, 3, 3, 5])
     np.testing.assert_array_equal(history.time, [1.0, 3.5, 4.0, 4.0, 13.0])
     rates = np.array([0.3, 0.7, 2.0])

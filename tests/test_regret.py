@@ -1,4 +1,4 @@
-"""The bounds of aaai20 against what they bound, and the regret in closed form against the policy that it is of."""
+"""The bounds of aaai20 against what they bound; regret against policies."""
 
 import re
 from functools import partial
@@ -20,7 +20,7 @@ PAGES = (CHANGE, IMPORTANCE, 4.0)  # one round takes 1.5
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread():
-    """Thousands of tiny problems: on a busy machine threads would spend their time waiting for each other."""
+    """Use one thread: in thousands of tiny problems threads only wait."""
     before = numba.get_num_threads()
     numba.set_num_threads(1)
     yield
@@ -28,14 +28,14 @@ def one_thread():
 
 
 def problems(seed, n=2000, n_pages=8):
-    """Many random problems at once: change rates, estimates of them from good to useless, importances."""
+    """Change rates, estimates from good to useless, importances."""
     rng = np.random.default_rng(seed)
     true = rng.lognormal(0, 1, (n, n_pages))
     error = rng.lognormal(-2, 2, (n, 1)) * rng.normal(size=(n, n_pages))
     return true, true * np.exp(np.clip(error, -5, 5)), rng.lognormal(0, 1, (n, n_pages))
 
 
-# ---------------------------------------------------------------- utility and burn-in
+# ------------------------------ utility and burn-in
 
 
 def test_utility_is_the_derivative_of_fresh_time():
@@ -106,7 +106,7 @@ def test_after_the_burn_in_utility_is_within_tolerance_from_any_state():
 
 
 def test_the_burn_in_is_attained():
-    # a page that is not crawled and fresh at first: utility w exp(-rate t), and 0 in the long run
+    # a page that is fresh at first and never crawled: utility w exp(-rate t)
     t = regret.burn_in([3.0], np.array([0.1, 1.0]), min_rate=0.7)
     np.testing.assert_allclose(3.0 * np.exp(-0.7 * t), [0.1, 1.0], rtol=1e-12)
     np.testing.assert_allclose(
@@ -121,7 +121,7 @@ def test_the_burn_in_is_attained():
     )
 
 
-# ---------------------------------------------------------------- sensitivity, Lemma 4
+# ------------------------------ sensitivity, Lemma 4
 
 
 def test_suboptimality_is_the_utility_that_is_lost():
@@ -147,7 +147,8 @@ def test_suboptimality_is_the_utility_that_is_lost():
 
 
 def test_suboptimality_where_pages_never_change():
-    # such a page is fresh whatever is done; here the belief that it changes takes crawls from the other
+    # such a page is always fresh; here the belief that it changes takes crawls
+    # from the other page
     plan = allocation.optimal_poisson([1.0, 1.0], 1.0, 2.0).crawl_rate
     expected = 2 / 3 - plan[1] / (plan[1] + 1)
     assert regret.suboptimality(
@@ -179,7 +180,8 @@ def test_the_bounds_of_lemma_4_are_in_order(bandwidth):
 
 
 def test_the_bounds_of_lemma_4_by_hand():
-    # D = 1, D^ = 4, importance 3: 3 x 9 / (4 x 1); and with rho^ = 2: 3 x 3 x (1/3 - 2/6)^2 = 0
+    # D = 1, D^ = 4, importance 3: 3 x 9 / (4 x 1)
+    # and with rho^ = 2: 3 x 3 x (1/3 - 2/6)^2 = 0
     assert regret.sensitivity_bound([1.0], [4.0], [3.0]) == pytest.approx(
         6.75, rel=1e-12, abs=0
     )
@@ -195,7 +197,7 @@ def test_the_bounds_of_lemma_4_by_hand():
     ) == pytest.approx(18 / 18**2, rel=1e-12, abs=0)
 
 
-# ---------------------------------------------------------------- Lemma 5 and Theorem 1
+# ------------------------------ Lemma 5 and Theorem 1
 
 
 def test_the_radius_is_that_of_lemma_3_at_the_union_bound():
@@ -246,13 +248,17 @@ def test_the_exploration_of_theorem_1_minimises_the_bound(
         n_pages / bandwidth,
     )
     options = {"bounds": bounds, "level": 0.95, "constant": constant}
-    chosen = regret.exploration_horizon(horizon, n_pages, bandwidth, **options)
+    chosen = regret.exploration_horizon(n_pages, bandwidth, horizon=horizon, **options)
     assert chosen / one_round == pytest.approx(round(chosen / one_round), abs=1e-9)
     assert one_round < chosen < horizon / 2
 
     def bound(exploration):
         return regret.regret_bound(
-            exploration, horizon, importance, bandwidth, **options
+            importance,
+            bandwidth,
+            exploration=exploration,
+            horizon=horizon,
+            **options,
         )
 
     grid = np.arange(1, int(horizon / one_round)) * one_round
@@ -261,7 +267,8 @@ def test_the_exploration_of_theorem_1_minimises_the_bound(
         bound, bounds=(one_round, horizon), method="bounded", options={"xatol": 1e-6}
     )
     assert chosen == pytest.approx(free.x, abs=0.5001 * one_round)
-    # before rounding both terms cost the same: twice the exploration, minus the term that does not grow with the horizon
+    # before rounding both terms are equal: twice the exploration, minus the
+    # term that does not grow with the horizon
     fixed = (
         constant
         * (
@@ -290,13 +297,20 @@ def test_the_exploration_of_theorem_1_minimises_the_bound(
 def test_theorem_1_grows_as_the_root_of_the_horizon_and_keeps_to_its_units():
     options = {"bounds": (0.5, 1.0), "level": 0.9}
     chosen = regret.exploration_horizon(
-        np.array([1e6, 4e6, 1e-9]), 20, 200.0, **options
+        20, 200.0, horizon=np.array([1e6, 4e6, 1e-9]), **options
     )
     assert chosen[1] / chosen[0] == pytest.approx(2.0, abs=1e-3)
     assert chosen[2] == 0.1  # one round at least
-    day = regret.regret_bound(300.0, 1e6, IMPORTANCE, 40.0, **options)
+    day = regret.regret_bound(
+        IMPORTANCE, 40.0, exploration=300.0, horizon=1e6, **options
+    )
     hour = regret.regret_bound(
-        7200.0, 24e6, IMPORTANCE / 24, 40.0 / 24, bounds=(0.5 / 24, 1.0 / 24), level=0.9
+        IMPORTANCE / 24,
+        40.0 / 24,
+        exploration=7200.0,
+        horizon=24e6,
+        bounds=(0.5 / 24, 1.0 / 24),
+        level=0.9,
     )
     assert day == pytest.approx(hour, rel=1e-12, abs=0)
     by_hand = IMPORTANCE.sum() * (
@@ -306,9 +320,18 @@ def test_theorem_1_grows_as_the_root_of_the_horizon_and_keeps_to_its_units():
         ** 2
     )
     assert day == pytest.approx(by_hand, rel=1e-12, abs=0)
-    assert np.isnan(
-        regret.regret_bound(300.0, [200.0, 300.0], IMPORTANCE, 40.0, **options)
-    ).tolist() == [True, False]
+    around = regret.regret_bound(
+        IMPORTANCE, 40.0, exploration=300.0, horizon=[200.0, 300.0], **options
+    )
+    assert np.isnan(around).tolist() == [True, False]
+
+
+def test_lengths_and_horizons_go_by_name():
+    """By position, one could be taken for another in silence."""
+    with pytest.raises(TypeError, match="positional"):
+        regret.regret_bound(300.0, 1e6, IMPORTANCE, 40.0, bounds=(0.5, 1.0))
+    with pytest.raises(TypeError, match="positional"):
+        regret.exploration_horizon(1e6, 20, 200.0, bounds=(0.5, 1.0))
 
 
 def test_the_bound_of_theorem_1_holds():
@@ -320,7 +343,7 @@ def test_the_bound_of_theorem_1_holds():
     )
     policy = ExploreThenCommit(exploration=1.0, bounds=(0.5, 1.0))
     exploration = regret.exploration_horizon(
-        horizon, 20, 40.0, bounds=(0.5, 1.0), level=0.9
+        20, 40.0, horizon=horizon, bounds=(0.5, 1.0), level=0.9
     )
     runs = regret.explore_then_commit(
         policy,
@@ -334,7 +357,12 @@ def test_the_bound_of_theorem_1_holds():
     )
     bound = (
         regret.regret_bound(
-            exploration, horizon, importance, 40.0, bounds=(0.5, 1.0), level=0.9
+            importance,
+            40.0,
+            exploration=exploration,
+            horizon=horizon,
+            bounds=(0.5, 1.0),
+            level=0.9,
         )
         / importance.sum()
     )
@@ -342,7 +370,7 @@ def test_the_bound_of_theorem_1_holds():
     assert (np.diagonal(runs, axis1=1, axis2=2) <= bound).mean() >= 0.9
 
 
-# ---------------------------------------------------------------- explore-then-commit at many lengths
+# ------------------------------ explore-then-commit at many lengths
 
 
 @pytest.mark.parametrize("explore", ["interval", "rate"])
@@ -405,9 +433,8 @@ def test_many_lengths_at_once(explore):
         )[:, 0, 0]
         for t in lengths[2:]
     ]
-    for mine, alone in zip(
-        many[:, 2:, 2].T, other, strict=True
-    ):  # the same law: 5 standard errors
+    # the same distribution: 5 standard errors
+    for mine, alone in zip(many[:, 2:, 2].T, other, strict=True):
         assert abs(mine.mean() - alone.mean()) < 5 * np.hypot(
             mine.std(), alone.std()
         ) / np.sqrt(n)
@@ -452,11 +479,14 @@ def test_regret_against_known_rates_is_that_of_exploration_and_the_transient():
     np.testing.assert_allclose(got[:, 0, 1], expected, atol=1e-5)  # 1e-16 of a billion
 
 
-# ---------------------------------------------------------------- the best exploration and its slopes
+# ------------------------------ the best exploration and its slopes
 
 
 def parabolas(exploration, horizon, runs):
-    """runs x sqrt(T) (1 + (log(exploration) - log(T) / 2 - 0.3)^2): least at 1.35 sqrt(T), runs x sqrt(T) there."""
+    """runs x sqrt(T) (1 + (log(exploration) - log(T) / 2 - 0.3)^2).
+
+    The least is runs x sqrt(T), at the exploration 1.35 sqrt(T).
+    """
     away = np.log(exploration)[:, np.newaxis] - np.log(horizon) / 2 - 0.3
     return np.reshape(runs, (-1, 1, 1)) * np.sqrt(horizon) * (1 + away**2)
 
@@ -509,7 +539,7 @@ def test_standard_errors_of_slopes():
     )  # 5 x 1 / sqrt(2 x 400), and as much for 500 bootstrap samples
 
 
-# ---------------------------------------------------------------- bad input
+# ------------------------------ bad input
 
 POLICY = ExploreThenCommit(exploration=1.0, bounds=BOUNDS)
 etc = partial(regret.explore_then_commit, POLICY)
@@ -580,33 +610,44 @@ etc = partial(regret.explore_then_commit, POLICY)
             "max_rate must be positive and finite, got 0.0",
         ),
         (
-            lambda: regret.regret_bound(8.0, 99.0, IMPORTANCE, 2.0, bounds=(0.0, 1.0)),
+            lambda: regret.regret_bound(
+                IMPORTANCE, 2.0, exploration=8.0, horizon=99.0, bounds=(0.0, 1.0)
+            ),
             "bounds must be positive and finite, got 0.0 at index (0,)",
         ),
         (
-            lambda: regret.regret_bound(0.0, 99.0, IMPORTANCE, 2.0, bounds=(0.1, 1.0)),
+            lambda: regret.regret_bound(
+                IMPORTANCE, 2.0, exploration=0.0, horizon=99.0, bounds=(0.1, 1.0)
+            ),
             "exploration must be positive and finite, got 0.0",
         ),
         (
             lambda: regret.regret_bound(
-                8.0, 99.0, IMPORTANCE, 2.0, bounds=(0.1, 1.0), level=1.0
+                IMPORTANCE,
+                2.0,
+                exploration=8.0,
+                horizon=99.0,
+                bounds=(0.1, 1.0),
+                level=1.0,
             ),
             "level must be strictly between 0 and 1",
         ),
         (
-            lambda: regret.exploration_horizon(0.0, 4, 2.0, bounds=(0.1, 1.0)),
+            lambda: regret.exploration_horizon(4, 2.0, horizon=0.0, bounds=(0.1, 1.0)),
             "horizon must be positive and finite, got 0.0",
         ),
         (
-            lambda: regret.exploration_horizon(9.0, 4, 0.0, bounds=(0.1, 1.0)),
+            lambda: regret.exploration_horizon(4, 0.0, horizon=9.0, bounds=(0.1, 1.0)),
             "bandwidth must be positive and finite, got 0.0",
         ),
         (
-            lambda: regret.exploration_horizon(9.0, 4, 2.0, bounds=(0.0, 1.0)),
+            lambda: regret.exploration_horizon(4, 2.0, horizon=9.0, bounds=(0.0, 1.0)),
             "bounds must be positive and finite, got 0.0 at index (0,)",
         ),
         (
-            lambda: regret.exploration_horizon(9.0, 4, 2.0, bounds=(0.1, 1.0), level=2),
+            lambda: regret.exploration_horizon(
+                4, 2.0, horizon=9.0, bounds=(0.1, 1.0), level=2
+            ),
             "level must be strictly between 0 and 1, got 2.0",
         ),
         (
@@ -643,7 +684,8 @@ etc = partial(regret.explore_then_commit, POLICY)
         ),
         (
             lambda: etc(CHANGE, IMPORTANCE[:2], 4.0, exploration=[6.0], horizon=99.0),
-            "change_rate and importance must have shapes that broadcast, got change_rate (6,), importance (2,)",
+            "change_rate and importance must have shapes that broadcast, "
+            "got change_rate (6,), importance (2,)",
         ),
         (
             lambda: regret.explore_then_commit(
@@ -662,7 +704,8 @@ etc = partial(regret.explore_then_commit, POLICY)
                 [1.0, 2.0, 4.0],
                 [1e6, 1e8],
             ),
-            "exploration must reach beyond the best one, and regret be positive, for at least two horizons, got 0",
+            "exploration must reach beyond the best one, and regret be positive, "
+            "for at least two horizons, got 0",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Schedules: the law of Poisson crawl times, and the exact places of regular ones."""
+"""Schedules: the distribution of Poisson crawl times, exact regular ones."""
 
 import math
 import re
@@ -35,11 +35,8 @@ def test_times_rise_within_the_duration_and_are_filed_by_page(schedule, duration
 
 @both
 def test_nothing_to_crawl(schedule):
-    for rate in (
-        [0.0, 0.0],
-        0.0,
-        [1e-12, 0.0, 1e-300],
-    ):  # the last so low that no crawl comes within the duration
+    # the last rates are so low that no crawl comes within the duration
+    for rate in ([0.0, 0.0], 0.0, [1e-12, 0.0, 1e-300]):
         time, offsets = schedule(rate, 5.0, rng=3)
         assert time.shape == (0,)
         np.testing.assert_array_equal(offsets, np.zeros(np.size(rate) + 1))
@@ -75,9 +72,9 @@ def test_poisson_times_given_their_number_are_uniform_order_statistics():
     assert stats.kstest(time / 8, "uniform").pvalue > 1e-5
     of_three = np.array([t for t in pages(time, offsets) if t.size == 3]) / 8
     assert len(of_three) > 3000
-    for k in range(
-        3
-    ):  # the k-th of n uniform times is Beta(k, n + 1 - k); so is, as the first, a gap between them
+    # the k-th of n uniform times is Beta(k, n + 1 - k), and a gap between two
+    # neighbours has the distribution of the first
+    for k in range(3):
         assert stats.kstest(of_three[:, k], stats.beta(k + 1, 3 - k).cdf).pvalue > 1e-5
     for gap in (of_three[:, 1] - of_three[:, 0], 1 - of_three[:, 2]):
         assert stats.kstest(gap, stats.beta(1, 3).cdf).pvalue > 1e-5
@@ -176,7 +173,8 @@ def test_another_unit_of_time(schedule):
             for a, message in [
                 (
                     ([1.0, -1.0], 5.0),
-                    "crawl_rate must be non-negative and finite, got -1.0 at index (1,)",
+                    "crawl_rate must be non-negative and finite, "
+                    "got -1.0 at index (1,)",
                 ),
                 ((np.nan, 5.0), "crawl_rate must be non-negative and finite, got nan"),
                 (
@@ -211,11 +209,15 @@ def test_schedules_refuse(call, message):
         call()
 
 
-# ---------------------------------------------------------------- low discrepancy
+# ------------------------------ low discrepancy
 
 
 def earliest_deadline_first(share, n_slots):
-    """Every slot looks at the visits of all pages: of those that may run, the one with the least deadline, else the one that may next."""
+    """Plain form: every slot compares the visits of all pages.
+
+    Of those that are released the one with the least deadline runs, otherwise
+    the one that is released next.
+    """
     visits, out = [0] * len(share), []
     for slot in range(n_slots):
         due = [
@@ -235,7 +237,7 @@ def earliest_deadline_first(share, n_slots):
 
 
 def farthest(page, share):
-    """The largest distance between visits and share times slots, over pages and slots: exact for fractions."""
+    """Largest distance of visits from share x slots; exact for fractions."""
     visits, worst = [0] * len(share), 0
     for slot, i in enumerate(page, start=1):
         visits[i] += 1

@@ -1,30 +1,98 @@
-"""Spend a bandwidth on pages: the crawl rate of each, from its change rate and importance."""
+r"""Spend a bandwidth on pages: the crawl rate of each page.
+
+All functions here answer one question: of `bandwidth` crawls per unit time,
+how many should each page get? They differ in how pages are crawled and in what
+is to be maximised.
+
+============================ ============================ ====================
+function                     crawls, and what is optimal  source
+============================ ============================ ====================
+`uniform`, `proportional`    any; heuristics              valuetools20, aaai20
+`optimal_poisson`            Poisson times; freshness     Azar et al. 2018
+`optimal_interval`           equal intervals; freshness   www25, eq. (5)
+`optimal_thresholds`         when signals and time reach  www25, Theorem 1
+                             a threshold; freshness
+`harmonic`                   Poisson times; harmonic cost Kolobov et al. 2019
+`polite`,                    one of the above, under      Kolobov et al. 2019
+`polite_thresholds`          limits of hosts              (SIGIR)
+============================ ============================ ====================
+
+The optima share their theory. The objective is a sum over pages of concave
+functions of the crawl rates, so that rates are optimal exactly if the marginal
+gain of every crawled page is one number, the multiplier, and that of every
+other page at most as large:
+
+.. math:: \mu_i\,\frac{\partial F_i}{\partial \rho_i} = \lambda
+          \quad\text{where } \rho_i > 0, \qquad
+          \mu_i\,\frac{\partial F_i}{\partial \rho_i} \le \lambda
+          \quad\text{where } \rho_i = 0 .
+
+The total of the rates falls as the multiplier grows; each function finds the
+multiplier at which it is the bandwidth. Change rates and importances have
+shape (..., n_pages), and each leading index is a problem of its own.
+"""
 
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from paperlib import checks, freshness
+from paperlib import checks, freshness, hosts
 from paperlib._kernels import allocation as kernels
 from paperlib._kernels import crawl_value, threads_for
 from paperlib.errors import ConvergenceError
-from paperlib.hosts import _host_limits, _hosts, _within_limits
 from paperlib.signals import PARAMETERS, SignalledPages
 
-_MANY = 1_000_000  # pages
+__all__ = [
+    "Allocation",
+    "harmonic",
+    "optimal_interval",
+    "optimal_poisson",
+    "optimal_thresholds",
+    "polite",
+    "polite_thresholds",
+    "proportional",
+    "uniform",
+]
+
+# From so many pages on, the multiplier of every tenth page is a good start.
+_MANY = 1_000_000
+_SAMPLE = 10
+# That start is settled in three or four secant steps, or not at all.
 _SECANT_STEPS = 8
+# The bandwidth is spent to this relative precision, in sums of many pages.
+_SPENT = 1e-12
+# Rounding must not put a bound beyond the solution that it bounds.
+_ROUNDED = 0.999
+# Signals move the multiplier from that without them by about so much, in v.
+_NEAR = 1.05
+_NO_MINIMUM = np.zeros(1)
 
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
     """Crawl rates that spend a bandwidth.
 
-    crawl_rate : array, shape (..., n_pages), 1/time; sums to the bandwidth over the last axis
-    multiplier : array, shape (...), marginal freshness of bandwidth at the optimum, importance x time; NaN for a heuristic.
-        Of `harmonic`, the marginal harmonic cost instead, in the same unit
-    freshness : array, shape (...), expected freshness over pages weighted by importance, in [0, 1]
-    threshold : array, shape (n_pages,), effective elapsed time at which a page is due, time; None for a rule that has none
+    Parameters
+    ----------
+    crawl_rate : ndarray, shape (..., n_pages), 1/time
+        Sums to the bandwidth over the last axis, or to less where no page
+        gains by more crawls or limits of hosts leave some over.
+    multiplier : ndarray, shape (...), importance x time
+        What a little more bandwidth adds to the sum of importance x freshness;
+        0 where bandwidth is left over, NaN for a heuristic. Of `harmonic`,
+        what it takes from the harmonic cost, in the same unit.
+    freshness : ndarray, shape (...)
+        Expected freshness over pages weighted by importance, in [0, 1].
+    threshold : ndarray, shape (n_pages,), time, or None
+        Effective elapsed time at which a page is due; None unless the
+        allocation is one of thresholds.
+
+    Examples
+    --------
+    >>> plan = uniform([1.0, 3.0], 1.0, 4.0)
+    >>> plan.crawl_rate, plan.freshness.round(3)
+    (array([2., 2.]), np.float64(0.533))
     """
 
     crawl_rate: np.ndarray
@@ -34,6 +102,7 @@ class Allocation:
 
 
 def _problem(change_rate, importance, bandwidth):
+    """The checked arguments of an allocation, broadcast."""
     change_rate = checks.non_negative("change_rate", change_rate)
     importance = checks.non_negative("importance", importance)
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
@@ -50,140 +119,271 @@ def _problem(change_rate, importance, bandwidth):
 
 
 def _allocation(crawl_rate, multiplier, change_rate, importance, model):
-    return Allocation(
-        crawl_rate,
-        multiplier,
-        freshness.mean(model(change_rate, crawl_rate), importance),
-    )
+    fresh = model(change_rate, crawl_rate)
+    return Allocation(crawl_rate, multiplier, freshness.mean(fresh, importance))
+
+
+def _in_proportion(share, change_rate, importance, bandwidth, model):
+    rate = bandwidth * share / share.sum(axis=-1, keepdims=True)
+    none = np.full(rate.shape[:-1], np.nan)[()]
+    return _allocation(rate, none, change_rate, importance, model)
 
 
 def uniform(change_rate, importance, bandwidth, *, model=freshness.poisson):
-    """Every page at the same rate, bandwidth / n_pages.
+    """Crawl every page at the same rate, bandwidth / n_pages.
 
     Parameters
     ----------
-    change_rate, importance : arrays, shape (..., n_pages), non-negative; they broadcast
+    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        Used for the freshness that is reported.
+    importance : array_like, shape (..., n_pages), non-negative
+        Likewise; broadcasts with `change_rate`.
     bandwidth : float, 1/time, positive
-    model : function of change rate and crawl rate
-        Gives the freshness that is reported: `freshness.poisson` or `freshness.interval`.
+        Crawls of all pages.
+    model : callable, default `freshness.poisson`
+        Freshness from change rate and crawl rate: `freshness.poisson` or
+        `freshness.interval`.
 
     Returns
     -------
     Allocation
+        With multiplier NaN.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form of freshness is `paperlib.reference.poisson_freshness`.
+
+    Examples
+    --------
+    >>> uniform([1.0, 2.0, 3.0], 1.0, 6.0).crawl_rate
+    array([2., 2., 2.])
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-    rate = np.full(change_rate.shape, bandwidth / change_rate.shape[-1])
-    return _allocation(
-        rate, np.full(rate.shape[:-1], np.nan)[()], change_rate, importance, model
-    )
+    share = np.ones(change_rate.shape)
+    return _in_proportion(share, change_rate, importance, bandwidth, model)
 
 
 def proportional(
     change_rate, importance, bandwidth, *, to="change_rate", model=freshness.poisson
 ):
-    """Rates in proportion to the change rates, or to the importances (``to="importance"``).
+    """Crawl pages in proportion to their change rates or importances.
 
-    Parameters and result as in `uniform`. Raises ValueError when what the rates are proportional to is zero for all pages.
+    Parameters
+    ----------
+    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        Change rates.
+    importance : array_like, shape (..., n_pages), non-negative
+        Importances; they broadcast with `change_rate`.
+    bandwidth : float, 1/time, positive
+        Crawls of all pages.
+    to : {"change_rate", "importance"}, default "change_rate"
+        What the crawl rates are proportional to.
+    model : callable, default `freshness.poisson`
+        Freshness from change rate and crawl rate: `freshness.poisson` or
+        `freshness.interval`.
+
+    Returns
+    -------
+    Allocation
+        With multiplier NaN.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range; what the rates are proportional to is zero for
+        all pages.
+
+    Examples
+    --------
+    >>> proportional([1.0, 3.0], [2.0, 1.0], 8.0).crawl_rate
+    array([2., 6.])
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
     if to not in ("change_rate", "importance"):
         raise ValueError(f"to must be 'change_rate' or 'importance', got {to!r}")
     share = change_rate if to == "change_rate" else importance
-    total = share.sum(axis=-1, keepdims=True)
-    if not (total > 0).all():
+    if not share.any(axis=-1).all():
         raise ValueError(f"{to} must be positive for at least one page, got only zeros")
-    rate = bandwidth * share / total
-    return _allocation(
-        rate, np.full(rate.shape[:-1], np.nan)[()], change_rate, importance, model
-    )
+    return _in_proportion(share, change_rate, importance, bandwidth, model)
 
 
 def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
-    """The rates of Poisson crawls with the highest freshness, sum importance crawl_rate / (crawl_rate + change_rate).
+    r"""Crawl at Poisson times with the rates of highest freshness.
 
-    Azar et al. 2018 (algorithm 2 there, used by [valuetools20], [peva22], eq. (6) of [aaai20]):
-    crawl_rate = max(min_rate, sqrt(importance change_rate / multiplier) - change_rate). Pages that change too fast for their
-    importance are not crawled. Found by Newton's method on 1 / sqrt(multiplier), without a sort; linear in the number of pages.
-    BinaryLambdaCrawl(epsilon) of Kolobov et al. 2019 is ``min_rate=epsilon * bandwidth / n_pages``.
+    Maximises eq. (6) of [aaai20]_ (the problem of [valuetools20]_ and of
+    [peva22]_, which quote algorithm 2 of Azar et al. 2018 for it),
+
+    .. math:: \sum_i \mu_i \frac{\rho_i}{\rho_i + \Delta_i}
+              \quad\text{subject to } \sum_i \rho_i = R, \qquad
+              \rho_i = \max\Bigl(\rho_{\min},
+              \sqrt{\mu_i \Delta_i / \lambda} - \Delta_i\Bigr).
+
+    Pages that change too fast for their importance are not crawled. Deviates
+    from Azar et al. in the search: Newton's method on 1 / sqrt(multiplier)
+    instead of a sort; linear in the number of pages.
 
     Parameters
     ----------
-    change_rate, importance : arrays, shape (..., n_pages), non-negative
-        They broadcast; each leading index is a problem of its own.
+    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        Change rates; each leading index is a problem of its own.
+    importance : array_like, shape (..., n_pages), non-negative
+        Importances; they broadcast with `change_rate`.
     bandwidth : float, 1/time, positive
-    min_rate : float or array, 1/time
-        Every page gets at least this much.
+        Crawls of all pages.
+    min_rate : float or array_like, shape (..., n_pages), 1/time, default 0
+        Every page gets at least this much. BinaryLambdaCrawl(epsilon) of
+        Kolobov et al. 2019 is ``min_rate=epsilon * bandwidth / n_pages``.
 
     Returns
     -------
     Allocation
-        A page that never changes or has no importance gets `min_rate`; if all are such, bandwidth is left over and the multiplier is 0.
+        A page that never changes or has no importance gets `min_rate`; if all
+        are such, bandwidth is left over and the multiplier is 0.
 
     Raises
     ------
     ValueError
-        Arguments out of range; minimum rates that need more than the bandwidth.
+        Arguments out of range; minimum rates that need more than the
+        bandwidth.
+    ConvergenceError
+        No solution was found.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.optimal_poisson`.
+
+    Examples
+    --------
+    >>> plan = optimal_poisson([1.0, 2.0, 3.0, 4.0, 5.0], 1.0, 5.0)
+    >>> plan.crawl_rate.round(3)
+    array([1.386, 1.374, 1.133, 0.772, 0.335])
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-    min_rate = checks.non_negative("min_rate", min_rate)
-    needed = checks.broadcast(min_rate=min_rate, change_rate=change_rate)[0].sum(
-        axis=-1
-    )
-    if not (needed <= bandwidth * (1 + 1e-12)).all():
-        raise ValueError(
-            f"min_rate must sum to at most the bandwidth, {bandwidth}, got {needed.max()}"
-        )
-    min_rate = np.broadcast_to(
-        min_rate,
-        (*change_rate.shape[:-1], change_rate.shape[-1] if min_rate.ndim else 1),
-    )
+    min_rate = _minimum(min_rate, change_rate, bandwidth)
     rate, multiplier = _poisson(change_rate, importance, bandwidth, min_rate)
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
 
 
+def _minimum(min_rate, change_rate, bandwidth):
+    """Checked minimum rates; one entry on the last axis serves all pages."""
+    min_rate = checks.non_negative("min_rate", min_rate)
+    each, _ = checks.broadcast(min_rate=min_rate, change_rate=change_rate)
+    needed = each.sum(axis=-1)
+    if not (needed <= bandwidth * (1 + _SPENT)).all():
+        raise ValueError(
+            f"min_rate must sum to at most the bandwidth, {bandwidth}, "
+            f"got {needed.max()}"
+        )
+    return each if min_rate.ndim else each[..., :1]
+
+
 def optimal_interval(change_rate, importance, bandwidth):
-    """The rates of crawls at equal intervals with the highest freshness, sum importance `freshness.interval`.
+    r"""Crawl at equal intervals with the rates of highest freshness.
 
-    Eq. (5) of [www25], Cho and Garcia-Molina 2003: (importance / change_rate) (1 - (1 + x) exp(-x)) = multiplier on the pages
-    that are crawled, with x = change_rate / crawl_rate; pages with importance / change_rate below the multiplier are not.
+    Maximises eq. (5) of [www25]_, the problem of Cho and Garcia-Molina 2003,
 
-    Parameters and result as in `optimal_poisson`. Where bandwidth is so scarce that pages lie within a rounding error of the
-    multiplier, what they share is split in proportion; freshness does not depend on it.
-    """
-    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+    .. math:: \sum_i \mu_i \frac{\rho_i}{\Delta_i}
+              \bigl(1 - e^{-\Delta_i/\rho_i}\bigr)
+              \quad\text{subject to } \sum_i \rho_i = R, \qquad
+              \frac{\mu_i}{\Delta_i} \bigl(1 - (1 + x_i) e^{-x_i}\bigr)
+              = \lambda, \quad x_i = \frac{\Delta_i}{\rho_i}.
 
-    rate, multiplier = _interval(change_rate, importance, bandwidth)
-    return _allocation(rate, multiplier, change_rate, importance, freshness.interval)
-
-
-def optimal_thresholds(pages, bandwidth):
-    """When to crawl pages with signals: the thresholds of effective elapsed time with the highest freshness.
-
-    Theorem 1 and Lemma 2 of [www25]: `freshness.crawl_value` at its threshold is the same for all pages that are crawled, the
-    multiplier, and importance / change_rate is at most that for those that are not.
+    Pages with importance / change_rate below the multiplier are not crawled.
 
     Parameters
     ----------
-    pages : SignalledPages
+    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        Change rates; each leading index is a problem of its own.
+    importance : array_like, shape (..., n_pages), non-negative
+        Importances; they broadcast with `change_rate`.
     bandwidth : float, 1/time, positive
         Crawls of all pages.
 
     Returns
     -------
     Allocation
-        threshold, shape (n_pages,), time: inf for a page that is never crawled, and also for one whose changes are all signalled
-        (recall 1), which no time alone makes due: its crawl_rate, positive, says it is crawled after gamma / crawl_rate signals.
-        Where no page gains by more crawls, bandwidth is left over and the multiplier is 0: pages that never change or have no
-        importance get none, and one of recall 1 is crawled at each signal.
-        The crawl rate of a page of recall 1, or within some 1e-12 of it, jumps from one whole number of signals to the next at one
-        multiplier: a page that is there when the bandwidth runs out gets a share of the jump, and is the only one whose crawl rate
-        is not 1 / `freshness.cycle_length`.
+        A page that never changes or has no importance gets 0; if all are such,
+        bandwidth is left over and the multiplier is 0.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+    ConvergenceError
+        No solution was found.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.optimal_interval`. Where bandwidth is
+    so scarce that pages lie within a rounding error of the multiplier, what
+    they share is split in proportion; freshness does not depend on it.
+
+    Examples
+    --------
+    >>> plan = optimal_interval([1.0, 2.0, 3.0, 4.0, 5.0], 1.0, 5.0)
+    >>> plan.crawl_rate.round(3)
+    array([1.15 , 1.358, 1.354, 1.138, 0.   ])
+    """
+    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+    rate, multiplier = _interval(change_rate, importance, bandwidth)
+    return _allocation(rate, multiplier, change_rate, importance, freshness.interval)
+
+
+def optimal_thresholds(pages, bandwidth):
+    r"""Crawl pages with signals at the thresholds of highest freshness.
+
+    Theorem 1 and Lemma 2 of [www25]_: a page is crawled when its effective
+    elapsed time reaches its threshold iota, at the crawl rate 1 / psi(iota);
+    the thresholds are optimal where
+
+    .. math:: V_i(\iota_i) = \lambda
+              \quad\text{for the pages that are crawled},
+              \qquad \mu_i / \Delta_i \le \lambda \quad\text{for the others.}
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        Pages and their signals.
+    bandwidth : float, 1/time, positive
+        Crawls of all pages.
+
+    Returns
+    -------
+    Allocation
+        The threshold is inf for a page that is never crawled, and also for one
+        whose changes are all signalled (recall 1), which no time alone makes
+        due: its crawl_rate, positive, says that it is crawled after
+        gamma / crawl_rate signals. Where no page gains by more crawls,
+        bandwidth is left over and the multiplier is 0: pages that never change
+        or have no importance get none, and one of recall 1 is crawled at each
+        signal.
 
     Raises
     ------
     ValueError
         A bandwidth that is not positive and finite.
     ConvergenceError
+        No solution was found.
+
+    Notes
+    -----
+    The plain forms of V and psi are `paperlib.reference.crawl_value` and
+    `paperlib.reference.psi`. At recall 1, or within about 1e-12 of it, the
+    crawl rate is a step function of the multiplier, one step for each whole
+    number of signals. The page whose step the bandwidth cuts is interpolated;
+    it is the only one whose crawl rate is not 1 / `freshness.cycle_length`.
+
+    Examples
+    --------
+    >>> pages = SignalledPages([1.0, 2.0], 1.0, recall=0.5, false_rate=0.1)
+    >>> plan = optimal_thresholds(pages, 2.0)
+    >>> plan.crawl_rate.round(3), plan.threshold.round(3)
+    (array([0.834, 1.166]), array([2.117, 2.509]))
     """
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
     change_rate, importance = pages.change_rate, pages.importance
@@ -202,43 +402,80 @@ def optimal_thresholds(pages, bandwidth):
                 multiplier, rows, at_one, gamma, state, rate
             )
 
-        # signals change the multiplier by little
-        guess = 1.0 / np.sqrt(
-            optimal_interval(change_rate, importance, bandwidth).multiplier
-        )
+        unsignalled = optimal_interval(change_rate, importance, bandwidth)
+        guess = 1.0 / np.sqrt(unsignalled.multiplier)
         multiplier = _spend(
-            spent, rate, bandwidth, guess / 1.05, guess * 1.05, width=1e-13
+            spent, rate, bandwidth, guess / _NEAR, guess * _NEAR, width=1e-13
         )
         if np.isnan(rate).any():
             raise ConvergenceError("the thresholds did not converge", rate)
+        # the states at the multiplier itself; the rates stay interpolated
         crawl_value.threshold_rates(
             multiplier, rows, at_one, gamma, state, np.empty_like(rate)
         )
+    return _threshold_allocation(pages, rate, multiplier, alpha, state)
+
+
+def _threshold_allocation(pages, rate, multiplier, alpha, state):
+    """Allocation of pages that are crawled at u = alpha iota = state."""
     crawled = rate > 0
     with np.errstate(divide="ignore", invalid="ignore"):
         threshold = np.where(crawled & (alpha > 0), state / alpha, np.inf)
-        # w / psi = V / (importance psi) + exp(-alpha iota)
-        fresh = np.where(
-            crawled, multiplier * rate / importance + np.exp(-state), change_rate == 0
-        )
-    return Allocation(rate, multiplier, freshness.mean(fresh, importance), threshold)
+        # w / psi = V / (importance psi) + exp(-alpha iota), by Lemma 4
+        fresh = multiplier * rate / pages.importance + np.exp(-state)
+    fresh = np.where(crawled, fresh, pages.change_rate == 0)
+    return Allocation(
+        rate, multiplier, freshness.mean(fresh, pages.importance), threshold
+    )
 
 
 def harmonic(change_rate, importance, bandwidth):
-    """The rates of Poisson crawls with the least harmonic cost, sum importance `freshness.harmonic_penalty`.
+    r"""Crawl at Poisson times with the rates of least harmonic cost.
 
-    Kolobov et al. 2019 (NeurIPS; LambdaCrawl for incomplete observations):
-    crawl_rate = (-change_rate + sqrt(change_rate^2 + 4 importance change_rate / multiplier)) / 2. No page that changes and has
-    importance goes without crawls. Deviates from the paper in the search for the multiplier: Newton's method to rounding instead
+    Minimises the cost of Kolobov et al. 2019 (NeurIPS; LambdaCrawl for
+    incomplete observations), the mean `freshness.harmonic_penalty`,
+
+    .. math:: \sum_i \mu_i \log\Bigl(1 + \frac{\Delta_i}{\rho_i}\Bigr)
+              \quad\text{subject to } \sum_i \rho_i = R, \qquad
+              \rho_i = \tfrac12\Bigl(\sqrt{\Delta_i^2
+              + 4 \mu_i \Delta_i / \lambda} - \Delta_i\Bigr).
+
+    Every page that changes and has importance is crawled. Deviates from the
+    paper in the search for the multiplier: Newton's method to rounding instead
     of a bisection; linear in the number of pages.
 
-    Parameters and errors as in `optimal_poisson`.
+    Parameters
+    ----------
+    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        Change rates; each leading index is a problem of its own.
+    importance : array_like, shape (..., n_pages), non-negative
+        Importances; they broadcast with `change_rate`.
+    bandwidth : float, 1/time, positive
+        Crawls of all pages.
 
     Returns
     -------
     Allocation
-        The multiplier is the cost that a little more bandwidth saves, in importance x time; freshness is that of Poisson crawls.
-        A page that never changes or has no importance gets 0; if all are such, bandwidth is left over and the multiplier is 0.
+        The multiplier is the cost that a little more bandwidth saves; the
+        freshness is that of Poisson crawls. A page that never changes or has
+        no importance gets 0; if all are such, bandwidth is left over and the
+        multiplier is 0.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+    ConvergenceError
+        No solution was found.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.harmonic`.
+
+    Examples
+    --------
+    >>> harmonic([1.0, 2.0, 6.0], [4.0, 8.0, 9.0], 6.0).crawl_rate.round(3)
+    array([1., 2., 3.])
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
 
@@ -253,31 +490,48 @@ def harmonic(change_rate, importance, bandwidth):
 def polite(
     change_rate, importance, bandwidth, host, host_limit, *, model=freshness.poisson
 ):
-    """The rates of `optimal_poisson`, or of `optimal_interval`, when each host allows its pages so much bandwidth together and no more.
+    r"""Crawl with the rates of highest freshness under limits of hosts.
 
-    Kolobov et al. 2019 (SIGIR, algorithm 2): saturate, remove, repeat. Hosts above their limit are taken out with the bandwidth
-    that they may use, the others share what remains; inside a saturated host the limit is spent in the same way.
+    `optimal_poisson` or `optimal_interval` with one more constraint,
+
+    .. math:: \sum_{i \in h} \rho_i \le R_h \quad\text{for every host } h .
+
+    Kolobov et al. 2019 (SIGIR, algorithm 2): saturate, remove, repeat. Hosts
+    above their limit are taken out with the bandwidth that they may use, the
+    others share what remains; inside a saturated host the limit is spent in
+    the same way. Exact: `hosts.within_limits` says why.
 
     Parameters
     ----------
-    change_rate, importance : arrays, shape (n_pages,), non-negative; they broadcast
+    change_rate : array_like, shape (n_pages,), 1/time, non-negative
+        Change rates.
+    importance : array_like, shape (n_pages,), non-negative
+        Importances; they broadcast with `change_rate`.
     bandwidth : float, 1/time, positive
-    host : array of integers or strings, shape (n_pages,)
+        Crawls of all pages.
+    host : array_like of int or str, shape (n_pages,)
         Label of the host of each page.
     host_limit : float, or mapping from host to float, 1/time, non-negative
-        The limit of every host; or of the hosts named, the others have none. ``inf`` is no limit; at 0 no page of the host is crawled.
-    model : `freshness.poisson` or `freshness.interval`
-        Crawls at Poisson times, as in the paper, or at equal intervals, where saturated hosts are solved one by one, some ms each.
+        The limit of every host; or of the hosts named, the others have none.
+        ``inf`` is no limit; at 0 no page of the host is crawled.
+    model : callable, default `freshness.poisson`
+        `freshness.poisson`, crawls at Poisson times as in the paper, or
+        `freshness.interval`, crawls at equal intervals, where saturated hosts
+        are solved one by one, some milliseconds each.
 
     Returns
     -------
     Allocation
-        Rates sum to the bandwidth, or to less where the limits leave some over; then the multiplier, which is that of the bandwidth, is 0.
+        Rates sum to the bandwidth, or to less where the limits leave some
+        over; then the multiplier, which is that of the bandwidth, is 0.
 
     Raises
     ------
     ValueError
-        Arguments out of range; host labels not one for each page; a limit for a host that has no page.
+        Arguments out of range; host labels not one for each page; a limit for
+        a host that has no page.
+    ConvergenceError
+        No solution was found.
 
     Examples
     --------
@@ -293,41 +547,113 @@ def polite(
     host = np.asarray(host)
     if not host.shape == change_rate.shape == (change_rate.size,):
         raise ValueError(
-            f"host must have one label for each page of one problem, got shape {host.shape} for pages of shape {change_rate.shape}"
+            "host must have one label for each page of one problem, "
+            f"got shape {host.shape} for pages of shape {change_rate.shape}"
         )
     labels, member = np.unique(host, return_inverse=True)
-    limit = _host_limits(labels, host_limit)
+    limit = hosts.host_limits(labels, host_limit)
+    optimal = _poisson if model is freshness.poisson else _interval
 
-    def spend(within, rest):
-        if model is freshness.poisson:
-            return _poisson(change_rate, importance * within[member], rest, np.zeros(1))
-        return _interval(change_rate, importance * within[member], rest)
+    def allocate(within, rest):
+        # without importance, a page of a saturated host gets nothing
+        return optimal(change_rate, importance * within[member], rest)
 
-    within, rate, multiplier = _within_limits(spend, bandwidth, member, limit)
+    within, rate, multiplier = hosts.within_limits(allocate, bandwidth, member, limit)
     if not within.all():
-        pages = np.flatnonzero(~within[member])
-        pages = pages[np.argsort(member[pages], kind="stable")]
+        saturated = np.flatnonzero(~within[member])
+        by_host = saturated[np.argsort(member[saturated], kind="stable")]
         offsets = np.append(0, np.cumsum(np.bincount(member)[~within]))
-
-        def saturated(change_rate, importance, rate):
-            if model is freshness.poisson:
-                kernels.host_rates(
-                    change_rate, importance, limit[~within], offsets, rate
-                )
-            else:
-                for allowed, start, end in zip(
-                    limit[~within], offsets[:-1], offsets[1:], strict=True
-                ):
-                    rate[start:end], _ = _interval(
-                        change_rate[start:end], importance[start:end], allowed
-                    )
-            return 0.0
-
-        rate[pages], _ = _each_problem(saturated, change_rate[pages], importance[pages])
+        rate[by_host] = _rates_of_hosts(
+            change_rate[by_host], importance[by_host], limit[~within], offsets, model
+        )
     return _allocation(rate, multiplier, change_rate, importance, model)
 
 
-def _poisson(change_rate, importance, bandwidth, min_rate):
+def _rates_of_hosts(change_rate, importance, limit, offsets, model):
+    """Optimal rates inside hosts: offsets[h]:offsets[h + 1] share limit[h]."""
+    if model is freshness.interval:
+        each = zip(
+            *(np.split(a, offsets[1:-1]) for a in (change_rate, importance)),
+            limit,
+            strict=True,
+        )
+        return np.concatenate([_interval(*host)[0] for host in each])
+
+    def one_problem(change_rate, importance, rate):
+        kernels.host_rates(change_rate, importance, limit, offsets, rate)
+        return 0.0
+
+    return _each_problem(one_problem, change_rate, importance)[0]
+
+
+def polite_thresholds(pages, bandwidth, host, host_limit):
+    """Crawl pages with signals at optimal thresholds under limits of hosts.
+
+    `optimal_thresholds` where each host allows its pages so much bandwidth
+    together and no more; exact, as `polite` is.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        Pages and their signals.
+    bandwidth : float, 1/time, positive
+        Crawls of all pages.
+    host : array_like of int or str, shape (n_pages,), or None
+        Label of the host of each page; None puts all pages on one host.
+    host_limit : float, or mapping from host to float, 1/time, positive
+        The limit of every host; or of the hosts named, the others have none.
+
+    Returns
+    -------
+    Allocation
+        The multiplier is that of the hosts below their limits, 0 when there is
+        none.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range; host labels not one for each page; a limit for
+        a host that has no page.
+    ConvergenceError
+        No solution was found.
+
+    Examples
+    --------
+    >>> pages = SignalledPages([1.0, 1.0, 2.0], 1.0, 0.5, 0.1)
+    >>> plan = polite_thresholds(pages, 6.0, ["a", "a", "b"], {"a": 2.0})
+    >>> plan.crawl_rate.round(3)
+    array([1., 1., 4.])
+    """
+    member, limit = hosts.members(host, host_limit, pages.change_rate.size)
+    rate, threshold, fresh = np.zeros((3, member.size))
+
+    def plan(here, bandwidth):
+        """Allocate to the pages of a mask; returns the multiplier."""
+        some = SignalledPages(*(getattr(pages, name)[here] for name in PARAMETERS))
+        with threads_for(member.size):
+            best = optimal_thresholds(some, bandwidth)
+        rate[here], threshold[here] = best.crawl_rate, best.threshold
+        # each page gets the mean of its group, which keeps the mean of all
+        fresh[here] = best.freshness
+        return best.multiplier
+
+    def allocate(within, rest):
+        rate[:] = 0.0
+        return rate, plan(within[member], rest) if within.any() else 0.0
+
+    within, _, multiplier = hosts.within_limits(allocate, bandwidth, member, limit)
+    for h in np.flatnonzero(~within):
+        plan(member == h, limit[h])
+    importance = pages.importance
+    return Allocation(
+        rate, multiplier, fresh @ importance / importance.sum(), threshold
+    )
+
+
+# ------------------------------ the searches for the multiplier
+
+
+def _poisson(change_rate, importance, bandwidth, min_rate=_NO_MINIMUM):
     """Rates and multiplier of `optimal_poisson`, without its checks."""
 
     def one_problem(change_rate, importance, min_rate, rate):
@@ -341,27 +667,25 @@ def _interval(change_rate, importance, bandwidth):
     """Rates and multiplier of `optimal_interval`, without its checks."""
 
     def one_problem(change_rate, importance, rate):
-        changing = (change_rate > 0) & (importance > 0)
         rate[:] = 0.0
+        changing = (change_rate > 0) & (importance > 0)
         if not changing.any() or not bandwidth > 0:
             return 0.0
 
         def spent(multiplier):
             return kernels.interval_rates(multiplier, change_rate, importance, rate)
 
-        guess = (
-            _interval(change_rate[::10], importance[::10], bandwidth / 10)[1]
-            if rate.size >= _MANY
-            else 0.0
-        )
-        multiplier = _secant(spent, bandwidth, guess**-0.5) if guess else 0.0
-        if multiplier:
-            return multiplier
-        # no page is crawled below the first bound; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second; 0.999 is for rounding
-        scale = np.sqrt(importance * change_rate).sum()
-        least = 0.999 * max(
+        if rate.size >= _MANY:
+            sample = change_rate[::_SAMPLE], importance[::_SAMPLE]
+            _, guess = _interval(*sample, bandwidth / _SAMPLE)
+            multiplier = _secant(spent, bandwidth, guess**-0.5) if guess else 0.0
+            if multiplier:
+                return multiplier
+        # Two lower bounds of 1 / sqrt(multiplier): below the first no page is
+        # crawled; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second.
+        least = _ROUNDED * max(
             np.sqrt((change_rate[changing] / importance[changing]).min()),
-            bandwidth * np.sqrt(2.0) / scale,
+            bandwidth * np.sqrt(2.0) / np.sqrt(importance * change_rate).sum(),
         )
         return _spend(spent, rate, bandwidth, least, 2.0 * least)
 
@@ -369,11 +693,16 @@ def _interval(change_rate, importance, bandwidth):
 
 
 def _secant(spent, bandwidth, v):
-    """As `_spend`, from a good guess of 1 / sqrt(multiplier), to which the sum is about in proportion; 0 where it does not settle soon."""
+    """As `_spend`, from a good guess of v = 1 / sqrt(multiplier).
+
+    The sum of the rates is about proportional to v: the secant method runs on
+    the logarithms of both, with a first slope of 1 and steps of at most a
+    factor e. Returns 0 where it does not settle soon.
+    """
     slope, before, step = 1.0, 0.0, 0.0
     for _ in range(_SECANT_STEPS):
         total = spent(v**-2)
-        if abs(total - bandwidth) <= 1e-12 * bandwidth:
+        if abs(total - bandwidth) <= _SPENT * bandwidth:
             return v**-2
         off = math.log(total / bandwidth) if total > 0 else math.nan
         slope = (off - before) / step if step else slope
@@ -385,17 +714,17 @@ def _secant(spent, bandwidth, v):
 
 
 def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
-    """The multiplier at which ``spent(multiplier)``, which also sets the rates, is the bandwidth; it falls with the multiplier.
+    """The multiplier at which a bandwidth is spent; sets the rates.
 
-    left, right : guesses of 1 / sqrt(multiplier) below and above; width : relative, of the last bracket
+    ``spent(multiplier)`` writes `rate` and returns its sum, which falls as the
+    multiplier grows. The search is in v = 1 / sqrt(multiplier), in which the
+    sum rises, often nearly in proportion; left < right are guesses of v, and
+    `width` is the relative width of the last bracket.
     """
-    from scipy.optimize import (
-        elementwise,  # here, for it takes as long as all of this module
-    )
+    # Here, for importing it takes as long as all of this module.
+    from scipy.optimize import elementwise
 
-    def excess(
-        v,
-    ):  # bandwidth spent at the multiplier 1 / v^2 beyond what there is: rises with v
+    def excess(v):
         return np.array([spent(v.item() ** -2)]) - bandwidth
 
     left, right = np.array([left]), np.array([right])
@@ -408,8 +737,9 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
         (left, right),
         tolerances={"xatol": 0, "xrtol": width, "fatol": 0, "frtol": 0},
     )
-    # linear between the ends of the last bracket: an error of its width squared; and where even neighbouring numbers jump
-    # across the bandwidth (scarce bandwidth, equal pages), a fair share of the jump
+    # Linear between the ends of the last bracket: the error is of its width
+    # squared. Where even neighbouring numbers jump across the bandwidth
+    # (scarce bandwidth, equal pages), that is a fair share of the jump.
     above = excess(root.bracket[1])
     upper = rate.copy()
     below = excess(root.bracket[0])
@@ -419,64 +749,20 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
 
 
 def _each_problem(solve, *arrays):
-    """Call `solve` on every leading index, with contiguous rows and an output row; returns the rates and what it returned."""
+    """Rates and multipliers of the problems of all leading indices.
+
+    ``solve(*rows, rate)`` gets one row of each array, writes the rates and
+    returns the multiplier; NaN in either means that it did not converge.
+    """
     shape = arrays[0].shape
     rows = [
-        np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1]).view()
-        for a in arrays
+        np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1]) for a in arrays
     ]
-    for row in rows:
-        row.flags.writeable = (
-            False  # whatever came in, so that one compiled kernel serves all
-        )
+    for row in rows:  # whatever came in, so that one compiled kernel serves all
+        row.flags.writeable = False
     rate = np.empty(rows[0].shape)
     with threads_for(shape[-1]):
         multiplier = np.array([solve(*row) for row in zip(*rows, rate, strict=True)])
     if np.isnan(multiplier).any() or np.isnan(rate).any():
         raise ConvergenceError("the allocation did not converge", rate.reshape(shape))
     return rate.reshape(shape), multiplier.reshape(shape[:-1])[()]
-
-
-def polite_thresholds(pages, bandwidth, host, host_limit):
-    """`optimal_thresholds` when each host allows its pages so much bandwidth together and no more.
-
-    Exact, as `allocation.polite` is.
-
-    Parameters
-    ----------
-    pages : SignalledPages
-    bandwidth : float, 1/time, positive
-    host, host_limit : as in `PoliteGreedy`
-
-    Returns
-    -------
-    Allocation
-        The multiplier is that of the hosts below their limits, 0 when there is none.
-    """
-    member, limit = _hosts(host, host_limit, pages.change_rate.size)
-    rate, threshold, fresh = np.zeros((3, member.size))
-
-    def spend(which, bandwidth):
-        rate[:] = 0.0
-        return rate, spend_on(which[member], bandwidth) if which.any() else 0.0
-
-    def spend_on(here, bandwidth):
-        with threads_for(member.size):
-            plan = optimal_thresholds(
-                SignalledPages(*(getattr(pages, name)[here] for name in PARAMETERS)),
-                bandwidth,
-            )
-        rate[here], threshold[here], fresh[here] = (
-            plan.crawl_rate,
-            plan.threshold,
-            plan.freshness,
-        )
-        return plan.multiplier
-
-    within, _, multiplier = _within_limits(spend, bandwidth, member, limit)
-    for h in np.flatnonzero(~within):
-        spend_on(member == h, limit[h])
-    # each page has the freshness of all that were planned with it
-    return Allocation(
-        rate, multiplier, fresh @ pages.importance / pages.importance.sum(), threshold
-    )

@@ -1,23 +1,74 @@
-"""Checks at the public edge: each error names the argument, the rule and the first offending value with its index."""
+"""Checks of arguments at the public edge of the library.
+
+Every check takes the name of an argument and its value, returns the value in
+the form that the library computes with, and raises a ValueError that names the
+argument, the rule and the first value that breaks it, with its index. Behind
+the public functions nothing is checked again.
+"""
 
 import numpy as np
 
+__all__ = [
+    "bits",
+    "broadcast",
+    "count",
+    "finite",
+    "fit",
+    "non_negative",
+    "positive",
+    "probability",
+    "require",
+    "scalar",
+    "share",
+]
 
-def _require(name, array, rule, good):
+
+def require(name, array, rule, good):
+    """Raise unless an array is good everywhere.
+
+    Parameters
+    ----------
+    name : str
+        The argument, for the message.
+    array : ndarray
+        Its value.
+    rule : str
+        What ends the sentence "`name` must be".
+    good : bool ndarray
+        Whether each entry keeps the rule, in the shape of `array`.
+
+    Raises
+    ------
+    ValueError
+        Naming the first entry that is not good, and its index.
+
+    Examples
+    --------
+    >>> rate = np.array([1.0, -2.0])
+    >>> require("rate", rate, "non-negative", rate >= 0)
+    Traceback (most recent call last):
+        ...
+    ValueError: rate must be non-negative, got -2.0 at index (1,)
+    """
+    if good.all():
+        return
     bad = np.argwhere(~good)[0]
-    value = array[tuple(bad)]
     where = f" at index {tuple(bad.tolist())}" if array.ndim else ""
-    raise ValueError(f"{name} must be {rule}, got {value.item()!r}{where}")
+    value = array[tuple(bad)].item()
+    raise ValueError(f"{name} must be {rule}, got {value!r}{where}")
 
 
 def _numbers(name, value, rule, within):
+    """`value` as a float array whose entries are all `within`, an interval."""
     try:
         array = np.asarray(value, dtype=float)
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be {rule}, got {value!r}") from None
-    # NaN passes through min and max, and no comparison with it is true: two passes, no temporary array
+    # The rules are intervals, so that the extremes decide: two passes and no
+    # temporary array. NaN passes through min and max, and no comparison with
+    # it is true.
     if array.size and not (within(array.min()) and within(array.max())):
-        _require(name, array, rule, within(array))
+        require(name, array, rule, within(array))
     return array
 
 
@@ -52,15 +103,15 @@ def scalar(check, name, value):
     return check(name, value).item()
 
 
+def _open_share(name, value):
+    return _numbers(
+        name, value, "strictly between 0 and 1", lambda x: (x > 0) & (x < 1)
+    )
+
+
 def probability(name, value):
     """`value` as a float strictly between 0 and 1."""
-    return scalar(
-        lambda n, v: _numbers(
-            n, v, "strictly between 0 and 1", lambda x: (x > 0) & (x < 1)
-        ),
-        name,
-        value,
-    )
+    return scalar(_open_share, name, value)
 
 
 def count(name, value):
@@ -77,14 +128,12 @@ def bits(name, value):
         return array
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} must be boolean or 0/1, got dtype {array.dtype}")
-    good = (array == 0) | (array == 1)
-    if not good.all():
-        _require(name, array, "boolean or 0/1", good)
+    require(name, array, "boolean or 0/1", (array == 0) | (array == 1))
     return array.astype(bool)
 
 
 def fit(**arrays):
-    """The named arrays broadcast against each other."""
+    """Raise unless the named arrays broadcast against each other."""
     try:
         np.broadcast(*arrays.values())
     except ValueError:
@@ -97,6 +146,6 @@ def fit(**arrays):
 
 
 def broadcast(**arrays):
-    """The named arrays, broadcast against each other."""
+    """The named arrays, broadcast against each other, in a tuple or list."""
     fit(**arrays)
     return np.broadcast_arrays(*arrays.values())

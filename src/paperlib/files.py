@@ -1,4 +1,9 @@
-"""Files that are whole or absent."""
+"""Files that are either whole or absent, whatever happens during a write.
+
+A file is written under a temporary name in the same folder, flushed to the
+disk, and renamed. A rename within a folder is atomic: whoever reads finds the
+old file or the new one, never a part.
+"""
 
 import contextlib
 import hashlib
@@ -6,18 +11,35 @@ import os
 import tempfile
 from pathlib import Path
 
+__all__ = ["replacing", "sha256", "write_atomic"]
+
 
 def sha256(path):
-    """Hexadecimal SHA-256 of a file's bytes."""
+    """Hexadecimal SHA-256 digest of a file's bytes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
 def replacing(path):
-    """A temporary path beside `path`, which takes its place when the context ends well, and goes when it does not.
+    """Context of a temporary path that replaces `path` at its end.
 
-    Raises the OSError of the step that failed, with the name of `path`; what was there before is left as it was.
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; missing folders are made.
+
+    Yields
+    ------
+    str
+        A path in the same folder, of an empty file. When the context ends
+        without an exception it is flushed and renamed to `path`; otherwise it
+        is removed, and what was at `path` before stays as it was.
+
+    Raises
+    ------
+    OSError
+        That of the step that failed, with the name of `path`.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -27,18 +49,37 @@ def replacing(path):
         yield temporary
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
+        os.chmod(temporary, 0o644)  # mkstemp lets nobody else read it
         os.replace(temporary, path)
-    except BaseException as error:
+    except BaseException as error:  # an interrupt leaves no temporary file either
         Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
-            raise OSError(
-                error.errno, error.strerror or str(error), str(path)
-            ) from error
+            reason = error.strerror or str(error)
+            raise OSError(error.errno, reason, str(path)) from error
         raise
 
 
 def write_atomic(path, content):
-    """Write text or bytes to a temporary name beside `path`, flush it to disk, then rename it. Errors as in `replacing`."""
+    """Write a file as a whole.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; missing folders are made.
+    content : str or bytes
+        Text is encoded as UTF-8.
+
+    Raises
+    ------
+    OSError
+        As `replacing`.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomic(f"{folder}/new/note.txt", "whole")
+    ...     print(Path(f"{folder}/new/note.txt").read_text())
+    whole
+    """
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)

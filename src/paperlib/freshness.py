@@ -1,4 +1,21 @@
-"""How fresh a crawl rate keeps the copy of a Poisson page: the long-run share of time in which copy and page agree."""
+r"""How fresh crawls keep the copy of a page.
+
+The functions answer: with which probability does the copy of a page agree with
+the page, in the long run or over a given time? Changes are a Poisson process
+of rate Delta; after a crawl the copy is fresh until the next change, so that
+the probability at a random time is the mean over the time since the last crawl
+
+.. math:: F = E\,e^{-\Delta \tau} .
+
+What differs is how the crawls come: at Poisson times (`poisson`,
+`poisson_time`; eqs. (4) and (5) of [aaai20]_), at equal intervals (`interval`,
+`interval_time`; eq. (5) of [www25]_), at known times (`crawled`), or when time
+and signals reach a threshold (`cycle_length`, `fresh_time`, `crawl_value`:
+psi, w and V of Lemma 4 of [www25]_). `harmonic_penalty` counts the changes
+missed instead. `mean` weights pages by importance.
+
+All functions broadcast, and all rates are in 1/time.
+"""
 
 import numpy as np
 from scipy import special
@@ -7,98 +24,218 @@ from paperlib import checks
 from paperlib._kernels import crawl_value as values
 from paperlib._kernels import freshness as kernels
 
+__all__ = [
+    "crawl_value",
+    "crawled",
+    "cycle_length",
+    "fresh_time",
+    "harmonic_penalty",
+    "interval",
+    "interval_time",
+    "mean",
+    "poisson",
+    "poisson_time",
+]
+
+# Below it, the series of (x - 1 + exp(-x)) / x^2 to x^2 is good to 2e-11.
+_SMALL = 1e-3
+
 
 def _rates(change_rate, crawl_rate):
-    change_rate, crawl_rate = (
-        checks.non_negative("change_rate", change_rate),
-        checks.non_negative("crawl_rate", crawl_rate),
+    return checks.broadcast(
+        change_rate=checks.non_negative("change_rate", change_rate),
+        crawl_rate=checks.non_negative("crawl_rate", crawl_rate),
     )
-    return checks.broadcast(change_rate=change_rate, crawl_rate=crawl_rate)
 
 
 def poisson(change_rate, crawl_rate):
-    """Freshness under Poisson crawls, crawl_rate / (crawl_rate + change_rate). Eq. (5) of [aaai20], eq. (10) of [valuetools20].
+    r"""Freshness under crawls at Poisson times.
 
-    Arrays broadcast; rates in 1/time, non-negative. A page that never changes is fresh even when it is not crawled again.
+    Eq. (5) of [aaai20]_, eq. (10) of [valuetools20]_:
+
+    .. math:: F = \frac{\rho}{\rho + \Delta} .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time, non-negative
+        A page that never changes is fresh even when it is not crawled.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates; they broadcast with `change_rate`.
+
+    Returns
+    -------
+    float or ndarray
+        Share of time, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        Rates out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.poisson_freshness`.
+
+    Examples
+    --------
+    >>> poisson([0.0, 1.0, 3.0], 1.0)
+    array([1.  , 0.5 , 0.25])
     """
     return kernels.poisson_freshness(*_rates(change_rate, crawl_rate))
 
 
 def interval(change_rate, crawl_rate):
-    """Freshness under crawls at equal intervals, (crawl_rate / change_rate) (1 - exp(-change_rate / crawl_rate)). Eq. (5) of [www25].
+    r"""Freshness under crawls at equal intervals.
 
-    Arrays broadcast; rates in 1/time, non-negative. Never below `poisson` at the same rate. A page that never changes is fresh.
+    Eq. (5) of [www25]_; never below `poisson` at the same rate:
+
+    .. math:: F = \frac{\rho}{\Delta} \bigl(1 - e^{-\Delta/\rho}\bigr) .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time, non-negative
+        A page that never changes is fresh even when it is not crawled.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates; they broadcast with `change_rate`.
+
+    Returns
+    -------
+    float or ndarray
+        Share of time, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        Rates out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.interval_freshness`.
+
+    Examples
+    --------
+    >>> interval([0.0, 1.0, 3.0], 1.0).round(3)
+    array([1.   , 0.632, 0.317])
     """
     return kernels.interval_freshness(*_rates(change_rate, crawl_rate))
 
 
 def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
-    """Expected fresh time within `duration` under Poisson crawls that begin now: the integral of eq. (4) of [aaai20].
+    r"""Expected fresh time under crawls at Poisson times that begin now.
+
+    The integral of eq. (4) of [aaai20]_ over the duration T, for a copy that
+    is fresh with probability s now: F of `poisson`, and a transient,
+
+    .. math:: F\,T + (s - F) \int_0^T e^{-(\rho + \Delta) t}\,dt .
 
     Parameters
     ----------
-    change_rate, crawl_rate : float or array, 1/time, non-negative; they broadcast, also with the others
-    duration : float or array, time, non-negative
-    initial : float or array in [0, 1]
-        Probability that the copy is fresh now.
+    change_rate : array_like, 1/time, non-negative
+        Change rates.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates.
+    duration : array_like, time, non-negative
+        Length of the time.
+    initial : array_like, default 0
+        Probability that the copy is fresh now, in [0, 1].
 
     Returns
     -------
-    array, time
-        `poisson` x duration, and a transient that dies out as exp(-(change_rate + crawl_rate) t).
+    float or ndarray, time
+        All arguments broadcast.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Examples
+    --------
+    >>> poisson_time(1.0, 1.0, [1.0, 10.0], initial=1.0).round(3)
+    array([0.716, 5.25 ])
     """
     change_rate, crawl_rate = _rates(change_rate, crawl_rate)
     duration, initial = _transient(duration, initial)
     stationary = poisson(change_rate, crawl_rate)
-    return stationary * duration + (initial - stationary) * _decayed(
-        change_rate + crawl_rate, duration
-    )
+    lasting = _decayed(change_rate + crawl_rate, duration)
+    return stationary * duration + (initial - stationary) * lasting
 
 
 def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None):
-    """Expected fresh time within `duration` under crawls at equal intervals that begin now.
+    r"""Expected fresh time under crawls at equal intervals that begin now.
 
-    Arguments and result as in `poisson_time`. The first crawl comes after `phase` intervals, in (0, 1]; by default that is uniform.
-    Derived; after the first crawl the mean over an interval is `interval`.
+    Derived. Until the first crawl the copy is fresh with probability
+    s exp(-Delta t); after it, the mean over an interval is `interval`.
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time, non-negative
+        Change rates.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates.
+    duration : array_like, time, non-negative
+        Length of the time.
+    initial : array_like, default 0
+        Probability s that the copy is fresh now, in [0, 1].
+    phase : array_like, optional
+        The first crawl comes after so many intervals, in (0, 1]; by default
+        the result is the mean over all phases.
+
+    Returns
+    -------
+    float or ndarray, time
+        All arguments broadcast.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Examples
+    --------
+    >>> interval_time(1.0, 1.0, [1.0, 10.0], initial=1.0).round(3)
+    array([0.736, 6.425])
     """
     change_rate, crawl_rate = _rates(change_rate, crawl_rate)
     duration, initial = _transient(duration, initial)
     with np.errstate(divide="ignore", over="ignore"):
         gap = 1.0 / crawl_rate
     stationary = interval(change_rate, crawl_rate)
-    if phase is not None:
-        phase = checks.positive("phase", phase)
-        if (phase > 1).any():
-            raise ValueError(f"phase must be at most 1, got {phase.max()}")
-        first = np.minimum(duration, phase * gap)
-        rest = duration - first
-        whole = np.where(
-            crawl_rate > 0,
-            np.floor(rest * crawl_rate) / np.maximum(crawl_rate, 1e-300),
-            0.0,
-        )
-        return (
-            initial * _decayed(change_rate, first)
-            + whole * stationary
-            + _decayed(change_rate, rest - whole)
-        )
-    first = np.minimum(duration, gap)
+    if phase is None:
+        first = np.minimum(duration, gap)
+        early = _before_a_uniform_crawl(change_rate, crawl_rate, first, initial)
+        return early + (duration - first) * stationary
+    phase = checks.positive("phase", phase)
+    if (phase > 1).any():
+        raise ValueError(f"phase must be at most 1, got {phase.max()}")
+    first = np.minimum(duration, phase * gap)
+    rest = duration - first
+    # whole intervals; without crawls the rest is 0, and 0 / 1e-300 is 0
+    whole = np.floor(rest * crawl_rate) / np.maximum(crawl_rate, 1e-300)
+    early = initial * _decayed(change_rate, first)
+    return early + whole * stationary + _decayed(change_rate, rest - whole)
+
+
+def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
+    """Fresh time within `first`, in which at most one crawl comes.
+
+    The crawl comes at rate `crawl_rate` at any moment of it. The copy is fresh
+    from the start, with probability `initial`, or since that crawl.
+    """
     x = change_rate * first
-    with np.errstate(divide="ignore", invalid="ignore"):  # (x - 1 + exp(-x)) / x^2
-        lost = np.where(x < 1e-3, 0.5 - x / 6 + x**2 / 24, (x + np.expm1(-x)) / x**2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = (x + np.expm1(-x)) / x**2
+    lost = np.where(x < _SMALL, 0.5 - x / 6 + x**2 / 24, exact)
     kept = _decayed(change_rate, first)
     return (
         initial * (kept - crawl_rate * first * (kept - first * lost))
         + crawl_rate * first**2 * lost
-        + (duration - first) * stationary
     )
 
 
 def _transient(duration, initial):
-    duration, initial = (
-        checks.non_negative("duration", duration),
-        checks.non_negative("initial", initial),
-    )
+    duration = checks.non_negative("duration", duration)
+    initial = checks.non_negative("initial", initial)
     if (initial > 1).any():
         raise ValueError(f"initial must be from 0 to 1, got {initial.max()}")
     return duration, initial
@@ -110,45 +247,113 @@ def _decayed(rate, duration):
 
 
 def crawled(history, change_rate, *, horizon=None):
-    """Expected freshness of pages whose crawls are known, fresh at time 0: the mean of exp(-change_rate x time since the last crawl).
+    r"""Expected freshness of pages whose crawl times are known.
+
+    The mean of :math:`e^{-\Delta \tau}` over time, with tau the time since the
+    last crawl; the copies are fresh at time 0 (derived).
 
     Parameters
     ----------
-    history : History, either form; its bits do not count
-    change_rate : array of ``history.shape``, 1/time, non-negative
+    history : History
+        Either form; only the intervals are used, not whether crawls found a
+        change.
+    change_rate : array_like, shape of the history, 1/time, non-negative
+        Change rates.
     horizon : float, time, optional
-        The mean is over (0, horizon]; by default up to the last crawl of each page.
+        The mean is over (0, horizon]; by default up to the last crawl of each
+        page.
 
     Returns
     -------
-    array of ``history.shape``, in [0, 1]; NaN for a page without crawls that has no horizon
+    ndarray, shape of the history
+        In [0, 1]; NaN for a page without crawls where there is no horizon.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> from paperlib.processes import History
+    >>> history = History([1.0, 1.0, 2.0], [0, 1, 1])
+    >>> crawled(history, 1.0).round(3)
+    np.float64(0.532)
     """
     change_rate = checks.non_negative("change_rate", change_rate)
     rate, length = history.per_crawl(change_rate), history.interval
     total = history.total(length)
     if horizon is None:
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore"):  # 0 / 0 of a page without crawls
             return history.total(_decayed(rate, length)) / total
     horizon = checks.scalar(checks.positive, "horizon", horizon)
-    fresh = history.total(
-        _decayed(rate, np.clip(horizon - history.time + length, 0.0, length))
-    )
-    return (fresh + _decayed(change_rate, np.maximum(horizon - total, 0.0))) / horizon
+    before = np.clip(horizon - history.time + length, 0.0, length)
+    since = np.maximum(horizon - total, 0.0)
+    fresh = history.total(_decayed(rate, before)) + _decayed(change_rate, since)
+    return fresh / horizon
 
 
 def harmonic_penalty(change_rate, crawl_rate):
-    """Expected harmonic penalty under Poisson crawls, log(1 + change_rate / crawl_rate). Kolobov et al. 2019 (LambdaCrawl).
+    r"""Expected harmonic penalty under crawls at Poisson times.
 
-    The mean of 1 + 1/2 + ... + 1/N over the number N of changes since the last crawl: a cost, without an upper bound.
-    Arrays broadcast; rates in 1/time, non-negative. Infinite for a page that changes and is never crawled, 0 for one that never changes.
+    Kolobov et al. 2019 (LambdaCrawl): the mean of 1 + 1/2 + ... + 1/N over the
+    number N of changes since the last crawl, a cost without an upper bound,
+
+    .. math:: E\,H_N = \log\Bigl(1 + \frac{\Delta}{\rho}\Bigr) .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time, non-negative
+        Change rates.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates; they broadcast with `change_rate`.
+
+    Returns
+    -------
+    float or ndarray
+        Infinite for a page that changes and is never crawled, 0 for one that
+        never changes.
+
+    Raises
+    ------
+    ValueError
+        Rates out of range, or of shapes that do not broadcast.
+
+    Examples
+    --------
+    >>> harmonic_penalty([0.0, 1.0, 1.0], [0.0, 1.0, 0.0]).round(3)
+    array([0.   , 0.693,   inf])
     """
     return kernels.harmonic_penalty(*_rates(change_rate, crawl_rate))
 
 
 def mean(fresh, importance):
-    """Freshness over pages: the mean of `fresh` along the last axis weighted by `importance`, the share of requests served fresh.
+    r"""Freshness over pages, weighted by importance.
 
-    Raises ValueError when all importances are zero.
+    The share of requests that are served fresh,
+    :math:`\sum_i \mu_i F_i / \sum_i \mu_i`.
+
+    Parameters
+    ----------
+    fresh : array_like, shape (..., n_pages)
+        Freshness of each page.
+    importance : array_like, shape (..., n_pages), non-negative
+        Importances; they broadcast with `fresh`.
+
+    Returns
+    -------
+    float or ndarray, shape (...)
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        All importances of a problem are zero, or one is negative.
+
+    Examples
+    --------
+    >>> mean([0.5, 1.0], [3.0, 1.0])
+    np.float64(0.625)
     """
     fresh, importance = checks.broadcast(
         fresh=fresh, importance=checks.non_negative("importance", importance)
@@ -162,80 +367,162 @@ def mean(fresh, importance):
 
 
 def crawl_value(elapsed, n_signals, pages, *, terms=None):
-    """What a crawl of a page is worth in a state: importance (w - exp(-alpha iota) psi) at iota = elapsed + beta n_signals.
+    r"""Crawl value of pages, the gain in freshness from crawling them now.
 
-    V of Lemma 4 of [www25], with the sums to floor(iota / beta); rises to importance / change_rate. Without signals it is
-    importance / change_rate (1 - (1 + x) exp(-x)), x = change_rate elapsed. Accurate to a relative 1e-11, and never decreasing in
-    elapsed and n_signals, in floating point too.
+    V of Lemma 4 of [www25]_ at the effective elapsed time iota, with the sums
+    of w and psi ending at floor(iota / beta) (the draft prints another limit):
+
+    .. math:: V(\iota) = \mu \bigl(w(\iota)
+              - e^{-\alpha\iota}\,\psi(\iota)\bigr), \qquad
+              \iota = \tau + \beta n .
+
+    It rises to importance / change_rate. Without signals it is
+    importance / change_rate x (1 - (1 + x) exp(-x)), x = change_rate elapsed.
 
     Parameters
     ----------
-    elapsed : array, time, non-negative; inf gives the limit
-        Since the last crawl.
-    n_signals : array, non-negative
-        Signals since then.
+    elapsed : array_like, shape (..., n_pages), time, non-negative
+        Time since the last crawl, tau; inf gives the limit.
+    n_signals : array_like, shape (..., n_pages), non-negative
+        Signals since the last crawl, n.
     pages : SignalledPages
-        Shape (n_pages,); elapsed and n_signals broadcast against it, pages on the last axis.
+        Pages and their signals; elapsed and n_signals broadcast against them.
     terms : int, optional
-        APPROX-j of appendix A.1: the first j terms of the sums only. Where signals say nothing (recall 0) the exact value is the one
-        without signals, and APPROX-j is not, but the limit of APPROX-j for recall -> 0.
+        APPROX-j of appendix A.1: the first j terms of the sums only. Where
+        signals carry no information (recall 0) the exact value is the one
+        without signals; APPROX-j is not, but its limit for recall -> 0.
 
     Returns
     -------
-    array, importance x time
+    ndarray, importance x time
+        Relative error below 1e-11; never decreasing in elapsed and n_signals,
+        in floating point too.
 
     Raises
     ------
     ValueError
-        Arguments out of range or of shapes that do not broadcast.
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.crawl_value`.
+
+    Examples
+    --------
+    >>> from paperlib.signals import SignalledPages
+    >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
+    >>> crawl_value([[1.0], [3.0], [np.inf]], 0, pages).ravel().round(3)
+    array([0.114, 0.494, 1.429])
     """
     elapsed = _times("elapsed", elapsed)
     n_signals = checks.non_negative("n_signals", n_signals)
     terms = values.EXACT if terms is None else checks.count("terms", terms)
-    elapsed, n_signals, change_rate = checks.broadcast(
-        elapsed=elapsed, n_signals=n_signals, pages=pages.change_rate
+    return _of_pages(
+        values.crawl_values,
+        pages,
+        pages.importance,
+        pages.recall,
+        pages.false_rate,
+        terms,
+        elapsed=elapsed,
+        n_signals=n_signals,
     )
-    with np.errstate(
-        all="ignore"
-    ):  # the compiler divides first and then looks whether it should
-        return values.crawl_values(
-            elapsed,
-            n_signals,
-            change_rate,
-            pages.importance,
-            pages.recall,
-            pages.false_rate,
-            terms,
-        )
 
 
 def cycle_length(threshold, pages):
-    """Expected time between two crawls of pages that are crawled at a threshold of effective elapsed time, psi of Lemma 4 of [www25].
+    r"""Expected time between two crawls at a threshold.
 
-    threshold : array, time, non-negative; broadcasts against the pages; inf for a page that is never crawled
-        The result is an array, time; its inverse is the crawl rate.
+    psi of Lemma 4 of [www25]_, for pages that are crawled when their effective
+    elapsed time reaches iota; K = floor(iota / beta) (the draft prints another
+    limit), and P is the regularised incomplete gamma function:
+
+    .. math:: \psi(\iota) = \frac{1}{\gamma} \sum_{i=0}^{K}
+              P\bigl(i + 1, \gamma (\iota - i \beta)\bigr) .
+
+    Parameters
+    ----------
+    threshold : array_like, shape (..., n_pages), time, non-negative
+        The threshold iota; inf for a page that is never crawled.
+    pages : SignalledPages
+        Pages and their signals; the threshold broadcasts against them.
+
+    Returns
+    -------
+    ndarray, time
+        Its inverse is the crawl rate.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.psi`.
+
+    Examples
+    --------
+    >>> from paperlib.signals import SignalledPages
+    >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
+    >>> cycle_length(3.0, pages).round(3)
+    array([1.465])
     """
-    threshold, change_rate = checks.broadcast(
-        threshold=_times("threshold", threshold), pages=pages.change_rate
+    threshold = _times("threshold", threshold)
+    return _of_pages(
+        values.psis, pages, pages.recall, pages.false_rate, threshold=threshold
     )
-    with np.errstate(
-        all="ignore"
-    ):  # the compiler divides first and then looks whether it should
-        return values.psis(threshold, change_rate, pages.recall, pages.false_rate)
 
 
 def fresh_time(threshold, pages):
-    """Expected time that the copy is fresh between two crawls, w of Lemma 4 of [www25]; arguments as in `cycle_length`.
+    r"""Expected time that the copy is fresh between two crawls at a threshold.
 
-    ``fresh_time / cycle_length`` is the freshness. Never crawled, a page is fresh until its first change: 1 / change_rate.
+    w of Lemma 4 of [www25]_, with iota and K as in `cycle_length`:
+
+    .. math:: w(\iota) = \sum_{i=0}^{K} \frac{\nu^i}{(\Delta + \nu)^{i+1}}
+              P\bigl(i + 1, (\alpha + \gamma) (\iota - i \beta)\bigr) .
+
+    ``fresh_time / cycle_length`` is the freshness.
+
+    Parameters
+    ----------
+    threshold : array_like, shape (..., n_pages), time, non-negative
+        The threshold iota; inf for a page that is never crawled.
+    pages : SignalledPages
+        Pages and their signals; the threshold broadcasts against them.
+
+    Returns
+    -------
+    ndarray, time
+        1 / change_rate for a page that is never crawled: it is fresh until its
+        first change.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.w`.
+
+    Examples
+    --------
+    >>> from paperlib.signals import SignalledPages
+    >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
+    >>> fresh_time(3.0, pages).round(3)
+    array([1.007])
     """
-    threshold, change_rate = checks.broadcast(
-        threshold=_times("threshold", threshold), pages=pages.change_rate
+    threshold = _times("threshold", threshold)
+    return _of_pages(
+        values.ws, pages, pages.recall, pages.false_rate, threshold=threshold
     )
-    with np.errstate(
-        all="ignore"
-    ):  # the compiler divides first and then looks whether it should
-        return values.ws(threshold, change_rate, pages.recall, pages.false_rate)
+
+
+def _of_pages(kernel, pages, *parameters, **states):
+    """Call a kernel with named states, change rates, and other parameters."""
+    *states, change_rate = checks.broadcast(**states, pages=pages.change_rate)
+    with np.errstate(all="ignore"):  # compiled code divides before it selects
+        return kernel(*states, change_rate, *parameters)
 
 
 def _times(name, value):

@@ -1,57 +1,163 @@
-"""Limits of hosts."""
+"""Limits of hosts: how many crawls per unit time each host allows.
+
+The one place where labels of hosts become indices, limits are checked, and an
+allocation is brought below them: `paperlib.allocation` and the policies that
+respect limits call these functions.
+"""
 
 from collections.abc import Mapping
 from numbers import Real
 
 import numpy as np
 
+__all__ = ["host_limits", "members", "within_limits"]
 
-def _within_limits(spend, bandwidth, member, limit):
-    """Which hosts stay below their limits, and what spend(those hosts, the bandwidth that others leave) gives: rates, multiplier.
 
-    Exact: what a host loses when it is taken out goes to the others, so that the multiplier falls from round to round and every page
-    asks for more. A host once above its limit would thus stay above it: at its limit, bandwidth is worth more there than elsewhere.
+def members(host, host_limit, n_pages):
+    """Index of the host of each page, and limit of each host.
+
+    Parameters
+    ----------
+    host : array_like, shape (n_pages,), or None
+        Label of the host of each page; None puts all pages on one host.
+    host_limit : float, or mapping from label to float, 1/time
+        As in `host_limits`, and positive.
+    n_pages : int
+        Number of pages.
+
+    Returns
+    -------
+    member : int ndarray, shape (n_pages,)
+        Index of each page's host, in the order of the sorted labels.
+    limit : ndarray, shape (n_hosts,), 1/time
+        ``inf`` for a host without a limit.
+
+    Raises
+    ------
+    ValueError
+        Labels that are not one for each page; a limit that is not positive; a
+        limit for a host that has no page.
+
+    Examples
+    --------
+    >>> member, limit = members(["b", "a", "b"], {"b": 2.0}, 3)
+    >>> member.tolist(), limit.tolist()
+    ([1, 0, 1], [inf, 2.0])
     """
-    within = np.ones(limit.size, dtype=bool)
-    while True:
-        rate, multiplier = spend(
-            within, max(bandwidth - limit[~within].sum(), 0.0)
-        )  # never below but for rounding
-        above = within & (np.bincount(member, rate) > limit)
-        if not above.any():
-            return within, rate, multiplier
-        within &= ~above
+    host = np.zeros(n_pages, dtype=np.int64) if host is None else np.asarray(host)
+    if host.shape != (n_pages,):
+        raise ValueError(
+            f"host must have one label for each of {n_pages} pages, "
+            f"got shape {host.shape}"
+        )
+    labels, member = np.unique(host, return_inverse=True)
+    limit = host_limits(labels, host_limit)
+    if not (limit > 0).all():
+        raise ValueError(f"host_limit must be positive, got {limit.min().item()!r}")
+    return member, limit
 
 
-def _host_limits(labels, host_limit):
-    """The limit of each of the labels; inf for a host without."""
+def host_limits(labels, host_limit):
+    """Limit of each host.
+
+    Parameters
+    ----------
+    labels : ndarray, shape (n_hosts,)
+        All hosts, each once.
+    host_limit : float, or mapping from label to float, 1/time, non-negative
+        The limit of every host; or of the hosts named, the others have none.
+
+    Returns
+    -------
+    ndarray, shape (n_hosts,), 1/time
+        ``inf`` for a host without a limit.
+
+    Raises
+    ------
+    ValueError
+        A limit that is negative or no number, or of a host that is not among
+        the labels.
+
+    Examples
+    --------
+    >>> host_limits(np.array(["a", "b"]), {"b": 2.0}).tolist()
+    [inf, 2.0]
+    """
     named = isinstance(host_limit, Mapping)
     for label, value in host_limit.items() if named else [(None, host_limit)]:
         if not (isinstance(value, Real) and value >= 0):
             where = f" for host {label!r}" if named else ""
             raise ValueError(
-                f"host_limit must be a non-negative number, or a mapping from host to such, got {value!r}{where}"
+                "host_limit must be a non-negative number, or a mapping from host "
+                f"to such, got {value!r}{where}"
             )
     if not named:
         return np.full(labels.size, float(host_limit))
     labels = labels.tolist()
-    unknown = list(host_limit.keys() - set(labels))
+    unknown = sorted(host_limit.keys() - set(labels), key=str)
     if unknown:
         raise ValueError(
-            f"host_limit must name hosts that have pages, got {len(unknown)} without: {sorted(unknown, key=str)[:5]}"
+            "host_limit must name hosts that have pages, "
+            f"got {len(unknown)} without: {unknown[:5]}"
         )
     return np.array([float(host_limit.get(label, np.inf)) for label in labels])
 
 
-def _hosts(host, host_limit, n_pages):
-    """The number of each page's host, and the limit of each host."""
-    host = np.zeros(n_pages, dtype=np.int64) if host is None else np.asarray(host)
-    if host.shape != (n_pages,):
-        raise ValueError(
-            f"host must have one label for each of {n_pages} pages, got shape {host.shape}"
-        )
-    labels, member = np.unique(host, return_inverse=True)
-    limit = _host_limits(labels, host_limit)
-    if not (limit > 0).all():
-        raise ValueError(f"host_limit must be positive, got {limit.min().item()!r}")
-    return member, limit
+def within_limits(allocate, bandwidth, member, limit):
+    r"""Allocate a bandwidth so that no host exceeds its limit.
+
+    Kolobov et al. 2019 (SIGIR, algorithm 2): allocate to all hosts; take out
+    those above their limits, with the bandwidth that they may use; allocate
+    the rest to the others; repeat until none is above its limit.
+
+    Parameters
+    ----------
+    allocate : callable
+        Called with the hosts that are left, a bool array of shape (n_hosts,),
+        and the bandwidth that is left; returns the crawl rates of all pages,
+        0 on other hosts, and the multiplier.
+    bandwidth : float, 1/time
+        Crawls of all pages.
+    member : int ndarray, shape (n_pages,)
+        Index of each page's host.
+    limit : ndarray, shape (n_hosts,), 1/time
+        ``inf`` for a host without a limit.
+
+    Returns
+    -------
+    within : bool ndarray, shape (n_hosts,)
+        Hosts that stay within their limits by themselves. The others are
+        saturated: they use all of theirs, and the caller spends it.
+    crawl_rate : ndarray, shape (n_pages,), 1/time
+        What `allocate` returned last.
+    multiplier : float
+        Likewise.
+
+    Notes
+    -----
+    The result is the exact optimum if that of `allocate` is. Taking out a host
+    above its limit leaves the other hosts more bandwidth than they had, so
+    that the multiplier falls from round to round and every page asks for more.
+    A host that was above its limit in one round would be above it in every
+    later one: it is saturated in the optimum too.
+
+    Examples
+    --------
+    Two hosts share a bandwidth of 6 equally, but the first allows only 2:
+
+    >>> def equally(hosts, rest):
+    ...     return np.where(hosts, rest / max(hosts.sum(), 1), 0.0), 0.0
+    >>> member, limit = np.array([0, 1]), np.array([2.0, np.inf])
+    >>> within, crawl_rate, _ = within_limits(equally, 6.0, member, limit)
+    >>> within.tolist(), crawl_rate.tolist()
+    ([False, True], [0.0, 4.0])
+    """
+    within = np.ones(limit.size, dtype=bool)
+    while True:
+        # negative by rounding at most, as the limits were exceeded
+        rest = max(bandwidth - limit[~within].sum(), 0.0)
+        rate, multiplier = allocate(within, rest)
+        above = within & (np.bincount(member, rate) > limit)
+        if not above.any():
+            return within, rate, multiplier
+        within &= ~above

@@ -642,12 +642,6 @@ def _limits(limits, initial):
             f"limits must be two numbers, the lower one first, got {limits.tolist()!r}"
         )
     low, high = limits
-    outside = (initial < low) | (initial > high)
-    if outside.any():
-        first = tuple(np.argwhere(outside)[0].tolist())
-        where = f" at index {first}" if first else ""
-        raise ValueError(
-            f"initial must be within limits, {low:g} to {high:g}, "
-            f"got {initial[first].item()!r}{where}"
-        )
+    within = (low <= initial) & (initial <= high)
+    checks.require("initial", initial, f"within limits, {low:g} to {high:g}", within)
     return low, high

@@ -1,156 +1,337 @@
-"""What it costs not to know the change rates: the bounds of aaai20, and the expected regret of explore-then-commit."""
+r"""What it costs not to know the change rates.
+
+[aaai20]_ compares a crawler that learns the change rates with the best Poisson
+crawls for the true ones. The functions answer, in the order of its lemmas:
+
+* how many requests are served fresh (`utility`), and how long until that is
+  the long-run rate (`burn_in`, Lemma 1);
+* how much is lost by rates that are optimal for estimates (`suboptimality`,
+  and its bound `sensitivity_bound`, Lemma 4);
+* how good the estimates are after exploration (`exploration_radius`, Lemma 5),
+  and what that means for explore-then-commit (`regret_bound`,
+  `exploration_horizon`, Theorem 1);
+* what experiments say about it (`explore_then_commit`, `best_exploration`,
+  `slopes`).
+
+Arguments come in one order: change rates, estimated rates, importances (or the
+number of pages), the bandwidth, and then what is crawled or explored.
+"""
 
 import numpy as np
 
 from paperlib import allocation, checks, freshness
-from paperlib.simulate.explore_then_commit import explore_then_commit  # noqa: F401
+from paperlib.simulate.explore_then_commit import explore_then_commit
+
+__all__ = [
+    "best_exploration",
+    "burn_in",
+    "exploration_horizon",
+    "exploration_radius",
+    "explore_then_commit",
+    "regret_bound",
+    "sensitivity_bound",
+    "slopes",
+    "suboptimality",
+    "utility",
+]
 
 
 def utility(change_rate, importance, crawl_rate, *, elapsed=np.inf, initial=0.0):
-    """Requests served fresh per unit of time under Poisson crawls, `elapsed` after the state was `initial`. Eq. (4) of [aaai20].
+    r"""Requests served fresh per unit time under Poisson crawls.
 
-    sum importance (p + (initial - p) exp(-(crawl_rate + change_rate) elapsed)) with p = `freshness.poisson`; elapsed = inf is eq. (5).
+    Eq. (4) of [aaai20]_, a time t after the copies were fresh with probability
+    s; at t = inf it is eq. (5):
+
+    .. math:: \sum_i \mu_i \Bigl(p_i + (s_i - p_i)
+              e^{-(\rho_i + \Delta_i) t}\Bigr), \qquad
+              p_i = \frac{\rho_i}{\rho_i + \Delta_i} .
 
     Parameters
     ----------
-    change_rate, importance, crawl_rate, initial : arrays, shape (..., n_pages); they broadcast
-        Rates in 1/time; `initial` the probability that each copy is fresh, in [0, 1].
-    elapsed : float or array, shape (...), time
+    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        Change rates.
+    importance : array_like, shape (..., n_pages), 1/time
+        Request rates.
+    crawl_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        Crawl rates.
+    elapsed : float or array_like, shape (...), time, default inf
+        Time since the copies were as `initial` says.
+    initial : float or array_like, shape (..., n_pages), default 0
+        Probability that each copy was fresh then, in [0, 1].
 
     Returns
     -------
-    array, shape (...), 1/time
+    ndarray, shape (...), 1/time
+        Sum over pages.
+
+    Raises
+    ------
+    ValueError
+        Rates out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.utility`.
+
+    Examples
+    --------
+    >>> utility([1.0, 2.0], [3.0, 1.0], [1.0, 2.0]).round(3)
+    np.float64(2.0)
     """
-    change_rate, crawl_rate = (
-        checks.non_negative("change_rate", change_rate),
-        checks.non_negative("crawl_rate", crawl_rate),
-    )
     stationary = freshness.poisson(change_rate, crawl_rate)
-    with np.errstate(
-        invalid="ignore"
-    ):  # 0 x inf, for a page that neither changes nor is crawled
-        decay = np.nan_to_num(
-            np.exp(-(change_rate + crawl_rate) * np.asarray(elapsed)[..., np.newaxis]),
-            nan=1.0,
-        )
+    rate = np.add(change_rate, crawl_rate)
+    with np.errstate(invalid="ignore"):
+        decay = np.exp(-rate * np.asarray(elapsed)[..., np.newaxis])
+    # 0 x inf: a page that neither changes nor is crawled stays as it is
+    decay = np.nan_to_num(decay, nan=1.0)
     return np.sum(importance * (stationary + (initial - stationary) * decay), axis=-1)
 
 
 def burn_in(importance, tolerance, *, min_rate):
-    """Time after which the utility is within `tolerance` of eq. (5), from any state and for any crawl rates. Lemma 1 of [aaai20].
+    r"""Time after which the utility is close to its long-run value.
 
-    log(sum importance / tolerance) / min_rate, 0 where the tolerance exceeds the total importance. Derived; a factor of 2 inside the
-    logarithm, which the paper seems to have, is not needed.
+    Lemma 1 of [aaai20]_: from any state and for any crawl rates, `utility` is
+    within `tolerance` of eq. (5) after
+
+    .. math:: \frac{1}{\Delta_{\min}} \log \frac{\sum_i \mu_i}{\epsilon} ,
+
+    which is 0 where the tolerance exceeds the total importance. Derived; a
+    factor of 2 inside the logarithm, which the paper seems to have, is not
+    needed.
 
     Parameters
     ----------
-    importance : array, shape (n_pages,), 1/time
-    tolerance : float or array, 1/time
-    min_rate : float, lower bound of the change rates, 1/time
+    importance : array_like, shape (n_pages,), 1/time, non-negative
+        Request rates.
+    tolerance : float or array_like, 1/time, positive
+        Largest deviation of the utility.
+    min_rate : float, 1/time, positive
+        Lower bound of the change rates.
+
+    Returns
+    -------
+    ndarray, shape of `tolerance`, time
+        How long to wait.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> burn_in([3.0, 1.0], 0.1, min_rate=0.5).round(3)
+    np.float64(7.378)
     """
     min_rate = checks.scalar(checks.positive, "min_rate", min_rate)
     tolerance = checks.positive("tolerance", tolerance)
-    return (
-        np.log(
-            np.maximum(
-                np.sum(checks.non_negative("importance", importance)) / tolerance, 1.0
-            )
-        )
-        / min_rate
-    )
+    total = np.sum(checks.non_negative("importance", importance))
+    return np.log(np.maximum(total / tolerance, 1.0)) / min_rate
 
 
 def suboptimality(change_rate, estimated_rate, importance, bandwidth):
-    """Utility lost per unit of time by rates that are optimal for the estimates: F(rho*) - F(rho^) of Lemma 4 of [aaai20].
+    r"""Utility lost by crawl rates that are optimal for estimates.
 
-    Arrays of shape (..., n_pages), each leading index a problem of its own; returns shape (...), 1/time.
+    The left-hand side of Lemma 4 of [aaai20]_, with F of its eq. (5),
+    :math:`F(\rho^*; \Delta) - F(\hat\rho; \Delta)`.
+
+    Parameters
+    ----------
+    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        True change rates; each leading index is a problem of its own.
+    estimated_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        The estimates of them.
+    importance : array_like, shape (..., n_pages), 1/time, non-negative
+        Request rates.
+    bandwidth : float, 1/time, positive
+        Crawls of all pages.
+
+    Returns
+    -------
+    ndarray, shape (...), 1/time
+        Requests per unit time, non-negative but for rounding.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> suboptimality([1.0, 1.0], [1.0, 4.0], [1.0, 1.0], 2.0).round(3)
+    np.float64(0.029)
     """
-    best = allocation.optimal_poisson(change_rate, importance, bandwidth).crawl_rate
-    chosen = allocation.optimal_poisson(
-        estimated_rate, importance, bandwidth
-    ).crawl_rate
-    # term by term, as the difference of the sums would lose what is small; a page that never changes loses nothing
-    lost, both = (
-        (best - chosen) * np.asarray(change_rate),
-        (best + change_rate) * (chosen + change_rate),
+    best, chosen = (
+        allocation.optimal_poisson(rate, importance, bandwidth).crawl_rate
+        for rate in (change_rate, estimated_rate)
     )
-    return np.sum(
-        importance * np.divide(lost, both, out=np.zeros_like(both), where=both > 0),
-        axis=-1,
-    )
+    # Term by term: the difference of the sums would lose what is small. A page
+    # that never changes loses nothing.
+    lost = (best - chosen) * np.asarray(change_rate)
+    both = (best + change_rate) * (chosen + change_rate)
+    each = np.divide(lost, both, out=np.zeros_like(both), where=both > 0)
+    return np.sum(importance * each, axis=-1)
 
 
 def sensitivity_bound(
     change_rate, estimated_rate, importance, *, crawl_rate=None, constant=1.0
 ):
-    """Upper bound of `suboptimality`. Lemma 4 of [aaai20].
+    r"""Upper bound of `suboptimality`.
 
-    constant x sum importance (D^ - D)^2 / (D^ min(D^, D)) for change rates D and estimates D^. The constant 1 is the paper's, as far
-    as known; 1/4 is enough (derived). With the `crawl_rate` that is optimal for the estimates, rho^, the sharper bound
-    sum importance (rho^ + D) (sqrt(D) / (rho^ + D) - sqrt(D^) / (rho^ + D^))^2 is taken instead (derived), below both.
+    Lemma 4 of [aaai20]_, for change rates :math:`\Delta` and estimates
+    :math:`\hat\Delta`:
+
+    .. math:: c \sum_i \mu_i \frac{(\hat\Delta_i - \Delta_i)^2}
+              {\hat\Delta_i \min(\hat\Delta_i, \Delta_i)} .
+
+    The constant c = 1 is the paper's, as far as known; 1/4 is enough
+    (derived). With the `crawl_rate` that is optimal for the estimates the
+    sharper bound is taken instead, below both (derived):
+
+    .. math:: \sum_i \mu_i (\hat\rho_i + \Delta_i) \left(
+              \frac{\sqrt{\Delta_i}}{\hat\rho_i + \Delta_i}
+              - \frac{\sqrt{\hat\Delta_i}}{\hat\rho_i + \hat\Delta_i}
+              \right)^2 .
 
     Parameters
     ----------
-    change_rate, estimated_rate, importance, crawl_rate : arrays, shape (..., n_pages), rates positive
-    constant : float
+    change_rate : array_like, shape (..., n_pages), 1/time, positive
+        True change rates.
+    estimated_rate : array_like, shape (..., n_pages), 1/time, positive
+        The estimates of them.
+    importance : array_like, shape (..., n_pages), 1/time, non-negative
+        Request rates.
+    crawl_rate : array_like, shape (..., n_pages), 1/time, optional
+        Optimal rates for the estimates; gives the sharper bound.
+    constant : float, default 1
+        The factor c of the first bound.
 
     Returns
     -------
-    array, shape (...), 1/time
+    ndarray, shape (...), 1/time
+        Requests per unit time.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> sensitivity_bound([1.0], [4.0], [3.0])
+    np.float64(6.75)
     """
-    true, believed = (
-        checks.positive("change_rate", change_rate),
-        checks.positive("estimated_rate", estimated_rate),
-    )
+    true = checks.positive("change_rate", change_rate)
+    believed = checks.positive("estimated_rate", estimated_rate)
     importance = checks.non_negative("importance", importance)
     if crawl_rate is None:
-        return constant * np.sum(
-            importance
-            * (believed - true) ** 2
-            / (believed * np.minimum(believed, true)),
-            axis=-1,
-        )
+        squared = (believed - true) ** 2
+        least = believed * np.minimum(believed, true)
+        return constant * np.sum(importance * squared / least, axis=-1)
     now, meant = crawl_rate + true, crawl_rate + believed
-    return np.sum(
-        importance * now * (np.sqrt(true) / now - np.sqrt(believed) / meant) ** 2,
-        axis=-1,
-    )
+    apart = np.sqrt(true) / now - np.sqrt(believed) / meant
+    return np.sum(importance * now * apart**2, axis=-1)
 
 
 def exploration_radius(n_pages, bandwidth, exploration, *, max_rate, level):
-    """Radius around the estimates of all pages that holds all true rates at once with probability `level`. Lemma 5 of [aaai20].
+    r"""Radius around the estimates that holds all true rates at once.
 
-    exp(max_rate d) sqrt(log(2 n_pages / (1 - level)) / (2 n)) / d, after n = exploration / d crawls at the interval
-    d = n_pages / bandwidth: `estimators.confidence_radius` at 1 - (1 - level) / n_pages, and a union bound. Derived.
+    Lemma 5 of [aaai20]_, after an exploration of length tau at equal intervals
+    d = m / R, with probability `level` = 1 - delta:
 
-    Arguments are numbers or arrays, times and rates in one unit; returns 1/time.
-    """
-    level = checks.probability("level", level)
-    interval = checks.positive("n_pages", n_pages) / checks.positive(
-        "bandwidth", bandwidth
-    )
-    n = checks.positive("exploration", exploration) / interval
-    return (
-        np.exp(checks.positive("max_rate", max_rate) * interval)
-        / interval
-        * np.sqrt(np.log(2 * n_pages / (1 - level)) / (2 * n))
-    )
+    .. math:: e^{\Delta_{\max} m / R}
+              \sqrt{\frac{R \log(2 m / \delta)}{2 \tau m}} .
 
-
-def regret_bound(
-    exploration, horizon, importance, bandwidth, *, bounds, level=0.9, constant=1.0
-):
-    """Bound on the regret of explore-then-commit, in requests, that holds with probability `level`. Eq. (12) of [aaai20].
-
-    sum importance (exploration + constant (horizon - exploration) (`exploration_radius` / min_rate)^2). Derived; the constant is that
-    of `sensitivity_bound`.
+    Derived: `estimators.confidence_radius` (Lemma 3) at delta / m, and a union
+    bound.
 
     Parameters
     ----------
-    exploration, horizon : floats or arrays, time; the bound is NaN where horizon < exploration
-    importance : array, shape (n_pages,), 1/time
-    bandwidth : float, 1/time
-    bounds : (min_rate, max_rate) of the change rates, 1/time
+    n_pages : int or array_like, positive
+        Number of pages, m.
+    bandwidth : float or array_like, 1/time, positive
+        Crawls of all pages, R.
+    exploration : float or array_like, time, positive
+        Length of the exploration, tau.
+    max_rate : float or array_like, 1/time, positive
+        Upper bound of the change rates.
+    level : float
+        Probability, strictly between 0 and 1.
+
+    Returns
+    -------
+    float or ndarray, 1/time
+        The radius.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> exploration_radius(100, 100.0, 200.0, max_rate=1.0, level=0.9).round(3)
+    np.float64(0.375)
+    """
+    level = checks.probability("level", level)
+    n_pages = checks.positive("n_pages", n_pages)
+    interval = n_pages / checks.positive("bandwidth", bandwidth)
+    n_crawls = checks.positive("exploration", exploration) / interval
+    steepest = np.exp(checks.positive("max_rate", max_rate) * interval) / interval
+    return steepest * np.sqrt(np.log(2 * n_pages / (1 - level)) / (2 * n_crawls))
+
+
+def regret_bound(
+    importance,
+    bandwidth,
+    *,
+    exploration,
+    horizon,
+    bounds,
+    level=0.9,
+    constant=1.0,
+):
+    r"""Bound on the regret of explore-then-commit, in requests.
+
+    Eq. (12) of [aaai20]_ (derived), which holds with probability `level`, for
+    the radius r of `exploration_radius`:
+
+    .. math:: \sum_i \mu_i \left(\tau + c\,(T - \tau)
+              \frac{r(\tau)^2}{\Delta_{\min}^2}\right) .
+
+    Parameters
+    ----------
+    importance : array_like, shape (n_pages,), 1/time, non-negative
+        Request rates.
+    bandwidth : float, 1/time, positive
+        Crawls of all pages.
+    exploration : float or array_like, time, positive
+        Length of the exploration, tau.
+    horizon : float or array_like, time
+        End of the run, T.
+    bounds : (float, float), 1/time, positive
+        Lower and upper bound of the change rates.
+    level : float, default 0.9
+        Probability, strictly between 0 and 1.
+    constant : float, default 1
+        The factor c, that of `sensitivity_bound`.
+
+    Returns
+    -------
+    ndarray
+        Requests; NaN where horizon < exploration.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> regret_bound(
+    ...     [1.0, 2.0], 4.0, exploration=50.0, horizon=1e4, bounds=(0.5, 1.0)
+    ... ).round(1)
+    np.float64(24095.5)
     """
     importance = checks.non_negative("importance", importance)
     min_rate, max_rate = checks.positive("bounds", bounds)
@@ -158,88 +339,174 @@ def regret_bound(
         importance.size, bandwidth, exploration, max_rate=max_rate, level=level
     )
     left = np.asarray(horizon) - exploration
-    return importance.sum() * (
-        exploration
-        + constant * np.where(left >= 0, left, np.nan) * (radius / min_rate) ** 2
-    )
+    left = np.where(left >= 0, left, np.nan)
+    lost = constant * left * (radius / min_rate) ** 2
+    return importance.sum() * (exploration + lost)
 
 
 def exploration_horizon(
-    horizon, n_pages, bandwidth, *, bounds, level=0.9, constant=1.0
+    n_pages, bandwidth, *, horizon, bounds, level=0.9, constant=1.0
 ):
-    """The exploration that minimises `regret_bound`, a multiple of n_pages / bandwidth. Theorem 1 of [aaai20].
+    r"""Exploration that minimises `regret_bound`.
 
-    exp(max_rate n_pages / bandwidth) / min_rate x sqrt(constant horizon bandwidth log(2 n_pages / (1 - level)) / (2 n_pages)), rounded;
-    the bound there is twice that, times the total importance (minus a term that does not grow with the horizon). Derived. For bounds
-    as wide as real pages need it exceeds the horizon.
+    Theorem 1 of [aaai20]_ (derived; the paper misprints "maximum"), rounded to
+    a multiple of a round of all pages, m / R:
 
-    horizon : float or array, time; the others as in `regret_bound`. Returns time, at least one round.
+    .. math:: \tau^* = \frac{e^{\Delta_{\max} m / R}}{\Delta_{\min}}
+              \sqrt{\frac{c\,T R \log(2 m / \delta)}{2 m}} .
+
+    The bound there is twice that, times the total importance, minus a term
+    that does not grow with the horizon. For bounds as wide as real pages need,
+    it exceeds the horizon.
+
+    Parameters
+    ----------
+    n_pages : int
+        Number of pages, m.
+    bandwidth : float, 1/time, positive
+        Crawls of all pages, R.
+    horizon : float or array_like, time, positive
+        End of the run, T.
+    bounds : (float, float), 1/time, positive
+        Lower and upper bound of the change rates.
+    level : float, default 0.9
+        Probability 1 - delta, strictly between 0 and 1.
+    constant : float, default 1
+        The factor c, that of `sensitivity_bound`.
+
+    Returns
+    -------
+    ndarray, shape of `horizon`, time
+        At least one round.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> exploration_horizon(20, 200.0, horizon=1e4, bounds=(0.5, 1.0)).round(1)
+    np.float64(1209.8)
     """
     one_round = n_pages / checks.scalar(checks.positive, "bandwidth", bandwidth)
     min_rate, max_rate = checks.positive("bounds", bounds)
-    # where exploration and exploitation cost the same: radius^2 falls as 1 / exploration
-    unit = (
-        exploration_radius(n_pages, bandwidth, 1.0, max_rate=max_rate, level=level)
-        / min_rate
-    )
+    # The bound is tau + c T (r(1) / min_rate)^2 / tau, as r(tau)^2 falls as
+    # 1 / tau: least where both terms are equal.
+    unit = exploration_radius(n_pages, bandwidth, 1.0, max_rate=max_rate, level=level)
+    unit = unit / min_rate
     wanted = unit * np.sqrt(constant * checks.positive("horizon", horizon))
     return np.maximum(np.round(wanted / one_round), 1.0) * one_round
 
 
 def best_exploration(regret, exploration):
-    """The exploration of least mean regret for every horizon, and that regret: between grid points, by a parabola in the logarithm.
+    """Exploration of least mean regret for each horizon, and that regret.
 
-    regret : array, shape (n_runs, n, k), as from `explore_then_commit`; exploration : shape (n,). Returns two arrays, shape (k,); NaN
-    where the least is at an end of the grid, and so not known.
+    Between the lengths of the grid: the minimum of the parabola through the
+    lowest point and its neighbours, in the logarithm of the exploration.
+
+    Parameters
+    ----------
+    regret : array_like, shape (n_runs, n, k)
+        Regret of n lengths of exploration at k horizons, as from
+        `explore_then_commit`.
+    exploration : array_like, shape (n,), time
+        The lengths, rising; at least three.
+
+    Returns
+    -------
+    exploration : ndarray, shape (k,), time
+        NaN where the lowest point is at an end of the grid, so that the
+        minimum is not known.
+    regret : ndarray, shape (k,)
+        Mean regret there; NaN likewise.
+
+    Raises
+    ------
+    ValueError
+        Fewer than three lengths.
+
+    Examples
+    --------
+    >>> regret = [[[4.0], [1.0], [4.0]]]  # one run, three lengths, one horizon
+    >>> length, least = best_exploration(regret, [1.0, 10.0, 100.0])
+    >>> length.round(3), least.round(3)
+    (array([10.]), array([1.]))
     """
     if len(exploration) < 3:
         raise ValueError(
             f"exploration must hold at least three lengths, got {len(exploration)}"
         )
     mean = np.mean(regret, axis=0).T
-    lowest = np.nanargmin(mean, axis=-1)[:, np.newaxis] + [-1, 0, 1]
-    inside = (lowest[:, 0] >= 0) & (lowest[:, 2] < len(exploration))
-    lowest = np.clip(lowest, 0, len(exploration) - 1)
-    x, y = (
-        np.log(exploration)[lowest],
-        np.where(
-            inside[:, np.newaxis], np.take_along_axis(mean, lowest, axis=-1), np.nan
-        ),
-    )
-    # Newton's form of the parabola through three points
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.diff(y) / np.diff(x)
-        second = np.diff(first)[:, 0] / (x[:, 2] - x[:, 0])
-        vertex = (x[:, 0] + x[:, 1]) / 2 - first[:, 0] / (2 * second)
-    return np.exp(vertex), y[:, 0] + (vertex - x[:, 0]) * (
-        first[:, 0] + second * (vertex - x[:, 1])
-    )
+    lowest = np.nanargmin(mean, axis=-1)[:, np.newaxis]
+    last = len(exploration) - 2
+    around = np.add(np.clip(lowest, 1, last), [-1, 0, 1])
+    inside = (lowest >= 1) & (lowest <= last)
+    y = np.where(inside, np.take_along_axis(mean, around, axis=-1), np.nan)
+    vertex, value = _vertex(np.log(exploration)[around], y)
+    return np.exp(vertex), value
+
+
+def _vertex(x, y):
+    """Lowest points of parabolas through three points, by Newton's form."""
+    (x0, x1, x2), (y0, y1, y2) = x.T, y.T
+    with np.errstate(divide="ignore", invalid="ignore"):  # a straight line has none
+        first = (y1 - y0) / (x1 - x0)
+        second = ((y2 - y1) / (x2 - x1) - first) / (x2 - x0)
+        vertex = (x0 + x1) / 2 - first / (2 * second)
+        return vertex, y0 + (vertex - x0) * (first + second * (vertex - x1))
 
 
 def slopes(regret, exploration, horizon, *, n_bootstrap=500, rng=None):
-    """Exponents of the horizon in `best_exploration` and in its regret: log-log least squares, with bootstrap standard errors over runs.
+    """Exponents of the horizon in the best exploration and in its regret.
 
-    Theorem 1 of [aaai20] has 1/2 for both. Arguments as in `best_exploration`, horizon of shape (k,); those are left out whose best
-    exploration is at an end of the grid, or whose regret is negative.
+    Theorem 1 of [aaai20]_ has 1/2 for both. Least squares on logarithms, with
+    bootstrap standard errors over runs.
+
+    Parameters
+    ----------
+    regret : ndarray, shape (n_runs, n, k)
+        Regret of n lengths of exploration at k horizons, as from
+        `explore_then_commit`.
+    exploration : array_like, shape (n,), time
+        The lengths, rising; at least three.
+    horizon : array_like, shape (k,), time
+        The horizons. Those are left out whose best exploration is at an end of
+        the grid, or whose regret is negative, in any bootstrap sample.
+    n_bootstrap : int, default 500
+        Number of bootstrap samples.
+    rng : seed or numpy.random.Generator, optional
+        Draws the bootstrap samples.
 
     Returns
     -------
-    dict of (slope, standard error): "exploration" and "regret"
+    dict of str to (float, float)
+        Slope and standard error of "exploration" and of "regret".
+
+    Raises
+    ------
+    ValueError
+        Fewer than two horizons are left.
+
+    Examples
+    --------
+    >>> length, horizon = 10.0 ** np.arange(6), np.array([1e4, 1e6])
+    >>> loss = length[:, np.newaxis] + horizon / length[:, np.newaxis]
+    >>> found = slopes(np.stack([loss, loss]), length, horizon, rng=1)
+    >>> {name: slope.round(3).item() for name, (slope, _) in found.items()}
+    {'exploration': 0.5, 'regret': 0.5}
     """
-    drawn = np.random.default_rng(rng).integers(
-        len(regret), size=(n_bootstrap, len(regret))
-    )
+    rng = np.random.default_rng(rng)
+    drawn = rng.integers(len(regret), size=(n_bootstrap, len(regret)))
+    samples = (regret, *(regret[runs] for runs in drawn))
+    found = [best_exploration(sample, exploration) for sample in samples]
     with np.errstate(invalid="ignore"):  # a negative regret has no logarithm
-        found = np.log(
-            [
-                best_exploration(sample, exploration)
-                for sample in (regret, *(regret[runs] for runs in drawn))
-            ]
-        )  # (samples, 2, k)
+        found = np.log(found)  # shape (samples, 2, k)
     inside = np.isfinite(found).all(axis=(0, 1))
     if inside.sum() < 2:
         raise ValueError(
-            f"exploration must reach beyond the best one, and regret be positive, for at least two horizons, got {inside.sum()}"
+            "exploration must reach beyond the best one, and regret be positive, "
+            f"for at least two horizons, got {inside.sum()}"
         )
     found, x = found[..., inside], np.log(horizon)[inside]
     x = x - x.mean()

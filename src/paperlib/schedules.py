@@ -1,82 +1,151 @@
-"""From crawl rates to crawl times, and to slots."""
+r"""From crawl rates to crawl times, and to slots.
+
+Given how often each page is to be crawled, the functions say when: at Poisson
+times (`poisson`), at equal intervals (`regular`), or, for a crawler that does
+one crawl per slot, which page gets each slot (`low_discrepancy`). Times of
+many pages come as one flat array with offsets.
+"""
 
 import numpy as np
 
 from paperlib import checks
 from paperlib._kernels import schedules as kernels
 
+__all__ = ["low_discrepancy", "poisson", "regular"]
+
+# A crawl due at the end of the duration counts. That end is often computed as
+# a number of rounds times their length, off by some roundings.
+_ROUNDING = 1e-9
+
 
 def poisson(crawl_rate, duration, *, rng=None):
-    """Crawls at Poisson times.
+    """Crawl times of Poisson processes.
 
     Parameters
     ----------
-    crawl_rate : array, shape (n_pages,), 1/time, non-negative
-    duration : float, time
-    rng : seed or numpy Generator
+    crawl_rate : array_like, shape (n_pages,), 1/time, non-negative
+        Crawl rates.
+    duration : float, time, positive
+        End of the schedule.
+    rng : seed or numpy.random.Generator, optional
+        Draws the times.
 
     Returns
     -------
-    time : array, shape (n_crawls,), in (0, duration]
-    offsets : int array, shape (n_pages + 1,)
-        The crawls of page i are ``time[offsets[i]:offsets[i + 1]]``, rising.
+    time : ndarray, shape (n_crawls,), time
+        In (0, duration]; ordered within each page.
+    offsets : int ndarray, shape (n_pages + 1,)
+        The crawls of page i are ``time[offsets[i]:offsets[i + 1]]``.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> time, offsets = poisson([0.5, 2.0], 3.0, rng=1)
+    >>> time.round(2), offsets
+    (array([1.13, 2.66, 1.03, 1.16, 1.64, 1.72, 2.29, 2.58]), array([0, 2, 8]))
     """
     crawl_rate, duration = _rates(crawl_rate, duration)
     rng = np.random.default_rng(rng)
     offsets = _offsets(rng.poisson(crawl_rate * duration))
-    # given their number n, the times are the partial sums of n + 1 exponentials over the total
     time = np.empty(offsets[-1])
-    kernels.ordered_times(
-        rng.standard_exponential(time.size + crawl_rate.size), offsets, duration, time
-    )
+    drawn = rng.standard_exponential(time.size + crawl_rate.size)
+    kernels.ordered_times(drawn, offsets, duration, time)
     return time, offsets
 
 
 def regular(crawl_rate, duration, *, phase=None, rng=None):
-    """Crawls at equal intervals 1 / crawl_rate.
+    """Crawl times at equal intervals, 1 / crawl_rate.
 
-    Arguments and result as in `poisson`. The first crawl comes after `phase` intervals, in (0, 1]: one number for all pages, or an
-    array; by default uniform, for each page of its own.
+    Parameters
+    ----------
+    crawl_rate : array_like, shape (n_pages,), 1/time, non-negative
+        Crawl rates.
+    duration : float, time, positive
+        End of the schedule; a crawl that is due then is included.
+    phase : float or array_like, shape (n_pages,), optional
+        The first crawl comes after so many intervals, in (0, 1]; by default
+        uniform, drawn for each page.
+    rng : seed or numpy.random.Generator, optional
+        Draws the phases.
+
+    Returns
+    -------
+    time : ndarray, shape (n_crawls,), time
+        In (0, duration]; ordered within each page.
+    offsets : int ndarray, shape (n_pages + 1,)
+        The crawls of page i are ``time[offsets[i]:offsets[i + 1]]``.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> regular([0.5, 1.0], 3.0, phase=1.0)
+    (array([2., 1., 2., 3.]), array([0, 1, 4]))
     """
     crawl_rate, duration = _rates(crawl_rate, duration)
     if phase is None:
         phase = 1.0 - np.random.default_rng(rng).random(crawl_rate.size)
-    phase = checks.broadcast(
+    phase, _ = checks.broadcast(
         phase=checks.positive("phase", phase), crawl_rate=crawl_rate
-    )[0]
+    )
     if phase.max(initial=0.0) > 1 or phase.shape != crawl_rate.shape:
         raise ValueError(
             f"phase must be at most 1, one number or one for each page, got {phase!r}"
         )
     due = duration * crawl_rate
-    # a crawl at the end itself counts, whatever the rounding
-    count = np.floor(due + 1.0 - phase + 1e-9 * np.maximum(due, 1.0)).astype(
-        np.int64
-    ) * (crawl_rate > 0)
+    count = np.floor(due + 1.0 - phase + _ROUNDING * np.maximum(due, 1.0))
+    count = count.astype(np.int64) * (crawl_rate > 0)
     offsets = _offsets(count)
-    number = (
-        np.arange(offsets[-1])
-        - np.repeat(offsets[:-1], count)
-        + np.repeat(phase, count)
-    )  # in this order, or small phases are lost
+    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
+    number = number + np.repeat(phase, count)  # last, or small phases are lost
     return np.minimum(number / np.repeat(crawl_rate, count), duration), offsets
 
 
 def low_discrepancy(crawl_rate, n_slots):
-    """Which page gets each slot, so that every page has its share of the slots at all times, within one visit.
+    r"""Page of each slot, every page with its share of the slots at all times.
 
-    Earliest deadline first [Liu and Layland 1973] on the visits of each page, visit k due from slot floor((k - 1) / p) to slot
-    ceil(k / p) for the share p; LDS of [www25], algorithm 3 of Azar et al. 2018, whose rounding is not known: these are the usual
-    windows. Ties go to the lower index. O(log n_pages) a slot.
+    LDS of [www25]_, algorithm 3 of Azar et al. 2018: earliest deadline first
+    (Liu and Layland 1973) on the visits of each page. For the share p, visit
+    k = 1, 2, ... is released and due at the slots
+
+    .. math:: \lfloor (k - 1) / p \rfloor, \qquad \lceil k / p \rceil ,
+
+    so that at any slot t a page has had p t visits, within one. The papers do
+    not say how to round; these are the usual windows. Ties go to the lower
+    index. O(log n_pages) for each slot.
 
     Parameters
     ----------
-    crawl_rate : array, shape (n_pages,), any unit, non-negative, not all 0; only the shares count
+    crawl_rate : array_like, shape (n_pages,), non-negative, not all 0
+        In any unit: only the shares of the total count.
     n_slots : int
+        Number of slots.
 
     Returns
     -------
-    page : int array, shape (n_slots,)
+    int ndarray, shape (n_slots,)
+        Index of the page that is crawled.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.low_discrepancy`.
+
+    Examples
+    --------
+    >>> low_discrepancy([2.0, 1.0, 1.0], 8)
+    array([0, 1, 0, 2, 0, 1, 0, 2])
     """
     crawl_rate, _ = _rates(crawl_rate, 1.0)
     if not crawl_rate.any():

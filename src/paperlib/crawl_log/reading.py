@@ -621,10 +621,7 @@ class CrawlLog:
         if self.known_rate is not None:
             rate = columns["known_rate"] = np.asarray(self.known_rate, dtype=float)
             good = np.isnan(rate) | ((rate >= 0) & (rate < np.inf))
-            if not good.all():
-                checks._require(
-                    "known_rate", rate, "non-negative and finite, or NaN", good
-                )
+            checks.require("known_rate", rate, "non-negative and finite, or NaN", good)
         for name, column in columns.items():
             if column.shape != self.history.shape:
                 raise ValueError(

@@ -6,7 +6,7 @@ import numpy as np
 
 from paperlib import checks, estimators
 from paperlib._kernels import threads_for
-from paperlib.hosts import _hosts
+from paperlib.hosts import members
 from paperlib.policies.polite import _Crawler
 from paperlib.processes import History
 from paperlib.signals import SignalledPages, fit
@@ -138,7 +138,7 @@ class LearningGreedy:
         if not self.growth > 1:
             raise ValueError(f"growth must be above 1, got {self.growth!r}")
         checks.scalar(checks.share, "exploration", self.exploration)
-        _hosts(self.host, self.host_limit, importance.size)
+        members(self.host, self.host_limit, importance.size)
 
     def choose(self, world, time, last):
         """Page of each slot.
@@ -177,7 +177,7 @@ class LearningGreedy:
             Pages, phases and beliefs.
         """
         importance = np.atleast_1d(np.asarray(self.importance, dtype=float))
-        hosts = _hosts(self.host, self.host_limit, importance.size)
+        hosts = members(self.host, self.host_limit, importance.size)
         crawler = _Crawler(
             world, time, last, hosts, use_signals=self.use_signals, look=True
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from paperlib._kernels import crawl_value
 from paperlib._kernels.polite import _polite_slots
-from paperlib.hosts import _hosts
+from paperlib.hosts import members
 from paperlib.signals import SignalledPages
 
 __all__ = ["PoliteGreedy"]
@@ -58,7 +58,7 @@ class PoliteGreedy:
     host_limit: float = np.inf
 
     def __post_init__(self):
-        _hosts(self.host, self.host_limit, self.pages.change_rate.size)
+        members(self.host, self.host_limit, self.pages.change_rate.size)
 
     def choose(self, world, time, last):
         """Page of each slot.
@@ -77,7 +77,7 @@ class PoliteGreedy:
         ndarray of int, shape (n_slots,)
             -1 where all hosts have to wait.
         """
-        hosts = _hosts(self.host, self.host_limit, self.pages.change_rate.size)
+        hosts = members(self.host, self.host_limit, self.pages.change_rate.size)
         crawler = _Crawler(world, time, last, hosts)
         crawler.crawl(self.pages, np.zeros(time.size, dtype=bool))
         return crawler.page
