@@ -80,28 +80,28 @@ class Scheduler:
 
     def _build(self, crawled, n_signals, present):
         self._n_pages = self._belief.shape[1]
-        self._state = kernels.make(
-            crawl_value.rows(*self._belief, self._terms),
+        self._state = kernels.new_state(
+            crawl_value.page_constants(*self._belief, self._terms),
             crawled,
             n_signals,
             present,
-            self._discard_window,
+            discard_window=self._discard_window,
         )
 
     def __len__(self):
         """Number of pages, without those removed."""
-        return np.count_nonzero(self._state[0]["place"] != kernels.ABSENT)
+        return np.count_nonzero(self._state.pages["place"] != kernels.ABSENT)
 
     @property
     def n_values(self):
         """Crawl values computed so far, the measure of its cost: the full arg max computes one for every page and slot."""
-        return self._state[2]["n_values"][0].item()
+        return self._state.scalars["n_values"].item()
 
     def signal(self, page, time):
         """Tell that a signal of `page` arrived at `time`. Raises ValueError for an unknown page or a time before the last event."""
         page = self._known(page)[0]
         self._advance(time)
-        kernels.next_signal(*self._state, page, self._clock)
+        kernels.next_signal(self._state, page, self._clock)
 
     def next(self, time):
         """Index of the page to crawl in the slot at `time`; from then on it counts as crawled.
@@ -109,7 +109,7 @@ class Scheduler:
         Raises ValueError for a time before the last event, LookupError when there is no page.
         """
         self._advance(time)
-        page = kernels.next_slot(*self._state, self._clock)
+        page = kernels.next_slot(self._state, self._clock)
         if page < 0:
             raise LookupError("there is no page to crawl")
         return page
@@ -146,7 +146,7 @@ class Scheduler:
         if times.size:
             heard = slice(np.searchsorted(signal_time, times[-1], side="right"))
             kernels.greedy_slots(
-                *self._state, times, signal_page[heard], signal_time[heard], pages
+                self._state, times, signal_page[heard], signal_time[heard], pages
             )
             self._clock = times[-1]
         return pages
@@ -166,13 +166,15 @@ class Scheduler:
             )
         index = np.arange(self._n_pages, self._n_pages + new.shape[1])
         self._n_pages += new.shape[1]
-        records, desk, *others = self._state
-        if self._n_pages > len(records):
+        if self._n_pages > len(self._state.pages):
             size = self._n_pages * 5 // 4
-            records, desk = _longer(records, size), _longer(desk, max(size, len(desk)))
-            self._state = records, desk, *others
+            longer = {
+                name: _longer(getattr(self._state, name), size)
+                for name in kernels.PER_PAGE
+            }
+            self._state = self._state._replace(**longer)
             self._belief = _longer(self._belief.T, size).T
-        records["last"][index] = crawled
+        self._state.pages["last"][index] = crawled
         self._believe(index, new)
         return index
 
@@ -190,21 +192,23 @@ class Scheduler:
 
     def remove(self, page):
         """Forget a page, or an array of them. Raises ValueError for an unknown page."""
-        kernels.change(*self._state, self._known(page), False, self._clock)
+        kernels.change_pages(self._state, self._known(page), False, self._clock)
 
     def _believe(self, page, new):
         self._belief[:, page] = new
-        self._state[0]["row"][page] = crawl_value.rows(*new, self._terms)
-        kernels.change(*self._state, page, True, self._clock)
+        self._state.pages["constants"][page] = crawl_value.page_constants(
+            *new, self._terms
+        )
+        kernels.change_pages(self._state, page, True, self._clock)
 
     def save(self, path):
         """Write the scheduler to `path`, an npz file with its version and checksum; whole or not at all."""
-        records = self._state[0][: self._n_pages]
+        records = self._state.pages[: self._n_pages]
         belief = dict(zip(_BELIEF, self._belief[:, : self._n_pages], strict=True))
         arrays = dict(
             belief,
             crawled=records["last"],
-            n_signals=records["n"],
+            n_signals=records["n_signals"],
             present=records["place"] != kernels.ABSENT,
         )
         arrays.update(
@@ -290,7 +294,7 @@ class Scheduler:
                 f"{name} must be an index or an array of them, got {page.dtype} of shape {page.shape}"
             )
         good = (page >= 0) & (page < self._n_pages)
-        good[good] = self._state[0]["place"][page[good]] != kernels.ABSENT
+        good[good] = self._state.pages["place"][page[good]] != kernels.ABSENT
         if not good.all():
             raise ValueError(
                 f"{name} must be the index of a page that is there, got {page[~good][0].item()!r}"

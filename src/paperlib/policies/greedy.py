@@ -47,7 +47,7 @@ class Greedy:
         """
         _of_the_world("pages", self.pages.change_rate.size, world)
         believed = self.believed
-        rows = crawl_value.rows(
+        constants = crawl_value.page_constants(
             *(
                 getattr(believed, name)
                 for name in ("change_rate", "importance", "recall", "false_rate")
@@ -62,12 +62,12 @@ class Greedy:
                 "start": start,
                 "stop": np.where(self.listens, stop, start),
             }
-        state = kernels.make(
-            rows,
+        state = kernels.new_state(
+            constants,
             last,
             np.zeros(last.size, dtype=np.int32),
             world.start == 0,
-            self.discard_window,
+            discard_window=self.discard_window,
             **signals,
         )
         out = np.empty(time.size, dtype=np.int64)
@@ -80,14 +80,14 @@ class Greedy:
         edges = np.concatenate([[0], np.searchsorted(time, moves), [time.size]])
         for k, moment in enumerate([*moves, None]):
             s = slice(edges[k], edges[k + 1])
-            kernels.greedy_slots(*state, time[s], *none, out[s])
+            kernels.greedy_slots(state, time[s], *none, out[s])
             if moment is not None:
                 # in this order, for a page that goes as it comes
-                kernels.change(
-                    *state, np.flatnonzero(world.start == moment), True, moment
+                kernels.change_pages(
+                    state, np.flatnonzero(world.start == moment), True, moment
                 )
-                kernels.change(
-                    *state, np.flatnonzero(world.stop == moment), False, moment
+                kernels.change_pages(
+                    state, np.flatnonzero(world.stop == moment), False, moment
                 )
         return out
 

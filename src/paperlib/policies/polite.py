@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paperlib._kernels import crawl_value
-from paperlib._kernels.polite import _polite_slots
+from paperlib._kernels import polite as kernels
 from paperlib.hosts import _hosts
 from paperlib.signals import SignalledPages
 
@@ -65,73 +65,68 @@ class _Crawler:
         self._signals = (
             world.in_order if listen else (world.signal_page[:0], world.arrival[:0])
         )
-        change_time, offsets = (
+        self._change_time, offsets = (
             world.changes
             if look
             else (np.empty(0), np.zeros(member.size + 1, dtype=np.int64))
         )
-        self._time, self._done, self._told = time, 0, 0
-        self.page = np.empty(time.size, dtype=np.int64)
-        self._bits = (
-            np.empty(time.size),
-            np.empty(time.size, dtype=np.int64),
-            np.empty(time.size, dtype=bool),
+        self._pages = np.zeros(member.size, kernels.PAGE)
+        self._pages["last"], self._pages["host"] = last, member
+        self._pages["next_change"], self._pages["stop_change"] = (
+            offsets[:-1],
+            offsets[1:],
         )
-        self._fixed = change_time, offsets[1:], member, 1.0 / limit
-        self._state = (
-            last,
-            np.zeros(member.size, dtype=np.int64),
-            offsets[:-1].copy(),
-            np.zeros(limit.size),
-            np.array([-1]),
-        )
+        self._hosts = np.zeros(limit.size, kernels.HOST)
+        self._hosts["spacing"] = 1.0 / limit
+        self._slots = np.zeros(time.size, kernels.SLOT)
+        self._slots["time"] = time
+        self._done, self._told, self._again = 0, 0, -1
+
+    @property
+    def page(self):
+        """The page of each slot, -1 for none."""
+        return self._slots["page"]
 
     def crawl(self, pages, explore):
         """The next slots: by the crawl value of `pages`, or to the page crawled longest ago (all of them, if pages is None)."""
-        now = slice(self._done, self._done + explore.size)
+        slots = self._slots[self._done : self._done + explore.size]
         self._done += explore.size
-        time = self._time[now]
-        if time.size:
+        if slots.size:
+            slots["explore"] = explore
             heard = slice(
                 self._told,
-                int(np.searchsorted(self._signals[1], time[-1], side="right")),
+                int(np.searchsorted(self._signals[1], slots["time"][-1], side="right")),
             )
             self._told = heard.stop
-            rows = np.empty((0, crawl_value.N_CONSTANTS)), np.empty(0), np.empty(0)
             if pages:
-                rows = (
-                    crawl_value.rows(
-                        *(getattr(pages, name) for name in _PARAMETERS),
-                        crawl_value.EXACT,
-                    ),
-                    pages.alpha,
-                    pages.importance.copy(),
+                self._pages["constants"] = crawl_value.page_constants(
+                    *(getattr(pages, name) for name in _PARAMETERS), crawl_value.EXACT
                 )
-            signals = (a[heard] for a in self._signals)
-            _polite_slots(
-                *rows,
-                time,
-                explore,
-                *signals,
-                *self._fixed,
-                *self._state,
-                self.page[now],
-                *(a[now] for a in self._bits),
+                self._pages["importance"] = pages.importance
+            self._again = kernels.polite_slots(
+                self._pages,
+                self._hosts,
+                slots,
+                tuple(a[heard] for a in self._signals),
+                self._change_time,
+                self._again,
+                pages is not None,
             )
 
     def seen(self):
         """Page, interval, signals and bit of every crawl so far that had one before."""
-        good = np.flatnonzero(
-            (self.page[: self._done] >= 0) & np.isfinite(self._bits[0][: self._done])
+        done = self._slots[: self._done]
+        done = done[(done["page"] >= 0) & np.isfinite(done["interval"])]
+        return tuple(
+            done[name] for name in ("page", "interval", "n_signals", "changed")
         )
-        return self.page[good], *(a[good] for a in self._bits)
 
     def heard(self, now):
         """Rate of signals of each page until now; half a one is added, for none yet is not none ever."""
         page, arrival = self._signals
         return (
             np.bincount(
-                page[: np.searchsorted(arrival, now)], minlength=self._state[0].size
+                page[: np.searchsorted(arrival, now)], minlength=self._pages.size
             )
             + 0.5
         ) / now
