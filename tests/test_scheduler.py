@@ -5,47 +5,78 @@ import re
 
 import numpy as np
 import pytest
+from numba import njit
 
 from paperlib import freshness, policies, scheduler, simulate
-from paperlib._kernels import crawl_value as _value
-from paperlib._kernels import scheduler as _slots
+from paperlib._kernels import crawl_value as kernel
+from paperlib._kernels import scheduler as kernels
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
 
 
+@njit
+def full_argmax(pages, last, n_signals, present, slots, signals, discard_window):
+    """Page of each slot by the value of every page in every slot."""
+    signal_page, signal_time = signals
+    out = np.empty(slots.size, np.int64)
+    k = 0
+    for j in range(slots.size):
+        while k < signal_time.size and signal_time[k] <= slots[j]:
+            i = signal_page[k]
+            n_signals[i] += signal_time[k] - last[i] >= discard_window
+            k += 1
+        best, winner = -1.0, -1
+        for i in range(pages.size):
+            if present[i]:
+                v = kernel.value(pages[i], slots[j] - last[i], n_signals[i])
+                if v > best:
+                    best, winner = v, i
+        out[j] = winner
+        if winner >= 0:
+            last[winner], n_signals[winner] = slots[j], 0
+    return out
+
+
 class FullArgMax:
-    """What the scheduler must equal, with the same interface: a plain loop over all pages, and over all signals."""
+    """The plain loop that the scheduler must equal, with the same interface."""
 
     def __init__(self, pages, *, terms=None, discard_window=0.0, crawled=-np.inf):
         self.terms, self.discard_window = terms, discard_window
-        self.pages = np.zeros(0, _slots.PAGE)
+        self.pages = np.zeros(0, kernel.CONSTANTS)
+        self.last, self.n_signals = np.zeros(0), np.zeros(0, int)
+        self.present = np.zeros(0, bool)
         self.add(pages, crawled=crawled)
 
     def add(self, pages, *, crawled=-np.inf):
-        first, n_new = self.pages.size, pages.change_rate.size
-        self.pages = np.concatenate([self.pages, np.zeros(n_new, _slots.PAGE)])
-        self.pages["last"][first:] = crawled
+        first, n_new = self.last.size, pages.change_rate.size
+        self.pages = np.append(self.pages, np.zeros(n_new, kernel.CONSTANTS))
+        self.last = np.append(self.last, np.full(n_new, crawled))
+        self.n_signals = np.append(self.n_signals, np.zeros(n_new, int))
+        self.present = np.append(self.present, np.ones(n_new, bool))
         self.update(np.arange(first, first + n_new), pages)
-        self.pages["place"][first:] = _slots.ASLEEP
 
     def update(self, page, pages):
-        self.pages["row"][page] = _value.rows(
-            pages.change_rate,
-            pages.importance,
-            pages.recall,
-            pages.false_rate,
-            self.terms or 0,
-        )
+        self.pages[page] = constants_of(pages, self.terms)
 
     def remove(self, page):
-        self.pages["place"][page] = _slots.ABSENT
+        self.present[page] = False
 
     def run(self, times, signal_page, signal_time):
-        out = np.empty(len(times), np.int64)
-        _slots.full_argmax_slots(
-            self.pages, times, signal_page, signal_time, self.discard_window, out
+        signals = signal_page.astype(int), signal_time
+        return full_argmax(
+            self.pages,
+            self.last,
+            self.n_signals,
+            self.present,
+            times,
+            signals,
+            self.discard_window,
         )
-        return out
+
+
+def constants_of(pages, terms):
+    arrays = pages.change_rate, pages.importance, pages.recall, pages.false_rate
+    return kernel.page_constants(*arrays, terms or 0)
 
 
 def believed(rng, n_pages, kind):
@@ -198,46 +229,47 @@ def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause
         ("extreme", 2),
     ],
 )
-def test_a_value_stays_within_its_bounds_and_a_page_asleep_below_the_level(kind, terms):
+def test_values_lie_within_bounds_and_waiting_pages_below_the_threshold(kind, terms):
     rng = np.random.default_rng(8)
-    pages, desk, me, _ = Scheduler(
-        believed(rng, 400, kind), terms=terms, crawled=0.0
-    )._state
+    state = Scheduler(believed(rng, 400, kind), terms=terms, crawled=0.0)._state
+    scalars, entry = state.scalars, state.active[0]
     n = rng.choice([0, 1, 5], 400) * (kind != "none")
-    me["width"] = 1e-3
+    scalars["width"] = 1e-3
     checked = 0
-    for i, (page, known) in enumerate(zip(pages, n, strict=True)):
-        row, t = page["row"], rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])
-        alpha, u, value = (
-            row[1],
-            _value.rounded(_value.effective(row, t, known)),
-            _value.value(row, t, known),
-        )
+    for i, (page, known) in enumerate(zip(state.pages, n, strict=True)):
+        c, t = page["constants"], rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])
+        alpha = c["alpha"]
+        u, value = evaluate(c, t, known)
         if alpha == 0.0 or not u < np.inf:
             continue  # such a page has no bounds: its value is computed
-        state = _slots._learn(page, me[0], u)
-        assert state[0] == value
-        desk[0]["awake"] = i
+        reached = kernels._remember(page, scalars, u)
+        assert reached["value"] == value
+        entry["page"] = i
         for d in (1e-6, 1e-3, 0.1, 1.0, 10.0, -1e-6, -1e-3, -0.1, -1.0):
             if -d <= min(1.0 / alpha, u / alpha):
-                there = _value.value(row, (u + alpha * d) / alpha, 0)
-                margin = 1e-10 * row[0]
+                there = kernel.value(c, (u + alpha * d) / alpha, 0)
+                margin = 1e-10 * c["limit"]
                 for begun in (0.0, d) if d > 0 else (d,):
                     page["last"] = -(u / alpha + begun)
-                    _slots._begin(page, desk[0], 0.0, state)
-                    least, most = (
-                        _slots._least(pages, desk[0], d - begun),
-                        _slots._most(desk[0], d - begun),
-                    )
+                    kernels._expand(page, entry, 0.0, reached)
+                    least = kernels._lower_bound(state, entry, d - begun)
+                    most = kernels._upper_bound(entry, d - begun)
                     assert least - margin <= there <= most + margin
-        for level in value + (row[0] - value) * np.array([1e-6, 0.1, 0.5, 0.9, 0.999]):
-            me["level"] = max(level, 5e-324)
-            page["low"], page["low_at"], page["low_rise"], page["low_half"] = state[:4]
-            _slots._rest(page, me[0])
-            if page["rest"] > u / alpha:
-                assert _value.value(row, page["rest"], 0) < me["level"]
+        share = np.array([1e-6, 0.1, 0.5, 0.9, 0.999])
+        for threshold in value + (c["limit"] - value) * share:
+            scalars["threshold"] = max(threshold, 5e-324)
+            page["low"] = reached
+            kernels._find_safe_time(page, scalars)
+            if page["safe_time"] > u / alpha:
+                assert kernel.value(c, page["safe_time"], 0) < scalars["threshold"]
                 checked += 1
     assert checked > (900 if kind != "extreme" else 100)
+
+
+def evaluate(constants, elapsed, n_signals):
+    """u as the kernels round it, and the value."""
+    u = kernel.rounded(kernel.effective(constants, elapsed, n_signals))
+    return u, kernel.value(constants, elapsed, n_signals)
 
 
 def test_the_full_arg_max_itself_is_that_of_the_crawl_value():

@@ -36,8 +36,10 @@ HOST = np.dtype([("spacing", "f8"), ("full_at", "f8")])
 # time and explore are given; the others say which page is crawled (-1 for none),
 # after which interval and how many signals, and whether it had changed
 SLOT = np.dtype(
-    [("time", "f8"), ("explore", "?"), ("page", "i8"), ("interval", "f8")]
-    + [("n_signals", "i8"), ("changed", "?")]
+    {
+        "names": ["time", "explore", "page", "interval", "n_signals", "changed"],
+        "formats": ["f8", "?", "i8", "f8", "i8", "?"],
+    }
 )
 
 _kernel = njit(cache=True, error_model="numpy")

@@ -130,8 +130,6 @@ class State(NamedTuple):
     scalars: np.void  # SCALARS
 
 
-PER_PAGE = "pages", "active", "heap", "candidates"  # arrays with an entry a page
-
 # The lowest threshold: a page of value 0 need not be active, for if all values
 # are 0 the first page wins.
 _LEAST = 5e-324
@@ -163,31 +161,6 @@ _inline = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 
 
 # --------------------------------------------------------------- what callers use
-
-
-@_kernel
-def full_argmax_slots(pages, slots, signal_page, signal_time, discard_window, out):
-    """Do what `greedy_slots` does by looking at every page in every slot.
-
-    pages : PAGE, of which constants, last, n_signals and place are used, and
-    last and n_signals written in place; the others as in `greedy_slots`.
-    """
-    k = 0
-    for j in range(slots.size):
-        while k < signal_time.size and signal_time[k] <= slots[j]:
-            page = pages[signal_page[k]]
-            page.n_signals += signal_time[k] - page.last >= discard_window
-            k += 1
-        best, winner = -1.0, -1
-        for i in range(pages.size):
-            page = pages[i]
-            if page.place != ABSENT:
-                v = value(page.constants, slots[j] - page.last, page.n_signals)
-                if v > best:
-                    best, winner = v, i
-        out[j] = winner
-        if winner >= 0:
-            pages[winner].last, pages[winner].n_signals = slots[j], 0
 
 
 def new_state(
@@ -227,6 +200,21 @@ def new_state(
     return state
 
 
+def padded(array, size):
+    """An array continued by zeros up to a length."""
+    longer = np.zeros((size, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
+
+
+def longer(state, size):
+    """The state with room for `size` pages."""
+    names = "pages", "active", "heap", "candidates"
+    return state._replace(
+        **{name: padded(getattr(state, name), size) for name in names}
+    )
+
+
 @_plain
 def change_pages(state, which, present, t):
     """From time t on these pages are there or not, with the constants they have."""
@@ -241,24 +229,20 @@ def change_pages(state, which, present, t):
 @_plain
 def next_signal(state, i, t):
     """A signal, not known ahead, of page i arrives at time t."""
-    page, scalars = state.pages[i], state.scalars
-    if t - page.last < scalars.discard_window:
-        return
-    page.n_signals += 1
-    if page.place == ACTIVE:
-        _add_signals(state, state.active[page.position], 1, t)
-    elif page.place != NEW and page.beta > 0.0 and page.due < np.inf:
-        page.due = _earlier(page, page.due, 1)
-        if page.due < scalars.end:
-            _take_out(state, i)
-            _queue_or_review(state, i, t)
+    _receive(state, i, t)
 
 
 @_kernel
 def next_slot(state, t):
     """Page of the slot at time t, crawled from then on; -1 if there is no page."""
-    _open_calendar(state, t)
     scalars = state.scalars
+    late = t >= scalars.end or scalars.n_slots > 2 * state.calendar.size
+    if scalars.threshold < 0.0:  # the very first slot
+        _lower_threshold(state, t)
+    elif t > scalars.start and late:
+        _renew_calendar(state, t)
+    else:
+        _open_buckets(state, t)
     scalars.n_slots += 1
     scalars.n_since += 1
     scalars.pause -= 1
@@ -282,23 +266,28 @@ def next_slot(state, t):
 
 @_kernel
 def greedy_slots(state, slots, signal_page, signal_time, out):
-    """Page of each slot, each after the signals up to then, and all signals.
+    """Page of each slot, each after the signals up to then.
 
-    slots, signal_time : rising times; signal_page : page of each signal;
-    out : shape (n_slots,), written in place, -1 where there is no page.
+    slots, signal_time : rising times, no signal after the last slot;
+    signal_page : page of each signal; out : shape (n_slots,), written in place,
+    -1 where there is no page.
     """
     k = 0
     for j in range(slots.size):
         while k < signal_time.size and signal_time[k] <= slots[j]:
-            next_signal(state, signal_page[k], signal_time[k])
+            _receive(state, signal_page[k], signal_time[k])
             k += 1
         out[j] = next_slot(state, slots[j])
-    while k < signal_time.size:
-        next_signal(state, signal_page[k], signal_time[k])
-        k += 1
 
 
 # ------------------------------------------------- one page: its time and value
+
+
+@_inline
+def _copy(source, to):
+    """Copy a record of dtype EXPANSION; `to = source` would go byte by byte."""
+    to.value, to.at, to.rise = source.value, source.at, source.rise
+    to.max_curve, to.curve, to.cubic = source.max_curve, source.curve, source.cubic
 
 
 @_inline
@@ -372,9 +361,9 @@ def _find_safe_time(page, scalars):
     """
     threshold, alpha = scalars.threshold * _SAFE, page.constants.alpha
     if page.low.value < page.high.value < threshold:
-        page.low = page.high
+        _copy(page.high, page.low)
     elif not page.low.value < threshold:
-        page.high = page.low
+        _copy(page.low, page.high)
         _forget(page)
     low, slope = page.low, 2.0 * page.low.max_curve
     page.safe_time, page.safe_for, page.sharp = _IDLE, scalars.threshold, True
@@ -432,6 +421,22 @@ def _due_with_signals(state, i, due):
 
 
 @_inline
+def _receive(state, i, t):
+    """Count a signal of page i at time t; it may be due now."""
+    page, scalars = state.pages[i], state.scalars
+    if t - page.last < scalars.discard_window:
+        return
+    page.n_signals += 1
+    if page.place == ACTIVE:
+        _add_signals(state, state.active[page.position], 1, t)
+    elif page.place != NEW and page.beta > 0.0 and page.due < np.inf:
+        page.due = _earlier(page, page.due, 1)
+        if page.due < scalars.end:
+            _take_out(state, i)
+            _queue_or_review(state, i, t)
+
+
+@_inline
 def _set_until(state, entry):
     """Note when the next known signal of an active page comes."""
     page = state.pages[entry.page]
@@ -451,8 +456,8 @@ def _expand(page, entry, t, known):
     good for that.
     """
     c, now = page.constants, _effective_time(page, t)
-    entry.bounds = known
     bounds = entry.bounds
+    _copy(known, bounds)
     bounds.at = t - (now - known.at) - abs(t) * 1e-15
     if now < known.at:
         # exp(x) <= 1 + 1.72 x up to x = 1
@@ -468,7 +473,7 @@ def _evaluate(state, entry, t):
     c, elapsed = page.constants, t - page.last
     if c.alpha > 0.0 and _effective_time(page, t) < np.inf:
         u = rounded(effective(c, elapsed, page.n_signals))
-        entry.bounds = _remember(page, state.scalars, u)
+        _copy(_remember(page, state.scalars, u), bounds)
     else:
         bounds.value = _value(page, state.scalars, elapsed)
         bounds.rise = bounds.max_curve = bounds.curve = bounds.cubic = 0.0
@@ -610,8 +615,9 @@ def _take_out(state, i):
     page = pages[i]
     if page.place == ACTIVE:
         scalars.n_active -= 1
-        entry = state.active[page.position]
-        state.active[page.position] = state.active[scalars.n_active]
+        entry, last = state.active[page.position], state.active[scalars.n_active]
+        _copy(last.bounds, entry.bounds)
+        entry.until, entry.page = last.until, last.page
         pages[entry.page].position = page.position
     elif page.place == QUEUED:
         if page.before >= 0:
@@ -622,10 +628,10 @@ def _take_out(state, i):
             pages[page.after].before = page.before
     elif page.place == NEW:
         scalars.n_new -= 1
-        last = state.heap[scalars.n_new]
-        if last != i:
-            pages[last].position = page.position
-            _sift(state, last)
+        moved = state.heap[scalars.n_new]
+        if moved != i:
+            pages[moved].position = page.position
+            _sift(state, moved)
     page.place = WAITING
 
 
@@ -711,24 +717,18 @@ def _renew_calendar(state, t):
             _queue_or_review(state, i, t)
 
 
-@_kernel
-def _open_calendar(state, t):
-    """Review all pages that are due by time t."""
-    scalars = state.scalars
-    n_buckets = state.calendar.size
-    if scalars.threshold < 0.0:  # the very first slot
-        _lower_threshold(state, t)
-    elif t > scalars.start and (t >= scalars.end or scalars.n_slots > 2 * n_buckets):
-        _renew_calendar(state, t)
-    else:
-        stop = min(int((t - scalars.start) / scalars.width) + 1, n_buckets)
-        while scalars.bucket < stop:
-            i = state.calendar[scalars.bucket]
-            scalars.bucket += 1
-            while i >= 0:
-                after = np.int64(state.pages[i].after)
-                _review(state, i, t)
-                i = after
+@_inline
+def _open_buckets(state, t):
+    """Review the pages in all buckets that begin by time t."""
+    scalars, calendar = state.scalars, state.calendar
+    stop = min(int((t - scalars.start) / scalars.width) + 1, calendar.size)
+    while scalars.bucket < stop:
+        i = calendar[scalars.bucket]
+        scalars.bucket += 1
+        while i >= 0:
+            after = np.int64(state.pages[i].after)
+            _review(state, i, t)
+            i = after
 
 
 # --------------------------------------------------------------- the threshold
@@ -917,7 +917,7 @@ def _decide(state, n, t, best, leader):
     return best, winner
 
 
-@_plain
+@_inline
 def _largest(state, t):
     """Largest value at t of the active set and the NEW pages, and its page.
 

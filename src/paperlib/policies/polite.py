@@ -85,7 +85,7 @@ class _Crawler:
     @property
     def page(self):
         """The page of each slot, -1 for none."""
-        return self._slots["page"]
+        return self._slots["page"].copy()
 
     def crawl(self, pages, explore):
         """The next slots: by the crawl value of `pages`, or to the page crawled longest ago (all of them, if pages is None)."""
