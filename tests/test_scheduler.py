@@ -1,4 +1,4 @@
-"""The scheduler: the same page as the full arg max in every slot, saved and restored runs, tampered files, bad input."""
+"""The scheduler: the schedule of the full arg max, saved runs, bad input."""
 
 import io
 import re
@@ -38,7 +38,7 @@ def full_argmax(pages, last, n_signals, present, slots, signals, discard_window)
 
 
 class FullArgMax:
-    """The plain loop that the scheduler must equal, with the same interface."""
+    """The plain loop over all pages, with the scheduler's interface."""
 
     def __init__(self, pages, *, terms=None, discard_window=0.0, crawled=-np.inf):
         self.terms, self.discard_window = terms, discard_window
@@ -112,7 +112,7 @@ def slot_times(rng, now, n_slots):
 
 
 def signal_times(rng, times, now, pages, rate):
-    """Not as believed: some pages get most of them, and they come in bursts."""
+    """Signals that do not follow the beliefs: few pages, in bursts."""
     n_signals = rng.poisson(min(rate * (times[-1] - now), 5000.0))
     signal_time = np.sort(
         now + (times[-1] - now) * rng.random(n_signals) ** rng.choice([1.0, 3.0])
@@ -123,7 +123,11 @@ def signal_times(rng, times, now, pages, rate):
 
 
 def instance(seed, kind, tmp_path):
-    """A random run of both, with pages that come, go and change, saved and restored on the way; returns the number of slots."""
+    """A random run of both, in which pages come, go and change.
+
+    The scheduler is saved and restored on the way. Returns the number of
+    slots.
+    """
     rng = np.random.default_rng(seed)
     n_pages = int(rng.choice([1, 2, 7, 40, 90]))
     crawled = rng.choice([0.0, -np.inf, np.nan])
@@ -178,7 +182,8 @@ def instance(seed, kind, tmp_path):
     return count
 
 
-# ---------------------------------------------------------------- the same schedule
+# ---------------------------------------------------------------- the same
+# schedule
 
 
 @pytest.mark.parametrize("kind", ["none", "true", "noisy", "extreme", "same"])
@@ -217,7 +222,8 @@ def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause
     np.testing.assert_array_equal(ours.run(times, *signals), plain.run(times, *signals))
 
 
-# not all terms of the extreme pages: those with a billion signals a cycle have as many
+# not all terms of the extreme pages: those with a billion signals a cycle have
+# as many
 @pytest.mark.parametrize(
     ("kind", "terms"),
     [
@@ -362,7 +368,7 @@ def test_a_slot_takes_few_values_whatever_the_number_of_pages():
     assert later[1] < 3 * later[0]
 
 
-def test_nobody_left():
+def test_a_scheduler_without_pages_says_so_and_takes_new_ones():
     ours = Scheduler(SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0))
     ours.remove([0, 1])
     assert len(ours) == 0
@@ -399,7 +405,7 @@ def saved(tmp_path):
 
 
 def rewritten(path, **changes):
-    """The file with other arrays and a checksum that fits them, as someone who knows the format would write it."""
+    """Write the file with other arrays, and a checksum that fits them."""
     with np.load(path) as file:
         arrays = {
             **{name: file[name] for name in file.files if name != "checksum"},

@@ -1,4 +1,4 @@
-"""The crawl value of www25: Lemma 4 in 120 decimal digits, its identities and limits, order in floating point, and the true process."""
+"""The crawl value of www25: Lemma 4, its limits, order in floating point."""
 
 import decimal
 import re
@@ -28,7 +28,10 @@ V, psi_of, w_of = map(without_warnings, (kernel.crawl_values, kernel.psis, kerne
 
 
 def exact(elapsed, n_signals, change_rate, importance, recall, false_rate, terms=0):
-    """V as printed in Lemma 4 (sums to floor(iota / beta)) and A.1, its w and psi; in 120 digits, so that nothing cancels."""
+    """V, w and psi of Lemma 4 (and A.1) in 120 digits, so that nothing cancels.
+
+    As printed, with sums up to floor(iota / beta).
+    """
     with decimal.localcontext(DIGITS):
         tau, change, mu, lam, nu = (
             D(float(x)) for x in (elapsed, change_rate, importance, recall, false_rate)
@@ -62,7 +65,10 @@ def exact(elapsed, n_signals, change_rate, importance, recall, false_rate, terms
 
 
 def parameters(seed, n, extreme):
-    """Change rate, recall, false rate, elapsed, signals: moderate, or over ten powers with recall within 1e-6 of 0 and 1."""
+    """Change rate, recall, false rate, elapsed, signals and terms.
+
+    Moderate, or over ten powers with recall within 1e-6 of 0 and 1.
+    """
     rng = np.random.default_rng(seed)
     while n:
         change = 10 ** rng.uniform(-4, 3) if extreme else rng.uniform(0.1, 2)
@@ -120,7 +126,7 @@ def test_lemma_4_in_120_digits(extreme):
 
 
 def test_where_the_difference_of_lemma_4_cancels():
-    """PAPERS 5.1 names recall 0.9999, elapsed 1e-4; and what is missing to the limit where V is all but there."""
+    """Small elapsed times, recall near 1; and the lack of V to its limit."""
     for recall, elapsed in [(0.9999, 1e-4), (0.9999, 1e-8), (1e-9, 1e-5), (0.5, 1e-12)]:
         for n_signals in (0, 1, 3):
             expected = exact(elapsed, n_signals, 0.7, 1.0, recall, 0.3)[0]
@@ -151,8 +157,8 @@ def test_where_the_difference_of_lemma_4_cancels():
         assert value == pytest.approx(1 / 0.7 - float(total), rel=1e-15, abs=0)
 
 
-def test_values_of_papers_5():
-    """Its Monte Carlo of the true process: iota 3, change rate 0.7, recall 0.5, false rate 0.3."""
+def test_values_of_one_page_and_limits_of_the_approximations():
+    """A Monte Carlo of the true process at iota 3, and the limits of APPROX-j."""
     assert psi_of(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.4650, abs=5e-5)
     assert w_of(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.0066, abs=5e-5)
     # section 5.1: the limits of APPROX-1 to 3 and of the value at these rates
@@ -189,7 +195,10 @@ def slope(function, x):
 
 
 def test_the_derivatives_of_lemma_3_and_4():
-    """V' = importance alpha exp(-alpha iota) psi, and V = do / df with o = importance w / psi, f = 1 / psi."""
+    """V' = importance alpha exp(-alpha iota) psi, and V = do / df.
+
+    With o = importance w / psi, f = 1 / psi.
+    """
     checked = 0
     for change, recall, false, iota, _n_signals, _terms in parameters(2, 60, False):
         alpha, beta = (
@@ -219,7 +228,8 @@ def test_the_derivatives_of_lemma_3_and_4():
     assert checked > 40
 
 
-# ---------------------------------------------------------------- special cases
+# ---------------------------------------------------------------- special
+# cases
 
 
 def test_without_signals():
@@ -276,7 +286,7 @@ def test_when_every_change_is_signalled():
 @pytest.mark.parametrize("terms", [0, 1, 2])
 @pytest.mark.parametrize("false", [0.3, 1e-9, 1e-300, 0.0])
 def test_the_limits_are_continuous(terms, false):
-    """From recall within 1e-9 of 0 or 1 to exactly that, and from hardly any false signal to none."""
+    """Recall within 1e-9 of 0 or 1, and hardly any false signal, against none."""
     for elapsed, n_signals in [(3.0, 0), (1e-3, 0), (3.0, 2), (40.0, 0)]:
         for end in (0.0, 1.0):
             near = V(elapsed, n_signals, 0.7, 1.0, abs(end - 1e-9), false, terms)
@@ -331,12 +341,13 @@ def test_thousands_of_signals():
         )
 
 
-# ---------------------------------------------------------------- order in floating point
+# ---------------------------------------------------------------- order in
+# floating point
 
 
 @njit
 def _falls(rows, elapsed, n_signals, step):
-    """How often the value falls from a state to one a little later, and from that to one with another signal."""
+    """How often the value falls with a little time, or with another signal."""
     falls = 0
     for k in range(elapsed.size):
         row, later = rows[k % rows.shape[0]], elapsed[k] * (1.0 + step[k])
@@ -349,7 +360,10 @@ def _falls(rows, elapsed, n_signals, step):
 
 
 def test_the_value_never_falls_in_floating_point():
-    """Two million steps, most of them of some 1e-16 to 1e-10 of the elapsed time, where rounding would show."""
+    """Two million steps, most of 1e-16 to 1e-10 of the elapsed time.
+
+    There rounding would show.
+    """
     rng, n_pages, n = np.random.default_rng(3), 20_000, 1_000_000
     change = 10 ** rng.uniform(-3, 3, n_pages)
     near = np.where(
@@ -391,11 +405,15 @@ def test_rounding_never_decreases():
     np.testing.assert_array_equal(mantissa, np.round(mantissa))
 
 
-# ---------------------------------------------------------------- the true process
+# ---------------------------------------------------------------- the true
+# process
 
 
 def simulate_cycles(rng, n, iota, change, recall, false):
-    """Length of, and fresh time in, n cycles: changes, each signalled with probability recall, and false signals."""
+    """Length of n cycles, and the fresh time in them.
+
+    Changes are signalled with probability recall; there are false signals.
+    """
     beta = np.log1p(recall * change / false) / ((1 - recall) * change)
     now, n_signals = np.zeros(n), np.zeros(n)
     first_change, length = np.full(n, np.inf), np.full(n, np.nan)
@@ -434,7 +452,8 @@ def test_cycles_of_the_true_process():
             )
 
 
-# ---------------------------------------------------------------- the public functions
+# ---------------------------------------------------------------- the public
+# functions
 
 
 def some_pages(seed, n=50):

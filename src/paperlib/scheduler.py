@@ -26,15 +26,16 @@ _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
 
 
 class Scheduler:
-    r"""Greedy crawl scheduler: each slot goes to the page of largest crawl value.
+    r"""Greedy crawl scheduler: the page of largest crawl value in each slot.
 
     Algorithm 1 of [www25]_: the slot at time t goes to
 
     .. math:: \arg\max_i V_i(\tau_i + \beta_i n_i)
 
-    with `freshness.crawl_value` V, the time tau and the number n of signals since
-    the last crawl of the page; ties go to the lower index. The schedule is that
-    of the full arg max, slot for slot, but a slot looks at a few pages only.
+    with `freshness.crawl_value` V, the time tau and the number n of signals
+    since the last crawl of the page; ties go to the lower index. The schedule
+    is that of the full arg max, slot for slot, but a slot looks at a few pages
+    only.
 
     Parameters
     ----------
@@ -57,11 +58,10 @@ class Scheduler:
     ValueError
         Arguments out of range, or of shapes that do not match.
 
-    Notes
-    -----
-    Time never goes back: a slot or a signal earlier than one before it is an
-    error. Pages keep their index; the index of a removed page is not used again.
-    The plain form is the arg max over `paperlib.reference.crawl_value`.
+    Notes ----- Time never goes back: a slot or a signal earlier than one
+    before it is an error. Pages keep their index; the index of a removed page
+    is not used again. The plain form is the arg max over
+    `paperlib.reference.crawl_value`.
 
     Examples
     --------
@@ -172,8 +172,8 @@ class Scheduler:
         signal_page : array_like of int, shape (n_signals,)
             Index of the page of each signal.
         signal_time : array_like, shape (n_signals,), time
-            When each signal arrives, never decreasing. A signal at the time of a
-            slot comes before the slot; one after the last slot is ignored.
+            When each signal arrives, never decreasing. A signal at the time of
+            a slot comes before the slot; one after the last slot is ignored.
 
         Returns
         -------
@@ -297,7 +297,8 @@ class Scheduler:
         Raises
         ------
         OSError
-            The file cannot be written; what was there before is left as it was.
+            The file cannot be written; what was there before is left as it
+            was.
         """
         n = self._n_pages
         pages = self._state.pages[:n]

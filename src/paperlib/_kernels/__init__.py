@@ -9,14 +9,14 @@ import functools
 
 from numba import get_num_threads, set_num_threads, vectorize
 
-# Array size from which a second thread saves more than it costs (measured: on a
-# busy machine waiting for it takes longer than the work on a smaller array).
+# Array size from which a second thread saves more than it costs (measured: on
+# a busy machine waiting for it takes longer than the work on a smaller array).
 _MIN_SIZE_FOR_THREADS = 50_000
 
 
 @contextlib.contextmanager
 def threads_for(size):
-    """Use one thread for arrays of few elements, and all threads for others."""
+    """Use one thread for a small array and all threads for a large one."""
     before = get_num_threads()
     set_num_threads(before if size >= _MIN_SIZE_FOR_THREADS else 1)
     try:
@@ -26,7 +26,7 @@ def threads_for(size):
 
 
 def ufunc(signature):
-    """Return a decorator like `numba.vectorize` that compiles at the first call.
+    """Return a decorator like `numba.vectorize`, compiled at the first call.
 
     Making a ufunc takes a tenth of a second even when it comes from the cache:
     the import of the package would pay that for each of them.

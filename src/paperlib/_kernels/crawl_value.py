@@ -21,17 +21,17 @@ where it is used:
     (c) rho q^i - T_i = exp(-u) (1 - N_i)
     where N_i = sum_(j <= i) p(j; x_i) d_(i + 1 - j).
 
-The first terms, y_i >= i + 1, use (b) for u <= 1. For u > 1 they use (c), which
-gives what the value lacks to its limit, `lack`: there it is small, and
-V = limit - lack is exact to rounding. N_i is a sum of i + 1 terms; it is left
-out where Chernoff's bound puts it below rounding. The last terms,
-y_i < i + 1, use (a), which has positive terms only.
+The first terms, y_i >= i + 1, use (b) for u <= 1. For u > 1 they use (c),
+which gives what the value lacks to its limit, `lack`: there it is small, and V
+= limit - lack is exact to rounding. N_i is a sum of i + 1 terms; it is left
+out where Chernoff's bound puts it below rounding. The last terms, y_i < i + 1,
+use (a), which has positive terms only.
 
-Why the series stop. In (a) a term is less than y_i / (i + 1 + k) < 1 of the one
-before (d_k <= 1 changes little), and this quotient falls, so the series stops
-at a term below rounding. The sum over i falls faster than geometrically there:
-P(i + 2, x) is at most x / (i + 2) of P(i + 1, x), and x_i <= y_i < i + 1. So it
-stops at a term below rounding too.
+Why the series stop. In (a) a term is less than y_i / (i + 1 + k) < 1 of the
+one before (and d_(k + 1) / d_k, at most (k + 1) / k), and this quotient falls,
+so the series stops at a term below rounding. The sum over i falls faster than
+geometrically there: P(i + 2, x) is at most x / (i + 2) of P(i + 1, x), and x_i
+<= y_i < i + 1. So it stops at a term below rounding too.
 
 Why the value never falls. The arg max over pages must not depend on rounding:
 V must not fall as u grows, in floating point. So u is rounded to 38 bits
@@ -110,7 +110,7 @@ CONSTANTS = np.dtype([(name, "f8") for name in Constants._fields])
 
 @_kernel
 def _signal_model(change_rate, recall, false_rate):
-    """Rates alpha and gamma of a page, and b = alpha beta = log(gamma / nu)."""
+    """Rates alpha and gamma, and b = alpha beta = log(gamma / nu)."""
     signalled = recall * change_rate
     if false_rate > 0.0:
         b = math.log1p(signalled / false_rate)
@@ -164,7 +164,7 @@ def _fill(table, change_rate, importance, recall, false_rate, terms):
 
 
 def page_constants(change_rate, importance, recall, false_rate, terms):
-    """Records of dtype `CONSTANTS`, shape (n_pages,), of pages given as arrays."""
+    """Records of dtype `CONSTANTS`, shape (n_pages,), from arrays."""
     pages = np.empty(change_rate.size, CONSTANTS)
     table = pages.view(("f8", len(CONSTANTS)))
     _fill(table, change_rate, importance, recall, false_rate, terms)
@@ -175,8 +175,8 @@ def page_constants(change_rate, importance, recall, false_rate, terms):
 def effective(page, elapsed, n_signals):
     """u = alpha elapsed + b n_signals.
 
-    Also where alpha = 0 meets an infinite time or b = inf meets no signal, whose
-    products would be NaN.
+    Also where alpha = 0 meets an infinite time or b = inf meets no signal,
+    whose products would be NaN.
     """
     u = page.alpha * elapsed if page.alpha > 0.0 else 0.0
     return u + page.b * n_signals if n_signals > 0 else u
@@ -184,18 +184,19 @@ def effective(page, elapsed, n_signals):
 
 @_kernel
 def rounded(u):
-    """u rounded to 38 bits by Veltkamp's splitting; it never decreases with u."""
+    """u rounded to 38 bits by Veltkamp's splitting, which is monotone."""
     c = _VELTKAMP * u
     return c - (c - u)
 
 
 @_kernel
 def initial_slope(page):
-    """Slope of V at u = 0, in units of the expected signals: see `value_and_rise`."""
+    """The factor g of dV/du at u = 0: see `value_and_rise`."""
     return page.scale * page.ratio if page.ratio > 0.0 else page.limit
 
 
-# ----------------------------------------------------- Poisson sums in one term
+# ----------------------------------------------------- Poisson sums in one
+# term
 
 
 @_kernel
@@ -311,9 +312,12 @@ def _remaining(page, u, i):
 
 @_kernel
 def _first_terms(page, u, decay):
-    """Terms with y_i >= i + 1: (number of them, sum, sum of P, sum of p(i; x_i)).
+    """Terms with y_i >= i + 1: their number, and three sums.
 
-    The sum is of T_i for u <= 1, by form (b), and of 1 - N_i above, by (c).
+    The sum of the terms, of P(i + 1, x_i) and of p(i; x_i).
+
+    The first is that of T_i for u <= 1, by form (b), and of 1 - N_i above, by
+    form (c).
     """
     early, gone = u <= 1.0, -math.expm1(-u)
     total = passed = creep = 0.0
@@ -343,7 +347,9 @@ def _first_terms(page, u, decay):
 
 @_kernel
 def _last_terms(page, u, unit, sums):
-    """Terms after the first: exp(u) sum of T_i, by form (a), and all of P and of p.
+    """Terms after the first: the sum of exp(u) T_i, by form (a).
+
+    And the sums of P(i + 1, x_i) and of p(i; x_i) over all terms.
 
     The sum goes on until a term is below rounding of it and the first terms.
     """
@@ -405,7 +411,7 @@ def sums(page, u):
 
 @_kernel
 def value_and_rise(page, u):
-    """V at u, which is rounded already, and (g, alpha psi, its derivative) there.
+    """V at u, which is rounded already; g, alpha psi and its derivative.
 
     dV/du = g alpha psi (Lemma 4) with g = `initial_slope` x exp(-u); alpha psi
     never falls and grows no faster than u. For bounds, to a relative 1e-9.
@@ -418,7 +424,7 @@ def value_and_rise(page, u):
 
 @_kernel
 def value(page, elapsed, n_signals):
-    """V in the state (elapsed, n_signals); in floating point too it never falls."""
+    """V in the state (elapsed, n_signals): never falls in floating point."""
     u = effective(page, elapsed, n_signals)
     if not u <= _LARGEST_U:
         return page.limit
@@ -432,12 +438,14 @@ def value(page, elapsed, n_signals):
 
 @_kernel
 def signals_per_cycle(x, step):
-    """gamma psi = sum_i P(i + 1, x - i step), x = gamma iota, step = gamma beta.
+    """gamma psi = sum_i P(i + 1, x - i step).
+
+    x = gamma iota, step = gamma beta.
 
     It is the expected number of signals between two crawls, with the one that
     leads to a crawl. The terms fall with i, so the sum stops at one below
-    rounding. Far out it is a straight line by Wald's identity, with a jump over
-    the threshold that is uniform on (0, step).
+    rounding. Far out it is a straight line by Wald's identity, with a jump
+    over the threshold that is uniform on (0, step).
     """
     if x > 100.0 * (1.0 + step) ** 3:
         return (x + 0.5 * step * step / (1.0 + step)) / (1.0 + step)
@@ -463,7 +471,7 @@ def signals_per_cycle(x, step):
 
 @_kernel
 def _psi(iota, change_rate, recall, false_rate):
-    """Expected time between two crawls at the threshold iota, psi of Lemma 4."""
+    """Expected time between crawls at the threshold iota, psi of Lemma 4."""
     alpha, gamma, b = _signal_model(change_rate, recall, false_rate)
     if b == 0.0 or iota == np.inf:  # signals without information move no crawl
         return iota
@@ -482,13 +490,13 @@ def crawl_values(
 
 @ufunc("f8(f8,f8,f8,f8)")
 def psis(iota, change_rate, recall, false_rate):
-    """psi of Lemma 4, broadcast: a page is crawled whenever it reaches iota."""
+    """psi of Lemma 4, broadcast: expected time between crawls at iota."""
     return _psi(iota, change_rate, recall, false_rate)
 
 
 @ufunc("f8(f8,f8,f8,f8)")
 def ws(iota, change_rate, recall, false_rate):
-    """w of Lemma 4, broadcast: the expected time that the copy is fresh in a cycle.
+    """w of Lemma 4, broadcast: expected fresh time between crawls at iota.
 
     As V + exp(-alpha iota) psi for importance 1: both are positive.
     """
@@ -503,12 +511,15 @@ def ws(iota, change_rate, recall, false_rate):
     return gained + remains * _psi(iota, change_rate, recall, false_rate)
 
 
-# ------------------------------------- thresholds at which pages have one value
+# ------------------------------------- thresholds at which pages have one
+# value
 
 
 @_kernel
 def _newton(page, u, early, target, at_u):
-    """One step of Newton's method towards V = target from u, where `sums` is at_u.
+    """One step of Newton's method towards V = target.
+
+    From u, where `sums` is at_u.
 
     On log V against log u for early, u <= 1, otherwise on the log of the lack
     against u: each is nearly a straight line.

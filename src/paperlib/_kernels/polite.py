@@ -4,12 +4,12 @@ The algorithm. Every host has a bucket of tokens; a crawl takes one, and one
 comes every `spacing`. The pages of a host can be crawled while it has a token.
 The bucket is stored as `full_at`, the time at which it is full again. Which
 pages can be crawled changes from slot to slot, so a slot looks at all of them;
-it goes to the page of largest crawl value, ties to the lower index. A slot that
-explores goes to the page crawled longest ago.
+it goes to the page of largest crawl value, ties to the lower index. A slot
+that explores goes to the page crawled longest ago.
 
-A value is computed only where an upper bound lets it win. Since the slot `at` in
-which it was `known`, in the state u = alpha iota, a value has grown in the time
-d by at most slope d (u + alpha d / 2) with slope = importance exp(-u): by
+A value is computed only where an upper bound lets it win. Since the slot `at`
+in which it was `known`, in the state u = alpha iota, a value has grown in the
+time d by at most slope d (u + alpha d / 2) with slope = importance exp(-u): by
 Lemma 4 of [www25]_ V' = importance alpha exp(-alpha iota) psi, the exponential
 falls, and psi is at most iota. A signal makes the value unknown.
 """
@@ -21,8 +21,8 @@ from numba import njit
 
 from paperlib._kernels.crawl_value import CONSTANTS, effective, value
 
-# Tokens that a host can save up. With one, a token that comes between two slots
-# would lose the time until the next slot.
+# Tokens that a host can save up. With one, a token that comes between two
+# slots would lose the time until the next slot.
 _BURST = 2
 _SAFE = 1.0 - 1e-7  # the rounding of a value and of its bound stays well inside
 
@@ -33,8 +33,8 @@ PAGE = np.dtype(
     + [(name, "i8") for name in ("host", "n_signals", "next_change", "stop_change")]
 )
 HOST = np.dtype([("spacing", "f8"), ("full_at", "f8")])
-# time and explore are given; the others say which page is crawled (-1 for none),
-# after which interval and how many signals, and whether it had changed
+# time and explore are given; the others say which page is crawled (-1 for
+# none), after which interval and how many signals, and whether it had changed
 SLOT = np.dtype(
     {
         "names": ["time", "explore", "page", "interval", "n_signals", "changed"],
@@ -105,12 +105,10 @@ def _crawl(page, hosts, slot, change_time):
 def polite_slots(pages, hosts, slots, signals, change_time, again, in_pairs):
     """Give each slot to a page.
 
-    Parameters
-    ----------
-    pages, hosts, slots : records of dtype `PAGE`, `HOST`, `SLOT`, written in place
-    signals : (page, time) of each signal, in order of time
-    change_time : shape (n_changes,), time of changes, page after page
-    again : int
+    Parameters ---------- pages, hosts, slots : records of dtype `PAGE`,
+    `HOST`, `SLOT`, written in place signals : (page, time) of each signal, in
+    order of time change_time : shape (n_changes,), time of changes, page after
+    page again : int
         Page that the next slot that explores takes, if it can; -1 for none.
     in_pairs : bool
         Whether a page that is explored is taken again by the next such slot.

@@ -14,9 +14,9 @@ their values computed; a value gives new and sharper bounds. If the largest
 value found is below the threshold, a waiting page might be larger: the
 threshold is lowered, to about the `target`-th largest value of all pages, and
 the slot is decided anew. If the active set has grown too large, the threshold
-is raised, to about the `target`-th largest of its values. A page that was never
-crawled has a value that does not change (that of an infinite time): such pages
-are kept in a heap. Signals come one by one, or are known ahead, as in a
+is raised, to about the `target`-th largest of its values. A page that was
+never crawled has a value that does not change (that of an infinite time): such
+pages are kept in a heap. Signals come one by one, or are known ahead, as in a
 simulated world; then a page waits through those that do not make it due, and
 they are counted when somebody looks at the page.
 
@@ -28,16 +28,16 @@ pages if its value reaches the threshold. Bounds decide only with a margin,
 `_SAFE`, for rounding; all else is decided by `crawl_value.value` itself, which
 never falls in floating point. Ties go to the lower index, as in `argmax`.
 
-Why the bounds are bounds. Let v be the value in a state of effective time iota,
-and d the effective time from there, or back for d < 0. By Lemma 4 of [www25]_
-dV/diota = slope psi, where slope = importance alpha exp(-alpha iota) falls and
-psi, the mean time in which time and signals add up to iota, never falls and
-grows no faster than iota: 0 <= psi' <= 1. Integrating these,
+Why the bounds are bounds. Let v be the value in a state of effective time
+iota, and d the effective time from there, or back for d < 0. By Lemma 4 of
+[www25]_ dV/diota = slope psi, where slope = importance alpha exp(-alpha iota)
+falls and psi, the mean time in which time and signals add up to iota, never
+falls and grows no faster than iota: 0 <= psi' <= 1. Integrating these,
 
     v + d psi slope (1 - alpha |d|) <= V <= v + d slope (psi + d / 2),
 
-the left side for alpha |d| <= 1 if d < 0: there (e^x - 1) / x <= 1 + x is used.
-Taylor's formula gives sharper bounds near the state,
+the left side for alpha |d| <= 1 if d < 0: there (e^x - 1) / x <= 1 + x is
+used. Taylor's formula gives sharper bounds near the state,
 
     |V - v - d slope (psi + d (psi' - alpha psi) / 2)| <= |d|^3 slope c / 6,
 
@@ -45,14 +45,15 @@ where c bounds the second derivative of psi exp(-alpha (iota' - iota)),
 
     psi'' - 2 alpha psi' + alpha^2 psi,
 
-times exp(-alpha d), in size: c = (kink + max(2 alpha, alpha^2 psi + alpha / e))
-exp(max(-alpha d, 0)), because |psi''| <= kink, 0 <= 2 alpha psi' <= 2 alpha and
-alpha^2 (psi + d) exp(-alpha d) <= alpha^2 psi + alpha / e. The kink: psi' is
-exp(-gamma iota) up to beta, and from there it is drawn to what it was a time
-beta ago, psi''(iota) = gamma (psi'(iota - beta) - psi'(iota)). So psi' stays in
-the range that it has up to beta, of length min(gamma beta, 1) at most, and
-|psi''| <= gamma min(gamma beta, 1) from beta on; gamma before beta, and where
-terms are left out. With one term psi'' = -gamma psi', and psi' falls.
+times exp(-alpha d), in size: c = (kink + max(2 alpha, alpha^2 psi + alpha /
+e)) exp(max(-alpha d, 0)), because |psi''| <= kink, 0 <= 2 alpha psi' <= 2
+alpha and alpha^2 (psi + d) exp(-alpha d) <= alpha^2 psi + alpha / e. The kink:
+psi' is exp(-gamma iota) up to beta, and from there it is drawn to what it was
+a time beta ago, psi''(iota) = gamma (psi'(iota - beta) - psi'(iota)). So psi'
+stays in the range that it has up to beta, of length min(gamma beta, 1) at
+most, and |psi''| <= gamma min(gamma beta, 1) from beta on; gamma before beta,
+and where terms are left out. With one term psi'' = -gamma psi', and psi'
+falls.
 
 A page remembers two states with their bounds (`EXPANSION`). They hold in every
 cycle of crawls, as the parameters of the page stand still: `low`, the highest
@@ -93,13 +94,15 @@ PAGE = np.dtype(
         ("constants", CONSTANTS),
         ("low", EXPANSION),
         ("high", EXPANSION),
-        # last: time of the last crawl; due: time at which the page may reach the
-        # threshold, or the value of a NEW page; beta: effective time of a signal;
-        # safe_time: effective time from a crawl until due, at threshold `safe_for`
+        # last: time of the last crawl; due: time at which the page may reach
+        # the threshold, or the value of a NEW page; beta: effective time of a
+        # signal; safe_time: effective time from a crawl until due, at
+        # threshold `safe_for`
         *_fields("f8", "last due beta safe_time safe_for"),
         # n_signals: counted since the last crawl, all before `next_signal`;
-        # position: in the active set or the heap, or the bucket; before, after:
-        # neighbours in the bucket; sharp: whether safe_time needs no better bound
+        # position: in the active set or the heap, or the bucket; before,
+        # after: neighbours in the bucket; sharp: whether safe_time needs no
+        # better bound
         *_fields("i4", "n_signals position before after place sharp"),
         # the signals known ahead and not yet counted, in `State.signals`
         *_fields("i8", "next_signal stop_signal"),
@@ -140,11 +143,12 @@ _MIN_BUCKETS, _PAGES_PER_BUCKET = 256, 16
 _SLACK = 8.0
 # A lower bound above this share of the upper one will do to set the threshold.
 _TIGHT = 0.95
-# Slots until the threshold may be raised again: to schedule a page anew costs as
-# much as to compare it so often.
+# Slots until the threshold may be raised again: to schedule a page anew costs
+# as much as to compare it so often.
 _PAUSE = 128
 _MIN_TARGET = 8
-# The active set may grow to so many times the target before the threshold rises.
+# The active set may grow to so many times the target before the threshold
+# rises.
 _CROWDED = 4
 # A pass over all pages costs per page some 16 times what a slot costs for each
 # active page. The target doubles when it took less than 4 slots x target per
@@ -153,14 +157,15 @@ _OFTEN, _RARELY = 4, 32
 _NO_SIGNALS = np.empty(0)
 
 _kernel = njit(cache=True, error_model="numpy")
-# For kernels that neither make nor keep arrays: not to count references to them
-# saves up to a third of the time of a slot.
+# For kernels that neither make nor keep arrays: not to count references to
+# them saves up to a third of the time of a slot.
 _plain = njit(cache=True, error_model="numpy", _nrt=False)
 # A call that passes all arrays costs as much as a short kernel.
 _inline = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 
 
-# --------------------------------------------------------------- what callers use
+# --------------------------------------------------------------- what callers
+# use
 
 
 def new_state(
@@ -174,8 +179,9 @@ def new_state(
     start=0,
     stop=0,
 ):
-    """`State` of pages last crawled at `last` (-inf: never), with n_signals since.
+    """`State` of pages last crawled at `last`, -inf for never.
 
+    n_signals have come since.
     constants : CONSTANTS; last, n_signals, present : all of shape (n_pages,).
     Signals within `discard_window` after a crawl of their page are ignored.
     Those of page i that are known ahead are signals[start[i] : stop[i]].
@@ -217,7 +223,7 @@ def longer(state, size):
 
 @_plain
 def change_pages(state, which, present, t):
-    """From time t on these pages are there or not, with the constants they have."""
+    """Pages come or go at time t, or have new constants from then on."""
     for i in which:
         _take_out(state, i)
         if present:
@@ -234,7 +240,7 @@ def next_signal(state, i, t):
 
 @_kernel
 def next_slot(state, t):
-    """Page of the slot at time t, crawled from then on; -1 if there is no page."""
+    """Page of the slot at time t, now crawled; -1 if there is no page."""
     scalars = state.scalars
     late = t >= scalars.end or scalars.n_slots > 2 * state.calendar.size
     if scalars.threshold < 0.0:  # the very first slot
@@ -246,7 +252,8 @@ def next_slot(state, t):
     scalars.n_slots += 1
     scalars.n_since += 1
     scalars.pause -= 1
-    # The pause is there because pages may be alike: no threshold separates them.
+    # The pause is there because pages may be alike: no threshold separates
+    # them.
     if scalars.n_active > _CROWDED * scalars.target and scalars.pause < 0:
         _raise_threshold(state, t)
     best, winner = _largest(state, t)
@@ -269,8 +276,8 @@ def greedy_slots(state, slots, signal_page, signal_time, out):
     """Page of each slot, each after the signals up to then.
 
     slots, signal_time : rising times, no signal after the last slot;
-    signal_page : page of each signal; out : shape (n_slots,), written in place,
-    -1 where there is no page.
+    signal_page : page of each signal; out : shape (n_slots,), written in
+    place, -1 where there is no page.
     """
     k = 0
     for j in range(slots.size):
@@ -280,12 +287,13 @@ def greedy_slots(state, slots, signal_page, signal_time, out):
         out[j] = next_slot(state, slots[j])
 
 
-# ------------------------------------------------- one page: its time and value
+# ------------------------------------------------- one page: its time and
+# value
 
 
 @_inline
 def _copy(source, to):
-    """Copy a record of dtype EXPANSION; `to = source` would go byte by byte."""
+    """Copy an EXPANSION; numba would assign the record byte by byte."""
     to.value, to.at, to.rise = source.value, source.at, source.rise
     to.max_curve, to.curve, to.cubic = source.max_curve, source.curve, source.cubic
 
@@ -306,7 +314,7 @@ def _value(page, scalars, elapsed):
 
 @_inline
 def _kink(page, at, creep):
-    """Bound of |psi''| from the effective time `at` on, where psi' is creep."""
+    """Bound of |psi''| from effective time `at` on, where psi' is creep."""
     c, gamma = page.constants, page.constants.ratio * page.constants.alpha
     if c.n_terms == np.inf and page.beta <= at:
         return gamma * min(gamma * page.beta, 1.0)
@@ -338,7 +346,7 @@ def _remember(page, scalars, u):
 
 @_plain
 def _forget(page):
-    """Set the low state to the only one known beforehand: 0 just after a crawl."""
+    """Set the low state to the one known beforehand: a value of 0 at a crawl."""
     c, low = page.constants, page.low
     low.value = low.at = low.rise = 0.0
     low.max_curve = low.curve = 0.5 * initial_slope(c) * c.alpha * c.alpha
@@ -350,9 +358,9 @@ def _find_safe_time(page, scalars):
     """Set how long after its crawl a page is surely below the threshold.
 
     That is an effective time, from the low state on. Far from that state it
-    counts that exp(-u) falls: with z = 1 - exp(-alpha d) and psi growing by d at
-    most, the value rises in d by no more than the integral of
-    slope exp(-alpha s) (psi + s) over s < d, slope / alpha^2 times
+    counts that exp(-u) falls: with z = 1 - exp(-alpha d) and psi growing by d
+    at most, the value rises in d by no more than the integral of slope
+    exp(-alpha s) (psi + s) over s < d, slope / alpha^2 times
 
         alpha psi z + (z + (1 - z) log(1 - z)) <= alpha psi z + c z^2,
 
@@ -370,8 +378,8 @@ def _find_safe_time(page, scalars):
     if slope > 0.0:
         y = (threshold - low.value) / slope * alpha * alpha
         passed = alpha * low.rise / slope
-        # z is the root of passed z + c z^2 = y. The first c is too small, so the
-        # first z is too large; the c of that z holds for all smaller ones.
+        # z is the root of passed z + c z^2 = y. The first c is too small, so
+        # the first z is too large; the c of that z holds for all smaller ones.
         z, c = 0.0, 0.5
         for _ in range(2):
             half = 0.5 * (passed + math.sqrt(passed * passed + 4.0 * c * y))
@@ -409,7 +417,7 @@ def _count_signals(state, i, t):
 
 @_inline
 def _due_with_signals(state, i, due):
-    """When page i, due at `due` without signals, is due with those known ahead."""
+    """When page i is due with the signals known ahead; `due` is without."""
     page, signals = state.pages[i], state.signals
     if page.beta > 0.0 and due < np.inf:  # no signal makes it due from inf
         k = page.next_signal
@@ -451,9 +459,9 @@ def _set_until(state, entry):
 def _expand(page, entry, t, known):
     """Bound the value from a known state on, at most 1 / alpha away at time t.
 
-    The bounds begin at the time on the clock at which the page was, or will be,
-    in that state; it is put a rounding error too early, and `_lower_bound` makes
-    good for that.
+    The bounds begin at the time on the clock at which the page was, or will
+    be, in that state; it is put a rounding error too early, and `_lower_bound`
+    makes good for that.
     """
     c, now = page.constants, _effective_time(page, t)
     bounds = entry.bounds
@@ -483,7 +491,7 @@ def _evaluate(state, entry, t):
 
 @_inline
 def _expand_high(state, entry, t):
-    """Begin the bounds at the high state if it is much nearer; whether it is."""
+    """Begin the bounds at the high state and return True, if it is nearer."""
     page = state.pages[entry.page]
     back = abs(_effective_time(page, t) - page.high.at)
     if back < 0.5 * abs(t - entry.bounds.at) and page.constants.alpha * back < 1.0:
@@ -511,7 +519,7 @@ def _lower_bound(state, entry, t):
 
 @_inline
 def _add_signals(state, entry, n, t):
-    """An active page has n more signals: its state was reached so much earlier."""
+    """Move the bounds of an active page that has n more signals."""
     beta = state.pages[entry.page].beta
     if n > 0 and beta > 0.0:
         if beta < np.inf:
@@ -603,7 +611,7 @@ def _review(state, i, t):
 
 @_inline
 def _queue_or_review(state, i, t):
-    """Queue page i, in no place, by the time at which it is due; review it if now."""
+    """Queue page i, in no place, if it is not due yet; otherwise review it."""
     if state.pages[i].due <= t or not _enter_calendar(state, i):
         _review(state, i, t)
 
@@ -643,7 +651,7 @@ def _precedes(pages, i, j):
 
 @_plain
 def _sift(state, i):
-    """Move NEW page i from its position in the heap to where its value belongs."""
+    """Move NEW page i in the heap to where its value belongs."""
     pages, heap, n = state.pages, state.heap, state.scalars.n_new
     p = pages[i].position
     while p > 0 and _precedes(pages, i, heap[(p - 1) // 2]):
@@ -664,7 +672,7 @@ def _sift(state, i):
 
 @_plain
 def _insert(state, i, t):
-    """Page i, in no place, with nothing known of it, finds its place at time t."""
+    """Find the place at time t of page i, of which no state is known."""
     page, scalars = state.pages[i], state.scalars
     c = page.constants
     _count_signals(state, i, t)
@@ -695,7 +703,7 @@ def _insert_all(state):
 
 @_plain
 def _begin_calendar(state, t):
-    """Begin an empty calendar at t, its buckets as long as slots lately were."""
+    """Begin an empty calendar at t, a bucket as long as slots lately were."""
     scalars = state.scalars
     if scalars.threshold > 0.0:
         mean = (t - scalars.start) / max(scalars.n_slots, 1)
@@ -738,8 +746,8 @@ def _open_buckets(state, t):
 def _add_to_pool(pool, size, least, v):
     """Add v to the `size` values of a pool if it is above `least`.
 
-    When the pool is full, its larger half stays. Returns the new size and least
-    value.
+    When the pool is full, its larger half stays. Returns the new size and
+    least value.
     """
     if v > least:
         pool[size] = v
@@ -755,21 +763,21 @@ def _add_to_pool(pool, size, least, v):
 
 @_kernel
 def _kth_largest(pool, size):
-    """The k-th largest value added to a pool of length 2 k; the least if fewer."""
+    """The k-th largest value of a pool of length 2 k; of fewer, the least."""
     pool[:size].sort()
     return pool[max(size - pool.size // 2, 0)] if size > 0 else 0.0
 
 
 @_inline
 def _rough_value(state, entry, most, t):
-    """Lower bound of a value if it is near the upper bound `most`, or the value."""
+    """Lower bound of a value if it is near its upper bound, or the value."""
     least = _lower_bound(state, entry, t)
     return least if most * _TIGHT < least else _evaluate(state, entry, t)
 
 
 @_kernel
 def _lower_threshold(state, t):
-    """Set the threshold to about the target-th largest value at t of all pages.
+    """Set the threshold to about the target-th largest value of all pages.
 
     All pages but the NEW are scheduled by it.
     """
@@ -804,7 +812,7 @@ def _lower_threshold(state, t):
 
 @_kernel
 def _raise_threshold(state, t):
-    """Raise the threshold to about the target-th largest value of the active set."""
+    """Raise the threshold to about the target-th largest active value."""
     scalars = state.scalars
     pool = np.empty(2 * scalars.target)
     size, least = 0, -np.inf
@@ -822,7 +830,7 @@ def _raise_threshold(state, t):
 
 @_plain
 def _set_target(state):
-    """Balance the cost of lowering the threshold and that of a large active set."""
+    """Balance the cost of lowering the threshold and of a large active set."""
     scalars, n_pages = state.scalars, state.pages.size
     if scalars.n_since * scalars.target < _OFTEN * n_pages:
         scalars.target = min(2 * scalars.target, n_pages)
@@ -843,10 +851,10 @@ def _better(state, p, t, best, leader):
 
 @_inline
 def _collect(state, t):
-    """Collect the entries whose upper bound reaches the largest lower bound yet.
+    """Collect entries whose upper bound reaches the largest lower bound.
 
-    Returns their number, the largest lower bound, and the entry whose it is: -1
-    if it is the value of the first NEW page, or none.
+    Returns their number, the largest lower bound, and the entry whose it is:
+    -1 if it is the value of the first NEW page, or none.
     """
     pages, scalars = state.pages, state.scalars
     best, leader, n = -1.0, -1, 0
@@ -871,7 +879,7 @@ def _collect(state, t):
 
 @_inline
 def _sharpen(state, n, t, best, leader):
-    """Begin bounds of candidates at their high states where these are nearer."""
+    """Sharpen the bounds of candidates by their high states, if nearer."""
     for p in state.candidates[:n]:
         entry = state.active[p]
         if (
