@@ -28,7 +28,7 @@ V, psi_of, w_of = map(without_warnings, (kernel.crawl_values, kernel.psis, kerne
 
 
 def exact(elapsed, n_signals, change_rate, importance, recall, false_rate, terms=0):
-    """V, w and psi of Lemma 4 (and A.1) in 120 digits, so that nothing cancels.
+    """V, w and psi of Lemma 4 (and A.1) in 120 digits: nothing cancels.
 
     As printed, with sums up to floor(iota / beta).
     """
@@ -158,7 +158,7 @@ def test_where_the_difference_of_lemma_4_cancels():
 
 
 def test_values_of_one_page_and_limits_of_the_approximations():
-    """A Monte Carlo of the true process at iota 3, and the limits of APPROX-j."""
+    """A Monte Carlo of the process at iota 3; the limits of APPROX-j."""
     assert psi_of(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.4650, abs=5e-5)
     assert w_of(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.0066, abs=5e-5)
     # section 5.1: the limits of APPROX-1 to 3 and of the value at these rates
@@ -286,13 +286,15 @@ def test_when_every_change_is_signalled():
 @pytest.mark.parametrize("terms", [0, 1, 2])
 @pytest.mark.parametrize("false", [0.3, 1e-9, 1e-300, 0.0])
 def test_the_limits_are_continuous(terms, false):
-    """Recall within 1e-9 of 0 or 1, and hardly any false signal, against none."""
+    """Recall within 1e-9 of 0 or 1, and hardly any false signal or none."""
     for elapsed, n_signals in [(3.0, 0), (1e-3, 0), (3.0, 2), (40.0, 0)]:
         for end in (0.0, 1.0):
             near = V(elapsed, n_signals, 0.7, 1.0, abs(end - 1e-9), false, terms)
             here = V(elapsed, n_signals, 0.7, 1.0, end, false, terms)
             if end == 0 and n_signals and false < 1e-3:
-                continue  # one sure signal, though hardly ever seen: the limit depends on the order
+                # One sure signal, though hardly ever seen: the limit depends on
+                # the order in which recall and false rate vanish.
+                continue
             assert near == pytest.approx(here, rel=1e-6, abs=1e-7)
     for n_signals in (0, 2):
         tiny, none = (V(3.0, n_signals, 0.7, 1.0, 0.5, nu, 0) for nu in (1e-300, 0.0))

@@ -346,7 +346,7 @@ def _remember(page, scalars, u):
 
 @_plain
 def _forget(page):
-    """Set the low state to the one known beforehand: a value of 0 at a crawl."""
+    """Set the low state to the one known beforehand: 0 at a crawl."""
     c, low = page.constants, page.low
     low.value = low.at = low.rise = 0.0
     low.max_curve = low.curve = 0.5 * initial_slope(c) * c.alpha * c.alpha
