@@ -18,10 +18,11 @@ import lifelines
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numba import njit
 from scipy import optimize
 
 from paperlib import allocation, crawl_log, estimators, policies, priors, simulate
-from paperlib._kernels import scheduler as _slots
+from paperlib._kernels import crawl_value
 from paperlib.files import write_atomic
 from paperlib.processes import History, simulate_history
 from paperlib.repro import traces
@@ -441,6 +442,26 @@ def _alone(name, arguments, options):
     )
 
 
+@njit
+def full_argmax(pages, slots, signal_page, signal_time):
+    """Page of each slot by the value of every page, which must be there."""
+    out = np.empty(slots.size, np.int64)
+    k = 0
+    for j in range(slots.size):
+        while k < signal_time.size and signal_time[k] <= slots[j]:
+            pages[signal_page[k]].n_signals += 1
+            k += 1
+        best = -1.0
+        for i in range(pages.size):
+            page = pages[i]
+            elapsed = slots[j] - page.last
+            value = crawl_value.value(page.constants, elapsed, page.n_signals)
+            if value > best:
+                best, out[j] = value, i
+        pages[out[j]].last, pages[out[j]].n_signals = slots[j], 0
+    return out
+
+
 def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
     for n_pages, noisy, target in (
         (10_000, False, "1.5 µs a slot"),
@@ -466,12 +487,12 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
         scheduler.run(times[:n_slots], page[:middle], arrival[:middle])
         start = (time.perf_counter() - began) / n_slots
         # the full arg max takes a few slots of the second half, from the very state in which the scheduler begins it
-        plain = scheduler._state[0].copy()
-        expected, few = np.empty(n_full, np.int64), slice(n_slots, n_slots + n_full)
+        plain = scheduler._state.pages.copy()
+        few = slice(n_slots, n_slots + n_full)
         signals = page[middle:].astype(np.int64), arrival[middle:]
-        _slots.full_argmax_slots(plain.copy(), times[few], *signals, 0.0, expected)
+        full_argmax(plain.copy(), times[few], *signals)  # compiles
         began = time.perf_counter()
-        _slots.full_argmax_slots(plain, times[few], *signals, 0.0, expected)
+        expected = full_argmax(plain, times[few], *signals)
         full = (time.perf_counter() - began) / n_full
         began = time.perf_counter()
         found = scheduler.run(times[n_slots:], *signals)

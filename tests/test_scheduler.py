@@ -1,51 +1,82 @@
-"""The scheduler: the same page as the full arg max in every slot, saved and restored runs, tampered files, bad input."""
+"""The scheduler: the schedule of the full arg max, saved runs, bad input."""
 
 import io
 import re
 
 import numpy as np
 import pytest
+from numba import njit
 
 from paperlib import freshness, policies, scheduler, simulate
-from paperlib._kernels import crawl_value as _value
-from paperlib._kernels import scheduler as _slots
+from paperlib._kernels import crawl_value as kernel
+from paperlib._kernels import scheduler as kernels
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
 
 
+@njit
+def full_argmax(pages, last, n_signals, present, slots, signals, discard_window):
+    """Page of each slot by the value of every page in every slot."""
+    signal_page, signal_time = signals
+    out = np.empty(slots.size, np.int64)
+    k = 0
+    for j in range(slots.size):
+        while k < signal_time.size and signal_time[k] <= slots[j]:
+            i = signal_page[k]
+            n_signals[i] += signal_time[k] - last[i] >= discard_window
+            k += 1
+        best, winner = -1.0, -1
+        for i in range(pages.size):
+            if present[i]:
+                v = kernel.value(pages[i], slots[j] - last[i], n_signals[i])
+                if v > best:
+                    best, winner = v, i
+        out[j] = winner
+        if winner >= 0:
+            last[winner], n_signals[winner] = slots[j], 0
+    return out
+
+
 class FullArgMax:
-    """What the scheduler must equal, with the same interface: a plain loop over all pages, and over all signals."""
+    """The plain loop over all pages, with the scheduler's interface."""
 
     def __init__(self, pages, *, terms=None, discard_window=0.0, crawled=-np.inf):
         self.terms, self.discard_window = terms, discard_window
-        self.pages = np.zeros(0, _slots.PAGE)
+        self.pages = np.zeros(0, kernel.CONSTANTS)
+        self.last, self.n_signals = np.zeros(0), np.zeros(0, int)
+        self.present = np.zeros(0, bool)
         self.add(pages, crawled=crawled)
 
     def add(self, pages, *, crawled=-np.inf):
-        first, n_new = self.pages.size, pages.change_rate.size
-        self.pages = np.concatenate([self.pages, np.zeros(n_new, _slots.PAGE)])
-        self.pages["last"][first:] = crawled
+        first, n_new = self.last.size, pages.change_rate.size
+        self.pages = np.append(self.pages, np.zeros(n_new, kernel.CONSTANTS))
+        self.last = np.append(self.last, np.full(n_new, crawled))
+        self.n_signals = np.append(self.n_signals, np.zeros(n_new, int))
+        self.present = np.append(self.present, np.ones(n_new, bool))
         self.update(np.arange(first, first + n_new), pages)
-        self.pages["place"][first:] = _slots.ASLEEP
 
     def update(self, page, pages):
-        self.pages["row"][page] = _value.rows(
-            pages.change_rate,
-            pages.importance,
-            pages.recall,
-            pages.false_rate,
-            self.terms or 0,
-        )
+        self.pages[page] = constants_of(pages, self.terms)
 
     def remove(self, page):
-        self.pages["place"][page] = _slots.ABSENT
+        self.present[page] = False
 
     def run(self, times, signal_page, signal_time):
-        out = np.empty(len(times), np.int64)
-        _slots.full_argmax_slots(
-            self.pages, times, signal_page, signal_time, self.discard_window, out
+        signals = signal_page.astype(int), signal_time
+        return full_argmax(
+            self.pages,
+            self.last,
+            self.n_signals,
+            self.present,
+            times,
+            signals,
+            self.discard_window,
         )
-        return out
+
+
+def constants_of(pages, terms):
+    arrays = pages.change_rate, pages.importance, pages.recall, pages.false_rate
+    return kernel.page_constants(*arrays, terms or 0)
 
 
 def believed(rng, n_pages, kind):
@@ -81,7 +112,7 @@ def slot_times(rng, now, n_slots):
 
 
 def signal_times(rng, times, now, pages, rate):
-    """Not as believed: some pages get most of them, and they come in bursts."""
+    """Signals that do not follow the beliefs: few pages, in bursts."""
     n_signals = rng.poisson(min(rate * (times[-1] - now), 5000.0))
     signal_time = np.sort(
         now + (times[-1] - now) * rng.random(n_signals) ** rng.choice([1.0, 3.0])
@@ -92,7 +123,11 @@ def signal_times(rng, times, now, pages, rate):
 
 
 def instance(seed, kind, tmp_path):
-    """A random run of both, with pages that come, go and change, saved and restored on the way; returns the number of slots."""
+    """A random run of both, in which pages come, go and change.
+
+    The scheduler is saved and restored on the way. Returns the number of
+    slots.
+    """
     rng = np.random.default_rng(seed)
     n_pages = int(rng.choice([1, 2, 7, 40, 90]))
     crawled = rng.choice([0.0, -np.inf, np.nan])
@@ -147,7 +182,8 @@ def instance(seed, kind, tmp_path):
     return count
 
 
-# ---------------------------------------------------------------- the same schedule
+# ---------------------------------------------------------------- the same
+# schedule
 
 
 @pytest.mark.parametrize("kind", ["none", "true", "noisy", "extreme", "same"])
@@ -186,7 +222,8 @@ def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause
     np.testing.assert_array_equal(ours.run(times, *signals), plain.run(times, *signals))
 
 
-# not all terms of the extreme pages: those with a billion signals a cycle have as many
+# not all terms of the extreme pages: those with a billion signals a cycle have
+# as many
 @pytest.mark.parametrize(
     ("kind", "terms"),
     [
@@ -198,46 +235,47 @@ def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause
         ("extreme", 2),
     ],
 )
-def test_a_value_stays_within_its_bounds_and_a_page_asleep_below_the_level(kind, terms):
+def test_values_lie_within_bounds_and_waiting_pages_below_the_threshold(kind, terms):
     rng = np.random.default_rng(8)
-    pages, desk, me, _ = Scheduler(
-        believed(rng, 400, kind), terms=terms, crawled=0.0
-    )._state
+    state = Scheduler(believed(rng, 400, kind), terms=terms, crawled=0.0)._state
+    scalars, entry = state.scalars, state.active[0]
     n = rng.choice([0, 1, 5], 400) * (kind != "none")
-    me["width"] = 1e-3
+    scalars["width"] = 1e-3
     checked = 0
-    for i, (page, known) in enumerate(zip(pages, n, strict=True)):
-        row, t = page["row"], rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])
-        alpha, u, value = (
-            row[1],
-            _value.rounded(_value.effective(row, t, known)),
-            _value.value(row, t, known),
-        )
+    for i, (page, known) in enumerate(zip(state.pages, n, strict=True)):
+        c, t = page["constants"], rng.choice([0.0, 1e-3, 0.1, 1.0, 10.0])
+        alpha = c["alpha"]
+        u, value = evaluate(c, t, known)
         if alpha == 0.0 or not u < np.inf:
             continue  # such a page has no bounds: its value is computed
-        state = _slots._learn(page, me[0], u)
-        assert state[0] == value
-        desk[0]["awake"] = i
+        reached = kernels._remember(page, scalars, u)
+        assert reached["value"] == value
+        entry["page"] = i
         for d in (1e-6, 1e-3, 0.1, 1.0, 10.0, -1e-6, -1e-3, -0.1, -1.0):
             if -d <= min(1.0 / alpha, u / alpha):
-                there = _value.value(row, (u + alpha * d) / alpha, 0)
-                margin = 1e-10 * row[0]
+                there = kernel.value(c, (u + alpha * d) / alpha, 0)
+                margin = 1e-10 * c["limit"]
                 for begun in (0.0, d) if d > 0 else (d,):
                     page["last"] = -(u / alpha + begun)
-                    _slots._begin(page, desk[0], 0.0, state)
-                    least, most = (
-                        _slots._least(pages, desk[0], d - begun),
-                        _slots._most(desk[0], d - begun),
-                    )
+                    kernels._expand(page, entry, 0.0, reached)
+                    least = kernels._lower_bound(state, entry, d - begun)
+                    most = kernels._upper_bound(entry, d - begun)
                     assert least - margin <= there <= most + margin
-        for level in value + (row[0] - value) * np.array([1e-6, 0.1, 0.5, 0.9, 0.999]):
-            me["level"] = max(level, 5e-324)
-            page["low"], page["low_at"], page["low_rise"], page["low_half"] = state[:4]
-            _slots._rest(page, me[0])
-            if page["rest"] > u / alpha:
-                assert _value.value(row, page["rest"], 0) < me["level"]
+        share = np.array([1e-6, 0.1, 0.5, 0.9, 0.999])
+        for threshold in value + (c["limit"] - value) * share:
+            scalars["threshold"] = max(threshold, 5e-324)
+            page["low"] = reached
+            kernels._find_safe_time(page, scalars)
+            if page["safe_time"] > u / alpha:
+                assert kernel.value(c, page["safe_time"], 0) < scalars["threshold"]
                 checked += 1
     assert checked > (900 if kind != "extreme" else 100)
+
+
+def evaluate(constants, elapsed, n_signals):
+    """u as the kernels round it, and the value."""
+    u = kernel.rounded(kernel.effective(constants, elapsed, n_signals))
+    return u, kernel.value(constants, elapsed, n_signals)
 
 
 def test_the_full_arg_max_itself_is_that_of_the_crawl_value():
@@ -330,7 +368,7 @@ def test_a_slot_takes_few_values_whatever_the_number_of_pages():
     assert later[1] < 3 * later[0]
 
 
-def test_nobody_left():
+def test_a_scheduler_without_pages_says_so_and_takes_new_ones():
     ours = Scheduler(SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0))
     ours.remove([0, 1])
     assert len(ours) == 0
@@ -367,7 +405,7 @@ def saved(tmp_path):
 
 
 def rewritten(path, **changes):
-    """The file with other arrays and a checksum that fits them, as someone who knows the format would write it."""
+    """Write the file with other arrays, and a checksum that fits them."""
     with np.load(path) as file:
         arrays = {
             **{name: file[name] for name in file.files if name != "checksum"},
@@ -459,7 +497,8 @@ def test_nothing_in_a_file_is_executed(saved, tmp_path):
 BAD = {
     "signal(2, 9.0)": "page must be the index of a page that is there, got 2",
     "signal(-1, 9.0)": "page must be the index of a page that is there, got -1",
-    "signal(1, 9.0)": "page must be the index of a page that is there, got 1",  # removed
+    # page 1 was removed
+    "signal(1, 9.0)": "page must be the index of a page that is there, got 1",
     "signal(0.5, 9.0)": "page must be an index",
     "signal(0, 4.0)": "time must not go back, got 4.0 after 5.0",
     "signal(0, np.nan)": "time must be finite",
@@ -472,7 +511,7 @@ BAD = {
     "run([6.0, np.nan])": "times must be finite",
     "run([6.0], [0], [])": "signal_page and signal_time must have the same length",
     "run([6.0], [0, 0], [5.8, 5.7])": "signal_time must not go back",
-    "run([6.0], [1], [5.5])": "signal_page must be the index of a page that is there, got 1",
+    "run([6.0], [1], [5.5])": "signal_page must be the index of a page that is there",
     "remove(1)": "page must be",
     "update(1, ONE)": "page must be",
     "update([0, 2], ONE)": "page must be",

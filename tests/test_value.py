@@ -1,4 +1,4 @@
-"""The crawl value of www25: Lemma 4 in 120 decimal digits, its identities and limits, order in floating point, and the true process."""
+"""The crawl value of www25: Lemma 4, its limits, order in floating point."""
 
 import decimal
 import re
@@ -9,16 +9,29 @@ from numba import njit
 from scipy.special import gammainc
 
 from paperlib import freshness
-from paperlib._kernels import crawl_value as _value
+from paperlib._kernels import crawl_value as kernel
 from paperlib.signals import SignalledPages
 
 D = decimal.Decimal
 DIGITS = decimal.Context(prec=120, Emin=-(10**9), Emax=10**9)
-V = _value.crawl_value
+
+
+def without_warnings(ufunc):
+    def call(*args):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return ufunc(*args)
+
+    return call
+
+
+V, psi_of, w_of = map(without_warnings, (kernel.crawl_values, kernel.psis, kernel.ws))
 
 
 def exact(elapsed, n_signals, change_rate, importance, recall, false_rate, terms=0):
-    """V as printed in Lemma 4 (sums to floor(iota / beta)) and A.1, its w and psi; in 120 digits, so that nothing cancels."""
+    """V, w and psi of Lemma 4 (and A.1) in 120 digits: nothing cancels.
+
+    As printed, with sums up to floor(iota / beta).
+    """
     with decimal.localcontext(DIGITS):
         tau, change, mu, lam, nu = (
             D(float(x)) for x in (elapsed, change_rate, importance, recall, false_rate)
@@ -52,7 +65,10 @@ def exact(elapsed, n_signals, change_rate, importance, recall, false_rate, terms
 
 
 def parameters(seed, n, extreme):
-    """Change rate, recall, false rate, elapsed, signals: moderate, or over ten powers with recall within 1e-6 of 0 and 1."""
+    """Change rate, recall, false rate, elapsed, signals and terms.
+
+    Moderate, or over ten powers with recall within 1e-6 of 0 and 1.
+    """
     rng = np.random.default_rng(seed)
     while n:
         change = 10 ** rng.uniform(-4, 3) if extreme else rng.uniform(0.1, 2)
@@ -92,19 +108,17 @@ def test_lemma_4_in_120_digits(extreme):
     checked = 0
     for change, recall, false, elapsed, n_signals, terms in parameters(1, 200, extreme):
         expected = exact(elapsed, n_signals, change, 2.0, recall, false, terms)[0]
-        row = _value.constants(change, 2.0, recall, false, terms)
-        unrounded = _value.value_and_lack(
-            row, _value.effective(row, elapsed, n_signals)
-        )[0]
+        row = kernel.constants(change, 2.0, recall, false, terms)
+        unrounded = kernel.sums(row, kernel.effective(row, elapsed, n_signals))[0]
         assert unrounded == pytest.approx(expected, rel=1e-13, abs=0)
-        assert _value.value(row, elapsed, n_signals) == pytest.approx(
+        assert kernel.value(row, elapsed, n_signals) == pytest.approx(
             expected, rel=1e-11, abs=0
         )
         _, w, psi = exact(elapsed, 0, change, 2.0, recall, false)
-        assert _value.psi(elapsed, change, recall, false) == pytest.approx(
+        assert psi_of(elapsed, change, recall, false) == pytest.approx(
             psi, rel=1e-12, abs=0
         )
-        assert _value.w(elapsed, change, recall, false) == pytest.approx(
+        assert w_of(elapsed, change, recall, false) == pytest.approx(
             w, rel=1e-12, abs=0
         )
         checked += 1
@@ -112,16 +126,16 @@ def test_lemma_4_in_120_digits(extreme):
 
 
 def test_where_the_difference_of_lemma_4_cancels():
-    """PAPERS 5.1 names recall 0.9999, elapsed 1e-4; and what is missing to the limit where V is all but there."""
+    """Small elapsed times, recall near 1; and the lack of V to its limit."""
     for recall, elapsed in [(0.9999, 1e-4), (0.9999, 1e-8), (1e-9, 1e-5), (0.5, 1e-12)]:
         for n_signals in (0, 1, 3):
             expected = exact(elapsed, n_signals, 0.7, 1.0, recall, 0.3)[0]
             assert V(elapsed, n_signals, 0.7, 1.0, recall, 0.3, 0) == pytest.approx(
                 expected, rel=1e-11, abs=0
             )
-    row = _value.constants(0.7, 1.0, 0.5, 0.3, 0)
+    row = kernel.constants(0.7, 1.0, 0.5, 0.3, 0)
     for u in (1.5, 10.0, 40.0):
-        value, lack = _value.value_and_lack(row, u)
+        value, lack = kernel.sums(row, u)[:2]
         with decimal.localcontext(DIGITS):
             alpha = D(0.5) * D(0.7)
             gamma, nu, total = D(0.5) * D(0.7) + D(0.3), D(0.3), D(0)
@@ -143,10 +157,10 @@ def test_where_the_difference_of_lemma_4_cancels():
         assert value == pytest.approx(1 / 0.7 - float(total), rel=1e-15, abs=0)
 
 
-def test_values_of_papers_5():
-    """Its Monte Carlo of the true process: iota 3, change rate 0.7, recall 0.5, false rate 0.3."""
-    assert _value.psi(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.4650, abs=5e-5)
-    assert _value.w(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.0066, abs=5e-5)
+def test_values_of_one_page_and_limits_of_the_approximations():
+    """A Monte Carlo of the process at iota 3; the limits of APPROX-j."""
+    assert psi_of(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.4650, abs=5e-5)
+    assert w_of(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.0066, abs=5e-5)
     # section 5.1: the limits of APPROX-1 to 3 and of the value at these rates
     for terms, limit in [(1, 1.0), (2, 1.3), (3, 1.39), (0, 1 / 0.7)]:
         assert V(1e6, 0, 0.7, 1.0, 0.5, 0.3, terms) == pytest.approx(
@@ -161,12 +175,12 @@ def test_cycles_are_straight_lines_far_out():
         step = gamma * np.log1p(recall * 0.7 / false) / ((1 - recall) * 0.7)
         edge = 100 * (1 + step) ** 3 / gamma
         before, after = (
-            _value.psi(edge * (1 + s), 0.7, recall, false) for s in (-1e-9, 1e-9)
+            psi_of(edge * (1 + s), 0.7, recall, false) for s in (-1e-9, 1e-9)
         )
         assert after - before == pytest.approx(
             2e-9 * edge / (1 + step), rel=1e-2, abs=1e-12 * after
         )
-        assert _value.psi(1e300, 0.7, recall, false) == pytest.approx(
+        assert psi_of(1e300, 0.7, recall, false) == pytest.approx(
             1e300 / (1 + step), rel=1e-12, abs=0
         )
 
@@ -181,7 +195,10 @@ def slope(function, x):
 
 
 def test_the_derivatives_of_lemma_3_and_4():
-    """V' = importance alpha exp(-alpha iota) psi, and V = do / df with o = importance w / psi, f = 1 / psi."""
+    """V' = importance alpha exp(-alpha iota) psi, and V = do / df.
+
+    With o = importance w / psi, f = 1 / psi.
+    """
     checked = 0
     for change, recall, false, iota, _n_signals, _terms in parameters(2, 60, False):
         alpha, beta = (
@@ -192,28 +209,27 @@ def test_the_derivatives_of_lemma_3_and_4():
             abs(iota / beta - np.round(iota / beta)) * beta < 0.01
         ):  # the second derivative jumps where iota is a multiple of beta
             continue
-        row = _value.constants(change, 3.0, recall, false, 0)
-        psi = _value.psi(iota, change, recall, false)
+        row = kernel.constants(change, 3.0, recall, false, 0)
+        psi = psi_of(iota, change, recall, false)
         first = slope(
-            lambda t, row=row, alpha=alpha: _value.value_and_lack(row, alpha * t)[0],
+            lambda t, row=row, alpha=alpha: kernel.sums(row, alpha * t)[0],
             iota,
         )
         assert first == pytest.approx(
             3.0 * alpha * np.exp(-alpha * iota) * psi, rel=1e-8, abs=0
         )
         page = change, recall, false
-        per_psi = slope(
-            lambda t, page=page: _value.w(t, *page) / _value.psi(t, *page), iota
-        )
-        rate = slope(lambda t, page=page: 1 / _value.psi(t, *page), iota)
+        per_psi = slope(lambda t, page=page: w_of(t, *page) / psi_of(t, *page), iota)
+        rate = slope(lambda t, page=page: 1 / psi_of(t, *page), iota)
         assert 3.0 * per_psi / rate == pytest.approx(
-            _value.value_and_lack(row, alpha * iota)[0], rel=1e-8, abs=0
+            kernel.sums(row, alpha * iota)[0], rel=1e-8, abs=0
         )
         checked += 1
     assert checked > 40
 
 
-# ---------------------------------------------------------------- special cases
+# ---------------------------------------------------------------- special
+# cases
 
 
 def test_without_signals():
@@ -262,7 +278,7 @@ def test_when_every_change_is_signalled():
             )
     assert V(5.0, 0, 0.7, 2.0, 1.0, 0.0, 0) == 0
     assert V(5.0, 1, 0.7, 2.0, 1.0, 0.0, 0) == 2.0 / 0.7
-    assert _value.psi(3.0, 0.7, 1.0, 0.3) == pytest.approx(
+    assert psi_of(3.0, 0.7, 1.0, 0.3) == pytest.approx(
         -np.expm1(-3.0), rel=1e-14, abs=0
     )
 
@@ -270,13 +286,15 @@ def test_when_every_change_is_signalled():
 @pytest.mark.parametrize("terms", [0, 1, 2])
 @pytest.mark.parametrize("false", [0.3, 1e-9, 1e-300, 0.0])
 def test_the_limits_are_continuous(terms, false):
-    """From recall within 1e-9 of 0 or 1 to exactly that, and from hardly any false signal to none."""
+    """Recall within 1e-9 of 0 or 1, and hardly any false signal or none."""
     for elapsed, n_signals in [(3.0, 0), (1e-3, 0), (3.0, 2), (40.0, 0)]:
         for end in (0.0, 1.0):
             near = V(elapsed, n_signals, 0.7, 1.0, abs(end - 1e-9), false, terms)
             here = V(elapsed, n_signals, 0.7, 1.0, end, false, terms)
             if end == 0 and n_signals and false < 1e-3:
-                continue  # one sure signal, though hardly ever seen: the limit depends on the order
+                # One sure signal, though hardly ever seen: the limit depends on
+                # the order in which recall and false rate vanish.
+                continue
             assert near == pytest.approx(here, rel=1e-6, abs=1e-7)
     for n_signals in (0, 2):
         tiny, none = (V(3.0, n_signals, 0.7, 1.0, 0.5, nu, 0) for nu in (1e-300, 0.0))
@@ -304,8 +322,8 @@ def test_nothing_to_gain_and_the_ends():
             )
         assert V(1.0, 10**6, 0.7, 2.0, recall, false, 0) <= 2.0 / 0.7
         assert 0 < V(1e-100, 0, 0.7, 2.0, recall, false, 0) < 1e-190
-        assert _value.psi(np.inf, 0.7, recall, false) == np.inf
-        assert _value.w(np.inf, 0.7, recall, false) == pytest.approx(
+        assert psi_of(np.inf, 0.7, recall, false) == np.inf
+        assert w_of(np.inf, 0.7, recall, false) == pytest.approx(
             1 / 0.7, rel=1e-15, abs=0
         )
     assert V(0.0, 3, 0.7, 1.0, 0.5, 0.3, 0) == pytest.approx(
@@ -325,25 +343,29 @@ def test_thousands_of_signals():
         )
 
 
-# ---------------------------------------------------------------- order in floating point
+# ---------------------------------------------------------------- order in
+# floating point
 
 
 @njit
 def _falls(rows, elapsed, n_signals, step):
-    """How often the value falls from a state to one a little later, and from that to one with another signal."""
+    """How often the value falls with a little time, or with another signal."""
     falls = 0
     for k in range(elapsed.size):
         row, later = rows[k % rows.shape[0]], elapsed[k] * (1.0 + step[k])
         here, then = (
-            _value.value(row, elapsed[k], n_signals[k]),
-            _value.value(row, later, n_signals[k]),
+            kernel.value(row, elapsed[k], n_signals[k]),
+            kernel.value(row, later, n_signals[k]),
         )
-        falls += then < here or _value.value(row, later, n_signals[k] + 1) < then
+        falls += then < here or kernel.value(row, later, n_signals[k] + 1) < then
     return falls
 
 
 def test_the_value_never_falls_in_floating_point():
-    """Two million steps, most of them of some 1e-16 to 1e-10 of the elapsed time, where rounding would show."""
+    """Two million steps, most of 1e-16 to 1e-10 of the elapsed time.
+
+    There rounding would show.
+    """
     rng, n_pages, n = np.random.default_rng(3), 20_000, 1_000_000
     change = 10 ** rng.uniform(-3, 3, n_pages)
     near = np.where(
@@ -355,13 +377,10 @@ def test_the_value_never_falls_in_floating_point():
     recall[:200], recall[200:400] = 0.0, 1.0
     false = 10 ** rng.uniform(-4, 1, n_pages) * change
     false[100:150] = false[300:600] = 0.0
+    arguments = zip(change, np.ones(n_pages), recall, false, strict=True)
     rows = np.array(
-        [
-            _value.constants(*page, i % 4)
-            for i, page in enumerate(
-                zip(change, np.ones(n_pages), recall, false, strict=True)
-            )
-        ]
+        [kernel.constants(*page, i % 4) for i, page in enumerate(arguments)],
+        kernel.CONSTANTS,
     )
     elapsed = 10 ** rng.uniform(-6, 1.7, n) / change[np.arange(n) % n_pages]
     step = np.maximum(10 ** rng.uniform(-16.5, -8, n), 2.3e-16)
@@ -380,7 +399,7 @@ def test_rounding_never_decreases():
     u = 10 ** rng.uniform(-300, 1.6, 100_000)
     near = np.nextafter(u, np.inf)
     rounded, then = (
-        np.array([_value.rounded(x) for x in array]) for array in (u, near)
+        np.array([kernel.rounded(x) for x in array]) for array in (u, near)
     )
     assert (then >= rounded).all()
     np.testing.assert_allclose(rounded, u, rtol=2**-38)
@@ -388,11 +407,15 @@ def test_rounding_never_decreases():
     np.testing.assert_array_equal(mantissa, np.round(mantissa))
 
 
-# ---------------------------------------------------------------- the true process
+# ---------------------------------------------------------------- the true
+# process
 
 
 def simulate_cycles(rng, n, iota, change, recall, false):
-    """Length of, and fresh time in, n cycles: changes, each signalled with probability recall, and false signals."""
+    """Length of n cycles, and the fresh time in them.
+
+    Changes are signalled with probability recall; there are false signals.
+    """
     beta = np.log1p(recall * change / false) / ((1 - recall) * change)
     now, n_signals = np.zeros(n), np.zeros(n)
     first_change, length = np.full(n, np.inf), np.full(n, np.nan)
@@ -423,15 +446,16 @@ def test_cycles_of_the_true_process():
             np.random.default_rng(seed), 20_000, iota, change, recall, false
         )
         for sample, mean in [
-            (length, _value.psi(iota, change, recall, false)),
-            (fresh, _value.w(iota, change, recall, false)),
+            (length, psi_of(iota, change, recall, false)),
+            (fresh, w_of(iota, change, recall, false)),
         ]:
             assert sample.mean() == pytest.approx(
                 mean, abs=5 * sample.std() / np.sqrt(sample.size)
             )
 
 
-# ---------------------------------------------------------------- the public functions
+# ---------------------------------------------------------------- the public
+# functions
 
 
 def some_pages(seed, n=50):
@@ -448,14 +472,14 @@ def test_arrays_are_the_scalar_function():
     pages, rng = some_pages(6), np.random.default_rng(7)
     elapsed, n_signals = rng.exponential(3, (4, 50)), rng.integers(0, 5, (4, 50))
     rows = [
-        _value.rows(
+        kernel.page_constants(
             pages.change_rate, pages.importance, pages.recall, pages.false_rate, terms
         )
         for terms in (0, 2)
     ]
     for terms, table in zip((None, 2), rows, strict=True):
         expected = [
-            [_value.value(table[i], elapsed[k, i], n_signals[k, i]) for i in range(50)]
+            [kernel.value(table[i], elapsed[k, i], n_signals[k, i]) for i in range(50)]
             for k in range(4)
         ]
         np.testing.assert_array_equal(

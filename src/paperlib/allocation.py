@@ -387,19 +387,19 @@ def optimal_thresholds(pages, bandwidth):
     """
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
     change_rate, importance = pages.change_rate, pages.importance
-    rows = crawl_value.rows(
+    constants = crawl_value.page_constants(
         change_rate, importance, pages.recall, pages.false_rate, crawl_value.EXACT
     )
-    limit, alpha, gamma = rows[:, 0], rows[:, 1], pages.gamma
+    limit, alpha, gamma = constants["limit"], constants["alpha"], pages.gamma
     gains = limit > 0
     state, rate = np.zeros(limit.size), np.where(gains, gamma, 0.0)
     multiplier = 0.0
     if (gains & (alpha > 0)).any() or rate.sum() > bandwidth:
-        at_one = crawl_value.at_one(rows)
+        at_one = crawl_value.at_one(constants)
 
         def spent(multiplier):
             return crawl_value.threshold_rates(
-                multiplier, rows, at_one, gamma, state, rate
+                multiplier, constants, at_one, gamma, state, rate
             )
 
         unsignalled = optimal_interval(change_rate, importance, bandwidth)
@@ -411,7 +411,7 @@ def optimal_thresholds(pages, bandwidth):
             raise ConvergenceError("the thresholds did not converge", rate)
         # the states at the multiplier itself; the rates stay interpolated
         crawl_value.threshold_rates(
-            multiplier, rows, at_one, gamma, state, np.empty_like(rate)
+            multiplier, constants, at_one, gamma, state, np.empty_like(rate)
         )
     return _threshold_allocation(pages, rate, multiplier, alpha, state)
 

@@ -1,18 +1,24 @@
-"""Everything compiled. The kernels draw no random numbers and check nothing."""
+"""Everything that is compiled, and only that.
+
+A module here is named after the public module that calls it. The kernels draw
+no random numbers and check no arguments: their callers do both.
+"""
 
 import contextlib
 import functools
 
 from numba import get_num_threads, set_num_threads, vectorize
 
-_WORTH_A_THREAD = 50_000
+# Array size from which a second thread saves more than it costs (measured: on
+# a busy machine waiting for it takes longer than the work on a smaller array).
+_MIN_SIZE_FOR_THREADS = 50_000
 
 
 @contextlib.contextmanager
 def threads_for(size):
-    """One thread for a small array: on a busy machine the wait for a second thread takes longer than the work."""
+    """Use one thread for a small array and all threads for a large one."""
     before = get_num_threads()
-    set_num_threads(before if size >= _WORTH_A_THREAD else 1)
+    set_num_threads(before if size >= _MIN_SIZE_FOR_THREADS else 1)
     try:
         yield
     finally:
@@ -20,7 +26,11 @@ def threads_for(size):
 
 
 def ufunc(signature):
-    """`numba.vectorize` for one signature, at the first call: every one takes a tenth of a second, from the cache too."""
+    """Return a decorator like `numba.vectorize`, compiled at the first call.
+
+    Making a ufunc takes a tenth of a second even when it comes from the cache:
+    the import of the package would pay that for each of them.
+    """
 
     def decorate(function):
         made = functools.cache(lambda: vectorize([signature], cache=True)(function))

@@ -1,302 +1,367 @@
-"""The crawl value of a page with signals, one page and one state at a time: Lemma 4 of [www25], safe in every limit.
+r"""Crawl value of a page with change-indicating signals: Lemma 4 of [www25]_.
 
-Everything is written in u = alpha tau + b n, the effective elapsed time in units of 1 / alpha, so that exp(-u) is the probability
-that the page is fresh (eq. (1) of [www25]). It stays finite where beta = b / alpha does not. With r = gamma / alpha,
-rho = gamma / (alpha + gamma), q = nu / (alpha + gamma), d_k = 1 - rho^k, x_i = r (u - i b) and p(j; x) = exp(-x) x^j / j!,
+The algorithm. Everything is written in u = alpha tau + b n, the effective
+elapsed time iota in units of 1 / alpha: exp(-u) is the probability that the
+copy is still fresh (eq. (1)), and u stays finite where beta = b / alpha does
+not. Lemma 4 gives the value as a difference, V = importance (w - exp(-u) psi),
+which cancels for small u. Here V is a sum over the number i of signals,
 
-    gamma V / importance = sum_i T_i,   T_i = exp(-i b) int_0^(u - i b) exp(-s) P(i + 1, r s) ds
+    gamma V / importance = sum_i T_i,
+    T_i = exp(-i b) int_0^(u - i b) exp(-s) P(i + 1, ratio s) ds,
 
-over all i with i b < u, and the difference w - exp(-u) psi of Lemma 4, which cancels, becomes one of the forms
+over all i with i b < u, where P is the regularised incomplete gamma function.
+With p(j; x) = exp(-x) x^j / j!, x_i = ratio (u - i b), y_i = x_i + u - i b,
+q = false_rate / (alpha + gamma), rho = gamma / (alpha + gamma) and
+d_k = 1 - rho^k, each term takes one of three forms, and none of them cancels
+where it is used:
 
-    T_i = exp(-u) sum_(k >= 1) p(i + 1; x_i) y^k / ((i + 2) ... (i + 1 + k)) d_k,   y = x_i + u - i b     (no difference at all)
-    T_i = (1 - exp(-u)) - (1 - rho q^i) + exp(-u) N_i,      N_i = sum_(j <= i) p(j; x_i) d_(i + 1 - j)
-    rho q^i - T_i = exp(-u) (1 - N_i)                       (what is missing to the limit, for large u)
+    (a) T_i = exp(-u) sum_(k >= 1) p(i + 1; x_i)
+                      y_i^k / ((i + 2) ... (i + 1 + k)) d_k
+    (b) T_i = (1 - exp(-u)) - (1 - rho q^i) + exp(-u) N_i
+    (c) rho q^i - T_i = exp(-u) (1 - N_i)
+    where N_i = sum_(j <= i) p(j; x_i) d_(i + 1 - j).
 
-An error in the scheduler's order of pages must not come from rounding: the value must never fall as u grows. u is rounded to 38
-bits, a step in which the value (for u <= 1) or what it lacks to its limit (above) moves by more than 1e-12 of itself, and these are
-computed to some 1e-14. The rounding moves the value by less than 1e-11 of itself."""
+The first terms, y_i >= i + 1, use (b) for u <= 1. For u > 1 they use (c),
+which gives what the value lacks to its limit, `lack`: there it is small, and V
+= limit - lack is exact to rounding. N_i is a sum of i + 1 terms; it is left
+out where Chernoff's bound puts it below rounding. The last terms, y_i < i + 1,
+use (a), which has positive terms only.
+
+Why the series stop. In (a) a term is less than y_i / (i + 1 + k) < 1 of the
+one before (and d_(k + 1) / d_k, at most (k + 1) / k), and this quotient falls,
+so the series stops at a term below rounding. The sum over i falls faster than
+geometrically there: P(i + 2, x) is at most x / (i + 2) of P(i + 1, x), and x_i
+<= y_i < i + 1. So it stops at a term below rounding too.
+
+Why the value never falls. The arg max over pages must not depend on rounding:
+V must not fall as u grows, in floating point. So u is rounded to 38 bits
+(`rounded`, which never decreases). From one such number to the next, V (for
+u <= 1), or the lack (above), moves by more than 1e-12 of itself; both are
+computed to about 1e-14, so two states have either the same rounded u, and then
+the same bits, or values in the right order. The rounding moves V by less than
+1e-11 of itself, which is the error of this module.
+"""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit, prange
 
 from paperlib._kernels import ufunc
 
-EXACT = 0
-N_CONSTANTS = 10
-_SURE = 45.0  # beyond, what is missing to the limit, some (2 u + 1) exp(-u), is below rounding
-_EPS = 1e-15
-_SPLIT = 2.0**15 + 1.0
-_UNBOUNDED = 1e150  # stands for r = inf: its square overflows to inf, its product with a time does not
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
-_INVERSE = np.array(
-    [0.0] + [1.0 / j for j in range(1, 256)]
-)  # a product takes a third of the time of a quotient
+_kernel = njit(cache=True, error_model="numpy")  # 1 / 0 is inf, as in NumPy
+
+EXACT = 0  # `terms` of the value with all its terms
+# For larger u the lack is some (2 u + 1) exp(-u) of the limit: below rounding.
+_LARGEST_U = 45.0
+_EPS = 1e-15  # relative size of a term below which a series stops
+# Stands for ratio = inf: its square overflows to inf, its product with a time
+# does not, so that no inf - inf arises.
+_LARGEST_RATIO = 1e150
+# Up to so many factors p(n; x) is a product: shorter than Stirling's series.
+_SHORT = 16
+# (x - i)^2 > 85 x: by Chernoff's bound a Poisson variable of mean x is at most
+# i with a probability of less than exp(-85 / 2), below rounding.
+_CHERNOFF = 85.0
+# Below this ratio N_i is so near 1 that 1 - N_i is computed on its own.
+_SMALL_RATIO = 0.01
+_MAX_STEPS = 200  # of Newton's method and bisection together; some 5 are usual
+_SETTLED = 1e-13  # relative step of Newton's method that needs no other
+_NARROW = 2e-15  # relative width of a bracket of neighbouring numbers, about
+# Where V is smooth (a ratio below 1000) the error after a step of Newton's
+# method is of the order of the square of the step.
+_QUADRATIC, _SMOOTH_RATIO = 1e-9, 1e3
+_VELTKAMP = 2.0**15 + 1.0  # keeps 53 - 15 = 38 bits
+# 1 / (12 n) - 1 / (360 n^3) + ...: Stirling's series, the last term first
+_STIRLING = (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
+# 1 / k! for even and for odd k, the last term first
+_EVEN = tuple(1 / math.factorial(k) for k in range(14, 0, -2))
+_ODD = tuple(1 / math.factorial(k) for k in range(13, 1, -2))
+_LAST_ODD = float(math.factorial(15))
+# A product takes a third of the time of a quotient.
+_INVERSE = np.array([0.0] + [1.0 / j for j in range(1, 256)])
 
 
-@njit(cache=True, error_model="numpy")
-def _poisson(n, x):
-    """exp(-x) x^n / n!, with a relative error of some n 1e-16."""
-    if n <= 16:
-        p = math.exp(-x)
-        for j in range(1, n + 1):
-            p *= x * _INVERSE[j]
-        return p
-    v = 1.0 / n
-    v2 = v * v
-    series = v * (
-        _STIRLING[0]
-        + v2
-        * (_STIRLING[1] + v2 * (_STIRLING[2] + v2 * (_STIRLING[3] + v2 * _STIRLING[4])))
-    )
-    z = x / n
-    return math.exp(n * (math.log(z) - (z - 1.0)) - series) / math.sqrt(
-        2.0 * math.pi * n
-    )
+class Constants(NamedTuple):
+    """What the value needs of a page, computed once.
+
+    A kernel takes it as this tuple or as a record of dtype `CONSTANTS`: the
+    names are the same.
+    """
+
+    limit: float  # of V for u -> inf; importance / change_rate with all terms
+    alpha: float  # rate of changes without a signal
+    b: float  # alpha beta: what one signal adds to u
+    ratio: float  # gamma / alpha; 0 for a page without informative signals
+    rho: float  # gamma / (alpha + gamma)
+    one_minus_rho: float
+    one_minus_q: float  # change_rate / (alpha + gamma)
+    log_q: float  # q = false_rate / (alpha + gamma)
+    n_terms: float  # of the sum over i: j for APPROX-j, inf for the exact value
+    scale: float  # importance / gamma
 
 
-@njit(cache=True, error_model="numpy")
-def _below(i, x, rho, d1):
-    """N_i, the Poisson distribution function Q(i + 1, x), and p(i; x)."""
-    if i <= 16:
-        h = d = d1
-        all_ = p = 1.0
-        for j in range(i, 0, -1):
-            d = d1 + rho * d
-            z = x * _INVERSE[j]
-            h = d + h * z
-            all_ = 1.0 + all_ * z
-            p *= z
-        e = math.exp(-x)
-        return h * e, all_ * e, p * e
-    p = term = all_ = _poisson(i, x)
-    d = d1
-    total, once = term * d, 1.0 / x
-    for j in range(i, 0, -1):
-        term *= j * once
-        d = d1 + rho * d
-        total += term * d
-        all_ += term
-        if term <= _EPS * total and j < x:
-            break
-    return total, all_, p
+CONSTANTS = np.dtype([(name, "f8") for name in Constants._fields])
 
 
-@njit(cache=True, error_model="numpy")
-def _above(i, x, y, rho, d1, so_far):
-    """exp(u) T_i, as precisely as a sum with `so_far` needs it, and about as precisely P(i + 1, x) and p(i; x). Positive terms only."""
-    first = term = other = all_ = _poisson(i + 1, x)
-    d = d1
-    total = 0.0
-    j = i + 1
-    while True:
-        j += 1
-        once = _INVERSE[j] if j < 256 else 1.0 / j
-        term *= y * once
-        other *= x * once
-        total += term * d
-        all_ += other
-        if not y >= j and (term == 0.0 or not term > _EPS * (total + so_far)):
-            return total, all_, first * (i + 1) / x
-        d = d1 + rho * d
+# ------------------------------------------------------------------ the pages
 
 
-@njit(cache=True, error_model="numpy")
-def _one_minus_below(i, x, rho):
-    """1 - N_i for small x, where N_i is all but 1: P(i + 1, x) + sum_(j <= i) p(j; x) rho^(i + 1 - j). Also P(i + 1, x) and p(i; x)."""
-    h = power = rho
-    p = e = math.exp(-x)
-    for j in range(i, 0, -1):
-        power *= rho
-        h = power + h * x / j
-        p *= x / j
-    rest = _above(i - 1, x, x, 0.0, 1.0, 0.0)[0]
-    return h * e + rest, rest, p
+@_kernel
+def _signal_model(change_rate, recall, false_rate):
+    """Rates alpha and gamma, and b = alpha beta = log(gamma / nu)."""
+    signalled = recall * change_rate
+    if false_rate > 0.0:
+        b = math.log1p(signalled / false_rate)
+    else:
+        b = np.inf if signalled > 0.0 else 0.0
+    return (1.0 - recall) * change_rate, signalled + false_rate, b
 
 
-@njit(cache=True, error_model="numpy")
-def _gamma2(x):
-    """1 - (1 + x) exp(-x), to rounding, and what it lacks to 1 exactly where x > 1."""
-    if x > 1.0:
-        return 1.0 - (1.0 + x) * math.exp(-x)
-    # exp(-x) sum_(k >= 2) x^k / k!, even and odd powers apart so that the processor does both at once
-    z = x * x
-    even = 1 / 2 + z * (
-        1 / 24
-        + z
-        * (
-            1 / 720
-            + z
-            * (
-                1 / 40320
-                + z * (1 / 3628800 + z * (1 / 479001600 + z * (1 / 87178291200)))
-            )
-        )
-    )
-    odd = 1 / 6 + z * (
-        1 / 120
-        + z
-        * (
-            1 / 5040
-            + z
-            * (
-                1 / 362880
-                + z * (1 / 39916800 + z * (1 / 6227020800 + z / 1307674368000))
-            )
-        )
-    )
-    return z * (even + x * odd) * math.exp(-x)
-
-
-@njit(cache=True, error_model="numpy")
+@_kernel
 def constants(change_rate, importance, recall, false_rate, terms):
-    """What `value` needs of a page, `N_CONSTANTS` floats; terms <= 0 is the exact value, terms = j is APPROX-j of appendix A.1.
+    """`Constants` of a page; terms <= 0 is the exact value, j > 0 is APPROX-j.
 
-    A page whose signals say nothing (b = 0: recall 0) has the value without signals. APPROX-j of it is the limit of APPROX-j for
+    A page whose signals carry no information (b = 0: recall 0) has the value
+    without signals. APPROX-j (appendix A.1) of it is the limit of APPROX-j for
     recall -> 0, which is another, unless there are no signals at all.
     """
-    signalled = recall * change_rate
-    alpha = (1.0 - recall) * change_rate
-    gamma = signalled + false_rate
+    alpha, gamma, b = _signal_model(change_rate, recall, false_rate)
     if change_rate == 0.0 or importance == 0.0:
-        return (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    b = (
-        math.log1p(signalled / false_rate)
-        if false_rate > 0.0
-        else (np.inf if signalled > 0.0 else 0.0)
-    )
-    n_terms = float(terms) if terms > 0 else np.inf
+        return Constants(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    limit = importance / change_rate
     if gamma == 0.0 or (b == 0.0 and terms <= 0):
-        return (
-            importance / change_rate,
-            change_rate,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-            np.inf,
-            0.0,
-        )
-    both = change_rate + false_rate
-    missing = change_rate / both
-    log_q = (
-        math.log(false_rate / both) if false_rate < 0.5 * both else math.log1p(-missing)
-    )
-    limit = importance / change_rate * -math.expm1(n_terms * log_q)
-    r = min(gamma / alpha, _UNBOUNDED) if alpha > 0.0 else _UNBOUNDED
-    return (
-        limit,
+        return Constants(limit, change_rate, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, np.inf, 0.0)
+    n_terms = float(terms) if terms > 0 else np.inf
+    both = change_rate + false_rate  # alpha + gamma
+    one_minus_q = change_rate / both
+    if false_rate < 0.5 * both:  # the form of log q that does not cancel
+        log_q = math.log(false_rate / both)
+    else:
+        log_q = math.log1p(-one_minus_q)
+    return Constants(
+        limit * -math.expm1(n_terms * log_q),
         alpha,
         b,
-        r,
+        min(gamma / alpha, _LARGEST_RATIO) if alpha > 0.0 else _LARGEST_RATIO,
         gamma / both,
         alpha / both,
-        missing,
+        one_minus_q,
         log_q,
         n_terms,
         importance / gamma,
     )
 
 
-@njit(cache=True, error_model="numpy")
-def rows(change_rate, importance, recall, false_rate, terms):
-    """`constants` of many pages, shape (n_pages, N_CONSTANTS)."""
-    out = np.empty((change_rate.size, N_CONSTANTS))
+@_kernel
+def _fill(table, change_rate, importance, recall, false_rate, terms):
+    """Write the `constants` of each page to its row of the table."""
     for i in range(change_rate.size):
-        for k, constant in enumerate(
-            constants(change_rate[i], importance[i], recall[i], false_rate[i], terms)
-        ):
-            out[i, k] = constant
-    return out
+        page = constants(change_rate[i], importance[i], recall[i], false_rate[i], terms)
+        for k, constant in enumerate(page):
+            table[i, k] = constant
 
 
-@njit(cache=True, error_model="numpy")
-def effective(row, elapsed, n_signals):
-    """u = alpha elapsed + b n_signals, also where alpha = 0 meets an infinite time or b = inf meets no signal."""
-    u = row[1] * elapsed if row[1] > 0.0 else 0.0
-    return u + row[2] * n_signals if n_signals > 0 else u
+def page_constants(change_rate, importance, recall, false_rate, terms):
+    """Records of dtype `CONSTANTS`, shape (n_pages,), from arrays."""
+    pages = np.empty(change_rate.size, CONSTANTS)
+    table = pages.view(("f8", len(CONSTANTS)))
+    _fill(table, change_rate, importance, recall, false_rate, terms)
+    return pages
 
 
-@njit(cache=True, error_model="numpy")
-def value_and_lack(row, u):
-    """V at u = alpha iota, not rounded, and what it lacks to its limit: for u > 1 the second is the more precise."""
-    value, lack, _, _ = _sums(row, u)
-    return value, lack
+@_kernel
+def effective(page, elapsed, n_signals):
+    """u = alpha elapsed + b n_signals.
 
-
-@njit(cache=True, error_model="numpy")
-def value_and_rise(row, u):
-    """V at u = alpha iota, rounded already, and (g, rho, rho') there, where dV/du = g rho and g = constant x exp(-u).
-
-    rho = alpha psi, which never falls and grows no faster than u, and its derivative are for bounds: to a relative 1e-9.
+    Also where alpha = 0 meets an infinite time or b = inf meets no signal,
+    whose products would be NaN.
     """
-    if not u <= _SURE:
-        return row[0], 0.0, 0.0, 0.0
-    if row[3] == 0.0:
-        return row[0] * _gamma2(u), row[0] * math.exp(-u), u, 1.0
-    value, _, rho, creep = _sums(row, u)
-    return value, row[9] * row[3] * math.exp(-u), rho, creep
+    u = page.alpha * elapsed if page.alpha > 0.0 else 0.0
+    return u + page.b * n_signals if n_signals > 0 else u
 
 
-@njit(cache=True, error_model="numpy")
-def _sums(row, u):
-    """`value_and_lack`, and sums of the same terms: alpha psi = sum_i P(i + 1, x_i) / r and its derivative sum_i p(i; x_i)."""
-    limit, b, r = row[0], row[2], row[3]
-    if not u > 0.0 or limit == 0.0:
-        return 0.0, limit, 0.0, 1.0
-    if u > _SURE:
-        return limit, 0.0, np.nan, np.nan
-    if r == 0.0:
-        value = limit * _gamma2(u)
-        return value, limit * (1.0 + u) * math.exp(-u), u, 1.0
-    rho, d1, missing, log_q, n_terms, scale = (
-        row[4],
-        row[5],
-        row[6],
-        row[7],
-        row[8],
-        row[9],
-    )
-    q = 1.0 - missing
-    decay = math.exp(-u)
-    early = u <= 1.0
-    gone = -math.expm1(-u)
-    total = tail = passed = creep = 0.0
-    g = d1  # 1 - rho q^i
+@_kernel
+def rounded(u):
+    """u rounded to 38 bits by Veltkamp's splitting, which is monotone."""
+    c = _VELTKAMP * u
+    return c - (c - u)
+
+
+@_kernel
+def initial_slope(page):
+    """The factor g of dV/du at u = 0: see `value_and_rise`."""
+    return page.scale * page.ratio if page.ratio > 0.0 else page.limit
+
+
+# ----------------------------------------------------- Poisson sums in one
+# term
+
+
+@_kernel
+def _horner(total, x, coefficients):
+    """Evaluate a polynomial in x by Horner's rule, beginning with `total`."""
+    for c in coefficients:
+        total = c + x * total
+    return total
+
+
+@_kernel
+def _poisson(n, x):
+    """p(n; x) = exp(-x) x^n / n!, with a relative error of some n 1e-16."""
+    if n <= _SHORT:
+        p = math.exp(-x)
+        for j in range(1, n + 1):
+            p *= x * _INVERSE[j]
+        return p
+    v = 1.0 / n
+    series = v * _horner(_STIRLING[0], v * v, _STIRLING[1:])
+    z = x / n
+    power = math.exp(n * (math.log(z) - (z - 1.0)) - series)
+    return power / math.sqrt(2.0 * math.pi * n)
+
+
+@_kernel
+def _below(i, x, rho, one_minus_rho):
+    """N_i, the probability Q(i + 1, x) of at most i events, and p(i; x)."""
+    d = one_minus_rho  # d_(i + 1 - j): 1 - rho^(k + 1) = (1 - rho) + rho d_k
+    if i <= _SHORT:
+        weighted, plain, p = d, 1.0, 1.0
+        for j in range(i, 0, -1):
+            d = one_minus_rho + rho * d
+            z = x * _INVERSE[j]
+            weighted = d + weighted * z
+            plain = 1.0 + plain * z
+            p *= z
+        decay = math.exp(-x)
+        return weighted * decay, plain * decay, p * decay
+    p = term = plain = _poisson(i, x)
+    weighted, inverse = term * d, 1.0 / x
+    for j in range(i, 0, -1):
+        term *= j * inverse
+        d = one_minus_rho + rho * d
+        weighted += term * d
+        plain += term
+        # For j < x the terms fall geometrically from here on.
+        if term <= _EPS * weighted and j < x:
+            break
+    return weighted, plain, p
+
+
+@_kernel
+def _above(i, x, y, rho, one_minus_rho, so_far):
+    """Form (a) of exp(u) T_i, P(i + 1, x) and p(i; x), by positive terms only.
+
+    They are as precise as a sum needs that has the value `so_far` without T_i.
+    """
+    first = term = other = plain = _poisson(i + 1, x)
+    d = one_minus_rho
+    total = 0.0
+    j = i + 1
+    while True:
+        j += 1
+        inverse = _INVERSE[j] if j < _INVERSE.size else 1.0 / j
+        term *= y * inverse
+        other *= x * inverse
+        total += term * d
+        plain += other
+        # For y < j the terms fall; a NaN ends the loop too.
+        if not y >= j and (term == 0.0 or not term > _EPS * (total + so_far)):
+            return total, plain, first * (i + 1) / x
+        d = one_minus_rho + rho * d
+
+
+@_kernel
+def _one_minus_below(i, x, rho):
+    """1 - N_i where N_i is all but 1, P(i + 1, x) and p(i; x), for small x.
+
+    1 - N_i = P(i + 1, x) + sum_(j <= i) p(j; x) rho^(i + 1 - j).
+    """
+    weighted = power = rho
+    p = decay = math.exp(-x)
+    for j in range(i, 0, -1):
+        power *= rho
+        weighted = power + weighted * x / j
+        p *= x / j
+    above = _above(i - 1, x, x, 0.0, 1.0, 0.0)[0]
+    return weighted * decay + above, above, p
+
+
+@_kernel
+def _without_signals(u):
+    """V / limit without signals, 1 - (1 + u) exp(-u), to rounding."""
+    if u > 1.0:
+        return 1.0 - (1.0 + u) * math.exp(-u)
+    # exp(-u) sum_(k >= 2) u^k / k!, which does not cancel; even and odd powers
+    # apart, so that the processor computes both at the same time
+    z = u * u
+    even = _horner(_EVEN[0], z, _EVEN[1:])
+    odd = _horner(_ODD[0] + z / _LAST_ODD, z, _ODD[1:])
+    return z * (even + u * odd) * math.exp(-u)
+
+
+# ------------------------------------------------------------- the sum over i
+
+
+@_kernel
+def _remaining(page, u, i):
+    """u - i b, also for i = 0 where b is inf."""
+    return u - i * page.b if i > 0 else u
+
+
+@_kernel
+def _first_terms(page, u, decay):
+    """Terms with y_i >= i + 1: their number, and three sums.
+
+    The sum of the terms, of P(i + 1, x_i) and of p(i; x_i).
+
+    The first is that of T_i for u <= 1, by form (b), and of 1 - N_i above, by
+    form (c).
+    """
+    early, gone = u <= 1.0, -math.expm1(-u)
+    total = passed = creep = 0.0
+    g = page.one_minus_rho  # 1 - rho q^i
     i = 0
-    while i < n_terms and not (early and r < 1.0):
-        t = u - i * b if i > 0 else u
-        x = r * t
+    while i < page.n_terms and not (early and page.ratio < 1.0):
+        t = _remaining(page, u, i)
+        x = page.ratio * t
         if not t > 0.0 or x + t < i + 1:
             break
         gap = x - i
-        if not early and r < 0.01:
-            term, beyond, p = _one_minus_below(i, x, rho)
+        if not early and page.ratio < _SMALL_RATIO:
+            term, beyond, p = _one_minus_below(i, x, page.rho)
             total += term
         else:
-            # by Chernoff's bound N_i < exp(-42.5) far below the mean
-            near, below, p = (
-                (0.0, 0.0, 0.0)
-                if gap > 0.0 and gap * gap > 85.0 * x
-                else _below(i, x, rho, d1)
-            )
+            near = below = p = 0.0
+            if not (gap > 0.0 and gap * gap > _CHERNOFF * x):
+                near, below, p = _below(i, x, page.rho, page.one_minus_rho)
             total += (gone - g) + decay * near if early else 1.0 - near
             beyond = 1.0 - below
         passed += beyond
         creep += p
-        g = g * q + missing
+        g = g * (1.0 - page.one_minus_q) + page.one_minus_q
         i += 1
-    first = i
-    while i < n_terms:
-        t = u - i * b if i > 0 else u
+    return i, total, passed, creep
+
+
+@_kernel
+def _last_terms(page, u, unit, sums):
+    """Terms after the first: the sum of exp(u) T_i, by form (a).
+
+    And the sums of P(i + 1, x_i) and of p(i; x_i) over all terms.
+
+    The sum goes on until a term is below rounding of it and the first terms.
+    """
+    i, total, passed, creep = sums
+    tail = 0.0
+    while i < page.n_terms:
+        t = _remaining(page, u, i)
         if not t > 0.0:
             break
-        x = r * t
+        x = page.ratio * t
         term, beyond, p = _above(
-            i, x, x + t, rho, d1, tail + (total / decay if early else total)
+            i, x, x + t, page.rho, page.one_minus_rho, tail + total / unit
         )
         tail += term
         passed += beyond
@@ -304,52 +369,86 @@ def _sums(row, u):
         if term == 0.0 or term <= _EPS * (total + tail):
             break
         i += 1
+    return tail, passed, creep
+
+
+@_kernel
+def sums(page, u):
+    """V and its lack to the limit at u, not rounded, and two sums for bounds.
+
+    Of V and the lack the first is the more precise for u <= 1, the second
+    above. The others are alpha psi = sum_i P(i + 1, x_i) / ratio and its
+    derivative sum_i p(i; x_i), to a relative 1e-9.
+    """
+    limit = page.limit
+    if not u > 0.0 or limit == 0.0:
+        return 0.0, limit, 0.0, 1.0
+    if u > _LARGEST_U:
+        return limit, 0.0, np.nan, np.nan
+    decay = math.exp(-u)
+    if page.ratio == 0.0:
+        return limit * _without_signals(u), limit * (1.0 + u) * decay, u, 1.0
+    early = u <= 1.0
+    head = _first_terms(page, u, decay)
+    first, total = head[:2]
+    tail, passed, creep = _last_terms(page, u, decay if early else 1.0, head)
     if early:
-        value = scale * (total + decay * tail)
-        return value, limit - value, passed / r, creep
-    missed = 0.0
-    if first < n_terms:
-        missed = (
-            rho
-            * (math.exp(first * log_q) if first > 0 else 1.0)
-            * -math.expm1((n_terms - first) * log_q)
-            / missing
+        value = page.scale * (total + decay * tail)
+        return value, limit - value, passed / page.ratio, creep
+    # The lack of the first terms is exp(-u) (1 - N_i) each by (c); that of all
+    # others together sum_(i >= first) rho q^i - exp(-u) tail.
+    others = 0.0
+    if first < page.n_terms:
+        others = (
+            page.rho
+            * (math.exp(first * page.log_q) if first > 0 else 1.0)
+            * -math.expm1((page.n_terms - first) * page.log_q)
+            / page.one_minus_q
         )
-    lack = scale * (decay * (total - tail) + missed)
-    return limit - lack, lack, passed / r, creep
+    lack = page.scale * (decay * (total - tail) + others)
+    return limit - lack, lack, passed / page.ratio, creep
 
 
-@njit(cache=True, error_model="numpy")
-def rounded(u):
-    """u to 38 bits (Veltkamp's splitting): never decreasing."""
-    c = _SPLIT * u
-    return c - (c - u)
+@_kernel
+def value_and_rise(page, u):
+    """V at u, which is rounded already; g, alpha psi and its derivative.
+
+    dV/du = g alpha psi (Lemma 4) with g = `initial_slope` x exp(-u); alpha psi
+    never falls and grows no faster than u. For bounds, to a relative 1e-9.
+    """
+    if not u <= _LARGEST_U:
+        return page.limit, 0.0, 0.0, 0.0
+    v, _, passed, creep = sums(page, u)
+    return v, initial_slope(page) * math.exp(-u), passed, creep
 
 
-@njit(cache=True, error_model="numpy")
-def value(row, elapsed, n_signals):
-    """V in the state (elapsed, n_signals) of the page with these `constants`; never decreasing in either, in floating point."""
-    u = effective(row, elapsed, n_signals)
-    if not u <= _SURE:
-        return row[0]
-    if row[3] == 0.0:
-        return row[0] * _gamma2(rounded(u))
-    return value_and_lack(row, rounded(u))[0]
+@_kernel
+def value(page, elapsed, n_signals):
+    """V in the state (elapsed, n_signals): never falls in floating point."""
+    u = effective(page, elapsed, n_signals)
+    if not u <= _LARGEST_U:
+        return page.limit
+    if page.ratio == 0.0:  # the whole of `sums` costs twice as much
+        return page.limit * _without_signals(rounded(u))
+    return sums(page, rounded(u))[0]
 
 
-@njit(cache=True, error_model="numpy")
-def crawl_value(elapsed, n_signals, change_rate, importance, recall, false_rate, terms):
-    """V of Lemma 4 in the state (elapsed, n_signals); terms <= 0 for the exact value, terms = j for APPROX-j."""
-    return value(
-        constants(change_rate, importance, recall, false_rate, terms),
-        elapsed,
-        n_signals,
-    )
+# ------------------------------------------------------- the cycle of a page
 
 
-@njit(cache=True, error_model="numpy")
-def _signals(x, step):
-    """The sum in `signals_per_cycle`."""
+@_kernel
+def signals_per_cycle(x, step):
+    """gamma psi = sum_i P(i + 1, x - i step).
+
+    x = gamma iota, step = gamma beta.
+
+    It is the expected number of signals between two crawls, with the one that
+    leads to a crawl. The terms fall with i, so the sum stops at one below
+    rounding. Far out it is a straight line by Wald's identity, with a jump
+    over the threshold that is uniform on (0, step).
+    """
+    if x > 100.0 * (1.0 + step) ** 3:
+        return (x + 0.5 * step * step / (1.0 + step)) / (1.0 + step)
     total = 0.0
     i = 0
     while True:
@@ -357,7 +456,7 @@ def _signals(x, step):
         if not y > 0.0:
             break
         gap = y - i
-        if gap > 0.0 and gap * gap > 85.0 * y:
+        if gap > 0.0 and gap * gap > _CHERNOFF * y:
             term = 1.0
         elif y < i + 1:
             term = _above(i - 1, y, y, 0.0, 1.0, total)[0]
@@ -370,144 +469,148 @@ def _signals(x, step):
     return total
 
 
-@njit(cache=True, error_model="numpy")
-def signals_per_cycle(x, step):
-    """gamma psi = sum_i P(i + 1, x - i step), the expected number of signals between two crawls, the one that leads to a crawl too.
-
-    x = gamma iota, step = gamma beta. Far out, by Wald's identity, with a jump over the threshold that is uniform on (0, step).
-    """
-    if x > 100.0 * (1.0 + step) ** 3:
-        return (x + 0.5 * step * step / (1.0 + step)) / (1.0 + step)
-    return _signals(x, step)
-
-
-@njit(cache=True, error_model="numpy")
-def psi(iota, change_rate, recall, false_rate):
-    """Expected time between two crawls of a page that is crawled once its effective elapsed time reaches iota; Lemma 4."""
-    signalled = recall * change_rate
-    alpha = (1.0 - recall) * change_rate
-    gamma = signalled + false_rate
-    b = (
-        math.log1p(signalled / false_rate)
-        if false_rate > 0.0
-        else (np.inf if signalled > 0.0 else 0.0)
-    )
-    if b == 0.0 or iota == np.inf:  # signals that say nothing move no crawl
+@_kernel
+def _psi(iota, change_rate, recall, false_rate):
+    """Expected time between crawls at the threshold iota, psi of Lemma 4."""
+    alpha, gamma, b = _signal_model(change_rate, recall, false_rate)
+    if b == 0.0 or iota == np.inf:  # signals without information move no crawl
         return iota
-    return (
-        signals_per_cycle(gamma * iota, gamma / alpha * b if alpha > 0.0 else np.inf)
-        / gamma
-    )
-
-
-@njit(cache=True, error_model="numpy")
-def w(iota, change_rate, recall, false_rate):
-    """Expected time that the copy is fresh in such a cycle, as V + exp(-alpha iota) psi: both positive; Lemma 4."""
-    if (
-        change_rate == 0.0 or iota == np.inf
-    ):  # without crawls, fresh until the first change
-        return iota if change_rate == 0.0 else 1.0 / change_rate
-    alpha = (1.0 - recall) * change_rate
-    gained = value_and_lack(
-        constants(change_rate, 1.0, recall, false_rate, EXACT),
-        alpha * iota if alpha > 0.0 else 0.0,
-    )[0]
-    remains = math.exp(-alpha * iota) if alpha > 0.0 else 1.0
-    return gained + remains * psi(iota, change_rate, recall, false_rate)
-
-
-@njit(cache=True, error_model="numpy")
-def _state_at(row, at_one, target, u):
-    """u with V = target, 0 < target < limit, from a guess (0 for none), given the value and lack at 1; NaN when not converged.
-
-    Newton on log V against log u below u = 1 and on the log of the lack above, where each is nearly straight, in a bracket: V' jumps
-    where recall is 1 or nearly so.
-    """
-    first, lack = at_one
-    early = target <= first
-    lacking = row[0] - target
-    low, high = (0.0, 1.0) if early else (1.0, _SURE)
-    if not low < u < high:
-        u = math.sqrt(target / first) if early else 1.0 + math.log(lack / lacking)
-        u = min(max(u, low), high)
-    for _ in range(200):
-        reached, lack, rho, _ = _sums(row, u)
-        if reached < target if early else lack > lacking:
-            low = u
-        else:
-            high = u
-        slope = math.exp(-u) * (row[0] if row[3] == 0.0 else row[9] * row[3]) * rho
-        new = (
-            u * math.exp(math.log(target / reached) * reached / (u * slope))
-            if early
-            else u + math.log(lack / lacking) * lack / slope
-        )
-        step = new - u
-        if abs(step) <= 1e-13 * u:
-            return u
-        if not low < new < high:
-            new = 0.5 * (low + high)
-            if high - low <= 2e-15 * high:
-                return new
-        u = new
-        if (
-            abs(step) <= 1e-9 * u and row[3] < 1e3
-        ):  # smooth: the error is of the order of its square
-            return u
-    return np.nan
-
-
-@njit(cache=True, error_model="numpy")
-def at_one(rows):
-    """Value and lack of each page at u = 1, shape (n_pages, 2)."""
-    out = np.empty((rows.shape[0], 2))
-    for i in range(rows.shape[0]):
-        out[i] = value_and_lack(rows[i], 1.0)
-    return out
-
-
-@njit(cache=True, parallel=True, error_model="numpy")
-def threshold_rates(multiplier, rows, at_one, gamma, state, rate):
-    """The states u = alpha iota at which the value of each page is the multiplier, inf if it never is, and the crawl rates 1 / psi.
-
-    Returns the sum of the rates. States of an earlier call are where the search starts; zeros otherwise. `at_one` holds the value and
-    lack of each page at u = 1.
-    """
-    total = 0.0
-    for i in prange(rate.size):
-        row = rows[i]
-        if row[0] > multiplier:
-            u = _state_at(row, at_one[i], multiplier, state[i])
-            state[i] = u
-            rate[i] = (
-                row[1] / u
-                if row[3] == 0.0
-                else gamma[i] / signals_per_cycle(row[3] * u, row[3] * row[2])
-            )
-        else:
-            state[i] = np.inf
-            rate[i] = 0.0
-        total += rate[i]
-    return total
+    step = gamma / alpha * b if alpha > 0.0 else np.inf
+    return signals_per_cycle(gamma * iota, step) / gamma
 
 
 @ufunc("f8(f8,f8,f8,f8,f8,f8,f8)")
 def crawl_values(
     elapsed, n_signals, change_rate, importance, recall, false_rate, terms
 ):
-    """`crawl_value`, broadcast."""
-    return crawl_value(
-        elapsed, n_signals, change_rate, importance, recall, false_rate, terms
-    )
+    """V of Lemma 4 in the state (elapsed, n_signals), broadcast."""
+    page = constants(change_rate, importance, recall, false_rate, terms)
+    return value(page, elapsed, n_signals)
 
 
 @ufunc("f8(f8,f8,f8,f8)")
 def psis(iota, change_rate, recall, false_rate):
-    """`psi`, broadcast."""
-    return psi(iota, change_rate, recall, false_rate)
+    """psi of Lemma 4, broadcast: expected time between crawls at iota."""
+    return _psi(iota, change_rate, recall, false_rate)
 
 
 @ufunc("f8(f8,f8,f8,f8)")
 def ws(iota, change_rate, recall, false_rate):
-    """`w`, broadcast."""
-    return w(iota, change_rate, recall, false_rate)
+    """w of Lemma 4, broadcast: expected fresh time between crawls at iota.
+
+    As V + exp(-alpha iota) psi for importance 1: both are positive.
+    """
+    if change_rate == 0.0:
+        return iota
+    if iota == np.inf:  # without crawls, fresh until the first change
+        return 1.0 / change_rate
+    alpha = (1.0 - recall) * change_rate
+    u = alpha * iota if alpha > 0.0 else 0.0
+    gained = sums(constants(change_rate, 1.0, recall, false_rate, EXACT), u)[0]
+    remains = math.exp(-alpha * iota) if alpha > 0.0 else 1.0
+    return gained + remains * _psi(iota, change_rate, recall, false_rate)
+
+
+# ------------------------------------- thresholds at which pages have one
+# value
+
+
+@_kernel
+def _newton(page, u, early, target, at_u):
+    """One step of Newton's method towards V = target.
+
+    From u, where `sums` is at_u.
+
+    On log V against log u for early, u <= 1, otherwise on the log of the lack
+    against u: each is nearly a straight line.
+    """
+    reached, lack, passed, _ = at_u
+    slope = math.exp(-u) * initial_slope(page) * passed
+    if early:
+        return u * math.exp(math.log(target / reached) * reached / (u * slope))
+    return u + math.log(lack / (page.limit - target)) * lack / slope
+
+
+@_kernel
+def _state_at(page, at_one, target, u):
+    """u with V = target, 0 < target < limit, from a guess u (0 for none).
+
+    Newton's method in a bracket; it would leave the bracket where V' jumps
+    (recall 1, or nearly so), and then the bracket is halved. `at_one` is V and
+    its lack at u = 1. NaN when it has not converged.
+    """
+    early, lacking = target <= at_one[0], page.limit - target
+    low, high = (0.0, 1.0) if early else (1.0, _LARGEST_U)
+    if not low < u < high:
+        # At first V rises about as u^2, and later the lack falls as exp(-u).
+        if early:
+            u = math.sqrt(target / at_one[0])
+        else:
+            u = 1.0 + math.log(at_one[1] / lacking)
+        u = min(max(u, low), high)
+    for _ in range(_MAX_STEPS):
+        at_u = sums(page, u)
+        if at_u[0] < target if early else at_u[1] > lacking:
+            low = u
+        else:
+            high = u
+        new = _newton(page, u, early, target, at_u)
+        step = abs(new - u)
+        if step <= _SETTLED * u:
+            return u
+        if not low < new < high:
+            new = 0.5 * (low + high)
+            if high - low <= _NARROW * high:
+                return new
+        u = new
+        if step <= _QUADRATIC * u and page.ratio < _SMOOTH_RATIO:
+            return u
+    return np.nan
+
+
+@_kernel
+def at_one(pages):
+    """V and its lack of each page at u = 1, shape (n_pages, 2)."""
+    out = np.empty((pages.size, 2))
+    for i in range(pages.size):
+        out[i] = sums(pages[i], 1.0)[:2]
+    return out
+
+
+@njit(cache=True, parallel=True, error_model="numpy")
+def threshold_rates(multiplier, pages, at_one, gamma, state, rate):
+    """Crawl rates 1 / psi of pages that are crawled when V is the multiplier.
+
+    Parameters
+    ----------
+    multiplier : float
+    pages : records of dtype `CONSTANTS`, shape (n_pages,)
+    at_one : result of `at_one`
+    gamma : shape (n_pages,)
+    state : shape (n_pages,), written in place
+        u = alpha iota at which V is the multiplier, inf if it never is. The
+        search starts from the state of an earlier call; zeros for none.
+    rate : shape (n_pages,), written in place
+
+    Returns
+    -------
+    float
+        Sum of the rates.
+    """
+    total = 0.0
+    for i in prange(rate.size):
+        page = pages[i]
+        if page.limit > multiplier:
+            u = _state_at(page, at_one[i], multiplier, state[i])
+            state[i] = u
+            if page.ratio == 0.0:
+                rate[i] = page.alpha / u
+            else:
+                rate[i] = gamma[i] / signals_per_cycle(
+                    page.ratio * u, page.ratio * page.b
+                )
+        else:
+            state[i] = np.inf
+            rate[i] = 0.0
+        total += rate[i]
+    return total

@@ -1,81 +1,142 @@
-"""Greedy slots under limits of hosts."""
+"""Greedy slots under limits of hosts, and slots that explore.
+
+The algorithm. Every host has a bucket of tokens; a crawl takes one, and one
+comes every `spacing`. The pages of a host can be crawled while it has a token.
+The bucket is stored as `full_at`, the time at which it is full again. Which
+pages can be crawled changes from slot to slot, so a slot looks at all of them;
+it goes to the page of largest crawl value, ties to the lower index. A slot
+that explores goes to the page crawled longest ago.
+
+A value is computed only where an upper bound lets it win. Since the slot `at`
+in which it was `known`, in the state u = alpha iota, a value has grown in the
+time d by at most slope d (u + alpha d / 2) with slope = importance exp(-u): by
+Lemma 4 of [www25]_ V' = importance alpha exp(-alpha iota) psi, the exponential
+falls, and psi is at most iota. A signal makes the value unknown.
+"""
 
 import math
 
 import numpy as np
 from numba import njit
 
-from paperlib._kernels import crawl_value
+from paperlib._kernels.crawl_value import CONSTANTS, effective, value
 
-_SAFE = 1.0 - 1e-7  # rounding of a value stays well inside
-_BURST = 2  # tokens that a host can save up: with one, a token that falls between two slots would lose the time until the next
+# Tokens that a host can save up. With one, a token that comes between two
+# slots would lose the time until the next slot.
+_BURST = 2
+_SAFE = 1.0 - 1e-7  # the rounding of a value and of its bound stays well inside
+
+PAGE = np.dtype(
+    [("constants", CONSTANTS)]
+    + [(name, "f8") for name in ("importance", "last", "known", "at", "u", "slope")]
+    # next_change, stop_change: its changes that no crawl has seen yet
+    + [(name, "i8") for name in ("host", "n_signals", "next_change", "stop_change")]
+)
+HOST = np.dtype([("spacing", "f8"), ("full_at", "f8")])
+# time and explore are given; the others say which page is crawled (-1 for
+# none), after which interval and how many signals, and whether it had changed
+SLOT = np.dtype(
+    {
+        "names": ["time", "explore", "page", "interval", "n_signals", "changed"],
+        "formats": ["f8", "?", "i8", "f8", "i8", "?"],
+    }
+)
+
+_kernel = njit(cache=True, error_model="numpy")
 
 
-@njit(cache=True, error_model="numpy")
-def _polite_slots(rows, alpha, importance, time, explore, signal_page, signal_time, change_time, ends, host, spacing,
-                  last, n, seen, full_at, again, page, interval, n_signals, changed):  # fmt: skip
-    """Every slot compares all pages that can be crawled, for these change from slot to slot. The kernel checks nothing.
+@_kernel
+def _waits(page, hosts, t):
+    """Whether the host of a page has no token at time t."""
+    host = hosts[page.host]
+    return host.full_at - (_BURST - 1) * host.spacing > t
 
-    A value is computed only where a bound lets it win: since the slot `at` in which it was `known`, it has grown by at most
-    slope d (u + alpha d / 2) in the time d, for V' = importance alpha exp(-u) psi with psi at most u / alpha (Lemma 4 of [www25]).
-    """
-    known, slope, at, u = np.full((4, last.size), np.inf)
-    k = 0
-    for j in range(time.size):
-        t = time[j]
-        while k < signal_time.size and signal_time[k] <= t:
-            n[signal_page[k]] += 1
-            known[signal_page[k]] = np.inf
-            k += 1
-        best, winner = -1.0, -1
-        i = again[0]
-        if (
-            explore[j]
-            and i >= 0
-            and full_at[host[i]] - (_BURST - 1) * spacing[host[i]] <= t
+
+@_kernel
+def _longest_ago(pages, hosts, t):
+    """Page crawled longest ago of those that can be crawled; -1 for none."""
+    winner = -1
+    for i in range(pages.size):
+        if not _waits(pages[i], hosts, t) and (
+            winner < 0 or pages[i].last < pages[winner].last
         ):
-            winner, again[0] = i, -1
+            winner = i
+    return winner
+
+
+@_kernel
+def _largest_value(pages, hosts, t):
+    """Page of largest value of those that can be crawled; -1 for none."""
+    best, winner = -1.0, -1
+    for i in range(pages.size):
+        page = pages[i]
+        if _waits(page, hosts, t):
+            continue
+        if page.known < np.inf:
+            d = t - page.at
+            rise = page.slope * d * (page.u + 0.5 * page.constants.alpha * d)
+            if page.known + rise < best * _SAFE:
+                continue
+        elapsed = t - page.last
+        page.known = value(page.constants, elapsed, page.n_signals)
+        page.at, page.u = t, effective(page.constants, elapsed, page.n_signals)
+        page.slope = page.importance * math.exp(-page.u)
+        if page.slope == 0.0:  # not inf times 0, which is NaN
+            page.u = 0.0
+        if page.known > best:
+            best, winner = page.known, i
+    return winner
+
+
+@_kernel
+def _crawl(page, hosts, slot, change_time):
+    """Crawl a page in a slot: what is found is written to the slot."""
+    t, host = slot.time, hosts[page.host]
+    slot.interval, slot.n_signals, slot.changed = t - page.last, page.n_signals, False
+    while page.next_change < page.stop_change and change_time[page.next_change] <= t:
+        page.next_change += 1
+        slot.changed = True
+    page.last, page.n_signals = t, 0
+    page.known, page.at, page.u, page.slope = 0.0, t, 0.0, page.importance
+    host.full_at = max(host.full_at, t) + host.spacing
+
+
+@_kernel
+def polite_slots(pages, hosts, slots, signals, change_time, again, in_pairs):
+    """Give each slot to a page.
+
+    Parameters ---------- pages, hosts, slots : records of dtype `PAGE`,
+    `HOST`, `SLOT`, written in place signals : (page, time) of each signal, in
+    order of time change_time : shape (n_changes,), time of changes, page after
+    page again : int
+        Page that the next slot that explores takes, if it can; -1 for none.
+    in_pairs : bool
+        Whether a page that is explored is taken again by the next such slot.
+
+    Returns
+    -------
+    int
+        `again` for the slots to come.
+    """
+    for i in range(pages.size):
+        pages[i].known = np.inf
+    signal_page, signal_time = signals
+    k = 0
+    for j in range(slots.size):
+        slot = slots[j]
+        while k < signal_time.size and signal_time[k] <= slot.time:
+            page = pages[signal_page[k]]
+            page.n_signals += 1
+            page.known = np.inf
+            k += 1
+        if not slot.explore:
+            winner = _largest_value(pages, hosts, slot.time)
+        elif again >= 0 and not _waits(pages[again], hosts, slot.time):
+            winner, again = again, -1
         else:
-            for i in range(last.size):
-                if full_at[host[i]] - (_BURST - 1) * spacing[host[i]] > t:
-                    continue
-                if explore[j]:
-                    if winner < 0 or last[i] < last[winner]:
-                        winner = i
-                    continue
-                if known[i] < np.inf:
-                    d = t - at[i]
-                    if (
-                        known[i] + slope[i] * d * (u[i] + 0.5 * alpha[i] * d)
-                        < best * _SAFE
-                    ):
-                        continue
-                elapsed = t - last[i]
-                known[i], at[i], u[i] = (
-                    crawl_value.value(rows[i], elapsed, n[i]),
-                    t,
-                    crawl_value.effective(rows[i], elapsed, n[i]),
-                )
-                slope[i] = importance[i] * math.exp(-u[i])
-                if slope[i] == 0.0:
-                    u[i] = 0.0
-                if known[i] > best:
-                    best, winner = known[i], i
-            if explore[j] and rows.size:
-                again[0] = winner
-        page[j] = winner
+            winner = _longest_ago(pages, hosts, slot.time)
+            again = winner if in_pairs else again
+        slot.page = winner
         if winner >= 0:
-            interval[j], n_signals[j], changed[j] = t - last[winner], n[winner], False
-            while seen[winner] < ends[winner] and change_time[seen[winner]] <= t:
-                seen[winner] += 1
-                changed[j] = True
-            last[winner], n[winner] = t, 0
-            known[winner], slope[winner], at[winner], u[winner] = (
-                0.0,
-                importance[winner],
-                t,
-                0.0,
-            )
-            full_at[host[winner]] = (
-                max(full_at[host[winner]], t) + spacing[host[winner]]
-            )
+            _crawl(pages[winner], hosts, slot, change_time)
+    return again

@@ -1,826 +1,954 @@
-"""Greedy crawling slot by slot: the page of largest crawl value, found without looking at the others. The kernels check nothing.
+r"""Greedy crawling: the page of largest crawl value in every slot, exactly.
 
-A page sleeps until its value can first reach a level below the values that win, and only pages awake are compared. Every page is ABSENT,
-ASLEEP until `due`, QUEUED in the calendar's bucket that holds `due`, AWAKE, or NEW: never crawled, in a heap, for its value stands still.
+The algorithm. The full arg max computes the value of every page in every slot;
+here a slot looks at a few pages. A *pruning threshold* lies a little below the
+values that win slots. A page whose value is surely below it waits, and only
+the pages of the *active set* are compared. For a waiting page an upper bound
+of its value gives the time at which the value can first reach the threshold;
+the page is then *due*. A *calendar queue* holds the due times of the near
+future in buckets, each about as long as a slot; a bucket that a slot has
+reached is opened, and its pages become active, or wait on if a sharper bound
+says so. The pages of the active set are compared by lower and upper bounds,
+which cost a few operations, and only where the bounds of two pages overlap are
+their values computed; a value gives new and sharper bounds. If the largest
+value found is below the threshold, a waiting page might be larger: the
+threshold is lowered, to about the `target`-th largest value of all pages, and
+the slot is decided anew. If the active set has grown too large, the threshold
+is raised, to about the `target`-th largest of its values. A page that was
+never crawled has a value that does not change (that of an infinite time): such
+pages are kept in a heap. Signals come one by one, or are known ahead, as in a
+simulated world; then a page waits through those that do not make it due, and
+they are counted when somebody looks at the page.
 
-Few values are computed, for each bounds those around it. The value grows at the rate slope psi, where slope falls as exp(-u) and psi, the
-mean time that time and signals take to add up to u / alpha, never falls and grows no faster than time. So from a state of value v, and
-in the effective time d from there on (or back, if d < 0),
+Why the schedule is that of the full arg max. The value of a page only grows
+between its crawls, with time and with signals. A waiting page is below the
+threshold: until it is due by its upper bound, and a signal moves the time at
+which it is due. So the winner of the active set and of the heap wins among all
+pages if its value reaches the threshold. Bounds decide only with a margin,
+`_SAFE`, for rounding; all else is decided by `crawl_value.value` itself, which
+never falls in floating point. Ties go to the lower index, as in `argmax`.
 
-    v + d psi slope (1 - alpha |d|) <= V <= v + d slope (psi + d / 2)
-    |V - v - d slope (psi + d (psi' - alpha psi) / 2)| <= |d|^3 slope c / 6
+Why the bounds are bounds. Let v be the value in a state of effective time
+iota, and d the effective time from there, or back for d < 0. By Lemma 4 of
+[www25]_ dV/diota = slope psi, where slope = importance alpha exp(-alpha iota)
+falls and psi, the mean time in which time and signals add up to iota, never
+falls and grows no faster than iota: 0 <= psi' <= 1. Integrating these,
 
-with c = (kink + max(2 alpha, alpha^2 psi + alpha / e)) exp(max(-alpha d, 0)), the most that V'' / slope changes in a unit of d. Here psi'
-starts as exp(-gamma iota), and from beta on is drawn to what it was a time beta ago: psi'' = gamma (psi'(iota - beta) - psi'(iota)). So it
-stays in the range that it has up to beta, and |psi''| <= kink = gamma min(gamma beta, 1); but gamma before beta, and where terms are left
-out. With one term it is gamma psi', and falls.
+    v + d psi slope (1 - alpha |d|) <= V <= v + d slope (psi + d / 2),
 
-A page remembers two such states, and as its parameters stand still they hold in every cycle of crawls: `low`, the highest seen below the
-level, tells until when it sleeps, and `high`, where it was last among the best, how it then compares. Where the bounds of two pages
-overlap their values are computed, so that what is compared is `value` itself. A value only grows between crawls, which keeps this
-exact: a page asleep or queued is below the level; a slot whose winner would be below the level is decided anew after the level has been
-lowered. Bounds leave a margin for rounding.
+the left side for alpha |d| <= 1 if d < 0: there (e^x - 1) / x <= 1 + x is
+used. Taylor's formula gives sharper bounds near the state,
 
-Signals come one by one, or are known ahead, as in a simulated world: then a page sleeps through those that will not bring it to the
-level, and they are counted only when it is looked at.
+    |V - v - d slope (psi + d (psi' - alpha psi) / 2)| <= |d|^3 slope c / 6,
 
-State is three arrays of records (plain arrays of their own would cost a reference count at every use): `pages`, where record k also
-holds the k-th page of the heap and the k-th near the best; a `desk` of 64 bytes for the k-th page awake and the k-th bucket; and `me`, what
-there is once; and `signals`, the times of the signals known ahead, page after page."""
+where c bounds the second derivative of psi exp(-alpha (iota' - iota)),
+
+    psi'' - 2 alpha psi' + alpha^2 psi,
+
+times exp(-alpha d), in size: c = (kink + max(2 alpha, alpha^2 psi + alpha /
+e)) exp(max(-alpha d, 0)), because |psi''| <= kink, 0 <= 2 alpha psi' <= 2
+alpha and alpha^2 (psi + d) exp(-alpha d) <= alpha^2 psi + alpha / e. The kink:
+psi' is exp(-gamma iota) up to beta, and from there it is drawn to what it was
+a time beta ago, psi''(iota) = gamma (psi'(iota - beta) - psi'(iota)). So psi'
+stays in the range that it has up to beta, of length min(gamma beta, 1) at
+most, and |psi''| <= gamma min(gamma beta, 1) from beta on; gamma before beta,
+and where terms are left out. With one term psi'' = -gamma psi', and psi'
+falls.
+
+A page remembers two states with their bounds (`EXPANSION`). They hold in every
+cycle of crawls, as the parameters of the page stand still: `low`, the highest
+state seen below the threshold, tells until when the page waits; `high`, where
+its value was last computed among the winners, how it compares with others.
+"""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from paperlib._kernels.crawl_value import (
-    N_CONSTANTS,
+    CONSTANTS,
     effective,
+    initial_slope,
     rounded,
     value,
     value_and_rise,
 )
 
-ABSENT, ASLEEP, QUEUED, AWAKE, NEW = range(5)
-# `due` of a NEW page is its value; `at` is the bucket, or the position among those awake or in the heap, `before` and `after` are the
-# neighbours in the bucket; `beta` is the time that a signal is worth; `rest` is the effective time from a crawl until due, if the level
-# is `rest_for`, and `settled` whether it is known well enough; `n` signals are counted, all before `next`
+# The place of a page: not there; waiting, due beyond the calendar; in the
+# calendar; in the active set; in the heap of the pages never crawled.
+ABSENT, WAITING, QUEUED, ACTIVE, NEW = range(5)
+
+
+def _fields(kind, names):
+    return [(name, kind) for name in names.split()]
+
+
+# In a time d from `at` the value is `value` + d `rise` + d^2 x with
+# x <= `max_curve` and |x - `curve`| <= |d| `cubic`. In a page, `at` is the
+# effective time since its crawl; in the active set, a time on the clock.
+EXPANSION = np.dtype(_fields("f8", "value at rise max_curve curve cubic"))
 PAGE = np.dtype(
-    [("row", "f8", (N_CONSTANTS,))]
-    + [(name, "f8") for name in ("last", "due", "beta", "rest", "rest_for")]
-    + [
-        (which + name, "f8")
-        for which in ("low", "high")
-        for name in ("", "_at", "_rise", "_half", "_bend", "_cube")
-    ]
-    + [
-        (name, "i4")
-        for name in ("n", "at", "before", "after", "place", "settled", "heap", "near")
-    ]
-    + [(name, "i8") for name in ("next", "stop")]
-)
-# d after `seen_at`, and until the next signal, the value is seen + d rise + d^2 x, where x is at most `half` and `bend` up to |d| cube
-DESK = np.dtype(
     [
-        (name, "f8")
-        for name in ("seen_at", "seen", "rise", "half", "bend", "cube", "until")
-    ]
-    + [(name, "i4") for name in ("awake", "head")]
-)
-SELF = np.dtype(
-    [(name, "f8") for name in ("level", "start", "end", "width", "discard")]
-    + [
-        (name, "i8")
-        for name in (
-            "n_buckets",
-            "n_awake",
-            "n_new",
-            "bucket",
-            "slot",
-            "since",
-            "keep",
-            "pause",
-            "second",
-            "n_values",
-        )
+        ("constants", CONSTANTS),
+        ("low", EXPANSION),
+        ("high", EXPANSION),
+        # last: time of the last crawl; due: time at which the page may reach
+        # the threshold, or the value of a NEW page; beta: effective time of a
+        # signal; safe_time: effective time from a crawl until due, at
+        # threshold `safe_for`
+        *_fields("f8", "last due beta safe_time safe_for"),
+        # n_signals: counted since the last crawl, all before `next_signal`;
+        # position: in the active set or the heap, or the bucket; before,
+        # after: neighbours in the bucket; sharp: whether safe_time needs no
+        # better bound
+        *_fields("i4", "n_signals position before after place sharp"),
+        # the signals known ahead and not yet counted, in `State.signals`
+        *_fields("i8", "next_signal stop_signal"),
     ]
 )
-_LEAST = 5e-324  # the lowest level: no page of value 0 need be awake, for if all are 0 the first page wins
-_SAFE = 1.0 - 1e-7  # rounding of a value stays well inside
-_SLACK = 8.0  # slots for which a page may be awake in vain: they cost less than a value
-_IDLE = 1e300  # due when a signal comes
-_TIGHT = 0.95  # of the upper bound: above it the lower one will do to set the level
-_PAUSE = 128  # slots until the level may be raised again: to file a page anew costs as much as to compare it so often
-_NONE = np.empty(0)
-# these neither make arrays nor keep them: not to count references to them saves up to a third of the time of a slot
+# A page of the active set: until: when its next known signal comes.
+ENTRY = np.dtype([("bounds", EXPANSION), ("until", "f8"), ("page", "i8")])
+SCALARS = np.dtype(
+    # start, end, width: of the calendar and of its buckets
+    _fields("f8", "threshold start end width discard_window")
+    # bucket: the first that is not open; n_slots: since the calendar began;
+    # n_since: slots since the threshold was lowered; pause: slots until it may
+    # be raised; runner_up: page of the second largest upper bound
+    + _fields("i8", "n_active n_new bucket n_slots n_since target pause")
+    + _fields("i8", "runner_up n_values")
+)
+
+
+class State(NamedTuple):
+    """State of the scheduler; all of it is written in place."""
+
+    pages: np.ndarray  # PAGE, shape (n_pages,)
+    active: np.ndarray  # ENTRY, as long as pages; the first n_active count
+    heap: np.ndarray  # NEW pages by falling value; the first n_new count
+    candidates: np.ndarray  # entries that can win the present slot
+    calendar: np.ndarray  # first page of each bucket, -1 for none
+    signals: np.ndarray  # times of signals known ahead, page after page
+    scalars: np.void  # SCALARS
+
+
+# The lowest threshold: a page of value 0 need not be active, for if all values
+# are 0 the first page wins.
+_LEAST = 5e-324
+_SAFE = 1.0 - 1e-7  # the rounding of a value, 1e-11, and of a bound stay inside
+_IDLE = 1e300  # effective time until due for a page that only a signal makes due
+_MIN_BUCKETS, _PAGES_PER_BUCKET = 256, 16
+# A page may be active in vain for so many slots: they cost less than a value.
+_SLACK = 8.0
+# A lower bound above this share of the upper one will do to set the threshold.
+_TIGHT = 0.95
+# Slots until the threshold may be raised again: to schedule a page anew costs
+# as much as to compare it so often.
+_PAUSE = 128
+_MIN_TARGET = 8
+# The active set may grow to so many times the target before the threshold
+# rises.
+_CROWDED = 4
+# A pass over all pages costs per page some 16 times what a slot costs for each
+# active page. The target doubles when it took less than 4 slots x target per
+# page, and is halved when it took more than 32.
+_OFTEN, _RARELY = 4, 32
+_NO_SIGNALS = np.empty(0)
+
+_kernel = njit(cache=True, error_model="numpy")
+# For kernels that neither make nor keep arrays: not to count references to
+# them saves up to a third of the time of a slot.
 _plain = njit(cache=True, error_model="numpy", _nrt=False)
-_inline = njit(
-    cache=True, error_model="numpy", _nrt=False, forceinline=True
-)  # a call with its arrays costs as much as these do
+# A call that passes all arrays costs as much as a short kernel.
+_inline = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 
 
-@njit(cache=True, error_model="numpy")
-def full_argmax_slots(pages, slots, signal_page, signal_time, discard, out):
-    """What `greedy_slots` must give: every slot looks at every page."""
-    k = 0
-    for j in range(slots.size):
-        while k < signal_time.size and signal_time[k] <= slots[j]:
-            page = pages[signal_page[k]]
-            if signal_time[k] - page.last >= discard:
-                page.n += 1
-            k += 1
-        best, winner = -1.0, -1
-        for i in range(pages.size):
-            if pages[i].place != ABSENT:
-                v = value(pages[i].row, slots[j] - pages[i].last, pages[i].n)
-                if v > best:
-                    best, winner = v, i
-        out[j] = winner
-        if winner >= 0:
-            pages[winner].last, pages[winner].n = slots[j], 0
+# --------------------------------------------------------------- what callers
+# use
 
 
-def make(rows, last, n, present, discard=0.0, signals=_NONE, start=0, stop=0):
-    """pages, desk, me and signals, for pages with these constants, last crawled at `last` (-inf: never), with n signals since.
+def new_state(
+    constants,
+    last,
+    n_signals,
+    present,
+    *,
+    discard_window=0.0,
+    signals=_NO_SIGNALS,
+    start=0,
+    stop=0,
+):
+    """`State` of pages last crawled at `last`, -inf for never.
 
-    Signals within `discard` after a crawl of their page are ignored. Those of page i known ahead are signals[start[i] : stop[i]].
+    n_signals have come since.
+    constants : CONSTANTS; last, n_signals, present : all of shape (n_pages,).
+    Signals within `discard_window` after a crawl of their page are ignored.
+    Those of page i that are known ahead are signals[start[i] : stop[i]].
     """
-    pages, me = np.zeros(len(rows), PAGE), np.zeros(1, SELF)
-    pages["row"], pages["last"], pages["n"], pages["place"] = (
-        rows,
-        last,
-        n,
-        np.where(present, ASLEEP, ABSENT),
+    n_pages = len(constants)
+    pages, scalars = np.zeros(n_pages, PAGE), np.zeros(1, SCALARS)[0]
+    pages["constants"], pages["last"], pages["n_signals"] = constants, last, n_signals
+    pages["place"] = np.where(present, WAITING, ABSENT)
+    pages["next_signal"], pages["stop_signal"] = start, stop
+    scalars["threshold"], scalars["discard_window"] = -1.0, discard_window
+    scalars["target"], scalars["runner_up"] = _MIN_TARGET, -1
+    state = State(
+        pages,
+        np.zeros(n_pages, ENTRY),
+        np.zeros(n_pages, int),
+        np.zeros(n_pages, int),
+        np.zeros(max(_MIN_BUCKETS, n_pages // _PAGES_PER_BUCKET), int),
+        signals,
+        scalars,
     )
-    pages["next"], pages["stop"] = start, stop
-    me["n_buckets"], me["discard"] = max(256, len(rows) // 16), discard
-    state = pages, np.zeros(max(len(rows), 256), DESK), me, signals
-    _settle(*state)
+    _insert_all(state)
     return state
 
 
-@_plain
-def _settle(pages, desk, mes, signals):
-    me = mes[0]
-    me.level, me.keep, me.second = -1.0, 8, -1
-    for i in range(pages.size):
-        if pages[i].place != ABSENT:
-            _put(pages, desk, me, signals, i, 0.0)
+def padded(array, size):
+    """An array continued by zeros up to a length."""
+    longer = np.zeros((size, *array.shape[1:]), array.dtype)
+    longer[: len(array)] = array
+    return longer
 
 
-@_plain
-def _value(page, me, elapsed, n):
-    me.n_values += 1
-    return value(page.row, elapsed, n)
-
-
-@_inline
-def _hear(pages, me, signals, i, t):
-    """Count the signals of page i up to time t; returns how many are new."""
-    page = pages[i]
-    n = page.n
-    while page.next < page.stop and signals[page.next] <= t:
-        page.n += signals[page.next] - page.last >= me.discard
-        page.next += 1
-    return page.n - n
-
-
-@_inline
-def _sooner(page, due, n):
-    """When a page is due after n more signals."""
-    return (
-        due - n * page.beta * (1.0 + 1e-9) - abs(due) * 1e-15
-        if n > 0 and page.beta > 0.0
-        else due
+def longer(state, size):
+    """The state with room for `size` pages."""
+    names = "pages", "active", "heap", "candidates"
+    return state._replace(
+        **{name: padded(getattr(state, name), size) for name in names}
     )
 
 
+@_plain
+def change_pages(state, which, present, t):
+    """Pages come or go at time t, or have new constants from then on."""
+    for i in which:
+        _take_out(state, i)
+        if present:
+            _insert(state, i, t)
+        else:
+            state.pages[i].place = ABSENT
+
+
+@_plain
+def next_signal(state, i, t):
+    """A signal, not known ahead, of page i arrives at time t."""
+    _receive(state, i, t)
+
+
+@_kernel
+def next_slot(state, t):
+    """Page of the slot at time t, now crawled; -1 if there is no page."""
+    scalars = state.scalars
+    late = t >= scalars.end or scalars.n_slots > 2 * state.calendar.size
+    if scalars.threshold < 0.0:  # the very first slot
+        _lower_threshold(state, t)
+    elif t > scalars.start and late:
+        _renew_calendar(state, t)
+    else:
+        _open_buckets(state, t)
+    scalars.n_slots += 1
+    scalars.n_since += 1
+    scalars.pause -= 1
+    # The pause is there because pages may be alike: no threshold separates
+    # them.
+    if scalars.n_active > _CROWDED * scalars.target and scalars.pause < 0:
+        _raise_threshold(state, t)
+    best, winner = _largest(state, t)
+    if best < scalars.threshold and scalars.threshold > _LEAST:
+        _set_target(state)
+        _lower_threshold(state, t)
+        best, winner = _largest(state, t)
+    if best <= 0.0:
+        winner = _first_present(state)
+    if winner >= 0:
+        _take_out(state, winner)
+        _count_signals(state, winner, t)
+        state.pages[winner].last, state.pages[winner].n_signals = t, 0
+        _schedule(state, winner, t)
+    return winner
+
+
+@_kernel
+def greedy_slots(state, slots, signal_page, signal_time, out):
+    """Page of each slot, each after the signals up to then.
+
+    slots, signal_time : rising times, no signal after the last slot;
+    signal_page : page of each signal; out : shape (n_slots,), written in
+    place, -1 where there is no page.
+    """
+    k = 0
+    for j in range(slots.size):
+        while k < signal_time.size and signal_time[k] <= slots[j]:
+            _receive(state, signal_page[k], signal_time[k])
+            k += 1
+        out[j] = next_slot(state, slots[j])
+
+
+# ------------------------------------------------- one page: its time and
+# value
+
+
 @_inline
-def _foresee(pages, me, signals, i, due):
-    """When page i, due then without signals, is due with those to come."""
-    page = pages[i]
-    if page.beta > 0.0 and due < np.inf:  # from inf no signal brings it back
-        k = page.next
-        while k < page.stop and signals[k] < due:
-            if signals[k] - page.last >= me.discard:
-                due = max(_sooner(page, due, 1), signals[k])
+def _copy(source, to):
+    """Copy an EXPANSION; numba would assign the record byte by byte."""
+    to.value, to.at, to.rise = source.value, source.at, source.rise
+    to.max_curve, to.curve, to.cubic = source.max_curve, source.curve, source.cubic
+
+
+@_inline
+def _effective_time(page, t):
+    """Effective time since the last crawl of a page."""
+    counted = page.beta * page.n_signals if page.n_signals > 0 else 0.0
+    return t - page.last + (counted if page.beta > 0.0 else 0.0)
+
+
+@_plain
+def _value(page, scalars, elapsed):
+    """Value of a page for the time since its crawl, counted in n_values."""
+    scalars.n_values += 1
+    return value(page.constants, elapsed, page.n_signals)
+
+
+@_inline
+def _kink(page, at, creep):
+    """Bound of |psi''| from effective time `at` on, where psi' is creep."""
+    c, gamma = page.constants, page.constants.ratio * page.constants.alpha
+    if c.n_terms == np.inf and page.beta <= at:
+        return gamma * min(gamma * page.beta, 1.0)
+    if c.n_terms == 1.0 or page.beta == np.inf:
+        return gamma * creep
+    return gamma
+
+
+@_plain
+def _remember(page, scalars, u):
+    """Compute the value at u = alpha iota, rounded, and remember the state.
+
+    Returns `page.low` or `page.high`, which holds the state.
+    """
+    scalars.n_values += 1
+    alpha = page.constants.alpha
+    v, g, passed, creep = value_and_rise(page.constants, u)
+    known = page.high
+    if page.low.value < v < scalars.threshold * _SAFE:
+        known, page.safe_for = page.low, -1.0
+    known.value, known.at, known.rise = v, u / alpha, g * alpha * passed
+    known.max_curve = half = 0.5 * g * alpha * alpha  # slope / 2
+    known.curve = half * (creep - passed)
+    # alpha psi + 1 / e: see c in the module's docstring
+    most = _kink(page, known.at, creep) + alpha * max(2.0, passed + 0.37)
+    known.cubic = half * most / 3.0
+    return known
+
+
+@_plain
+def _forget(page):
+    """Set the low state to the one known beforehand: 0 at a crawl."""
+    c, low = page.constants, page.low
+    low.value = low.at = low.rise = 0.0
+    low.max_curve = low.curve = 0.5 * initial_slope(c) * c.alpha * c.alpha
+    low.cubic = low.max_curve * (c.ratio * c.alpha + 2.0 * c.alpha) / 3.0
+
+
+@_plain
+def _find_safe_time(page, scalars):
+    """Set how long after its crawl a page is surely below the threshold.
+
+    That is an effective time, from the low state on. Far from that state it
+    counts that exp(-u) falls: with z = 1 - exp(-alpha d) and psi growing by d
+    at most, the value rises in d by no more than the integral of slope
+    exp(-alpha s) (psi + s) over s < d, slope / alpha^2 times
+
+        alpha psi z + (z + (1 - z) log(1 - z)) <= alpha psi z + c z^2,
+
+    c = 1 / 2 + z / 6 + z^2 / 3: the series of the bracket is the sum of
+    z^k / (k (k - 1)), and from z^4 on its coefficients add up to 1 / 3.
+    """
+    threshold, alpha = scalars.threshold * _SAFE, page.constants.alpha
+    if page.low.value < page.high.value < threshold:
+        _copy(page.high, page.low)
+    elif not page.low.value < threshold:
+        _copy(page.low, page.high)
+        _forget(page)
+    low, slope = page.low, 2.0 * page.low.max_curve
+    page.safe_time, page.safe_for, page.sharp = _IDLE, scalars.threshold, True
+    if slope > 0.0:
+        y = (threshold - low.value) / slope * alpha * alpha
+        passed = alpha * low.rise / slope
+        # z is the root of passed z + c z^2 = y. The first c is too small, so
+        # the first z is too large; the c of that z holds for all smaller ones.
+        z, c = 0.0, 0.5
+        for _ in range(2):
+            half = 0.5 * (passed + math.sqrt(passed * passed + 4.0 * c * y))
+            z = min(y / half, 1.0) if half > 0.0 else 0.0
+            c = 0.5 + z * (1.0 / 6.0 + z / 3.0)
+        d = -math.log1p(-z) / alpha
+        page.safe_time = low.at + d
+        # Upper and lower bound differ by this much, as a time.
+        page.sharp = alpha * d * d * (0.5 + 0.5 * passed) <= (
+            _SLACK * scalars.width * passed
+        )
+
+
+@_inline
+def _earlier(page, due, n):
+    """When a page is due after n more signals, with a margin for rounding."""
+    if n > 0 and page.beta > 0.0:
+        due = due - n * page.beta * (1.0 + 1e-9) - abs(due) * 1e-15
+    return due
+
+
+# ------------------------------------------------------- signals known ahead
+
+
+@_inline
+def _count_signals(state, i, t):
+    """Count the signals of page i up to time t; returns how many are new."""
+    page, signals, before = state.pages[i], state.signals, state.pages[i].n_signals
+    while page.next_signal < page.stop_signal and signals[page.next_signal] <= t:
+        delay = signals[page.next_signal] - page.last
+        page.n_signals += delay >= state.scalars.discard_window
+        page.next_signal += 1
+    return page.n_signals - before
+
+
+@_inline
+def _due_with_signals(state, i, due):
+    """When page i is due with the signals known ahead; `due` is without."""
+    page, signals = state.pages[i], state.signals
+    if page.beta > 0.0 and due < np.inf:  # no signal makes it due from inf
+        k = page.next_signal
+        while k < page.stop_signal and signals[k] < due:
+            if signals[k] - page.last >= state.scalars.discard_window:
+                due = max(_earlier(page, due, 1), signals[k])
             k += 1
     return due
 
 
 @_inline
-def _elapsed(page, t):
-    """Effective time since the crawl."""
-    return (
-        t - page.last + (page.beta * page.n if page.n > 0 and page.beta > 0.0 else 0.0)
-    )
-
-
-@_plain
-def _learn(page, me, u):
-    """The page remembers the state at u = alpha iota, rounded; returns its value, iota, and what `DESK` needs of it."""
-    me.n_values += 1
-    alpha, gamma, at = page.row[1], page.row[3] * page.row[1], u / page.row[1]
-    v, g, rho, creep = value_and_rise(page.row, u)
-    kink = gamma
-    if page.row[8] == np.inf and page.beta <= at:
-        kink *= min(gamma * page.beta, 1.0)
-    elif page.row[8] == 1.0 or page.beta == np.inf:
-        kink *= creep
-    half = 0.5 * g * alpha * alpha
-    state = (
-        v,
-        at,
-        g * alpha * rho,
-        half,
-        half * (creep - rho),
-        half * (kink + alpha * max(2.0, rho + 0.37)) / 3.0,
-    )
-    if page.low < v < me.level * _SAFE:
-        (
-            page.low,
-            page.low_at,
-            page.low_rise,
-            page.low_half,
-            page.low_bend,
-            page.low_cube,
-        ) = state
-        page.rest_for = -1.0
-    else:
-        (
-            page.high,
-            page.high_at,
-            page.high_rise,
-            page.high_half,
-            page.high_bend,
-            page.high_cube,
-        ) = state
-    return state
+def _receive(state, i, t):
+    """Count a signal of page i at time t; it may be due now."""
+    page, scalars = state.pages[i], state.scalars
+    if t - page.last < scalars.discard_window:
+        return
+    page.n_signals += 1
+    if page.place == ACTIVE:
+        _add_signals(state, state.active[page.position], 1, t)
+    elif page.place != NEW and page.beta > 0.0 and page.due < np.inf:
+        page.due = _earlier(page, page.due, 1)
+        if page.due < scalars.end:
+            _take_out(state, i)
+            _queue_or_review(state, i, t)
 
 
 @_inline
-def _low(page):
-    return (
-        page.low,
-        page.low_at,
-        page.low_rise,
-        page.low_half,
-        page.low_bend,
-        page.low_cube,
-    )
+def _set_until(state, entry):
+    """Note when the next known signal of an active page comes."""
+    page = state.pages[entry.page]
+    more = page.next_signal < page.stop_signal
+    entry.until = state.signals[page.next_signal] if more else np.inf
+
+
+# ----------------------------------------------------- bounds of active pages
 
 
 @_inline
-def _high(page):
-    return (
-        page.high,
-        page.high_at,
-        page.high_rise,
-        page.high_half,
-        page.high_bend,
-        page.high_cube,
-    )
+def _expand(page, entry, t, known):
+    """Bound the value from a known state on, at most 1 / alpha away at time t.
 
-
-@_plain
-def _rest(page, me):
-    """See how long after its crawl, in effective time, the page stays below the level: by the upper bound from its low state.
-
-    Far from there it is sharper to know that exp(-u) falls: the rise in a time d is at most slope (rho z + z^2 c) / alpha^2 with
-    z = 1 - exp(-alpha d), rho = alpha psi and c from 1 / 2 (short times) to 1.
+    The bounds begin at the time on the clock at which the page was, or will
+    be, in that state; it is put a rounding error too early, and `_lower_bound`
+    makes good for that.
     """
-    level, alpha = me.level * _SAFE, page.row[1]
-    if page.low < page.high < level:
-        (
-            page.low,
-            page.low_at,
-            page.low_rise,
-            page.low_half,
-            page.low_bend,
-            page.low_cube,
-        ) = _high(page)
-    elif not page.low < level:
-        (
-            page.high,
-            page.high_at,
-            page.high_rise,
-            page.high_half,
-            page.high_bend,
-            page.high_cube,
-        ) = _low(page)
-        _forget(page)
-    page.rest, page.rest_for, page.settled = _IDLE, me.level, True
-    if page.low_half > 0.0:
-        y, rho = (
-            (level - page.low) / (2.0 * page.low_half) * alpha * alpha,
-            alpha * page.low_rise / (2.0 * page.low_half),
-        )
-        z, c = 0.0, 0.5
-        for _ in range(
-            2
-        ):  # too late by the first c; the second is right for all z up to that
-            half = 0.5 * (rho + math.sqrt(rho * rho + 4.0 * c * y))
-            z = min(y / half, 1.0) if half > 0.0 else 0.0
-            c = 0.5 + z * (1.0 / 6.0 + z / 3.0)
-        d = -math.log1p(-z) / alpha
-        page.rest = page.low_at + d
-        page.settled = alpha * d * d * (0.5 + 0.5 * rho) <= _SLACK * me.width * rho
+    c, now = page.constants, _effective_time(page, t)
+    bounds = entry.bounds
+    _copy(known, bounds)
+    bounds.at = t - (now - known.at) - abs(t) * 1e-15
+    if now < known.at:
+        # exp(x) <= 1 + 1.72 x up to x = 1
+        bounds.cubic *= 1.0 + 1.72 * c.alpha * (known.at - now)
+        if now < page.beta or c.n_terms < np.inf:  # the kink is gamma there
+            bounds.cubic += bounds.max_curve * c.ratio * c.alpha / 3.0
 
 
 @_plain
-def _forget(page):
-    """Of a page nothing is known but that it is worth nothing when it has just been crawled."""
-    alpha, r = page.row[1], page.row[3]
-    page.low = page.low_at = page.low_rise = 0.0
-    page.low_half = page.low_bend = (
-        0.5 * (page.row[9] * r if r > 0.0 else page.row[0]) * alpha * alpha
-    )
-    page.low_cube = page.low_half * (r * alpha + 2.0 * alpha) / 3.0
-
-
-@_inline
-def _sleep(pages, desk, me, signals, i, t):
-    """Put page i away until it is due, which may be now."""
-    page, level = pages[i], me.level * _SAFE
-    if page.row[0] < level:
-        page.due = np.inf
-    elif page.row[1] == 0.0:
-        page.due = (
-            t
-            if _value(page, me, t - page.last, page.n) >= level
-            else _foresee(pages, me, signals, i, _IDLE)
-        )
+def _evaluate(state, entry, t):
+    """Value of an active page at t, from which its bounds begin anew."""
+    page, bounds = state.pages[entry.page], entry.bounds
+    c, elapsed = page.constants, t - page.last
+    if c.alpha > 0.0 and _effective_time(page, t) < np.inf:
+        u = rounded(effective(c, elapsed, page.n_signals))
+        _copy(_remember(page, state.scalars, u), bounds)
     else:
-        if page.rest_for != me.level:
-            _rest(page, me)
-        page.due = _foresee(
-            pages, me, signals, i, _sooner(page, page.last + page.rest, page.n)
-        )
-    if not _file(pages, desk, me, i):
-        _rouse(pages, desk, me, signals, i, t)
+        bounds.value = _value(page, state.scalars, elapsed)
+        bounds.rise = bounds.max_curve = bounds.curve = bounds.cubic = 0.0
+    bounds.at = t
+    return bounds.value
 
 
 @_inline
-def _wake(pages, desk, me, signals, i, t):
-    """Page i may have reached the level. If that is not known well enough, learn more, one step: the level may soon be another."""
-    _hear(pages, me, signals, i, t)
-    page = pages[i]
-    if (
-        page.rest_for == me.level
-        and not page.settled
-        and page.rest <= _elapsed(page, t) <= page.rest + _SLACK * me.width
-    ):
-        _learn(page, me, rounded(page.rest * page.row[1]))
-    _sleep(pages, desk, me, signals, i, t)
-
-
-@_inline
-def _rouse(pages, desk, me, signals, i, t):
-    """Page i joins those awake."""
-    page, look = pages[i], desk[me.n_awake]
-    page.place, page.at = AWAKE, me.n_awake
-    look.awake = i
-    look.until = signals[page.next] if page.next < page.stop else np.inf
-    me.n_awake += 1
-    back = _elapsed(page, t) - page.low_at
-    if page.row[1] == 0.0 or back == np.inf:
-        _look(pages, desk, me, np.int64(page.at), t)
-    else:
-        if (
-            page.row[1] * back < -1.0
-        ):  # a calendar of long days: too far back for the lower bound
-            _forget(page)
-            page.rest_for, back = -1.0, _elapsed(page, t)
-        _begin(page, look, t, _low(page))
-
-
-@_inline
-def _begin(page, look, t, state):
-    """Bound the value from that in a state, in effective time at most 1 / alpha from now on; at t itself it has to be looked at."""
-    v, at, look.rise, look.half, look.bend, look.cube = state
-    now = _elapsed(page, t)
-    look.seen_at, look.seen = t - (now - at) - abs(t) * 1e-15, v
-    if now < at:
-        look.cube *= 1.0 + 1.72 * page.row[1] * (
-            at - now
-        )  # exp(x) is at most that up to x = 1
-        if now < page.beta or page.row[8] < np.inf:
-            look.cube += look.half * page.row[3] * page.row[1] / 3.0
-
-
-@_plain
-def _look(pages, desk, me, p, t):
-    """Value at t of the p-th page awake, and the bounds that start from it."""
-    look = desk[p]
-    page = pages[look.awake]
-    if page.row[1] > 0.0 and _elapsed(page, t) < np.inf:
-        v, _, look.rise, look.half, look.bend, look.cube = _learn(
-            page, me, rounded(effective(page.row, t - page.last, page.n))
-        )
-    else:
-        v = _value(page, me, t - page.last, page.n)
-        look.rise = look.half = look.bend = look.cube = 0.0
-    look.seen_at, look.seen = t, v
-    return v
-
-
-@_inline
-def _recall(pages, desk, p, t):
-    """Begin the bounds of the p-th page awake at its high state, if that is much nearer; whether it is."""
-    look = desk[p]
-    page = pages[look.awake]
-    back = _elapsed(page, t) - page.high_at
-    if abs(back) < 0.5 * abs(t - look.seen_at) and page.row[1] * abs(back) < 1.0:
-        _begin(page, look, t, _high(page))
+def _expand_high(state, entry, t):
+    """Begin the bounds at the high state and return True, if it is nearer."""
+    page = state.pages[entry.page]
+    back = abs(_effective_time(page, t) - page.high.at)
+    if back < 0.5 * abs(t - entry.bounds.at) and page.constants.alpha * back < 1.0:
+        _expand(page, entry, t, page.high)
         return True
     return False
 
 
 @_inline
-def _most(look, t):
-    """What the value of this page awake is at most at t."""
-    d = t - look.seen_at
-    return look.seen + d * (
-        look.rise + d * min(look.half, look.bend + abs(d) * look.cube)
-    )
+def _upper_bound(entry, t):
+    """Upper bound of the value of an active page at t."""
+    b, d = entry.bounds, t - entry.bounds.at
+    return b.value + d * (b.rise + d * min(b.max_curve, b.curve + abs(d) * b.cubic))
 
 
 @_inline
-def _least(pages, look, t):
-    """What it is at least."""
-    d = t - look.seen_at
-    d = min(d, max(d - abs(t) * 2e-15, 0.0))
-    least = look.seen + d * (
-        look.rise
-        + d * max(look.bend - abs(d) * look.cube, -look.rise * pages[look.awake].row[1])
-    )
-    return max(least, look.seen if d > 0.0 else 0.0) * _SAFE
+def _lower_bound(state, entry, t):
+    """Lower bound of the value of an active page at t."""
+    b, d = entry.bounds, t - entry.bounds.at
+    d = min(d, max(d - abs(t) * 2e-15, 0.0))  # `at` may be too early: see `_expand`
+    floor = -b.rise * state.pages[entry.page].constants.alpha
+    least = b.value + d * (b.rise + d * max(b.curve - abs(d) * b.cubic, floor))
+    return max(least, b.value if d > 0.0 else 0.0) * _SAFE
 
 
 @_inline
-def _shift(pages, desk, me, p, n, t):
-    """The p-th page awake has n more signals."""
-    beta = pages[desk[p].awake].beta
+def _add_signals(state, entry, n, t):
+    """Move the bounds of an active page that has n more signals."""
+    beta = state.pages[entry.page].beta
     if n > 0 and beta > 0.0:
         if beta < np.inf:
-            desk[p].seen_at -= n * beta
+            entry.bounds.at -= n * beta
         else:
-            _look(pages, desk, me, p, t)
+            _evaluate(state, entry, t)
+
+
+# ------------------------------------------------------------ places of a page
 
 
 @_inline
-def _file(pages, desk, me, i):
-    """File page i, in no place, in the calendar, or beyond it; false if it is due by now."""
-    page = pages[i]
-    page.place = ASLEEP
-    if not page.due > me.start:
+def _enter_calendar(state, i):
+    """Queue page i, in no place, or let it wait; False if it is due by now."""
+    page, scalars, calendar = state.pages[i], state.scalars, state.calendar
+    page.place = WAITING
+    if not page.due > scalars.start:
         return False
-    if page.due < me.end:
-        bucket = min(int((page.due - me.start) / me.width), me.n_buckets - 1)
-        if bucket < me.bucket:
+    if page.due < scalars.end:
+        place = int((page.due - scalars.start) / scalars.width)
+        bucket = min(place, calendar.size - 1)
+        if bucket < scalars.bucket:
             return False
-        page.place, page.at, page.before, page.after = (
-            QUEUED,
-            bucket,
-            -1,
-            desk[bucket].head,
-        )
+        page.place, page.position = QUEUED, bucket
+        page.before, page.after = -1, calendar[bucket]
         if page.after >= 0:
-            pages[page.after].before = i
-        desk[bucket].head = i
+            state.pages[page.after].before = i
+        calendar[bucket] = i
     return True
 
 
 @_inline
-def _take(pages, desk, me, i):
-    """Page i leaves the place where it is."""
+def _activate(state, i, t):
+    """Page i, in no place, joins the active set."""
+    page, scalars = state.pages[i], state.scalars
+    entry = state.active[scalars.n_active]
+    page.place, page.position, entry.page = ACTIVE, scalars.n_active, i
+    scalars.n_active += 1
+    _set_until(state, entry)
+    alpha, back = page.constants.alpha, _effective_time(page, t) - page.low.at
+    if alpha == 0.0 or back == np.inf:
+        _evaluate(state, entry, t)
+    else:
+        if alpha * back < -1.0:  # too far back for the lower bound: long buckets
+            _forget(page)
+            page.safe_for = -1.0
+        _expand(page, entry, t, page.low)
+
+
+@_inline
+def _schedule(state, i, t):
+    """Find when page i, in no place, is due and queue it, or activate it."""
+    page, scalars = state.pages[i], state.scalars
+    threshold = scalars.threshold * _SAFE
+    if page.constants.limit < threshold:
+        page.due = np.inf
+    elif page.constants.alpha == 0.0:  # time alone does not change its value
+        if _value(page, scalars, t - page.last) >= threshold:
+            page.due = t
+        else:
+            page.due = _due_with_signals(state, i, _IDLE)
+    else:
+        if page.safe_for != scalars.threshold:
+            _find_safe_time(page, scalars)
+        due = _earlier(page, page.last + page.safe_time, page.n_signals)
+        page.due = _due_with_signals(state, i, due)
+    if not _enter_calendar(state, i):
+        _activate(state, i, t)
+
+
+@_inline
+def _review(state, i, t):
+    """Schedule page i, which may have reached the threshold.
+
+    Where that is not known sharply enough, the value at its safe time gives a
+    sharper bound. One such step only: the threshold may soon be another.
+    """
+    _count_signals(state, i, t)
+    page, scalars = state.pages[i], state.scalars
+    late = page.safe_time + _SLACK * scalars.width
+    if (
+        page.safe_for == scalars.threshold
+        and not page.sharp
+        and page.safe_time <= _effective_time(page, t) <= late
+    ):
+        _remember(page, scalars, rounded(page.safe_time * page.constants.alpha))
+    _schedule(state, i, t)
+
+
+@_inline
+def _queue_or_review(state, i, t):
+    """Queue page i, in no place, if it is not due yet; otherwise review it."""
+    if state.pages[i].due <= t or not _enter_calendar(state, i):
+        _review(state, i, t)
+
+
+@_inline
+def _take_out(state, i):
+    """Take page i out of the place in which it is."""
+    pages, scalars = state.pages, state.scalars
     page = pages[i]
-    if page.place == AWAKE:
-        me.n_awake -= 1
-        look, other = desk[page.at], desk[me.n_awake]
-        look.awake, look.seen_at, look.seen, look.until = (
-            other.awake,
-            other.seen_at,
-            other.seen,
-            other.until,
-        )
-        look.rise, look.half, look.bend, look.cube = (
-            other.rise,
-            other.half,
-            other.bend,
-            other.cube,
-        )
-        pages[look.awake].at = page.at
+    if page.place == ACTIVE:
+        scalars.n_active -= 1
+        entry, last = state.active[page.position], state.active[scalars.n_active]
+        _copy(last.bounds, entry.bounds)
+        entry.until, entry.page = last.until, last.page
+        pages[entry.page].position = page.position
     elif page.place == QUEUED:
         if page.before >= 0:
             pages[page.before].after = page.after
         else:
-            desk[page.at].head = page.after
+            state.calendar[page.position] = page.after
         if page.after >= 0:
             pages[page.after].before = page.before
     elif page.place == NEW:
-        me.n_new -= 1
-        other = np.int64(pages[me.n_new].heap)
-        if other != i:
-            pages[other].at = page.at
-            _sift(pages, desk, me, other)
-    page.place = ASLEEP
+        scalars.n_new -= 1
+        moved = state.heap[scalars.n_new]
+        if moved != i:
+            pages[moved].position = page.position
+            _sift(state, moved)
+    page.place = WAITING
 
 
-@_plain
-def _before(pages, i, j):
+@_inline
+def _precedes(pages, i, j):
+    """Whether NEW page i comes before j: by value, then by index."""
     return pages[i].due > pages[j].due or (pages[i].due == pages[j].due and i < j)
 
 
 @_plain
-def _sift(pages, desk, me, i):
-    """Move page i of the heap to where its value belongs."""
-    p = pages[i].at
-    while p > 0 and _before(pages, i, pages[(p - 1) // 2].heap):
-        pages[p].heap = pages[(p - 1) // 2].heap
-        pages[pages[p].heap].at = p
+def _sift(state, i):
+    """Move NEW page i in the heap to where its value belongs."""
+    pages, heap, n = state.pages, state.heap, state.scalars.n_new
+    p = pages[i].position
+    while p > 0 and _precedes(pages, i, heap[(p - 1) // 2]):
+        heap[p] = heap[(p - 1) // 2]
+        pages[heap[p]].position = p
         p = (p - 1) // 2
     while True:
         q = 2 * p + 1
-        if q + 1 < me.n_new and _before(pages, pages[q + 1].heap, pages[q].heap):
+        if q + 1 < n and _precedes(pages, heap[q + 1], heap[q]):
             q += 1
-        if q >= me.n_new or not _before(pages, pages[q].heap, i):
+        if q >= n or not _precedes(pages, heap[q], i):
             break
-        pages[p].heap = pages[q].heap
-        pages[pages[p].heap].at = p
+        heap[p] = heap[q]
+        pages[heap[p]].position = p
         p = q
-    pages[p].heap, pages[i].at = i, p
+    heap[p], pages[i].position = i, p
 
 
 @_plain
-def _put(pages, desk, me, signals, i, t):
-    """Page i, in no place, finds its own at time t."""
-    page = pages[i]
-    _hear(pages, me, signals, i, t)
-    page.beta = page.row[2] / page.row[1] if page.row[2] > 0.0 else 0.0
-    page.high, page.high_at, page.rest_for = 0.0, np.inf, -1.0
+def _insert(state, i, t):
+    """Find the place at time t of page i, of which no state is known."""
+    page, scalars = state.pages[i], state.scalars
+    c = page.constants
+    _count_signals(state, i, t)
+    page.beta = c.b / c.alpha if c.b > 0.0 else 0.0
+    page.high.value, page.high.at, page.safe_for = 0.0, np.inf, -1.0
     _forget(page)
-    if page.last == -np.inf and page.row[1] > 0.0:
-        page.place, page.at, page.due = NEW, me.n_new, _value(page, me, np.inf, page.n)
-        pages[me.n_new].heap = i
-        me.n_new += 1
-        _sift(pages, desk, me, i)
-    elif me.level > 0.0:
-        _sleep(pages, desk, me, signals, i, t)
+    if page.last == -np.inf and c.alpha > 0.0:
+        page.place, page.position = NEW, scalars.n_new
+        page.due = _value(page, scalars, np.inf)
+        scalars.n_new += 1
+        _sift(state, i)
+    elif scalars.threshold > 0.0:
+        _schedule(state, i, t)
     else:
-        page.place = ASLEEP
+        page.place = WAITING
 
 
 @_plain
-def change(pages, desk, mes, signals, which, present, t):
-    """From time t on these pages are there or not, and their constants may be other ones."""
-    for k in range(which.size):
-        _take(pages, desk, mes[0], which[k])
-        if present:
-            _put(pages, desk, mes[0], signals, which[k], t)
-        else:
-            pages[which[k]].place = ABSENT
+def _insert_all(state):
+    """Find a place for every page that is there."""
+    for i in range(state.pages.size):
+        if state.pages[i].place != ABSENT:
+            _insert(state, i, 0.0)
+
+
+# ---------------------------------------------------------------- the calendar
 
 
 @_plain
-def _signal(pages, desk, me, signals, i, t):
-    """A signal for page i at time t that was not known ahead."""
-    page = pages[i]
-    if t - page.last < me.discard:
-        return
-    page.n += 1
-    if page.place == AWAKE:
-        _shift(pages, desk, me, np.int64(page.at), np.int64(1), t)
-    elif page.place != NEW and page.beta > 0.0 and page.due < np.inf:
-        page.due = _sooner(page, page.due, 1)
-        if page.due < me.end:
-            _take(pages, desk, me, i)
-            if page.due <= t or not _file(pages, desk, me, i):
-                _wake(pages, desk, me, signals, i, t)
+def _begin_calendar(state, t):
+    """Begin an empty calendar at t, a bucket as long as slots lately were."""
+    scalars = state.scalars
+    if scalars.threshold > 0.0:
+        mean = (t - scalars.start) / max(scalars.n_slots, 1)
+        # A pause is no slot: it must not make the buckets as long.
+        scalars.width = min(mean, 4.0 * scalars.width) if scalars.width > 0.0 else mean
+    scalars.start, scalars.end = t, t + scalars.width * state.calendar.size
+    scalars.n_slots, scalars.bucket = 0, 1
+    state.calendar[:] = -1
 
 
-@njit(cache=True, error_model="numpy")
-def _rank(pool, size, least, v):
-    """Add v to the `size` values in the pool, the larger half of which stays when it is full, from `least` up; returns both anew."""
+@_plain
+def _renew_calendar(state, t):
+    """Begin a calendar at t and queue the pages that are due in it."""
+    _begin_calendar(state, t)
+    for i in range(state.pages.size):
+        page = state.pages[i]
+        if page.place == WAITING or page.place == QUEUED:
+            page.place = WAITING
+            _queue_or_review(state, i, t)
+
+
+@_inline
+def _open_buckets(state, t):
+    """Review the pages in all buckets that begin by time t."""
+    scalars, calendar = state.scalars, state.calendar
+    stop = min(int((t - scalars.start) / scalars.width) + 1, calendar.size)
+    while scalars.bucket < stop:
+        i = calendar[scalars.bucket]
+        scalars.bucket += 1
+        while i >= 0:
+            after = np.int64(state.pages[i].after)
+            _review(state, i, t)
+            i = after
+
+
+# --------------------------------------------------------------- the threshold
+
+
+@_kernel
+def _add_to_pool(pool, size, least, v):
+    """Add v to the `size` values of a pool if it is above `least`.
+
+    When the pool is full, its larger half stays. Returns the new size and
+    least value.
+    """
     if v > least:
         pool[size] = v
         size += 1
         if size == pool.size:
             pool.sort()
             size //= 2
-            for k in range(
-                size
-            ):  # a slice would bring the message for one that does not fit, seconds of compiling
+            for k in range(size):  # to assign a slice takes seconds to compile
                 pool[k] = pool[size + k]
             least = pool[0]
     return size, least
 
 
-@njit(cache=True, error_model="numpy")
-def _top(pool, size):
-    """The k-th largest of the values added to a pool for 2 k, the least when there are fewer."""
+@_kernel
+def _kth_largest(pool, size):
+    """The k-th largest value of a pool of length 2 k; of fewer, the least."""
     pool[:size].sort()
     return pool[max(size - pool.size // 2, 0)] if size > 0 else 0.0
 
 
-@_plain
-def _calendar(desk, me, t):
-    """Begin a calendar at t, its buckets as long as a slot has lately been."""
-    if me.level > 0.0:
-        mean = (t - me.start) / max(me.slot, 1)
-        me.width = (
-            min(mean, 4.0 * me.width) if me.width > 0.0 else mean
-        )  # a pause is no slot
-    me.start, me.end = t, t + me.width * me.n_buckets
-    me.slot, me.bucket = 0, 1
-    for k in range(me.n_buckets):
-        desk[k].head = -1
+@_inline
+def _rough_value(state, entry, most, t):
+    """Lower bound of a value if it is near its upper bound, or the value."""
+    least = _lower_bound(state, entry, t)
+    return least if most * _TIGHT < least else _evaluate(state, entry, t)
 
 
-@_plain
-def _turn(pages, desk, me, signals, t):
-    """The calendar's next days: file who is due in them."""
-    _calendar(desk, me, t)
-    for i in range(pages.size):
-        page = pages[i]
-        if page.place == ASLEEP or page.place == QUEUED:
-            page.place = ASLEEP
-            if page.due <= t or not _file(pages, desk, me, i):
-                _wake(pages, desk, me, signals, i, t)
+@_kernel
+def _lower_threshold(state, t):
+    """Set the threshold to about the target-th largest value of all pages.
 
-
-@njit(cache=True, error_model="numpy")
-def _lower(pages, desk, me, signals, t):
-    """Set the level to about the keep-th largest value at t of all pages once crawled, and file all by it."""
-    _calendar(desk, me, t)
-    pool = np.empty(2 * me.keep)
-    size, least, me.n_awake = np.int64(0), -np.inf, 0
-    look = desk[0]
-    for i in range(pages.size):
-        page = pages[i]
-        if page.place != ABSENT and page.place != NEW:
-            _hear(pages, me, signals, i, t)
-            page.place = ASLEEP
-            look.awake, most, v = i, page.row[0], -1.0
-            back = _elapsed(page, t) - page.low_at
-            if page.row[1] > 0.0 and page.row[1] * abs(back) < 1.0:
-                _begin(page, look, t, _low(page))
-                most, v = min(_most(look, t), most), _least(pages, look, t)
-            if most > least:
-                size, least = _rank(
-                    pool,
-                    size,
-                    least,
-                    v if most * _TIGHT < v else _look(pages, desk, me, np.int64(0), t),
-                )
-    me.level = max(_top(pool, size), _LEAST)
-    for i in range(pages.size):
-        if pages[i].place == ASLEEP:
-            _sleep(pages, desk, me, signals, i, t)
-    me.pause = _PAUSE
-
-
-@njit(cache=True, error_model="numpy")
-def _raise(pages, desk, me, signals, t):
-    """Raise the level to about the keep-th largest value of those awake; the others go to sleep."""
-    pool = np.empty(2 * me.keep)
-    size, least = np.int64(0), -np.inf
-    for p in range(me.n_awake):
-        v = _least(pages, desk[p], t)
-        size, least = _rank(
-            pool,
-            size,
-            least,
-            v if _most(desk[p], t) * _TIGHT < v else _look(pages, desk, me, p, t),
-        )
-    me.level = max(_top(pool, size), me.level)
-    for p in range(me.n_awake - 1, -1, -1):
-        i = np.int64(desk[p].awake)
-        _take(pages, desk, me, i)
-        _sleep(pages, desk, me, signals, i, t)
-    me.pause = _PAUSE
-
-
-@_plain
-def _best(pages, desk, me, signals, t):
-    """Page of largest value (-1 if there is none), and that value, or if it is not below the level no more than it.
-
-    Of pages asleep only if the value is below the level.
+    All pages but the NEW are scheduled by it.
     """
-    best, winner, first = -1.0, -1, -1
-    if me.n_new > 0:
-        winner = pages[0].heap
-        best = pages[winner].due
-    if (
-        me.second >= 0 and pages[me.second].place == AWAKE
-    ):  # with a high bound to begin with few pages come near it
-        least = _least(pages, desk[pages[me.second].at], t)
-        if least > best:
-            best, first, winner = least, pages[me.second].at, me.second
-    n = 0
-    for p in range(me.n_awake):
-        look = desk[p]
-        if look.until <= t:
-            page = pages[look.awake]
-            _shift(
-                pages,
-                desk,
-                me,
-                p,
-                _hear(pages, me, signals, np.int64(look.awake), t),
-                t,
-            )
-            look.until = signals[page.next] if page.next < page.stop else np.inf
-        if _most(look, t) >= best * _SAFE:
-            pages[n].near = p
+    _begin_calendar(state, t)
+    pages, scalars, entry = state.pages, state.scalars, state.active[0]
+    pool = np.empty(2 * scalars.target)
+    size, least, scalars.n_active = 0, -np.inf, 0
+    for i in range(pages.size):
+        page = pages[i]
+        if page.place == ABSENT or page.place == NEW:
+            continue
+        _count_signals(state, i, t)
+        page.place = WAITING
+        entry.page, most, alpha = i, page.constants.limit, page.constants.alpha
+        back = abs(_effective_time(page, t) - page.low.at)
+        bounded = alpha > 0.0 and alpha * back < 1.0
+        if bounded:
+            _expand(page, entry, t, page.low)
+            most = min(_upper_bound(entry, t), most)
+        if most > least:
+            if bounded:
+                v = _rough_value(state, entry, most, t)
+            else:
+                v = _evaluate(state, entry, t)
+            size, least = _add_to_pool(pool, size, least, v)
+    scalars.threshold = max(_kth_largest(pool, size), _LEAST)
+    for i in range(pages.size):
+        if pages[i].place == WAITING:
+            _schedule(state, i, t)
+    scalars.pause = _PAUSE
+
+
+@_kernel
+def _raise_threshold(state, t):
+    """Raise the threshold to about the target-th largest active value."""
+    scalars = state.scalars
+    pool = np.empty(2 * scalars.target)
+    size, least = 0, -np.inf
+    for p in range(scalars.n_active):
+        entry = state.active[p]
+        v = _rough_value(state, entry, _upper_bound(entry, t), t)
+        size, least = _add_to_pool(pool, size, least, v)
+    scalars.threshold = max(_kth_largest(pool, size), scalars.threshold)
+    for p in range(scalars.n_active - 1, -1, -1):
+        i = state.active[p].page
+        _take_out(state, i)
+        _schedule(state, i, t)
+    scalars.pause = _PAUSE
+
+
+@_plain
+def _set_target(state):
+    """Balance the cost of lowering the threshold and of a large active set."""
+    scalars, n_pages = state.scalars, state.pages.size
+    if scalars.n_since * scalars.target < _OFTEN * n_pages:
+        scalars.target = min(2 * scalars.target, n_pages)
+    elif scalars.n_since * scalars.target > _RARELY * n_pages:
+        scalars.target = max(scalars.target // 2, _MIN_TARGET)
+    scalars.n_since = 0
+
+
+# ------------------------------------------------------- the winner of a slot
+
+
+@_inline
+def _better(state, p, t, best, leader):
+    """The larger of `best` and the lower bound of entry p, and whose it is."""
+    least = _lower_bound(state, state.active[p], t)
+    return (least, p) if least > best else (best, leader)
+
+
+@_inline
+def _collect(state, t):
+    """Collect entries whose upper bound reaches the largest lower bound.
+
+    Returns their number, the largest lower bound, and the entry whose it is:
+    -1 if it is the value of the first NEW page, or none.
+    """
+    pages, scalars = state.pages, state.scalars
+    best, leader, n = -1.0, -1, 0
+    if scalars.n_new > 0:
+        best = pages[state.heap[0]].due
+    # With a high bound to begin with, few entries reach it.
+    runner_up = scalars.runner_up
+    if runner_up >= 0 and pages[runner_up].place == ACTIVE:
+        p = np.int64(pages[runner_up].position)
+        best, leader = _better(state, p, t, best, leader)
+    for p in range(scalars.n_active):
+        entry = state.active[p]
+        if entry.until <= t:
+            _add_signals(state, entry, _count_signals(state, entry.page, t), t)
+            _set_until(state, entry)
+        if _upper_bound(entry, t) >= best * _SAFE:
+            state.candidates[n] = p
             n += 1
-            least = _least(pages, look, t)
-            if least > best:
-                best, first, winner = least, p, look.awake
-    for k in range(n if n > 1 else 0):
-        p = np.int64(pages[k].near)
-        look = desk[p]
+            best, leader = _better(state, p, t, best, leader)
+    return n, best, leader
+
+
+@_inline
+def _sharpen(state, n, t, best, leader):
+    """Sharpen the bounds of candidates by their high states, if nearer."""
+    for p in state.candidates[:n]:
+        entry = state.active[p]
         if (
-            look.half > 0.0
-            and _most(look, t) >= best * _SAFE
-            and _recall(pages, desk, p, t)
+            entry.bounds.max_curve > 0.0
+            and _upper_bound(entry, t) >= best * _SAFE
+            and _expand_high(state, entry, t)
         ):
-            least = _least(pages, look, t)
-            if least > best:
-                best, first, winner = least, p, look.awake
-    favourite = winner if first >= 0 else -1
-    for k in range(n):
-        p = np.int64(pages[k].near)
-        look = desk[p]
-        v = _most(look, t)
-        if p != first and v >= best * _SAFE:
-            if look.seen_at != t and look.half > 0.0:
-                v = _look(pages, desk, me, p, t)
-            if v > best or (v == best and (winner == favourite or look.awake < winner)):
-                best, winner = v, look.awake
-    if first >= 0 and (
-        best < me.level
-        if winner == favourite
-        else _most(desk[first], t) >= best * _SAFE
-    ):
-        v = _look(pages, desk, me, first, t)
-        if v > best or (v == best and favourite < winner):
-            best, winner = v, favourite
-    most, me.second = 0.0, -1
-    for k in range(n):
-        look = desk[pages[k].near]
-        v = _most(look, t)
-        if v > most and look.awake != winner:
-            most, me.second = v, look.awake
+            best, leader = _better(state, p, t, best, leader)
+    return best, leader
+
+
+@_inline
+def _decide(state, n, t, best, leader):
+    """Largest value and its page: values are computed where bounds overlap.
+
+    The leader is compared by its lower bound, and by its value only if another
+    page comes as near, or the threshold does.
+    """
+    scalars, favourite = state.scalars, -1
+    winner = state.heap[0] if scalars.n_new > 0 else -1
+    if leader >= 0:
+        winner = favourite = state.active[leader].page
+    for p in state.candidates[:n]:
+        entry = state.active[p]
+        v = _upper_bound(entry, t)
+        if p == leader or v < best * _SAFE:
+            continue
+        if entry.bounds.at != t and entry.bounds.max_curve > 0.0:
+            v = _evaluate(state, entry, t)
+        ahead = winner == favourite or entry.page < winner
+        if v > best or (v == best and ahead):
+            best, winner = v, entry.page
+    if leader >= 0:
+        entry = state.active[leader]
+        if winner == favourite:
+            near = best < scalars.threshold
+        else:
+            near = _upper_bound(entry, t) >= best * _SAFE
+        if near:
+            v = _evaluate(state, entry, t)
+            if v > best or (v == best and favourite < winner):
+                best, winner = v, favourite
     return best, winner
 
 
-@njit(cache=True, error_model="numpy")
-def _crawl(pages, desk, me, signals, t):
-    """Give the slot at time t to the page of largest value; -1 if there is no page."""
-    if me.level < 0.0:
-        _lower(pages, desk, me, signals, t)
-    elif t > me.start and (t >= me.end or me.slot > 2 * me.n_buckets):
-        _turn(pages, desk, me, signals, t)
-    else:
-        stop = min(int((t - me.start) / me.width) + 1, me.n_buckets)
-        while me.bucket < stop:
-            i = np.int64(desk[me.bucket].head)
-            me.bucket += 1
-            while i >= 0:
-                after = np.int64(pages[i].after)
-                _wake(pages, desk, me, signals, i, t)
-                i = after
-    me.slot += 1
-    me.since += 1
-    me.pause -= 1
-    if (
-        me.n_awake > 4 * me.keep and me.pause < 0
-    ):  # pages may be alike, so that no level tells them apart
-        _raise(pages, desk, me, signals, t)
-    best, winner = _best(pages, desk, me, signals, t)
-    if best < me.level and me.level > _LEAST:
-        # a pass over all pages costs some 16 times what a slot costs for each page awake
-        if me.since * me.keep < 4 * pages.size:
-            me.keep = min(2 * me.keep, pages.size)
-        elif me.since * me.keep > 32 * pages.size:
-            me.keep = max(me.keep // 2, 8)
-        me.since = 0
-        _lower(pages, desk, me, signals, t)
-        best, winner = _best(pages, desk, me, signals, t)
-    if best <= 0.0:
-        winner = 0
-        while winner < pages.size and pages[winner].place == ABSENT:
-            winner += 1
-        if winner == pages.size:
-            return -1
-    _take(pages, desk, me, winner)
-    _hear(pages, me, signals, winner, t)
-    pages[winner].last, pages[winner].n = t, 0
-    _sleep(pages, desk, me, signals, winner, t)
-    return winner
+@_inline
+def _largest(state, t):
+    """Largest value at t of the active set and the NEW pages, and its page.
 
-
-@njit(cache=True, error_model="numpy")
-def next_slot(pages, desk, mes, signals, t):
-    return _crawl(pages, desk, mes[0], signals, t)
+    -1 if there is none. A value that is not below the threshold may be given
+    by a lower bound that is not below it either.
+    """
+    n, best, leader = _collect(state, t)
+    if n > 1:
+        best, leader = _sharpen(state, n, t, best, leader)
+    best, winner = _decide(state, n, t, best, leader)
+    most, state.scalars.runner_up = 0.0, -1
+    for p in state.candidates[:n]:
+        entry = state.active[p]
+        v = _upper_bound(entry, t)
+        if v > most and entry.page != winner:
+            most, state.scalars.runner_up = v, entry.page
+    return best, winner
 
 
 @_plain
-def next_signal(pages, desk, mes, signals, i, t):
-    _signal(pages, desk, mes[0], signals, i, t)
-
-
-@njit(cache=True, error_model="numpy")
-def greedy_slots(pages, desk, mes, signals, slots, signal_page, signal_time, out):
-    """The page of every slot, each after the signals that came until then, and the signals after the last; both in order of time."""
-    me = mes[0]
-    k = 0
-    for j in range(slots.size):
-        while k < signal_time.size and signal_time[k] <= slots[j]:
-            _signal(pages, desk, me, signals, signal_page[k], signal_time[k])
-            k += 1
-        out[j] = _crawl(pages, desk, me, signals, slots[j])
-    while k < signal_time.size:
-        _signal(pages, desk, me, signals, signal_page[k], signal_time[k])
-        k += 1
+def _first_present(state):
+    """The first page that is there; -1 if there is none."""
+    for i in range(state.pages.size):
+        if state.pages[i].place != ABSENT:
+            return i
+    return -1

@@ -98,21 +98,21 @@ class Greedy:
         edges = [0, *np.searchsorted(time, moves), time.size]
         for k, moment in enumerate([*moves, None]):
             s = slice(edges[k], edges[k + 1])
-            kernels.greedy_slots(*state, time[s], *none, out[s])
+            kernels.greedy_slots(state, time[s], *none, out[s])
             if moment is not None:
                 # in this order, for a page that goes as it comes
-                kernels.change(
-                    *state, np.flatnonzero(world.start == moment), True, moment
+                kernels.change_pages(
+                    state, np.flatnonzero(world.start == moment), True, moment
                 )
-                kernels.change(
-                    *state, np.flatnonzero(world.stop == moment), False, moment
+                kernels.change_pages(
+                    state, np.flatnonzero(world.stop == moment), False, moment
                 )
         return out
 
     def _state(self, world, last):
         """State of the scheduler at time 0, with all signals to come."""
         believed = self.believed
-        rows = crawl_value.rows(
+        constants = crawl_value.page_constants(
             *(
                 getattr(believed, name)
                 for name in ("change_rate", "importance", "recall", "false_rate")
@@ -127,12 +127,12 @@ class Greedy:
                 "start": start,
                 "stop": np.where(self.uses_signals, stop, start),
             }
-        return kernels.make(
-            rows,
+        return kernels.new_state(
+            constants,
             last,
             np.zeros(last.size, dtype=np.int32),
             world.start == 0,
-            self.discard_window,
+            discard_window=self.discard_window,
             **signals,
         )
 

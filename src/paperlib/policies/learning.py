@@ -169,7 +169,7 @@ class LearningGreedy:
         time : ndarray, shape (n_slots,), time
             The slots.
         last : ndarray, shape (n_pages,), time
-            Last crawl of each page, -inf for none; it is brought up to date.
+            Last crawl of each page, -inf for none.
 
         Returns
         -------

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paperlib._kernels import crawl_value
-from paperlib._kernels.polite import _polite_slots
+from paperlib._kernels import polite as kernels
 from paperlib.hosts import members
 from paperlib.signals import SignalledPages
 
@@ -70,7 +70,7 @@ class PoliteGreedy:
         time : ndarray, shape (n_slots,), time
             The slots.
         last : ndarray, shape (n_pages,), time
-            Last crawl of each page, -inf for none; it is brought up to date.
+            Last crawl of each page, -inf for none.
 
         Returns
         -------
@@ -87,7 +87,7 @@ class _Crawler:
     """Give the slots of a world to pages, some slots at a time.
 
     With `use_signals`, signals count; with `look`, it is recorded what the
-    crawls find. `last` is brought up to date.
+    crawls find.
     """
 
     def __init__(self, world, time, last, hosts, *, use_signals=True, look=False):
@@ -104,26 +104,25 @@ class _Crawler:
             )
         none = world.signal_page[:0], world.arrival[:0]
         self._signals = world.in_order if use_signals else none
-        change_time, offsets = (
+        self._change_time, offsets = (
             world.changes
             if look
             else (np.empty(0), np.zeros(member.size + 1, dtype=np.int64))
         )
-        self._time, self._done, self._received = time, 0, 0
-        self.page = np.empty(time.size, dtype=np.int64)
-        self._bits = (
-            np.empty(time.size),
-            np.empty(time.size, dtype=np.int64),
-            np.empty(time.size, dtype=bool),
-        )
-        self._fixed = change_time, offsets[1:], member, 1.0 / limit
-        self._state = (
-            last,
-            np.zeros(member.size, dtype=np.int64),
-            offsets[:-1].copy(),
-            np.zeros(limit.size),
-            np.array([-1]),
-        )
+        self._pages = np.zeros(member.size, kernels.PAGE)
+        self._pages["last"], self._pages["host"] = last, member
+        self._pages["next_change"] = offsets[:-1]
+        self._pages["stop_change"] = offsets[1:]
+        self._hosts = np.zeros(limit.size, kernels.HOST)
+        self._hosts["spacing"] = 1.0 / limit
+        self._slots = np.zeros(time.size, kernels.SLOT)
+        self._slots["time"] = time
+        self._done, self._received, self._again = 0, 0, -1
+
+    @property
+    def page(self):
+        """The page of each slot, -1 for none."""
+        return self._slots["page"].copy()
 
     def crawl(self, pages, explore):
         """Give the next slots by the crawl value of `pages`.
@@ -131,40 +130,36 @@ class _Crawler:
         Where `explore` is true, and in all slots if `pages` is None, the page
         crawled longest ago gets the slot.
         """
-        now = slice(self._done, self._done + explore.size)
+        slots = self._slots[self._done : self._done + explore.size]
         self._done += explore.size
-        time = self._time[now]
-        if time.size:
-            arrived = np.searchsorted(self._signals[1], time[-1], side="right")
+        if slots.size:
+            slots["explore"] = explore
+            end = slots["time"][-1]
+            arrived = np.searchsorted(self._signals[1], end, side="right")
             new = slice(self._received, int(arrived))
             self._received = new.stop
-            rows = np.empty((0, crawl_value.N_CONSTANTS)), np.empty(0), np.empty(0)
             if pages:
-                rows = (
-                    crawl_value.rows(
-                        *(getattr(pages, name) for name in _PARAMETERS),
-                        crawl_value.EXACT,
-                    ),
-                    pages.alpha,
-                    pages.importance.copy(),
+                self._pages["constants"] = crawl_value.page_constants(
+                    *(getattr(pages, name) for name in _PARAMETERS), crawl_value.EXACT
                 )
-            signals = (a[new] for a in self._signals)
-            _polite_slots(
-                *rows,
-                time,
-                explore,
-                *signals,
-                *self._fixed,
-                *self._state,
-                self.page[now],
-                *(a[now] for a in self._bits),
+                self._pages["importance"] = pages.importance
+            self._again = kernels.polite_slots(
+                self._pages,
+                self._hosts,
+                slots,
+                tuple(a[new] for a in self._signals),
+                self._change_time,
+                self._again,
+                pages is not None,
             )
 
     def seen(self):
         """Page, interval, signals, change of each crawl that had one before."""
-        crawled = self.page[: self._done] >= 0
-        good = np.flatnonzero(crawled & np.isfinite(self._bits[0][: self._done]))
-        return self.page[good], *(a[good] for a in self._bits)
+        done = self._slots[: self._done]
+        done = done[(done["page"] >= 0) & np.isfinite(done["interval"])]
+        return tuple(
+            done[name] for name in ("page", "interval", "n_signals", "changed")
+        )
 
     def signal_rate(self, now):
         """Rate of signals of each page until `now`.
@@ -173,4 +168,4 @@ class _Crawler:
         """
         page, arrival = self._signals
         arrived = page[: np.searchsorted(arrival, now)]
-        return (np.bincount(arrived, minlength=self._state[0].size) + 0.5) / now
+        return (np.bincount(arrived, minlength=self._pages.size) + 0.5) / now
