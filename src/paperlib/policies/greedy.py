@@ -38,7 +38,7 @@ class Greedy:
 
     Notes
     -----
-    The plain form is `paperlib.reference.greedy`.
+    The plain form is `paperlib.reference.greedy_slots`.
 
     Examples
     --------
@@ -163,7 +163,7 @@ class GreedyNCIS(Greedy):
 
     Notes
     -----
-    The plain form is `paperlib.reference.greedy`.
+    The plain form is `paperlib.reference.greedy_slots`.
 
     Examples
     --------

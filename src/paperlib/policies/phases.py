@@ -299,6 +299,11 @@ class ExploreThenCommit(_Learner):
     ValueError
         Arguments out of range.
 
+    Notes
+    -----
+    The plain form is `paperlib.reference.phased_epsilon_greedy` with one phase
+    and epsilon 0.
+
     Examples
     --------
     >>> policy = ExploreThenCommit(
@@ -377,6 +382,10 @@ class PhasedEpsilonGreedy(_Learner):
     ------
     ValueError
         Arguments out of range.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.phased_epsilon_greedy`.
 
     Examples
     --------

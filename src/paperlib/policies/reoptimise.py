@@ -65,6 +65,10 @@ def reoptimise(
     ValueError
         Arguments out of range.
 
+    Notes
+    -----
+    The plain form is `paperlib.reference.reoptimise`.
+
     Examples
     --------
     >>> from paperlib.estimators import SA

@@ -219,6 +219,10 @@ def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
     ValueError
         Arguments out of range; a policy for other pages.
 
+    Notes
+    -----
+    The plain form of the freshness is `paperlib.reference.accuracy`.
+
     Examples
     --------
     >>> from paperlib import policies, signals
