@@ -15,7 +15,7 @@ __all__ = ["Backtest", "backtest"]
 class Backtest:
     """How well rates from the first part of a log predict the bits of the rest.
 
-    Attributes
+    Parameters
     ----------
     n_bits : int
         Number of bits predicted.
@@ -95,9 +95,7 @@ def backtest(path, *, share=0.8, n_bins=10, memory="1GiB"):
             f"{path} must hold a page with intervals before and after {share:g} "
             "of its rows, got none"
         )
-    loss = dict(zip(rules, np.concatenate(loss, axis=1), strict=True))
-    counts = dict(zip(rules, sum(counts), strict=True))
-    return _summary(loss, n_bits, counts)
+    return _summary(list(rules), np.concatenate(loss, axis=1), n_bits, sum(counts))
 
 
 def _split(batch, cut):
@@ -156,25 +154,24 @@ def _score(before, after, owner, rules, n_bins):
     return np.array(losses), np.bincount(owner, minlength=n_pages), np.array(counts)
 
 
-def _summary(loss, n_bits, counts):
-    """Result of the losses by rule and page, and of the counts by rule and bin."""
-    n = int(n_bits.sum())
-    mean = {name: float(each.sum() / n) for name, each in loss.items()}
-    mean = dict(sorted(mean.items(), key=lambda item: item[1]))
-    best = next(iter(mean))
+def _summary(names, loss, n_bits, counts):
+    """Summarise losses by rule and page, and counts by rule and bin."""
+    n = n_bits.sum()
+    mean = loss.sum(axis=1) / n
+    order = mean.argsort(kind="stable")
+    behind, best = loss - loss[order[0]], mean[order[0]]
     # Pages are independent, bits of a page are not: the standard error is that
     # of a ratio of sums over pages.
-    stderr = {}
-    for name in mean:
-        behind = loss[name] - loss[best]
-        residual = behind - n_bits * (mean[name] - mean[best])
-        stderr[name] = float(np.sqrt((residual**2).sum()) / n)
+    residual = behind - n_bits * (mean - best)[:, np.newaxis]
+    stderr = np.sqrt((residual**2).sum(axis=1)) / n
     with np.errstate(invalid="ignore"):
-        calibration = {
-            name: np.column_stack([count[:, :2] / count[:, 2:], count[:, 2]])
-            for name, count in counts.items()
-        }
-    return Backtest(n, mean, stderr, calibration)
+        calibration = np.dstack([counts[..., :2] / counts[..., 2:], counts[..., 2]])
+    return Backtest(
+        int(n),
+        {names[k]: mean[k].item() for k in order},
+        {names[k]: stderr[k].item() for k in order},
+        dict(zip(names, calibration, strict=True)),
+    )
 
 
 def _nutch_rate(history):

@@ -12,7 +12,6 @@ __all__ = [
     "ESTIMATORS",
     "SAMPLE",
     "choose",
-    "first_pages",
     "learn_prior",
     "log_loss",
 ]
@@ -35,14 +34,11 @@ def _mle(history, prior):
 
 
 def _moment_matching(history, prior):
-    never, always = (
-        history.total(bits) == 0 for bits in (history.changed, ~history.changed)
-    )
     with warnings.catch_warnings():
-        # at the limits 0 and inf the substitutes of the MLE stand in
+        # at its limits 0 and inf the substitutes of the MLE stand in
         warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
         rate = estimators.moment_matching(history)
-    return np.where(never | always, _mle(history, prior), rate)
+    return np.where((rate > 0) & (rate < np.inf), rate, _mle(history, prior))
 
 
 def _naive(history, prior):
@@ -185,28 +181,3 @@ def _losses(sample, prior):
         name: log_loss(rule(before, prior)[compared], *bits)
         for name, rule in ESTIMATORS.items()
     }
-
-
-def first_pages(history, n):
-    """Take the first pages of a history.
-
-    Parameters
-    ----------
-    history : History, shape (n_pages,)
-        All pages.
-    n : int
-        How many.
-
-    Returns
-    -------
-    History, shape (n,)
-        Shorter if there are fewer pages.
-
-    Examples
-    --------
-    >>> first_pages(History([1.0, 2.0], [True, False], [0, 1, 2]), 1).interval
-    array([1.])
-    """
-    interval, changed, offsets = history.ragged()
-    offsets = offsets[: n + 1]
-    return History(interval[: offsets[-1]], changed[: offsets[-1]], offsets)

@@ -13,22 +13,18 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paperlib.crawl_log import reading
 from paperlib.crawl_log.formats import files_of
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.tally import Tally
-from paperlib.processes import History
 
 __all__ = ["DistributedLog", "connected", "opened", "run"]
 
 TIMEOUT = 8  # seconds for a scheduler to answer; one that is there takes less than 1
 
 
-@contextlib.contextmanager
 def connected(address):
     """Connect to a Dask scheduler.
 
@@ -37,34 +33,26 @@ def connected(address):
     address : str
         Such as "tcp://10.0.0.5:8786".
 
-    Yields
-    ------
+    Returns
+    -------
     distributed.Client
-        A client of the scheduler.
+        A client of the scheduler, and a context manager.
 
     Raises
     ------
     ImportError
         The package distributed is missing.
     ValueError
-        No scheduler answers in time; no workers; workers with another version
-        than this process, whose results would differ.
+        No scheduler answers in time.
 
     Examples
     --------
     >>> from distributed import LocalCluster
-    >>> with LocalCluster(  # doctest: +SKIP
-    ...     n_workers=2
-    ... ) as cluster, connected(cluster.scheduler_address) as client:
-    ...     len(client.nthreads())
+    >>> with LocalCluster(n_workers=2) as cluster:  # doctest: +SKIP
+    ...     with connected(cluster.scheduler_address) as client:
+    ...         len(client.nthreads())
     2
     """
-    with _client(address) as client:
-        _check_versions(client, address)
-        yield client
-
-
-def _client(address):
     try:
         from distributed import Client
         from distributed.comm import get_address_host_port
@@ -152,7 +140,7 @@ def run(client, function, arguments, what):
     futures = [client.submit(function, *given, pure=False) for given in arguments]
     done = {}
     try:
-        with bar(len(futures), desc=what, unit=" parts") as parts:
+        with bar(total=len(futures), desc=what, unit=" parts") as parts:
             finished = as_completed(futures, loop=client.loop, with_results=True)
             for future, result in finished:
                 done[future.key] = result
@@ -166,63 +154,34 @@ def run(client, function, arguments, what):
 
 
 @dataclass(frozen=True)
-class DistributedLog:
-    """A log in parts, with the methods of `reading.OpenedLog` that `estimate` needs.
+class DistributedLog(reading.OpenedLog):
+    """A log whose parts are stored in files, and mapped over by the workers.
 
     Parameters
     ----------
+    connection : duckdb.DuckDBPyConnection
+        A database in this process that reads the same files.
+    tally : Tally
+        Of the rows of all parts.
+    n_pages : int
+        Number of pages.
     client : distributed.Client
         Of `connected`.
     folders : dict of int
         Number of pages by the folder that `reading.save` wrote, in the order
         of pages.
-    tally : Tally
-        Of the rows of all parts.
     memory : str
         Memory that the database of each part may use.
 
     Examples
     --------
-    >>> DistributedLog(None, {"part0": 2, "part1": 3}, Tally(), "1GiB").n_pages
-    5
+    >>> DistributedLog(None, Tally(), 2, None, {"part0": 2}, "1GiB").n_pages
+    2
     """
 
     client: object
     folders: dict
-    tally: Tally
     memory: str
-
-    @property
-    def counts(self):
-        """Number of rows by what became of them."""
-        return dict(self.tally.counts)
-
-    @property
-    def n_pages(self):
-        """Number of pages."""
-        return sum(self.folders.values())
-
-    def sample(self, n_pages):
-        """Read the same pages as `reading.OpenedLog.sample`, in this process.
-
-        Parameters
-        ----------
-        n_pages : int
-            How many.
-
-        Returns
-        -------
-        Batch
-        """
-        batches = []
-        for folder, size in self.folders.items():
-            if n_pages > 0 and size:
-                with reading.saved(folder, memory=self.memory) as log:
-                    batches.append(log.sample(n_pages))
-                n_pages -= size
-        pages = pa.concat_tables([batch.page for batch in batches])
-        time = np.concatenate([batch.time for batch in batches])
-        return reading.Batch(pages, _all([b.history for b in batches]), time)
 
     def map(self, function):
         """Apply a function to each batch, on the workers.
@@ -239,21 +198,14 @@ class DistributedLog:
         list of pyarrow.Table
             The tables of each batch, in the order of pages.
         """
-        arguments = [(folder, self.memory, function) for folder in self.folders]
-        for tally, paths in run(self.client, _map, arguments, "estimating"):
+        arguments = [
+            (folder, n_pages, self.memory, function)
+            for folder, n_pages in self.folders.items()
+        ]
+        for tally, batches in run(self.client, _map, arguments, "estimating"):
             self.tally.update(tally)
-            files = [pq.ParquetFile(path) for path in paths]
-            # a row group for each batch; a part without pages has no files
-            for k in range(files[0].num_row_groups if files else 0):
-                yield [file.read_row_group(k) for file in files]
-
-
-def _all(histories):
-    """Put the pages of several histories one after the other."""
-    interval, changed, _ = zip(*(each.ragged() for each in histories), strict=True)
-    n_crawls = np.concatenate([each.n_crawls for each in histories])
-    offsets = np.append(0, np.cumsum(n_crawls))
-    return History(np.concatenate(interval), np.concatenate(changed), offsets)
+            for paths in batches:
+                yield [pq.ParquetFile(path).read() for path in paths]
 
 
 @contextlib.contextmanager
@@ -283,7 +235,8 @@ def opened(address, folder, path, *, state=None, memory="1GiB"):
     ImportError, RuntimeError
         As in `connected` and `run`.
     ValueError
-        As in `connected` and `reading.opened`.
+        As in `connected` and `reading.opened`; no workers; workers with
+        another version than this process, whose results would differ.
 
     Warns
     -----
@@ -297,18 +250,20 @@ def opened(address, folder, path, *, state=None, memory="1GiB"):
     """
     files_of(path)  # a wrong path is reported before any connection
     with connected(address) as client, _scratch(folder) as scratch:
+        _check_versions(client, address)
         n, state = sum(client.nthreads().values()), state and Path(state).absolute()
         arguments = [
             (Path(path).absolute(), (k, n), state, memory, scratch) for k in range(n)
         ]
-        parts = run(client, _open, arguments, "reading")
-        folders = {where: n_pages for _, where, n_pages in parts}
-        log = DistributedLog(client, folders, Tally(), memory)
-        for tally, *_ in parts:
-            log.tally.update(tally)
-        log.tally.report(path)
-        yield log
-        log.tally.report(path)
+        tally, folders = Tally(), {}
+        for counted, where, n_pages in run(client, _open, arguments, "reading"):
+            tally.update(counted)
+            folders[where] = n_pages
+        tally.report(path)
+        with reading.saved(folders, memory=memory) as log:
+            local = log.connection, tally, log.n_pages
+            yield DistributedLog(*local, client, folders, memory)
+        tally.report(path)
 
 
 def _scratch(folder):
@@ -331,15 +286,14 @@ def _open(path, share, state, memory, folder):
     return log.tally, where, log.n_pages
 
 
-def _map(folder, memory, function):
+def _map(folder, n_pages, memory, function):
     """Task: save a function's tables of each batch; the tally, and the files."""
-    where, writers = tempfile.mkdtemp(dir=folder), {}
-    with reading.saved(folder, memory=memory) as log, contextlib.ExitStack() as stack:
-        for batch in log.batches():
+    where, batches = tempfile.mkdtemp(dir=folder), []
+    with reading.saved({folder: n_pages}, memory=memory) as log:
+        for number, batch in enumerate(log.batches()):
+            batches.append([])
             for k, table in enumerate(function(batch)):
-                path = f"{where}/{k}.parquet"
-                if path not in writers:
-                    writer = pq.ParquetWriter(path, table.schema, compression="zstd")
-                    writers[path] = stack.enter_context(writer)
-                writers[path].write_table(table)
-    return log.tally, list(writers)
+                path = f"{where}/{number}-{k}.parquet"
+                pq.write_table(table, path, compression="zstd")
+                batches[-1].append(path)
+    return log.tally, batches

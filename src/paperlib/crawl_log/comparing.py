@@ -75,8 +75,10 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
         horizon = checks.scalar(checks.positive, "horizon", horizon)
     with reading.opened(path, memory=memory) as log:
         batch = log.sample(n_pages)
+        few = log.sample(min(n_pages, choosing.SAMPLE)).history
     history, crawled = batch.history, batch.history.n_crawls > 0
-    rate = _change_rates(history)
+    prior, estimator, _ = choosing.choose(few)  # as `estimate` does
+    rate = choosing.ESTIMATORS[estimator](history, prior)
     if not rate[crawled].any():
         raise ValueError(
             f"{path} must hold a page that was crawled twice, "
@@ -90,13 +92,6 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
     found |= _allocated(rate[crawled], weight, bandwidth)
     found |= _simulated(rate[crawled], weight, bandwidth, horizon, rng)
     return dict(sorted(found.items(), key=lambda item: item[1]))
-
-
-def _change_rates(history):
-    """Change rates by the estimator that `estimate` would choose."""
-    sample = choosing.first_pages(history, choosing.SAMPLE)
-    prior, name, _ = choosing.choose(sample)
-    return choosing.ESTIMATORS[name](history, prior)
 
 
 def _allocated(rate, weight, bandwidth):

@@ -13,7 +13,7 @@ import duckdb
 
 from paperlib.crawl_log.progress import bar
 
-__all__ = ["database", "first_line", "pattern", "quoted", "run", "sql", "value"]
+__all__ = ["database", "first_line", "pattern", "quoted", "run", "sql"]
 
 _POLL = 0.1  # seconds between two looks at a running query
 
@@ -45,14 +45,13 @@ def database(memory):
     Examples
     --------
     >>> with database("200MiB") as (connection, folder):
-    ...     value(connection, "select 6 * 7")
-    42
+    ...     connection.sql("select 6 * 7").fetchall()
+    [(42,)]
     """
     with (
         tempfile.TemporaryDirectory(prefix="paperlib-") as folder,
-        duckdb.connect() as connection,
+        _connected(folder, memory) as connection,
     ):
-        _configure(connection, folder, memory)
         try:
             yield connection, Path(folder)
         except duckdb.OutOfMemoryException as error:
@@ -65,21 +64,23 @@ def database(memory):
             raise OSError(code, first_line(error), folder) from None
 
 
-def _configure(connection, folder, memory):
-    """Set the limit of memory, the folder beyond it, the time zone."""
+def _connected(folder, memory):
+    """Connect to a new database, with its limit of memory and the folder beyond."""
+    config = {"memory_limit": memory, "temp_directory": f"{folder}/spilled"}
     try:
-        connection.execute(f"set memory_limit = {quoted(memory)}")
+        connection = duckdb.connect(config=config)
     except duckdb.Error as error:
         raise ValueError(
             f"memory must be a size such as '1GiB', got {memory!r}: {first_line(error)}"
         ) from None
-    connection.execute(f"set temp_directory = {quoted(f'{folder}/spilled')}")
     connection.execute("set TimeZone = 'UTC'")
     # DuckDB measures progress only if it may draw its own bar; where it thinks
     # that it runs in a notebook it refuses, and `run` then shows none
     with contextlib.suppress(duckdb.Error):
-        connection.execute("set enable_progress_bar = true")
-        connection.execute("set enable_progress_bar_print = false")
+        connection.execute(
+            "set enable_progress_bar = true; set enable_progress_bar_print = false"
+        )
+    return connection
 
 
 def run(connection, query, what, **parameters):
@@ -100,11 +101,11 @@ def run(connection, query, what, **parameters):
     --------
     >>> with database("200MiB") as (connection, _):
     ...     run(connection, "create table t as select $n as n", "making t", n=3)
-    ...     value(connection, "select n from t")
-    3
+    ...     connection.sql("from t").fetchall()
+    [(3,)]
     """
     layout = "{desc} |{bar:20}| {n:.0f}% {elapsed}"
-    percent = bar(100, desc=what, bar_format=layout)
+    percent = bar(total=100, desc=what, bar_format=layout)
     with percent, ThreadPoolExecutor(1) as thread:
         running = thread.submit(connection.execute, query, parameters)
         try:
@@ -135,28 +136,6 @@ def sql(name):
     True
     """
     return (files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
-
-
-def value(connection, query):
-    """The single value that a query gives.
-
-    Parameters
-    ----------
-    connection : duckdb.DuckDBPyConnection
-        Any.
-    query : str
-        One statement whose result has one row of one column.
-
-    Returns
-    -------
-    object
-
-    Examples
-    --------
-    >>> value(duckdb.connect(), "select 'a' || 'b'")
-    'ab'
-    """
-    return connection.sql(query).fetchall()[0][0]
 
 
 def quoted(text):

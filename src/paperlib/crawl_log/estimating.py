@@ -13,11 +13,20 @@ from paperlib import checks, estimators
 from paperlib.crawl_log import choosing, cluster, reading
 from paperlib.crawl_log.choosing import ESTIMATORS
 from paperlib.crawl_log.output import check_absent, parquet
-from paperlib.crawl_log.state import compress, expand
-from paperlib.processes import join
+from paperlib.crawl_log.state import compress
 
 __all__ = ["Estimates", "estimate"]
 
+# Columns of the rates that are those of the log's pages.
+_COPIED = (
+    "url",
+    "host",
+    "importance",
+    "n_failed",
+    "first_crawl",
+    "last_crawl",
+    "gone",
+)
 _PATTERN = 3  # standard deviations of a Poisson page's score beyond which it is one
 
 
@@ -25,7 +34,7 @@ _PATTERN = 3  # standard deviations of a Poisson page's score beyond which it is
 class Estimates:
     """What `estimate` did.
 
-    Attributes
+    Parameters
     ----------
     counts : dict of int
         Number of rows used ("rows", some of which are "repeated" or disagree
@@ -186,14 +195,15 @@ def estimate(
         _state_output(state) as states,
         parquet(output, force) as rates,
     ):
-        prior, chosen, why = _choose(log, estimator)
+        sample = log.sample(choosing.SAMPLE).all_crawls
+        prior, chosen, why = choosing.choose(sample, estimator)
         options = {"prior": prior, "estimator": chosen, "level": level}
         function = functools.partial(_tables, with_state=state is not None, **options)
         for tables in log.map(function):
             for writer, table in zip([rates, *states], tables, strict=True):
                 writer.write(table)
         learnt = chosen, why, prior.changed, prior.unchanged
-        found = Estimates(log.counts, log.n_pages, *learnt)
+        found = Estimates(dict(log.tally.counts), log.n_pages, *learnt)
         rates.describe(asdict(found))
     return found
 
@@ -208,19 +218,12 @@ def _state_output(path):
             yield [output]
 
 
-def _choose(log, estimator):
-    """Prior, estimator and reason, from a sample of the log and its state."""
-    sample = log.sample(choosing.SAMPLE)
-    history = join(expand(sample.page), sample.history)
-    return choosing.choose(history, estimator)
-
-
 def _tables(batch, *, prior, estimator, level, with_state):
     """Yield the rates of a batch, then its state.
 
     One after the other, so that only one of these large tables is in memory.
     """
-    history = join(expand(batch.page), batch.history)
+    history = batch.all_crawls
     sums = _serial_sums(batch, history)
     rate = ESTIMATORS[estimator](history, prior)
     yield _rates(batch.page, history, rate, prior, level, sums)
@@ -246,9 +249,8 @@ def _rates(page, history, rate, prior, level, sums):
     with np.errstate(divide="ignore", invalid="ignore"):
         score = sums[0] / np.sqrt(np.maximum(sums[1], np.maximum(n - 1, 0)))
     never, always = (n > 0) & (n_changed == 0), (n > 0) & (n_changed == n)
-    kept = "url host importance n_failed first_crawl last_crawl gone".split()
     return pa.table(
-        {name: page[name] for name in kept}
+        {name: page[name] for name in _COPIED}
         | {
             "n_crawls": n,
             "n_changed": n_changed,

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import duckdb
 
-from paperlib.crawl_log.database import database, first_line, pattern, quoted, run, sql
-from paperlib.crawl_log.tally import FAILED, Tally
+from paperlib.crawl_log.database import first_line, pattern, quoted, run, sql
+from paperlib.crawl_log.tally import FAILED
 
 __all__ = ["files_of", "insert"]
 
@@ -91,6 +91,8 @@ def insert(connection, number, file, folder, tally):
 
     Examples
     --------
+    >>> from paperlib.crawl_log.database import database
+    >>> from paperlib.crawl_log.tally import Tally
     >>> with database("200MiB") as (connection, folder):
     ...     _ = connection.execute(sql("tables"))
     ...     file = folder / "log.csv"

@@ -5,27 +5,25 @@ from tqdm import tqdm
 __all__ = ["bar"]
 
 
-def bar(total, **options):
+def bar(iterable=None, **options):
     """Progress bar, in a terminal only, of a step of more than two seconds.
 
     Parameters
     ----------
-    total : int
-        Number of units of the whole step.
+    iterable : iterable, optional
+        What the step goes through.
     **options
-        Of tqdm, such as ``unit`` and ``desc``.
+        Of tqdm, such as ``unit``, ``desc`` and, without an iterable, ``total``.
 
     Returns
     -------
     tqdm
-        A context manager; its ``update(n)`` adds finished units.
+        An iterable, or a context manager whose ``update(n)`` adds finished
+        units.
 
     Examples
     --------
-    >>> with bar(3, unit=" files") as files:
-    ...     for _ in range(3):
-    ...         _ = files.update()
-    >>> files.n
-    3
+    >>> sum(bar([1, 2, 3], unit=" files"))
+    6
     """
-    return tqdm(total=total, **{"delay": 2, "disable": None, "leave": False} | options)
+    return tqdm(iterable, delay=2, disable=None, leave=False, **options)

@@ -8,26 +8,20 @@ in the folder ``sql`` beside this module.
 """
 
 import contextlib
+import itertools
 from dataclasses import dataclass
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from paperlib.crawl_log.database import (
-    database,
-    first_line,
-    pattern,
-    quoted,
-    run,
-    sql,
-    value,
-)
+from paperlib.crawl_log.database import database, first_line, pattern, quoted, run, sql
 from paperlib.crawl_log.formats import files_of, insert
 from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.progress import bar
+from paperlib.crawl_log.state import expand
 from paperlib.crawl_log.tally import FAILED, KNOWN, TORN, USED, Tally
-from paperlib.processes import History
+from paperlib.processes import History, join
 
 __all__ = ["Batch", "OpenedLog", "opened", "part", "read_crawl_log", "save", "saved"]
 
@@ -68,6 +62,11 @@ class Batch:
     history: History
     time: np.ndarray
 
+    @property
+    def all_crawls(self):
+        """History of these pages with the crawls that the state holds."""
+        return join(expand(self.page), self.history)
+
 
 @dataclass(frozen=True)
 class OpenedLog:
@@ -91,18 +90,13 @@ class OpenedLog:
     ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
     ...     with opened(path) as log:
     ...         sizes = [batch.history.shape for batch in log.batches()]
-    >>> sizes, log.counts
+    >>> sizes, dict(log.tally.counts)
     ([(1,)], {'rows': 2, 'repeated': 0})
     """
 
     connection: duckdb.DuckDBPyConnection
     tally: Tally
     n_pages: int
-
-    @property
-    def counts(self):
-        """Number of rows by what became of them."""
-        return dict(self.tally.counts)
 
     def batches(self):
         """Read all pages, in batches of about a million rows.
@@ -116,14 +110,12 @@ class OpenedLog:
             "select max(i) + 1 from page "
             f"group by before // {ROWS_PER_BATCH} order by all"
         ).fetchall()
-        start = 0
-        with bar(self.n_pages, unit=" URLs") as pages:
-            for (end,) in ends:
+        with bar(total=self.n_pages, unit=" URLs") as done:
+            for (start,), (end,) in itertools.pairwise([(0,), *ends]):
                 batch, tally = self._batch(start, end)
                 self.tally.update(tally)
                 yield batch
-                pages.update(end - start)
-                start = end
+                done.update(end - start)
 
     def map(self, function):
         """Apply a function to each batch.
@@ -168,7 +160,8 @@ class OpenedLog:
             Microseconds since 1970.
         """
         query = f"select quantile_disc(t, {share}) from sorted"
-        return value(self.connection, query)
+        ((time,),) = self.connection.sql(query).fetchall()
+        return time
 
     def _batch(self, start, end):
         """Pages from `start` to before `end`, and the tally of merged rows."""
@@ -206,12 +199,8 @@ def _tally(url, page, time, starts, torn):
     tally = Tally()
     tally.add("repeated", page.size - starts.size - torn.size)
     if torn.size:
-        places = [
-            (name, t, f"{name} at {np.datetime64(t, 'us')}")
-            for name, t in zip(
-                url.take(page[torn]).to_pylist(), time[torn].tolist(), strict=True
-            )
-        ]
+        where = zip(url.take(page[torn]).to_pylist(), time[torn].tolist(), strict=True)
+        places = [(name, t, f"{name} at {np.datetime64(t, 'us')}") for name, t in where]
         tally.add(TORN, torn.size, places)
     return tally
 
@@ -274,7 +263,7 @@ def opened(path, *, state=None, memory="1GiB"):
     ...     path = Path(folder, "log.csv")
     ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
     ...     with opened(path) as log:
-    ...         log.counts, log.n_pages
+    ...         dict(log.tally.counts), log.n_pages
     ({'rows': 2}, 1)
     """
     with part(path, state=state, memory=memory) as log:
@@ -336,7 +325,7 @@ def part(path, share=None, *, state=None, memory="1GiB"):
         _count_rows(connection, files, tally)
         run(connection, sql("sort_crawls"), "sorting")
         connection.execute("drop table crawl")
-        yield OpenedLog(connection, tally, _n_pages(connection))
+        yield _log(connection, tally)
 
 
 def _restrict(connection, k, n):
@@ -350,11 +339,8 @@ def _restrict(connection, k, n):
 
 def _read_files(connection, files, folder, tally):
     """Insert the rows of all files."""
-    with bar(len(files), unit=" files", disable=len(files) == 1 or None) as done:
-        for number, file in enumerate(files):
-            done.set_postfix_str(file.name)
-            insert(connection, number, file, folder, tally)
-            done.update()
+    for number, file in enumerate(bar(files, unit=" files")):
+        insert(connection, number, file, folder, tally)
 
 
 def _read_state(connection, state):
@@ -372,27 +358,20 @@ def _read_state(connection, state):
 
 def _count_rows(connection, files, tally):
     """Count the rows by the reason why they are left out, with first places."""
-    counts = connection.execute(
-        "select coalesce(reason, $used), count(*) from crawl group by all order by all",
-        {"used": USED},
-    ).fetchall()
-    for reason, n in counts:
-        places = []
-        if reason not in (USED, FAILED):
-            places = connection.execute(
-                "select file, row, coalesce(given, url) from crawl "
-                "where reason = $reason order by file, row limit 3",
-                {"reason": reason},
-            ).fetchall()
+    parameters = {"used": USED, "failed": FAILED}
+    for reason, n, places in connection.execute(
+        sql("count_rows"), parameters
+    ).fetchall():
         named = [
             (number, row, f"{files[number].name} row {row}: {given}")
-            for number, row, given in places
+            for number, row, given in places or ()
         ]
         tally.add(reason, n, named)
 
 
-def _n_pages(connection):
-    return value(connection, "select count(*) from page")
+def _log(connection, tally):
+    ((n_pages,),) = connection.sql("select count(*) from page").fetchall()
+    return OpenedLog(connection, tally, n_pages)
 
 
 def save(log, folder):
@@ -414,9 +393,8 @@ def save(log, folder):
     ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
     ...     with opened(path) as log:
     ...         save(log, folder)
-    ...     with saved(folder) as log:
-    ...         log.n_pages
-    1
+    ...     sorted(file.name for file in Path(folder).iterdir())
+    ['log.csv', 'page.parquet', 'sorted.parquet']
     """
     for table in _TABLES:
         file = quoted(f"{folder}/{table}.parquet")
@@ -424,13 +402,13 @@ def save(log, folder):
 
 
 @contextlib.contextmanager
-def saved(folder, *, memory="1GiB"):
-    """Open the log that `save` wrote, in a single thread.
+def saved(folders, *, memory="1GiB"):
+    """Open logs that `save` wrote as one, in a single thread.
 
     Parameters
     ----------
-    folder : path
-        The folder.
+    folders : dict of int
+        Number of pages by folder, in the order of pages.
     memory : str
         As in `opened`.
 
@@ -441,17 +419,29 @@ def saved(folder, *, memory="1GiB"):
 
     Examples
     --------
-    See `save`.
-
-    >>> saved.__name__
-    'saved'
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "log.csv")
+    ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
+    ...     with opened(path) as log:
+    ...         save(log, folder)
+    ...     with saved({folder: 1}) as log:
+    ...         log.sample(1).page["url"].to_pylist()
+    ['a']
     """
+    sizes = folders.values()
+    starts = dict(zip(folders, itertools.accumulate(sizes, initial=0), strict=False))
     with database(memory) as (connection, _):
         connection.execute("set threads = 1")
         for table in _TABLES:
-            file = quoted(pattern(f"{folder}/{table}.parquet"))
-            connection.execute(f"create view {table} as from read_parquet({file})")
-        yield OpenedLog(connection, Tally(), _n_pages(connection))
+            parts = " union all ".join(
+                f"select * replace (i + {start} as i) "
+                f"from {quoted(f'{pattern(folder)}/{table}.parquet')}"
+                for folder, start in starts.items()
+            )
+            connection.execute(f"create view {table} as {parts}")
+        yield _log(connection, Tally())
 
 
 def read_crawl_log(path, *, memory="1GiB"):

@@ -29,6 +29,7 @@ _SAMPLE = 100_000  # pages that are enough to see it
 _DAY = np.timedelta64(1, "D")
 _MICROSECONDS = 86_400_000_000  # in a day
 _FOREVER = 365_000  # days; a time so far away is beyond the years of a timestamp
+_CRAWLED = ("n_crawls", "first_crawl", "last_crawl")
 _DEFAULTS = {
     "importance": 1.0,
     "gone": False,
@@ -42,7 +43,7 @@ _DEFAULTS = {
 class Schedule:
     """What `schedule` found.
 
-    Attributes
+    Parameters
     ----------
     bandwidth : float
         Crawls a day.
@@ -122,9 +123,9 @@ def schedule(
     ...     pq.write_table(table, rates)
     ...     found = schedule(rates, output, 2.0)
     ...     pq.read_table(output)["crawl_rate"].to_numpy().round(3)
-    array([0.456, 1.544, 0.   ])
+    array([0.542, 1.458, 0.   ])
     >>> round(found.freshness, 3)
-    0.542
+    0.546
     """
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
     _check_policy(policy, per_host)
@@ -184,38 +185,28 @@ def _open(rates, needed):
 def _read(file, needed):
     """Columns that decide the crawl rates; pages that are gone have no importance."""
     names = {"change_rate", "importance", "gone", *needed}
-    columns = _arrays(file.read(columns=_present(file, names)))
+    table = file.read(columns=list(names))  # the file may lack some
+    columns = {name: _column(table, name) for name in names - {"host"}}
+    if "host" in names:
+        columns["host"] = table["host"].combine_chunks().dictionary_encode()
     columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
     if not columns["importance"].any():
         raise ValueError(
             "rates must hold a page with importance that is not gone, "
             f"got none of {columns['importance'].size}"
         )
-    return {name: columns[name] for name in ("change_rate", "importance", *needed)}
-
-
-def _present(file, names):
-    """Those of some names that a file has columns of."""
-    return [name for name in file.schema_arrow.names if name in names]
-
-
-def _arrays(table):
-    """Arrays of the columns of a table, and of the defaults of optional ones.
-
-    A text column becomes an Arrow dictionary: the numbers of its texts.
-    """
-    columns = {
-        name: np.broadcast_to(value, table.num_rows)
-        for name, value in _DEFAULTS.items()
-    }
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            columns[name] = column.dictionary_encode().combine_chunks()
-        elif pa.types.is_timestamp(column.type):
-            columns[name] = column.cast(pa.timestamp("us")).to_numpy()
-        else:
-            columns[name] = column.to_numpy()
+    del columns["gone"]
     return columns
+
+
+def _column(table, name):
+    """Array of a column of a table, or of its default."""
+    if name not in table.column_names:
+        return np.broadcast_to(_DEFAULTS[name], table.num_rows)
+    column = table[name]
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us"))
+    return column.to_numpy()
 
 
 def _plan(policy, columns, bandwidth, per_host):
@@ -266,42 +257,35 @@ def _write(out, file, policy, columns, plan):
     Returns the sum of importance and freshness at the rate of the log. A
     thread writes one batch while the next one is computed.
     """
-    crawled = _present(file, {"n_crawls", "first_crawl", "last_crawl"})
+    decided = {"crawl_rate": plan.crawl_rate, "threshold": plan.threshold}
+    names = ["url", *_CRAWLED]
     start, now, writing = 0, 0.0, None
     with ThreadPoolExecutor(1) as thread:
-        for batch in file.iter_batches(PAGES_PER_BATCH, columns=["url", *crawled]):
-            here = slice(start, start := start + batch.num_rows)
-            log = _arrays(pa.table(batch.select(crawled)))
-            change_rate = columns["change_rate"][here]
-            threshold = None if plan.threshold is None else plan.threshold[here]
-            added = _added(policy, log, change_rate, plan.crawl_rate[here], threshold)
-            now += added["freshness_now"] @ columns["importance"][here]
+        for log in file.iter_batches(PAGES_PER_BATCH, columns=names):
+            here = slice(start, start := start + log.num_rows)
+            found = {k: v[here] for k, v in decided.items() if v is not None}
+            found = _outcome(policy, log, columns["change_rate"][here], **found)
+            now += found["freshness_now"] @ columns["importance"][here]
             if writing is not None:
                 writing.result()  # two tables in memory at most
-            writing = thread.submit(out.write, pa.table({"url": batch["url"]} | added))
+            writing = thread.submit(out.write, pa.table({"url": log["url"]} | found))
         writing.result()
     return now
 
 
-def _added(policy, log, change_rate, crawl_rate, threshold):
-    """Columns of a schedule that are not those of the rates."""
-    days = np.nan_to_num((log["last_crawl"] - log["first_crawl"]) / _DAY)
+def _outcome(policy, log, change_rate, crawl_rate, threshold=None):
+    """Columns of a schedule, of pages that a log has told of."""
+    n, first, last = (_column(pa.table(log), name) for name in _CRAWLED)
+    days = np.nan_to_num((last - first) / _DAY)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rate_now = np.where(days > 0, log["n_crawls"] / days, 0.0)
+        rate_now = np.where(days > 0, n / days, 0.0)
         wait = 1 / crawl_rate if threshold is None else threshold
-        wait = np.where(crawl_rate > 0, wait, np.inf)
+    wait = np.where((crawl_rate > 0) & (wait < _FOREVER), wait * _MICROSECONDS, np.nan)
     columns = {
         "crawl_rate": crawl_rate,
-        "due": _due(log["last_crawl"], wait),
+        # NaN becomes NaT, and NaT null
+        "due": pa.array(last + wait.astype("m8[us]"), pa.timestamp("us", "UTC")),
         "freshness_now": freshness.interval(change_rate, rate_now),
         "freshness": _MODELS[policy](change_rate, crawl_rate),
     }
     return columns if threshold is None else columns | {"threshold": threshold}
-
-
-def _due(last_crawl, wait):
-    """Arrow timestamps at which the wait is over; null where it never is."""
-    never = wait >= _FOREVER
-    days = np.where(never, 0.0, wait)
-    due = last_crawl + (days * _MICROSECONDS).astype("timedelta64[us]")
-    return pa.array(due, pa.timestamp("us", "UTC"), mask=np.isnat(last_crawl) | never)

@@ -65,8 +65,8 @@ class Tally:
         """
         self.counts[reason] += n
         if places:
-            known = self.places.get(reason, [])
-            self.places[reason] = sorted([*known, *places])[:_SHOWN]
+            places = [*self.places.get(reason, []), *places]
+            self.places[reason] = sorted(places)[:_SHOWN]
 
     def update(self, other):
         """Add what another tally has counted.
@@ -87,15 +87,15 @@ class Tally:
         path : path
             The log, to be named.
 
-        Warns
-        -----
-        BadRowsWarning
-            Rows with a place to show: not failed fetches.
-
         Raises
         ------
         ValueError
             Not a single row could be used.
+
+        Warns
+        -----
+        BadRowsWarning
+            Rows with a place to show: not failed fetches.
         """
         left_out = []
         for reason, places in sorted(self.places.items()):
