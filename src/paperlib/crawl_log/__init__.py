@@ -1,4 +1,4 @@
-"""Your own crawl log: change rates with intervals, and a schedule for a budget.
+"""Your own crawl log: change rates with intervals, schedules for a budget.
 
 `estimate` reads a log of any size and writes the change rate of each page,
 `schedule` spends a bandwidth on them, `compare` sets what the log did beside

@@ -13,7 +13,7 @@ __all__ = ["Backtest", "backtest"]
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """How well rates from the first part of a log predict the bits of the rest.
+    """How well rates from the first part of a log predict the rest.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _nutch_rate(history):
     rule = policies.Nutch()
     _, changed, offsets = history.ragged()
     interval = np.full(history.shape, rule.initial)
-    for k in range(int(history.n_crawls.max(initial=0))):  # all pages' k-th crawls
+    for k in range(int(history.n_crawls.max(initial=0))):  # of all pages
         at = offsets[:-1] + k
         crawled = at < offsets[1:]
         factor = np.where(changed[at[crawled]], rule.shrink, rule.grow)

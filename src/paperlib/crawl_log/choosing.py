@@ -16,8 +16,8 @@ __all__ = [
     "log_loss",
 ]
 
-# Pages from which the prior is learnt and on which estimators are compared: the
-# standard error of a log loss is then about 0.01, less than pages differ by.
+# Pages from which the prior is learnt and on which estimators are compared.
+# The standard error of a mean log loss is then about 0.01.
 SAMPLE = 2000
 
 # Predicted probabilities are kept this far from 0 and 1, so that one bit that
@@ -165,7 +165,7 @@ def choose(sample, estimator=None):
 
 
 def _losses(sample, prior):
-    """Log loss of the last bit of each page with two intervals, by estimator."""
+    """Log loss of the last bit of pages with two intervals, by estimator."""
     n = sample.n_crawls
     compared = n >= 2
     last = sample.offsets[1:][compared] - 1

@@ -22,7 +22,7 @@ from paperlib.crawl_log.tally import Tally
 
 __all__ = ["DistributedLog", "connected", "opened", "run"]
 
-TIMEOUT = 8  # seconds for a scheduler to answer; one that is there takes less than 1
+TIMEOUT = 8  # seconds; a scheduler that is there answers within one
 
 
 def connected(address):
@@ -61,7 +61,7 @@ def connected(address):
             "dask needs the package distributed: pip install 'paperlib-crawl[dask]'"
         ) from None
     try:
-        get_address_host_port(address)  # else a client of no address may never end
+        get_address_host_port(address)  # else a client may wait for ever
         return Client(address, timeout=TIMEOUT, set_as_default=False)
     except Exception as error:  # of many kinds, by what the address can mean
         why = str(error) or type(error).__name__
@@ -71,9 +71,9 @@ def connected(address):
 
 
 def _check_versions(client, address):
-    """Raise a ValueError if there are no workers, or workers of another version."""
+    """Raise a ValueError unless there are workers, all of this version."""
 
-    def version():  # sent to the workers as it is, for their paperlib may differ
+    def version():  # sent to the workers, for their paperlib may differ
         import hashlib
         from pathlib import Path
 
@@ -245,8 +245,10 @@ def opened(address, folder, path, *, state=None, memory="1GiB"):
 
     Examples
     --------
-    >>> with opened("tcp://10.0.0.5:8786", "out", "log") as log:  # doctest: +SKIP
+    >>> address = "tcp://10.0.0.5:8786"
+    >>> with opened(address, "out", "log") as log:  # doctest: +SKIP
     ...     log.n_pages
+    1000
     """
     files_of(path)  # a wrong path is reported before any connection
     with connected(address) as client, _scratch(folder) as scratch:
@@ -272,12 +274,12 @@ def _scratch(folder):
     return tempfile.TemporaryDirectory(
         dir=Path(folder).absolute(),
         prefix=".paperlib-",
-        ignore_cleanup_errors=True,  # tasks may still write there when a run fails
+        ignore_cleanup_errors=True,  # tasks of a failed run may still write
     )
 
 
 def _open(path, share, state, memory, folder):
-    """Task: read a part of the log and save it; its tally, folder and pages."""
+    """Task: read and save a part of the log; its tally, folder and pages."""
     # a folder of this attempt alone: a worker that was thought lost may still
     # be at work on the same part
     where = tempfile.mkdtemp(dir=folder)
@@ -287,7 +289,7 @@ def _open(path, share, state, memory, folder):
 
 
 def _map(folder, n_pages, memory, function):
-    """Task: save a function's tables of each batch; the tally, and the files."""
+    """Task: save a function's tables of each batch; the tally and the files."""
     where, batches = tempfile.mkdtemp(dir=folder), []
     with reading.saved({folder: n_pages}, memory=memory) as log:
         for number, batch in enumerate(log.batches()):

@@ -9,7 +9,7 @@ from paperlib.signals import SignalledPages
 __all__ = ["compare"]
 
 _CYCLES = 200  # crawls of the average page in a simulation, half of which count
-_SHORTEST = 365.0  # days of a simulation: the largest interval of Nutch
+_SHORTEST = 365.0  # days of a simulation; Nutch's largest interval
 
 
 def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):

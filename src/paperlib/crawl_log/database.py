@@ -1,4 +1,4 @@
-"""A DuckDB database for one log: bounded memory, temporary files, SQL by name."""
+"""A DuckDB database for one log, in bounded memory, and SQL by name."""
 
 import contextlib
 import errno
@@ -65,7 +65,7 @@ def database(memory):
 
 
 def _connected(folder, memory):
-    """Connect to a new database, with its limit of memory and the folder beyond."""
+    """Connect to a new database that spills to a folder."""
     config = {"memory_limit": memory, "temp_directory": f"{folder}/spilled"}
     try:
         connection = duckdb.connect(config=config)
@@ -100,7 +100,7 @@ def run(connection, query, what, **parameters):
     Examples
     --------
     >>> with database("200MiB") as (connection, _):
-    ...     run(connection, "create table t as select $n as n", "making t", n=3)
+    ...     run(connection, "create table t as select $n", "making t", n=3)
     ...     connection.sql("from t").fetchall()
     [(3,)]
     """

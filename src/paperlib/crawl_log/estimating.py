@@ -27,7 +27,7 @@ _COPIED = (
     "last_crawl",
     "gone",
 )
-_PATTERN = 3  # standard deviations of a Poisson page's score beyond which it is one
+_PATTERN = 3  # standard deviations of the score of a Poisson page
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Estimates:
 
     Examples
     --------
-    >>> Estimates({"rows": 2}, 1, "prior", "asked for", 0.5, 2.0).counts["rows"]
+    >>> Estimates({"rows": 2}, 1, "mle", "asked for", 0.5, 2.0).counts["rows"]
     2
     """
 
@@ -73,7 +73,7 @@ def estimate(
     memory="1GiB",
     dask=None,
 ):
-    """Estimate the change rate of each page of a log, with confidence intervals.
+    """Estimate the change rate of each page of a log, with its interval.
 
     The first crawl of a URL starts its first interval; each later one ends an
     interval, with or without a change. Rows whose `status` is given and
@@ -232,7 +232,7 @@ def _tables(batch, *, prior, estimator, level, with_state):
 
 
 def _serial_sums(batch, history):
-    """Sums for the serial score of each page, those of earlier logs included."""
+    """Sums for the serial score of each page, with those of earlier logs."""
     with warnings.catch_warnings():
         # at the rates 0 and inf all bits are certain and add nothing
         warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)

@@ -17,7 +17,7 @@ __all__ = ["files_of", "insert"]
 _REQUIRED, _OPTIONAL = ("url", "time", "changed"), ("importance", "host", "status")
 _SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 _BLOCK = 1 << 20  # bytes of text that are unpacked at a time
-_SIMILAR = 0.4  # how alike a column's name must be to be suggested; difflib has 0.6
+_SIMILAR = 0.4  # of names to be suggested; by 0.6, date is not like time
 
 
 def files_of(path):
@@ -98,7 +98,7 @@ def insert(connection, number, file, folder, tally):
     ...     file = folder / "log.csv"
     ...     _ = file.write_text("url,time,changed\na,0,no\na,86400,maybe\n")
     ...     insert(connection, 0, file, folder, Tally())
-    ...     connection.sql("select t, reason from crawl order by row").fetchall()
+    ...     connection.sql("select t, reason from crawl order by t").fetchall()
     [(0, None), (86400000000, 'whose changed is neither yes nor no')]
     """
     kind = _insert_parquet if file.suffix == ".parquet" else _insert_text
@@ -118,7 +118,7 @@ def insert(connection, number, file, folder, tally):
 
 
 def _rescue(file, target):
-    """Write what a truncated gzip file still gives, up to its last line break."""
+    """Write what a truncated gzip file gives, up to its last line break."""
     truncated = (EOFError, zlib.error, gzip.BadGzipFile)
     with (
         gzip.open(file) as source,
@@ -143,7 +143,7 @@ def _insert_parquet(connection, number, file, tally):
 
 
 def _insert_text(connection, number, file, tally):
-    """Insert the rows of a CSV or TSV file, and count the lines that are none."""
+    """Insert the rows of a CSV or TSV file; count the lines that are none."""
     names, delimiter = _header(file)
     columns = {name: (f"c{k}", "VARCHAR") for k, name in enumerate(names)}
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
@@ -173,7 +173,7 @@ def _insert_text(connection, number, file, tally):
 
 
 def _header(file):
-    """Names in the first line of a text file, and the delimiter between them."""
+    """Names in the first line of a text file, and their delimiter."""
     unpacked = gzip.open if file.suffix == ".gz" else open
     with unpacked(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as f:
         line = f.readline()
@@ -201,7 +201,7 @@ def _insert(connection, number, file, columns, row, source):
 
 
 def _check_names(file, names):
-    """Raise a ValueError if a required column is missing, with a suggestion."""
+    """Raise a ValueError if a required column is missing."""
     missing = [name for name in _REQUIRED if name not in names]
     if not missing:
         return

@@ -13,7 +13,7 @@ def bar(iterable=None, **options):
     iterable : iterable, optional
         What the step goes through.
     **options
-        Of tqdm, such as ``unit``, ``desc`` and, without an iterable, ``total``.
+        Of tqdm, such as ``unit`` and ``desc``; ``total`` without an iterable.
 
     Returns
     -------

@@ -176,9 +176,8 @@ class OpenedLog:
         page, time = page[starts], time[starts]
         offsets = np.searchsorted(page, np.arange(start, end + 1))
         known = pages["known_crawl"].cast(pa.int64()).fill_null(_NEVER)
-        return Batch(
-            pages, *_intervals(time, changed, offsets, known.to_numpy())
-        ), tally
+        history, time = _intervals(time, changed, offsets, known.to_numpy())
+        return Batch(pages, history, time), tally
 
 
 def _merged(page, time, changed):
@@ -195,7 +194,7 @@ def _merged(page, time, changed):
 
 
 def _tally(url, page, time, starts, torn):
-    """Count the rows that were merged with others, and show where they disagree."""
+    """Count the rows that were merged, and show where they disagree."""
     tally = Tally()
     tally.add("repeated", page.size - starts.size - torn.size)
     if torn.size:
@@ -357,7 +356,7 @@ def _read_state(connection, state):
 
 
 def _count_rows(connection, files, tally):
-    """Count the rows by the reason why they are left out, with first places."""
+    """Count the rows by the reason why they are left out."""
     parameters = {"used": USED, "failed": FAILED}
     for reason, n, places in connection.execute(
         sql("count_rows"), parameters

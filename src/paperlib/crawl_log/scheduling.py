@@ -16,19 +16,19 @@ __all__ = ["Schedule", "schedule"]
 
 PAGES_PER_BATCH = 1_000_000  # written at a time: some 200 MB
 
-# Freshness at which crawl rates are reported, by policy. A page that is crawled
-# by thresholds and receives no signal is crawled at equal intervals.
+# Freshness at which crawl rates are reported, by policy. A page that is
+# crawled by thresholds and receives no signal is crawled at equal intervals.
 _MODELS = {
     "interval": freshness.interval,
     "poisson": freshness.poisson,
     "thresholds": freshness.interval,
 }
 _SIGNALS = ("recall", "false_rate")
-_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the bandwidth, to see what it is worth
-_SAMPLE = 100_000  # pages that are enough to see it
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the bandwidth, to show its value
+_SAMPLE = 100_000  # pages that are enough to show it
 _DAY = np.timedelta64(1, "D")
 _MICROSECONDS = 86_400_000_000  # in a day
-_FOREVER = 365_000  # days; a time so far away is beyond the years of a timestamp
+_FOREVER = 365_000  # days; later times are beyond the years of a timestamp
 _CRAWLED = ("n_crawls", "first_crawl", "last_crawl")
 _DEFAULTS = {
     "importance": 1.0,
@@ -74,7 +74,7 @@ class Schedule:
 def schedule(
     rates, output, bandwidth, *, policy="interval", per_host=None, force=False
 ):
-    """Schedule crawls for a bandwidth, from change rates that `estimate` wrote.
+    """Schedule crawls for a bandwidth, from the output of `estimate`.
 
     Parameters
     ----------
@@ -119,8 +119,8 @@ def schedule(
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rates, output = f"{folder}/rates.parquet", f"{folder}/plan.parquet"
-    ...     table = pa.table({"url": ["a", "b", "c"], "change_rate": [0.1, 1.0, 9.0]})
-    ...     pq.write_table(table, rates)
+    ...     columns = {"url": ["a", "b", "c"], "change_rate": [0.1, 1.0, 9.0]}
+    ...     pq.write_table(pa.table(columns), rates)
     ...     found = schedule(rates, output, 2.0)
     ...     pq.read_table(output)["crawl_rate"].to_numpy().round(3)
     array([0.542, 1.458, 0.   ])
@@ -146,7 +146,7 @@ def schedule(
 
 
 def _check_policy(policy, per_host):
-    """Raise a ValueError for an unknown policy, or limits that it cannot have."""
+    """Raise a ValueError for an unknown policy or impossible limits."""
     if policy not in _MODELS:
         raise ValueError(f"policy must be one of {', '.join(_MODELS)}, got {policy!r}")
     if per_host is None:
@@ -183,7 +183,7 @@ def _open(rates, needed):
 
 
 def _read(file, needed):
-    """Columns that decide the crawl rates; pages that are gone have no importance."""
+    """Read what decides the crawl rates; gone pages have no importance."""
     names = {"change_rate", "importance", "gone", *needed}
     table = file.read(columns=list(names))  # the file may lack some
     columns = {name: _column(table, name) for name in names - {"host"}}
@@ -252,8 +252,9 @@ def _worth(policy, columns, bandwidth):
 
 
 def _write(out, file, policy, columns, plan):
-    """Write the schedule batch by batch, the URLs read once more from the file.
+    """Write the schedule batch by batch.
 
+    URLs and crawls are read from the file once more, to hold only a batch.
     Returns the sum of importance and freshness at the rate of the log. A
     thread writes one batch while the next one is computed.
     """

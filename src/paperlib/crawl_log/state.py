@@ -49,7 +49,8 @@ def compress(page, history, sums):
     Examples
     --------
     >>> page = pa.table({name: ["a"] for name in _KEPT})
-    >>> history = History([1.0, 2.0, 4.0, 2.01], [True, True, False, True], [0, 4])
+    >>> changed = [True, True, False, True]
+    >>> history = History([1.0, 2.0, 4.0, 2.01], changed, [0, 4])
     >>> table = compress(page, history, [np.zeros(1), np.zeros(1)])
     >>> table["interval"].to_pylist(), table["n"].to_pylist()
     ([[1.0, 2.005, 4.0]], [[1, 2, 1]])
@@ -104,8 +105,9 @@ def expand(page):
 
     Examples
     --------
-    >>> lists = {"interval": [[1.0, 2.5]], "bits": [[True, False]], "n": [[1, 2]]}
-    >>> history = expand(pa.table(lists))
+    >>> bits = [[True, False]]
+    >>> table = pa.table({"interval": [[1.0, 2.5]], "bits": bits, "n": [[1, 2]]})
+    >>> history = expand(table)
     >>> history.interval, history.changed
     (array([1. , 2.5, 2.5]), array([ True, False, False]))
     """

@@ -1,4 +1,4 @@
-"""Rows of a log counted by what became of them, and the warning of bad ones."""
+"""Rows of a log by what became of them, and the warning of bad ones."""
 
 import warnings
 from collections import Counter
