@@ -289,7 +289,7 @@ def _open(path, share, state, memory, folder):
 
 
 def _map(folder, n_pages, memory, function):
-    """Task: save a function's tables of each batch; the tally and the files."""
+    """Task: save a function's tables of each batch; tally and files."""
     where, batches = tempfile.mkdtemp(dir=folder), []
     with reading.saved({folder: n_pages}, memory=memory) as log:
         for number, batch in enumerate(log.batches()):

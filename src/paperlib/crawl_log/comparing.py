@@ -8,7 +8,7 @@ from paperlib.signals import SignalledPages
 
 __all__ = ["compare"]
 
-_CYCLES = 200  # crawls of the average page in a simulation, half of which count
+_CYCLES = 200  # crawls of the average page in a simulation; half of them count
 _SHORTEST = 365.0  # days of a simulation; Nutch's largest interval
 
 
@@ -96,14 +96,13 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
 
 def _allocated(rate, weight, bandwidth):
     """Freshness of rules that give each page a fixed crawl rate."""
-    found = {
-        name: getattr(allocation, name)(
-            rate, weight, bandwidth, model=freshness.interval
-        )
-        for name in ("uniform", "proportional")
+    given, model = (rate, weight, bandwidth), freshness.interval
+    plans = {
+        "uniform": allocation.uniform(*given, model=model),
+        "proportional": allocation.proportional(*given, model=model),
+        "optimal": allocation.optimal_interval(*given),
     }
-    found["optimal"] = allocation.optimal_interval(rate, weight, bandwidth)
-    return {name: float(plan.freshness) for name, plan in found.items()}
+    return {name: float(plan.freshness) for name, plan in plans.items()}
 
 
 def _simulated(rate, weight, bandwidth, horizon, rng):
@@ -112,12 +111,10 @@ def _simulated(rate, weight, bandwidth, horizon, rng):
         horizon = max(_CYCLES * rate.size / bandwidth, _SHORTEST)
     pages = SignalledPages(rate, weight, 0.0, 0.0)
     world = simulate.draw_world(pages, horizon, rng=rng)
-    borders = [horizon / 2, horizon]
-    return {
-        name: float(
-            simulate.crawl(
-                world, getattr(policies, name)(), bandwidth, borders=borders
-            ).accuracy
-        )
-        for name in ("Nutch", "StormCrawler")
+    rules = {"Nutch": policies.Nutch(), "StormCrawler": policies.StormCrawler()}
+    halves = [horizon / 2, horizon]
+    runs = {
+        name: simulate.crawl(world, rule, bandwidth, borders=halves)
+        for name, rule in rules.items()
     }
+    return {name: float(run.accuracy) for name, run in runs.items()}

@@ -181,41 +181,38 @@ def estimate(
     """
     level = checks.probability("level", level)
     if estimator is not None and estimator not in ESTIMATORS:
-        known = ", ".join(ESTIMATORS)
-        raise ValueError(f"estimator must be one of {known}, got {estimator!r}")
+        names = ", ".join(ESTIMATORS)
+        raise ValueError(f"estimator must be one of {names}, got {estimator!r}")
     check_absent(output, force)
     opened = reading.opened
     if dask is not None:
         opened = functools.partial(cluster.opened, dask, Path(output).parent)
     known = state if state is not None and Path(state).exists() else None
+    no_state = contextlib.nullcontext()
     with (
         opened(path, state=known, memory=memory) as log,
         # The state is renamed after the rates: if the rates cannot be written,
         # the log is not yet in the state and counts when it is tried again.
-        _state_output(state) as states,
+        no_state if state is None else parquet(state, force=True) as states,
         parquet(output, force) as rates,
     ):
         sample = log.sample(choosing.SAMPLE).all_crawls
         prior, chosen, why = choosing.choose(sample, estimator)
-        options = {"prior": prior, "estimator": chosen, "level": level}
-        function = functools.partial(_tables, with_state=state is not None, **options)
+        function = functools.partial(
+            _tables,
+            prior=prior,
+            estimator=chosen,
+            level=level,
+            with_state=state is not None,
+        )
         for tables in log.map(function):
-            for writer, table in zip([rates, *states], tables, strict=True):
+            # one table without a state, two with it
+            for writer, table in zip([rates, states], tables, strict=False):
                 writer.write(table)
         learnt = chosen, why, prior.changed, prior.unchanged
         found = Estimates(dict(log.tally.counts), log.n_pages, *learnt)
         rates.describe(asdict(found))
     return found
-
-
-@contextlib.contextmanager
-def _state_output(path):
-    """List of the state's writer, empty without a state."""
-    if path is None:
-        yield []
-    else:
-        with parquet(path, force=True) as output:
-            yield [output]
 
 
 def _tables(batch, *, prior, estimator, level, with_state):

@@ -105,9 +105,8 @@ def expand(page):
 
     Examples
     --------
-    >>> bits = [[True, False]]
-    >>> table = pa.table({"interval": [[1.0, 2.5]], "bits": bits, "n": [[1, 2]]})
-    >>> history = expand(table)
+    >>> lists = {"bits": [[True, False]], "n": [[1, 2]]}
+    >>> history = expand(pa.table({"interval": [[1.0, 2.5]]} | lists))
     >>> history.interval, history.changed
     (array([1. , 2.5, 2.5]), array([ True, False, False]))
     """
