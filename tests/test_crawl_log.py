@@ -143,9 +143,9 @@ def matched(crawls):
 def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
     found = estimate(log, tmp_path / "rates.parquet", estimator=name, level=0.9)
     prior = FakeIntervals(found.changed, found.unchanged)
-    fake = [(prior.changed, True), (prior.unchanged, False)]
+    pseudo = [(prior.changed, True), (prior.unchanged, False)]
     alone = {
-        "prior": lambda crawls: root([*fake, *crawls]),
+        "prior": lambda crawls: root([*pseudo, *crawls]),
         "mle": root,
         "moment_matching": matched,
         "naive": lambda crawls: (

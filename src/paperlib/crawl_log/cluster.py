@@ -25,25 +25,27 @@ __all__ = ["DistributedLog", "connected", "opened", "run"]
 TIMEOUT = 8  # seconds; a scheduler that is there answers within one
 
 
+@contextlib.contextmanager
 def connected(address):
-    """Connect to a Dask scheduler.
+    """Connect to a Dask scheduler whose workers have this version of paperlib.
 
     Parameters
     ----------
     address : str
         Such as "tcp://10.0.0.5:8786".
 
-    Returns
-    -------
+    Yields
+    ------
     distributed.Client
-        A client of the scheduler, and a context manager.
+        A client of the scheduler.
 
     Raises
     ------
     ImportError
         The package distributed is missing.
     ValueError
-        No scheduler answers in time.
+        No scheduler answers in time; no workers; workers with another version
+        than this process, whose results would differ.
 
     Examples
     --------
@@ -53,6 +55,13 @@ def connected(address):
     ...         len(client.nthreads())
     2
     """
+    with _client(address) as client:
+        _check_versions(client, address)
+        yield client
+
+
+def _client(address):
+    """Client of a scheduler, which answers in time."""
     try:
         from distributed import Client
         from distributed.comm import get_address_host_port
@@ -235,8 +244,7 @@ def opened(address, folder, path, *, state=None, memory="1GiB"):
     ImportError, RuntimeError
         As in `connected` and `run`.
     ValueError
-        As in `connected` and `reading.opened`; no workers; workers with
-        another version than this process, whose results would differ.
+        As in `connected` and `reading.opened`.
 
     Warns
     -----
@@ -252,7 +260,6 @@ def opened(address, folder, path, *, state=None, memory="1GiB"):
     """
     files_of(path)  # a wrong path is reported before any connection
     with connected(address) as client, _scratch(folder) as scratch:
-        _check_versions(client, address)
         n, state = sum(client.nthreads().values()), state and Path(state).absolute()
         arguments = [
             (Path(path).absolute(), (k, n), state, memory, scratch) for k in range(n)

@@ -188,7 +188,7 @@ def _read(file, needed):
     table = file.read(columns=list(names))  # the file may lack some
     columns = {name: _column(table, name) for name in names - {"host"}}
     if "host" in names:
-        columns["host"] = table["host"].combine_chunks().dictionary_encode()
+        columns["host"] = table["host"].dictionary_encode().combine_chunks()
     columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
     if not columns["importance"].any():
         raise ValueError(
@@ -281,11 +281,11 @@ def _outcome(policy, log, change_rate, crawl_rate, threshold=None):
     with np.errstate(divide="ignore", invalid="ignore"):
         rate_now = np.where(days > 0, n / days, 0.0)
         wait = 1 / crawl_rate if threshold is None else threshold
-    wait = np.where((crawl_rate > 0) & (wait < _FOREVER), wait * _MICROSECONDS, np.nan)
+    wait = np.where((crawl_rate > 0) & (wait < _FOREVER), wait, np.nan)
+    due = last + (wait * _MICROSECONDS).astype("m8[us]")  # NaT where NaN
     columns = {
         "crawl_rate": crawl_rate,
-        # NaN becomes NaT, and NaT null
-        "due": pa.array(last + wait.astype("m8[us]"), pa.timestamp("us", "UTC")),
+        "due": pa.array(due, pa.timestamp("us", "UTC")),  # null where NaT
         "freshness_now": freshness.interval(change_rate, rate_now),
         "freshness": _MODELS[policy](change_rate, crawl_rate),
     }
