@@ -1,21 +1,35 @@
-"""Rates, schedules, comparisons and backtests of crawl logs, against page by page computations from the raw rows."""
+"""Rates, schedules, comparisons and backtests of crawl logs.
+
+They are compared with page by page computations from the raw rows.
+"""
 
 import errno
 import itertools
 import json
 import re
-import warnings
+import subprocess
+import sys
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from crawl_logs import parquet
 from scipy.optimize import brentq, minimize
 
 from paperlib import allocation, crawl_log, estimators, freshness, policies, simulate
-from paperlib.crawl_log import BadRowsWarning, backtest, compare, estimate, schedule
-from paperlib.crawl_log import reading as _log
+from paperlib.crawl_log import (
+    BadRowsWarning,
+    backtest,
+    choosing,
+    compare,
+    estimate,
+    reading,
+    schedule,
+    scheduling,
+    state,
+)
 from paperlib.priors import FakeIntervals
 from paperlib.processes import History, simulate_adaptive_history, simulate_history
 from paperlib.signals import SignalledPages
@@ -24,17 +38,17 @@ DAY = 86_400.0
 
 
 def log_of(path, rows):
-    """A Parquet log of rows (url, seconds, changed, ...)."""
+    """Write a Parquet log of rows (url, seconds, changed, ...)."""
     names = ("url", "time", "changed", "importance", "status")[: len(rows[0])]
-    pq.write_table(
-        pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))),
-        path,
-    )
-    return path
+    columns = map(list, zip(*rows, strict=True))
+    return parquet(path, **dict(zip(names, columns, strict=True)))
 
 
 def simulated(n_pages, *, n_crawls, seed, rate=None):
-    """Rows of Poisson pages crawled at random times that lie whole seconds apart; their change rates, 1/day, by URL."""
+    """Rows of Poisson pages, and their change rates by number, 1/day.
+
+    They are crawled at random times that are whole seconds apart.
+    """
     rng = np.random.default_rng(seed)
     rate = np.exp(rng.normal(-1, 1.2, n_pages)) if rate is None else rate
     rows = []
@@ -68,12 +82,6 @@ def by_page(rows):
     return out
 
 
-def run(function, *arguments, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BadRowsWarning)
-        return function(*arguments, **options)
-
-
 def rates_of(path):
     """The rows of a Parquet file by URL."""
     return {row["url"]: row for row in pq.read_table(path).to_pylist()}
@@ -100,7 +108,7 @@ def rates(log):
 
 
 def root(crawls):
-    """The MLE by Brent's method on the score, with the substitutes of Cho and Garcia-Molina."""
+    """MLE by Brent's method, with the substitutes of Cho and Garcia-Molina."""
     seen, unseen = ([w for w, bit in crawls if bit is which] for which in (True, False))
     if not seen:
         return 1 / sum(unseen)
@@ -135,9 +143,9 @@ def matched(crawls):
 def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
     found = estimate(log, tmp_path / "rates.parquet", estimator=name, level=0.9)
     prior = FakeIntervals(found.changed, found.unchanged)
-    fake = [(prior.changed, True), (prior.unchanged, False)]
+    pseudo = [(prior.changed, True), (prior.unchanged, False)]
     alone = {
-        "prior": lambda crawls: root([*fake, *crawls]),
+        "prior": lambda crawls: root([*pseudo, *crawls]),
         "mle": root,
         "moment_matching": matched,
         "naive": lambda crawls: (
@@ -194,7 +202,7 @@ def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
     assert stored["counts"] == found.counts
 
 
-def test_the_estimator_by_default_is_the_prior_unless_another_foretells_last_bits_better(
+def test_the_estimator_by_default_is_the_prior_unless_another_predicts_better(
     rows, log, rates
 ):
     found = rates[1]
@@ -213,7 +221,8 @@ def test_the_estimator_by_default_is_the_prior_unless_another_foretells_last_bit
             losses[name].append(-np.log(p if crawls[-1][1] else 1 - p))
         assert float(text) == pytest.approx(np.mean(losses[name]), abs=6e-5)
     assert found.why.startswith(
-        f"log loss of the last bit of {len(pages)} pages, where another must be better by two standard errors: "
+        f"log loss of the last bit of {len(pages)} pages, "
+        "where another must be better by two standard errors: "
     )
     gain = np.subtract(losses["prior"], min(losses.values(), key=np.mean))
     assert (found.estimator == "prior") == (
@@ -226,21 +235,21 @@ def test_another_estimator_is_chosen_where_it_is_better(monkeypatch):
     sample = History(
         *simulate_history(rate, crawl_rate=1.0, n_crawls=4, rng=2).ragged()
     )
-    assert crawl_log._choose(sample, None)[1] == "prior"
+    assert choosing.choose(sample, None)[1] == "prior"
     monkeypatch.setitem(crawl_log.ESTIMATORS, "oracle", lambda history, prior: rate)
-    assert crawl_log._choose(sample, None)[1] == "oracle"
+    assert choosing.choose(sample, None)[1] == "oracle"
     monkeypatch.setitem(
         crawl_log.ESTIMATORS,
         "oracle",
         lambda history, prior: 0.999999 * prior.estimate(history),
     )
-    assert crawl_log._choose(sample, None)[1] == "prior"
+    assert choosing.choose(sample, None)[1] == "prior"
 
 
 def test_results_do_not_depend_on_the_size_of_batches(
     log, rates, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(_log, "_ROWS", 50)
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 50)
     assert estimate(log, tmp_path / "again.parquet") == rates[1]
     whole, again = pq.read_table(rates[0]), pq.read_table(tmp_path / "again.parquet")
     assert pq.ParquetFile(tmp_path / "again.parquet").num_row_groups > 10
@@ -299,7 +308,7 @@ def test_patterns(tmp_path):
     } == {
         "bursty": "bursty",
         "regular": "regular",
-        "True": None,  # the same bit for ever says nothing of its order
+        "True": None,  # equal bits have no order
         "False": None,
     }
 
@@ -362,7 +371,7 @@ def compare_rates(whole, parts, rtol):
 def test_logs_one_after_the_other_give_what_the_whole_log_gives(
     rows, log, tmp_path, name, n_parts, monkeypatch
 ):
-    monkeypatch.setattr(_log, "_ROWS", 300)
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 300)
     estimate(log, tmp_path / "whole.parquet", estimator=name)
     state = tmp_path / "state.parquet"
     for part in np.array_split(
@@ -421,7 +430,8 @@ def test_the_same_log_again_changes_nothing(rows, tmp_path):
     before = pq.read_table(tmp_path / "rates.parquet"), pq.read_table(state)
     with pytest.warns(
         BadRowsWarning,
-        match=f"{len(rows):,} not after the last row of their page in the state .log.parquet row 1: http",
+        match=f"{len(rows):,} not after the last row of their page in the state "
+        ".log.parquet row 1: http",
     ):
         again = estimate(log, tmp_path / "again.parquet", state=state, estimator="mle")
     assert again.counts == {
@@ -489,19 +499,21 @@ def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
 
 def test_a_state_that_is_none(rates, log, tmp_path):
     (tmp_path / "text").write_text("no state")
-    for state in (tmp_path / "text", rates[0]):
+    for other in (tmp_path / "text", rates[0]):
         with pytest.raises(
             ValueError,
             match=r"state must be a file that estimate wrote, got .*(text|rates)",
         ):
-            estimate(log, tmp_path / "new.parquet", state=state)
+            estimate(log, tmp_path / "new.parquet", state=other)
     assert not (tmp_path / "new.parquet").exists()
     assert (tmp_path / "text").read_text() == "no state"
 
 
-@pytest.mark.parametrize("law", ["exponential", "uniform", "narrow", "lognormal"])
+@pytest.mark.parametrize(
+    "distribution", ["exponential", "uniform", "narrow", "lognormal"]
+)
 @pytest.mark.parametrize("n", [2, 5, 30, 300])
-def test_how_far_off_a_state_is(law, n):
+def test_error_of_a_compressed_state(distribution, n):
     rng = np.random.default_rng(7)
     n_pages = 6000 // n
     draw = {
@@ -509,7 +521,7 @@ def test_how_far_off_a_state_is(law, n):
         "uniform": rng.random,
         "narrow": lambda shape: 1 + 0.011 * rng.random(shape),
         "lognormal": lambda shape: np.exp(2 * rng.standard_normal(shape)),
-    }[law]
+    }[distribution]
     interval = 1e-9 + draw((n_pages, n))
     changed = rng.random(interval.shape) < -np.expm1(
         -np.exp(rng.normal(0, 1.5, (n_pages, 1))) * interval
@@ -517,13 +529,9 @@ def test_how_far_off_a_state_is(law, n):
     history = History(
         interval.ravel(), changed.ravel(), np.arange(0, n * n_pages + 1, n)
     )
-    names = [
-        name
-        for name in _log.STATE
-        if name not in ("interval", "bits", "n", "lag", "lag_squares")
-    ]
-    page = pa.table({name: [None] * n_pages for name in names})
-    kept = crawl_log._expanded(crawl_log._state(page, history, [np.zeros(n_pages)] * 2))
+    names = "url host importance first_crawl last_crawl last_row gone n_failed"
+    page = pa.table({name: [None] * n_pages for name in names.split()})
+    kept = state.expand(state.compress(page, history, [np.zeros(n_pages)] * 2))
     np.testing.assert_array_equal(kept.offsets, history.offsets)
     np.testing.assert_array_equal(
         kept.total(kept.changed), history.total(history.changed)
@@ -575,7 +583,7 @@ class Full:
 def test_no_space_left_leaves_nothing_half_written(
     log, rates, tmp_path, monkeypatch, times
 ):
-    monkeypatch.setattr(_log, "_ROWS", 500)
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 500)
     (tmp_path / "old.parquet").write_text("old")
     for function, arguments in ((estimate, (log,)), (schedule, (rates[0],))):
         options = (
@@ -601,7 +609,7 @@ def test_no_space_left_for_sorting_leaves_nothing(log, tmp_path, monkeypatch):
     def full(*_):
         raise duckdb.IOException("IO Error: No space left on device")
 
-    monkeypatch.setattr(_log.Log, "_batch", full)
+    monkeypatch.setattr(reading.OpenedLog, "sample", full)
     with pytest.raises(OSError, match="No space left on device"):
         estimate(log, tmp_path / "new.parquet", state=tmp_path / "state.parquet")
     assert list(tmp_path.iterdir()) == []
@@ -711,15 +719,10 @@ def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
     assert (stored["policy"], stored["bandwidth"]) == (policy, 40.0)
 
 
-def table_of(path, **columns):
-    pq.write_table(pa.table(columns), path)
-    return path
-
-
 def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
     rng = np.random.default_rng(3)
     rate = np.exp(rng.normal(0, 1, 130_000))
-    path = table_of(
+    path = parquet(
         tmp_path / "rates.parquet",
         url=[str(k) for k in range(rate.size)],
         change_rate=rate,
@@ -739,7 +742,7 @@ def test_a_schedule_does_not_depend_on_the_size_of_batches(
 ):
     found = []
     for size in (1_000_000, 70):
-        monkeypatch.setattr(crawl_log, "_BATCH", size)
+        monkeypatch.setattr(scheduling, "PAGES_PER_BATCH", size)
         found.append(
             schedule(rates[0], tmp_path / f"{size}.parquet", 40.0, policy=policy)
         )
@@ -751,7 +754,7 @@ def test_a_schedule_does_not_depend_on_the_size_of_batches(
 
 
 def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
-    path = table_of(
+    path = parquet(
         tmp_path / "rates.parquet",
         url=["a", "b", "c"],
         change_rate=[1.0, 1.0, 2.0],
@@ -775,7 +778,7 @@ def test_thresholds(tmp_path):
     last = np.datetime64("2020-01-01T00:00:00", "us") + np.arange(n) * np.timedelta64(
         3600, "s"
     )
-    path = table_of(
+    path = parquet(
         tmp_path / "rates.parquet",
         url=[str(k) for k in range(n)],
         change_rate=rate,
@@ -889,13 +892,13 @@ def test_bad_rates(tmp_path):
         },
     }.items():
         with pytest.raises(ValueError, match=re.escape(rule)):
-            schedule(table_of(tmp_path / "rates", **columns), tmp_path / "plan", 1.0)
-    path = table_of(
+            schedule(parquet(tmp_path / "rates", **columns), tmp_path / "plan", 1.0)
+    path = parquet(
         tmp_path / "rates", url=["a"], change_rate=[1.0], recall=[0.5], false_rate=[0.5]
     )
     with pytest.raises(
         ValueError,
-        match="rates must have a column 'host', got url, change_rate, recall, false_rate",
+        match="rates must have a column 'host', got url, change_rate, recall",
     ):
         schedule(path, tmp_path / "plan", 1.0, per_host=1.0)
     with pytest.raises(
@@ -906,7 +909,7 @@ def test_bad_rates(tmp_path):
 
 
 def test_a_schedule_beats_others_that_spend_as_much(rates, tmp_path):
-    """A brute force: scipy moves bandwidth between the first pages and gains nothing."""
+    """SciPy moves bandwidth between the first pages and gains nothing."""
     columns, _ = pages_of(rates[0])
     schedule(rates[0], tmp_path / "plan.parquet", 300.0)
     crawl_rate = pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
@@ -990,9 +993,9 @@ def test_compare_against_a_direct_computation(rows, log, tmp_path):
 
 def test_compare_runs_the_production_rules(rows, log):
     found = compare(log, rng=1, horizon=300.0)
-    with _log.opened(log) as opened:
+    with reading.opened(log) as opened:
         batch = opened.sample(1000)
-    prior, chosen, _ = crawl_log._choose(batch.history, None)
+    prior, chosen, _ = choosing.choose(batch.history, None)
     kept = batch.history.n_crawls > 0
     rate = crawl_log.ESTIMATORS[chosen](batch.history, prior)[kept]
     bandwidth = (
@@ -1027,7 +1030,7 @@ def test_compare_of_logs_without_intervals_or_changes(tmp_path):
     ):
         with pytest.raises(
             ValueError,
-            match="must hold a page that was crawled twice, and one that changed, got none",
+            match="must hold a page that was crawled twice, and one that changed",
         ):
             compare(log_of(tmp_path / "log.parquet", rows))
 
@@ -1108,7 +1111,7 @@ def test_backtest_against_a_direct_computation(rows, log):
 
 def test_backtest_does_not_depend_on_the_size_of_batches(log, monkeypatch):
     whole = backtest(log)
-    monkeypatch.setattr(_log, "_ROWS", 100)
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 100)
     again = backtest(log)
     assert again.n_bits == whole.n_bits
     for name, loss in whole.log_loss.items():
@@ -1123,7 +1126,7 @@ def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
     rng = np.random.default_rng(11)
     rate = rng.exponential(1.0, 2000) + rng.exponential(
         0.5, 2000
-    )  # what two fake intervals of a day each stand for
+    )  # the prior of two pseudo-observations of a day each
     log = log_of(
         tmp_path / "log.parquet", simulated(2000, n_crawls=5, seed=12, rate=rate)[0]
     )
@@ -1167,7 +1170,7 @@ def test_bad_backtests(log, tmp_path):
     ):
         with pytest.raises(
             ValueError,
-            match=r"must hold a page with intervals before and after 0.8 of its rows, got none",
+            match=r"must hold a page with intervals before and after 0.8 of its rows",
         ):
             backtest(log_of(tmp_path / "log.parquet", rows))
 
@@ -1201,3 +1204,16 @@ def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
     table = pq.read_table(tmp_path / "rates.parquet")
     beyond = 1000 - table["pattern"].null_count
     assert beyond <= 1000 * 0.0027 + 4 * np.sqrt(1000 * 0.0027)
+
+
+# ---------------------------------------------------------------- extras
+
+
+@pytest.mark.parametrize("package", ["duckdb", "pyarrow"])
+def test_a_missing_package_is_named_with_the_extra(package):
+    code = f"import sys; sys.modules[{package!r}] = None; import paperlib.crawl_log"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stderr.endswith(
+        f"ImportError: paperlib.crawl_log needs the package {package}: "
+        "pip install 'paperlib-crawl[log]'\n"
+    )

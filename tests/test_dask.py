@@ -1,10 +1,10 @@
-"""The same work on a Dask cluster of two worker processes: the same numbers, lost workers, clusters that cannot be used."""
+"""Logs on a Dask cluster of two worker processes, beside one machine.
+
+The same numbers, lost workers, and clusters that cannot be used.
+"""
 
 import contextlib
 import os
-import shutil
-import signal
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -15,22 +15,23 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from crawl_logs import recorded, table, write
 from distributed import Client, LocalCluster
-from test_build import PLAIN, SUFFIXES, _gone, _wait_for, make_project, snapshot
-from test_log import table, write
 
 import paperlib
 from paperlib import cli, crawl_log, simulate
-from paperlib.crawl_log import BadRowsWarning
-from paperlib.crawl_log import cluster as _dask
-from paperlib.crawl_log import reading as _log
-from paperlib.repro import build
+from paperlib.crawl_log import BadRowsWarning, choosing
+from paperlib.crawl_log import cluster as crawl_log_cluster
+from paperlib.crawl_log.tally import KNOWN, TORN
+
+READING = "paperlib.crawl_log.reading"
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    # Some seconds after it lost a worker the cluster closes the process that restarts workers of that name, if at that moment none
-    # is there: as when the next test has just killed the new one.
+    # Some seconds after it lost a worker, the cluster closes the process that
+    # restarts workers of that name if at that moment there is none: as when the
+    # next test has just killed the new one.
     with (
         dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
         LocalCluster(
@@ -49,7 +50,7 @@ def client(cluster):
 
 @contextlib.contextmanager
 def patched(client, module, name, change, **options):
-    """Within the context a name of a module on the workers is what `change` makes of its value."""
+    """Change a name of a module on the workers, within the context."""
 
     def patch(change):
         import importlib
@@ -66,7 +67,7 @@ def patched(client, module, name, change, **options):
 
 
 def dying(marker):
-    """Makes a function kill its process, the first time that it is called on any worker."""
+    """Make a function kill its process when it is first called on any worker."""
 
     def change(function):
         def die_once(*arguments, **options):
@@ -90,7 +91,7 @@ NO_ROWS = "broken,row,with,more,than,five\n"  # what the CSV reader refuses
 
 
 def log_rows(n_rows, seed, start=0.0):
-    """Rows of 200 pages: some repeated, at one time with another bit, failed or bad."""
+    """Rows of 200 pages: some repeated, contradicted, failed or bad."""
     rng = np.random.default_rng(seed)
     rows = []
     for page, time in zip(
@@ -135,16 +136,15 @@ def parquet_file(path, rows):
 
 
 def estimated(log, output, **options):
-    """What `estimate` returns, and what it warns of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = crawl_log.estimate(log, output, force=True, **options)
-    assert all(issubclass(w.category, BadRowsWarning) for w in caught)
-    return found, [str(w.message) for w in caught]
+    """What `estimate` returns, and the messages of its warnings."""
+    return recorded(crawl_log.estimate, log, output, force=True, **options)
 
 
 def assert_same(one, other):
-    """Files of the same rows; numpy's sums depend to the last digits on where in a batch a page lies."""
+    """Check that files have the same rows.
+
+    The last digits of NumPy's sums depend on where in a batch a page lies.
+    """
     a, b = pq.read_table(one), pq.read_table(other)
     assert a.column_names == b.column_names
     for name in a.column_names:
@@ -166,7 +166,7 @@ def assert_same(one, other):
 
 @pytest.mark.parametrize("make", [csv_folder, parquet_file])
 def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypatch):
-    monkeypatch.setattr(crawl_log, "_SAMPLE", 150)  # from both parts
+    monkeypatch.setattr(choosing, "SAMPLE", 150)  # from both parts
     monkeypatch.chdir(tmp_path)  # workers are elsewhere
     for number, start in enumerate(
         (0.0, 2_000_000.0)
@@ -179,7 +179,7 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
         log = log or make(Path(f"log{number}.parquet"), log_rows(3000, number, start))
         local, told = estimated(log, "local.parquet", state="local_state.parquet")
         with patched(
-            client, "paperlib._log", "_ROWS", lambda _: 300
+            client, READING, "ROWS_PER_BATCH", lambda _: 300
         ):  # many batches to a part
             dask, told_by_dask = estimated(
                 log,
@@ -190,8 +190,8 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
         assert dask == local
         assert told_by_dask == told
         assert len(told) == 2
-        assert dask.counts[_log.TORN] > 10
-        assert (_log.KNOWN in dask.counts) == (number == 1)
+        assert dask.counts[TORN] > 10
+        assert (KNOWN in dask.counts) == (number == 1)
         assert_same("local.parquet", "new/dask.parquet")
         assert_same("local_state.parquet", "dask_state.parquet")
     assert pq.ParquetFile("new/dask.parquet").num_row_groups > 10
@@ -214,16 +214,12 @@ def test_a_log_of_fewer_pages_than_parts(client, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    ("module", "name"), [("paperlib._log", "save"), ("paperlib.crawl_log", "_rates")]
-)
-def test_a_worker_killed_while_it_estimates_loses_nothing(
-    client, tmp_path, module, name
-):
+@pytest.mark.parametrize("name", ["save", "saved"])  # in either kind of task
+def test_a_worker_killed_while_it_estimates_loses_nothing(client, tmp_path, name):
     log = parquet_file(tmp_path / "log.parquet", log_rows(3000, 0))
     expected = estimated(log, tmp_path / "local.parquet")
     before = client.nthreads().keys()
-    with patched(client, module, name, dying(str(tmp_path / "died"))):
+    with patched(client, READING, name, dying(str(tmp_path / "died"))):
         assert (
             estimated(log, tmp_path / "out/dask.parquet", dask=client.scheduler.address)
             == expected
@@ -245,7 +241,7 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     )
     try:
         with (
-            patched(client, "paperlib._log", "save", dying(str(tmp_path / "died"))),
+            patched(client, READING, "save", dying(str(tmp_path / "died"))),
             pytest.raises(RuntimeError, match=r"reading was given up: .*died"),
         ):
             crawl_log.estimate(
@@ -282,102 +278,6 @@ def test_errors_are_those_of_one_machine(client, tmp_path):
     assert list(output.parent.iterdir()) == []
 
 
-# ---------------------------------------------------------------- figures
-
-
-def project(root, **code):
-    """Notebooks of paper a by name, each some code and then the files of its figure."""
-    return make_project(
-        root,
-        **{
-            name: [
-                before,
-                PLAIN.format(figure=f"a/{name.split('_')[0]}", slow=False, root=root),
-            ]
-            for name, before in code.items()
-        },
-    )
-
-
-def test_figures_are_built_by_the_workers(client, tmp_path, capsys):
-    who = "import os, pathlib; pathlib.Path(output_dir).parents[3].joinpath('parent{}').write_text(str(os.getppid()))"
-    root = project(
-        tmp_path, fig1_one=who.format(1), fig2_two="1 / 0", fig3_three=who.format(3)
-    )
-    assert build.figures(root=root, dask=client.scheduler.address) == {
-        "a/fig2": "ZeroDivisionError: division by zero"
-    }
-    assert "0 up to date, 2 built, 1 failed" in capsys.readouterr().out
-    workers = set(map(str, client.run(os.getpid).values()))
-    assert {(root / f"parent{k}").read_text() for k in (1, 3)} <= workers, (
-        "the kernels are children of workers"
-    )
-    assert {str(name) for name in snapshot(root / "figures/a")} == {
-        f"fig{k}{suffix}" for k in (1, 3) for suffix in SUFFIXES
-    }
-    assert not (root / "figures/.staging").exists()
-    assert build.figures(["a/fig1", "a/fig3"], root=root) == {}
-    assert "2 up to date, 0 built, 0 failed" in capsys.readouterr().out
-
-
-def test_a_worker_killed_while_it_builds_loses_nothing(client, tmp_path):
-    die = f"""
-import os, pathlib
-marker = pathlib.Path("{tmp_path}/died")
-if not marker.exists():
-    marker.touch()
-    os.kill(os.getppid(), 9)
-"""
-    root = project(tmp_path, fig1_one=die, fig2_two="pass")
-    before = client.nthreads().keys()
-    assert build.figures(root=root, dask=client.scheduler.address) == {}
-    assert (root / "died").exists()
-    client.wait_for_workers(2, timeout=60)
-    assert client.nthreads().keys() != before, "a worker was lost"
-    assert {str(name) for name in snapshot(root / "figures/a")} == {
-        f"fig{k}{suffix}" for k in (1, 2) for suffix in SUFFIXES
-    }
-
-
-@pytest.mark.skipif(
-    not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
-)
-def test_interrupted_builds_end_their_kernels_on_the_workers(client, tmp_path):
-    root = make_project(
-        tmp_path, fig1_x=[PLAIN.format(figure="a/fig1", slow=True, root=tmp_path)]
-    )
-    shutil.copytree(
-        Path(build.__file__).parent, root / "src/paperlib", dirs_exist_ok=True
-    )
-    (root / "src/paperlib/stub.py").unlink()  # or it would be another version
-    (root / "slow").touch()
-    command = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from paperlib.cli import main; sys.exit(main())"
-    process = subprocess.Popen(
-        [sys.executable, "-c", command, "figures", "--dask", client.scheduler.address],
-        env=os.environ | {"PYTHONPATH": str(root / "src")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        _wait_for(
-            lambda: (root / "started").exists() and (root / "started").read_text(),
-            60,
-            "a/fig1 running",
-        )
-        kernel = int((root / "started").read_text())
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
-    finally:
-        process.kill()
-    assert process.returncode == 130, out
-    assert out.endswith(
-        "interrupted: what is finished is kept, the next run goes on from here\n"
-    )
-    _wait_for(lambda: _gone(kernel), 10, "the kernel ends")
-    assert not (root / "figures/.staging").exists()
-
-
 # ---------------------------------------------------------------- replications
 
 
@@ -394,81 +294,62 @@ def test_replications_are_the_same_on_a_cluster(cluster, client):
     np.testing.assert_array_equal(remote, local)
 
 
-# ---------------------------------------------------------------- clusters that cannot be used
+# ---------------------------------------------------------------- unusable clusters
 
 
-def commands(tmp_path, address):
-    """Exit statuses of both commands with --dask."""
+def command(tmp_path, address):
+    """Exit status of ``paperlib estimate --dask``."""
     log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
-    yield cli.main(
-        ["estimate", str(log), "-o", str(tmp_path / "rates.parquet"), "--dask", address]
-    )
-    yield cli.main(
-        [
-            "figures",
-            "--profile",
-            "preview",
-            "--force",
-            "--output",
-            str(tmp_path / "figures"),
-            "--dask",
-            address,
-        ]
-    )
+    rates = str(tmp_path / "rates.parquet")
+    return cli.main(["estimate", str(log), "-o", rates, "--dask", address])
 
 
 @pytest.mark.parametrize(
     "address", ["tcp://127.0.0.1:1", "nowhere", "", "127.0.0.1:port"]
 )
 def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
-    monkeypatch.setattr(_dask, "_SECONDS", 0.5)
-    assert list(commands(tmp_path, address)) == [2, 2]
+    monkeypatch.setattr(crawl_log_cluster, "TIMEOUT", 0.5)
+    assert command(tmp_path, address) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    for line in err.splitlines():
-        assert line.startswith(
-            f"paperlib: dask must be the address of a running scheduler, got {address!r}: "
-        )
-    assert err.count("\n") == 2
+    rule = "dask must be the address of a running scheduler"
+    assert err.startswith(f"paperlib: {rule}, got {address!r}: ")
+    assert err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
 
 
 def test_no_workers(tmp_path):
+    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    rule = r"dask must be the address of a scheduler with workers, got .*tcp"
     with (
         LocalCluster(n_workers=0, dashboard_address=":0") as empty,
-        pytest.raises(
-            ValueError,
-            match=r"dask must be the address of a scheduler with workers, got .*tcp",
-        ),
+        pytest.raises(ValueError, match=rule),
     ):
-        build.figures(
-            root=make_project(tmp_path, fig1_x=["pass"]), dask=empty.scheduler_address
+        crawl_log.estimate(
+            log, tmp_path / "rates.parquet", dask=empty.scheduler_address
         )
 
 
 def test_workers_of_another_version(client, tmp_path, capsys):
-    worker = next(iter(client.nthreads()))
+    worker, address = next(iter(client.nthreads())), client.scheduler.address
     with patched(
         client, "paperlib", "__version__", lambda _: "0.0.0", workers=[worker]
     ):
-        assert list(commands(tmp_path, client.scheduler.address)) == [2, 2]
+        assert command(tmp_path, address) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    for line in err.splitlines():
-        assert line.startswith(
-            f"paperlib: dask must have workers with paperlib {paperlib.__version__} ("
-        )
-        assert f"; {worker} has paperlib 0.0.0 (" in line.replace("but ", "; ")
-    assert err.count("\n") == 2
-    assert err.count("tcp:") == 2, "the other worker is as it should be"
+    here = f"paperlib {paperlib.__version__} ("
+    assert err.startswith(f"paperlib: dask must have workers with {here}")
+    assert f"but {worker} has paperlib 0.0.0 (" in err
+    assert err.count("\n") == 1
+    assert err.count("tcp:") == 1, "the other worker is as it should be"
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
 
 
 def test_without_the_extra(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    assert list(commands(tmp_path, "tcp://127.0.0.1:1")) == [2, 2]
-    assert (
-        capsys.readouterr().err
-        == 2
-        * "paperlib: dask needs the package distributed: pip install 'paperlib[dask]'\n"
+    assert command(tmp_path, "tcp://127.0.0.1:1") == 2
+    assert capsys.readouterr().err == (
+        "paperlib: dask needs the package distributed: "
+        "pip install 'paperlib-crawl[dask]'\n"
     )

@@ -1,4 +1,4 @@
-"""The example log: the same bytes each time, labelled as it is, and bits that follow from the real changes by brute force."""
+"""The example log is reproducible, labelled, and has the bits of real changes."""
 
 import csv
 import gzip
@@ -94,7 +94,8 @@ def test_bits_are_those_of_the_real_changes(rows, name, host, weeks):
         times = np.array([row["time"].rstrip("Z") for row in log], "datetime64[s]")
         began = trace.start + number * weeks * week
         assert url.endswith(str(began.astype("datetime64[D]")))
-        # the shift is a whole number of weeks, and every look at the page falls into its window
+        # the shift is a whole number of weeks, and each fetch falls into its
+        # window
         shift = (times[0] - began) // week * week
         times = times - shift
         seen = [i for i, row in enumerate(log) if row["changed"]]

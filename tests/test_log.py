@@ -1,15 +1,18 @@
-"""Reading crawl logs: formats and columns, what each row means, bad input, independence of order, files and batches, bounded memory."""
+"""Reading crawl logs, from files in any format to batches of pages.
+
+Formats and columns, the meaning of each row, bad input, independence of order,
+files and batches, bounded memory.
+"""
 
 import contextlib
-import csv
 import datetime
 import errno
 import gzip
-import io
 import itertools
 import re
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import duckdb
@@ -17,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from crawl_logs import recorded, table, write
 
-from paperlib.crawl_log import reading as _log
-from paperlib.crawl_log.reading import BadRowsWarning
+from paperlib.crawl_log import BadRowsWarning, formats, reading
 from paperlib.repro import traces
 
 DAY = 86_400
@@ -33,46 +36,30 @@ URLS = [
 ]
 
 
-def write(path, content):
-    """Text or bytes to a file, gzipped if its name says so."""
-    content = content.encode() if isinstance(content, str) else content
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    return path
-
-
-def table(rows, columns=("url", "time", "changed"), delimiter=","):
-    """Rows as the text of a CSV file."""
-    out = io.StringIO()
-    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(
-        [columns, *rows]
-    )
-    return out.getvalue()
-
-
 def read(path, **options):
-    """Pages by URL, as [(day of the crawl, interval, changed), ...]; columns of pages by URL; counts; warnings."""
+    """Read a log; its pages by URL, their columns, the counts, and the warnings.
+
+    A page is a list of (day of the crawl, interval, changed).
+    """
+    (crawls, columns, counts), messages = recorded(_read, path, **options)
+    return crawls, columns, counts, messages
+
+
+def _read(path, **options):
     crawls, columns = {}, {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        with _log.opened(path, **options) as log:
-            for batch in log.batches():
-                offsets = batch.history.offsets
-                for k, page in enumerate(batch.page.to_pylist()):
-                    here = slice(offsets[k], offsets[k + 1])
-                    days = (batch.time[here] / 1e6 / DAY).tolist()
-                    crawls[page["url"]] = list(
-                        zip(
-                            days,
-                            batch.history.interval[here].tolist(),
-                            batch.history.changed[here].tolist(),
-                            strict=True,
-                        )
-                    )
-                    columns[page["url"]] = page
-            assert log.n_pages == len(crawls)
-    assert all(issubclass(w.category, BadRowsWarning) for w in caught)
-    return crawls, columns, log.counts, [str(w.message) for w in caught]
+    with reading.opened(path, **options) as log:
+        for batch in log.batches():
+            history, days = batch.history, batch.time / 1e6 / DAY
+            offsets = history.offsets
+            for k, page in enumerate(batch.page.to_pylist()):
+                here = slice(offsets[k], offsets[k + 1])
+                parts = [days[here], history.interval[here], history.changed[here]]
+                crawls[page["url"]] = list(
+                    zip(*(part.tolist() for part in parts), strict=True)
+                )
+                columns[page["url"]] = page
+        assert log.n_pages == len(crawls)
+    return crawls, columns, dict(log.tally.counts)
 
 
 def clean(path, **options):
@@ -180,7 +167,10 @@ def test_times(tmp_path, first, second):
 
 
 def test_a_microsecond_is_not_lost(tmp_path):
-    rows = "a,1577836800.000001,0\na,2020-01-01T00:00:00.000002Z,1\na,1577836800000003,1\na,1577836800000004000,1\n"
+    rows = (
+        "a,1577836800.000001,0\na,2020-01-01T00:00:00.000002Z,1\n"
+        "a,1577836800000003,1\na,1577836800000004000,1\n"
+    )
     ((_, interval, _), *rest) = clean(write(tmp_path / "log.csv", HEADER + rows))["a"]
     assert [
         round(step * DAY * 1e6) for step in (interval, *(row[1] for row in rest))
@@ -267,7 +257,8 @@ def test_hosts_and_importance(tmp_path):
 
 def test_failed_fetches_and_pages_that_are_gone(tmp_path):
     rows = [
-        ("ok", 0, 0, 200), ("ok", 1, 0, 304), ("ok", 2, 1, ""), ("ok", 4, "", 500), ("ok", 5, 1, "206.0"),
+        ("ok", 0, 0, 200), ("ok", 1, 0, 304), ("ok", 2, 1, ""),
+        ("ok", 4, "", 500), ("ok", 5, 1, "206.0"),
         ("gone", 0, 0, 200), ("gone", 1, 1, 200), ("gone", 2, "", 404),
         ("back", 0, 0, 200), ("back", 1, "", 410), ("back", 2, 1, 200),
         ("away", 0, 0, 200), ("away", 1, "", 503),
@@ -311,7 +302,11 @@ def test_one_crawl_only(tmp_path):
 
 
 def test_rows_at_one_time(tmp_path):
-    rows = "a,0,0\na,86400,1\na,86400,1\na,86400,1\nb,0,0\nb,86400,1\nb,86400,0\nb,86400,0\nc,0,0\nc,0,1\nc,86400,0\n"
+    rows = (
+        "a,0,0\na,86400,1\na,86400,1\na,86400,1\n"
+        "b,0,0\nb,86400,1\nb,86400,0\nb,86400,0\n"
+        "c,0,0\nc,0,1\nc,86400,0\n"
+    )
     crawls, _, counts, told = read(write(tmp_path / "log.csv", HEADER + rows))
     assert crawls == {
         "a": [(1.0, 1.0, True)],
@@ -338,7 +333,11 @@ GOOD = "a,0,0\na,86400,1\n"
     ("bad", "reason", "where"),
     [
         ("b,yesterday,1\n", "whose time cannot be read", "row 3: b,yesterday,1"),
-        ("b,2020-02-30,1\nb,infinity,0\nb,nan,1\nb,1e300,1\nb,9e21,1\nb,-9e21,1\n", "whose time cannot be read", "row 3: b,2020-02-30"),
+        (
+            "b,2020-02-30,1\nb,infinity,0\nb,nan,1\nb,1e300,1\nb,9e21,1\nb,-9e21,1\n",
+            "whose time cannot be read",
+            "row 3: b,2020-02-30",
+        ),
         ("b,,1\n", "whose time cannot be read", "row 3: b,,1"),
         ("b,0,\n", "whose changed is neither yes nor no", "row 3: b,0,"),
         ("b,0,maybe\n", "whose changed is neither yes nor no", "row 3: b,0,maybe"),
@@ -364,7 +363,10 @@ def test_bad_rows_are_named_counted_and_left_out(tmp_path, bad, reason, where):
 
 
 def test_bad_numbers_in_optional_columns(tmp_path):
-    rows = "a,0,0,1,200\na,1,0,-1,200\na,2,0,nan,200\na,3,0,x,200\na,4,0,inf,\na,5,0,1,OK\na,86400,1,2,200\n"
+    rows = (
+        "a,0,0,1,200\na,1,0,-1,200\na,2,0,nan,200\na,3,0,x,200\na,4,0,inf,\n"
+        "a,5,0,1,OK\na,86400,1,2,200\n"
+    )
     crawls, _, counts, (told,) = read(
         write(tmp_path / "log.csv", "url,time,changed,importance,status\n" + rows)
     )
@@ -405,7 +407,8 @@ def test_bad_rows_of_several_files_add_up(tmp_path):
         ),
         (
             "url,timestamp,has_changed\na,0,1\n",
-            "'time' and 'changed', got url, timestamp, has_changed; is it 'timestamp' or 'has_changed'?",
+            "'time' and 'changed', got url, timestamp, has_changed; "
+            "is it 'timestamp' or 'has_changed'?",
         ),
         (
             "a,0,1\nb,0,1\n",
@@ -416,7 +419,8 @@ def test_bad_rows_of_several_files_add_up(tmp_path):
         (HEADER, "must hold at least one row that can be used, got none at all"),
         (
             HEADER + "a,x,1\n",
-            "must hold at least one row that can be used, got {'whose time cannot be read': 1}",
+            "must hold at least one row that can be used, "
+            "got {'whose time cannot be read': 1}",
         ),
     ],
 )
@@ -434,7 +438,8 @@ def test_missing_columns_of_parquet(tmp_path):
     )
     with pytest.raises(
         ValueError,
-        match=r"log.parquet must have a column 'time', got url, tiem, changed; is it 'tiem'\?",
+        match=r"log.parquet must have a column 'time', got url, tiem, changed; "
+        r"is it 'tiem'\?",
     ):
         read(tmp_path / "log.parquet")
 
@@ -495,7 +500,8 @@ def test_paths_that_are_no_log(tmp_path):
         read(tmp_path / "nix.csv")
     with pytest.raises(
         ValueError,
-        match=r"must hold files that end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet, got none",
+        match=r"must hold files that end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet, "
+        "got none",
     ):
         read(tmp_path)
     write(tmp_path / "log.json", "{}")
@@ -519,25 +525,25 @@ def test_memory_that_is_not_enough(tmp_path):
 
 
 def test_no_space_left_for_the_database(tmp_path, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise duckdb.IOException(
             "IO Error: Could not write file: No space left on device"
         )
 
     path = write(tmp_path / "log.csv", HEADER + GOOD)
-    for step in ("_pages", "_checked"):
+    for module in (formats, reading):  # of a file, and of the pages
         with monkeypatch.context() as patch:
-            patch.setattr(_log, step, full)
+            patch.setattr(module, "run", full)
             with pytest.raises(OSError, match="No space left") as error:
                 read(path)
         assert error.value.errno == errno.ENOSPC
 
 
 def test_the_database_goes_with_its_context(tmp_path, monkeypatch):
-    monkeypatch.setattr(_log.tempfile, "tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
     path = write(tmp_path / "log.csv", HEADER + GOOD)
-    with contextlib.suppress(KeyboardInterrupt), _log.opened(path) as log:
+    with contextlib.suppress(KeyboardInterrupt), reading.opened(path) as log:
         assert len(list((tmp_path / "tmp").iterdir())) == 1
         next(log.batches())
         raise KeyboardInterrupt
@@ -549,7 +555,7 @@ def test_the_database_goes_with_its_context(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def many():
-    """Rows of pages with 1 to 60 crawls, some twice, some at one time with another bit, in random order."""
+    """Rows of 200 pages in random order, some twice, some contradicted."""
     rng = np.random.default_rng(0)
     rows = [
         (
@@ -584,7 +590,7 @@ def reference(rows):
     for url, seen in times.items():
         days = sorted(seen)
         crawls[url] = [
-            (b / DAY, (b - a) * 1_000_000 / _log.DAY, seen[b])
+            (b / DAY, (b - a) * 1_000_000 / 86_400_000_000, seen[b])
             for a, b in itertools.pairwise(days)
         ]
     return crawls, pages
@@ -627,9 +633,9 @@ def test_batches_hold_whole_pages_whatever_their_size(
 ):
     path = write(tmp_path / "log.csv", table(many, COLUMNS))
     whole = agrees(path, expected)
-    monkeypatch.setattr(_log, "_ROWS", n_rows)
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", n_rows)
     assert agrees(path, expected) == whole
-    with warnings.catch_warnings(), _log.opened(path) as log:
+    with warnings.catch_warnings(), reading.opened(path) as log:
         warnings.simplefilter("ignore", BadRowsWarning)
         sizes = [batch.page.num_rows for batch in log.batches()]
     assert sum(sizes) == 200
@@ -652,9 +658,9 @@ def test_order_of_rows_and_split_into_files_do_not_matter(tmp_path, many, expect
 
 def test_pages_of_a_sample_are_the_first_of_the_batches(tmp_path, many, monkeypatch):
     path = write(tmp_path / "log.csv", table(many, COLUMNS))
-    with warnings.catch_warnings(), _log.opened(path) as log:
+    with warnings.catch_warnings(), reading.opened(path) as log:
         warnings.simplefilter("ignore", BadRowsWarning)
-        monkeypatch.setattr(_log, "_ROWS", 100)
+        monkeypatch.setattr(reading, "ROWS_PER_BATCH", 100)
         sample, first = log.sample(50), next(log.batches())
         assert sample.page.num_rows == 50
         n = min(first.page.num_rows, 50)
@@ -669,7 +675,7 @@ def test_pages_of_a_sample_are_the_first_of_the_batches(tmp_path, many, monkeypa
 
 
 def test_time_at(tmp_path):
-    with _log.opened(
+    with reading.opened(
         write(
             tmp_path / "log.csv",
             HEADER + "".join(f"u{k % 3},{k},0\n" for k in range(1, 11)),
@@ -681,28 +687,32 @@ def test_time_at(tmp_path):
 # ---------------------------------------------------------------- memory
 
 CHILD = """
-import os, resource, sys
+import os, sys
+from resource import RUSAGE_SELF, getrusage
+# each thread of the database needs memory of its own
 if hasattr(os, "sched_setaffinity"):
-    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])  # each thread of the database needs memory of its own
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:2])
 from paperlib import crawl_log
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-found = crawl_log.estimate(sys.argv[1], sys.argv[2], estimator="mle", memory=sys.argv[3])
-print(found.n_pages, found.counts["rows"], (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+before = getrusage(RUSAGE_SELF).ru_maxrss
+log, output, memory = sys.argv[1:]
+found = crawl_log.estimate(log, output, estimator="mle", memory=memory)
+more = (getrusage(RUSAGE_SELF).ru_maxrss - before) // 1024
+print(found.n_pages, found.counts["rows"], more)
 """
 
 
 def test_a_log_larger_than_memory(tmp_path):
-    """Rows of 330 MB by a database of 100 MiB; with batches of pages, and all else, the process grows by less than 500 MiB."""
-    rng, path, n_rows, n_pages = (
-        np.random.default_rng(1),
-        tmp_path / "log.parquet",
-        1_200_000,
-        20_000,
-    )
+    """Sort rows of 330 MB in a database of 100 MiB.
+
+    With batches of pages, and all else, the process grows by less than 500 MiB.
+    """
+    rng, path = np.random.default_rng(1), tmp_path / "log.parquet"
+    n_rows, n_pages = 1_200_000, 20_000
     page = rng.integers(0, n_pages, n_rows)
+    long = "a-rather-long-path/" * 12
     names = pa.array(
         [
-            f"https://www.example{i % 100:02d}.org/{'a-rather-long-path/' * 12}{i:08d}.html"
+            f"https://www.example{i % 100:02d}.org/{long}{i:08d}.html"
             for i in range(n_pages)
         ]
     )

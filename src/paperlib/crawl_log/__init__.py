@@ -1,10 +1,28 @@
-"""Your own crawl log: change rates with intervals, a schedule for a budget, and what the crawler loses today. Times in days."""
+"""Your own crawl log: change rates with intervals, schedules for a budget.
+
+`estimate` reads a log of any size and writes the change rate of each page,
+`schedule` spends a bandwidth on them, `compare` sets what the log did beside
+other rules, `backtest` shows how well rates are known. Times are in days.
+"""
+
+try:
+    import duckdb  # noqa: F401
+    import pyarrow  # noqa: F401
+    import tqdm  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"paperlib.crawl_log needs the package {error.name}: "
+        "pip install 'paperlib-crawl[log]'"
+    ) from error
 
 from paperlib.crawl_log.backtesting import Backtest, backtest
+from paperlib.crawl_log.choosing import ESTIMATORS, log_loss
 from paperlib.crawl_log.comparing import compare
-from paperlib.crawl_log.estimating import ESTIMATORS, Estimates, estimate, log_loss
-from paperlib.crawl_log.reading import BadRowsWarning, CrawlLog, read_crawl_log
+from paperlib.crawl_log.estimating import Estimates, estimate
+from paperlib.crawl_log.pages import CrawlLog
+from paperlib.crawl_log.reading import read_crawl_log
 from paperlib.crawl_log.scheduling import Schedule, schedule
+from paperlib.crawl_log.tally import BadRowsWarning
 
 __all__ = [
     "ESTIMATORS",

@@ -4,28 +4,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paperlib import checks, policies
-from paperlib.crawl_log import reading
-from paperlib.crawl_log.estimating import (
-    _SAMPLE,
-    ESTIMATORS,
-    _learn,
-    _mle,
-    log_loss,
-)
+from paperlib import checks, estimators, policies
+from paperlib.crawl_log import choosing, reading
 from paperlib.processes import History
 
-_DAY = np.timedelta64(1, "D")
+__all__ = ["Backtest", "backtest"]
 
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """How well rates from the first part of a log foretell the bits of the rest.
+    """How well rates from the first part of a log predict the rest.
 
-    n_bits : int, foretold
-    log_loss : dict of float, `log_loss` a bit by estimator, the best first
-    stderr : dict of float, standard errors of the differences from the best, over pages
-    calibration : dict of array, shape (n_bins, 3): mean foretold probability of a change, share of crawls that found one, number of crawls
+    Parameters
+    ----------
+    n_bits : int
+        Number of bits predicted.
+    log_loss : dict of float
+        Mean `log_loss` of a bit by estimator, the best first.
+    stderr : dict of float
+        Standard errors, over pages, of the differences from the best.
+    calibration : dict of ndarray, shape (n_bins, 3)
+        Mean predicted probability of a change, share of crawls that found one,
+        and number of crawls.
+
+    Examples
+    --------
+    >>> Backtest(1, {"mle": 0.7}, {"mle": 0.0}, {}).log_loss
+    {'mle': 0.7}
     """
 
     n_bits: int
@@ -35,119 +40,153 @@ class Backtest:
 
 
 def backtest(path, *, share=0.8, n_bins=10, memory="1GiB"):
-    """Estimate on the first part of a log and foretell the bits of the rest, by every estimator of `estimate` and two simple rules.
+    """Estimate on the first part of a log, and predict the bits of the rest.
 
-    "one rate" gives all pages the MLE of all of them together; "Nutch" the rate at which its interval, after the bits so far, would stay
-    as it is. Pages without an interval in the first part are left out.
+    Every estimator of `estimate` predicts, and two simple rules: "one rate"
+    gives all pages the MLE of all of them together; "Nutch" gives each page
+    the rate at which Nutch's interval, after the bits so far, would stay as it
+    is. Pages without an interval in the first part are left out.
 
     Parameters
     ----------
-    path, memory : as in `estimate`
-    share : float in (0, 1)
-        Of the rows of the log, the first in time.
+    path : path
+        As in `estimate`.
+    share : float
+        Share of the rows of the log, the first in time, that is estimated on,
+        in (0, 1).
     n_bins : int
-        Of the calibration, of equal width in probability.
+        Bins of the calibration, of equal width in probability.
+    memory : str
+        As in `estimate`.
 
     Returns
     -------
     Backtest
+        Losses and calibration by estimator.
 
     Raises
     ------
     ValueError
-        As `estimate`; no bit to foretell.
+        As `estimate`; no bit to predict.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = Path(folder, "log.csv")
+    ...     rows = [f"a,{day}e5,{day % 2}" for day in range(9)]
+    ...     rows += [f"b,{day}e5,{day // 8}" for day in range(9)]
+    ...     _ = log.write_text("\\n".join(["url,time,changed", *rows]))
+    ...     found = backtest(log, share=0.5)
+    >>> found.n_bits, sorted(found.log_loss)
+    (8, ['Nutch', 'mle', 'moment_matching', 'naive', 'one rate', 'prior'])
     """
     share, n_bins = checks.probability("share", share), checks.count("n_bins", n_bins)
-    rules = ESTIMATORS | {"Nutch": lambda history, prior: _nutch_rate(history)}
-    totals, table = [], {}
     with reading.opened(path, memory=memory) as log:
         cut = log.time_at(share)
-        sample, *_ = _split(log.sample(_SAMPLE), cut)
-        prior, one = (
-            _learn(sample),
-            _mle(History(*sample.ragged()[:2], [0, sample.interval.size]), None),
-        )
-        for batch in log.batches():
-            before, after, owner = _split(batch, cut)
-            rates = {name: rule(before, prior) for name, rule in rules.items()} | {
-                "one rate": np.full(before.shape, one)
-            }
-            table_here = np.zeros((len(rates), before.shape[0]))
-            for k, (name, rate) in enumerate(rates.items()):
-                loss = log_loss(rate[owner], after.interval, after.changed)
-                table_here[k] = np.bincount(owner, loss, minlength=before.shape[0])
-                p = -np.expm1(-rate[owner] * after.interval)
-                bin_ = np.minimum((p * n_bins).astype(int), n_bins - 1)
-                counts = [
-                    np.bincount(bin_, weights, minlength=n_bins)
-                    for weights in (p, after.changed, np.ones(p.size))
-                ]
-                table[name] = table.get(name, 0) + np.stack(counts, axis=1)
-            totals.append(
-                np.vstack([table_here, np.bincount(owner, minlength=before.shape[0])])
-            )
-    *losses, bits = np.concatenate(totals, axis=1)
-    n = int(bits.sum())
-    if not n:
+        sample, *_ = _split(log.sample(choosing.SAMPLE), cut)
+        rules = _rules(sample)
+        scores = [_score(*_split(b, cut), rules, n_bins) for b in log.batches()]
+    loss, n_bits, counts = zip(*scores, strict=True)
+    n_bits = np.concatenate(n_bits)
+    if not n_bits.any():
         raise ValueError(
-            f"{path} must hold a page with intervals before and after {share:g} of its rows, got none"
+            f"{path} must hold a page with intervals before and after {share:g} "
+            "of its rows, got none"
         )
-    mean = dict(
-        sorted(
-            ((name, loss.sum() / n) for name, loss in zip(table, losses, strict=True)),
-            key=lambda item: item[1],
-        )
-    )
-    by_name = dict(zip(table, losses, strict=True))
-    best = by_name[next(iter(mean))]
-    # pages are independent: the variance of a ratio of sums over them
-    stderr = {
-        name: float(
-            np.sqrt(
-                (
-                    ((by_name[name] - best) - bits * (mean[name] - best.sum() / n)) ** 2
-                ).sum()
-            )
-            / n
-        )
-        for name in mean
-    }
-    with np.errstate(invalid="ignore"):
-        calibration = {
-            name: np.column_stack(
-                [counts[:, 0] / counts[:, 2], counts[:, 1] / counts[:, 2], counts[:, 2]]
-            )
-            for name, counts in table.items()
-        }
-    return Backtest(
-        n, {name: float(loss) for name, loss in mean.items()}, stderr, calibration
-    )
+    return _summary(list(rules), np.concatenate(loss, axis=1), n_bits, sum(counts))
 
 
 def _split(batch, cut):
-    """Histories before and after a time, of pages that have intervals before it; of the crawls after, which page each is of."""
+    """Split the history of pages that have intervals before a time.
+
+    Returns the crawls before it, by page; those after it, of all pages
+    together; and the page of each of the latter.
+    """
     interval, changed, offsets = batch.history.ragged()
     early = batch.time <= cut
-    n = np.append(0, np.cumsum(early))[offsets]
-    owner = np.repeat(np.arange(n.size - 1), np.diff(offsets))
-    late = ~early & (np.diff(n) > 0)[owner]
+    before = History(
+        interval[early], changed[early], np.append(0, np.cumsum(early))[offsets]
+    )
+    owner = np.repeat(np.arange(before.n_crawls.size), np.diff(offsets))
+    late = ~early & (before.n_crawls > 0)[owner]
     after = History(interval[late], changed[late], [0, np.count_nonzero(late)])
-    return History(interval[early], changed[early], n), after, owner[late]
+    return before, after, owner[late]
+
+
+def _rules(sample):
+    """Functions from a history to change rates, with what a sample teaches."""
+    prior = choosing.learn_prior(sample)
+    interval, changed, _ = sample.ragged()
+    together = History(interval, changed, [0, interval.size])
+    one_rate = estimators.mle(together, edges="substitute")
+    estimated = {
+        name: lambda history, rule=rule: rule(history, prior)
+        for name, rule in choosing.ESTIMATORS.items()
+    }
+    return estimated | {
+        "Nutch": _nutch_rate,
+        "one rate": lambda history: np.full(history.shape, one_rate),
+    }
+
+
+def _score(before, after, owner, rules, n_bins):
+    """Score the predictions of the crawls after a time from those before.
+
+    Returns the sum of losses by rule and page; the number of bits by page; and
+    by rule and bin of probability the sum of probabilities, the number of
+    changes, and the number of bits.
+    """
+    (n_pages,) = before.shape
+    losses, counts = [], []
+    for rule in rules.values():
+        rate = rule(before)[owner]
+        loss = choosing.log_loss(rate, after.interval, after.changed)
+        losses.append(np.bincount(owner, loss, minlength=n_pages))
+        probability = -np.expm1(-rate * after.interval)
+        bin_ = np.minimum((probability * n_bins).astype(int), n_bins - 1)
+        columns = [
+            np.bincount(bin_, weight, minlength=n_bins)
+            for weight in (probability, after.changed, np.ones(owner.size))
+        ]
+        counts.append(np.column_stack(columns))
+    return np.array(losses), np.bincount(owner, minlength=n_pages), np.array(counts)
+
+
+def _summary(names, loss, n_bits, counts):
+    """Summarise losses by rule and page, and counts by rule and bin."""
+    n = n_bits.sum()
+    mean = loss.sum(axis=1) / n
+    order = mean.argsort(kind="stable")
+    behind, best = loss - loss[order[0]], mean[order[0]]
+    # Pages are independent, bits of a page are not: the standard error is that
+    # of a ratio of sums over pages.
+    residual = behind - n_bits * (mean - best)[:, np.newaxis]
+    stderr = np.sqrt((residual**2).sum(axis=1)) / n
+    with np.errstate(invalid="ignore"):
+        calibration = np.dstack([counts[..., :2] / counts[..., 2:], counts[..., 2]])
+    return Backtest(
+        int(n),
+        {names[k]: mean[k].item() for k in order},
+        {names[k]: stderr[k].item() for k in order},
+        dict(zip(names, calibration, strict=True)),
+    )
 
 
 def _nutch_rate(history):
-    """The change rate at which Nutch's interval, after these bits, is as likely to grow as to shrink."""
+    """Rate at which Nutch's interval is as likely to grow as to shrink.
+
+    The share of changes that leaves it as it is solves
+    share log(shrink) + (1 - share) log(grow) = 0.
+    """
     rule = policies.Nutch()
     _, changed, offsets = history.ragged()
-    now = np.full(history.shape, rule.initial)
-    for k in range(int(history.n_crawls.max(initial=0))):
+    interval = np.full(history.shape, rule.initial)
+    for k in range(int(history.n_crawls.max(initial=0))):  # of all pages
         at = offsets[:-1] + k
-        some = at < offsets[1:]
-        now[some] = np.clip(
-            now[some] * np.where(changed[at[some]], rule.shrink, rule.grow),
-            *rule.limits,
-        )
-    balance = np.log(rule.grow) / np.log(
-        rule.grow / rule.shrink
-    )  # the share of changes that leaves it as it is
-    return -np.log1p(-balance) / now
+        crawled = at < offsets[1:]
+        factor = np.where(changed[at[crawled]], rule.shrink, rule.grow)
+        interval[crawled] = np.clip(interval[crawled] * factor, *rule.limits)
+    balance = np.log(rule.grow) / np.log(rule.grow / rule.shrink)
+    return -np.log1p(-balance) / interval

@@ -1,4 +1,11 @@
-"""Work for the workers of a Dask cluster, which have this version of paperlib and the file system of this process."""
+"""Logs read and estimated by the workers of a Dask cluster.
+
+Each thread of each worker reads all of the log and keeps the pages of one
+range of the hash that orders them (`reading.part`), so that workers exchange
+nothing. Its part is stored in a folder beside the output; then other tasks
+read the parts, estimate, and store tables that this process puts together.
+Workers have the file system of this process and its version of paperlib.
+"""
 
 import contextlib
 import tempfile
@@ -6,47 +13,76 @@ from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
-from tqdm import tqdm
 
 from paperlib.crawl_log import reading
-from paperlib.processes import History
+from paperlib.crawl_log.formats import files_of
+from paperlib.crawl_log.progress import bar
+from paperlib.crawl_log.tally import Tally
 
-_SECONDS = 8  # for a scheduler to answer
+__all__ = ["DistributedLog", "connected", "opened", "run"]
+
+TIMEOUT = 8  # seconds; a scheduler that is there answers within one
 
 
 @contextlib.contextmanager
 def connected(address):
-    """A client of the scheduler at an address.
+    """Connect to a Dask scheduler whose workers have this version of paperlib.
+
+    Parameters
+    ----------
+    address : str
+        Such as "tcp://10.0.0.5:8786".
+
+    Yields
+    ------
+    distributed.Client
+        A client of the scheduler.
 
     Raises
     ------
     ImportError
         The package distributed is missing.
     ValueError
-        No scheduler answers in time; no workers; workers with another version than this process, whose results would differ.
+        No scheduler answers in time; no workers; workers with another version
+        than this process, whose results would differ.
+
+    Examples
+    --------
+    >>> from distributed import LocalCluster
+    >>> with LocalCluster(n_workers=2) as cluster:  # doctest: +SKIP
+    ...     with connected(cluster.scheduler_address) as client:
+    ...         len(client.nthreads())
+    2
     """
+    with _client(address) as client:
+        _check_versions(client, address)
+        yield client
+
+
+def _client(address):
+    """Client of a scheduler, which answers in time."""
     try:
         from distributed import Client
         from distributed.comm import get_address_host_port
     except ImportError:
         raise ImportError(
-            "dask needs the package distributed: pip install 'paperlib[dask]'"
+            "dask needs the package distributed: pip install 'paperlib-crawl[dask]'"
         ) from None
     try:
-        get_address_host_port(
-            address
-        )  # a client of what is no address at all may never end
-        client = Client(address, timeout=_SECONDS, set_as_default=False)
-    except Exception as error:  # whatever an address can mean
+        get_address_host_port(address)  # else a client may wait for ever
+        return Client(address, timeout=TIMEOUT, set_as_default=False)
+    except Exception as error:  # of many kinds, by what the address can mean
         why = str(error) or type(error).__name__
         raise ValueError(
             f"dask must be the address of a running scheduler, got {address!r}: {why}"
         ) from None
 
-    def version():  # goes to the workers as it stands, for theirs may be another
+
+def _check_versions(client, address):
+    """Raise a ValueError unless there are workers, all of this version."""
+
+    def version():  # sent to the workers, for their paperlib may differ
         import hashlib
         from pathlib import Path
 
@@ -56,170 +92,217 @@ def connected(address):
 
         sources = b"".join(
             path.read_bytes()
-            for path in sorted(Path(paperlib.__file__).parent.rglob("*.*"))
+            for path in sorted(Path(paperlib.__file__).parent.rglob("*"))
+            if path.suffix in (".py", ".sql")
         )
-        return f"paperlib {paperlib.__version__} ({hashlib.sha256(sources).hexdigest()[:8]}), DuckDB {duckdb.__version__}"
+        digest = hashlib.sha256(sources).hexdigest()[:8]
+        return (
+            f"paperlib {paperlib.__version__} ({digest}), DuckDB {duckdb.__version__}"
+        )
 
-    with client:
-        workers = client.run(version, on_error="return")
-        if not workers:
-            raise ValueError(
-                f"dask must be the address of a scheduler with workers, got {address!r}, which has none"
-            )
-        if others := [
-            f"{worker} has {found}"
-            for worker, found in workers.items()
-            if found != version()
-        ]:
-            raise ValueError(
-                f"dask must have workers with {version()}, as here, but {'; '.join(others)}"
-            )
-        yield client
+    workers, here = client.run(version, on_error="return"), version()
+    if not workers:
+        raise ValueError(
+            "dask must be the address of a scheduler with workers, "
+            f"got {address!r}, which has none"
+        )
+    others = [f"{name} has {there}" for name, there in workers.items() if there != here]
+    if others:
+        raise ValueError(
+            f"dask must have workers with {here}, as here, but {'; '.join(others)}"
+        )
 
 
 def run(client, function, arguments, what):
-    """What a function gives for each of some tuples of arguments, in their order, under a progress bar.
+    """Call a function on the workers, under a progress bar.
 
-    What a lost worker ran or held is run again by others, after four of them a RuntimeError.
+    What a lost worker ran or held is run again by others.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of `connected`.
+    function : callable
+        Of each tuple of arguments.
+    arguments : list of tuple
+        One for each call.
+    what : str
+        What is done, for the bar and for errors.
+
+    Returns
+    -------
+    list
+        Results in the order of `arguments`.
+
+    Raises
+    ------
+    RuntimeError
+        A call has lost four workers.
+
+    Examples
+    --------
+    >>> run(client, divmod, [(7, 2), (9, 4)], "dividing")  # doctest: +SKIP
+    [(3, 1), (2, 1)]
     """
     from distributed import KilledWorker, as_completed
 
     futures = [client.submit(function, *given, pure=False) for given in arguments]
     done = {}
     try:
-        with tqdm(
-            total=len(futures),
-            desc=what,
-            unit=" parts",
-            delay=2,
-            disable=None,
-            leave=False,
-        ) as bar:
-            for future, result in as_completed(
-                futures, loop=client.loop, with_results=True
-            ):
+        with bar(total=len(futures), desc=what, unit=" parts") as parts:
+            finished = as_completed(futures, loop=client.loop, with_results=True)
+            for future, result in finished:
                 done[future.key] = result
-                bar.update()
+                parts.update()
     except (KilledWorker, CancelledError) as error:
-        raise RuntimeError(
-            f"{what} was given up: {error or 'the scheduler is lost'}"
-        ) from error
+        why = error or "the scheduler is lost"
+        raise RuntimeError(f"{what} was given up: {why}") from error
     finally:
         client.cancel(futures)
     return [done[future.key] for future in futures]
 
 
 @dataclass(frozen=True)
-class Log:
-    """As `reading.Log`, in parts: folders that `reading.save` wrote, in the order of their pages, with the number of these."""
+class DistributedLog(reading.OpenedLog):
+    """A log whose parts are stored in files, and mapped over by the workers.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        A database in this process that reads the same files.
+    tally : Tally
+        Of the rows of all parts.
+    n_pages : int
+        Number of pages.
+    client : distributed.Client
+        Of `connected`.
+    folders : dict of int
+        Number of pages by the folder that `reading.save` wrote, in the order
+        of pages.
+    memory : str
+        Memory that the database of each part may use.
+
+    Examples
+    --------
+    >>> DistributedLog(None, Tally(), 2, None, {"part0": 2}, "1GiB").n_pages
+    2
+    """
 
     client: object
     folders: dict
-    tally: reading.Tally
     memory: str
 
-    @property
-    def counts(self):
-        return dict(self.tally.counts)
-
-    @property
-    def n_pages(self):
-        return sum(self.folders.values())
-
-    def sample(self, n_pages):
-        """As `reading.Log.sample`, the same pages; read here."""
-        batches = []
-        for folder, size in self.folders.items():
-            if n_pages > 0 and size:
-                with reading.saved(folder, memory=self.memory) as log:
-                    batches.append(log.sample(n_pages))
-                n_pages -= size
-        interval, changed, offsets = zip(
-            *(batch.history.ragged() for batch in batches), strict=True
-        )
-        ends = np.cumsum(np.concatenate([np.diff(o) for o in offsets]))
-        history = History(
-            np.concatenate(interval), np.concatenate(changed), np.append(0, ends)
-        )
-        return reading.Batch(
-            pa.concat_tables([batch.page for batch in batches]),
-            history,
-            np.concatenate([b.time for b in batches]),
-        )
-
     def map(self, function):
-        """As `reading.Log.map`, of a function that gives several tables a batch; all parts are done before the first batch comes."""
-        parts = run(
-            self.client,
-            _map,
-            [(folder, self.memory, function) for folder in self.folders],
-            "estimating",
-        )
-        for tally, paths in parts:
+        """Apply a function to each batch, on the workers.
+
+        All parts are done before the first result comes.
+
+        Parameters
+        ----------
+        function : callable
+            Of one batch; returns several tables.
+
+        Yields
+        ------
+        list of pyarrow.Table
+            The tables of each batch, in the order of pages.
+        """
+        arguments = [
+            (folder, n_pages, self.memory, function)
+            for folder, n_pages in self.folders.items()
+        ]
+        for tally, batches in run(self.client, _map, arguments, "estimating"):
             self.tally.update(tally)
-            files = [pq.ParquetFile(path) for path in paths]
-            for k in range(
-                files[0].num_row_groups if files else 0
-            ):  # as many as there were batches
-                yield [file.read_row_group(k) for file in files]
+            for paths in batches:
+                yield [pq.ParquetFile(path).read() for path in paths]
 
 
 @contextlib.contextmanager
 def opened(address, folder, path, *, state=None, memory="1GiB"):
-    """As `reading.opened`, read by all workers of a cluster: each thread takes those of its pages, to a place in `folder`."""
-    reading.files_of(path)
-    with contextlib.ExitStack() as stack:
-        client = stack.enter_context(connected(address))
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        # tasks of this run may still write when it fails
-        folder = stack.enter_context(
-            tempfile.TemporaryDirectory(
-                dir=Path(folder).absolute(),
-                prefix=".paperlib-",
-                ignore_cleanup_errors=True,
-            )
-        )
+    """Read a log as `reading.opened` does, with all workers of a cluster.
+
+    Parameters
+    ----------
+    address : str
+        Of the scheduler.
+    folder : path
+        Where the parts are stored until the context ends.
+    path : path
+        As in `reading.opened`.
+    state : path, optional
+        As in `reading.opened`.
+    memory : str
+        As in `reading.opened`, for each thread of a worker.
+
+    Yields
+    ------
+    DistributedLog
+        As many parts as the workers have threads.
+
+    Raises
+    ------
+    ImportError, RuntimeError
+        As in `connected` and `run`.
+    ValueError
+        As in `connected` and `reading.opened`.
+
+    Warns
+    -----
+    BadRowsWarning
+        As in `reading.opened`.
+
+    Examples
+    --------
+    >>> address = "tcp://10.0.0.5:8786"
+    >>> with opened(address, "out", "log") as log:  # doctest: +SKIP
+    ...     log.n_pages
+    1000
+    """
+    files_of(path)  # a wrong path is reported before any connection
+    with connected(address) as client, _scratch(folder) as scratch:
         n, state = sum(client.nthreads().values()), state and Path(state).absolute()
-        parts = run(
-            client,
-            _open,
-            [(Path(path).absolute(), (k, n), state, memory, folder) for k in range(n)],
-            "reading",
-        )
-        log = Log(
-            client,
-            {where: n_pages for _, where, n_pages in parts},
-            reading.Tally(),
-            memory,
-        )
-        for tally, *_ in parts:
-            log.tally.update(tally)
-        log.tally.report(path)
-        yield log
-        log.tally.report(path)
+        arguments = [
+            (Path(path).absolute(), (k, n), state, memory, scratch) for k in range(n)
+        ]
+        tally, folders = Tally(), {}
+        for counted, where, n_pages in run(client, _open, arguments, "reading"):
+            tally.update(counted)
+            folders[where] = n_pages
+        tally.report(path)
+        with reading.saved(folders, memory=memory) as log:
+            local = log.connection, tally, log.n_pages
+            yield DistributedLog(*local, client, folders, memory)
+        tally.report(path)
+
+
+def _scratch(folder):
+    """Create a temporary folder in a folder that workers can reach."""
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    return tempfile.TemporaryDirectory(
+        dir=Path(folder).absolute(),
+        prefix=".paperlib-",
+        ignore_cleanup_errors=True,  # tasks of a failed run may still write
+    )
 
 
 def _open(path, share, state, memory, folder):
-    where = tempfile.mkdtemp(
-        dir=folder
-    )  # of this attempt alone: there may be another, by a worker that is lost but alive
+    """Task: read and save a part of the log; its tally, folder and pages."""
+    # a folder of this attempt alone: a worker that was thought lost may still
+    # be at work on the same part
+    where = tempfile.mkdtemp(dir=folder)
     with reading.part(path, share, state=state, memory=memory) as log:
         reading.save(log, where)
     return log.tally, where, log.n_pages
 
 
-def _map(folder, memory, function):
-    where, writers = tempfile.mkdtemp(dir=folder), []
-    with reading.saved(folder, memory=memory) as log, contextlib.ExitStack() as stack:
-        for batch in log.batches():
+def _map(folder, n_pages, memory, function):
+    """Task: save a function's tables of each batch; tally and files."""
+    where, batches = tempfile.mkdtemp(dir=folder), []
+    with reading.saved({folder: n_pages}, memory=memory) as log:
+        for number, batch in enumerate(log.batches()):
+            batches.append([])
             for k, table in enumerate(function(batch)):
-                if k == len(writers):
-                    writers.append(
-                        stack.enter_context(
-                            pq.ParquetWriter(
-                                f"{where}/{k}.parquet", table.schema, compression="zstd"
-                            )
-                        )
-                    )
-                writers[k].write_table(table)
-    return log.tally, [f"{where}/{k}.parquet" for k in range(len(writers))]
+                path = f"{where}/{number}-{k}.parquet"
+                pq.write_table(table, path, compression="zstd")
+                batches[-1].append(path)
+    return log.tally, batches

@@ -9,16 +9,43 @@ import pyarrow.parquet as pq
 from paperlib import __version__
 from paperlib.files import replacing
 
+__all__ = ["ParquetOutput", "check_absent", "parquet"]
 
-class _Writer:
-    """Writes tables to a Parquet file, which is there when all is written, and not before."""
+
+class ParquetOutput:
+    """Tables written one after the other to one Parquet file.
+
+    Parameters
+    ----------
+    path : path
+        The file; `parquet` gives a temporary one that it renames at the end.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     output = ParquetOutput(f"{folder}/rates.parquet")
+    ...     output.write(pa.table({"url": ["a"], "change_rate": [0.5]}))
+    ...     output.close()
+    ...     pq.read_table(f"{folder}/rates.parquet").num_rows
+    1
+    """
 
     def __init__(self, path):
         self._path, self._writer = path, None
 
     def write(self, table):
+        """Write a table as one row group.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            With the columns of the first one.
+        """
         if self._writer is None:
-            # limits of URLs help no reader, and cost as much as the rest of their encoding
+            # Least and largest URL of a row group help no reader, and cost as
+            # much as the rest of the encoding of URLs.
             limits = [name for name in table.column_names if name != "url"]
             self._writer = pq.ParquetWriter(
                 self._path,
@@ -30,16 +57,41 @@ class _Writer:
         self._writer.write_table(table)
 
     def describe(self, what):
-        self._writer.add_key_value_metadata(
-            {"paperlib": json.dumps({"version": __version__} | what)}
-        )
+        """Add a description, with this version, to the file's metadata.
+
+        Parameters
+        ----------
+        what : dict
+            Of what JSON can hold; written under the key "paperlib".
+        """
+        text = json.dumps({"version": __version__} | what)
+        self._writer.add_key_value_metadata({"paperlib": text})
 
     def close(self):
+        """Finish the file."""
         if self._writer is not None:
             self._writer.close()
 
 
-def _check_absent(path, force):
+def check_absent(path, force):
+    """Raise an error if a file exists that must not be overwritten.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    force : bool
+        True if it may be overwritten.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists, and `force` is false.
+
+    Examples
+    --------
+    >>> check_absent("no/such/file.parquet", force=False)
+    """
     if Path(path).exists() and not force:
         raise FileExistsError(
             f"{path} exists; say --force (force=True) to write over it"
@@ -47,7 +99,42 @@ def _check_absent(path, force):
 
 
 @contextlib.contextmanager
-def _parquet(path, force):
-    _check_absent(path, force)
-    with replacing(path) as temporary, contextlib.closing(_Writer(temporary)) as writer:
-        yield writer
+def parquet(path, force):
+    """Open a Parquet file that appears when the context ends without an error.
+
+    Parameters
+    ----------
+    path : path
+        The file; a file that was there before is left as it was until then.
+    force : bool
+        True if an existing file may be overwritten.
+
+    Yields
+    ------
+    ParquetOutput
+        To which tables are written.
+
+    Raises
+    ------
+    FileExistsError
+        The file exists, and `force` is false.
+    OSError
+        The file cannot be written, for want of space perhaps.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with parquet(f"{folder}/rates.parquet", force=False) as output:
+    ...         output.write(pa.table({"url": ["a"], "change_rate": [0.5]}))
+    ...         output.describe({"estimator": "mle"})
+    ...     pq.read_table(f"{folder}/rates.parquet")["url"].to_pylist()
+    ['a']
+    """
+    check_absent(path, force)
+    with (
+        replacing(path) as temporary,
+        contextlib.closing(ParquetOutput(temporary)) as output,
+    ):
+        yield output

@@ -1,4 +1,4 @@
-"""A schedule for a bandwidth."""
+"""A schedule for a bandwidth: crawl rates and due times from change rates."""
 
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -9,19 +9,59 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paperlib import allocation, checks, freshness
-from paperlib.crawl_log.output import _check_absent, _parquet
+from paperlib.crawl_log.output import check_absent, parquet
 from paperlib.signals import SignalledPages
+
+__all__ = ["Schedule", "schedule"]
+
+PAGES_PER_BATCH = 1_000_000  # written at a time: some 200 MB
+
+# Freshness at which crawl rates are reported, by policy. A page that is
+# crawled by thresholds and receives no signal is crawled at equal intervals.
+_MODELS = {
+    "interval": freshness.interval,
+    "poisson": freshness.poisson,
+    "thresholds": freshness.interval,
+}
+_SIGNALS = ("recall", "false_rate")
+_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the bandwidth, to show its value
+_SAMPLE = 100_000  # pages that are enough to show it
+_DAY = np.timedelta64(1, "D")
+_MICROSECONDS = 86_400_000_000  # in a day
+_FOREVER = 365_000  # days; later times are beyond the years of a timestamp
+_CRAWLED = ("n_crawls", "first_crawl", "last_crawl")
+_DEFAULTS = {
+    "importance": 1.0,
+    "gone": False,
+    "n_crawls": 0.0,
+    "first_crawl": np.datetime64("NaT", "us"),
+    "last_crawl": np.datetime64("NaT", "us"),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """What `schedule` found.
 
-    bandwidth : float, crawls a day
-    freshness_now, freshness : expected freshness of the crawls of the log, if they go on at equal intervals, and of the schedule, in [0, 1]
-    multiplier : what one more crawl a day adds to the freshness
-    worth : array, shape (n, 2), crawls a day and expected freshness at multiples of the bandwidth, from a sample of pages, without limits
-        of hosts
+    Parameters
+    ----------
+    bandwidth : float
+        Crawls a day.
+    freshness_now : float
+        Expected freshness if the crawls of the log go on at equal intervals,
+        in [0, 1].
+    freshness : float
+        Expected freshness of the schedule, in [0, 1].
+    multiplier : float
+        What one more crawl a day adds to the freshness.
+    worth : ndarray, shape (n, 2)
+        Crawls a day, at multiples of the bandwidth, and expected freshness,
+        from a sample of pages, without limits of hosts.
+
+    Examples
+    --------
+    >>> Schedule(10.0, 0.5, 0.6, 0.01, np.array([[10.0, 0.6]])).freshness
+    0.6
     """
 
     bandwidth: float
@@ -34,38 +74,95 @@ class Schedule:
 def schedule(
     rates, output, bandwidth, *, policy="interval", per_host=None, force=False
 ):
-    """Crawl rates and due times for a bandwidth, from what `estimate` wrote, as a Parquet file of one row a page, in the same order.
+    """Schedule crawls for a bandwidth, from the output of `estimate`.
 
     Parameters
     ----------
-    rates : path of a Parquet file
-        Columns url, change_rate (1/day); optional importance, host, gone, n_crawls, first_crawl, last_crawl.
-    output : path of the Parquet file to write
-        url, crawl_rate (1/day), due (last_crawl + 1 / crawl_rate: in the past if overdue, the earliest first; null where it is never),
-        freshness_now (at the pace of the log), freshness (at crawl_rate). Pages that are gone get no crawls.
-    bandwidth : float, crawls a day
-    policy : "interval" (`allocation.optimal_interval`), "poisson" (`allocation.optimal_poisson`) or "thresholds"
-        (`allocation.optimal_thresholds`, with columns recall and false_rate, 1/day; then there is a column threshold, days, and due is when
-        the time alone makes the page due)
-    per_host : float, or mapping from host to float, crawls a day, optional
-        What each host, or those named, allow (`allocation.polite`).
+    rates : path
+        Parquet file with the columns url and change_rate (1/day); optional
+        importance, host, gone, n_crawls, first_crawl and last_crawl.
+    output : path
+        Parquet file to write, one row for each page in the same order: url,
+        crawl_rate (1/day), due (last_crawl + 1 / crawl_rate: in the past if
+        overdue; null where it is never), freshness_now (at the rate of the
+        log) and freshness (at crawl_rate). Pages that are gone get no crawls.
+    bandwidth : float
+        Crawls a day.
+    policy : {"interval", "poisson", "thresholds"}
+        `allocation.optimal_interval`, `allocation.optimal_poisson` or
+        `allocation.optimal_thresholds`. The last one needs the columns recall
+        and false_rate (1/day) and writes a column threshold (days); then due
+        is when the time alone makes the page due.
+    per_host : float or mapping from str to float, optional
+        Crawls a day that each host allows, or that those named allow
+        (`allocation.polite`).
     force : bool
-        Write over an output that exists.
+        Overwrite an output that exists.
 
     Returns
     -------
     Schedule
+        Freshness before and after, and what more bandwidth would add.
 
     Raises
     ------
-    FileExistsError, FileNotFoundError, ValueError
+    FileExistsError
+        The output exists, and `force` is false.
+    FileNotFoundError
+        No such file of rates.
+    ValueError
+        An argument out of range, limits for unknown hosts; a file of rates
+        that is not Parquet, lacks a column, or has no page that counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     rates, output = f"{folder}/rates.parquet", f"{folder}/plan.parquet"
+    ...     columns = {"url": ["a", "b", "c"], "change_rate": [0.1, 1.0, 9.0]}
+    ...     pq.write_table(pa.table(columns), rates)
+    ...     found = schedule(rates, output, 2.0)
+    ...     pq.read_table(output)["crawl_rate"].to_numpy().round(3)
+    array([0.542, 1.458, 0.   ])
+    >>> round(found.freshness, 3)
+    0.546
     """
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
-    if policy not in _POLICIES:
+    _check_policy(policy, per_host)
+    check_absent(output, force)
+    needed = _SIGNALS if policy == "thresholds" else ()
+    needed += () if per_host is None else ("host",)
+    file = _open(rates, ("url", "change_rate", *needed))
+    columns = _read(file, needed)
+    plan = _plan(policy, columns, bandwidth, per_host)
+    worth = _worth(policy, columns, bandwidth)
+    total = columns["importance"].sum()
+    with parquet(output, force) as out:
+        now = _write(out, file, policy, columns, plan) / total
+        added = float(plan.multiplier) / total
+        found = Schedule(bandwidth, now.item(), float(plan.freshness), added, worth)
+        out.describe(asdict(found) | {"policy": policy, "worth": worth.tolist()})
+    return found
+
+
+def _check_policy(policy, per_host):
+    """Raise a ValueError for an unknown policy or impossible limits."""
+    if policy not in _MODELS:
+        raise ValueError(f"policy must be one of {', '.join(_MODELS)}, got {policy!r}")
+    if per_host is None:
+        return
+    if policy == "thresholds":
         raise ValueError(
-            f"policy must be one of {', '.join(_POLICIES)}, got {policy!r}"
+            "per_host must be None for policy 'thresholds', "
+            "which has no limits for hosts"
         )
-    _check_absent(output, force)
+    for limit in per_host.values() if isinstance(per_host, Mapping) else [per_host]:
+        if not limit >= 0:
+            raise ValueError(f"per_host must be non-negative, got {per_host!r}")
+
+
+def _open(rates, needed):
+    """Open a Parquet file of rates, with the columns that are needed."""
     try:
         file = pq.ParquetFile(rates)
     except FileNotFoundError:
@@ -74,180 +171,122 @@ def schedule(
         raise ValueError(
             f"rates must be a Parquet file, got {rates}: {error}"
         ) from None
-    more = (
-        ("recall", "false_rate")
-        if policy == "thresholds"
-        else ()
-        if per_host is None
-        else ("host",)
-    )
-    named = file.schema_arrow.names
-    for name in ("url", "change_rate", *more):
-        if name not in named:
+    found = file.schema_arrow.names
+    for name in needed:
+        if name not in found:
             raise ValueError(
-                f"rates must have a column {name!r}, got {', '.join(named)}"
+                f"rates must have a column {name!r}, got {', '.join(found)}"
             )
     if not file.metadata.num_rows:
         raise ValueError("rates must hold at least one page, got none")
-    columns = _columns(
-        file.read(
-            columns=[
-                name
-                for name in ("change_rate", "importance", "gone", *more)
-                if name in named
-            ]
-        )
-    )
-    change_rate, importance = (
-        columns["change_rate"],
-        np.where(columns.pop("gone"), 0.0, columns.pop("importance")),
-    )
-    if not importance.any():
+    return file
+
+
+def _read(file, needed):
+    """Read what decides the crawl rates; gone pages have no importance."""
+    names = {"change_rate", "importance", "gone", *needed}
+    table = file.read(columns=list(names))  # the file may lack some
+    columns = {name: _column(table, name) for name in names - {"host"}}
+    if "host" in names:
+        columns["host"] = table["host"].dictionary_encode().combine_chunks()
+    columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
+    if not columns["importance"].any():
         raise ValueError(
-            f"rates must hold a page with importance that is not gone, got none of {importance.size}"
+            "rates must hold a page with importance that is not gone, "
+            f"got none of {columns['importance'].size}"
         )
-    plan = _plan(policy, columns, importance, bandwidth, per_host)
-    few = slice(None, None, -(-change_rate.size // 100_000))  # a sample
-    share, weight = importance[few].size / change_rate.size, importance[few].copy()
-    sample = {
-        name: columns[name][few].copy()
-        for name in columns.keys() & {"change_rate", "recall", "false_rate"}
-    }
-    worth = [
-        (
-            factor * bandwidth,
-            _plan(policy, sample, weight, factor * bandwidth * share, None).freshness,
-        )
-        for factor in _FACTORS
-    ]
-    with _parquet(output, force) as out, ThreadPoolExecutor(1) as thread:
-        start, now, written = 0, 0.0, None
-        more = [
-            name for name in ("n_crawls", "first_crawl", "last_crawl") if name in named
-        ]
-        for batch in file.iter_batches(_BATCH, columns=["url", *more]):
-            here = slice(start, start := start + batch.num_rows)
-            crawl_rate, threshold = (
-                None if values is None else values[here]
-                for values in (plan.crawl_rate, plan.threshold)
-            )
-            added = _added(
-                policy,
-                _columns(pa.table(batch.select(more))),
-                change_rate[here],
-                crawl_rate,
-                threshold,
-            )
-            now += added["freshness_now"] @ importance[here]
-            if written is not None:
-                written.result()
-            written = thread.submit(out.write, pa.table({"url": batch["url"]} | added))
-        written.result()
-        total = importance.sum()
-        found = Schedule(
-            bandwidth,
-            (now / total).item(),
-            float(plan.freshness),
-            float(plan.multiplier) / total,
-            np.array(worth, dtype=float),
-        )
-        out.describe(asdict(found) | {"policy": policy, "worth": found.worth.tolist()})
-    return found
-
-
-_DAY = np.timedelta64(1, "D")
-_POLICIES = ("interval", "poisson", "thresholds")
-_FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-_BATCH = 1_000_000  # pages
-
-
-def _columns(table):
-    """The columns of a table of rates as arrays, with what stands in for those that are optional."""
-    never = np.datetime64("NaT", "us")
-    columns = {
-        "importance": 1.0,
-        "gone": False,
-        "n_crawls": 0.0,
-        "first_crawl": never,
-        "last_crawl": never,
-    }
-    columns = {
-        name: np.broadcast_to(value, table.num_rows) for name, value in columns.items()
-    }
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            columns[name] = column.dictionary_encode().combine_chunks()
-        elif pa.types.is_timestamp(column.type):
-            columns[name] = column.cast(pa.timestamp("us")).to_numpy()
-        else:
-            columns[name] = column.to_numpy()
+    del columns["gone"]
     return columns
 
 
-def _added(policy, columns, change_rate, crawl_rate, threshold):
-    """What a schedule says of each page."""
-    days = np.nan_to_num((columns["last_crawl"] - columns["first_crawl"]) / _DAY)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        pace = np.where(days > 0, columns["n_crawls"] / days, 0.0)
-        wait = np.where(
-            crawl_rate > 0, 1 / crawl_rate if threshold is None else threshold, np.inf
-        )
-    return {
-        "crawl_rate": crawl_rate,
-        "due": _due(columns["last_crawl"], wait),
-        "freshness_now": freshness.interval(change_rate, pace),
-        "freshness": (freshness.poisson if policy == "poisson" else freshness.interval)(
-            change_rate, crawl_rate
-        ),
-    } | ({} if threshold is None else {"threshold": threshold})
+def _column(table, name):
+    """Array of a column of a table, or of its default."""
+    if name not in table.column_names:
+        return np.broadcast_to(_DEFAULTS[name], table.num_rows)
+    column = table[name]
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us"))
+    return column.to_numpy()
 
 
-def _plan(policy, columns, importance, bandwidth, per_host):
-    change_rate = columns["change_rate"]
+def _plan(policy, columns, bandwidth, per_host):
+    """Optimal `allocation.Allocation` of a policy."""
+    pages = columns["change_rate"], columns["importance"]
     if policy == "thresholds":
-        if per_host is not None:
-            raise ValueError(
-                "per_host must be None for policy 'thresholds', which has no limits for hosts"
-            )
-        pages = SignalledPages(
-            change_rate, importance, columns["recall"], columns["false_rate"]
+        signals = [columns[name] for name in _SIGNALS]
+        return allocation.optimal_thresholds(
+            SignalledPages(*pages, *signals), bandwidth
         )
-        return allocation.optimal_thresholds(pages, bandwidth)
-    if per_host is not None:
-        return _polite(policy, columns, importance, bandwidth, per_host)
-    return getattr(allocation, f"optimal_{policy}")(change_rate, importance, bandwidth)
+    if per_host is None:
+        return getattr(allocation, f"optimal_{policy}")(*pages, bandwidth)
+    host, limits = np.asarray(columns["host"].indices), per_host
+    if isinstance(per_host, Mapping):
+        limits = _numbered(per_host, columns["host"].dictionary.to_pylist())
+    return allocation.polite(*pages, bandwidth, host, limits, model=_MODELS[policy])
 
 
-def _polite(policy, columns, importance, bandwidth, per_host):
-    labels, named = (
-        columns["host"].dictionary.to_pylist(),
-        isinstance(per_host, Mapping),
-    )
-    for limit in per_host.values() if named else [per_host]:
-        if not limit >= 0:
-            raise ValueError(f"per_host must be non-negative, got {per_host!r}")
-    if named:
-        unknown = sorted(per_host.keys() - set(labels))
-        if unknown:
-            raise ValueError(
-                f"per_host must name hosts that have pages, got {len(unknown)} without: {unknown[:5]}"
-            )
-        per_host = {labels.index(name): limit for name, limit in per_host.items()}
-    model = freshness.poisson if policy == "poisson" else freshness.interval
-    return allocation.polite(
-        columns["change_rate"],
-        importance,
-        bandwidth,
-        np.asarray(columns["host"].indices),
-        per_host,
-        model=model,
-    )
+def _numbered(per_host, hosts):
+    """Limits by number of the host instead of its name."""
+    if unknown := sorted(per_host.keys() - set(hosts)):
+        raise ValueError(
+            "per_host must name hosts that have pages, "
+            f"got {len(unknown)} without: {unknown[:5]}"
+        )
+    return {hosts.index(name): limit for name, limit in per_host.items()}
 
 
-def _due(last_crawl, wait):
-    """When the wait is over, as Arrow timestamps; null where it never is, or lies beyond the years that those have."""
-    days = np.where(wait < 365_000, wait, 0.0)
-    due = last_crawl + (days * 86_400_000_000).astype("timedelta64[us]")
-    return pa.array(
-        due, pa.timestamp("us", "UTC"), mask=np.isnat(last_crawl) | (wait >= 365_000)
-    )
+def _worth(policy, columns, bandwidth):
+    """Freshness at multiples of the bandwidth, from every n-th page."""
+    n_pages = columns["change_rate"].size
+    every = -(-n_pages // _SAMPLE)
+    # copies, for strided views are slow to pass over
+    sample = {
+        name: column[::every].copy()
+        for name, column in columns.items()
+        if name != "host"
+    }
+    share = sample["importance"].size / n_pages
+    bandwidths = [factor * bandwidth for factor in _FACTORS]
+    fresh = [_plan(policy, sample, b * share, None).freshness for b in bandwidths]
+    return np.column_stack([bandwidths, fresh]).astype(float)
+
+
+def _write(out, file, policy, columns, plan):
+    """Write the schedule batch by batch.
+
+    URLs and crawls are read from the file once more, to hold only a batch.
+    Returns the sum of importance and freshness at the rate of the log. A
+    thread writes one batch while the next one is computed.
+    """
+    decided = {"crawl_rate": plan.crawl_rate, "threshold": plan.threshold}
+    names = ["url", *_CRAWLED]
+    start, now, writing = 0, 0.0, None
+    with ThreadPoolExecutor(1) as thread:
+        for log in file.iter_batches(PAGES_PER_BATCH, columns=names):
+            here = slice(start, start := start + log.num_rows)
+            found = {k: v[here] for k, v in decided.items() if v is not None}
+            found = _outcome(policy, log, columns["change_rate"][here], **found)
+            now += found["freshness_now"] @ columns["importance"][here]
+            if writing is not None:
+                writing.result()  # two tables in memory at most
+            writing = thread.submit(out.write, pa.table({"url": log["url"]} | found))
+        writing.result()
+    return now
+
+
+def _outcome(policy, log, change_rate, crawl_rate, threshold=None):
+    """Columns of a schedule, of pages that a log has told of."""
+    n, first, last = (_column(pa.table(log), name) for name in _CRAWLED)
+    days = np.nan_to_num((last - first) / _DAY)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate_now = np.where(days > 0, n / days, 0.0)
+        wait = 1 / crawl_rate if threshold is None else threshold
+    wait = np.where((crawl_rate > 0) & (wait < _FOREVER), wait, np.nan)
+    due = last + (wait * _MICROSECONDS).astype("m8[us]")  # NaT where NaN
+    columns = {
+        "crawl_rate": crawl_rate,
+        "due": pa.array(due, pa.timestamp("us", "UTC")),  # null where NaT
+        "freshness_now": freshness.interval(change_rate, rate_now),
+        "freshness": _MODELS[policy](change_rate, crawl_rate),
+    }
+    return columns if threshold is None else columns | {"threshold": threshold}

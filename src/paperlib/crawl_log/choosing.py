@@ -1,0 +1,183 @@
+"""The estimators of a log's change rates, and which of them predicts best."""
+
+import warnings
+
+import numpy as np
+
+from paperlib import estimators
+from paperlib.priors import DegeneratePriorWarning, FakeIntervals
+from paperlib.processes import History
+
+__all__ = [
+    "ESTIMATORS",
+    "SAMPLE",
+    "choose",
+    "learn_prior",
+    "log_loss",
+]
+
+# Pages from which the prior is learnt and on which estimators are compared.
+# The standard error of a mean log loss is then about 0.01.
+SAMPLE = 2000
+
+# Predicted probabilities are kept this far from 0 and 1, so that one bit that
+# was thought impossible does not outweigh all others.
+_SURE = 1e-4
+
+
+def _prior(history, prior):
+    return prior.estimate(history)
+
+
+def _mle(history, prior):
+    return estimators.mle(history, edges="substitute")
+
+
+def _moment_matching(history, prior):
+    with warnings.catch_warnings():
+        # at its limits 0 and inf the substitutes of the MLE stand in
+        warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
+        rate = estimators.moment_matching(history)
+    return np.where((rate > 0) & (rate < np.inf), rate, _mle(history, prior))
+
+
+def _naive(history, prior):
+    return estimators.naive(history)
+
+
+#: Functions of a `History` and a `FakeIntervals` prior, by name.
+ESTIMATORS = {
+    "prior": _prior,
+    "mle": _mle,
+    "moment_matching": _moment_matching,
+    "naive": _naive,
+}
+
+
+def log_loss(change_rate, interval, changed):
+    r"""Logarithmic loss of the probability that a rate gave to a bit.
+
+    .. math:: -\log P(\text{bit}), \qquad
+       P(\text{changed}) = 1 - e^{-\Delta w},
+
+    with probabilities kept within 1e-4 of 0 and 1 (our choice).
+
+    Parameters
+    ----------
+    change_rate : array_like
+        Predicted change rates, 1/time; ``inf`` is possible.
+    interval : array_like
+        Interval before each crawl, time.
+    changed : array_like of bool
+        Whether the crawl found a change. The three broadcast.
+
+    Returns
+    -------
+    ndarray
+        The loss of each bit, in nats.
+
+    Examples
+    --------
+    >>> log_loss(0.5, 1.0, [True, False]).round(3)
+    array([0.933, 0.5  ])
+    """
+    probability = -np.expm1(-np.multiply(change_rate, interval))
+    probability = np.clip(probability, _SURE, 1 - _SURE)
+    return -np.log(np.where(changed, probability, 1 - probability))
+
+
+def learn_prior(sample):
+    """Learn the prior of two pseudo-observations from a sample of pages.
+
+    Parameters
+    ----------
+    sample : History, shape (n_pages,)
+        Pages drawn at random.
+
+    Returns
+    -------
+    FakeIntervals
+        Of `FakeIntervals.learn`; with fewer than two pages that have an
+        interval, both pseudo-observations are as long as the mean interval.
+
+    Examples
+    --------
+    >>> history = History([1.0, 3.0], [True, False], [0, 2])
+    >>> learn_prior(history).changed
+    2.0
+    """
+    crawled = sample.n_crawls > 0
+    if crawled.sum() < 2:
+        mean = sample.interval.mean() if sample.interval.size else 1.0
+        return FakeIntervals(mean, mean)
+    rate = estimators.mle(sample, edges="substitute")[crawled]
+    grid = np.geomspace(rate.min() / 10, rate.max() * 10, 500)
+    with warnings.catch_warnings():
+        # the prior is written down in any case, for the user to see
+        warnings.simplefilter("ignore", DegeneratePriorWarning)
+        return FakeIntervals.learn(sample, grid)
+
+
+def choose(sample, estimator=None):
+    """Choose the estimator that predicts the last bit of pages best.
+
+    Each estimator sees the crawls of each page but the last one. The prior is
+    kept unless another estimator has a smaller log loss by two standard
+    errors.
+
+    Parameters
+    ----------
+    sample : History, shape (n_pages,)
+        Pages drawn at random.
+    estimator : str, optional
+        A name in `ESTIMATORS`, which is then chosen.
+
+    Returns
+    -------
+    prior : FakeIntervals
+        Learnt from the sample.
+    name : str
+        The estimator.
+    why : str
+        The reason, with the log losses.
+
+    Examples
+    --------
+    >>> history = History([1.0, 3.0], [True, False], [0, 1, 2])
+    >>> choose(history)[1:]
+    ('prior', 'no page has two intervals to compare estimators on')
+    """
+    prior = learn_prior(sample)
+    if estimator is not None:
+        return prior, estimator, "asked for"
+    loss = _losses(sample, prior)
+    if loss is None:
+        return prior, "prior", "no page has two intervals to compare estimators on"
+    order = sorted(loss, key=lambda name: loss[name].mean())
+    gain = loss["prior"] - loss[order[0]]
+    better = gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
+    listed = ", ".join(f"{name} {loss[name].mean():.4f}" for name in order)
+    why = (
+        f"log loss of the last bit of {gain.size} pages, where another must be "
+        f"better by two standard errors: {listed}"
+    )
+    return prior, order[0] if better else "prior", why
+
+
+def _losses(sample, prior):
+    """Log loss of the last bit of pages with two intervals, by estimator."""
+    n = sample.n_crawls
+    compared = n >= 2
+    last = sample.offsets[1:][compared] - 1
+    if not last.size:
+        return None
+    before = History(
+        np.delete(sample.interval, last),
+        np.delete(sample.changed, last),
+        np.append(0, np.cumsum(n - compared)),
+    )
+    bits = sample.interval[last], sample.changed[last]
+    return {
+        name: log_loss(rule(before, prior)[compared], *bits)
+        for name, rule in ESTIMATORS.items()
+    }

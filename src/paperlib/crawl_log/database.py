@@ -1,0 +1,198 @@
+"""A DuckDB database for one log, in bounded memory, and SQL by name."""
+
+import contextlib
+import errno
+import re
+import tempfile
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+import duckdb
+
+from paperlib.crawl_log.progress import bar
+
+__all__ = ["database", "first_line", "pattern", "quoted", "run", "sql"]
+
+_POLL = 0.1  # seconds between two looks at a running query
+
+
+@contextlib.contextmanager
+def database(memory):
+    """Open an empty database that is deleted when the context ends.
+
+    Parameters
+    ----------
+    memory : str
+        Memory that the database may use, such as "1GiB"; what does not fit
+        goes to a folder in the system's folder for temporary files.
+
+    Yields
+    ------
+    connection : duckdb.DuckDBPyConnection
+        With the time zone UTC.
+    folder : pathlib.Path
+        The temporary folder, free for other use too.
+
+    Raises
+    ------
+    ValueError
+        `memory` is no size, or not enough.
+    OSError
+        No space left on the device, or another error of input or output.
+
+    Examples
+    --------
+    >>> with database("200MiB") as (connection, folder):
+    ...     connection.sql("select 6 * 7").fetchall()
+    [(42,)]
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="paperlib-") as folder,
+        _connected(folder, memory) as connection,
+    ):
+        try:
+            yield connection, Path(folder)
+        except duckdb.OutOfMemoryException as error:
+            raise ValueError(
+                f"memory must be enough to sort the log, got {memory!r}: "
+                f"{first_line(error)}"
+            ) from None
+        except duckdb.IOException as error:
+            code = errno.ENOSPC if "No space" in str(error) else errno.EIO
+            raise OSError(code, first_line(error), folder) from None
+
+
+def _connected(folder, memory):
+    """Connect to a new database that spills to a folder."""
+    config = {"memory_limit": memory, "temp_directory": f"{folder}/spilled"}
+    try:
+        connection = duckdb.connect(config=config)
+    except duckdb.Error as error:
+        raise ValueError(
+            f"memory must be a size such as '1GiB', got {memory!r}: {first_line(error)}"
+        ) from None
+    connection.execute("set TimeZone = 'UTC'")
+    # DuckDB measures progress only if it may draw its own bar; where it thinks
+    # that it runs in a notebook it refuses, and `run` then shows none
+    with contextlib.suppress(duckdb.Error):
+        connection.execute(
+            "set enable_progress_bar = true; set enable_progress_bar_print = false"
+        )
+    return connection
+
+
+def run(connection, query, what, **parameters):
+    """Execute a long query under a progress bar; an interrupt stops it.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Of a `database`.
+    query : str
+        One statement.
+    what : str
+        The text before the bar.
+    **parameters
+        Values of the query's parameters, ``$name`` in the query.
+
+    Examples
+    --------
+    >>> with database("200MiB") as (connection, _):
+    ...     run(connection, "create table t as select $n", "making t", n=3)
+    ...     connection.sql("from t").fetchall()
+    [(3,)]
+    """
+    layout = "{desc} |{bar:20}| {n:.0f}% {elapsed}"
+    percent = bar(total=100, desc=what, bar_format=layout)
+    with percent, ThreadPoolExecutor(1) as thread:
+        running = thread.submit(connection.execute, query, parameters)
+        try:
+            while not wait([running], _POLL).done:
+                percent.update(max(connection.query_progress() - percent.n, 0.0))
+        except BaseException:
+            connection.interrupt()
+            raise
+        running.result()
+
+
+@cache
+def sql(name):
+    """Text of a file of statements in the package's folder ``sql``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, without its suffix.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> "create table sorted" in sql("sort_crawls")
+    True
+    """
+    return (files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def quoted(text):
+    """An SQL literal of a text.
+
+    Parameters
+    ----------
+    text : object
+        Text, or what has a text, such as a path.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(quoted("it's"))
+    'it''s'
+    """
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+def pattern(file):
+    """A glob pattern that matches one file only, for DuckDB's readers.
+
+    Parameters
+    ----------
+    file : path
+        The file.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> pattern("log[1].csv")
+    'log[[]1].csv'
+    """
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(file))
+
+
+def first_line(error):
+    """First line of an error's message.
+
+    Parameters
+    ----------
+    error : Exception
+        Any; DuckDB adds the query below its first line.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> first_line(ValueError("no such file\\nLINE 1: select"))
+    'no such file'
+    """
+    return str(error).strip().splitlines()[0]

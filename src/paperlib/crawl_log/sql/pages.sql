@@ -1,0 +1,61 @@
+-- One row for each page, of the log and of the state, in an order that has
+-- nothing to do with what the pages are: that of a hash of their URLs. So the
+-- first pages are a random sample, and ranges of the hash are shares of the log.
+-- Parameter: $failed, the reason of failed fetches.
+
+create table page as
+with fetched as (
+    -- What this log tells of each page. The last importance given counts, of
+    -- several at one time the largest: time and importance are packed into one
+    -- key, for the states of an arg_max by a key of fixed size go to disk when
+    -- memory ends, those by a key that is a row do not. In the same way the
+    -- last bit of the largest key tells whether the last row found the page
+    -- gone.
+    select
+        url,
+        max(host) as host,
+        arg_max(
+            importance,
+            t::hugeint * 1000000000000000000
+            + least(importance * 1e6, 1e17)::hugeint
+        ) as importance,
+        make_timestamptz(min(t) filter (reason is null)) as first_crawl,
+        make_timestamptz(max(t) filter (reason is null)) as last_crawl,
+        make_timestamptz(max(t)) as last_row,
+        (max(2 * t + coalesce(status in (404, 410), false)::int) & 1) = 1 as gone,
+        count(*) filter (reason is null) as n_rows,
+        count(*) - n_rows as n_failed
+    from crawl
+    where reason is null or reason = $failed
+    group by url
+),
+
+merged as (
+    select
+        url,
+        coalesce(fetched.host, state.host, host_of(url)) as host,
+        coalesce(fetched.importance, state.importance, 1.0) as importance,
+        coalesce(state.first_crawl, fetched.first_crawl) as first_crawl,
+        coalesce(fetched.last_crawl, state.last_crawl) as last_crawl,
+        state.last_crawl as known_crawl,
+        coalesce(fetched.last_row, state.last_row) as last_row,
+        coalesce(fetched.gone, state.gone, false) as gone,
+        coalesce(fetched.n_failed, 0) + coalesce(state.n_failed, 0) as n_failed,
+        coalesce(state.interval, []) as interval,
+        coalesce(state.bits, []) as bits,
+        coalesce(state.n, []) as n,
+        coalesce(state.lag, 0) as lag,
+        coalesce(state.lag_squares, 0) as lag_squares,
+        -- memory that a batch needs for the page, in crawls
+        1 + coalesce(n_rows, 0) + coalesce(list_sum(state.n), 0) as size
+    from fetched
+    full join state using (url)
+)
+
+-- `i` numbers the pages; `before` adds up the sizes, and so cuts batches.
+select
+    * exclude (size),
+    row_number() over by_hash - 1 as i,
+    (sum(size) over by_hash)::bigint as before
+from merged
+window by_hash as (order by hash(url), url)

@@ -1,0 +1,117 @@
+"""Rows of a log by what became of them, and the warning of bad ones."""
+
+import warnings
+from collections import Counter
+
+__all__ = ["FAILED", "KNOWN", "TORN", "USED", "BadRowsWarning", "Tally"]
+
+# Reasons that the code distinguishes; `sql/check_rows.sql` has the others.
+USED = "rows"
+FAILED = "of failed fetches"
+KNOWN = "not after the last row of their page in the state"
+TORN = "two crawls at one time that disagree, taken as changed"
+
+_SHOWN = 3  # places named in a warning
+# The user's own line, above `Tally.report`, the context manager `opened`, its
+# `__enter__` or `__exit__`, and the function of this package that entered it.
+_USER = 5
+
+
+class BadRowsWarning(UserWarning):
+    """Rows that were left out or changed: how many, why, and the first places.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", BadRowsWarning)  # on purpose
+    """
+
+
+class Tally:
+    """Numbers of rows by what became of them, and the first places of each.
+
+    Attributes
+    ----------
+    counts : collections.Counter
+        Number of rows by reason; those used under "rows".
+    places : dict of list
+        The first places by reason, ``(file, row, text)`` or
+        ``(url, time, text)``, in order.
+
+    Examples
+    --------
+    >>> tally = Tally()
+    >>> tally.add("rows", 7)
+    >>> tally.add("without a url", 2, [(0, 5, "log.csv row 5: ,0,1")])
+    >>> dict(tally.counts)
+    {'rows': 7, 'without a url': 2}
+    """
+
+    def __init__(self):
+        self.counts, self.places = Counter(), {}
+
+    def add(self, reason, n, places=()):
+        """Count more rows of one kind.
+
+        Parameters
+        ----------
+        reason : str
+            What became of them.
+        n : int
+            How many they are.
+        places : sequence of tuple
+            Where the first of them are.
+        """
+        self.counts[reason] += n
+        if places:
+            places = [*self.places.get(reason, []), *places]
+            self.places[reason] = sorted(places)[:_SHOWN]
+
+    def update(self, other):
+        """Add what another tally has counted.
+
+        Parameters
+        ----------
+        other : Tally
+            Of another part of the log.
+        """
+        for reason, n in other.counts.items():
+            self.add(reason, n, other.places.get(reason, ()))
+
+    def report(self, path):
+        """Warn of bad rows, once for each place.
+
+        Parameters
+        ----------
+        path : path
+            The log, to be named.
+
+        Raises
+        ------
+        ValueError
+            Not a single row could be used.
+
+        Warns
+        -----
+        BadRowsWarning
+            Rows with a place to show: not failed fetches.
+        """
+        left_out = []
+        for reason, places in sorted(self.places.items()):
+            where = "; ".join(text for *_, text in places)
+            n = f"{self.counts[reason]:,}"
+            if reason == TORN:
+                message = f"{n} times {reason} ({where})"
+                warnings.warn(message, BadRowsWarning, stacklevel=_USER)
+            else:
+                left_out.append(f"{n} {reason} ({where})")
+        if left_out:
+            message = f"rows left out of {path}: {', '.join(left_out)}"
+            warnings.warn(message, BadRowsWarning, stacklevel=_USER)
+        self.places.clear()
+        if not self.counts.keys() & {USED, KNOWN}:
+            found = dict(sorted(self.counts.items())) or "none at all"
+            raise ValueError(
+                f"{path} must hold at least one row that can be used, got {found}"
+            )

@@ -1,0 +1,43 @@
+"""Helpers of the tests of crawl logs: files of a log, and what is read back."""
+
+import csv
+import gzip
+import io
+import warnings
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paperlib.crawl_log import BadRowsWarning
+
+
+def write(path, content):
+    """Write text or bytes to a file, gzipped if its name says so."""
+    content = content.encode() if isinstance(content, str) else content
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    return path
+
+
+def table(rows, columns=("url", "time", "changed"), delimiter=","):
+    """Rows as the text of a CSV file."""
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(
+        [columns, *rows]
+    )
+    return out.getvalue()
+
+
+def parquet(path, **columns):
+    """Write columns to a Parquet file."""
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def recorded(function, *arguments, **options):
+    """Call a function that may warn of bad rows; its result, and the messages."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = function(*arguments, **options)
+    assert all(issubclass(w.category, BadRowsWarning) for w in caught)
+    return found, [str(w.message) for w in caught]
