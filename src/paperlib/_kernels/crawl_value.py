@@ -195,8 +195,7 @@ def initial_slope(page):
     return page.scale * page.ratio if page.ratio > 0.0 else page.limit
 
 
-# ----------------------------------------------------- Poisson sums in one
-# term
+# ------------------------------------------------ Poisson sums of one term
 
 
 @_kernel
@@ -511,8 +510,7 @@ def ws(iota, change_rate, recall, false_rate):
     return gained + remains * _psi(iota, change_rate, recall, false_rate)
 
 
-# ------------------------------------- thresholds at which pages have one
-# value
+# ------------------------------- states in which pages have a given value
 
 
 @_kernel

@@ -164,8 +164,7 @@ _plain = njit(cache=True, error_model="numpy", _nrt=False)
 _inline = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 
 
-# --------------------------------------------------------------- what callers
-# use
+# ------------------------------------------------------------ what callers use
 
 
 def new_state(
@@ -287,8 +286,7 @@ def greedy_slots(state, slots, signal_page, signal_time, out):
         out[j] = next_slot(state, slots[j])
 
 
-# ------------------------------------------------- one page: its time and
-# value
+# ------------------------------------------ one page: its time and its value
 
 
 @_inline
@@ -302,7 +300,7 @@ def _copy(source, to):
 def _effective_time(page, t):
     """Effective time since the last crawl of a page."""
     counted = page.beta * page.n_signals if page.n_signals > 0 else 0.0
-    return t - page.last + (counted if page.beta > 0.0 else 0.0)
+    return t - page.last + counted
 
 
 @_plain
