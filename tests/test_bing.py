@@ -320,9 +320,10 @@ def test_bad_sample_is_refused(write, sample, message):
 
 def test_sample_without_a_crawl_is_refused(write):
     empty = "".join(f"{k}\t0\t[]\n" for k in (3, 7, 11)) + LINES[0]
+    folder = write({HISTORY: empty})
+    seed = next(s for s in range(20) if np.random.default_rng(s).choice(4) < 3)
     with pytest.raises(ValueError, match="sample must find at least one crawl"):
-        for seed in range(20):
-            _bing(write({HISTORY: empty}), sample=1, rng=seed)
+        _bing(folder, sample=1, rng=seed)
 
 
 # the cache
@@ -489,7 +490,7 @@ def test_crawl_log():
         ({"constrained": [0]}, "constrained must have one entry"),
         (
             {"known_rate": [np.nan, -1]},
-            r"known_rate must be non-negative and finite, or NaN, got -1.0 at index \(1,\)",
+            r"known_rate must be non-negative and finite, or NaN, got -1.0 at index",
         ),
         ({"known_rate": [np.inf, 1]}, "known_rate must be"),
         ({"known_rate": [1]}, "known_rate must have one entry"),

@@ -278,7 +278,7 @@ def _list(ids):
 def _wikipedia(options):
     from paperlib.repro import traces
 
-    path = options.path or traces.DATA / "wikipedia.csv"
+    path = options.path or traces.DOWNLOADS / "wikipedia.csv"
     trace = traces.wikipedia(
         options.title,
         options.start,

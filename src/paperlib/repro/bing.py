@@ -185,8 +185,9 @@ def _convert(folder, sources, progress):
         script = Path(__file__).with_name("bing.sql").read_text()
         if not db.execute(script).fetchone()[0]:
             raise ValueError(
-                f"{folder} must hold at least one crawl of a URL that has a host and an "
-                f"importance; malformed lines: {db.execute('FROM malformed').fetchall()}"
+                f"{folder} must hold at least one crawl of a URL that has a host and "
+                "an importance; malformed lines: "
+                f"{db.execute('FROM malformed').fetchall()}"
             )
 
 

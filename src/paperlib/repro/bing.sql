@@ -86,7 +86,7 @@ CREATE TABLE page AS
         LEFT JOIN first_lines('rate') AS rate USING (id);
 
 CREATE MACRO unusable(file, lines) AS TABLE
-    SELECT file, reason, count(*), 'id ' || min(id)
+    SELECT file, reason, count(*), 'id ' || coalesce(min(id)::VARCHAR, 'missing')
     FROM query_table(lines) WHERE reason IS NOT NULL GROUP BY reason
     UNION ALL
     SELECT file, 'an id that an earlier line has', sum(n - 1), 'id ' || min(id)
