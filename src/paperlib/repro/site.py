@@ -71,7 +71,7 @@ def write(target, root=build.ROOT):
     readme = (root / "README.md").read_text()
     about = dict(re.findall(r"^- \[(\w+)\] (.+)$", readme, re.M))
     about["beyond"] = "What no paper shows."
-    figures = _figures(root, list(about))
+    figures = _figures(root, [*about])
     papers = {key: list(group) for key, group in groupby(figures, lambda f: f["paper"])}
     render = _renderer()
     _write_figures(figures, render, source / "figures", extra / "figures")
@@ -98,12 +98,8 @@ def _figures(root, papers):
         """Figure 2 comes before figure 10, and figures before all else."""
         name = figure["name"]
         number = int(re.search(r"\d*$", name)[0] or 0)
-        return (
-            papers.index(figure["paper"]),
-            not name.startswith("fig"),
-            name[:3],
-            number,
-        )
+        paper = [*papers, figure["paper"]].index(figure["paper"])
+        return paper, not name.startswith("fig"), name[:3], number
 
     return sorted(figures, key=place)
 
@@ -113,8 +109,7 @@ def _figure(record, path, root):
     cells = json.loads((root / path).read_text())["cells"]
     title, _, text = "".join(cells[0]["source"]).partition("\n")
     title = title.lstrip("# ")
-    paragraphs = [part for part in text.strip().split("\n\n") if part[:1] != "*"]
-    first = re.sub(r"[`*$]", "", " ".join(paragraphs[0].split()))
+    plain = re.search(r"(?s)\n\n(?!\*)(.+?)(\n\n|$)", text + "\n\n.")[1]
     given = "".join(
         "".join(cell["source"])
         for cell in cells
@@ -128,7 +123,7 @@ def _figure(record, path, root):
         "notebook": path.as_posix(),
         "title": title,
         "short": re.sub(r" of \[\w+\]", "", title),
-        "shows": f"{title}. {first}",
+        "shows": f"{title}. {re.sub('[`*$]', '', ' '.join(plain.split()))}",
         "text": text.strip(),
         "meanings": dict(re.findall(r"^(\w+) = .*?  # (.*)$", given, re.M)),
     }

@@ -248,7 +248,7 @@ def write(path, times, *, title, source, licence, start=None, end=None):
     path : path
         The file ``NAME.csv``; ``NAME.csv.sha256`` is written beside it.
     times : array_like, shape (n_events,)
-        datetime64[s], or seconds since 1970, UTC, in any order.
+        Times as datetime64[s], or as seconds since 1970, UTC, in any order.
     title, source, licence : str
         Title of the page, where the times come from, and on what terms.
     start, end : numpy.datetime64, optional
