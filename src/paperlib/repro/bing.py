@@ -73,7 +73,7 @@ class MalformedLinesWarning(UserWarning):
 def bing(folder, *, sample=None, rng=None, progress=True):
     """Crawl data set of Bing: 18.5 million URLs, crawled daily for 14 weeks.
 
-    The data set of [Kolobov et al. 2019]_. The first call reads the text
+    The data set of [kolobov19]_. The first call reads the text
     files and keeps the result in ``paperlib_bing.parquet`` and
     ``paperlib_bing_histories.parquet`` beside them. Later calls read these
     alone, as long as the sizes and modification times of the text files are
@@ -120,9 +120,9 @@ def bing(folder, *, sample=None, rng=None, progress=True):
 
     References
     ----------
-    .. [Kolobov et al. 2019] A. Kolobov, Y. Peres, C. Lu, E. Horvitz, "Staying
-       up to Date with Online Content Changes Using Reinforcement Learning
-       for Scheduling", NeurIPS 2019.
+    .. [kolobov19] A. Kolobov, Y. Peres, C. Lu, E. Horvitz, "Staying up to
+       Date with Online Content Changes Using Reinforcement Learning for
+       Scheduling", NeurIPS 2019.
 
     Examples
     --------
