@@ -30,8 +30,9 @@ quick: lint
 test-browser: $(READY)
 	tests/browser/run.sh $(PYTHON)
 site: $(READY)
-	$(PYTHON) -c "from paperlib import site; site.write('build/site')"
-	$(PYTHON) -m sphinx -b html -j 2 -q -W --keep-going -c docs build/site/source build/site/html
+	$(PYTHON) -c "from paperlib.repro import site; site.write('build/site')"
+	$(PYTHON) -m sphinx -b html -j 2 -q -W --keep-going -c docs \
+	  build/site/source build/site/html
 test-site: site
 	tests/browser/run.sh $(PYTHON) site
 bench: $(READY)

@@ -1,7 +1,9 @@
-"""Make bokeh_commits.csv from the package bokeh_sampledata 2026.1, which pip fetches into a temporary folder.
+"""Make bokeh_commits.csv from the Python package bokeh_sampledata 2026.1.
 
-``python data/make_bokeh_commits.py``: the times of one account's commits, to the second. Commits in the same second are one event,
-since a page cannot be seen to change twice at a time.
+``python data/make_bokeh_commits.py``: pip fetches the package into a temporary
+folder. Of the commits of one account the times are kept, to the second.
+Commits in the same second are one event, since a page cannot be seen to
+change twice at a time.
 """
 
 import gzip
@@ -44,11 +46,15 @@ def main():
         traces.DATA / "bokeh_commits.csv",
         sorted({mktime_tz(parsedate_tz(line)) for line in lines}),
         title="Commit feed of one account",
-        source=f"_data/commits.txt.gz of the Python package {PACKAGE}: times of commits, each second once",
+        source=(
+            f"_data/commits.txt.gz of the Python package {PACKAGE}: "
+            "times of commits, each second once"
+        ),
         licence="public domain, as recorded in that package",
     )
     print(
-        f"{trace.name}: {trace.times.size} events of {len(lines)} commits, sha256 {trace.sha256}"
+        f"{trace.name}: {trace.times.size} events of {len(lines)} commits, "
+        f"sha256 {trace.sha256}"
     )
 
 

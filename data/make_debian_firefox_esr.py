@@ -1,12 +1,16 @@
-"""Make debian_firefox_esr.csv from the changelog of Debian's firefox-esr source package.
+"""Make debian_firefox_esr.csv from the changelog of Debian's firefox-esr.
 
-On Debian 12 with a source archive (``Types: deb deb-src`` in the sources file, then ``apt-get update``)::
+On Debian 12 with a source archive (``Types: deb deb-src`` in the sources
+file, then ``apt-get update``)::
 
     apt-get source --diff-only --download-only firefox-esr=140.12.0esr-1~deb12u1
-    python data/make_debian_firefox_esr.py firefox-esr_140.12.0esr-1~deb12u1.debian.tar.xz
+    python data/make_debian_firefox_esr.py \\
+        firefox-esr_140.12.0esr-1~deb12u1.debian.tar.xz
 
-The argument is that archive or a debian/changelog. Of each entry only the time of its sign-off is kept, and only of entries for
-unstable, experimental, sid or frozen. Without the version, apt fetches the newest, whose changelog may hold more entries.
+The argument is that archive or a debian/changelog. Of each entry only the
+time of its sign-off is kept, and only of entries for unstable, experimental,
+sid or frozen. Without the version, apt fetches the newest, whose changelog
+may hold more entries.
 """
 
 import re
@@ -41,8 +45,14 @@ def main(path):
         traces.DATA / "debian_firefox_esr.csv",
         times,
         title="Debian's Firefox package",
-        source=f"debian/changelog of firefox-esr {version}: sign-off times of the entries for unstable, experimental, sid or frozen",
-        licence="times only, which are facts; the packaging that they come from is under MPL-2.0",
+        source=(
+            f"debian/changelog of firefox-esr {version}: sign-off times of the "
+            "entries for unstable, experimental, sid or frozen"
+        ),
+        licence=(
+            "times only, which are facts; "
+            "the packaging that they come from is under MPL-2.0"
+        ),
     )
     print(f"{trace.name}: {trace.times.size} events, sha256 {trace.sha256}")
 

@@ -1,7 +1,9 @@
-"""Make example_log.csv.gz, a crawl log that anyone may use, from the two shipped traces.
+"""Make example_log.csv.gz, a crawl log for anyone, from the two shipped traces.
 
-``python data/make_example_log.py``: windows of the traces are pages of their own, which change at the real times, moved by whole weeks
-to a common start. The crawls, the importances and the fetches that fail are invented; each bit says what its crawl would have seen.
+``python data/make_example_log.py``: windows of the traces are pages of their
+own, which change at the real times, moved by whole weeks to a common start.
+The crawls, the importances and the fetches that fail are invented; each bit
+says what its crawl would have seen.
 """
 
 import gzip
@@ -14,12 +16,13 @@ from paperlib.processes import observe, poisson_times
 from paperlib.repro import traces
 
 START, WEEK = np.datetime64("2025-01-06", "s"), np.timedelta64(7, "D")
-# trace, path of its pages, weeks of a window, windows side by side, the days between crawls to begin with
+# Trace, path of its pages, weeks of a window, windows side by side, and the
+# days between crawls to begin with.
 SITES = (
     ("debian_firefox_esr", "debian.example/firefox-esr", 26, 1, 0.5),
     ("bokeh_commits", "bokeh.example/commits", 13, 2, 1 / 12),
 )
-SCHEDULES = ("regular", "seldom", "Poisson", "adaptive")
+SCHEDULES = ("regular", "rare", "Poisson", "adaptive")
 FAILED = 0.015  # share of fetches
 
 
@@ -35,12 +38,16 @@ def main():
         path.with_name(f"{path.name}.sha256"), f"{sha256(path)}  {path.name}\n"
     )
     print(
-        f"{path.name}: {len(rows)} fetches of {len({row[0] for row in rows})} URLs, sha256 {sha256(path)}"
+        f"{path.name}: {len(rows)} fetches of {len({row[0] for row in rows})} URLs, "
+        f"sha256 {sha256(path)}"
     )
 
 
 def _site(name, path, weeks, side_by_side, interval, rng):
-    """The rows of a trace's pages, one for each window; of those side by side, each begins when the one before has ended."""
+    """The rows of a trace's pages, one for each window.
+
+    Of windows side by side, each begins when the one before has ended.
+    """
     trace, days = traces.load(name), 7 * weeks
     for k in range(int(trace.horizon // days)):
         began = trace.start + k * weeks * WEEK
@@ -76,7 +83,10 @@ def _site(name, path, weeks, side_by_side, interval, rng):
 
 
 def _crawls(schedule, changes, days, interval, rng):
-    """Times of the fetches of one page within its window, days, whole seconds, and which of them fail."""
+    """Times of the fetches of one page, and which of them fail.
+
+    Within its window, in days, and at whole seconds.
+    """
     first = interval * rng.random()
     if schedule == "adaptive":
         times, rule, limits = [first], Nutch(), (interval / 8, interval * 8)
@@ -91,7 +101,7 @@ def _crawls(schedule, changes, days, interval, rng):
             first, first + poisson_times(1 / (2 * interval), days - first, rng=rng)
         )
     else:
-        times = np.arange(first, days, interval * {"regular": 1, "seldom": 4}[schedule])
+        times = np.arange(first, days, interval * {"regular": 1, "rare": 4}[schedule])
     times = np.unique(np.floor(np.array(times) * 86400)) / 86400
     failed = rng.random(times.size) < FAILED
     failed[0] = False

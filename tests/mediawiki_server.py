@@ -1,4 +1,8 @@
-"""A local MediaWiki for tests: one page with revisions, and answers as a real MediaWiki 1.39 was recorded to give them."""
+"""A local MediaWiki for tests.
+
+One page with revisions, and answers as a real MediaWiki 1.39 was recorded to
+give them.
+"""
 
 import json
 import threading
@@ -12,7 +16,7 @@ TITLE = "Template talk:Did you know"
 
 @dataclass
 class Answer:
-    """One HTTP answer; with `cut`, the connection breaks after that many bytes of the body."""
+    """One HTTP answer; with `cut`, the body breaks off after so many bytes."""
 
     body: str | dict
     status: int = 200
@@ -68,7 +72,8 @@ RVLIMIT_WARNING = _pages(
     _PAGE | {"revisions": [_REVISION]},
     warnings={
         "revisions": {
-            "warnings": 'The value "5000" for parameter "rvlimit" must be between 1 and 500.'
+            "warnings": 'The value "5000" for parameter "rvlimit" '
+            "must be between 1 and 500."
         }
     },
 )
@@ -79,7 +84,8 @@ UNKNOWN_WARNING = _pages(
 
 BAD_CONTINUE = _error(
     "badcontinue",
-    "Invalid continue param. You should pass the original value returned by the previous query.",
+    "Invalid continue param. "
+    "You should pass the original value returned by the previous query.",
 )
 BAD_TIMESTAMP = _error(
     "badtimestamp", 'Invalid value "notadate" for timestamp parameter "rvstart".'
@@ -127,7 +133,10 @@ CUT_JSON = Answer(json.dumps(LAST.body)[:40])
 
 @dataclass
 class Wiki:
-    """The page's `revisions` (id, time), given out `limit` at a time; `script` holds answers to give first, None for the page's own."""
+    """The page's `revisions` (id, time), of which an answer has up to `limit`.
+
+    `script` holds answers to give first, None for the page's own.
+    """
 
     revisions: list
     limit: int = 3
@@ -138,7 +147,7 @@ class Wiki:
     api: str = ""
 
     def answer(self, query):
-        """The page's revisions in the order and window asked for, from the continuation on."""
+        """The page's revisions as the query asks for them."""
         found = sorted(
             (stamp, revid)
             for revid, stamp in self.revisions

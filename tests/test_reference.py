@@ -977,13 +977,13 @@ def test_lemma_5_and_theorem_1():
         expected = reference.exploration_radius(m, bandwidth, tau, bounds[1], level)
         assert found == pytest.approx(expected, rel=EXACT)
         found = regret.regret_bound(
-            tau, horizon, mu, bandwidth, bounds=bounds, level=level
+            mu, bandwidth, exploration=tau, horizon=horizon, bounds=bounds, level=level
         )
         expected = reference.regret_bound(tau, horizon, mu, bandwidth, bounds, level)
         assert found == pytest.approx(expected, rel=EXACT)
         best = reference.exploration_horizon(horizon, m, bandwidth, bounds, level)
         found = regret.exploration_horizon(
-            horizon, m, bandwidth, bounds=bounds, level=level
+            m, bandwidth, horizon=horizon, bounds=bounds, level=level
         )
         rounds = max(np.round(best * bandwidth / m), 1.0)
         assert found == pytest.approx(rounds * m / bandwidth, rel=EXACT)

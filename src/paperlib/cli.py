@@ -344,7 +344,7 @@ def _refresh(options):
 def _wikipedia(options):
     from paperlib.repro import traces
 
-    path = options.path or traces.DATA / "wikipedia.csv"
+    path = options.path or traces.DOWNLOADS / "wikipedia.csv"
     period = options.start, options.end
     trace = traces.wikipedia(
         options.title, *period, path=path, contact=options.contact, api=options.api

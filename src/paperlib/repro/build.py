@@ -793,6 +793,9 @@ def refresh(ids=(), *, jobs=None, root=ROOT):
     return errors
 
 
+_WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
+
+
 def _refresh(figure, path):
     """Execute one notebook in place; returns the seconds that it took."""
     import nbformat
@@ -809,6 +812,8 @@ def _refresh(figure, path):
         cell.id = f"{figure.replace('/', '-')}-{number}"
         tags = {key: value for key, value in cell.metadata.items() if key == "tags"}
         cell.metadata = tags
+        for output in cell.get("outputs", []):
+            output.get("data", {}).pop(_WIDGET_VIEW, None)  # its id is random
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     notebook.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
     write_atomic(path, nbformat.writes(notebook) + "\n")
