@@ -1,1 +1,21 @@
 """The reproduction: figures, claims, builds, real data and the site."""
+
+import importlib
+
+__all__ = [
+    "bing",
+    "build",
+    "ledger",
+    "mediawiki",
+    "plotting",
+    "running",
+    "site",
+    "traces",
+]
+
+
+def __getattr__(name):
+    # As in `paperlib` itself: a module is imported when it is first used.
+    if name in __all__:
+        return importlib.import_module(f"paperlib.repro.{name}")
+    raise AttributeError(f"module 'paperlib.repro' has no attribute {name!r}")
