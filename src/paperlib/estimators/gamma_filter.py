@@ -9,8 +9,9 @@ from paperlib.estimators.online import Guarantee, OnlineEstimator
 
 __all__ = ["GammaFilter"]
 
-# Default prior: half a change in 0.03 times the first interval of a page (our choice).
-# It is weak, and its mean so high that the first unchanged crawl lowers it at once.
+# Default prior: half a change in 0.03 times the first interval of a page (our
+# choice). It is weak, and its mean so high that the first unchanged crawl
+# lowers it at once.
 _DEFAULT_SHARE = 0.03
 
 
@@ -77,7 +78,7 @@ class GammaFilter(OnlineEstimator):
 
     @property
     def estimate(self):
-        """Means of the posterior, shape / rate, 1/time; None before the first crawl."""
+        """Posterior means, shape / rate, 1/time; None before the first crawl."""
         return None if self.shape is None else self.shape / self.rate
 
     def update(self, changed, *, interval=None, crawl_rate=None):
