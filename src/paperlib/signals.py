@@ -1,4 +1,4 @@
-"""Change-indicating signals: what they say about a page, and how to learn it.
+"""Change-indicating signals: parameters, precision and recall, estimation.
 
 A change of a page is signalled with a probability, the recall; signals
 without a change arrive at a rate of their own. Of a crawl log only bits,
@@ -92,7 +92,7 @@ class SignalledPages:
         importance : array_like, shape (n_pages,)
             Non-negative.
         precision : array_like, shape (n_pages,)
-            Probability that a signal tells of a change, in (0, 1]. A page of
+            Probability that a signal reports a change, in (0, 1]. A page of
             recall 0 has no signals, whatever its precision, which may be 0.
         recall : array_like, shape (n_pages,)
             Probability that a change is signalled, in [0, 1].
@@ -141,7 +141,7 @@ class SignalledPages:
         alpha : array_like, shape (n_pages,), 1/time
             Rate of changes without a signal, non-negative.
         precision : array_like, shape (n_pages,)
-            Probability that a signal tells of a change, in [0, 1];
+            Probability that a signal reports a change, in [0, 1];
             1 - exp(-alpha beta).
         gamma : array_like, shape (n_pages,), 1/time
             Rate of signals, non-negative.
@@ -180,16 +180,17 @@ class SignalledPages:
 
     @property
     def precision(self):
-        """Probability that a signal tells of a change; NaN without signals."""
+        """Probability that a signal reports a change; NaN without signals."""
         with np.errstate(invalid="ignore"):
             return self.recall * self.change_rate / self.gamma
 
     @property
     def beta(self):
-        """Time that tells as much as one signal, log(gamma / nu) / alpha.
+        """Time that is as much evidence as one signal, log(gamma / nu) / alpha.
 
-        Shape (n_pages,). It is inf where a signal says more than any time,
-        and 0 where signals say nothing and for a page without signals.
+        Shape (n_pages,). It is inf where one signal is more evidence of a
+        change than any time, and 0 where signals are no evidence and for a
+        page without signals.
         """
         signalled = self.recall * self.change_rate
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -360,7 +361,7 @@ class SignalFit:
     change_rate : ndarray, shape ``history.shape``, 1/time
         Rate of all changes.
     precision : ndarray, shape ``history.shape``
-        Probability that a signal tells of a change.
+        Probability that a signal reports a change.
     recall : ndarray, shape ``history.shape``
         Probability that a change is signalled.
     false_rate : ndarray, shape ``history.shape``, 1/time

@@ -12,13 +12,13 @@ points outwards at a bound.
 The two bounds are tried first, each of them a problem with one unknown that
 `batch.page_root` solves: b = 0 is the history without its signals, alpha = 0
 a history whose intervals are the numbers of signals. If the gradient at that
-point says that the other parameter should rise, the maximum is inside, and
+point shows that the other parameter should rise, the maximum is inside, and
 Newton's method in two dimensions finds it. A step is shortened so that it
 stays inside the bounds (at most 90% of the way to one), and halved until the
 likelihood rises by a share of what its gradient promises (Armijo's rule).
 
 A bound at infinity is reached when signals came with changes only: then b is
-infinite, crawls with signals say nothing more, and alpha is the estimate of
+infinite, crawls with signals hold no more information, and alpha is the estimate of
 the crawls without a signal. When intervals and signals are in proportion, the
 two unknowns cannot be told apart; the maximum is a line, and one of its
 points is returned with infinite variances.

@@ -91,7 +91,7 @@ class GammaFilter(OnlineEstimator):
         interval : array_like, time
             Time since the crawl before, positive; it must be given.
         crawl_rate : object, optional
-            Ignored: the intervals say all.
+            Ignored: only the intervals matter.
 
         Returns
         -------
