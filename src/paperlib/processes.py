@@ -427,15 +427,15 @@ def simulate_history(
     if (crawl_rate is None) == (interval is None):
         raise ValueError("exactly one of crawl_rate and interval must be given")
     if interval is None:
-        given = "crawl_rate"
-        mean = 1.0 / checks.positive(given, crawl_rate)[..., np.newaxis]
+        mean = 1.0 / checks.positive("crawl_rate", crawl_rate)[..., np.newaxis]
+        given = {"crawl_rate": mean}
     else:
-        given = "interval"
-        mean = checks.positive(given, interval)
+        mean = checks.positive("interval", interval)
+        given = {"interval": mean}
         if mean.ndim:
             n_crawls = _length(mean, n_crawls)
     n_crawls = checks.count("n_crawls", n_crawls)
-    pages = checks.broadcast(change_rate=change_rate, **{given: mean})[0].shape[:-1]
+    pages = checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1]
     shape = (*pages, n_crawls)
 
     def draw(stream):

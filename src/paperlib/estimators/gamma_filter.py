@@ -111,24 +111,18 @@ class GammaFilter(OnlineEstimator):
         interval = checks.positive("interval", interval)
         if self.shape is None:
             self._start(changed, interval)
-        arrays = {
-            "changed": changed,
-            "interval": interval,
-            "earlier crawls": self.shape,
-        }
-        changed, interval, earlier = checks.broadcast(**arrays)
+        changed, interval, earlier = checks.broadcast(
+            **{"changed": changed, "interval": interval, "earlier crawls": self.shape}
+        )
         if earlier.shape != self.shape.shape:
             raise ValueError(
                 "changed and interval must have the shape of earlier crawls, "
                 f"{self.shape.shape}, got {earlier.shape}"
             )
         self._forget()
-        kernels.gamma_update(
-            np.ascontiguousarray(changed).ravel(),
-            np.ascontiguousarray(interval).ravel(),
-            self.shape.ravel(),
-            self.rate.ravel(),
-        )
+        # flat views of the state, which the kernel writes
+        state = self.shape.ravel(), self.rate.ravel()
+        kernels.gamma_update(changed.ravel(), interval.ravel(), *state)
         return self.estimate
 
     def _start(self, changed, interval):
