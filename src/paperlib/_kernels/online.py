@@ -12,7 +12,7 @@ exp(2 y) - 1 = e (2 + e) seven times. The polynomial is the Taylor series of
 e up to y^8. Its relative error y^8 / 9! grows with x: that of the result is
 below 4e-14 for x up to 10, 2e-11 up to 20 and 8e-9 up to 40 (measured). The
 callers add up x / (exp(x) - 1), which is e^-x small where the error is large:
-its absolute error is below 1e-16.
+its absolute error is below 1e-15.
 
 The kernels draw no random numbers and check nothing.
 """
@@ -21,8 +21,8 @@ from numba import njit
 
 from paperlib._kernels import ufunc
 
-# Beyond x = rate * interval = 40 a change was certain up to 4e-18 and tells
-# nothing.
+# Beyond x = rate * interval = 40 a change is certain up to 4e-18: it carries no
+# information.
 _MAX_EXPONENT = 40.0
 # Below, the difference of two nearly equal numbers would be rounding only.
 _SMALL_EXPONENT = 1e-3
