@@ -305,6 +305,12 @@ def test_one_page_is_a_number():
     )
 
 
+def test_an_array_of_one_page_takes_a_number_as_its_interval():
+    estimate = GammaFilter().update([True], interval=1.0)
+    assert estimate.shape == (1,)
+    assert estimate[0] == GammaFilter().update(True, interval=1.0)
+
+
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
 @pytest.mark.parametrize(
     ("bit", "bounds"), [(False, (1e-6, 1e-2)), (True, (3.0, 50.0))]

@@ -120,9 +120,10 @@ class GammaFilter(OnlineEstimator):
                 f"{self.shape.shape}, got {earlier.shape}"
             )
         self._forget()
-        # flat views of the state, which the kernel writes
-        state = self.shape.ravel(), self.rate.ravel()
-        kernels.gamma_update(changed.ravel(), interval.ravel(), *state)
+        # copies, because NumPy warns of the flags of broadcast arrays
+        crawl = [np.array(values).ravel() for values in (changed, interval)]
+        # views of the state, which the kernel writes
+        kernels.gamma_update(*crawl, self.shape.ravel(), self.rate.ravel())
         return self.estimate
 
     def _start(self, changed, interval):
