@@ -1,4 +1,4 @@
-"""Batch estimators: closed forms, lifelines and root finders, coverage and asymptotic variance, invariances, bad input."""
+"""Batch estimators: closed forms, oracles, coverage, invariances, bad input."""
 
 import re
 import warnings
@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.optimize import brentq
 
-from paperlib._kernels import batch as _likelihood
+from paperlib._kernels import batch as kernels
 from paperlib.estimators import (
     ConvergenceError,
     DegenerateHistoryWarning,
@@ -41,7 +41,7 @@ BATCH = {
 
 
 def irregular(seed, n_pages=12, spread=1.0, n=(3, 30)):
-    """Pages of unequal length with at least one changed and one unchanged crawl; `spread` in decades either way."""
+    """Pages of unequal length, none degenerate; `spread` in decades either way."""
     rng = np.random.default_rng(seed)
     sizes = rng.integers(*n, n_pages)
     interval = [10.0 ** rng.uniform(-spread, spread, size) for size in sizes]
@@ -72,12 +72,12 @@ def log_likelihood(rate, interval, changed):
 @pytest.fixture
 def plain(monkeypatch):
     """Every kernel as the plain Python that was compiled."""
-    for name, kernel in vars(_likelihood).copy().items():
+    for name, kernel in vars(kernels).copy().items():
         if hasattr(kernel, "py_func"):
-            monkeypatch.setattr(_likelihood, name, kernel.py_func)
+            monkeypatch.setattr(kernels, name, kernel.py_func)
 
 
-# ---------------------------------------------------------------- closed forms and identities
+# --------------------------------------------------------- closed forms and identities
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_likelihood_interval_ends_where_the_likelihood_has_fallen_enough(level, 
 
 
 def test_one_tiny_interval_among_huge_ones():
-    """The likelihood is flat over 25 units of log rate, and the sum of moment matching is 1 + 1e-11."""
+    """The likelihood is flat over 25 units of log rate."""
     w, changed = np.array([1e6] * 5 + [1e-6]), np.arange(6) < 5
     history, drop = History(w, changed), stats.chi2.ppf(0.95, 1) / 2
     rate, (low, high) = mle(history), likelihood_interval(history)
@@ -160,7 +160,8 @@ def test_likelihood_interval_of_degenerate_pages():
     low, high = likelihood_interval(
         History(np.full((2, n), w), np.array([[0] * n, [1] * n])), level=level
     )
-    # never changed: exp(-high n w) = 1 - level, the rule of three; always changed: (1 - exp(-low w))^n = 1 - level
+    # never changed: exp(-high n w) = 1 - level, the rule of three; always
+    # changed: (1 - exp(-low w))^n = 1 - level
     np.testing.assert_allclose(
         low, [0, -np.log(1 - (1 - level) ** (1 / n)) / w], rtol=1e-10
     )
@@ -242,7 +243,8 @@ def test_mle_agrees_with_lifelines():
             ]
             scales.append([fit.lambda_ for fit in fits])  # a scale, not a rate
     error = np.abs(mle(history)[:, np.newaxis] * np.array(scales) - 1)
-    # one fit in ten stops short at about 1e-6, depending on its start; of three starts, one went through for each of 160 pages tried
+    # one fit in ten stops short at about 1e-6, depending on its start; of
+    # three starts, one went through for each of 160 pages tried
     assert error.max() < 1e-3
     assert error.min(axis=1).max() < 1e-8
 
@@ -310,7 +312,7 @@ def test_bias_reduced_ragged_and_dense_agree():
     )
 
 
-def test_compiled_likelihood_are_their_plain_bodies(request):
+def test_compiled_kernels_agree_with_their_python_source(request):
     history = irregular(9, n_pages=6)
     compiled = [f(history) for f in (mle, moment_matching, mle_path)] + [
         *likelihood_interval(history)
@@ -344,7 +346,8 @@ def test_asymptotic_variances_of_papers_1_5(change_rate, crawl_rate, printed):
         ]
     )
     np.testing.assert_allclose(expected, printed, rtol=1e-3)
-    # 5 standard errors of a variance from `runs` values, and 10 / n for the next order in 1 / n (measured: 0.7 % to 2 %)
+    # 5 standard errors of a variance from `runs` values, and 10 / n for the
+    # next order in 1 / n (measured: 0.7 % to 2 %)
     np.testing.assert_allclose(
         rates.var(axis=1) * n, expected, rtol=5 * np.sqrt(2 / runs) + 10 / n
     )
@@ -366,7 +369,8 @@ def test_likelihood_interval_covers_about_as_promised(change_rate, n_crawls, lev
     )
     low, high = likelihood_interval(history, level=level)
     coverage = ((low <= change_rate) & (change_rate <= high)).mean()
-    # 5 standard errors, and the error of the chi-square law: of order 1 / n, and steps of the discrete bits
+    # 5 standard errors, and the error of the chi-square distribution: of order
+    # 1 / n, and steps of the discrete bits
     assert coverage == pytest.approx(
         level, abs=5 * np.sqrt(level * (1 - level) / runs) + 0.2 / n_crawls + 0.003
     )
@@ -374,7 +378,7 @@ def test_likelihood_interval_covers_about_as_promised(change_rate, n_crawls, lev
 
 @pytest.mark.parametrize(("n", "least"), [(5, 0.92), (10, 0.89), (50, 0.90)])
 def test_likelihood_interval_at_small_counts_exactly(n, least):
-    """Equal intervals make the coverage a finite binomial sum; it saws about 0.95 as all intervals from discrete data do."""
+    """Equal intervals make the coverage a binomial sum, which oscillates about 0.95."""
     low, high = likelihood_interval(
         History(np.ones((n + 1, n)), np.arange(n) < np.arange(n + 1)[:, np.newaxis]),
         level=0.95,
@@ -466,7 +470,7 @@ def test_results_do_not_depend_on_the_layout_of_the_arrays():
     np.testing.assert_array_equal(mle(strided), mle(history))
 
 
-# ---------------------------------------------------------------- degenerate pages, bad input
+# --------------------------------------------------------- degenerate pages, bad input
 
 NEVER, ALWAYS, BOTH = [0, 0, 0], [1, 1, 1], [0, 1, 0]
 
@@ -541,25 +545,29 @@ def test_bounds_clip_both_ways_without_a_warning():
     )
 
 
-def test_a_solver_that_gives_up_says_so_and_hands_over_its_last_iterate(
-    plain, monkeypatch
-):
-    monkeypatch.setattr(_likelihood, "_limit", lambda *_: np.nan)
+def test_a_solver_that_gives_up_raises_with_its_last_iterate(monkeypatch):
+    def give_up(*arguments):
+        *_, low, high = arguments
+        low[:] = high[:] = np.nan
+
+    monkeypatch.setattr(kernels, "likelihood_limits", give_up)
     history = History([[1.0, 2.0, 3.0]], [[0, 1, 0]])
     with pytest.raises(
         ConvergenceError, match="1 of 1 intervals did not converge"
     ) as error:
         likelihood_interval(history)
     assert np.isnan(error.value.last).all()
-    monkeypatch.setattr(_likelihood, "_root", lambda *_: np.nan)
+    failed = {"estimating_equation_roots": kernels.NOT_CONVERGED, "mle_paths": np.nan}
+    for name, value in failed.items():
+        monkeypatch.setattr(kernels, name, lambda *given, x=value: given[-1].fill(x))
     for estimator, lost in (
         (mle, "1 of 1 pages"),
         (moment_matching, "1 of 1 pages"),
-        (mle_path, "2 prefixes"),
+        (mle_path, "3 prefixes"),
     ):
         with pytest.raises(ConvergenceError, match=f"{lost} did not converge") as error:
             estimator(history)
-        assert np.isnan(error.value.last).any()
+        assert np.isnan(error.value.last).all()
 
 
 GOOD = History([1.0, 2.0, 1.0], [0, 1, 0])
@@ -607,7 +615,8 @@ GOOD = History([1.0, 2.0, 1.0], [0, 1, 0])
         ),
         (
             lambda: bias_reduced(GOOD),
-            "interval must be the same for all crawls of a page, got 1.0 at index (0,); mle takes any",
+            "interval must be the same for all crawls of a page, got 1.0 at index "
+            "(0,); mle takes any",
         ),
         (
             lambda: fisher_information(0.0, crawl_rate=1.0),
@@ -624,7 +633,7 @@ def test_batch_estimators_refuse(call, message):
         call()
 
 
-# ---------------------------------------------------------------- whether changes cluster
+# ------------------------------------------------------------- whether changes cluster
 
 
 def score_of(history):

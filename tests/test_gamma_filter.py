@@ -119,7 +119,8 @@ def test_asymptotic_variances_are_the_integrals(change_rate, crawl_rate):
     assert found["LLN"] == pytest.approx(
         (crawl_rate / (1 - q) ** 2) ** 2 * q * (1 - q), rel=1e-12
     )  # delta method on p q / (1 - q)
-    # lim k E(y - D)^2 under y <- y + c/k (bit (y + p) - y) is the fixed point of the recursion of second moments
+    # lim k E(y - D)^2 under y <- y + c/k (bit (y + p) - y) is the fixed point
+    # of the recursion of second moments
     noise = (change_rate + crawl_rate) ** 2 * q * (1 - q)
     assert (
         found["SA"] == pytest.approx(64.0 * noise / (16.0 * (1 - q) - 1), rel=1e-12)
@@ -128,7 +129,7 @@ def test_asymptotic_variances_are_the_integrals(change_rate, crawl_rate):
 
 
 def test_printed_asymptotic_variances():
-    """The table of section 1.5 of the notes on [aaai20]: at (p, Delta) = (3, 5), (0.25, 0.5), (0.75, 0.5)."""
+    """Three values of (crawl rate, change rate), with the digits that are known."""
     found = asymptotic_variances([5.0, 0.5, 0.5], crawl_rate=[3.0, 0.25, 0.75])
     np.testing.assert_allclose(found["MLE"], [59.2, 0.603, 0.706], rtol=1e-3)
     np.testing.assert_allclose(found["MM"], [65.6, 0.675, 0.744], rtol=1e-3)
@@ -168,7 +169,7 @@ def test_averaged_leaves_its_estimator_alone():
     assert inner.estimate == 0.0
 
 
-# ---------------------------------------------------------------- independent oracle: the exact posterior
+# --------------------------------------------- independent oracle: the exact posterior
 
 
 @pytest.mark.parametrize("crawl_rate", [0.3, 1.0, 5.0])
@@ -193,7 +194,8 @@ def test_the_posterior_is_near_the_exact_one(crawl_rate):
     weight /= weight.sum(axis=1, keepdims=True)
     mean = weight @ rate
     sd = np.sqrt(weight @ rate**2 - mean**2)
-    # early crawls were linearised at early estimates: 0.27 measured where few crawls find no change, 0.05 elsewhere
+    # early crawls were linearised at early estimates: 0.27 measured where few
+    # crawls find no change, 0.05 elsewhere
     early = 3.0 if crawl_rate < 1 else 1.0
     assert (np.abs(path_of[-1] - rate[log.argmax(axis=1)]) < 0.11 * early * sd).all()
     np.testing.assert_allclose(
@@ -271,7 +273,7 @@ def test_forgetting_follows_a_jump():
     assert np.abs(errors[[999, 1499], 1]).min() > 0.4
 
 
-# ---------------------------------------------------------------- invariances, extremes, bad input
+# ---------------------------------------------------- invariances, extremes, bad input
 
 
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
@@ -301,6 +303,12 @@ def test_one_page_is_a_number():
         == filter_.estimate
         == pytest.approx(one_change(0.5, 0.03, 1.0)[0] / one_change(0.5, 0.03, 1.0)[1])
     )
+
+
+def test_an_array_of_one_page_takes_a_number_as_its_interval():
+    estimate = GammaFilter().update([True], interval=1.0)
+    assert estimate.shape == (1,)
+    assert estimate[0] == GammaFilter().update(True, interval=1.0)
 
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])

@@ -1,4 +1,4 @@
-"""Priors: the closed forms of two fake intervals, posteriors on a grid against decimals, and fits that end where they should."""
+"""Priors: closed forms of the two pseudo-observations, grid posteriors, fits."""
 
 import decimal
 import re
@@ -21,15 +21,15 @@ pair = pytest.mark.parametrize(
 HOURS = np.arange(1.0, 365 * 24 + 1)
 
 
-# ---------------------------------------------------------------- the induced law
+# ------------------------------------------------------------ the induced distribution
 
 
 @pair
-def test_law_against_quadrature(prior):
+def test_distribution_against_quadrature(prior):
     a, b = prior.changed, prior.unchanged
     x = (
         np.exp(np.linspace(-60, 20, 40_001)) / b
-    )  # in the logarithm the trapezoidal rule is all but exact
+    )  # in the logarithm the trapezoidal rule is almost exact
 
     def moment(k):
         return (
@@ -61,8 +61,8 @@ def test_law_against_quadrature(prior):
 
 
 @pair
-def test_law_against_simulation(prior):
-    """Two exponential times in a row; and pages of any rate at all, of which those are kept that show the two bits."""
+def test_distribution_against_simulation(prior):
+    """The sum of two exponentials, and rates of pages that show the two bits."""
     rng = np.random.default_rng(1)
     total = rng.exponential(1 / prior.unchanged, 20_000) + rng.exponential(
         1 / (prior.changed + prior.unchanged), 20_000
@@ -85,7 +85,7 @@ def test_half_and_half_is_the_smoothing_of_half_an_observation():
 
 
 @pair
-def test_probabilities_are_the_law_on_a_grid(prior):
+def test_probabilities_are_the_distribution_on_a_grid(prior):
     period = np.geomspace(1e-3 / prior.mean, 1e4 / prior.mean, 4001)
     got = prior.probabilities(period, base="rate")
     assert got.sum() == pytest.approx(1, abs=1e-12)
@@ -186,7 +186,7 @@ def test_posterior_online_is_the_posterior_of_all():
     np.testing.assert_allclose(now, whole, rtol=1e-10, atol=1e-300)
 
 
-def test_posterior_of_fake_intervals_is_their_law():
+def test_posterior_of_pseudo_observations_is_the_prior():
     prior = FakeIntervals(7.0, 2.0)
     rate = np.linspace(0, 12, 200_001)
     got = grid_posterior(History([7.0, 2.0], [1, 0]), rate, np.ones(rate.size))
@@ -196,8 +196,8 @@ def test_posterior_of_fake_intervals_is_their_law():
 
 
 @pytest.mark.parametrize("interval", [1e-200, 1e5])
-def test_posterior_of_bits_that_are_all_but_impossible(interval):
-    """Thousands of bits of tiny probability do not underflow: the rates compare as their likelihoods do."""
+def test_posterior_of_bits_that_are_almost_impossible(interval):
+    """Thousands of bits of tiny probability do not underflow."""
     rate = np.array([0.0, 1.0, 2.0])
     changed = interval < 1
     got = grid_posterior(
@@ -207,7 +207,7 @@ def test_posterior_of_bits_that_are_all_but_impossible(interval):
 
 
 def test_posterior_is_calibrated():
-    """Of pages drawn from the prior, a share of 80% lies between the posterior's 10% and 90%."""
+    """Of pages drawn from the prior 80% lie between the 10% and 90% quantiles."""
     rng = np.random.default_rng(6)
     rate = np.geomspace(0.01, 10, 300)
     prior = rng.random(300)
@@ -252,7 +252,7 @@ def test_distance_against_a_count():
 
 
 def test_the_default_population_is_degenerate_and_says_so():
-    """With a base flat in the period the best changed interval is none, exp(-60 h / period) / period."""
+    """With a base flat in the period the changed interval tends to 0."""
     with pytest.warns(DegeneratePriorWarning, match="changed ended at its bound, 1$"):
         got = FakeIntervals.fit(priors.population(10_000, rng=8), HOURS)
     assert got.unchanged == pytest.approx(60, rel=0.1)
@@ -273,7 +273,8 @@ def test_learn_finds_the_pair_from_one_bit_a_page():
     def marginal(candidate):
         return np.log(likelihood @ (candidate.density(rate) * np.gradient(rate))).sum()
 
-    # twice the difference has the law of chi2 with two degrees of freedom, if and only if the right likelihood is maximised
+    # twice the difference has the distribution of chi2 with two degrees of
+    # freedom, if and only if the right likelihood is maximised
     assert 0 <= 2 * (marginal(got) - marginal(prior)) < stats.chi2.isf(1e-4, 2)
     assert marginal(got) > marginal(FakeIntervals(300.0, 300.0)) + 100
 
@@ -305,28 +306,85 @@ HISTORY = History([[1.0], [2.0]], [[1], [0]])
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: FakeIntervals(0.0, 1.0), "changed must be positive and finite, got 0.0"),
-        (lambda: FakeIntervals(1.0, [1.0]), "unchanged must be a single number, got shape (1,)"),
-        (lambda: FakeIntervals(1.0, 1.0).density([-1.0]), "rate must be non-negative and finite, got -1.0 at index (0,)"),
-        (lambda: FakeIntervals(1.0, 1.0).probabilities([1.0, 2.0], base="log"), "base must be 'period' or 'rate', got 'log'"),
-        (lambda: FakeIntervals(1.0, 1.0).probabilities([2.0, 1.0]), "period must rise along one axis of at least two points, got [2. 1.]"),
-        (lambda: FakeIntervals.fit([0.1, 0.0], HOURS), "change_rate must be positive and finite, got 0.0 at index (1,)"),
-        (lambda: FakeIntervals.fit([0.1, -0.1], HOURS), "change_rate must be positive and finite, got -0.1 at index (1,)"),
-        (lambda: FakeIntervals.fit([0.1, np.inf], HOURS), "change_rate must be positive and finite, got inf at index (1,)"),
-        (lambda: FakeIntervals.fit([0.1], HOURS), "change_rate must hold at least two pages, got shape (1,)"),
-        (lambda: FakeIntervals.fit([0.1, 0.2], [1.0]), "period must rise along one axis of at least two points, got [1.]"),
-        (lambda: FakeIntervals.fit([0.1, 0.2], HOURS, method="best"), "method must be 'annealing' or 'search', got 'best'"),
-        (lambda: FakeIntervals.fit([0.1, 0.2], HOURS, max_iterations=0), "max_iterations must be a positive integer, got 0"),
-        (lambda: FakeIntervals.learn(History([1.0], [1]), [0.1, 0.2]), "history must hold at least two pages, got shape ()"),
-        (lambda: FakeIntervals.learn(HISTORY, [0.0, 0.2]), "rate must be positive and finite, got 0.0 at index (0,)"),
-        (lambda: grid_posterior(HISTORY, [0.2, 0.1], [1.0, 1.0]), "rate must rise along one axis, got [0.2 0.1]"),
-        (lambda: grid_posterior(HISTORY, [0.1, 0.2], [1.0, -1.0]), "prior must be non-negative and finite, got -1.0 at index (1,)"),
-        (lambda: grid_posterior(HISTORY, [0.1, 0.2], [1.0]), "prior must be of shape (2,) or (2, 2), got (1,)"),
-        (lambda: grid_posterior(HISTORY, [0.0, 0.2], [1.0, 0.0]), "prior must allow what the history has, at index (0,)"),
-        (lambda: priors.population(10, law="flat"), "law must be one of 'lognormal', 'log-logistic', got 'flat'"),
+        (
+            lambda: FakeIntervals(0.0, 1.0),
+            "changed must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: FakeIntervals(1.0, [1.0]),
+            "unchanged must be a single number, got shape (1,)",
+        ),
+        (
+            lambda: FakeIntervals(1.0, 1.0).density([-1.0]),
+            "rate must be non-negative and finite, got -1.0 at index (0,)",
+        ),
+        (
+            lambda: FakeIntervals(1.0, 1.0).probabilities([1.0, 2.0], base="log"),
+            "base must be 'period' or 'rate', got 'log'",
+        ),
+        (
+            lambda: FakeIntervals(1.0, 1.0).probabilities([2.0, 1.0]),
+            "period must rise along one axis of at least two points, got [2. 1.]",
+        ),
+        (
+            lambda: FakeIntervals.fit([0.1, 0.0], HOURS),
+            "change_rate must be positive and finite, got 0.0 at index (1,)",
+        ),
+        (
+            lambda: FakeIntervals.fit([0.1, -0.1], HOURS),
+            "change_rate must be positive and finite, got -0.1 at index (1,)",
+        ),
+        (
+            lambda: FakeIntervals.fit([0.1, np.inf], HOURS),
+            "change_rate must be positive and finite, got inf at index (1,)",
+        ),
+        (
+            lambda: FakeIntervals.fit([0.1], HOURS),
+            "change_rate must hold at least two pages, got shape (1,)",
+        ),
+        (
+            lambda: FakeIntervals.fit([0.1, 0.2], [1.0]),
+            "period must rise along one axis of at least two points, got [1.]",
+        ),
+        (
+            lambda: FakeIntervals.fit([0.1, 0.2], HOURS, method="best"),
+            "method must be 'annealing' or 'search', got 'best'",
+        ),
+        (
+            lambda: FakeIntervals.fit([0.1, 0.2], HOURS, max_iterations=0),
+            "max_iterations must be a positive integer, got 0",
+        ),
+        (
+            lambda: FakeIntervals.learn(History([1.0], [1]), [0.1, 0.2]),
+            "history must hold at least two pages, got shape ()",
+        ),
+        (
+            lambda: FakeIntervals.learn(HISTORY, [0.0, 0.2]),
+            "rate must be positive and finite, got 0.0 at index (0,)",
+        ),
+        (
+            lambda: grid_posterior(HISTORY, [0.2, 0.1], [1.0, 1.0]),
+            "rate must rise along one axis, got [0.2 0.1]",
+        ),
+        (
+            lambda: grid_posterior(HISTORY, [0.1, 0.2], [1.0, -1.0]),
+            "prior must be non-negative and finite, got -1.0 at index (1,)",
+        ),
+        (
+            lambda: grid_posterior(HISTORY, [0.1, 0.2], [1.0]),
+            "prior must be of shape (2,) or (2, 2), got (1,)",
+        ),
+        (
+            lambda: grid_posterior(HISTORY, [0.0, 0.2], [1.0, 0.0]),
+            "prior must allow what the history has, at index (0,)",
+        ),
+        (
+            lambda: priors.population(10, law="flat"),
+            "law must be one of 'lognormal', 'log-logistic', got 'flat'",
+        ),
         (lambda: priors.population(0), "n_pages must be a positive integer, got 0"),
     ],
-)  # fmt: skip
+)
 def test_refuses(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()

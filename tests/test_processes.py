@@ -1,4 +1,4 @@
-"""Poisson pages and what a crawler sees of them: the law of the simulated bits, and what History accepts."""
+"""Poisson pages: the distribution of simulated bits, and what History accepts."""
 
 import itertools
 import re
@@ -65,7 +65,10 @@ def test_history_cannot_be_written_to_and_leaves_the_callers_arrays_alone():
     interval[0] = 2.0  # still the caller's to write
 
 
-NO_PAGE = "offsets must be a flat array of at least two integers beside flat arrays, got shape"
+NO_PAGE = (
+    "offsets must be a flat array of at least two integers beside flat arrays, "
+    "got shape"
+)
 RISE = "offsets must rise from 0 to the number of crawls, 3, got"
 
 
@@ -157,7 +160,8 @@ def test_history_refuses(interval, changed, offsets, message):
 
 
 def test_observe_by_hand():
-    # 0 is when the page becomes known: nothing up to then is a change. The change at 2 falls on a crawl, which sees it.
+    # 0 is when the page becomes known: nothing up to then is a change. The
+    # change at 2 falls on a crawl, which sees it.
     changes = [-1.0, 0.0, 2.0, 2.5, 2.5, 7.0]
     history = observe(changes, [1.0, 2.0, 3.0, 4.0, 6.5])
     np.testing.assert_array_equal(history.interval, [1.0, 1.0, 1.0, 1.0, 2.5])
@@ -169,7 +173,7 @@ def test_observe_by_hand():
     assert not observe([], [1.0, 2.0]).changed.any()
 
 
-# ---------------------------------------------------------------- the law of the simulation
+# -------------------------------------------------- the distribution of the simulation
 
 
 def test_poisson_times_have_poisson_counts_and_uniform_places():
@@ -222,7 +226,7 @@ def test_given_intervals_change_with_their_own_probability():
     ).all()
 
 
-def test_observed_change_times_and_simulated_bits_have_one_law():
+def test_observed_and_simulated_bits_have_the_same_distribution():
     rate, crawl_rate, n = 2.0, 1.5, 150_000
     rng = np.random.default_rng(4)
     crawls = np.cumsum(rng.exponential(1 / crawl_rate, n))
@@ -230,7 +234,7 @@ def test_observed_change_times_and_simulated_bits_have_one_law():
     drawn = simulate_history(rate, crawl_rate=crawl_rate, n_crawls=n, rng=5)
     for low, high in itertools.pairwise(
         [0, 0.1, 0.3, 0.6, 1.2, np.inf]
-    ):  # the joint law of interval and bit, bin by bin
+    ):  # the joint distribution of interval and bit, bin by bin
         a, b = (
             (h.changed & (low < h.interval) & (h.interval <= high)).mean()
             for h in (seen, drawn)
@@ -473,7 +477,7 @@ def test_join_refuses_other_pages():
         join(filed([1, 2], 12), filed([1, 2, 3], 13))
 
 
-# ---------------------------------------------------------------- crawls that depend on the bits
+# ------------------------------------------------------ crawls that depend on the bits
 
 ADAPTIVE = {"initial": 1.0, "shrink": 0.8, "grow": 1.2, "limits": (0.1, 8.0)}
 
@@ -521,7 +525,8 @@ def test_adaptive_bits_given_the_interval_are_those_of_a_poisson_page():
             (history.changed.swapaxes(0, 1).reshape(3, -1) & here).sum(axis=1),
         )
         q = -np.expm1(-rates[:, 0] * interval)
-        # given the interval the past does not matter: hits - n q is a martingale, of variance E[n] q (1 - q)
+        # given the interval the past does not matter: hits - n q is a
+        # martingale, of variance E[n] q (1 - q)
         assert (np.abs(hits - n * q) < 5 * np.sqrt(n * q * (1 - q))).all()
         seen += n.sum()
     assert seen == history.changed.size
@@ -609,7 +614,7 @@ def test_adaptive_refuses(bad, message):
         simulate_adaptive_history(options.pop("change_rate"), **options, rng=0)
 
 
-# ---------------------------------------------------------------- crawls at a multiple of the estimated period
+# ---------------------------------------- crawls at a multiple of the estimated period
 
 SEQUENTIAL = {"initial": 2.0, "limits": (0.1, 50.0), "n_crawls": 12}
 
@@ -617,7 +622,7 @@ SEQUENTIAL = {"initial": 2.0, "limits": (0.1, 50.0), "n_crawls": 12}
 @pytest.mark.parametrize(
     "estimate",
     [partial(mle, edges="substitute"), FakeIntervals(1.0, 2.0).estimate],
-    ids=["mle", "fake"],
+    ids=["mle", "pseudo-observations"],
 )
 def test_sequential_intervals_follow_the_estimates(estimate):
     history, estimates = simulate_sequential_history(
@@ -635,7 +640,7 @@ def test_sequential_intervals_follow_the_estimates(estimate):
 
 
 def test_sequential_takes_the_limits_where_there_is_no_estimate():
-    """Without a change the MLE is 0 and the next interval the longest, with nothing but changes it is inf, and the shortest."""
+    """An estimate of 0 asks for the longest interval, inf for the shortest."""
     with pytest.warns(DegenerateHistoryWarning):
         history, estimates = simulate_sequential_history(
             [0.0, 1e9], mle, **SEQUENTIAL, rng=2
@@ -645,7 +650,7 @@ def test_sequential_takes_the_limits_where_there_is_no_estimate():
 
 
 def test_sequential_bits_are_those_of_a_poisson_page():
-    """Whatever chose the intervals, changes seen less those expected are a martingale."""
+    """Whatever chose the intervals, bits minus probabilities are a martingale."""
     history, _ = simulate_sequential_history(
         np.full(20_000, 0.3), FakeIntervals(1.0, 2.0).estimate, **SEQUENTIAL, rng=3
     )
@@ -707,11 +712,13 @@ def test_sequential_runs_and_draws_are_those_of_adaptive():
         ),
         (
             {"estimate": lambda history: -1.0},
-            "estimate must give a non-negative change rate for each page, shape (), got -1.0",
+            "estimate must give a non-negative change rate for each page, shape "
+            "(), got -1.0",
         ),
         (
             {"estimate": lambda history: [1.0, 2.0]},
-            "estimate must give a non-negative change rate for each page, shape (), got [1. 2.]",
+            "estimate must give a non-negative change rate for each page, shape "
+            "(), got [1. 2.]",
         ),
     ],
 )
@@ -727,7 +734,7 @@ def test_sequential_refuses(bad, message):
         )
 
 
-# ---------------------------------------------------------------- histories without a crawl
+# ----------------------------------------------------------- histories without a crawl
 
 
 def test_a_ragged_history_may_hold_no_crawl_at_all():

@@ -1,4 +1,4 @@
-"""Signals: parameters there and back, the corrected fit of appendix E of www25 against its own conditions and scipy, thresholds."""
+"""Signals: parameters, the fit of appendix E of www25 against scipy, thresholds."""
 
 import re
 import warnings
@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize
 
 from paperlib import freshness
-from paperlib._kernels import batch as _likelihood
 from paperlib._kernels import crawl_value as _value
+from paperlib._kernels import signals as kernels
 from paperlib.allocation import optimal_interval, optimal_thresholds
 from paperlib.estimators import ConvergenceError, DegenerateHistoryWarning, mle
 from paperlib.processes import History
@@ -24,7 +24,7 @@ from paperlib.signals import (
 
 
 def population(seed, n, low=0.2):
-    """Precision and recall uniform on [0.2, 0.95], mean time between changes on [2, 20]: figure 10 of www25."""
+    """Pages of figure 10 of www25: uniform precision, recall and period."""
     rng = np.random.default_rng(seed)
     precision, recall = rng.uniform(low, 0.95, (2, n))
     return SignalledPages.from_precision(
@@ -56,7 +56,7 @@ def test_beta_and_precision_in_the_limits():
     np.testing.assert_array_equal(pages.precision, [np.nan, 0.0, 0.7, 0.0])
 
 
-def test_there_and_back():
+def test_parameters_are_recovered_from_quality_and_from_observed_rates():
     rng = np.random.default_rng(1)
     pages = SignalledPages(
         rng.lognormal(size=100),
@@ -127,7 +127,8 @@ def test_pages_without_signals_have_any_precision():
         ),
         (
             lambda: SignalledPages([], 1.0, 0.5, 0.1),
-            "change_rate must hold one number per page, at least one page, got shape (0,)",
+            "change_rate must hold one number per page, at least one page, got "
+            "shape (0,)",
         ),
         (
             lambda: SignalledPages(np.ones((2, 2)), 1.0, 0.5, 0.1),
@@ -175,7 +176,7 @@ def test_naive_by_hand():
 
 
 def test_naive_is_biased_and_the_fit_is_not():
-    """Figure 10: crawled at a quarter of the change rate, nearly every interval has a change, whatever its signals say."""
+    """Figure 10: with rare crawls nearly every interval has a change."""
     pages = SignalledPages.from_precision(
         np.full(200, 0.1), 1.0, precision=0.3, recall=0.6
     )
@@ -203,7 +204,7 @@ def log_likelihood(alpha, b, interval, changed, n_signals):
 
 
 def score(alpha, b, interval, changed, n_signals):
-    """Derivatives in alpha and b in units of their own terms: each is a sum over changed crawls less one over the others."""
+    """Derivatives in alpha and b, relative to the sum of their absolute terms."""
     with np.errstate(divide="ignore", over="ignore"):
         weight = np.where(changed, 1 / np.expm1(alpha * interval + b * n_signals), -1.0)
     return [
@@ -228,7 +229,8 @@ def test_recovers_the_truth_within_its_standard_errors():
             / getattr(found, f"{name}_stderr")
         )[inside]
         assert np.abs(z).max() < 5
-        # to the errors of mean and standard deviation come bias and skewness, of the order of 1 / sqrt(n_crawls)
+        # to the errors of mean and standard deviation come bias and skewness,
+        # of the order of 1 / sqrt(n_crawls)
         assert z.mean() == pytest.approx(0, abs=5 / np.sqrt(z.size) + 0.1)
         assert z.std() == pytest.approx(1, abs=5 / np.sqrt(2 * z.size) + 0.05)
     np.testing.assert_allclose(
@@ -290,7 +292,7 @@ def test_agrees_with_scipy():
 
 
 def test_standard_errors_are_the_observed_information():
-    """By differences of the log-likelihood, at a fit inside; the rate of signals adds gamma / time."""
+    """By differences of the log-likelihood; the rate of signals adds gamma / time."""
     pages = SignalledPages.from_precision(0.2, 1.0, precision=0.6, recall=0.5)
     history, n_signals = simulate_signalled_history(
         pages, crawl_rate=0.2, n_crawls=500, rng=9
@@ -368,10 +370,14 @@ def test_bounds_and_degenerate_pages():
         ]
     )
     history = History(interval, changed)
-    counted = "2 of 7 pages never changed; 1 of 7 pages always changed; 2 of 7 pages had no signal"
+    counted = (
+        "2 of 7 pages never changed; 1 of 7 pages always changed; "
+        "2 of 7 pages had no signal"
+    )
     with pytest.warns(DegenerateSignalsWarning, match=f"^{counted}$"):
         found = fit(history, n_signals)
-    # never changed; always; no signal; neither; signals with the changes only, and all of them; some of them; signals without changes only
+    # never changed; always; no signal; neither; signals with the changes only,
+    # and all of them; some of them; signals without changes only
     np.testing.assert_array_equal(found.alpha[[0, 1, 3, 4]], [0, np.inf, 0, 0])
     np.testing.assert_array_equal(
         found.b, [0, np.nan, np.nan, np.nan, np.inf, np.inf, 0]
@@ -406,7 +412,7 @@ def test_bounds_and_degenerate_pages():
     ).all()  # signals are there, but not in this history
 
 
-def test_signals_in_proportion_to_the_intervals_say_nothing_of_their_own():
+def test_signals_in_proportion_to_the_intervals_leave_one_parameter_open():
     history = History([[1.0, 2.0, 3.0, 1.0, 2.0]], [[1, 0, 1, 0, 1]])
     with pytest.warns(
         DegenerateSignalsWarning,
@@ -462,11 +468,11 @@ def test_histories_of_unequal_length_and_other_units():
 
 
 def test_a_fit_that_does_not_converge_says_so(monkeypatch):
-    def give_up(*arguments):
-        arguments[4][:] = [[0.5, 0.1], [-1.0, 0.0]]
-        arguments[5][:] = 1.0
+    def give_up(interval, changed, n_signals, offsets, rates, variances):
+        rates[:] = [[0.5, 0.1], [kernels.NOT_CONVERGED, 0.0]]
+        variances[:] = 1.0
 
-    monkeypatch.setattr(_likelihood, "signal_rates", give_up)
+    monkeypatch.setattr(kernels, "signal_rates", give_up)
     with pytest.raises(
         ConvergenceError, match="1 of 2 pages did not converge"
     ) as error:
@@ -563,7 +569,7 @@ def test_without_signals_they_are_equal_intervals(bandwidth):
 
 
 def test_no_other_thresholds_are_fresher():
-    """Three pages, against a general solver of scipy over the logs of the thresholds."""
+    """Three pages, against a general solver of scipy over logs of thresholds."""
     pages = SignalledPages(
         [0.5, 1.0, 0.2], [1.0, 2.0, 1.5], [0.5, 0.8, 0.2], [0.3, 0.2, 0.1]
     )
@@ -600,7 +606,8 @@ def test_pages_whose_changes_are_all_signalled():
     value = freshness.crawl_value(1.0, [[n - 1], [n]], pages)[:, 0]
     assert value[0] < best.multiplier <= value[1]
     assert best.crawl_rate.sum() == pytest.approx(1.2, rel=1e-12, abs=0)
-    # a crawl at every signal leaves nothing to gain; one less is a share of the jump to one crawl in two signals
+    # a crawl at every signal leaves nothing to gain; one less is a share of
+    # the jump to one crawl in two signals
     all_signalled = SignalledPages([0.5, 0.0], 1.0, [1.0, 0.5], 0.3)
     lots = optimal_thresholds(all_signalled, 5.0)
     np.testing.assert_array_equal(lots.crawl_rate, [0.8, 0.0])
@@ -696,7 +703,7 @@ def test_simulated_changes_follow_equation_1(recall, false_rate):
         )
 
 
-def test_simulated_histories_hang_on_the_seed_and_take_the_arguments_of_silent_ones():
+def test_simulated_signalled_histories_depend_on_the_seed_alone():
     pages = SignalledPages([0.7, 0.2], 1.0, 0.5, 0.3)
     one, other, third = (
         simulate_signalled_history(pages, crawl_rate=[1.0, 2.0], n_crawls=50, rng=seed)
@@ -711,7 +718,7 @@ def test_simulated_histories_hang_on_the_seed_and_take_the_arguments_of_silent_o
         simulate_signalled_history(pages, n_crawls=50)
 
 
-def test_the_fit_of_long_histories_ends_where_rounding_is_all_that_moves_the_likelihood():
+def test_the_fit_of_long_histories_has_a_score_of_zero_up_to_rounding():
     pages = population(31, 250)
     interval = np.broadcast_to(
         1 / (2 * pages.change_rate)[:, np.newaxis], (250, 10_000)

@@ -28,8 +28,8 @@ class ConvergenceError(RuntimeError):
     Examples
     --------
     >>> from paperlib.errors import ConvergenceError
-    >>> ConvergenceError("1 of 2 pages did not converge", last=[0.5, float("nan")])
-    ConvergenceError('1 of 2 pages did not converge')
+    >>> ConvergenceError("1 of 2 pages did not converge", last=[0.5, 0.1]).last
+    [0.5, 0.1]
     """
 
     def __init__(self, message, last):

@@ -1,4 +1,4 @@
-"""What is believed about a page before it has been crawled, and after a few crawls."""
+"""What is known about a page before it is crawled, and after a few crawls."""
 
 import warnings
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ from paperlib.processes import History, join
 __all__ = ["DegeneratePriorWarning", "FakeIntervals", "grid_posterior", "population"]
 
 _HOURS_A_DAY = 24
-# Median of the mean times between changes: it puts the best first interval of the
-# simulations near the 11 days of figure 4 of [grimes08].
+# Median of the mean times between changes: it puts the best first interval of
+# the simulations near the 11 days of figure 4 of [grimes08].
 _MEDIAN_PERIOD = 15 * _HOURS_A_DAY
 _SHORTEST_PERIOD, _LONGEST_PERIOD = 2.0, 365 * _HOURS_A_DAY
 
@@ -404,7 +404,7 @@ def _search(losses, bounds, max_iterations):
         bounds=[bounds] * 2,
         options={
             "xatol": 1e-6,  # of a logarithm: six digits of an interval
-            "fatol": 1e-12 * abs(at.min()),  # losses differ in their last digits
+            "fatol": 1e-12 * abs(at.min()),  # rounding of a loss
             "maxiter": max_iterations,
         },
     )
@@ -422,7 +422,7 @@ def _rising(name, values):
 
 
 def _shares(change_rate, period):
-    """Share of the pages nearest to each period; those beyond its ends count there."""
+    """Share of the pages nearest to each period of the grid."""
     change_rate = checks.positive("change_rate", change_rate)
     period = _rising("period", period)
     if change_rate.ndim != 1 or change_rate.size < 2:

@@ -1,4 +1,4 @@
-"""Poisson pages: when they change, when they are crawled, and what a crawl reveals.
+"""Poisson pages: their changes, their crawls, and what a crawl reveals.
 
 A page changes at the times of a Poisson process. A crawl reveals one bit:
 whether the page has changed since the crawl before. `History` holds such bits
@@ -56,7 +56,7 @@ class History:
     Examples
     --------
     >>> from paperlib.processes import History
-    >>> history = History([1.0, 2.0, 1.0, 4.0], [True, False, True, True], [0, 3, 4])
+    >>> history = History([1.0, 2.0, 1.0, 4.0], [1, 0, 1, 1], [0, 3, 4])
     >>> history.n_crawls, history.total(history.interval)
     (array([3, 1]), array([4., 4.]))
     >>> history.time
@@ -101,7 +101,7 @@ class History:
 
     @property
     def time(self):
-        """Time of each crawl, from 0 when the page became known, as `changed`."""
+        """Time of each crawl since the page became known, shaped as `changed`."""
         time = np.cumsum(self.interval, axis=-1)
         if self.offsets is None:
             return time
@@ -140,14 +140,14 @@ class History:
         """
         if self.offsets is None:
             return np.sum(values, axis=-1)
-        # reduceat gives an empty page the value at its start, and needs a value
-        # at the very end, where an empty page may start
+        # reduceat gives an empty page the value at its start, and needs a
+        # value at the very end, where an empty page may start
         values = np.append(np.asarray(values, dtype=float), 0.0)
         sums = np.add.reduceat(values, self.offsets[:-1])
         return np.where(self.n_crawls > 0, sums, 0.0)
 
     def ragged(self):
-        """Give the flat arrays of the ragged form, whichever form this one has.
+        """Return the flat arrays of the ragged form, whichever form this has.
 
         Returns
         -------
@@ -263,7 +263,7 @@ def poisson_times(rate, horizon, *, rng=None):
 
 
 def _uniform_times(rng, n, horizon):
-    """Times uniform on (0, horizon]: a time may be the horizon, and never 0."""
+    """Times uniform on (0, horizon]: one may be the horizon, none is 0."""
     return horizon * (1.0 - rng.random(n))
 
 
@@ -322,9 +322,9 @@ def observe(change_times, crawl_times):
 
 
 def _each_run(draw, n_runs, rng):
-    """Arrays that `draw` makes of a generator, stacked over runs if there are runs.
+    """Arrays that `draw(generator)` returns, stacked over runs if there are any.
 
-    Every run has a generator of its own: run i depends on the seed and i alone.
+    Every run has its own generator: run i depends on the seed and i alone.
     """
     rng = np.random.default_rng(rng)
     if n_runs is None:
@@ -418,7 +418,8 @@ def simulate_history(
     Examples
     --------
     >>> from paperlib.processes import simulate_history
-    >>> history = simulate_history([0.1, 2.0], interval=1.0, n_crawls=1000, rng=1)
+    >>> rates = [0.1, 2.0]
+    >>> history = simulate_history(rates, interval=1.0, n_crawls=1000, rng=1)
     >>> history.changed.mean(axis=1)
     array([0.088, 0.868])
     """
@@ -426,15 +427,15 @@ def simulate_history(
     if (crawl_rate is None) == (interval is None):
         raise ValueError("exactly one of crawl_rate and interval must be given")
     if interval is None:
-        given = "crawl_rate"
-        mean = 1.0 / checks.positive(given, crawl_rate)[..., np.newaxis]
+        mean = 1.0 / checks.positive("crawl_rate", crawl_rate)[..., np.newaxis]
+        given = {"crawl_rate": mean}
     else:
-        given = "interval"
-        mean = checks.positive(given, interval)
+        mean = checks.positive("interval", interval)
+        given = {"interval": mean}
         if mean.ndim:
             n_crawls = _length(mean, n_crawls)
     n_crawls = checks.count("n_crawls", n_crawls)
-    pages = checks.broadcast(change_rate=change_rate, **{given: mean})[0].shape[:-1]
+    pages = checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1]
     shape = (*pages, n_crawls)
 
     def draw(stream):
@@ -448,7 +449,7 @@ def simulate_history(
 
 
 def _length(interval, n_crawls):
-    """Number of crawls of given intervals, which `n_crawls` must not contradict."""
+    """Number of crawls of given intervals; `n_crawls` must agree."""
     length = interval.shape[-1]
     if n_crawls is not None and n_crawls != length:
         raise ValueError(
@@ -460,7 +461,7 @@ def _length(interval, n_crawls):
 def simulate_adaptive_history(
     change_rate, *, initial, shrink, grow, limits, n_crawls, n_runs=None, rng=None
 ):
-    r"""Simulate crawls of Poisson pages whose next interval depends on the bit.
+    r"""Simulate crawls whose next interval depends on the bit just seen.
 
     After a crawl that found a change the interval is multiplied by `shrink`,
     otherwise by `grow`, and kept within `limits`: the rule of production
@@ -498,11 +499,10 @@ def simulate_adaptive_history(
     Examples
     --------
     >>> from paperlib.processes import simulate_adaptive_history
-    >>> history = simulate_adaptive_history(
-    ...     1.0, initial=1.0, shrink=0.5, grow=2.0, limits=(0.2, 8), n_crawls=5, rng=1
-    ... )
-    >>> history.interval, history.changed
-    (array([1. , 0.5, 1. , 0.5, 1. ]), array([ True, False,  True, False,  True]))
+    >>> rule = {"initial": 1.0, "shrink": 0.5, "grow": 2.0, "limits": (0.2, 8.0)}
+    >>> history = simulate_adaptive_history(1.0, **rule, n_crawls=5, rng=1)
+    >>> history.interval, history.changed.astype(int)
+    (array([1. , 0.5, 1. , 0.5, 1. ]), array([1, 0, 1, 0, 1]))
     """
     shrink = checks.scalar(checks.positive, "shrink", shrink)
     grow = checks.scalar(checks.positive, "grow", grow)
@@ -613,7 +613,7 @@ def simulate_sequential_history(
 
 
 def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng):
-    """History of pages whose next interval is `following(interval, changed)` so far."""
+    """Crawl pages; `following(interval, changed)` so far gives the next interval."""
     change_rate = checks.non_negative("change_rate", change_rate)
     initial = checks.positive("initial", initial)
     low, high = _limits(limits, initial)

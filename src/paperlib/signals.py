@@ -1,4 +1,4 @@
-"""Change-indicating signals: what they say about a page, and how to learn it.
+"""Change-indicating signals: parameters, precision and recall, estimation.
 
 A change of a page is signalled with a probability, the recall; signals
 without a change arrive at a rate of their own. Of a crawl log only bits,
@@ -63,7 +63,7 @@ class SignalledPages:
     Examples
     --------
     >>> from paperlib.signals import SignalledPages
-    >>> pages = SignalledPages([0.7, 0.7], 1.0, recall=[0.5, 0.0], false_rate=0.3)
+    >>> pages = SignalledPages(0.7, 1.0, recall=[0.5, 0.0], false_rate=0.3)
     >>> pages.gamma, pages.precision.round(3)
     (array([0.65, 0.3 ]), array([0.538, 0.   ]))
     """
@@ -82,7 +82,8 @@ class SignalledPages:
     def from_precision(cls, change_rate, importance, *, precision, recall):
         r"""Make pages with signals of given quality.
 
-        .. math:: \nu = \lambda \Delta\,(1 - \mathrm{precision}) / \mathrm{precision}
+        .. math::
+            \nu = \lambda \Delta\,(1 - \mathrm{precision}) / \mathrm{precision}
 
         Parameters
         ----------
@@ -91,7 +92,7 @@ class SignalledPages:
         importance : array_like, shape (n_pages,)
             Non-negative.
         precision : array_like, shape (n_pages,)
-            Probability that a signal tells of a change, in (0, 1]. A page of
+            Probability that a signal reports a change, in (0, 1]. A page of
             recall 0 has no signals, whatever its precision, which may be 0.
         recall : array_like, shape (n_pages,)
             Probability that a change is signalled, in [0, 1].
@@ -140,7 +141,7 @@ class SignalledPages:
         alpha : array_like, shape (n_pages,), 1/time
             Rate of changes without a signal, non-negative.
         precision : array_like, shape (n_pages,)
-            Probability that a signal tells of a change, in [0, 1];
+            Probability that a signal reports a change, in [0, 1];
             1 - exp(-alpha beta).
         gamma : array_like, shape (n_pages,), 1/time
             Rate of signals, non-negative.
@@ -179,16 +180,17 @@ class SignalledPages:
 
     @property
     def precision(self):
-        """Probability that a signal tells of a change; NaN without signals."""
+        """Probability that a signal reports a change; NaN without signals."""
         with np.errstate(invalid="ignore"):
             return self.recall * self.change_rate / self.gamma
 
     @property
     def beta(self):
-        """Time that tells as much as one signal, log(gamma / nu) / alpha.
+        """Time that is as much evidence as one signal, log(gamma / nu) / alpha.
 
-        Shape (n_pages,). It is inf where a signal says more than any time,
-        and 0 where signals say nothing and for a page without signals.
+        Shape (n_pages,). It is inf where one signal is more evidence of a
+        change than any time, and 0 where signals are no evidence and for a
+        page without signals.
         """
         signalled = self.recall * self.change_rate
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -203,7 +205,7 @@ def _ratio(numerator, denominator):
 
 
 def _pages(**arrays):
-    """The named parameters, checked, as read-only arrays of one shape (n_pages,)."""
+    """The named parameters, checked, as read-only arrays of one length."""
     for name, array in arrays.items():
         share = name in ("recall", "precision")
         arrays[name] = (checks.share if share else checks.non_negative)(name, array)
@@ -299,9 +301,10 @@ def _counts(history, n_signals):
 
 
 def naive_precision_recall(history, n_signals):
-    r"""Estimate precision and recall as if a changed crawl had found one change.
+    r"""Estimate precision and recall by counting signals; biased.
 
-    Precision is the share of signals that came in intervals with a change,
+    As if a crawl that found a change had found exactly one: precision is the
+    share of signals that came in intervals with a change,
     recall the share of these intervals with a signal; appendix E of [www25].
     Both are biased. With equal intervals w they tend to
 
@@ -358,12 +361,14 @@ class SignalFit:
     change_rate : ndarray, shape ``history.shape``, 1/time
         Rate of all changes.
     precision : ndarray, shape ``history.shape``
-        Probability that a signal tells of a change.
+        Probability that a signal reports a change.
     recall : ndarray, shape ``history.shape``
         Probability that a change is signalled.
     false_rate : ndarray, shape ``history.shape``, 1/time
         Rate of signals without a change.
-    change_rate_stderr, precision_stderr, recall_stderr, false_rate_stderr : ndarray
+    change_rate_stderr, precision_stderr : ndarray
+        Standard errors, each in the unit of its estimate.
+    recall_stderr, false_rate_stderr : ndarray
         Standard errors, each in the unit of its estimate.
     alpha : ndarray, shape ``history.shape``, 1/time
         Fitted parameter: rate of changes without a signal.
@@ -403,8 +408,8 @@ def fit(history, n_signals, *, signal_rate=None):
 
     appendix E of [www25], which prints the probability of no change in its
     place. This is a regression of the bits on w and n through the origin with
-    the complementary log-log link, log(-log P(unchanged)) = log(alpha w + b n);
-    its log-likelihood is concave in alpha and b, which are kept non-negative.
+    the complementary log-log link, log(-log P(unchanged)) = log(alpha w +
+    b n); its log-likelihood is concave in alpha and b, which are kept non-negative.
     With the rate of signals gamma,
 
     .. math:: \mathrm{precision} = 1 - e^{-b}, \quad
@@ -474,7 +479,8 @@ def fit(history, n_signals, *, signal_rate=None):
         change_rate = np.where(np.isinf(alpha), np.inf, alpha + true * gamma)
         recall = true * gamma / change_rate
         zero, one = np.zeros(history.shape), np.ones(history.shape)
-        # derivatives of change rate, precision, recall, false rate in each parameter
+        # derivatives of change rate, precision, recall, false rate in each
+        # parameter
         square = change_rate**2
         in_alpha = one, zero, -true * gamma / square, zero
         in_b = false * gamma, false, false * gamma * alpha / square, -gamma * false
@@ -521,10 +527,11 @@ def _signal_rate(history, n_signals, signal_rate):
 
 
 def _standard_errors(slopes, covariance, gamma_variance):
-    """Standard errors by the delta method: the root of slopes' covariance slopes.
+    """Standard errors by the delta method.
 
-    slopes: shape (3, 4, *pages), of four estimates in alpha, b and gamma, of
-    which the last is independent of the others. NaN where nothing is
+    The variance of an estimate is s^T C s with the slopes s in alpha, b and
+    gamma and their covariance C; gamma is independent of the others.
+    slopes: shape (3, 4, *pages), of four estimates. NaN where nothing is
     uncertain, or cannot be told.
     """
     in_alpha, in_b, in_gamma = slopes
@@ -540,7 +547,7 @@ def _standard_errors(slopes, covariance, gamma_variance):
 
 
 def _warn(history, n_signals, proportional):
-    """Warn of pages without an interior estimate, at the line that called `fit`."""
+    """Warn of pages without an interior estimate, at the caller of `fit`."""
     n_changed, n = history.total(history.changed), history.n_crawls
     cases = {
         "never changed": (n_changed == 0) & (n > 0),

@@ -46,9 +46,11 @@ parallel = njit(cache=True, error_model="numpy", parallel=True)
 # The two estimating equations.
 MLE, MOMENTS = 0, 1
 
-NOT_CONVERGED = -1.0  # instead of a rate; NaN is the rate of a page without crawls
+# Instead of a rate; NaN is the rate of a page without crawls.
+NOT_CONVERGED = -1.0
 
-# Halley's method takes 3 to 5 steps; 20 mean that rounding keeps it from settling.
+# Halley's method takes 3 to 5 steps; 20 mean that rounding keeps it from
+# settling.
 _MAX_HALLEY_STEPS = 20
 # Steps in log(rate) of more than a factor of e^3 = 20 come from a bad start.
 _MAX_LOG_STEP = 3.0
@@ -59,27 +61,30 @@ MAX_NEWTON_STEPS = 200
 # The error after a Newton step is of the order of its square, 1e-16 here.
 _NEWTON_TOLERANCE = 1e-8
 
-# Order of the Taylor series of mle_paths, and how far from its centre it is used,
-# in units of the centre: truncated terms are of the order of 0.1^13 = 1e-13.
+# Order of the Taylor series of mle_paths, and how far from its centre it is
+# used, in units of the centre: truncated terms are of the order of 0.1^13 =
+# 1e-13.
 _ORDER = 12
 _REACH = 0.1
-# Largest last term of the series, in units of its first-order term, at which the
-# omitted terms are below the tolerance; exceeded where centre * interval is large.
+# Largest last term of the series, in units of its first-order term, at which
+# the omitted terms are below the tolerance; exceeded where centre * interval
+# is large.
 _LAST_TERM = 1e-11
 _SERIES_TOLERANCE = 1e-9
 _ROUNDING = 1e-15
 
-# Steps of the search for a confidence limit, in log(rate): the largest, which keeps
-# exp() finite, and the one that ends it, with an error of its square.
+# Steps of the search for a confidence limit, in log(rate): the largest, which
+# keeps exp() finite, and the one that ends it, with an error of its square.
 _MAX_LIMIT_STEP = 20.0
 _LIMIT_TOLERANCE = 1e-9
-# A likelihood that is almost flat gives no useful first guess of a limit's distance.
+# A likelihood that is almost flat gives no useful first guess of a limit's
+# distance.
 _MAX_FIRST_WIDTH = 4.0
 
 
 @compiled
 def page_totals(interval, changed):
-    """Number of changed crawls, and total interval of changed and of unchanged ones."""
+    """Number of changed crawls, total interval of changed, and of unchanged."""
     n_changed = 0
     t_changed = t_unchanged = 0.0
     for j in range(interval.size):
@@ -93,7 +98,7 @@ def page_totals(interval, changed):
 
 @njit(cache=True, error_model="numpy", fastmath=True)
 def _log_sum(kind, rate, interval, changed):
-    """Log of the rate-dependent side of the equation, and two derivatives in rate.
+    """Log of the rate-dependent side of the equation, and two derivatives.
 
     With r = w / (exp(rate w) - 1) the derivative of r is -r (r + w); with
     r = exp(-rate w) it is -r w. `fastmath` lets the loop use vector
@@ -120,7 +125,7 @@ def _log_sum(kind, rate, interval, changed):
 
 @compiled
 def _root(kind, rate, bound, target, interval, changed):
-    """Root of log sum = `target`: Halley from `rate`, then Newton from `bound`.
+    """Root of log sum = `target`: Halley from `rate`, Newton from `bound`.
 
     `bound` lies left of the root, see the head of the module. NaN when
     neither converges.
@@ -154,9 +159,9 @@ def _mle_bound(n_changed, t_changed, t_unchanged):
 
 @compiled
 def page_root(kind, interval, changed):
-    """Root of one page's equation; 0 without a change, inf without an unchanged crawl.
+    """Root of the equation of one page, which has at least one crawl.
 
-    NaN when not converged. At least one crawl.
+    0 without a change, inf with nothing but changes, NaN if not converged.
     """
     n_changed, t_changed, t_unchanged = page_totals(interval, changed)
     n = interval.size
@@ -175,7 +180,7 @@ def page_root(kind, interval, changed):
 
 @parallel
 def estimating_equation_roots(kind, interval, changed, offsets, out):
-    """Solve the equation `kind` for every page; writes `out`, shape (n_pages,).
+    """Solve equation `kind` for every page; writes `out`, shape (n_pages,).
 
     interval, changed: shape (n_crawls,); offsets: shape (n_pages + 1,).
     0 and inf where degenerate, NaN for a page without crawls, NOT_CONVERGED
@@ -211,7 +216,7 @@ def _add_series(rate, w, series):
 
 @compiled
 def _series_root(series, target, shift):
-    """Newton from `shift` for the root of the series at `target`; NaN on failure."""
+    """Root of the series at `target`, by Newton from `shift`; or NaN."""
     for _ in range(_MAX_HALLEY_STEPS):
         value = slope = 0.0
         for j in range(_ORDER, -1, -1):
@@ -240,7 +245,7 @@ def _series_holds(series, centre, shift):
 
 @compiled
 def _mle_path(interval, changed, out):
-    """The MLE of one page after every crawl, into `out`; see the head of the module."""
+    """The MLE of one page after every crawl, into `out`; see above."""
     series = np.zeros(_ORDER + 1)
     n_changed = 0
     t_changed = t_unchanged = centre = shift = 0.0
@@ -275,7 +280,7 @@ def _mle_path(interval, changed, out):
 
 @parallel
 def mle_paths(interval, changed, offsets, out):
-    """The MLE after every crawl of every page; writes `out`, shape (n_crawls,).
+    """MLE after every crawl of every page; writes `out`, shape (n_crawls,).
 
     Takes a time linear in the crawls. 0 and inf while degenerate, NaN where
     not converged.
@@ -304,7 +309,7 @@ def _log_likelihood(x, t_unchanged, interval, changed):
 
 @compiled
 def _limit(x, level, t_unchanged, interval, changed):
-    """Rate at which the log-likelihood is `level`, by Newton from log rate `x`."""
+    """Rate at which the log-likelihood is `level`, by Newton from e^x."""
     for _ in range(MAX_NEWTON_STEPS):
         value, slope, _curvature = _log_likelihood(x, t_unchanged, interval, changed)
         step = (level - value) / slope
@@ -340,7 +345,7 @@ def _page_limits(rate, drop, drop_degenerate, interval, changed):
 def likelihood_limits(
     rate, drop, interval, changed, offsets, drop_degenerate, low, high
 ):
-    """Where the log-likelihood has fallen by `drop` on either side of its maximum.
+    """Where the log-likelihood is `drop` below its maximum, on either side.
 
     The maximum is at `rate`, the MLE, shape (n_pages,). On a degenerate page
     the supremum of the log-likelihood is 0, at rate 0 or inf, and the only

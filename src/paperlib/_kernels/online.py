@@ -12,7 +12,7 @@ exp(2 y) - 1 = e (2 + e) seven times. The polynomial is the Taylor series of
 e up to y^8. Its relative error y^8 / 9! grows with x: that of the result is
 below 4e-14 for x up to 10, 2e-11 up to 20 and 8e-9 up to 40 (measured). The
 callers add up x / (exp(x) - 1), which is e^-x small where the error is large:
-its absolute error is below 1e-16.
+its absolute error is below 1e-15.
 
 The kernels draw no random numbers and check nothing.
 """
@@ -21,7 +21,8 @@ from numba import njit
 
 from paperlib._kernels import ufunc
 
-# Beyond x = rate * interval = 40 a change was certain up to 4e-18 and tells nothing.
+# Beyond x = rate * interval = 40 a change is certain up to 4e-18: it carries no
+# information.
 _MAX_EXPONENT = 40.0
 # Below, the difference of two nearly equal numbers would be rounding only.
 _SMALL_EXPONENT = 1e-3
@@ -43,7 +44,10 @@ def counted_rate(n_changed, n, offset, crawl_rate):
 
 @ufunc("f8(b1,f8,f8,f8,f8,f8)")
 def momentum_step(changed, momentum, estimate, crawl_rate, step, omega):
-    """momentum + step (changed (estimate + crawl_rate) - estimate - omega momentum)."""
+    """Step of SAM: momentum + step (drift - omega momentum).
+
+    The drift is changed (estimate + crawl_rate) - estimate.
+    """
     return momentum + step * ((crawl_rate if changed else -estimate) - omega * momentum)
 
 
@@ -51,7 +55,8 @@ def momentum_step(changed, momentum, estimate, crawl_rate, step, omega):
 def expm1(x):
     """exp(x) - 1 for x in [0, 40], see above; beyond, some large number."""
     y = min(x, 300.0) / 128.0  # 300: the doublings stay below overflow
-    # one expression: fast-math may round another order of evaluation differently
+    # one expression: fast-math may round another order of evaluation
+    # differently
     # fmt: off
     e = y * (1.0 + y / 2.0 * (1.0 + y / 3.0 * (1.0 + y / 4.0 * (1.0 + y / 5.0 * (
         1.0 + y / 6.0 * (1.0 + y / 7.0 * (1.0 + y / 8.0)))))))
@@ -63,7 +68,7 @@ def expm1(x):
 
 @njit(cache=True, error_model="numpy", fastmath=True)
 def gamma_update(changed, interval, shape, rate):
-    """Take one crawl of each page into its gamma posterior; flat arrays of pages.
+    """Take one crawl of each page into its gamma posterior; flat arrays.
 
     Writes `shape` and `rate` in place: an unchanged crawl adds its interval to
     `rate`, a changed one the pseudo-counts of `estimators.GammaFilter`.

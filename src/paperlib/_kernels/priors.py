@@ -22,14 +22,14 @@ from numba import prange
 
 from paperlib._kernels.batch import compiled, page_totals, parallel
 
-# Far above the smallest number, 1e-308, so that entries 1e-250 times the largest
-# still count; far below 1, so that a row is rarely divided.
+# Far above the smallest number, 1e-308, so that entries 1e-250 times the
+# largest still count; far below 1, so that a row is rarely divided.
 _TINY = 1e-50
 
 
 @compiled
 def _posterior(interval, changed, rate, prior, row):
-    """Posterior of one page, into `row`; `rate`, `prior`, `row`: shape (n_grid,)."""
+    """Posterior of one page, into `row`; all on the grid of `rate`."""
     n = rate.size
     _n_changed, _t_changed, t_unchanged = page_totals(interval, changed)
     row[:] = prior / prior.max()
@@ -53,7 +53,7 @@ def _posterior(interval, changed, rate, prior, row):
 
 @parallel
 def grid_posteriors(interval, changed, offsets, rate, prior, posterior):
-    """Prior times likelihood of every page, each row of sum 1; writes `posterior`.
+    """Prior times likelihood of every page, of sum 1; writes `posterior`.
 
     rate: shape (n_grid,); prior: (1, n_grid) for all pages or
     (n_pages, n_grid); posterior: (n_pages, n_grid). NaN where the likelihood

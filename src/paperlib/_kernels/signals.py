@@ -12,13 +12,13 @@ points outwards at a bound.
 The two bounds are tried first, each of them a problem with one unknown that
 `batch.page_root` solves: b = 0 is the history without its signals, alpha = 0
 a history whose intervals are the numbers of signals. If the gradient at that
-point says that the other parameter should rise, the maximum is inside, and
+point shows that the other parameter should rise, the maximum is inside, and
 Newton's method in two dimensions finds it. A step is shortened so that it
 stays inside the bounds (at most 90% of the way to one), and halved until the
 likelihood rises by a share of what its gradient promises (Armijo's rule).
 
 A bound at infinity is reached when signals came with changes only: then b is
-infinite, crawls with signals say nothing more, and alpha is the estimate of
+infinite, crawls with signals hold no more information, and alpha is the estimate of
 the crawls without a signal. When intervals and signals are in proportion, the
 two unknowns cannot be told apart; the maximum is a line, and one of its
 points is returned with infinite variances.
@@ -46,7 +46,8 @@ from paperlib._kernels.batch import (
     parallel,
 )
 
-# Share of the predicted rise that a step must reach; the usual one of Armijo's rule.
+# Share of the predicted rise that a step must reach; the usual one of Armijo's
+# rule.
 _LEAST_RISE = 1e-4
 # Share of the way to a bound that a step may go.
 _TO_BOUND = 0.9
@@ -54,20 +55,23 @@ _TO_BOUND = 0.9
 _LAST_STEP = 1e-8
 # Shorter steps cannot change the parameters: the search has failed.
 _SHORTEST = 1e-12
-# A determinant below these, relative to aa * bb, is rounding: intervals and signals
-# are in proportion. The second is larger because the variances divide by it.
+# A determinant below these, relative to aa * bb, is rounding: intervals and
+# signals are in proportion. The second is larger because the variances divide
+# by it.
 _SINGULAR = 1e-12
 _UNIDENTIFIED = 1e-10
-# Added to a singular matrix, relative to its diagonal, so that it can be inverted.
+# Added to a singular matrix, relative to its diagonal, so that it can be
+# inverted.
 _RIDGE = 1e-6
 
-# Log-likelihood, its gradient in alpha and b, and minus its second derivatives.
+# Log-likelihood, its gradient in alpha and b, and minus its second
+# derivatives.
 _Score = namedtuple("_Score", "value in_alpha in_b aa ab bb")
 
 
 @compiled
 def _score(alpha, b, t, changed, n):
-    """`_Score` of one page at (alpha, b); `t`, `changed`, `n` of shape (n_crawls,)."""
+    """`_Score` of one page at (alpha, b), from its crawls `t, changed, n`."""
     value = in_alpha = in_b = aa = ab = bb = 0.0
     for j in range(t.size):
         eta = alpha * t[j] + b * n[j]
@@ -104,7 +108,7 @@ def _newton_step(at):
 
 @compiled
 def _inner_maximum(alpha, b, t, changed, n):
-    """Damped Newton from (alpha, b) for a maximum inside the bounds; or NaN."""
+    """Maximum inside the bounds by damped Newton from (alpha, b); or NaN."""
     # rounding error of a sum over all crawls, relative
     rounding = 4e-16 * (t.size + 250)
     at = _score(alpha, b, t, changed, n)
@@ -136,7 +140,7 @@ def _inner_maximum(alpha, b, t, changed, n):
 
 @compiled
 def _maximum(t, changed, n):
-    """alpha and b of one page with an unchanged crawl; alpha is NaN on failure.
+    """alpha and b of a page with an unchanged crawl; alpha NaN on failure.
 
     b is NaN without any signal, inf if signals came with changes only.
     """
@@ -149,7 +153,8 @@ def _maximum(t, changed, n):
     if not (alpha > 0.0 and _score(alpha, 0.0, t, changed, n).in_b > 0.0):
         return alpha, 0.0
     guess = min(0.5 * alpha * t.sum() / n.sum(), 1.0)
-    if n[changed].min() > 0.0:  # else a change without a signal needs alpha > 0
+    # a change without a signal needs alpha > 0
+    if n[changed].min() > 0.0:
         only_b = page_root(MLE, n, changed)
         if _score(0.0, only_b, t, changed, n).in_alpha <= 0.0:
             return 0.0, only_b
@@ -159,13 +164,13 @@ def _maximum(t, changed, n):
 
 @compiled
 def _in_proportion(t, n):
-    """Whether intervals and signals are in proportion, up to rounding (Schwarz)."""
+    """Whether intervals and signals are in proportion, up to rounding."""
     return (t * n).sum() ** 2 > (1.0 - _SINGULAR) * (t * t).sum() * (n * n).sum()
 
 
 @compiled
 def _variances(alpha, b, t, changed, n):
-    """Variances of alpha and b and their covariance; not both parameters are 0."""
+    """Variances of alpha and b, not both 0, and their covariance."""
     if alpha == 0.0 and b == np.inf:
         return 0.0, 0.0, 0.0
     if 0.0 <= b < np.inf:
@@ -176,7 +181,8 @@ def _variances(alpha, b, t, changed, n):
     det = at.aa * at.bb - at.ab * at.ab
     if alpha == 0.0:
         return 0.0, 1.0 / at.bb, 0.0
-    # in proportion, the gradient in b is 0 but for rounding, which led to this bound
+    # in proportion, the gradient in b is 0 but for rounding, which led to this
+    # bound
     if b == 0.0 and _in_proportion(t, n):
         return np.inf, np.inf, np.inf
     if not 0.0 < b < np.inf:
@@ -188,7 +194,7 @@ def _variances(alpha, b, t, changed, n):
 
 @compiled
 def _page_rates(t, changed, n, rates, variances):
-    """One page of `signal_rates`; a function of its own compiles three times faster."""
+    """One page of `signal_rates`; a separate function compiles faster."""
     rates[:] = np.nan
     variances[:] = np.nan
     if t.size == 0:
@@ -218,7 +224,8 @@ def signal_rates(interval, changed, n_signals, offsets, rates, variances):
     """
     for i in prange(offsets.size - 1):
         own = slice(offsets[i], offsets[i + 1])
-        # copies are writable, whatever came in: one compiled version of each function
+        # copies are writable, whatever came in: one compiled version of each
+        # function
         _page_rates(
             interval[own].copy(),
             changed[own].copy(),

@@ -10,7 +10,8 @@ from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 
 __all__ = ["bias_reduced", "mle", "mle_path", "moment_matching", "naive"]
 
-# Relative difference up to which intervals count as equal: rounding of sums of times.
+# Relative difference up to which intervals count as equal: rounding of sums of
+# times.
 _SAME_INTERVAL = 1e-9
 
 
@@ -204,7 +205,8 @@ def moment_matching(history, *, bounds=None):
     --------
     >>> from paperlib.estimators import moment_matching
     >>> from paperlib.processes import History
-    >>> float(moment_matching(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
+    >>> history = History([1.0, 2.0, 1.0], [True, False, True])
+    >>> float(moment_matching(history).round(4))
     0.8814
     """
     rate = _roots(kernels.MOMENTS, history)
@@ -240,7 +242,7 @@ def _warn_degenerate(rate):
 
 
 def _substitute(rate, history):
-    """Put 1 / time for rates of 0 and 1 / shortest interval for inf, in place."""
+    """Replace rates of 0 and inf by the substitutes of `mle`, in place."""
     never, always = rate == 0, np.isinf(rate)
     if never.any() or always.any():
         interval, _changed, offsets = history.ragged()

@@ -6,7 +6,7 @@ __all__ = ["serial_score", "serial_sums"]
 
 
 def serial_score(history, change_rate):
-    r"""Score of clustering: standard normal if Poisson, high if changes cluster.
+    r"""Score that is standard normal if Poisson and high if changes cluster.
 
     With the standardised residuals of the bits I,
 

@@ -9,8 +9,9 @@ from paperlib.estimators.online import Guarantee, OnlineEstimator
 
 __all__ = ["GammaFilter"]
 
-# Default prior: half a change in 0.03 times the first interval of a page (our choice).
-# It is weak, and its mean so high that the first unchanged crawl lowers it at once.
+# Default prior: half a change in 0.03 times the first interval of a page (our
+# choice). It is weak, and its mean so high that the first unchanged crawl
+# lowers it at once.
 _DEFAULT_SHARE = 0.03
 
 
@@ -77,7 +78,7 @@ class GammaFilter(OnlineEstimator):
 
     @property
     def estimate(self):
-        """Means of the posterior, shape / rate, 1/time; None before the first crawl."""
+        """Posterior means, shape / rate, 1/time; None before the first crawl."""
         return None if self.shape is None else self.shape / self.rate
 
     def update(self, changed, *, interval=None, crawl_rate=None):
@@ -90,7 +91,7 @@ class GammaFilter(OnlineEstimator):
         interval : array_like, time
             Time since the crawl before, positive; it must be given.
         crawl_rate : object, optional
-            Ignored: the intervals say all.
+            Ignored: only the intervals matter.
 
         Returns
         -------
@@ -110,24 +111,19 @@ class GammaFilter(OnlineEstimator):
         interval = checks.positive("interval", interval)
         if self.shape is None:
             self._start(changed, interval)
-        arrays = {
-            "changed": changed,
-            "interval": interval,
-            "earlier crawls": self.shape,
-        }
-        changed, interval, earlier = checks.broadcast(**arrays)
+        changed, interval, earlier = checks.broadcast(
+            **{"changed": changed, "interval": interval, "earlier crawls": self.shape}
+        )
         if earlier.shape != self.shape.shape:
             raise ValueError(
                 "changed and interval must have the shape of earlier crawls, "
                 f"{self.shape.shape}, got {earlier.shape}"
             )
         self._forget()
-        kernels.gamma_update(
-            np.ascontiguousarray(changed).ravel(),
-            np.ascontiguousarray(interval).ravel(),
-            self.shape.ravel(),
-            self.rate.ravel(),
-        )
+        # copies, because NumPy warns of the flags of broadcast arrays
+        crawl = [np.array(values).ravel() for values in (changed, interval)]
+        # views of the state, which the kernel writes
+        kernels.gamma_update(*crawl, self.shape.ravel(), self.rate.ravel())
         return self.estimate
 
     def _start(self, changed, interval):

@@ -19,7 +19,8 @@ def likelihood_interval(history, *, level=0.95):
 
     All rates whose log-likelihood is close to the maximum,
 
-    .. math:: \ell(\Delta) \ge \ell(\hat\Delta) - \chi^2_1(\mathrm{level}) / 2 ,
+    .. math::
+        \ell(\Delta) \ge \ell(\hat\Delta) - \chi^2_1(\mathrm{level}) / 2 ,
 
     of about nominal coverage. A degenerate history has its maximum at the
     edge; there the interval is the set of rates that give these bits a
@@ -54,7 +55,8 @@ def likelihood_interval(history, *, level=0.95):
     --------
     >>> from paperlib.estimators import likelihood_interval
     >>> from paperlib.processes import History
-    >>> low, high = likelihood_interval(History([1.0, 2.0, 1.0], [True, False, True]))
+    >>> history = History([1.0, 2.0, 1.0], [True, False, True])
+    >>> low, high = likelihood_interval(history)
     >>> float(low.round(3)), float(high.round(3))
     (0.113, 2.233)
     """
@@ -78,10 +80,11 @@ def likelihood_interval(history, *, level=0.95):
 
 
 def confidence_radius(history, *, max_rate, level=0.95):
-    r"""Radius around `moment_matching` that holds the true rate for sure enough.
+    r"""Radius around `moment_matching` of guaranteed coverage.
 
     .. math:: \Big[\frac{1}{n} \sum_n w_n e^{-\Delta_\max w_n}\Big]^{-1}
-        \sqrt{\frac{\log(2 / \delta)}{2 n}}, \qquad \delta = 1 - \mathrm{level},
+        \sqrt{\frac{\log(2 / \delta)}{2 n}},
+        \qquad \delta = 1 - \mathrm{level},
 
     Lemma 3 of [aaai20]: the clipped estimate is within the radius of the true
     rate with a probability of at least `level`. Valid for intervals chosen

@@ -1,4 +1,4 @@
-"""What all online estimators share, and those that count crawls and changes."""
+"""The base of all online estimators, and those that count changes."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -109,7 +109,7 @@ class OnlineEstimator(ABC):
 
 
 def _sequence(name, value):
-    """A step sequence: a function of k, or the positive exponent x of (k + 1)^-x."""
+    """A step sequence: a function of k, or the exponent x of (k + 1)^-x."""
     return value if callable(value) else checks.scalar(checks.positive, name, value)
 
 
@@ -130,13 +130,14 @@ def _decay(sequence):
 
 
 def _between(x, low, high, exact):
-    """Whether low < x <= high; None where a measured x is too close to a limit.
+    """Whether low < x <= high; None if a measured x is too close to a limit.
 
-    Logarithmic factors, such as k / log k, move a measured slope by up to 0.02.
+    Logarithmic factors, as in k / log k, move a measured slope a little.
     """
     if not exact and min(abs(x - low), abs(x - high)) < 0.02:
         return None
-    return bool(low < x <= high + 1e-12)  # 1e-12: sums of exponents are rounded
+    # 1e-12: sums of exponents are rounded
+    return bool(low < x <= high + 1e-12)
 
 
 class _PoissonCrawls(OnlineEstimator):
@@ -146,7 +147,7 @@ class _PoissonCrawls(OnlineEstimator):
         self.crawl_rate = checks.positive("crawl_rate", crawl_rate)
 
     def _bits(self, changed, crawl_rate, state):
-        """`changed` as booleans, after all checks, so that a refused update is none."""
+        """`changed` as booleans; all checks, before anything is updated."""
         changed = checks.bits("changed", changed)
         if crawl_rate is None:
             crawl_rate = self.crawl_rate
@@ -155,7 +156,7 @@ class _PoissonCrawls(OnlineEstimator):
         return changed
 
     def _moment_grid(self, change_rate, n_crawls):
-        """Shape of the change rates, their flat array, P(changed), and crawl counts."""
+        """Shape of the change rates, flat rates, P(changed), crawl counts."""
         if self.crawl_rate.ndim:
             raise ValueError(
                 "crawl_rate must be a single number for moments, "
@@ -171,7 +172,7 @@ class _PoissonCrawls(OnlineEstimator):
 
 
 class _Counting(_PoissonCrawls):
-    """Estimators that know the number of crawls and of changes of each page."""
+    """Estimators that count the crawls and the changes of each page."""
 
     def __init__(self, crawl_rate):
         super().__init__(crawl_rate)
@@ -374,7 +375,8 @@ class LLN(_Counting):
             O(max(k^-1/2, offset / k)).
         """
         growth = -_decay(self.offset)[0] if callable(self.offset) else 0.0
-        # strictly below 1: a slope this close to 1 does not tell k from k / log k
+        # strictly below 1: a slope this close to 1 does not tell k from k /
+        # log k
         converges = _between(growth, -np.inf, 0.99, not callable(self.offset))
         return Guarantee(
             converges,

@@ -38,7 +38,8 @@ def path(estimator, history, *, crawl_rate=None):
     --------
     >>> from paperlib.estimators import LLN, path
     >>> from paperlib.processes import History
-    >>> path(LLN(crawl_rate=3.0), History([0.1, 0.5, 0.2], [True, False, True]))
+    >>> history = History([0.1, 0.5, 0.2], [True, False, True])
+    >>> path(LLN(crawl_rate=3.0), history)
     array([3. , 1.5, 3. ])
     """
     shape = history.changed.shape
@@ -64,7 +65,7 @@ def path(estimator, history, *, crawl_rate=None):
 
 
 def _estimates(estimator, changed, **arrays):
-    """Update the estimator with each column of the arrays; time is the last axis."""
+    """Update with one crawl of all pages after the other; time is the last axis."""
     out = np.empty((changed.shape[-1], *changed.shape[:-1]))
     for k in range(len(out)):
         column = {name: values[..., k] for name, values in arrays.items()}

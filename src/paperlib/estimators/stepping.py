@@ -101,7 +101,7 @@ class _Stepping(_PoissonCrawls):
         return out[..., crawls - 1].reshape(2, *shape, crawls.size)
 
     def _points(self, change_rate):
-        """States one unit from the limit in each direction, and the limit itself.
+        """States a unit from the limit in each direction, and the limit.
 
         Shape (n_state, n_state + 1, n_rates): the images of these points
         determine an affine map.
@@ -112,7 +112,7 @@ class _Stepping(_PoissonCrawls):
         return limit + np.eye(size, size + 1)[..., np.newaxis]
 
     def _first_second_moment(self, limit):
-        """S before the first crawl, shape (n_rates, n_state + 1, n_state + 1)."""
+        """S before the first crawl, shape (n_rates, n + 1, n + 1)."""
         if any(np.ndim(value) for value in self._start):
             raise ValueError(
                 "initial must be a single number for moments, "
@@ -123,7 +123,7 @@ class _Stepping(_PoissonCrawls):
         return deviation[:, :, np.newaxis] * deviation[:, np.newaxis]
 
     def _step_matrices(self, k, points):
-        """M_k of both bits and every change rate, shape (2, n_rates, n + 1, n + 1)."""
+        """M_k of both bits and each rate, shape (2, n_rates, n + 1, n + 1)."""
         changed = np.array([False, True])[:, np.newaxis, np.newaxis]
         image = np.array(self._advance(changed, k, self.crawl_rate, *points))
         image -= points[:, np.newaxis, -1:]
