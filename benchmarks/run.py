@@ -1,4 +1,7 @@
-"""Speed of the library against peers, in one run on one machine: `make bench` writes benchmarks/README.md."""
+"""Speed of the library against other implementations, in one run on one machine.
+
+`make bench` runs it and writes benchmarks/README.md.
+"""
 
 import contextlib
 import multiprocessing
@@ -33,7 +36,10 @@ PAGE = Path(__file__).with_name("README.md")
 
 
 def seconds(function, repeat=5):
-    """Least of `repeat` wall-clock times, after one call that is not counted (compilation, page faults)."""
+    """Least of `repeat` wall-clock times.
+
+    The first call is not counted, for compilation and page faults.
+    """
     function()
     times = []
     for _ in range(repeat):
@@ -71,7 +77,10 @@ def online(n_pages=1_000_000, n_crawls=20):
         run()
         arrays = tracemalloc.get_traced_memory()[1] / (8 * n_pages)
         tracemalloc.stop()
-        found = f"{rate / 1e6:.0f} million updates/s, at most {arrays:.1f} arrays of 8 bytes a page"
+        found = (
+            f"{rate / 1e6:.0f} million updates/s, "
+            f"at most {arrays:.1f} arrays of 8 bytes a page"
+        )
         yield f"{name}.update, a million pages", found, target, ""
 
 
@@ -109,9 +118,15 @@ def batch(n_pages=200_000, n_crawls=100, n_peer=100):
     root, fitter = (
         seconds(peer, repeat=2) / len(pages) for peer in (peer_root, peer_lifelines)
     )
-    found = f"{interval.size / (ours * n_pages) / 1e6:.0f} million crawls/s, {ours * 1e6:.2f} µs a page"
+    found = (
+        f"{interval.size / (ours * n_pages) / 1e6:.0f} million crawls/s, "
+        f"{ours * 1e6:.2f} µs a page"
+    )
     target = "20 million crawls/s on 2 cores, 100 times the peers"
-    peers = f"{root / ours:,.0f} times scipy's brentq per page, {fitter / ours:,.0f} times lifelines"
+    peers = (
+        f"{root / ours:,.0f} times scipy's brentq per page, "
+        f"{fitter / ours:,.0f} times lifelines"
+    )
     yield f"mle, {n_pages:,} ragged pages of {n_crawls} crawls", found, target, peers
 
 
@@ -155,7 +170,8 @@ def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
             change[:n_peer], weight[:n_peer], 0.2 * n_peer
         )
     )
-    ratio = f"{seconds(peer, repeat=2) / small:,.0f} times cvxpy (Clarabel) on {n_peer:,} pages"
+    times = seconds(peer, repeat=2) / small
+    ratio = f"{times:,.0f} times cvxpy (Clarabel) on {n_peer:,} pages"
     yield (
         f"optimal_poisson, {n_poisson:,} pages",
         f"{ours:.2f} s",
@@ -178,7 +194,8 @@ def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
         )
     )
     yield (
-        f"polite, {n_interval:,} pages, {n_interval // 10:,} hosts, {len(limits):,} of them limited",
+        f"polite, {n_interval:,} pages, {n_interval // 10:,} hosts, "
+        f"{len(limits):,} of them limited",
         f"{ours:.2f} s",
         "",
         "",
@@ -234,9 +251,11 @@ def learning(n_pages=5000, crawls_per_page=0.2, horizon=1000.0, n_runs=50):
             ),
             repeat=1,
         )
-        found = f"{ours:.1f} s, {n_runs * crawls_per_page * n_pages * horizon / ours / 1e6:.1f} million crawls/s"
+        speed = n_runs * crawls_per_page * n_pages * horizon / ours
+        found = f"{ours:.1f} s, {speed / 1e6:.1f} million crawls/s"
         yield (
-            f"{type(learner).__name__}, {n_pages:,} pages, T = {horizon:,.0f} days, {n_runs} runs",
+            f"{type(learner).__name__}, {n_pages:,} pages, "
+            f"T = {horizon:,.0f} days, {n_runs} runs",
             found,
             "under 30 s, both",
             "",
@@ -287,7 +306,9 @@ def write_bing(folder, n_urls, n_crawls, n_pool):
     days = rng.gamma(20.0, 86400 / 20, (n_pool, n_crawls)).round() / 86400
     rows = zip(days, rng.random(days.shape) < 0.1, strict=True)
     tails = [
-        f"\t0.5\t[{', '.join(f'[{w:.15g}, {i:d}]' for w, i in zip(*row, strict=True))}]\n"
+        "\t0.5\t["
+        + ", ".join(f"[{w:.15g}, {i:d}]" for w, i in zip(*row, strict=True))
+        + "]\n"
         for row in rows
     ]
     for name, line, count in (
@@ -350,7 +371,10 @@ def logs(
     rows_per_url=100,
     n_scheduled=18_500_000,
 ):
-    """Crawl logs from Parquet to rates and intervals, and a schedule for as many URLs as the Bing set has; each in a process of its own."""
+    """Crawl logs from Parquet to rates, and a schedule for as many URLs as Bing's.
+
+    Each runs in a process of its own.
+    """
     with tempfile.TemporaryDirectory() as folder:
         log, rates, out = (
             Path(folder, f"{name}.parquet") for name in ("log", "rates", "out")
@@ -358,7 +382,8 @@ def logs(
         for n_rows in sizes:
             write_log(log, n_rows, n_rows // rows_per_url)
             took, peak = alone("estimate", log, out, force=True)
-            what = f"paperlib estimate, {n_rows:,} rows of {n_rows // rows_per_url:,} URLs, Parquet"
+            n_urls = n_rows // rows_per_url
+            what = f"paperlib estimate, {n_rows:,} rows of {n_urls:,} URLs, Parquet"
             yield (
                 what,
                 f"{took:.1f} s, {peak / 2**30:.2f} GiB",
@@ -434,7 +459,7 @@ def write_rates(path, n_urls, chunk=1_000_000):
 
 
 def alone(name, *arguments, **options):
-    """Seconds and peak resident memory of a function of `crawl_log` in a process of its own."""
+    """Seconds and peak memory of a function of `crawl_log`, in its own process."""
     with ProcessPoolExecutor(
         1, mp_context=multiprocessing.get_context("spawn")
     ) as child:
@@ -496,7 +521,8 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
         began = time.perf_counter()
         scheduler.run(times[:n_slots], page[:middle], arrival[:middle])
         start = (time.perf_counter() - began) / n_slots
-        # the full arg max takes a few slots of the second half, from the very state in which the scheduler begins it
+        # the full arg max takes a few slots of the second half, from the very state
+        # in which the scheduler begins it
         plain = scheduler._state.pages.copy()
         few = slice(n_slots, n_slots + n_full)
         signals = page[middle:].astype(np.int64), arrival[middle:]
@@ -516,7 +542,8 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
         size = sum(array.nbytes for array in scheduler._state) / 1e6
         yield (
             what,
-            f"{ours * 1e6:.1f} µs a slot, {start * 1e6:.1f} in the first {n_slots:,} slots from a fresh start; {size:.0f} MB",
+            f"{ours * 1e6:.1f} µs a slot, {start * 1e6:.1f} in the first {n_slots:,} "
+            f"slots from a fresh start; {size:.0f} MB",
             target,
             (f"{full / ours:,.0f} times the full arg max"),
         )
@@ -540,8 +567,12 @@ def main():
         for row in part():
             print("  ".join(row), flush=True)
             rows.append("| " + " | ".join(row) + " |")
-    head = f"Written by `make bench` on {os.cpu_count()} cores ({platform.machine()}, Python {platform.python_version()}). Least of several"
-    text = f"# Speed\n\n{head}\nwall-clock times; ratios are taken in one run, side by side.\n\n"
+    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    text = (
+        "# Speed\n\n"
+        f"Written by `make bench` on {os.cpu_count()} cores ({machine}). Least of\n"
+        "several wall-clock times; ratios are taken in one run, side by side.\n\n"
+    )
     text += (
         "| what | measured | target | against |\n|---|---|---|---|\n"
         + "\n".join(rows)

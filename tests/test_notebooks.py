@@ -1,4 +1,7 @@
-"""Guards on the notebooks and the records beside the figures: what nbval compares must be real, and what is committed must agree."""
+"""Guards on the notebooks, and on the records beside the figures.
+
+What nbval compares must be real, and what is committed must agree.
+"""
 
 import ast
 import json

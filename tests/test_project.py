@@ -1,4 +1,4 @@
-"""Guards on the project itself: the conda file, the summaries, and what must not be in any file."""
+"""Guards on the project: the conda file, the summaries, what no file may hold."""
 
 import re
 import subprocess

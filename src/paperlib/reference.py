@@ -353,7 +353,7 @@ def polite(change_rate, importance, bandwidth, host, host_limit):
 
 # www25, section 3; lambda is the recall and nu the false rate.
 def signal_parameters(change_rate, recall, false_rate):
-    """alpha, gamma, precision and beta of a page with signals."""
+    """Parameters alpha, gamma, precision and beta of a page with signals."""
     alpha, gamma = (1 - recall) * change_rate, recall * change_rate + false_rate
     precision = recall * change_rate / gamma
     with np.errstate(divide="ignore"):  # beta = inf at nu = 0, and at recall 1
