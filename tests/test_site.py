@@ -193,12 +193,12 @@ def test_text_of_records_is_escaped(project):
 
 
 def how_to(title):
-    """The Python of one section of docs/extend.md, fewer than 40 lines of it."""
+    """The Python of one section of docs/extend.md, fewer than 50 lines of it."""
     section = re.search(
         rf"^## {title}\n(.+?)(?=^## |\Z)", (DOCS / "extend.md").read_text(), re.M | re.S
     )[1]
     blocks = re.findall(r"^```python\n(.+?)^```", section, re.M | re.S)
-    assert 0 < sum(block.count("\n") for block in blocks) < 40
+    assert 0 < sum(block.count("\n") for block in blocks) < 50
     return blocks
 
 
@@ -208,7 +208,7 @@ def test_what_is_added_works_and_its_test_can_fail(title):
     assert test.count("assert ") == 2
     exec(code + test, {"__name__": "how_to"})
     worse = {
-        "self._kept * self._n,": "self._n,",
+        "self._kept * self.n_crawls": "self.n_crawls",
         "self.importance * (now - last)": "now - self.importance - 0 * last",
     }
     broken = [code.replace(old, new) for old, new in worse.items() if old in code]

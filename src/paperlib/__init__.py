@@ -8,7 +8,7 @@ is rebuilt with it by the notebooks of the project.
 The science (needs NumPy, SciPy and numba):
 
 reference
-    The formulas of the five papers as printed, to be read beside the paper.
+    The formulas of the five papers in plain form, to be read beside the paper.
 processes
     Poisson pages, crawl times, and `History`: what a crawler has seen.
 estimators

@@ -77,8 +77,8 @@ class FakeIntervals:
     r"""Prior given by two pseudo-observations, one changed and one unchanged.
 
     Section 4.4 of [grimes08]: every page gets a crawl that found a change
-    after an interval a and one that found none after an interval b. With a
-    flat base over change rates they induce the density
+    after an interval a and one that found none after an interval b. If all
+    change rates are equally likely before the two, the density after them is
 
     .. math:: \pi(\Delta) = \frac{b (a + b)}{a}
         (1 - e^{-a \Delta})\,e^{-b \Delta} ,

@@ -118,6 +118,10 @@ def burn_in(importance, tolerance, *, min_rate):
     ValueError
         Arguments out of range.
 
+    Notes
+    -----
+    The plain form is `paperlib.reference.burn_in`.
+
     Examples
     --------
     >>> burn_in([3.0, 1.0], 0.1, min_rate=0.5).round(3)
@@ -155,6 +159,10 @@ def suboptimality(change_rate, estimated_rate, importance, bandwidth):
     ------
     ValueError
         Arguments out of range.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.suboptimality`.
 
     Examples
     --------
@@ -216,6 +224,10 @@ def sensitivity_bound(
     ValueError
         Arguments out of range.
 
+    Notes
+    -----
+    The plain form is `paperlib.reference.sensitivity_bound`.
+
     Examples
     --------
     >>> sensitivity_bound([1.0], [4.0], [3.0])
@@ -267,6 +279,10 @@ def exploration_radius(n_pages, bandwidth, exploration, *, max_rate, level):
     ------
     ValueError
         Arguments out of range.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.exploration_radius`.
 
     Examples
     --------
@@ -326,6 +342,10 @@ def regret_bound(
     ValueError
         Arguments out of range.
 
+    Notes
+    -----
+    The plain form is `paperlib.reference.regret_bound`.
+
     Examples
     --------
     >>> regret_bound(
@@ -355,9 +375,9 @@ def exploration_horizon(
     .. math:: \tau^* = \frac{e^{\Delta_{\max} m / R}}{\Delta_{\min}}
               \sqrt{\frac{c\,T R \log(2 m / \delta)}{2 m}} .
 
-    The bound there is twice that, times the total importance, minus a term
-    that does not grow with the horizon. For bounds as wide as real pages need,
-    it exceeds the horizon.
+    At this exploration the bound is twice the exploration times the total
+    importance, minus a constant: it grows as the root of the horizon. For
+    bounds as wide as real pages need, it exceeds the horizon.
 
     Parameters
     ----------
@@ -383,6 +403,10 @@ def exploration_horizon(
     ------
     ValueError
         Arguments out of range.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.exploration_horizon`.
 
     Examples
     --------

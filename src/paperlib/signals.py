@@ -35,7 +35,7 @@ PARAMETERS = "change_rate", "importance", "recall", "false_rate"
 class SignalledPages:
     r"""Pages some of whose changes are signalled, among false signals.
 
-    Section 2 of [www25]. The four arguments broadcast; they are kept as
+    Section 3 of [www25]. The four arguments broadcast; they are kept as
     read-only arrays of shape (n_pages,).
 
     Parameters

@@ -54,8 +54,9 @@ def bias_reduced(history):
     .. math:: \hat\Delta = -\frac{1}{w}
         \log \frac{n_\mathrm{unchanged} + 1/2}{n + 1/2}
 
-    Eq. (1) of [grimes08] as corrected in the errata. It is finite also when
-    every crawl found a change.
+    Eq. (1) of [grimes08], corrected: the paper prints the inverse of the ratio
+    of the interval to the mean time between changes. The estimate is finite
+    also when every crawl found a change.
 
     Parameters
     ----------

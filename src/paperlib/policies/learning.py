@@ -80,11 +80,12 @@ class LearningGreedy:
 
     It answers what [www25]_ leaves open. At the start of each phase the
     parameters are estimated from all crawls so far. In the first phase all
-    slots go to the page crawled longest ago. After it they go by the crawl
-    value, except for a share that explores: the page crawled longest ago,
-    whose value may be wrong for ever, and the same page once more in the next
-    slot that explores, because after a long time a crawl finds a change
-    whatever the change rate. Copies, elapsed times and signals carry over from
+    slots go to the page crawled longest ago. Later slots go to the page of the
+    largest crawl value, except for a share of the slots that explores. Such a
+    slot goes to the page crawled longest ago, because a wrong estimate could
+    otherwise stay for ever. The next exploring slot crawls the same page again:
+    after a long interval a crawl almost always finds a change, and so tells
+    little about the rate. Copies, elapsed times and signals carry over from
     phase to phase.
 
     Parameters
