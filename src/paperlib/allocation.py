@@ -55,17 +55,21 @@ __all__ = [
     "uniform",
 ]
 
-# From so many pages on, the multiplier of every tenth page is a good start.
+# From so many pages on the search starts from the multiplier of a smaller
+# problem: every tenth page, and a tenth of the bandwidth.
 _MANY = 1_000_000
 _SAMPLE = 10
-# That start is settled in three or four secant steps, or not at all.
+# From there the secant method converges in three or four steps, or not at all.
 _SECANT_STEPS = 8
-# The bandwidth is spent to this relative precision, in sums of many pages.
+# Relative error to which rates sum to the bandwidth: the sum of millions of
+# rates is not known better.
 _SPENT = 1e-12
-# Rounding must not put a bound beyond the solution that it bounds.
+# A factor on a lower bound, for rounding must not put it above the solution.
 _ROUNDED = 0.999
-# Signals move the multiplier from that without them by about so much, in v.
+# The first bracket of v = 1 / sqrt(multiplier) for pages with signals is this
+# factor to either side of the v without signals, and widened where needed.
 _NEAR = 1.05
+# One entry on the last axis: the minimum rate of all pages.
 _NO_MINIMUM = np.zeros(1)
 
 
@@ -225,7 +229,7 @@ def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
 
     Pages that change too fast for their importance are not crawled. Deviates
     from Azar et al. in the search: Newton's method on 1 / sqrt(multiplier)
-    instead of a sort; linear in the number of pages.
+    instead of a sort; each step takes time linear in the number of pages.
 
     Parameters
     ----------
@@ -320,8 +324,9 @@ def optimal_interval(change_rate, importance, bandwidth):
     Notes
     -----
     The plain form is `paperlib.reference.optimal_interval`. Where bandwidth is
-    so scarce that pages lie within a rounding error of the multiplier, what
-    they share is split in proportion; freshness does not depend on it.
+    so scarce that importance / change_rate of several pages equals the
+    multiplier up to rounding, the optimum does not say how these pages share
+    their bandwidth: it is interpolated, and freshness does not depend on it.
 
     Examples
     --------
@@ -372,11 +377,13 @@ def optimal_thresholds(pages, bandwidth):
 
     Notes
     -----
-    The plain forms of V and psi are `paperlib.reference.crawl_value` and
-    `paperlib.reference.psi`. At recall 1, or within about 1e-12 of it, the
-    crawl rate is a step function of the multiplier, one step for each whole
-    number of signals. The page whose step the bandwidth cuts is interpolated;
-    it is the only one whose crawl rate is not 1 / `freshness.cycle_length`.
+    The plain form is `paperlib.reference.optimal_thresholds`; those of V and
+    psi are `paperlib.reference.crawl_value` and
+    `paperlib.reference.cycle_length`. At recall 1, or within about 1e-12 of
+    it, the crawl rate is a step function of the multiplier, one step for each
+    whole number of signals. Where the bandwidth lies between the two sides of
+    a step, the crawl rate of that page is interpolated; it is the only one
+    that is not 1 / `freshness.cycle_length`.
 
     Examples
     --------
@@ -442,7 +449,7 @@ def harmonic(change_rate, importance, bandwidth):
 
     Every page that changes and has importance is crawled. Deviates from the
     paper in the search for the multiplier: Newton's method to rounding instead
-    of a bisection; linear in the number of pages.
+    of a bisection; each step takes time linear in the number of pages.
 
     Parameters
     ----------
@@ -470,7 +477,7 @@ def harmonic(change_rate, importance, bandwidth):
 
     Notes
     -----
-    The plain form is `paperlib.reference.harmonic`.
+    The plain form is `paperlib.reference.optimal_harmonic`.
 
     Examples
     --------
@@ -533,6 +540,10 @@ def polite(
     ConvergenceError
         No solution was found.
 
+    Notes
+    -----
+    The plain form for Poisson times is `paperlib.reference.polite`.
+
     Examples
     --------
     >>> plan = polite([1.0, 1.0, 2.0], 1.0, 6.0, ["a", "a", "b"], {"a": 2.0})
@@ -555,7 +566,7 @@ def polite(
     optimal = _poisson if model is freshness.poisson else _interval
 
     def allocate(within, rest):
-        # without importance, a page of a saturated host gets nothing
+        # importance 0 gives the pages of saturated hosts the rate 0
         return optimal(change_rate, importance * within[member], rest)
 
     within, rate, multiplier = hosts.within_limits(allocate, bandwidth, member, limit)
@@ -633,7 +644,8 @@ def polite_thresholds(pages, bandwidth, host, host_limit):
         with threads_for(member.size):
             best = optimal_thresholds(some, bandwidth)
         rate[here], threshold[here] = best.crawl_rate, best.threshold
-        # each page gets the mean of its group, which keeps the mean of all
+        # The freshness of each page is not known here: the mean of the mask
+        # for each of its pages gives the same mean over all pages.
         fresh[here] = best.freshness
         return best.multiplier
 
@@ -721,7 +733,7 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
     sum rises, often nearly in proportion; left < right are guesses of v, and
     `width` is the relative width of the last bracket.
     """
-    # Here, for importing it takes as long as all of this module.
+    # Imported here, because it takes as long as the rest of this module.
     from scipy.optimize import elementwise
 
     def excess(v):
@@ -737,9 +749,10 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
         (left, right),
         tolerances={"xatol": 0, "xrtol": width, "fatol": 0, "frtol": 0},
     )
-    # Linear between the ends of the last bracket: the error is of its width
-    # squared. Where even neighbouring numbers jump across the bandwidth
-    # (scarce bandwidth, equal pages), that is a fair share of the jump.
+    # Interpolate between the rates at the ends of the last bracket (`excess`
+    # sets them): the error is of the order of its width squared. Where the sum
+    # jumps across the bandwidth between neighbouring numbers (scarce bandwidth,
+    # equal pages), this takes a share of the jump that spends the bandwidth.
     above = excess(root.bracket[1])
     upper = rate.copy()
     below = excess(root.bracket[0])
@@ -758,7 +771,9 @@ def _each_problem(solve, *arrays):
     rows = [
         np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1]) for a in arrays
     ]
-    for row in rows:  # whatever came in, so that one compiled kernel serves all
+    # Read-only, whatever came in: for numba that is part of the type, and a
+    # kernel would be compiled once more for arrays that can be written.
+    for row in rows:
         row.flags.writeable = False
     rate = np.empty(rows[0].shape)
     with threads_for(shape[-1]):

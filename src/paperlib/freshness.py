@@ -14,6 +14,12 @@ and signals reach a threshold (`cycle_length`, `fresh_time`, `crawl_value`:
 psi, w and V of Lemma 4 of [www25]_). `harmonic_penalty` counts the changes
 missed instead. `mean` weights pages by importance.
 
+Of a page with signals, alpha = (1 - recall) Delta is the rate of the changes
+without a signal, nu = false_rate, and gamma = recall Delta + nu the rate of
+all signals. A signal makes it as much less probable that the copy is fresh as
+the time beta = log(gamma / nu) / alpha does: the *effective elapsed time* of n
+signals in a time tau since the last crawl is iota = tau + beta n.
+
 All functions broadcast, and all rates are in 1/time.
 """
 
@@ -37,7 +43,8 @@ __all__ = [
     "poisson_time",
 ]
 
-# Below it, the series of (x - 1 + exp(-x)) / x^2 to x^2 is good to 2e-11.
+# Below this x the quotient (x - 1 + exp(-x)) / x^2 loses digits to cancellation,
+# and its series up to the term in x^2 has a relative error below 2e-11.
 _SMALL = 1e-3
 
 
@@ -124,7 +131,8 @@ def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
     r"""Expected fresh time under crawls at Poisson times that begin now.
 
     The integral of eq. (4) of [aaai20]_ over the duration T, for a copy that
-    is fresh with probability s now: F of `poisson`, and a transient,
+    is fresh with probability s now: F is the long-run freshness of `poisson`,
+    and the second term is what the initial state adds to it,
 
     .. math:: F\,T + (s - F) \int_0^T e^{-(\rho + \Delta) t}\,dt .
 
@@ -137,7 +145,7 @@ def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
     duration : array_like, time, non-negative
         Length of the time.
     initial : array_like, default 0
-        Probability that the copy is fresh now, in [0, 1].
+        Probability s that the copy is fresh now, in [0, 1].
 
     Returns
     -------
@@ -148,6 +156,10 @@ def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
     ------
     ValueError
         Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.poisson_fresh_time`.
 
     Examples
     --------
@@ -165,7 +177,8 @@ def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None)
     r"""Expected fresh time under crawls at equal intervals that begin now.
 
     Derived. Until the first crawl the copy is fresh with probability
-    s exp(-Delta t); after it, the mean over an interval is `interval`.
+    s exp(-Delta t); after it, the mean over a whole interval is `interval`,
+    and a last interval that `duration` cuts off is integrated by itself.
 
     Parameters
     ----------
@@ -178,8 +191,8 @@ def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None)
     initial : array_like, default 0
         Probability s that the copy is fresh now, in [0, 1].
     phase : array_like, optional
-        The first crawl comes after so many intervals, in (0, 1]; by default
-        the result is the mean over all phases.
+        Time until the first crawl as a fraction of the interval, in (0, 1]; by
+        default the result is the mean over all phases.
 
     Returns
     -------
@@ -190,6 +203,11 @@ def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None)
     ------
     ValueError
         Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form for a given phase is
+    `paperlib.reference.interval_fresh_time`.
 
     Examples
     --------
@@ -210,17 +228,21 @@ def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None)
         raise ValueError(f"phase must be at most 1, got {phase.max()}")
     first = np.minimum(duration, phase * gap)
     rest = duration - first
-    # whole intervals; without crawls the rest is 0, and 0 / 1e-300 is 0
+    # The time in whole intervals. Without crawls the rest is 0, and the lower
+    # bound of the divisor makes 0 / 0 a 0.
     whole = np.floor(rest * crawl_rate) / np.maximum(crawl_rate, 1e-300)
     early = initial * _decayed(change_rate, first)
     return early + whole * stationary + _decayed(change_rate, rest - whole)
 
 
 def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
-    """Fresh time within `first`, in which at most one crawl comes.
+    """Fresh time up to `first`, if the first crawl is uniform on the interval.
 
-    The crawl comes at rate `crawl_rate` at any moment of it. The copy is fresh
-    from the start, with probability `initial`, or since that crawl.
+    `first` is at most one interval, so that the time of the crawl has the
+    density `crawl_rate` in it. The copy is fresh from the start, with
+    probability `initial`, or since that crawl. With Delta = change_rate,
+    `kept` is the integral of exp(-Delta t) over t in (0, first), and first^2 x
+    `lost` that of (first - t) exp(-Delta t).
     """
     x = change_rate * first
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -255,8 +277,8 @@ def crawled(history, change_rate, *, horizon=None):
     Parameters
     ----------
     history : History
-        Either form; only the intervals are used, not whether crawls found a
-        change.
+        Dense or ragged; only the intervals are used, not whether crawls found
+        a change.
     change_rate : array_like, shape of the history, 1/time, non-negative
         Change rates.
     horizon : float, time, optional
@@ -319,6 +341,10 @@ def harmonic_penalty(change_rate, crawl_rate):
     ValueError
         Rates out of range, or of shapes that do not broadcast.
 
+    Notes
+    -----
+    The plain form is `paperlib.reference.harmonic_penalty`.
+
     Examples
     --------
     >>> harmonic_penalty([0.0, 1.0, 1.0], [0.0, 1.0, 0.0]).round(3)
@@ -369,8 +395,8 @@ def mean(fresh, importance):
 def crawl_value(elapsed, n_signals, pages, *, terms=None):
     r"""Crawl value of pages, the gain in freshness from crawling them now.
 
-    V of Lemma 4 of [www25]_ at the effective elapsed time iota, with the sums
-    of w and psi ending at floor(iota / beta) (the draft prints another limit):
+    V of Lemma 4 of [www25]_ at the effective elapsed time iota; w and psi are
+    those of `fresh_time` and `cycle_length`:
 
     .. math:: V(\iota) = \mu \bigl(w(\iota)
               - e^{-\alpha\iota}\,\psi(\iota)\bigr), \qquad
@@ -388,9 +414,10 @@ def crawl_value(elapsed, n_signals, pages, *, terms=None):
     pages : SignalledPages
         Pages and their signals; elapsed and n_signals broadcast against them.
     terms : int, optional
-        APPROX-j of appendix A.1: the first j terms of the sums only. Where
-        signals carry no information (recall 0) the exact value is the one
-        without signals; APPROX-j is not, but its limit for recall -> 0.
+        j of APPROX-j of appendix A.1, which takes the first j terms of the
+        sums only; by default all terms. Where signals carry no information
+        (recall 0) the exact value is the one without signals; APPROX-j is its
+        own limit for recall -> 0, a different number.
 
     Returns
     -------
@@ -458,7 +485,7 @@ def cycle_length(threshold, pages):
 
     Notes
     -----
-    The plain form is `paperlib.reference.psi`.
+    The plain form is `paperlib.reference.cycle_length`.
 
     Examples
     --------
@@ -503,7 +530,7 @@ def fresh_time(threshold, pages):
 
     Notes
     -----
-    The plain form is `paperlib.reference.w`.
+    The plain form is `paperlib.reference.fresh_time`.
 
     Examples
     --------
@@ -519,9 +546,12 @@ def fresh_time(threshold, pages):
 
 
 def _of_pages(kernel, pages, *parameters, **states):
-    """Call a kernel with named states, change rates, and other parameters."""
+    """Call a kernel with the states, the change rates and other parameters.
+
+    The states are passed by name, for the message where they do not broadcast.
+    """
     *states, change_rate = checks.broadcast(**states, pages=pages.change_rate)
-    with np.errstate(all="ignore"):  # compiled code divides before it selects
+    with np.errstate(all="ignore"):  # compiled code may divide on both branches
         return kernel(*states, change_rate, *parameters)
 
 

@@ -22,8 +22,14 @@ pages, in parallel, gives the sum. No pages are sorted.
   method rises to the root from the left.
 
 Each proof that a search converges stands beside its code. The kernels draw no
-random numbers and check no arguments; they write the rates in place and
-return 0 where no page gains by crawls, NaN where they did not converge.
+random numbers and check no arguments; they write the rates in place.
+`poisson_rates` and `harmonic_rates` return 0 where no page gains by crawls,
+and NaN where they did not converge.
+
+The helpers with inline="always" become part of the kernel that calls them:
+their prange loops are parallel in a parallel kernel and plain loops otherwise.
+`stride` is 1 where `min_rate` has an entry for each page, and 0 where its one
+entry is for all pages.
 """
 
 import math
@@ -36,14 +42,15 @@ from scipy import special
 # met numbers that are not finite.
 _MAX_STEPS = 200
 
-# The distance c - least, computed as a difference, has lost two decimal digits
-# where it is 1e-2 of c, which leaves 1e-14; and six digits at 1e-6, where it
-# is still a start that one step repairs.
+# The distance c - least is a difference of nearly equal numbers. Where it is
+# 1e-2 of c two decimal digits cancel, and a relative error of 1e-14 remains:
+# good enough as it is. At 1e-6 six digits cancel: good enough as a start, from
+# which one step of Newton's method restores them.
 _TWO_DIGITS, _SIX_DIGITS = 1e-2, 1e-6
 
-# A step of Newton in c below ten roundings of c is rounding itself. The
-# distance above the least threshold is settled at a relative 1e-13, which the
-# sums of millions of pages reach.
+# A step of Newton's method in c of less than about ten rounding errors of c is
+# rounding itself. The distance above the least threshold has converged after a
+# relative step of 1e-13: rounding of sums over millions of pages is below it.
 _ROUNDING, _SETTLED = 1e-15, 1e-13
 
 
@@ -52,8 +59,8 @@ def _square_roots(change_rate, importance, root):
     """Write sqrt(importance change_rate); sums, and the least threshold.
 
     Returns the sum of the roots, the sum of the change rates of the pages that
-    gain by crawls (root > 0), and the least change_rate / root of these: below
-    it as c, no page gets more than its minimum rate.
+    gain by crawls (root > 0), and the least change_rate / root of these: for c
+    below this, no page gets more than its minimum rate.
     """
     roots = changes = 0.0
     least = np.inf
@@ -68,12 +75,13 @@ def _square_roots(change_rate, importance, root):
 
 @njit(inline="always")
 def _newton(change_rate, root, bandwidth, min_rate, stride, c):
-    """The c at which the rates max(min_rate, c root - change_rate) sum up.
+    """The c at which rates max(min_rate, c root - change_rate) are `bandwidth`.
 
-    Starts at or right of the solution, where all pages are taken as active.
-    The tangent of a convex function lies below it, so that its root is not
+    That is, at which they sum to it. `c` is a start at or right of the
+    solution; a page is active where its rate is above its minimum. The tangent
+    of a convex function lies below it, so that the root of the tangent is not
     left of the solution: c falls from step to step and never passes the
-    solution. As c falls pages only leave the active set, at most each once;
+    solution. As c falls pages only leave the active set, each at most once;
     once none leaves, the tangent is the function itself and c is exact.
     """
     for _ in range(_MAX_STEPS):
@@ -104,9 +112,9 @@ def _rate_above(root, change_rate, least, above):
 def _newton_above(change_rate, root, bandwidth, min_rate, stride, least, above):
     """The solution of `_newton`, as its distance above the least threshold.
 
-    The same steps in another unknown. A start that rounding has put left of
-    the solution does no harm: the first step from there leads to its right.
-    Returns NaN where the steps did not settle.
+    The same steps in the unknown above = c - least. A start that rounding has
+    put left of the solution does no harm: the first step from there leads to
+    its right. Returns NaN where the steps did not converge.
     """
     for _ in range(_MAX_STEPS):
         active = rest = 0.0
@@ -147,8 +155,10 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
         for i in prange(rate.size):
             rate[i] = min_rate[i * stride]
         return 0.0
-    # All pages active, whatever their sign: the rates above a minimum that is
-    # never negative then sum to the bandwidth or more, which is right.
+    # At this c the rates c root - change_rate of all pages that gain by crawls
+    # sum to the bandwidth, the negative ones among them. Raised to the minimum,
+    # which is not negative, they sum to as much or more: c is not left of the
+    # solution.
     c = (bandwidth + changes) / roots
     c = _newton(change_rate, rate, bandwidth, min_rate, stride, c)
     above = c - least
@@ -156,7 +166,8 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
         for i in prange(rate.size):
             rate[i] = max(c * rate[i] - change_rate[i], min_rate[i * stride])
         return c
-    if above < _SIX_DIGITS * c:  # too few digits: from the right once more
+    # Too few digits: start from the right again, as above but in the new unknown.
+    if above < _SIX_DIGITS * c:
         gaps = 0.0
         for i in prange(rate.size):
             gaps += -_rate_above(rate[i], change_rate[i], least, 0.0)
@@ -178,7 +189,8 @@ _poisson_rates_serial = njit(error_model="numpy")(poisson_rates.py_func)
 def host_rates(change_rate, importance, bandwidth, offsets, rate):
     """`poisson_rates` inside every host.
 
-    The pages offsets[h]:offsets[h + 1] of host h share bandwidth[h]. Writes
+    The pages offsets[h]:offsets[h + 1] of host h share bandwidth[h], the limit
+    of the host; `offsets` has shape (n_hosts + 1,). Writes
     `rate`, shape (n_pages,); NaN for pages of a host that did not converge.
     """
     none = np.zeros(1)
@@ -195,7 +207,8 @@ def host_rates(change_rate, importance, bandwidth, offsets, rate):
 # The inverse of y = P(2, x) = 1 - (1 + x) exp(-x), as polynomials on equal
 # pieces of two ranges. Below y = 0.8, x / sqrt(2 y) is smooth in sqrt(2 y), as
 # y = x^2 / 2 - x^3 / 3 + ...; above, x is smooth in -log(1 - y), which is at
-# most 36.8 in floating point. 128 pieces of degree 8 are good to 4e-15.
+# most 36.8 in floating point: 37 is the end of the table. 128 pieces of degree
+# 8 have a relative error below 4e-15.
 _PIECES, _DEGREE = 128, 8
 _FEW = 0.8
 _START = -math.log1p(-_FEW)

@@ -3,7 +3,8 @@ r"""Crawl value of a page with change-indicating signals: Lemma 4 of [www25]_.
 The algorithm. Everything is written in u = alpha tau + b n, the effective
 elapsed time iota in units of 1 / alpha: exp(-u) is the probability that the
 copy is still fresh (eq. (1)), and u stays finite where beta = b / alpha does
-not. Lemma 4 gives the value as a difference, V = importance (w - exp(-u) psi),
+not. (alpha is the rate of changes without a signal, gamma that of all signals,
+nu = false_rate and b = log(gamma / nu): see `Constants`.) Lemma 4 gives the value as a difference, V = importance (w - exp(-u) psi),
 which cancels for small u. Here V is a sum over the number i of signals,
 
     gamma V / importance = sum_i T_i,
@@ -21,10 +22,11 @@ where it is used:
     (c) rho q^i - T_i = exp(-u) (1 - N_i)
     where N_i = sum_(j <= i) p(j; x_i) d_(i + 1 - j).
 
-The first terms, y_i >= i + 1, use (b) for u <= 1. For u > 1 they use (c),
-which gives what the value lacks to its limit, `lack`: there it is small, and V
-= limit - lack is exact to rounding. N_i is a sum of i + 1 terms; it is left
-out where Chernoff's bound puts it below rounding. The last terms, y_i < i + 1,
+The first terms, y_i >= i + 1, use (b) for u <= 1, if ratio >= 1: T_i is of the
+order of the ratio where that is small, and (b) would cancel. For u > 1 they
+use (c), which gives what the value lacks to its limit, `lack`: there it is
+small, and V = limit - lack is exact to rounding. N_i is a sum of i + 1 terms;
+it is left out where Chernoff's bound puts it below rounding. All other terms
 use (a), which has positive terms only.
 
 Why the series stop. In (a) a term is less than y_i / (i + 1 + k) < 1 of the
@@ -53,9 +55,9 @@ from paperlib._kernels import ufunc
 _kernel = njit(cache=True, error_model="numpy")  # 1 / 0 is inf, as in NumPy
 
 EXACT = 0  # `terms` of the value with all its terms
-# For larger u the lack is some (2 u + 1) exp(-u) of the limit: below rounding.
+# For larger u the lack is about (2 u + 1) exp(-u) of the limit: below rounding.
 _LARGEST_U = 45.0
-_EPS = 1e-15  # relative size of a term below which a series stops
+_EPS = 1e-15  # a series stops at a term below this share of its sum
 # Stands for ratio = inf: its square overflows to inf, its product with a time
 # does not, so that no inf - inf arises.
 _LARGEST_RATIO = 1e150
@@ -68,7 +70,7 @@ _CHERNOFF = 85.0
 _SMALL_RATIO = 0.01
 _MAX_STEPS = 200  # of Newton's method and bisection together; some 5 are usual
 _SETTLED = 1e-13  # relative step of Newton's method that needs no other
-_NARROW = 2e-15  # relative width of a bracket of neighbouring numbers, about
+_NARROW = 2e-15  # relative width of a bracket of a few adjacent numbers
 # Where V is smooth (a ratio below 1000) the error after a step of Newton's
 # method is of the order of the square of the step.
 _QUADRATIC, _SMOOTH_RATIO = 1e-9, 1e3
@@ -79,7 +81,7 @@ _STIRLING = (1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 _EVEN = tuple(1 / math.factorial(k) for k in range(14, 0, -2))
 _ODD = tuple(1 / math.factorial(k) for k in range(13, 1, -2))
 _LAST_ODD = float(math.factorial(15))
-# A product takes a third of the time of a quotient.
+# 1 / j, because a product takes a third of the time of a quotient.
 _INVERSE = np.array([0.0] + [1.0 / j for j in range(1, 256)])
 
 
@@ -110,7 +112,7 @@ CONSTANTS = np.dtype([(name, "f8") for name in Constants._fields])
 
 @_kernel
 def _signal_model(change_rate, recall, false_rate):
-    """Rates alpha and gamma, and b = alpha beta = log(gamma / nu)."""
+    """Rates alpha, gamma, and b = alpha beta = log(gamma / false_rate)."""
     signalled = recall * change_rate
     if false_rate > 0.0:
         b = math.log1p(signalled / false_rate)
@@ -125,7 +127,7 @@ def constants(change_rate, importance, recall, false_rate, terms):
 
     A page whose signals carry no information (b = 0: recall 0) has the value
     without signals. APPROX-j (appendix A.1) of it is the limit of APPROX-j for
-    recall -> 0, which is another, unless there are no signals at all.
+    recall -> 0, a different number unless there are no signals at all.
     """
     alpha, gamma, b = _signal_model(change_rate, recall, false_rate)
     if change_rate == 0.0 or importance == 0.0:
@@ -252,7 +254,8 @@ def _below(i, x, rho, one_minus_rho):
 def _above(i, x, y, rho, one_minus_rho, so_far):
     """Form (a) of exp(u) T_i, P(i + 1, x) and p(i; x), by positive terms only.
 
-    They are as precise as a sum needs that has the value `so_far` without T_i.
+    The series stops at a term below rounding of `so_far` + exp(u) T_i, where
+    `so_far` is the sum to which T_i is to be added.
     """
     first = term = other = plain = _poisson(i + 1, x)
     d = one_minus_rho
@@ -273,7 +276,7 @@ def _above(i, x, y, rho, one_minus_rho, so_far):
 
 @_kernel
 def _one_minus_below(i, x, rho):
-    """1 - N_i where N_i is all but 1, P(i + 1, x) and p(i; x), for small x.
+    """1 - N_i where it is near 0 (small ratio), P(i + 1, x) and p(i; x).
 
     1 - N_i = P(i + 1, x) + sum_(j <= i) p(j; x) rho^(i + 1 - j).
     """
@@ -311,12 +314,11 @@ def _remaining(page, u, i):
 
 @_kernel
 def _first_terms(page, u, decay):
-    """Terms with y_i >= i + 1: their number, and three sums.
+    """Number of the terms with y_i >= i + 1, and three sums over them.
 
-    The sum of the terms, of P(i + 1, x_i) and of p(i; x_i).
-
-    The first is that of T_i for u <= 1, by form (b), and of 1 - N_i above, by
-    form (c).
+    The sums of the terms, of P(i + 1, x_i) and of p(i; x_i). A term is T_i for
+    u <= 1, by form (b), and 1 - N_i for u > 1, by form (c). `decay` is
+    exp(-u). None for u <= 1 and ratio < 1, where (b) would cancel.
     """
     early, gone = u <= 1.0, -math.expm1(-u)
     total = passed = creep = 0.0
@@ -346,11 +348,12 @@ def _first_terms(page, u, decay):
 
 @_kernel
 def _last_terms(page, u, unit, sums):
-    """Terms after the first: the sum of exp(u) T_i, by form (a).
+    """Sum of exp(u) T_i over the terms after the first, by form (a).
 
-    And the sums of P(i + 1, x_i) and of p(i; x_i) over all terms.
-
-    The sum goes on until a term is below rounding of it and the first terms.
+    Also returns the sums of P(i + 1, x_i) and of p(i; x_i) over all terms.
+    `sums` is the result of `_first_terms`, and `unit` the factor of its terms
+    to those here: exp(-u) for u <= 1, otherwise 1. The sum stops at a term
+    below rounding of it and the first terms together.
     """
     i, total, passed, creep = sums
     tail = 0.0
@@ -373,10 +376,10 @@ def _last_terms(page, u, unit, sums):
 
 @_kernel
 def sums(page, u):
-    """V and its lack to the limit at u, not rounded, and two sums for bounds.
+    """V, its lack limit - V, and two sums for bounds, at u as it is.
 
-    Of V and the lack the first is the more precise for u <= 1, the second
-    above. The others are alpha psi = sum_i P(i + 1, x_i) / ratio and its
+    `u` is not rounded here. V is the more precise for u <= 1, the lack above
+    that. The others are alpha psi = sum_i P(i + 1, x_i) / ratio and its
     derivative sum_i p(i; x_i), to a relative 1e-9.
     """
     limit = page.limit
@@ -443,8 +446,9 @@ def signals_per_cycle(x, step):
 
     It is the expected number of signals between two crawls, with the one that
     leads to a crawl. The terms fall with i, so the sum stops at one below
-    rounding. Far out it is a straight line by Wald's identity, with a jump
-    over the threshold that is uniform on (0, step).
+    rounding. For large x it is a straight line, by Wald's identity: a signal
+    crosses the threshold with probability step / (1 + step), and then exceeds
+    it by an amount that is uniform on (0, step).
     """
     if x > 100.0 * (1.0 + step) ** 3:
         return (x + 0.5 * step * step / (1.0 + step)) / (1.0 + step)
@@ -515,12 +519,11 @@ def ws(iota, change_rate, recall, false_rate):
 
 @_kernel
 def _newton(page, u, early, target, at_u):
-    """One step of Newton's method towards V = target.
+    """One step of Newton's method towards V = target, from u.
 
-    From u, where `sums` is at_u.
-
-    On log V against log u for early, u <= 1, otherwise on the log of the lack
-    against u: each is nearly a straight line.
+    `at_u` is the result of `sums` at u. If `early`, for a solution u <= 1, the
+    step is for log V as a function of log u, otherwise for the log of the lack
+    as a function of u: each is nearly a straight line.
     """
     reached, lack, passed, _ = at_u
     slope = math.exp(-u) * initial_slope(page) * passed
@@ -582,9 +585,11 @@ def threshold_rates(multiplier, pages, at_one, gamma, state, rate):
     Parameters
     ----------
     multiplier : float
+        The crawl value at which a page is crawled, positive.
     pages : records of dtype `CONSTANTS`, shape (n_pages,)
     at_one : result of `at_one`
     gamma : shape (n_pages,)
+        Rate of all signals of a page.
     state : shape (n_pages,), written in place
         u = alpha iota at which V is the multiplier, inf if it never is. The
         search starts from the state of an earlier call; zeros for none.

@@ -18,15 +18,16 @@ is raised, to about the `target`-th largest of its values. A page that was
 never crawled has a value that does not change (that of an infinite time): such
 pages are kept in a heap. Signals come one by one, or are known ahead, as in a
 simulated world; then a page waits through those that do not make it due, and
-they are counted when somebody looks at the page.
+they are counted when the page is next examined.
 
 Why the schedule is that of the full arg max. The value of a page only grows
 between its crawls, with time and with signals. A waiting page is below the
-threshold: until it is due by its upper bound, and a signal moves the time at
-which it is due. So the winner of the active set and of the heap wins among all
-pages if its value reaches the threshold. Bounds decide only with a margin,
-`_SAFE`, for rounding; all else is decided by `crawl_value.value` itself, which
-never falls in floating point. Ties go to the lower index, as in `argmax`.
+threshold until it is due, because an upper bound of its value gives the due
+time, and each signal brings the due time forward. So the winner of the active
+set and of the heap wins among all pages if its value reaches the threshold.
+Bounds decide only with a margin, `_SAFE`, for rounding; all else is decided by
+`crawl_value.value` itself, which never falls in floating point. Ties go to the
+lower index, as in `argmax`.
 
 Why the bounds are bounds. Let v be the value in a state of effective time
 iota, and d the effective time from there, or back for d < 0. By Lemma 4 of
@@ -34,31 +35,33 @@ iota, and d the effective time from there, or back for d < 0. By Lemma 4 of
 falls and psi, the mean time in which time and signals add up to iota, never
 falls and grows no faster than iota: 0 <= psi' <= 1. Integrating these,
 
-    v + d psi slope (1 - alpha |d|) <= V <= v + d slope (psi + d / 2),
+    v + d slope psi (1 - alpha d) <= V <= v + d slope (psi + d / 2),
 
-the left side for alpha |d| <= 1 if d < 0: there (e^x - 1) / x <= 1 + x is
-used. Taylor's formula gives sharper bounds near the state,
+with slope and psi taken at iota. For d < 0 the left side holds where
+alpha |d| <= 1: it uses (e^x - 1) / x <= 1 + x for x <= 1. Taylor's formula
+gives sharper bounds near the state,
 
     |V - v - d slope (psi + d (psi' - alpha psi) / 2)| <= |d|^3 slope c / 6,
 
-where c bounds the second derivative of psi exp(-alpha (iota' - iota)),
+where c bounds, in absolute value and between the two states, the second
+derivative in d of psi(iota + d) exp(-alpha d), which is
 
-    psi'' - 2 alpha psi' + alpha^2 psi,
+    (psi'' - 2 alpha psi' + alpha^2 psi) exp(-alpha d).
 
-times exp(-alpha d), in size: c = (kink + max(2 alpha, alpha^2 psi + alpha /
-e)) exp(max(-alpha d, 0)), because |psi''| <= kink, 0 <= 2 alpha psi' <= 2
-alpha and alpha^2 (psi + d) exp(-alpha d) <= alpha^2 psi + alpha / e. The kink:
-psi' is exp(-gamma iota) up to beta, and from there it is drawn to what it was
-a time beta ago, psi''(iota) = gamma (psi'(iota - beta) - psi'(iota)). So psi'
-stays in the range that it has up to beta, of length min(gamma beta, 1) at
-most, and |psi''| <= gamma min(gamma beta, 1) from beta on; gamma before beta,
-and where terms are left out. With one term psi'' = -gamma psi', and psi'
-falls.
+It is c = (kink + max(2 alpha, alpha^2 psi + alpha / e)) exp(max(-alpha d, 0)),
+because |psi''| <= kink, 0 <= 2 alpha psi' <= 2 alpha and, for d > 0,
+alpha^2 (psi + d) exp(-alpha d) <= alpha^2 psi + alpha / e. The kink: psi' is
+exp(-gamma iota) up to beta, and from there on it relaxes to its value a time
+beta ago, psi''(iota) = gamma (psi'(iota - beta) - psi'(iota)). So psi' stays
+in the range that it has up to beta, of length min(gamma beta, 1) at most, and
+|psi''| <= gamma min(gamma beta, 1) from beta on; before beta, and where the
+sums are cut off (APPROX-j), it is at most gamma. With one term psi'' = -gamma
+psi', and psi' falls.
 
-A page remembers two states with their bounds (`EXPANSION`). They hold in every
-cycle of crawls, as the parameters of the page stand still: `low`, the highest
-state seen below the threshold, tells until when the page waits; `high`, where
-its value was last computed among the winners, how it compares with others.
+A page remembers two states with their bounds (`EXPANSION`), which hold after
+every crawl as long as the parameters of the page do not change: `low`, the
+state of highest value seen below the threshold, tells until when the page
+waits; `high`, where its value was last computed to compare it with others.
 """
 
 import math
@@ -111,11 +114,12 @@ PAGE = np.dtype(
 # A page of the active set: until: when its next known signal comes.
 ENTRY = np.dtype([("bounds", EXPANSION), ("until", "f8"), ("page", "i8")])
 SCALARS = np.dtype(
-    # start, end, width: of the calendar and of its buckets
+    # start, end: of the calendar; width: of its buckets
     _fields("f8", "threshold start end width discard_window")
     # bucket: the first that is not open; n_slots: since the calendar began;
     # n_since: slots since the threshold was lowered; pause: slots until it may
-    # be raised; runner_up: page of the second largest upper bound
+    # be raised; runner_up: page of the second largest upper bound; target:
+    # wanted size of the active set; n_values: values computed so far
     + _fields("i8", "n_active n_new bucket n_slots n_since target pause")
     + _fields("i8", "runner_up n_values")
 )
@@ -133,26 +137,32 @@ class State(NamedTuple):
     scalars: np.void  # SCALARS
 
 
-# The lowest threshold: a page of value 0 need not be active, for if all values
-# are 0 the first page wins.
+# The lowest threshold, the smallest positive number: a page of value 0 need not
+# be active, for if all values are 0 the first page wins.
 _LEAST = 5e-324
 _SAFE = 1.0 - 1e-7  # the rounding of a value, 1e-11, and of a bound stay inside
 _IDLE = 1e300  # effective time until due for a page that only a signal makes due
+# A new calendar takes a pass over all pages, once in as many slots as there are
+# buckets: at most 16 pages for each slot.
 _MIN_BUCKETS, _PAGES_PER_BUCKET = 256, 16
-# A page may be active in vain for so many slots: they cost less than a value.
+# A page may become active this many slots too early: to compare it in these
+# slots costs less than to compute its value for a sharper due time.
 _SLACK = 8.0
-# A lower bound above this share of the upper one will do to set the threshold.
+# To set the threshold, a lower bound above this share of the upper bound stands
+# for the value.
 _TIGHT = 0.95
 # Slots until the threshold may be raised again: to schedule a page anew costs
-# as much as to compare it so often.
+# as much as to compare it in this many slots.
 _PAUSE = 128
 _MIN_TARGET = 8
 # The active set may grow to so many times the target before the threshold
 # rises.
 _CROWDED = 4
-# A pass over all pages costs per page some 16 times what a slot costs for each
-# active page. The target doubles when it took less than 4 slots x target per
-# page, and is halved when it took more than 32.
+# To lower the threshold takes a pass over all pages, and for a page that costs
+# some 16 times as much as to compare an active page in a slot. Both costs are
+# equal if the threshold falls once in 16 n_pages / target slots. The target
+# doubles if it fell after fewer than 4 n_pages / target slots, and is halved
+# if it fell after more than 32 n_pages / target.
 _OFTEN, _RARELY = 4, 32
 _NO_SIGNALS = np.empty(0)
 
@@ -180,10 +190,11 @@ def new_state(
 ):
     """`State` of pages last crawled at `last`, -inf for never.
 
-    n_signals have come since.
-    constants : CONSTANTS; last, n_signals, present : all of shape (n_pages,).
-    Signals within `discard_window` after a crawl of their page are ignored.
-    Those of page i that are known ahead are signals[start[i] : stop[i]].
+    constants : records of dtype `CONSTANTS`; n_signals : signals since the
+    last crawl; present : which pages are there; these and `last` have shape
+    (n_pages,). Signals within `discard_window` after a crawl of their page are
+    ignored. The times of the signals of page i that are known ahead are
+    signals[start[i] : stop[i]].
     """
     n_pages = len(constants)
     pages, scalars = np.zeros(n_pages, PAGE), np.zeros(1, SCALARS)[0]
@@ -251,8 +262,8 @@ def next_slot(state, t):
     scalars.n_slots += 1
     scalars.n_since += 1
     scalars.pause -= 1
-    # The pause is there because pages may be alike: no threshold separates
-    # them.
+    # The pause: pages may be alike, so that no threshold makes fewer of them
+    # active, and each slot would try again.
     if scalars.n_active > _CROWDED * scalars.target and scalars.pause < 0:
         _raise_threshold(state, t)
     best, winner = _largest(state, t)
@@ -323,9 +334,9 @@ def _kink(page, at, creep):
 
 @_plain
 def _remember(page, scalars, u):
-    """Compute the value at u = alpha iota, rounded, and remember the state.
+    """Compute the value at u = alpha iota, and remember the state.
 
-    Returns `page.low` or `page.high`, which holds the state.
+    `u` is already rounded by `crawl_value.rounded`. Returns `page.low` or `page.high`, which holds the state.
     """
     scalars.n_values += 1
     alpha = page.constants.alpha
@@ -355,10 +366,11 @@ def _forget(page):
 def _find_safe_time(page, scalars):
     """Set how long after its crawl a page is surely below the threshold.
 
-    That is an effective time, from the low state on. Far from that state it
-    counts that exp(-u) falls: with z = 1 - exp(-alpha d) and psi growing by d
-    at most, the value rises in d by no more than the integral of slope
-    exp(-alpha s) (psi + s) over s < d, slope / alpha^2 times
+    That is an effective time since the crawl, found from the low state. The
+    bound is sharp far from that state too, as it keeps the fall of exp(-u):
+    psi grows by d at most in a time d, so that the value rises in d by no more
+    than the integral of slope exp(-alpha s) (psi + s) over s < d. With
+    z = 1 - exp(-alpha d) this is slope / alpha^2 times
 
         alpha psi z + (z + (1 - z) log(1 - z)) <= alpha psi z + c z^2,
 
@@ -385,7 +397,8 @@ def _find_safe_time(page, scalars):
             c = 0.5 + z * (1.0 / 6.0 + z / 3.0)
         d = -math.log1p(-z) / alpha
         page.safe_time = low.at + d
-        # Upper and lower bound differ by this much, as a time.
+        # The upper and the lower bound differ by this much; divided by the rise
+        # of the value, as a time, it is compared with some slots.
         page.sharp = alpha * d * d * (0.5 + 0.5 * passed) <= (
             _SLACK * scalars.width * passed
         )
@@ -415,7 +428,7 @@ def _count_signals(state, i, t):
 
 @_inline
 def _due_with_signals(state, i, due):
-    """When page i is due with the signals known ahead; `due` is without."""
+    """When page i is due with the signals known ahead; without them at `due`."""
     page, signals = state.pages[i], state.signals
     if page.beta > 0.0 and due < np.inf:  # no signal makes it due from inf
         k = page.next_signal
@@ -455,11 +468,11 @@ def _set_until(state, entry):
 
 @_inline
 def _expand(page, entry, t, known):
-    """Bound the value from a known state on, at most 1 / alpha away at time t.
+    """Take the bounds of an active page from a known state.
 
-    The bounds begin at the time on the clock at which the page was, or will
-    be, in that state; it is put a rounding error too early, and `_lower_bound`
-    makes good for that.
+    At time t the page is at most 1 / alpha of effective time from it. `at` is
+    the time on the clock at which the page was, or will be, in that state; it
+    is set a rounding error too early, which `_lower_bound` makes up for.
     """
     c, now = page.constants, _effective_time(page, t)
     bounds = entry.bounds
@@ -701,11 +714,11 @@ def _insert_all(state):
 
 @_plain
 def _begin_calendar(state, t):
-    """Begin an empty calendar at t, a bucket as long as slots lately were."""
+    """Begin an empty calendar at t, with buckets of the recent mean slot."""
     scalars = state.scalars
     if scalars.threshold > 0.0:
         mean = (t - scalars.start) / max(scalars.n_slots, 1)
-        # A pause is no slot: it must not make the buckets as long.
+        # After a pause between slots the mean is too long: at most 4 times.
         scalars.width = min(mean, 4.0 * scalars.width) if scalars.width > 0.0 else mean
     scalars.start, scalars.end = t, t + scalars.width * state.calendar.size
     scalars.n_slots, scalars.bucket = 0, 1
@@ -780,6 +793,7 @@ def _lower_threshold(state, t):
     All pages but the NEW are scheduled by it.
     """
     _begin_calendar(state, t)
+    # The active set is emptied here, so that its first entry is free for use.
     pages, scalars, entry = state.pages, state.scalars, state.active[0]
     pool = np.empty(2 * scalars.target)
     size, least, scalars.n_active = 0, -np.inf, 0
@@ -842,7 +856,7 @@ def _set_target(state):
 
 @_inline
 def _better(state, p, t, best, leader):
-    """The larger of `best` and the lower bound of entry p, and whose it is."""
+    """The larger of `best` and the lower bound of entry p, and its entry."""
     least = _lower_bound(state, state.active[p], t)
     return (least, p) if least > best else (best, leader)
 
@@ -851,14 +865,14 @@ def _better(state, p, t, best, leader):
 def _collect(state, t):
     """Collect entries whose upper bound reaches the largest lower bound.
 
-    Returns their number, the largest lower bound, and the entry whose it is:
-    -1 if it is the value of the first NEW page, or none.
+    Returns their number, the largest lower bound, and the entry that has it:
+    -1 if it is the value of the first NEW page, or if there is no page.
     """
     pages, scalars = state.pages, state.scalars
     best, leader, n = -1.0, -1, 0
     if scalars.n_new > 0:
         best = pages[state.heap[0]].due
-    # With a high bound to begin with, few entries reach it.
+    # The runner-up of the last slot first: few entries reach its bound.
     runner_up = scalars.runner_up
     if runner_up >= 0 and pages[runner_up].place == ACTIVE:
         p = np.int64(pages[runner_up].position)
@@ -927,8 +941,8 @@ def _decide(state, n, t, best, leader):
 def _largest(state, t):
     """Largest value at t of the active set and the NEW pages, and its page.
 
-    -1 if there is none. A value that is not below the threshold may be given
-    by a lower bound that is not below it either.
+    The page is -1 if there is none. Where the largest value is not below the
+    threshold, a lower bound of it that is not below it either may stand for it.
     """
     n, best, leader = _collect(state, t)
     if n > 1:
