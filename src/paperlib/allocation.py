@@ -751,8 +751,9 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
     )
     # Interpolate between the rates at the ends of the last bracket (`excess`
     # sets them): the error is of the order of its width squared. Where the sum
-    # jumps across the bandwidth between neighbouring numbers (scarce bandwidth,
-    # equal pages), this takes a share of the jump that spends the bandwidth.
+    # jumps across the bandwidth between neighbouring numbers (bandwidth is
+    # scarce, or pages are equal), this takes the share of the jump that spends
+    # the bandwidth.
     above = excess(root.bracket[1])
     upper = rate.copy()
     below = excess(root.bracket[0])

@@ -43,8 +43,8 @@ __all__ = [
     "poisson_time",
 ]
 
-# Below this x the quotient (x - 1 + exp(-x)) / x^2 loses digits to cancellation,
-# and its series up to the term in x^2 has a relative error below 2e-11.
+# Below this x the quotient (x - 1 + exp(-x)) / x^2 loses digits by
+# cancellation, and its series to x^2 has a relative error below 2e-11.
 _SMALL = 1e-3
 
 
@@ -551,7 +551,7 @@ def _of_pages(kernel, pages, *parameters, **states):
     The states are passed by name, for the message where they do not broadcast.
     """
     *states, change_rate = checks.broadcast(**states, pages=pages.change_rate)
-    with np.errstate(all="ignore"):  # compiled code may divide on both branches
+    with np.errstate(all="ignore"):  # kernels may divide on both branches
         return kernel(*states, change_rate, *parameters)
 
 

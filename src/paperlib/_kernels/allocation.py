@@ -75,14 +75,15 @@ def _square_roots(change_rate, importance, root):
 
 @njit(inline="always")
 def _newton(change_rate, root, bandwidth, min_rate, stride, c):
-    """The c at which rates max(min_rate, c root - change_rate) are `bandwidth`.
+    """The c at which the rates sum to `bandwidth`.
 
-    That is, at which they sum to it. `c` is a start at or right of the
-    solution; a page is active where its rate is above its minimum. The tangent
-    of a convex function lies below it, so that the root of the tangent is not
-    left of the solution: c falls from step to step and never passes the
-    solution. As c falls pages only leave the active set, each at most once;
-    once none leaves, the tangent is the function itself and c is exact.
+    The rates are max(min_rate, c root - change_rate). `c` is a start at or
+    right of the solution; a page is active where its rate is above its
+    minimum. The tangent of a convex function lies below it, so that the root
+    of the tangent is not left of the solution: c falls from step to step and
+    never passes the solution. As c falls pages only leave the active set, each
+    at most once; once none leaves, the tangent is the function itself and c is
+    exact.
     """
     for _ in range(_MAX_STEPS):
         active = rest = 0.0
@@ -156,9 +157,9 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
             rate[i] = min_rate[i * stride]
         return 0.0
     # At this c the rates c root - change_rate of all pages that gain by crawls
-    # sum to the bandwidth, the negative ones among them. Raised to the minimum,
-    # which is not negative, they sum to as much or more: c is not left of the
-    # solution.
+    # sum to the bandwidth, the negative ones among them. Raised to the minimum
+    # rate, which is not negative, they sum to as much or more: c is not left
+    # of the solution.
     c = (bandwidth + changes) / roots
     c = _newton(change_rate, rate, bandwidth, min_rate, stride, c)
     above = c - least
@@ -166,7 +167,7 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
         for i in prange(rate.size):
             rate[i] = max(c * rate[i] - change_rate[i], min_rate[i * stride])
         return c
-    # Too few digits: start from the right again, as above but in the new unknown.
+    # Too few digits: start from the right again, in the new unknown.
     if above < _SIX_DIGITS * c:
         gaps = 0.0
         for i in prange(rate.size):

@@ -4,8 +4,9 @@ The algorithm. Everything is written in u = alpha tau + b n, the effective
 elapsed time iota in units of 1 / alpha: exp(-u) is the probability that the
 copy is still fresh (eq. (1)), and u stays finite where beta = b / alpha does
 not. (alpha is the rate of changes without a signal, gamma that of all signals,
-nu = false_rate and b = log(gamma / nu): see `Constants`.) Lemma 4 gives the value as a difference, V = importance (w - exp(-u) psi),
-which cancels for small u. Here V is a sum over the number i of signals,
+nu = false_rate and b = log(gamma / nu): see `Constants`.) Lemma 4 gives the
+value as a difference, V = importance (w - exp(-u) psi), which cancels for
+small u. Here V is a sum over the number i of signals,
 
     gamma V / importance = sum_i T_i,
     T_i = exp(-i b) int_0^(u - i b) exp(-s) P(i + 1, ratio s) ds,
@@ -55,7 +56,7 @@ from paperlib._kernels import ufunc
 _kernel = njit(cache=True, error_model="numpy")  # 1 / 0 is inf, as in NumPy
 
 EXACT = 0  # `terms` of the value with all its terms
-# For larger u the lack is about (2 u + 1) exp(-u) of the limit: below rounding.
+# For larger u the lack is below rounding: some (2 u + 1) exp(-u) of the limit.
 _LARGEST_U = 45.0
 _EPS = 1e-15  # a series stops at a term below this share of its sum
 # Stands for ratio = inf: its square overflows to inf, its product with a time

@@ -137,19 +137,19 @@ class State(NamedTuple):
     scalars: np.void  # SCALARS
 
 
-# The lowest threshold, the smallest positive number: a page of value 0 need not
-# be active, for if all values are 0 the first page wins.
+# The lowest threshold, the smallest positive number: a page of value 0 need
+# not be active, for if all values are 0 the first page wins.
 _LEAST = 5e-324
 _SAFE = 1.0 - 1e-7  # the rounding of a value, 1e-11, and of a bound stay inside
 _IDLE = 1e300  # effective time until due for a page that only a signal makes due
-# A new calendar takes a pass over all pages, once in as many slots as there are
-# buckets: at most 16 pages for each slot.
+# A new calendar takes a pass over all pages, once in as many slots as there
+# are buckets: at most 16 pages for each slot.
 _MIN_BUCKETS, _PAGES_PER_BUCKET = 256, 16
 # A page may become active this many slots too early: to compare it in these
 # slots costs less than to compute its value for a sharper due time.
 _SLACK = 8.0
-# To set the threshold, a lower bound above this share of the upper bound stands
-# for the value.
+# To set the threshold, a lower bound above this share of the upper bound
+# stands for the value.
 _TIGHT = 0.95
 # Slots until the threshold may be raised again: to schedule a page anew costs
 # as much as to compare it in this many slots.
@@ -336,7 +336,8 @@ def _kink(page, at, creep):
 def _remember(page, scalars, u):
     """Compute the value at u = alpha iota, and remember the state.
 
-    `u` is already rounded by `crawl_value.rounded`. Returns `page.low` or `page.high`, which holds the state.
+    `u` is already rounded by `crawl_value.rounded`. Returns `page.low` or
+    `page.high`, which holds the state.
     """
     scalars.n_values += 1
     alpha = page.constants.alpha
@@ -397,8 +398,8 @@ def _find_safe_time(page, scalars):
             c = 0.5 + z * (1.0 / 6.0 + z / 3.0)
         d = -math.log1p(-z) / alpha
         page.safe_time = low.at + d
-        # The upper and the lower bound differ by this much; divided by the rise
-        # of the value, as a time, it is compared with some slots.
+        # The difference of the upper and the lower bound, divided by the rise
+        # of the value, is a time: it is compared with some slots.
         page.sharp = alpha * d * d * (0.5 + 0.5 * passed) <= (
             _SLACK * scalars.width * passed
         )
@@ -428,7 +429,7 @@ def _count_signals(state, i, t):
 
 @_inline
 def _due_with_signals(state, i, due):
-    """When page i is due with the signals known ahead; without them at `due`."""
+    """When page i is due with the signals known ahead; `due` without them."""
     page, signals = state.pages[i], state.signals
     if page.beta > 0.0 and due < np.inf:  # no signal makes it due from inf
         k = page.next_signal
@@ -942,7 +943,8 @@ def _largest(state, t):
     """Largest value at t of the active set and the NEW pages, and its page.
 
     The page is -1 if there is none. Where the largest value is not below the
-    threshold, a lower bound of it that is not below it either may stand for it.
+    threshold, a lower bound of it that is not below the threshold either may
+    be returned in its place.
     """
     n, best, leader = _collect(state, t)
     if n > 1:
