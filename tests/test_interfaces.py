@@ -83,6 +83,12 @@ def test_a_module_says_what_it_is_for_and_what_is_public(name):
     assert not [public for public in module.__all__ if public.startswith("_")]
 
 
+@pytest.mark.parametrize("name", sorted(set(paperlib.__all__) - {"repro"}))
+def test_completion_offers_public_names_only(name):
+    module = getattr(paperlib, name)
+    assert set(dir(module)) == set(module.__all__)
+
+
 def test_the_package_offers_its_modules_and_nothing_else():
     public = {name.split(".")[1] for name in MODULES} - {"checks", "cli", "files"}
     assert set(paperlib.__all__) == public

@@ -55,6 +55,11 @@ __all__ = [
     "uniform",
 ]
 
+
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 # From so many pages on the search starts from the multiplier of a smaller
 # problem: every tenth page, and a tenth of the bandwidth.
 _MANY = 1_000_000

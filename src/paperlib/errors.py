@@ -14,6 +14,10 @@ __all__ = [
 ]
 
 
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 class ConvergenceError(RuntimeError):
     """A numerical solver did not reach its tolerance.
 

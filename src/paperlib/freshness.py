@@ -43,6 +43,11 @@ __all__ = [
     "poisson_time",
 ]
 
+
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 # Below this x the quotient (x - 1 + exp(-x)) / x^2 loses digits by
 # cancellation, and its series to x^2 has a relative error below 2e-11.
 _SMALL = 1e-3

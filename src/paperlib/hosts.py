@@ -13,6 +13,10 @@ import numpy as np
 __all__ = ["host_limits", "members", "within_limits"]
 
 
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 def members(host, host_limit, n_pages):
     """Index of the host of each page, and limit of each host.
 

@@ -20,3 +20,7 @@ __all__ = [
     "parameter_errors",
     "polite_thresholds",
 ]
+
+
+def __dir__():
+    return __all__  # completion offers the public names alone

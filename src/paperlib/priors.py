@@ -15,6 +15,11 @@ from paperlib.processes import History, join
 
 __all__ = ["DegeneratePriorWarning", "FakeIntervals", "grid_posterior", "population"]
 
+
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 _HOURS_A_DAY = 24
 # Median of the mean times between changes: it puts the best first interval of
 # the simulations near the 11 days of figure 4 of [grimes08].

@@ -26,6 +26,10 @@ __all__ = [
 ]
 
 
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 @dataclass(frozen=True, eq=False)
 class History:
     """What a crawler has seen: intervals between crawls, and a bit for each.

@@ -38,6 +38,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 def _root(function, low, high):
     """Root of a function that changes its sign once; brentq, to rounding."""
     return brentq(function, low, high, xtol=1e-300, rtol=1e-15, maxiter=1000)

@@ -36,6 +36,10 @@ __all__ = [
 ]
 
 
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 def utility(change_rate, importance, crawl_rate, *, elapsed=np.inf, initial=0.0):
     r"""Requests served fresh per unit time under Poisson crawls.
 

@@ -19,6 +19,11 @@ from paperlib.signals import PARAMETERS, SignalledPages
 
 __all__ = ["Scheduler"]
 
+
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 _VERSION = 1  # of the file format
 _STATE = "crawled", "n_signals", "present", "clock", "terms", "discard_window"
 _SAVED = "version", *PARAMETERS, *_STATE
@@ -58,8 +63,10 @@ class Scheduler:
     ValueError
         Arguments out of range, or of shapes that do not match.
 
-    Notes ----- Time never goes back: a slot or a signal earlier than one
-    before it is an error. Pages keep their index; the index of a removed page
+    Notes
+    -----
+    Time never goes back: a slot or a signal earlier than one before it is an
+    error. Pages keep their index; the index of a removed page
     is not used again. The plain form is the arg max over
     `paperlib.reference.crawl_value`.
 

@@ -13,6 +13,11 @@ from paperlib._kernels import schedules as kernels
 
 __all__ = ["low_discrepancy", "poisson", "regular"]
 
+
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 # A crawl due at the end of the duration counts. That end is often computed as
 # a number of rounds times their length, off by some roundings.
 _ROUNDING = 1e-9

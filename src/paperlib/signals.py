@@ -27,6 +27,11 @@ __all__ = [
     "simulate_signalled_history",
 ]
 
+
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 # Fields of `SignalledPages`, in the order of its arguments.
 PARAMETERS = "change_rate", "importance", "recall", "false_rate"
 

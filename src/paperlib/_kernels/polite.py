@@ -105,10 +105,15 @@ def _crawl(page, hosts, slot, change_time):
 def polite_slots(pages, hosts, slots, signals, change_time, again, in_pairs):
     """Give each slot to a page.
 
-    Parameters ---------- pages, hosts, slots : records of dtype `PAGE`,
-    `HOST`, `SLOT`, written in place signals : (page, time) of each signal, in
-    order of time change_time : shape (n_changes,), time of changes, page after
-    page again : int
+    Parameters
+    ----------
+    pages, hosts, slots : records of dtype `PAGE`, `HOST`, `SLOT`
+        Written in place.
+    signals : tuple of ndarray
+        Page and time of each signal, in order of time.
+    change_time : ndarray, shape (n_changes,), time
+        Times of changes, page after page.
+    again : int
         Page that the next slot that explores takes, if it can; -1 for none.
     in_pairs : bool
         Whether a page that is explored is taken again by the next such slot.

@@ -38,3 +38,7 @@ __all__ = [
     "read_crawl_log",
     "schedule",
 ]
+
+
+def __dir__():
+    return __all__  # completion offers the public names alone

@@ -53,3 +53,7 @@ __all__ = [
     "snapshots",
     "summary",
 ]
+
+
+def __dir__():
+    return __all__  # completion offers the public names alone

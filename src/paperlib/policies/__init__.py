@@ -62,3 +62,7 @@ __all__ = [
     "parameter_errors",
     "reoptimise",
 ]
+
+
+def __dir__():
+    return __all__  # completion offers the public names alone

@@ -28,3 +28,7 @@ __all__ = [
     "replicate",
     "slot_times",
 ]
+
+
+def __dir__():
+    return __all__  # completion offers the public names alone
