@@ -61,6 +61,7 @@ _SUFFIXES = (".png", ".svg", ".json", ".npz")  # the files of a figure
 _READ_BY = {
     "paperlib.repro.plotting": "paper.mplstyle",
     "paperlib.crawl_log": "crawl_log/sql/*.sql",
+    "paperlib.repro.bing": "repro/bing.sql",
 }
 # `verify` compares a rebuilt array with the committed one. Other machines
 # round differently in the last digits, and simulations amplify that a little.
