@@ -276,6 +276,7 @@ def test_tabulated_intervals_are_the_inverse_of_the_incomplete_gamma_function():
     )  # up to 37 times as far off as x
 
 
+@pytest.mark.slow
 def test_compiled_rates_are_their_plain_bodies(monkeypatch):
     change_rate, importance = population(16, n=12)
     change_rate[3] = importance[4] = 0.0
@@ -1137,6 +1138,7 @@ def test_polite_refuses_other_models():
         polite(D, M, 1.0, [1, 2], 1.0, model=freshness.harmonic_penalty)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("distribution", "share"),
     [

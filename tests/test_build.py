@@ -868,6 +868,7 @@ def test_nothing_changed_starts_no_kernel(built, monkeypatch):
     ), "the test would see a kernel"
 
 
+@pytest.mark.slow
 def test_rebuilt_figure_is_the_same_byte_by_byte(built):
     assert build.verify(["a/fig1"], root=built.root) == {}
     fresh, committed = built.root / "build/verify/a", built.root / "figures/a"
@@ -880,6 +881,7 @@ def test_rebuilt_figure_is_the_same_byte_by_byte(built):
         ).read_bytes(), suffix
 
 
+@pytest.mark.slow
 def test_refresh_twice_changes_nothing(tmp_path, capsys):
     root = make_project(
         tmp_path,
@@ -964,6 +966,7 @@ def _wait_for(condition, seconds, what):
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
 )

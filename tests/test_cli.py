@@ -688,6 +688,7 @@ def test_help_imports_no_wing_and_no_large_library(name):
     assert {"fcntl", "paperlib.repro", "paperlib.crawl_log"}.isdisjoint(found)
 
 
+@pytest.mark.slow
 def test_logs_are_read_without_what_builds_figures(tmp_path):
     path = tmp_path / "rates.parquet"
     found = run_process("estimate", LOG, "-o", path, code=LOADED).stdout.split()

@@ -139,6 +139,7 @@ def matched(crawls):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", crawl_log.ESTIMATORS)
 def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
     found = estimate(log, tmp_path / "rates.parquet", estimator=name, level=0.9)
@@ -366,6 +367,7 @@ def compare_rates(whole, parts, rtol):
         np.testing.assert_allclose(parts[name], whole[name], rtol=rtol, atol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mle", "moment_matching", "naive"])
 @pytest.mark.parametrize("n_parts", [2, 4])
 def test_logs_one_after_the_other_give_what_the_whole_log_gives(
@@ -579,6 +581,7 @@ class Full:
         return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("times", [0, 1, 5])
 def test_no_space_left_leaves_nothing_half_written(
     log, rates, tmp_path, monkeypatch, times

@@ -164,6 +164,7 @@ def assert_same(one, other):
             assert x.equals(y), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [csv_folder, parquet_file])
 def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypatch):
     monkeypatch.setattr(choosing, "SAMPLE", 150)  # from both parts
@@ -214,6 +215,7 @@ def test_a_log_of_fewer_pages_than_parts(client, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["save", "saved"])  # in either kind of task
 def test_a_worker_killed_while_it_estimates_loses_nothing(client, tmp_path, name):
     log = parquet_file(tmp_path / "log.parquet", log_rows(3000, 0))
@@ -231,6 +233,7 @@ def test_a_worker_killed_while_it_estimates_loses_nothing(client, tmp_path, name
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["dask.parquet"]
 
 
+@pytest.mark.slow
 def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
     allow = client.run_on_scheduler(
@@ -254,6 +257,7 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_one_machine(client, tmp_path):
     address, output = client.scheduler.address, tmp_path / "out/rates.parquet"
     lost = write(tmp_path / "lost.csv", "url,time,changed\n,2026-01-01,0\nb,never,1\n")

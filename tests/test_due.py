@@ -286,6 +286,7 @@ def test_changes_are_always_the_same_and_take_nothing_from_the_stream_of_the_wor
     assert not np.isin(other.changes[0], time).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy",
     [
@@ -434,6 +435,7 @@ def test_limits_of_the_rule_against_histories():
     np.testing.assert_allclose(crawl_rate[[0, 2]], [1 / 4.0, 1 / 0.2], rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "policy", [Nutch(), Nutch(grow=1.2, sync_delta=0.2, cap=None), StormCrawler()]
 )

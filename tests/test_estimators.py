@@ -220,6 +220,7 @@ def test_fisher_information_is_the_integral_and_the_variance_of_papers_1_5(
 # ---------------------------------------------------------------- independent oracles
 
 
+@pytest.mark.slow
 def test_mle_agrees_with_lifelines():
     history = irregular(5, n_pages=10)
     with warnings.catch_warnings():
@@ -358,6 +359,7 @@ def test_asymptotic_variances_of_papers_1_5(change_rate, crawl_rate, printed):
     ).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.8, 0.95])
 @pytest.mark.parametrize(
     ("change_rate", "n_crawls"), [(5.0, 200), (1.0, 200), (5.0, 10)]

@@ -172,6 +172,7 @@ def test_averaged_leaves_its_estimator_alone():
 # --------------------------------------------- independent oracle: the exact posterior
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("crawl_rate", [0.3, 1.0, 5.0])
 def test_the_posterior_is_near_the_exact_one(crawl_rate):
     history = simulate_history(

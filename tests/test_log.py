@@ -449,6 +449,7 @@ LONG = HEADER + "".join(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.9999])
 def test_what_can_be_read_of_a_truncated_gzip_is_kept(tmp_path, share):
     whole = gzip.compress(LONG.encode())
@@ -627,6 +628,7 @@ def test_agrees_with_a_dictionary_of_crawls(tmp_path, many, expected):
     assert f"{torn} times two crawls" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_rows", [1, 37, 1000])
 def test_batches_hold_whole_pages_whatever_their_size(
     tmp_path, many, expected, n_rows, monkeypatch
@@ -701,6 +703,7 @@ print(found.n_pages, found.counts["rows"], more)
 """
 
 
+@pytest.mark.slow
 def test_a_log_larger_than_memory(tmp_path):
     """Sort rows of 330 MB in a database of 100 MiB.
 

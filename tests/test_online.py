@@ -192,6 +192,7 @@ def test_memory_per_page_does_not_grow(name):
 # ----------------------------------------------------------- the MLE after every crawl
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change_rate", "crawl_rate"), [(0.01, 3.0), (5.0, 3.0), (500.0, 3.0), (5.0, 300.0)]
 )

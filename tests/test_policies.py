@@ -462,6 +462,7 @@ POLICY = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::paperlib.policies.UnexploredWarning")
 @pytest.mark.parametrize("how", HOW)
 @pytest.mark.parametrize("explore", ["interval", "rate"])
@@ -1056,6 +1057,7 @@ def test_policies_that_set_rates_have_one_protocol(kind):
     assert not hasattr(kind, "choose")
 
 
+@pytest.mark.slow
 def test_what_is_learnt_has_the_same_names_in_both_protocols():
     horizon, first = 40.0, 10.0
     pages = SignalledPages(CHANGE, IMPORTANCE, 0.5, 0.1)

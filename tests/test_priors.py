@@ -228,6 +228,7 @@ def test_posterior_is_calibrated():
 # ---------------------------------------------------------------- fits
 
 
+@pytest.mark.slow
 def test_fit_finds_the_pair_that_a_population_has():
     prior = FakeIntervals(300.0, 200.0)
     for base in ("rate", "period"):
@@ -258,6 +259,7 @@ def test_the_default_population_is_degenerate_and_says_so():
     assert got.unchanged == pytest.approx(60, rel=0.1)
 
 
+@pytest.mark.slow
 def test_learn_finds_the_pair_from_one_bit_a_page():
     prior, rng = FakeIntervals(300.0, 200.0), np.random.default_rng(9)
     pages = rng.exponential(1 / prior.unchanged, 30_000) + rng.exponential(

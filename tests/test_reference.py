@@ -571,6 +571,7 @@ def states(seed, n, max_u=12.0):
         yield page, float(elapsed), int(rng.choice([0, 0, 1, 2, 7]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("terms", [None, 1, 2, 3])
 def test_crawl_value(terms):
     largest = 0.0
@@ -642,6 +643,7 @@ def test_lemma_4_against_the_papers_page():
     assert reference.fresh_time(3.0, 0.7, 0.5, 0.3) == pytest.approx(1.0066, abs=5e-5)
 
 
+@pytest.mark.slow
 def test_cycle_length_and_fresh_time():
     for page, threshold, _ in states(17, 300):
         d, _, recall, false_rate = page
@@ -694,6 +696,7 @@ def signalled_problems():
     yield *rates(rng, (2, 5), -2, 2), np.full(5, 0.5), np.full(5, 0.1), 3.0
 
 
+@pytest.mark.slow
 def test_optimal_thresholds():
     n_checked = 0
     for *arrays, bandwidth in signalled_problems():
@@ -865,6 +868,7 @@ def draw_pages(rng, n, kind):
     return signals.SignalledPages(d, mu, recall, nu)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GREEDY)
 @pytest.mark.parametrize("kind", ["random", "edges", "equal", "one"])
 def test_algorithm_1(name, kind):
@@ -1031,6 +1035,7 @@ def test_explore_then_commit_given_its_estimates():
     assert_allclose(run.regret(), expected, rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_phases", "epsilon"), [(1, 0.0), (3, 0.7)])
 def test_learning_policies_have_the_distribution_of_the_plain_loop(n_phases, epsilon):
     """Monte Carlo, 4.5 standard errors of a difference of two means."""

@@ -404,6 +404,7 @@ def test_one_length_is_the_expected_regret_of_the_policy(
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("explore", ["interval", "rate"])
 def test_many_lengths_at_once(explore):
     policy = ExploreThenCommit(exploration=1.0, bounds=BOUNDS, explore=explore)

@@ -186,6 +186,7 @@ def instance(seed, kind, tmp_path):
 # schedule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["none", "true", "noisy", "extreme", "same"])
 def test_every_slot_goes_to_the_page_of_the_full_arg_max(kind, tmp_path):
     n_instances = 40 if kind == "extreme" else 100
@@ -195,6 +196,7 @@ def test_every_slot_goes_to_the_page_of_the_full_arg_max(kind, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n_pages", "n_slots", "kind", "terms"),
     [(4000, 8000, "none", None), (500, 4000, "noisy", None), (500, 4000, "noisy", 1)],

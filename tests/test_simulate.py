@@ -549,6 +549,7 @@ def counted_fresh(world, changes, run):
     return fresh
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "delay", [None, lambda rng, n: rng.exponential(0.7, n)], ids=["at once", "delayed"]
 )

@@ -103,6 +103,7 @@ def parameters(seed, n, extreme):
 # ---------------------------------------------------------------- Lemma 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extreme", [False, True])
 def test_lemma_4_in_120_digits(extreme):
     checked = 0
@@ -361,6 +362,7 @@ def _falls(rows, elapsed, n_signals, step):
     return falls
 
 
+@pytest.mark.slow
 def test_the_value_never_falls_in_floating_point():
     """Two million steps, most of 1e-16 to 1e-10 of the elapsed time.
 
