@@ -180,8 +180,12 @@ def installed(tmp_path_factory):
     assert _run(sys.executable, "-m", "venv", "--without-pip", folder / "empty")
     python = folder / "empty" / "bin" / "python"
     same = [f"{name}=={version(name)}" for name in ("numpy", "scipy", "numba")]
-    into = ["--python", python, "install", "--only-binary=:all:", wheel, *same]
-    done = _run(*pip, *into)
+    uv = Path(sys.executable).with_name("uv")  # several times as fast as pip
+    if uv.exists():
+        install = [uv, "pip", "install", "--quiet", "--python", python]
+    else:
+        install = [*pip, "--python", python, "install"]
+    done = _run(*install, "--only-binary=:all:", wheel, *same)
     assert done.returncode == 0, done.stderr
     return python
 

@@ -756,7 +756,10 @@ def test_a_log_larger_than_memory(tmp_path):
 def test_read_crawl_log_has_all_of_a_log_in_memory(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text(
-        "url,time,changed,importance\nhttps://b.org/x,2024-01-03,1,2\nhttps://b.org/x,2024-01-01,0,3\nhttps://a.org/,2024-01-01,0,\n"
+        "url,time,changed,importance\n"
+        "https://b.org/x,2024-01-03,1,2\n"
+        "https://b.org/x,2024-01-01,0,3\n"
+        "https://a.org/,2024-01-01,0,\n"
         "https://b.org/x,2024-01-04,0,5\n"
     )
     log = traces.read_crawl_log(path)
