@@ -454,12 +454,12 @@ def grid_posterior(history, rate, prior):
         In either form.
     rate : array_like, shape (n_grid,), 1/time
         Change rates, non-negative, rising.
-    prior : array_like, shape (n_grid,) or (*history.shape, n_grid)
+    prior : array_like, shape (n_grid,) or ``(*history.shape, n_grid)``
         Probabilities up to a factor for each page, non-negative.
 
     Returns
     -------
-    ndarray, shape (*history.shape, n_grid)
+    ndarray, shape ``(*history.shape, n_grid)``
         Probabilities, of sum 1 for each page.
 
     Raises

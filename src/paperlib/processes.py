@@ -411,7 +411,7 @@ def simulate_history(
     Returns
     -------
     History
-        Of shape (*pages, n_crawls), with n_runs before it if given.
+        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
 
     Raises
     ------
@@ -492,7 +492,7 @@ def simulate_adaptive_history(
     Returns
     -------
     History
-        Of shape (*pages, n_crawls), with n_runs before it if given.
+        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
 
     Raises
     ------
@@ -565,7 +565,7 @@ def simulate_sequential_history(
     Returns
     -------
     history : History
-        Of shape (*pages, n_crawls), with n_runs before it if given.
+        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
     estimates : ndarray, shape of ``history.changed``, 1/time
         Estimates after each crawl.
 

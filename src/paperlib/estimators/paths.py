@@ -119,7 +119,7 @@ def snapshots(history, counts, **estimators):
 
     Returns
     -------
-    dict of str to ndarray, shape (*history.shape, n_counts)
+    dict of str to ndarray, shape ``(*history.shape, n_counts)``
         Estimates by name, 1/time.
 
     Examples
