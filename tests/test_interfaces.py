@@ -121,6 +121,17 @@ def test_public_names_have_an_example_and_it_is_run():
     assert without == []
 
 
+def test_docstrings_point_to_plain_forms_that_exist():
+    named = {
+        (file.name, name)
+        for file in SOURCES.rglob("*.py")
+        for name in re.findall(r"`paperlib\.reference\.(\w+)`", file.read_text())
+    }
+    assert len(named) > 30
+    missing = {(f, n) for f, n in named if n not in paperlib.reference.__all__}
+    assert missing == set()
+
+
 def _imports(path):
     """Module and name of every `from ... import` in a file of the package."""
     for node in ast.walk(ast.parse(path.read_text())):
