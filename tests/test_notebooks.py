@@ -1,48 +1,56 @@
-"""Guards on the notebooks, and on the records beside the figures.
+"""Guards on the notebooks, their claims, and the records beside the figures.
 
-What nbval compares must be real, and what is committed must agree.
+What nbval compares must be real, what is committed must agree, and a notebook
+must read as docs/extend.md says.
 """
 
 import ast
 import json
 import re
-from pathlib import Path
 
 import pytest
-import yaml
 
-from paperlib.repro import build, ledger
+from paperlib.repro import project
 
-ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = sorted(
-    p for p in ROOT.glob("notebooks/**/*.ipynb") if ".ipynb_checkpoints" not in p.parts
+ROOT = project.ROOT
+FIGURES = project.notebooks()
+NOTEBOOKS = [*FIGURES.values(), *sorted(ROOT.glob("notebooks/*.ipynb"))]
+HEADINGS = ("## The figure", "**What to see.**", "## Does it hold?")
+MOST_LINES, MOST_COLUMNS = 25, 88  # of a code cell
+MOST_CLAIMS = 0.25  # of the lines of code
+
+each_notebook = pytest.mark.parametrize(
+    "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}"
 )
-pytestmark = pytest.mark.parametrize(
-    "path", NOTEBOOKS, ids=lambda p: f"{p.parent.name}/{p.stem}"
-)
+each_figure = pytest.mark.parametrize("figure", FIGURES)
 
 
-def _cells(path):
-    return [
-        c for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"
-    ]
+def _read(path):
+    return json.loads(path.read_text())
 
 
+def _code(cells):
+    return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+
+
+def _lines(cells):
+    return [line for code in _code(cells) for line in code.splitlines() if line.strip()]
+
+
+@each_notebook
 def test_outputs_are_stored_and_compared(path):
-    cells = _cells(path)
+    cells = [c for c in _read(path)["cells"] if c["cell_type"] == "code"]
     assert [c["execution_count"] for c in cells] == list(range(1, len(cells) + 1))
     compared = [
         c
         for c in cells
         if c["outputs"] and "nbval-ignore-output" not in c["metadata"].get("tags", [])
     ]
-    assert len(compared) >= 2, (
-        "numbers and claims are printed in cells that nbval compares"
-    )
+    assert len(compared) >= 2, "numbers and claims are shown in cells that are compared"
     outputs = [o for c in cells for o in c["outputs"]]
-    assert any("image/png" in o.get("data", {}) for o in outputs), (
-        "the figure is stored"
-    )
+    images = [o for o in outputs if "image/png" in o.get("data", {})]
+    assert images, "the figure is stored"
+    assert all(o["metadata"]["image/png"]["alt"] for o in images), "and is described"
     assert not [
         o for o in outputs if o.get("name") == "stderr" or o["output_type"] == "error"
     ]
@@ -50,58 +58,139 @@ def test_outputs_are_stored_and_compared(path):
     assert not re.search(r"0x[0-9a-f]{6,}|/home/|/root/|/work/|/tmp/", text)
 
 
+@each_notebook
 def test_nothing_of_the_machine_is_stored(path):
-    content = json.loads(path.read_text())
+    content = _read(path)
     assert set(content["metadata"]) == {"kernelspec", "language_info"}
-    assert content["metadata"]["language_info"] == {"name": "python"}
+    language = content["metadata"]["language_info"]
+    assert language["file_extension"] == ".py", "exports need it"
+    assert "version" not in language
     assert all(set(c["metadata"]) <= {"tags"} for c in content["cells"])
 
 
-def test_notebooks_hold_no_algorithm(path):
-    if path.stem == "explore":
-        pytest.skip("holds the functions that its sliders call")
-    cells = _cells(path)
-    assert len(cells) <= 9
-    nodes = [node for c in cells for node in ast.walk(ast.parse("".join(c["source"])))]
-    assert not [
-        node
-        for node in nodes
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.For, ast.While))
+@each_notebook
+def test_cells_are_short_and_between_them_is_text(path):
+    cells = _read(path)["cells"]
+    kinds = [c["cell_type"] for c in cells]
+    assert kinds[0] == "markdown"
+    assert kinds.count("markdown") >= 5
+    for code in _code(cells):
+        lines = code.splitlines()
+        assert len(lines) <= MOST_LINES, code
+        assert max(map(len, lines), default=0) <= MOST_COLUMNS, code
+
+
+@each_figure
+def test_the_order_is_figure_what_to_see_claims(figure):
+    texts = [
+        "".join(c["source"]) if c["cell_type"] == "markdown" else ""
+        for c in _read(FIGURES[figure])["cells"]
     ]
+    places = [
+        next((i for i, text in enumerate(texts) if heading in text), None)
+        for heading in HEADINGS
+    ]
+    assert None not in places, f"one of {HEADINGS} is missing"
+    assert places == sorted(places)
 
 
-def test_parameters_are_documented_scalars(path):
-    values = build.defaults(path)
-    assert isinstance(values["seed"], int)
-    assert "output_dir" in values or path.parent == ROOT / "notebooks", (
-        "the build passes a folder to every figure"
-    )
-    assert values.get("output_dir") is None
-    assert all(
-        isinstance(v, (bool, int, float, str, type(None))) for v in values.values()
-    )
+@each_figure
+def test_claims_are_a_small_part(figure):
+    cells = _read(FIGURES[figure])["cells"]
+    start = next(i for i, c in enumerate(cells) if HEADINGS[-1] in "".join(c["source"]))
+    assert len(_lines(cells[start:])) <= MOST_CLAIMS * len(_lines(cells))
 
 
-def test_paper_profile_and_committed_record_agree(path):
-    if path.parent == ROOT / "notebooks":
-        pytest.skip("a guide, which makes no figure of a paper")
-    figure = {p: i for i, p in build.notebooks().items()}[path]
-    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
-    injected = (
-        yaml.safe_load((ROOT / "notebooks" / "paper.yaml").read_text()) or {}
-    ).get(figure, {})
-    expected = {
-        k: v for k, v in (build.defaults(path) | injected).items() if v is not None
-    }
-    assert record["parameters"] == expected, (
-        "the committed figure was drawn with the paper's parameters"
-    )
-    assert record["claims"], "every figure measures at least one claim"
-    for claim in record["claims"]:
-        assert claim["status"] in ("holds", "differs", "too few runs", *ledger.DECLARED)
-        assert claim["reason"] or claim["status"] in ("holds", "too few runs"), (
-            f"{claim['name']} differs without a reason"
+def _odd(node):
+    """What stands for a plain loop or function and is harder to read."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, (ast.ListComp, ast.SetComp, ast.DictComp))
+    if isinstance(node, ast.Assign):
+        names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+        return "_" in names or (names and isinstance(node.value, ast.Lambda))
+    if isinstance(node, (ast.For, ast.comprehension)):
+        return isinstance(node.iter, (ast.List, ast.Tuple)) and len(node.iter.elts) == 1
+    return isinstance(node, ast.NamedExpr)
+
+
+@each_notebook
+def test_code_is_plain(path):
+    for code in _code(_read(path)["cells"]):
+        odd = [ast.unparse(node) for node in ast.walk(ast.parse(code)) if _odd(node)]
+        assert not odd, (
+            "no comprehension as a statement, no lambda with a name, no walrus, "
+            f"no loop over one element: {odd}"
         )
+
+
+@each_notebook
+def test_parameters_are_numbers_texts_and_lists(path):
+    values = project.defaults(path)
+    assert isinstance(values["seed"], int)
+    if path in FIGURES.values():
+        assert list(values)[-1] == "output_dir", "the build passes a folder"
+    assert values.pop("output_dir", None) is None
+    for value in values.values():
+        for one in value if isinstance(value, list) else [value]:
+            assert isinstance(one, (bool, int, float, str, type(None)))
+
+
+@each_figure
+def test_paper_parameters_and_record_agree(figure):
+    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    defaults = project.defaults(FIGURES[figure])
+    expected = defaults | project.paper_parameters().get(figure, {})
+    assert record["parameters"] == {
+        name: value for name, value in expected.items() if value is not None
+    }, "the committed figure was drawn with the paper's parameters"
     for suffix in (".png", ".svg", ".npz"):
         assert (ROOT / "figures" / f"{figure}{suffix}").stat().st_size > 0
     assert (ROOT / "figures" / f"{figure}.npz").stat().st_size < 250_000
+
+
+@each_figure
+def test_every_claim_is_measured_and_what_differs_has_a_reason(figure):
+    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    claims, measured = project.protocol(figure), record["claims"]
+    assert claims, "every figure measures at least one claim"
+    entries = {found.get("family", found["id"]) for found in measured}
+    assert entries == set(claims), "claims.yaml and the committed record agree"
+    for found in measured:
+        assert found["status"] != "not measured", found["id"]
+        claim = claims[found.get("family", found["id"])]
+        assert claim["quantity"] or "declared" in claim, "the quantity has words"
+        assert claim.get("reason") or found["status"] in ("holds", "too few runs"), (
+            f"{found['id']} {found['status']} without a reason"
+        )
+
+
+@each_figure
+def test_claims_are_sentences(figure):
+    for name, claim in project.protocol(figure).items():
+        for key in ("says", "reason"):
+            text = claim.get(key, "").strip()
+            assert not text or (text[0].upper() == text[0] and text[-1] in ".?!"), (
+                f"{key} of {name} must be a sentence, got {text!r}"
+            )
+
+
+@each_figure
+def test_nothing_in_the_figure_is_hard_to_read(figure):
+    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    assert record["faults"] == []
+
+
+def test_figures_of_a_paper_are_in_one_claims_file():
+    papers = {figure.split("/")[0] for figure in FIGURES}
+    files = ROOT.glob("notebooks/*/claims.yaml")
+    assert {path.parent.name for path in files} == papers
+    for paper in papers:
+        assert project.about(paper), f"claims.yaml of {paper} begins with a summary"
+
+
+def test_the_guard_sees_what_is_odd():
+    plain = "for x in xs:\n    print(x)\nf(key=lambda x: x)\ny = [x for x in xs]"
+    assert not [n for n in ast.walk(ast.parse(plain)) if _odd(n)]
+    odd = ("[print(x) for x in xs]", "_ = f()", "f = lambda x: x", "(x := 1)")
+    for code in (*odd, "for x in [1]:\n    pass", "[x for x in (a,)]"):
+        assert [n for n in ast.walk(ast.parse(code)) if _odd(n)], code

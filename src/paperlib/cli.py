@@ -273,17 +273,33 @@ _PICTURE = _option(
         default="paper",
         help="the papers' parameters, or a quick preview",
     ),
+    _option(
+        "-p",
+        dest="parameters",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="another value of a parameter (a list as '[1, 2]'); can be repeated, the "
+        "figure then goes to build/custom/",
+    ),
     _option("--force", action="store_true", help="build also what is up to date"),
     _option(
         "--output",
         type=Path,
         metavar="DIR",
-        help="where figures go (default: figures/, or build/preview/)",
+        help="where figures go (default: figures/, build/preview/ or build/custom/)",
     ),
     _option("--list", action="store_true", help="build nothing, print what there is"),
-    examples=["figures peva22/fig2 --profile preview", "figures --list"],
+    examples=[
+        "figures peva22/fig2 --profile preview",
+        "figures peva22/fig2 -p change_rate 2.0",
+        "figures --list",
+    ],
 )
 def _figures(options):
+    import yaml
+
     from paperlib.repro import build
 
     if options.list:
@@ -291,6 +307,7 @@ def _figures(options):
         _table(head, build.listing(options.ids), left=(0, 5))
         return None
     given = {name: getattr(options, name) for name in ("profile", "force", "output")}
+    given["parameters"] = {n: yaml.safe_load(v) for n, v in options.parameters}
     return build.figures(options.ids, jobs=options.jobs, **given)
 
 

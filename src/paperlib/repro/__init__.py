@@ -8,6 +8,8 @@ __all__ = [
     "ledger",
     "mediawiki",
     "plotting",
+    "project",
+    "report",
     "running",
     "site",
     "traces",

@@ -20,13 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from paperlib.files import sha256, write_atomic
-from paperlib.repro import ledger
+from paperlib.repro import project, report
+from paperlib.repro.project import ROOT, BuildError, cells, defaults, notebooks
 from paperlib.repro.running import (
     KERNEL,
-    BuildError,
     event_loop,
     locked,
     read_seconds,
@@ -54,7 +53,6 @@ __all__ = [
     "write_summaries",
 ]
 
-ROOT = Path(__file__).resolve().parents[3]  # the clone of the project
 PROFILES = ("paper", "preview")
 _SUFFIXES = (".png", ".svg", ".json", ".npz")  # the files of a figure
 # What modules read, apart from data, below src/paperlib.
@@ -97,49 +95,6 @@ class Job:
 
 
 # ---- notebooks: which there are, and what is in them
-
-
-def notebooks(root=ROOT, guides=False):
-    """Find all notebooks of figures.
-
-    Parameters
-    ----------
-    root : Path, optional
-        The clone of the project.
-    guides : bool, default False
-        Whether to include the notebooks directly below ``notebooks/``, by
-        name.
-
-    Returns
-    -------
-    dict of Path
-        By figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` is
-        "peva22/fig2".
-
-    Raises
-    ------
-    BuildError
-        Two notebooks have the same id.
-
-    Examples
-    --------
-    >>> from paperlib.repro import build
-    >>> build.notebooks()["peva22/fig2"].name
-    'fig2_synthetic.ipynb'
-    """
-    found = {}
-    # Names with a dot are left out: .ipynb_checkpoints holds copies.
-    for path in sorted((root / "notebooks").glob("[!.]*/*.ipynb")):
-        figure = f"{path.parent.name}/{path.stem.split('_')[0]}"
-        if figure in found:
-            raise BuildError(
-                f"{found[figure].name} and {path.name} both make {figure}; rename one"
-            )
-        found[figure] = path
-    if guides:
-        paths = sorted((root / "notebooks").glob("[!.]*.ipynb"))
-        found |= {path.stem: path for path in paths}
-    return found
 
 
 def select(ids, root=ROOT, guides=False):
@@ -199,80 +154,6 @@ def _unknown(name, known):
     return f"unknown figure {name!r}; did you mean {', '.join(near)}?"
 
 
-def cells(notebook):
-    """Read the code cells of a notebook.
-
-    Parameters
-    ----------
-    notebook : path
-        A notebook of version 4.
-
-    Returns
-    -------
-    list of (list of str, str)
-        The tags and the source of each code cell.
-
-    Raises
-    ------
-    BuildError
-        The file is no such notebook.
-
-    Examples
-    --------
-    >>> from paperlib.repro import build
-    >>> tags, source = build.cells(build.notebooks()["peva22/fig2"])[0]
-    >>> tags
-    ['parameters']
-    """
-    try:
-        return [
-            (cell["metadata"].get("tags", []), "".join(cell["source"]))
-            for cell in json.loads(Path(notebook).read_text())["cells"]
-            if cell["cell_type"] == "code"
-        ]
-    except (ValueError, KeyError, TypeError) as error:
-        message = f"{notebook} is not a notebook of version 4: {error!r}"
-        raise BuildError(message) from error
-
-
-def defaults(notebook):
-    """Read the parameters of a notebook, with the values that it has itself.
-
-    Parameters
-    ----------
-    notebook : path
-        One cell of it is tagged "parameters".
-
-    Returns
-    -------
-    dict
-        The values by name; empty without such a cell.
-
-    Raises
-    ------
-    BuildError
-        A line of the cell is not ``name = value`` with a literal value.
-
-    Examples
-    --------
-    >>> from paperlib.repro import build
-    >>> build.defaults(build.notebooks()["peva22/fig2"])["output_dir"] is None
-    True
-    """
-    source = next((code for tags, code in cells(notebook) if "parameters" in tags), "")
-    try:
-        return {
-            statement.targets[0].id: ast.literal_eval(statement.value)
-            for statement in ast.parse(source).body
-            if isinstance(statement, ast.Assign)
-        }
-    except (ValueError, SyntaxError, AttributeError) as error:
-        raise BuildError(
-            f"{notebook}: the parameters cell must hold plain `name = scalar` lines: "
-            f"{error}"
-        ) from error
-
-
 def listing(ids=(), root=ROOT):
     """List figures with their build times, claims and titles.
 
@@ -298,16 +179,15 @@ def listing(ids=(), root=ROOT):
     'valuetools20/fig1'
     """
     seconds = read_seconds(_seconds_file(root, "paper"))
-    records = ledger.read_all(root / "figures")
+    records = report.read_all(root)
     rows = []
     for figure, notebook in select(ids, root).items():
         claims = records.get(figure, {"claims": []})["claims"]
         statuses = [claim["status"] for claim in claims]
         holds, differs = statuses.count("holds"), statuses.count("differs")
         others = len(statuses) - holds - differs
-        first = "".join(json.loads(notebook.read_text())["cells"][0]["source"])
-        title = first.splitlines()[0].lstrip("# ")
-        rows.append((figure, seconds.get(figure, "-"), holds, differs, others, title))
+        took, title = seconds.get(figure, "-"), project.title(notebook)
+        rows.append((figure, took, holds, differs, others, title))
     return rows
 
 
@@ -319,19 +199,7 @@ def _seconds_file(root, kind):
 # ---- jobs, and what they depend on
 
 
-def _paper_parameters(root):
-    """The papers' own parameters by figure id."""
-    try:
-        paper = yaml.safe_load((root / "notebooks" / "paper.yaml").read_text()) or {}
-        return {figure: dict(parameters or {}) for figure, parameters in paper.items()}
-    except (yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
-        raise BuildError(
-            "notebooks/paper.yaml must hold one `figure: {name: value}` a line: "
-            f"{error}"
-        ) from error
-
-
-def jobs_for(ids, profile, root=ROOT):
+def jobs_for(ids, profile, root=ROOT, *, parameters=None):
     """List the figures to build, in the order of ``notebooks/paper.yaml``.
 
     Parameters
@@ -342,6 +210,8 @@ def jobs_for(ids, profile, root=ROOT):
         The papers' own parameters, or those of the notebooks.
     root : Path, optional
         The clone of the project.
+    parameters : dict, optional
+        Other values by name, for each of the figures.
 
     Returns
     -------
@@ -351,8 +221,8 @@ def jobs_for(ids, profile, root=ROOT):
     Raises
     ------
     BuildError
-        An unknown id, profile, or name of a parameter in ``paper.yaml``, which
-        papermill would ignore.
+        An unknown id, profile or name of a parameter, which papermill would
+        ignore, or a value of another type than the one in the notebook.
 
     Examples
     --------
@@ -365,24 +235,43 @@ def jobs_for(ids, profile, root=ROOT):
             f"unknown profile {profile!r}; there are {', '.join(PROFILES)}"
         )
     chosen = select(ids, root)
-    paper = _paper_parameters(root)
+    paper = project.paper_parameters(root)
     if strangers := set(paper) - set(notebooks(root)):
         raise BuildError(
             "notebooks/paper.yaml names figures without a notebook: "
             f"{', '.join(sorted(strangers))}"
         )
-    given = paper if profile == "paper" else {}
     order = {figure: k for k, figure in enumerate(paper)}
     jobs = []
     for figure in sorted(chosen, key=lambda figure: order.get(figure, len(order))):
-        parameters, allowed = given.get(figure, {}), defaults(chosen[figure])
-        if strangers := set(parameters) - set(allowed):
-            raise BuildError(
-                f"notebooks/paper.yaml gives {figure} unknown parameters: "
-                f"{', '.join(sorted(strangers))}; it has {', '.join(allowed)}"
-            )
-        jobs.append(Job(figure, chosen[figure], parameters))
+        given = paper.get(figure, {}) if profile == "paper" else {}
+        given = given | (parameters or {})
+        _check_parameters(figure, given, defaults(chosen[figure]))
+        jobs.append(Job(figure, chosen[figure], given))
     return jobs
+
+
+def _check_parameters(figure, given, allowed):
+    """Refuse a parameter that a notebook does not have, or of another type."""
+    for name, value in given.items():
+        if name not in allowed or name == "output_dir":
+            names = ", ".join(allowed.keys() - {"output_dir"})
+            raise BuildError(f"{figure} has no parameter {name!r}; it has {names}")
+        usual = allowed[name]
+        if isinstance(usual, list):  # one value stands for a list of it
+            values, usual = value if isinstance(value, list) else [value], usual[0]
+        else:
+            values = [value]
+        # A whole number serves as a real one; True is not a number.
+        types = {float: (int, float)}.get(type(usual), type(usual))
+        for one in values if usual is not None else ():
+            if not isinstance(one, types) or (
+                isinstance(one, bool) and not isinstance(usual, bool)
+            ):
+                raise BuildError(
+                    f"parameter {name!r} of {figure} must be like {allowed[name]!r}, "
+                    f"got {value!r}"
+                )
 
 
 def import_graph():
@@ -498,8 +387,8 @@ def fingerprint(job, root=ROOT, *, graph=None):
     Returns
     -------
     str
-        SHA-256 of the notebook's code, the parameters, the lock file and
-        `sources`.
+        SHA-256 of the notebook's code, the parameters, the criteria of the
+        claims, the lock file and `sources`.
 
     Examples
     --------
@@ -508,7 +397,11 @@ def fingerprint(job, root=ROOT, *, graph=None):
     >>> len(build.fingerprint(job))
     64
     """
-    code = json.dumps([cells(job.notebook), job.parameters], sort_keys=True)
+    claims = project.protocol(job.figure, root)
+    # Criteria are in the record, texts are not.
+    criteria = {name: project.limits(claim) for name, claim in claims.items()}
+    inputs = [cells(job.notebook), job.parameters, list(criteria.items())]
+    code = json.dumps(inputs, sort_keys=True)
     digest = hashlib.sha256(code.encode())
     lock_file = root / "requirements.lock"
     for path in [lock_file, *sources(job.notebook, root, graph=graph)]:
@@ -575,7 +468,16 @@ def _files(folder, figure):
     return {suffix: (folder / figure).with_suffix(suffix) for suffix in _SUFFIXES}
 
 
-def figures(ids=(), *, profile="paper", jobs=None, force=False, output=None, root=ROOT):
+def figures(
+    ids=(),
+    *,
+    profile="paper",
+    parameters=None,
+    jobs=None,
+    force=False,
+    output=None,
+    root=ROOT,
+):
     """Build the figures that are not up to date.
 
     Parameters
@@ -584,12 +486,15 @@ def figures(ids=(), *, profile="paper", jobs=None, force=False, output=None, roo
         As in `select`.
     profile : {"paper", "preview"}
         The papers' own parameters, or those of the notebooks.
+    parameters : dict, optional
+        Other values by name, for each of the figures.
     jobs : int, optional
         Notebooks at a time; by default the number of cores.
     force : bool, default False
         Build also what is up to date.
     output : path, optional
-        Where figures go; by default ``figures/``, or ``build/preview/``.
+        Where figures go; by default ``figures/``, or ``build/preview/``, and
+        with `parameters` ``build/custom/``.
     root : Path, optional
         The clone of the project.
 
@@ -610,9 +515,11 @@ def figures(ids=(), *, profile="paper", jobs=None, force=False, output=None, roo
     >>> build.figures(["peva22"], profile="preview")  # doctest: +SKIP
     {}
     """
-    wanted = jobs_for(ids, profile, root)
+    wanted = jobs_for(ids, profile, root, parameters=parameters)
     usual = {"paper": root / "figures", "preview": root / "build" / "preview"}
-    build = _Build(profile, Path(output or usual[profile]).resolve(), root)
+    # With other parameters it is not the paper's figure any more.
+    usual_output = root / "build" / "custom" if parameters else usual[profile]
+    build = _Build(profile, Path(output or usual_output).resolve(), root)
     with locked(root / "build"):
         errors = build.run(wanted, jobs, force)
         if build.output == usual["paper"].resolve():
@@ -733,13 +640,13 @@ def write_summaries(root=ROOT):
     >>> from paperlib.repro import build
     >>> build.write_summaries()  # doctest: +SKIP
     """
-    records = ledger.read_all(root / "figures")
+    records = report.read_all(root)
     readme, page = root / "README.md", root / "figures" / "CLAIMS.md"
     before, opening, rest = readme.read_text().partition("<!-- claims -->\n")
     _, closing, after = rest.partition("<!-- /claims -->")
-    texts = {page: ledger.claims_page(records)}
+    texts = {page: report.claims_page(records, root)}
     if closing:
-        texts[readme] = before + opening + ledger.summary(records) + closing + after
+        texts[readme] = before + opening + report.summary(records) + closing + after
     for path, text in texts.items():
         if not path.exists() or path.read_text() != text:
             write_atomic(path, text)
@@ -794,6 +701,16 @@ def refresh(ids=(), *, jobs=None, root=ROOT):
     return errors
 
 
+_KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
+# As IPython gives it, without the version of Python: exports need the rest.
+_LANGUAGE = {
+    "codemirror_mode": {"name": "ipython", "version": 3},
+    "file_extension": ".py",
+    "mimetype": "text/x-python",
+    "name": "python",
+    "nbconvert_exporter": "python",
+    "pygments_lexer": "ipython3",
+}
 _WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
@@ -815,8 +732,10 @@ def _refresh(figure, path):
         cell.metadata = tags
         for output in cell.get("outputs", []):
             output.get("data", {}).pop(_WIDGET_VIEW, None)  # its id is random
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    notebook.metadata = {"kernelspec": kernel, "language_info": {"name": "python"}}
+            if "image/png" in output.get("data", {}):
+                # For readers who do not see it; exports to HTML show it.
+                output.metadata = {"image/png": {"alt": project.title(path)}}
+    notebook.metadata = {"kernelspec": _KERNELSPEC, "language_info": _LANGUAGE}
     write_atomic(path, nbformat.writes(notebook) + "\n")
     return time.monotonic() - began
 
@@ -893,9 +812,9 @@ def _differences(figure, committed, fresh):
 
 
 def _statuses(record):
-    """The status of each claim of a record, by name."""
+    """The status of each claim of a record, by id."""
     claims = json.loads(record.read_text())["claims"]
-    return {claim["name"]: claim["status"] for claim in claims}
+    return {claim["id"]: claim["status"] for claim in claims}
 
 
 def _are_close(a, b):

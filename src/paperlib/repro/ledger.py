@@ -1,42 +1,80 @@
-"""Claims: what a paper says, what was measured, and whether it holds."""
+"""Claims: what was measured of what a paper says, and whether it holds."""
 
+import html
 import json
+import math
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from paperlib.repro import project
+
 __all__ = [
-    "DECLARED",
     "STANDARD_ERRORS",
-    "Ledger",
-    "claims_page",
+    "Claims",
+    "Measured",
+    "Table",
+    "criterion",
+    "join",
     "mean",
     "measurement",
-    "read_all",
     "rms_ratio",
     "sd_ratio",
-    "summary",
 ]
 
-DECLARED = ("calibrated", "not testable")  # statuses that are not measured
 # By how many a criterion is met or missed. Chance alone gives a wrong verdict
 # on one claim with a probability below 0.14% (normal errors), and there are
 # some 500.
 STANDARD_ERRORS = 3.0
-_MEASURED = ("holds", "differs", "too few runs")
-_OURS = "ours: "  # begins what this project says, and not a paper
+_CRITERIA = {  # how each kind of criterion reads
+    "at_least": "at least {:g}",
+    "at_most": "at most {:g}",
+    "within": "within {0[0]:g} to {0[1]:g}",
+}
+_HELP = (
+    "holds, differs: the criterion is met, or missed, by three standard errors; "
+    "too few runs: neither. ±: one standard error. -: not measured with these "
+    "parameters, or declared with a reason."
+)
 
 
-class Ledger:
-    """The claims of one figure.
+class Measured(NamedTuple):
+    """A statistic and its standard error.
+
+    Parameters
+    ----------
+    measured : float
+        The statistic; NaN if these runs do not give it.
+    stderr : float
+        Its standard error, 0 for a statistic without sampling error, infinite
+        if there are too few runs to know it.
+
+    Examples
+    --------
+    >>> from paperlib.repro import ledger
+    >>> ledger.Measured(0.8, 0.05).stderr
+    0.05
+    """
+
+    measured: float
+    stderr: float = 0.0
+
+
+class Claims:
+    """The claims of one figure: those of ``claims.yaml``, as they are measured.
 
     Parameters
     ----------
     figure : str
         Figure id, such as "peva22/fig2".
     namespace : dict, optional
-        The notebook's ``globals()`` just after its parameters cell: every
-        scalar in it is recorded as a parameter.
+        The notebook's ``globals()``: the names that its parameters cell has
+        are recorded as parameters.
+    source : str, default "simulation"
+        Which data were measured.
+    root : path, optional
+        The clone of the project.
 
     Attributes
     ----------
@@ -44,162 +82,317 @@ class Ledger:
         The figure id.
     parameters : dict
         The parameters by name, sorted.
-    claims : list of dict
-        The claims in the order in which they were entered.
 
     Examples
     --------
-    >>> from paperlib.repro.ledger import Ledger
-    >>> claims = Ledger("a/fig1", {"n_runs": 100})
-    >>> claims.claim(
-    ...     "faster", "SA is faster than LLN", where="section 4",
-    ...     measured=0.8, stderr=0.05, at_most=1.0,
-    ... )
+    >>> from paperlib.repro import ledger
+    >>> claims = ledger.Claims("peva22/fig2")
+    >>> claims.measure("naive-limit", ledger.Measured(1.001, 0.002))
     'holds'
-    >>> print(claims)
-    holds  faster  0.8 ± 0.05  at most 1
+    >>> claims.records()[0]["measured"]
+    1.001
     """
 
-    def __init__(self, figure, namespace=None):
-        self.figure = figure
+    def __init__(self, figure, namespace=None, *, source="simulation", root=None):
+        self._root = Path(root or project.ROOT)
+        self.figure, self._source = figure, source
+        known = project.notebooks(self._root)
+        self._defaults = project.defaults(known[figure]) if figure in known else {}
         self.parameters = {
             name: value
             for name, value in sorted((namespace or {}).items())
-            if not name.startswith("_")
-            and name != "output_dir"
-            and isinstance(value, bool | int | float | str)
+            if name in self._defaults and name != "output_dir" and value is not None
         }
-        self.claims = []
+        self._protocol = project.protocol(figure, self._root)
+        self._found = {name: {} for name in self._protocol}  # by claim, by case
+        for name, claim in self._protocol.items():
+            if "declared" in claim:
+                self._enter(name, name, Measured(math.nan, math.nan), "", {})
 
-    def claim(
-        self,
-        name,
-        says,
-        *,
-        where,
-        measured=None,
-        stderr=0.0,
-        at_least=None,
-        at_most=None,
-        within=None,
-        source="simulation",
-        declared=None,
-        reason=None,
-    ):
-        """Enter a claim and return its status.
+    def measure(self, name, value, *, source=None, **fields):
+        """Enter a measurement and return its status; a second one replaces it.
 
         Parameters
         ----------
         name : str
-            Unique in the figure.
-        says : str
-            What the paper says, in our words; a check that the paper does not
-            make begins with "ours: ".
-        where : str
-            Where in the paper it stands.
-        measured, stderr : float
-            The statistic and its standard error, 0 for a statistic without
-            sampling error.
-        at_least, at_most : float, optional
-            The criterion, fixed before the result is known; exactly one of
-            `at_least`, `at_most` and `within` is given.
-        within : (float, float), optional
-            An equivalence margin, for "comparable" and the like.
-        source : str, default "simulation"
-            Which data were measured.
-        declared : {"calibrated", "not testable"}, optional
-            Instead of a measurement; needs a reason.
-        reason : str, optional
-            Why the claim differs; kept only if it does. A committed claim that
-            differs must have one.
+            The id of a claim in ``claims.yaml``.
+        value : Measured or float
+            What was measured; a plain number has no sampling error. A number
+            that is not finite is recorded as "not measured".
+        source : str, optional
+            Which data were measured; by default those of the figure.
+        **fields
+            The case of a family: what its fields in braces are. Numbers are
+            written as by ``{:g}``.
 
         Returns
         -------
         str
             "holds" or "differs" if the criterion is met or missed by three
-            standard errors, "too few runs" between, or `declared`.
+            standard errors, "too few runs" between, or "not measured".
 
         Raises
         ------
         ValueError
-            A name for the second time; a criterion that nothing can meet, or
-            not exactly one; a measurement that is not finite; a declaration
-            without a reason or with a measurement.
+            There is no such claim; the standard error is negative.
+
+        Examples
+        --------
+        >>> from paperlib.repro import ledger
+        >>> ledger.Claims("peva22/fig2").measure("naive-limit", 0.5)
+        'differs'
         """
-        if any(claim["name"] == name for claim in self.claims):
-            raise ValueError(f"name must be new in {self.figure}, got {name!r} again")
-        if declared is not None:
-            if declared not in DECLARED or not reason or measured is not None:
-                raise ValueError(
-                    f"declared must be one of {DECLARED}, with a reason and nothing "
-                    f"measured, got {declared!r} with reason {reason!r} and measured "
-                    f"{measured!r}"
-                )
-            status, criterion, stderr = declared, "", None
-        else:
-            try:
-                low, high, criterion = _limits(at_least, at_most, within)
-                status = _status(measured, stderr, low, high)
-            except ValueError as error:
-                raise ValueError(f"claim {name!r}: {error}") from None
-            # The status is that of the unrounded numbers.
-            measured, stderr = float(f"{measured:.6g}"), float(f"{stderr:.3g}")
-        entry = {
-            "name": name,
-            "says": says,
-            "where": where,
+        fields = {key: _text(given) for key, given in fields.items()}
+        case = name.format(**fields)
+        entry = case if case in self._protocol else name
+        if entry not in self._protocol or "declared" in self._protocol[entry]:
+            raise ValueError(
+                f"name must be the id of a claim to measure in claims.yaml of "
+                f"{self.figure}, got {case!r}; there are {', '.join(self._protocol)}"
+            )
+        value = value if isinstance(value, Measured) else Measured(value)
+        return self._enter(entry, case, value, source or self._source, fields)
+
+    def _enter(self, entry, case, value, source, fields):
+        """Keep what the record holds of one claim; returns its status."""
+        claim = self._protocol[entry]
+        criteria = {key: claim[key] for key in _CRITERIA if key in claim}
+        try:
+            status = claim.get("declared") or _status(*value, *project.limits(criteria))
+        except ValueError as error:
+            raise ValueError(f"claim {case!r} of {self.figure}: {error}") from None
+        # The status is that of the unrounded numbers.
+        measured, stderr = (
+            float(f"{number:.{digits}g}") if math.isfinite(number) else None
+            for number, digits in zip(value, (6, 3), strict=True)
+        )
+        self._found[entry][case] = {
+            "id": case,
+            **({"family": entry, "fields": fields} if fields and entry != case else {}),
+            **criteria,
             "measured": measured,
             "stderr": stderr,
-            "criterion": criterion,
             "status": status,
             "source": source,
-            "reason": reason if status in ("differs", *DECLARED) else None,
         }
-        self.claims.append(entry)
         return status
 
-    def __str__(self):
-        """A table with one line per claim, the same on every machine."""
-        if not self.claims:
-            return "no claims"
-        rows = [
-            (c["status"], c["name"], measurement(c), c["criterion"])
-            for c in self.claims
+    def records(self):
+        """List what was measured, in the order of ``claims.yaml``.
+
+        Returns
+        -------
+        list of dict
+            Of each claim, or case of a family: id, criterion, measurement,
+            standard error, status and source. The texts stay in
+            ``claims.yaml``, so that a better wording needs no new figure.
+
+        Examples
+        --------
+        >>> from paperlib.repro import ledger
+        >>> ledger.Claims("peva22/fig2").records()
+        []
+        """
+        return [case for cases in self._found.values() for case in cases.values()]
+
+    def table(self):
+        """Set what was measured here beside the verdict at paper scale.
+
+        Returns
+        -------
+        Table
+            One row a claim; the committed record of the figure has the
+            verdicts at paper scale.
+
+        Examples
+        --------
+        >>> from paperlib.repro import ledger
+        >>> claims = ledger.Claims("peva22/fig2")
+        >>> "naive-limit" in str(claims.table())
+        True
+        """
+        path = self._root / "figures" / f"{self.figure}.json"
+        paper = json.loads(path.read_text())["claims"] if path.exists() else []
+        paper = {claim["id"]: claim["status"] for claim in paper}
+        rows = []
+        for name, claim in self._protocol.items():
+            unmeasured = {} if "{" in name else {name: _unmeasured(name)}
+            for case, found in (self._found[name] or unmeasured).items():
+                joined = join(claim, found)
+                shown = measurement(joined) or "-"
+                status = joined["status"], paper.get(case, "not built yet")
+                about = joined["says"], joined["quantity"], case
+                rows.append((*about, criterion(joined), shown, *status))
+        return Table(self._scale(), rows)
+
+    def _scale(self):
+        """The line that says at which scale this was measured."""
+        paper = project.paper_parameters(self._root).get(self.figure, {})
+        paper = self._defaults | paper
+        others = [
+            f"{name} = {value} (paper scale: {paper[name]})"
+            for name, value in self.parameters.items()
+            if value != paper[name]
         ]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows
+        if not others:
+            return "Measured at paper scale."
+        return "Measured here with other parameters than at paper scale: " + (
+            ", ".join(others) + "."
         )
 
 
-def _limits(at_least, at_most, within):
-    """The lowest and highest value that meet a criterion, and its text."""
-    if sum(given is not None for given in (at_least, at_most, within)) != 1:
-        raise ValueError(
-            "exactly one of at_least, at_most, within must be given, "
-            f"got {at_least!r}, {at_most!r}, {within!r}"
-        )
-    if at_least is not None:
-        low, high, text = at_least, np.inf, f"at least {at_least:g}"
-    elif at_most is not None:
-        low, high, text = -np.inf, at_most, f"at most {at_most:g}"
-    else:
-        (low, high), text = within, "within {:g} to {:g}".format(*within)
-    if not low <= high:  # also if one of them is NaN
-        raise ValueError(
-            f"the criterion must be a number, or low below high, got {text!r}"
-        )
-    return low, high, text
+class Table(NamedTuple):
+    """A table of claims, as text and as HTML.
+
+    Parameters
+    ----------
+    scale : str
+        At which scale the claims were measured.
+    rows : list of tuple of str
+        Of each claim: what it says, the quantity, its id, the criterion, what
+        was measured, the status here and at paper scale.
+
+    Examples
+    --------
+    >>> from paperlib.repro import ledger
+    >>> ledger.Table("Measured at paper scale.", [])
+    Measured at paper scale.
+    """
+
+    scale: str
+    rows: list
+
+    def __repr__(self):
+        lines = [(status, *row[2:5]) for *row, status, _ in self.rows]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        return "\n".join([self.scale, *table])
+
+    def _repr_html_(self):
+        head = "claim", "criterion", "measured here", "here", "at paper scale"
+        cells = "".join(f"<th style='text-align: left'>{name}</th>" for name in head)
+        rows = [f"<tr>{cells}</tr>"]
+        for says, quantity, name, *others in self.rows:
+            texts = [*map(html.escape, others)]
+            about = f"{html.escape(quantity)} (<code>{html.escape(name)}</code>)"
+            texts.insert(0, f"{html.escape(says)}<br><small>{about}</small>")
+            cells = (f"<td style='text-align: left'>{text}</td>" for text in texts)
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        table = "\n".join(["<table>", *rows, "</table>"])
+        scale, legend = html.escape(self.scale), html.escape(_HELP)
+        return f"<p>{scale}</p>\n{table}\n<p><small>{legend}</small></p>"
+
+
+def _text(value):
+    """A field of a family as text."""
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _unmeasured(name):
+    """The record of a claim that these runs did not measure."""
+    return {"id": name, "measured": None, "stderr": None, "status": "not measured"}
+
+
+def join(claim, found):
+    """Join what is claimed with what was measured.
+
+    Parameters
+    ----------
+    claim : dict
+        Of `paperlib.repro.project.protocol`.
+    found : dict
+        Of `Claims.records`.
+
+    Returns
+    -------
+    dict
+        Both, the texts with the fields of the case; a reason only where the
+        claim differs or is declared.
+
+    Examples
+    --------
+    >>> from paperlib.repro import ledger
+    >>> claim = {"says": "It loses with p = {p}.", "reason": "By chance."}
+    >>> found = {"fields": {"p": "0.1"}, "status": "holds"}
+    >>> ledger.join(claim, found)["says"]
+    'It loses with p = 0.1.'
+    """
+    joined = claim | found
+    fields = found.get("fields", {})
+    for key in ("says", "where", "quantity", "reason"):
+        text = joined.get(key) or ""
+        joined[key] = text.format(**fields) if fields else text
+    if found["status"] not in ("differs", claim.get("declared")):
+        joined["reason"] = ""
+    return joined
+
+
+def criterion(claim):
+    """Write the criterion of a claim.
+
+    Parameters
+    ----------
+    claim : dict
+        With ``at_least``, ``at_most`` or ``within``.
+
+    Returns
+    -------
+    str
+        Empty for a claim that is declared.
+
+    Examples
+    --------
+    >>> from paperlib.repro import ledger
+    >>> ledger.criterion({"within": [0.5, 2.0]})
+    'within 0.5 to 2'
+    """
+    for key, text in _CRITERIA.items():
+        if key in claim:
+            return text.format(claim[key])
+    return ""
+
+
+def measurement(claim):
+    """Write the measurement of a claim, with its standard error.
+
+    Parameters
+    ----------
+    claim : dict
+        A record of `Claims.records`.
+
+    Returns
+    -------
+    str
+        Empty if nothing was measured. Three digits, and one of the standard
+        error, or as many as it takes for the written numbers to give the same
+        status: without sampling error, 1.0004 is not at most 1.
+
+    Examples
+    --------
+    >>> from paperlib.repro import ledger
+    >>> claim = {"measured": 1.0004, "stderr": 0.0, "at_most": 1.0}
+    >>> ledger.measurement(claim | {"status": "differs"})
+    '1.0004'
+    """
+    measured, stderr = claim["measured"], claim["stderr"]
+    if measured is None:
+        return ""
+    if stderr is None:
+        return f"{measured:.3g}"
+    for more in range(4):
+        texts = f"{measured:.{3 + more}g}", f"{stderr:.{1 + more}g}"
+        written = _status(*map(float, texts), *project.limits(claim))
+        if written == claim["status"]:
+            break
+    return " ± ".join(texts) if stderr else texts[0]
 
 
 def _status(measured, stderr, low, high):
     """Whether a measurement lies between limits, or too few runs tell."""
-    finite = measured is not None and np.isfinite(measured) and np.isfinite(stderr)
-    if not finite or stderr < 0:
-        raise ValueError(
-            "measured and stderr must be finite, stderr non-negative, "
-            f"got {measured!r} and {stderr!r}"
-        )
+    if stderr < 0:
+        raise ValueError(f"stderr must not be negative, got {stderr!r}")
+    if not math.isfinite(measured) or math.isnan(stderr):
+        return "not measured"
     slack = STANDARD_ERRORS * stderr
     if low + slack <= measured <= high - slack:
         return "holds"
@@ -219,30 +412,24 @@ def mean(values):
     Parameters
     ----------
     values : array_like, shape (n_runs,)
-        Of at least two runs.
+        One run has no standard error, which is then infinite.
 
     Returns
     -------
-    dict of float
-        ``measured`` and ``stderr``, for `Ledger.claim`.
-
-    Raises
-    ------
-    ValueError
-        Fewer than two runs.
+    Measured
+        For `Claims.measure`.
 
     Examples
     --------
     >>> from paperlib.repro import ledger
     >>> found = ledger.mean([1.0, 2.0, 3.0, 4.0])
-    >>> float(found["measured"]), float(found["stderr"].round(3))
+    >>> float(found.measured), float(found.stderr.round(3))
     (2.5, 0.645)
     """
     values = np.asarray(values, dtype=float)
-    n = values.size
-    if n < 2:
-        raise ValueError(f"values must be those of at least two runs, got {n}")
-    return {"measured": values.mean(), "stderr": values.std(ddof=1) / np.sqrt(n)}
+    if values.size < 2:
+        return Measured(values.mean() if values.size else math.nan, math.inf)
+    return Measured(values.mean(), values.std(ddof=1) / np.sqrt(values.size))
 
 
 def rms_ratio(estimates, reference, truth):
@@ -265,27 +452,24 @@ def rms_ratio(estimates, reference, truth):
 
     Returns
     -------
-    dict of float
-        ``measured`` and ``stderr``, for `Ledger.claim`.
-
-    Raises
-    ------
-    ValueError
-        The reference has no error in any run.
+    Measured
+        For `Claims.measure`; NaN if one of them has no error in any run, or an
+        infinite one.
 
     Examples
     --------
     >>> from paperlib.repro import ledger
     >>> found = ledger.rms_ratio([4.0, 6.0, 7.0], [4.0, 5.0, 6.0], 5.0)
-    >>> float(found["measured"].round(3)), float(found["stderr"].round(3))
+    >>> float(found.measured.round(3)), float(found.stderr.round(3))
     (1.732, 0.433)
     """
     a, b = ((np.asarray(values) - truth) ** 2 for values in (estimates, reference))
-    if not b.any():
-        raise ValueError("reference must have an error in some run, got only the truth")
-    ratio = np.sqrt(a.mean() / b.mean())
-    influence = ratio / 2 * (a / a.mean() - b / b.mean())
-    return {"measured": ratio, "stderr": influence.std(ddof=1) / np.sqrt(a.size)}
+    means = a.mean(), b.mean()
+    if not (np.isfinite(means).all() and all(means)):
+        return Measured(math.nan, math.nan)
+    ratio = np.sqrt(means[0] / means[1])
+    error = mean(ratio / 2 * (a / means[0] - b / means[1])).stderr
+    return Measured(ratio, error)
 
 
 def sd_ratio(estimates, reference):
@@ -298,167 +482,15 @@ def sd_ratio(estimates, reference):
 
     Returns
     -------
-    dict of float
-        ``measured`` and ``stderr``, as in `rms_ratio`.
+    Measured
+        As in `rms_ratio`.
 
     Examples
     --------
     >>> from paperlib.repro import ledger
     >>> found = ledger.sd_ratio([0.0, 2.0, 4.0], [0.0, 1.0, 2.0])
-    >>> float(found["measured"]), float(found["stderr"])
+    >>> float(found.measured), float(found.stderr)
     (2.0, 0.0)
     """
     centred = (values - np.mean(values) for values in (estimates, reference))
     return rms_ratio(*centred, 0.0)
-
-
-# ---- pages of claims
-
-
-def measurement(claim):
-    """Write the measurement of a claim, with its standard error.
-
-    Parameters
-    ----------
-    claim : dict
-        As in `Ledger.claims`.
-
-    Returns
-    -------
-    str
-        Empty if nothing was measured.
-
-    Examples
-    --------
-    >>> from paperlib.repro import ledger
-    >>> claim = {"measured": 1.0004, "stderr": 0.0, "criterion": "at most 1"}
-    >>> ledger.measurement(claim)
-    '1.0004'
-    """
-    measured, stderr = claim["measured"], claim["stderr"]
-    if measured is None:
-        return ""
-    words = claim["criterion"].split()
-    limits = {float(word) for word in words if word[-1].isdigit()} - {measured}
-    # From three digits on as many as it takes not to look like a limit:
-    # without sampling error, 1.0004 is not at most 1.
-    texts = [f"{measured:.{digits}g}" for digits in range(3, 7)]
-    text = next((text for text in texts if float(text) not in limits), texts[-1])
-    return text + (f" ± {stderr:.1g}" if stderr else "")
-
-
-def read_all(folder):
-    """Read the records of all figures below a folder.
-
-    Parameters
-    ----------
-    folder : path
-        With files ``<paper>/<figure>.json``, as `paperlib.repro.plotting.save`
-        writes them.
-
-    Returns
-    -------
-    dict of dict
-        By figure id, sorted.
-
-    Raises
-    ------
-    ValueError
-        A file is no record of a figure.
-
-    Examples
-    --------
-    >>> from paperlib.repro import build, ledger
-    >>> records = ledger.read_all(build.ROOT / "figures")
-    >>> records["peva22/fig2"]["figure"]
-    'peva22/fig2'
-    """
-    records = {}
-    for path in Path(folder).glob("*/*.json"):
-        try:
-            record = json.loads(path.read_text())
-            records[record["figure"]] = record
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is no record of a figure: {error!r}") from error
-    return dict(sorted(records.items()))
-
-
-def summary(records):
-    """Count the claims by paper and status.
-
-    Parameters
-    ----------
-    records : dict of dict
-        From `read_all`.
-
-    Returns
-    -------
-    str
-        A table in Markdown; checks of this project, which begin with "ours: ",
-        have a column of their own.
-
-    Examples
-    --------
-    >>> from paperlib.repro import ledger
-    >>> claims = [{"says": "it converges", "status": "holds"}]
-    >>> print(ledger.summary({"a/fig1": {"claims": claims}}).splitlines()[2])
-    | a | 1 | 1 | 0 | 0 | 0 | 0 | 0 of 0 |
-    """
-    statuses = (*_MEASURED, *DECLARED)
-    rows = []
-    for paper in sorted({figure.split("/")[0] for figure in records}):
-        here = [records[f] for f in records if f.startswith(f"{paper}/")]
-        ours, theirs = [], []
-        for claim in (claim for record in here for claim in record["claims"]):
-            kind = ours if claim["says"].startswith(_OURS) else theirs
-            kind.append(claim["status"])
-        counts = map(theirs.count, statuses)
-        hold = f"{ours.count('holds')} of {len(ours)}"
-        rows.append((paper, len(here), *counts, hold))
-    return _table(("paper", "figures", *statuses, "ours that hold"), rows)
-
-
-def claims_page(records):
-    """Write out every claim of every figure.
-
-    Parameters
-    ----------
-    records : dict of dict
-        From `read_all`.
-
-    Returns
-    -------
-    str
-        The text of ``figures/CLAIMS.md``, in Markdown, with the `summary`.
-
-    Examples
-    --------
-    >>> from paperlib.repro import ledger
-    >>> print(ledger.claims_page({}).splitlines()[0])
-    # What the papers claim, and what we measured
-    """
-    parts = [
-        "# What the papers claim, and what we measured\n",
-        summary(records),
-        "Generated from the records beside the figures. A claim holds or differs when "
-        "its criterion, fixed beforehand, is met or missed\n"
-        f"by {STANDARD_ERRORS:g} standard errors. "
-        'Entries that begin with "ours" are checks of this project, not of the papers.'
-        "\n",
-    ]
-    head = ("claim", "where", "measured", "criterion", "status", "data")
-    for figure, record in records.items():
-        rows = []
-        for c in record["claims"]:
-            status = f"**{c['status']}**" + (f": {c['reason']}" if c["reason"] else "")
-            claim = f"{c['says']} (`{c['name']}`)"
-            row = claim, c["where"], measurement(c), c["criterion"], status, c["source"]
-            rows.append([cell.replace("|", "\\|") for cell in row])
-        parts += [f"## {figure}\n", _table(head, rows)]
-    return "\n".join(parts)
-
-
-def _table(head, rows):
-    """A table in Markdown."""
-    first, *others = (f"| {' | '.join(map(str, row))} |" for row in (head, *rows))
-    return "\n".join([first, "|---" * len(head) + "|", *others]) + "\n"

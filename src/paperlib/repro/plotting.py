@@ -17,24 +17,31 @@ from paperlib.files import write_atomic
 
 __all__ = [
     "ALLOCATIONS",
+    "COLUMN",
     "CRAWLERS",
     "ESTIMATION",
     "LINES",
+    "PAGE",
     "POLICIES",
     "VARIANTS",
+    "added",
     "bands",
     "bars",
     "boxes",
     "calibration",
     "drawn",
     "errors",
+    "faults",
     "lines",
     "medians",
+    "name",
+    "note",
     "points",
     "quantiles",
     "rates",
     "save",
     "scatter",
+    "shades",
     "thin",
     "timeline",
     "use_style",
@@ -46,10 +53,15 @@ _THEME = mpl.rc_params_from_file(
     Path(__file__).parents[1] / "paper.mplstyle", use_default_template=False
 )
 _PALETTE = _THEME["axes.prop_cycle"].by_key()["color"]
-_BLUE, _ORANGE, _GREEN, _RED, _, _BROWN, _, _GREY, _, _SKY = _PALETTE
-# Darker than the palette's purple and yellow, which are pale in print.
-_PURPLE, _OLIVE = "#8f3f86", "#7f7f00"
+_BLUE, _ORANGE, _GREEN, _RED, _, _BROWN, _, _, _, _SKY = _PALETTE
+# Darker than the palette's purple and yellow, which are pale in print, and a
+# grey that is lighter: under deuteranopia its own is close to the green. The
+# olive is dark because a light one would be close to the red.
+_PURPLE, _OLIVE, _GREY = "#8f3f86", "#5b4a00", "#b4b4b4"
 _INDIGO = "#440154"  # the dark end of viridis
+
+# Widths of figures in inches: one column of a paper, and the whole page.
+COLUMN, PAGE = 3.35, 6.9
 
 
 def _style(color, *dashes, **more):
@@ -104,11 +116,14 @@ VARIANTS = [
     _style(_SKY, 3, 1, 1, 1),
     _style(_OLIVE, 1, 1),
 ]
-# With the markers of figure 2 of [aaai20]_.
+_LEAST_POINTS = 6.5  # smallest type that is legible in print
+_TAG = {"color": "0.45", "fontsize": 7}
+_TAG_POINTS = 3  # of a tag above its panel
+# The markers and colours of figure 2 of [aaai20]_.
 ESTIMATION = {
-    "Lemma 3 bound": _REFERENCE | {"marker": "s"},
-    "MLE": LINES["MLE"] | {"marker": "^"},
-    "moment matching": LINES["moment matching"] | {"marker": "o"},
+    "Lemma 3 bound": _style(_BLUE, 5, 1, marker="s"),
+    "MLE": _style(_ORANGE, 3, 1, 1, 1, marker="^"),
+    "moment matching": _style(_GREEN, marker="o"),
 }
 
 
@@ -167,6 +182,35 @@ def _evenly(n, most):
     return np.unique(np.linspace(0, n - 1, most).astype(int))
 
 
+def shades(values, label="{:g}"):
+    """Choose colours for the values of an ordered parameter, dark to light.
+
+    Parameters
+    ----------
+    values : sequence
+        In their order.
+    label : str, default "{:g}"
+        How a value is written in the legend.
+
+    Returns
+    -------
+    dict of dict
+        Colour and label by value, for ``ax.plot``.
+
+    Examples
+    --------
+    >>> from paperlib.repro import plotting
+    >>> plotting.shades([0.5, 1.0], "step {:g}")[0.5]["label"]
+    'step 0.5'
+    """
+    # The light end of the map is too pale for a line on white.
+    colors = mpl.colormaps["viridis"](np.linspace(0.0, 0.85, len(values)))
+    return {
+        value: {"color": mpl.colors.to_hex(color), "label": label.format(value)}
+        for value, color in zip(values, colors, strict=True)
+    }
+
+
 # ---- curves
 
 
@@ -202,14 +246,18 @@ def lines(ax, x, curves, **style):
     """
     shown = thin(len(x))
     for i, (name, y) in enumerate(curves.items()):
-        own = _STYLES.get(name, VARIANTS[i % len(VARIANTS)])
-        options = {"label": name, **own, **style}
+        options = {"label": name, **_style_of(name, i), **style}
         ax.plot(np.asarray(x)[shown], y[shown], **options)
     return ax
 
 
+def _style_of(name, number):
+    """The style of a name; a name without one gets that of a variant."""
+    return _STYLES.get(name, VARIANTS[number % len(VARIANTS)])
+
+
 def bands(ax, x, runs, *, level=0.95):
-    """Draw the mean of each array of runs, and the central runs as a band.
+    """Draw the mean of each array of runs, and outlines of the central runs.
 
     Parameters
     ----------
@@ -218,9 +266,9 @@ def bands(ax, x, runs, *, level=0.95):
     x : array_like, shape (n,)
         Of the points, as in `lines`.
     runs : dict of ndarray, shape (n_runs, n)
-        By a name that has a style.
+        By name, as in `lines`.
     level : float, default 0.95
-        The share of the runs that the band contains.
+        The share of the runs between the outlines.
 
     Returns
     -------
@@ -237,22 +285,17 @@ def bands(ax, x, runs, *, level=0.95):
     >>> ax.lines[0].get_ydata().tolist()
     [9.0, 10.0]
     """
-    shown = thin(len(x))
-    tail = (1 - level) / 2
-    for name, values in runs.items():
+    lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
+    shown, tail = thin(len(x)), (1 - level) / 2
+    for mean, (name, values) in zip(ax.lines[-len(runs) :], runs.items(), strict=True):
         # "nearest", as interpolation between infinite runs would give NaN.
-        low, high = np.quantile(
+        central = np.quantile(
             values[:, shown], (tail, 1 - tail), axis=0, method="nearest"
         )
-        ax.fill_between(
-            np.asarray(x)[shown],
-            low,
-            high,
-            color=_STYLES[name]["color"],
-            alpha=0.15,
-            label=f"_{name} band",
-        )
-    return lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
+        for side, y in zip(("lower", "upper"), central, strict=True):
+            style = {"color": mean.get_color(), "linestyle": "-", "linewidth": 0.6}
+            ax.plot(np.asarray(x)[shown], y, label=f"_{name} {side}", **style)
+    return ax
 
 
 def _mean_and_error(values):
@@ -314,7 +357,7 @@ def boxes(ax, runs):
     ax : matplotlib.axes.Axes
         The panel.
     runs : dict of array_like, shape (n_runs,)
-        By name of a policy, in the colours of `POLICIES`.
+        By name, in the colours of `lines`.
 
     Returns
     -------
@@ -330,7 +373,7 @@ def boxes(ax, runs):
     (1.5, 1.0)
     """
     for i, (name, values) in enumerate(runs.items()):
-        color = POLICIES[name]["color"]
+        color = _style_of(name, i)["color"]
         low, high = np.quantile(values, (0.25, 0.75))
         mean, error = _mean_and_error(np.asarray(values))
         ax.bar(
@@ -841,6 +884,180 @@ def points(ax, marked):
     return ax
 
 
+# ---- tags, and what is wrong with a figure
+
+
+def added(ax):
+    """Mark a panel that the paper does not have with a small tag.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+
+    Returns
+    -------
+    matplotlib.text.Annotation
+        The tag, above the upper right corner.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> plotting.added(Figure().subplots()).get_text()
+    'added'
+    """
+    return ax.annotate(
+        "added",
+        (1.0, 1.0),
+        (0.0, _TAG_POINTS),
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="right",
+        va="bottom",
+        **_TAG,
+    )
+
+
+def note(ax, text, *, x=0.98, y=0.03):
+    """Write a small grey note into a panel, such as "stand-in data".
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    text : str
+        The note.
+    x, y : float, default 0.98 and 0.03
+        Its place, from 0 to 1 in each direction; it ends, or begins, there.
+
+    Returns
+    -------
+    matplotlib.text.Text
+        The note.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> plotting.note(Figure().subplots(), "stand-in data").get_ha()
+    'right'
+    """
+    sides = {
+        "ha": "right" if x > 0.5 else "left",
+        "va": "top" if y > 0.5 else "bottom",
+    }
+    return ax.text(x, y, text, transform=ax.transAxes, **sides, **_TAG)
+
+
+def name(ax, prefix):
+    """Name what another library drew without a label, for the stored arrays.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        The panel.
+    prefix : str
+        The names are this and a number; they stay out of the legend.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The panel.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> ax = Figure().subplots()
+    >>> _ = ax.bar([1, 2], [3, 4])
+    >>> plotting.name(ax, "bar").patches[1].get_label()
+    '_bar 2'
+    """
+    artists = [artist for artist, _ in _artists(ax) if _is_unnamed(artist)]
+    for number, artist in enumerate(dict.fromkeys(artists), start=1):
+        artist.set_label(f"_{prefix} {number}")
+    return ax
+
+
+def _is_unnamed(artist):
+    """Whether nobody but Matplotlib gave an artist its label."""
+    label = str(artist.get_label() or "_child")
+    return label.startswith(("_child", "_nolegend_"))
+
+
+def faults(figure):
+    """List what makes a figure hard to read.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        It is drawn once, for the places of its texts.
+
+    Returns
+    -------
+    list of str
+        Text below 6.5 pt, text or legends that leave the canvas, texts that
+        overlap, and data that have no name in the stored arrays.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
+    >>> figure = Figure()
+    >>> _ = figure.subplots().text(0.5, 0.5, "tiny", fontsize=4)
+    >>> plotting.faults(figure)
+    ["text of 4.0 pt: 'tiny'"]
+    """
+    figure.canvas.draw()
+    texts = _visible_texts(figure)
+    found = [
+        f"text of {text.get_fontsize():.1f} pt: {text.get_text()!r}"
+        for text in texts
+        if text.get_fontsize() < _LEAST_POINTS
+    ]
+    canvas = figure.bbox.padded(1.0)
+    for artist in [*texts, *figure.findobj(mpl.legend.Legend)]:
+        box = artist.get_window_extent()
+        if box.width and not (canvas.contains(*box.min) and canvas.contains(*box.max)):
+            what = getattr(artist, "get_text", lambda: "a legend")()
+            found.append(f"outside the picture: {what!r}")
+    # The box of slanted text is larger than the text itself.
+    upright = [text for text in texts if text.get_rotation() % 90 == 0]
+    boxes = [text.get_window_extent().padded(-1.0) for text in upright]
+    for i, box in enumerate(boxes):
+        found += [
+            f"texts overlap: {upright[i].get_text()!r}, {upright[j].get_text()!r}"
+            for j in range(i)
+            if box.overlaps(boxes[j])
+        ]
+    unnamed = {
+        f"data without a name: {type(artist).__name__}"
+        for ax in _panels(figure)
+        for artist, _ in _artists(ax)
+        if _is_unnamed(artist)
+    }
+    return found + sorted(unnamed)
+
+
+def _visible_texts(figure):
+    """The texts that are drawn; labels of ticks outside the view are not."""
+    hidden = set()
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            slack = 1e-9 * (high - low)
+            for tick in axis.get_major_ticks() + axis.get_minor_ticks():
+                is_inside = low - slack <= tick.get_loc() <= high + slack
+                if not (is_inside and ax.axison and axis.get_visible()):
+                    hidden |= {tick.label1, tick.label2}
+    return [
+        text
+        for text in figure.findobj(mpl.text.Text)
+        if text.get_text().strip() and text.get_visible() and text not in hidden
+    ]
+
+
 # ---- saving
 
 
@@ -866,14 +1083,19 @@ def drawn(figure):
     >>> plotting.drawn(figure)["a00 two points"].tolist()
     [[1.0, 3.0], [2.0, 4.0]]
     """
-    panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     arrays = {}
-    for panel, ax in zip("abcdefghijklmnopqrstuvwxyz", panels, strict=False):
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    for panel, ax in zip(letters, _panels(figure), strict=False):
         for number, (artist, values) in enumerate(_artists(ax)):
             name = f"{panel}{number:02d} {(artist.get_label() or '').lstrip('_')}"
             # What is masked is not drawn, like NaN.
             arrays[name] = np.asarray(np.ma.filled(values, np.nan), dtype=np.float32)
     return arrays
+
+
+def _panels(figure):
+    """The axes that draw data."""
+    return [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
 
 
 def _artists(ax):
@@ -895,7 +1117,7 @@ def _artists(ax):
         yield patch, patch.get_patch_transform().transform(patch.get_path().vertices)
 
 
-def save(figure, ledger, output_dir, *, data=()):
+def save(figure, claims, output_dir, *, data=()):
     """Save a figure as .png and .svg, its arrays as .npz, its record as .json.
 
     Each file is whole or absent. The figure is closed.
@@ -904,9 +1126,9 @@ def save(figure, ledger, output_dir, *, data=()):
     ----------
     figure : matplotlib.figure.Figure
         A figure of pyplot.
-    ledger : paperlib.repro.ledger.Ledger
-        Its figure id names the files; its parameters and claims go into the
-        record.
+    claims : paperlib.repro.ledger.Claims
+        Its figure id names the files; its parameters and what it measured go
+        into the record.
     output_dir : path or None
         The files go below ``output_dir/<paper>/``; nothing is done if it is
         None.
@@ -918,7 +1140,7 @@ def save(figure, ledger, output_dir, *, data=()):
     >>> import pathlib, tempfile
     >>> import matplotlib.pyplot as plt
     >>> from paperlib.repro import ledger, plotting
-    >>> claims = ledger.Ledger("a/fig1")
+    >>> claims = ledger.Claims("a/fig1")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plotting.save(plt.figure(), claims, folder)
     ...     sorted(path.name for path in pathlib.Path(folder, "a").iterdir())
@@ -929,11 +1151,12 @@ def save(figure, ledger, output_dir, *, data=()):
     arrays, packed = drawn(figure), io.BytesIO()
     np.savez_compressed(packed, **arrays)
     record = {
-        "figure": ledger.figure,
-        "parameters": ledger.parameters,
-        "claims": ledger.claims,
+        "figure": claims.figure,
+        "parameters": claims.parameters,
+        "claims": claims.records(),
         "data": {trace.name: trace.sha256 for trace in data},
         "arrays": _checksum(arrays),
+        "faults": faults(figure),
         "versions": _versions(),
     }
     contents = {
@@ -944,7 +1167,7 @@ def save(figure, ledger, output_dir, *, data=()):
         ".json": json.dumps(record, indent=1, ensure_ascii=False) + "\n",
     }
     for suffix, content in contents.items():
-        write_atomic((Path(output_dir) / ledger.figure).with_suffix(suffix), content)
+        write_atomic((Path(output_dir) / claims.figure).with_suffix(suffix), content)
     plt.close(figure)
 
 

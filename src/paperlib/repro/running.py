@@ -9,8 +9,9 @@ import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
 from paperlib.files import write_atomic
+from paperlib.repro.project import BuildError
 
-__all__ = ["KERNEL", "BuildError", "event_loop", "locked", "read_seconds", "run_all"]
+__all__ = ["KERNEL", "event_loop", "locked", "read_seconds", "run_all"]
 
 # Each of these lines is executed by a kernel when it starts. What tornado logs
 # when a kernel ends would tear the progress bar.
@@ -30,19 +31,6 @@ KERNEL = {
 }
 _UNKNOWN_SECONDS = 10.0  # of a notebook that has not run here; typical
 _REFRESH_SECONDS = 0.5  # between two updates of the progress bar
-
-
-class BuildError(RuntimeError):
-    """A build that cannot start; the message says why and what to do.
-
-    Examples
-    --------
-    >>> from paperlib.repro import build
-    >>> build.select(["peva22/fig22"])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    paperlib.repro.running.BuildError: unknown figure 'peva22/fig22'; ...
-    """
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from PIL import Image
 
-from paperlib.repro import build, ledger
+from paperlib.repro import build, ledger, report
 
 __all__ = ["write"]
 
@@ -88,7 +88,7 @@ def write(target, root=build.ROOT):
 
 def _figures(root, papers):
     """What the templates show of all figures, in the order of the gallery."""
-    records, notebooks = ledger.read_all(root / "figures"), build.notebooks(root)
+    records, notebooks = report.read_all(root), build.notebooks(root)
     figures = [
         _figure(records[figure], notebooks[figure].relative_to(root), root)
         for figure in records.keys() & notebooks.keys()
@@ -137,7 +137,11 @@ def _renderer():
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pages.filters |= {"number": ledger.measurement, "code": _code}
+    pages.filters |= {
+        "number": ledger.measurement,
+        "criterion": ledger.criterion,
+        "code": _code,
+    }
     return lambda name, **shown: pages.get_template(name).render(**shown)
 
 
@@ -181,11 +185,11 @@ def _write_reference(render, folder, package, about):
 def _write_docs(figures, render, source, root):
     """The pages of docs/, with measurements in place of placeholders."""
     table = render("all_claims.html", figures=figures)
-    said = {"summary": ledger.summary({f["id"]: f for f in figures}), "claims": table}
+    said = {"summary": report.summary({f["id"]: f for f in figures}), "claims": table}
     for figure in figures:
         for claim in figure["claims"]:
-            anchor = f"{figure['id'].replace('/', '-')}-{claim['name']}"
-            said[f"{figure['id']}#{claim['name']}"] = (
+            anchor = f"{figure['id'].replace('/', '-')}-{claim['id']}"
+            said[f"{figure['id']}#{claim['id']}"] = (
                 f'<a href="claims.html#{anchor}">{ledger.measurement(claim)}</a>'
             )
     pages = {path.name: path for path in (root / "docs").glob("*.md")}

@@ -1,0 +1,356 @@
+"""What lies in a clone of the project: notebooks, their parameters, claims."""
+
+import ast
+import json
+import math
+from pathlib import Path
+
+import yaml
+
+__all__ = [
+    "ROOT",
+    "BuildError",
+    "about",
+    "cells",
+    "defaults",
+    "limits",
+    "notebooks",
+    "paper_parameters",
+    "protocol",
+    "title",
+]
+
+ROOT = Path(__file__).resolve().parents[3]  # the clone of the project
+
+# The keys of a claim in claims.yaml: those that every claim has, its criterion
+# (one of three), and those that it may have.
+_CRITERIA = ("at_least", "at_most", "within")
+_REQUIRED = {"id", "says", "where"}
+_OPTIONAL = {"measured", "reason", "ours", "declared", *_CRITERIA}
+_DECLARED = ("calibrated", "not testable")  # statuses that are not measured
+
+
+class BuildError(RuntimeError):
+    """A build that cannot start; the message says why and what to do.
+
+    Examples
+    --------
+    >>> from paperlib.repro import build
+    >>> build.select(["peva22/fig22"])  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    paperlib.repro.project.BuildError: unknown figure 'peva22/fig22'; ...
+    """
+
+
+def notebooks(root=ROOT, guides=False):
+    """Find all notebooks of figures.
+
+    Parameters
+    ----------
+    root : Path, optional
+        The clone of the project.
+    guides : bool, default False
+        Whether to include the notebooks directly below ``notebooks/``, by
+        name.
+
+    Returns
+    -------
+    dict of Path
+        By figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` is
+        "peva22/fig2".
+
+    Raises
+    ------
+    BuildError
+        Two notebooks have the same id.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.notebooks()["peva22/fig2"].name
+    'fig2_synthetic.ipynb'
+    """
+    found = {}
+    # Names with a dot are left out: .ipynb_checkpoints holds copies.
+    for path in sorted((root / "notebooks").glob("[!.]*/*.ipynb")):
+        figure = f"{path.parent.name}/{path.stem.split('_')[0]}"
+        if figure in found:
+            raise BuildError(
+                f"{found[figure].name} and {path.name} both make {figure}; rename one"
+            )
+        found[figure] = path
+    if guides:
+        paths = sorted((root / "notebooks").glob("[!.]*.ipynb"))
+        found |= {path.stem: path for path in paths}
+    return found
+
+
+def cells(notebook):
+    """Read the code cells of a notebook.
+
+    Parameters
+    ----------
+    notebook : path
+        A notebook of version 4.
+
+    Returns
+    -------
+    list of (list of str, str)
+        The tags and the source of each code cell.
+
+    Raises
+    ------
+    BuildError
+        The file is no such notebook.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> tags, source = project.cells(project.notebooks()["peva22/fig2"])[0]
+    >>> tags
+    ['parameters']
+    """
+    try:
+        return [
+            (cell["metadata"].get("tags", []), "".join(cell["source"]))
+            for cell in json.loads(Path(notebook).read_text())["cells"]
+            if cell["cell_type"] == "code"
+        ]
+    except (ValueError, KeyError, TypeError) as error:
+        message = f"{notebook} is not a notebook of version 4: {error!r}"
+        raise BuildError(message) from error
+
+
+def defaults(notebook):
+    """Read the parameters of a notebook, with the values that it has itself.
+
+    Parameters
+    ----------
+    notebook : path
+        One cell of it is tagged "parameters".
+
+    Returns
+    -------
+    dict
+        The values by name; empty without such a cell.
+
+    Raises
+    ------
+    BuildError
+        A line of the cell is not ``name = value`` with a number, a string,
+        a list of them, or None.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.defaults(project.notebooks()["peva22/fig2"])["output_dir"] is None
+    True
+    """
+    source = next((code for tags, code in cells(notebook) if "parameters" in tags), "")
+    try:
+        return {
+            statement.targets[0].id: ast.literal_eval(statement.value)
+            for statement in ast.parse(source).body
+            if isinstance(statement, ast.Assign)
+        }
+    except (ValueError, SyntaxError, AttributeError) as error:
+        raise BuildError(
+            f"{notebook}: the parameters cell must hold plain `name = value` lines: "
+            f"{error}"
+        ) from error
+
+
+def paper_parameters(root=ROOT):
+    """Read the papers' own parameters from ``notebooks/paper.yaml``.
+
+    Parameters
+    ----------
+    root : Path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    dict of dict
+        The values by figure id and name; what is absent is as in the notebook.
+
+    Raises
+    ------
+    BuildError
+        The file is missing or has another form.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.paper_parameters()["peva22/fig2"]["n_crawls"]
+    1000
+    """
+    try:
+        paper = yaml.safe_load((root / "notebooks" / "paper.yaml").read_text()) or {}
+        return {figure: dict(parameters or {}) for figure, parameters in paper.items()}
+    except (OSError, yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
+        raise BuildError(
+            "notebooks/paper.yaml must hold one `figure: {name: value}` a line: "
+            f"{error}"
+        ) from error
+
+
+def title(notebook):
+    """Read the title of a notebook.
+
+    Parameters
+    ----------
+    notebook : path
+        Its first cell is Markdown and begins with the title.
+
+    Returns
+    -------
+    str
+        The first line of the first cell, without the mark of a heading.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.title(project.notebooks()["peva22/fig2"])[:8]
+    'Figure 2'
+    """
+    first = json.loads(Path(notebook).read_text())["cells"][0]["source"]
+    return "".join(first).partition("\n")[0].lstrip("# ")
+
+
+def protocol(figure, root=ROOT):
+    """Read what is claimed of a figure from its paper's ``claims.yaml``.
+
+    A family of claims, one for each of several cases, is one entry whose ``id``
+    and texts hold fields in braces, such as ``loses-more-{p}``. An entry with
+    the whole id of a case overrides the family for that case.
+
+    Parameters
+    ----------
+    figure : str
+        Figure id, such as "peva22/fig2".
+    root : Path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    dict of dict
+        By ``id``, in the order of the file: what the paper says (``says``) and
+        ``where``, the ``quantity`` that is measured, one criterion
+        (``at_least``, ``at_most`` or ``within``), why the claim differs
+        (``reason``) and whether it is ``ours``. A claim that is ``declared``
+        has a reason and no criterion.
+
+    Raises
+    ------
+    BuildError
+        A claim without a criterion or with two, with an unknown key, with the
+        id of another, or declared without a reason.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.protocol("peva22/fig2")["naive-limit"]["within"]
+    [0.99, 1.01]
+    """
+    paper, name = figure.split("/")
+    entries = _claims_file(paper, root).get(name, [])
+    claims = {}
+    for entry in entries:
+        claim = dict.fromkeys(_REQUIRED - {"id"}, "") | entry
+        problem = _problem(claim, claims)
+        if problem:
+            raise BuildError(
+                f"claims.yaml: claim {entry.get('id')!r} of {figure} must have "
+                f"{problem}"
+            )
+        claim["quantity"] = claim.pop("measured", "")
+        claims[entry["id"]] = claim
+    return claims
+
+
+def about(paper, root=ROOT):
+    """Read the paragraph about a paper from its ``claims.yaml``.
+
+    Parameters
+    ----------
+    paper : str
+        Such as "peva22".
+    root : Path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    str
+        Its text ``about``, in Markdown; empty if there is none.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.about("no_paper")
+    ''
+    """
+    return _claims_file(paper, root).get("about", "").strip()
+
+
+def _claims_file(paper, root):
+    """What ``claims.yaml`` of a paper holds; empty if there is none."""
+    path = Path(root) / "notebooks" / paper / "claims.yaml"
+    try:
+        content = yaml.safe_load(path.read_text())
+    except FileNotFoundError:
+        return {}  # nothing is claimed yet
+    except yaml.YAMLError as error:
+        raise BuildError(f"{path} is not YAML: {error}") from error
+    if not isinstance(content, dict):
+        raise BuildError(f"{path} must hold a list of claims for each figure")
+    return content
+
+
+def _problem(claim, others):
+    """What a claim lacks, or None."""
+    criteria = [key for key in _CRITERIA if key in claim]
+    if claim.get("id") in {None, *others}:
+        return "an id of its own"
+    if unknown := claim.keys() - _REQUIRED - _OPTIONAL:
+        return f"no other keys than the known ones, got {', '.join(sorted(unknown))}"
+    if not all(claim[key] for key in _REQUIRED):
+        return "a text for says and where"
+    if "declared" in claim:
+        if claim["declared"] not in _DECLARED or criteria or not claim.get("reason"):
+            return f"a reason and no criterion, to be declared one of {_DECLARED}"
+    elif len(criteria) != 1:
+        return f"exactly one of {', '.join(_CRITERIA)}, got {criteria}"
+    else:
+        try:
+            low, high = limits(claim)
+            possible = low <= high  # not if one of them is NaN
+        except (TypeError, ValueError):
+            possible = False
+        if not possible:
+            return f"a criterion that can be met, got {claim[criteria[0]]!r}"
+    return None
+
+
+def limits(claim):
+    """Find the lowest and the highest value that meet the criterion of a claim.
+
+    Parameters
+    ----------
+    claim : dict
+        With ``at_least``, ``at_most`` or ``within``.
+
+    Returns
+    -------
+    low, high : float
+        Infinite where there is no limit.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.limits({"at_most": 2.0})
+    (-inf, 2.0)
+    """
+    low, high = claim.get("at_least", -math.inf), claim.get("at_most", math.inf)
+    low, high = claim.get("within", (low, high))
+    return low, high
