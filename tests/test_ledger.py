@@ -1,21 +1,44 @@
-"""The ledger: statuses at the border, what is refused, standard errors."""
+"""Claims: statuses at the border, what is refused, standard errors, pages."""
 
 import json
 import math
 
 import numpy as np
 import pytest
+import yaml
 
-from paperlib.repro import ledger
-from paperlib.repro.ledger import Ledger
+from paperlib.repro import ledger, project, report
+from paperlib.repro.ledger import Claims, Measured
 
-SAYS = {"says": "what the paper says", "where": "section 1"}
+SAYS = {"says": "What the paper says.", "where": "section 1", "measured": "a ratio"}
 
 
-def status(measured, stderr=0.0, **criterion):
-    return Ledger("a/fig1").claim(
-        "x", **SAYS, measured=measured, stderr=stderr, **criterion
-    )
+@pytest.fixture
+def clone(tmp_path):
+    """Write claims of figure a/fig1 into a clone of the project; returns it."""
+
+    def write(*entries, figure="a/fig1", about=None):
+        paper, name = figure.split("/")
+        path = tmp_path / "notebooks" / paper / "claims.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        content = yaml.safe_load(path.read_text()) if path.exists() else {}
+        content[name] = [SAYS | entry for entry in entries]
+        path.write_text(yaml.safe_dump(content | ({"about": about} if about else {})))
+        (tmp_path / "notebooks" / "paper.yaml").write_text("{}")
+        return tmp_path
+
+    return write
+
+
+@pytest.fixture
+def status(clone):
+    """The status of one measurement by one criterion."""
+
+    def judge(measured, stderr=0.0, **criterion):
+        root = clone({"id": "x", **criterion})
+        return Claims("a/fig1", root=root).measure("x", Measured(measured, stderr))
+
+    return judge
 
 
 def up(x):
@@ -43,23 +66,23 @@ def down(x):
         ({"at_most": 1.0}, up(-0.5), "too few runs"),
         ({"at_most": 1.0}, 2.5, "too few runs"),
         ({"at_most": 1.0}, up(2.5), "differs"),
-        ({"within": (-4.0, 4.0)}, 2.5, "holds"),
-        ({"within": (-4.0, 4.0)}, up(2.5), "too few runs"),
-        ({"within": (-4.0, 4.0)}, -2.5, "holds"),
-        ({"within": (-4.0, 4.0)}, down(-2.5), "too few runs"),
-        ({"within": (-4.0, 4.0)}, 5.5, "too few runs"),
-        ({"within": (-4.0, 4.0)}, up(5.5), "differs"),
-        ({"within": (-4.0, 4.0)}, -5.5, "too few runs"),
-        ({"within": (-4.0, 4.0)}, down(-5.5), "differs"),
+        ({"within": [-4.0, 4.0]}, 2.5, "holds"),
+        ({"within": [-4.0, 4.0]}, up(2.5), "too few runs"),
+        ({"within": [-4.0, 4.0]}, -2.5, "holds"),
+        ({"within": [-4.0, 4.0]}, down(-2.5), "too few runs"),
+        ({"within": [-4.0, 4.0]}, 5.5, "too few runs"),
+        ({"within": [-4.0, 4.0]}, up(5.5), "differs"),
+        ({"within": [-4.0, 4.0]}, -5.5, "too few runs"),
+        ({"within": [-4.0, 4.0]}, down(-5.5), "differs"),
         (
-            {"within": (-1.0, 1.0)},
+            {"within": [-1.0, 1.0]},
             0.0,
             "too few runs",
         ),  # a margin narrower than the uncertainty can not be confirmed
-        ({"within": (-1.5, 1.5)}, 0.0, "holds"),
+        ({"within": [-1.5, 1.5]}, 0.0, "holds"),
     ],
 )
-def test_status_at_the_border(criterion, measured, expected):
+def test_status_at_the_border(status, criterion, measured, expected):
     assert status(measured, 0.5, **criterion) == expected
 
 
@@ -68,186 +91,201 @@ def test_status_at_the_border(criterion, measured, expected):
     [
         ({"at_least": 1.0}, 1.0, down(1.0)),
         ({"at_most": 1.0}, 1.0, up(1.0)),
-        ({"within": (1.0, 2.0)}, 1.0, down(1.0)),
-        ({"within": (1.0, 2.0)}, 2.0, up(2.0)),
-        ({"within": (1.0, 1.0)}, 1.0, up(1.0)),
+        ({"within": [1.0, 2.0]}, 1.0, down(1.0)),
+        ({"within": [1.0, 2.0]}, 2.0, up(2.0)),
+        ({"within": [1.0, 1.0]}, 1.0, up(1.0)),
     ],
 )
-def test_without_sampling_error_it_holds_or_differs(criterion, inside, outside):
+def test_without_sampling_error_it_holds_or_differs(status, criterion, inside, outside):
     assert status(inside, 0.0, **criterion) == "holds"
     assert status(outside, 0.0, **criterion) == "differs"
 
 
-@pytest.mark.parametrize(
-    "criterion", [{"within": (2.0, 1.0)}, {"at_least": np.nan}, {"at_most": np.nan}]
-)
-def test_a_criterion_that_nothing_meets_is_refused(criterion):
-    with pytest.raises(
-        ValueError, match=r"claim .*: the criterion must be a number, or low below high"
-    ):
-        status(1.0, 0.0, **criterion)
+def test_the_status_is_that_of_the_unrounded_numbers(clone):
+    claims = Claims("a/fig1", root=clone({"id": "x", "at_least": 1.0}))
+    assert claims.measure("x", 0.99999999) == "differs"
+    assert claims.records()[0]["measured"] == 1.0, "six digits are recorded"
+    assert claims.measure("x", Measured(1.23456789, 0.0123456)) == "holds"
+    (record,) = claims.records()
+    assert (record["measured"], record["stderr"]) == (1.23457, 0.0123)
 
 
-def test_declared_and_measured_exclude_each_other():
-    with pytest.raises(
-        ValueError,
-        match="nothing measured, got 'calibrated' with reason 'ours' and measured",
-    ):
-        Ledger("a/fig1").claim(
-            "x", **SAYS, measured=1.0, declared="calibrated", reason="ours"
-        )
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_not_finite_is_not_measured(status, value):
+    assert status(value, 0.1, at_least=0.0) == "not measured"
+    assert status(1.0, math.nan, at_least=0.0) == "not measured"
 
 
-def test_an_empty_ledger_prints():
-    assert str(Ledger("a/fig1")) == "no claims"
-
-
-def test_ratio_to_a_perfect_reference_is_refused():
-    with pytest.raises(ValueError, match="reference must have an error in some run"):
-        ledger.rms_ratio([1.0, 2.0], [3.0, 3.0], 3.0)
-
-
-def test_status_is_that_of_the_unrounded_numbers():
-    claims = Ledger("a/fig1")
-    assert claims.claim("x", **SAYS, measured=0.99999999, at_least=1.0) == "differs"
-    assert claims.claims[0]["measured"] == 1.0, "six digits are recorded"
-    assert (
-        claims.claim("y", **SAYS, measured=1.23456789, stderr=0.0123456, at_least=1.0)
-        == "holds"
-    )
-    assert (claims.claims[1]["measured"], claims.claims[1]["stderr"]) == (
-        1.23457,
-        0.0123,
-    )
+def test_without_a_known_error_there_are_too_few_runs(status):
+    assert status(1.0, math.inf, at_least=0.0) == "too few runs"
 
 
 # ---- what is refused
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, None])
-def test_measured_must_be_finite(value):
-    with pytest.raises(ValueError, match="measured and stderr must be finite"):
-        status(value, 0.1, at_least=0.0)
-
-
-@pytest.mark.parametrize("value", [math.nan, math.inf, -0.1])
-def test_stderr_must_be_finite_and_not_negative(value):
-    with pytest.raises(ValueError, match=f"stderr non-negative, got 1.0 and {value}"):
-        status(1.0, value, at_least=0.0)
+def test_a_negative_standard_error_is_refused(status):
+    with pytest.raises(ValueError, match="'x' of a/fig1: stderr must not be negative"):
+        status(1.0, -0.1, at_least=0.0)
 
 
 @pytest.mark.parametrize(
-    "criteria",
+    ("entry", "message"),
     [
-        {},
-        {"at_least": 0.0, "at_most": 1.0},
-        {"at_least": 0.0, "within": (0, 1)},
-        {"at_most": 0.0, "within": (0, 1)},
+        ({}, r"exactly one of at_least, at_most, within, got \[\]"),
+        ({"at_least": 0.0, "at_most": 1.0}, "exactly one of"),
+        ({"within": [2.0, 1.0]}, r"a criterion that can be met, got \[2.0, 1.0\]"),
+        ({"within": 1.0}, "a criterion that can be met, got 1.0"),
+        ({"at_least": math.nan}, "a criterion that can be met, got nan"),
+        ({"at_most": "one"}, "a criterion that can be met, got 'one'"),
+        (
+            {"at_most": 1.0, "critereon": 2},
+            "no other keys than the known",
+        ),
+        ({"at_most": 1.0, "says": ""}, "a text for says and where"),
+        ({"declared": "calibrated"}, "a reason and no criterion"),
+        ({"declared": "holds", "reason": "We say so."}, "to be declared one of"),
+        (
+            {"declared": "calibrated", "reason": "Ours.", "at_most": 1.0},
+            "a reason and no criterion",
+        ),
     ],
 )
-def test_exactly_one_criterion(criteria):
-    with pytest.raises(ValueError, match="exactly one of at_least, at_most, within"):
-        status(1.0, **criteria)
+def test_a_claim_that_nothing_can_judge_is_refused(clone, entry, message):
+    with pytest.raises(project.BuildError, match=rf"'x' of a/fig1 .*{message}"):
+        project.protocol("a/fig1", clone({"id": "x", **entry}))
 
 
-def test_names_are_unique():
-    claims = Ledger("a/fig1")
-    claims.claim("x", **SAYS, measured=1, at_least=0)
-    with pytest.raises(ValueError, match="name must be new in a/fig1, got 'x' again"):
-        claims.claim("x", **SAYS, measured=2, at_least=0)
-    assert [c["measured"] for c in claims.claims] == [1]
+def test_ids_are_unique(clone):
+    root = clone({"id": "x", "at_least": 0}, {"id": "x", "at_most": 0})
+    with pytest.raises(project.BuildError, match="an id of its own"):
+        project.protocol("a/fig1", root)
 
 
-@pytest.mark.parametrize(
-    ("declared", "reason"),
-    [
-        ("calibrated", None),
-        ("calibrated", ""),
-        ("holds", "we say so"),
-        ("differs", "we say so"),
-        ("", "we say so"),
-    ],
-)
-def test_declared_must_be_one_of_two_with_a_reason(declared, reason):
-    claims = Ledger("a/fig1")
-    with pytest.raises(
-        ValueError,
-        match=r"declared must be one of \('calibrated', 'not testable'\), with a rea",
-    ):
-        claims.claim("x", **SAYS, declared=declared, reason=reason)
-    assert claims.claims == []
+def test_what_is_not_yaml_is_named(clone):
+    path = clone({"id": "x", "at_least": 0}) / "notebooks/a/claims.yaml"
+    for text in ("fig1: [", "- a list"):
+        path.write_text(text)
+        with pytest.raises(project.BuildError, match=r"claims\.yaml"):
+            project.protocol("a/fig1", path.parents[2])
 
 
-@pytest.mark.parametrize("declared", ["calibrated", "not testable"])
-def test_declared(declared):
-    claims = Ledger("a/fig1")
-    assert (
-        claims.claim(
-            "x", **SAYS, declared=declared, reason="private data", source="none"
-        )
-        == declared
+def test_an_unknown_or_declared_claim_cannot_be_measured(clone):
+    private = {"id": "p", "declared": "not testable", "reason": "Private data."}
+    claims = Claims("a/fig1", root=clone({"id": "x", "at_least": 0}, private))
+    for name in ("y", "p"):
+        with pytest.raises(ValueError, match=f"got '{name}'; there are x, p"):
+            claims.measure(name, 1.0)
+
+
+# ---- records
+
+
+def test_a_measurement_replaces_an_earlier_one(clone):
+    claims = Claims("a/fig1", root=clone({"id": "x", "at_least": 0}))
+    assert [claims.measure("x", 1.0), claims.measure("x", -1.0)] == ["holds", "differs"]
+    assert [record["measured"] for record in claims.records()] == [-1.0]
+
+
+def test_records_are_in_the_order_of_the_protocol(clone):
+    private = {"id": "p", "declared": "calibrated", "reason": "Ours."}
+    root = clone({"id": "a", "at_least": 0}, private, {"id": "b", "at_least": 0})
+    claims = Claims("a/fig1", root=root)
+    claims.measure("b", 1.0, source="debian")
+    claims.measure("a", 1.0)
+    records = claims.records()
+    assert [record["id"] for record in records] == ["a", "p", "b"]
+    assert [r["source"] for r in records] == ["simulation", "", "debian"]
+    assert records[1] == {
+        "id": "p",
+        "measured": None,
+        "stderr": None,
+        "status": "calibrated",
+        "source": "",
+    }
+
+
+def test_a_family_has_one_entry_and_a_case_can_override_it(clone):
+    root = clone(
+        {"id": "loss-{p}", "says": "It loses at {p}.", "at_least": 0.5},
+        {"id": "loss-0.2", "says": "It wins at 0.2.", "at_most": 0.5},
     )
-    assert claims.claims == [
-        {
-            "name": "x",
-            **SAYS,
-            "measured": None,
-            "stderr": None,
-            "criterion": "",
-            "status": declared,
-            "source": "none",
-            "reason": "private data",
-        }
+    claims = Claims("a/fig1", root=root)
+    found = {p: claims.measure("loss-{p}", 0.4, p=p) for p in (0.1, 0.2, 1.0)}
+    assert found == {0.1: "differs", 0.2: "holds", 1.0: "differs"}
+    assert [record["id"] for record in claims.records()] == [
+        "loss-0.1",
+        "loss-1",
+        "loss-0.2",
     ]
+    says = [row[0] for row in claims.table().rows]
+    assert says == ["It loses at 0.1.", "It loses at 1.", "It wins at 0.2."]
 
 
-def test_reason_is_kept_only_where_it_differs():
-    claims = Ledger("a/fig1")
-    for name, measured, stderr in (
-        ("holds", 2.0, 0.0),
-        ("differs", 0.0, 0.0),
-        ("too few runs", 1.0, 1.0),
-    ):
-        assert (
-            claims.claim(
-                name,
-                **SAYS,
-                measured=measured,
-                stderr=stderr,
-                at_least=1.0,
-                reason="another clock",
-            )
-            == name
-        )
-    assert [c["reason"] for c in claims.claims] == [None, "another clock", None]
-
-
-def test_parameters_are_the_scalars_of_the_namespace():
-    scalars = {"n_runs": 3, "rate": 0.5, "source": "debian", "exact": True}
-    others = {
-        "rates": [1, 2],
-        "np": np,
-        "array": np.ones(2),
-        "In": ["a"],
-        "function": len,
-        "none": None,
-        "_": 7,
-        "__name__": "__main__",
+def test_parameters_are_those_of_the_parameters_cell(clone):
+    root = clone({"id": "x", "at_least": 0})
+    source = "n = 1\nrates = [1, 2]\nkind = None\noutput_dir = None"
+    cell = {
+        "cell_type": "code",
+        "metadata": {"tags": ["parameters"]},
+        "source": source,
     }
-    namespace = {**scalars, **others, "output_dir": "/tmp/x"}
-    assert Ledger("a/fig1", namespace).parameters == {
-        "exact": True,
-        "n_runs": 3,
-        "rate": 0.5,
-        "source": "debian",
-    }
-    assert list(Ledger("a/fig1", namespace).parameters) == [
-        "exact",
-        "n_runs",
-        "rate",
-        "source",
-    ], "sorted"
-    assert Ledger("a/fig1").parameters == {}
+    text = {"cell_type": "markdown", "metadata": {}, "source": "# A title"}
+    notebook = json.dumps({"cells": [text, cell]})
+    (root / "notebooks" / "a" / "fig1_name.ipynb").write_text(notebook)
+    (root / "notebooks" / "paper.yaml").write_text("a/fig1: {n: 5}")
+    given = {"rates": [3], "n": 5, "kind": None, "other": 7, "output_dir": "x"}
+    claims = Claims("a/fig1", given, root=root)
+    assert claims.parameters == {"n": 5, "rates": [3]}
+    assert list(claims.parameters) == ["n", "rates"], "sorted"
+    assert claims.table().scale.endswith(": rates = [3] (paper scale: [1, 2]).")
+    same = Claims("a/fig1", {"n": 5, "rates": [1, 2]}, root=root)
+    assert same.table().scale == "Measured at paper scale."
+
+
+# ---- the table in a notebook
+
+
+def test_table_sets_this_run_beside_the_record(clone):
+    root = clone(
+        {"id": "one", "at_least": 1.0, "says": "A < B."},
+        {"id": "another", "at_most": 1.0, "ours": True},
+        {"id": "case-{p}", "at_most": 1.0},
+    )
+    (root / "figures" / "a").mkdir(parents=True)
+    record = {"claims": [{"id": "one", "status": "differs"}]}
+    (root / "figures" / "a" / "fig1.json").write_text(json.dumps(record))
+    claims = Claims("a/fig1", root=root)
+    claims.measure("one", Measured(2.0, 0.123))
+    table = claims.table()
+    assert str(table).splitlines() == [
+        "Measured at paper scale.",
+        "holds         one      at least 1  2 ± 0.1",
+        "not measured  another  at most 1   -",
+    ], "a family without a case has no row"
+    page = table._repr_html_()
+    assert "A &lt; B.<br><small>a ratio (<code>one</code>)" in page
+    assert ">holds</td><td style='text-align: left'>differs</td>" in page
+    assert ">not measured</td><td style='text-align: left'>not built yet</td>" in page
+    assert "too few runs: neither" in page, "the words are explained"
+
+
+@pytest.mark.parametrize(
+    ("criterion", "measured", "stderr", "text"),
+    [
+        ({"at_most": 1.0}, 1.0004, 0.0, "1.0004"),
+        ({"at_most": 1.0}, 1.0, 0.0, "1"),
+        # 1.15 - 3 * 0.03 would be above the limit: it would differ.
+        ({"within": [0.95, 1.05]}, 1.15, 0.0342, "1.15 ± 0.034"),
+        ({"at_least": 0.0}, 0.123456, 0.0123, "0.123 ± 0.01"),
+        ({"at_least": 0.0}, 0.5, math.inf, "0.5"),
+    ],
+)
+def test_numbers_are_written_as_their_status_reads(
+    clone, criterion, measured, stderr, text
+):
+    claims = Claims("a/fig1", root=clone({"id": "x", **criterion}))
+    claims.measure("x", Measured(measured, stderr))
+    assert ledger.measurement(claims.records()[0]) == text
 
 
 # ---- standard errors
@@ -284,9 +322,7 @@ def test_standard_error_is_the_spread_over_repetitions(statistic, true):
             *_draws(np.random.default_rng(1), N_REPETITIONS, N), strict=True
         )
     ]
-    measured, stderr = (
-        np.array([r[key] for r in results]) for key in ("measured", "stderr")
-    )
+    measured, stderr = np.array(results).T
     spread = measured.std(ddof=1)
     assert np.mean(stderr) == pytest.approx(spread, rel=TOLERANCE)
     # five standard errors of the mean over repetitions, and the second-order
@@ -313,117 +349,116 @@ def test_standard_error_against_a_bootstrap_with_heavy_tails(statistic):
     noise = rng.exponential(size=(2, n))
     a, b = 5 + noise[0] - 1, 5 + 0.5 * (noise[0] + noise[1] - 2)
     picks = rng.integers(n, size=(n_bootstrap, n))
-    spread = np.std([statistic(a[i], b[i])["measured"] for i in picks], ddof=1)
-    assert statistic(a, b)["stderr"] == pytest.approx(
+    spread = np.std([statistic(a[i], b[i]).measured for i in picks], ddof=1)
+    assert statistic(a, b).stderr == pytest.approx(
         spread, rel=5 / math.sqrt(2 * n_bootstrap) + 230 / n
     )
 
 
 def test_mean_of_known_values():
-    assert ledger.mean([1, 2, 3, 4]) == {
-        "measured": 2.5,
-        "stderr": pytest.approx(math.sqrt(5 / 3) / 2, rel=1e-15),
-    }
-    assert ledger.mean(np.full(7, 0.25)) == {"measured": 0.25, "stderr": 0.0}
+    assert ledger.mean([1, 2, 3, 4]) == pytest.approx(
+        (2.5, math.sqrt(5 / 3) / 2), rel=1e-15
+    )
+    assert ledger.mean(np.full(7, 0.25)) == (0.25, 0.0)
 
 
 def test_ratio_of_a_method_with_itself_has_no_error():
     values = np.random.default_rng(3).normal(5, 1, 50)
-    assert ledger.rms_ratio(values, values, 5.0) == {"measured": 1.0, "stderr": 0.0}
+    assert ledger.rms_ratio(values, values, 5.0) == (1.0, 0.0)
     scaled = ledger.sd_ratio(3 * values + 1, values)
-    assert scaled["measured"] == pytest.approx(3, rel=1e-12)
-    assert scaled["stderr"] == pytest.approx(0, abs=1e-12)
+    assert scaled.measured == pytest.approx(3, rel=1e-12)
+    assert scaled.stderr == pytest.approx(0, abs=1e-12)
+
+
+def test_what_runs_do_not_give_is_not_measured():
+    assert ledger.mean([1.0]) == (1.0, math.inf), "one run has no standard error"
+    for found in (
+        ledger.mean([]),
+        ledger.rms_ratio([1.0, 2.0], [3.0, 3.0], 3.0),  # no error to compare with
+        ledger.rms_ratio([1.0, math.inf], [2.0, 3.0], 3.0),
+    ):
+        assert math.isnan(found.measured)
 
 
 # ---- pages
 
 
-def _records(folder):
+@pytest.fixture
+def records(clone):
     for figure, n_differ in (("b/fig1", 0), ("a/fig2", 2), ("a/fig1", 1)):
-        claims = Ledger(figure)
-        claims.claim("good", **SAYS, measured=2.0, stderr=0.123, at_least=1.0)
-        claims.claim("open", **SAYS, measured=1.0, stderr=1.0, at_most=1.0)
-        claims.claim("private", **SAYS, declared="not testable", reason="private data")
-        claims.claim(
-            "extra",
-            **SAYS | {"says": "ours: what we say"},
-            measured=n_differ,
-            at_most=1.0,
+        root = clone(
+            {"id": "good", "at_least": 1.0},
+            {"id": "open", "at_most": 1.0},
+            {"id": "private", "declared": "not testable", "reason": "Private data."},
+            {"id": "extra", "at_most": 1.0, "ours": True, "reason": "Ours fails."},
+            {"id": "bad{i}", "within": [1, 2], "reason": "Another clock, {i}."},
+            figure=figure,
+            about="What it asks.",
         )
+        claims = Claims(figure, root=root)
+        claims.measure("good", Measured(2.0, 0.123))
+        claims.measure("open", Measured(1.0, 1.0))
+        claims.measure("extra", n_differ)
         for i in range(n_differ):
-            claims.claim(
-                f"bad{i}",
-                **SAYS,
-                measured=0.0,
-                within=(1, 2),
-                source="debian",
-                reason="another clock",
-            )
-        path = folder / f"{figure}.json"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps({"figure": figure, "claims": claims.claims}))
-    (folder / "CLAIMS.md").write_text("not a record")
-    (folder / "a/fig1.png").write_text("nor this")
-    return ledger.read_all(folder)
+            claims.measure("bad{i}", 0.0, i=i, source="debian")
+        path = root / "figures" / f"{figure}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        record = {"figure": figure, "claims": claims.records()}
+        path.write_text(json.dumps(record))
+    (root / "figures" / "CLAIMS.md").write_text("not a record")
+    (root / "figures" / "a" / "fig1.png").write_text("nor this")
+    return report.read_all(root)
 
 
-def test_read_all_is_sorted_and_reads_records_only(tmp_path):
-    assert list(_records(tmp_path)) == ["a/fig1", "a/fig2", "b/fig1"]
-    assert ledger.read_all(tmp_path / "nowhere") == {}
+def test_records_are_read_with_the_texts_of_their_claims(records, tmp_path):
+    assert list(records) == ["a/fig1", "a/fig2", "b/fig1"]
+    claims = {claim["id"]: claim for claim in records["a/fig2"]["claims"]}
+    assert claims["bad1"]["reason"] == "Another clock, 1."
+    assert claims["extra"]["reason"] == "Ours fails."
+    assert claims["good"]["says"] == SAYS["says"]
+    assert records["a/fig1"]["claims"][3]["reason"] == "", "it holds there"
+    assert report.read_all(tmp_path / "nowhere") == {}
 
 
-def test_summary_counts(tmp_path):
-    assert ledger.summary(_records(tmp_path)).splitlines() == [
+@pytest.mark.parametrize("damage", ["{}", "[", '{"figure": "a/fig1", "claims": [{}]}'])
+def test_what_is_no_record_is_named(records, tmp_path, damage):
+    (tmp_path / "figures/a/fig1.json").write_text(damage)
+    with pytest.raises(ValueError, match=r"fig1.json must be the record of a figure"):
+        report.read_all(tmp_path)
+
+
+def test_a_record_of_other_claims_asks_for_a_build(records, clone, tmp_path):
+    clone({"id": "renamed", "at_least": 1.0})
+    with pytest.raises(ValueError, match=r"KeyError.*builds it anew"):
+        report.read_all(tmp_path)
+
+
+def test_summary_counts(records):
+    assert report.summary(records).splitlines() == [
         "| paper | figures | holds | differs | too few runs | calibrated "
         "| not testable | ours that hold |",
         "|---|---|---|---|---|---|---|---|",
         "| a | 2 | 2 | 3 | 2 | 0 | 2 | 1 of 2 |",
         "| b | 1 | 1 | 0 | 1 | 0 | 1 | 1 of 1 |",
     ]
-    assert len(ledger.summary({}).splitlines()) == 2
+    assert len(report.summary({}).splitlines()) == 2
 
 
-def test_claims_page_lists_every_claim_with_its_reason(tmp_path):
-    records = _records(tmp_path)
-    page = ledger.claims_page(records)
-    assert ledger.summary(records) in page
+def test_claims_page_is_a_report_of_every_claim(records, tmp_path):
+    page = report.claims_page(records, tmp_path)
+    assert report.summary(records) in page
     assert [line for line in page.splitlines() if line.startswith("## ")] == [
-        "## a/fig1",
-        "## a/fig2",
-        "## b/fig1",
+        "## a",
+        "## b",
     ]
-    rows = [line for line in page.splitlines() if "(`" in line]
-    assert len(rows) == sum(len(r["claims"]) for r in records.values()) == 15
-    for row in (
-        "(`good`) | section 1 | 2 ± 0.1 | at least 1 | **holds** | simul",
-        "(`bad1`) | section 1 | 0 | within 1 to 2 | **differs**: another clock | deb",
-        "(`private`) | section 1 |  |  | **not testable**: private data | simul",
-    ):
-        assert any(line.startswith(f"| what the paper says {row}") for line in rows)
-    assert {line.count("|") for line in rows} == {7}
-
-
-def test_printed_table():
-    claims = Ledger("a/fig1")
-    claims.claim("one", **SAYS, measured=2.0, stderr=0.123, at_least=1.0)
-    claims.claim("another", **SAYS, measured=1.0, stderr=1.0, at_most=1.0)
-    claims.claim("private", **SAYS, declared="not testable", reason="private data")
-    assert str(claims).splitlines() == [
-        "holds         one      2 ± 0.1  at least 1",
-        "too few runs  another  1 ± 1    at most 1",
-        "not testable  private",
-    ]
-
-
-def test_a_number_does_not_pass_for_its_limit():
-    claims = Ledger("a/fig1")
-    claims.claim("above", **SAYS, measured=1.0004, at_most=1.0, reason="because")
-    claims.claim("equal", **SAYS, measured=1.0, at_most=1.0)
-    assert [line.split()[2] for line in str(claims).splitlines()] == ["1.0004", "1"]
-
-
-def test_one_run_has_no_standard_error():
-    with pytest.raises(
-        ValueError, match="values must be those of at least two runs, got 1"
-    ):
-        ledger.mean([1.0])
+    assert page.count("What it asks.") == 2
+    items = [line for line in page.splitlines() if line.startswith("- ")]
+    assert len(items) == sum(len(r["claims"]) for r in records.values()) == 15
+    said = "- What the paper says."
+    assert items[0] == (
+        f"{said} *A ratio:* 2 ± 0.1; at least 1. **Holds**. "
+        "(section 1; simulation; `good`)"
+    )
+    assert f"{said} **Not testable**: Private data. (section 1; `private`)" in items
+    assert any("**Differs**: Another clock, 1. (section 1; debian" in i for i in items)
+    assert f"{said} *(ours)* *A ratio:* 1; at most 1. **Holds**." in page

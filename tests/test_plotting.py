@@ -12,7 +12,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from paperlib.repro import plotting
-from paperlib.repro.ledger import Ledger
+from paperlib.repro.ledger import Claims
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -34,17 +34,31 @@ def tiny(seed=1):
     return figure
 
 
-def ledger():
-    claims = Ledger("paper/fig1", {"n": 5, "seed": 1, "output_dir": "x"})
-    claims.claim("one", "é ≤ 1", where="here", measured=1.0, at_least=0.0)
+@pytest.fixture
+def claims(tmp_path_factory):
+    """One claim of a figure with two parameters, measured."""
+    root = tmp_path_factory.mktemp("clone")
+    folder = root / "notebooks" / "paper"
+    folder.mkdir(parents=True)
+    claim = {"id": "one", "says": "É ≤ 1.", "where": "here", "at_least": 0.0}
+    (folder / "claims.yaml").write_text(json.dumps({"fig1": [claim]}))
+    cell = {
+        "cell_type": "code",
+        "metadata": {"tags": ["parameters"]},
+        "source": "n = 5\nseed = 1\noutput_dir = None",
+    }
+    (folder / "fig1_name.ipynb").write_text(json.dumps({"cells": [cell]}))
+    given = {"n": 5, "seed": 1, "output_dir": "x", "other": 3}
+    claims = Claims("paper/fig1", given, root=root)
+    claims.measure("one", 1.0)
     return claims
 
 
 # ---- save
 
 
-def test_saves_four_files_and_a_record(tmp_path):
-    figure, claims = tiny(), ledger()
+def test_saves_four_files_and_a_record(tmp_path, claims):
+    figure = tiny()
     expected = plotting.drawn(figure)
     plotting.save(
         figure, claims, tmp_path, data=[SimpleNamespace(name="debian", sha256="abc")]
@@ -59,7 +73,7 @@ def test_saves_four_files_and_a_record(tmp_path):
     record = json.loads((tmp_path / "paper/fig1.json").read_text())
     assert record["figure"] == "paper/fig1"
     assert record["parameters"] == {"n": 5, "seed": 1}
-    assert record["claims"] == claims.claims
+    assert record["claims"] == claims.records()
     assert record["data"] == {"debian": "abc"}
     assert re.fullmatch(r"3\.\d+", record["versions"].pop("python")), "no patch version"
     assert sorted(record["versions"]) == [
@@ -82,17 +96,17 @@ def test_saves_four_files_and_a_record(tmp_path):
     assert not plt.fignum_exists(figure.number), "a saved figure is closed"
 
 
-def test_nothing_is_saved_without_a_folder(tmp_path, monkeypatch):
+def test_nothing_is_saved_without_a_folder(tmp_path, claims, monkeypatch):
     monkeypatch.chdir(tmp_path)
     figure = tiny()
-    assert plotting.save(figure, ledger(), None) is None
+    assert plotting.save(figure, claims, None) is None
     assert list(tmp_path.iterdir()) == []
     assert plt.fignum_exists(figure.number)
 
 
-def test_saved_twice_is_the_same_byte_by_byte_and_other_data_are_not(tmp_path):
+def test_saved_twice_is_the_same_byte_by_byte_and_other_data_are_not(tmp_path, claims):
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
-        plotting.save(tiny(seed), ledger(), tmp_path / folder)
+        plotting.save(tiny(seed), claims, tmp_path / folder)
     for suffix in (".png", ".svg", ".npz", ".json"):
         first, second, other = (
             (tmp_path / folder / f"paper/fig1{suffix}").read_bytes() for folder in "abc"
@@ -101,8 +115,8 @@ def test_saved_twice_is_the_same_byte_by_byte_and_other_data_are_not(tmp_path):
         assert first != other, suffix
 
 
-def test_svg_has_no_date_and_no_random_ids(tmp_path):
-    plotting.save(tiny(), ledger(), tmp_path)
+def test_svg_has_no_date_and_no_random_ids(tmp_path, claims):
+    plotting.save(tiny(), claims, tmp_path)
     svg = (tmp_path / "paper/fig1.svg").read_text()
     assert "<dc:date>" not in svg
     assert not re.search(r"\b20\d\d-\d\d-\d\d", svg)
@@ -224,22 +238,28 @@ def test_lines_have_their_own_style_and_are_thinned():
     assert {first.get_linewidth(), second.get_linewidth()} == {3.0}
 
 
-def test_bands_are_the_mean_and_the_central_runs():
+def test_bands_are_the_mean_and_outlines_of_the_central_runs():
     figure, ax = plt.subplots()
     runs = np.arange(201.0)[:, None] + np.array([0.0, 1000.0])
     plotting.bands(ax, [1, 2], {"SA": np.random.default_rng(1).permuted(runs, axis=0)})
     arrays = plotting.drawn(figure)
     np.testing.assert_array_equal(arrays["a00 SA"], [[1, 100], [2, 1100]])
     # 2.5% and 97.5% of 0..200
-    assert {tuple(p) for p in arrays["a01 SA band"].tolist()} == {
-        (1, 5),
-        (1, 195),
-        (2, 1005),
-        (2, 1195),
-    }
+    np.testing.assert_array_equal(arrays["a01 SA lower"], [[1, 5], [2, 1005]])
+    np.testing.assert_array_equal(arrays["a02 SA upper"], [[1, 195], [2, 1195]])
+    assert len({line.get_color() for line in ax.lines}) == 1
 
 
-def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path):
+def test_any_name_has_a_style():
+    _, (a, b, c) = plt.subplots(1, 3)
+    runs = {"mine": np.arange(6.0).reshape(3, 2), "SA": np.ones((3, 2))}
+    plotting.bands(a, [1, 2], runs)
+    plotting.errors(b, [1, 2], runs)
+    plotting.boxes(c, {name: values[:, 0] for name, values in runs.items()})
+    assert c.lines[0].get_color() == plotting.VARIANTS[0]["color"]
+
+
+def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path, claims):
     figure, ax = plt.subplots(figsize=(2, 1.5))
     runs = np.tile(np.arange(1.0, 41.0)[:, None], 5)
     runs[:3, 0] = np.inf  # 7% of the runs: the upper quantile is infinite
@@ -247,16 +267,12 @@ def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path):
     runs[0, 1] = np.inf
     plotting.bands(ax, np.arange(5.0), {"MLE": runs})
     arrays = plotting.drawn(figure)
-    assert np.isinf(arrays["a00 MLE"][:, 1]).tolist() == [
-        True,
-        True,
-        False,
-        False,
-        False,
-    ]
-    assert np.isfinite(arrays["a01 MLE band"]).all()
-    assert arrays["a01 MLE band"][:, 0].min() == 1.0
-    claims = Ledger("paper/fig1")
+    finite = {name: np.isfinite(a[:, 1]).tolist() for name, a in arrays.items()}
+    assert finite == {
+        "a00 MLE": [False, False, True, True, True],
+        "a01 MLE lower": [True] * 5,
+        "a02 MLE upper": [False, True, True, True, True],
+    }
     plotting.save(figure, claims, tmp_path)  # draws without a warning
 
 
@@ -301,46 +317,114 @@ def test_winners_and_points():
 # ---- the style file
 
 
-def test_the_style_is_the_theme_of_seaborn_and_a_few_settings_of_our_own():
-    # Imported here alone: it takes as long as the other tests of this file.
-    import seaborn
-
-    theme = dict(seaborn.plotting_context("paper", font_scale=1.1)) | dict(
-        seaborn.axes_style("ticks")
-    )
-    theme["axes.prop_cycle"] = mpl.cycler(
-        color=seaborn.color_palette("colorblind").as_hex()
-    )
-    own = {
-        "axes.spines.right": False,
-        "axes.spines.top": False,
-        "figure.constrained_layout.use": True,
-        "figure.dpi": 80,
-        # That of the theme exists only where seaborn is imported.
-        "image.cmap": "viridis",
-        "legend.frameon": False,
-        "lines.linewidth": 1.3,
-        "savefig.dpi": 200,
-        "svg.fonttype": "path",
-        "svg.hashsalt": "paperlib",
-    }
+def test_the_style_file_is_found_by_name_and_has_print_sizes():
     looks = []
-    for use in (
-        lambda: mpl.rcParams.update(theme | own),
-        lambda: plt.style.use("paperlib.paper"),
-        plotting.use_style,
-    ):
+    for use in (lambda: plt.style.use("paperlib.paper"), plotting.use_style):
         mpl.rcdefaults()
         use()
-        looks.append(
-            {key: value for key, value in mpl.rcParams.items() if key != "backend"}
-        )
-    expected, *found = looks
-    for look in found:
-        assert {
-            key: value for key, value in look.items() if value != expected[key]
-        } == {}
+        looks.append({k: v for k, v in mpl.rcParams.items() if k != "backend"})
+    assert looks[0] == looks[1]
+    sizes = {key: looks[0][key] for key in looks[0] if key.endswith(("labelsize",))}
+    labels = {"axes.labelsize": 8, "figure.labelsize": 8}
+    assert sizes == labels | {"xtick.labelsize": 7, "ytick.labelsize": 7}
+    assert looks[0]["legend.fontsize"] == 7
+
+
+def test_the_palette_is_that_of_seaborn_for_colour_blind_readers():
+    import seaborn  # it takes as long as the other tests of this file
+
     assert seaborn.color_palette("colorblind").as_hex() == plotting._PALETTE
+
+
+def _seen(color):
+    """A colour as seen with deuteranopia, in CIE Lab.
+
+    The matrix is that of Machado, Oliveira and Fernandes (2009).
+    """
+    to_seen = [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ]
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722]]
+    to_xyz.append([0.0193, 0.1192, 0.9505])
+    rgb = np.array(to_rgb(color))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    white = np.array([0.9505, 1.0, 1.089])
+    xyz = np.array(to_xyz) @ np.clip(np.array(to_seen) @ linear, 0, 1) / white
+    x, y, z = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize(
+    "styles",
+    [
+        plotting.LINES,
+        plotting.POLICIES,
+        plotting.ALLOCATIONS | plotting.CRAWLERS,
+        plotting.ESTIMATION,
+        dict(enumerate(plotting.VARIANTS)),
+    ],
+)
+def test_colours_differ_under_deuteranopia(styles):
+    for (one, a), (other, b) in itertools.combinations(styles.items(), 2):
+        distance = np.linalg.norm(_seen(a["color"]) - _seen(b["color"]))
+        # Two that differ by less than ten are hard to tell apart in thin lines.
+        assert distance > 15, (one, other)
+
+
+def test_shades_run_from_dark_to_light():
+    styles = plotting.shades([1, 10, 100], "alpha {:g}")
+    light = [_seen(style["color"])[0] for style in styles.values()]
+    assert light == sorted(light)
+    assert styles[10]["label"] == "alpha 10"
+
+
+# ---- tags and faults
+
+
+def test_a_plain_figure_has_no_fault():
+    figure, (a, b) = plt.subplots(1, 2, figsize=(plotting.PAGE, 2.4))
+    for ax in (a, b):
+        ax.plot([1, 2, 3], [1, 10, 100], label="curve")
+        ax.set(title="(a) a title", xlabel="time", ylabel="value", yscale="log")
+    plotting.added(b)
+    plotting.note(a, "stand-in data")
+    figure.legend(*a.get_legend_handles_labels(), loc="outside lower center")
+    assert plotting.faults(figure) == []
+
+
+@pytest.mark.parametrize(
+    ("draw", "fault"),
+    [
+        (lambda ax: ax.set_xlabel("x", fontsize=6), "text of 6.0 pt: 'x'"),
+        (lambda ax: ax.text(2.0, 0.5, "far"), "outside the picture: 'far'"),
+        (
+            lambda ax: ax.legend(ax.plot([1], label="a"), ["x"], loc=(1.5, 0)),
+            "outside the picture: 'a legend'",
+        ),
+        (
+            lambda ax: [ax.text(0.3, 0.5, "over"), ax.text(0.33, 0.5, "lap")],
+            "texts overlap: 'lap', 'over'",
+        ),
+        (lambda ax: ax.scatter([1], [2]), "data without a name: PathCollection"),
+        (lambda ax: ax.errorbar([1], [2], [3]), "data without a name: Line2D"),
+    ],
+)
+def test_faults_are_found(draw, fault):
+    figure, ax = plt.subplots(figsize=(3, 2), layout="none")
+    draw(ax)
+    assert fault in plotting.faults(figure)
+
+
+def test_what_another_library_drew_can_be_named():
+    figure, ax = plt.subplots()
+    ax.plot([1, 2], label="mine")
+    ax.bar([1, 2], [3, 4])
+    assert plotting.faults(figure) == ["data without a name: Rectangle"]
+    plotting.name(ax, "bars")
+    assert plotting.faults(figure) == []
+    assert list(plotting.drawn(figure)) == ["a00 mine", "a01 bars 1", "a02 bars 2"]
 
 
 # ---- one style for each
@@ -523,13 +607,12 @@ def test_boxes_show_quartiles_mean_and_standard_error_of_each_policy():
     flat, box = ax.patches
     assert (flat.get_height(), flat.get_y()) == (0.0, 0.5)
     assert (box.get_y(), box.get_y() + box.get_height()) == (1.0, 3.0)
-    (error,) = ax.containers[-1].lines[2]
     half = np.std(runs["GREEDY"], ddof=1) / np.sqrt(5)
-    np.testing.assert_allclose(error.get_segments()[0], [[1, 4 - half], [1, 4 + half]])
+    drawn = plotting.drawn(figure)
+    (error,) = (a for name, a in drawn.items() if name.endswith("GREEDY error"))
+    np.testing.assert_allclose(error, [[1, 4 - half], [1, 4 + half]], rtol=1e-6)
     assert [text.get_text() for text in ax.get_xticklabels()] == ["BASELINE", "GREEDY"]
-    assert any("BASELINE mean" in name for name in plotting.drawn(figure)), (
-        "a line across the panel"
-    )
+    assert any("BASELINE mean" in name for name in drawn), "a line across the panel"
     figure.draw_without_rendering()
     assert ax.get_ylim()[0] < 0.5, (
         "the lowest box does not stand on the edge of the panel"

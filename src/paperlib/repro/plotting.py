@@ -53,11 +53,11 @@ _THEME = mpl.rc_params_from_file(
     Path(__file__).parents[1] / "paper.mplstyle", use_default_template=False
 )
 _PALETTE = _THEME["axes.prop_cycle"].by_key()["color"]
-_BLUE, _ORANGE, _GREEN, _RED, _, _BROWN, _, _, _, _SKY = _PALETTE
-# Darker than the palette's purple and yellow, which are pale in print, and a
-# grey that is lighter: under deuteranopia its own is close to the green. The
-# olive is dark because a light one would be close to the red.
-_PURPLE, _OLIVE, _GREY = "#8f3f86", "#5b4a00", "#b4b4b4"
+_BLUE, _ORANGE, _GREEN, _, _, _BROWN, _, _, _, _SKY = _PALETTE
+# Darker than the palette's purple and yellow, which are pale in print. The
+# palette's red and orange, its grey and green, and a light olive and the red
+# are hard to tell apart under deuteranopia: these are not.
+_PURPLE, _OLIVE, _RED, _GREY = "#8f3f86", "#5b4a00", "#c04000", "#b4b4b4"
 _INDIGO = "#440154"  # the dark end of viridis
 
 # Widths of figures in inches: one column of a paper, and the whole page.
@@ -386,9 +386,8 @@ def boxes(ax, runs):
             linewidth=0,
             label=f"_{name} quartiles",
         )
-        ax.errorbar(
-            i, mean, error, color=color, marker="o", markersize=4, capsize=3, label=name
-        )
+        (dot,) = ax.plot(i, mean, color=color, marker="o", linestyle="", label=name)
+        _error_bars(ax, dot, i, mean, error)
         if name == "BASELINE":
             ax.axhline(mean, label="_BASELINE mean", **POLICIES[name])
     # The lower end of a box is not the bottom of the panel.
