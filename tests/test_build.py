@@ -26,7 +26,7 @@ import pytest
 import yaml
 
 from paperlib.files import sha256
-from paperlib.repro import build, ledger, running
+from paperlib.repro import build, report, running
 
 SUFFIXES = (".png", ".svg", ".json", ".npz")
 PARAMETERS = "n = 5\nseed = 1\noutput_dir = None"
@@ -35,7 +35,6 @@ DRAW = """
 import matplotlib.pyplot as plt
 import numpy as np
 from paperlib.repro import ledger, plotting
-claims = ledger.Ledger("{figure}", dict(n=n, seed=seed))
 plotting.use_style()
 """
 SHOW = """
@@ -44,8 +43,9 @@ ax.plot(np.random.default_rng(seed).normal(size=n), label="noise")
 plt.show()
 """
 SAVE = """
-claims.claim("positive", "n is positive", where="here", measured=n, at_least=0)
-print(claims)
+claims = ledger.Claims("a/fig1", globals(), root="{root}")
+claims.measure("one", n)
+print(claims.table())
 plotting.save(figure, claims, output_dir)
 """
 # A disk that is full after one file.
@@ -100,6 +100,14 @@ def edit_notebook(path, change):
     nbformat.write(notebook, path)
 
 
+def write_claims(root, paper, **criterion):
+    """Claim that one is at least 0, or another criterion, for each figure."""
+    claim = {"id": "one", "says": "One is one.", "where": "everywhere"}
+    claims = {f"fig{i}": [claim | (criterion or {"at_least": 0})] for i in range(1, 6)}
+    path = root / "notebooks" / paper / "claims.yaml"
+    path.write_text(yaml.safe_dump(claims))
+
+
 def make_project(root, **notebooks):
     """A clone with other notebooks: code cells of paper a by name."""
     shutil.copytree(
@@ -116,6 +124,7 @@ def make_project(root, **notebooks):
     )
     for name, code in notebooks.items():
         write_notebook(root / f"notebooks/a/{name}.ipynb", *code)
+    write_claims(root, "a")
     (root / "notebooks/paper.yaml").write_text("a/fig1: {n: 7}\n")
     return root
 
@@ -128,6 +137,7 @@ def project(tmp_path):
         fig2_two=["from paperlib.estimators import LLN", "print(seed)"],
     )
     write_notebook(root / "notebooks/b/fig1_three.ipynb", "from paperlib import hosts")
+    write_claims(root, "b")
     return root
 
 
@@ -154,14 +164,12 @@ class StandIn:
             if job.figure == "a/fig2"
             else {}
         )
-        claims = ledger.Ledger(job.figure)
-        claims.claim(
-            "one", "one is one", where="everywhere", measured=1.0, at_least=0.0
-        )
+        claims = [{"id": "one", "at_least": 0, "measured": 1.0, "stderr": 0.0}]
+        claims[0] |= {"status": "holds", "source": "a stand-in"}
         stem.with_suffix(".png").write_text(f"{self.content} {job.parameters}")
         stem.with_suffix(".svg").write_text(self.content)
         stem.with_suffix(".json").write_text(
-            json.dumps({"figure": job.figure, "claims": claims.claims, "data": data})
+            json.dumps({"figure": job.figure, "claims": claims, "data": data})
         )
         np.savez(
             stem.with_suffix(".npz"),
@@ -261,6 +269,11 @@ def _import(root):
     )
 
 
+def _reword(root):
+    path = root / "notebooks/b/claims.yaml"
+    path.write_text(path.read_text().replace("One is one.", "One remains one."))
+
+
 @pytest.mark.parametrize(
     ("change", "rebuilt"),
     [
@@ -303,6 +316,8 @@ def _import(root):
         (_prose, []),
         (_append("README.md"), []),
         (_append("figures/CLAIMS.md"), []),
+        (_reword, []),
+        (lambda root: write_claims(root, "b", at_least=0.5), ["b/fig1"]),
         (lambda root: (root / "build/seconds-paper.json").write_text("{"), []),
     ],
 )
@@ -359,6 +374,26 @@ def test_preview_has_the_notebooks_own_values_and_leaves_figures_alone(stand_in)
     assert snapshot(root / "figures") | snapshot(root / "notebooks") == before
     assert (root / "README.md").read_text() == readme
     assert stand_in.run(profile="preview") == []
+
+
+def test_other_parameters_go_to_a_folder_of_their_own(stand_in):
+    before = snapshot(stand_in.root / "figures")
+    assert stand_in.run("a/fig1", parameters={"n": 3}) == ["a/fig1"]
+    assert stand_in.parameters["a/fig1"] == {"n": 3}
+    assert snapshot(stand_in.root / "figures") == before
+    assert (stand_in.root / "build/custom/a/fig1.png").exists()
+
+
+def test_a_list_takes_one_value_or_a_list(stand_in):
+    notebook = stand_in.root / "notebooks/a/fig2_two.ipynb"
+    write_notebook(notebook, "1", parameters="rates = [0.5, 1.0]\noutput_dir = None")
+    for value in (2.0, 1, [1, 2.5]):
+        given = {"rates": value}
+        assert stand_in.run("a/fig2", parameters=given) == ["a/fig2"]
+        assert stand_in.parameters["a/fig2"] == given
+    for value in ("x", ["x"], [[1.0]]):
+        with pytest.raises(build.BuildError, match=r"must be like \[0.5, 1.0\]"):
+            stand_in.run("a/fig2", parameters={"rates": value})
 
 
 def test_the_longest_is_started_first(stand_in):
@@ -420,6 +455,7 @@ def test_a_figure_depends_on_what_its_notebook_imports():
         "processes.py",
         "repro/__init__.py",
         "repro/ledger.py",
+        "repro/project.py",
         "repro/plotting.py",
     }
     others = (
@@ -427,6 +463,7 @@ def test_a_figure_depends_on_what_its_notebook_imports():
         "scheduler.py",
         "repro/build.py",
         "repro/site.py",
+        "repro/report.py",
         "repro/bing.py",
     )
     assert of_peva22.isdisjoint(others)
@@ -518,7 +555,18 @@ def _not_plain(root):
         (
             _strange_parameter,
             {},
-            r"gives a/fig2 unknown parameters: n_rums; it has n, seed, output_dir",
+            r"a/fig2 has no parameter 'n_rums'; it has n, seed",
+        ),
+        (None, {"parameters": {"m": 1}}, "a/fig1 has no parameter 'm'; it has n, seed"),
+        (None, {"parameters": {"output_dir": "x"}}, "no parameter 'output_dir'"),
+        (None, {"parameters": {"n": "x"}}, "'n' of a/fig1 must be like 5, got 'x'"),
+        (None, {"parameters": {"n": 1.5}}, "must be like 5, got 1.5"),
+        (None, {"parameters": {"n": True}}, "must be like 5, got True"),
+        (None, {"parameters": {"n": [1]}}, r"must be like 5, got \[1\]"),
+        (
+            lambda root: write_claims(root, "b", within=[2, 1]),
+            {},
+            "claim 'one' of b/fig1 must have a criterion that can be met",
         ),
         (
             _no_notebook,
@@ -671,12 +719,12 @@ def test_two_builds_at_once_do_not_mix(stand_in):
 
 def test_summaries(stand_in):
     stand_in.run()
-    root, records = stand_in.root, ledger.read_all(stand_in.root / "figures")
+    root, records = stand_in.root, report.read_all(stand_in.root)
     assert sorted(records) == ALL
     readme = (root / "README.md").read_text()
-    table = f"<!-- claims -->\n{ledger.summary(records)}<!-- /claims -->"
+    table = f"<!-- claims -->\n{report.summary(records)}<!-- /claims -->"
     assert readme == f"# Title\n\n{table}\n\nend\n"
-    assert (root / "figures/CLAIMS.md").read_text() == ledger.claims_page(records)
+    assert (root / "figures/CLAIMS.md").read_text() == report.claims_page(records, root)
     before = [
         (root / name).stat().st_mtime_ns for name in ("README.md", "figures/CLAIMS.md")
     ]
@@ -712,7 +760,7 @@ def _status(root):
     path = root / "figures/a/fig1.json"
     record = json.loads(path.read_text())
     record["claims"][0]["status"] = "differs"
-    record["claims"].append({"name": "dropped", "status": "holds"})
+    record["claims"].append({"id": "dropped", "status": "holds"})
     path.write_text(json.dumps(record))
 
 
@@ -764,16 +812,17 @@ def test_verify_names_what_fails(stand_in):
 # ---- real kernels
 
 
-def drawing(figure):
-    return [DRAW.format(figure=figure), SHOW, SAVE]
+def drawing(root):
+    return [DRAW, SHOW, SAVE.format(root=root)]
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     """A project built once with real kernels: only fig1 is good."""
-    root = make_project(
-        tmp_path_factory.mktemp("built"),
-        fig1_good=drawing("a/fig1"),
+    root = tmp_path_factory.mktemp("built")
+    make_project(
+        root,
+        fig1_good=drawing(root),
         fig2_raises=[
             "print('so far')",
             "raise ZeroDivisionError(f'no division, {n} is given')",
@@ -916,8 +965,12 @@ def test_refresh_twice_changes_nothing(tmp_path, capsys):
             "language": "python",
             "name": "python3",
         },
-        "language_info": {"name": "python"},
+        "language_info": notebook.metadata["language_info"],
     }
+    assert notebook.metadata["language_info"]["file_extension"] == ".py"
+    assert "version" not in notebook.metadata["language_info"]
+    alt = notebook.cells[3].outputs[0].metadata["image/png"]["alt"]
+    assert alt == "What it shows."
     assert [cell.id for cell in notebook.cells] == [f"a-fig1-{i}" for i in range(5)]
     assert [cell.metadata for cell in notebook.cells] == [
         {},

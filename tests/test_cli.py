@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paperlib import __version__, cli, crawl_log
-from paperlib.repro import build, ledger, traces
+from paperlib.repro import build, report, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
 RATE = (
@@ -722,7 +722,7 @@ def test_list_has_a_line_for_every_figure(capsys):
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split() == ["figure", "seconds", "hold", "differ", "other", "shows"]
     assert [line.split()[0] for line in lines] == list(build.notebooks())
-    records = ledger.read_all(build.ROOT / "figures")
+    records = report.read_all()
     for line in lines:
         figure, _, *counts = line.split()[:5]
         if figure in records:

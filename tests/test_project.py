@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from paperlib.repro import ledger
+from paperlib.repro import report
 
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -42,10 +42,10 @@ def test_lock_covers_pyproject_and_is_hashed():
 
 
 def test_summaries_say_what_the_records_say():
-    records = ledger.read_all(ROOT / "figures")
-    assert (ROOT / "figures" / "CLAIMS.md").read_text() == ledger.claims_page(records)
+    records = report.read_all()
+    assert (ROOT / "figures" / "CLAIMS.md").read_text() == report.claims_page(records)
     assert (
-        f"<!-- claims -->\n{ledger.summary(records)}<!-- /claims -->"
+        f"<!-- claims -->\n{report.summary(records)}<!-- /claims -->"
         in (ROOT / "README.md").read_text()
     )
 

@@ -7,12 +7,13 @@ import shutil
 import matplotlib as mpl
 import numpy as np
 import pytest
+import yaml
 
 from paperlib import cli
-from paperlib.repro import build, ledger, site
+from paperlib.repro import build, ledger, report, site
 
 DOCS = build.ROOT / "docs"
-RECORDS = ledger.read_all(build.ROOT / "figures")
+RECORDS = report.read_all()
 FIGURES = [figure for figure in build.notebooks() if figure in RECORDS]
 
 
@@ -31,7 +32,7 @@ def test_every_figure_with_a_record_has_a_page_with_all_that_belongs_to_it(writt
         first, *cells = json.loads(path.read_text())["cells"]
         page, record = first["source"], RECORDS[figure]
         for claim in record["claims"]:
-            assert f"claims.html#{figure.replace('/', '-')}-{claim['name']}" in page
+            assert f"claims.html#{figure.replace('/', '-')}-{claim['id']}" in page
             assert ledger.measurement(claim) in page
         assert page.count("<strong class=") == len(record["claims"])
         for name, value in record["parameters"].items():
@@ -88,7 +89,7 @@ def test_all_claims_are_in_one_table_with_what_they_are_filtered_by(written):
         claim["status"] for _, claim in claims
     )
     assert sum(row[3] == "ours" for row in rows) == sum(
-        claim["says"].startswith("ours: ") for _, claim in claims
+        claim.get("ours", False) for _, claim in claims
     )
     assert {row[2] for row in rows} == {figure.split("/")[0] for figure in FIGURES}
     assert "[[" not in page
@@ -140,7 +141,9 @@ def project(tmp_path):
     (tmp_path / "docs" / "page.md").write_text("It is [[peva22/fig2#lln-comparable]].")
     for path in (build.ROOT / "figures" / "peva22").glob("fig2.*"):
         shutil.copy(path, tmp_path / "figures" / "peva22")
-    shutil.copy(build.notebooks()["peva22/fig2"], tmp_path / "notebooks" / "peva22")
+    notebook = build.notebooks()["peva22/fig2"]
+    for path in (notebook, notebook.with_name("claims.yaml")):
+        shutil.copy(path, tmp_path / "notebooks" / "peva22")
     return tmp_path
 
 
@@ -161,7 +164,7 @@ def test_numbers_in_pages_are_those_of_the_records(project):
     claim = next(
         claim
         for claim in RECORDS["peva22/fig2"]["claims"]
-        if claim["name"] == "lln-comparable"
+        if claim["id"] == "lln-comparable"
     )
     href = "claims.html#peva22-fig2-lln-comparable"
     expected = f'It is <a href="{href}">{ledger.measurement(claim)}</a>.'
@@ -174,15 +177,16 @@ def test_numbers_in_pages_are_those_of_the_records(project):
         page_of(project)
 
 
-def test_text_of_records_is_escaped(project):
+def test_texts_of_claims_are_escaped(project):
     path = project / "figures" / "peva22" / "fig2.json"
     record = json.loads(path.read_text())
-    record["claims"][0] |= {
-        "says": "a < b & `c`",
-        "reason": "<i>why</i>",
-        "status": "differs",
-    }
+    record["claims"][0]["status"] = "differs"
     path.write_text(json.dumps(record))
+    path = project / "notebooks" / "peva22" / "claims.yaml"
+    claims = yaml.safe_load(path.read_text())
+    claim = next(c for c in claims["fig2"] if c["id"] == record["claims"][0]["id"])
+    claim |= {"says": "a < b & `c`", "reason": "<i>why</i>"}
+    path.write_text(yaml.safe_dump(claims))
     page = page_of(project)
     assert "a &lt; b &amp; <code>c</code>" in page
     differs = '<strong class="differs">differs</strong><br>&lt;i&gt;why&lt;/i&gt;'

@@ -222,7 +222,8 @@ def jobs_for(ids, profile, root=ROOT, *, parameters=None):
     ------
     BuildError
         An unknown id, profile or name of a parameter, which papermill would
-        ignore, or a value of another type than the one in the notebook.
+        ignore; a value of another type than the one in the notebook; a claim
+        that nothing can judge.
 
     Examples
     --------
@@ -247,6 +248,7 @@ def jobs_for(ids, profile, root=ROOT, *, parameters=None):
         given = paper.get(figure, {}) if profile == "paper" else {}
         given = given | (parameters or {})
         _check_parameters(figure, given, defaults(chosen[figure]))
+        project.protocol(figure, root)  # raises if a claim has no criterion
         jobs.append(Job(figure, chosen[figure], given))
     return jobs
 

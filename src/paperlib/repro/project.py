@@ -1,6 +1,7 @@
 """What lies in a clone of the project: notebooks, their parameters, claims."""
 
 import ast
+import functools
 import json
 import math
 from pathlib import Path
@@ -297,7 +298,7 @@ def _claims_file(paper, root):
     """What ``claims.yaml`` of a paper holds; empty if there is none."""
     path = Path(root) / "notebooks" / paper / "claims.yaml"
     try:
-        content = yaml.safe_load(path.read_text())
+        content = _parsed(path.read_text())
     except FileNotFoundError:
         return {}  # nothing is claimed yet
     except yaml.YAMLError as error:
@@ -305,6 +306,12 @@ def _claims_file(paper, root):
     if not isinstance(content, dict):
         raise BuildError(f"{path} must hold a list of claims for each figure")
     return content
+
+
+@functools.cache
+def _parsed(text):
+    """What YAML says; it is asked for once a figure, and takes a while."""
+    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def _problem(claim, others):
