@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from paperlib import cli
-from paperlib.repro import build, ledger, report, site
+from paperlib.repro import build, ledger, plotting, report, site
 
 DOCS = build.ROOT / "docs"
 RECORDS = report.read_all()
@@ -221,10 +221,25 @@ def test_what_is_added_works_and_its_test_can_fail(title):
         exec(broken[0] + test, {"__name__": "how_to"})
 
 
-def test_the_figure_that_is_added_is_saved_with_its_claim(tmp_path):
+def test_the_figure_that_is_added_is_saved_with_its_claim(tmp_path, monkeypatch):
+    guide = (DOCS / "extend.md").read_text()
+    code = how_to("A figure")
+    folder = tmp_path / "notebooks" / "beyond"
+    folder.mkdir(parents=True)
+    claims = re.search(r"^```yaml\n(.+?)^```", guide, re.M | re.S)[1]
+    (folder / "claims.yaml").write_text(claims)
+    (tmp_path / "notebooks" / "paper.yaml").write_text("{}")
+    parameters = {
+        "cell_type": "code",
+        "metadata": {"tags": ["parameters"]},
+        "source": code[0],
+    }
+    notebook = folder / "waits_equal_or_random.ipynb"
+    notebook.write_text(json.dumps({"cells": [parameters]}))
+    monkeypatch.setattr("paperlib.repro.project.ROOT", tmp_path)
     with mpl.rc_context():
         exec(
-            "\n".join(how_to("A figure")).replace(
+            "\n".join(code).replace(
                 "output_dir = None", f"output_dir = {str(tmp_path)!r}"
             ),
             {"__name__": "how_to"},
@@ -232,12 +247,26 @@ def test_the_figure_that_is_added_is_saved_with_its_claim(tmp_path):
     record = json.loads((tmp_path / "beyond" / "waits.json").read_text())
     assert [claim["status"] for claim in record["claims"]] == ["holds"]
     assert record["parameters"] == {"most": 4.0, "n_rates": 50}
-    assert {path.suffix for path in (tmp_path / "beyond").iterdir()} == {
-        ".json",
-        ".npz",
-        ".png",
-        ".svg",
-    }
+    assert record["faults"] == []
+    saved = {path.suffix for path in (tmp_path / "beyond").iterdir()}
+    assert saved == {".json", ".npz", ".png", ".svg"}
+
+
+def test_the_lesson_draws_its_picture_and_says_its_numbers(tmp_path, capsys):
+    lesson = (DOCS / "lesson.md").read_text()
+    code = re.findall(r"^```python\n(.+?)^```", lesson, re.M | re.S)
+    namespace = {}
+    with mpl.rc_context():
+        exec("\n".join(code), namespace)
+        assert plotting.faults(namespace["figure"]) == []
+        drawn = tmp_path / "lesson.svg"
+        namespace["figure"].savefig(drawn, metadata={"Date": None})
+    assert drawn.read_bytes() == (DOCS / "_static" / "lesson.svg").read_bytes()
+    assert capsys.readouterr().out == "[0. 2.]\n"
+    legend = [text.get_text() for text in namespace["figure"].legends[0].get_texts()]
+    for said in ("uniform: 0.595", "proportional: 0.500", "optimal: 0.600"):
+        assert said in legend
+        assert said.split()[1].rstrip("0") in lesson
 
 
 def test_the_guide_names_options_and_values_that_there_are(capsys):

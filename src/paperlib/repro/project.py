@@ -14,6 +14,7 @@ __all__ = [
     "about",
     "cells",
     "defaults",
+    "kind",
     "limits",
     "notebooks",
     "paper_parameters",
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]  # the clone of the project
 _CRITERIA = ("at_least", "at_most", "within")
 _REQUIRED = {"id", "says", "where"}
 _OPTIONAL = {"measured", "reason", "ours", "declared", *_CRITERIA}
+_RECONSTRUCTED = ("aaai20/fig3", "aaai20/fig4")
 _DECLARED = ("calibrated", "not testable")  # statuses that are not measured
 
 
@@ -194,6 +196,31 @@ def paper_parameters(root=ROOT):
             "notebooks/paper.yaml must hold one `figure: {name: value}` a line: "
             f"{error}"
         ) from error
+
+
+def kind(figure):
+    """Say where a figure comes from.
+
+    Parameters
+    ----------
+    figure : str
+        Figure id, such as "peva22/fig2".
+
+    Returns
+    -------
+    str
+        "paper", "reconstructed" (our text of the paper ends before its
+        numbers) or "added" (no paper shows it).
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.kind("peva22/fig2"), project.kind("beyond/prior")
+    ('paper', 'added')
+    """
+    if figure in _RECONSTRUCTED:
+        return "reconstructed"
+    return "paper" if figure.split("/")[1].startswith("fig") else "added"
 
 
 def title(notebook):

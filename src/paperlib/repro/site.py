@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from PIL import Image
 
-from paperlib.repro import build, ledger, report
+from paperlib.repro import build, ledger, project, report
 
 __all__ = ["write"]
 
@@ -118,6 +118,7 @@ def _figure(record, path, root):
     paper, name = record["figure"].split("/")
     return record | {
         "id": record["figure"],
+        "kind": project.kind(record["figure"]),
         "paper": paper,
         "name": name,
         "notebook": path.as_posix(),
