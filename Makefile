@@ -47,6 +47,11 @@ lock: $(READY)
 clean:
 	rm -rf .venv build figures/.staging
 
+# JupyterLab shows a notebook as changed when it opens it, if the kernel's version of
+# Python is not the one in the notebook. So kernels do not say theirs.
+WITHOUT_VERSION = c.IPKernelApp.exec_lines = \
+  ["get_ipython().kernel.language_info.pop(\"version\", None)"]
+
 # uv is three times as fast as pip; pip serves where uv cannot reach the index that
 # pip is set up for.
 .venv/.ready: requirements.lock pyproject.toml
@@ -56,4 +61,6 @@ clean:
 	.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock \
 	  || .venv/bin/pip install --quiet --require-hashes -r requirements.lock
 	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	mkdir -p .venv/etc/ipython
+	printf '%s\n' '$(WITHOUT_VERSION)' > .venv/etc/ipython/ipython_kernel_config.py
 	touch $@

@@ -961,7 +961,7 @@ def test_refresh_twice_changes_nothing(tmp_path, capsys):
     notebook = nbformat.reads(first.decode(), as_version=4)
     assert notebook.metadata == {
         "kernelspec": {
-            "display_name": "Python 3",
+            "display_name": "Python 3 (ipykernel)",
             "language": "python",
             "name": "python3",
         },

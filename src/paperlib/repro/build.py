@@ -703,8 +703,14 @@ def refresh(ids=(), *, jobs=None, root=ROOT):
     return errors
 
 
-_KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
-# As IPython gives it, without the version of Python: exports need the rest.
+# What JupyterLab writes into a notebook that it opens: with anything else it
+# shows the notebook as changed.
+_KERNELSPEC = {
+    "display_name": "Python 3 (ipykernel)",
+    "language": "python",
+    "name": "python3",
+}
+# Without the version of Python, which the Makefile keeps kernels from giving.
 _LANGUAGE = {
     "codemirror_mode": {"name": "ipython", "version": 3},
     "file_extension": ".py",
