@@ -5,6 +5,7 @@ import re
 import shutil
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import yaml
@@ -219,6 +220,55 @@ def test_what_is_added_works_and_its_test_can_fail(title):
     assert len(broken) == 1
     with pytest.raises(AssertionError):
         exec(broken[0] + test, {"__name__": "how_to"})
+
+
+@pytest.mark.parametrize(
+    ("figure", "title", "line", "parameters"),
+    [
+        (
+            "peva22/fig2",
+            "An estimator",
+            '"mine": FadingLLN(crawl_rate, memory=100.0),',
+            {"n_crawls": 60, "n_runs": 5, "n_drawn": 5},
+        ),
+        (
+            "www25/fig4",
+            "A policy",
+            '"mine": LongestWait(pages.importance),',
+            {"n_pages": [20, 30], "bandwidth": 10.0, "horizon": 20.0, "burn_in": 2.0},
+        ),
+    ],
+)
+def test_what_is_added_is_drawn_in_an_existing_figure(
+    figure, title, line, parameters, monkeypatch
+):
+    """One line in a dictionary, and nothing is registered."""
+    monkeypatch.setattr(plt, "show", lambda: None)
+    last_entry = {"peva22/fig2": '"MLE": mle_path,', "www25/fig4": "terms=2),"}[figure]
+    namespace = {"__name__": "how_to"}
+    exec(how_to(title)[0], namespace)
+    added = []
+    with mpl.rc_context():
+        for tags, code in build.cells(build.notebooks()[figure]):
+            if f"{last_entry}\n" in code:
+                added.append(code)
+                code = code.replace(last_entry, f"{last_entry}\n{line}", 1)
+            exec(code, namespace)
+            if "parameters" in tags:
+                namespace.update(parameters)
+            if "claims.table()" in code:
+                exec(code, namespace)  # as when the cell is run again
+        names = {label for ax in namespace["figure"].axes for label in _names(ax)}
+        assert plotting.faults(namespace["figure"]) == []
+        plt.close("all")
+    assert len(added) == 1
+    assert "mine" in names
+
+
+def _names(ax):
+    """What is drawn in a panel, by line or by tick."""
+    ticks = [text.get_text() for text in ax.get_xticklabels()]
+    return [*ticks, *(line.get_label() for line in ax.lines)]
 
 
 def test_the_figure_that_is_added_is_saved_with_its_claim(tmp_path, monkeypatch):
