@@ -25,8 +25,9 @@ lint: $(READY)
 test: lint
 	$(PYTEST) --doctest-modules --nbval --nbval-current-env \
 	  --nbval-cell-timeout=120 src tests notebooks
+# nbval imports half a second of Jupyter into each process, and is not used here.
 quick: lint
-	$(PYTEST) --doctest-modules -m "not slow" src tests
+	$(PYTEST) -p no:nbval --doctest-modules -m "not slow" src tests
 test-browser: $(READY)
 	tests/browser/run.sh $(PYTHON)
 site: $(READY)

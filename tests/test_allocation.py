@@ -227,6 +227,7 @@ def conic(kind, change_rate, importance, bandwidth, least=0.0, limits=()):
     return rate.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "seed", "n", "bandwidth", "least"),
     [
@@ -729,6 +730,7 @@ def test_polite_rates_by_hand():
     assert over.multiplier == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 230))
 def test_polite_rates_agree_with_a_convex_solver(seed):
     change_rate, importance, bandwidth, host, limit = hosts(seed)

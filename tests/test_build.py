@@ -24,6 +24,7 @@ import nbformat
 import numpy as np
 import pytest
 import yaml
+from thinned import every
 
 from paperlib.files import sha256
 from paperlib.repro import build, report, running
@@ -276,50 +277,53 @@ def _reword(root):
 
 @pytest.mark.parametrize(
     ("change", "rebuilt"),
-    [
-        (_code, ["a/fig2"]),
-        (_import, ["a/fig2"]),
-        (_default, ["a/fig2"]),
-        (_tags, ["a/fig2"]),
-        (_append("notebooks/paper.yaml", "a/fig2: {n: 9}\n"), ["a/fig2"]),
-        (lambda root: (root / "notebooks/paper.yaml").write_text(""), ["a/fig1"]),
-        (_append("src/paperlib/__init__.py"), ALL),
-        (_append("src/paperlib/hosts.py"), ["b/fig1"]),
-        (_append("src/paperlib/repro/plotting.py"), ["a/fig1"]),
-        (_append("src/paperlib/paper.mplstyle"), ["a/fig1"]),
-        (_append("src/paperlib/files.py"), ["a/fig1"]),
-        (_append("src/paperlib/estimators/stepping.py"), ["a/fig2"]),
-        (_append("src/paperlib/_kernels/batch.py"), ["a/fig2"]),
-        (_append("src/paperlib/cli.py"), []),
-        (_append("src/paperlib/repro/site.py"), []),
-        (_append("src/paperlib/repro/build.py"), []),
-        (_append("src/paperlib/crawl_log/estimating.py"), []),
-        (_append("requirements.lock"), ALL),
-        (_append("data/trace.csv"), ["a/fig2"]),
-        (lambda root: (root / "data/trace.csv").unlink(), "gone"),
-        (_append("figures/b/fig1.svg"), ["b/fig1"]),
-        (lambda root: (root / "figures/b/fig1.npz").unlink(), ["b/fig1"]),
-        (lambda root: shutil.rmtree(root / "build/stamps"), ALL),
-        (
-            lambda root: [
-                p.write_text("[]") for p in (root / "build/stamps").rglob("*.json")
-            ],
-            ALL,
-        ),
-        (
-            lambda root: [
-                p.write_text('{"finger')
-                for p in (root / "build/stamps").rglob("*.json")
-            ],
-            ALL,
-        ),
-        (_prose, []),
-        (_append("README.md"), []),
-        (_append("figures/CLAIMS.md"), []),
-        (_reword, []),
-        (lambda root: write_claims(root, "b", at_least=0.5), ["b/fig1"]),
-        (lambda root: (root / "build/seconds-paper.json").write_text("{"), []),
-    ],
+    every(
+        4,
+        [
+            (_code, ["a/fig2"]),
+            (_import, ["a/fig2"]),
+            (_default, ["a/fig2"]),
+            (_tags, ["a/fig2"]),
+            (_append("notebooks/paper.yaml", "a/fig2: {n: 9}\n"), ["a/fig2"]),
+            (lambda root: (root / "notebooks/paper.yaml").write_text(""), ["a/fig1"]),
+            (_append("src/paperlib/__init__.py"), ALL),
+            (_append("src/paperlib/hosts.py"), ["b/fig1"]),
+            (_append("src/paperlib/repro/plotting.py"), ["a/fig1"]),
+            (_append("src/paperlib/paper.mplstyle"), ["a/fig1"]),
+            (_append("src/paperlib/files.py"), ["a/fig1"]),
+            (_append("src/paperlib/estimators/stepping.py"), ["a/fig2"]),
+            (_append("src/paperlib/_kernels/batch.py"), ["a/fig2"]),
+            (_append("src/paperlib/cli.py"), []),
+            (_append("src/paperlib/repro/site.py"), []),
+            (_append("src/paperlib/repro/build.py"), []),
+            (_append("src/paperlib/crawl_log/estimating.py"), []),
+            (_append("requirements.lock"), ALL),
+            (_append("data/trace.csv"), ["a/fig2"]),
+            (lambda root: (root / "data/trace.csv").unlink(), "gone"),
+            (_append("figures/b/fig1.svg"), ["b/fig1"]),
+            (lambda root: (root / "figures/b/fig1.npz").unlink(), ["b/fig1"]),
+            (lambda root: shutil.rmtree(root / "build/stamps"), ALL),
+            (
+                lambda root: [
+                    p.write_text("[]") for p in (root / "build/stamps").rglob("*.json")
+                ],
+                ALL,
+            ),
+            (
+                lambda root: [
+                    p.write_text('{"finger')
+                    for p in (root / "build/stamps").rglob("*.json")
+                ],
+                ALL,
+            ),
+            (_prose, []),
+            (_append("README.md"), []),
+            (_append("figures/CLAIMS.md"), []),
+            (_reword, []),
+            (lambda root: write_claims(root, "b", at_least=0.5), ["b/fig1"]),
+            (lambda root: (root / "build/seconds-paper.json").write_text("{"), []),
+        ],
+    ),
 )
 def test_rebuilds_what_changed_and_nothing_else(stand_in, change, rebuilt):
     stand_in.run()
@@ -773,24 +777,30 @@ def _array(**arrays):
 
 @pytest.mark.parametrize(
     ("change", "difference"),
-    [
-        (
-            _status,
-            "claim dropped: holds committed, None now; "
-            "claim one: differs committed, holds now",
-        ),
-        (_array(line=[1.0, 1.00001e-3, np.nan]), "array line differs"),
-        (_array(line=[1.0, 1e-3, 0.0]), "array line differs"),
-        (_array(line=[1.0, 1e-3]), "array line differs"),
-        (_array(count=[1, 3]), "array count differs"),
-        (_array(more=[1]), "arrays ['more'] on one side only"),
-        (_array(line=[1.0, 1.0000005e-3, np.nan]), None),
-        (lambda root: (root / "figures/a/fig1.npz").unlink(), "no committed fig1.npz"),
-        (
-            lambda root: [p.unlink() for p in (root / "figures/a").glob("fig1.*")],
-            "no committed fig1.png, fig1.svg, fig1.json, fig1.npz",
-        ),
-    ],
+    every(
+        4,
+        [
+            (
+                _status,
+                "claim dropped: holds committed, None now; "
+                "claim one: differs committed, holds now",
+            ),
+            (_array(line=[1.0, 1.00001e-3, np.nan]), "array line differs"),
+            (_array(line=[1.0, 1e-3, 0.0]), "array line differs"),
+            (_array(line=[1.0, 1e-3]), "array line differs"),
+            (_array(count=[1, 3]), "array count differs"),
+            (_array(more=[1]), "arrays ['more'] on one side only"),
+            (_array(line=[1.0, 1.0000005e-3, np.nan]), None),
+            (
+                lambda root: (root / "figures/a/fig1.npz").unlink(),
+                "no committed fig1.npz",
+            ),
+            (
+                lambda root: [p.unlink() for p in (root / "figures/a").glob("fig1.*")],
+                "no committed fig1.png, fig1.svg, fig1.json, fig1.npz",
+            ),
+        ],
+    ),
 )
 def test_verify_names_what_differs(stand_in, change, difference, capsys):
     stand_in.run()
@@ -852,6 +862,7 @@ def built(tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_each_failure_is_named(built):
     missing = "fig3.png, fig3.svg, fig3.json, fig3.npz"
     staged = f"{built.root}/figures/.staging/{os.getpid()}/a-fig5/a/fig5.svg"
@@ -872,6 +883,7 @@ def test_each_failure_is_named(built):
     assert built.err == ""
 
 
+@pytest.mark.slow
 def test_failures_leave_the_last_good_figures_and_stamps(built):
     kept = {
         name
@@ -886,6 +898,7 @@ def test_failures_leave_the_last_good_figures_and_stamps(built):
     }
 
 
+@pytest.mark.slow
 def test_failed_notebook_is_kept(built):
     notebook = nbformat.read(
         built.root / "build/notebooks/paper/a/fig2.ipynb", as_version=4
@@ -895,6 +908,7 @@ def test_failed_notebook_is_kept(built):
     assert any(o.get("ename") == "ZeroDivisionError" for o in outputs)
 
 
+@pytest.mark.slow
 def test_figure_and_record(built):
     record = json.loads((built.root / "figures/a/fig1.json").read_text())
     assert record["parameters"] == {"n": 7, "seed": 1}, (
@@ -909,6 +923,7 @@ def test_figure_and_record(built):
     assert "| a | 5 | 5 |" in (built.root / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_nothing_changed_starts_no_kernel(built, monkeypatch):
     monkeypatch.setattr("papermill.execute_notebook", None)
     assert build.figures(["a/fig1"], root=built.root) == {}

@@ -538,6 +538,7 @@ def test_units(monkeypatch, unit, a_day):
     assert per_host == {"x=y": pytest.approx(2 * a_day, rel=1e-12)}
 
 
+@pytest.mark.slow
 def test_compare(tmp_path, capsys):
     path = tmp_path / "rules.png"
     assert cli.main(["compare", str(LOG), "-o", str(path)]) == 0
@@ -559,6 +560,7 @@ def test_compare(tmp_path, capsys):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_backtest(tmp_path, capsys):
     path = tmp_path / "calibration.svg"
     assert cli.main(["backtest", str(LOG), "--share", "0.7", "-o", str(path)]) == 0
@@ -702,7 +704,12 @@ def test_logs_are_read_without_what_builds_figures(tmp_path):
     [
         (["figures"], "yaml", "figures"),
         (["verify"], "yaml", "figures"),
-        (["wikipedia", "Title", "2020", "2021"], "requests", "figures"),
+        pytest.param(
+            ["wikipedia", "Title", "2020", "2021"],
+            "requests",
+            "figures",
+            marks=pytest.mark.slow,
+        ),
         (["estimate", "log.csv", "-o", "rates.parquet"], "duckdb", "log"),
         (["compare", "log.csv"], "pyarrow", "log"),
     ],

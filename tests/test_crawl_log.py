@@ -203,6 +203,7 @@ def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
     assert stored["counts"] == found.counts
 
 
+@pytest.mark.slow
 def test_the_estimator_by_default_is_the_prior_unless_another_predicts_better(
     rows, log, rates
 ):
@@ -231,6 +232,7 @@ def test_the_estimator_by_default_is_the_prior_unless_another_predicts_better(
     )
 
 
+@pytest.mark.slow
 def test_another_estimator_is_chosen_where_it_is_better(monkeypatch):
     rate = np.random.default_rng(1).lognormal(0, 1, 2000)
     sample = History(
@@ -247,6 +249,7 @@ def test_another_estimator_is_chosen_where_it_is_better(monkeypatch):
     assert choosing.choose(sample, None)[1] == "prior"
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_size_of_batches(
     log, rates, tmp_path, monkeypatch
 ):
@@ -269,6 +272,7 @@ def test_results_do_not_depend_on_the_size_of_batches(
             assert again[name].equals(whole[name]), name
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_the_order_of_rows_or_their_files(
     rows, rates, tmp_path
 ):
@@ -404,6 +408,7 @@ def statuses(rows):
     ]
 
 
+@pytest.mark.slow
 def test_failed_rows_through_a_state(rows, tmp_path):
     rows = sorted(statuses(rows), key=lambda row: row[1])
     state, half = tmp_path / "state.parquet", len(rows) // 2
@@ -423,6 +428,7 @@ def test_failed_rows_through_a_state(rows, tmp_path):
     compare_rates(tmp_path / "whole.parquet", tmp_path / "parts.parquet", 1e-4)
 
 
+@pytest.mark.slow
 def test_the_same_log_again_changes_nothing(rows, tmp_path):
     log, state = (
         log_of(tmp_path / "log.parquet", statuses(rows)),
@@ -463,6 +469,7 @@ def test_the_same_log_again_changes_nothing(rows, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
     state = tmp_path / "state.parquet"
     first = [("a", 0, False), ("a", DAY, True), ("b", 0, False), ("b", 2 * DAY, False)]
@@ -722,6 +729,7 @@ def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
     assert (stored["policy"], stored["bandwidth"]) == (policy, 40.0)
 
 
+@pytest.mark.slow
 def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
     rng = np.random.default_rng(3)
     rate = np.exp(rng.normal(0, 1, 130_000))
@@ -774,6 +782,7 @@ def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
     assert {page["due"] for page in plan.values()} == {None}, "no last crawl is known"
 
 
+@pytest.mark.slow
 def test_thresholds(tmp_path):
     rng = np.random.default_rng(4)
     n = 30
@@ -941,6 +950,7 @@ def test_a_schedule_beats_others_that_spend_as_much(rates, tmp_path):
 # ---------------------------------------------------------------- compare
 
 
+@pytest.mark.slow
 def test_compare_against_a_direct_computation(rows, log, tmp_path):
     found = compare(log, rng=1)
     assert list(found.values()) == sorted(found.values())
@@ -994,6 +1004,7 @@ def test_compare_against_a_direct_computation(rows, log, tmp_path):
     }
 
 
+@pytest.mark.slow
 def test_compare_runs_the_production_rules(rows, log):
     found = compare(log, rng=1, horizon=300.0)
     with reading.opened(log) as opened:
@@ -1015,6 +1026,7 @@ def test_compare_runs_the_production_rules(rows, log):
         assert found[type(rule).__name__] == pytest.approx(float(direct), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_compare_takes_pages_at_random(log):
     few = compare(log, n_pages=40, horizon=1.0, rng=1)
     assert few["the log"] != compare(log, horizon=1.0, rng=1)["the log"]
@@ -1054,6 +1066,7 @@ def test_log_loss_of_known_cases():
     np.testing.assert_allclose(crawl_log.log_loss([0.5, 2.0], 1.0, False), [0.5, 2.0])
 
 
+@pytest.mark.slow
 def test_backtest_against_a_direct_computation(rows, log):
     found = backtest(log, share=0.7, n_bins=5)
     cut = sorted(time for _, time, *_ in rows)[int(np.ceil(0.7 * len(rows))) - 1]
@@ -1112,6 +1125,7 @@ def test_backtest_against_a_direct_computation(rows, log):
                 )
 
 
+@pytest.mark.slow
 def test_backtest_does_not_depend_on_the_size_of_batches(log, monkeypatch):
     whole = backtest(log)
     monkeypatch.setattr(reading, "ROWS_PER_BATCH", 100)
@@ -1125,6 +1139,7 @@ def test_backtest_does_not_depend_on_the_size_of_batches(log, monkeypatch):
         )
 
 
+@pytest.mark.slow
 def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
     rng = np.random.default_rng(11)
     rate = rng.exponential(1.0, 2000) + rng.exponential(
@@ -1147,6 +1162,7 @@ def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_one_rate_wins_where_all_pages_are_alike(tmp_path):
     log = log_of(
         tmp_path / "log.parquet",
@@ -1181,6 +1197,7 @@ def test_bad_backtests(log, tmp_path):
 # ---------------------------------------------------------------- adaptive crawlers
 
 
+@pytest.mark.slow
 def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
     """Intervals that follow the bits, as in Nutch, do not make changes cluster."""
     rate = np.exp(np.random.default_rng(14).normal(0, 1, 1000))

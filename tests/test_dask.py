@@ -201,6 +201,7 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
     )
 
 
+@pytest.mark.slow
 def test_a_log_of_fewer_pages_than_parts(client, tmp_path):
     log = write(
         tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\na,2026-01-02,1\n"
@@ -285,6 +286,7 @@ def test_errors_are_those_of_one_machine(client, tmp_path):
 # ---------------------------------------------------------------- replications
 
 
+@pytest.mark.slow
 def test_replications_are_the_same_on_a_cluster(cluster, client):
     def draw(rng):
         import os
@@ -322,6 +324,7 @@ def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
 
 
+@pytest.mark.slow
 def test_no_workers(tmp_path):
     log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
     rule = r"dask must be the address of a scheduler with workers, got .*tcp"
@@ -334,6 +337,7 @@ def test_no_workers(tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_workers_of_another_version(client, tmp_path, capsys):
     worker, address = next(iter(client.nthreads())), client.scheduler.address
     with patched(

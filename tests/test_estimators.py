@@ -329,6 +329,7 @@ def test_compiled_kernels_agree_with_their_python_source(request):
 # ---------------------------------------------------------------- Monte Carlo
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change_rate", "crawl_rate", "printed"),
     [(5.0, 3.0, (59.2, 65.6)), (0.5, 0.25, (0.603, 0.675))],
@@ -396,6 +397,7 @@ def test_likelihood_interval_at_small_counts_exactly(n, least):
     )  # measured 0.972, 0.967, 0.962: the edges, with their exact limits, cover more
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "crawls", [{"crawl_rate": 1.0}, {"interval": 0.8}], ids=["Poisson", "uniform"]
 )
@@ -680,7 +682,9 @@ def adaptive(change_rate, n_crawls, rng):
 
 
 @pytest.mark.parametrize("crawled", ["poisson", "equal", "adaptive"])
-@pytest.mark.parametrize("n_crawls", [10, 40, 400])
+@pytest.mark.parametrize(
+    "n_crawls", [10, 40, pytest.param(400, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("change_rate", [0.1, 0.7, 3.0])
 def test_serial_score_of_poisson_pages_is_about_standard_normal(
     crawled, n_crawls, change_rate

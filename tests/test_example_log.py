@@ -21,6 +21,7 @@ def rows():
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_script_makes_the_shipped_log_again(tmp_path, monkeypatch, capsys):
     script = runpy.run_path(str(traces.DATA / "make_example_log.py"))
     monkeypatch.setattr(traces, "DATA", tmp_path)

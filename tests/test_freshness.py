@@ -13,6 +13,7 @@ from paperlib.processes import History, observe, poisson_times, simulate_history
 RATES = np.geomspace(1e-6, 1e6, 49)
 
 
+@pytest.mark.slow
 def test_values_of_papers_0():
     # at one change per crawl: 0.500 under Poisson crawls, 0.6321 under equal
     # intervals

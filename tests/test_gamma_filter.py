@@ -207,6 +207,7 @@ def test_the_posterior_is_near_the_exact_one(crawl_rate):
 # ---------------------------------------------------------------- Monte Carlo
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ratio", [0.2, 1.0, 5.0])
 def test_error_reaches_the_bound_and_is_below_that_of_the_others(ratio):
     n, n_runs = 1000, 3000
@@ -229,6 +230,7 @@ def test_error_reaches_the_bound_and_is_below_that_of_the_others(ratio):
     )
 
 
+@pytest.mark.slow
 def test_averaged_sa_reaches_the_variance_of_lln():
     history = simulate_history(5.0, crawl_rate=3.0, n_crawls=20_000, n_runs=400, rng=5)
     averaged = Averaged(SA(3.0, step=0.67))
@@ -312,6 +314,7 @@ def test_an_array_of_one_page_takes_a_number_as_its_interval():
     assert estimate[0] == GammaFilter().update(True, interval=1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
 @pytest.mark.parametrize(
     ("bit", "bounds"), [(False, (1e-6, 1e-2)), (True, (3.0, 50.0))]

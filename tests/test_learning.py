@@ -238,6 +238,7 @@ def test_exploration(monkeypatch):
     np.testing.assert_array_equal(pairs[:-1:2], pairs[1::2])
 
 
+@pytest.mark.slow
 def test_estimates_tend_to_the_truth():
     rng = np.random.default_rng(3)
     pages = SignalledPages.from_precision(
@@ -338,6 +339,7 @@ def test_a_course_is_a_policy_and_always_the_same():
     np.testing.assert_array_equal(run.page, found.page)
 
 
+@pytest.mark.slow
 def test_less_is_lost_the_longer_it_learns():
     def one_run(rng):
         pages = SignalledPages(
@@ -398,6 +400,21 @@ def test_polite_thresholds():
     np.testing.assert_allclose(value[crawled & ~inside], plan.multiplier, rtol=1e-6)
     assert (value[crawled & inside] > plan.multiplier).all()
     assert polite_thresholds(pages, BANDWIDTH, host, 1.0).multiplier == 0.0
+
+
+def test_hosts_below_their_limits_may_have_no_page_worth_a_crawl():
+    pages = SignalledPages([1.0, 3.0, 2.0], [1.0, 2.0, 0.0], 0.5, 0.1)
+    first = SignalledPages([1.0, 3.0], [1.0, 2.0], 0.5, 0.1)
+    alone = allocation.optimal_thresholds(first, 2.0)
+    for limit in ({"a": 2.0}, {"a": 2.0, "b": 1.0}):
+        plan = polite_thresholds(pages, 6.0, ["a", "a", "b"], limit)
+        np.testing.assert_allclose(plan.crawl_rate, [*alone.crawl_rate, 0.0])
+        np.testing.assert_allclose(plan.threshold, [*alone.threshold, np.inf])
+        assert plan.freshness == pytest.approx(alone.freshness, rel=1e-12)
+        assert plan.multiplier == 0.0
+    worthless = SignalledPages([1.0, 2.0], 0.0, 0.5, 0.1)
+    with pytest.raises(ValueError, match="importance must be positive for at least"):
+        polite_thresholds(worthless, 6.0, ["a", "b"], {"a": 2.0})
 
 
 def test_polite_thresholds_without_signals_are_those_of_polite():

@@ -304,6 +304,7 @@ N_REPETITIONS, N = 4000, 500
 TOLERANCE = 5 / math.sqrt(2 * N_REPETITIONS) + 5 / N
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statistic", "true"),
     [
@@ -332,6 +333,7 @@ def test_standard_error_is_the_spread_over_repetitions(statistic, true):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "statistic",
     [lambda a, b: ledger.rms_ratio(a, b, 5.0), ledger.sd_ratio],

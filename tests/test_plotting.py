@@ -104,6 +104,7 @@ def test_nothing_is_saved_without_a_folder(tmp_path, claims, monkeypatch):
     assert plt.fignum_exists(figure.number)
 
 
+@pytest.mark.slow
 def test_saved_twice_is_the_same_byte_by_byte_and_other_data_are_not(tmp_path, claims):
     for folder, seed in (("a", 1), ("b", 1), ("c", 2)):
         plotting.save(tiny(seed), claims, tmp_path / folder)

@@ -125,6 +125,7 @@ PHASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("filled", [True, False])
 @pytest.mark.parametrize("name", PHASES)
 def test_copies_have_the_distribution_of_a_simulation_event_by_event(name, filled):
@@ -507,6 +508,7 @@ def test_three_counts_of_one_regret(kind, explore, how):
         )
 
 
+@pytest.mark.slow
 def test_fresh_requests_are_poisson_given_the_time():
     run = etc(exploration=8.0).run(*PAGES, 45.0, n_runs=400, rng=14)
     for seen, mean in [
@@ -520,6 +522,7 @@ def test_fresh_requests_are_poisson_given_the_time():
         )
 
 
+@pytest.mark.slow
 def test_more_exploration_costs_at_first_and_learning_pays():
     short, long = (
         etc(exploration=t).run(*PAGES, 400.0, n_runs=40, rng=15) for t in (2.0, 40.0)
@@ -750,6 +753,7 @@ def test_batch_estimators_learn_the_truth_or_their_limit(estimator, explore):
     ).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", ONLINE)
 def test_online_estimators_learn_the_truth_or_their_limit(make):
     estimator = make(1.0)

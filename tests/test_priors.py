@@ -206,6 +206,7 @@ def test_posterior_of_bits_that_are_almost_impossible(interval):
     np.testing.assert_allclose(got, [0, 0, 1] if changed else [0, 1, 0], atol=1e-300)
 
 
+@pytest.mark.slow
 def test_posterior_is_calibrated():
     """Of pages drawn from the prior 80% lie between the 10% and 90% quantiles."""
     rng = np.random.default_rng(6)

@@ -176,6 +176,7 @@ def test_observe_by_hand():
 # -------------------------------------------------- the distribution of the simulation
 
 
+@pytest.mark.slow
 def test_poisson_times_have_poisson_counts_and_uniform_places():
     rate, horizon, n = 4.0, 5.0, 4000
     draws = [

@@ -5,6 +5,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
 
 from paperlib.repro import report
@@ -75,6 +76,7 @@ def test_no_file_names_a_machine_or_an_index():
     assert found == []
 
 
+@pytest.mark.slow
 def test_the_lines_of_python_in_the_readme_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(ROOT / "data")

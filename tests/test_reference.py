@@ -596,6 +596,7 @@ def test_crawl_value(terms):
     assert largest < 1e-10
 
 
+@pytest.mark.slow
 def test_crawl_value_where_nothing_cancels():
     """A relative 1e-11, the precision that the fast form promises."""
     for page, elapsed, n in states(15, 400, max_u=8.0):

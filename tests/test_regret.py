@@ -78,6 +78,7 @@ def test_utility_at_the_beginning_and_in_the_end():
     )
 
 
+@pytest.mark.slow
 def test_after_the_burn_in_utility_is_within_tolerance_from_any_state():
     rng = np.random.default_rng(2)
     change, _, importance = problems(3)

@@ -280,6 +280,7 @@ def evaluate(constants, elapsed, n_signals):
     return u, kernel.value(constants, elapsed, n_signals)
 
 
+@pytest.mark.slow
 def test_the_full_arg_max_itself_is_that_of_the_crawl_value():
     rng = np.random.default_rng(2)
     pages = believed(rng, 30, "noisy")
@@ -419,6 +420,7 @@ def rewritten(path, **changes):
     path.write_bytes(out.getvalue())
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_refused(saved):
     content = saved.read_bytes()
     rng = np.random.default_rng(7)

@@ -287,6 +287,7 @@ def test_every_page_has_its_share_at_all_times_within_one_visit(spread):
         assert visits[-1].sum() == 3000
 
 
+@pytest.mark.slow
 def test_shares_that_are_rational_numbers_over_two_of_their_periods():
     rng = np.random.default_rng(14)
     for total in [7, 10, 100, 360, 64, 256] * 15:
@@ -302,6 +303,7 @@ def test_shares_that_are_rational_numbers_over_two_of_their_periods():
             np.testing.assert_array_equal(page[total:], page[:total])
 
 
+@pytest.mark.slow
 def test_low_discrepancy_is_earliest_deadline_first():
     rng = np.random.default_rng(15)
     for _ in range(40):

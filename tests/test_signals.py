@@ -212,6 +212,7 @@ def score(alpha, b, interval, changed, n_signals):
     ]
 
 
+@pytest.mark.slow
 def test_recovers_the_truth_within_its_standard_errors():
     pages = population(3, 300)
     history, n_signals = simulate_signalled_history(
@@ -239,6 +240,7 @@ def test_recovers_the_truth_within_its_standard_errors():
     np.testing.assert_allclose(found.precision, -np.expm1(-found.b), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_the_score_is_zero_inside_and_points_outwards_on_the_bounds():
     """The log-likelihood is concave: these conditions are a maximum."""
     pages, checked = population(6, 1500), np.zeros(3, dtype=int)
@@ -523,6 +525,7 @@ def noisy(seed, n):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bandwidth", [0.01, 1.0, 30.0, 300.0])
 def test_the_thresholds_are_optimal(bandwidth):
     pages = noisy(13, 300)
@@ -622,6 +625,7 @@ def test_pages_whose_changes_are_all_signalled():
     )
 
 
+@pytest.mark.slow
 def test_order_units_and_more_bandwidth():
     pages = noisy(15, 200)
     best, order = (
@@ -718,6 +722,7 @@ def test_simulated_signalled_histories_depend_on_the_seed_alone():
         simulate_signalled_history(pages, n_crawls=50)
 
 
+@pytest.mark.slow
 def test_the_fit_of_long_histories_has_a_score_of_zero_up_to_rounding():
     pages = population(31, 250)
     interval = np.broadcast_to(

@@ -189,6 +189,7 @@ GAMMA, PRECISION = (
 )
 
 
+@pytest.mark.slow
 def test_signals_of_every_page_are_poisson_and_independent():
     n, mean = 4000, 3.0 * GAMMA
     rng = np.random.default_rng(1)
@@ -474,6 +475,7 @@ def random_run(seed, initial):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("initial", ["fresh", "empty"])
 def test_fresh_time_is_the_plain_integral(initial):
     n_fresh = n_part = 0

@@ -24,6 +24,7 @@ def written(tmp_path_factory):
     return target, site.write(target)
 
 
+@pytest.mark.slow
 def test_every_figure_with_a_record_has_a_page_with_all_that_belongs_to_it(written):
     target, figures = written
     assert sorted(figures) == sorted(FIGURES)
@@ -44,6 +45,7 @@ def test_every_figure_with_a_record_has_a_page_with_all_that_belongs_to_it(writt
         assert (target / "extra" / "figures" / f"{figure}.png").exists()
 
 
+@pytest.mark.slow
 def test_what_raw_html_links_to_is_there(written):
     target, _ = written
     found = 0
@@ -74,6 +76,7 @@ def test_what_raw_html_links_to_is_there(written):
     assert found > 1000
 
 
+@pytest.mark.slow
 def test_all_claims_are_in_one_table_with_what_they_are_filtered_by(written):
     target, _ = written
     page = (target / "source" / "claims.md").read_text()
@@ -96,6 +99,7 @@ def test_all_claims_are_in_one_table_with_what_they_are_filtered_by(written):
     assert "[[" not in page
 
 
+@pytest.mark.slow
 def test_papers_and_figures_stand_in_their_order(written):
     gallery = (written[0] / "source" / "gallery.md").read_text()
     order = re.findall(r'href="figures/(\S+)\.html"', gallery)
@@ -107,6 +111,7 @@ def test_papers_and_figures_stand_in_their_order(written):
         assert re.search(rf"## {paper}\n\n\S", gallery), "each says what it is"
 
 
+@pytest.mark.slow
 def test_every_public_module_is_in_the_reference(written):
     package = build.ROOT / "src" / "paperlib"
     modules = {path.stem for path in package.glob("[!_]*.py")}
@@ -118,6 +123,7 @@ def test_every_public_module_is_in_the_reference(written):
     assert {"estimators", "allocation", "repro.site"} <= pages
 
 
+@pytest.mark.slow
 def test_nothing_says_on_which_machine_it_was_made(written):
     for path in (written[0] / "source").rglob("*.*"):
         text = path.read_text()
@@ -222,6 +228,7 @@ def test_what_is_added_works_and_its_test_can_fail(title):
         exec(broken[0] + test, {"__name__": "how_to"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("figure", "title", "line", "parameters"),
     [
@@ -271,6 +278,7 @@ def _names(ax):
     return [*ticks, *(line.get_label() for line in ax.lines)]
 
 
+@pytest.mark.slow
 def test_the_figure_that_is_added_is_saved_with_its_claim(tmp_path, monkeypatch):
     guide = (DOCS / "extend.md").read_text()
     code = how_to("A figure")

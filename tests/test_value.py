@@ -332,6 +332,7 @@ def test_nothing_to_gain_and_the_ends():
     )
 
 
+@pytest.mark.slow
 def test_thousands_of_signals():
     for change, recall, false, elapsed, n_signals in [
         (1.0, 0.5, 400.0, 1.0, 400),

@@ -623,7 +623,7 @@ def polite_thresholds(pages, bandwidth, host, host_limit):
     -------
     Allocation
         The multiplier is that of the hosts below their limits, 0 when there is
-        none.
+        none, or none with a page of positive importance.
 
     Raises
     ------
@@ -656,7 +656,11 @@ def polite_thresholds(pages, bandwidth, host, host_limit):
 
     def allocate(within, rest):
         rate[:] = 0.0
-        return rate, plan(within[member], rest) if within.any() else 0.0
+        here = within[member]
+        if not (within.all() or pages.importance[here].any()):
+            threshold[here] = np.inf  # what is left is worth no crawl
+            return rate, 0.0
+        return rate, plan(here, rest)
 
     within, _, multiplier = hosts.within_limits(allocate, bandwidth, member, limit)
     for h in np.flatnonzero(~within):

@@ -1,0 +1,32 @@
+"""Which worker of pytest-xdist gets which tests."""
+
+from pathlib import PurePath
+
+import pytest
+
+# These call the greedy scheduler, which compiles for 25 s in a fresh clone: on two
+# workers at once they would compile it twice, as its cache is not there yet.
+SCHEDULER = {
+    "test_due",
+    "test_greedy",
+    "test_learning",
+    "test_policies",
+    "test_reference",
+    "test_replay",
+    "test_scheduler",
+    "test_simulate",
+    "test_value",
+}
+
+
+@pytest.hookimpl(optionalhook=True)  # so that pytest works without pytest-xdist
+def pytest_xdist_make_scheduler(config, log):
+    """`--dist loadscope`, where the tests of the scheduler are one scope."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            scope = super()._split_scope(nodeid)
+            return "scheduler" if PurePath(scope).stem in SCHEDULER else scope
+
+    return Together(config, log) if config.getvalue("dist") == "loadscope" else None
