@@ -257,7 +257,7 @@ def _check_parameters(figure, given, allowed):
     """Refuse a parameter that a notebook does not have, or of another type."""
     for name, value in given.items():
         if name not in allowed or name == "output_dir":
-            names = ", ".join(allowed.keys() - {"output_dir"})
+            names = ", ".join(key for key in allowed if key != "output_dir")
             raise BuildError(f"{figure} has no parameter {name!r}; it has {names}")
         usual = allowed[name]
         if isinstance(usual, list):  # one value stands for a list of it
