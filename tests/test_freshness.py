@@ -388,12 +388,12 @@ def test_fresh_time_in_two_parts_is_that_of_the_whole():
                 (
                     (1.0, 1.0, 1.0),
                     {"initial": -0.1},
-                    "initial must be non-negative and finite, got -0.1",
+                    "initial must be in [0, 1], got -0.1",
                 ),
                 (
                     (1.0, 1.0, 1.0),
                     {"initial": [0.5, 1.1]},
-                    "initial must be from 0 to 1, got 1.1",
+                    "initial must be in [0, 1], got 1.1 at index (1,)",
                 ),
             ]
         ],

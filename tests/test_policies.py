@@ -875,13 +875,13 @@ run = partial(etc(exploration=6.0).run, rng=0)
         *[
             (
                 lambda e=e: greedy(exploration=1.0, n_phases=2, epsilon=e),
-                f"epsilon must be from 0 to 1, got {e}",
+                f"epsilon must be in [0, 1], got {e}",
             )
             for e in (-0.1, 1.1)
         ],
         (
             lambda: greedy(exploration=1.0, n_phases=2, epsilon=np.nan),
-            "epsilon must be finite, got nan",
+            "epsilon must be in [0, 1], got nan",
         ),
         *[
             (

@@ -324,11 +324,11 @@ simulate = partial(simulate_history, rng=0)
         ),
         (
             lambda: observe([1.0], [2.0, 2.0]),
-            "crawl_times must rise strictly, got 2.0 at index (1,)",
+            "crawl_times must be rising strictly, got 2.0 at index (1,)",
         ),
         (
             lambda: observe([1.0], [[1.0, 2.0], [2.0, 1.5]]),
-            "crawl_times must rise strictly, got 1.5 at index (1, 1)",
+            "crawl_times must be rising strictly, got 1.5 at index (1, 1)",
         ),
         (
             lambda: observe([1.0], [0.0, 2.0]),

@@ -471,7 +471,7 @@ def test_histories_of_unequal_length_and_other_units():
 
 def test_a_fit_that_does_not_converge_says_so(monkeypatch):
     def give_up(interval, changed, n_signals, offsets, rates, variances):
-        rates[:] = [[0.5, 0.1], [kernels.NOT_CONVERGED, 0.0]]
+        rates[:] = [[0.5, 0.1], [np.nan, 0.0]]
         variances[:] = 1.0
 
     monkeypatch.setattr(kernels, "signal_rates", give_up)

@@ -41,7 +41,7 @@ from paperlib import checks, freshness, hosts
 from paperlib._kernels import allocation as kernels
 from paperlib._kernels import crawl_value, threads_for
 from paperlib.errors import ConvergenceError
-from paperlib.signals import PARAMETERS, SignalledPages
+from paperlib.signals import SignalledPages
 
 __all__ = [
     "Allocation",
@@ -398,10 +398,7 @@ def optimal_thresholds(pages, bandwidth):
     (array([0.834, 1.166]), array([2.117, 2.509]))
     """
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
-    change_rate, importance = pages.change_rate, pages.importance
-    constants = crawl_value.page_constants(
-        change_rate, importance, pages.recall, pages.false_rate, crawl_value.EXACT
-    )
+    constants = crawl_value.page_constants(**vars(pages), terms=crawl_value.EXACT)
     limit, alpha, gamma = constants["limit"], constants["alpha"], pages.gamma
     gains = limit > 0
     state, rate = np.zeros(limit.size), np.where(gains, gamma, 0.0)
@@ -414,7 +411,7 @@ def optimal_thresholds(pages, bandwidth):
                 multiplier, constants, at_one, gamma, state, rate
             )
 
-        unsignalled = optimal_interval(change_rate, importance, bandwidth)
+        unsignalled = optimal_interval(pages.change_rate, pages.importance, bandwidth)
         guess = 1.0 / np.sqrt(unsignalled.multiplier)
         multiplier = _spend(
             spent, rate, bandwidth, guess / _NEAR, guess * _NEAR, width=1e-13
@@ -645,7 +642,7 @@ def polite_thresholds(pages, bandwidth, host, host_limit):
 
     def plan(here, bandwidth):
         """Allocate to the pages of a mask; returns the multiplier."""
-        some = SignalledPages(*(getattr(pages, name)[here] for name in PARAMETERS))
+        some = SignalledPages(*(array[here] for array in vars(pages).values()))
         with threads_for(member.size):
             best = optimal_thresholds(some, bandwidth)
         rate[here], threshold[here] = best.crawl_rate, best.threshold

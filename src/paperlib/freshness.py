@@ -229,8 +229,7 @@ def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None)
         early = _before_a_uniform_crawl(change_rate, crawl_rate, first, initial)
         return early + (duration - first) * stationary
     phase = checks.positive("phase", phase)
-    if (phase > 1).any():
-        raise ValueError(f"phase must be at most 1, got {phase.max()}")
+    checks.require("phase", phase, "at most 1", phase <= 1)
     first = np.minimum(duration, phase * gap)
     rest = duration - first
     # The time in whole intervals. Without crawls the rest is 0, and the lower
@@ -262,10 +261,7 @@ def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
 
 def _transient(duration, initial):
     duration = checks.non_negative("duration", duration)
-    initial = checks.non_negative("initial", initial)
-    if (initial > 1).any():
-        raise ValueError(f"initial must be from 0 to 1, got {initial.max()}")
-    return duration, initial
+    return duration, checks.share("initial", initial)
 
 
 def _decayed(rate, duration):

@@ -314,12 +314,7 @@ def observe(change_times, crawl_times):
             f"got the single number {crawl_times.item()!r}"
         )
     interval = np.diff(crawl_times, axis=-1, prepend=0.0)
-    if (interval <= 0).any():
-        first = tuple(np.argwhere(interval <= 0)[0].tolist())
-        raise ValueError(
-            "crawl_times must rise strictly, "
-            f"got {crawl_times[first].item()!r} at index {first}"
-        )
+    checks.require("crawl_times", crawl_times, "rising strictly", interval > 0)
     n_before_0 = np.searchsorted(change_times, 0.0, side="right")
     n_before = np.searchsorted(change_times, crawl_times, side="right")
     return History(interval, np.diff(n_before, axis=-1, prepend=n_before_0) > 0)

@@ -79,7 +79,7 @@ class SignalledPages:
     false_rate: np.ndarray
 
     def __post_init__(self):
-        arrays = _pages(**{name: getattr(self, name) for name in PARAMETERS})
+        arrays = _pages(**vars(self))
         for name, array in arrays.items():
             object.__setattr__(self, name, array)
 
@@ -120,11 +120,7 @@ class SignalledPages:
         )
         precision, recall = pages.pop("precision"), pages["recall"]
         impossible = (precision == 0) & (recall > 0)
-        if impossible.any():
-            raise ValueError(
-                "precision must be positive where recall is, "
-                f"got 0.0 at index ({np.argmax(impossible)},)"
-            )
+        checks.require("precision", precision, "positive where recall is", ~impossible)
         odds = _ratio(1.0 - precision, precision)
         return cls(**pages, false_rate=recall * pages["change_rate"] * odds)
 
@@ -295,13 +291,8 @@ def _counts(history, n_signals):
             f"n_signals must have the shape of the history, {history.interval.shape}, "
             f"got {n_signals.shape}"
         )
-    broken = n_signals != np.floor(n_signals)
-    if broken.any():
-        first = tuple(np.argwhere(broken)[0].tolist())
-        raise ValueError(
-            f"n_signals must be whole numbers, got {n_signals[first].item()!r} "
-            f"at index {first}"
-        )
+    whole = n_signals == np.floor(n_signals)
+    checks.require("n_signals", n_signals, "whole numbers", whole)
     return n_signals
 
 
@@ -504,7 +495,7 @@ def _maximum_likelihood(history, n_signals):
     flat = np.ascontiguousarray(n_signals).reshape(-1)
     with threads_for(interval.size):
         kernels.signal_rates(interval, changed, flat, offsets, rates, covariance)
-    failed = rates[:, :1] == kernels.NOT_CONVERGED
+    failed = (np.isnan(rates[:, 0]) & (np.diff(offsets) > 0))[:, np.newaxis]
     if failed.any():
         raise ConvergenceError(
             f"{failed.sum()} of {failed.size} pages did not converge",

@@ -7,7 +7,11 @@ no random numbers and check no arguments: their callers do both.
 import contextlib
 import functools
 
-from numba import get_num_threads, set_num_threads, vectorize
+from numba import get_num_threads, njit, set_num_threads, vectorize
+
+# IEEE division, as in NumPy: 1 / 0 is inf, and no test for 0 interrupts a loop.
+compiled = njit(cache=True, error_model="numpy")
+parallel = njit(cache=True, error_model="numpy", parallel=True)
 
 # Array size from which a second thread saves more than it costs (measured: on
 # a busy machine waiting for it takes longer than the work on a smaller array).
@@ -23,6 +27,11 @@ def threads_for(size):
         yield
     finally:
         set_num_threads(before)
+
+
+def fields(kind, names):
+    """Fields of one kind for a record, with these names between spaces."""
+    return [(name, kind) for name in names.split()]
 
 
 def ufunc(signature):

@@ -38,6 +38,8 @@ import numpy as np
 from numba import njit, prange
 from scipy import special
 
+from paperlib._kernels import compiled, parallel
+
 # Newton's method needs some ten steps; a search that needs more than this has
 # met numbers that are not finite.
 _MAX_STEPS = 200
@@ -100,7 +102,7 @@ def _newton(change_rate, root, bandwidth, min_rate, stride, c):
     return c
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _rate_above(root, change_rate, least, above):
     """(least + above) root - change_rate without the cancellation.
 
@@ -134,7 +136,7 @@ def _newton_above(change_rate, root, bandwidth, min_rate, stride, least, above):
     return np.nan
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@parallel
 def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     """Rates max(min_rate, c root - change_rate) that sum to `bandwidth`.
 
@@ -186,7 +188,7 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
 _poisson_rates_serial = njit(error_model="numpy")(poisson_rates.py_func)
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@parallel
 def host_rates(change_rate, importance, bandwidth, offsets, rate):
     """`poisson_rates` inside every host.
 
@@ -238,7 +240,7 @@ def _gamma2_pieces():
 _GAMMA2 = _gamma2_pieces()
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _inverse_gamma2(y):
     """The x with 1 - (1 + x) exp(-x) = y, for 0 <= y < 1."""
     few = y < _FEW
@@ -253,7 +255,7 @@ def _inverse_gamma2(y):
     return scale * x
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@parallel
 def interval_rates(multiplier, change_rate, importance, rate):
     """Optimal rates of equal intervals at a multiplier; returns their sum.
 
@@ -273,7 +275,7 @@ def interval_rates(multiplier, change_rate, importance, rate):
     return total
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _harmonic_rate(change_rate, importance, v):
     """Positive root of rate (rate + change_rate) = importance change_rate v.
 
@@ -290,7 +292,7 @@ def _harmonic_rate(change_rate, importance, v):
 _LAST_STEP = 1e-8
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@parallel
 def harmonic_rates(change_rate, importance, bandwidth, rate):
     """Rates of `_harmonic_rate` that sum to `bandwidth`. Returns v.
 

@@ -37,17 +37,11 @@ import math
 import numpy as np
 from numba import njit, prange
 
+from paperlib._kernels import compiled, parallel
 from paperlib._kernels.online import expm1
-
-# IEEE division, as in NumPy: 0 / 0 is NaN and no test for 0 interrupts a loop.
-compiled = njit(cache=True, error_model="numpy")
-parallel = njit(cache=True, error_model="numpy", parallel=True)
 
 # The two estimating equations.
 MLE, MOMENTS = 0, 1
-
-# Instead of a rate; NaN is the rate of a page without crawls.
-NOT_CONVERGED = -1.0
 
 # Halley's method takes 3 to 5 steps; 20 mean that rounding keeps it from
 # settling.
@@ -183,15 +177,14 @@ def estimating_equation_roots(kind, interval, changed, offsets, out):
     """Solve equation `kind` for every page; writes `out`, shape (n_pages,).
 
     interval, changed: shape (n_crawls,); offsets: shape (n_pages + 1,).
-    0 and inf where degenerate, NaN for a page without crawls, NOT_CONVERGED
-    for one whose root was not found.
+    0 and inf where degenerate, NaN for a page without crawls, and for one whose
+    root was not found.
     """
     for i in prange(offsets.size - 1):
         own = slice(offsets[i], offsets[i + 1])
         out[i] = np.nan
         if offsets[i + 1] > offsets[i]:
-            root = page_root(kind, interval[own], changed[own])
-            out[i] = NOT_CONVERGED if math.isnan(root) else root
+            out[i] = page_root(kind, interval[own], changed[own])
 
 
 @compiled

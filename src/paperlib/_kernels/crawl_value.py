@@ -49,11 +49,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
-from paperlib._kernels import ufunc
-
-_kernel = njit(cache=True, error_model="numpy")  # 1 / 0 is inf, as in NumPy
+from paperlib._kernels import compiled, parallel, ufunc
 
 EXACT = 0  # `terms` of the value with all its terms
 # For larger u the lack is below rounding: some (2 u + 1) exp(-u) of the limit.
@@ -111,7 +109,7 @@ CONSTANTS = np.dtype([(name, "f8") for name in Constants._fields])
 # ------------------------------------------------------------------ the pages
 
 
-@_kernel
+@compiled
 def _signal_model(change_rate, recall, false_rate):
     """Rates alpha, gamma, and b = alpha beta = log(gamma / false_rate)."""
     signalled = recall * change_rate
@@ -122,7 +120,7 @@ def _signal_model(change_rate, recall, false_rate):
     return (1.0 - recall) * change_rate, signalled + false_rate, b
 
 
-@_kernel
+@compiled
 def constants(change_rate, importance, recall, false_rate, terms):
     """`Constants` of a page; terms <= 0 is the exact value, j > 0 is APPROX-j.
 
@@ -157,7 +155,7 @@ def constants(change_rate, importance, recall, false_rate, terms):
     )
 
 
-@_kernel
+@compiled
 def _fill(table, change_rate, importance, recall, false_rate, terms):
     """Write the `constants` of each page to its row of the table."""
     for i in range(change_rate.size):
@@ -174,7 +172,7 @@ def page_constants(change_rate, importance, recall, false_rate, terms):
     return pages
 
 
-@_kernel
+@compiled
 def effective(page, elapsed, n_signals):
     """u = alpha elapsed + b n_signals.
 
@@ -185,14 +183,14 @@ def effective(page, elapsed, n_signals):
     return u + page.b * n_signals if n_signals > 0 else u
 
 
-@_kernel
+@compiled
 def rounded(u):
     """u rounded to 38 bits by Veltkamp's splitting, which is monotone."""
     c = _VELTKAMP * u
     return c - (c - u)
 
 
-@_kernel
+@compiled
 def initial_slope(page):
     """The factor g of dV/du at u = 0: see `value_and_rise`."""
     return page.scale * page.ratio if page.ratio > 0.0 else page.limit
@@ -201,7 +199,7 @@ def initial_slope(page):
 # ------------------------------------------------ Poisson sums of one term
 
 
-@_kernel
+@compiled
 def _horner(total, x, coefficients):
     """Evaluate a polynomial in x by Horner's rule, beginning with `total`."""
     for c in coefficients:
@@ -209,7 +207,7 @@ def _horner(total, x, coefficients):
     return total
 
 
-@_kernel
+@compiled
 def _poisson(n, x):
     """p(n; x) = exp(-x) x^n / n!, with a relative error of some n 1e-16."""
     if n <= _SHORT:
@@ -224,7 +222,7 @@ def _poisson(n, x):
     return power / math.sqrt(2.0 * math.pi * n)
 
 
-@_kernel
+@compiled
 def _below(i, x, rho, one_minus_rho):
     """N_i, the probability Q(i + 1, x) of at most i events, and p(i; x)."""
     d = one_minus_rho  # d_(i + 1 - j): 1 - rho^(k + 1) = (1 - rho) + rho d_k
@@ -251,7 +249,7 @@ def _below(i, x, rho, one_minus_rho):
     return weighted, plain, p
 
 
-@_kernel
+@compiled
 def _above(i, x, y, rho, one_minus_rho, so_far):
     """Form (a) of exp(u) T_i, P(i + 1, x) and p(i; x), by positive terms only.
 
@@ -275,7 +273,7 @@ def _above(i, x, y, rho, one_minus_rho, so_far):
         d = one_minus_rho + rho * d
 
 
-@_kernel
+@compiled
 def _one_minus_below(i, x, rho):
     """1 - N_i where it is near 0 (small ratio), P(i + 1, x) and p(i; x).
 
@@ -291,7 +289,7 @@ def _one_minus_below(i, x, rho):
     return weighted * decay + above, above, p
 
 
-@_kernel
+@compiled
 def _without_signals(u):
     """V / limit without signals, 1 - (1 + u) exp(-u), to rounding."""
     if u > 1.0:
@@ -307,13 +305,13 @@ def _without_signals(u):
 # ------------------------------------------------------------- the sum over i
 
 
-@_kernel
+@compiled
 def _remaining(page, u, i):
     """u - i b, also for i = 0 where b is inf."""
     return u - i * page.b if i > 0 else u
 
 
-@_kernel
+@compiled
 def _first_terms(page, u, decay):
     """Number of the terms with y_i >= i + 1, and three sums over them.
 
@@ -347,7 +345,7 @@ def _first_terms(page, u, decay):
     return i, total, passed, creep
 
 
-@_kernel
+@compiled
 def _last_terms(page, u, unit, sums):
     """Sum of exp(u) T_i over the terms after the first, by form (a).
 
@@ -375,7 +373,7 @@ def _last_terms(page, u, unit, sums):
     return tail, passed, creep
 
 
-@_kernel
+@compiled
 def sums(page, u):
     """V, its lack limit - V, and two sums for bounds, at u as it is.
 
@@ -412,7 +410,7 @@ def sums(page, u):
     return limit - lack, lack, passed / page.ratio, creep
 
 
-@_kernel
+@compiled
 def value_and_rise(page, u):
     """V at u, which is rounded already; g, alpha psi and its derivative.
 
@@ -425,7 +423,7 @@ def value_and_rise(page, u):
     return v, initial_slope(page) * math.exp(-u), passed, creep
 
 
-@_kernel
+@compiled
 def value(page, elapsed, n_signals):
     """V in the state (elapsed, n_signals): never falls in floating point."""
     u = effective(page, elapsed, n_signals)
@@ -439,7 +437,7 @@ def value(page, elapsed, n_signals):
 # ------------------------------------------------------- the cycle of a page
 
 
-@_kernel
+@compiled
 def signals_per_cycle(x, step):
     """gamma psi = sum_i P(i + 1, x - i step).
 
@@ -473,7 +471,7 @@ def signals_per_cycle(x, step):
     return total
 
 
-@_kernel
+@compiled
 def _psi(iota, change_rate, recall, false_rate):
     """Expected time between crawls at the threshold iota, psi of Lemma 4."""
     alpha, gamma, b = _signal_model(change_rate, recall, false_rate)
@@ -518,7 +516,7 @@ def ws(iota, change_rate, recall, false_rate):
 # ------------------------------- states in which pages have a given value
 
 
-@_kernel
+@compiled
 def _newton(page, u, early, target, at_u):
     """One step of Newton's method towards V = target, from u.
 
@@ -533,7 +531,7 @@ def _newton(page, u, early, target, at_u):
     return u + math.log(lack / (page.limit - target)) * lack / slope
 
 
-@_kernel
+@compiled
 def _state_at(page, at_one, target, u):
     """u with V = target, 0 < target < limit, from a guess u (0 for none).
 
@@ -570,7 +568,7 @@ def _state_at(page, at_one, target, u):
     return np.nan
 
 
-@_kernel
+@compiled
 def at_one(pages):
     """V and its lack of each page at u = 1, shape (n_pages, 2)."""
     out = np.empty((pages.size, 2))
@@ -579,7 +577,7 @@ def at_one(pages):
     return out
 
 
-@njit(cache=True, parallel=True, error_model="numpy")
+@parallel
 def threshold_rates(multiplier, pages, at_one, gamma, state, rate):
     """Crawl rates 1 / psi of pages that are crawled when V is the multiplier.
 

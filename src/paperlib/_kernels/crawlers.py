@@ -26,9 +26,9 @@ import math
 from collections import namedtuple
 
 import numpy as np
-from numba import njit
 
-from paperlib._kernels.schedules import _sift_down
+from paperlib._kernels import compiled
+from paperlib._kernels.schedules import _pop, _sift_down
 
 NO_SYNC = -1.0  # Rule.sync of a rule that ignores the last change; others are >= 0
 # The probability that no crawl has found a change yet, below which the rest is
@@ -49,7 +49,7 @@ Rule = namedtuple("Rule", "base shrink grow low high sync cap cycle")
 DuePages = namedtuple("DuePages", "due interval last found seen end stop")
 
 
-@njit(cache=True)
+@compiled
 def following(interval, since, changed, rule):
     """The next interval after a crawl, and how long until the page is due.
 
@@ -73,7 +73,7 @@ def following(interval, since, changed, rule):
     return interval, wait
 
 
-@njit(cache=True)
+@compiled
 def due_slots(time, change_time, pages, heap, rule, out):
     """Give each slot to the most overdue page, or to none (-1).
 
@@ -86,9 +86,8 @@ def due_slots(time, change_time, pages, heap, rule, out):
     for j in range(time.size):
         t = time[j]
         while size and pages.stop[heap[0]] <= t:
+            _pop(heap, due, size)
             size -= 1
-            heap[0] = heap[size]
-            _sift_down(heap, due, size, 0)
         out[j] = -1
         if size == 0 or due[heap[0]] > t:
             continue
@@ -107,7 +106,7 @@ def due_slots(time, change_time, pages, heap, rule, out):
         _sift_down(heap, due, size, 0)
 
 
-@njit(cache=True)
+@compiled
 def from_change_to_change(grid, change_rate, rule):
     """The chain of intervals at crawls that find a change, on a grid.
 

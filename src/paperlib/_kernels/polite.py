@@ -17,8 +17,8 @@ falls, and psi is at most iota. A signal makes the value unknown.
 import math
 
 import numpy as np
-from numba import njit
 
+from paperlib._kernels import compiled, fields
 from paperlib._kernels.crawl_value import CONSTANTS, effective, value
 
 # Tokens that a host can save up. With one, a token that comes between two
@@ -27,32 +27,31 @@ _BURST = 2
 _SAFE = 1.0 - 1e-7  # the rounding of a value and of its bound stays well inside
 
 PAGE = np.dtype(
-    [("constants", CONSTANTS)]
-    + [(name, "f8") for name in ("importance", "last", "known", "at", "u", "slope")]
-    # next_change, stop_change: its changes that no crawl has seen yet
-    + [(name, "i8") for name in ("host", "n_signals", "next_change", "stop_change")]
+    [
+        ("constants", CONSTANTS),
+        *fields("f8", "importance last known at u slope"),
+        # next_change, stop_change: its changes that no crawl has seen yet
+        *fields("i8", "host n_signals next_change stop_change"),
+    ]
 )
-HOST = np.dtype([("spacing", "f8"), ("full_at", "f8")])
+HOST = np.dtype(fields("f8", "spacing full_at"))
 # time and explore are given; the others say which page is crawled (-1 for
 # none), after which interval and how many signals, and whether it had changed
 SLOT = np.dtype(
-    {
-        "names": ["time", "explore", "page", "interval", "n_signals", "changed"],
-        "formats": ["f8", "?", "i8", "f8", "i8", "?"],
-    }
+    fields("f8", "time interval")
+    + fields("i8", "page n_signals")
+    + fields("?", "explore changed")
 )
 
-_kernel = njit(cache=True, error_model="numpy")
 
-
-@_kernel
+@compiled
 def _waits(page, hosts, t):
     """Whether the host of a page has no token at time t."""
     host = hosts[page.host]
     return host.full_at - (_BURST - 1) * host.spacing > t
 
 
-@_kernel
+@compiled
 def _longest_ago(pages, hosts, t):
     """Page crawled longest ago of those that can be crawled; -1 for none."""
     winner = -1
@@ -64,7 +63,7 @@ def _longest_ago(pages, hosts, t):
     return winner
 
 
-@_kernel
+@compiled
 def _largest_value(pages, hosts, t):
     """Page of largest value of those that can be crawled; -1 for none."""
     best, winner = -1.0, -1
@@ -88,7 +87,7 @@ def _largest_value(pages, hosts, t):
     return winner
 
 
-@_kernel
+@compiled
 def _crawl(page, hosts, slot, change_time):
     """Crawl a page in a slot: what is found is written to the slot."""
     t, host = slot.time, hosts[page.host]
@@ -101,7 +100,7 @@ def _crawl(page, hosts, slot, change_time):
     host.full_at = max(host.full_at, t) + host.spacing
 
 
-@_kernel
+@compiled
 def polite_slots(pages, hosts, slots, signals, change_time, again, in_pairs):
     """Give each slot to a page.
 

@@ -20,7 +20,8 @@ import math
 import numpy as np
 from numba import prange
 
-from paperlib._kernels.batch import compiled, page_totals, parallel
+from paperlib._kernels import compiled, parallel
+from paperlib._kernels.batch import page_totals
 
 # Far above the smallest number, 1e-308, so that entries 1e-250 times the
 # largest still count; far below 1, so that a row is rarely divided.

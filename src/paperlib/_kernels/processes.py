@@ -6,10 +6,10 @@ same with NumPy's indexed assignment takes two to three times as long, because
 it needs an index for every crawl (measured).
 """
 
-from numba import njit
+from paperlib._kernels import compiled
 
 
-@njit(cache=True)
+@compiled
 def interleave(
     interval_1,
     changed_1,

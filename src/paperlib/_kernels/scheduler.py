@@ -70,6 +70,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from paperlib._kernels import compiled, fields
 from paperlib._kernels.crawl_value import (
     CONSTANTS,
     effective,
@@ -79,19 +80,16 @@ from paperlib._kernels.crawl_value import (
     value_and_rise,
 )
 
-# The place of a page: not there; waiting, due beyond the calendar; in the
-# calendar; in the active set; in the heap of the pages never crawled.
+# The place of a page: not there, which is what an empty record says; waiting,
+# due beyond the calendar; in the calendar; in the active set; in the heap of
+# the pages never crawled.
 ABSENT, WAITING, QUEUED, ACTIVE, NEW = range(5)
-
-
-def _fields(kind, names):
-    return [(name, kind) for name in names.split()]
 
 
 # In a time d from `at` the value is `value` + d `rise` + d^2 x with
 # x <= `max_curve` and |x - `curve`| <= |d| `cubic`. In a page, `at` is the
 # effective time since its crawl; in the active set, a time on the clock.
-EXPANSION = np.dtype(_fields("f8", "value at rise max_curve curve cubic"))
+EXPANSION = np.dtype(fields("f8", "value at rise max_curve curve cubic"))
 PAGE = np.dtype(
     [
         ("constants", CONSTANTS),
@@ -101,27 +99,27 @@ PAGE = np.dtype(
         # the threshold, or the value of a NEW page; beta: effective time of a
         # signal; safe_time: effective time from a crawl until due, at
         # threshold `safe_for`
-        *_fields("f8", "last due beta safe_time safe_for"),
+        *fields("f8", "last due beta safe_time safe_for"),
         # n_signals: counted since the last crawl, all before `next_signal`;
         # position: in the active set or the heap, or the bucket; before,
         # after: neighbours in the bucket; sharp: whether safe_time needs no
         # better bound
-        *_fields("i4", "n_signals position before after place sharp"),
+        *fields("i4", "n_signals position before after place sharp"),
         # the signals known ahead and not yet counted, in `State.signals`
-        *_fields("i8", "next_signal stop_signal"),
+        *fields("i8", "next_signal stop_signal"),
     ]
 )
 # A page of the active set: until: when its next known signal comes.
 ENTRY = np.dtype([("bounds", EXPANSION), ("until", "f8"), ("page", "i8")])
 SCALARS = np.dtype(
     # start, end: of the calendar; width: of its buckets
-    _fields("f8", "threshold start end width discard_window")
+    fields("f8", "threshold start end width discard_window")
     # bucket: the first that is not open; n_slots: since the calendar began;
     # n_since: slots since the threshold was lowered; pause: slots until it may
     # be raised; runner_up: page of the second largest upper bound; target:
     # wanted size of the active set; n_values: values computed so far
-    + _fields("i8", "n_active n_new bucket n_slots n_since target pause")
-    + _fields("i8", "runner_up n_values")
+    + fields("i8", "n_active n_new bucket n_slots n_since target pause")
+    + fields("i8", "runner_up n_values")
 )
 
 
@@ -166,7 +164,6 @@ _CROWDED = 4
 _OFTEN, _RARELY = 4, 32
 _NO_SIGNALS = np.empty(0)
 
-_kernel = njit(cache=True, error_model="numpy")
 # For kernels that neither make nor keep arrays: not to count references to
 # them saves up to a third of the time of a slot.
 _plain = njit(cache=True, error_model="numpy", _nrt=False)
@@ -199,7 +196,6 @@ def new_state(
     n_pages = len(constants)
     pages, scalars = np.zeros(n_pages, PAGE), np.zeros(1, SCALARS)[0]
     pages["constants"], pages["last"], pages["n_signals"] = constants, last, n_signals
-    pages["place"] = np.where(present, WAITING, ABSENT)
     pages["next_signal"], pages["stop_signal"] = start, stop
     scalars["threshold"], scalars["discard_window"] = -1.0, discard_window
     scalars["target"], scalars["runner_up"] = _MIN_TARGET, -1
@@ -212,7 +208,7 @@ def new_state(
         signals,
         scalars,
     )
-    _insert_all(state)
+    change_pages(state, np.flatnonzero(present), True, 0.0)
     return state
 
 
@@ -242,13 +238,7 @@ def change_pages(state, which, present, t):
             state.pages[i].place = ABSENT
 
 
-@_plain
-def next_signal(state, i, t):
-    """A signal, not known ahead, of page i arrives at time t."""
-    _receive(state, i, t)
-
-
-@_kernel
+@compiled
 def next_slot(state, t):
     """Page of the slot at time t, now crawled; -1 if there is no page."""
     scalars = state.scalars
@@ -281,7 +271,7 @@ def next_slot(state, t):
     return winner
 
 
-@_kernel
+@compiled
 def greedy_slots(state, slots, signal_page, signal_time, out):
     """Page of each slot, each after the signals up to then.
 
@@ -292,7 +282,7 @@ def greedy_slots(state, slots, signal_page, signal_time, out):
     k = 0
     for j in range(slots.size):
         while k < signal_time.size and signal_time[k] <= slots[j]:
-            _receive(state, signal_page[k], signal_time[k])
+            next_signal(state, signal_page[k], signal_time[k])
             k += 1
         out[j] = next_slot(state, slots[j])
 
@@ -441,7 +431,7 @@ def _due_with_signals(state, i, due):
 
 
 @_inline
-def _receive(state, i, t):
+def next_signal(state, i, t):
     """Count a signal of page i at time t; it may be due now."""
     page, scalars = state.pages[i], state.scalars
     if t - page.last < scalars.discard_window:
@@ -702,14 +692,6 @@ def _insert(state, i, t):
         page.place = WAITING
 
 
-@_plain
-def _insert_all(state):
-    """Find a place for every page that is there."""
-    for i in range(state.pages.size):
-        if state.pages[i].place != ABSENT:
-            _insert(state, i, 0.0)
-
-
 # ---------------------------------------------------------------- the calendar
 
 
@@ -754,7 +736,7 @@ def _open_buckets(state, t):
 # --------------------------------------------------------------- the threshold
 
 
-@_kernel
+@compiled
 def _add_to_pool(pool, size, least, v):
     """Add v to the `size` values of a pool if it is above `least`.
 
@@ -773,7 +755,7 @@ def _add_to_pool(pool, size, least, v):
     return size, least
 
 
-@_kernel
+@compiled
 def _kth_largest(pool, size):
     """The k-th largest value of a pool of length 2 k; of fewer, the least."""
     pool[:size].sort()
@@ -787,7 +769,7 @@ def _rough_value(state, entry, most, t):
     return least if most * _TIGHT < least else _evaluate(state, entry, t)
 
 
-@_kernel
+@compiled
 def _lower_threshold(state, t):
     """Set the threshold to about the target-th largest value of all pages.
 
@@ -823,7 +805,7 @@ def _lower_threshold(state, t):
     scalars.pause = _PAUSE
 
 
-@_kernel
+@compiled
 def _raise_threshold(state, t):
     """Raise the threshold to about the target-th largest active value."""
     scalars = state.scalars

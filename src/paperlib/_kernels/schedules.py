@@ -17,10 +17,11 @@ The kernels draw no random numbers and check no arguments.
 """
 
 import numpy as np
-from numba import njit
+
+from paperlib._kernels import compiled
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def ordered_times(exponentials, offsets, duration, time):
     """Write the ordered times in (0, duration] of every page.
 
@@ -40,13 +41,13 @@ def ordered_times(exponentials, offsets, duration, time):
             time[offsets[i] + j] = duration * (part / total)
 
 
-@njit(cache=True)
+@compiled
 def _first(key, i, j):
     """Whether page i comes before page j: by key, then by index."""
     return key[i] < key[j] or (key[i] == key[j] and i < j)
 
 
-@njit(cache=True)
+@compiled
 def _sift_down(heap, key, size, k):
     """Move entry k of a heap of pages down to where its key belongs."""
     while True:
@@ -61,7 +62,7 @@ def _sift_down(heap, key, size, k):
         k = child
 
 
-@njit(cache=True)
+@compiled
 def _pop(heap, key, size):
     """Take the first page off a heap of `size` pages."""
     page = heap[0]
@@ -70,7 +71,7 @@ def _pop(heap, key, size):
     return page
 
 
-@njit(cache=True)
+@compiled
 def _push(heap, key, size, page):
     """Add a page to a heap of `size` pages."""
     heap[size] = page
@@ -81,7 +82,7 @@ def _push(heap, key, size, page):
         k = (k - 1) // 2
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def earliest_deadline_first(rate, total, out):
     """Write the page of each slot into `out`, shape (n_slots,).
 

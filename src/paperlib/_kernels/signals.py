@@ -36,15 +36,8 @@ from collections import namedtuple
 import numpy as np
 from numba import prange
 
-from paperlib._kernels.batch import (
-    MAX_NEWTON_STEPS,
-    MLE,
-    NOT_CONVERGED,
-    compiled,
-    page_root,
-    page_totals,
-    parallel,
-)
+from paperlib._kernels import compiled, parallel
+from paperlib._kernels.batch import MAX_NEWTON_STEPS, MLE, page_root, page_totals
 
 # Share of the predicted rise that a step must reach; the usual one of Armijo's
 # rule.
@@ -203,9 +196,6 @@ def _page_rates(t, changed, n, rates, variances):
         rates[0] = np.inf
         return
     alpha, b = _maximum(t, changed, n)
-    if math.isnan(alpha):
-        rates[0] = NOT_CONVERGED
-        return
     rates[0], rates[1] = alpha, b
     if alpha > 0.0 or b > 0.0:
         variances[0], variances[1], variances[2] = _variances(alpha, b, t, changed, n)
@@ -219,8 +209,8 @@ def signal_rates(interval, changed, n_signals, offsets, rates, variances):
     Writes `rates`, shape (n_pages, 2): alpha and b; 0 and 0 for a page that
     never changed, inf and NaN for one that always did, NaN for b without a
     signal, inf for b if signals came with changes only, NaN and NaN without a
-    crawl, and NOT_CONVERGED for alpha. Writes `variances`, shape (n_pages, 3):
-    of alpha, of b, and their covariance.
+    crawl, and NaN for alpha where it was not found. Writes `variances`, shape
+    (n_pages, 3): of alpha, of b, and their covariance.
     """
     for i in prange(offsets.size - 1):
         own = slice(offsets[i], offsets[i + 1])

@@ -24,7 +24,9 @@ import math
 from collections import namedtuple
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from paperlib._kernels import compiled, fields, parallel
 
 # In `fresh_time`: what is less than half the spacing of floats (1.1e-16)
 # relative to the sum so far would be lost in rounding; ten times less is safe.
@@ -38,20 +40,18 @@ _SMALL = 1e-3
 # A page of `crawl_pages`: `last` and `change_at` are the last crawl and the
 # first change after it, minus infinity in both for a page that was never
 # crawled.
-COPY = np.dtype(
-    [(name, "f8") for name in ("change_rate", "last", "change_at", "fresh")]
-)
+COPY = np.dtype(fields("f8", "change_rate last change_at fresh"))
 # Events of page i at time[offsets[i] : offsets[i + 1]], rising.
 Events = namedtuple("Events", "time offsets")
 # A page of `fresh_time`: `doubt` is 1 - precision of its signals, `start` and
 # `stop` are when the page comes and goes, `last` is its last crawl, -inf for
 # none.
-PAGE = np.dtype([(name, "f8") for name in ("alpha", "doubt", "start", "stop", "last")])
+PAGE = np.dtype(fields("f8", "alpha doubt start stop last"))
 
 
 # The arrays are arguments of their own, for in a parallel loop numba takes
 # writes to the arrays of a tuple for dead code and drops them.
-@njit(cache=True, parallel=True, error_model="numpy")
+@parallel
 def crawl_pages(pages, offsets, start, stop, time, exponential, interval, changed):
     """Find what crawls find, and how long copies are fresh from start to stop.
 
@@ -73,7 +73,7 @@ def crawl_pages(pages, offsets, start, stop, time, exponential, interval, change
         page.fresh = total + max(min(page.change_at, stop) - begin, 0.0)
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def fresh_time(pages, crawls, signals, borders, fresh):
     """Add the expected fresh time of every page in every window.
 
@@ -91,7 +91,7 @@ def fresh_time(pages, crawls, signals, borders, fresh):
         )
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _fresh_time_of_page(page, crawls, signals, borders, fresh):
     """`fresh_time` of one page, given its events and its column of `fresh`."""
     j = k = window = 0  # the next crawl, the next signal, the present window
@@ -135,7 +135,7 @@ def _fresh_time_of_page(page, crawls, signals, borders, fresh):
                 crawled = decay_at = event
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _decay(alpha, decay, duration, elapsed):
     """Integrate exp(-alpha t) over a piece of time; also its last value.
 

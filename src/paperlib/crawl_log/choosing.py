@@ -34,9 +34,9 @@ def _mle(history, prior):
 
 
 def _moment_matching(history, prior):
-    with warnings.catch_warnings():
-        # at its limits 0 and inf the substitutes of the MLE stand in
-        warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
+    # at its limits 0 and inf the substitutes of the MLE stand in
+    limits = estimators.DegenerateHistoryWarning
+    with warnings.catch_warnings(action="ignore", category=limits):
         rate = estimators.moment_matching(history)
     return np.where((rate > 0) & (rate < np.inf), rate, _mle(history, prior))
 
@@ -112,9 +112,8 @@ def learn_prior(sample):
         return FakeIntervals(mean, mean)
     rate = estimators.mle(sample, edges="substitute")[crawled]
     grid = np.geomspace(rate.min() / 10, rate.max() * 10, 500)
-    with warnings.catch_warnings():
-        # the prior is written down in any case, for the user to see
-        warnings.simplefilter("ignore", DegeneratePriorWarning)
+    # the prior is written down in any case, for the user to see
+    with warnings.catch_warnings(action="ignore", category=DegeneratePriorWarning):
         return FakeIntervals.learn(sample, grid)
 
 

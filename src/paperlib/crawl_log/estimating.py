@@ -193,8 +193,8 @@ def estimate(
         opened(path, state=known, memory=memory) as log,
         # The state is renamed after the rates: if the rates cannot be written,
         # the log is not yet in the state and counts when it is tried again.
-        no_state if state is None else parquet(state, force=True) as states,
-        parquet(output, force) as rates,
+        no_state if state is None else parquet(state) as states,
+        parquet(output) as rates,
     ):
         sample = log.sample(choosing.SAMPLE).all_crawls
         prior, chosen, why = choosing.choose(sample, estimator)
@@ -230,9 +230,9 @@ def _tables(batch, *, prior, estimator, level, with_state):
 
 def _serial_sums(batch, history):
     """Sums for the serial score of each page, with those of earlier logs."""
-    with warnings.catch_warnings():
-        # at the rates 0 and inf all bits are certain and add nothing
-        warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
+    # at the rates 0 and inf all bits are certain and add nothing
+    certain = estimators.DegenerateHistoryWarning
+    with warnings.catch_warnings(action="ignore", category=certain):
         rate = estimators.mle(history)
     new = estimators.serial_sums(batch.history, rate)
     old = [np.asarray(batch.page[name]) for name in ("lag", "lag_squares")]

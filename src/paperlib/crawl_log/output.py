@@ -99,15 +99,14 @@ def check_absent(path, force):
 
 
 @contextlib.contextmanager
-def parquet(path, force):
+def parquet(path):
     """Open a Parquet file that appears when the context ends without an error.
 
     Parameters
     ----------
     path : path
-        The file; a file that was there before is left as it was until then.
-    force : bool
-        True if an existing file may be overwritten.
+        The file; one that is there already is left as it is until then, and
+        then replaced: see `check_absent`.
 
     Yields
     ------
@@ -116,8 +115,6 @@ def parquet(path, force):
 
     Raises
     ------
-    FileExistsError
-        The file exists, and `force` is false.
     OSError
         The file cannot be written, for want of space perhaps.
 
@@ -126,13 +123,12 @@ def parquet(path, force):
     >>> import tempfile
     >>> import pyarrow as pa
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with parquet(f"{folder}/rates.parquet", force=False) as output:
+    ...     with parquet(f"{folder}/rates.parquet") as output:
     ...         output.write(pa.table({"url": ["a"], "change_rate": [0.5]}))
     ...         output.describe({"estimator": "mle"})
     ...     pq.read_table(f"{folder}/rates.parquet")["url"].to_pylist()
     ['a']
     """
-    check_absent(path, force)
     with (
         replacing(path) as temporary,
         contextlib.closing(ParquetOutput(temporary)) as output,

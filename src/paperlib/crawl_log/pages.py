@@ -77,11 +77,6 @@ class CrawlLog:
 def _rate_or_nan(rate):
     """Array of change rates that are non-negative and finite, or NaN."""
     rate = np.asarray(rate, dtype=float)
-    bad = np.argwhere((rate < 0) | np.isinf(rate))
-    if bad.size:
-        first = tuple(bad[0].tolist())
-        raise ValueError(
-            "known_rate must be non-negative and finite, or NaN, "
-            f"got {rate[first]} at index {first}"
-        )
+    bad = (rate < 0) | np.isinf(rate)
+    checks.require("known_rate", rate, "non-negative and finite, or NaN", ~bad)
     return rate

@@ -160,17 +160,15 @@ class OpenedLog:
             Microseconds since 1970.
         """
         query = f"select quantile_disc(t, {share}) from sorted"
-        ((time,),) = self.connection.sql(query).fetchall()
-        return time
+        return self.connection.execute(query).fetchone()[0]
 
     def _batch(self, start, end):
         """Pages from `start` to before `end`, and the tally of merged rows."""
         within = f"where i >= {start} and i < {end} order by i"
         table = f"select i, t, changed from sorted {within}, t"
-        rows = self.connection.sql(table).to_arrow_table()
+        page, time, changed = self.connection.execute(table).fetchnumpy().values()
         table = f"select * exclude (i, before) from page {within}"
         pages = self.connection.sql(table).to_arrow_table()
-        page, time, changed = (column.to_numpy() for column in rows.columns)
         starts, changed, torn = _merged(page, time, changed)
         tally = _tally(pages["url"], page - start, time, starts, torn)
         page, time = page[starts], time[starts]
@@ -317,7 +315,9 @@ def part(path, share=None, *, state=None, memory="1GiB"):
             connection.execute("set threads = 1")
             _restrict(connection, *share)
         first = share is None or share[0] == 0
-        _read_files(connection, files, folder, tally if first else Tally())
+        lines = tally if first else Tally()
+        for number, file in enumerate(bar(files, unit=" files")):
+            insert(connection, number, file, folder, lines)
         if state is not None:
             _read_state(connection, state)
         run(connection, sql("pages"), "grouping", failed=FAILED)
@@ -334,12 +334,6 @@ def _restrict(connection, k, n):
         "create or replace macro in_share(url) as "
         f"hash(url) between {low}::ubigint and {high - 1}::ubigint"
     )
-
-
-def _read_files(connection, files, folder, tally):
-    """Insert the rows of all files."""
-    for number, file in enumerate(bar(files, unit=" files")):
-        insert(connection, number, file, folder, tally)
 
 
 def _read_state(connection, state):
@@ -369,7 +363,7 @@ def _count_rows(connection, files, tally):
 
 
 def _log(connection, tally):
-    ((n_pages,),) = connection.sql("select count(*) from page").fetchall()
+    (n_pages,) = connection.execute("select count(*) from page").fetchone()
     return OpenedLog(connection, tally, n_pages)
 
 

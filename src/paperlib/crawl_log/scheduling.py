@@ -137,7 +137,7 @@ def schedule(
     plan = _plan(policy, columns, bandwidth, per_host)
     worth = _worth(policy, columns, bandwidth)
     total = columns["importance"].sum()
-    with parquet(output, force) as out:
+    with parquet(output) as out:
         now = _write(out, file, policy, columns, plan) / total
         added = float(plan.multiplier) / total
         found = Schedule(bandwidth, now.item(), float(plan.freshness), added, worth)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 
+from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
@@ -91,12 +92,8 @@ def bias_reduced(history):
         interval = history.total(history.interval) / n
     per_crawl = history.per_crawl(interval)
     uneven = np.abs(history.interval - per_crawl) > _SAME_INTERVAL * per_crawl
-    if uneven.any():
-        first = tuple(np.argwhere(uneven)[0].tolist())
-        raise ValueError(
-            "interval must be the same for all crawls of a page, "
-            f"got {history.interval[first].item()!r} at index {first}; mle takes any"
-        )
+    rule = "the same for all crawls of a page (mle takes any)"
+    checks.require("interval", history.interval, rule, ~uneven)
     return -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
 
 
@@ -221,11 +218,10 @@ def _roots(kind, history):
     rate = np.empty(offsets.size - 1)
     with threads_for(interval.size):
         kernels.estimating_equation_roots(kind, interval, changed, offsets, rate)
-    failed = rate == kernels.NOT_CONVERGED
+    failed = np.isnan(rate) & (np.diff(offsets) > 0)
     if failed.any():
         raise ConvergenceError(
-            f"{failed.sum()} of {rate.size} pages did not converge",
-            np.where(failed, np.nan, rate),
+            f"{failed.sum()} of {rate.size} pages did not converge", rate
         )
     return rate
 

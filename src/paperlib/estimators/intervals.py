@@ -62,8 +62,7 @@ def likelihood_interval(history, *, level=0.95):
     """
     level = checks.probability("level", level)
     interval, changed, offsets = history.ragged()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateHistoryWarning)
+    with warnings.catch_warnings(action="ignore", category=DegenerateHistoryWarning):
         rate = np.ravel(mle(history))
     low, high = np.empty_like(rate), np.empty_like(rate)
     drop = scipy.special.gammaincinv(0.5, level)  # half a quantile of chi2(1)

@@ -43,6 +43,7 @@ def path(estimator, history, *, crawl_rate=None):
     array([3. , 1.5, 3. ])
     """
     shape = history.changed.shape
+    arrays = {"changed": history.changed, "interval": history.interval}
     if crawl_rate is not None:
         crawl_rate = checks.positive("crawl_rate", crawl_rate)
         if crawl_rate.shape != shape:
@@ -50,8 +51,6 @@ def path(estimator, history, *, crawl_rate=None):
                 f"crawl_rate must have the shape of changed, {shape}, "
                 f"got {crawl_rate.shape}"
             )
-    arrays = {"changed": history.changed, "interval": history.interval}
-    if crawl_rate is not None:
         arrays["crawl_rate"] = crawl_rate
     estimator = copy.deepcopy(estimator)
     if history.offsets is None:

@@ -111,13 +111,8 @@ class Greedy:
 
     def _state(self, world, last):
         """State of the scheduler at time 0, with all signals to come."""
-        believed = self.believed
         constants = crawl_value.page_constants(
-            *(
-                getattr(believed, name)
-                for name in ("change_rate", "importance", "recall", "false_rate")
-            ),
-            self.terms or 0,
+            **vars(self.believed), terms=self.terms or crawl_value.EXACT
         )
         signals = {}
         if self.uses_signals.any():

@@ -402,8 +402,7 @@ class PhasedEpsilonGreedy(_Learner):
     def __post_init__(self):
         super().__post_init__()
         checks.count("n_phases", self.n_phases)
-        if not 0 <= checks.scalar(checks.finite, "epsilon", self.epsilon) <= 1:
-            raise ValueError(f"epsilon must be from 0 to 1, got {self.epsilon!r}")
+        checks.scalar(checks.share, "epsilon", self.epsilon)
 
     def _phases(self, horizon, one_round):
         """Duration and share of each phase."""

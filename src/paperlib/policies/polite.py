@@ -11,8 +11,6 @@ from paperlib.signals import SignalledPages
 
 __all__ = ["PoliteGreedy"]
 
-_PARAMETERS = "change_rate", "importance", "recall", "false_rate"
-
 
 @dataclass(frozen=True, eq=False)
 class PoliteGreedy:
@@ -140,7 +138,7 @@ class _Crawler:
             self._received = new.stop
             if pages:
                 self._pages["constants"] = crawl_value.page_constants(
-                    *(getattr(pages, name) for name in _PARAMETERS), crawl_value.EXACT
+                    **vars(pages), terms=crawl_value.EXACT
                 )
                 self._pages["importance"] = pages.importance
             self._again = kernels.polite_slots(

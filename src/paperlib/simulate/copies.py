@@ -198,8 +198,11 @@ class Copies:
         """
         if self.history is None:
             return np.full(self.change_rate.size, np.nan)
-        with warnings.catch_warnings(), np.errstate(divide="ignore", invalid="ignore"):
-            warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
+        degenerate = estimators.DegenerateHistoryWarning
+        with (
+            warnings.catch_warnings(action="ignore", category=degenerate),
+            np.errstate(divide="ignore", invalid="ignore"),
+        ):
             if callable(estimator):
                 return estimator(self.history)
             counts = np.stack(self._counts, axis=1).ravel()
