@@ -2,15 +2,23 @@
 
 import re
 from functools import partial
+from itertools import pairwise
 
 import numba
 import numpy as np
 import pytest
 from scipy import optimize
 
-from paperlib import allocation, estimators, freshness, regret, schedules
-from paperlib.policies import ExploreThenCommit, PhasedEpsilonGreedy
+from paperlib import allocation, estimators, freshness, regret, schedules, simulate
+from paperlib.policies import (
+    ExploreThenCommit,
+    GreedyNCIS,
+    LearningGreedy,
+    PhasedEpsilonGreedy,
+    Rates,
+)
 from paperlib.processes import simulate_history
+from paperlib.signals import SignalledPages
 
 BOUNDS = (0.1, 5.0)
 CHANGE = np.array([0.2, 0.5, 1.0, 3.0, 0.8, 0.3])
@@ -730,3 +738,53 @@ def test_lengths_that_no_page_is_seen_in_are_filled_with_the_middle_of_the_bound
     ]
     assert np.isfinite(got[0]).all()
     np.testing.assert_array_equal(*got)
+
+
+# ------------------------------ policies that pick pages
+
+
+def test_learning_regret_against_plain_sums():
+    pages = SignalledPages(CHANGE, IMPORTANCE, recall=0.6, false_rate=0.2)
+    world = simulate.draw_world(pages, 30.0, rng=4)
+    policies = {
+        "knows": GreedyNCIS(pages),
+        "learns": LearningGreedy(IMPORTANCE, first=3.0),
+        "even": Rates(np.full(CHANGE.size, 0.5)),
+    }
+    borders = [0.0, 4.0, 11.0, 30.0]
+    fresh, lost = regret.learning_regret(
+        world, policies, 3.0, reference="knows", borders=borders
+    )
+    slots = simulate.slot_times(3.0, 30.0)
+    # freshness by a fine sum over time of eq. (1) of www25
+    grid = (np.arange(300_000) + 0.5) * 1e-4
+    share = {}
+    for name, policy in policies.items():
+        page = policy.choose(world, slots, np.zeros(CHANGE.size))
+        share[name] = np.zeros(grid.size)
+        for i in range(CHANGE.size):
+            crawls = np.append(0.0, slots[page == i])
+            sent = np.sort(world.signal_time[world.signal_page == i])
+            last = crawls[np.searchsorted(crawls, grid, side="right") - 1]
+            signals = np.searchsorted(sent, grid) - np.searchsorted(sent, last)
+            true = 0.6 * CHANGE[i]
+            doubt = 0.2 / (true + 0.2)
+            silent = np.exp(-0.4 * CHANGE[i] * (grid - last))
+            share[name] += IMPORTANCE[i] / IMPORTANCE.sum() * silent * doubt**signals
+    for name in policies:
+        gap = np.cumsum(share["knows"] - share[name]) * 1e-4
+        wanted = [gap[np.searchsorted(grid, t) - 1] for t in borders[1:]]
+        np.testing.assert_allclose(lost[name], wanted, atol=2e-3)
+        for k, (low, high) in enumerate(pairwise(borders)):
+            window = share[name][(grid > low) & (grid < high)]
+            np.testing.assert_allclose(fresh[name][k], window.mean(), atol=1e-3)
+    assert not lost["knows"].any()
+
+
+def test_learning_regret_says_what_is_wrong():
+    world = simulate.draw_world(SignalledPages([1.0], 1.0, 0.0, 0.0), 4.0, rng=1)
+    policies = {"even": Rates([1.0])}
+    with pytest.raises(ValueError, match="reference must be one of 'even', got 'all'"):
+        regret.learning_regret(world, policies, 1.0, reference="all", borders=[0, 4])
+    with pytest.raises(ValueError, match="borders must begin at 0, got 1"):
+        regret.learning_regret(world, policies, 1.0, reference="even", borders=[1, 4])
