@@ -107,9 +107,9 @@ class Claims:
         self._found = {name: {} for name in self._protocol}  # by claim, by case
         for name, claim in self._protocol.items():
             if "declared" in claim:
-                self._enter(name, name, Measured(math.nan, math.nan), "", {})
+                self._found[name][name] = _unmeasured(name, claim["declared"])
 
-    def measure(self, name, value, *, source=None, **fields):
+    def measure(self, name, value, /, *, source=None, **fields):
         """Enter a measurement and return its status; a second one replaces it.
 
         Parameters
@@ -145,7 +145,7 @@ class Claims:
         fields = {key: _text(given) for key, given in fields.items()}
         case = name.format(**fields)
         entry = case if case in self._protocol else name
-        if entry not in self._protocol or "declared" in self._protocol[entry]:
+        if not _CRITERIA.keys() & self._protocol.get(entry, {}).keys():
             raise ValueError(
                 f"name must be the id of a claim to measure in claims.yaml of "
                 f"{self.figure}, got {case!r}; there are {', '.join(self._protocol)}"
@@ -158,7 +158,7 @@ class Claims:
         claim = self._protocol[entry]
         criteria = {key: claim[key] for key in _CRITERIA if key in claim}
         try:
-            status = claim.get("declared") or _status(*value, *project.limits(criteria))
+            status = _status(*value, *project.limits(criteria))
         except ValueError as error:
             raise ValueError(f"claim {case!r} of {self.figure}: {error}") from None
         # The status is that of the unrounded numbers.
@@ -288,9 +288,9 @@ def _text(value):
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _unmeasured(name):
-    """The record of a claim that these runs did not measure."""
-    return {"id": name, "measured": None, "stderr": None, "status": "not measured"}
+def _unmeasured(name, status="not measured"):
+    """The record of a claim that was not measured, with the reason as a status."""
+    return {"id": name, "measured": None, "stderr": None, "status": status}
 
 
 def join(claim, found):

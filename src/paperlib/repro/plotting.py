@@ -11,6 +11,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import scipy
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from paperlib import __version__
 from paperlib.files import write_atomic
@@ -1008,7 +1009,8 @@ def faults(figure):
     >>> plotting.faults(figure)
     ["text of 4.0 pt: 'tiny'"]
     """
-    figure.canvas.draw()
+    # Its own canvas may be one that does not draw, as in a notebook.
+    FigureCanvasAgg(figure).draw()
     texts = _visible_texts(figure)
     found = [
         f"text of {text.get_fontsize():.1f} pt: {text.get_text()!r}"

@@ -267,7 +267,7 @@ def protocol(figure, root=ROOT):
         ``where``, the ``quantity`` that is measured, one criterion
         (``at_least``, ``at_most`` or ``within``), why the claim differs
         (``reason``) and whether it is ``ours``. A claim that is ``declared``
-        has a reason and no criterion.
+        has a reason, and a criterion only if some data can measure it.
 
     Raises
     ------
@@ -350,20 +350,17 @@ def _problem(claim, others):
         return f"no other keys than the known ones, got {', '.join(sorted(unknown))}"
     if not all(claim[key] for key in _REQUIRED):
         return "a text for says and where"
-    if "declared" in claim:
-        if claim["declared"] not in _DECLARED or criteria or not claim.get("reason"):
-            return f"a reason and no criterion, to be declared one of {_DECLARED}"
-    elif len(criteria) != 1:
+    declared = claim.get("declared", _DECLARED[0])
+    if declared not in _DECLARED or ("declared" in claim and not claim.get("reason")):
+        return f"a reason, to be declared one of {_DECLARED}"
+    if len(criteria) > 1 or (not criteria and "declared" not in claim):
         return f"exactly one of {', '.join(_CRITERIA)}, got {criteria}"
-    else:
-        try:
-            low, high = limits(claim)
-            possible = low <= high  # not if one of them is NaN
-        except (TypeError, ValueError):
-            possible = False
-        if not possible:
-            return f"a criterion that can be met, got {claim[criteria[0]]!r}"
-    return None
+    try:
+        low, high = limits(claim)
+        possible = low <= high  # not if one of them is NaN
+    except (TypeError, ValueError):
+        possible = False
+    return None if possible else f"a criterion that can be met, got {claim!r}"
 
 
 def limits(claim):

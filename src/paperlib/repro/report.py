@@ -44,7 +44,7 @@ def read_all(root=project.ROOT):
             record = json.loads(path.read_text())
             claims = project.protocol(record["figure"], root)
             record["claims"] = [
-                ledger.join(claims.get(found.get("family", found["id"]), {}), found)
+                ledger.join(claims[found.get("family", found["id"])], found)
                 for found in record["claims"]
             ]
             records[record["figure"]] = record
@@ -149,7 +149,8 @@ def _sentences(claims):
             said += f" *{quantity[:1].upper()}{quantity[1:]}:* {found}; {limits}."
         said += f" **{claim['status'].capitalize()}**"
         said += f": {claim['reason']}" if claim["reason"] else "."
-        items.append(f"{said} ({claim['where']}; {claim['source']}; `{claim['id']}`)")
+        origin = claim["where"], claim.get("source"), f"`{claim['id']}`"
+        items.append(f"{said} ({'; '.join(filter(None, origin))})")
     return "\n".join([*items, ""])
 
 
