@@ -27,8 +27,9 @@ def __dir__():
 
 
 _HOURS_A_DAY = 24
-# Median of the mean times between changes: it puts the best first interval of
-# the simulations near the 11 days of figure 4 of [grimes08].
+# Median of the mean times between changes, chosen so that the best first
+# interval of the simulations, 9.5 days, is near the 11 days of figure 4 of
+# [grimes08].
 _MEDIAN_PERIOD = 15 * _HOURS_A_DAY
 _SHORTEST_PERIOD, _LONGEST_PERIOD = 2.0, 365 * _HOURS_A_DAY
 
@@ -42,8 +43,9 @@ def population(n_pages, *, law="lognormal", rng=None):
     """Draw change rates of pages that stand in for the data of [grimes08].
 
     Their data are private. Mean times between changes have a median of 15
-    days, calibrated so that the best first interval is about the 11 days of
-    the paper, and are clipped to 2 hours and 1 year (our choice).
+    days, chosen so that the best first interval of their figure 4 is near the
+    11 days of the paper: it is 9.5 days. They are clipped to 2 hours and 1
+    year (our choice).
 
     Parameters
     ----------
