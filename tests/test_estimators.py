@@ -1,5 +1,6 @@
 """Batch estimators: closed forms, oracles, coverage, invariances, bad input."""
 
+import itertools
 import re
 import warnings
 
@@ -12,6 +13,7 @@ from paperlib._kernels import batch as kernels
 from paperlib.estimators import (
     ConvergenceError,
     DegenerateHistoryWarning,
+    affinity,
     bias_reduced,
     confidence_radius,
     fisher_information,
@@ -738,3 +740,69 @@ def test_serial_score_of_a_page_that_changes_at_regular_times_is_low():
     crawls = np.cumsum(rng.uniform(0.3, 0.7, 1500))
     history = observe(np.arange(0.9, crawls[-1], 1.0), crawls)
     assert serial_score(history, mle(history)) < -3
+
+
+# ------------------------------------------------ two change rates told apart
+
+
+def probabilities(rate, interval):
+    """Probability of each of the 2^n sequences of bits."""
+    unchanged = np.exp(-rate * np.asarray(interval))
+    changed = itertools.product((False, True), repeat=len(interval))
+    return np.array([np.where(z, 1 - unchanged, unchanged).prod() for z in changed])
+
+
+def test_affinity_is_the_sum_over_all_sequences_of_bits():
+    interval = [0.3, 2.0, 0.01, 5.0, 1.0, 0.7]
+    found = affinity(0.8, 2.5, interval)
+    for n in range(1, len(interval) + 1):
+        both = [probabilities(rate, interval[:n]) for rate in (0.8, 2.5)]
+        assert found[n - 1] == pytest.approx(np.sqrt(np.prod(both, axis=0)).sum())
+
+
+def test_the_error_of_the_best_test_lies_between_the_bounds_by_affinity():
+    for other in (0.81, 1.2, 10.0, 1e9):
+        interval = [0.3, 2.0, 0.01, 5.0, 1.0, 0.7]
+        both = [probabilities(rate, interval) for rate in (0.8, other)]
+        error = np.min(both, axis=0).sum() / 2
+        rho = affinity(0.8, other, interval)[-1]
+        assert (1 - np.sqrt(1 - rho**2)) / 2 <= error <= rho / 2
+
+
+def test_affinity_of_short_intervals_keeps_its_digits():
+    """1 - affinity is (sqrt(d) - sqrt(d'))^2 w / 2 + O(w^2), far below 1e-16."""
+    for interval in (1e-10, 1e-18):
+        total = -np.log(affinity(1.0, 4.0, np.full(1000, interval))[-1])
+        assert total == pytest.approx(1000 * interval / 2, rel=1e-9)
+
+
+def test_affinity_of_two_rates_is_symmetric_falls_and_has_no_unit():
+    rng = np.random.default_rng(6)
+    interval = 10.0 ** rng.uniform(-3, 3, (5, 40))
+    rate, other = 10.0 ** rng.uniform(-1, 1, (2, 5))
+    found = affinity(rate, other, interval)
+    assert found.shape == interval.shape
+    assert (np.diff(found) <= 0).all()
+    assert ((found >= 0) & (found <= 1)).all()
+    np.testing.assert_allclose(found, affinity(other, rate, interval), rtol=1e-12)
+    scaled = affinity(rate / 60, other / 60, 60 * interval)
+    np.testing.assert_allclose(found, scaled, rtol=1e-12)
+    assert (affinity(2.0, 2.0, [1.0, 3.0]) == 1).all()
+
+
+def test_affinity_of_rates_that_one_bit_tells_apart_keeps_its_digits():
+    """sqrt(q q') is negligible, sqrt((1 - q)(1 - q')) is the root of 1 - q."""
+    assert affinity(1e-20, 1e9, [1.0])[0] == pytest.approx(1e-10, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.0, 1.0, [1.0]), "change_rate must be positive"),
+        ((1.0, -1.0, [1.0]), "other_rate must be positive"),
+        ((1.0, 2.0, [1.0, np.inf]), "interval must be positive and finite"),
+    ],
+)
+def test_affinity_refuses(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        affinity(*arguments)

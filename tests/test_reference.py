@@ -151,6 +151,17 @@ def test_confidence_radius():
             assert found == pytest.approx(expected, rel=EXACT, abs=0)
 
 
+def test_affinity():
+    rng = np.random.default_rng(4)
+    for _ in range(30):  # at moderate intervals the plain form loses no digits
+        interval, (rate, other) = rates(rng, 50, -1, 1), rates(rng, 2, -0.3, 0.3)
+        assert_allclose(
+            estimators.affinity(rate, other, interval),
+            reference.affinity(rate, other, interval),
+            rtol=EXACT,
+        )
+
+
 def test_information_and_asymptotic_variances():
     rng = np.random.default_rng(3)
     pairs = [(5.0, 3.0), (0.5, 0.25), (0.5, 0.75), *rates(rng, (40, 2), -3, 3)]

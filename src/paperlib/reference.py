@@ -20,7 +20,8 @@ from scipy.special import exprel, gammainc, gammaincinv
 from scipy.stats import chi2
 
 __all__ = [
-    "accuracy", "adaptive_intervals", "asymptotic_variances", "bias_reduced", "burn_in",
+    "accuracy", "adaptive_intervals", "affinity", "asymptotic_variances",
+    "bias_reduced", "burn_in",
     "confidence_radius", "crawl_value", "crawl_value_no_false_signals",
     "crawl_value_no_signals", "cycle_length", "exploration_horizon",
     "exploration_radius", "fisher_information", "fit_signals", "fresh_probability",
@@ -146,6 +147,14 @@ def confidence_radius(interval, max_rate, level):
     """Radius around `moment_matching` that holds the true rate."""
     hoeffding = np.sqrt(np.log(2 / (1 - level)) / (2 * len(interval)))
     return hoeffding / np.mean(interval * np.exp(-max_rate * interval))
+
+
+# Derived, for Lemma 2 of aaai20; by Kakutani's theorem the whole sequence of
+# bits tells the rates apart exactly if this tends to 0.
+def affinity(change_rate, other_rate, interval):
+    """Affinity of the bits under two change rates, after each crawl."""
+    q, other_q = np.exp(-change_rate * interval), np.exp(-other_rate * interval)
+    return np.cumprod(np.sqrt(q * other_q) + np.sqrt((1 - q) * (1 - other_q)))
 
 
 # Derived: E[w^2 q / (1 - q)], q = exp(-Delta w), w ~ Exp(p), of one crawl.

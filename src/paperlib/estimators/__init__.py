@@ -3,9 +3,10 @@
 From a whole history: `naive`, `bias_reduced`, `mle`, `moment_matching`, with
 `likelihood_interval` and `confidence_radius`. Online, one crawl at a time:
 `Naive`, `LLN`, `SA`, `SAM`, `Averaged`, `GammaFilter`, all of them
-`OnlineEstimator`. Theory: `fisher_information`, `asymptotic_variances`. Over
-crawls and runs: `path`, `paths`, `snapshots`, `mle_path`, `after`, `rmse`,
-`summary`. Whether a page is Poisson: `serial_score`.
+`OnlineEstimator`. Theory: `affinity`, `fisher_information`,
+`asymptotic_variances`. Over crawls and runs: `path`, `paths`, `snapshots`,
+`mle_path`, `after`, `rmse`, `summary`. Whether a page is Poisson:
+`serial_score`.
 """
 
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
@@ -18,7 +19,11 @@ from paperlib.estimators.batch import (
 )
 from paperlib.estimators.diagnostics import serial_score, serial_sums
 from paperlib.estimators.gamma_filter import GammaFilter
-from paperlib.estimators.information import asymptotic_variances, fisher_information
+from paperlib.estimators.information import (
+    affinity,
+    asymptotic_variances,
+    fisher_information,
+)
 from paperlib.estimators.intervals import confidence_radius, likelihood_interval
 from paperlib.estimators.online import LLN, Guarantee, Naive, OnlineEstimator
 from paperlib.estimators.paths import after, path, paths, rmse, snapshots, summary
@@ -35,6 +40,7 @@ __all__ = [
     "Guarantee",
     "Naive",
     "OnlineEstimator",
+    "affinity",
     "after",
     "asymptotic_variances",
     "bias_reduced",
