@@ -6,7 +6,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from scipy import optimize
+from scipy import optimize, stats
 
 from paperlib import freshness
 from paperlib._kernels import crawl_value as _value
@@ -17,6 +17,7 @@ from paperlib.processes import History
 from paperlib.signals import (
     DegenerateSignalsWarning,
     SignalledPages,
+    corrupt,
     fit,
     naive_precision_recall,
     simulate_signalled_history,
@@ -159,6 +160,50 @@ def test_pages_without_signals_have_any_precision():
 def test_pages_refuse(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+# -------------------------------------------------------- corrupted beliefs
+
+
+def test_a_share_of_the_beliefs_is_uniform_noise():
+    pages = population(1, 100_000)
+    right, half, noise = corrupt(pages, [0.0, 0.5, 1.0], rng=2)
+    for name in ("precision", "recall", "gamma"):
+        np.testing.assert_allclose(getattr(right, name), getattr(pages, name))
+    for name in ("precision", "recall"):
+        true, drawn = getattr(pages, name), getattr(noise, name)
+        np.testing.assert_allclose(getattr(half, name), (true + drawn) / 2, atol=0.01)
+        above = drawn[drawn > 0.01]  # precisions are kept at that or above
+        assert stats.kstest(above, "uniform", args=(0.01, 0.99)).pvalue > 0.001
+        assert abs(np.corrcoef(drawn, true)[0, 1]) < 4 / np.sqrt(true.size)
+    between = np.corrcoef(noise.precision, noise.recall)[0, 1]
+    assert abs(between) < 4 / np.sqrt(true.size)
+
+
+def test_corrupted_beliefs_keep_change_rates_and_the_least_precision():
+    pages = SignalledPages(0.7, [1.0, 2.0, 3.0], [0.0, 0.0, 1.0], [0.0, 0.3, 0.0])
+    for believed in corrupt(pages, [0.0, 0.3, 1.0], least_precision=0.4, rng=1):
+        np.testing.assert_array_equal(believed.change_rate, pages.change_rate)
+        np.testing.assert_array_equal(believed.importance, pages.importance)
+        signalled = believed.recall > 0
+        assert (believed.precision[signalled] > 0.4 - 1e-12).all()
+    (one,), (_, two) = corrupt(pages, 0.3, rng=1), corrupt(pages, [0.1, 0.3], rng=1)
+    np.testing.assert_array_equal(one.false_rate, two.false_rate)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"corruption": [0.1, 1.2]}, "corruption must be in [0, 1], got 1.2"),
+        (
+            {"corruption": 0.1, "least_precision": 0.0},
+            "least_precision must be positive, got 0.0",
+        ),
+    ],
+)
+def test_corrupted_beliefs_refuse(options, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        corrupt(SignalledPages(0.7, 1.0, 0.5, 0.3), **options)
 
 
 # ---------------------------------------------------------------- naive

@@ -22,6 +22,7 @@ __all__ = [
     "DegenerateSignalsWarning",
     "SignalFit",
     "SignalledPages",
+    "corrupt",
     "fit",
     "naive_precision_recall",
     "simulate_signalled_history",
@@ -221,6 +222,68 @@ def _pages(**arrays):
         arrays[name] = np.array(np.broadcast_to(array, shape)).reshape(-1)
         arrays[name].flags.writeable = False
     return arrays
+
+
+def corrupt(pages, corruption, *, least_precision=0.01, rng=None):
+    r"""Corrupt what is believed of the precision and recall of signals.
+
+    Section 6.7 of [www25]_. A share p of the believed values is noise,
+
+    .. math:: \mathrm{precision}' = (1 - p)\,\mathrm{precision} + p\,\xi, \qquad
+        \mathrm{recall}' = (1 - p)\,\mathrm{recall} + p\,\xi',
+
+    with independent uniform noise on [0, 1] for each page. The text prints the
+    second formula without the factor p of the noise, which could exceed 1.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The pages as they are.
+    corruption : array_like, shape (n,)
+        The shares p of noise, in [0, 1].
+    least_precision : float, in (0, 1], default 0.01
+        Lower values are raised to it: the believed rate of false signals grows
+        without bound as the precision goes to 0. Our choice.
+    rng : seed or numpy.random.Generator, optional
+        Source of randomness.
+
+    Returns
+    -------
+    list of SignalledPages
+        The pages as they are believed to be, for each share, with the same
+        noise for all shares. Change rates and importances are right; rates of
+        signals follow from change rate, precision and recall. The precision of
+        a page without signals counts as 0.
+
+    Raises
+    ------
+    ValueError
+        Shares or a precision out of range.
+
+    Examples
+    --------
+    >>> from paperlib import signals
+    >>> pages = signals.SignalledPages.from_precision(
+    ...     1.0, 1.0, precision=[0.2, 0.8], recall=0.5
+    ... )
+    >>> right, wrong = signals.corrupt(pages, [0.0, 0.2], rng=1)
+    >>> right.precision.round(2), wrong.precision.round(2)
+    (array([0.2, 0.8]), array([0.26, 0.83]))
+    """
+    corruption = np.atleast_1d(checks.share("corruption", corruption))
+    least = checks.share("least_precision", least_precision)
+    checks.require("least_precision", least, "positive", least > 0)
+    precision, recall = np.nan_to_num(pages.precision), pages.recall
+    noise = np.random.default_rng(rng).random((2, recall.size))
+    return [
+        SignalledPages.from_precision(
+            pages.change_rate,
+            pages.importance,
+            precision=np.maximum((1 - p) * precision + p * noise[0], least),
+            recall=(1 - p) * recall + p * noise[1],
+        )
+        for p in corruption
+    ]
 
 
 def simulate_signalled_history(
