@@ -277,44 +277,6 @@ def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path, clai
     plotting.save(figure, claims, tmp_path)  # draws without a warning
 
 
-def test_quantiles_against_the_exponential_distribution(tmp_path):
-    figure, ax = plt.subplots(figsize=(2, 1.5))
-    values = 3.0 * np.random.default_rng(1).exponential(size=5000)
-    assert plotting.quantiles(ax, values) is ax
-    diagonal, points = plotting.drawn(figure).values()
-    assert len(points) <= 400
-    np.testing.assert_array_equal(diagonal[:, 0], diagonal[:, 1])
-    order = points[np.argsort(points[:, 1])]
-    assert order[-1, 1] == np.float32(values.max())
-    assert order[0, 1] == np.float32(values.min())
-    assert (np.diff(order[:, 0]) > 0).all()
-    # quantile at u = 1 - exp(-x / mean) has a standard error of mean sqrt(u /
-    # (1 - u) / n)
-    at = order[len(order) // 2, 0] / values.mean()
-    assert order[len(order) // 2, 1] == pytest.approx(
-        at * values.mean(), abs=5 * values.mean() * np.sqrt(np.expm1(at) / 5000)
-    )
-
-
-def test_winners_and_points():
-    figure, ax = plt.subplots()
-    index = np.array([[0, 1], [1, 1], [0, 0]])
-    plotting.winners(
-        ax,
-        np.array([1.0, 2.0, 3.0]),
-        np.array([10.0, 20.0]),
-        index,
-        ["LLN", "SA", "SAM"],
-    )
-    plotting.points(ax, {"here": (2.0, 10.0)})
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["LLN", "SA"], (
-        "who wins nowhere has no label"
-    )
-    arrays = list(plotting.drawn(figure).values())
-    np.testing.assert_array_equal(np.ravel(arrays[0]), [2.0, 10.0])
-    np.testing.assert_array_equal(np.ravel(arrays[1]), np.ravel(index.T))
-
-
 # ---- the style file
 
 
@@ -570,32 +532,6 @@ def test_timeline_shades_from_each_crawl_to_the_next_event():
         "request served stale",
     ]
     assert sorted(ax.get_legend_handles_labels()[1]) == sorted(named), "each kind once"
-
-
-# ---- scatter
-
-
-def test_scatter_draws_some_of_many_points_and_all_of_few_rasterised():
-    ax = plt.figure().subplots()
-    x = np.arange(10_000.0)
-    plotting.scatter(
-        ax,
-        {"many": (x, 2 * x), "few": ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0])},
-        most=50,
-        s=4,
-    )
-    many, few = (np.asarray(c.get_offsets()) for c in ax.collections)
-    assert many.shape == (50, 2)
-    assert many[[0, -1], 0].tolist() == [0.0, 9999.0]
-    np.testing.assert_array_equal(many[:, 1], 2 * many[:, 0])
-    assert few.tolist() == [[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]
-    assert all(c.get_rasterized() and c.get_sizes() == [4] for c in ax.collections)
-    assert [c.get_label() for c in ax.collections] == ["many", "few"]
-    colors = [tuple(c.get_facecolor()[0]) for c in ax.collections]
-    assert colors[0] != colors[1]
-    assert len(ax.collections[0].get_paths()[0]) != len(
-        ax.collections[1].get_paths()[0]
-    ), "markers differ too"
 
 
 # ---- boxes

@@ -10,7 +10,6 @@ from pathlib import Path
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-import scipy
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from paperlib import __version__
@@ -37,16 +36,12 @@ __all__ = [
     "medians",
     "name",
     "note",
-    "points",
-    "quantiles",
     "rates",
     "save",
-    "scatter",
     "shades",
     "thin",
     "timeline",
     "use_style",
-    "winners",
 ]
 
 # It lies where plt.style.use("paperlib.paper") looks for it.
@@ -564,48 +559,6 @@ def _page(ax, y, name, page, horizon):
 # ---- clouds
 
 
-def scatter(ax, groups, *, most=700, **style):
-    """Draw named clouds of points.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The panel.
-    groups : dict of (array_like, array_like), shape (n,)
-        The x and y of the points, by name.
-    most : int, default 700
-        Points of a cloud, evenly spaced in their order.
-    **style
-        For ``ax.scatter``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The panel; the clouds are rasterised.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from paperlib.repro import plotting
-    >>> ax = plotting.scatter(Figure().subplots(), {"pages": ([1, 2], [3, 4])})
-    >>> ax.collections[0].get_offsets().tolist()
-    [[1.0, 3.0], [2.0, 4.0]]
-    """
-    for i, (name, (x, y)) in enumerate(groups.items()):
-        shown = _evenly(len(x), most)
-        look = {
-            "color": VARIANTS[i % len(VARIANTS)]["color"],
-            "marker": "o^sD"[i % 4],
-            "s": 8,
-            "linewidth": 0,
-            "alpha": 0.6,
-            "label": name,
-            "rasterized": True,
-        }
-        ax.scatter(np.asarray(x)[shown], np.asarray(y)[shown], **look | style)
-    return ax
-
-
 def rates(ax, optimal, empirical, *, color, most=1000):
     """Draw the crawl rate of each page against the optimal one.
 
@@ -654,49 +607,7 @@ def rates(ax, optimal, empirical, *, color, most=1000):
     return cloud
 
 
-def quantiles(ax, values):
-    """Draw a Q-Q plot against the exponential distribution of the same mean.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The panel; it gets the diagonal too.
-    values : array_like, shape (n,)
-        A sample.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The panel.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from paperlib.repro import plotting
-    >>> ax = plotting.quantiles(Figure().subplots(), [1.0, 2.0, 6.0])
-    >>> ax.collections[0].get_offsets()[:, 1].tolist()
-    [6.0, 2.0, 1.0]
-    """
-    expected, ordered = scipy.stats.probplot(values, dist="expon", fit=False)
-    expected = expected * np.mean(values)
-    # Dense at the upper end, where the points lie apart.
-    shown = len(values) - 1 - thin(len(values))
-    ax.scatter(
-        expected[shown],
-        ordered[shown],
-        s=8,
-        color=_BLUE,
-        linewidth=0,
-        label="_quantiles",
-        rasterized=True,
-    )
-    top = max(expected[-1], ordered[-1])
-    ax.plot([0, top], [0, top], label="_diagonal", **_REFERENCE)
-    ax.set_xlim(-0.03 * top, 1.03 * top)
-    return ax
-
-
-# ---- named numbers, maps and points
+# ---- named numbers
 
 
 def bars(ax, values):
@@ -783,104 +694,6 @@ def calibration(ax, curves, *, least=20):
         ylabel="share that had changed",
     )
     ax.legend()
-    return ax
-
-
-def winners(ax, x, y, index, names):
-    """Draw a map of which estimator is best.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The panel; its legend has those that are best somewhere.
-    x, y : ndarray
-        The axes of the map.
-    index : ndarray of int, shape (x.size, y.size)
-        Of the best one, in `names`.
-    names : list of str
-        Of estimators, in the colours of `LINES`.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The panel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from paperlib.repro import plotting
-    >>> x, index = np.array([1.0, 2.0]), np.array([[0, 0], [0, 1]])
-    >>> ax = Figure().subplots()
-    >>> _ = plotting.winners(ax, x, x, index, ["LLN", "SA", "SAM"])
-    >>> [text.get_text() for text in ax.get_legend().get_texts()]
-    ['LLN', 'SA']
-    """
-    colors = [LINES[name]["color"] for name in names]
-    ax.pcolormesh(
-        x,
-        y,
-        index.T,
-        cmap=mpl.colors.ListedColormap(colors),
-        vmin=-0.5,
-        vmax=len(names) - 0.5,
-        alpha=0.6,
-        rasterized=True,
-    )
-    handles = [
-        mpl.patches.Patch(color=colors[i], alpha=0.6, label=names[i])
-        for i in np.unique(index)
-    ]
-    ax.legend(
-        handles=handles,
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.2),
-        ncols=len(handles),
-        handlelength=1.2,
-        columnspacing=1.0,
-    )
-    return ax
-
-
-def points(ax, marked):
-    """Mark single points, each with its name.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The panel.
-    marked : dict of (float, float)
-        The points by name.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The panel.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from paperlib.repro import plotting
-    >>> ax = plotting.points(Figure().subplots(), {"here": (1.0, 2.0)})
-    >>> ax.texts[0].get_text()
-    'here'
-    """
-    for i, (name, point) in enumerate(marked.items()):
-        ax.plot(
-            *point,
-            marker="o",
-            color="black",
-            markersize=4,
-            clip_on=False,
-            label=f"_{name}",
-        )
-        ax.annotate(
-            name,
-            point,
-            xytext=(4, -12 if i % 2 else 4),
-            textcoords="offset points",
-            color="black",
-        )
     return ax
 
 
