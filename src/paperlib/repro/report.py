@@ -144,7 +144,7 @@ def _sentences(claims):
         said = f"- {claim['says']}"
         if claim.get("ours"):
             said += " *(ours)*"
-        if limits:
+        if found:
             quantity = claim["quantity"]
             said += f" *{quantity[:1].upper()}{quantity[1:]}:* {found}; {limits}."
         said += f" **{claim['status'].capitalize()}**"
