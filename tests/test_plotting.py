@@ -235,7 +235,7 @@ def test_lines_have_their_own_style_and_are_thinned():
     )
     assert first.get_label() == "LLN"
     assert first.get_color() == plotting.LINES["LLN"]["color"]
-    assert second.get_color() == plotting.VARIANTS[1]["color"]
+    assert second.get_color() == plotting.VARIANTS[0]["color"], "the first variant"
     assert {first.get_linewidth(), second.get_linewidth()} == {3.0}
 
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import itertools
 import json
 import platform
 from importlib.metadata import version
@@ -240,16 +241,17 @@ def lines(ax, x, curves, **style):
     >>> ax.lines[0].get_label()
     'LLN'
     """
-    shown = thin(len(x))
-    for i, (name, y) in enumerate(curves.items()):
-        options = {"label": name, **_style_of(name, i), **style}
+    shown, styles = thin(len(x)), _styles(curves)
+    for name, y in curves.items():
+        options = {"label": name, **styles[name], **style}
         ax.plot(np.asarray(x)[shown], y[shown], **options)
     return ax
 
 
-def _style_of(name, number):
-    """The style of a name; a name without one gets that of a variant."""
-    return _STYLES.get(name, VARIANTS[number % len(VARIANTS)])
+def _styles(names):
+    """The styles of names; those without one get the styles of variants in turn."""
+    variants = itertools.cycle(VARIANTS)
+    return {name: _STYLES.get(name) or next(variants) for name in names}
 
 
 def bands(ax, x, runs, *, level=0.95):
@@ -368,20 +370,15 @@ def boxes(ax, runs):
     >>> float(ax.patches[0].get_y()), float(ax.patches[0].get_height())
     (1.5, 1.0)
     """
+    styles = _styles(runs)
     for i, (name, values) in enumerate(runs.items()):
-        color = _style_of(name, i)["color"]
+        color = styles[name]["color"]
         low, high = np.quantile(values, (0.25, 0.75))
         mean, error = _mean_and_error(np.asarray(values))
-        ax.bar(
-            i,
-            high - low,
-            0.7,
-            bottom=low,
-            color=color,
-            alpha=0.35,
-            linewidth=0,
-            label=f"_{name} quartiles",
+        (box,) = ax.bar(
+            i, high - low, 0.7, bottom=low, color=color, alpha=0.35, linewidth=0
         )
+        box.set_label(f"_{name} quartiles")
         (dot,) = ax.plot(i, mean, color=color, marker="o", linestyle="", label=name)
         _error_bars(ax, dot, i, mean, error)
         if name == "BASELINE":
@@ -830,7 +827,7 @@ def faults(figure):
         for text in texts
         if text.get_fontsize() < _LEAST_POINTS
     ]
-    canvas = figure.bbox.padded(1.0)
+    canvas = figure.bbox
     for artist in [*texts, *figure.findobj(mpl.legend.Legend)]:
         box = artist.get_window_extent()
         if box.width and not (canvas.contains(*box.min) and canvas.contains(*box.max)):
