@@ -537,19 +537,20 @@ def test_timeline_shades_from_each_crawl_to_the_next_event():
 # ---- boxes
 
 
-def test_boxes_show_quartiles_mean_and_standard_error_of_each_policy():
+def test_boxes_show_quartiles_mean_and_standard_error_and_baseline_as_a_line():
     figure, ax = plt.subplots()
     runs = {"BASELINE": np.full(5, 0.5), "GREEDY": np.array([0.0, 1.0, 2.0, 3.0, 14.0])}
     assert plotting.boxes(ax, runs) is ax
-    flat, box = ax.patches
-    assert (flat.get_height(), flat.get_y()) == (0.0, 0.5)
+    (box,) = ax.patches
     assert (box.get_y(), box.get_y() + box.get_height()) == (1.0, 3.0)
     half = np.std(runs["GREEDY"], ddof=1) / np.sqrt(5)
-    drawn = plotting.drawn(figure)
-    (error,) = (a for name, a in drawn.items() if name.endswith("GREEDY error"))
-    np.testing.assert_allclose(error, [[1, 4 - half], [1, 4 + half]], rtol=1e-6)
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["BASELINE", "GREEDY"]
-    assert any("BASELINE mean" in name for name in drawn), "a line across the panel"
+    drawn = {name.partition(" ")[2]: a for name, a in plotting.drawn(figure).items()}
+    assert set(drawn) == {"GREEDY", "GREEDY error", "GREEDY quartiles", "BASELINE"}
+    np.testing.assert_allclose(
+        drawn["GREEDY error"], [[0, 4 - half], [0, 4 + half]], rtol=1e-6
+    )
+    np.testing.assert_array_equal(drawn["BASELINE"][:, 1], 0.5)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["GREEDY"]
     figure.draw_without_rendering()
     assert ax.get_ylim()[0] < 0.5, (
         "the lowest box does not stand on the edge of the panel"

@@ -347,8 +347,8 @@ def errors(ax, x, runs, **style):
 def boxes(ax, runs):
     """Draw the runs of each policy: a box with the quartiles, and the mean.
 
-    The mean has its standard error as a bar; that of BASELINE is also a line
-    across the panel.
+    The mean has its standard error as a bar. BASELINE is a line across the
+    panel, at its mean.
 
     Parameters
     ----------
@@ -370,24 +370,24 @@ def boxes(ax, runs):
     >>> float(ax.patches[0].get_y()), float(ax.patches[0].get_height())
     (1.5, 1.0)
     """
-    styles = _styles(runs)
-    for i, (name, values) in enumerate(runs.items()):
-        color = styles[name]["color"]
+    styles, names = _styles(runs), [name for name in runs if name != "BASELINE"]
+    for i, name in enumerate(names):
+        color, values = styles[name]["color"], np.asarray(runs[name])
         low, high = np.quantile(values, (0.25, 0.75))
-        mean, error = _mean_and_error(np.asarray(values))
+        mean, error = _mean_and_error(values)
         (box,) = ax.bar(
             i, high - low, 0.7, bottom=low, color=color, alpha=0.35, linewidth=0
         )
         box.set_label(f"_{name} quartiles")
         (dot,) = ax.plot(i, mean, color=color, marker="o", linestyle="", label=name)
         _error_bars(ax, dot, i, mean, error)
-        if name == "BASELINE":
-            ax.axhline(mean, label="_BASELINE mean", **POLICIES[name])
+    if "BASELINE" in runs:
+        mean = np.mean(runs["BASELINE"])
+        ax.axhline(mean, label="BASELINE", **POLICIES["BASELINE"])
     # The lower end of a box is not the bottom of the panel.
     ax.use_sticky_edges = False
-    ax.set_xticks(
-        range(len(runs)), list(runs), rotation=40, ha="right", rotation_mode="anchor"
-    )
+    slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(range(len(names)), names, **slanted)
     return ax
 
 
