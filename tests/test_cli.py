@@ -64,6 +64,12 @@ def test_arguments_reach_the_build(called, tmp_path):
                 "--force",
                 "--output",
                 str(tmp_path),
+                "-p",
+                "n_pages",
+                "[50, 100]",
+                "-p",
+                "source",
+                "panel",
             ]
         )
         == 0
@@ -74,12 +80,24 @@ def test_arguments_reach_the_build(called, tmp_path):
         (
             "figures",
             [],
-            {"profile": "paper", "jobs": None, "force": False, "output": None},
+            {
+                "profile": "paper",
+                "jobs": None,
+                "force": False,
+                "output": None,
+                "parameters": {},
+            },
         ),
         (
             "figures",
             ["peva22/fig2", "aaai20"],
-            {"profile": "preview", "jobs": 3, "force": True, "output": tmp_path},
+            {
+                "profile": "preview",
+                "jobs": 3,
+                "force": True,
+                "output": tmp_path,
+                "parameters": {"n_pages": [50, 100], "source": "panel"},
+            },
         ),
         ("verify", ["peva22"], {"jobs": 1}),
         ("refresh", ["peva22/fig2"], {"jobs": None}),

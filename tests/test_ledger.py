@@ -262,14 +262,16 @@ def test_table_sets_this_run_beside_the_record(clone):
     table = claims.table()
     assert str(table).splitlines() == [
         "Measured at paper scale.",
-        "holds         one      at least 1  2 ± 0.1",
+        "holds         one      at least 1  2.0 ± 0.1",
         "not measured  another  at most 1   -",
     ], "a family without a case has no row"
     page = table._repr_html_()
     assert "A &lt; B.<br><small>a ratio (<code>one</code>)" in page
     assert ">holds</td><td style='text-align: left'>differs</td>" in page
-    assert ">not measured</td><td style='text-align: left'>not built yet</td>" in page
-    assert "too few runs: neither" in page, "the words are explained"
+    assert (
+        ">not measured</td><td style='text-align: left'>not in the paper</td>" in page
+    )
+    assert "too few runs: the runs" in page, "the words are explained"
 
 
 @pytest.mark.parametrize(
@@ -278,8 +280,10 @@ def test_table_sets_this_run_beside_the_record(clone):
         ({"at_most": 1.0}, 1.0004, 0.0, "1.0004"),
         ({"at_most": 1.0}, 1.0, 0.0, "1"),
         # 1.15 - 3 * 0.03 would be above the limit: it would differ.
-        ({"within": [0.95, 1.05]}, 1.15, 0.0342, "1.15 ± 0.034"),
-        ({"at_least": 0.0}, 0.123456, 0.0123, "0.123 ± 0.01"),
+        ({"within": [0.95, 1.05]}, 1.15, 0.0342, "1.150 ± 0.034"),
+        ({"at_least": 0.0}, 0.123456, 0.0123, "0.12 ± 0.01"),
+        ({"at_least": 0.0}, 0.000845, 4e-5, "0.00085 ± 0.00004"),
+        ({"at_least": 0.0}, 943.2, 12.3, "943 ± 12"),
         ({"at_least": 0.0}, 0.5, math.inf, "0.5"),
     ],
 )
@@ -461,7 +465,7 @@ def test_claims_page_is_a_report_of_every_claim(records, tmp_path):
     assert len(items) == sum(len(r["claims"]) for r in records.values()) == 15
     said = "- What the paper says."
     assert items[0] == (
-        f"{said} *A ratio:* 2 ± 0.1; at least 1. **Holds**. "
+        f"{said} *A ratio:* 2.0 ± 0.1; at least 1. **Holds**. "
         "(section 1; simulation; `good`)"
     )
     assert f"{said} **Not testable**: Private data. (section 1; `private`)" in items

@@ -62,6 +62,10 @@ def test_outputs_are_stored_and_compared(path):
 def test_nothing_of_the_machine_is_stored(path):
     content = _read(path)
     assert set(content["metadata"]) == {"kernelspec", "language_info"}
+    kernel = content["metadata"]["kernelspec"]
+    assert kernel["display_name"] == "Python 3 (ipykernel)", (
+        "JupyterLab would show the notebook as changed; `make notebooks` sets it"
+    )
     language = content["metadata"]["language_info"]
     assert language["file_extension"] == ".py", "exports need it"
     assert "version" not in language

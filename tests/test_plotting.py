@@ -260,6 +260,15 @@ def test_any_name_has_a_style():
     assert c.lines[0].get_color() == plotting.VARIANTS[0]["color"]
 
 
+def test_one_run_is_drawn_without_a_bar():
+    figure, (a, b) = plt.subplots(1, 2)
+    plotting.errors(a, [1, 2], {"SA": np.ones((1, 2))})
+    plotting.boxes(b, {"GREEDY": [1.0]})  # without a warning
+    bars = [v for name, v in plotting.drawn(figure).items() if name.endswith("error")]
+    assert len(bars) == 2 + 1
+    assert all(np.isnan(bar[:, 1]).all() for bar in bars)
+
+
 def test_bands_with_infinite_runs_are_drawn_where_they_are_finite(tmp_path, claims):
     figure, ax = plt.subplots(figsize=(2, 1.5))
     runs = np.tile(np.arange(1.0, 41.0)[:, None], 5)

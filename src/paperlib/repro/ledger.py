@@ -33,9 +33,11 @@ _CRITERIA = {  # how each kind of criterion reads
     "within": "within {0[0]:g} to {0[1]:g}",
 }
 _HELP = (
-    "holds, differs: the criterion is met, or missed, by three standard errors; "
-    "too few runs: neither. ±: one standard error. -: not measured with these "
-    "parameters, or declared with a reason."
+    "Holds, differs: the criterion is met, or missed, by three standard errors; too "
+    "few runs: the runs (pages, crawls) do not decide. ±: one standard error. -: no "
+    "number; why a claim is calibrated or not testable stands in claims.yaml. "
+    "The verdict at paper scale is the one that counts; with fewer runs or crawls the "
+    "one here can be another."
 )
 
 
@@ -212,15 +214,16 @@ class Claims:
         True
         """
         path = self._root / "figures" / f"{self.figure}.json"
-        paper = json.loads(path.read_text())["claims"] if path.exists() else []
-        paper = {claim["id"]: claim["status"] for claim in paper}
+        record = json.loads(path.read_text()) if path.exists() else {"claims": []}
+        paper = {claim["id"]: claim["status"] for claim in record["claims"]}
+        absent = "not in the paper" if paper else "not built yet"
         rows = []
         for name, claim in self._protocol.items():
             unmeasured = {} if "{" in name else {name: _unmeasured(name)}
             for case, found in (self._found[name] or unmeasured).items():
                 joined = join(claim, found)
                 shown = measurement(joined) or "-"
-                status = joined["status"], paper.get(case, "not built yet")
+                status = joined["status"], paper.get(case, absent)
                 about = joined["says"], joined["quantity"], case
                 rows.append((*about, criterion(joined), shown, *status))
         return Table(self._scale(), rows)
@@ -269,7 +272,8 @@ class Table(NamedTuple):
         return "\n".join([self.scale, *table])
 
     def _repr_html_(self):
-        head = "claim", "criterion", "measured here", "here", "at paper scale"
+        head = "claim", "criterion", "measured here", "verdict here"
+        head += ("verdict at paper scale",)
         cells = "".join(f"<th style='text-align: left'>{name}</th>" for name in head)
         rows = [f"<tr>{cells}</tr>"]
         for says, quantity, name, *others in self.rows:
@@ -363,9 +367,9 @@ def measurement(claim):
     Returns
     -------
     str
-        Empty if nothing was measured. Three digits, and one of the standard
-        error, or as many as it takes for the written numbers to give the same
-        status: without sampling error, 1.0004 is not at most 1.
+        Empty if nothing was measured. As many decimals as the first digit of
+        the standard error, or as it takes for the written numbers to give the
+        same status: without sampling error, 1.0004 is not at most 1.
 
     Examples
     --------
@@ -380,7 +384,12 @@ def measurement(claim):
     if stderr is None:
         return f"{measured:.3g}"
     for more in range(4):
-        texts = f"{measured:.{3 + more}g}", f"{stderr:.{1 + more}g}"
+        if stderr:
+            # A stderr of 0.96 is written as 1.0, and 0.04 as 0.04.
+            decimals = max(0, -math.floor(math.log10(stderr)) + more)
+            texts = f"{measured:.{decimals}f}", f"{stderr:.{decimals}f}"
+        else:
+            texts = f"{measured:.{3 + more}g}", "0"
         written = _status(*map(float, texts), *project.limits(claim))
         if written == claim["status"]:
             break

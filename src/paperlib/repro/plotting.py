@@ -298,6 +298,8 @@ def bands(ax, x, runs, *, level=0.95):
 
 def _mean_and_error(values):
     """The mean over runs, the first axis, and its standard error."""
+    if len(values) < 2:  # one run has no standard error, and no bar
+        return values.mean(axis=0), np.full(values.shape[1:], np.nan)
     return values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(values))
 
 
