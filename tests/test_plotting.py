@@ -535,7 +535,7 @@ def test_timeline_shades_from_each_crawl_to_the_next_event():
     assert [t.get_text() for t in ax.get_yticklabels()] == ["one", "two", "none"]
     named = [
         "copy fresh",
-        "refresh, with its bit",
+        "crawl, with its bit (–: first crawl)",
         "change",
         "request served fresh",
         "request served stale",

@@ -536,7 +536,7 @@ def _page(ax, y, name, page, horizon):
         y + 0.3,
         color=_BLUE,
         linewidth=1.8,
-        label="_refresh" if y else "refresh, with its bit",
+        label="_crawl" if y else "crawl, with its bit (–: first crawl)",
     )
     bit_style = {"ha": "center", "va": "bottom", "color": _BLUE, "fontsize": "small"}
     for time, bit in zip(crawls, bits, strict=True):
