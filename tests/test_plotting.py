@@ -579,6 +579,7 @@ def test_rates_against_the_optimal_ones_with_the_diagonal_and_colours():
     np.testing.assert_allclose(cloud.get_array(), [0.0, 0.2, 0.45, 0.7, 0.95])
     assert cloud.get_clim() == (0.0, 1.0), "the same colours in every panel"
     assert cloud.get_rasterized()
+    assert cloud.get_cmap().name == "viridis"
     (diagonal,) = ax.lines
     assert diagonal.get_slope() == 1
     assert list(plotting.drawn(figure)) == ["a00 optimal", "a01 pages"]
@@ -586,6 +587,8 @@ def test_rates_against_the_optimal_ones_with_the_diagonal_and_colours():
     assert len(plain.get_offsets()) == 20
     assert plain.get_array() is None
     np.testing.assert_array_equal(plain.get_facecolor()[0, :3], [1, 0, 0])
+    other = plotting.rates(ax, optimal, optimal, color=optimal / 20, cmap="plasma")
+    assert other.get_cmap().name == "plasma"
 
 
 # ---- bars, calibration

@@ -558,7 +558,7 @@ def _page(ax, y, name, page, horizon):
 # ---- clouds
 
 
-def rates(ax, optimal, empirical, *, color, most=1000):
+def rates(ax, optimal, empirical, *, color, most=1000, cmap="viridis"):
     """Draw the crawl rate of each page against the optimal one.
 
     Parameters
@@ -572,6 +572,8 @@ def rates(ax, optimal, empirical, *, color, most=1000):
         light.
     most : int, default 1000
         Pages, evenly spaced in their order.
+    cmap : str, default "viridis"
+        The colour map of the numbers.
 
     Returns
     -------
@@ -591,7 +593,7 @@ def rates(ax, optimal, empirical, *, color, most=1000):
     shown = _evenly(optimal.size, most)
     look = {"color": color}
     if not isinstance(color, str):  # the same colours in every panel
-        look = {"c": np.ravel(color)[shown], "cmap": "viridis", "vmin": 0, "vmax": 1}
+        look = {"c": np.ravel(color)[shown], "cmap": cmap, "vmin": 0, "vmax": 1}
     cloud = ax.scatter(
         optimal[shown],
         empirical[shown],
