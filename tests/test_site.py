@@ -316,9 +316,9 @@ def test_the_lesson_draws_its_picture_and_says_its_numbers(tmp_path, capsys):
     namespace = {}
     with mpl.rc_context():
         exec("\n".join(code), namespace)
-        assert plotting.faults(namespace["figure"]) == []
         drawn = tmp_path / "lesson.svg"
         namespace["figure"].savefig(drawn, metadata={"Date": None})
+        assert plotting.faults(namespace["figure"]) == []
     assert drawn.read_bytes() == (DOCS / "_static" / "lesson.svg").read_bytes()
     assert capsys.readouterr().out == "[0. 2.]\n"
     legend = [text.get_text() for text in namespace["figure"].legends[0].get_texts()]
