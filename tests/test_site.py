@@ -319,7 +319,7 @@ def test_the_lesson_draws_its_picture_and_says_its_numbers(tmp_path, capsys):
         drawn = tmp_path / "lesson.svg"
         namespace["figure"].savefig(drawn, metadata={"Date": None})
         assert plotting.faults(namespace["figure"]) == []
-    assert drawn.read_bytes() == (DOCS / "_static" / "lesson.svg").read_bytes()
+    assert drawn.read_bytes() == (DOCS / "lesson.svg").read_bytes()
     assert capsys.readouterr().out == "[0. 2.]\n"
     legend = [text.get_text() for text in namespace["figure"].legends[0].get_texts()]
     for said in ("uniform: 0.595", "proportional: 0.500", "optimal: 0.600"):

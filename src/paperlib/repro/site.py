@@ -164,6 +164,13 @@ def _write_figures(figures, render, folder, images):
         head = {"cell_type": "markdown", "id": "page", "metadata": {}}
         head["source"] = render("figure.md", figure=figure)
         notebook["cells"][0] = head
+        protocol = f"../../notebooks/{figure['paper']}/claims.yaml"
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "markdown":
+                # It lies beside the notebook, not beside the page.
+                text = "".join(cell["source"])
+                link = f'<a href="{protocol}">claims.yaml</a>'
+                cell["source"] = text.replace("[claims.yaml](claims.yaml)", link)
         _put(folder / f"{figure['id']}.ipynb", json.dumps(notebook))
         with Image.open(images / f"{figure['id']}.png") as image:
             image.thumbnail(_THUMBNAIL)
@@ -193,6 +200,8 @@ def _write_docs(figures, render, source, root):
             said[f"{figure['id']}#{claim['id']}"] = (
                 f'<a href="claims.html#{anchor}">{ledger.measurement(claim)}</a>'
             )
+    for picture in (root / "docs").glob("*.svg"):
+        shutil.copy(picture, source)
     pages = {path.name: path for path in (root / "docs").glob("*.md")}
     pages |= {f"{name}/README.md": root / name / "README.md" for name in _READMES}
     for name, path in pages.items():
