@@ -801,3 +801,12 @@ def test_fit_of_a_long_history_with_two_signals(n):
     assert found.change_rate == pytest.approx(
         mle(History(interval, changed)), rel=1e-3
     )  # of which the two say little
+
+
+def test_corrupt_draws_the_noise_of_precision_and_recall_apart():
+    """At p = 1 the beliefs are the noise itself, a row of it for each."""
+    pages = SignalledPages.from_precision(np.ones(50), 1.0, precision=0.5, recall=0.5)
+    (noise,) = corrupt(pages, 1.0, least_precision=1e-9, rng=3)
+    first, second = np.random.default_rng(3).random((2, 50))
+    np.testing.assert_allclose(noise.precision, first, rtol=1e-9)
+    np.testing.assert_allclose(noise.recall, second, rtol=1e-9)
