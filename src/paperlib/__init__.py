@@ -17,6 +17,8 @@ priors
     What is known of a page before its first crawls.
 signals
     Change-indicating signals: parameters, precision and recall, estimation.
+objectives
+    What a stale copy costs, and the crawl value that follows from it.
 freshness
     Freshness, delay and crawl value of given crawl rates and thresholds.
 allocation
@@ -61,6 +63,7 @@ __all__ = [
     "freshness",
     "hosts",
     "learning",
+    "objectives",
     "policies",
     "priors",
     "processes",

@@ -241,7 +241,7 @@ _GAMMA2 = _gamma2_pieces()
 
 
 @compiled
-def _inverse_gamma2(y):
+def inverse_gamma2(y):
     """The x with 1 - (1 + x) exp(-x) = y, for 0 <= y < 1."""
     few = y < _FEW
     scale = math.sqrt(2.0 * y) if few else 1.0
@@ -266,7 +266,7 @@ def interval_rates(multiplier, change_rate, importance, rate):
     total = 0.0
     for i in prange(rate.size):
         if importance[i] > multiplier * change_rate[i] and change_rate[i] > 0.0:
-            rate[i] = change_rate[i] / _inverse_gamma2(
+            rate[i] = change_rate[i] / inverse_gamma2(
                 multiplier * change_rate[i] / importance[i]
             )
         else:

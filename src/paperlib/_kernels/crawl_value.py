@@ -290,7 +290,7 @@ def _one_minus_below(i, x, rho):
 
 
 @compiled
-def _without_signals(u):
+def without_signals(u):
     """V / limit without signals, 1 - (1 + u) exp(-u), to rounding."""
     if u > 1.0:
         return 1.0 - (1.0 + u) * math.exp(-u)
@@ -388,7 +388,7 @@ def sums(page, u):
         return limit, 0.0, np.nan, np.nan
     decay = math.exp(-u)
     if page.ratio == 0.0:
-        return limit * _without_signals(u), limit * (1.0 + u) * decay, u, 1.0
+        return limit * without_signals(u), limit * (1.0 + u) * decay, u, 1.0
     early = u <= 1.0
     head = _first_terms(page, u, decay)
     first, total = head[:2]
@@ -430,7 +430,7 @@ def value(page, elapsed, n_signals):
     if not u <= _LARGEST_U:
         return page.limit
     if page.ratio == 0.0:  # the whole of `sums` costs twice as much
-        return page.limit * _without_signals(rounded(u))
+        return page.limit * without_signals(rounded(u))
     return sums(page, rounded(u))[0]
 
 

@@ -1,0 +1,398 @@
+r"""What a stale copy costs: objectives of crawling, and the value of a crawl.
+
+An objective says what a page costs per unit of time, c(t), when its last crawl
+was a time t ago; c(0) = 0, and c never falls. All else follows. The **crawl
+value** is what a crawl at t saves,
+
+.. math:: V(t) = t\,c(t) - \int_0^t c(s)\,ds = \int_0^t s\,c'(s)\,ds .
+
+It is at once the utility of Olston and Pandey (2008, eq. 4), the crawl value
+of [www25]_ without signals, the Whittle index of the page, and what one more
+crawl at equal intervals is worth; its mean over an exponential time is what
+one more crawl at Poisson times is worth. With crawl rate :math:`\rho`,
+
+.. math:: J_I(\rho) = \rho \int_0^{1/\rho} c, \qquad
+    J_P(\rho) = E\,c(A), \qquad -J_I'(\rho) = V(1/\rho), \qquad
+    -J_P'(\rho) = E\,V(A), \qquad A \sim \mathrm{Exp}(\rho) .
+
+Changes are a Poisson process of rate :math:`\Delta`; x = Delta t. The
+objectives, for a page of importance 1:
+
+===================== ==================================== ====================
+objective             cost per unit of time                limit of V
+===================== ==================================== ====================
+`freshness`           1 while the copy is stale            1 / Delta
+`age`                 time since the first change unseen   inf
+`delay`               number of changes unseen             inf
+`harmonic`            1 + 1/2 + ... + 1/n at n unseen      inf
+`age_of_information`  time since the last crawl            inf
+`deadline`            rate of changes seen later than tau  Delta tau
+===================== ==================================== ====================
+
+`delay` adds up, over all changes, the time until a crawl sees them; it is the
+number of versions by which the copy lags. Where the limit is finite, pages
+that change too fast for their importance are never crawled. Multiply by the
+importance of a page for its share of the cost.
+"""
+
+import numpy as np
+from scipy import special
+
+from paperlib import checks
+from paperlib._kernels import objectives as kernels
+
+__all__ = [
+    "Objective",
+    "age",
+    "age_of_information",
+    "deadline",
+    "delay",
+    "freshness",
+    "harmonic",
+]
+
+
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
+# Of sum_k (-1)^(k + 1) x^k / (k k!) and of the same with k (k + 1) k! below
+# it: the last term is below 1e-17 of the first for x <= 1.
+_POWERS = np.arange(1, 19)
+_EIN = np.append(0.0, -((-1.0) ** _POWERS) / _POWERS / special.factorial(_POWERS))
+_EIN_MEAN = np.append(0.0, _EIN[1:] / (_POWERS + 1))
+
+
+def _ein(x):
+    """Ein(x), the integral of (1 - exp(-s)) / s from 0 to x."""
+    late = np.maximum(x, 1.0)
+    return np.where(
+        x < 1.0,
+        np.polynomial.polynomial.polyval(np.minimum(x, 1.0), _EIN),
+        np.euler_gamma + np.log(late) + special.exp1(late),
+    )
+
+
+def _ein_mean(x):
+    """The mean of Ein over (0, x), Ein(x) - excess(x) / x."""
+    late = np.maximum(x, 1.0)
+    return np.where(
+        x < 1.0,
+        np.polynomial.polynomial.polyval(np.minimum(x, 1.0), _EIN_MEAN),
+        _ein(late) - 1.0 - np.expm1(-late) / late,
+    )
+
+
+class Objective:
+    """What a stale copy costs, and what follows from it.
+
+    The module has its instances: `freshness`, `age`, `delay`, `harmonic`,
+    `age_of_information` and, for any time tau, ``deadline(tau)``.
+
+    Attributes
+    ----------
+    code : int
+        The number by which the kernels know the objective.
+    tau : float, time
+        The deadline; inf for the others.
+
+    Notes
+    -----
+    The plain forms are `paperlib.reference.objective_cost` and, by quadrature,
+    `paperlib.reference.objective_value`. The relative error of all methods is
+    below 1e-11 for change_rate x time from 1e-12 to 1e12.
+
+    Examples
+    --------
+    >>> age.cost(3.0, 0.2).round(4), age.value(3.0, 0.2).round(4)
+    (np.float64(0.7441), np.float64(1.4525))
+    """
+
+    code = None
+    tau = np.inf
+
+    def __repr__(self):
+        return f"objectives.{type(self).__name__.lstrip('_')}"
+
+    def cost(self, elapsed, change_rate):
+        r"""Cost per unit of time at an elapsed time, c.
+
+        Parameters
+        ----------
+        elapsed : array_like, time, non-negative
+            Time since the last crawl; inf for never.
+        change_rate : array_like, 1/time, non-negative
+            Change rates; they broadcast with `elapsed`.
+
+        Returns
+        -------
+        float or ndarray
+            No unit for `freshness`, `delay` and `harmonic`; time for `age` and
+            `age_of_information`; 1/time for a deadline.
+
+        Raises
+        ------
+        ValueError
+            Arguments out of range, or of shapes that do not broadcast.
+        """
+        return self._on(self._cost, elapsed=elapsed, change_rate=change_rate)
+
+    def value(self, elapsed, change_rate):
+        r"""Crawl value of an elapsed time, V: what a crawl saves.
+
+        Parameters
+        ----------
+        elapsed : array_like, time, non-negative
+            Time since the last crawl; inf for never.
+        change_rate : array_like, 1/time, non-negative
+            Change rates; they broadcast with `elapsed`.
+
+        Returns
+        -------
+        float or ndarray
+            In the unit of `cost` times time.
+
+        Raises
+        ------
+        ValueError
+            Arguments out of range, or of shapes that do not broadcast.
+        """
+        state = _checked(elapsed=elapsed, change_rate=change_rate)
+        return kernels.values(self.code, state[1], self.tau, state[0])
+
+    def elapsed_at(self, value, change_rate):
+        r"""Time after a crawl at which the crawl value reaches a value.
+
+        Parameters
+        ----------
+        value : array_like, non-negative
+            In the unit of `value`.
+        change_rate : array_like, 1/time, non-negative
+            Change rates; they broadcast with `value`.
+
+        Returns
+        -------
+        float or ndarray
+            Time; inf where the value is never reached.
+
+        Raises
+        ------
+        ValueError
+            Arguments out of range, or of shapes that do not broadcast.
+        """
+        state = _checked(value=value, change_rate=change_rate)
+        return kernels.elapsed_times(self.code, state[1], self.tau, state[0])
+
+    def limit(self, change_rate):
+        """Crawl value of a page that was never crawled, V(inf).
+
+        Parameters
+        ----------
+        change_rate : array_like, 1/time, non-negative
+            Change rates.
+
+        Returns
+        -------
+        float or ndarray
+            In the unit of `value`; inf unless pages can be given up.
+
+        Raises
+        ------
+        ValueError
+            Change rates that are negative or not finite.
+        """
+        return self.value(np.inf, change_rate)
+
+    def interval_cost(self, crawl_rate, change_rate):
+        r"""Mean cost under crawls at equal intervals, J_I.
+
+        Parameters
+        ----------
+        crawl_rate : array_like, 1/time, non-negative
+            Crawls of the page; at 0 the cost is that of a page never crawled.
+        change_rate : array_like, 1/time, non-negative
+            Change rates; they broadcast with `crawl_rate`.
+
+        Returns
+        -------
+        float or ndarray
+            In the unit of `cost`.
+
+        Raises
+        ------
+        ValueError
+            Arguments out of range, or of shapes that do not broadcast.
+        """
+        return self._on(
+            self._interval_cost, crawl_rate=crawl_rate, change_rate=change_rate
+        )
+
+    def poisson_cost(self, crawl_rate, change_rate):
+        r"""Mean cost under crawls at Poisson times, J_P.
+
+        Parameters
+        ----------
+        crawl_rate : array_like, 1/time, non-negative
+            Crawls of the page; at 0 the cost is that of a page never crawled.
+        change_rate : array_like, 1/time, non-negative
+            Change rates; they broadcast with `crawl_rate`.
+
+        Returns
+        -------
+        float or ndarray
+            In the unit of `cost`.
+
+        Raises
+        ------
+        ValueError
+            Arguments out of range, or of shapes that do not broadcast.
+        """
+        return self._on(
+            self._poisson_cost, crawl_rate=crawl_rate, change_rate=change_rate
+        )
+
+    def poisson_value(self, crawl_rate, change_rate):
+        r"""What one more crawl at Poisson times is worth, E V(A).
+
+        Parameters
+        ----------
+        crawl_rate : array_like, 1/time, non-negative
+            Crawls of the page; at 0 the cost is that of a page never crawled.
+        change_rate : array_like, 1/time, non-negative
+            Change rates; they broadcast with `crawl_rate`.
+
+        Returns
+        -------
+        float or ndarray
+            In the unit of `value`.
+
+        Raises
+        ------
+        ValueError
+            Arguments out of range, or of shapes that do not broadcast.
+        """
+        state = _checked(crawl_rate=crawl_rate, change_rate=change_rate)
+        return kernels.poisson_values(self.code, state[1], self.tau, state[0])
+
+    def _on(self, formula, **state):
+        """A formula, where pages change; 0 where there is nothing to miss."""
+        first, change_rate = _checked(**state)
+        with np.errstate(all="ignore"):  # formulas may divide on both branches
+            cost = formula(first, change_rate)
+        return np.where(change_rate > 0, cost, 0.0)[()]
+
+
+class _Freshness(Objective):
+    code = kernels.FRESHNESS
+
+    def _cost(self, t, d):
+        return -np.expm1(-d * t)
+
+    def _interval_cost(self, p, d):
+        return np.where(p > 0, kernels.excesses(d / p) / (d / p), 1.0)
+
+    def _poisson_cost(self, p, d):
+        return d / (p + d)
+
+
+class _Age(Objective):
+    code = kernels.AGE
+
+    def _cost(self, t, d):
+        return kernels.excesses(d * t) / d
+
+    def _interval_cost(self, p, d):
+        return np.where(p > 0, kernels.integrals(d / p) * p / d / d, np.inf)
+
+    def _poisson_cost(self, p, d):
+        return d / p / (p + d)
+
+
+class _Delay(Objective):
+    code = kernels.DELAY
+
+    def _cost(self, t, d):
+        return d * t
+
+    def _interval_cost(self, p, d):
+        return 0.5 * d / p
+
+    def _poisson_cost(self, p, d):
+        return d / p
+
+
+class _Harmonic(Objective):
+    code = kernels.HARMONIC
+
+    def _cost(self, t, d):
+        return _ein(d * t)
+
+    def _interval_cost(self, p, d):
+        return _ein_mean(d / p)
+
+    def _poisson_cost(self, p, d):
+        return np.log1p(d / p)
+
+
+class _AgeOfInformation(_Delay):
+    """That of `delay` at change rate 1, whatever the change rate is."""
+
+    code = kernels.AGE_OF_INFORMATION
+
+    def _on(self, formula, **state):
+        first, change_rate = _checked(**state)
+        with np.errstate(divide="ignore"):
+            return (formula(first, 1.0) + 0.0 * change_rate)[()]
+
+
+class deadline(Objective):
+    """Changes that are seen later than a time tau after they were made.
+
+    Parameters
+    ----------
+    tau : float, time, positive
+        The time allowed.
+
+    Raises
+    ------
+    ValueError
+        A time that is not positive and finite.
+
+    Examples
+    --------
+    >>> deadline(0.5).poisson_cost(crawl_rate=4.0, change_rate=1.0).round(4)
+    np.float64(0.1353)
+    """
+
+    code = kernels.DEADLINE
+
+    def __init__(self, tau):
+        self.tau = checks.scalar(checks.positive, "tau", tau)
+
+    def __repr__(self):
+        return f"objectives.deadline({self.tau!r})"
+
+    def _cost(self, t, d):
+        return d * (t > self.tau)
+
+    def _interval_cost(self, p, d):
+        return d * np.maximum(0.0, 1.0 - self.tau * p)
+
+    def _poisson_cost(self, p, d):
+        return d * np.exp(-p * self.tau)
+
+
+freshness = _Freshness()
+age = _Age()
+delay = _Delay()
+harmonic = _Harmonic()
+age_of_information = _AgeOfInformation()
+
+
+def _checked(**arguments):
+    """Arguments that are not negative, broadcast; all but the last may be inf."""
+    (name, first), (_, change_rate) = arguments.items()
+    first = np.asarray(first, dtype=float)
+    checks.require(name, first, "non-negative", first >= 0)
+    change_rate = checks.non_negative("change_rate", change_rate)
+    return checks.broadcast(**{name: first, "change_rate": change_rate})
