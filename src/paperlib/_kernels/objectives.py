@@ -40,6 +40,8 @@ _TERMS = range(19, 1, -1)  # the highest power first, for Horner's rule
 _EXCESS = tuple((k - 1) / math.factorial(k) for k in _TERMS)
 _EXCESS2 = tuple((k * (k - 1) / 2 - 1) / math.factorial(k) for k in _TERMS)
 _INTEGRAL = tuple((k - 1) * (k - 2) / 2 / math.factorial(k) for k in _TERMS)
+# For larger x the copy is stale up to rounding, and x exp(-x) is not needed.
+_CERTAIN = 45.0
 # Newton squares the error: after a step of 1e-8 it is of the order of 1e-16.
 _LAST_STEP = 1e-8
 _MAX_STEPS = 100
@@ -65,7 +67,7 @@ def excess2(x):
     """x^2 / 2 - 1 + (1 + x) exp(-x), to rounding."""
     if x < 1.0:
         return _series(x, _EXCESS2)
-    return 0.5 * x * x - (gamma2(x) if x < 45.0 else 1.0)
+    return 0.5 * x * x - (gamma2(x) if x < _CERTAIN else 1.0)
 
 
 @ufunc("f8(f8)")
@@ -116,22 +118,59 @@ def inverse_excess2(y):
 
 
 @compiled
+def scale_and_rate(objective, change_rate, deadline):
+    """The factors of V(t) = scale profile(rate t), for a page of importance 1.
+
+    Both are 0 where there is nothing to gain.
+    """
+    if objective == AGE_OF_INFORMATION:
+        return 0.5, 1.0
+    if change_rate == 0.0:
+        return 0.0, 0.0
+    if objective == DELAY:
+        return 0.5 * change_rate, 1.0
+    if objective == DEADLINE:
+        return change_rate * deadline, 1.0 / deadline
+    if objective == AGE:
+        return 1.0 / change_rate / change_rate, change_rate
+    return 1.0 / change_rate, change_rate
+
+
+@compiled
+def profile(objective, x):
+    """V / scale at x = rate t."""
+    if objective == FRESHNESS:
+        return gamma2(x) if x < _CERTAIN else 1.0
+    if objective == AGE:
+        return excess2(x)
+    if objective == HARMONIC:
+        return excess(x)
+    if objective == DEADLINE:
+        return 1.0 if x > 1.0 else 0.0
+    return x * x
+
+
+@compiled
+def inverse_profile(objective, y):
+    """The first x at which the profile reaches y; inf if it never does."""
+    if y <= 0.0:
+        return 0.0
+    if objective == FRESHNESS:
+        return inverse_gamma2(y) if y < 1.0 else np.inf
+    if objective == AGE:
+        return inverse_excess2(y)
+    if objective == HARMONIC:
+        return inverse_excess(y)
+    if objective == DEADLINE:
+        return 1.0 if y <= 1.0 else np.inf
+    return math.sqrt(y)
+
+
+@compiled
 def value(objective, change_rate, deadline, elapsed):
     """V(elapsed) of one page of importance 1."""
-    if objective == AGE_OF_INFORMATION:
-        return 0.5 * elapsed * elapsed
-    if change_rate == 0.0:
-        return 0.0
-    x = change_rate * elapsed
-    if objective == FRESHNESS:
-        return (gamma2(x) if x < 45.0 else 1.0) / change_rate
-    if objective == AGE:
-        return excess2(x) / change_rate / change_rate
-    if objective == DELAY:
-        return 0.5 * x * elapsed
-    if objective == HARMONIC:
-        return excess(x) / change_rate
-    return change_rate * deadline if elapsed > deadline else 0.0
+    scale, rate = scale_and_rate(objective, change_rate, deadline)
+    return scale * profile(objective, rate * elapsed) if scale > 0.0 else 0.0
 
 
 @compiled
@@ -139,20 +178,8 @@ def elapsed_at(objective, change_rate, deadline, value):
     """The elapsed time at which V reaches a value; inf if it never does."""
     if value <= 0.0:
         return 0.0
-    if objective == AGE_OF_INFORMATION:
-        return math.sqrt(2.0 * value)
-    if change_rate == 0.0:
-        return np.inf
-    if objective == FRESHNESS:
-        y = change_rate * value
-        return inverse_gamma2(y) / change_rate if y < 1.0 else np.inf
-    if objective == AGE:
-        return inverse_excess2(change_rate * change_rate * value) / change_rate
-    if objective == DELAY:
-        return math.sqrt(2.0 * value / change_rate)
-    if objective == HARMONIC:
-        return inverse_excess(change_rate * value) / change_rate
-    return deadline if value <= change_rate * deadline else np.inf
+    scale, rate = scale_and_rate(objective, change_rate, deadline)
+    return inverse_profile(objective, value / scale) / rate if scale > 0.0 else np.inf
 
 
 @compiled

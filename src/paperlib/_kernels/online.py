@@ -67,20 +67,28 @@ def expm1(x):
 
 
 @njit(cache=True, error_model="numpy", fastmath=True)
-def gamma_update(changed, interval, shape, rate):
-    """Take one crawl of each page into its gamma posterior; flat arrays.
+def gamma_step(changed, interval, shape, rate):
+    """Shape and rate of the gamma posterior of one page after one more crawl.
 
-    Writes `shape` and `rate` in place: an unchanged crawl adds its interval to
-    `rate`, a changed one the pseudo-counts of `estimators.GammaFilter`.
+    An unchanged crawl adds its interval to the rate, a changed one the
+    pseudo-counts of `estimators.GammaFilter`.
     """
+    per_change = rate / shape
+    x = min(max(interval / per_change, _MIN_EXPONENT), _MAX_EXPONENT)
+    e = expm1(x)
+    seen = x / e
+    count = seen * seen * (1.0 + e)
+    # count - seen, or the first terms of its series
+    time = count - seen if x > _SMALL_EXPONENT else x * (0.5 - x / 6.0)
+    bit = 1.0 if changed else 0.0
+    return (
+        shape + bit * count,
+        rate + (bit * time * per_change + (1.0 - bit) * interval),
+    )
+
+
+@njit(cache=True, error_model="numpy", fastmath=True)
+def gamma_update(changed, interval, shape, rate):
+    """`gamma_step` of each page; flat arrays, the last two written in place."""
     for i in range(changed.size):
-        per_change = rate[i] / shape[i]
-        x = min(max(interval[i] / per_change, _MIN_EXPONENT), _MAX_EXPONENT)
-        e = expm1(x)
-        seen = x / e
-        count = seen * seen * (1.0 + e)
-        # count - seen, or the first terms of its series
-        time = count - seen if x > _SMALL_EXPONENT else x * (0.5 - x / 6.0)
-        bit = 1.0 if changed[i] else 0.0
-        shape[i] += bit * count
-        rate[i] += bit * time * per_change + (1.0 - bit) * interval[i]
+        shape[i], rate[i] = gamma_step(changed[i], interval[i], shape[i], rate[i])

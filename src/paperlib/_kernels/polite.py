@@ -45,10 +45,21 @@ SLOT = np.dtype(
 
 
 @compiled
-def _waits(page, hosts, t):
-    """Whether the host of a page has no token at time t."""
-    host = hosts[page.host]
-    return host.full_at - (_BURST - 1) * host.spacing > t
+def free_at(host):
+    """The time from which a host has a token."""
+    return host.full_at - (_BURST - 1) * host.spacing
+
+
+@compiled
+def waits(host, t):
+    """Whether a host has no token at time t."""
+    return free_at(host) > t
+
+
+@compiled
+def spend_token(host, t):
+    """Take one token of a host for a crawl at time t."""
+    host.full_at = max(host.full_at, t) + host.spacing
 
 
 @compiled
@@ -56,7 +67,7 @@ def _longest_ago(pages, hosts, t):
     """Page crawled longest ago of those that can be crawled; -1 for none."""
     winner = -1
     for i in range(pages.size):
-        if not _waits(pages[i], hosts, t) and (
+        if not waits(hosts[pages[i].host], t) and (
             winner < 0 or pages[i].last < pages[winner].last
         ):
             winner = i
@@ -69,7 +80,7 @@ def _largest_value(pages, hosts, t):
     best, winner = -1.0, -1
     for i in range(pages.size):
         page = pages[i]
-        if _waits(page, hosts, t):
+        if waits(hosts[page.host], t):
             continue
         if page.known < np.inf:
             d = t - page.at
@@ -90,14 +101,14 @@ def _largest_value(pages, hosts, t):
 @compiled
 def _crawl(page, hosts, slot, change_time):
     """Crawl a page in a slot: what is found is written to the slot."""
-    t, host = slot.time, hosts[page.host]
+    t = slot.time
     slot.interval, slot.n_signals, slot.changed = t - page.last, page.n_signals, False
     while page.next_change < page.stop_change and change_time[page.next_change] <= t:
         page.next_change += 1
         slot.changed = True
     page.last, page.n_signals = t, 0
     page.known, page.at, page.u, page.slope = 0.0, t, 0.0, page.importance
-    host.full_at = max(host.full_at, t) + host.spacing
+    spend_token(hosts[page.host], t)
 
 
 @compiled
@@ -135,7 +146,7 @@ def polite_slots(pages, hosts, slots, signals, change_time, again, in_pairs):
             k += 1
         if not slot.explore:
             winner = _largest_value(pages, hosts, slot.time)
-        elif again >= 0 and not _waits(pages[again], hosts, slot.time):
+        elif again >= 0 and not waits(hosts[pages[again].host], slot.time):
             winner, again = again, -1
         else:
             winner = _longest_ago(pages, hosts, slot.time)

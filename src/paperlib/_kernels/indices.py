@@ -1,0 +1,676 @@
+r"""Crawling by an index without signals: the page of largest index, exactly.
+
+The index of a page is a function of the time t since its crawl that never
+falls: the crawl value of an objective, of what is known of a change rate
+(`bayes`), or the Lagrangian index. All have an inverse, so that a page waits
+until its index can reach a threshold, and one root a crawl tells until when.
+
+The algorithm. Two thresholds, low < high, part the pages in three. Those that
+have not reached the low one are *far*, and stand in a heap by the time at
+which they do. Those between the two are *near*, in a second heap by the time
+at which they reach the high one. The others are *active*, and a slot compares
+the indices of these. If none of them reaches the high threshold, it is
+lowered so that about `target` of the active and near pages are above it; only
+if none reaches the low one either, all pages are looked at once and both
+thresholds are set anew. If too many pages are active or near, the thresholds
+rise. With some sqrt(n_pages) near pages the pass over all pages comes once in
+about n_pages slots, and to lower the high threshold costs as little.
+
+A page never crawled has an index that does not change, that of an infinite
+time: such pages are in a heap of their own, by falling index.
+
+Limits. A page is not crawled before its least interval, nor while its host has
+no token (as in `polite`). A page that has reached its greatest interval is
+*overdue*: its index is above all others, and grows with its lateness, so that
+overdue pages are crawled in the order of their deadlines.
+
+Why the schedule is that of the full arg max. A page that is far or near is
+below its threshold by the margin `_SAFE`, because its index only grows and the
+margin is above the rounding of the index and of the time. So the winner of the
+active pages and of the pages never crawled wins among all pages if it reaches
+the high threshold. Ties go to the lower index, as in `argmax`.
+
+An entry of a heap is not taken out when its page moves: it is skipped when it
+comes up, because the page is then elsewhere or has another due time. Every page
+has one entry that counts.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from paperlib._kernels import bayes, compiled, fields, objectives
+from paperlib._kernels.crawl_value import rounded
+from paperlib._kernels.online import gamma_step
+from paperlib._kernels.polite import free_at, spend_token, waits
+from paperlib._kernels.scheduler import padded
+
+# The kinds of an index: the objectives have the numbers below these.
+BAYES, LAGRANGIAN = 6, 7
+
+# The place of a page: not there, which is what an empty record says; below the
+# low threshold for ever, or not placed yet; far, due at its time; far, due at
+# an early bound of it; between the thresholds; above the high one; never
+# crawled; never crawled, and its host has no token until it is due.
+ABSENT, IDLE, FAR, ROUGH, NEAR, ACTIVE, NEW, HELD = range(8)
+
+PAGE = np.dtype(
+    # scale, rate: of an objective, index = scale profile(rate t). BAYES: scale
+    # is the importance, shape and rate are those of the gamma distribution.
+    # LAGRANGIAN: scale is the importance, rate the change rate, cycle the time
+    # between crawls and rent the mean cost per unit of time, crawls included.
+    fields("f8", "scale rate shape cycle rent")
+    # last: time of the last crawl; due: the key of its entry in a heap; least,
+    # most: intervals between crawls; seen: the crawl of which the copy is
+    + fields("f8", "last due least most seen")
+    + fields("i4", "kind place position host")
+)
+ENTRY = np.dtype([("key", "f8"), ("page", "i8")])
+SCALARS = np.dtype(
+    # slot, price: of LAGRANGIAN, the time between slots and the multiplier
+    fields("f8", "high low slot price")
+    # pause: slots until the high threshold may rise; crowd: so many near pages
+    # raise the low one; n_values: indices computed so far
+    + fields("i8", "n_active n_far n_near n_new pause crowd n_values")
+)
+
+
+class State(NamedTuple):
+    """State of the scheduler; all of it is written in place."""
+
+    pages: np.ndarray  # PAGE, shape (n_pages,)
+    hosts: np.ndarray  # HOST of `polite`
+    active: np.ndarray  # int, the first n_active count
+    far: np.ndarray  # heap of ENTRY by due time, also of HELD pages
+    near: np.ndarray  # heap of ENTRY by due time
+    new: np.ndarray  # heap of ENTRY by -index
+    scalars: np.void  # SCALARS
+
+
+_HEAPS = "far", "near", "new"  # each has room for as many entries again
+
+_LEAST = 5e-324  # the lowest threshold: a page of index 0 need not be active
+_SAFE = 1.0 - 1e-7
+# Indices of overdue pages begin here; no other index comes near.
+_OVERDUE, _LATENESS = 1e120, 1e200
+_TARGET = 8  # wanted number of active pages
+_CROWDED = 4  # so many times the target raise a threshold
+_PAUSE = 128  # slots between two attempts to raise the high threshold
+_MIN_NEAR = 64
+_MAX_STEPS = 60
+
+
+# ------------------------------------------------------------ what callers use
+
+
+def new_state(pages, hosts, t, *, slot=0.0, price=0.0):
+    """`State` of pages at time t.
+
+    pages : records of dtype `PAGE`, shape (n_pages,); those of place ABSENT
+    are not there. hosts : records of dtype `HOST`. slot, price : see `SCALARS`.
+    """
+    scalars = np.zeros(1, SCALARS)[0]
+    scalars["low"] = scalars["high"] = -1.0
+    scalars["slot"], scalars["price"] = slot, price
+    heaps = (np.zeros(0, ENTRY) for _ in range(3))
+    state = longer(State(pages, hosts, np.zeros(0, int), *heaps, scalars), len(pages))
+    change_pages(state, np.flatnonzero(pages["place"] != ABSENT), True, t)
+    return state
+
+
+def longer(state, size):
+    """The state with room for `size` pages."""
+    heaps = {name: padded(getattr(state, name), 2 * size) for name in _HEAPS}
+    return state._replace(
+        pages=padded(state.pages, size), active=padded(state.active, size), **heaps
+    )
+
+
+# ------------------------------------------------------------ the index of a page
+
+
+@compiled
+def _missed(page, elapsed):
+    """The cost of stale time after a crawl, LAGRANGIAN."""
+    return page.scale * objectives.excess(page.rate * elapsed) / page.rate
+
+
+@compiled
+def _lagrangian(page, scalars, elapsed):
+    """The Lagrangian index above its value at a crawl: see `policies`.
+
+    Until a page is due, the rent saved minus the cost; from then on the cost
+    of one more slot, minus the rent of the slot, above the price.
+    """
+    if page.rate == 0.0 or page.scale == 0.0:
+        return 0.0
+    if page.cycle == np.inf:
+        return page.scale / page.rate * -math.expm1(-page.rate * elapsed)
+    if elapsed < page.cycle * _SAFE:
+        saved = page.rent * elapsed - _missed(page, elapsed)
+        return min(max(saved, 0.0), scalars.price)
+    d = scalars.slot
+    fresh = math.exp(-page.rate * elapsed) * -math.expm1(-page.rate * d) / page.rate
+    return max(scalars.price + page.scale * (d - fresh) - page.rent * d, scalars.price)
+
+
+@compiled
+def _lagrangian_time(page, scalars, index):
+    """The elapsed time at which `_lagrangian` reaches an index.
+
+    Before the page is due it is concave and at most rent t, so that Newton's
+    method rises to the root from the left.
+    """
+    if page.rate == 0.0 or page.scale == 0.0:
+        return np.inf
+    if page.cycle == np.inf:
+        share = index * page.rate / page.scale
+        return -math.log1p(-share) / page.rate if share < 1.0 else np.inf
+    if index <= scalars.price:
+        t = index / page.rent
+        for _ in range(_MAX_STEPS):
+            slope = page.rent + page.scale * math.expm1(-page.rate * t)
+            step = (index - page.rent * t + _missed(page, t)) / slope
+            if not (step > 1e-12 * t and t + step < page.cycle * _SAFE):
+                break
+            t += step
+        return t
+    d = scalars.slot
+    fresh = d - (index - scalars.price + page.rent * d) / page.scale
+    least = -math.expm1(-page.rate * d) / page.rate
+    if fresh <= 0.0:
+        return np.inf
+    return max(-math.log(fresh / least) / page.rate, page.cycle * _SAFE)
+
+
+@compiled
+def index(page, scalars, elapsed):
+    """Index of a page at a time since its crawl, without limits."""
+    if page.kind == BAYES:
+        return page.scale * bayes.value(page.shape, page.rate, elapsed)
+    if page.kind == LAGRANGIAN:
+        return _lagrangian(page, scalars, elapsed)
+    if page.scale == 0.0:
+        return 0.0
+    x = page.rate * elapsed
+    return page.scale * objectives.profile(page.kind, rounded(x) if x < np.inf else x)
+
+
+@compiled
+def _time_until(page, scalars, index):
+    """The elapsed time at which `index` reaches an index, inf if it never does."""
+    if page.scale == 0.0:
+        return np.inf
+    if page.kind == BAYES:
+        return bayes.elapsed_at(page.shape, page.rate, index / page.scale)
+    if page.kind == LAGRANGIAN:
+        return _lagrangian_time(page, scalars, index)
+    return objectives.inverse_profile(page.kind, index / page.scale) / page.rate
+
+
+# ----------------------------------------------------------------------- limits
+
+
+@compiled
+def _may(state, page, t):
+    """Whether a page may be crawled at time t.
+
+    Here and in `_value` a limit is reached a little early: the difference of
+    two times is rounded.
+    """
+    return t - page.last >= page.least * _SAFE and not waits(state.hosts[page.host], t)
+
+
+@compiled
+def _value(state, page, t):
+    """Index of a page at time t, with its greatest interval."""
+    elapsed = t - page.last
+    if elapsed >= page.most * _SAFE:
+        return max(_LATENESS * (elapsed - page.most), _OVERDUE)
+    state.scalars.n_values += 1
+    return index(page, state.scalars, elapsed)
+
+
+@compiled
+def _in_time(page, wait):
+    """The time of a wait since the crawl, with the limits; never too late."""
+    if wait == np.inf and page.most == np.inf:
+        return np.inf
+    due = page.last + max(min(wait, page.most * _SAFE), page.least * _SAFE)
+    return due - abs(due) * 1e-15
+
+
+@compiled
+def _due(state, page, threshold):
+    """The time at which a page can reach a threshold; inf for never."""
+    safe = threshold * _SAFE
+    if safe <= _OVERDUE:
+        return _in_time(page, _time_until(page, state.scalars, safe))
+    return page.last + page.most * _SAFE + safe / _LATENESS * _SAFE
+
+
+# ------------------------------------------------------------------------ heaps
+
+
+@compiled
+def _before(heap, p, key, page):
+    """Whether an entry precedes another: by key, then by page."""
+    return heap[p].key < key or (heap[p].key == key and heap[p].page < page)
+
+
+@compiled
+def _set(entry, key, page):
+    """Write an entry; numba would assign the record byte by byte."""
+    entry.key, entry.page = key, page
+
+
+@compiled
+def _push(heap, n, key, page):
+    """Add an entry to the n of a heap; returns their number."""
+    p = n
+    while p > 0 and not _before(heap, (p - 1) // 2, key, page):
+        parent = heap[(p - 1) // 2]
+        _set(heap[p], parent.key, parent.page)
+        p = (p - 1) // 2
+    _set(heap[p], key, page)
+    return n + 1
+
+
+@compiled
+def _sink(heap, n, p, key, page):
+    """Write an entry at p, or below it where smaller ones come up."""
+    while True:
+        q = 2 * p + 1
+        if q + 1 < n and _before(heap, q + 1, heap[q].key, heap[q].page):
+            q += 1
+        if q >= n or not _before(heap, q, key, page):
+            break
+        _set(heap[p], heap[q].key, heap[q].page)
+        p = q
+    _set(heap[p], key, page)
+
+
+@compiled
+def _pop(heap, n):
+    """Take the first of the n entries out; returns their number."""
+    _sink(heap, n - 1, 0, heap[n - 1].key, heap[n - 1].page)
+    return n - 1
+
+
+@compiled
+def _counts(state, entry):
+    """Whether an entry of the heap of far pages is the one of its page."""
+    page = state.pages[entry.page]
+    far = page.place == FAR or page.place == ROUGH or page.place == HELD
+    return far and page.due == entry.key
+
+
+@compiled
+def _push_far(state, i):
+    """Queue page i among the far ones, or not, if it is never due."""
+    scalars, far, key = state.scalars, state.far, state.pages[i].due
+    if key == np.inf:
+        state.pages[i].place = IDLE
+        return
+    if scalars.n_far == far.size:  # drop the entries that do not count
+        n, scalars.n_far = scalars.n_far, 0
+        for p in range(n):
+            if _counts(state, far[p]) and far[p].page != i:
+                scalars.n_far = _push(far, scalars.n_far, far[p].key, far[p].page)
+    scalars.n_far = _push(far, scalars.n_far, key, i)
+
+
+# ------------------------------------------------------------- places of a page
+
+
+@compiled
+def _approach(state, i, t):
+    """Page i, in no place, is above the low threshold: near, or active."""
+    page, scalars = state.pages[i], state.scalars
+    page.due = _due(state, page, scalars.high)
+    if page.due <= t:
+        page.place, page.position = ACTIVE, scalars.n_active
+        state.active[scalars.n_active] = i
+        scalars.n_active += 1
+    else:
+        page.place = NEAR
+        scalars.n_near = _push(state.near, scalars.n_near, page.due, i)
+
+
+@compiled
+def _bound(page, threshold, elapsed, v):
+    """A time before which an index cannot reach a threshold; 0 if not known.
+
+    `v` is the index at `elapsed`. The crawl value is the integral of s c'(s);
+    if c' never rises, V / t^2 never rises, and for age c' / s and V / t^3.
+    """
+    if not (v > 0.0 and (page.kind < objectives.DEADLINE or page.kind == BAYES)):
+        return 0.0
+    ratio = threshold * _SAFE / v
+    growth = math.cbrt(ratio) if page.kind == objectives.AGE else math.sqrt(ratio)
+    return elapsed * growth
+
+
+@compiled
+def _place(state, i, t, v):
+    """Find the place of page i, in no place, of index v, or v < 0 if unknown."""
+    page, low = state.pages[i], state.scalars.low
+    if low < 0.0:  # before the first slot
+        page.place = IDLE
+        return
+    wait = _bound(page, low, t - page.last, v) if v < low < _OVERDUE else 0.0
+    if wait > 0.0:
+        page.place, page.due = ROUGH, _in_time(page, wait)
+    else:
+        page.place, page.due = FAR, _due(state, page, low)
+    if page.due <= t:
+        _approach(state, i, t)
+    else:
+        _push_far(state, i)
+
+
+@compiled
+def _queue_new(state, i):
+    """Page i, in no place, was never crawled: it has the index of an infinite time."""
+    page, scalars = state.pages[i], state.scalars
+    limit = np.inf if page.most < np.inf else index(page, scalars, np.inf)
+    page.place, page.due = NEW, -limit
+    scalars.n_new = _push(state.new, scalars.n_new, page.due, i)
+
+
+@compiled
+def _take_out(state, i):
+    """Take page i out of its place."""
+    page, scalars = state.pages[i], state.scalars
+    if page.place == ACTIVE:
+        scalars.n_active -= 1
+        moved = state.active[scalars.n_active]
+        state.active[page.position] = moved
+        state.pages[moved].position = page.position
+    page.place = IDLE
+
+
+@compiled
+def _insert(state, i, t):
+    """Find the place of page i, in no place."""
+    if state.pages[i].last == -np.inf:
+        _queue_new(state, i)
+    else:
+        _place(state, i, t, -1.0)
+
+
+@compiled
+def _advance(state, t):
+    """Bring pages that are due by time t where they belong."""
+    scalars, far, near = state.scalars, state.far, state.near
+    while scalars.n_far > 0 and far[0].key <= t:
+        i, counts = far[0].page, _counts(state, far[0])
+        scalars.n_far = _pop(far, scalars.n_far)
+        if not counts:
+            continue
+        page = state.pages[i]
+        if page.place == HELD:
+            _queue_new(state, i)
+        elif page.place == ROUGH:
+            _place(state, i, t, -1.0)
+        else:
+            _approach(state, i, t)
+    while scalars.n_near > 0 and near[0].key <= t:
+        i, key = near[0].page, near[0].key
+        scalars.n_near = _pop(near, scalars.n_near)
+        if state.pages[i].place == NEAR and state.pages[i].due == key:
+            _approach(state, i, t)
+
+
+# --------------------------------------------------------------- the thresholds
+
+
+@compiled
+def _gather(state, near):
+    """Take out the active pages, and the near ones if asked; returns them."""
+    scalars, heap = state.scalars, state.near
+    members = np.empty(scalars.n_active + (scalars.n_near if near else 0), np.int64)
+    n = scalars.n_active
+    members[:n] = state.active[:n]
+    for i in members[:n]:
+        state.pages[i].place = IDLE
+    scalars.n_active = 0
+    if near:
+        for p in range(scalars.n_near):
+            i = heap[p].page
+            if state.pages[i].place == NEAR and state.pages[i].due == heap[p].key:
+                state.pages[i].place = IDLE
+                members[n] = i
+                n += 1
+        scalars.n_near = 0
+    return members[:n]
+
+
+@compiled
+def _values(state, members, t):
+    """Index of each page that may be crawled at time t, -1 of the others."""
+    values = np.empty(members.size)
+    for k, i in enumerate(members):
+        page = state.pages[i]
+        values[k] = _value(state, page, t) if _may(state, page, t) else -1.0
+    return values
+
+
+@compiled
+def _kth(values, k):
+    """The k-th largest value of pages that may be crawled, at least `_LEAST`."""
+    values = values[values >= 0.0]
+    k = min(k, values.size)
+    if k == 0:
+        return _LEAST
+    return max(np.partition(values, values.size - k)[values.size - k], _LEAST)
+
+
+@compiled
+def _near_target(state):
+    """Wanted number of near pages."""
+    n_pages = state.pages.size
+    return max(_MIN_NEAR, int(math.sqrt(n_pages)))
+
+
+@compiled
+def _set_high(state, t, lower):
+    """Set the high threshold so that about `_TARGET` pages are above it."""
+    scalars = state.scalars
+    members = _gather(state, lower)
+    kth = _kth(_values(state, members, t), _TARGET)
+    scalars.high = max(kth, scalars.low if lower else scalars.high)
+    for i in members:
+        _approach(state, i, t)
+    scalars.pause = _PAUSE
+
+
+@compiled
+def _raise_low(state, t):
+    """Raise the low threshold so that about the target of near pages stay."""
+    scalars = state.scalars
+    members = _gather(state, True)
+    values = _values(state, members, t)
+    scalars.low = max(_kth(values, _near_target(state)), scalars.low)
+    scalars.high = max(scalars.high, scalars.low)
+    for k, i in enumerate(members):
+        _place(state, i, t, values[k])
+    scalars.crowd = 2 * max(scalars.n_near, _near_target(state))
+
+
+@compiled
+def _renew(state, t):
+    """Set both thresholds by all pages."""
+    scalars, pages = state.scalars, state.pages
+    members = np.empty(pages.size, np.int64)
+    n = 0
+    for i in range(pages.size):
+        if pages[i].place != ABSENT and pages[i].last > -np.inf:
+            members[n] = i
+            n += 1
+    members = members[:n]
+    values = _values(state, members, t)
+    if n > 0 and values.max() < 0.0:  # nobody may be crawled: nothing is learnt
+        return
+    held, scalars.n_far = scalars.n_far, 0
+    for p in range(held):
+        entry = state.far[p]
+        if pages[entry.page].place == HELD and _counts(state, entry):
+            scalars.n_far = _push(state.far, scalars.n_far, entry.key, entry.page)
+    scalars.n_active = scalars.n_near = 0
+    scalars.low = _kth(values, _near_target(state))
+    scalars.high = max(_kth(values, _TARGET), scalars.low)
+    for k, i in enumerate(members):
+        _place(state, i, t, values[k])
+    scalars.crowd = 2 * max(scalars.n_near, _near_target(state))
+    scalars.pause = _PAUSE
+
+
+# ------------------------------------------------------------------------ slots
+
+
+@compiled
+def _first_new(state, t):
+    """Put the first page never crawled that may be crawled first in its heap."""
+    scalars, new = state.scalars, state.new
+    while scalars.n_new > 0:
+        i, key = new[0].page, new[0].key
+        page = state.pages[i]
+        counts = page.place == NEW and page.due == key
+        if counts:
+            host = state.hosts[page.host]
+            if not waits(host, t):
+                return
+            page.place, page.due = HELD, free_at(host)
+        scalars.n_new = _pop(new, scalars.n_new)
+        if counts:
+            _push_far(state, i)
+
+
+@compiled
+def _largest(state, t):
+    """Largest index at t of the active pages and those never crawled."""
+    scalars, best, winner = state.scalars, -1.0, -1
+    if scalars.n_new > 0:
+        best, winner = -state.new[0].key, state.new[0].page
+    for i in state.active[: scalars.n_active]:
+        page = state.pages[i]
+        if _may(state, page, t):
+            v = _value(state, page, t)
+            if v > best or (v == best and i < winner):
+                best, winner = v, i
+    return best, winner
+
+
+@compiled
+def _first_that_may(state, t):
+    """The first page that may be crawled at time t; -1 if there is none."""
+    for i in range(state.pages.size):
+        if state.pages[i].place != ABSENT and _may(state, state.pages[i], t):
+            return i
+    return -1
+
+
+@compiled
+def _choose(state, t):
+    """Page of largest index at time t; -1 if none may be crawled."""
+    scalars = state.scalars
+    _advance(state, t)
+    _first_new(state, t)
+    scalars.pause -= 1
+    if scalars.n_near > scalars.crowd:
+        _raise_low(state, t)
+    if scalars.n_active > _CROWDED * _TARGET and scalars.pause < 0:
+        _set_high(state, t, False)
+    if scalars.low < 0.0:
+        _renew(state, t)
+    best, winner = _largest(state, t)
+    if best < scalars.high and scalars.high > scalars.low:
+        _set_high(state, t, True)
+        best, winner = _largest(state, t)
+    if best < scalars.low and scalars.low != _LEAST:
+        _renew(state, t)
+        best, winner = _largest(state, t)
+    return winner if best > 0.0 else _first_that_may(state, t)
+
+
+@compiled
+def _crawl(state, i, t):
+    """Page i is crawled at time t; it is then in no place."""
+    page = state.pages[i]
+    _take_out(state, i)
+    page.last = t
+    spend_token(state.hosts[page.host], t)
+
+
+@compiled
+def _learn(page, changed):
+    """Take what the last crawl of a page found into its posterior.
+
+    The interval is the time from the copy that the crawl was compared with. The
+    first crawl had none.
+    """
+    interval = page.last - page.seen
+    if 0.0 < interval < np.inf:
+        page.shape, page.rate = gamma_step(changed, interval, page.shape, page.rate)
+    page.seen = page.last
+
+
+@compiled
+def next_slot(state, t):
+    """Page of the slot at time t, now crawled; -1 if none may be crawled."""
+    i = _choose(state, t)
+    if i >= 0:
+        _crawl(state, i, t)
+        _place(state, i, t, -1.0)
+    return i
+
+
+@compiled
+def slots(state, times, out):
+    """Page of each slot; `out` has the shape of `times` and is written."""
+    for j in range(times.size):
+        out[j] = next_slot(state, times[j])
+
+
+@compiled
+def learning_slots(state, times, change_time, next_change, stop_change, out):
+    """Page of each slot, each told whether its page had changed.
+
+    The changes of page i that no crawl has seen are
+    change_time[next_change[i] : stop_change[i]]; `next_change` and `out` are
+    written in place.
+    """
+    for j in range(times.size):
+        t = times[j]
+        i = out[j] = _choose(state, t)
+        if i < 0:
+            continue
+        changed = False
+        while next_change[i] < stop_change[i] and change_time[next_change[i]] <= t:
+            next_change[i] += 1
+            changed = True
+        _crawl(state, i, t)
+        _learn(state.pages[i], changed)
+        _place(state, i, t, -1.0)
+
+
+@compiled
+def report(state, i, changed, t):
+    """Learn what the last crawl of page i found."""
+    _learn(state.pages[i], changed)
+    if state.pages[i].place != ABSENT:
+        _take_out(state, i)
+        _place(state, i, t, -1.0)
+
+
+@compiled
+def change_pages(state, which, present, t):
+    """Pages come or go at time t, or have other parameters from then on."""
+    for i in which:
+        _take_out(state, i)
+        if present:
+            _insert(state, i, t)
+        else:
+            state.pages[i].place = ABSENT
