@@ -57,10 +57,10 @@ ABSENT, IDLE, FAR, ROUGH, NEAR, ACTIVE, NEW, HELD = range(8)
 
 PAGE = np.dtype(
     # scale, rate: of an objective, index = scale profile(rate t). BAYES: scale
-    # is the importance, shape and rate are those of the gamma distribution.
+    # is the importance, gamma_shape and rate are of the gamma distribution.
     # LAGRANGIAN: scale is the importance, rate the change rate, cycle the time
     # between crawls and rent the mean cost per unit of time, crawls included.
-    fields("f8", "scale rate shape cycle rent")
+    fields("f8", "scale rate gamma_shape cycle rent")
     # last: time of the last crawl; due: the key of its entry in a heap; least,
     # most: intervals between crawls; seen: the crawl of which the copy is
     + fields("f8", "last due least most seen")
@@ -127,6 +127,69 @@ def longer(state, size):
     )
 
 
+@compiled
+def fill_objective(pages, objective, deadline, change_rate, importance):
+    """Write what the index of an objective needs to the records of pages."""
+    for i in range(pages.size):
+        pages[i].kind = objective
+        pages[i].scale, pages[i].rate = objectives.scale_and_rate(
+            objective, importance[i], change_rate[i], deadline
+        )
+
+
+@compiled
+def _slot_cost(change_rate, slot, k):
+    """Cost of a page of importance 1 in the slot k slots after its crawl."""
+    gone = -math.expm1(-change_rate * slot * k)
+    return slot * gone + (1.0 - gone) * objectives.excess(change_rate * slot) / (
+        change_rate
+    )
+
+
+@compiled
+def _slots_between(price, change_rate, slot):
+    """The best number of slots between crawls of a page of importance 1.
+
+    The least K with K cost(K) - sum_(s < K) cost(s) >= price: the crawl value
+    in slots, which lies between that of the times K and K + 1 slots.
+    """
+    if not price * change_rate < 1.0:
+        return np.inf
+    t = objectives.elapsed_at(objectives.FRESHNESS, change_rate, np.inf, price)
+    k = max(math.floor(t / slot) - 1.0, 1.0)
+    while (
+        k * _slot_cost(change_rate, slot, k)
+        - objectives.excess(change_rate * slot * k) / change_rate
+        < price
+    ):
+        k += 1.0
+    return k
+
+
+@compiled
+def cycles(price, slot, change_rate, importance, n_slots):
+    """Best number of slots between crawls of each page; returns the sum of 1 / it.
+
+    `n_slots` is written; inf for a page that is not worth a crawl.
+    """
+    total = 0.0
+    for i in range(n_slots.size):
+        n_slots[i] = np.inf
+        if change_rate[i] > 0.0 and importance[i] > 0.0:
+            n_slots[i] = _slots_between(price / importance[i], change_rate[i], slot)
+        total += 1.0 / n_slots[i]
+    return total
+
+
+@compiled
+def fill_rents(pages, price):
+    """Write the mean cost per unit of time, crawls included; LAGRANGIAN."""
+    for i in range(pages.size):
+        page = pages[i]
+        if page.cycle < np.inf:
+            page.rent = (price + _missed(page, page.cycle)) / page.cycle
+
+
 # ------------------------------------------------------------ the index of a page
 
 
@@ -143,16 +206,15 @@ def _lagrangian(page, scalars, elapsed):
     Until a page is due, the rent saved minus the cost; from then on the cost
     of one more slot, minus the rent of the slot, above the price.
     """
-    if page.rate == 0.0 or page.scale == 0.0:
+    if page.rate == 0.0:
         return 0.0
     if page.cycle == np.inf:
         return page.scale / page.rate * -math.expm1(-page.rate * elapsed)
     if elapsed < page.cycle * _SAFE:
         saved = page.rent * elapsed - _missed(page, elapsed)
         return min(max(saved, 0.0), scalars.price)
-    d = scalars.slot
-    fresh = math.exp(-page.rate * elapsed) * -math.expm1(-page.rate * d) / page.rate
-    return max(scalars.price + page.scale * (d - fresh) - page.rent * d, scalars.price)
+    now = page.scale * _slot_cost(page.rate, scalars.slot, elapsed / scalars.slot)
+    return max(scalars.price + now - page.rent * scalars.slot, scalars.price)
 
 
 @compiled
@@ -162,7 +224,7 @@ def _lagrangian_time(page, scalars, index):
     Before the page is due it is concave and at most rent t, so that Newton's
     method rises to the root from the left.
     """
-    if page.rate == 0.0 or page.scale == 0.0:
+    if page.rate == 0.0:
         return np.inf
     if page.cycle == np.inf:
         share = index * page.rate / page.scale
@@ -187,12 +249,12 @@ def _lagrangian_time(page, scalars, index):
 @compiled
 def index(page, scalars, elapsed):
     """Index of a page at a time since its crawl, without limits."""
-    if page.kind == BAYES:
-        return page.scale * bayes.value(page.shape, page.rate, elapsed)
-    if page.kind == LAGRANGIAN:
-        return _lagrangian(page, scalars, elapsed)
     if page.scale == 0.0:
         return 0.0
+    if page.kind == BAYES:
+        return page.scale * bayes.value(page.gamma_shape, page.rate, elapsed)
+    if page.kind == LAGRANGIAN:
+        return _lagrangian(page, scalars, elapsed)
     x = page.rate * elapsed
     return page.scale * objectives.profile(page.kind, rounded(x) if x < np.inf else x)
 
@@ -203,7 +265,7 @@ def _time_until(page, scalars, index):
     if page.scale == 0.0:
         return np.inf
     if page.kind == BAYES:
-        return bayes.elapsed_at(page.shape, page.rate, index / page.scale)
+        return bayes.elapsed_at(page.gamma_shape, page.rate, index / page.scale)
     if page.kind == LAGRANGIAN:
         return _lagrangian_time(page, scalars, index)
     return objectives.inverse_profile(page.kind, index / page.scale) / page.rate
@@ -226,7 +288,7 @@ def _may(state, page, t):
 def _value(state, page, t):
     """Index of a page at time t, with its greatest interval."""
     elapsed = t - page.last
-    if elapsed >= page.most * _SAFE:
+    if page.most < np.inf and elapsed >= page.most * _SAFE:
         return max(_LATENESS * (elapsed - page.most), _OVERDUE)
     state.scalars.n_values += 1
     return index(page, state.scalars, elapsed)
@@ -348,7 +410,7 @@ def _bound(page, threshold, elapsed, v):
     if not (v > 0.0 and (page.kind < objectives.DEADLINE or page.kind == BAYES)):
         return 0.0
     ratio = threshold * _SAFE / v
-    growth = math.cbrt(ratio) if page.kind == objectives.AGE else math.sqrt(ratio)
+    growth = ratio ** (1.0 / 3.0) if page.kind == objectives.AGE else math.sqrt(ratio)
     return elapsed * growth
 
 
@@ -372,10 +434,9 @@ def _place(state, i, t, v):
 
 @compiled
 def _queue_new(state, i):
-    """Page i, in no place, was never crawled: it has the index of an infinite time."""
+    """Queue page i, in no place, which was never crawled."""
     page, scalars = state.pages[i], state.scalars
-    limit = np.inf if page.most < np.inf else index(page, scalars, np.inf)
-    page.place, page.due = NEW, -limit
+    page.place, page.due = NEW, -_value(state, page, np.inf)
     scalars.n_new = _push(state.new, scalars.n_new, page.due, i)
 
 
@@ -613,7 +674,7 @@ def _learn(page, changed):
     """
     interval = page.last - page.seen
     if 0.0 < interval < np.inf:
-        page.shape, page.rate = gamma_step(changed, interval, page.shape, page.rate)
+        page.gamma_shape, page.rate = gamma_step(changed, interval, page.gamma_shape, page.rate)
     page.seen = page.last
 
 

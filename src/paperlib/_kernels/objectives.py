@@ -118,22 +118,19 @@ def inverse_excess2(y):
 
 
 @compiled
-def scale_and_rate(objective, change_rate, deadline):
-    """The factors of V(t) = scale profile(rate t), for a page of importance 1.
-
-    Both are 0 where there is nothing to gain.
-    """
+def scale_and_rate(objective, importance, change_rate, deadline):
+    """The factors of V(t) = scale profile(rate t); 0 where nothing is gained."""
     if objective == AGE_OF_INFORMATION:
-        return 0.5, 1.0
-    if change_rate == 0.0:
+        return 0.5 * importance, 1.0
+    if change_rate == 0.0 or importance == 0.0:
         return 0.0, 0.0
     if objective == DELAY:
-        return 0.5 * change_rate, 1.0
+        return 0.5 * importance * change_rate, 1.0
     if objective == DEADLINE:
-        return change_rate * deadline, 1.0 / deadline
+        return importance * change_rate * deadline, 1.0 / deadline
     if objective == AGE:
-        return 1.0 / change_rate / change_rate, change_rate
-    return 1.0 / change_rate, change_rate
+        return importance / change_rate / change_rate, change_rate
+    return importance / change_rate, change_rate
 
 
 @compiled
@@ -169,7 +166,7 @@ def inverse_profile(objective, y):
 @compiled
 def value(objective, change_rate, deadline, elapsed):
     """V(elapsed) of one page of importance 1."""
-    scale, rate = scale_and_rate(objective, change_rate, deadline)
+    scale, rate = scale_and_rate(objective, 1.0, change_rate, deadline)
     return scale * profile(objective, rate * elapsed) if scale > 0.0 else 0.0
 
 
@@ -178,7 +175,7 @@ def elapsed_at(objective, change_rate, deadline, value):
     """The elapsed time at which V reaches a value; inf if it never does."""
     if value <= 0.0:
         return 0.0
-    scale, rate = scale_and_rate(objective, change_rate, deadline)
+    scale, rate = scale_and_rate(objective, 1.0, change_rate, deadline)
     return inverse_profile(objective, value / scale) / rate if scale > 0.0 else np.inf
 
 

@@ -11,7 +11,8 @@ world what a crawler can know: the signals that it has received, and whether
 pages had changed when it crawled them. It does not know the true parameters of
 the pages: it holds the pages as it believes them to be (``believed``). To this
 kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
-`PoliteGreedy`, `LearningGreedy`, `Nutch` and `StormCrawler`.
+`LagrangianIndex`, `BayesGreedy`, `PoliteGreedy`, `LearningGreedy`, `Nutch` and
+`StormCrawler`.
 
 A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
 horizon, *, n_runs, rng)``. It simulates Poisson pages of these true change
@@ -26,9 +27,12 @@ many runs, or a `Learnt`, for pages with signals in one world. In both,
 """
 
 from paperlib.errors import BoundsWarning, UnexploredWarning
+from paperlib.policies.bayes import BayesGreedy
+from paperlib.policies.by_index import IndexPolicy
 from paperlib.policies.crawlers import Nutch, StormCrawler
 from paperlib.policies.fixed_rates import Rates
 from paperlib.policies.greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
+from paperlib.policies.lagrangian import LagrangianIndex
 from paperlib.policies.learning import (
     LearningGreedy,
     Learnt,
@@ -42,6 +46,7 @@ from paperlib.simulate.copies import EXPLORE, Copies
 
 __all__ = [
     "EXPLORE",
+    "BayesGreedy",
     "BoundsWarning",
     "Copies",
     "ExploreThenCommit",
@@ -49,6 +54,8 @@ __all__ = [
     "GreedyCIS",
     "GreedyCISPlus",
     "GreedyNCIS",
+    "IndexPolicy",
+    "LagrangianIndex",
     "LearningGreedy",
     "LearningRun",
     "Learnt",

@@ -52,7 +52,7 @@ class Rates:
         ndarray of int, shape (n_slots,)
             -1 where the page of the schedule is not there.
         """
-        _check_n_pages("crawl_rate", np.size(self.crawl_rate), world)
+        check_n_pages("crawl_rate", np.size(self.crawl_rate), world)
         if not time.size:
             return np.empty(0, dtype=np.int64)
         page = self.schedule(self.crawl_rate, time.size)
@@ -60,7 +60,7 @@ class Rates:
         return np.where(there, page, -1)
 
 
-def _check_n_pages(name, n_pages, world):
+def check_n_pages(name, n_pages, world):
     if n_pages != world.start.size:
         raise ValueError(
             f"{name} must hold the pages of the world, {world.start.size}, "

@@ -1,40 +1,45 @@
 """The greedy family: each slot goes to the page of largest crawl value."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from paperlib import checks
-from paperlib._kernels import crawl_value
+from paperlib import checks, objectives
+from paperlib._kernels import crawl_value, indices
 from paperlib._kernels import scheduler as kernels
-from paperlib.policies.fixed_rates import _check_n_pages
+from paperlib.policies.by_index import IndexPolicy, in_spans
+from paperlib.policies.fixed_rates import check_n_pages
 from paperlib.signals import SignalledPages
 
 __all__ = ["Greedy", "GreedyCIS", "GreedyCISPlus", "GreedyNCIS"]
 
 
 @dataclass(frozen=True, eq=False)
-class Greedy:
-    r"""Greedy policy without signals: GREEDY of [www25]_.
+class Greedy(IndexPolicy):
+    r"""Greedy policy without signals, for any objective: GREEDY of [www25]_.
 
     Algorithm 1: each slot goes to the page of largest crawl value,
 
-    .. math:: \arg\max_i V(\tau_i; E_i) , \qquad V(\tau; E) =
-              \frac{\mu}{\Delta}\,(1 - (1 + \Delta\tau)\,e^{-\Delta\tau}) ,
+    .. math:: \arg\max_i \mu_i V_i(\tau_i) , \qquad V(\tau) =
+              \tau c(\tau) - \int_0^\tau c ,
 
-    with elapsed time :math:`\tau_i`; ties go to the lower index.
+    with elapsed time :math:`\tau_i`; ties go to the lower index. In the paper
+    the objective is freshness, c(t) = 1 - exp(-Delta t). The limits of
+    `IndexPolicy` are ours.
 
     Parameters
     ----------
     pages : SignalledPages
         The pages as they are believed to be; their signals are not used.
+    objective : Objective, default `objectives.freshness`
+        What a stale copy costs.
+    min_interval, max_interval, host, host_limit : optional
+        Limits, as in `IndexPolicy`.
 
-    Attributes
-    ----------
-    terms : int or None
-        Number of terms of the crawl value; None for all.
-    discard_window : float, time
-        Time after a crawl in which signals are discarded.
+    Raises
+    ------
+    ValueError
+        Limits out of range or that do not fit the pages; no objective.
 
     Notes
     -----
@@ -47,17 +52,49 @@ class Greedy:
     >>> world = simulate.draw_world(pages, 4.0, rng=1)
     >>> simulate.crawl(world, Greedy(pages), bandwidth=1.0).page.tolist()
     [1, 0, 1, 0]
+    >>> aging = Greedy(pages, objective=objectives.age, max_interval=3.0)
+    >>> simulate.crawl(world, aging, bandwidth=1.0).page.tolist()
+    [1, 0, 2, 1]
     """
+
+    pages: SignalledPages
+    objective: objectives.Objective = field(default=objectives.freshness, kw_only=True)
+
+    def __post_init__(self):
+        if not isinstance(self.objective, objectives.Objective):
+            raise ValueError(
+                f"objective must be one of paperlib.objectives, got {self.objective!r}"
+            )
+        super().__post_init__()
+
+    @property
+    def n_pages(self):
+        """Number of pages."""
+        return self.pages.change_rate.size
+
+    def _describe(self, records):
+        indices.fill_objective(
+            records,
+            self.objective.code,
+            self.objective.tau,
+            self.pages.change_rate,
+            self.pages.importance,
+        )
+        return {}
+
+
+@dataclass(frozen=True, eq=False)
+class _WithSignals:
+    """A greedy policy that uses signals: Algorithm 1 of [www25]_ in full."""
 
     pages: SignalledPages
     terms = None
     discard_window = 0.0
-    _with_signals = False
 
     @property
     def uses_signals(self):
         """Pages whose signals are used, bool array of shape (n_pages,)."""
-        return np.full(self.pages.change_rate.size, self._with_signals)
+        return np.ones(self.pages.change_rate.size, dtype=bool)
 
     @property
     def believed(self):
@@ -89,51 +126,36 @@ class Greedy:
         ndarray of int, shape (n_slots,)
             -1 where there is no page.
         """
-        _check_n_pages("pages", self.pages.change_rate.size, world)
+        check_n_pages("pages", self.pages.change_rate.size, world)
         state = self._state(world, last)
-        out = np.empty(time.size, dtype=np.int64)
         none = np.empty(0, dtype=np.int64), np.empty(0)
-        come, gone = world.start[world.start > 0], world.stop[np.isfinite(world.stop)]
-        moves = np.unique(np.concatenate([come, gone]))
-        edges = [0, *np.searchsorted(time, moves), time.size]
-        for k, moment in enumerate([*moves, None]):
-            s = slice(edges[k], edges[k + 1])
-            kernels.greedy_slots(state, time[s], *none, out[s])
-            if moment is not None:
-                # in this order, for a page that goes as it comes
-                kernels.change_pages(
-                    state, np.flatnonzero(world.start == moment), True, moment
-                )
-                kernels.change_pages(
-                    state, np.flatnonzero(world.stop == moment), False, moment
-                )
-        return out
+        return in_spans(
+            world,
+            time,
+            lambda slots, out: kernels.greedy_slots(state, slots, *none, out),
+            lambda *move: kernels.change_pages(state, *move),
+        )
 
     def _state(self, world, last):
         """State of the scheduler at time 0, with all signals to come."""
         constants = crawl_value.page_constants(
             **vars(self.believed), terms=self.terms or crawl_value.EXACT
         )
-        signals = {}
-        if self.uses_signals.any():
-            start, stop = world.offsets[:-1], world.offsets[1:]
-            signals = {
-                "signals": world.received,
-                "start": start,
-                "stop": np.where(self.uses_signals, stop, start),
-            }
+        start, stop = world.offsets[:-1], world.offsets[1:]
         return kernels.new_state(
             constants,
             last,
             np.zeros(last.size, dtype=np.int32),
             world.start == 0,
             discard_window=self.discard_window,
-            **signals,
+            signals=world.received,
+            start=start,
+            stop=np.where(self.uses_signals, stop, start),
         )
 
 
 @dataclass(frozen=True, eq=False)
-class GreedyNCIS(Greedy):
+class GreedyNCIS(_WithSignals):
     r"""Greedy policy with noisy signals: GREEDY-NCIS of [www25]_.
 
     Algorithm 1 with the crawl value of Lemma 4, `freshness.crawl_value`, at
@@ -175,7 +197,6 @@ class GreedyNCIS(Greedy):
 
     terms: int | None = None
     discard_window: float = 0.0
-    _with_signals = True
 
     def __post_init__(self):
         if self.terms is not None:
@@ -184,7 +205,7 @@ class GreedyNCIS(Greedy):
 
 
 @dataclass(frozen=True, eq=False)
-class GreedyCIS(Greedy):
+class GreedyCIS(_WithSignals):
     """Greedy policy that takes all signals for true: GREEDY-CIS of [www25]_.
 
     A page that has sent a signal is certainly stale. The draft does not say
@@ -202,8 +223,6 @@ class GreedyCIS(Greedy):
     >>> GreedyCIS(pages).believed.precision.tolist()
     [1.0, 1.0]
     """
-
-    _with_signals = True
 
     @property
     def believed(self):

@@ -1,0 +1,154 @@
+"""The page of largest index in every slot, under limits: what policies share."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from paperlib import checks
+from paperlib._kernels import indices as kernels
+from paperlib._kernels.polite import HOST
+from paperlib.hosts import members
+from paperlib.policies.fixed_rates import check_n_pages
+
+__all__ = ["IndexPolicy"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IndexPolicy:
+    """A policy that gives each slot to the page of largest index, under limits.
+
+    The base of `Greedy`, `LagrangianIndex` and `BayesGreedy`. The index of a
+    page is a function of the time since its crawl that never falls; ties go to
+    the lower page.
+
+    Parameters
+    ----------
+    min_interval : float or array_like, shape (n_pages,), time, default 0
+        A page is not crawled again before this time has passed.
+    max_interval : float or array_like, shape (n_pages,), time, default inf
+        A page that was not crawled for this time comes before all others, the
+        earliest deadline first. If 1 / max_interval sums to more than the
+        bandwidth, deadlines are missed, and no other page is crawled.
+    host : array_like, shape (n_pages,), optional
+        The host of each page, integers or strings; by default all pages have
+        one host.
+    host_limit : float or mapping, 1/time, positive, default inf
+        Crawls of a host per unit of time, or a mapping from host to limit. As
+        in `PoliteGreedy`, a host has a bucket of at most two tokens that come
+        at this rate.
+
+    Raises
+    ------
+    ValueError
+        Limits out of range, a least interval above the greatest one, hosts that
+        do not fit the pages.
+    """
+
+    min_interval: float = 0.0
+    max_interval: float = np.inf
+    host: np.ndarray | None = None
+    host_limit: float = np.inf
+
+    def __post_init__(self):
+        self._limited()
+
+    def _limited(self):
+        """Records of the pages with their limits, and the records of the hosts."""
+        pages = np.zeros(self.n_pages, kernels.PAGE)
+        least = checks.non_negative("min_interval", self.min_interval)
+        most = np.asarray(self.max_interval, dtype=float)
+        checks.require("max_interval", most, "positive", most > 0)
+        least, most, _ = checks.broadcast(
+            min_interval=least, max_interval=most, pages=pages["last"]
+        )
+        checks.require("min_interval", least, "at most max_interval", least <= most)
+        pages["place"], pages["least"], pages["most"] = kernels.IDLE, least, most
+        pages["host"], limit = members(self.host, self.host_limit, self.n_pages)
+        hosts = np.zeros(limit.size, HOST)
+        hosts["spacing"], hosts["full_at"] = 1.0 / limit, -np.inf
+        return pages, hosts
+
+    def start(self, last, present=True, time=0.0):
+        """State of the kernels at a time, for pages last crawled at `last`.
+
+        Parameters
+        ----------
+        last : ndarray, shape (n_pages,), time
+            Last crawl of each page, -inf for none.
+        present : array_like of bool, shape (n_pages,), default True
+            Which pages are there.
+        time : float, time, default 0
+            The present time.
+
+        Returns
+        -------
+        object
+            For `scheduler.Scheduler`.
+        """
+        pages, hosts = self._limited()
+        pages["last"] = pages["seen"] = last
+        pages["place"][~np.broadcast_to(present, last.size)] = kernels.ABSENT
+        return kernels.new_state(pages, hosts, time, **self._describe(pages))
+
+    def choose(self, world, time, last):
+        """Page of each slot.
+
+        Parameters
+        ----------
+        world : World
+            When pages come and go, and when they change for a policy that learns.
+        time : ndarray, shape (n_slots,), time
+            The slots.
+        last : ndarray, shape (n_pages,), time
+            Last crawl of each page, -inf for none.
+
+        Returns
+        -------
+        ndarray of int, shape (n_slots,)
+            -1 where no page can be crawled.
+        """
+        check_n_pages("pages", self.n_pages, world)
+        state = self.start(last, world.start == 0)
+        slots = self._slots(world)
+
+        def move(which, present, moment):
+            kernels.change_pages(state, which, present, moment)
+
+        return in_spans(world, time, lambda times, out: slots(state, times, out), move)
+
+    def _slots(self, world):
+        """The kernel that gives slots to pages in a world."""
+        return kernels.slots
+
+
+def in_spans(world, time, crawl, move):
+    """Crawl between the moments at which pages of a world come and go.
+
+    Parameters
+    ----------
+    world : World
+        Its pages come and go.
+    time : ndarray, shape (n_slots,), time
+        The slots.
+    crawl : callable
+        ``crawl(times, out)`` writes the pages of some slots.
+    move : callable
+        ``move(which, present, moment)`` lets pages come or go.
+
+    Returns
+    -------
+    ndarray of int, shape (n_slots,)
+        The page of each slot.
+    """
+    out = np.empty(time.size, dtype=np.int64)
+    come, gone = world.start[world.start > 0], world.stop[np.isfinite(world.stop)]
+    moves = np.unique(np.concatenate([come, gone]))
+    edges = [0, *np.searchsorted(time, moves), time.size]
+    for k, moment in enumerate([*moves, None]):
+        s = slice(edges[k], edges[k + 1])
+        crawl(time[s], out[s])
+        if moment is not None:
+            # in this order, for a page that goes as it comes
+            move(np.flatnonzero(world.start == moment), True, moment)
+            move(np.flatnonzero(world.stop == moment), False, moment)
+    return out
