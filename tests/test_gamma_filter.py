@@ -1,5 +1,6 @@
 """The efficient online estimator, averaging, and asymptotic variances."""
 
+import copy
 import math
 from decimal import Decimal, getcontext
 
@@ -346,6 +347,47 @@ def test_guarantees_and_limit():
     assert GammaFilter().limit(3.0) == 3.0
 
 
+@pytest.mark.parametrize("forgetting", [1.0, 0.9])
+def test_a_filter_of_many_pages_is_one_filter_for_each(forgetting):
+    rng = np.random.default_rng(5)
+    shape, rate = np.linspace(0.3, 2.0, 6), np.geomspace(0.1, 10.0, 6)
+    together = GammaFilter(shape=shape, rate=rate, forgetting=forgetting)
+    alone = [
+        GammaFilter(shape=a, rate=b, forgetting=forgetting)
+        for a, b in zip(shape, rate, strict=True)
+    ]
+    for _ in range(60):
+        page = rng.permutation(6)[: rng.integers(0, 7)]
+        changed, interval = rng.random(page.size) < 0.6, rng.exponential(1.0, page.size)
+        crawled = together.shape is not None
+        before = (together.shape, together.rate) if crawled else (shape, rate)
+        before = [values.copy() for values in before]
+        found = together.update(changed, interval=interval, page=page)
+        single = [
+            alone[i].update(bit, interval=w)
+            for i, bit, w in zip(page, changed, interval, strict=True)
+        ]
+        np.testing.assert_allclose(found, np.array(single), rtol=1e-13)
+        np.testing.assert_array_equal(found, together.estimate[page])
+        untouched = np.delete(np.arange(6), page)
+        for now, old in zip((together.shape, together.rate), before, strict=True):
+            np.testing.assert_array_equal(now[untouched], old[untouched])
+
+
+def test_a_crawl_of_some_pages_follows_one_of_all():
+    filter_ = GammaFilter()  # the first crawl says how many pages there are
+    filter_.update([[True, False], [True, True]], interval=1.0)
+    before = filter_.estimate
+    found = filter_.update(False, interval=[2.0, 4.0], page=[3, 0])
+    assert found[0] == filter_.estimate[1, 1] < before[1, 1]
+    assert found[1] == filter_.estimate[0, 0] < before[0, 0]
+    np.testing.assert_array_equal(
+        filter_.estimate[[0, 1], [1, 0]], before[[0, 1], [1, 0]]
+    )
+    assert isinstance(filter_.update(True, interval=1.0, page=2), float)
+    assert filter_.update([], interval=1.0, page=[]).shape == (0,)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -380,6 +422,21 @@ def test_guarantees_and_limit():
             "changed must be boolean or 0/1",
         ),
         (
+            lambda: GammaFilter(rate=2.0).update(True, interval=1.0, page=0),
+            "rate must be an array with an entry for each page, before a crawl of "
+            "some pages, got 2.0",
+        ),
+        (
+            lambda: GammaFilter(shape=[1.0, 2.0]).update(True, interval=1.0, page=0),
+            "rate must be an array .* got None",
+        ),
+        (
+            lambda: GammaFilter(shape=[1.0, 2.0], rate=[1.0, 2.0, 3.0]).update(
+                True, interval=1.0, page=0
+            ),
+            "shape and rate must have shapes that broadcast",
+        ),
+        (
             lambda: asymptotic_variances(1.0, crawl_rate=1.0, constant=0.0),
             "constant must be positive",
         ),
@@ -401,6 +458,33 @@ def test_a_refused_update_changes_nothing():
         with pytest.raises(ValueError, match="must"):
             filter_.update(**bad)
     np.testing.assert_array_equal(filter_.estimate, before)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ({"page": 3}, "page must be at least 0 and below 3, got 3"),
+        ({"page": [0, -1]}, r"page must be at least 0 .* got -1 at index \(1,\)"),
+        ({"page": 1.0}, "page must be integers, got dtype float64"),
+        ({"page": [True, False, True]}, "page must be integers, got dtype bool"),
+        ({"page": [1, 2, 1]}, "page must have no index twice, got 1 twice"),
+        (
+            {"page": 1, "changed": [True, False]},
+            "page must have no index twice, got 1 twice",
+        ),
+        ({"page": [0, 1], "interval": [1.0] * 3}, "changed and interval and page must"),
+        ({"page": 1, "interval": 0.0}, "interval must be positive"),
+    ],
+)
+@pytest.mark.parametrize("crawled", [False, True])
+def test_a_refused_crawl_of_some_pages_changes_nothing(crawled, call, message):
+    filter_ = GammaFilter(rate=[1.0, 2.0, 3.0], forgetting=0.9)
+    if crawled:
+        filter_.update(True, interval=1.0, page=0)
+    before = copy.deepcopy(vars(filter_))
+    with pytest.raises(ValueError, match=message):
+        filter_.update(**{"changed": True, "interval": 1.0} | call)
+    np.testing.assert_equal(vars(filter_), before)
 
 
 def test_the_state_is_two_arrays():

@@ -21,6 +21,7 @@ from paperlib import (
     allocation,
     estimators,
     freshness,
+    objectives,
     policies,
     priors,
     reference,
@@ -1236,6 +1237,48 @@ def test_adaptive_intervals(factor):
                 changed, plain, 3.0, factor, (0.05, 40.0)
             )
             assert_allclose(interval, expected, rtol=1e-9)
+
+
+def test_crawl_value_under_a_gamma_distribution():
+    rng = np.random.default_rng(12)
+    shape, scale, elapsed, mu = (rates(rng, 60, -1, 1) for _ in range(4))
+    shape[:3] = 1.0, 1.0 + 1e-9, 0.9999999
+    found = freshness.bayes_crawl_value(elapsed, mu, shape=shape, rate=scale)
+    expected = [
+        reference.bayes_crawl_value(*page)
+        for page in zip(elapsed, mu, shape, scale, strict=True)
+    ]
+    assert_allclose(found, expected, rtol=1e-10)  # of a quadrature
+
+
+# ------------------------------------------------------------------ objectives
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["freshness", "age", "delay", "harmonic", "age_of_information", "deadline"],
+)
+def test_objectives(name):
+    objective = getattr(objectives, name)
+    if name == "deadline":
+        objective = objective(0.8)
+    rng = np.random.default_rng(11)
+    for elapsed, change_rate in zip(
+        rates(rng, 30, -1, 1), rates(rng, 30, -1, 1), strict=True
+    ):
+        arguments = name, elapsed, change_rate, objective.tau
+        # the plain forms cancel, and hold quadratures
+        assert_allclose(
+            objective.cost(elapsed, change_rate),
+            reference.objective_cost(*arguments),
+            rtol=1e-11,
+        )
+        assert_allclose(
+            objective.value(elapsed, change_rate),
+            reference.objective_value(*arguments),
+            rtol=1e-9,
+            atol=1e-13,
+        )
 
 
 # -------------------------------------------------------------------- the page

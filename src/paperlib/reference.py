@@ -21,14 +21,15 @@ from scipy.stats import chi2
 
 __all__ = [
     "accuracy", "adaptive_intervals", "affinity", "asymptotic_variances",
-    "bias_reduced", "burn_in",
+    "bayes_crawl_value", "bias_reduced", "burn_in",
     "confidence_radius", "crawl_value", "crawl_value_no_false_signals",
     "crawl_value_no_signals", "cycle_length", "exploration_horizon",
     "exploration_radius", "fisher_information", "fit_signals", "fresh_probability",
     "fresh_time", "greedy_slots", "grid_posterior", "harmonic_penalty",
     "interval_fresh_time", "interval_freshness", "likelihood_interval", "lln",
     "log_likelihood", "low_discrepancy", "mle", "mle_substitute", "moment_matching",
-    "naive", "naive_precision_recall", "observed_parameters", "online_moments",
+    "naive", "naive_precision_recall", "objective_cost", "objective_value",
+    "observed_parameters", "online_moments",
     "optimal_harmonic", "optimal_interval", "optimal_poisson", "optimal_thresholds",
     "phased_epsilon_greedy", "poisson_fresh_time", "poisson_freshness", "polite",
     "predicted_probability", "predicted_probability_poisson", "prior_density",
@@ -271,6 +272,38 @@ def harmonic_penalty(change_rate, crawl_rate):
     return np.log1p(change_rate / crawl_rate)
 
 
+# Derived: what a page costs per unit of time when its last crawl was a time t ago.
+# The harmonic cost is the mean of 1 + 1/2 + ... + 1/N, N ~ Poisson(Delta t).
+def objective_cost(name, elapsed, change_rate, tau=np.inf):
+    """Cost of a page per unit of time; `name` as in `paperlib.objectives`."""
+    t, x = elapsed, change_rate * elapsed
+    if name == "freshness":
+        return 1 - np.exp(-x)
+    if name == "age":
+        return t - (1 - np.exp(-x)) / change_rate
+    if name == "delay":
+        return x
+    if name == "harmonic":
+        return quad(lambda s: exprel(-s), 0, x)[0]
+    if name == "age_of_information":
+        return t
+    if name == "deadline":
+        return change_rate if t > tau else 0.0
+    raise KeyError(name)
+
+
+# Derived, and eq. (4) of Olston and Pandey (2008): V = t c(t) - int_0^t c.
+def objective_value(name, elapsed, change_rate, tau=np.inf):
+    """Crawl value of a page under an objective: what a crawl saves."""
+
+    def cost(t):
+        return objective_cost(name, t, change_rate, tau)
+
+    jump = min(tau, elapsed)
+    total = quad(cost, 0, jump)[0] + quad(cost, jump, elapsed)[0]
+    return elapsed * cost(elapsed) - total
+
+
 # aaai20 eq. (4), and eq. (5) for elapsed = inf.
 def utility(change_rate, importance, crawl_rate, elapsed, initial):
     """Requests served fresh per unit of time, some time after a state."""
@@ -458,6 +491,16 @@ def crawl_value(
     psi, w = _lemma_4(x, change_rate, recall, false_rate)
     fresh = fresh_probability(elapsed, n_signals, change_rate, recall, false_rate)
     return importance * (w - fresh * psi)
+
+
+# Derived: Delta ~ Gamma(a, b), and V = mu int_0^t s c'(s) ds, c = 1 - (b/(b+t))^a.
+def bayes_crawl_value(elapsed, importance, shape, rate):
+    """Crawl value of a page without signals under a gamma distribution."""
+
+    def integrand(s):
+        return s * shape / (rate + s) * (rate / (rate + s)) ** shape
+
+    return importance * quad(integrand, 0, elapsed, epsabs=0)[0]
 
 
 # www25, Theorem 1 and Lemma 2: V(iota_i) = Lambda for all pages, except where

@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from paperlib._kernels import compiled
+from paperlib._kernels import compiled, ufunc
 
 # Below this max(a, 1) s the series is used: its first term left out is below
 # 1e-14 of W, and above it (1) and (2) lose two digits of sixteen.
@@ -35,9 +35,6 @@ _NEAR, _TERMS = 0.02, 8
 # below 1e-11. The steps are limited for values that rounding keeps from their
 # limit: no step is small there.
 _LAST_STEP, _MAX_STEPS = 1e-4, 20
-# Below the first W is a u^2 / 2 up to rounding, and its square would underflow;
-# above the second, reached for a <= 1 only, exp(L) would overflow.
-_TINY, _HUGE = 1e-280, 1e70
 _LATEST = 690.0  # of L: exp(L) is not far from the largest number
 
 
@@ -59,7 +56,7 @@ def _far(a, u, log):
     m = a - 1.0
     less = math.expm1(-m * log)
     mean = -less / m if m != 0.0 else log
-    return mean - (1.0 + less) * u / (1.0 + u)
+    return mean - (1.0 + less) * (u / (1.0 + u))
 
 
 @compiled
@@ -84,12 +81,12 @@ def _convex(m, w):
 def elapsed_at(shape, rate, value):
     """The elapsed time at which V reaches a value; inf if it never does.
 
-    inf also if the value is above 1e70 rate, or the time above 1e290 rate.
+    inf also if it does so after more than 1e299 rate.
     """
     a, m, w = shape, shape - 1.0, value / rate
-    if w < _TINY:
-        return rate * math.sqrt(2.0 * max(w, 0.0) / a)
-    if w > _HUGE or m * w >= 1.0:
+    if w <= 0.0:
+        return 0.0
+    if w == np.inf or m * w >= 1.0:
         return np.inf
     y = _convex(m, w)
     if y > _LATEST:
@@ -107,5 +104,10 @@ def elapsed_at(shape, rate, value):
         log = max(log + step, y)  # the slope of Y is at most 1
         if abs(step) <= _LAST_STEP * log:
             break
-    # not a number where the start was beyond the largest number
-    return rate * math.expm1(log) if log < _LATEST else np.inf
+    return rate * math.expm1(log)
+
+
+@ufunc("f8(f8,f8,f8)")
+def values(shape, rate, elapsed):
+    """`value`, broadcast."""
+    return value(shape, rate, elapsed)

@@ -181,7 +181,7 @@ def elapsed_at(objective, change_rate, deadline, value):
 
 @compiled
 def poisson_value(objective, change_rate, deadline, crawl_rate):
-    """E V(A) for A ~ Exp(crawl_rate): what one more Poisson crawl is worth."""
+    """E V(A) for A ~ Exp(crawl_rate): minus the slope of the mean cost."""
     p, both = crawl_rate, crawl_rate + change_rate
     if objective == AGE_OF_INFORMATION:
         return 1.0 / p / p

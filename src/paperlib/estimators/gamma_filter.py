@@ -37,11 +37,14 @@ class GammaFilter(OnlineEstimator):
 
     Parameters
     ----------
-    shape : float, default 0.5
-        Shape of the gamma prior, positive: it acts as so many changes ...
+    shape : array_like, default 0.5
+        Shape of the gamma prior, positive, one number or one for each page: it
+        acts as so many changes ...
     rate : array_like, time, optional
         ... in this time, positive, one number or one for each page. The
-        default is 0.03 times the first interval of each page.
+        default is 0.03 times the first interval of each page. With an array,
+        which says how many pages there are, the first crawl may be one of
+        some pages only.
     forgetting : float, default 1.0
         In (0, 1]. Before each crawl, shape and rate of the posterior shrink
         by this factor towards those of the prior, so that the estimate
@@ -64,11 +67,17 @@ class GammaFilter(OnlineEstimator):
     >>> estimator = GammaFilter(shape=1.0, rate=2.0)
     >>> estimator.update([True, False], interval=1.0).round(3)
     array([0.819, 0.333])
+
+    A crawler has one filter for all its pages, and updates those that it crawled:
+
+    >>> estimator = GammaFilter(rate=np.full(5, 2.0))
+    >>> estimator.update([False, True], interval=[3.0, 1.0], page=[4, 1]).round(3)
+    array([0.1  , 0.608])
     """
 
     def __init__(self, *, shape=0.5, rate=None, forgetting=1.0):
         self._prior = (
-            checks.scalar(checks.positive, "shape", shape),
+            checks.positive("shape", shape),
             rate if rate is None else checks.positive("rate", rate),
         )
         self.forgetting = checks.scalar(checks.share, "forgetting", forgetting)
@@ -81,8 +90,8 @@ class GammaFilter(OnlineEstimator):
         """Posterior means, shape / rate, 1/time; None before the first crawl."""
         return None if self.shape is None else self.shape / self.rate
 
-    def update(self, changed, *, interval=None, crawl_rate=None):
-        """Take in one more crawl of every page.
+    def update(self, changed, *, interval=None, page=None, crawl_rate=None):
+        """Take in one more crawl of every page, or of some pages.
 
         Parameters
         ----------
@@ -90,18 +99,25 @@ class GammaFilter(OnlineEstimator):
             True where the crawl found a change.
         interval : array_like, time
             Time since the crawl before, positive; it must be given.
+        page : array_like of int, optional
+            Indices of the crawled pages, each at most once, in the flattened
+            array of pages; `changed` and `interval` broadcast with it. All
+            other pages stay as they are, and add nothing to the cost of the
+            call. By default every page was crawled.
         crawl_rate : object, optional
             Ignored: only the intervals matter.
 
         Returns
         -------
         ndarray
-            The new estimates, 1/time.
+            The new estimates of the crawled pages, 1/time.
 
         Raises
         ------
         ValueError
-            No interval, or one that is not positive; other pages than before.
+            No interval, or one that is not positive; other pages than before;
+            an unknown page, a page given twice, or `page` where the number of
+            pages is not known. The posterior is then as before.
         """
         if interval is None:
             raise ValueError(
@@ -109,8 +125,16 @@ class GammaFilter(OnlineEstimator):
             )
         changed = checks.bits("changed", changed)
         interval = checks.positive("interval", interval)
+        if page is not None:
+            return self._update_some(changed, interval, page)
         if self.shape is None:
-            self._start(changed, interval)
+            shape, rate = self._prior
+            if rate is None:
+                rate = _DEFAULT_SHARE * interval
+            *_, shape, rate = checks.broadcast(
+                changed=changed, interval=interval, shape=shape, rate=rate
+            )
+            self._start(shape, rate)
         changed, interval, earlier = checks.broadcast(
             **{"changed": changed, "interval": interval, "earlier crawls": self.shape}
         )
@@ -119,29 +143,58 @@ class GammaFilter(OnlineEstimator):
                 "changed and interval must have the shape of earlier crawls, "
                 f"{self.shape.shape}, got {earlier.shape}"
             )
-        self._forget()
-        # copies, because NumPy warns of the flags of broadcast arrays
-        crawl = [np.array(values).ravel() for values in (changed, interval)]
-        # views of the state, which the kernel writes
-        kernels.gamma_update(*crawl, self.shape.ravel(), self.rate.ravel())
+        # views of the state, written in place
+        self._advance(changed, interval, [self.shape.ravel(), self.rate.ravel()])
         return self.estimate
 
-    def _start(self, changed, interval):
-        """Give every page of the first crawl its prior."""
-        shape, rate = self._prior
-        if rate is None:
-            rate = _DEFAULT_SHARE * interval
-        rate = checks.broadcast(changed=changed, interval=interval, rate=rate)[2]
-        self.shape, self.rate = np.full(rate.shape, shape), rate.copy()
-        if self.forgetting < 1:
-            self._prior = shape, self.rate.copy()
+    def _update_some(self, changed, interval, page):
+        """`update` of some pages: copies of their posteriors, written back."""
+        first = self.shape is None
+        shape, rate = self._known_prior() if first else (self.shape, self.rate)
+        page = _indices(page, rate.size)
+        changed, interval, page = checks.broadcast(
+            changed=changed, interval=interval, page=page
+        )
+        found, count = np.unique(page, return_counts=True)
+        if (count > 1).any():
+            page = found[count.argmax()]
+            raise ValueError(f"page must have no index twice, got {page} twice")
+        if first:
+            self._start(shape, rate)
+        flat = page.ravel()
+        shape, rate = self.shape.ravel()[flat], self.rate.ravel()[flat]
+        self._advance(changed, interval, [shape, rate], flat)
+        self.shape.ravel()[flat], self.rate.ravel()[flat] = shape, rate
+        return (shape / rate).reshape(page.shape)[()]
 
-    def _forget(self):
-        """Shrink the posterior towards the prior, in place."""
+    def _known_prior(self):
+        """The prior of all pages, if it says how many there are."""
+        shape, rate = self._prior
+        if rate is None or not (shape.ndim or rate.ndim):
+            raise ValueError(
+                "rate must be an array with an entry for each page, before a crawl "
+                f"of some pages, got {rate}"
+            )
+        return checks.broadcast(shape=shape, rate=rate)
+
+    def _start(self, shape, rate):
+        """Give every page its prior."""
+        self.shape, self.rate = shape.copy(), rate.copy()
         if self.forgetting < 1:
-            for prior, now in zip(self._prior, (self.shape, self.rate), strict=True):
+            self._prior = shape.copy(), rate.copy()
+
+    def _advance(self, changed, interval, posterior, page=slice(None)):
+        """Forget, then take in a crawl of each page; writes the posterior.
+
+        `posterior` is shape and rate, flat; `page` the indices of its pages.
+        """
+        if self.forgetting < 1:
+            for now, prior in zip(posterior, self._prior, strict=True):
                 now *= self.forgetting
-                now += (1 - self.forgetting) * prior
+                now += (1 - self.forgetting) * prior.ravel()[page]
+        # copies, because NumPy warns of the flags of broadcast arrays
+        crawl = [np.array(values).ravel() for values in (changed, interval)]
+        kernels.gamma_update(*crawl, *posterior)
 
     def credible_interval(self, *, level=0.95):
         """Equal-tailed credible interval of the change rate.
@@ -180,3 +233,13 @@ class GammaFilter(OnlineEstimator):
             None,
             f"a memory of {memory:.3g} crawls keeps the error from falling further",
         )
+
+
+def _indices(page, n_pages):
+    """`page` as an array of indices of `n_pages` pages."""
+    page = np.asarray(page)
+    if page.size and page.dtype.kind not in "iu":
+        raise ValueError(f"page must be integers, got dtype {page.dtype}")
+    rule = f"at least 0 and below {n_pages}"
+    checks.require("page", page, rule, (page >= 0) & (page < n_pages))
+    return page.astype(np.intp)
