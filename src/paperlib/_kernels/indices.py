@@ -50,10 +50,10 @@ from paperlib._kernels.scheduler import padded
 BAYES, LAGRANGIAN = 6, 7
 
 # The place of a page: not there, which is what an empty record says; below the
-# low threshold for ever, or not placed yet; far, due at its time; far, due at
-# an early bound of it; between the thresholds; above the high one; never
-# crawled; never crawled, and its host has no token until it is due.
-ABSENT, IDLE, FAR, ROUGH, NEAR, ACTIVE, NEW, HELD = range(8)
+# low threshold for ever, or not placed yet; below it until it is due, or longer;
+# between the thresholds; above the high one; never crawled; never crawled, and
+# its host has no token until it is due.
+ABSENT, IDLE, FAR, NEAR, ACTIVE, NEW, HELD = range(7)
 
 PAGE = np.dtype(
     # scale, rate: of an objective, index = scale profile(rate t). BAYES: scale
@@ -70,9 +70,9 @@ ENTRY = np.dtype([("key", "f8"), ("page", "i8")])
 SCALARS = np.dtype(
     # slot, price: of LAGRANGIAN, the time between slots and the multiplier
     fields("f8", "high low slot price")
-    # pause: slots until the high threshold may rise; crowd: so many near pages
-    # raise the low one; n_values: indices computed so far
-    + fields("i8", "n_active n_far n_near n_new pause crowd n_values")
+    # active_crowd, near_crowd: with more pages than these a threshold rises;
+    # n_values: indices computed so far
+    + fields("i8", "n_active n_far n_near n_new active_crowd near_crowd n_values")
 )
 
 
@@ -90,13 +90,17 @@ class State(NamedTuple):
 
 _HEAPS = "far", "near", "new"  # each has room for as many entries again
 
+# For `slots` without changes: nothing is learnt.
+UNTOLD = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
+
 _LEAST = 5e-324  # the lowest threshold: a page of index 0 need not be active
 _SAFE = 1.0 - 1e-7
 # Indices of overdue pages begin here; no other index comes near.
 _OVERDUE, _LATENESS = 1e120, 1e200
-_TARGET = 8  # wanted number of active pages
-_CROWDED = 4  # so many times the target raise a threshold
-_PAUSE = 128  # slots between two attempts to raise the high threshold
+_TARGET = 32  # wanted number of active pages
+# A threshold rises when more than so many times its target are above it, or, if
+# pages are alike and no threshold parts them, so many times those of the last try.
+_CROWDED = 4
 _MIN_NEAR = 64
 _MAX_STEPS = 60
 
@@ -364,8 +368,7 @@ def _pop(heap, n):
 def _counts(state, entry):
     """Whether an entry of the heap of far pages is the one of its page."""
     page = state.pages[entry.page]
-    far = page.place == FAR or page.place == ROUGH or page.place == HELD
-    return far and page.due == entry.key
+    return (page.place == FAR or page.place == HELD) and page.due == entry.key
 
 
 @compiled
@@ -422,10 +425,8 @@ def _place(state, i, t, v):
         page.place = IDLE
         return
     wait = _bound(page, low, t - page.last, v) if v < low < _OVERDUE else 0.0
-    if wait > 0.0:
-        page.place, page.due = ROUGH, _in_time(page, wait)
-    else:
-        page.place, page.due = FAR, _due(state, page, low)
+    page.place = FAR
+    page.due = _in_time(page, wait) if wait > 0.0 else _due(state, page, low)
     if page.due <= t:
         _approach(state, i, t)
     else:
@@ -473,7 +474,7 @@ def _advance(state, t):
         page = state.pages[i]
         if page.place == HELD:
             _queue_new(state, i)
-        elif page.place == ROUGH:
+        elif _value(state, page, t) < scalars.low:  # it was queued for a lower one
             _place(state, i, t, -1.0)
         else:
             _approach(state, i, t)
@@ -544,20 +545,19 @@ def _set_high(state, t, lower):
     scalars.high = max(kth, scalars.low if lower else scalars.high)
     for i in members:
         _approach(state, i, t)
-    scalars.pause = _PAUSE
+    scalars.active_crowd = _CROWDED * max(scalars.n_active, _TARGET)
 
 
 @compiled
-def _raise_low(state, t):
-    """Raise the low threshold so that about the target of near pages stay."""
-    scalars = state.scalars
-    members = _gather(state, True)
-    values = _values(state, members, t)
-    scalars.low = max(_kth(values, _near_target(state)), scalars.low)
-    scalars.high = max(scalars.high, scalars.low)
+def _set_both(state, members, values, t):
+    """Set both thresholds by the values of pages in no place, and place these."""
+    scalars, target = state.scalars, _near_target(state)
+    scalars.low = _kth(values, target)
+    scalars.high = max(_kth(values, _TARGET), scalars.low)
     for k, i in enumerate(members):
         _place(state, i, t, values[k])
-    scalars.crowd = 2 * max(scalars.n_near, _near_target(state))
+    scalars.active_crowd = _CROWDED * max(scalars.n_active, _TARGET)
+    scalars.near_crowd = _CROWDED * max(scalars.n_near, target)
 
 
 @compiled
@@ -580,12 +580,7 @@ def _renew(state, t):
         if pages[entry.page].place == HELD and _counts(state, entry):
             scalars.n_far = _push(state.far, scalars.n_far, entry.key, entry.page)
     scalars.n_active = scalars.n_near = 0
-    scalars.low = _kth(values, _near_target(state))
-    scalars.high = max(_kth(values, _TARGET), scalars.low)
-    for k, i in enumerate(members):
-        _place(state, i, t, values[k])
-    scalars.crowd = 2 * max(scalars.n_near, _near_target(state))
-    scalars.pause = _PAUSE
+    _set_both(state, members, values, t)
 
 
 # ------------------------------------------------------------------------ slots
@@ -639,13 +634,13 @@ def _choose(state, t):
     scalars = state.scalars
     _advance(state, t)
     _first_new(state, t)
-    scalars.pause -= 1
-    if scalars.n_near > scalars.crowd:
-        _raise_low(state, t)
-    if scalars.n_active > _CROWDED * _TARGET and scalars.pause < 0:
-        _set_high(state, t, False)
     if scalars.low < 0.0:
         _renew(state, t)
+    if scalars.n_near > scalars.near_crowd:
+        members = _gather(state, True)
+        _set_both(state, members, _values(state, members, t), t)
+    if scalars.n_active > scalars.active_crowd:
+        _set_high(state, t, False)
     best, winner = _largest(state, t)
     if best < scalars.high and scalars.high > scalars.low:
         _set_high(state, t, True)
@@ -674,46 +669,34 @@ def _learn(page, changed):
     """
     interval = page.last - page.seen
     if 0.0 < interval < np.inf:
-        page.gamma_shape, page.rate = gamma_step(changed, interval, page.gamma_shape, page.rate)
+        page.gamma_shape, page.rate = gamma_step(
+            changed, interval, page.gamma_shape, page.rate
+        )
     page.seen = page.last
 
 
 @compiled
-def next_slot(state, t):
-    """Page of the slot at time t, now crawled; -1 if none may be crawled."""
-    i = _choose(state, t)
-    if i >= 0:
-        _crawl(state, i, t)
-        _place(state, i, t, -1.0)
-    return i
+def slots(state, times, changes, out):
+    """Page of each slot; `out` has the shape of `times` and is written.
 
-
-@compiled
-def slots(state, times, out):
-    """Page of each slot; `out` has the shape of `times` and is written."""
-    for j in range(times.size):
-        out[j] = next_slot(state, times[j])
-
-
-@compiled
-def learning_slots(state, times, change_time, next_change, stop_change, out):
-    """Page of each slot, each told whether its page had changed.
-
-    The changes of page i that no crawl has seen are
-    change_time[next_change[i] : stop_change[i]]; `next_change` and `out` are
-    written in place.
+    `changes` holds change_time, next_change and stop_change: the changes of
+    page i that no crawl has seen are change_time[next_change[i] :
+    stop_change[i]], and after each crawl the page is learnt from; next_change
+    is written. Nothing is learnt if it is empty, `UNTOLD`.
     """
+    change_time, next_change, stop_change = changes
     for j in range(times.size):
         t = times[j]
         i = out[j] = _choose(state, t)
         if i < 0:
             continue
-        changed = False
-        while next_change[i] < stop_change[i] and change_time[next_change[i]] <= t:
-            next_change[i] += 1
-            changed = True
         _crawl(state, i, t)
-        _learn(state.pages[i], changed)
+        if next_change.size > 0:
+            changed = False
+            while next_change[i] < stop_change[i] and change_time[next_change[i]] <= t:
+                next_change[i] += 1
+                changed = True
+            _learn(state.pages[i], changed)
         _place(state, i, t, -1.0)
 
 

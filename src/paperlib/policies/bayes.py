@@ -86,11 +86,6 @@ class BayesGreedy(IndexPolicy):
         records["gamma_shape"], records["rate"] = self.shape, self.rate
         return {}
 
-    def _slots(self, world):
+    def _changes(self, world):
         change_time, offsets = world.changes
-        unseen = offsets[:-1].copy()
-
-        def slots(state, times, out):
-            kernels.learning_slots(state, times, change_time, unseen, offsets[1:], out)
-
-        return slots
+        return change_time, offsets[:-1].copy(), offsets[1:]

@@ -109,16 +109,17 @@ class IndexPolicy:
         """
         check_n_pages("pages", self.n_pages, world)
         state = self.start(last, world.start == 0)
-        slots = self._slots(world)
+        changes = self._changes(world)
+        return in_spans(
+            world,
+            time,
+            lambda times, out: kernels.slots(state, times, changes, out),
+            lambda *move: kernels.change_pages(state, *move),
+        )
 
-        def move(which, present, moment):
-            kernels.change_pages(state, which, present, moment)
-
-        return in_spans(world, time, lambda times, out: slots(state, times, out), move)
-
-    def _slots(self, world):
-        """The kernel that gives slots to pages in a world."""
-        return kernels.slots
+    def _changes(self, world):
+        """What a policy is told after its crawls, for `kernels.slots`."""
+        return kernels.UNTOLD
 
 
 def in_spans(world, time, crawl, move):
