@@ -35,6 +35,7 @@ _NEAR, _TERMS = 0.02, 8
 # below 1e-11. The steps are limited for values that rounding keeps from their
 # limit: no step is small there.
 _LAST_STEP, _MAX_STEPS = 1e-4, 20
+_TINY = 1e-280  # below it W is a u^2 / 2 up to rounding, and Y would underflow
 _LATEST = 690.0  # of L: exp(L) is not far from the largest number
 
 
@@ -84,8 +85,8 @@ def elapsed_at(shape, rate, value):
     inf also if it does so after more than 1e299 rate.
     """
     a, m, w = shape, shape - 1.0, value / rate
-    if w <= 0.0:
-        return 0.0
+    if w < _TINY:
+        return rate * math.sqrt(2.0 * max(w, 0.0) / a)
     if w == np.inf or m * w >= 1.0:
         return np.inf
     y = _convex(m, w)

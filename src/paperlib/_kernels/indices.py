@@ -16,6 +16,13 @@ thresholds are set anew. If too many pages are active or near, the thresholds
 rise. With some sqrt(n_pages) near pages the pass over all pages comes once in
 about n_pages slots, and to lower the high threshold costs as little.
 
+The start. When all pages were crawled at one time, all indices are small and
+grow by large factors: every page would be queued again and again for ever
+higher thresholds. So these pages stay *asleep*, in the order of a bound of
+their indices that is the same power of the time for all: V(t) <= b t^2, because
+c' never rises (for age, <= b t^3). A page wakes when its bound has reached the
+low threshold.
+
 A page never crawled has an index that does not change, that of an infinite
 time: such pages are in a heap of their own, by falling index.
 
@@ -40,11 +47,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paperlib._kernels import bayes, compiled, fields, objectives
+from paperlib._kernels import bayes, compiled, fields, inlined, objectives, plain
 from paperlib._kernels.crawl_value import rounded
 from paperlib._kernels.online import gamma_step
 from paperlib._kernels.polite import free_at, spend_token, waits
-from paperlib._kernels.scheduler import padded
+from paperlib._kernels.scheduler import add_to_pool, kth_largest, padded
 
 # The kinds of an index: the objectives have the numbers below these.
 BAYES, LAGRANGIAN = 6, 7
@@ -52,8 +59,8 @@ BAYES, LAGRANGIAN = 6, 7
 # The place of a page: not there, which is what an empty record says; below the
 # low threshold for ever, or not placed yet; below it until it is due, or longer;
 # between the thresholds; above the high one; never crawled; never crawled, and
-# its host has no token until it is due.
-ABSENT, IDLE, FAR, NEAR, ACTIVE, NEW, HELD = range(7)
+# its host has no token until it is due; asleep since the start.
+ABSENT, IDLE, FAR, NEAR, ACTIVE, NEW, HELD, ASLEEP = range(8)
 
 PAGE = np.dtype(
     # scale, rate: of an objective, index = scale profile(rate t). BAYES: scale
@@ -69,10 +76,13 @@ PAGE = np.dtype(
 ENTRY = np.dtype([("key", "f8"), ("page", "i8")])
 SCALARS = np.dtype(
     # slot, price: of LAGRANGIAN, the time between slots and the multiplier
-    fields("f8", "high low slot price")
+    # origin: when the pages asleep were crawled; n_awake: how many of them were
+    fields("f8", "high low slot price origin")
     # active_crowd, near_crowd: with more pages than these a threshold rises;
     # n_values: indices computed so far
-    + fields("i8", "n_active n_far n_near n_new active_crowd near_crowd n_values")
+    + fields(
+        "i8", "n_active n_far n_near n_new n_awake active_crowd near_crowd n_values"
+    )
 )
 
 
@@ -85,6 +95,7 @@ class State(NamedTuple):
     far: np.ndarray  # heap of ENTRY by due time, also of HELD pages
     near: np.ndarray  # heap of ENTRY by due time
     new: np.ndarray  # heap of ENTRY by -index
+    asleep: np.ndarray  # pages asleep, by falling bound
     scalars: np.void  # SCALARS
 
 
@@ -97,7 +108,7 @@ _LEAST = 5e-324  # the lowest threshold: a page of index 0 need not be active
 _SAFE = 1.0 - 1e-7
 # Indices of overdue pages begin here; no other index comes near.
 _OVERDUE, _LATENESS = 1e120, 1e200
-_TARGET = 32  # wanted number of active pages
+_TARGET = 8  # wanted number of active pages
 # A threshold rises when more than so many times its target are above it, or, if
 # pages are alike and no threshold parts them, so many times those of the last try.
 _CROWDED = 4
@@ -117,9 +128,21 @@ def new_state(pages, hosts, t, *, slot=0.0, price=0.0):
     scalars = np.zeros(1, SCALARS)[0]
     scalars["low"] = scalars["high"] = -1.0
     scalars["slot"], scalars["price"] = slot, price
+    there = np.flatnonzero(pages["place"] != ABSENT)
+    asleep = np.zeros(0, np.int64)
+    if there.size:
+        last = pages["last"][there]
+        scalars["origin"] = last[0]
+        if (last == last[0]).all() and np.isfinite(last[0]) and _bounded(pages[0]):
+            bounds = np.empty(len(pages))
+            fill_bounds(pages, bounds)
+            sleeps = there[(pages["most"][there] == np.inf) & (bounds[there] > 0.0)]
+            asleep = sleeps[np.argsort(-bounds[sleeps])]
+            pages["place"][asleep] = ASLEEP
     heaps = (np.zeros(0, ENTRY) for _ in range(3))
-    state = longer(State(pages, hosts, np.zeros(0, int), *heaps, scalars), len(pages))
-    change_pages(state, np.flatnonzero(pages["place"] != ABSENT), True, t)
+    state = State(pages, hosts, np.zeros(0, int), *heaps, asleep, scalars)
+    state = longer(state, len(pages))
+    change_pages(state, there[pages["place"][there] != ASLEEP], True, t)
     return state
 
 
@@ -141,7 +164,7 @@ def fill_objective(pages, objective, deadline, change_rate, importance):
         )
 
 
-@compiled
+@plain
 def _slot_cost(change_rate, slot, k):
     """Cost of a page of importance 1 in the slot k slots after its crawl."""
     gone = -math.expm1(-change_rate * slot * k)
@@ -150,7 +173,7 @@ def _slot_cost(change_rate, slot, k):
     )
 
 
-@compiled
+@plain
 def _slots_between(price, change_rate, slot):
     """The best number of slots between crawls of a page of importance 1.
 
@@ -197,13 +220,13 @@ def fill_rents(pages, price):
 # ------------------------------------------------------------ the index of a page
 
 
-@compiled
+@inlined
 def _missed(page, elapsed):
     """The cost of stale time after a crawl, LAGRANGIAN."""
     return page.scale * objectives.excess(page.rate * elapsed) / page.rate
 
 
-@compiled
+@inlined
 def _lagrangian(page, scalars, elapsed):
     """The Lagrangian index above its value at a crawl: see `policies`.
 
@@ -221,7 +244,7 @@ def _lagrangian(page, scalars, elapsed):
     return max(scalars.price + now - page.rent * scalars.slot, scalars.price)
 
 
-@compiled
+@plain
 def _lagrangian_time(page, scalars, index):
     """The elapsed time at which `_lagrangian` reaches an index.
 
@@ -250,7 +273,7 @@ def _lagrangian_time(page, scalars, index):
     return max(-math.log(fresh / least) / page.rate, page.cycle * _SAFE)
 
 
-@compiled
+@inlined
 def index(page, scalars, elapsed):
     """Index of a page at a time since its crawl, without limits."""
     if page.scale == 0.0:
@@ -263,7 +286,7 @@ def index(page, scalars, elapsed):
     return page.scale * objectives.profile(page.kind, rounded(x) if x < np.inf else x)
 
 
-@compiled
+@plain
 def _time_until(page, scalars, index):
     """The elapsed time at which `index` reaches an index, inf if it never does."""
     if page.scale == 0.0:
@@ -275,10 +298,36 @@ def _time_until(page, scalars, index):
     return objectives.inverse_profile(page.kind, index / page.scale) / page.rate
 
 
-# ----------------------------------------------------------------------- limits
+@compiled
+def _bounded(page):
+    """Whether the index of a page is at most `_bound`."""
+    return page.kind < objectives.DEADLINE or page.kind == BAYES
+
+
+@plain
+def _bound(page, elapsed):
+    """A bound of an index: b t^2, or b t^3 for age, by the slope c'(0) of the cost."""
+    x = page.rate * elapsed
+    if page.kind == BAYES:
+        return 0.5 * page.scale * page.gamma_shape * elapsed * elapsed / page.rate
+    if page.kind == objectives.AGE:
+        return page.scale * x * x * x / 3.0
+    if page.kind == objectives.FRESHNESS or page.kind == objectives.HARMONIC:
+        return 0.5 * page.scale * x * x
+    return page.scale * x * x
 
 
 @compiled
+def fill_bounds(pages, bounds):
+    """Write the bound of each page a unit of time after its crawl."""
+    for i in range(pages.size):
+        bounds[i] = _bound(pages[i], 1.0)
+
+
+# ----------------------------------------------------------------------- limits
+
+
+@inlined
 def _may(state, page, t):
     """Whether a page may be crawled at time t.
 
@@ -288,7 +337,7 @@ def _may(state, page, t):
     return t - page.last >= page.least * _SAFE and not waits(state.hosts[page.host], t)
 
 
-@compiled
+@inlined
 def _value(state, page, t):
     """Index of a page at time t, with its greatest interval."""
     elapsed = t - page.last
@@ -298,7 +347,7 @@ def _value(state, page, t):
     return index(page, state.scalars, elapsed)
 
 
-@compiled
+@inlined
 def _in_time(page, wait):
     """The time of a wait since the crawl, with the limits; never too late."""
     if wait == np.inf and page.most == np.inf:
@@ -307,7 +356,7 @@ def _in_time(page, wait):
     return due - abs(due) * 1e-15
 
 
-@compiled
+@plain
 def _due(state, page, threshold):
     """The time at which a page can reach a threshold; inf for never."""
     safe = threshold * _SAFE
@@ -319,19 +368,19 @@ def _due(state, page, threshold):
 # ------------------------------------------------------------------------ heaps
 
 
-@compiled
+@inlined
 def _before(heap, p, key, page):
     """Whether an entry precedes another: by key, then by page."""
     return heap[p].key < key or (heap[p].key == key and heap[p].page < page)
 
 
-@compiled
+@inlined
 def _set(entry, key, page):
     """Write an entry; numba would assign the record byte by byte."""
     entry.key, entry.page = key, page
 
 
-@compiled
+@plain
 def _push(heap, n, key, page):
     """Add an entry to the n of a heap; returns their number."""
     p = n
@@ -343,7 +392,7 @@ def _push(heap, n, key, page):
     return n + 1
 
 
-@compiled
+@plain
 def _sink(heap, n, p, key, page):
     """Write an entry at p, or below it where smaller ones come up."""
     while True:
@@ -357,21 +406,21 @@ def _sink(heap, n, p, key, page):
     _set(heap[p], key, page)
 
 
-@compiled
+@plain
 def _pop(heap, n):
     """Take the first of the n entries out; returns their number."""
     _sink(heap, n - 1, 0, heap[n - 1].key, heap[n - 1].page)
     return n - 1
 
 
-@compiled
+@inlined
 def _counts(state, entry):
     """Whether an entry of the heap of far pages is the one of its page."""
     page = state.pages[entry.page]
     return (page.place == FAR or page.place == HELD) and page.due == entry.key
 
 
-@compiled
+@plain
 def _push_far(state, i):
     """Queue page i among the far ones, or not, if it is never due."""
     scalars, far, key = state.scalars, state.far, state.pages[i].due
@@ -389,7 +438,7 @@ def _push_far(state, i):
 # ------------------------------------------------------------- places of a page
 
 
-@compiled
+@plain
 def _approach(state, i, t):
     """Page i, in no place, is above the low threshold: near, or active."""
     page, scalars = state.pages[i], state.scalars
@@ -403,37 +452,37 @@ def _approach(state, i, t):
         scalars.n_near = _push(state.near, scalars.n_near, page.due, i)
 
 
-@compiled
-def _bound(page, threshold, elapsed, v):
-    """A time before which an index cannot reach a threshold; 0 if not known.
+@plain
+def _grown(page, ratio):
+    """The factor of a time in which an index can grow by a ratio, at least.
 
-    `v` is the index at `elapsed`. The crawl value is the integral of s c'(s);
-    if c' never rises, V / t^2 never rises, and for age c' / s and V / t^3.
+    The crawl value is the integral of s c'(s). c' never rises, so V / t^2 never
+    rises; for age that holds of c' / s and V / t^3.
     """
-    if not (v > 0.0 and (page.kind < objectives.DEADLINE or page.kind == BAYES)):
-        return 0.0
-    ratio = threshold * _SAFE / v
-    growth = ratio ** (1.0 / 3.0) if page.kind == objectives.AGE else math.sqrt(ratio)
-    return elapsed * growth
+    if page.kind == objectives.AGE:
+        return ratio ** (1.0 / 3.0)
+    return math.sqrt(ratio)
 
 
-@compiled
+@plain
 def _place(state, i, t, v):
     """Find the place of page i, in no place, of index v, or v < 0 if unknown."""
     page, low = state.pages[i], state.scalars.low
     if low < 0.0:  # before the first slot
         page.place = IDLE
         return
-    wait = _bound(page, low, t - page.last, v) if v < low < _OVERDUE else 0.0
     page.place = FAR
-    page.due = _in_time(page, wait) if wait > 0.0 else _due(state, page, low)
+    if 0.0 < v < low < _OVERDUE and _bounded(page):
+        page.due = _in_time(page, (t - page.last) * _grown(page, low * _SAFE / v))
+    else:
+        page.due = _due(state, page, low)
     if page.due <= t:
         _approach(state, i, t)
     else:
         _push_far(state, i)
 
 
-@compiled
+@plain
 def _queue_new(state, i):
     """Queue page i, in no place, which was never crawled."""
     page, scalars = state.pages[i], state.scalars
@@ -441,7 +490,7 @@ def _queue_new(state, i):
     scalars.n_new = _push(state.new, scalars.n_new, page.due, i)
 
 
-@compiled
+@plain
 def _take_out(state, i):
     """Take page i out of its place."""
     page, scalars = state.pages[i], state.scalars
@@ -453,7 +502,7 @@ def _take_out(state, i):
     page.place = IDLE
 
 
-@compiled
+@plain
 def _insert(state, i, t):
     """Find the place of page i, in no place."""
     if state.pages[i].last == -np.inf:
@@ -462,7 +511,23 @@ def _insert(state, i, t):
         _place(state, i, t, -1.0)
 
 
-@compiled
+@plain
+def _wake(state, t, threshold):
+    """Wake the first page asleep if its bound reaches a threshold; whether it did."""
+    scalars = state.scalars
+    if scalars.n_awake == state.asleep.size:
+        return False
+    i = state.asleep[scalars.n_awake]
+    page = state.pages[i]
+    if page.place == ASLEEP:
+        if _bound(page, t - scalars.origin) < threshold * _SAFE:
+            return False
+        _place(state, i, t, -1.0)
+    scalars.n_awake += 1
+    return True
+
+
+@plain
 def _advance(state, t):
     """Bring pages that are due by time t where they belong."""
     scalars, far, near = state.scalars, state.far, state.near
@@ -478,6 +543,8 @@ def _advance(state, t):
             _place(state, i, t, -1.0)
         else:
             _approach(state, i, t)
+    while _wake(state, t, scalars.low):
+        pass
     while scalars.n_near > 0 and near[0].key <= t:
         i, key = near[0].page, near[0].key
         scalars.n_near = _pop(near, scalars.n_near)
@@ -494,9 +561,9 @@ def _gather(state, near):
     scalars, heap = state.scalars, state.near
     members = np.empty(scalars.n_active + (scalars.n_near if near else 0), np.int64)
     n = scalars.n_active
-    members[:n] = state.active[:n]
-    for i in members[:n]:
-        state.pages[i].place = IDLE
+    for p in range(n):
+        members[p] = state.active[p]
+        state.pages[members[p]].place = IDLE
     scalars.n_active = 0
     if near:
         for p in range(scalars.n_near):
@@ -522,14 +589,13 @@ def _values(state, members, t):
 @compiled
 def _kth(values, k):
     """The k-th largest value of pages that may be crawled, at least `_LEAST`."""
-    values = values[values >= 0.0]
-    k = min(k, values.size)
-    if k == 0:
-        return _LEAST
-    return max(np.partition(values, values.size - k)[values.size - k], _LEAST)
+    pool, size, least = np.empty(2 * k), 0, -0.5  # not the -1 of `_values`
+    for v in values:
+        size, least = add_to_pool(pool, size, least, v)
+    return max(kth_largest(pool, size), _LEAST)
 
 
-@compiled
+@plain
 def _near_target(state):
     """Wanted number of near pages."""
     n_pages = state.pages.size
@@ -562,12 +628,15 @@ def _set_both(state, members, values, t):
 
 @compiled
 def _renew(state, t):
-    """Set both thresholds by all pages."""
+    """Set both thresholds by all pages, of those asleep by the first."""
     scalars, pages = state.scalars, state.pages
+    for _ in range(2 * _near_target(state)):
+        _wake(state, t, 0.0)
     members = np.empty(pages.size, np.int64)
     n = 0
     for i in range(pages.size):
-        if pages[i].place != ABSENT and pages[i].last > -np.inf:
+        place = pages[i].place
+        if place != ABSENT and place != ASLEEP and pages[i].last > -np.inf:
             members[n] = i
             n += 1
     members = members[:n]
@@ -586,7 +655,7 @@ def _renew(state, t):
 # ------------------------------------------------------------------------ slots
 
 
-@compiled
+@plain
 def _first_new(state, t):
     """Put the first page never crawled that may be crawled first in its heap."""
     scalars, new = state.scalars, state.new
@@ -604,13 +673,14 @@ def _first_new(state, t):
             _push_far(state, i)
 
 
-@compiled
+@plain
 def _largest(state, t):
     """Largest index at t of the active pages and those never crawled."""
     scalars, best, winner = state.scalars, -1.0, -1
     if scalars.n_new > 0:
         best, winner = -state.new[0].key, state.new[0].page
-    for i in state.active[: scalars.n_active]:
+    for p in range(scalars.n_active):
+        i = state.active[p]
         page = state.pages[i]
         if _may(state, page, t):
             v = _value(state, page, t)
@@ -619,7 +689,7 @@ def _largest(state, t):
     return best, winner
 
 
-@compiled
+@plain
 def _first_that_may(state, t):
     """The first page that may be crawled at time t; -1 if there is none."""
     for i in range(state.pages.size):
@@ -632,10 +702,11 @@ def _first_that_may(state, t):
 def _choose(state, t):
     """Page of largest index at time t; -1 if none may be crawled."""
     scalars = state.scalars
-    _advance(state, t)
-    _first_new(state, t)
     if scalars.low < 0.0:
         _renew(state, t)
+    if scalars.low > 0.0:
+        _advance(state, t)
+    _first_new(state, t)
     if scalars.n_near > scalars.near_crowd:
         members = _gather(state, True)
         _set_both(state, members, _values(state, members, t), t)
@@ -647,11 +718,12 @@ def _choose(state, t):
         best, winner = _largest(state, t)
     if best < scalars.low and scalars.low != _LEAST:
         _renew(state, t)
+        _advance(state, t)
         best, winner = _largest(state, t)
     return winner if best > 0.0 else _first_that_may(state, t)
 
 
-@compiled
+@inlined
 def _crawl(state, i, t):
     """Page i is crawled at time t; it is then in no place."""
     page = state.pages[i]
@@ -660,7 +732,7 @@ def _crawl(state, i, t):
     spend_token(state.hosts[page.host], t)
 
 
-@compiled
+@plain
 def _learn(page, changed):
     """Take what the last crawl of a page found into its posterior.
 

@@ -68,9 +68,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from paperlib._kernels import compiled, fields
+from paperlib._kernels import compiled, fields, inlined, plain
 from paperlib._kernels.crawl_value import (
     CONSTANTS,
     effective,
@@ -164,12 +163,6 @@ _CROWDED = 4
 _OFTEN, _RARELY = 4, 32
 _NO_SIGNALS = np.empty(0)
 
-# For kernels that neither make nor keep arrays: not to count references to
-# them saves up to a third of the time of a slot.
-_plain = njit(cache=True, error_model="numpy", _nrt=False)
-# A call that passes all arrays costs as much as a short kernel.
-_inline = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
-
 
 # ------------------------------------------------------------ what callers use
 
@@ -227,7 +220,7 @@ def longer(state, size):
     )
 
 
-@_plain
+@plain
 def change_pages(state, which, present, t):
     """Pages come or go at time t, or have new constants from then on."""
     for i in which:
@@ -290,28 +283,28 @@ def greedy_slots(state, slots, signal_page, signal_time, out):
 # ------------------------------------------ one page: its time and its value
 
 
-@_inline
+@inlined
 def _copy(source, to):
     """Copy an EXPANSION; numba would assign the record byte by byte."""
     to.value, to.at, to.rise = source.value, source.at, source.rise
     to.max_curve, to.curve, to.cubic = source.max_curve, source.curve, source.cubic
 
 
-@_inline
+@inlined
 def _effective_time(page, t):
     """Effective time since the last crawl of a page."""
     counted = page.beta * page.n_signals if page.n_signals > 0 else 0.0
     return t - page.last + counted
 
 
-@_plain
+@plain
 def _value(page, scalars, elapsed):
     """Value of a page for the time since its crawl, counted in n_values."""
     scalars.n_values += 1
     return value(page.constants, elapsed, page.n_signals)
 
 
-@_inline
+@inlined
 def _kink(page, at, creep):
     """Bound of |psi''| from effective time `at` on, where psi' is creep."""
     c, gamma = page.constants, page.constants.ratio * page.constants.alpha
@@ -322,7 +315,7 @@ def _kink(page, at, creep):
     return gamma
 
 
-@_plain
+@plain
 def _remember(page, scalars, u):
     """Compute the value at u = alpha iota, and remember the state.
 
@@ -344,7 +337,7 @@ def _remember(page, scalars, u):
     return known
 
 
-@_plain
+@plain
 def _forget(page):
     """Set the low state to the one known beforehand: 0 at a crawl."""
     c, low = page.constants, page.low
@@ -353,7 +346,7 @@ def _forget(page):
     low.cubic = low.max_curve * (c.ratio * c.alpha + 2.0 * c.alpha) / 3.0
 
 
-@_plain
+@plain
 def _find_safe_time(page, scalars):
     """Set how long after its crawl a page is surely below the threshold.
 
@@ -395,7 +388,7 @@ def _find_safe_time(page, scalars):
         )
 
 
-@_inline
+@inlined
 def _earlier(page, due, n):
     """When a page is due after n more signals, with a margin for rounding."""
     if n > 0 and page.beta > 0.0:
@@ -406,7 +399,7 @@ def _earlier(page, due, n):
 # ------------------------------------------------------- signals known ahead
 
 
-@_inline
+@inlined
 def _count_signals(state, i, t):
     """Count the signals of page i up to time t; returns how many are new."""
     page, signals, before = state.pages[i], state.signals, state.pages[i].n_signals
@@ -417,7 +410,7 @@ def _count_signals(state, i, t):
     return page.n_signals - before
 
 
-@_inline
+@inlined
 def _due_with_signals(state, i, due):
     """When page i is due with the signals known ahead; `due` without them."""
     page, signals = state.pages[i], state.signals
@@ -430,7 +423,7 @@ def _due_with_signals(state, i, due):
     return due
 
 
-@_inline
+@inlined
 def next_signal(state, i, t):
     """Count a signal of page i at time t; it may be due now."""
     page, scalars = state.pages[i], state.scalars
@@ -446,7 +439,7 @@ def next_signal(state, i, t):
             _queue_or_review(state, i, t)
 
 
-@_inline
+@inlined
 def _set_until(state, entry):
     """Note when the next known signal of an active page comes."""
     page = state.pages[entry.page]
@@ -457,7 +450,7 @@ def _set_until(state, entry):
 # ----------------------------------------------------- bounds of active pages
 
 
-@_inline
+@inlined
 def _expand(page, entry, t, known):
     """Take the bounds of an active page from a known state.
 
@@ -476,7 +469,7 @@ def _expand(page, entry, t, known):
             bounds.cubic += bounds.max_curve * c.ratio * c.alpha / 3.0
 
 
-@_plain
+@plain
 def _evaluate(state, entry, t):
     """Value of an active page at t, from which its bounds begin anew."""
     page, bounds = state.pages[entry.page], entry.bounds
@@ -491,7 +484,7 @@ def _evaluate(state, entry, t):
     return bounds.value
 
 
-@_inline
+@inlined
 def _expand_high(state, entry, t):
     """Begin the bounds at the high state and return True, if it is nearer."""
     page = state.pages[entry.page]
@@ -502,14 +495,14 @@ def _expand_high(state, entry, t):
     return False
 
 
-@_inline
+@inlined
 def _upper_bound(entry, t):
     """Upper bound of the value of an active page at t."""
     b, d = entry.bounds, t - entry.bounds.at
     return b.value + d * (b.rise + d * min(b.max_curve, b.curve + abs(d) * b.cubic))
 
 
-@_inline
+@inlined
 def _lower_bound(state, entry, t):
     """Lower bound of the value of an active page at t."""
     b, d = entry.bounds, t - entry.bounds.at
@@ -519,7 +512,7 @@ def _lower_bound(state, entry, t):
     return max(least, b.value if d > 0.0 else 0.0) * _SAFE
 
 
-@_inline
+@inlined
 def _add_signals(state, entry, n, t):
     """Move the bounds of an active page that has n more signals."""
     beta = state.pages[entry.page].beta
@@ -533,7 +526,7 @@ def _add_signals(state, entry, n, t):
 # ------------------------------------------------------------ places of a page
 
 
-@_inline
+@inlined
 def _enter_calendar(state, i):
     """Queue page i, in no place, or let it wait; False if it is due by now."""
     page, scalars, calendar = state.pages[i], state.scalars, state.calendar
@@ -553,7 +546,7 @@ def _enter_calendar(state, i):
     return True
 
 
-@_inline
+@inlined
 def _activate(state, i, t):
     """Page i, in no place, joins the active set."""
     page, scalars = state.pages[i], state.scalars
@@ -571,7 +564,7 @@ def _activate(state, i, t):
         _expand(page, entry, t, page.low)
 
 
-@_inline
+@inlined
 def _schedule(state, i, t):
     """Find when page i, in no place, is due and queue it, or activate it."""
     page, scalars = state.pages[i], state.scalars
@@ -592,7 +585,7 @@ def _schedule(state, i, t):
         _activate(state, i, t)
 
 
-@_inline
+@inlined
 def _review(state, i, t):
     """Schedule page i, which may have reached the threshold.
 
@@ -611,14 +604,14 @@ def _review(state, i, t):
     _schedule(state, i, t)
 
 
-@_inline
+@inlined
 def _queue_or_review(state, i, t):
     """Queue page i, in no place, if it is not due yet; otherwise review it."""
     if state.pages[i].due <= t or not _enter_calendar(state, i):
         _review(state, i, t)
 
 
-@_inline
+@inlined
 def _take_out(state, i):
     """Take page i out of the place in which it is."""
     pages, scalars = state.pages, state.scalars
@@ -645,13 +638,13 @@ def _take_out(state, i):
     page.place = WAITING
 
 
-@_inline
+@inlined
 def _precedes(pages, i, j):
     """Whether NEW page i comes before j: by value, then by index."""
     return pages[i].due > pages[j].due or (pages[i].due == pages[j].due and i < j)
 
 
-@_plain
+@plain
 def _sift(state, i):
     """Move NEW page i in the heap to where its value belongs."""
     pages, heap, n = state.pages, state.heap, state.scalars.n_new
@@ -672,7 +665,7 @@ def _sift(state, i):
     heap[p], pages[i].position = i, p
 
 
-@_plain
+@plain
 def _insert(state, i, t):
     """Find the place at time t of page i, of which no state is known."""
     page, scalars = state.pages[i], state.scalars
@@ -695,7 +688,7 @@ def _insert(state, i, t):
 # ---------------------------------------------------------------- the calendar
 
 
-@_plain
+@plain
 def _begin_calendar(state, t):
     """Begin an empty calendar at t, with buckets of the recent mean slot."""
     scalars = state.scalars
@@ -708,7 +701,7 @@ def _begin_calendar(state, t):
     state.calendar[:] = -1
 
 
-@_plain
+@plain
 def _renew_calendar(state, t):
     """Begin a calendar at t and queue the pages that are due in it."""
     _begin_calendar(state, t)
@@ -719,7 +712,7 @@ def _renew_calendar(state, t):
             _queue_or_review(state, i, t)
 
 
-@_inline
+@inlined
 def _open_buckets(state, t):
     """Review the pages in all buckets that begin by time t."""
     scalars, calendar = state.scalars, state.calendar
@@ -737,7 +730,7 @@ def _open_buckets(state, t):
 
 
 @compiled
-def _add_to_pool(pool, size, least, v):
+def add_to_pool(pool, size, least, v):
     """Add v to the `size` values of a pool if it is above `least`.
 
     When the pool is full, its larger half stays. Returns the new size and
@@ -756,13 +749,13 @@ def _add_to_pool(pool, size, least, v):
 
 
 @compiled
-def _kth_largest(pool, size):
+def kth_largest(pool, size):
     """The k-th largest value of a pool of length 2 k; of fewer, the least."""
     pool[:size].sort()
     return pool[max(size - pool.size // 2, 0)] if size > 0 else 0.0
 
 
-@_inline
+@inlined
 def _rough_value(state, entry, most, t):
     """Lower bound of a value if it is near its upper bound, or the value."""
     least = _lower_bound(state, entry, t)
@@ -797,8 +790,8 @@ def _lower_threshold(state, t):
                 v = _rough_value(state, entry, most, t)
             else:
                 v = _evaluate(state, entry, t)
-            size, least = _add_to_pool(pool, size, least, v)
-    scalars.threshold = max(_kth_largest(pool, size), _LEAST)
+            size, least = add_to_pool(pool, size, least, v)
+    scalars.threshold = max(kth_largest(pool, size), _LEAST)
     for i in range(pages.size):
         if pages[i].place == WAITING:
             _schedule(state, i, t)
@@ -814,8 +807,8 @@ def _raise_threshold(state, t):
     for p in range(scalars.n_active):
         entry = state.active[p]
         v = _rough_value(state, entry, _upper_bound(entry, t), t)
-        size, least = _add_to_pool(pool, size, least, v)
-    scalars.threshold = max(_kth_largest(pool, size), scalars.threshold)
+        size, least = add_to_pool(pool, size, least, v)
+    scalars.threshold = max(kth_largest(pool, size), scalars.threshold)
     for p in range(scalars.n_active - 1, -1, -1):
         i = state.active[p].page
         _take_out(state, i)
@@ -823,7 +816,7 @@ def _raise_threshold(state, t):
     scalars.pause = _PAUSE
 
 
-@_plain
+@plain
 def _set_target(state):
     """Balance the cost of lowering the threshold and of a large active set."""
     scalars, n_pages = state.scalars, state.pages.size
@@ -837,14 +830,14 @@ def _set_target(state):
 # ------------------------------------------------------- the winner of a slot
 
 
-@_inline
+@inlined
 def _better(state, p, t, best, leader):
     """The larger of `best` and the lower bound of entry p, and its entry."""
     least = _lower_bound(state, state.active[p], t)
     return (least, p) if least > best else (best, leader)
 
 
-@_inline
+@inlined
 def _collect(state, t):
     """Collect entries whose upper bound reaches the largest lower bound.
 
@@ -872,7 +865,7 @@ def _collect(state, t):
     return n, best, leader
 
 
-@_inline
+@inlined
 def _sharpen(state, n, t, best, leader):
     """Sharpen the bounds of candidates by their high states, if nearer."""
     for p in state.candidates[:n]:
@@ -886,7 +879,7 @@ def _sharpen(state, n, t, best, leader):
     return best, leader
 
 
-@_inline
+@inlined
 def _decide(state, n, t, best, leader):
     """Largest value and its page: values are computed where bounds overlap.
 
@@ -920,7 +913,7 @@ def _decide(state, n, t, best, leader):
     return best, winner
 
 
-@_inline
+@inlined
 def _largest(state, t):
     """Largest value at t of the active set and the NEW pages, and its page.
 
@@ -941,7 +934,7 @@ def _largest(state, t):
     return best, winner
 
 
-@_plain
+@plain
 def _first_present(state):
     """The first page that is there; -1 if there is none."""
     for i in range(state.pages.size):
