@@ -413,26 +413,43 @@ def _pop(heap, n):
     return n - 1
 
 
-@inlined
-def _counts(state, entry):
-    """Whether an entry of the heap of far pages is the one of its page."""
+@plain
+def _counts(state, entry, place):
+    """Whether an entry is the one of its page; HELD pages are among the FAR."""
     page = state.pages[entry.page]
-    return (page.place == FAR or page.place == HELD) and page.due == entry.key
+    here = page.place == place or (place == FAR and page.place == HELD)
+    return here and page.due == entry.key
 
 
 @plain
-def _push_far(state, i):
-    """Queue page i among the far ones, or not, if it is never due."""
-    scalars, far, key = state.scalars, state.far, state.pages[i].due
-    if key == np.inf:
-        state.pages[i].place = IDLE
-        return
-    if scalars.n_far == far.size:  # drop the entries that do not count
-        n, scalars.n_far = scalars.n_far, 0
+def _queue(state, heap, n, place, i):
+    """Add page i, which is now in `place`, to the n entries of a heap by its key.
+
+    In a full heap at least half of the entries do not count, or are there twice,
+    from crawls at the same time: they are dropped.
+    """
+    if n == heap.size:
         for p in range(n):
-            if _counts(state, far[p]) and far[p].page != i:
-                scalars.n_far = _push(far, scalars.n_far, far[p].key, far[p].page)
-    scalars.n_far = _push(far, scalars.n_far, key, i)
+            if _counts(state, heap[p], place):
+                state.pages[heap[p].page].position = 0
+        state.pages[i].position = 1  # of those that have an entry by now
+        full, n = n, 0
+        for p in range(full):
+            page = state.pages[heap[p].page]
+            if _counts(state, heap[p], place) and page.position == 0:
+                page.position = 1
+                n = _push(heap, n, heap[p].key, heap[p].page)
+    return _push(heap, n, state.pages[i].due, i)
+
+
+@plain
+def _queue_far(state, i):
+    """Queue page i among the far ones, or not, if it is never due."""
+    if state.pages[i].due == np.inf:
+        state.pages[i].place = IDLE
+    else:
+        scalars = state.scalars
+        scalars.n_far = _queue(state, state.far, scalars.n_far, FAR, i)
 
 
 # ------------------------------------------------------------- places of a page
@@ -449,7 +466,7 @@ def _approach(state, i, t):
         scalars.n_active += 1
     else:
         page.place = NEAR
-        scalars.n_near = _push(state.near, scalars.n_near, page.due, i)
+        scalars.n_near = _queue(state, state.near, scalars.n_near, NEAR, i)
 
 
 @plain
@@ -479,7 +496,7 @@ def _place(state, i, t, v):
     if page.due <= t:
         _approach(state, i, t)
     else:
-        _push_far(state, i)
+        _queue_far(state, i)
 
 
 @plain
@@ -487,7 +504,7 @@ def _queue_new(state, i):
     """Queue page i, in no place, which was never crawled."""
     page, scalars = state.pages[i], state.scalars
     page.place, page.due = NEW, -_value(state, page, np.inf)
-    scalars.n_new = _push(state.new, scalars.n_new, page.due, i)
+    scalars.n_new = _queue(state, state.new, scalars.n_new, NEW, i)
 
 
 @plain
@@ -532,7 +549,7 @@ def _advance(state, t):
     """Bring pages that are due by time t where they belong."""
     scalars, far, near = state.scalars, state.far, state.near
     while scalars.n_far > 0 and far[0].key <= t:
-        i, counts = far[0].page, _counts(state, far[0])
+        i, counts = far[0].page, _counts(state, far[0], FAR)
         scalars.n_far = _pop(far, scalars.n_far)
         if not counts:
             continue
@@ -546,9 +563,9 @@ def _advance(state, t):
     while _wake(state, t, scalars.low):
         pass
     while scalars.n_near > 0 and near[0].key <= t:
-        i, key = near[0].page, near[0].key
+        i, counts = near[0].page, _counts(state, near[0], NEAR)
         scalars.n_near = _pop(near, scalars.n_near)
-        if state.pages[i].place == NEAR and state.pages[i].due == key:
+        if counts:
             _approach(state, i, t)
 
 
@@ -567,10 +584,9 @@ def _gather(state, near):
     scalars.n_active = 0
     if near:
         for p in range(scalars.n_near):
-            i = heap[p].page
-            if state.pages[i].place == NEAR and state.pages[i].due == heap[p].key:
-                state.pages[i].place = IDLE
-                members[n] = i
+            if _counts(state, heap[p], NEAR):
+                members[n] = heap[p].page
+                state.pages[members[n]].place = IDLE
                 n += 1
         scalars.n_near = 0
     return members[:n]
@@ -646,7 +662,7 @@ def _renew(state, t):
     held, scalars.n_far = scalars.n_far, 0
     for p in range(held):
         entry = state.far[p]
-        if pages[entry.page].place == HELD and _counts(state, entry):
+        if pages[entry.page].place == HELD and _counts(state, entry, FAR):
             scalars.n_far = _push(state.far, scalars.n_far, entry.key, entry.page)
     scalars.n_active = scalars.n_near = 0
     _set_both(state, members, values, t)
@@ -660,17 +676,16 @@ def _first_new(state, t):
     """Put the first page never crawled that may be crawled first in its heap."""
     scalars, new = state.scalars, state.new
     while scalars.n_new > 0:
-        i, key = new[0].page, new[0].key
-        page = state.pages[i]
-        counts = page.place == NEW and page.due == key
+        i, counts = new[0].page, _counts(state, new[0], NEW)
         if counts:
+            page = state.pages[i]
             host = state.hosts[page.host]
             if not waits(host, t):
                 return
             page.place, page.due = HELD, free_at(host)
         scalars.n_new = _pop(new, scalars.n_new)
         if counts:
-            _push_far(state, i)
+            _queue_far(state, i)
 
 
 @plain
