@@ -24,7 +24,15 @@ import pyarrow.parquet as pq
 from numba import njit
 from scipy import optimize
 
-from paperlib import allocation, crawl_log, estimators, policies, priors, simulate
+from paperlib import (
+    allocation,
+    crawl_log,
+    estimators,
+    objectives,
+    policies,
+    priors,
+    simulate,
+)
 from paperlib._kernels import crawl_value
 from paperlib.files import write_atomic
 from paperlib.processes import History, simulate_history
@@ -200,6 +208,55 @@ def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
         "",
         "",
     )
+
+
+def limited_allocations(n_pages=1_000_000):
+    """`optimal` for each objective, and with all limits at once."""
+    rng = np.random.default_rng(1)
+    pages = rng.lognormal(0, 1.3, n_pages), rng.lognormal(0, 1.2, n_pages)
+    bandwidth = 0.2 * n_pages
+    every = (
+        objectives.freshness,
+        objectives.age,
+        objectives.delay,
+        objectives.harmonic,
+        objectives.age_of_information,
+        objectives.deadline(0.5),
+    )
+    for objective in every:
+        interval, poisson = (
+            seconds(
+                lambda objective=objective, crawls=crawls: allocation.optimal(
+                    *pages, bandwidth, objective=objective, crawls=crawls
+                ),
+                repeat=3,
+            )
+            for crawls in ("interval", "poisson")
+        )
+        found = f"{interval:.2f} s interval, {poisson:.2f} s Poisson"
+        yield f"optimal, {objective!r}, {n_pages:,} pages", found, "1 s", ""
+    host = rng.integers(n_pages // 5, size=n_pages)
+    limits = {
+        "cost": rng.uniform(0.5, 2, n_pages),
+        "min_rate": np.where(rng.random(n_pages) < 0.3, 0.01, 0.0),
+        "max_rate": np.where(rng.random(n_pages) < 0.3, 1.0, np.inf),
+        "host": host,
+    }
+    limited = np.unique(host[host < n_pages // 8]).tolist()
+    limits["host_limit"] = dict.fromkeys(limited, 0.3)
+    for crawls, target in [("poisson", "1.5 s"), ("interval", "5 s")]:
+
+        def run(crawls=crawls):
+            return allocation.optimal(*pages, bandwidth, crawls=crawls, **limits)
+
+        full = len(run().price_host)
+        yield (
+            f"optimal, {crawls}, bounds, costs, {full:,} saturated hosts, "
+            f"{n_pages:,} pages",
+            f"{seconds(run, repeat=3):.2f} s",
+            target,
+            "",
+        )
 
 
 def posteriors(n_pages=100_000, n_grid=1000, n_peer=10_000):
@@ -558,6 +615,7 @@ def main():
         batch,
         paths,
         allocations,
+        limited_allocations,
         posteriors,
         learning,
         scheduling,

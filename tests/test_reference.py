@@ -520,6 +520,62 @@ def test_polite():
         assert_allclose(found.crawl_rate, expected, rtol=ROOT, atol=1e-12)
 
 
+def test_optimal_harmonic_with_announced_changes():
+    rng = np.random.default_rng(60)
+    for d, mu, bandwidth in problems():
+        announced = rng.random(d.size) < 0.5
+        announced[0] = False  # or bandwidth may be left over
+        plan = allocation.harmonic(d, mu, bandwidth, announced=announced)
+        expected, multiplier = reference.optimal_harmonic(d, mu, bandwidth, announced)
+        assert plan.multiplier == pytest.approx(multiplier, rel=ROOT, abs=0)
+        assert_allclose(plan.crawl_rate, expected, rtol=ROOT, atol=0)
+
+
+def test_optimal_conditional():
+    rng = np.random.default_rng(61)
+    for _ in range(40):
+        d, mu = rates(rng, (2, int(rng.integers(1, 30))), -2, 2)
+        costs = {"request_cost": rates(rng, None), "change_cost": rates(rng, None)}
+        bandwidth = rates(rng, None, -1, 2) * sum(costs.values())
+        plan = allocation.conditional(d, mu, bandwidth, **costs)
+        expected, multiplier = reference.optimal_conditional(
+            d, mu, bandwidth, *costs.values()
+        )
+        assert plan.multiplier == pytest.approx(multiplier, rel=ROOT, abs=0)
+        # Delta is taken off a square root
+        assert_allclose(plan.crawl_rate, expected, rtol=1e-9, atol=1e-9 * d.max())
+
+
+GAINS = {
+    "interval": lambda objective: lambda p, d: objective.value(1 / p, d),
+    "poisson": lambda objective: objective.poisson_value,
+}
+
+
+@pytest.mark.parametrize("crawls", GAINS)
+@pytest.mark.parametrize(
+    "objective", [objectives.freshness, objectives.age, objectives.harmonic], ids=repr
+)
+def test_optimal(objective, crawls):
+    rng = np.random.default_rng(62)
+    for _ in range(5):
+        n = 12
+        d, mu, cost = rates(rng, (3, n), -1, 1)
+        low, bandwidth = rng.uniform(1e-3, 0.1, n), 2.0 * cost.sum()
+        high = low + rates(rng, n, -1, 2)
+        host = np.arange(n) % 3
+        limit = cost.sum() * np.array([0.1, 0.3, 3.0]) + np.bincount(host, cost * low)
+        found = allocation.optimal(
+            d, mu, bandwidth, objective=objective, crawls=crawls, min_rate=low,
+            max_rate=high, cost=cost, host=host, host_limit=dict(enumerate(limit)),
+        )  # fmt: skip
+        expected, multiplier = reference.optimal(
+            d, mu, bandwidth, GAINS[crawls](objective), low, high, cost, host, limit
+        )
+        assert_allclose(found.crawl_rate, expected, rtol=1e-9)
+        assert found.multiplier == pytest.approx(multiplier, rel=1e-9, abs=0)
+
+
 # --------------------------------------------------- change-indicating signals
 
 

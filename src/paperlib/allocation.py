@@ -8,11 +8,16 @@ is to be maximised.
 function                     crawls, and what is optimal  source
 ============================ ============================ ====================
 `uniform`, `proportional`    any; heuristics              valuetools20, aaai20
+`optimal`                    equal intervals or Poisson   derived
+                             times; any objective, under
+                             limits of pages and hosts
 `optimal_poisson`            Poisson times; freshness     Azar et al. 2018
 `optimal_interval`           equal intervals; freshness   www25, eq. (5)
 `optimal_thresholds`         when signals and time reach  www25, Theorem 1
                              a threshold; freshness
 `harmonic`                   Poisson times; harmonic cost Kolobov et al. 2019
+`conditional`                Poisson times; freshness, if derived
+                             changed pages cost more
 `polite`,                    one of the above, under      Kolobov et al. 2019
 `polite_thresholds`          limits of hosts              (SIGIR)
 ============================ ============================ ====================
@@ -37,7 +42,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paperlib import checks, freshness, hosts
+from paperlib import checks, freshness, hosts, objectives
 from paperlib._kernels import allocation as kernels
 from paperlib._kernels import crawl_value, threads_for
 from paperlib.errors import ConvergenceError
@@ -45,7 +50,9 @@ from paperlib.signals import SignalledPages
 
 __all__ = [
     "Allocation",
+    "conditional",
     "harmonic",
+    "optimal",
     "optimal_interval",
     "optimal_poisson",
     "optimal_thresholds",
@@ -74,6 +81,9 @@ _ROUNDED = 0.999
 # The first bracket of v = 1 / sqrt(multiplier) for pages with signals is this
 # factor to either side of the v without signals, and widened where needed.
 _NEAR = 1.05
+# Rates above 1 / tau miss no deadline at equal intervals; at Poisson times,
+# above this / tau, the share of late changes, exp(-rate tau), is below 1e-260.
+_NEVER_LATE = 600.0
 # One entry on the last axis: the minimum rate of all pages.
 _NO_MINIMUM = np.zeros(1)
 
@@ -89,13 +99,24 @@ class Allocation:
         gains by more crawls or limits of hosts leave some over.
     multiplier : ndarray, shape (...), importance x time
         What a little more bandwidth adds to the sum of importance x freshness;
-        0 where bandwidth is left over, NaN for a heuristic. Of `harmonic`,
-        what it takes from the harmonic cost, in the same unit.
+        0 where bandwidth is left over, NaN for a heuristic. Of `harmonic` and
+        `optimal`, what it takes from their cost.
     freshness : ndarray, shape (...)
         Expected freshness over pages weighted by importance, in [0, 1].
     threshold : ndarray, shape (n_pages,), time, or None
         Effective elapsed time at which a page is due; None unless the
         allocation is one of thresholds.
+    cost : ndarray, shape (...), or None
+        Sum over pages of importance x cost of the objective, which `optimal`
+        minimises; None for other allocations, as are the prices.
+    price_min_rate, price_max_rate : ndarray, shape (..., n_pages), or None
+        Prices of the limits of each page: by how much the cost falls per unit
+        by which the least rate of the page is lowered, or its greatest rate
+        raised. 0 where the limit is not active. Of a page that is not crawled,
+        `price_min_rate` is what a first crawl per unit of time would lose.
+    price_host : dict, or None
+        From the label of each host that uses its limit up to the price of the
+        limit: by how much the cost falls per unit by which it is raised.
 
     Examples
     --------
@@ -108,6 +129,10 @@ class Allocation:
     multiplier: np.ndarray
     freshness: np.ndarray
     threshold: np.ndarray | None = None
+    cost: np.ndarray | None = None
+    price_min_rate: np.ndarray | None = None
+    price_max_rate: np.ndarray | None = None
+    price_host: dict | None = None
 
 
 def _problem(change_rate, importance, bandwidth):
@@ -219,6 +244,111 @@ def proportional(
     if not share.any(axis=-1).all():
         raise ValueError(f"{to} must be positive for at least one page, got only zeros")
     return _in_proportion(share, change_rate, importance, bandwidth, model)
+
+
+def optimal(
+    change_rate,
+    importance,
+    bandwidth,
+    *,
+    objective=objectives.freshness,
+    crawls="interval",
+    min_rate=0.0,
+    max_rate=np.inf,
+    cost=1.0,
+    host=None,
+    host_limit=np.inf,
+):
+    r"""Crawl with the rates of least cost, under limits of pages and hosts.
+
+    For an objective with the mean cost J(rho) of a page, see `objectives`,
+
+    .. math:: \min \sum_i \mu_i J_i(\rho_i) \quad\text{subject to }
+              \sum_i c_i \rho_i \le R, \quad
+              \sum_{i \in h} c_i \rho_i \le R_h, \quad
+              l_i \le \rho_i \le u_i .
+
+    Rates are optimal exactly if each is between its limits where its marginal
+    gain is what it spends at the multiplier and at the price of its host, and
+    is at a limit where it would be beyond:
+
+    .. math:: -\mu_i J_i'(\rho_i) = c_i (\lambda + \nu_{h(i)})
+              \quad\text{where } l_i < \rho_i < u_i .
+
+    Parameters
+    ----------
+    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        Change rates; each leading index is a problem of its own.
+    importance : array_like, shape (..., n_pages), non-negative
+        Importances; they broadcast with `change_rate`, as do the limits.
+    bandwidth : float, cost/time, positive
+        What may be spent: crawls per unit of time where each costs 1.
+    objective : objectives.Objective, default `objectives.freshness`
+        What a stale copy costs.
+    crawls : {"interval", "poisson"}, default "interval"
+        Crawls of a page at equal intervals, or at Poisson times.
+    min_rate : float or array_like, 1/time, default 0
+        Least rate: a greatest interval w is ``min_rate=1 / w``.
+    max_rate : float or array_like, 1/time, default inf
+        Greatest rate: a least interval w is ``max_rate=1 / w``.
+    cost : float or array_like, positive, default 1
+        What one crawl of a page spends, in the unit of the bandwidth.
+    host : array_like of int or str, shape (n_pages,), optional
+        Label of the host of each page; None puts all pages on one host. With
+        hosts, there is one problem, of shape (n_pages,).
+    host_limit : float, or mapping from host to float, cost/time, default inf
+        What each host allows to be spent; or the hosts named, the others have
+        no limit. At 0 no page of the host is crawled.
+
+    Returns
+    -------
+    Allocation
+        With cost, and the price of each active limit. `freshness` is that of
+        the rates, whatever the objective. A page that no crawl helps (one that
+        never changes, or has no importance) gets `min_rate`. Where limits
+        leave bandwidth over, the multiplier is 0.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range; an unknown objective; `min_rate` above
+        `max_rate`, or more than the bandwidth or a host allow; host labels not
+        one for each page; a limit for a host that has no page.
+    ConvergenceError
+        No solution was found.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.optimal`. Rates sum to the bandwidth
+    to a relative error of 1e-12. Deadlines at equal intervals are a knapsack:
+    pages get 1 / tau in order of falling importance x change_rate / cost, and
+    the last one what remains. Pages whose values differ by rounding alone
+    share what is between them.
+
+    Examples
+    --------
+    >>> plan = optimal(
+    ...     [0.2, 1.0, 5.0, 0.5], [1.0, 1.0, 2.0, 0.5], 4.0, crawls="poisson",
+    ...     min_rate=[0.0, 0.1, 0.0, 0.3], max_rate=[0.6, 9.0, 9.0, 9.0],
+    ...     cost=[1.0, 2.0, 1.0, 0.5],
+    ... )
+    >>> plan.crawl_rate.round(3), plan.price_max_rate.round(3)
+    (array([0.6  , 0.528, 1.831, 1.028]), array([0.098, 0.   , 0.   , 0.   ]))
+    """
+    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+    if not isinstance(objective, objectives.Objective):
+        known = ", ".join(objectives.__all__[1:])
+        raise ValueError(
+            f"objective must be an objectives.Objective ({known}), got {objective!r}"
+        )
+    if crawls not in ("interval", "poisson"):
+        raise ValueError(f"crawls must be 'interval' or 'poisson', got {crawls!r}")
+    pages = _limited_pages(change_rate, importance, min_rate, max_rate, cost)
+    labels, member, limit = _labelled_hosts(host, host_limit, change_rate.shape)
+    _check_least(pages, bandwidth, labels, member, limit)
+    problem = pages, objective, crawls == "poisson"
+    rate, multiplier, price = _limited(*problem, bandwidth, member, limit)
+    return _priced(*problem, rate, multiplier, price, member, labels)
 
 
 def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
@@ -438,7 +568,7 @@ def _threshold_allocation(pages, rate, multiplier, alpha, state):
     )
 
 
-def harmonic(change_rate, importance, bandwidth):
+def harmonic(change_rate, importance, bandwidth, *, announced=False):
     r"""Crawl at Poisson times with the rates of least harmonic cost.
 
     Minimises the cost of Kolobov et al. 2019 (NeurIPS; LambdaCrawl for
@@ -449,9 +579,17 @@ def harmonic(change_rate, importance, bandwidth):
               \rho_i = \tfrac12\Bigl(\sqrt{\Delta_i^2
               + 4 \mu_i \Delta_i / \lambda} - \Delta_i\Bigr).
 
-    Every page that changes and has importance is crawled. Deviates from the
-    paper in the search for the multiplier: Newton's method to rounding instead
-    of a bisection; each step takes time linear in the number of pages.
+    Every page that changes and has importance is crawled. A page whose changes
+    are all announced is better crawled at each change with a probability q
+    than at Poisson times; its harmonic cost is -log q at the rate Delta q:
+
+    .. math:: \rho_i = \min(\Delta_i, \mu_i / \lambda)
+              \quad\text{where changes are announced.}
+
+    Deviates from the paper in the search for the multiplier: Newton's method
+    to rounding instead of a bisection; each step takes time linear in the
+    number of pages. And one multiplier serves all pages, where LambdaCrawl
+    searches for the best split of the bandwidth between the two kinds.
 
     Parameters
     ----------
@@ -461,13 +599,16 @@ def harmonic(change_rate, importance, bandwidth):
         Importances; they broadcast with `change_rate`.
     bandwidth : float, 1/time, positive
         Crawls of all pages.
+    announced : bool or array_like of bool, shape (..., n_pages), default False
+        Pages whose changes are all announced.
 
     Returns
     -------
     Allocation
         The multiplier is the cost that a little more bandwidth saves; the
-        freshness is that of Poisson crawls. A page that never changes or has
-        no importance gets 0; if all are such, bandwidth is left over and the
+        freshness is that of Poisson crawls, and q where changes are announced.
+        A page that never changes or has no importance gets 0; if all are such,
+        or are crawled at every change, bandwidth is left over and the
         multiplier is 0.
 
     Raises
@@ -488,9 +629,127 @@ def harmonic(change_rate, importance, bandwidth):
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
 
+    announced = checks.bits("announced", announced)
+    if announced.any():
+        return _with_announced(change_rate, importance, bandwidth, announced)
+
     def one_problem(change_rate, importance, rate):
         v = kernels.harmonic_rates(change_rate, importance, bandwidth, rate)
         return 1.0 / v if v else 0.0
+
+    rate, multiplier = _each_problem(one_problem, change_rate, importance)
+    return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
+
+
+def _with_announced(change_rate, importance, bandwidth, announced):
+    """`harmonic`, where some pages have their changes announced."""
+    change_rate, importance, announced = checks.broadcast(
+        change_rate=change_rate, importance=importance, announced=announced
+    )
+
+    def one_problem(d, mu, announced, rate):
+        on = (d > 0) & (mu > 0)
+        d, mu, announced = d[on], mu[on], announced[on] > 0
+
+        def spent(multiplier):
+            other = (
+                2 * mu / (multiplier + np.sqrt(multiplier * (multiplier + 4 * mu / d)))
+            )
+            rate[on] = np.where(announced, np.minimum(d, mu / multiplier), other)
+            return rate.sum()
+
+        rate[:] = 0.0
+        if announced.all() and d.sum() <= bandwidth:
+            rate[on] = d
+            return 0.0
+        # rates are at most importance / multiplier: a bound of the multiplier
+        least = np.sqrt(bandwidth / mu.sum())
+        return _spend(spent, rate, bandwidth, least, 2.0 * least)
+
+    rate, multiplier = _each_problem(one_problem, change_rate, importance, announced)
+    fresh = freshness.poisson(change_rate, rate)
+    seen = np.divide(rate, change_rate, out=np.ones(rate.shape), where=change_rate > 0)
+    fresh = np.where(announced, seen, fresh)
+    return Allocation(rate, multiplier, freshness.mean(fresh, importance))
+
+
+def conditional(change_rate, importance, bandwidth, *, request_cost, change_cost):
+    r"""Crawl with conditional requests, where changed pages cost more.
+
+    A conditional GET spends c_0 on every request and c_1 more if the page has
+    changed and is sent. Highest freshness at Poisson times (derived),
+
+    .. math:: \max \sum_i \mu_i F_i \quad\text{subject to }
+              \sum_i c_0 \rho_i + c_1 \Delta_i F_i \le R, \quad
+              F_i = \frac{\rho_i}{\rho_i + \Delta_i}, \qquad
+              \rho_i = \sqrt{\frac{\Delta_i}{c_0}
+              \Bigl(\frac{\mu_i}{\lambda} - c_1 \Delta_i\Bigr)} - \Delta_i ,
+
+    or 0 where that is not positive. Pages that change fast get less than they
+    would if all crawls cost the same: most of their requests are answered in
+    full.
+
+    Parameters
+    ----------
+    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
+        Change rates; each leading index is a problem of its own.
+    importance : array_like, shape (..., n_pages), non-negative
+        Importances; they broadcast with `change_rate`.
+    bandwidth : float, cost/time, positive
+        What may be spent on all pages.
+    request_cost : float, positive
+        Cost of a request, c_0.
+    change_cost : float, non-negative
+        What a request costs more if the page has changed, c_1.
+
+    Returns
+    -------
+    Allocation
+        The multiplier is what a little more bandwidth adds to the sum of
+        importance x freshness. A page that never changes or has no importance
+        gets 0; if all are such, bandwidth is left over and the multiplier is
+        0.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.optimal_conditional`. The sum is not
+    concave in the crawl rates, but in the freshness of the pages, and what is
+    spent is convex in it: the conditions are sufficient.
+
+    Examples
+    --------
+    >>> plan = conditional(
+    ...     [0.2, 1.0, 5.0], [1.0, 1.0, 2.0], 2.0, request_cost=0.2, change_cost=0.8
+    ... )
+    >>> plan.crawl_rate.round(3)
+    array([1.379, 2.043, 0.709])
+    """
+    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
+    request_cost = checks.scalar(checks.positive, "request_cost", request_cost)
+    change_cost = checks.scalar(checks.non_negative, "change_cost", change_cost)
+
+    def one_problem(change_rate, importance, rate):
+        on = (change_rate > 0) & (importance > 0)
+        d, mu = change_rate[on], importance[on]
+        rate[:] = 0.0
+        if not on.any():
+            return 0.0
+
+        def spent(multiplier):
+            more = np.maximum(mu / multiplier - change_cost * d, 0.0)
+            p = np.maximum(np.sqrt(d * more / request_cost) - d, 0.0)
+            rate[on] = p
+            return (request_cost * p + change_cost * d * p / (p + d)).sum()
+
+        # the solution without the cost of changes is a bound
+        _, free = _poisson(d, mu, bandwidth / request_cost)
+        least = np.sqrt(request_cost / free)
+        return _spend(spent, rate, bandwidth, least, 2.0 * least)
 
     rate, multiplier = _each_problem(one_problem, change_rate, importance)
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
@@ -505,10 +764,10 @@ def polite(
 
     .. math:: \sum_{i \in h} \rho_i \le R_h \quad\text{for every host } h .
 
-    Kolobov et al. 2019 (SIGIR, algorithm 2): saturate, remove, repeat. Hosts
-    above their limit are taken out with the bandwidth that they may use, the
-    others share what remains; inside a saturated host the limit is spent in
-    the same way. Exact: `hosts.within_limits` says why.
+    The problem of Kolobov et al. 2019 (SIGIR, algorithm 2), which is `optimal`
+    for freshness without other limits. Deviates from the paper in the search:
+    they saturate hosts, remove them and repeat; here one search for the
+    multiplier grants no host more than its limit.
 
     Parameters
     ----------
@@ -525,8 +784,7 @@ def polite(
         ``inf`` is no limit; at 0 no page of the host is crawled.
     model : callable, default `freshness.poisson`
         `freshness.poisson`, crawls at Poisson times as in the paper, or
-        `freshness.interval`, crawls at equal intervals, where saturated hosts
-        are solved one by one, some milliseconds each.
+        `freshness.interval`, crawls at equal intervals.
 
     Returns
     -------
@@ -552,51 +810,19 @@ def polite(
     >>> plan.crawl_rate
     array([1., 1., 4.])
     """
-    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
     if model not in (freshness.poisson, freshness.interval):
         raise ValueError(
             f"model must be freshness.poisson or freshness.interval, got {model!r}"
         )
-    host = np.asarray(host)
-    if not host.shape == change_rate.shape == (change_rate.size,):
-        raise ValueError(
-            "host must have one label for each page of one problem, "
-            f"got shape {host.shape} for pages of shape {change_rate.shape}"
-        )
-    labels, member = np.unique(host, return_inverse=True)
-    limit = hosts.host_limits(labels, host_limit)
-    optimal = _poisson if model is freshness.poisson else _interval
-
-    def allocate(within, rest):
-        # importance 0 gives the pages of saturated hosts the rate 0
-        return optimal(change_rate, importance * within[member], rest)
-
-    within, rate, multiplier = hosts.within_limits(allocate, bandwidth, member, limit)
-    if not within.all():
-        saturated = np.flatnonzero(~within[member])
-        by_host = saturated[np.argsort(member[saturated], kind="stable")]
-        offsets = np.append(0, np.cumsum(np.bincount(member)[~within]))
-        rate[by_host] = _rates_of_hosts(
-            change_rate[by_host], importance[by_host], limit[~within], offsets, model
-        )
-    return _allocation(rate, multiplier, change_rate, importance, model)
-
-
-def _rates_of_hosts(change_rate, importance, limit, offsets, model):
-    """Optimal rates inside hosts: offsets[h]:offsets[h + 1] share limit[h]."""
-    if model is freshness.interval:
-        each = zip(
-            *(np.split(a, offsets[1:-1]) for a in (change_rate, importance)),
-            limit,
-            strict=True,
-        )
-        return np.concatenate([_interval(*host)[0] for host in each])
-
-    def one_problem(change_rate, importance, rate):
-        kernels.host_rates(change_rate, importance, limit, offsets, rate)
-        return 0.0
-
-    return _each_problem(one_problem, change_rate, importance)[0]
+    crawls = "poisson" if model is freshness.poisson else "interval"
+    return optimal(
+        change_rate,
+        importance,
+        bandwidth,
+        crawls=crawls,
+        host=np.asarray(host),
+        host_limit=host_limit,
+    )
 
 
 def polite_thresholds(pages, bandwidth, host, host_limit):
@@ -666,6 +892,141 @@ def polite_thresholds(pages, bandwidth, host, host_limit):
     return Allocation(
         rate, multiplier, fresh @ importance / importance.sum(), threshold
     )
+
+
+# ------------------------------ limits of pages and hosts
+
+
+def _limited_pages(change_rate, importance, min_rate, max_rate, cost):
+    """The checked arrays of the pages of `optimal`, all of one shape."""
+    low = checks.non_negative("min_rate", min_rate)
+    high = np.asarray(max_rate, dtype=float)
+    checks.require("max_rate", high, "non-negative", high >= 0)
+    pages = checks.broadcast(
+        change_rate=change_rate,
+        importance=importance,
+        min_rate=low,
+        max_rate=high,
+        cost=checks.positive("cost", cost),
+    )
+    _, _, low, high, _ = pages
+    checks.require("min_rate", low, "at most max_rate", low <= high)
+    return pages
+
+
+def _labelled_hosts(host, host_limit, shape):
+    """Labels of the hosts, host of each page, and limit of each host."""
+    if host is None:
+        if host_limit != np.inf:
+            raise ValueError(f"host_limit must be inf without host, got {host_limit!r}")
+        return None, np.zeros(shape[-1], dtype=np.int64), np.array([np.inf])
+    if not np.shape(host) == shape == shape[-1:]:
+        raise ValueError(
+            "host must have one label for each page of one problem, "
+            f"got shape {np.shape(host)} for pages of shape {shape}"
+        )
+    labels, member = np.unique(host, return_inverse=True)
+    return labels, member, hosts.host_limits(labels, host_limit)
+
+
+def _check_least(pages, bandwidth, labels, member, limit):
+    """Raise unless the least rates fit the bandwidth and the limits of hosts."""
+    _, _, low, _, cost = pages
+    least = (cost * low).reshape(-1, member.size)
+    if not least.any():
+        return
+    of_hosts = [np.bincount(member, problem) for problem in least]
+    needed = np.append(np.max(of_hosts, axis=0), least.sum(axis=1).max())
+    allowed = np.append(limit, bandwidth)
+    above = needed > allowed * (1 + _SPENT)
+    if above.any():
+        worst = np.argmax(needed - allowed)
+        name = "bandwidth"
+        if worst < limit.size:
+            name = f"limit of host {labels.tolist()[worst]!r}"
+        raise ValueError(
+            f"min_rate x cost must sum to at most the {name}, {allowed[worst]}, "
+            f"got {needed[worst]}, {needed[worst] - allowed[worst]:.6g} too much "
+            f"({above.sum()} of {above.size} limits are exceeded, this one most)"
+        )
+
+
+def _limited(pages, objective, poisson, bandwidth, member, limit):
+    """Rates, multiplier, and price of the limit of each host."""
+    kind = objective.code, objective.tau, poisson
+    by_host = np.argsort(member, kind="stable") if limit.size > 1 else slice(None)
+    offsets = np.append(0, np.cumsum(np.bincount(member)))
+    price = np.zeros(limit.size)
+
+    def one_problem(change_rate, importance, low, high, cost, rate):
+        each = np.empty(rate.size, kernels.PAGE)
+        helped = objective.limit(change_rate) > 0
+        each["change_rate"], each["cost"] = change_rate, cost
+        each["worth"] = np.where(helped, importance / cost, 0.0)
+        each["low"], each["high"] = low, high
+        if objective.tau < np.inf:
+            enough = _NEVER_LATE if poisson else 1.0
+            each["high"] = np.clip(enough / objective.tau, low, high)
+        spent = np.empty(limit.size)
+        given = each, kind, offsets, limit
+        multiplier = kernels.limited_rates(*given, bandwidth, rate, spent)
+        full = spent > limit
+        if full.any():
+            kernels.host_rates(*given, spent, rate, price)
+            price[full] = np.maximum(price[full] - multiplier, 0.0)
+            if np.isnan(price).any():
+                return np.nan
+        return multiplier
+
+    rate, multiplier = _each_problem(
+        one_problem, *(array[..., by_host] for array in pages)
+    )
+    unsorted = np.empty_like(rate)
+    unsorted[..., by_host] = rate
+    return unsorted, multiplier, price
+
+
+def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
+    """What `optimal` returns: with the cost and the prices of the limits."""
+    change_rate, importance, low, high, cost = pages
+    model = freshness.poisson if poisson else freshness.interval
+    mean_cost = objective.poisson_cost if poisson else objective.interval_cost
+    matters = importance > 0  # 0 of an infinite cost is 0
+    paid = np.multiply(
+        importance,
+        mean_cost(rate, change_rate),
+        where=matters,
+        out=np.zeros(rate.shape),
+    )
+    at_low, at_high = rate == low, rate == high
+    more = -cost * (np.expand_dims(multiplier, -1) + price[member])
+    here = (at_low | at_high) & matters
+    gain = _marginal(objective, poisson, rate[here], change_rate[here])
+    with np.errstate(invalid="ignore"):  # inf - inf on a host that allows nothing:
+        more[here] += importance[here] * gain  # fmax takes that for 0
+    return Allocation(
+        rate,
+        multiplier,
+        freshness.mean(model(change_rate, rate), importance),
+        cost=paid.sum(axis=-1),
+        price_min_rate=np.where(at_low, np.fmax(-more, 0.0), 0.0),
+        price_max_rate=np.where(at_high, np.fmax(more, 0.0), 0.0),
+        price_host=None if labels is None else _by_label(labels, price),
+    )
+
+
+def _by_label(labels, price):
+    """The prices that are not 0, by label."""
+    active = price > 0
+    return dict(zip(labels[active].tolist(), price[active].tolist(), strict=True))
+
+
+def _marginal(objective, poisson, rate, change_rate):
+    """What one more crawl per unit of time saves at a rate."""
+    if poisson:
+        return objective.poisson_value(rate, change_rate)
+    with np.errstate(divide="ignore"):
+        return objective.value(1.0 / rate, change_rate)
 
 
 # ------------------------------ the searches for the multiplier

@@ -59,29 +59,36 @@ def __dir__():
 
 
 # Of sum_k (-1)^(k + 1) x^k / (k k!) and of the same with k (k + 1) k! below
-# it: the last term is below 1e-17 of the first for x <= 1.
-_POWERS = np.arange(1, 19)
+# it, up to x = 4: the last term is below 1e-19, and as terms grow to nine times
+# the sum, one digit is lost. From there on exp1 is fast; at 1 it takes longer
+# than the whole series.
+_SMALL = 4.0
+_POWERS = np.arange(1, 35)
 _EIN = np.append(0.0, -((-1.0) ** _POWERS) / _POWERS / special.factorial(_POWERS))
 _EIN_MEAN = np.append(0.0, _EIN[1:] / (_POWERS + 1))
 
 
+def _early_and_late(x, series, late):
+    """A power series for small x, and a function for the others."""
+    early, y = x < _SMALL, np.empty_like(x)
+    y[early] = np.polynomial.polynomial.polyval(x[early], series)
+    y[~early] = late(x[~early])
+    return y
+
+
+def _ein_late(x):
+    return np.euler_gamma + np.log(x) + special.exp1(x)
+
+
 def _ein(x):
     """Ein(x), the integral of (1 - exp(-s)) / s from 0 to x."""
-    late = np.maximum(x, 1.0)
-    return np.where(
-        x < 1.0,
-        np.polynomial.polynomial.polyval(np.minimum(x, 1.0), _EIN),
-        np.euler_gamma + np.log(late) + special.exp1(late),
-    )
+    return _early_and_late(x, _EIN, _ein_late)
 
 
 def _ein_mean(x):
     """The mean of Ein over (0, x), Ein(x) - excess(x) / x."""
-    late = np.maximum(x, 1.0)
-    return np.where(
-        x < 1.0,
-        np.polynomial.polynomial.polyval(np.minimum(x, 1.0), _EIN_MEAN),
-        _ein(late) - 1.0 - np.expm1(-late) / late,
+    return _early_and_late(
+        x, _EIN_MEAN, lambda x: _ein_late(x) - 1.0 - np.expm1(-x) / x
     )
 
 

@@ -29,7 +29,7 @@ __all__ = [
     "interval_fresh_time", "interval_freshness", "likelihood_interval", "lln",
     "log_likelihood", "low_discrepancy", "mle", "mle_substitute", "moment_matching",
     "naive", "naive_precision_recall", "objective_cost", "objective_value",
-    "observed_parameters", "online_moments",
+    "observed_parameters", "online_moments", "optimal", "optimal_conditional",
     "optimal_harmonic", "optimal_interval", "optimal_poisson", "optimal_thresholds",
     "phased_epsilon_greedy", "poisson_fresh_time", "poisson_freshness", "polite",
     "predicted_probability", "predicted_probability_poisson", "prior_density",
@@ -363,35 +363,96 @@ def optimal_interval(change_rate, importance, bandwidth):
 # Kolobov et al. 2019 (LambdaCrawl).
 # KKT: mu Delta / (rho (rho + Delta)) = lambda, of which the root is
 # rho = (-Delta + sqrt(Delta^2 + 4 mu Delta / lambda)) / 2; here without the
-# cancellation of that difference.
-def optimal_harmonic(change_rate, importance, bandwidth):
-    """Poisson crawl rates of least harmonic penalty, and the multiplier."""
+# cancellation of that difference. Where all changes are announced a page is
+# crawled at a change with the probability q = rho / Delta, at the penalty
+# -ln q: mu / rho = lambda. One multiplier for both kinds (derived), where the
+# paper searches for the split of the bandwidth.
+def optimal_harmonic(change_rate, importance, bandwidth, announced=False):
+    """Crawl rates of least harmonic penalty, and the multiplier."""
     on = (change_rate > 0) & (importance > 0)
     d, mu = np.where(on, change_rate, 1.0), np.where(on, importance, 0.0)
 
     def rate(multiplier):
-        return 2 * mu / multiplier / (1 + np.sqrt(1 + 4 * mu / (d * multiplier)))
+        poisson = 2 * mu / multiplier / (1 + np.sqrt(1 + 4 * mu / (d * multiplier)))
+        return np.where(announced, np.minimum(d, mu / multiplier), poisson)
 
     return _spend(rate, bandwidth, 2 * mu.sum() / bandwidth)  # rho < mu / lambda
+
+
+# Derived: a request spends c_0, and c_1 more where the page has changed.
+# KKT: mu F'(rho) = lambda (c_0 + c_1 Delta F'(rho)), F' = Delta / (rho + Delta)^2.
+def optimal_conditional(change_rate, importance, bandwidth, request_cost, change_cost):
+    """Poisson crawl rates of highest freshness under conditional requests."""
+    d, mu = change_rate, importance
+
+    def rate(multiplier):
+        square = d * (mu / multiplier - change_cost * d) / request_cost
+        return np.maximum(np.sqrt(np.maximum(square, 0)) - d, 0)
+
+    def spent(multiplier):
+        changed = d * poisson_freshness(d, rate(multiplier))
+        return request_cost * rate(multiplier) + change_cost * changed
+
+    _, multiplier = _spend(spent, bandwidth, 2 * np.max(mu / d) / request_cost)
+    return rate(multiplier), multiplier
+
+
+def _saturate(solve, bandwidth, cost, host, host_limit):
+    """Rates under limits of hosts; `solve` spends a bandwidth on some pages."""
+    rate, free, multiplier = np.zeros(host.size), np.ones(host.size, dtype=bool), 0.0
+    while free.any():
+        rate[free], multiplier = solve(free, bandwidth)
+        spent = {h: (cost * rate)[host == h].sum() for h in np.unique(host[free])}
+        above = [h for h in spent if spent[h] > host_limit[h]]
+        if not above:
+            break
+        for h in above:
+            on = host == h
+            rate[on], _ = solve(on, host_limit[h])
+            bandwidth, free = bandwidth - host_limit[h], free & ~on
+    return rate, multiplier
 
 
 # Kolobov et al. 2019 (SIGIR), algorithm 2: saturate, remove, recurse.
 def polite(change_rate, importance, bandwidth, host, host_limit):
     """Optimal Poisson rates when each host has a limit of its own."""
-    rate, free = np.zeros(change_rate.size), np.ones(change_rate.size, dtype=bool)
-    while free.any():
-        rate[free] = optimal_poisson(change_rate[free], importance[free], bandwidth)[0]
-        hosts = np.unique(host[free])
-        above = [h for h in hosts if rate[host == h].sum() > host_limit[h]]
-        if not above:
-            break
-        for h in above:
-            on = host == h
-            rate[on], _ = optimal_poisson(
-                change_rate[on], importance[on], host_limit[h]
-            )
-            bandwidth, free = bandwidth - host_limit[h], free & ~on
-    return rate
+
+    def solve(on, bandwidth):
+        return optimal_poisson(change_rate[on], importance[on], bandwidth)
+
+    return _saturate(solve, bandwidth, np.ones(host.size), host, host_limit)[0]
+
+
+# Derived: any objective, of which gain(rho, Delta) is what one more crawl saves:
+# V(1 / rho) at equal intervals, E V(A) with A ~ Exp(rho) at Poisson times.
+# KKT: mu gain = c lambda between the limits of a page, less at the lower one,
+# more at the upper one. Limits are finite, the lower ones positive.
+def optimal(
+    change_rate, importance, bandwidth, gain, low, high, cost, host, host_limit
+):
+    """Rates of least cost under limits of pages and hosts, and the multiplier."""
+
+    def rate(i, multiplier):
+        def excess(p):
+            return importance[i] * gain(p, change_rate[i]) - cost[i] * multiplier
+
+        if excess(low[i]) <= 0 or excess(high[i]) >= 0:
+            return low[i] if excess(low[i]) <= 0 else high[i]
+        return _root(excess, low[i], high[i])
+
+    def solve(on, bandwidth):
+        pages = np.flatnonzero(on)
+
+        def spent(multiplier):
+            return np.array([cost[i] * rate(i, multiplier) for i in pages])
+
+        if spent(0.0).sum() <= bandwidth:
+            return spent(0.0) / cost[pages], 0.0
+        top = np.max(importance / cost * gain(low, change_rate))
+        spent_best, multiplier = _spend(spent, bandwidth, 2 * top)
+        return spent_best / cost[pages], multiplier
+
+    return _saturate(solve, bandwidth, cost, host, host_limit)
 
 
 # --------------------------------------------------- change-indicating signals

@@ -11,8 +11,6 @@ pages, in parallel, gives the sum. No pages are sorted.
   active-set method: each step solves the problem exactly for the pages that
   are above their minimum at present. Two phases: Newton in c, and, where
   bandwidth is scarce, Newton in the distance of c above the least threshold.
-* **Hosts** (`host_rates`). The same, once for each host; the hosts in
-  parallel, the pages of one host in one thread.
 * **Equal intervals** (`interval_rates`). Given the multiplier, x = change_rate
   / crawl_rate is the inverse of the incomplete gamma function P(2, x), which
   is tabulated as piecewise polynomials; `paperlib.allocation` looks for the
@@ -20,11 +18,16 @@ pages, in parallel, gives the sum. No pages are sorted.
 * **Harmonic cost** (`harmonic_rates`). The rate is the positive root of a
   quadratic equation; the sum is concave in v = 1 / multiplier, and Newton's
   method rises to the root from the left.
+* **Any objective under limits** (`limited_rates`). The rate is that at which
+  the crawl value is the price of a crawl, between the limits of the page; a
+  bracketed search, as the sum may jump. The same once for each host that
+  exceeds its limit (`host_rates`): the hosts in parallel, the pages of one
+  host in one thread.
 
 Each proof that a search converges stands beside its code. The kernels draw no
 random numbers and check no arguments; they write the rates in place.
 `poisson_rates` and `harmonic_rates` return 0 where no page gains by crawls,
-and NaN where they did not converge.
+and NaN where they did not converge, as `limited_rates` does.
 
 The helpers with inline="always" become part of the kernel that calls them:
 their prange loops are parallel in a parallel kernel and plain loops otherwise.
@@ -36,9 +39,15 @@ import math
 
 import numpy as np
 from numba import njit, prange
-from scipy import special
 
-from paperlib._kernels import compiled, parallel
+from paperlib._kernels import compiled, fields, parallel
+from paperlib._kernels.objectives import (
+    elapsed_at,
+    inverse_gamma2,
+    poisson_rate,
+    poisson_value,
+    value,
+)
 
 # Newton's method needs some ten steps; a search that needs more than this has
 # met numbers that are not finite.
@@ -183,78 +192,6 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     return least + above
 
 
-# The body of poisson_rates once more, without threads, to run inside prange.
-# It is not cached by itself: the two would share one entry of the cache.
-_poisson_rates_serial = njit(error_model="numpy")(poisson_rates.py_func)
-
-
-@parallel
-def host_rates(change_rate, importance, bandwidth, offsets, rate):
-    """`poisson_rates` inside every host.
-
-    The pages offsets[h]:offsets[h + 1] of host h share bandwidth[h], the limit
-    of the host; `offsets` has shape (n_hosts + 1,). Writes
-    `rate`, shape (n_pages,); NaN for pages of a host that did not converge.
-    """
-    none = np.zeros(1)
-    for h in prange(bandwidth.size):
-        pages = slice(offsets[h], offsets[h + 1])
-        if math.isnan(
-            _poisson_rates_serial(
-                change_rate[pages], importance[pages], bandwidth[h], none, rate[pages]
-            )
-        ):
-            rate[pages] = np.nan
-
-
-# The inverse of y = P(2, x) = 1 - (1 + x) exp(-x), as polynomials on equal
-# pieces of two ranges. Below y = 0.8, x / sqrt(2 y) is smooth in sqrt(2 y), as
-# y = x^2 / 2 - x^3 / 3 + ...; above, x is smooth in -log(1 - y), which is at
-# most 36.8 in floating point: 37 is the end of the table. 128 pieces of degree
-# 8 have a relative error below 4e-15.
-_PIECES, _DEGREE = 128, 8
-_FEW = 0.8
-_START = -math.log1p(-_FEW)
-# pieces to one unit of sqrt(2 y), and of -log(1 - y) beyond _START
-_DENSITY = _PIECES / np.array([math.sqrt(2.0 * _FEW), 37.0 - _START])
-
-
-def _gamma2_pieces():
-    """Coefficients of both ranges, shape (2, _PIECES, _DEGREE + 1).
-
-    Through the values at the Chebyshev nodes of each piece, scaled to [-1, 1];
-    the highest power comes first.
-    """
-    node = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
-    place = np.arange(_PIECES)[:, np.newaxis] + 0.5 + 0.5 * node
-    low, high = place / _DENSITY[:, np.newaxis, np.newaxis]
-    value = np.stack(
-        [
-            special.gammaincinv(2, 0.5 * low**2) / low,
-            special.gammainccinv(2, np.exp(-_START - high)),
-        ]
-    )
-    return np.linalg.solve(np.vander(node), value[..., np.newaxis])[..., 0]
-
-
-_GAMMA2 = _gamma2_pieces()
-
-
-@compiled
-def inverse_gamma2(y):
-    """The x with 1 - (1 + x) exp(-x) = y, for 0 <= y < 1."""
-    few = y < _FEW
-    scale = math.sqrt(2.0 * y) if few else 1.0
-    half = 0 if few else 1
-    place = (scale if few else -math.log1p(-y) - _START) * _DENSITY[half]
-    piece = min(int(place), _PIECES - 1)
-    u = 2.0 * (place - piece) - 1.0
-    x = _GAMMA2[half, piece, 0]
-    for k in range(1, _DEGREE + 1):
-        x = x * u + _GAMMA2[half, piece, k]
-    return scale * x
-
-
 @parallel
 def interval_rates(multiplier, change_rate, importance, rate):
     """Optimal rates of equal intervals at a multiplier; returns their sum.
@@ -327,3 +264,200 @@ def harmonic_rates(change_rate, importance, bandwidth, rate):
                 rate[i] = _harmonic_rate(change_rate[i], importance[i], v)[0]
             return v
     return np.nan
+
+
+# One page under limits: worth is importance / cost, or 0 where no crawl gains
+# anything; low and high are the least and the greatest rate.
+PAGE = np.dtype(fields("f8", "change_rate worth cost low high"))
+
+
+@compiled
+def _rate_at(page, kind, multiplier):
+    """Rate of a page at a multiplier, within its limits."""
+    objective, tau, poisson = kind
+    level = multiplier / page["worth"]  # NaN or inf for a page without worth
+    if not level < np.inf:
+        return page["low"]
+    if level == 0.0:
+        return page["high"]
+    if poisson:
+        rate = poisson_rate(objective, page["change_rate"], tau, level)
+    else:
+        rate = 1.0 / elapsed_at(objective, page["change_rate"], tau, level)
+    return min(max(rate, page["low"]), page["high"])
+
+
+@compiled
+def _gain_at(page, kind, rate):
+    """What the first unit of bandwidth beyond a rate gains on a page."""
+    objective, tau, poisson = kind
+    if page["worth"] == 0.0:
+        return 0.0
+    if poisson:
+        return page["worth"] * poisson_value(objective, page["change_rate"], tau, rate)
+    return page["worth"] * value(objective, page["change_rate"], tau, 1.0 / rate)
+
+
+@compiled
+def _next_share(x, fx, y, fy, z, fz):
+    """Where to look next between x and y, as a share of the way to y.
+
+    Chandrupatla's rule (1997): inverse quadratic interpolation where the three
+    points show that it is safe, else bisection. The secant as long as z, the
+    third point, is at infinity.
+    """
+    if z == np.inf:
+        return fx / (fx - fy)
+    xi, phi = (x - y) / (z - y), (fx - fy) / (fz - fy)
+    if phi * phi < xi and (1.0 - phi) * (1.0 - phi) < 1.0 - xi:
+        straight = fx / (fy - fx) * fz / (fy - fz)
+        return straight + (z - x) / (y - x) * fx / (fz - fx) * fy / (fz - fy)
+    return 0.5
+
+
+@njit(inline="always")
+def _ask(pages, kind, multiplier, offsets, limit, rate, spent):
+    """Write the rates at a multiplier, and what each host asks for by them.
+
+    Returns the bandwidth that is granted: no host gets more than its limit.
+    """
+    granted = 0.0
+    for i in prange(rate.size):
+        rate[i] = _rate_at(pages[i], kind, multiplier)
+    for h in prange(limit.size):
+        asked = 0.0
+        for i in range(offsets[h], offsets[h + 1]):
+            asked += pages[i]["cost"] * rate[i]
+        spent[h] = asked
+        granted += min(asked, limit[h])
+    return granted
+
+
+@njit(inline="always")
+def _first_guess(pages, kind, bandwidth):
+    """A guess of 1 / sqrt(multiplier), from rates that are all the same.
+
+    Exact where V is proportional to the square of time and no limit is active.
+    """
+    cost = 0.0
+    for i in prange(pages.size):
+        cost += pages[i]["cost"] if pages[i]["worth"] > 0.0 else 0.0
+    even, roots = bandwidth / cost, 0.0
+    while roots == 0.0:  # no crawl gains anything at rates that are too high
+        for i in prange(pages.size):
+            page = pages[i]
+            gain = _gain_at(page, kind, min(max(even, page["low"]), page["high"]))
+            roots += page["cost"] * math.sqrt(gain) if gain < np.inf else 0.0
+        even *= 0.5
+    return cost / roots
+
+
+@compiled
+def _greatest_gain(pages, kind, offsets, limit, spent):
+    """What a little more bandwidth gains where all rates are the least ones."""
+    greatest = 0.0
+    for h in range(limit.size):
+        if spent[h] < limit[h]:
+            for i in range(offsets[h], offsets[h + 1]):
+                page = pages[i]
+                if page["low"] < page["high"]:
+                    greatest = max(greatest, _gain_at(page, kind, page["low"]))
+    return greatest
+
+
+# Relative width of the last bracket: inside it the sum of the rates is noise.
+_WIDTH = 1e-14
+
+
+@parallel
+def limited_rates(pages, kind, offsets, limit, bandwidth, rate, spent):
+    """Rates under limits that spend `bandwidth`. Returns the multiplier.
+
+    `pages` holds records of PAGE, sorted by host: the pages
+    offsets[h]:offsets[h + 1] of host h may spend limit[h]. `kind` is the
+    number of the objective, its tau, and whether crawls are at Poisson times.
+    Writes the rates of all pages, and what each host asks for by them; a host
+    that asks for more than its limit is left to `host_rates`. The multiplier
+    is 0 where bandwidth is left over, and NaN if the search did not converge.
+
+    At a multiplier each host is granted what its pages ask for, or its limit
+    if that is less. What is granted rises with c = 1 / sqrt(multiplier), often
+    in proportion, and is the bandwidth at the c of the optimum. There the
+    active limits are those of the hosts that ask for more: one search, without
+    rounds. It keeps the rates at both ends of its bracket of c, and
+    interpolates between them at last. So it spends the bandwidth also where
+    rates jump: where pages are given up (a deadline at equal intervals), and
+    where the step from one floating-point number to the next is large. Where
+    several multipliers spend the bandwidth, it finds the least, which is what
+    a little more bandwidth gains.
+    """
+    if _ask(pages, kind, 0.0, offsets, limit, rate, spent) <= bandwidth:
+        return 0.0
+    # x is the newest c, y the other end of the bracket, z one of both before
+    x, fx = 0.0, _ask(pages, kind, np.inf, offsets, limit, rate, spent) - bandwidth
+    if fx >= 0.0:
+        return _greatest_gain(pages, kind, offsets, limit, spent)
+    # Rows for both ends of the bracket and for the newest c. Rows change roles
+    # by number: numba mixes up arrays that are swapped between parallel loops.
+    rates, asked = np.empty((3, rate.size)), np.empty((3, spent.size))
+    below, above, trial = 0, 1, 2
+    rates[below], asked[below] = rate, spent
+    y = fy = z = fz = np.inf
+    new, stride = _first_guess(pages, kind, bandwidth), 2.0
+    for _ in range(_MAX_STEPS):
+        price = 1.0 / (new * new)
+        off = _ask(pages, kind, price, offsets, limit, rates[trial], asked[trial])
+        off -= bandwidth
+        if (off > 0.0) == (fx > 0.0):
+            z, fz = x, fx
+        else:
+            z, fz, y, fy = y, fy, x, fx
+        x, fx = new, off
+        if off > 0.0:
+            above, trial = trial, above
+        else:
+            below, trial = trial, below
+        if y == np.inf:
+            new, stride = x * stride, stride * stride
+            continue
+        least = _WIDTH * max(x, y) / abs(y - x)
+        if least >= 0.5:
+            break
+        share = _next_share(x, fx, y, fy, z, fz)
+        new = x + min(max(share, least), 1.0 - least) * (y - x)
+    else:
+        return np.nan
+    if fx > 0.0:
+        x, fx, y, fy = y, fy, x, fx
+    share = fx / (fx - fy)
+    for h in prange(limit.size):
+        low, high = asked[below, h], asked[above, h]
+        rise = min(high, limit[h]) - min(low, limit[h])
+        part = share * rise / (high - low) if share * rise > 0.0 else 0.0
+        for i in range(offsets[h], offsets[h + 1]):
+            jump = rates[above, i] - rates[below, i] if part > 0.0 else 0.0
+            rate[i] = rates[below, i] + part * jump
+        spent[h] = low
+    return (x + share * (y - x) if share > 0.0 else x) ** -2
+
+
+# The body once more, without threads, to run inside prange. It is not cached
+# by itself: the two would share one entry of the cache.
+_limited_rates_serial = njit(error_model="numpy")(limited_rates.py_func)
+
+
+@parallel
+def host_rates(pages, kind, offsets, limit, spent, rate, multiplier):
+    """Rates inside the hosts that asked for more than their limits.
+
+    Arguments are those of `limited_rates`. Writes the rates of these hosts,
+    and their own multipliers.
+    """
+    for h in prange(limit.size):
+        if spent[h] > limit[h]:
+            here = slice(offsets[h], offsets[h + 1])
+            alone = np.array([0, offsets[h + 1] - offsets[h]])
+            multiplier[h] = _limited_rates_serial(
+                pages[here], kind, alone, np.array([np.inf]), limit[h],
+                rate[here], np.empty(1),
+            )  # fmt: skip
