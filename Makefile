@@ -61,7 +61,7 @@ WITHOUT_VERSION = c.IPKernelApp.exec_lines = \
 	.venv/bin/pip install --quiet --disable-pip-version-check uv==0.13.8
 	.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock \
 	  || .venv/bin/pip install --quiet --require-hashes -r requirements.lock
-	.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 	mkdir -p .venv/etc/ipython
 	printf '%s\n' '$(WITHOUT_VERSION)' > .venv/etc/ipython/ipython_kernel_config.py
 	touch $@

@@ -1,7 +1,8 @@
-"""Which worker of pytest-xdist gets which tests."""
+"""Which worker of pytest-xdist gets which tests; kernels of notebooks are forks."""
 
 from pathlib import PurePath
 
+import kernels
 import pytest
 
 # These call the greedy scheduler, which compiles for 25 s in a fresh clone: on two
@@ -17,6 +18,11 @@ SCHEDULER = {
     "test_simulate",
     "test_value",
 }
+
+
+def pytest_configure(config):
+    if config.getoption("nbval", default=False):
+        kernels.fork()
 
 
 @pytest.hookimpl(optionalhook=True)  # so that pytest works without pytest-xdist

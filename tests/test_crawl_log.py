@@ -158,6 +158,9 @@ def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
     given = rates_of(tmp_path / "rates.parquet")
     pages = by_page(rows)
     assert found.n_pages == len(given) == len(pages) == 301
+    times = {url: [] for url in pages}
+    for url, time, *_ in rows:
+        times[url].append(time)
     for url, crawls in pages.items():
         page = given[url]
         n, n_changed = len(crawls), sum(bit for _, bit in crawls)
@@ -167,10 +170,9 @@ def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
             page["n_failed"],
             page["gone"],
         ) == (n, n_changed, 0, False)
-        times = sorted(time for other, time, *_ in rows if other == url)
         assert (page["first_crawl"].timestamp(), page["last_crawl"].timestamp()) == (
-            times[0],
-            times[-1],
+            min(times[url]),
+            max(times[url]),
         )
         assert page["degenerate"] == (
             None if 0 < n_changed < n or n == 0 else "always" if n_changed else "never"

@@ -147,8 +147,8 @@ class FakeIntervals:
         ndarray, time
             The density at each rate.
         """
-        a, b, rate = self.changed, self.unchanged, checks.non_negative("rate", rate)
-        return b * (a + b) / a * -np.expm1(-a * rate) * np.exp(-b * rate)
+        rate = checks.non_negative("rate", rate)
+        return _density(self.changed, self.unchanged, rate)
 
     @property
     def mean(self):
@@ -365,7 +365,7 @@ class FakeIntervals:
         # a prior that makes a history almost impossible has a loss of inf
         @np.errstate(divide="ignore")
         def losses(logs):
-            density = np.array([cls(*pair).density(rate) for pair in np.exp(logs)])
+            density = _density(*np.exp(logs).T[..., np.newaxis], rate)
             return -np.log(likelihood @ (density * width).T).sum(axis=0)
 
         bounds = -np.log(rate[[-1, 0]])
@@ -388,6 +388,11 @@ class FakeIntervals:
                     stacklevel=3,
                 )
         return prior
+
+
+def _density(a, b, rate):
+    """Density of `FakeIntervals.density`; `a` and `b` are numbers or arrays."""
+    return b * (a + b) / a * -np.expm1(-a * rate) * np.exp(-b * rate)
 
 
 def _anneal(losses, bounds, max_iterations, rng):

@@ -93,10 +93,14 @@ def earliest_deadline_first(rate, total, out):
     """
     n = rate.size
     release, deadline, visits = np.zeros(n), np.ceil(total / rate), np.zeros(n)
-    waiting, ready = np.empty((2, n), np.int64)
-    # all are released at 0: indices that rise are a heap
-    n_waiting, n_ready = np.count_nonzero(rate), 0
-    waiting[:n_waiting] = np.flatnonzero(rate)
+    waiting, ready = np.empty(n, np.int64), np.empty(n, np.int64)
+    n_waiting = n_ready = 0
+    # All are released at 0: indices that rise are a heap. (A loop compiles in a
+    # third of the time of NumPy's functions with an assignment to a slice.)
+    for i in range(n):
+        if rate[i] > 0.0:
+            waiting[n_waiting] = i
+            n_waiting += 1
     for slot in range(out.size):
         while n_waiting and (release[waiting[0]] <= slot or n_ready == 0):
             _push(ready, deadline, n_ready, _pop(waiting, release, n_waiting))
