@@ -1,7 +1,8 @@
-"""Which page to crawl next: the greedy policy for real use, exact and fast.
+"""Which page to crawl next: policies for real use, exact and fast.
 
-`Scheduler` gives the page of largest crawl value in every slot, at a cost that
-hardly depends on the number of pages, and can be saved and loaded.
+`Scheduler` gives the page of largest index in every slot, at a cost that hardly
+depends on the number of pages. It learns change rates from what the crawls find,
+keeps limits of pages and hosts, and can be saved and loaded.
 """
 
 import io
@@ -11,9 +12,11 @@ from pathlib import Path
 import numpy as np
 
 from paperlib import checks
-from paperlib._kernels import crawl_value
+from paperlib._kernels import crawl_value, indices
 from paperlib._kernels import scheduler as kernels
+from paperlib._kernels.polite import HOST
 from paperlib.files import write_atomic
+from paperlib.policies import Greedy, GreedyNCIS, IndexPolicy
 from paperlib.signals import PARAMETERS, SignalledPages
 
 __all__ = ["Scheduler"]
@@ -23,30 +26,38 @@ def __dir__():
     return __all__  # completion offers the public names alone
 
 
-_VERSION = 1  # of the file format
-_STATE = "crawled", "n_signals", "present", "clock", "terms", "discard_window"
-_SAVED = "version", *PARAMETERS, *_STATE
+_VERSION = 2  # of the file format; files of version 1 can still be read
 _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
+# What a file holds of a scheduler of pages with signals, and of one by an index.
+_STATE = "crawled", "n_signals", "present", "clock", "terms", "discard_window"
+_SIGNALS = *PARAMETERS, *_STATE
+_RECORDS = *indices.DESCRIBED, "kind", "place", "last", "seen"
+_HOSTS, _SCALARS = HOST.names, ("slot", "price")
+_INDEX = *_RECORDS, *_HOSTS, *_SCALARS, "labels", "clock"
 
 
 class Scheduler:
-    r"""Greedy crawl scheduler: the page of largest crawl value in each slot.
+    r"""The page to crawl in each slot, by the largest index, exact and fast.
 
     Algorithm 1 of [www25]_: the slot at time t goes to
 
     .. math:: \arg\max_i V_i(\tau_i + \beta_i n_i)
 
-    with `freshness.crawl_value` V, the time tau and the number n of signals
-    since the last crawl of the page; ties go to the lower index. The schedule
-    is that of the full arg max, slot for slot, but a slot looks at a few pages
-    only.
+    with the crawl value V, the time tau and the number n of signals since the
+    last crawl of the page; ties go to the lower index. The schedule is that of
+    the full arg max, slot for slot, but a slot looks at a few pages only.
+
+    To begin without change rates, schedule `policies.BayesGreedy`, and `report`
+    after each crawl whether the page had changed.
 
     Parameters
     ----------
-    policy : SignalledPages or a policy of the greedy family
+    policy : SignalledPages or a policy
         Pages as they are believed to be, with recall 0 and false_rate 0 for a
         page without signals, which stand for `policies.GreedyNCIS` of them; or
-        `policies.Greedy`, `GreedyCIS`, `GreedyCISPlus` or `GreedyNCIS`.
+        a policy that goes by an index or signals: `policies.Greedy`,
+        `LagrangianIndex`, `BayesGreedy`, `GreedyCIS`, `GreedyCISPlus` or
+        `GreedyNCIS`.
     terms : int, optional
         Terms of the crawl value, as in `policies.GreedyNCIS`; by default all.
         Only with SignalledPages: a policy has its own.
@@ -65,9 +76,9 @@ class Scheduler:
     Notes
     -----
     Time never goes back: a slot or a signal earlier than one before it is an
-    error. Pages keep their index; the index of a removed page
-    is not used again. The plain form is the arg max over
-    `paperlib.reference.crawl_value`.
+    error. A call that is refused changes nothing. Pages keep their index; the
+    index of a removed page is not used again. The plain form is the arg max
+    over `paperlib.reference.crawl_value`.
 
     Examples
     --------
@@ -77,42 +88,27 @@ class Scheduler:
     >>> scheduler.signal(1, time=0.25)
     >>> scheduler.next(time=0.5), scheduler.next(time=1.0)
     (1, 0)
+
+    Without change rates to begin with:
+
+    >>> from paperlib.policies import BayesGreedy
+    >>> scheduler = Scheduler(BayesGreedy([1.0, 0.5], shape=0.5, rate=1.0))
+    >>> page = scheduler.next(time=1.0)
+    >>> scheduler.report(page, changed=True)
     """
 
     def __init__(self, policy, *, terms=None, discard_window=0.0, crawled=-np.inf):
-        pages = policy
-        if not isinstance(policy, SignalledPages):
-            pages, terms = policy.believed, policy.terms
-            discard_window = policy.discard_window
-        self._terms = crawl_value.EXACT
-        if terms is not None:
-            self._terms = checks.count("terms", terms)
-        self._discard_window = checks.scalar(
-            checks.non_negative, "discard_window", discard_window
-        )
-        self._belief = _belief(pages)
-        n_pages = self._belief.shape[1]
+        if isinstance(policy, SignalledPages):
+            policy = GreedyNCIS(policy, terms=terms, discard_window=discard_window)
+        by_index = isinstance(policy, IndexPolicy)
+        n_pages = policy.n_pages if by_index else policy.pages.change_rate.size
         crawled = _crawled(crawled, n_pages)
-        self._build(crawled, np.zeros(n_pages, np.int32), np.ones(n_pages, bool))
+        self._engine = (_ByIndex.begun if by_index else _WithSignals)(policy, crawled)
         self._clock = crawled.max()
-
-    def _build(self, crawled, n_signals, present):
-        """Make the kernels' state, and count the pages with those removed."""
-        self._n_pages = self._belief.shape[1]
-        self._state = kernels.new_state(
-            crawl_value.page_constants(*self._belief, self._terms),
-            crawled,
-            n_signals,
-            present,
-            discard_window=self._discard_window,
-        )
 
     def __len__(self):
         """Return the number of pages, without those removed."""
-        return np.count_nonzero(self._present())
-
-    def _present(self):
-        return self._state.pages["place"] != kernels.ABSENT
+        return np.count_nonzero(self._engine.present())
 
     @property
     def n_values(self):
@@ -121,10 +117,23 @@ class Scheduler:
         The measure of the scheduler's cost: the full arg max computes one for
         every page and slot.
         """
-        return self._state.scalars["n_values"].item()
+        return self._engine.state.scalars["n_values"].item()
+
+    @property
+    def posterior(self):
+        """Shape and rate of the gamma distribution of each page's change rate.
+
+        Two arrays of shape (n_pages,), the second in time; only where the
+        policy learns, `policies.BayesGreedy`.
+        """
+        self._must_learn()
+        pages = self._engine.pages
+        return pages["gamma_shape"].copy(), pages["rate"].copy()
 
     def signal(self, page, time):
         """Tell that a signal of a page arrived.
+
+        It changes nothing where the policy uses no signals.
 
         Parameters
         ----------
@@ -140,7 +149,7 @@ class Scheduler:
         """
         page = self._known(page)[0]
         self._advance(time)
-        kernels.next_signal(self._state, page, self._clock)
+        self._engine.signal(page, self._clock)
 
     def next(self, time):
         """Return the page to crawl now; from then on it counts as crawled.
@@ -160,13 +169,55 @@ class Scheduler:
         ValueError
             A time before the last event.
         LookupError
-            There is no page.
+            There is no page, or limits forbid to crawl any at this time.
         """
         self._advance(time)
-        page = kernels.next_slot(self._state, self._clock)
+        page = self._engine.next(self._clock)
         if page < 0:
             raise LookupError("there is no page to crawl")
         return page
+
+    def report(self, page, changed):
+        """Tell what the last crawl of pages found.
+
+        The posterior of the page's change rate takes it in, as
+        `estimators.GammaFilter` would. A crawl that failed is not reported: the
+        next report is then for the time since the copy that there is. The
+        first crawl of a page tells nothing of its changes; report it all the
+        same, changed or not.
+
+        Parameters
+        ----------
+        page : int or array_like of int, shape (n_reported,)
+            Indices of the pages, each once.
+        changed : bool or array_like of bool, shape (n_reported,)
+            Whether the page had changed since its copy was made.
+
+        Raises
+        ------
+        ValueError
+            The policy does not learn; an unknown page, one that was not crawled
+            since its last report, or one that is named twice; `changed` of
+            another length.
+        """
+        self._must_learn()
+        page = self._known(page)
+        changed = np.atleast_1d(checks.bits("changed", changed))
+        if changed.shape != page.shape:
+            raise ValueError(
+                "changed must have one entry for each page, "
+                f"{page.size}, got shape {changed.shape}"
+            )
+        pages = self._engine.pages[page]
+        known = pages["last"] <= pages["seen"]
+        if known.any():
+            raise ValueError(
+                "page must have been crawled since its last report, "
+                f"got {page[known][0].item()!r}"
+            )
+        if np.unique(page).size < page.size:
+            raise ValueError(f"page must name each page once, got {page.tolist()}")
+        self._engine.report(page, changed, self._clock)
 
     def run(self, times, signal_page=(), signal_time=()):
         """Return the pages of many slots, as `signal` and `next` would.
@@ -203,9 +254,7 @@ class Scheduler:
         pages = np.empty(times.size, np.int64)
         if times.size:
             n = np.searchsorted(signal_time, times[-1], side="right")
-            kernels.greedy_slots(
-                self._state, times, signal_page[:n], signal_time[:n], pages
-            )
+            self._engine.slots(times, signal_page[:n], signal_time[:n], pages)
             self._clock = times[-1]
         return pages
 
@@ -214,8 +263,11 @@ class Scheduler:
 
         Parameters
         ----------
-        pages : SignalledPages
-            Pages as they are believed to be; of a policy, its `believed`.
+        pages : SignalledPages or a policy
+            Pages as they are believed to be; of a policy with signals, its
+            `believed`. Or a policy of the kind that is scheduled, of the new
+            pages, with their limits. A host that is already known keeps its
+            tokens, and must have the same limit.
         crawled : float or array_like, shape (n_added,), time, default -inf
             Time of the last crawl of each page; ``-inf`` for never.
 
@@ -227,24 +279,17 @@ class Scheduler:
         Raises
         ------
         ValueError
-            `crawled` lies after the last event, or has another shape.
+            `crawled` lies after the last event, or has another shape; pages
+            that do not fit the policy.
         """
-        new = _belief(pages)
-        crawled = _crawled(crawled, new.shape[1])
+        new = self._engine.checked(pages)
+        crawled = _crawled(crawled, len(new[0]))
         if crawled.max() > self._clock:
             raise ValueError(
                 "crawled must not lie after the last event, "
                 f"{self._clock}, got {crawled.max().item()!r}"
             )
-        index = np.arange(self._n_pages, self._n_pages + new.shape[1])
-        self._n_pages += new.shape[1]
-        if self._n_pages > len(self._state.pages):
-            size = int(self._n_pages * _SPARE)
-            self._state = kernels.longer(self._state, size)
-            self._belief = kernels.padded(self._belief.T, size).T
-        self._state.pages["last"][index] = crawled
-        self._believe(index, new)
-        return index
+        return self._engine.add(new, crawled, self._clock)
 
     def update(self, page, pages):
         """Believe other parameters of pages from now on.
@@ -255,21 +300,21 @@ class Scheduler:
         ----------
         page : int or array_like of int, shape (n_updated,)
             Indices of the pages.
-        pages : SignalledPages
-            The new parameters, one entry for each page.
+        pages : SignalledPages or a policy
+            The new parameters, one entry for each page, as in `add`.
 
         Raises
         ------
         ValueError
             An unknown page, or `pages` of another length.
         """
-        page, new = self._known(page), _belief(pages)
-        if page.size != new.shape[1]:
+        page, new = self._known(page), self._engine.checked(pages)
+        if page.size != len(new[0]):
             raise ValueError(
                 "pages must have one entry for each page, "
-                f"{page.size}, got {new.shape[1]}"
+                f"{page.size}, got {len(new[0])}"
             )
-        self._believe(page, new)
+        self._engine.update(page, new, self._clock)
 
     def remove(self, page):
         """Remove pages.
@@ -284,13 +329,11 @@ class Scheduler:
         ValueError
             An unknown page.
         """
-        kernels.change_pages(self._state, self._known(page), False, self._clock)
+        self._engine.remove(self._known(page), self._clock)
 
-    def _believe(self, page, new):
-        self._belief[:, page] = new
-        constants = crawl_value.page_constants(*new, self._terms)
-        self._state.pages["constants"][page] = constants
-        kernels.change_pages(self._state, page, True, self._clock)
+    def _must_learn(self):
+        if not self._engine.learns:
+            raise ValueError("the policy must learn, as policies.BayesGreedy does")
 
     def save(self, path):
         """Write the scheduler to a file, whole or not at all.
@@ -306,14 +349,9 @@ class Scheduler:
             The file cannot be written; what was there before is left as it
             was.
         """
-        n = self._n_pages
-        pages = self._state.pages[:n]
-        state = pages["last"], pages["n_signals"], self._present()[:n], self._clock
-        options = self._terms, self._discard_window
-        values = _VERSION, *self._belief[:, :n], *state, *options
-        arrays = dict(zip(_SAVED, map(np.ascontiguousarray, values), strict=True))
+        arrays = {"version": _VERSION, "clock": self._clock, **self._engine.arrays()}
         file = io.BytesIO()
-        np.savez(file, **arrays)
+        np.savez(file, **{k: np.ascontiguousarray(v) for k, v in arrays.items()})
         write_atomic(path, file.getvalue())
 
     @classmethod
@@ -348,21 +386,12 @@ class Scheduler:
     @classmethod
     def _restored(cls, arrays):
         """Return the scheduler of the arrays that were saved."""
-        pages = SignalledPages(*(arrays[name] for name in PARAMETERS))
-        crawled, n_signals, present, *scalars = (arrays[name] for name in _STATE)
-        clock, terms, window = (scalar.item() for scalar in scalars)
-        scheduler = cls(
-            pages, terms=terms or None, discard_window=window, crawled=crawled
-        )
-        if (
-            not clock >= scheduler._clock
-            or not n_signals.shape == present.shape == crawled.shape
-            or (n_signals.dtype, present.dtype) != (np.int32, bool)
-            or (n_signals < 0).any()
-        ):
+        engine = _ByIndex if "kind" in arrays else _WithSignals
+        scheduler = cls.__new__(cls)
+        scheduler._clock = arrays["clock"].item()
+        scheduler._engine, last = engine.restored(arrays, scheduler._clock)
+        if last.size and not scheduler._clock >= last.max():
             raise ValueError("its state contradicts itself")
-        scheduler._build(crawled, n_signals, present)
-        scheduler._clock = clock
         return scheduler
 
     def _advance(self, time):
@@ -394,14 +423,225 @@ class Scheduler:
                 f"of shape {page.shape}"
             )
         page = np.atleast_1d(page)
-        good = (page >= 0) & (page < self._n_pages)
-        good[good] = self._present()[page[good]]
+        present = self._engine.present()
+        good = (page >= 0) & (page < present.size)
+        good[good] = present[page[good]]
         if not good.all():
             raise ValueError(
                 f"{name} must be the index of a page that is there, "
                 f"got {page[~good][0].item()!r}"
             )
         return page.astype(np.int64)
+
+
+class _WithSignals:
+    """Pages with signals: their beliefs, and the state of `kernels`."""
+
+    learns = False
+
+    def __init__(self, policy, crawled, *, n_signals=None, present=True):
+        self._belief = _belief(policy.believed)
+        self._terms = policy.terms or crawl_value.EXACT
+        self._discard_window = policy.discard_window
+        n_pages = self._n_pages = crawled.size
+        self.state = kernels.new_state(
+            crawl_value.page_constants(*self._belief, self._terms),
+            crawled,
+            np.zeros(n_pages, np.int32) if n_signals is None else n_signals,
+            np.broadcast_to(present, n_pages),
+            discard_window=self._discard_window,
+        )
+
+    def present(self):
+        return self.state.pages["place"][: self._n_pages] != kernels.ABSENT
+
+    def signal(self, page, time):
+        kernels.next_signal(self.state, page, time)
+
+    def next(self, time):
+        return kernels.next_slot(self.state, time)
+
+    def slots(self, times, signal_page, signal_time, out):
+        kernels.greedy_slots(self.state, times, signal_page, signal_time, out)
+
+    def checked(self, pages):
+        if not isinstance(pages, SignalledPages):
+            raise ValueError(f"pages must be SignalledPages, got {pages!r}")
+        return _belief(pages)
+
+    def add(self, new, crawled, clock):
+        index = np.arange(self._n_pages, self._n_pages + new.shape[1])
+        self._n_pages += new.shape[1]
+        if self._n_pages > len(self.state.pages):
+            size = int(self._n_pages * _SPARE)
+            self.state = kernels.longer(self.state, size)
+            self._belief = kernels.padded(self._belief.T, size).T
+        self.state.pages["last"][index] = crawled
+        self.update(index, new, clock)
+        return index
+
+    def update(self, page, new, clock):
+        self._belief[:, page] = new
+        constants = crawl_value.page_constants(*new, self._terms)
+        self.state.pages["constants"][page] = constants
+        kernels.change_pages(self.state, page, True, clock)
+
+    def remove(self, page, clock):
+        kernels.change_pages(self.state, page, False, clock)
+
+    def arrays(self):
+        n = self._n_pages
+        pages = self.state.pages[:n]
+        return {
+            **dict(zip(PARAMETERS, self._belief[:, :n], strict=True)),
+            "crawled": pages["last"],
+            "n_signals": pages["n_signals"],
+            "present": self.present(),
+            "terms": self._terms,
+            "discard_window": self._discard_window,
+        }
+
+    @classmethod
+    def restored(cls, arrays, clock):
+        crawled, n_signals, present, _, terms, window = (arrays[k] for k in _STATE)
+        policy = GreedyNCIS(
+            SignalledPages(*(arrays[name] for name in PARAMETERS)),
+            terms=terms.item() or None,
+            discard_window=window.item(),
+        )
+        crawled = _crawled(crawled, policy.pages.change_rate.size)
+        if (
+            not n_signals.shape == present.shape == crawled.shape
+            or (n_signals.dtype, present.dtype) != (np.int32, bool)
+            or (n_signals < 0).any()
+        ):
+            raise ValueError("its state contradicts itself")
+        return cls(policy, crawled, n_signals=n_signals, present=present), crawled
+
+
+class _ByIndex:
+    """Pages without signals, under limits: the state of `indices`."""
+
+    def __init__(self, kind, labels, state, n_pages):
+        self._kind, self._labels, self._n_pages = kind, labels, n_pages
+        self.state = state
+
+    @classmethod
+    def begun(cls, policy, crawled):
+        """The engine of a policy, for pages last crawled at some times."""
+        state = policy.start(crawled, time=crawled.max())
+        return cls(policy.kind, policy.labels, state, crawled.size)
+
+    @property
+    def pages(self):
+        return self.state.pages[: self._n_pages]
+
+    @property
+    def learns(self):
+        return self._kind == indices.BAYES
+
+    def present(self):
+        return self.pages["place"] != indices.ABSENT
+
+    def signal(self, page, time):
+        """Signals are not used."""
+
+    def next(self, time):
+        page = np.empty(1, np.int64)
+        indices.slots(self.state, np.array([time]), indices.UNTOLD, page)
+        return page.item()
+
+    def slots(self, times, signal_page, signal_time, out):
+        indices.slots(self.state, times, indices.UNTOLD, out)
+
+    def report(self, page, changed, clock):
+        indices.report(self.state, page, changed, clock)
+
+    def checked(self, pages):
+        """Records of new pages, the labels of their hosts, and the hosts."""
+        if isinstance(pages, SignalledPages):
+            pages = Greedy(pages)
+        if not isinstance(pages, IndexPolicy) or pages.kind != self._kind:
+            raise ValueError(f"pages must go by the same index, got {pages!r}")
+        if self._kind == indices.LAGRANGIAN:
+            raise ValueError(
+                "pages must not change for LagrangianIndex, whose multiplier is "
+                f"that of all pages: begin a new scheduler; got {pages!r}"
+            )
+        records, hosts, _ = pages.records()
+        spacing = dict(zip(self._labels, self.state.hosts["spacing"], strict=True))
+        for label, new in zip(pages.labels, hosts["spacing"], strict=True):
+            if spacing.get(label, new) != new:
+                raise ValueError(
+                    f"host_limit must be {1 / spacing[label]} for host {label!r}, "
+                    f"as it has been, got {1 / new}"
+                )
+        return records, pages.labels, hosts
+
+    def _settled(self, records, labels, hosts):
+        """The records on the hosts of all pages, to which new hosts are added."""
+        added = [k for k, label in enumerate(labels) if label not in self._labels]
+        self._labels = [*self._labels, *(labels[k] for k in added)]
+        hosts = np.append(self.state.hosts, hosts[added])
+        self.state = self.state._replace(hosts=hosts)
+        place = {label: k for k, label in enumerate(self._labels)}
+        records["host"] = np.array([place[label] for label in labels])[records["host"]]
+        return records
+
+    def add(self, new, crawled, clock):
+        records = self._settled(*new)
+        records["last"] = records["seen"] = crawled
+        index = np.arange(self._n_pages, self._n_pages + records.size)
+        self._n_pages += records.size
+        if self._n_pages > len(self.state.pages):
+            self.state = indices.longer(self.state, int(self._n_pages * _SPARE))
+        self.state.pages[index] = records
+        indices.change_pages(self.state, index, True, clock)
+        return index
+
+    def update(self, page, new, clock):
+        records = self._settled(*new)
+        for name in indices.DESCRIBED:
+            self.state.pages[name][page] = records[name]
+        indices.change_pages(self.state, page, True, clock)
+
+    def remove(self, page, clock):
+        indices.change_pages(self.state, page, False, clock)
+
+    def arrays(self):
+        hosts, scalars = self.state.hosts, self.state.scalars
+        return {
+            **{name: self.pages[name] for name in _RECORDS},
+            **{name: hosts[name] for name in _HOSTS},
+            **{name: scalars[name] for name in _SCALARS},
+            "labels": np.array(self._labels),
+        }
+
+    @classmethod
+    def restored(cls, arrays, clock):
+        pages = np.zeros(arrays["last"].size, indices.PAGE)
+        hosts = np.zeros(arrays["spacing"].size, HOST)
+        for records, names in ((pages, _RECORDS), (hosts, _HOSTS)):
+            for name in names:
+                records[name] = arrays[name]
+        kinds = np.unique(pages["kind"])
+        if (
+            kinds.size > 1
+            or not np.isin(kinds, np.arange(indices.LAGRANGIAN + 1)).all()
+            or not arrays["labels"].shape == hosts.shape
+            or not ((pages["host"] >= 0) & (pages["host"] < hosts.size)).all()
+            or np.isnan([pages[name] for name in _RECORDS]).any()
+        ):
+            raise ValueError("its state contradicts itself")
+        last = pages["last"].copy()
+        pages["place"] = np.where(
+            pages["place"] == indices.ABSENT, indices.ABSENT, indices.IDLE
+        )
+        scalars = {name: arrays[name].item() for name in _SCALARS}
+        state = indices.new_state(pages, hosts, clock, **scalars)
+        return cls(
+            int(kinds.max(initial=0)), arrays["labels"].tolist(), state, last.size
+        ), last
 
 
 def _belief(pages):
@@ -428,10 +668,11 @@ def _read(path):
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             if damaged := file.zip.testzip():
                 raise ValueError(f"{damaged} is damaged")
-            arrays = {name: file[name] for name in _SAVED}
+            names = _INDEX if "kind" in file.files else _SIGNALS
+            arrays = {name: file[name] for name in ("version", *names)}
     except Exception as error:  # a damaged archive fails in many ways
         raise ValueError(f"{path} is not a saved scheduler: {error}") from None
     version = arrays["version"].tolist()
-    if version != [_VERSION]:
-        raise ValueError(f"{path} must be of version {_VERSION}, got {version!r}")
+    if version not in (1, _VERSION):
+        raise ValueError(f"{path} must be of version 1 or {_VERSION}, got {version!r}")
     return arrays

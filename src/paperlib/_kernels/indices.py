@@ -73,6 +73,8 @@ PAGE = np.dtype(
     + fields("f8", "last due least most seen")
     + fields("i4", "kind place position host")
 )
+# What a policy says of a page; `kind` is one for all pages.
+DESCRIBED = (*"scale rate gamma_shape cycle rent least most host".split(),)
 ENTRY = np.dtype([("key", "f8"), ("page", "i8")])
 SCALARS = np.dtype(
     # slot, price: of LAGRANGIAN, the time between slots and the multiplier
@@ -788,10 +790,10 @@ def slots(state, times, changes, out):
 
 
 @compiled
-def report(state, i, changed, t):
-    """Learn what the last crawl of page i found."""
-    _learn(state.pages[i], changed)
-    if state.pages[i].place != ABSENT:
+def report(state, which, changed, t):
+    """Learn what the last crawls of pages found."""
+    for k, i in enumerate(which):
+        _learn(state.pages[i], changed[k])
         _take_out(state, i)
         _place(state, i, t, -1.0)
 

@@ -52,6 +52,11 @@ class IndexPolicy:
     def __post_init__(self):
         self._limited()
 
+    @property
+    def labels(self):
+        """Labels of the hosts, sorted; 0 for the one host of all pages."""
+        return [0] if self.host is None else np.unique(self.host).tolist()
+
     def _limited(self):
         """Records of the pages with their limits, and the records of the hosts."""
         pages = np.zeros(self.n_pages, kernels.PAGE)
@@ -62,11 +67,27 @@ class IndexPolicy:
             min_interval=least, max_interval=most, pages=pages["last"]
         )
         checks.require("min_interval", least, "at most max_interval", least <= most)
-        pages["place"], pages["least"], pages["most"] = kernels.IDLE, least, most
+        pages["least"], pages["most"] = least, most
         pages["host"], limit = members(self.host, self.host_limit, self.n_pages)
         hosts = np.zeros(limit.size, HOST)
         hosts["spacing"], hosts["full_at"] = 1.0 / limit, -np.inf
         return pages, hosts
+
+    def records(self):
+        """What the kernels need: records of pages and of hosts, and scalars.
+
+        Returns
+        -------
+        pages, hosts : records of dtype `PAGE` and `HOST` of the kernels
+            With everything but the last crawls.
+        scalars : dict
+            Arguments of the kernels' `new_state`.
+        """
+        pages, hosts = self._limited()
+        pages["kind"] = self.kind
+        scalars = self._describe(pages)
+        pages["place"] = kernels.IDLE
+        return pages, hosts, scalars
 
     def start(self, last, present=True, time=0.0):
         """State of the kernels at a time, for pages last crawled at `last`.
@@ -85,10 +106,10 @@ class IndexPolicy:
         object
             For `scheduler.Scheduler`.
         """
-        pages, hosts = self._limited()
+        pages, hosts, scalars = self.records()
         pages["last"] = pages["seen"] = last
         pages["place"][~np.broadcast_to(present, last.size)] = kernels.ABSENT
-        return kernels.new_state(pages, hosts, time, **self._describe(pages))
+        return kernels.new_state(pages, hosts, time, **scalars)
 
     def choose(self, world, time, last):
         """Page of each slot.

@@ -72,6 +72,11 @@ class Greedy(IndexPolicy):
         """Number of pages."""
         return self.pages.change_rate.size
 
+    @property
+    def kind(self):
+        """Which index it is, for the kernels."""
+        return self.objective.code
+
     def _describe(self, records):
         indices.fill_objective(
             records,

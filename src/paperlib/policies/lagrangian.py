@@ -95,6 +95,8 @@ class LagrangianIndex(IndexPolicy):
         for name, value in {"multiplier": float(price), "n_slots": n_slots}.items():
             object.__setattr__(self, name, value)  # because the dataclass is frozen
 
+    kind = kernels.LAGRANGIAN  # no field: it has no type
+
     @property
     def n_pages(self):
         """Number of pages."""
@@ -102,7 +104,6 @@ class LagrangianIndex(IndexPolicy):
 
     def _describe(self, records):
         slot = 1.0 / self.bandwidth
-        records["kind"] = kernels.LAGRANGIAN
         records["scale"] = self.pages.importance
         records["rate"] = self.pages.change_rate
         records["cycle"] = self.n_slots * slot
