@@ -462,10 +462,12 @@ def test_least_rates_that_use_the_bandwidth_up(objective, crawls):
 @each
 def test_where_all_greatest_rates_fit_bandwidth_is_left_over(objective, crawls):
     best = optimal(
-        [1.0, 2.0, 0.0], [1.0, 1.0, 0.0], 100.0,
-        objective=objective, crawls=crawls, min_rate=0.1, max_rate=[0.5, 1.0, 9.0],
+        [1.0, 2.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0], 100.0,
+        objective=objective, crawls=crawls, min_rate=0.1, max_rate=[0.5, 1.0, 9.0, 9.0],
     )  # fmt: skip
-    assert_array_equal(best.crawl_rate, [0.5, 1.0, 0.1])
+    # age of information does not need changes
+    third = 9.0 if objective is objectives.age_of_information else 0.1
+    assert_array_equal(best.crawl_rate, [0.5, 1.0, third, 0.1])
     assert best.multiplier == 0
     assert (best.price_max_rate[:2] > 0).all()
     assert_array_equal(best.price_min_rate, 0.0)

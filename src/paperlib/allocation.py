@@ -954,8 +954,10 @@ def _check_least(pages, bandwidth, labels, member, limit):
 def _limited(pages, objective, poisson, bandwidth, member, limit):
     """Rates, multiplier, and price of the limit of each host."""
     kind = objective.code, objective.tau, poisson
-    by_host = np.argsort(member, kind="stable") if limit.size > 1 else slice(None)
     offsets = np.append(0, np.cumsum(np.bincount(member)))
+    by_host = slice(None)
+    if limit.size > 1:
+        by_host = kernels.pages_by_host(member, offsets)
     price = np.zeros(limit.size)
 
     def one_problem(change_rate, importance, low, high, cost, rate):

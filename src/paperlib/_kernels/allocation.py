@@ -272,6 +272,20 @@ PAGE = np.dtype(fields("f8", "change_rate worth cost low high"))
 
 
 @compiled
+def pages_by_host(member, offsets):
+    """Indices of the pages, sorted by host: a counting sort, which is stable.
+
+    `member` is the host of each page, and host h has the places
+    offsets[h]:offsets[h + 1].
+    """
+    free, order = offsets[:-1].copy(), np.empty_like(member)
+    for i in range(member.size):
+        order[free[member[i]]] = i
+        free[member[i]] += 1
+    return order
+
+
+@compiled
 def _rate_at(page, kind, multiplier):
     """Rate of a page at a multiplier, within its limits."""
     objective, tau, poisson = kind
