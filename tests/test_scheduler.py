@@ -238,7 +238,7 @@ def test_larger_instances_through_a_rise_and_a_fall_of_the_bandwidth_and_a_pause
 )
 def test_values_lie_within_bounds_and_waiting_pages_below_the_threshold(kind, terms):
     rng = np.random.default_rng(8)
-    state = Scheduler(believed(rng, 400, kind), terms=terms, crawled=0.0)._state
+    state = Scheduler(believed(rng, 400, kind), terms=terms, crawled=0.0)._engine.state
     scalars, entry = state.scalars, state.active[0]
     n = rng.choice([0, 1, 5], 400) * (kind != "none")
     scalars["width"] = 1e-3
@@ -442,7 +442,7 @@ def test_a_damaged_file_is_refused(saved):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 2},
+        {"version": [3]},
         {"version": [1, 1]},
         {"change_rate": np.full(20, -1.0)},
         {"importance": np.full(20, np.nan)},

@@ -673,6 +673,6 @@ def _read(path):
     except Exception as error:  # a damaged archive fails in many ways
         raise ValueError(f"{path} is not a saved scheduler: {error}") from None
     version = arrays["version"].tolist()
-    if version not in (1, _VERSION):
+    if version not in ([1], [_VERSION]):
         raise ValueError(f"{path} must be of version 1 or {_VERSION}, got {version!r}")
     return arrays

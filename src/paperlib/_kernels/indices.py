@@ -74,7 +74,7 @@ PAGE = np.dtype(
     + fields("i4", "kind place position host")
 )
 # What a policy says of a page; `kind` is one for all pages.
-DESCRIBED = (*"scale rate gamma_shape cycle rent least most host".split(),)
+DESCRIBED = "scale", "rate", "gamma_shape", "cycle", "rent", "least", "most", "host"
 ENTRY = np.dtype([("key", "f8"), ("page", "i8")])
 SCALARS = np.dtype(
     # slot, price: of LAGRANGIAN, the time between slots and the multiplier

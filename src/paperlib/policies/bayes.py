@@ -27,13 +27,13 @@ class BayesGreedy(IndexPolicy):
     ----------
     importance : array_like, shape (n_pages,), non-negative
         Importances.
+    min_interval, max_interval, host, host_limit : optional
+        Limits, as in `IndexPolicy`.
     shape : array_like, positive
         Shape of the prior of the change rates, one number or one for each
         page; `priors.gamma_prior` learns it from other pages.
     rate : array_like, time, positive
         Rate of the prior, likewise: shape / rate is the mean change rate.
-    min_interval, max_interval, host, host_limit : optional
-        Limits, as in `IndexPolicy`.
 
     Raises
     ------

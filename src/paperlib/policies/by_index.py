@@ -42,6 +42,14 @@ class IndexPolicy:
     ValueError
         Limits out of range, a least interval above the greatest one, hosts that
         do not fit the pages.
+
+    Examples
+    --------
+    >>> from paperlib.policies import Greedy
+    >>> from paperlib.signals import SignalledPages
+    >>> pages = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
+    >>> Greedy(pages, host=["a", "b"], host_limit={"a": 0.5}).labels
+    ['a', 'b']
     """
 
     min_interval: float = 0.0

@@ -31,10 +31,10 @@ class Greedy(IndexPolicy):
     ----------
     pages : SignalledPages
         The pages as they are believed to be; their signals are not used.
-    objective : Objective, default `objectives.freshness`
-        What a stale copy costs.
     min_interval, max_interval, host, host_limit : optional
         Limits, as in `IndexPolicy`.
+    objective : Objective, default `objectives.freshness`
+        What a stale copy costs.
 
     Raises
     ------
