@@ -31,9 +31,12 @@ class BayesGreedy(IndexPolicy):
         Limits, as in `IndexPolicy`.
     shape : array_like, positive
         Shape of the prior of the change rates, one number or one for each
-        page; `priors.gamma_prior` learns it from other pages.
+        page; `priors.gamma_prior` learns it from other pages. For want of a
+        better one: 0.5, half a change ...
     rate : array_like, time, positive
-        Rate of the prior, likewise: shape / rate is the mean change rate.
+        Rate of the prior, likewise: shape / rate is the mean change rate. For
+        want of a better one: ... in half the mean time between crawls of a
+        page, 0.5 n_pages / bandwidth.
 
     Raises
     ------
