@@ -4,9 +4,12 @@
 """
 
 import contextlib
+import functools
+import math
 import multiprocessing
 import os
 import platform
+import random
 import re
 import tempfile
 import threading
@@ -33,7 +36,7 @@ from paperlib import (
     priors,
     simulate,
 )
-from paperlib._kernels import crawl_value
+from paperlib._kernels import crawl_value, indices
 from paperlib.files import write_atomic
 from paperlib.processes import History, simulate_history
 from paperlib.repro import traces
@@ -438,7 +441,7 @@ def logs(
         )
         for n_rows in sizes:
             write_log(log, n_rows, n_rows // rows_per_url)
-            took, peak = alone("estimate", log, out, force=True)
+            took, peak, _ = alone(crawl_log.estimate, log, out, force=True)
             n_urls = n_rows // rows_per_url
             what = f"paperlib estimate, {n_rows:,} rows of {n_urls:,} URLs, Parquet"
             yield (
@@ -449,7 +452,9 @@ def logs(
             )
         write_rates(rates, n_scheduled)
         for policy in ("interval", "poisson"):
-            took, peak = alone("schedule", rates, out, 1e6, policy=policy, force=True)
+            took, peak, _ = alone(
+                crawl_log.schedule, rates, out, 1e6, policy=policy, force=True
+            )
             yield (
                 f"paperlib schedule --policy {policy}, {n_scheduled:,} URLs",
                 f"{took:.1f} s, {peak / 2**30:.2f} GiB",
@@ -515,23 +520,22 @@ def write_rates(path, n_urls, chunk=1_000_000):
             writer.write_table(pa.table(rows))
 
 
-def alone(name, *arguments, **options):
-    """Seconds and peak memory of a function of `crawl_log`, in its own process."""
+def alone(function, *arguments, **options):
+    """Seconds, peak memory and result of a function in a process of its own."""
     with ProcessPoolExecutor(
         1, mp_context=multiprocessing.get_context("spawn")
     ) as child:
-        return child.submit(_alone, name, arguments, options).result()
+        return child.submit(_alone, function, arguments, options).result()
 
 
-def _alone(name, arguments, options):
+def _alone(function, arguments, options):
     warnings.simplefilter("ignore")
     began = time.perf_counter()
-    getattr(crawl_log, name)(*arguments, **options)
+    result = function(*arguments, **options)
     took = time.perf_counter() - began
     # of ru_maxrss a child inherits that of its parent
-    return took, 1024 * int(
-        re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]
-    )
+    peak = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]
+    return took, 1024 * int(peak), result
 
 
 @njit
@@ -554,6 +558,20 @@ def full_argmax(pages, slots, signal_page, signal_time):
     return out
 
 
+@njit
+def full_argmax_by_index(pages, scalars, slots):
+    """The same for an index without signals, `policies.Greedy`."""
+    out = np.empty(slots.size, np.int64)
+    for j in range(slots.size):
+        best = -1.0
+        for i in range(pages.size):
+            value = indices.index(pages[i], scalars, slots[j] - pages[i].last)
+            if value > best:
+                best, out[j] = value, i
+        pages[out[j]].last = slots[j]
+    return out
+
+
 def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
     for n_pages, noisy, target in (
         (10_000, False, "1.5 µs a slot"),
@@ -573,19 +591,27 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
         times = simulate.slot_times(bandwidth, world.horizon)
         page, arrival = world.in_order
         middle = np.searchsorted(arrival, times[n_slots])
-        Scheduler(pages, crawled=0.0).run(times[:1], page[:1], arrival[:1])  # compiles
-        scheduler = Scheduler(pages, crawled=0.0)
+        policy = pages if noisy else policies.Greedy(pages)
+        Scheduler(policy, crawled=0.0).run(times[:1], page[:1], arrival[:1])  # compiles
+        scheduler = Scheduler(policy, crawled=0.0)
         began = time.perf_counter()
         scheduler.run(times[:n_slots], page[:middle], arrival[:middle])
         start = (time.perf_counter() - began) / n_slots
         # the full arg max takes a few slots of the second half, from the very state
         # in which the scheduler begins it
-        plain = scheduler._state.pages.copy()
+        state = scheduler._engine.state
+        plain = state.pages.copy()
         few = slice(n_slots, n_slots + n_full)
         signals = page[middle:].astype(np.int64), arrival[middle:]
-        full_argmax(plain.copy(), times[few], *signals)  # compiles
+
+        def every(plain, state=state, slots=times[few], signals=signals, noisy=noisy):
+            if noisy:
+                return full_argmax(plain, slots, *signals)
+            return full_argmax_by_index(plain, state.scalars, slots)
+
+        every(plain.copy())  # compiles
         began = time.perf_counter()
-        expected = full_argmax(plain, times[few], *signals)
+        expected = every(plain)
         full = (time.perf_counter() - began) / n_full
         began = time.perf_counter()
         found = scheduler.run(times[n_slots:], *signals)
@@ -596,7 +622,7 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
             if noisy
             else "no signals"
         )
-        size = sum(array.nbytes for array in scheduler._state) / 1e6
+        size = sum(array.nbytes for array in state) / 1e6
         yield (
             what,
             f"{ours * 1e6:.1f} µs a slot, {start * 1e6:.1f} in the first {n_slots:,} "
@@ -604,6 +630,98 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
             target,
             (f"{full / ours:,.0f} times the full arg max"),
         )
+
+
+def varied_pages(n_pages):
+    """Pages whose change rates differ as in a crawl: ln Delta ~ N(0, 1.5^2)."""
+    rng = np.random.default_rng(1)
+    return SignalledPages(rng.lognormal(0, 1.5, n_pages), rng.random(n_pages), 0.0, 0.0)
+
+
+def by_index(n_pages=1_000_000, n_first=100_000, n_slots=1_000_000):
+    """What a slot of the index policies costs, at one crawl a page and unit of time."""
+    pages = varied_pages(n_pages)
+    times = simulate.slot_times(n_pages, (n_first + n_slots) / n_pages)
+    for policy in policies.Greedy(pages), policies.LagrangianIndex(pages, n_pages):
+        Scheduler(policy, crawled=0.0).run(times[:1])  # compiles
+        scheduler = Scheduler(policy, crawled=0.0)
+        start, later = (
+            microseconds(scheduler.run, slots) for slots in np.split(times, [n_first])
+        )
+        yield (
+            f"Scheduler of {type(policy).__name__}, {n_pages:,} pages",
+            f"{later:.1f} µs a slot, {start:.1f} in the first {n_first:,} slots "
+            "from a fresh start",
+            "",
+            "",
+        )
+    n_large = 10 * n_pages
+    _, peak, (start, early, late) = alone(slots_of_greedy, n_large, n_first, n_slots)
+    yield (
+        f"Scheduler of Greedy, {n_large:,} pages",
+        f"{start:.1f} µs a slot in the first {n_first:,}, {early:.1f} in the next "
+        f"{n_slots:,}, {late:.1f} in the last {n_slots:,} of {n_large:,}; "
+        f"{peak / 2**30:.2f} GiB",
+        "10, 5 and 5 µs a slot, 3.5 GiB",
+        "",
+    )
+
+
+def microseconds(run, times):
+    """Microseconds a slot of a run of many slots."""
+    began = time.perf_counter()
+    run(times)
+    return (time.perf_counter() - began) / times.size * 1e6
+
+
+def slots_of_greedy(n_pages, n_first, n_slots):
+    """Microseconds a slot at the start, soon after, and after one crawl a page."""
+    few = policies.Greedy(varied_pages(10))
+    Scheduler(few, crawled=0.0).run([1.0])  # compiles
+    scheduler = Scheduler(policies.Greedy(varied_pages(n_pages)), crawled=0.0)
+    times = simulate.slot_times(n_pages, 1.0)
+    parts = np.split(times, [n_first, n_first + n_slots, times.size - n_slots])
+    start, early, _, late = (microseconds(scheduler.run, part) for part in parts)
+    return start, early, late
+
+
+def learning_slots(
+    sizes=(10_000, 1_000_000), n_first=100_000, n_slots=1_000_000, n_calls=10_000
+):
+    """`BayesGreedy`, which takes in what every crawl finds.
+
+    In a world a kernel looks up the changes, as `simulate.crawl` does it; in
+    Python each of `n_calls` slots is a call of `next` and one of `report`.
+    """
+    for n_pages in sizes:
+        pages = varied_pages(n_pages)
+        policy = policies.BayesGreedy(pages.importance, shape=0.5, rate=0.5)
+        world = simulate.draw_world(pages, (n_first + n_slots) / n_pages, rng=1)
+        times = simulate.slot_times(n_pages, world.horizon)
+        assert world.changes  # drawn here, not in the first run
+        never = np.zeros(n_pages)  # all were crawled at 0
+        run = functools.partial(policy.choose, world, last=never)
+        run(times[:1])  # compiles
+        start, both = (microseconds(run, slots) for slots in (times[:n_first], times))
+        later = (both * times.size - start * n_first) / n_slots
+        target = "2 µs a slot" if n_pages < 100_000 else "5 µs a slot, 40 at the start"
+        found = f"{later:.1f} µs a slot, {start:.1f} in the first {n_first:,}"
+        what = f"BayesGreedy, {n_pages:,} pages"
+        yield f"{what}, in a world", found, target, ""
+        scheduler, last = Scheduler(policy, crawled=0.0), [0.0] * n_pages
+        rate, chance = pages.change_rate.tolist(), random.Random(1).random
+
+        def calls(slots, scheduler=scheduler, last=last, rate=rate, chance=chance):
+            for slot in slots.tolist():
+                page = scheduler.next(slot)
+                gone = -math.expm1(-rate[page] * (slot - last[page]))
+                scheduler.report(page, chance() < gone)
+                last[page] = slot
+
+        scheduler.run(times[:n_first])
+        found = microseconds(calls, times[n_first : n_first + n_calls])
+        what += ", Scheduler.next and .report from Python"
+        yield what, f"{found:.1f} µs a slot", target.partition(",")[0], ""
 
 
 def main():
@@ -619,6 +737,8 @@ def main():
         posteriors,
         learning,
         scheduling,
+        by_index,
+        learning_slots,
         bing,
         logs,
     ):

@@ -15,6 +15,7 @@ SCHEDULER = {
     "test_reference",
     "test_replay",
     "test_scheduler",
+    "test_scheduler_learning",
     "test_simulate",
     "test_value",
 }

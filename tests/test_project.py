@@ -5,6 +5,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -84,6 +85,8 @@ def test_the_lines_of_python_in_the_readme_run(tmp_path, monkeypatch, capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
     for block in blocks:
         exec(block, namespace)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
+    shape, rate = namespace["scheduler"].posterior
+    assert (np.diff(shape / rate) > 0).all()  # as the true rates rise
     assert namespace["found"].n_pages == 62
     assert "StormCrawler" in capsys.readouterr().out

@@ -1,0 +1,352 @@
+"""The scheduler that learns, and its limits: posteriors, reports, bad input."""
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from paperlib import objectives
+from paperlib.estimators import GammaFilter
+from paperlib.policies import BayesGreedy, Greedy, LagrangianIndex
+from paperlib.scheduler import Scheduler
+from paperlib.signals import SignalledPages
+
+SHAPE, RATE = 0.5, 2.0
+
+
+def learning(n_pages, seed=1, **limits):
+    """A policy that learns, with a prior of its own for each page."""
+    rng = np.random.default_rng(seed)
+    shape, rate = rng.uniform(0.2, 3.0, (2, n_pages))
+    return BayesGreedy(rng.random(n_pages), shape=shape, rate=rate, **limits)
+
+
+def saved(scheduler, path):
+    """The bytes of a file that holds the scheduler."""
+    scheduler.save(path)
+    return path.read_bytes()
+
+
+# ---------------------------------------------------------------- what is learnt
+
+
+def test_the_posterior_is_that_of_a_gamma_filter_fed_by_the_same_crawls():
+    rng = np.random.default_rng(1)
+    policy = learning(30)
+    ours = Scheduler(policy, crawled=0.0)
+    plain = GammaFilter(shape=policy.shape, rate=policy.rate)
+    last = np.zeros(30)
+    for time in np.cumsum(rng.exponential(0.1, 2000)):
+        page, changed = ours.next(time), rng.random() < 0.4
+        ours.report(page, changed)
+        plain.update([changed], interval=time - last[page], page=[page])
+        last[page] = time
+    assert (last > 0).sum() > 20
+    for found, expected in zip(ours.posterior, (plain.shape, plain.rate), strict=True):
+        assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_reports_of_many_pages_at_once_are_those_of_each():
+    one, all_at_once = (Scheduler(learning(20)) for _ in range(2))
+    rng = np.random.default_rng(2)
+    for round_ in range(1, 6):
+        times = round_ + np.arange(5) / 10.0
+        page = one.run(times)
+        assert_array_equal(all_at_once.run(times), page)
+        page, changed = np.unique(page), rng.random(np.unique(page).size) < 0.5
+        all_at_once.report(page, changed)
+        for k in range(page.size):
+            one.report(page[k], changed[k])
+    assert_array_equal(one.posterior, all_at_once.posterior)
+    times = np.arange(70, 100) / 10.0
+    assert_array_equal(one.run(times), all_at_once.run(times))
+
+
+def test_the_first_crawl_of_a_page_changes_no_posterior_and_the_second_does():
+    ours = Scheduler(BayesGreedy([1.0, 1.0], shape=SHAPE, rate=RATE))
+    before = ours.posterior
+    for time, page, changed in ((1.0, 0, True), (2.0, 1, False)):
+        assert ours.next(time) == page
+        ours.report(page, changed)
+    assert_array_equal(ours.posterior, before)
+    assert ours.next(4.0) == 0
+    ours.report(0, False)
+    shape, rate = ours.posterior
+    assert_array_equal(shape, [SHAPE, SHAPE])
+    assert_array_equal(rate, [RATE + 3.0, RATE])
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_crawl_that_is_not_reported_lengthens_the_next_interval(changed):
+    ours = Scheduler(BayesGreedy([1.0], shape=SHAPE, rate=RATE), crawled=0.0)
+    for time in (1.0, 2.5, 4.0):  # two failed, or found nothing worth a report
+        assert ours.next(time) == 0
+    ours.report(0, changed)
+    expected = GammaFilter(shape=[SHAPE], rate=RATE)
+    expected.update([changed], interval=4.0)
+    assert_allclose(ours.posterior, [expected.shape, expected.rate], rtol=1e-12)
+    ours.next(5.0)
+    ours.report(0, changed)
+    expected.update([changed], interval=1.0)  # from the crawl that was reported
+    assert_allclose(ours.posterior, [expected.shape, expected.rate], rtol=1e-12)
+
+
+def test_a_first_crawl_that_failed_leaves_the_page_without_a_copy():
+    ours = Scheduler(BayesGreedy([1.0], shape=SHAPE, rate=RATE))
+    before = ours.posterior
+    ours.next(1.0)
+    ours.next(2.0)
+    ours.report(0, True)  # the first copy
+    assert_array_equal(ours.posterior, before)
+
+
+def test_a_page_that_changed_is_crawled_sooner_and_is_not_given_up():
+    times = np.arange(1, 4001) / 2.0
+    ours = Scheduler(BayesGreedy(np.ones(2), shape=SHAPE, rate=RATE), crawled=0.0)
+    first = ours.next(times[0])
+    ours.report(first, True)
+    crawled = []
+    for time in times[1:]:
+        page = ours.next(time)
+        ours.report(page, page != first)  # the first bit misled
+        crawled.append(page == first)
+    assert crawled[0] is False
+    assert 100 < sum(crawled) < len(crawled)
+    shape, rate = ours.posterior
+    assert (shape / rate)[first] < 0.01
+
+
+def test_what_was_learnt_is_saved_and_what_waits_for_a_report_too(tmp_path):
+    ours = Scheduler(learning(20))
+    for time in range(1, 60):
+        ours.report(ours.next(float(time)), time % 3 == 0)
+    page = ours.next(60.0)
+    ours.save(tmp_path / "state.npz")
+    again = Scheduler.load(tmp_path / "state.npz")
+    for one in (ours, again):
+        one.report(page, True)
+    assert_array_equal(ours.posterior, again.posterior)
+    times = np.arange(61.0, 200.0)
+    assert_array_equal(ours.run(times), again.run(times))
+
+
+def test_pages_that_are_added_have_their_prior_and_updated_ones_another():
+    ours = Scheduler(BayesGreedy([1.0], shape=SHAPE, rate=RATE), crawled=0.0)
+    ours.next(1.0)
+    ours.report(0, False)
+    more = BayesGreedy([1.0, 2.0], shape=[3.0, 4.0], rate=[5.0, 6.0])
+    assert ours.add(more).tolist() == [1, 2]
+    assert_array_equal(ours.posterior, [[SHAPE, 3.0, 4.0], [RATE + 1.0, 5.0, 6.0]])
+    ours.update([2, 0], more)
+    assert_array_equal(ours.posterior, [[4.0, 3.0, 3.0], [6.0, 5.0, 5.0]])
+
+
+def test_a_posterior_that_is_read_cannot_be_written():
+    ours = Scheduler(BayesGreedy([1.0], shape=SHAPE, rate=RATE))
+    ours.posterior[0][0] = 7.0
+    assert_array_equal(ours.posterior[0], [SHAPE])
+
+
+# ---------------------------------------------------------------- bad input
+
+# Pages 0 to 2 are crawled at 0, page 0 again at 5, which waits for its report;
+# page 1 was reported at 4, page 2 is removed.
+BAD = {
+    # not crawled since it was reported, or not crawled by the scheduler
+    "report(1, True)": "page must have been crawled since its last report, got 1",
+    "report([0, 1], [1, 0])": "page must have been crawled since its last report",
+    "report(3, True)": "page must have been crawled since its last report, got 3",
+    "report([0, 0], [1, 1])": "page must name each page once, got [0, 0]",
+    "report(4, True)": "page must be the index of a page that is there, got 4",
+    "report(-1, True)": "page must be the index of a page that is there, got -1",
+    "report(2, True)": "page must be the index of a page that is there, got 2",
+    "report(0.0, True)": "page must be an index",
+    "report(0, [True, False])": "changed must have one entry for each page, 1",
+    "report([0, 3], True)": "changed must have one entry for each page, 2",
+    "report(0, 0.5)": "changed must be",
+    "report(0, None)": "changed must be",
+    "next(4.5)": "time must not go back, got 4.5 after 5.0",
+    "signal(0, 4.5)": "time must not go back, got 4.5 after 5.0",
+    "run([6.0, 5.5])": "times must not go back, got 5.5 at index 1",
+    "add(KNOWN)": "pages must go by the same index",
+    "add(SIGNALS)": "pages must go by the same index",
+    "add(None)": "pages must go by the same index",
+    "update(0, KNOWN)": "pages must go by the same index",
+    "update(0, SIGNALS)": "pages must go by the same index",
+    "add(ONE, crawled=6.0)": "crawled must not lie after the last event, 5.0, got 6.0",
+    "add(ONE, crawled=[1.0, 2.0])": "crawled must be a time for each of 1 pages",
+    "add(HASTY)": "host_limit must be 0.5 for host 'a', as it has been, got 2.0",
+    "update(0, HASTY)": "host_limit must be 0.5 for host 'a', as it has been, got 2.0",
+    "update([0, 1], ONE)": "pages must have one entry for each page, 2, got 1",
+    "update(2, ONE)": "page must be the index of a page that is there, got 2",
+    "remove(2)": "page must be the index of a page that is there, got 2",
+}
+NAMES = {
+    "KNOWN": Greedy(SignalledPages([1.0], 1.0, 0.0, 0.0)),
+    "SIGNALS": SignalledPages([1.0], 1.0, 0.0, 0.0),
+    "ONE": BayesGreedy([1.0], shape=1.0, rate=1.0),
+    "HASTY": BayesGreedy([1.0], shape=1.0, rate=1.0, host=["a"], host_limit=2.0),
+}
+
+
+@pytest.mark.parametrize("call", BAD)
+def test_refused_calls_say_what_is_wrong_and_change_nothing(call, tmp_path):
+    policy = BayesGreedy(
+        [1.0, 1.1, 1.0, 0.1],
+        shape=SHAPE,
+        rate=RATE,
+        host=["a", "b", "b", "c"],
+        host_limit={"a": 0.5},
+    )
+    ours = Scheduler(policy, crawled=0.0)
+    ours.remove(2)
+    assert ours.next(4.0) == 1
+    ours.report(1, False)
+    assert ours.next(5.0) == 0
+    before = saved(ours, tmp_path / "before.npz")
+    with pytest.raises(ValueError, match=re.escape(BAD[call])):
+        eval(f"ours.{call}", {"ours": ours} | NAMES)
+    assert saved(ours, tmp_path / "after.npz") == before
+    times = np.arange(6.0, 40.0)
+    expected = Scheduler.load(tmp_path / "before.npz").run(times)
+    assert_array_equal(ours.run(times), expected)
+
+
+ONE_PAGE = SignalledPages([1.0], 1.0, 0.0, 0.0)
+WITHOUT = {
+    "signals": ONE_PAGE,
+    "Greedy": Greedy(ONE_PAGE),
+    "LagrangianIndex": LagrangianIndex(ONE_PAGE, 1.0),
+}
+
+
+@pytest.mark.parametrize("policy", WITHOUT.values(), ids=WITHOUT)
+def test_a_policy_that_does_not_learn_takes_no_report(policy, tmp_path):
+    ours = Scheduler(policy, crawled=0.0)
+    ours.next(1.0)
+    before = saved(ours, tmp_path / "state.npz")
+    message = re.escape("the policy must learn, as policies.BayesGreedy does")
+    with pytest.raises(ValueError, match=message):
+        ours.report(0, True)
+    with pytest.raises(ValueError, match=message):
+        _ = ours.posterior
+    assert saved(ours, tmp_path / "state.npz") == before
+
+
+@pytest.mark.parametrize(
+    ("policy", "other", "message"),
+    [
+        (
+            Greedy(ONE_PAGE),
+            Greedy(ONE_PAGE, objective=objectives.age),
+            "pages must go by the same index",
+        ),
+        (
+            Greedy(ONE_PAGE),
+            LagrangianIndex(ONE_PAGE, 1.0),
+            "pages must go by the same index",
+        ),
+        (
+            LagrangianIndex(ONE_PAGE, 1.0),
+            LagrangianIndex(ONE_PAGE, 1.0),
+            "pages must not change for LagrangianIndex",
+        ),
+        (ONE_PAGE, Greedy(ONE_PAGE), "pages must be SignalledPages"),
+    ],
+    ids=["objective", "index", "LagrangianIndex", "signals"],
+)
+def test_pages_of_another_index_are_refused(policy, other, message, tmp_path):
+    ours = Scheduler(policy, crawled=0.0)
+    before = saved(ours, tmp_path / "state.npz")
+    for call in (lambda: ours.add(other), lambda: ours.update(0, other)):
+        with pytest.raises(ValueError, match=message):
+            call()
+    assert saved(ours, tmp_path / "state.npz") == before
+
+
+def test_pages_may_be_added_to_a_host_with_its_limit_and_to_new_hosts(tmp_path):
+    policy = Greedy(ONE_PAGE, host=["a"], host_limit=0.5)
+    ours = Scheduler(policy, crawled=0.0)
+    two = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
+    more = Greedy(two, host=["a", "b"], host_limit={"a": 0.5})
+    assert ours.add(more).tolist() == [1, 2]
+    times = np.arange(1, 41) / 4.0  # 5 tokens come to host a, and it had 2
+    page = ours.run(times)
+    assert np.isin(page, [0, 1]).sum() <= 7
+    ours.save(tmp_path / "state.npz")
+    other = Greedy(ONE_PAGE, host=["a"], host_limit=1.0)
+    with pytest.raises(ValueError, match=r"host_limit must be 0\.5 for host 'a'"):
+        Scheduler.load(tmp_path / "state.npz").add(other)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"min_interval": 2.0, "max_interval": 1.0},
+            "min_interval must be at most max_interval, got 2.0",
+        ),
+        (
+            {"min_interval": [0.0, 2.0], "max_interval": 1.0},
+            "min_interval must be at most max_interval, got 2.0 at index (1,)",
+        ),
+        ({"min_interval": -1.0}, "min_interval must be non-negative"),
+        ({"min_interval": np.inf}, "min_interval must be non-negative and finite"),
+        ({"min_interval": [1.0, 1.0, 1.0]}, "must have shapes that broadcast"),
+        ({"max_interval": 0.0}, "max_interval must be positive, got 0.0"),
+        ({"max_interval": -1.0}, "max_interval must be positive, got -1.0"),
+        ({"max_interval": np.nan}, "max_interval must be positive, got nan"),
+        ({"host": ["a"]}, "host must have one label for each of 2 pages"),
+        ({"host_limit": 0.0}, "host_limit must be positive, got 0.0"),
+        ({"host_limit": {"b": 1.0}}, "host_limit"),
+    ],
+)
+def test_bad_limits(options, message):
+    pages = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
+    for policy in (
+        lambda: Greedy(pages, **options),
+        lambda: LagrangianIndex(pages, 1.0, **options),
+        lambda: BayesGreedy([1.0, 2.0], shape=SHAPE, rate=RATE, **options),
+    ):
+        with pytest.raises(ValueError, match=re.escape(message)):
+            policy()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Greedy(ONE_PAGE, objective="age"), "objective must be one of"),
+        (lambda: Greedy(ONE_PAGE, objective=objectives.deadline), "objective must be"),
+        (lambda: objectives.deadline(0.0), "tau must be positive and finite, got 0.0"),
+        (lambda: objectives.deadline(-1.0), "tau must be positive and finite"),
+        (lambda: objectives.deadline(np.inf), "tau must be positive and finite"),
+        (lambda: LagrangianIndex(ONE_PAGE, 0.0), "bandwidth must be positive"),
+        (lambda: LagrangianIndex(ONE_PAGE, np.inf), "bandwidth must be positive"),
+        (lambda: BayesGreedy(1.0, shape=1.0, rate=1.0), "importance must have one"),
+        (
+            lambda: BayesGreedy([-1.0], shape=1.0, rate=1.0),
+            "importance must be non-negative and finite, got -1.0",
+        ),
+        (
+            lambda: BayesGreedy([1.0], shape=0.0, rate=1.0),
+            "shape must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: BayesGreedy([1.0], shape=1.0, rate=np.inf),
+            "rate must be positive and finite, got inf",
+        ),
+        (
+            lambda: BayesGreedy([1.0, 1.0], shape=[1.0, 1.0, 1.0], rate=1.0),
+            "importance and shape and rate must have shapes that broadcast",
+        ),
+        (
+            lambda: Scheduler(NAMES["ONE"], crawled=[0.0, 1.0]),
+            "crawled must be a time for each of 1 pages",
+        ),
+        (lambda: Scheduler(NAMES["ONE"], crawled=np.nan), "crawled must be finite"),
+    ],
+)
+def test_bad_policies(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
