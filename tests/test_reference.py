@@ -30,6 +30,7 @@ from paperlib import (
     signals,
     simulate,
 )
+from paperlib._kernels import indices
 from paperlib.processes import History, simulate_history, simulate_sequential_history
 
 EXACT = 1e-12
@@ -1335,6 +1336,33 @@ def test_objectives(name):
             rtol=1e-9,
             atol=1e-13,
         )
+
+
+# ----------------------------------------------------------------------- slots
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lagrangian_index_at_whole_slots(seed):
+    rng = np.random.default_rng([17, seed])
+    rates = 0.4 * np.exp(rng.normal(size=5)), rng.random(5)
+    pages = signals.SignalledPages(*rates, 0.0, 0.0)
+    policy = policies.LagrangianIndex(pages, bandwidth=1.0)
+    state = policy.start(np.zeros(5))
+    for i, page in enumerate(state.pages):
+        plain, _ = reference.lagrangian_index(
+            *(given[i] for given in rates), 1.0, policy.multiplier
+        )
+        fast = [indices.index(page, state.scalars, float(k)) for k in range(plain.size)]
+        # the multiplier is a root, and a page in two minds moves by its error
+        assert_allclose(fast, plain, rtol=1e-10, atol=1e-10 * policy.multiplier)
+
+
+@pytest.mark.parametrize("n_pages", [1, 2, 4])
+def test_best_slots_of_equal_pages_are_in_turn(n_pages):
+    pages, stale = np.full((2, n_pages), [[0.3], [2.0]]), np.arange(n_pages)
+    in_turn = 2.0 * np.sum(1 - np.exp(-0.3 * stale) * -np.expm1(-0.3) / 0.3)
+    found = reference.best_slots(*pages, 1.0, [8] * n_pages, 1e-10)
+    assert found == pytest.approx(in_turn, abs=1e-9)
 
 
 # -------------------------------------------------------------------- the page

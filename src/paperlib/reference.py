@@ -21,22 +21,22 @@ from scipy.stats import chi2
 
 __all__ = [
     "accuracy", "adaptive_intervals", "affinity", "asymptotic_variances",
-    "bayes_crawl_value", "bias_reduced", "burn_in",
+    "bayes_crawl_value", "best_slots", "bias_reduced", "burn_in",
     "confidence_radius", "crawl_value", "crawl_value_no_false_signals",
     "crawl_value_no_signals", "cycle_length", "exploration_horizon",
     "exploration_radius", "fisher_information", "fit_signals", "fresh_probability",
     "fresh_time", "greedy_slots", "grid_posterior", "harmonic_penalty",
-    "interval_fresh_time", "interval_freshness", "likelihood_interval", "lln",
-    "log_likelihood", "low_discrepancy", "mle", "mle_substitute", "moment_matching",
-    "naive", "naive_precision_recall", "objective_cost", "objective_value",
-    "observed_parameters", "online_moments", "optimal", "optimal_conditional",
-    "optimal_harmonic", "optimal_interval", "optimal_poisson", "optimal_thresholds",
-    "phased_epsilon_greedy", "poisson_fresh_time", "poisson_freshness", "polite",
-    "predicted_probability", "predicted_probability_poisson", "prior_density",
-    "prior_distance", "prior_mode", "prior_moments", "prior_probabilities",
-    "regret_bound", "reoptimise", "sa", "sam", "sensitivity_bound",
-    "sharp_sensitivity_bound", "signal_log_likelihood", "signal_parameters",
-    "suboptimality", "utility",
+    "interval_fresh_time", "interval_freshness", "lagrangian_index",
+    "likelihood_interval", "lln", "log_likelihood", "low_discrepancy", "mle",
+    "mle_substitute", "moment_matching", "naive", "naive_precision_recall",
+    "objective_cost", "objective_value", "observed_parameters", "online_moments",
+    "optimal", "optimal_conditional", "optimal_harmonic", "optimal_interval",
+    "optimal_poisson", "optimal_thresholds", "phased_epsilon_greedy",
+    "poisson_fresh_time", "poisson_freshness", "polite", "predicted_probability",
+    "predicted_probability_poisson", "prior_density", "prior_distance", "prior_mode",
+    "prior_moments", "prior_probabilities", "regret_bound", "reoptimise", "sa", "sam",
+    "sensitivity_bound", "sharp_sensitivity_bound", "signal_log_likelihood",
+    "signal_parameters", "suboptimality", "utility",
 ]  # fmt: skip
 
 
@@ -665,6 +665,58 @@ def accuracy(pages, crawl_time, crawl_page, signal_time, signal_page, horizon):
             fresh *= np.exp(-alpha * length) * false_rate / gamma
             fresh, now = 1.0 if crawl else fresh, t
     return total / (horizon * sum(importance for _, importance, _, _ in pages))
+
+
+# Avrachenkov, Borkar and Shah 2024; derived for a page in slots, of which slot s
+# after a crawl costs the stale time in it. The page pays the multiplier for each
+# crawl; rho is its least mean cost per slot and h(k) its relative value k slots
+# after a crawl, h(0) = 0, by policy iteration. Ages stop where a copy is
+# certainly stale. The index is Q(wait) - Q(crawl), plus the multiplier, which
+# is the same for all pages and changes no decision.
+def lagrangian_index(change_rate, importance, slot, multiplier):
+    """Lagrangian index of a page after 0, 1, ... slots, and its mean cost rho."""
+    n = math.ceil(40 / (change_rate * slot))  # exp(-40) is below rounding
+    age, cost = np.arange(n), _slot_costs(change_rate, importance, slot, n)
+    older, crawl = np.minimum(age + 1, n - 1), np.zeros(n, dtype=bool)
+    while True:
+        # h(k) + rho = cost + h(next); the unknown of column 0 is rho
+        system = np.eye(n)
+        system[age, np.where(crawl, 1, older)] -= 1
+        system[:, 0] = 1
+        h = np.linalg.solve(system, np.where(crawl, multiplier + cost[0], cost))
+        rho, h[0] = h[0], 0.0
+        index = cost + h[older] - cost[0] - h[1]
+        gain = np.where(crawl, multiplier - index, index - multiplier)
+        if (gain <= 1e-12 * multiplier).all():  # where both are as good, none moves
+            return index, rho
+        crawl ^= gain > 1e-12 * multiplier
+
+
+def _slot_costs(change_rate, importance, slot, n):
+    """Stale time, times importance, in slots 0 to n - 1 after a crawl."""
+    fresh = np.exp(-change_rate * slot * np.arange(n))
+    return importance * (slot - fresh * -np.expm1(-change_rate * slot) / change_rate)
+
+
+# Derived: relative value iteration over the ages of all pages in slots; half
+# steps, because the best schedule is periodic. The least and the greatest step
+# enclose the optimum. A page of age `longest` stays so, at the cost of this age:
+# exact if the copy is then certainly stale or the page long due, else too low.
+def best_slots(change_rate, importance, slot, longest, tolerance):
+    """Least mean cost per slot of all schedules of a few pages, from below."""
+    pages = list(zip(change_rate, importance, longest, strict=True))
+    cost = sum(np.ix_(*(_slot_costs(d, mu, slot, n + 1) for d, mu, n in pages)))
+    older = np.ix_(*(np.minimum(np.arange(1, n + 2), n) for n in longest))
+    h = np.zeros([n + 1 for n in longest])
+    while True:
+        cost_to_go, step = cost + h[older], np.inf
+        for i in range(len(pages)):  # a crawl sets the age of page i to 0
+            step = np.minimum(step, cost_to_go.take([0], axis=i))
+        step = step - h
+        if np.ptp(step) <= tolerance:
+            return step.min()
+        h += step / 2
+        h -= h.flat[0]
 
 
 # Azar et al. 2018, algorithm 3; Liu and Layland 1973. Visit k of a page of
