@@ -1,6 +1,7 @@
 """Priors: closed forms of the two pseudo-observations, grid posteriors, fits."""
 
 import decimal
+import itertools
 import re
 import warnings
 from decimal import Decimal
@@ -14,6 +15,7 @@ from paperlib.estimators import ConvergenceError, DegenerateHistoryWarning, mle
 from paperlib.priors import (
     DegeneratePriorWarning,
     FakeIntervals,
+    gamma_prior,
     grid_posterior,
     prior_from_arrivals,
 )
@@ -211,6 +213,18 @@ def test_posterior_of_bits_that_are_almost_impossible(interval):
     np.testing.assert_allclose(got, [0, 0, 1] if changed else [0, 1, 0], atol=1e-300)
 
 
+def test_posterior_of_a_long_history_on_a_wide_grid():
+    """Where the likelihood is largest it is below the smallest number."""
+    rate = np.geomspace(1e-9, 100.0, 2000)
+    history = History(np.full(20_000, 0.3), np.arange(20_000) % 5 > 0)
+    found = grid_posterior(history, rate, np.ones(2000))
+    # the number of changes is binomial
+    expected = stats.binom.logpmf(16_000, 20_000, -np.expm1(-0.3 * rate))
+    expected = np.exp(expected - expected.max())
+    np.testing.assert_allclose(found, expected / expected.sum(), atol=1e-9)
+    assert rate[found.argmax()] == pytest.approx(-np.log(0.2) / 0.3, rel=0.02)
+
+
 @pytest.mark.slow
 def test_posterior_is_calibrated():
     """Of pages drawn from the prior 80% lie between the 10% and 90% quantiles."""
@@ -285,6 +299,106 @@ def test_learn_finds_the_pair_from_one_bit_a_page():
     # freedom, if and only if the right likelihood is maximised
     assert 0 <= 2 * (marginal(got) - marginal(prior)) < stats.chi2.isf(1e-4, 2)
     assert marginal(got) > marginal(FakeIntervals(300.0, 300.0)) + 100
+
+
+# ------------------------------------------------------------ the gamma prior
+
+
+def exact_loss(logs, pages):
+    """By E exp(-Delta t) = (b / (b + t))^a, for each term of the product."""
+    shape, rate = np.exp(logs)
+    loss = 0.0
+    for interval, changed in pages:
+        probability, widths = 0.0, interval[changed]
+        for k in range(widths.size + 1):
+            for some in itertools.combinations(widths, k):
+                time = interval[~changed].sum() + sum(some)
+                probability += (-1) ** k * (rate / (rate + time)) ** shape
+        loss -= np.log(probability)
+    return loss
+
+
+@pytest.fixture(scope="module")
+def few_bits():
+    """Fifty pages crawled up to five times, and their histories by page."""
+    rng = np.random.default_rng(21)
+    count = rng.integers(1, 6, 50)
+    rates = np.repeat(rng.gamma(0.8, 1 / 2.0, 50), count)
+    interval = rng.lognormal(0, 1, count.sum())
+    changed = rng.random(interval.size) < -np.expm1(-rates * interval)
+    offsets = np.append(0, np.cumsum(count))
+    pages = [
+        (interval[start:stop], changed[start:stop])
+        for start, stop in itertools.pairwise(offsets)
+    ]
+    return History(interval, changed, offsets), pages
+
+
+@pytest.mark.slow
+def test_gamma_prior_is_the_maximum_of_the_exact_likelihood(few_bits):
+    history, pages = few_bits
+    found = gamma_prior(history)
+    best = optimize.minimize(exact_loss, [0.0, 0.0], args=(pages,), tol=1e-9)
+    np.testing.assert_allclose(np.log(found), best.x, atol=1e-4)
+    assert found.shape == found[0]
+    assert found.rate == found[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shape", "rate", "n_crawls"), [(0.1, 0.3, 5), (0.6, 0.2, 10), (5.0, 9.0, 20)]
+)
+def test_gamma_prior_recovers_a_population(shape, rate, n_crawls):
+    """Over twenty populations it is as often too high as too low."""
+    off = []
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 5])
+        rates = rng.gamma(shape, 1 / rate, 400)
+        interval = rng.lognormal(0, 1, (400, n_crawls))
+        found = gamma_prior(simulate_history(rates, interval=interval, rng=rng))
+        off.append(np.log(found) - np.log([shape, rate]))
+    error = np.std(off, axis=0, ddof=1) / np.sqrt(20)
+    assert (np.abs(np.mean(off, axis=0)) < 3 * error).all()
+    assert (error < 0.1).all()
+
+
+def test_gamma_prior_in_another_unit_and_another_order(few_bits):
+    history, pages = few_bits
+    shape, rate = gamma_prior(history)
+    hours = gamma_prior(
+        History(24 * history.interval, history.changed, history.offsets)
+    )
+    np.testing.assert_allclose(hours, [shape, 24 * rate], rtol=1e-4)
+    interval, changed = (np.concatenate(of) for of in zip(*pages[::-1], strict=True))
+    offsets = np.append(0, np.cumsum(history.n_crawls[::-1]))
+    found = gamma_prior(History(interval, changed, offsets))
+    np.testing.assert_allclose(found, [shape, rate], rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_gamma_prior_of_long_histories():
+    """The likelihood of thousands of crawls is narrow, and tiny elsewhere."""
+    rates = np.random.default_rng(22).gamma(0.7, 1 / 2.0, 60)
+    history = simulate_history(rates, interval=0.3, n_crawls=4000, rng=23)
+    grid, count = np.exp(np.arange(-20, 5, 0.002)), history.changed.sum(axis=1)
+    bits = stats.binom.pmf(count[:, np.newaxis], 4000, -np.expm1(-0.3 * grid))
+
+    def loss(logs):
+        density = stats.gamma.pdf(grid, np.exp(logs[0]), scale=np.exp(-logs[1]))
+        return -np.log(bits @ (density * grid)).sum()
+
+    best = optimize.minimize(loss, [0.0, 1.0], method="Nelder-Mead", tol=1e-7)
+    np.testing.assert_allclose(np.log(gamma_prior(history)), best.x, atol=1e-5)
+
+
+def test_gamma_prior_of_pages_that_are_alike_says_so():
+    changed = np.tile([True, False], (30, 4))  # less spread than chance allows
+    with pytest.warns(
+        DegeneratePriorWarning, match="shape ended at its bound, 400$"
+    ) as warned:
+        shape, rate = gamma_prior(History(np.ones((30, 8)), changed))
+    assert warned[0].filename == __file__, "it points to the call"
+    assert shape / rate == pytest.approx(np.log(2), rel=1e-3)
 
 
 @pytest.mark.parametrize("law", ["lognormal", "log-logistic"])
@@ -371,6 +485,33 @@ HISTORY = History([[1.0], [2.0]], [[1], [0]])
             "rate must be positive and finite, got 0.0 at index (0,)",
         ),
         (
+            lambda: gamma_prior(History([1.0, 2.0], [1, 0])),
+            "history must hold at least two pages, got shape ()",
+        ),
+        (
+            lambda: gamma_prior(History([], np.zeros(0, bool), [0, 0, 0])),
+            "history must hold crawls with a change and crawls without, "
+            "got 0 of 0 with a change",
+        ),
+        (
+            lambda: gamma_prior(History([[1.0, 2.0]] * 3, np.ones((3, 2)))),
+            "history must hold crawls with a change and crawls without, "
+            "got 6 of 6 with a change",
+        ),
+        (
+            lambda: gamma_prior(History([[1.0, 2.0]] * 3, np.zeros((3, 2)))),
+            "got 0 of 6 with a change",
+        ),
+        (
+            lambda: gamma_prior(History([[2.0], [2.0]], [[1], [0]])),
+            "history must hold a page of two crawls or two different intervals, "
+            "got one crawl of a page, at the interval 2",
+        ),
+        (
+            lambda: gamma_prior(HISTORY, max_iterations=0),
+            "max_iterations must be a positive integer, got 0",
+        ),
+        (
             lambda: grid_posterior(HISTORY, [0.2, 0.1], [1.0, 1.0]),
             "rate must rise along one axis, got [0.2 0.1]",
         ),
@@ -408,6 +549,13 @@ def test_a_fit_that_does_not_converge_says_where_it_stood(method):
             population, HOURS, base="rate", method=method, max_iterations=1, rng=3
         )
     assert isinstance(error.value.last, FakeIntervals)
+
+
+def test_a_gamma_prior_that_does_not_converge_says_where_it_stood(few_bits):
+    with pytest.raises(
+        ConvergenceError, match="no fit within 1 iterations, last at GammaPrior"
+    ):
+        gamma_prior(few_bits[0], max_iterations=1)
 
 
 # ---------------------------------------------------------------- substitutes

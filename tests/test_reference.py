@@ -1251,6 +1251,28 @@ def test_prior_on_a_grid_of_periods():
         assert prior.distance(rate, period) == pytest.approx(expected, rel=EXACT)
 
 
+def test_gamma_marginal():
+    """Of two bits it has four terms E exp(-Delta t) = (b / (b + t))^a."""
+    for shape, rate in ((0.3, 2.0), (1.0, 0.01), (20.0, 30.0)):
+        one, two, both = ((rate / (rate + t)) ** shape for t in (1.5, 0.2, 1.7))
+        for changed, expected in (
+            ([False, False], both),
+            ([True, False], two - both),
+            ([True, True], 1 - one - two + both),
+        ):
+            found = reference.gamma_marginal([1.5, 0.2], changed, shape, rate)
+            assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_gamma_prior():
+    """Both maximise the same function, up to the stopping of the plain form."""
+    interval = np.array([[1.0, 2.0, 0.5], [4.0, 0.1, 3.0], [1.0, 1.0, 9.0]] * 2)
+    changed = np.array([[1, 1, 1], [0, 0, 0], [0, 1, 1]] * 2, dtype=bool)
+    found = priors.gamma_prior(History(interval, changed))
+    pages = list(zip(interval, changed, strict=True))
+    assert_allclose(found, reference.gamma_prior(pages), rtol=1e-3)
+
+
 def test_grid_posterior():
     rate = np.concatenate([[0.0], np.geomspace(1e-3, 50, 200)])
     prior = np.random.default_rng(34).random(rate.size)

@@ -15,8 +15,8 @@ from fractions import Fraction
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.optimize import brentq
-from scipy.special import exprel, gammainc, gammaincinv
+from scipy.optimize import brentq, minimize
+from scipy.special import exprel, gammainc, gammaincinv, gammaln
 from scipy.stats import chi2
 
 __all__ = [
@@ -25,8 +25,8 @@ __all__ = [
     "confidence_radius", "crawl_value", "crawl_value_no_false_signals",
     "crawl_value_no_signals", "cycle_length", "exploration_horizon",
     "exploration_radius", "fisher_information", "fit_signals", "fresh_probability",
-    "fresh_time", "greedy_slots", "grid_posterior", "harmonic_penalty",
-    "interval_fresh_time", "interval_freshness", "lagrangian_index",
+    "fresh_time", "gamma_marginal", "gamma_prior", "greedy_slots", "grid_posterior",
+    "harmonic_penalty", "interval_fresh_time", "interval_freshness", "lagrangian_index",
     "likelihood_interval", "lln", "log_likelihood", "low_discrepancy", "mle",
     "mle_substitute", "moment_matching", "naive", "naive_precision_recall",
     "objective_cost", "objective_value", "observed_parameters", "online_moments",
@@ -895,6 +895,25 @@ def grid_posterior(interval, changed, rate, prior):
         posterior *= (1 - q) if z else q
         posterior /= posterior.sum()
     return posterior
+
+
+# Derived: Delta ~ Gamma(a, b), y = log(b Delta); for a above 0.2.
+def gamma_marginal(interval, changed, shape, rate):
+    """Probability of the bits of a page whose change rate has a gamma density."""
+    y = np.linspace(-150, 5, 15_501)
+    q = np.exp(-np.exp(y) / rate * np.asarray(interval)[:, np.newaxis])
+    bits = np.prod(np.where(np.asarray(changed)[:, np.newaxis], 1 - q, q), axis=0)
+    return np.trapezoid(bits * np.exp(shape * y - np.exp(y) - gammaln(shape)), y)
+
+
+# Empirical Bayes; `pages` holds intervals and bits of each page.
+def gamma_prior(pages, start=(1.0, 1.0)):
+    """Shape and rate of maximum marginal likelihood."""
+
+    def loss(logs):
+        return -sum(np.log(gamma_marginal(*page, *np.exp(logs))) for page in pages)
+
+    return np.exp(minimize(loss, np.log(start), method="Nelder-Mead").x)
 
 
 # grimes08, sections 4.1 (factor 0.8) and 5 (factor 1).

@@ -11,8 +11,8 @@ world what a crawler can know: the signals that it has received, and whether
 pages had changed when it crawled them. It does not know the true parameters of
 the pages: it holds the pages as it believes them to be (``believed``). To this
 kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
-`LagrangianIndex`, `BayesGreedy`, `PoliteGreedy`, `LearningGreedy`, `Nutch` and
-`StormCrawler`.
+`LagrangianIndex`, `BayesGreedy`, `PosteriorGreedy`, `PoliteGreedy`,
+`LearningGreedy`, `Nutch` and `StormCrawler`.
 
 A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
 horizon, *, n_runs, rng)``. It simulates Poisson pages of these true change
@@ -27,7 +27,7 @@ many runs, or a `Learnt`, for pages with signals in one world. In both,
 """
 
 from paperlib.errors import BoundsWarning, UnexploredWarning
-from paperlib.policies.bayes import BayesGreedy
+from paperlib.policies.bayes import BayesGreedy, PosteriorGreedy
 from paperlib.policies.by_index import IndexPolicy
 from paperlib.policies.crawlers import Nutch, StormCrawler
 from paperlib.policies.fixed_rates import Rates
@@ -62,6 +62,7 @@ __all__ = [
     "Nutch",
     "PhasedEpsilonGreedy",
     "PoliteGreedy",
+    "PosteriorGreedy",
     "Rates",
     "StormCrawler",
     "UnexploredWarning",

@@ -1,4 +1,4 @@
-"""Greedy crawling that learns change rates as it crawls."""
+"""Greedy crawling by the posteriors of change rates."""
 
 from dataclasses import dataclass, field
 
@@ -6,9 +6,13 @@ import numpy as np
 
 from paperlib import checks
 from paperlib._kernels import indices as kernels
+from paperlib._kernels import learning
 from paperlib.policies.by_index import IndexPolicy
+from paperlib.policies.fixed_rates import check_n_pages
 
-__all__ = ["BayesGreedy"]
+__all__ = ["BayesGreedy", "PosteriorGreedy"]
+
+_HOW = {"mean": learning.MEAN, "thompson": learning.THOMPSON, "held": learning.HELD}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,18 +68,7 @@ class BayesGreedy(IndexPolicy):
     rate: np.ndarray = field(kw_only=True)
 
     def __post_init__(self):
-        importance = checks.non_negative("importance", self.importance)
-        if importance.ndim != 1:
-            raise ValueError(
-                f"importance must have one axis, got shape {importance.shape}"
-            )
-        prior = checks.broadcast(
-            importance=importance,
-            shape=checks.positive("shape", self.shape),
-            rate=checks.positive("rate", self.rate),
-        )
-        for name, value in zip(("importance", "shape", "rate"), prior, strict=True):
-            object.__setattr__(self, name, value)  # because the dataclass is frozen
+        _check_prior(self)
         super().__post_init__()
 
     kind = kernels.BAYES  # no field: it has no type
@@ -93,3 +86,117 @@ class BayesGreedy(IndexPolicy):
     def _changes(self, world):
         change_time, offsets = world.changes
         return change_time, offsets[:-1].copy(), offsets[1:]
+
+
+@dataclass(frozen=True, eq=False)
+class PosteriorGreedy:
+    r"""Greedy crawling by one rate of each posterior: what others do.
+
+    To compare `BayesGreedy` with. The posterior is the same, but the crawl
+    value of a page is that of one change rate, as if it were known:
+
+    .. math:: V_i(t) = \frac{\mu_i}{\hat\Delta_i}
+              \bigl(1 - (1 + \hat\Delta_i t)\,e^{-\hat\Delta_i t}\bigr) .
+
+    With the mean, a page once believed to change too fast may never be crawled
+    again, and so never be corrected, as its value stays below
+    :math:`\mu_i / \hat\Delta_i`. Exploration or draws from the posterior
+    (Thompson sampling) are the usual remedies.
+
+    Parameters
+    ----------
+    importance : array_like, shape (n_pages,), non-negative
+        Importances.
+    shape : array_like, positive
+        Shape of the prior, as in `BayesGreedy`.
+    rate : array_like, time, positive
+        Rate of the prior, likewise.
+    how : {"mean", "thompson", "held"}, default "mean"
+        The change rate: the posterior mean; a draw of each page for each slot;
+        or a draw that is held until the next crawl of its page.
+    exploration : float, in [0, 1], default 0
+        Share of slots that go to a page at random (epsilon-greedy).
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Notes
+    -----
+    A slot takes time linear in the number of pages. The plain form of the
+    crawl value is `paperlib.reference.crawl_value_no_signals`.
+
+    Examples
+    --------
+    >>> from paperlib import simulate
+    >>> from paperlib.signals import SignalledPages
+    >>> pages = SignalledPages([0.2, 1.0, 5.0], 1.0, 0.0, 0.0)
+    >>> world = simulate.draw_world(pages, 300.0, rng=1)
+    >>> policy = PosteriorGreedy(pages.importance, shape=0.5, rate=0.5)
+    >>> simulate.crawl(world, policy, bandwidth=2.0).n_crawls.tolist()
+    [165, 243, 192]
+    """
+
+    importance: np.ndarray
+    shape: np.ndarray = field(kw_only=True)
+    rate: np.ndarray = field(kw_only=True)
+    how: str = field(default="mean", kw_only=True)
+    exploration: float = field(default=0.0, kw_only=True)
+    rng: object = field(default=None, kw_only=True)
+
+    def __post_init__(self):
+        _check_prior(self)
+        if self.how not in _HOW:
+            raise ValueError(
+                f"how must be 'mean', 'thompson' or 'held', got {self.how!r}"
+            )
+        checks.scalar(checks.share, "exploration", self.exploration)
+
+    def choose(self, world, time, last):
+        """Page of each slot.
+
+        Parameters
+        ----------
+        world : World
+            When pages come, go and change.
+        time : ndarray, shape (n_slots,), time
+            The slots.
+        last : ndarray, shape (n_pages,), time
+            Last crawl of each page, -inf for none.
+
+        Returns
+        -------
+        ndarray of int, shape (n_slots,)
+            -1 where there is no page.
+        """
+        check_n_pages("importance", self.importance.size, world)
+        change_time, offsets = world.changes
+        out = np.empty(time.size, dtype=np.int64)
+        learning.slots(
+            _HOW[self.how],
+            float(self.exploration),
+            (self.importance, last),
+            (self.shape.copy(), self.rate.copy()),
+            (world.start, world.stop, change_time, offsets[:-1].copy(), offsets[1:]),
+            time,
+            np.random.default_rng(self.rng),
+            out,
+        )
+        return out
+
+
+def _check_prior(policy):
+    """Check importance, shape and rate of a policy, and broadcast them."""
+    importance = checks.non_negative("importance", policy.importance)
+    if importance.ndim != 1:
+        raise ValueError(f"importance must have one axis, got shape {importance.shape}")
+    prior = checks.broadcast(
+        importance=importance,
+        shape=checks.positive("shape", policy.shape),
+        rate=checks.positive("rate", policy.rate),
+    )
+    for name, value in zip(("importance", "shape", "rate"), prior, strict=True):
+        object.__setattr__(policy, name, value)  # because the dataclass is frozen

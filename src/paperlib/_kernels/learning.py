@@ -1,0 +1,63 @@
+"""Crawling by draws from, or the means of, the posteriors of change rates.
+
+Every slot compares the crawl values of all pages: a draw of each page for each
+slot leaves no bound to skip pages by. The random numbers come from the
+Generator of the caller.
+"""
+
+import numpy as np
+
+from paperlib._kernels import compiled, objectives
+from paperlib._kernels.online import gamma_step
+
+# What is taken for the change rate: the mean of the posterior, a draw for every
+# slot, or a draw that is held until the next crawl of its page.
+MEAN, THOMPSON, HELD = range(3)
+
+
+@compiled
+def _believed(how, shape, rate, rng):
+    """The change rate that a page is taken to have."""
+    return (shape if how == MEAN else rng.standard_gamma(shape)) / rate
+
+
+@compiled
+def slots(how, exploration, pages, posterior, world, times, rng, out):
+    """Page of each slot; `posterior`, shape and rate, and `out` are written.
+
+    pages : importance and last crawl of each page, which is written. world : when
+    pages come and go, and change_time, next_change and stop_change as in
+    `indices.slots`. A slot explores with probability `exploration`.
+    """
+    (importance, last), (shape, rate) = pages, posterior
+    start, stop, change_time, next_change, stop_change = world
+    believed = np.empty(last.size)
+    for i in range(last.size):
+        believed[i] = _believed(how, shape[i], rate[i], rng)
+    for j in range(times.size):
+        t, best, winner = times[j], -1.0, -1
+        explore = exploration > 0.0 and rng.random() < exploration
+        for i in range(last.size):
+            if not start[i] <= t < stop[i]:
+                continue
+            if explore:
+                value = rng.random()
+            else:
+                if how == THOMPSON:
+                    believed[i] = _believed(how, shape[i], rate[i], rng)
+                x = believed[i] * (t - last[i])
+                profile = objectives.profile(objectives.FRESHNESS, x)
+                value = importance[i] / believed[i] * profile
+            if value > best:
+                best, winner = value, i
+        i = out[j] = winner
+        if i < 0:
+            continue
+        changed = False
+        while next_change[i] < stop_change[i] and change_time[next_change[i]] <= t:
+            next_change[i] += 1
+            changed = True
+        if 0.0 < t - last[i] < np.inf:
+            shape[i], rate[i] = gamma_step(changed, t - last[i], shape[i], rate[i])
+        last[i] = t
+        believed[i] = _believed(how, shape[i], rate[i], rng)
