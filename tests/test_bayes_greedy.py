@@ -51,7 +51,7 @@ KINDS = {
     ("kind", "budget"), every(7, list(itertools.product(KINDS, BUDGETS)))
 )
 def test_it_beats_uniform_crawling(kind, budget):
-    """In one world, with a vague prior and with one learnt from other pages."""
+    """In one world: a very vague prior, the one for want of a better, a learnt one."""
     rates_of, world_of, n_pages = KINDS[kind]
     rng = np.random.default_rng([n_pages, int(100 * budget), len(kind)])
     rates, importance = rates_of(n_pages, rng), rng.random(n_pages)
@@ -62,6 +62,7 @@ def test_it_beats_uniform_crawling(kind, budget):
     crawled = simulate.crawl(others, Rates(np.ones(300)), 300 / interval)
     known = {
         "vague": priors.GammaPrior(0.5, 0.03 * interval),
+        "half a change in half an interval": priors.GammaPrior(0.5, 0.5 * interval),
         "learnt": priors.gamma_prior(crawled.history(others)),
     }
     uniform = simulate.crawl(world, Rates(np.ones(n_pages)), bandwidth)
