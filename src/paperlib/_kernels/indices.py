@@ -110,15 +110,15 @@ UNTOLD = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
 # as many lines are read as for two.
 _CHILDREN = 4
 _LEAST = 5e-324  # the lowest threshold: a page of index 0 need not be active
-_SAFE = 1.0 - 1e-7
+_SAFE = 1.0 - 1e-7  # the rounding of an index, 1e-11, and of a time stay inside
 # Indices of overdue pages begin here; no other index comes near.
 _OVERDUE, _LATENESS = 1e120, 1e200
 _TARGET = 8  # wanted number of active pages
 # A threshold rises when more than so many times its target are above it, or, if
 # pages are alike and no threshold parts them, so many times those of the last try.
 _CROWDED = 4
-_MIN_NEAR = 64
-_MAX_STEPS = 60
+_MIN_NEAR = 64  # wanted number of near pages, if its square is above n_pages
+_MAX_STEPS = 60  # of Newton's method; some five are usual
 
 
 # ------------------------------------------------------------ what callers use
@@ -638,10 +638,13 @@ def _set_high(state, t, lower):
 
 
 @compiled
-def _set_both(state, members, values, t):
-    """Set both thresholds by the values of pages in no place, and place these."""
+def _set_both(state, members, values, least, t):
+    """Set both thresholds by the values of pages in no place, and place these.
+
+    The low threshold is at least `least`.
+    """
     scalars, target = state.scalars, _near_target(state)
-    scalars.low = _kth(values, target)
+    scalars.low = max(_kth(values, target), least)
     scalars.high = max(_kth(values, _TARGET), scalars.low)
     for k, i in enumerate(members):
         _place(state, i, t, values[k])
@@ -672,7 +675,7 @@ def _renew(state, t):
         if pages[entry.page].place == HELD and _counts(state, entry, FAR):
             scalars.n_far = _push(state.far, scalars.n_far, entry.key, entry.page)
     scalars.n_active = scalars.n_near = 0
-    _set_both(state, members, values, t)
+    _set_both(state, members, values, _LEAST, t)
 
 
 # ------------------------------------------------------------------------ slots
@@ -731,7 +734,8 @@ def _choose(state, t):
     _first_new(state, t)
     if scalars.n_near > scalars.near_crowd:
         members = _gather(state, True)
-        _set_both(state, members, _values(state, members, t), t)
+        values = _values(state, members, t)
+        _set_both(state, members, values, scalars.low, t)
     if scalars.n_active > scalars.active_crowd:
         _set_high(state, t, False)
     best, winner = _largest(state, t)
