@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from paperlib import objectives
 from paperlib.estimators import GammaFilter
-from paperlib.policies import BayesGreedy, Greedy, LagrangianIndex
+from paperlib.policies import BayesGreedy, Greedy, LagrangianIndex, Rates
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
 
@@ -350,3 +350,50 @@ def test_bad_limits(options, message):
 def test_bad_policies(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None, {}), "policy must be SignalledPages or a policy"),
+        ((Rates(np.ones(2)), {}), "policy must be SignalledPages or a policy"),
+        ((BayesGreedy([], shape=1.0, rate=1.0), {}), "at least one page"),
+        ((Greedy(ONE_PAGE), {"terms": 2}), "terms and discard_window must be"),
+        ((Greedy(ONE_PAGE), {"discard_window": 1.0}), "terms and discard_window"),
+    ],
+)
+def test_a_scheduler_of_something_else_is_refused(arguments, message):
+    policy, options = arguments
+    with pytest.raises(ValueError, match=message):
+        Scheduler(policy, **options)
+
+
+def test_a_host_without_a_limit_stays_without():
+    ours = Scheduler(Greedy(ONE_PAGE, host=["a"], host_limit=0.5), crawled=0.0)
+    with pytest.raises(ValueError, match=r"must be 0\.5 for host 'a'.*got inf"):
+        ours.add(Greedy(ONE_PAGE, host=["a"]))
+    free = Scheduler(Greedy(ONE_PAGE, host=["a"]), crawled=0.0)
+    with pytest.raises(ValueError, match=r"must be inf for host 'a'.*got 0\.5"):
+        free.add(Greedy(ONE_PAGE, host=["a"], host_limit=0.5))
+
+
+def test_labels_of_hosts_are_the_same_after_a_restart(tmp_path):
+    ours = Scheduler(Greedy(ONE_PAGE, host=["1"], host_limit=0.5), crawled=0.0)
+    ours.add(Greedy(ONE_PAGE, host=[1], host_limit=0.25))
+    ours.add(Greedy(ONE_PAGE))
+    ours.save(tmp_path / "state.npz")
+    ours = Scheduler.load(tmp_path / "state.npz")
+    for label, limit in (["1"], 0.5), ([1], 0.25), (None, np.inf):
+        ours.add(Greedy(ONE_PAGE, host=label, host_limit=limit))
+    with pytest.raises(ValueError, match=r"must be 0\.25 for host 1"):
+        ours.add(Greedy(ONE_PAGE, host=[1], host_limit=0.5))
+
+
+def test_two_crawls_at_one_time_are_one():
+    ours = Scheduler(BayesGreedy([1.0], shape=1.0, rate=1.0), crawled=0.0)
+    assert ours.next(1.0) == ours.next(1.0) == 0
+    ours.report(0, False)
+    assert ours.posterior[1].tolist() == [2.0]
+    ours.next(1.0)
+    with pytest.raises(ValueError, match="crawled since its last report"):
+        ours.report(0, False)

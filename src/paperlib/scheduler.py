@@ -6,6 +6,7 @@ keeps limits of pages and hosts, and can be saved and loaded.
 """
 
 import io
+import json
 import math
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from paperlib._kernels import crawl_value, indices
 from paperlib._kernels import scheduler as kernels
 from paperlib._kernels.polite import HOST
 from paperlib.files import write_atomic
-from paperlib.policies import Greedy, GreedyNCIS, IndexPolicy
+from paperlib.policies import Greedy, GreedyCIS, GreedyNCIS, IndexPolicy
 from paperlib.signals import PARAMETERS, SignalledPages
 
 __all__ = ["Scheduler"]
@@ -76,9 +77,9 @@ class Scheduler:
     Notes
     -----
     Time never goes back: a slot or a signal earlier than one before it is an
-    error. A call that is refused changes nothing. Pages keep their index; the
-    index of a removed page is not used again. The plain form is the arg max
-    over `paperlib.reference.crawl_value`.
+    error. A call that is refused by a ValueError changes nothing. Pages keep
+    their index; the index of a removed page is not used again. The plain form
+    is the arg max over `paperlib.reference.crawl_value`.
 
     Examples
     --------
@@ -100,8 +101,20 @@ class Scheduler:
     def __init__(self, policy, *, terms=None, discard_window=0.0, crawled=-np.inf):
         if isinstance(policy, SignalledPages):
             policy = GreedyNCIS(policy, terms=terms, discard_window=discard_window)
+        elif terms is not None or discard_window:
+            raise ValueError(
+                "terms and discard_window must be given with SignalledPages only, "
+                f"got {terms!r} and {discard_window!r} with {policy!r}"
+            )
         by_index = isinstance(policy, IndexPolicy)
+        if not (by_index or isinstance(policy, (GreedyNCIS, GreedyCIS))):
+            raise ValueError(
+                "policy must be SignalledPages or a policy that goes by an index or "
+                f"signals, got {policy!r}"
+            )
         n_pages = policy.n_pages if by_index else policy.pages.change_rate.size
+        if not n_pages:
+            raise ValueError("policy must have at least one page, got none")
         crawled = _crawled(crawled, n_pages)
         self._engine = (_ByIndex.begun if by_index else _WithSignals)(policy, crawled)
         self._clock = crawled.max()
@@ -169,7 +182,8 @@ class Scheduler:
         ValueError
             A time before the last event.
         LookupError
-            There is no page, or limits forbid to crawl any at this time.
+            There is no page, or limits forbid to crawl any at this time, which
+            is then the last event.
         """
         self._advance(time)
         page = self._engine.next(self._clock)
@@ -184,7 +198,7 @@ class Scheduler:
         `estimators.GammaFilter` would. A crawl that failed is not reported: the
         next report is then for the time since the copy that there is. The
         first crawl of a page tells nothing of its changes; report it all the
-        same, changed or not.
+        same, changed or not. Two crawls of a page at one time are one.
 
         Parameters
         ----------
@@ -208,14 +222,14 @@ class Scheduler:
                 "changed must have one entry for each page, "
                 f"{page.size}, got shape {changed.shape}"
             )
-        pages = self._engine.pages[page]
-        known = pages["last"] <= pages["seen"]
+        pages = self._engine.pages
+        known = pages["last"][page] <= pages["seen"][page]
         if known.any():
             raise ValueError(
                 "page must have been crawled since its last report, "
                 f"got {page[known][0].item()!r}"
             )
-        if np.unique(page).size < page.size:
+        if page.size > 1 and np.unique(page).size < page.size:
             raise ValueError(f"page must name each page once, got {page.tolist()}")
         self._engine.report(page, changed, self._clock)
 
@@ -423,9 +437,8 @@ class Scheduler:
                 f"of shape {page.shape}"
             )
         page = np.atleast_1d(page)
-        present = self._engine.present()
-        good = (page >= 0) & (page < present.size)
-        good[good] = present[page[good]]
+        good = (page >= 0) & (page < self._engine.n_pages)
+        good[good] = self._engine.present(page[good])
         if not good.all():
             raise ValueError(
                 f"{name} must be the index of a page that is there, "
@@ -443,7 +456,7 @@ class _WithSignals:
         self._belief = _belief(policy.believed)
         self._terms = policy.terms or crawl_value.EXACT
         self._discard_window = policy.discard_window
-        n_pages = self._n_pages = crawled.size
+        n_pages = self.n_pages = crawled.size
         self.state = kernels.new_state(
             crawl_value.page_constants(*self._belief, self._terms),
             crawled,
@@ -452,8 +465,8 @@ class _WithSignals:
             discard_window=self._discard_window,
         )
 
-    def present(self):
-        return self.state.pages["place"][: self._n_pages] != kernels.ABSENT
+    def present(self, page=slice(None)):
+        return self.state.pages[: self.n_pages]["place"][page] != kernels.ABSENT
 
     def signal(self, page, time):
         kernels.next_signal(self.state, page, time)
@@ -470,10 +483,10 @@ class _WithSignals:
         return _belief(pages)
 
     def add(self, new, crawled, clock):
-        index = np.arange(self._n_pages, self._n_pages + new.shape[1])
-        self._n_pages += new.shape[1]
-        if self._n_pages > len(self.state.pages):
-            size = int(self._n_pages * _SPARE)
+        index = np.arange(self.n_pages, self.n_pages + new.shape[1])
+        self.n_pages += new.shape[1]
+        if self.n_pages > len(self.state.pages):
+            size = int(self.n_pages * _SPARE)
             self.state = kernels.longer(self.state, size)
             self._belief = kernels.padded(self._belief.T, size).T
         self.state.pages["last"][index] = crawled
@@ -490,7 +503,7 @@ class _WithSignals:
         kernels.change_pages(self.state, page, False, clock)
 
     def arrays(self):
-        n = self._n_pages
+        n = self.n_pages
         pages = self.state.pages[:n]
         return {
             **dict(zip(PARAMETERS, self._belief[:, :n], strict=True)),
@@ -523,7 +536,7 @@ class _ByIndex:
     """Pages without signals, under limits: the state of `indices`."""
 
     def __init__(self, kind, labels, state, n_pages):
-        self._kind, self._labels, self._n_pages = kind, labels, n_pages
+        self._kind, self._labels, self.n_pages = kind, labels, n_pages
         self.state = state
 
     @classmethod
@@ -534,14 +547,14 @@ class _ByIndex:
 
     @property
     def pages(self):
-        return self.state.pages[: self._n_pages]
+        return self.state.pages[: self.n_pages]
 
     @property
     def learns(self):
         return self._kind == indices.BAYES
 
-    def present(self):
-        return self.pages["place"] != indices.ABSENT
+    def present(self, page=slice(None)):
+        return self.pages["place"][page] != indices.ABSENT
 
     def signal(self, page, time):
         """Signals are not used."""
@@ -561,8 +574,11 @@ class _ByIndex:
         """Records of new pages, the labels of their hosts, and the hosts."""
         if isinstance(pages, SignalledPages):
             pages = Greedy(pages)
-        if not isinstance(pages, IndexPolicy) or pages.kind != self._kind:
-            raise ValueError(f"pages must go by the same index, got {pages!r}")
+        fits = isinstance(pages, IndexPolicy) and pages.kind == self._kind
+        if not (fits and pages.n_pages):
+            raise ValueError(
+                f"pages must go by the same index, one or more, got {pages!r}"
+            )
         if self._kind == indices.LAGRANGIAN:
             raise ValueError(
                 "pages must not change for LagrangianIndex, whose multiplier is "
@@ -572,9 +588,11 @@ class _ByIndex:
         spacing = dict(zip(self._labels, self.state.hosts["spacing"], strict=True))
         for label, new in zip(pages.labels, hosts["spacing"], strict=True):
             if spacing.get(label, new) != new:
+                with np.errstate(divide="ignore"):  # inf: no limit
+                    before, limit = 1 / spacing[label], 1 / new
                 raise ValueError(
-                    f"host_limit must be {1 / spacing[label]} for host {label!r}, "
-                    f"as it has been, got {1 / new}"
+                    f"host_limit must be {before} for host {label!r}, "
+                    f"as it has been, got {limit}"
                 )
         return records, pages.labels, hosts
 
@@ -591,10 +609,10 @@ class _ByIndex:
     def add(self, new, crawled, clock):
         records = self._settled(*new)
         records["last"] = records["seen"] = crawled
-        index = np.arange(self._n_pages, self._n_pages + records.size)
-        self._n_pages += records.size
-        if self._n_pages > len(self.state.pages):
-            self.state = indices.longer(self.state, int(self._n_pages * _SPARE))
+        index = np.arange(self.n_pages, self.n_pages + records.size)
+        self.n_pages += records.size
+        if self.n_pages > len(self.state.pages):
+            self.state = indices.longer(self.state, int(self.n_pages * _SPARE))
         self.state.pages[index] = records
         indices.change_pages(self.state, index, True, clock)
         return index
@@ -614,7 +632,7 @@ class _ByIndex:
             **{name: self.pages[name] for name in _RECORDS},
             **{name: hosts[name] for name in _HOSTS},
             **{name: scalars[name] for name in _SCALARS},
-            "labels": np.array(self._labels),
+            "labels": json.dumps(self._labels),  # numbers, strings, None
         }
 
     @classmethod
@@ -624,11 +642,11 @@ class _ByIndex:
         for records, names in ((pages, _RECORDS), (hosts, _HOSTS)):
             for name in names:
                 records[name] = arrays[name]
-        kinds = np.unique(pages["kind"])
+        kinds, labels = np.unique(pages["kind"]), json.loads(arrays["labels"].item())
         if (
             kinds.size > 1
             or not np.isin(kinds, np.arange(indices.LAGRANGIAN + 1)).all()
-            or not arrays["labels"].shape == hosts.shape
+            or len(labels) != hosts.size
             or not ((pages["host"] >= 0) & (pages["host"] < hosts.size)).all()
             or np.isnan([pages[name] for name in _RECORDS]).any()
         ):
@@ -639,9 +657,7 @@ class _ByIndex:
         )
         scalars = {name: arrays[name].item() for name in _SCALARS}
         state = indices.new_state(pages, hosts, clock, **scalars)
-        return cls(
-            int(kinds.max(initial=0)), arrays["labels"].tolist(), state, last.size
-        ), last
+        return cls(int(kinds.max(initial=0)), labels, state, last.size), last
 
 
 def _belief(pages):

@@ -69,8 +69,9 @@ PAGE = np.dtype(
     # between crawls and rent the mean cost per unit of time, crawls included.
     fields("f8", "scale rate gamma_shape cycle rent")
     # last: time of the last crawl; due: the key of its entry in a heap; least,
-    # most: intervals between crawls; seen: the crawl of which the copy is
-    + fields("f8", "last due least most seen")
+    # most: intervals between crawls; seen: the crawl of which the copy is;
+    # known: the index of an active page `at` a time, inf for not yet
+    + fields("f8", "last due least most seen known at")
     + fields("i4", "kind place position host")
 )
 # What a policy says of a page; `kind` is one for all pages.
@@ -303,7 +304,7 @@ def _time_until(page, scalars, index):
     return objectives.inverse_profile(page.kind, index / page.scale) / page.rate
 
 
-@compiled
+@inlined
 def _bounded(page):
     """Whether the index of a page is at most `_bound`."""
     return page.kind < objectives.DEADLINE or page.kind == BAYES
@@ -468,7 +469,7 @@ def _approach(state, i, t):
     page, scalars = state.pages[i], state.scalars
     page.due = _due(state, page, scalars.high)
     if page.due <= t:
-        page.place, page.position = ACTIVE, scalars.n_active
+        page.place, page.position, page.known = ACTIVE, scalars.n_active, np.inf
         state.active[scalars.n_active] = i
         scalars.n_active += 1
     else:
@@ -478,7 +479,7 @@ def _approach(state, i, t):
 
 @plain
 def _grown(page, ratio):
-    """The factor of a time in which an index can grow by a ratio, at least.
+    """The least factor of the time in which an index grows by a ratio.
 
     The crawl value is the integral of s c'(s). c' never rises, so V / t^2 never
     rises; for age that holds of c' / s and V / t^3.
@@ -698,17 +699,38 @@ def _first_new(state, t):
             _queue_far(state, i)
 
 
+@inlined
+def _upper_bound(page, t):
+    """Upper bound at t of the index of an active page; see `_grown`."""
+    if not (0.0 < page.known < np.inf and _bounded(page)):
+        return np.inf
+    ratio = (t - page.last) / (page.at - page.last)
+    growth = ratio * ratio * (ratio if page.kind == objectives.AGE else 1.0)
+    return page.known * growth if t - page.last < page.most * _SAFE else np.inf
+
+
 @plain
 def _largest(state, t):
-    """Largest index at t of the active pages and those never crawled."""
+    """Largest index at t of the active pages and those never crawled.
+
+    The page of the largest bound first: its index leaves few others to compute.
+    """
     scalars, best, winner = state.scalars, -1.0, -1
     if scalars.n_new > 0:
         best, winner = -state.new[0].key, state.new[0].page
+    first, most = -1, -1.0
     for p in range(scalars.n_active):
-        i = state.active[p]
+        bound = _upper_bound(state.pages[state.active[p]], t)
+        if bound > most and _may(state, state.pages[state.active[p]], t):
+            first, most = p, bound
+    for p in range(-1, scalars.n_active):
+        if p == first:
+            continue
+        i = state.active[first if p < 0 else p]
         page = state.pages[i]
-        if _may(state, page, t):
-            v = _value(state, page, t)
+        if _upper_bound(page, t) >= best * _SAFE and _may(state, page, t):
+            v = page.known = _value(state, page, t)
+            page.at = t
             if v > best or (v == best and i < winner):
                 best, winner = v, i
     return best, winner

@@ -62,8 +62,8 @@ class IndexPolicy:
 
     @property
     def labels(self):
-        """Labels of the hosts, sorted; 0 for the one host of all pages."""
-        return [0] if self.host is None else np.unique(self.host).tolist()
+        """Labels of the hosts, sorted; None for the one host of all pages."""
+        return [None] if self.host is None else np.unique(self.host).tolist()
 
     def _limited(self):
         """Records of the pages with their limits, and the records of the hosts."""
