@@ -256,3 +256,17 @@ def test_a_page_is_crawled_as_often_as_equal_intervals_would():
             pages.change_rate, pages.importance, 150.0, objective=objective
         ).crawl_rate
         assert np.abs(rate - best).sum() < 0.02 * 150.0
+
+
+def test_both_kernels_give_greedy_the_same_slots():
+    rng = np.random.default_rng(4)
+    pages = SignalledPages(rng.lognormal(0.0, 2.0, 200), rng.random(200), 0.5, 0.1)
+    start = np.where(np.arange(200) < 150, 0.0, 30.0 * rng.random(200))
+    world = simulate.draw_world(pages, 40.0, rng=rng, arrivals=(start, np.inf))
+    policy = policies.Greedy(pages)
+    times = simulate.slot_times(150.0, 40.0)
+    last = np.where(world.start == 0.0, 0.0, -np.inf)
+    page = policy.choose(world, times, last.copy())
+    assert np.unique(page).size > 100
+    by_index = policies.IndexPolicy.choose(policy, world, times, last)
+    np.testing.assert_array_equal(page, by_index)
