@@ -270,3 +270,17 @@ def test_both_kernels_give_greedy_the_same_slots():
     assert np.unique(page).size > 100
     by_index = policies.IndexPolicy.choose(policy, world, times, last)
     np.testing.assert_array_equal(page, by_index)
+
+
+@pytest.mark.parametrize("kind", [*map(repr, OBJECTIVES[:5]), "bayes"])
+def test_the_bound_of_a_page_asleep_is_its_index_at_small_times_and_above_later(kind):
+    rng = np.random.default_rng(5)
+    state = random_policy(rng, kind, 40).start(np.zeros(40))
+    for page in state.pages:
+        for elapsed in (1e-3, 0.1, 3.0, 100.0):
+            index = kernels.index(page, state.scalars, elapsed)
+            assert index <= kernels._bound(page, elapsed) * (1 + 1e-7)
+        if page["scale"] > 0.0:
+            early = 1e-5 * (page["rate"] if kind == "bayes" else 1 / page["rate"])
+            index = kernels.index(page, state.scalars, early)
+            np.testing.assert_allclose(index, kernels._bound(page, early), rtol=1e-3)
