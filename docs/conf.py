@@ -12,6 +12,7 @@ suppress_warnings = [
 ]
 
 myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3  # links to headings, as a code host makes them
 nb_execution_mode = "off"
 nb_ipywidgets_js = {}  # by default from a server, as is MathJax
 nb_render_image_options = {"alt": "What the code above draws"}

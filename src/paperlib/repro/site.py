@@ -23,7 +23,7 @@ _PLACEHOLDER = r"\[\[([\w/.-]+(?:#[\w.-]+)?)\]\]"
 # In docs/, a link to a file, as a code host follows it, becomes a link to the
 # page that is made of that file.
 _LINKS = {
-    r"\.\./notebooks/(\w+/[a-z0-9]+)_\w+\.ipynb": r"figures/\1.ipynb",
+    r"\.\./notebooks/(\w+/[a-z0-9]+)(?:_\w+)?\.ipynb": r"figures/\1.ipynb",
     r"\.\./src/paperlib/(\w+)(\.py|/(?=\)))?": r"reference/\1.md",
     r"\.\./src/paperlib/?(?=\))": "reference/index.md",
     r"\.\./README\.md#gallery": "gallery.md",
@@ -170,7 +170,10 @@ def _write_figures(figures, render, folder, images):
                 # It lies beside the notebook, not beside the page.
                 text = "".join(cell["source"])
                 link = f'<a href="{protocol}">claims.yaml</a>'
-                cell["source"] = text.replace("[claims.yaml](claims.yaml)", link)
+                text = text.replace("[claims.yaml](claims.yaml)", link)
+                # a notebook is named by its figure and more words, a page is not
+                name = r"\]\(([a-z0-9]+)(?:_\w+)?\.ipynb\)"
+                cell["source"] = re.sub(name, r"](\1.ipynb)", text)
         _put(folder / f"{figure['id']}.ipynb", json.dumps(notebook))
         with Image.open(images / f"{figure['id']}.png") as image:
             image.thumbnail(_THUMBNAIL)
