@@ -58,28 +58,21 @@ class IndexPolicy:
     host_limit: float = np.inf
 
     def __post_init__(self):
-        self._limited()
+        least = checks.non_negative("min_interval", self.min_interval)
+        most = np.asarray(self.max_interval, dtype=float)
+        checks.require("max_interval", most, "positive", most > 0)
+        least, most, _ = checks.broadcast(
+            min_interval=least, max_interval=most, pages=np.empty(self.n_pages)
+        )
+        checks.require("min_interval", least, "at most max_interval", least <= most)
+        member, limit = members(self.host, self.host_limit, self.n_pages)
+        # because the dataclass is frozen
+        object.__setattr__(self, "_limits", (least, most, member, limit))
 
     @property
     def labels(self):
         """Labels of the hosts, sorted; None for the one host of all pages."""
         return [None] if self.host is None else np.unique(self.host).tolist()
-
-    def _limited(self):
-        """Records of the pages with their limits, and the records of the hosts."""
-        pages = np.zeros(self.n_pages, kernels.PAGE)
-        least = checks.non_negative("min_interval", self.min_interval)
-        most = np.asarray(self.max_interval, dtype=float)
-        checks.require("max_interval", most, "positive", most > 0)
-        least, most, _ = checks.broadcast(
-            min_interval=least, max_interval=most, pages=pages["last"]
-        )
-        checks.require("min_interval", least, "at most max_interval", least <= most)
-        pages["least"], pages["most"] = least, most
-        pages["host"], limit = members(self.host, self.host_limit, self.n_pages)
-        hosts = np.zeros(limit.size, HOST)
-        hosts["spacing"], hosts["full_at"] = 1.0 / limit, -np.inf
-        return pages, hosts
 
     def records(self):
         """What the kernels need: records of pages and of hosts, and scalars.
@@ -91,10 +84,12 @@ class IndexPolicy:
         scalars : dict
             Arguments of the kernels' `new_state`.
         """
-        pages, hosts = self._limited()
-        pages["kind"] = self.kind
+        pages = np.zeros(self.n_pages, kernels.PAGE)
+        pages["least"], pages["most"], pages["host"], limit = self._limits
+        hosts = np.zeros(limit.size, HOST)
+        hosts["spacing"], hosts["full_at"] = 1.0 / limit, -np.inf
+        pages["kind"], pages["place"] = self.kind, kernels.IDLE
         scalars = self._describe(pages)
-        pages["place"] = kernels.IDLE
         return pages, hosts, scalars
 
     def start(self, last, present=True, time=0.0):
