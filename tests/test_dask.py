@@ -6,6 +6,8 @@ The same numbers, lost workers, and clusters that cannot be used.
 import contextlib
 import os
 import sys
+import tempfile
+import threading
 import warnings
 from pathlib import Path
 
@@ -256,6 +258,25 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
             lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", allow[0])
         )
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_nothing_is_left_of_tasks_that_outlive_a_failed_run(tmp_path):
+    def write_on(folder, started, ended):
+        with contextlib.suppress(OSError):  # the folder is gone
+            while not ended.is_set():
+                path = tempfile.mkdtemp(dir=folder)
+                Path(path, "part.parquet").write_bytes(b"half")
+                started.set()
+
+    for _ in range(20):
+        started, ended = threading.Event(), threading.Event()
+        with crawl_log_cluster._scratch(tmp_path / "out") as folder:
+            task = threading.Thread(target=write_on, args=(folder, started, ended))
+            task.start()
+            started.wait()
+        ended.set()
+        task.join()
+        assert list((tmp_path / "out").iterdir()) == []
 
 
 @pytest.mark.slow

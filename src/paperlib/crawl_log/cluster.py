@@ -8,6 +8,7 @@ Workers have the file system of this process and its version of paperlib.
 """
 
 import contextlib
+import shutil
 import tempfile
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
@@ -275,14 +276,18 @@ def opened(address, folder, path, *, state=None, memory="1GiB"):
         tally.report(path)
 
 
+@contextlib.contextmanager
 def _scratch(folder):
     """Create a temporary folder in a folder that workers can reach."""
     Path(folder).mkdir(parents=True, exist_ok=True)
-    return tempfile.TemporaryDirectory(
-        dir=Path(folder).absolute(),
-        prefix=".paperlib-",
-        ignore_cleanup_errors=True,  # tasks of a failed run may still write
-    )
+    scratch = tempfile.mkdtemp(dir=Path(folder).absolute(), prefix=".paperlib-")
+    try:
+        yield scratch
+    finally:
+        # Tasks of a failed run may still write. Once the folder is renamed, they
+        # cannot create files in it while it is removed.
+        removed = Path(scratch).rename(f"{scratch}-removed")
+        shutil.rmtree(removed, ignore_errors=True)
 
 
 def _open(path, share, state, memory, folder):
