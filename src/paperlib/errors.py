@@ -10,6 +10,7 @@ __all__ = [
     "DegenerateHistoryWarning",
     "DegeneratePriorWarning",
     "DegenerateSignalsWarning",
+    "DistrustedAgeWarning",
     "UnexploredWarning",
 ]
 
@@ -78,6 +79,19 @@ class DegenerateSignalsWarning(UserWarning):
     >>> import warnings
     >>> from paperlib.errors import DegenerateSignalsWarning
     >>> warnings.simplefilter("ignore", DegenerateSignalsWarning)
+    """
+
+
+class DistrustedAgeWarning(UserWarning):
+    """An age or a count contradicts the bit of its crawl, so that the bit is used.
+
+    Issued by `paperlib.processes.History`, which says how many there are.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from paperlib.errors import DistrustedAgeWarning
+    >>> warnings.simplefilter("error", DistrustedAgeWarning)
     """
 
 

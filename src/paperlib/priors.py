@@ -623,7 +623,8 @@ def grid_posterior(history, rate, prior):
         \prod_\mathrm{changed} (1 - e^{-\Delta w_n})
         \prod_\mathrm{unchanged} e^{-\Delta w_n}
 
-    for each page; section 4.3 of [grimes08]. It can be used online: what is
+    for each page; section 4.3 of [grimes08]. Known ages and counts enter as in
+    `History.likelihood_terms`. It can be used online: what is
     returned is the prior of the next call, which gets the new crawls alone.
 
     Parameters
@@ -666,11 +667,11 @@ def grid_posterior(history, rate, prior):
         raise ValueError(
             f"prior must be of shape {rate.shape} or {shape}, got {prior.shape}"
         )
-    interval, changed, offsets = history.ragged()
-    posterior = np.empty((offsets.size - 1, rate.size))
+    terms = history.likelihood_terms()
+    posterior = np.empty((np.prod(history.shape, dtype=int), rate.size))
     rows = np.ascontiguousarray(prior).reshape(-1, rate.size)
-    with threads_for(interval.size * rate.size):
-        kernels.grid_posteriors(interval, changed, offsets, rate, rows, posterior)
+    with threads_for(history.interval.size * rate.size):
+        kernels.grid_posteriors(*terms, rate, rows, posterior)
     posterior = posterior.reshape(shape)
     impossible = np.isnan(posterior[..., 0])
     if impossible.any():

@@ -1,23 +1,30 @@
 """Poisson pages: their changes, their crawls, and what a crawl reveals.
 
 A page changes at the times of a Poisson process. A crawl reveals one bit:
-whether the page has changed since the crawl before. `History` holds such bits
-and the intervals between crawls, of many pages or runs at once; the other
-functions of this module observe or simulate histories.
+whether the page has changed since the crawl before. Some crawls reveal more:
+when the page changed last, or how many times. `History` holds all this and the
+intervals between crawls, of many pages or runs at once; the other functions of
+this module observe or simulate histories.
 """
 
 import copy
-from dataclasses import dataclass
+import warnings
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
+import scipy
 
 from paperlib import checks
 from paperlib._kernels import processes as kernels
+from paperlib._kernels import threads_for
+from paperlib.errors import DistrustedAgeWarning
 
 __all__ = [
+    "DistrustedAgeWarning",
     "History",
     "join",
     "observe",
+    "observe_feed",
     "poisson_times",
     "recrawl",
     "simulate_adaptive_history",
@@ -30,9 +37,22 @@ def __dir__():
     return __all__  # completion offers the public names alone
 
 
+# What a crawl of `simulate_history` can reveal beside the bit, and what it then is
+# at a crawl that found no change.
+_UNCHANGED = {"bit": None, "age": np.nan, "count": 0.0}
+# Relative difference up to which an age and an interval count as equal: rounding
+# of differences of times.
+_SAME_TIME = 1e-9
+
+
 @dataclass(frozen=True, eq=False)
 class History:
     """What a crawler has seen: intervals between crawls, and a bit for each.
+
+    Beside the bit, a crawl may have told the age of the last change, as the
+    header Last-Modified does, or the number of changes, as a list of revisions
+    does, or both, as a feed of a limited number of entries does (see
+    `observe_feed`). Estimators use what is there.
 
     There are two forms. In the dense form all pages have the same number of
     crawls: time runs along the last axis, leading axes are pages or runs. In
@@ -49,13 +69,28 @@ class History:
     offsets : array_like of int, shape (n_pages + 1,), optional
         Page i is ``offsets[i]:offsets[i + 1]`` of the flat arrays. A page may
         have no crawls, and so may all of them.
+    age : array_like, same shape, time, optional
+        Time from the last change to the crawl, NaN where unknown. With a count,
+        the age of the oldest change that was counted: nothing is known of the
+        time before. The first fetch of a page, which ends no interval, is
+        entered as a changed crawl whose interval is its age.
+    count : array_like, same shape, optional
+        Number of changes since the crawl before, or since the `age` that goes
+        with it; whole, NaN where unknown.
 
     Raises
     ------
     ValueError
         An empty history; an interval that is not positive and finite; bits
-        that are not boolean or 0/1; unequal shapes; offsets that do not rise
-        from 0 to the number of crawls.
+        that are not boolean or 0/1; a count that is negative or not whole;
+        unequal shapes; offsets that do not rise from 0 to the number of crawls.
+
+    Warns
+    -----
+    DistrustedAgeWarning
+        Ages below 0, above the interval of a crawl that found a change, or within
+        that of a crawl that found none; counts that contradict the bit. They
+        become NaN, so that the bit is used.
 
     Examples
     --------
@@ -65,11 +100,21 @@ class History:
     (array([3, 1]), array([4., 4.]))
     >>> history.time
     array([1., 3., 4., 4.])
+
+    A page that was crawled after one day and then after two, when it had changed
+    half a day before:
+
+    >>> from paperlib.estimators import mle
+    >>> float(mle(History([1.0, 2.0], [False, True], age=[np.nan, 0.5])).round(4))
+    0.6667
     """
 
     interval: np.ndarray
     changed: np.ndarray
     offsets: np.ndarray | None = None
+    _: KW_ONLY
+    age: np.ndarray | None = None
+    count: np.ndarray | None = None
 
     def __post_init__(self):
         interval = checks.positive("interval", self.interval).view()
@@ -88,6 +133,10 @@ class History:
         object.__setattr__(self, "changed", changed)
         if self.offsets is not None:
             object.__setattr__(self, "offsets", _offsets(self.offsets, interval))
+        if self.age is not None or self.count is not None:
+            age, count = _trusted(interval, changed, self.age, self.count)
+            object.__setattr__(self, "age", age)
+            object.__setattr__(self, "count", count)
 
     @property
     def shape(self):
@@ -171,6 +220,100 @@ class History:
             offsets = np.arange(0, interval.size + 1, self.interval.shape[-1])
         return interval, changed, offsets
 
+    def likelihood_terms(self):
+        r"""Return what enters the likelihood of a change rate, in the ragged form.
+
+        .. math:: \log L(\Delta) = K \log \Delta - \Delta S
+            + \sum_\mathrm{changed} \log(1 - e^{-\Delta w_n}) ,
+
+        with the number K of changes that are known one by one, and the time S in
+        which no other change can hide (derived). A known age or count thus turns
+        a crawl that found a change into one that found none, after as much time
+        as is known, and adds its changes to K.
+
+        Returns
+        -------
+        interval : ndarray, shape (n,)
+            As in `ragged`, but for crawls with a known change the time to the
+            oldest of their known changes, or all of the interval if no change is
+            missed. May be 0.
+        changed : ndarray of bool, shape (n,)
+            True where only the bit says that there was a change.
+        offsets : ndarray of int, shape (n_pages + 1,)
+            Where each page begins.
+        n_known : ndarray, shape (n,)
+            Number of known changes.
+
+        Notes
+        -----
+        The plain form is `paperlib.reference.likelihood_terms`.
+        """
+        interval, changed, offsets = self.ragged()
+        n_known = np.zeros(interval.size)
+        if self.age is not None:
+            known = [
+                np.ascontiguousarray(a).reshape(-1) for a in (self.age, self.count)
+            ]
+            interval, changed = interval.copy(), changed.copy()
+            with threads_for(interval.size):
+                kernels.move_known(*known, interval, changed, n_known)
+        for array in (interval, changed, n_known):
+            array.flags.writeable = False  # as in `ragged`
+        return interval, changed, offsets, n_known
+
+    def prefix(self, n_crawls):
+        """Return the first crawls of every page of a dense history.
+
+        Parameters
+        ----------
+        n_crawls : int
+            Number of crawls that are kept.
+
+        Returns
+        -------
+        History
+            With ages and counts, if there are any.
+        """
+        first = [
+            array if array is None else array[..., :n_crawls]
+            for array in (self.interval, self.changed, self.age, self.count)
+        ]
+        return History(*first[:2], age=first[2], count=first[3])
+
+
+def _trusted(interval, changed, age, count):
+    """Ages and counts, NaN where they contradict the bit; read-only copies."""
+    given = {"age": age, "count": count}
+    for name, values in given.items():
+        values = np.full(interval.shape, np.nan) if values is None else values
+        try:
+            values = np.array(values, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} must be numbers, got {values!r}") from None
+        if values.shape != interval.shape:
+            raise ValueError(
+                f"{name} must have the shape of interval, {interval.shape}, "
+                f"got {values.shape}"
+            )
+        given[name] = values
+    age, count = given.values()
+    unknown = np.isnan(count)
+    whole = unknown | (count >= 0) & (count < np.inf) & (count == np.floor(count))
+    checks.require("count", count, "a whole number, at least 0, or NaN", whole)
+    least = np.where(changed, 0.0, interval * (1 - _SAME_TIME))
+    most = np.where(changed, interval * (1 + _SAME_TIME), np.inf)
+    wrong = (age < least) | (age > most) | ~unknown & ((count > 0) != changed)
+    if wrong.any():
+        warnings.warn(
+            f"{np.count_nonzero(wrong)} of {wrong.size} crawls have an age or a count "
+            "that contradicts their bit, which is used instead",
+            DistrustedAgeWarning,
+            stacklevel=4,  # of _trusted, __post_init__, __init__ and their caller
+        )
+    age[wrong] = count[wrong] = np.nan
+    age.flags.writeable = count.flags.writeable = False
+    return age, count
+
 
 def _offsets(offsets, interval):
     """`offsets` as an int64 array that fits flat intervals."""
@@ -224,11 +367,24 @@ def join(first, second):
             f"second must hold as many pages as first, {first.shape}, "
             f"got {second.shape}"
         )
-    before, later = first.ragged(), second.ragged()
-    offsets = before[2] + later[2]
-    interval, changed = np.empty(offsets[-1]), np.empty(offsets[-1], dtype=bool)
-    kernels.interleave(*before, *later, interval, changed)
-    return History(interval, changed, offsets)
+    *before, starts = first.ragged()
+    *later, later_starts = second.ragged()
+    if first.age is not None or second.age is not None:
+        before += _flat_ages(first)
+        later += _flat_ages(second)
+    offsets, joined = starts + later_starts, []
+    for one, other in zip(before, later, strict=True):
+        joined.append(np.empty(offsets[-1], dtype=one.dtype))
+        kernels.interleave(one, starts, other, later_starts, joined[-1])
+    interval, changed, age, count = [*joined, None, None][:4]
+    return History(interval, changed, offsets, age=age, count=count)
+
+
+def _flat_ages(history):
+    """Ages and counts of the ragged form, NaN where there are none."""
+    if history.age is None:
+        return [np.full(history.interval.size, np.nan)] * 2
+    return [np.ascontiguousarray(a).reshape(-1) for a in (history.age, history.count)]
 
 
 def poisson_times(rate, horizon, *, rng=None):
@@ -302,6 +458,68 @@ def observe(change_times, crawl_times):
     >>> history.interval, history.changed
     (array([1., 1., 2., 1.]), array([ True,  True,  True, False]))
     """
+    _, crawl_times, interval, n_new = _observed(change_times, crawl_times)
+    return History(interval, n_new > 0)
+
+
+def observe_feed(change_times, crawl_times, n_entries=None):
+    """Observe a page by the entries of a feed that shows its last changes.
+
+    The header Last-Modified is a feed of one entry, a full list of revisions one
+    without a limit. A crawl tells all changes since the crawl before, as long as
+    they are fewer than the feed shows; otherwise it tells the last ones, and
+    nothing about the time before them.
+
+    It also reads recorded feeds: the times of all entries that were ever seen,
+    and the times of the fetches, give the same history as the fetches themselves.
+    What a first fetch shows counts from time 0, which must then be before the
+    oldest entry.
+
+    Parameters
+    ----------
+    change_times : array_like, shape (n_changes,), time
+        Sorted; equal times are separate changes. May be empty.
+    crawl_times : array_like, shape (..., n_crawls), time
+        Strictly rising along the last axis, positive.
+    n_entries : int, optional
+        Number of entries that the feed shows; all by default.
+
+    Returns
+    -------
+    History
+        Of the shape of `crawl_times`, with counts, and with the age of the oldest
+        entry where a crawl may have missed a change.
+
+    Raises
+    ------
+    ValueError
+        As `observe`; a number of entries that is not positive.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.feed_terms`.
+
+    Examples
+    --------
+    >>> from paperlib.processes import observe_feed
+    >>> history = observe_feed([0.5, 2.0, 2.5, 3.0], [1.0, 4.0, 5.0], n_entries=2)
+    >>> history.count, history.age
+    (array([1., 2., 0.]), array([nan, 1.5, nan]))
+    """
+    change_times, crawl_times, interval, n_new = _observed(change_times, crawl_times)
+    if n_entries is None:
+        return History(interval, n_new > 0, count=n_new)
+    n_entries = checks.count("n_entries", n_entries)
+    age = np.full(n_new.shape, np.nan)
+    full = n_new >= n_entries
+    if full.any():
+        n_before = np.searchsorted(change_times, crawl_times[full], side="right")
+        age[full] = crawl_times[full] - change_times[n_before - n_entries]
+    return History(interval, n_new > 0, age=age, count=np.minimum(n_new, n_entries))
+
+
+def _observed(change_times, crawl_times):
+    """Both times checked, the intervals, and the number of changes in each."""
     change_times = checks.finite("change_times", change_times)
     crawl_times = checks.positive("crawl_times", crawl_times)
     if change_times.ndim != 1 or (np.diff(change_times) < 0).any():
@@ -317,7 +535,8 @@ def observe(change_times, crawl_times):
     checks.require("crawl_times", crawl_times, "rising strictly", interval > 0)
     n_before_0 = np.searchsorted(change_times, 0.0, side="right")
     n_before = np.searchsorted(change_times, crawl_times, side="right")
-    return History(interval, np.diff(n_before, axis=-1, prepend=n_before_0) > 0)
+    n_new = np.diff(n_before, axis=-1, prepend=n_before_0)
+    return change_times, crawl_times, interval, n_new
 
 
 def _each_run(draw, n_runs, rng):
@@ -377,7 +596,14 @@ def recrawl(change_times, horizon, *, n_crawls, n_runs, rng=None):
 
 
 def simulate_history(
-    change_rate, *, crawl_rate=None, interval=None, n_crawls=None, n_runs=None, rng=None
+    change_rate,
+    *,
+    crawl_rate=None,
+    interval=None,
+    n_crawls=None,
+    n_runs=None,
+    observation="bit",
+    rng=None,
 ):
     r"""Simulate crawls of Poisson pages, at Poisson times or given intervals.
 
@@ -400,6 +626,9 @@ def simulate_history(
         Crawls of each page.
     n_runs : int, optional
         Independent runs along a new first axis.
+    observation : {"bit", "age", "count"}
+        What a crawl reveals beside the bit: nothing, the age of the last change
+        since the crawl before, or the number of changes. The bits are the same.
     rng : seed or numpy.random.Generator, optional
         Source of randomness. Run i depends on the seed and i alone.
 
@@ -412,7 +641,8 @@ def simulate_history(
     ------
     ValueError
         A rate or interval out of range; both or neither of crawl_rate and
-        interval; n_crawls that is missing or contradicts interval.
+        interval; n_crawls that is missing or contradicts interval; another
+        observation.
 
     Examples
     --------
@@ -434,6 +664,9 @@ def simulate_history(
         if mean.ndim:
             n_crawls = _length(mean, n_crawls)
     n_crawls = checks.count("n_crawls", n_crawls)
+    if observation not in _UNCHANGED:
+        names = ", ".join(map(repr, _UNCHANGED))
+        raise ValueError(f"observation must be one of {names}, got {observation!r}")
     pages = checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1]
     shape = (*pages, n_crawls)
 
@@ -442,9 +675,21 @@ def simulate_history(
             length = mean * stream.standard_exponential(shape)
         else:
             length = np.broadcast_to(mean, shape)
-        return length, stream.random(shape) < -np.expm1(-change_rate * length)
+        chance, expected = stream.random(shape), change_rate * length
+        changed = chance < -np.expm1(-expected)
+        if observation == "bit":
+            return length, changed
+        # One uniform number decides whether there was a change, and by the inverse
+        # of the distribution when the last one was, or how many there were.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if observation == "age":
+                told = -np.log1p(-chance) / change_rate
+            else:
+                told = np.maximum(scipy.stats.poisson.ppf(1 - chance, expected), 1.0)
+        return length, changed, np.where(changed, told, _UNCHANGED[observation])
 
-    return History(*_each_run(draw, n_runs, rng))
+    interval, changed, *told = _each_run(draw, n_runs, rng)
+    return History(interval, changed, **{observation: told[0]} if told else {})
 
 
 def _length(interval, n_crawls):

@@ -1,7 +1,8 @@
-"""The likelihood of one-bit histories, page by page: estimates, paths, limits.
+"""The likelihood of histories, page by page: estimates, paths, limits.
 
 A crawl that ends an interval w finds a change with probability
-1 - exp(-rate w). Three computations are done here, one page per thread:
+1 - exp(-rate w); changes that are known one by one add a factor rate each (see
+`History.likelihood_terms`). Three computations are done here, one page per thread:
 the root of an estimating equation (maximum likelihood or moments), the same
 root after every crawl, and the two rates at which the log-likelihood has
 fallen by a given amount.
@@ -12,12 +13,15 @@ sums over the crawls are enough. Should that not settle, Newton's method
 starts anew at a lower bound of the root. Logarithms of the two sums
 sum w / (exp(rate w) - 1) and sum exp(-rate w) are convex and decreasing in
 the rate, because each term is log-convex and sums of log-convex functions are
-log-convex; Newton's method from the left of the root of such a function never
-passes the root, so that this second attempt cannot diverge.
+log-convex; so is the term known / rate of known changes. Newton's method from the
+left of the root of such a function never passes the root, so that this second
+attempt cannot diverge.
 
 The lower bound is the rate that solves the equation when all intervals equal
 their mean: both sums are convex in w, so by Jensen's inequality the true sum
-is at least as large there, and the root lies to the right.
+is at least as large there, and the root lies to the right. With known changes it
+is also the rate at which known / rate and the lower bounds 1 / rate - w / 2 of
+the terms of bits reach the target.
 
 The path of estimates keeps the sum as a Taylor series about a recent
 estimate. One more crawl adds its own series, and the next root is a root of
@@ -91,7 +95,7 @@ def page_totals(interval, changed):
 
 
 @njit(cache=True, error_model="numpy", fastmath=True)
-def _log_sum(kind, rate, interval, changed):
+def _log_sum(kind, rate, known, interval, changed):
     """Log of the rate-dependent side of the equation, and two derivatives.
 
     With r = w / (exp(rate w) - 1) the derivative of r is -r (r + w); with
@@ -107,6 +111,9 @@ def _log_sum(kind, rate, interval, changed):
             first -= r * w
             second += r * w * w
     else:
+        total = known / rate
+        first = -total / rate
+        second = -2.0 * first / rate
         for j in range(interval.size):
             w = interval[j]
             r = w / expm1(rate * w) if changed[j] else 0.0
@@ -118,14 +125,14 @@ def _log_sum(kind, rate, interval, changed):
 
 
 @compiled
-def _root(kind, rate, bound, target, interval, changed):
+def _root(kind, rate, bound, target, known, interval, changed):
     """Root of log sum = `target`: Halley from `rate`, Newton from `bound`.
 
     `bound` lies left of the root, see the head of the module. NaN when
     neither converges.
     """
     for _ in range(_MAX_HALLEY_STEPS):
-        value, first, second = _log_sum(kind, rate, interval, changed)
+        value, first, second = _log_sum(kind, rate, known, interval, changed)
         # derivatives in log(rate)
         first, second = first * rate, second * rate * rate + first * rate
         step = (target - value) / first
@@ -137,7 +144,7 @@ def _root(kind, rate, bound, target, interval, changed):
             return rate
     rate = bound
     for _ in range(MAX_NEWTON_STEPS):
-        value, first, _second = _log_sum(kind, rate, interval, changed)
+        value, first, _second = _log_sum(kind, rate, known, interval, changed)
         step = (target - value) / first
         rate += step
         if abs(step) <= _NEWTON_TOLERANCE * rate:
@@ -146,37 +153,41 @@ def _root(kind, rate, bound, target, interval, changed):
 
 
 @compiled
-def _mle_bound(n_changed, t_changed, t_unchanged):
-    """Lower bound of the MLE: its root with all changed intervals equal."""
-    return math.log1p(t_changed / t_unchanged) * n_changed / t_changed
+def _mle_bound(known, n_changed, t_changed, t_unchanged):
+    """Lower bound of the MLE, see the head of the module."""
+    bound = math.log1p(t_changed / t_unchanged) * n_changed / t_changed
+    if known > 0.0:
+        return max(bound, (known + n_changed) / (t_unchanged + 0.5 * t_changed))
+    return bound
 
 
 @compiled
-def page_root(kind, interval, changed):
+def page_root(kind, known, interval, changed):
     """Root of the equation of one page, which has at least one crawl.
 
     0 without a change, inf with nothing but changes, NaN if not converged.
+    `known` is the number of known changes, which the moments do not take.
     """
     n_changed, t_changed, t_unchanged = page_totals(interval, changed)
     n = interval.size
     if n_changed == 0:
-        return 0.0
-    if n_changed == n:
+        return known / t_unchanged
+    if t_unchanged == 0.0:
         return np.inf
     if kind == MOMENTS:
         bound = math.log(n / (n - n_changed)) * n / (t_changed + t_unchanged)
         target = math.log(n - n_changed)
     else:
-        bound = _mle_bound(n_changed, t_changed, t_unchanged)
+        bound = _mle_bound(known, n_changed, t_changed, t_unchanged)
         target = math.log(t_unchanged)
-    return _root(kind, bound, bound, target, interval, changed)
+    return _root(kind, bound, bound, target, known, interval, changed)
 
 
 @parallel
-def estimating_equation_roots(kind, interval, changed, offsets, out):
+def estimating_equation_roots(kind, interval, changed, offsets, n_known, out):
     """Solve equation `kind` for every page; writes `out`, shape (n_pages,).
 
-    interval, changed: shape (n_crawls,); offsets: shape (n_pages + 1,).
+    interval, changed, n_known: shape (n_crawls,); offsets: shape (n_pages + 1,).
     0 and inf where degenerate, NaN for a page without crawls, and for one whose
     root was not found.
     """
@@ -184,7 +195,8 @@ def estimating_equation_roots(kind, interval, changed, offsets, out):
         own = slice(offsets[i], offsets[i + 1])
         out[i] = np.nan
         if offsets[i + 1] > offsets[i]:
-            out[i] = page_root(kind, interval[own], changed[own])
+            known = n_known[own].sum()
+            out[i] = page_root(kind, known, interval[own], changed[own])
 
 
 @compiled
@@ -205,6 +217,15 @@ def _add_series(rate, w, series):
         c[j + 1] = -(c[j] + square) / (j + 1)
         power *= w
         series[j + 1] += c[j + 1] * power
+
+
+@compiled
+def _add_known(rate, known, series):
+    """Add to `series` the Taylor series of known / rate about `rate`."""
+    term = known / rate
+    for j in range(_ORDER + 1):
+        series[j] += term
+        term /= -rate
 
 
 @compiled
@@ -237,12 +258,15 @@ def _series_holds(series, centre, shift):
 
 
 @compiled
-def _mle_path(interval, changed, out):
+def _mle_path(interval, changed, n_known, out):
     """The MLE of one page after every crawl, into `out`; see above."""
     series = np.zeros(_ORDER + 1)
     n_changed = 0
-    t_changed = t_unchanged = centre = shift = 0.0
+    known = t_changed = t_unchanged = centre = shift = 0.0
     for j in range(interval.size):
+        known += n_known[j]
+        if n_known[j] > 0.0 and centre > 0.0:
+            _add_known(centre, n_known[j], series)
         if changed[j]:
             n_changed += 1
             t_changed += interval[j]
@@ -251,7 +275,7 @@ def _mle_path(interval, changed, out):
         else:
             t_unchanged += interval[j]
         if n_changed == 0:
-            out[j] = 0.0
+            out[j] = known / t_unchanged
             continue
         if t_unchanged == 0.0:
             out[j] = np.inf
@@ -259,12 +283,14 @@ def _mle_path(interval, changed, out):
         if centre > 0.0:
             shift = _series_root(series, t_unchanged, shift)
         if not _series_holds(series, centre, shift):
-            bound = _mle_bound(n_changed, t_changed, t_unchanged)
+            bound = _mle_bound(known, n_changed, t_changed, t_unchanged)
             guess, target = max(centre, bound), math.log(t_unchanged)
-            seen = slice(0, j + 1)
-            centre = _root(MLE, guess, bound, target, interval[seen], changed[seen])
+            crawls = interval[: j + 1], changed[: j + 1]
+            centre = _root(MLE, guess, bound, target, known, *crawls)
             shift = 0.0
             series[:] = 0.0
+            if known > 0.0:
+                _add_known(centre, known, series)
             for before in range(j + 1):
                 if changed[before]:
                     _add_series(centre, interval[before], series)
@@ -272,7 +298,7 @@ def _mle_path(interval, changed, out):
 
 
 @parallel
-def mle_paths(interval, changed, offsets, out):
+def mle_paths(interval, changed, offsets, n_known, out):
     """MLE after every crawl of every page; writes `out`, shape (n_crawls,).
 
     Takes a time linear in the crawls. 0 and inf while degenerate, NaN where
@@ -280,15 +306,15 @@ def mle_paths(interval, changed, offsets, out):
     """
     for i in prange(offsets.size - 1):
         own = slice(offsets[i], offsets[i + 1])
-        _mle_path(interval[own], changed[own], out[own])
+        _mle_path(interval[own], changed[own], n_known[own], out[own])
 
 
 @compiled
-def _log_likelihood(x, t_unchanged, interval, changed):
+def _log_likelihood(x, t_unchanged, known, interval, changed):
     """Log-likelihood at rate e^x, its slope and its curvature in x."""
     rate = math.exp(x)
-    value = slope = -rate * t_unchanged
-    curvature = slope
+    curvature = -rate * t_unchanged
+    value, slope = known * x + curvature, known + curvature
     for j in range(interval.size):
         if changed[j]:
             a = rate * interval[j]
@@ -301,10 +327,11 @@ def _log_likelihood(x, t_unchanged, interval, changed):
 
 
 @compiled
-def _limit(x, level, t_unchanged, interval, changed):
+def _limit(x, level, t_unchanged, known, interval, changed):
     """Rate at which the log-likelihood is `level`, by Newton from e^x."""
+    crawls = t_unchanged, known, interval, changed
     for _ in range(MAX_NEWTON_STEPS):
-        value, slope, _curvature = _log_likelihood(x, t_unchanged, interval, changed)
+        value, slope, _curvature = _log_likelihood(x, *crawls)
         step = (level - value) / slope
         x += min(max(step, -_MAX_LIMIT_STEP), _MAX_LIMIT_STEP)
         if abs(step) <= _LIMIT_TOLERANCE:
@@ -313,30 +340,30 @@ def _limit(x, level, t_unchanged, interval, changed):
 
 
 @compiled
-def _page_limits(rate, drop, drop_degenerate, interval, changed):
+def _page_limits(rate, drop, drop_degenerate, known, interval, changed):
     """Lower and upper limit of one page; its MLE is `rate`."""
-    _n_changed, t_changed, t_unchanged = page_totals(interval, changed)
+    n_changed, t_changed, t_unchanged = page_totals(interval, changed)
     if math.isnan(rate):
         return np.nan, np.nan
     if rate == 0.0:
         return 0.0, drop_degenerate / t_unchanged
     if math.isinf(rate):
-        x = math.log(interval.size / t_changed)
-        return _limit(x, -drop_degenerate, t_unchanged, interval, changed), np.inf
+        if n_changed == 0:  # ages of 0 are all that is known
+            return 0.0, np.inf
+        x = math.log(n_changed / t_changed)
+        return _limit(x, -drop_degenerate, 0.0, 0.0, interval, changed), np.inf
     x = math.log(rate)
-    value, _slope, curvature = _log_likelihood(x, t_unchanged, interval, changed)
+    crawls = t_unchanged, known, interval, changed
+    value, _slope, curvature = _log_likelihood(x, *crawls)
     # where a parabola of this curvature has fallen by `drop`
     width = min(math.sqrt(-2.0 * drop / curvature), _MAX_FIRST_WIDTH)
     level = value - drop
-    return (
-        _limit(x - width, level, t_unchanged, interval, changed),
-        _limit(x + width, level, t_unchanged, interval, changed),
-    )
+    return _limit(x - width, level, *crawls), _limit(x + width, level, *crawls)
 
 
 @parallel
 def likelihood_limits(
-    rate, drop, interval, changed, offsets, drop_degenerate, low, high
+    rate, drop, drop_degenerate, interval, changed, offsets, n_known, low, high
 ):
     """Where the log-likelihood is `drop` below its maximum, on either side.
 
@@ -347,6 +374,5 @@ def likelihood_limits(
     """
     for i in prange(offsets.size - 1):
         own = slice(offsets[i], offsets[i + 1])
-        low[i], high[i] = _page_limits(
-            rate[i], drop, drop_degenerate, interval[own], changed[own]
-        )
+        crawls = n_known[own].sum(), interval[own], changed[own]
+        low[i], high[i] = _page_limits(rate[i], drop, drop_degenerate, *crawls)

@@ -25,12 +25,14 @@ _TINY = 1e-50
 
 
 @compiled
-def _posterior(interval, changed, rate, prior, row):
+def _posterior(interval, changed, known, rate, prior, row):
     """Posterior of one page, into `row`; all on the grid of `rate`."""
     _n_changed, _t_changed, t_unchanged = page_totals(interval, changed)
     most = -np.inf
     for k in range(rate.size):
         log, product = math.log(prior[k]) - rate[k] * t_unchanged, 1.0
+        if known > 0.0:  # else a rate of 0 would make 0 log(0)
+            log += known * math.log(rate[k])
         for j in range(interval.size):
             if changed[j]:
                 product *= -math.expm1(-rate[k] * interval[j])
@@ -45,7 +47,7 @@ def _posterior(interval, changed, rate, prior, row):
 
 
 @parallel
-def grid_posteriors(interval, changed, offsets, rate, prior, posterior):
+def grid_posteriors(interval, changed, offsets, n_known, rate, prior, posterior):
     """Prior times likelihood of every page, of sum 1; writes `posterior`.
 
     rate: shape (n_grid,); prior: (1, n_grid) for all pages or
@@ -55,4 +57,5 @@ def grid_posteriors(interval, changed, offsets, rate, prior, posterior):
     for i in prange(offsets.size - 1):
         own = slice(offsets[i], offsets[i + 1])
         row = np.int64(i) if prior.shape[0] > 1 else 0
-        _posterior(interval[own], changed[own], rate, prior[row], posterior[i])
+        crawls = interval[own], changed[own], n_known[own].sum()
+        _posterior(*crawls, rate, prior[row], posterior[i])

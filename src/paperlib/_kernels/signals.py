@@ -140,15 +140,15 @@ def _maximum(t, changed, n):
     _n, n_with_change, n_without = page_totals(n, changed)
     if n_without == 0.0:
         bare = n == 0.0
-        alpha = page_root(MLE, t[bare], changed[bare])
+        alpha = page_root(MLE, 0.0, t[bare], changed[bare])
         return alpha, np.inf if n_with_change > 0.0 else np.nan
-    alpha = page_root(MLE, t, changed)
+    alpha = page_root(MLE, 0.0, t, changed)
     if not (alpha > 0.0 and _score(alpha, 0.0, t, changed, n).in_b > 0.0):
         return alpha, 0.0
     guess = min(0.5 * alpha * t.sum() / n.sum(), 1.0)
     # a change without a signal needs alpha > 0
     if n[changed].min() > 0.0:
-        only_b = page_root(MLE, n, changed)
+        only_b = page_root(MLE, 0.0, n, changed)
         if _score(0.0, only_b, t, changed, n).in_alpha <= 0.0:
             return 0.0, only_b
         guess = 0.5 * only_b

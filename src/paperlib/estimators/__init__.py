@@ -1,7 +1,8 @@
-"""Estimators of the change rate of a page, from one bit per crawl.
+"""Estimators of the change rate of a page, from a bit per crawl or from more.
 
-From a whole history: `naive`, `bias_reduced`, `mle`, `moment_matching`, with
-`likelihood_interval` and `confidence_radius`. Online, one crawl at a time:
+From a whole history: `naive`, `bias_reduced`, `mle`, `moment_matching`, and from
+ages and feeds `last_modified`, with `likelihood_interval`, `counting_interval`
+and `confidence_radius`. Online, one crawl at a time:
 `Naive`, `LLN`, `SA`, `SAM`, `Averaged`, `GammaFilter`, all of them
 `OnlineEstimator`. Theory: `affinity`, `fisher_information`,
 `asymptotic_variances`. Over crawls and runs: `path`, `paths`, `snapshots`,
@@ -12,6 +13,7 @@ From a whole history: `naive`, `bias_reduced`, `mle`, `moment_matching`, with
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 from paperlib.estimators.batch import (
     bias_reduced,
+    last_modified,
     mle,
     mle_path,
     moment_matching,
@@ -46,6 +48,7 @@ __all__ = [
     "bias_reduced",
     "confidence_radius",
     "fisher_information",
+    "last_modified",
     "likelihood_interval",
     "mle",
     "mle_path",

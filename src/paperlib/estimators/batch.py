@@ -3,13 +3,21 @@
 import warnings
 
 import numpy as np
+import scipy
 
 from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 
-__all__ = ["bias_reduced", "mle", "mle_path", "moment_matching", "naive"]
+__all__ = [
+    "bias_reduced",
+    "last_modified",
+    "mle",
+    "mle_path",
+    "moment_matching",
+    "naive",
+]
 
 # Relative difference up to which intervals count as equal: rounding of sums of
 # times.
@@ -22,7 +30,8 @@ def naive(history):
     .. math:: \hat\Delta = n_\mathrm{changed} \Big/ \sum_n w_n
 
     Section 3.4 of [peva22]. It is biased low: several changes between two
-    crawls count as one.
+    crawls count as one. A crawl of known age or count enters with its known
+    changes, and with the time in which no other change can hide.
 
     Parameters
     ----------
@@ -45,8 +54,23 @@ def naive(history):
     >>> float(naive(History([1.0, 2.0, 1.0], [True, False, True])))
     0.5
     """
-    with np.errstate(invalid="ignore"):
-        return history.total(history.changed) / history.total(history.interval)
+    changes, time = history.changed, history.interval
+    if history.age is not None:
+        time, changes, n_known = _terms(history)
+        changes = changes + n_known
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return history.total(changes) / history.total(time)
+
+
+def _terms(history):
+    """`History.likelihood_terms` but for the offsets, in the form of the history."""
+    interval, changed, _offsets, n_known = history.likelihood_terms()
+    return [a.reshape(history.interval.shape) for a in (interval, changed, n_known)]
+
+
+def _all_known(history, bits, n_known):
+    """Whether all changes of a page are known by their ages or counts."""
+    return (history.total(bits) == 0) & (history.total(n_known) > 0)
 
 
 def bias_reduced(history):
@@ -57,7 +81,8 @@ def bias_reduced(history):
 
     Eq. (1) of [grimes08], corrected: the paper prints the inverse of the ratio
     of the interval to the mean time between changes. The estimate is finite
-    also when every crawl found a change.
+    also when every crawl found a change. A page all of whose changes are known by
+    their ages or counts gets `last_modified`, for which intervals may be any.
 
     Parameters
     ----------
@@ -90,11 +115,99 @@ def bias_reduced(history):
     n = history.n_crawls
     with np.errstate(invalid="ignore", divide="ignore"):
         interval = history.total(history.interval) / n
+    told = np.zeros(history.shape, dtype=bool)
+    if history.age is not None:
+        time, bits, n_known = _terms(history)
+        told = _all_known(history, bits, n_known)
     per_crawl = history.per_crawl(interval)
     uneven = np.abs(history.interval - per_crawl) > _SAME_INTERVAL * per_crawl
     rule = "the same for all crawls of a page (mle takes any)"
-    checks.require("interval", history.interval, rule, ~uneven)
-    return -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
+    good = ~uneven | history.per_crawl(told)
+    checks.require("interval", history.interval, rule, good)
+    rate = -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
+    if told.any():
+        rate = np.where(told, _closed_form(history, time, n_known), rate)[()]
+    return rate
+
+
+def last_modified(history, *, n_entries=None, bias_reduced=True):
+    r"""Estimate in closed form from the ages of last changes, or from feeds.
+
+    .. math:: \hat\Delta = \frac{K}{S}, \qquad
+        \tilde\Delta = \frac{1}{S} \Big(K - \frac{\sum_n N_n P(M_n > N_n)}
+        {\sum_n E \min(M_n, N_n)}\Big) ,
+
+    with the number K of known changes and the time S in which no other change can
+    hide, as in `History.likelihood_terms`. The first is the maximum likelihood
+    estimate, due to Cho and Garcia-Molina for ages; it is biased high, by up to
+    Delta / n after n crawls. The second has no bias to first order (derived): of
+    the N changes that crawl n can show, M, Poisson with mean
+    :math:`\hat\Delta w_n`, have happened. For ages, N = 1, the fraction is
+    :math:`1 - \sum x e^{-x} / \sum (1 - e^{-x})` with :math:`x = \hat\Delta w`.
+
+    Parameters
+    ----------
+    history : History
+        In either form, at any intervals. The age or count of every change is
+        known.
+    n_entries : int, optional
+        Greatest number of entries of the feed that the counts come from; without
+        it counts are complete, and cause no bias. Ages without a count are of one
+        entry.
+    bias_reduced : bool, default True
+        Whether the second form is returned, or the first.
+
+    Returns
+    -------
+    ndarray or float, shape ``history.shape``
+        Change rates, 1/time; 0 without a change, NaN for a page without crawls.
+
+    Raises
+    ------
+    ValueError
+        A change of unknown age and count; a number of entries that is not positive.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.last_modified`. With one full feed of N
+    entries it is (N - 1) / S, which is unbiased.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import last_modified
+    >>> from paperlib.processes import History
+    >>> history = History([1.0, 2.0, 1.0], [1, 1, 0], age=[0.5, 1.5, None])
+    >>> float(last_modified(history, bias_reduced=False).round(4))
+    0.6667
+    >>> float(last_modified(history).round(4))
+    0.5353
+    """
+    time, bits, n_known = _terms(history)
+    rule = "without changes of unknown age and count (mle takes them)"
+    checks.require("history", history.interval, rule, ~bits)
+    if bias_reduced:
+        return _closed_form(history, time, n_known, n_entries)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return history.total(n_known) / history.total(time)
+
+
+def _closed_form(history, time, n_known, n_entries=None):
+    """The bias-reduced form of `last_modified`."""
+    most = np.inf if n_entries is None else checks.count("n_entries", n_entries)
+    if history.count is not None:
+        most = np.where(np.isnan(history.count), 1.0, most)
+    n_known, time = history.total(n_known), history.total(time)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = n_known / time
+        x = history.per_crawl(rate) * history.interval
+        # P(M > N), and E min(M, N) = x P(M < N) + N P(M > N); gammaincc(N, x) is
+        # P(M < N), and N may be inf
+        finite = np.isfinite(most)
+        n = np.where(finite, most, 1.0)
+        missed = np.where(finite, n * scipy.special.gammainc(n + 1, x), 0.0)
+        seen = np.where(finite, x * scipy.special.gammaincc(n, x) + missed, x)
+        excess = history.total(missed) / history.total(seen)
+        return np.where(n_known > 0, (n_known - excess) / time, rate)[()]
 
 
 def mle(history, *, edges="limits", bounds=None):
@@ -150,7 +263,7 @@ def mle(history, *, edges="limits", bounds=None):
     """
     if edges not in ("limits", "substitute"):
         raise ValueError(f"edges must be 'limits' or 'substitute', got {edges!r}")
-    rate = _roots(kernels.MLE, history)
+    rate = _solved(kernels.MLE, *history.likelihood_terms())
     if edges == "limits":
         _warn_degenerate(rate)
     else:
@@ -168,7 +281,9 @@ def moment_matching(history, *, bounds=None):
 
     eq. (7) of [aaai20] (our text of it lacks the formula; it is printed in
     section 3.4 of [peva22]). It agrees with `mle` when the intervals of a
-    page are equal.
+    page are equal. A page all of whose changes are known by their ages or counts
+    gets their number over the time in which no other can hide, as from `mle`; of
+    other pages the bits alone are used.
 
     Parameters
     ----------
@@ -207,17 +322,25 @@ def moment_matching(history, *, bounds=None):
     >>> float(moment_matching(history).round(4))
     0.8814
     """
-    rate = _roots(kernels.MOMENTS, history)
+    interval, changed, offsets = history.ragged()
+    no_known = np.zeros(interval.size)
+    rate = _solved(kernels.MOMENTS, interval, changed, offsets, no_known)
+    if history.age is not None:
+        time, bits, n_known = _terms(history)
+        told = _all_known(history, bits, n_known)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            known_rate = history.total(n_known) / history.total(time)
+        rate = np.where(told, known_rate, rate.reshape(history.shape)).ravel()
     _warn_degenerate(rate)
     return _finish(rate, history, bounds)
 
 
-def _roots(kind, history):
+def _solved(kind, *terms):
     """Roots of an estimating equation, one for each page, flat."""
-    interval, changed, offsets = history.ragged()
+    interval, _changed, offsets, _n_known = terms
     rate = np.empty(offsets.size - 1)
     with threads_for(interval.size):
-        kernels.estimating_equation_roots(kind, interval, changed, offsets, rate)
+        kernels.estimating_equation_roots(kind, *terms, rate)
     failed = np.isnan(rate) & (np.diff(offsets) > 0)
     if failed.any():
         raise ConvergenceError(
@@ -288,10 +411,9 @@ def mle_path(history):
     >>> mle_path(History([1.0, 2.0, 1.0], [True, False, True])).round(4)
     array([   inf, 0.4055, 0.6931])
     """
-    interval, changed, offsets = history.ragged()
-    out = np.empty(interval.size)
-    with threads_for(interval.size):
-        kernels.mle_paths(interval, changed, offsets, out)
+    out = np.empty(history.interval.size)
+    with threads_for(out.size):
+        kernels.mle_paths(*history.likelihood_terms(), out)
     if np.isnan(out).any():
         raise ConvergenceError(f"{np.isnan(out).sum()} prefixes did not converge", out)
     return out.reshape(history.changed.shape)

@@ -61,15 +61,13 @@ def likelihood_interval(history, *, level=0.95):
     (0.113, 2.233)
     """
     level = checks.probability("level", level)
-    interval, changed, offsets = history.ragged()
+    terms = history.likelihood_terms()
     with warnings.catch_warnings(action="ignore", category=DegenerateHistoryWarning):
         rate = np.ravel(mle(history))
     low, high = np.empty_like(rate), np.empty_like(rate)
     drop = scipy.special.gammaincinv(0.5, level)  # half a quantile of chi2(1)
-    with threads_for(interval.size):
-        kernels.likelihood_limits(
-            rate, drop, interval, changed, offsets, -np.log1p(-level), low, high
-        )
+    with threads_for(history.interval.size):
+        kernels.likelihood_limits(rate, drop, -np.log1p(-level), *terms, low, high)
     failed = np.isnan(low + high) & ~np.isnan(rate)
     if failed.any():
         raise ConvergenceError(
