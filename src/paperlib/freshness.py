@@ -12,7 +12,8 @@ What differs is how the crawls come: at Poisson times (`poisson`,
 `interval_time`; eq. (5) of [www25]_), at known times (`crawled`), or when time
 and signals reach a threshold (`cycle_length`, `fresh_time`, `crawl_value`:
 psi, w and V of Lemma 4 of [www25]_). `bayes_crawl_value` is V of a page whose
-change rate is known by a gamma distribution only. `harmonic_penalty` counts the changes
+change rate is known by a gamma distribution only, and `empirical_crawl_value` that of
+a page whose changes need not be Poisson. `harmonic_penalty` counts the changes
 missed instead. `mean` weights pages by importance.
 
 Of a page with signals, alpha = (1 - recall) Delta is the rate of the changes
@@ -28,7 +29,7 @@ import numpy as np
 from scipy import special
 
 from paperlib import checks
-from paperlib._kernels import bayes
+from paperlib._kernels import bayes, threads_for
 from paperlib._kernels import crawl_value as values
 from paperlib._kernels import freshness as kernels
 
@@ -37,6 +38,7 @@ __all__ = [
     "crawl_value",
     "crawled",
     "cycle_length",
+    "empirical_crawl_value",
     "fresh_time",
     "harmonic_penalty",
     "interval",
@@ -517,6 +519,70 @@ def bayes_crawl_value(elapsed, importance, *, shape, rate):
     with np.errstate(all="ignore"):  # 0 x inf of a page without importance
         value = importance * bayes.values(shape, rate, elapsed)
     return np.where(importance > 0, value, 0.0)[()]
+
+
+def empirical_crawl_value(history, elapsed):
+    r"""Crawl value of a page from the ages of its changes, without a model.
+
+    .. math:: \hat V(\tau) = \int_0^\tau a\,d\hat F(a) ,
+
+    with the empirical distribution F of the age of the last change, by Kaplan and
+    Meier's estimator, since a crawl that found no change tells only that the age is
+    above its interval; an age known at a crawl is above none. Where all intervals
+    are at least tau it is the mean of :math:`a\,1(a < \tau)` over all crawls
+    (derived). It holds for any stationary process of changes, because the time back
+    to the last change and the time on to the next have the same distribution; the
+    crawls must not depend on the changes.
+
+    Parameters
+    ----------
+    history : History
+        In either form. The age of every change is known.
+    elapsed : array_like, time
+        Times tau since the last crawl, non-negative.
+
+    Returns
+    -------
+    ndarray, shape ``(*history.shape, *elapsed.shape)``, time
+        Crawl values for an importance of 1. NaN for a page without crawls, and
+        beyond the longest age and interval without a change of a page, unless that
+        is an age.
+
+    Raises
+    ------
+    ValueError
+        A time that is negative or not finite; a change of unknown age.
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.empirical_crawl_value`. For a count the
+    last change is not known: it is refused unless it is 1 and has its age.
+
+    Examples
+    --------
+    >>> from paperlib.freshness import empirical_crawl_value
+    >>> from paperlib.processes import History
+    >>> history = History([1.0, 2.0, 2.0], [0, 1, 1], age=[None, 0.5, 1.5])
+    >>> empirical_crawl_value(history, [0.4, 1.0, 2.0]).round(3)
+    array([0.   , 0.167, 1.167])
+    """
+    elapsed = checks.non_negative("elapsed", elapsed)
+    interval, changed, offsets = history.ragged()
+    age = np.full(interval.size, np.nan)
+    if history.age is not None:
+        one = np.isnan(history.count) | (history.count <= 1)
+        age = np.where(one, history.age, np.nan).reshape(-1)
+    unknown = (changed & np.isnan(age)).reshape(history.changed.shape)
+    rule = "known at every crawl that found a change, and be that of the last one"
+    checks.require("age", np.where(unknown, np.nan, 0.0), rule, ~unknown)
+    value = np.empty((offsets.size - 1, elapsed.size))
+    span = np.where(changed, np.minimum(age, interval), interval)
+    with threads_for(interval.size):
+        kernels.empirical_crawl_values(
+            span, changed, offsets, np.sort(elapsed, axis=None), value
+        )
+    value[:, np.argsort(elapsed, axis=None)] = value.copy()
+    return value.reshape(*history.shape, *elapsed.shape)[()]
 
 
 def cycle_length(threshold, pages):

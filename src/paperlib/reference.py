@@ -17,26 +17,28 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 from scipy.special import exprel, gammainc, gammaincinv, gammaln
-from scipy.stats import chi2
+from scipy.stats import chi2, poisson
 
 __all__ = [
     "accuracy", "adaptive_intervals", "affinity", "asymptotic_variances",
-    "bayes_crawl_value", "best_slots", "bias_reduced", "burn_in",
-    "confidence_radius", "crawl_value", "crawl_value_no_false_signals",
-    "crawl_value_no_signals", "cycle_length", "exploration_horizon",
-    "exploration_radius", "fisher_information", "fit_signals", "fresh_probability",
-    "fresh_time", "gamma_marginal", "gamma_prior", "greedy_slots", "grid_posterior",
-    "harmonic_penalty", "interval_fresh_time", "interval_freshness", "lagrangian_index",
-    "likelihood_interval", "lln", "log_likelihood", "low_discrepancy", "mle",
-    "mle_substitute", "moment_matching", "naive", "naive_precision_recall",
-    "objective_cost", "objective_value", "observed_parameters", "online_moments",
-    "optimal", "optimal_conditional", "optimal_harmonic", "optimal_interval",
-    "optimal_poisson", "optimal_thresholds", "phased_epsilon_greedy",
-    "poisson_fresh_time", "poisson_freshness", "polite", "predicted_probability",
+    "bayes_crawl_value", "best_slots", "bias_reduced", "burn_in", "confidence_radius",
+    "counting_interval", "crawl_value", "crawl_value_no_false_signals",
+    "crawl_value_no_signals", "cycle_length", "empirical_crawl_value",
+    "exploration_horizon", "exploration_radius", "feed_terms", "fisher_information",
+    "fit_signals", "fresh_probability", "fresh_time", "gamma_marginal", "gamma_prior",
+    "greedy_slots", "grid_posterior", "harmonic_penalty", "interval_fresh_time",
+    "interval_freshness", "known_log_likelihood", "known_mle", "lagrangian_index",
+    "last_modified", "likelihood_interval", "likelihood_terms", "lln", "log_likelihood",
+    "low_discrepancy", "mle", "mle_substitute", "moment_matching", "naive",
+    "naive_precision_recall", "objective_cost", "objective_value",
+    "observed_information", "observed_parameters", "online_moments", "optimal",
+    "optimal_conditional", "optimal_harmonic", "optimal_interval", "optimal_poisson",
+    "optimal_thresholds", "phased_epsilon_greedy", "poisson_fresh_time",
+    "poisson_freshness", "polite", "predicted_probability",
     "predicted_probability_poisson", "prior_density", "prior_distance", "prior_mode",
-    "prior_moments", "prior_probabilities", "regret_bound", "reoptimise", "sa", "sam",
-    "sensitivity_bound", "sharp_sensitivity_bound", "signal_log_likelihood",
-    "signal_parameters", "suboptimality", "utility",
+    "prior_moments", "prior_probabilities", "pseudo_counts", "regret_bound",
+    "reoptimise", "sa", "sam", "sensitivity_bound", "sharp_sensitivity_bound",
+    "signal_log_likelihood", "signal_parameters", "suboptimality", "utility",
 ]  # fmt: skip
 
 
@@ -181,6 +183,112 @@ def asymptotic_variances(change_rate, crawl_rate, c):
         "LLN": change_rate * both**2 / p,
         "SA": p * change_rate * c**2 / contraction if contraction > 0 else np.inf,
     }
+
+
+# ------------------------------------------- more than a bit of some crawls
+
+
+# Derived: known changes are points of the process, and an unchanged time is empty.
+def likelihood_terms(interval, changed, age, count):
+    """Known changes, the time they are known for, and intervals known by a bit."""
+    n_known, time, bits = 0, 0.0, []
+    for w, z, a, m in zip(interval, changed, age, count, strict=True):
+        if not z:
+            time += w
+        elif np.isnan(a) and np.isnan(m):
+            bits.append(w)
+        else:
+            n_known += 1 if np.isnan(m) else m
+            time += w if np.isnan(a) else min(a, w)
+    return n_known, time, np.array(bits)
+
+
+def known_log_likelihood(change_rate, n_known, time, bits):
+    """Log-likelihood of a change rate, from `likelihood_terms`."""
+    certain = n_known * np.log(change_rate) - change_rate * time
+    return certain + np.sum(np.log(-np.expm1(-change_rate * bits)))
+
+
+def known_mle(n_known, time, bits):
+    """Change rate of the greatest log-likelihood, for a known change or more."""
+
+    def slope(rate):  # times the rate
+        x = rate * bits
+        return n_known - rate * time + np.sum(x * np.exp(-x) / -np.expm1(-x))
+
+    return _root(slope, 1e-9 * n_known / time, 2 * (n_known + len(bits)) / time)
+
+
+# Derived. A feed shows the last N changes.
+def feed_terms(change_times, crawl_times, n_entries):
+    """Known changes and the time they are known for, of each crawl."""
+    terms, before = [], 0.0
+    for now in crawl_times:
+        new = [t for t in change_times if before < t <= now][-n_entries:]
+        full = len(new) == n_entries
+        terms.append((len(new), now - new[0] if full else now - before))
+        before = now
+    return terms
+
+
+# Cho and Garcia-Molina, TOIS 2003, for N = 1 (recalled); its bias, and both for
+# feeds of N entries, are derived.
+def last_modified(n_known, time, interval, n_entries):
+    """Maximum likelihood estimate, and the same without its bias of first order."""
+    rate = n_known / time
+    m = np.arange(1000)
+    seen = excess = 0.0
+    for w in interval:
+        p = poisson.pmf(m, rate * w)
+        seen += np.sum(np.minimum(m, n_entries) * p)
+        excess += n_entries * np.sum(p[m > n_entries])
+    return rate, (n_known - excess / seen) / time
+
+
+# Derived: waiting for changes K + 1 takes longer than the time, for K it takes less.
+def counting_interval(n_known, time, level):
+    """Interval of the change rate that covers it with at least this probability."""
+    low = chi2.ppf((1 - level) / 2, 2 * n_known) if n_known else 0.0
+    return low / (2 * time), chi2.ppf((1 + level) / 2, 2 * n_known + 2) / (2 * time)
+
+
+# Derived: minus the expected second derivative of the log-likelihood.
+def observed_information(change_rate, interval, observation, n_entries=None):
+    """Fisher information of one crawl, by what it reveals."""
+    if observation == "bit":
+        return interval**2 / np.expm1(change_rate * interval)
+    if observation == "age":
+        n_entries = 1
+    m = np.arange(1000)
+    seen = m if observation == "count" else np.minimum(m, n_entries)
+    return np.sum(seen * poisson.pmf(m, change_rate * interval)) / change_rate**2
+
+
+# Derived; Kaplan and Meier's estimator of the distribution of the age.
+def empirical_crawl_value(interval, changed, age, elapsed):
+    """Crawl value for an importance of 1, without a model of the changes."""
+    span = np.where(changed, age, interval)
+    above, value = 1.0, 0.0
+    for a in np.unique(span[changed]):
+        if a < elapsed:
+            share = above * np.mean(age[changed] == a) * np.sum(changed)
+            share /= np.sum(span >= a)
+            value += a * share
+            above -= share
+    return value
+
+
+# Derived: the first two derivatives of log(1 - (1 - q) exp(-rate w)) at an estimate
+# are those of count log(rate) - rate time; where time < 0, a step of EM instead.
+def pseudo_counts(estimate, interval, false_change=0.0):
+    """What a crawl that found a change adds to the shape and rate of a gamma."""
+    x = estimate * interval
+    unchanged = (1 - false_change) * np.exp(-x)
+    count = x**2 * unchanged / (1 - unchanged) ** 2
+    time = (count - x * unchanged / (1 - unchanged)) / estimate
+    if time < 0:
+        return x / (1 - unchanged), interval
+    return count, time
 
 
 # ----------------------------------------------------------- online estimators

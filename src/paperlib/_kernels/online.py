@@ -17,9 +17,11 @@ its absolute error is below 1e-15.
 The kernels draw no random numbers and check nothing.
 """
 
+import math
+
 from numba import njit
 
-from paperlib._kernels import ufunc
+from paperlib._kernels import compiled, ufunc
 
 # Beyond x = rate * interval = 40 a change is certain up to 4e-18: it carries no
 # information.
@@ -88,7 +90,36 @@ def gamma_step(changed, interval, shape, rate):
 
 
 @njit(cache=True, error_model="numpy", fastmath=True)
-def gamma_update(changed, interval, shape, rate):
-    """`gamma_step` of each page; flat arrays, the last two written in place."""
+def gamma_update(changed, interval, n_known, shape, rate):
+    """`gamma_step` of each page; flat arrays, the last two written in place.
+
+    Known changes are conjugate: their number is added to the shape.
+    """
     for i in range(changed.size):
         shape[i], rate[i] = gamma_step(changed[i], interval[i], shape[i], rate[i])
+        shape[i] += n_known[i]
+
+
+@compiled
+def gamma_update_noisy(changed, interval, n_known, false_change, shape, rate):
+    """`gamma_update` where a crawl finds a false change with this probability.
+
+    The log-likelihood of a changed crawl, log(1 - (1 - false_change) exp(-x)) with
+    x the expected number of changes, is replaced as in `gamma_step`. Where that
+    would lower the rate of the gamma distribution the change is likely false; then
+    the expected number of changes in the interval is added, as in a step of EM.
+    """
+    for i in range(changed.size):
+        if changed[i]:
+            per_change = rate[i] / shape[i]
+            x = min(interval[i] / per_change, _MAX_EXPONENT)
+            e = math.expm1(x - math.log1p(-false_change[i]))
+            seen = x / e
+            count = seen * seen * (1.0 + e)
+            if count < seen:
+                shape[i], rate[i] = shape[i] + x + seen, rate[i] + interval[i]
+            else:
+                shape[i] += count
+                rate[i] += (count - seen) * per_change
+        else:
+            shape[i], rate[i] = shape[i] + n_known[i], rate[i] + interval[i]

@@ -26,7 +26,11 @@ from paperlib.estimators.information import (
     asymptotic_variances,
     fisher_information,
 )
-from paperlib.estimators.intervals import confidence_radius, likelihood_interval
+from paperlib.estimators.intervals import (
+    confidence_radius,
+    counting_interval,
+    likelihood_interval,
+)
 from paperlib.estimators.online import LLN, Guarantee, Naive, OnlineEstimator
 from paperlib.estimators.paths import after, path, paths, rmse, snapshots, summary
 from paperlib.estimators.stepping import SA, SAM, Averaged
@@ -47,6 +51,7 @@ __all__ = [
     "asymptotic_variances",
     "bias_reduced",
     "confidence_radius",
+    "counting_interval",
     "fisher_information",
     "last_modified",
     "likelihood_interval",

@@ -126,7 +126,8 @@ def bias_reduced(history):
     checks.require("interval", history.interval, rule, good)
     rate = -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
     if told.any():
-        rate = np.where(told, _closed_form(history, time, n_known), rate)[()]
+        totals = history.total(n_known), history.total(time)
+        rate = np.where(told, _closed_form(history, *totals), rate)[()]
     return rate
 
 
@@ -182,21 +183,29 @@ def last_modified(history, *, n_entries=None, bias_reduced=True):
     >>> float(last_modified(history).round(4))
     0.5353
     """
-    time, bits, n_known = _terms(history)
-    rule = "without changes of unknown age and count (mle takes them)"
-    checks.require("history", history.interval, rule, ~bits)
+    n_known, time = known_totals(history)
     if bias_reduced:
-        return _closed_form(history, time, n_known, n_entries)
+        return _closed_form(history, n_known, time, n_entries)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return history.total(n_known) / history.total(time)
+        return n_known / time
 
 
-def _closed_form(history, time, n_known, n_entries=None):
+def known_totals(history):
+    """Number of known changes of each page, and the time in which no other can hide.
+
+    Raises a ValueError where a change is known by its bit alone.
+    """
+    time, bits, n_known = _terms(history)
+    rule = "known at every change, or the count (mle takes bits too)"
+    checks.require("age", np.where(bits, np.nan, time), rule, ~bits)
+    return history.total(n_known), history.total(time)
+
+
+def _closed_form(history, n_known, time, n_entries=None):
     """The bias-reduced form of `last_modified`."""
     most = np.inf if n_entries is None else checks.count("n_entries", n_entries)
     if history.count is not None:
         most = np.where(np.isnan(history.count), 1.0, most)
-    n_known, time = history.total(n_known), history.total(time)
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = n_known / time
         x = history.per_crawl(rate) * history.interval

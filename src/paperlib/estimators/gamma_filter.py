@@ -6,6 +6,7 @@ import scipy
 from paperlib import checks
 from paperlib._kernels import online as kernels
 from paperlib.estimators.online import Guarantee, OnlineEstimator
+from paperlib.processes import History
 
 __all__ = ["GammaFilter"]
 
@@ -28,7 +29,10 @@ class GammaFilter(OnlineEstimator):
     .. math:: c = \frac{x^2 e^x}{(e^x - 1)^2} \in (0, 1), \qquad
         t = \Big(c - \frac{x}{e^x - 1}\Big) / \hat\Delta \in (0, w / 2) .
 
-    This is a Newton step that keeps the estimate positive. In none of the
+    This is a Newton step that keeps the estimate positive. A crawl whose changes
+    are known, by the age of the last one or by their number, is conjugate too: it
+    adds them to the shape, and the time in which no other can hide to the rate (see
+    `History.likelihood_terms`). In none of the
     papers; its error approaches the bound of `fisher_information`, as that of
     `mle` does. Early observations are linearised at early estimates: after
     many crawls the estimate is up to 0.3 standard deviations from the mode of
@@ -50,16 +54,28 @@ class GammaFilter(OnlineEstimator):
         by this factor towards those of the prior, so that the estimate
         follows a rate that drifts, with a memory of 1 / (1 - forgetting)
         crawls. 1 forgets nothing.
+    false_change : array_like, default 0.0
+        Probability, in [0, 1), with which a crawl finds a change where there was
+        none, as by a clock on the page; one number or one for each page. It is
+        known beforehand, as by `false_changes`, and holds for bits, not for known
+        ages and counts.
 
     Attributes
     ----------
     shape, rate : ndarray, shape of the pages
         Parameters of the posterior; None before the first crawl.
+    takes_ages : bool
+        True: `path` gives it the ages and counts of a history.
 
     Raises
     ------
     ValueError
-        A prior that is not positive, a forgetting factor outside (0, 1].
+        A prior that is not positive, a forgetting factor outside (0, 1], a
+        probability outside [0, 1).
+
+    Notes
+    -----
+    The plain form of c and t is `paperlib.reference.pseudo_counts`.
 
     Examples
     --------
@@ -73,9 +89,16 @@ class GammaFilter(OnlineEstimator):
     >>> estimator = GammaFilter(rate=np.full(5, 2.0))
     >>> estimator.update([False, True], interval=[3.0, 1.0], page=[4, 1]).round(3)
     array([0.1  , 0.608])
+
+    A header told that the last change is half a day old:
+
+    >>> estimator.update(True, interval=4.0, age=0.5, page=0).item()
+    0.6
     """
 
-    def __init__(self, *, shape=0.5, rate=None, forgetting=1.0):
+    takes_ages = True
+
+    def __init__(self, *, shape=0.5, rate=None, forgetting=1.0, false_change=0.0):
         self._prior = (
             checks.positive("shape", shape),
             rate if rate is None else checks.positive("rate", rate),
@@ -83,6 +106,9 @@ class GammaFilter(OnlineEstimator):
         self.forgetting = checks.scalar(checks.share, "forgetting", forgetting)
         if not self.forgetting:
             raise ValueError("forgetting must be in (0, 1], got 0.0")
+        self.false_change = checks.share("false_change", false_change)
+        certain = self.false_change == 1
+        checks.require("false_change", self.false_change, "below 1", ~certain)
         self.shape = self.rate = None
 
     @property
@@ -90,7 +116,16 @@ class GammaFilter(OnlineEstimator):
         """Posterior means, shape / rate, 1/time; None before the first crawl."""
         return None if self.shape is None else self.shape / self.rate
 
-    def update(self, changed, *, interval=None, page=None, crawl_rate=None):
+    def update(
+        self,
+        changed,
+        *,
+        interval=None,
+        page=None,
+        age=None,
+        count=None,
+        crawl_rate=None,
+    ):
         """Take in one more crawl of every page, or of some pages.
 
         Parameters
@@ -104,6 +139,9 @@ class GammaFilter(OnlineEstimator):
             array of pages; `changed` and `interval` broadcast with it. All
             other pages stay as they are, and add nothing to the cost of the
             call. By default every page was crawled.
+        age, count : array_like, optional
+            Age of the last change, and number of changes, as in `History`: NaN
+            where unknown; they broadcast with `changed` and `interval`.
         crawl_rate : object, optional
             Ignored: only the intervals matter.
 
@@ -117,7 +155,13 @@ class GammaFilter(OnlineEstimator):
         ValueError
             No interval, or one that is not positive; other pages than before;
             an unknown page, a page given twice, or `page` where the number of
-            pages is not known. The posterior is then as before.
+            pages is not known; a count that is negative or not whole. The
+            posterior is then as before.
+
+        Warns
+        -----
+        DistrustedAgeWarning
+            Ages or counts contradict the bit, which is then used.
         """
         if interval is None:
             raise ValueError(
@@ -125,36 +169,31 @@ class GammaFilter(OnlineEstimator):
             )
         changed = checks.bits("changed", changed)
         interval = checks.positive("interval", interval)
+        crawl = _terms(changed, interval, age, count)
         if page is not None:
-            return self._update_some(changed, interval, page)
+            return self._update_some(crawl, page)
         if self.shape is None:
             shape, rate = self._prior
             if rate is None:
                 rate = _DEFAULT_SHARE * interval
-            *_, shape, rate = checks.broadcast(
-                changed=changed, interval=interval, shape=shape, rate=rate
-            )
+            *_, shape, rate = checks.broadcast(**crawl, shape=shape, rate=rate)
             self._start(shape, rate)
-        changed, interval, earlier = checks.broadcast(
-            **{"changed": changed, "interval": interval, "earlier crawls": self.shape}
-        )
+        *crawl, earlier = checks.broadcast(**crawl, **{"earlier crawls": self.shape})
         if earlier.shape != self.shape.shape:
             raise ValueError(
                 "changed and interval must have the shape of earlier crawls, "
                 f"{self.shape.shape}, got {earlier.shape}"
             )
         # views of the state, written in place
-        self._advance(changed, interval, [self.shape.ravel(), self.rate.ravel()])
+        self._advance(crawl, [self.shape.ravel(), self.rate.ravel()])
         return self.estimate
 
-    def _update_some(self, changed, interval, page):
+    def _update_some(self, crawl, page):
         """`update` of some pages: copies of their posteriors, written back."""
         first = self.shape is None
         shape, rate = self._known_prior() if first else (self.shape, self.rate)
         page = _indices(page, rate.size)
-        changed, interval, page = checks.broadcast(
-            changed=changed, interval=interval, page=page
-        )
+        *crawl, page = checks.broadcast(**crawl, page=page)
         found, count = np.unique(page, return_counts=True)
         if (count > 1).any():
             page = found[count.argmax()]
@@ -163,7 +202,7 @@ class GammaFilter(OnlineEstimator):
             self._start(shape, rate)
         flat = page.ravel()
         shape, rate = self.shape.ravel()[flat], self.rate.ravel()[flat]
-        self._advance(changed, interval, [shape, rate], flat)
+        self._advance(crawl, [shape, rate], flat)
         self.shape.ravel()[flat], self.rate.ravel()[flat] = shape, rate
         return (shape / rate).reshape(page.shape)[()]
 
@@ -179,22 +218,34 @@ class GammaFilter(OnlineEstimator):
 
     def _start(self, shape, rate):
         """Give every page its prior."""
+        if self.false_change.ndim and self.false_change.shape != shape.shape:
+            raise ValueError(
+                "false_change must be one number or have the shape of the pages, "
+                f"{shape.shape}, got {self.false_change.shape}"
+            )
         self.shape, self.rate = shape.copy(), rate.copy()
         if self.forgetting < 1:
             self._prior = shape.copy(), rate.copy()
 
-    def _advance(self, changed, interval, posterior, page=slice(None)):
+    def _advance(self, crawl, posterior, page=slice(None)):
         """Forget, then take in a crawl of each page; writes the posterior.
 
-        `posterior` is shape and rate, flat; `page` the indices of its pages.
+        `crawl` holds what `_terms` returns, `posterior` shape and rate, flat;
+        `page` the indices of its pages.
         """
         if self.forgetting < 1:
             for now, prior in zip(posterior, self._prior, strict=True):
                 now *= self.forgetting
                 now += (1 - self.forgetting) * prior.ravel()[page]
         # copies, because NumPy warns of the flags of broadcast arrays
-        crawl = [np.array(values).ravel() for values in (changed, interval)]
-        kernels.gamma_update(*crawl, *posterior)
+        crawl = [np.array(values).ravel() for values in crawl]
+        if len(crawl) == 2:  # bits alone
+            crawl.append(np.zeros(crawl[0].size))
+        if self.false_change.any():
+            chance = np.broadcast_to(self.false_change, self.shape.shape).ravel()[page]
+            kernels.gamma_update_noisy(*crawl, chance, *posterior)
+        else:
+            kernels.gamma_update(*crawl, *posterior)
 
     def credible_interval(self, *, level=0.95):
         """Equal-tailed credible interval of the change rate.
@@ -233,6 +284,24 @@ class GammaFilter(OnlineEstimator):
             None,
             f"a memory of {memory:.3g} crawls keeps the error from falling further",
         )
+
+
+def _terms(changed, interval, age, count):
+    """Bits, time and, unless there are only bits, the number of known changes.
+
+    As in `History.likelihood_terms`, by the names of the arguments for errors.
+    """
+    if age is None and count is None:
+        return {"changed": changed, "interval": interval}
+    given = {"changed": changed, "interval": interval, "age": age, "count": count}
+    changed, interval, *told = checks.broadcast(
+        **{name: np.nan if a is None else a for name, a in given.items()}
+    )
+    age, count = (a.ravel() for a in told)
+    history = History(interval.ravel(), changed.ravel(), age=age, count=count)
+    time, bits, _, n_known = history.likelihood_terms()
+    terms = {"changed": bits, "interval": time, "age and count": n_known}
+    return {name: values.reshape(changed.shape) for name, values in terms.items()}
 
 
 def _indices(page, n_pages):

@@ -9,9 +9,9 @@ from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
-from paperlib.estimators.batch import mle
+from paperlib.estimators.batch import known_totals, mle
 
-__all__ = ["confidence_radius", "likelihood_interval"]
+__all__ = ["confidence_radius", "counting_interval", "likelihood_interval"]
 
 
 def likelihood_interval(history, *, level=0.95):
@@ -74,6 +74,57 @@ def likelihood_interval(history, *, level=0.95):
             f"{failed.sum()} of {rate.size} intervals did not converge", (low, high)
         )
     return low.reshape(history.shape)[()], high.reshape(history.shape)[()]
+
+
+def counting_interval(history, *, level=0.95):
+    r"""Confidence interval from ages, feeds or counts, of guaranteed coverage.
+
+    .. math:: \Big[\frac{\chi^2_{2K}(\delta / 2)}{2 S},
+        \frac{\chi^2_{2K + 2}(1 - \delta / 2)}{2 S}\Big],
+        \qquad \delta = 1 - \mathrm{level},
+
+    with quantiles of the chi-squared distribution, and the number K of known
+    changes and the time S in which no other can hide, as in
+    `History.likelihood_terms` (derived). The coverage is at least `level`, wherever
+    the observation stopped: the interval is wider than `likelihood_interval`.
+
+    Parameters
+    ----------
+    history : History
+        In either form. The age or count of every change is known.
+    level : float, default 0.95
+        Confidence level, in (0, 1).
+
+    Returns
+    -------
+    low, high : ndarray or float, shape ``history.shape``, 1/time
+        Low is 0 without a change; both are NaN for a page without crawls.
+
+    Raises
+    ------
+    ValueError
+        A change of unknown age and count, a level outside (0, 1).
+
+    Notes
+    -----
+    The plain form is `paperlib.reference.counting_interval`.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import counting_interval
+    >>> from paperlib.processes import History
+    >>> history = History([1.0, 2.0, 1.0], [1, 1, 0], age=[0.5, 1.5, None])
+    >>> low, high = counting_interval(history)
+    >>> float(low.round(3)), float(high.round(3))
+    (0.081, 2.408)
+    """
+    tail = (1 - checks.probability("level", level)) / 2
+    n_known, time = known_totals(history)
+    # half a quantile of chi2(2 k) is one of the gamma distribution of shape k
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low = scipy.special.gammaincinv(n_known, tail) / time
+        high = scipy.special.gammaincinv(n_known + 1, 1 - tail) / time
+        return np.where((n_known == 0) & (time > 0), 0.0, low)[()], high[()]
 
 
 def confidence_radius(history, *, max_rate, level=0.95):

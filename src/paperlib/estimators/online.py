@@ -45,6 +45,12 @@ class OnlineEstimator(ABC):
     ``paths`` and `paperlib.processes.simulate_sequential_history` use nothing
     else. It should also say in `guarantee` what is known of its error.
 
+    Attributes
+    ----------
+    takes_ages : bool
+        Whether `update` takes the ages and counts of a `History` too, as ``age``
+        and ``count``; False unless a subclass says otherwise.
+
     Examples
     --------
     >>> from paperlib.estimators import OnlineEstimator
@@ -57,6 +63,8 @@ class OnlineEstimator(ABC):
     >>> Last().update(True, interval=4.0)
     0.25
     """
+
+    takes_ages = False
 
     @property
     @abstractmethod

@@ -5,7 +5,6 @@ import copy
 import numpy as np
 
 from paperlib import checks
-from paperlib.processes import History
 
 __all__ = ["after", "path", "paths", "rmse", "snapshots", "summary"]
 
@@ -20,7 +19,8 @@ def path(estimator, history, *, crawl_rate=None):
     estimator : OnlineEstimator
         Its copy is updated; the estimator itself stays as it is.
     history : History
-        In either form.
+        In either form; its ages and counts are for an estimator whose
+        ``takes_ages`` is true.
     crawl_rate : array_like, shape of ``history.changed``, 1/time, optional
         The rate at which each crawl was made, if it changed over time.
 
@@ -52,10 +52,13 @@ def path(estimator, history, *, crawl_rate=None):
                 f"got {crawl_rate.shape}"
             )
         arrays["crawl_rate"] = crawl_rate
+    if history.age is not None and estimator.takes_ages:
+        arrays |= {"age": history.age, "count": history.count}
     estimator = copy.deepcopy(estimator)
     if history.offsets is None:
         return _estimates(estimator, **arrays)
-    # a shorter page is continued with ones, whose estimates are then dropped
+    # a shorter page is continued with ones, whose estimates are then dropped; an age
+    # of one and a count of one agree with an interval of one
     here = np.arange(history.n_crawls.max()) < history.n_crawls[:, np.newaxis]
     for name, values in arrays.items():
         arrays[name] = np.ones(here.shape, values.dtype)
@@ -130,10 +133,7 @@ def snapshots(history, counts, **estimators):
     array([1.   , 0.667])
     """
     counts = np.asarray(counts)
-    shorter = [
-        History(history.interval[..., :n], history.changed[..., :n])
-        for n in counts.tolist()
-    ]
+    shorter = [history.prefix(n) for n in counts.tolist()]
     return {
         name: np.stack([e(h) for h in shorter], axis=-1)
         if callable(e)
