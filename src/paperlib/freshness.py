@@ -570,8 +570,9 @@ def empirical_crawl_value(history, elapsed):
     interval, changed, offsets = history.ragged()
     age = np.full(interval.size, np.nan)
     if history.age is not None:
-        one = np.isnan(history.count) | (history.count <= 1)
-        age = np.where(one, history.age, np.nan).reshape(-1)
+        age = np.ascontiguousarray(history.age).reshape(-1)
+        if history.count is not None:
+            age = np.where(history.count.reshape(-1) > 1, np.nan, age)
     unknown = (changed & np.isnan(age)).reshape(history.changed.shape)
     rule = "known at every crawl that found a change, and be that of the last one"
     checks.require("age", np.where(unknown, np.nan, 0.0), rule, ~unknown)

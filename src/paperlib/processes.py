@@ -10,6 +10,7 @@ this module observe or simulate histories.
 import copy
 import warnings
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy
@@ -133,7 +134,7 @@ class History:
         object.__setattr__(self, "changed", changed)
         if self.offsets is not None:
             object.__setattr__(self, "offsets", _offsets(self.offsets, interval))
-        if self.age is not None or self.count is not None:
+        if self.tells_more:
             age, count = _trusted(interval, changed, self.age, self.count)
             object.__setattr__(self, "age", age)
             object.__setattr__(self, "count", count)
@@ -144,6 +145,11 @@ class History:
         if self.offsets is None:
             return self.interval.shape[:-1]
         return (self.offsets.size - 1,)
+
+    @property
+    def tells_more(self):
+        """Whether an age or a count is known beside the bits."""
+        return self.age is not None or self.count is not None
 
     @property
     def n_crawls(self):
@@ -246,20 +252,22 @@ class History:
 
         Notes
         -----
-        The plain form is `paperlib.reference.likelihood_terms`.
+        The plain form is `paperlib.reference.likelihood_terms`. Ages and counts are
+        taken in once for each history, which then holds the arrays.
         """
+        return self._likelihood_terms
+
+    @cached_property
+    def _likelihood_terms(self):
         interval, changed, offsets = self.ragged()
-        n_known = np.zeros(interval.size)
-        if self.age is not None:
-            known = [
-                np.ascontiguousarray(a).reshape(-1) for a in (self.age, self.count)
-            ]
-            interval, changed = interval.copy(), changed.copy()
-            with threads_for(interval.size):
-                kernels.move_known(*known, interval, changed, n_known)
-        for array in (interval, changed, n_known):
-            array.flags.writeable = False  # as in `ragged`
-        return interval, changed, offsets, n_known
+        if not self.tells_more:
+            return interval, changed, offsets, _frozen(np.zeros(interval.size))
+        told = [_flat(values, np.empty(0)) for values in (self.age, self.count)]
+        terms = [np.empty(interval.size, dtype) for dtype in (float, bool, float)]
+        with threads_for(interval.size):
+            kernels.likelihood_terms(interval, changed, *told, *terms)
+        time, bits, n_known = map(_frozen, terms)
+        return time, bits, offsets, n_known
 
     def prefix(self, n_crawls):
         """Return the first crawls of every page of a dense history.
@@ -281,11 +289,18 @@ class History:
         return History(*first[:2], age=first[2], count=first[3])
 
 
+def _frozen(array):
+    """The array itself, which can no longer be written to."""
+    array.flags.writeable = False
+    return array
+
+
 def _trusted(interval, changed, age, count):
     """Ages and counts, NaN where they contradict the bit; read-only copies."""
     given = {"age": age, "count": count}
     for name, values in given.items():
-        values = np.full(interval.shape, np.nan) if values is None else values
+        if values is None:
+            continue
         try:
             values = np.array(values, dtype=float)
         except (TypeError, ValueError):
@@ -297,12 +312,16 @@ def _trusted(interval, changed, age, count):
             )
         given[name] = values
     age, count = given.values()
-    unknown = np.isnan(count)
-    whole = unknown | (count >= 0) & (count < np.inf) & (count == np.floor(count))
-    checks.require("count", count, "a whole number, at least 0, or NaN", whole)
-    least = np.where(changed, 0.0, interval * (1 - _SAME_TIME))
-    most = np.where(changed, interval * (1 + _SAME_TIME), np.inf)
-    wrong = (age < least) | (age > most) | ~unknown & ((count > 0) != changed)
+    wrong = np.zeros(interval.shape, dtype=bool)
+    if count is not None:
+        unknown = np.isnan(count)
+        whole = unknown | (count >= 0) & (count < np.inf) & (count == np.floor(count))
+        checks.require("count", count, "a whole number, at least 0, or NaN", whole)
+        wrong |= ~unknown & ((count > 0) != changed)
+    if age is not None:
+        least = np.where(changed, 0.0, interval * (1 - _SAME_TIME))
+        most = np.where(changed, interval * (1 + _SAME_TIME), np.inf)
+        wrong |= (age < least) | (age > most)
     if wrong.any():
         warnings.warn(
             f"{np.count_nonzero(wrong)} of {wrong.size} crawls have an age or a count "
@@ -310,9 +329,16 @@ def _trusted(interval, changed, age, count):
             DistrustedAgeWarning,
             stacklevel=4,  # of _trusted, __post_init__, __init__ and their caller
         )
-    age[wrong] = count[wrong] = np.nan
-    age.flags.writeable = count.flags.writeable = False
+    for values in given.values():
+        if values is not None:
+            values[wrong] = np.nan
+            values.flags.writeable = False
     return age, count
+
+
+def _flat(values, missing):
+    """Numbers of crawls in the ragged form; `missing` if there are none."""
+    return missing if values is None else np.ascontiguousarray(values).reshape(-1)
 
 
 def _offsets(offsets, interval):
@@ -367,24 +393,19 @@ def join(first, second):
             f"second must hold as many pages as first, {first.shape}, "
             f"got {second.shape}"
         )
-    *before, starts = first.ragged()
-    *later, later_starts = second.ragged()
-    if first.age is not None or second.age is not None:
-        before += _flat_ages(first)
-        later += _flat_ages(second)
-    offsets, joined = starts + later_starts, []
-    for one, other in zip(before, later, strict=True):
-        joined.append(np.empty(offsets[-1], dtype=one.dtype))
-        kernels.interleave(one, starts, other, later_starts, joined[-1])
-    interval, changed, age, count = [*joined, None, None][:4]
-    return History(interval, changed, offsets, age=age, count=count)
-
-
-def _flat_ages(history):
-    """Ages and counts of the ragged form, NaN where there are none."""
-    if history.age is None:
-        return [np.full(history.interval.size, np.nan)] * 2
-    return [np.ascontiguousarray(a).reshape(-1) for a in (history.age, history.count)]
+    starts, later_starts = first.ragged()[2], second.ragged()[2]
+    offsets, joined = starts + later_starts, {}
+    for name in ("interval", "changed", "age", "count"):
+        pair = getattr(first, name), getattr(second, name)
+        if all(values is None for values in pair):
+            continue
+        one, other = (
+            _flat(values, np.full(history.interval.size, np.nan))
+            for values, history in zip(pair, (first, second), strict=True)
+        )
+        joined[name] = np.empty(offsets[-1], dtype=one.dtype)
+        kernels.interleave(one, starts, other, later_starts, joined[name])
+    return History(**joined, offsets=offsets)
 
 
 def poisson_times(rate, horizon, *, rng=None):

@@ -29,15 +29,17 @@ def interleave(first, offsets_1, second, offsets_2, out):
 
 
 @parallel
-def move_known(age, count, interval, changed, n_known):
-    """Move the changes of known age or number from the bits to `n_known`.
+def likelihood_terms(interval, changed, age, count, time, bits, n_known):
+    """Write the terms of `History.likelihood_terms` into the last three arrays.
 
-    All of shape (n_crawls,); the last three are written in place, see
-    `History.likelihood_terms`.
+    All have shape (n_crawls,), but age or count may be empty: nothing is known.
     """
     for j in prange(interval.size):
-        if changed[j] and not (math.isnan(age[j]) and math.isnan(count[j])):
-            changed[j] = False
-            n_known[j] = 1.0 if math.isnan(count[j]) else count[j]
-            if age[j] < interval[j]:  # no for NaN: the interval was seen to its end
-                interval[j] = age[j]
+        a = age[j] if age.size else math.nan
+        m = count[j] if count.size else math.nan
+        time[j], bits[j], n_known[j] = interval[j], changed[j], 0.0
+        if changed[j] and not (math.isnan(a) and math.isnan(m)):
+            bits[j] = False
+            n_known[j] = 1.0 if math.isnan(m) else m
+            if a < interval[j]:  # no for NaN: the interval was seen to its end
+                time[j] = a

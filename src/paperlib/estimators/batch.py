@@ -55,7 +55,7 @@ def naive(history):
     0.5
     """
     changes, time = history.changed, history.interval
-    if history.age is not None:
+    if history.tells_more:
         time, changes, n_known = _terms(history)
         changes = changes + n_known
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -116,7 +116,7 @@ def bias_reduced(history):
     with np.errstate(invalid="ignore", divide="ignore"):
         interval = history.total(history.interval) / n
     told = np.zeros(history.shape, dtype=bool)
-    if history.age is not None:
+    if history.tells_more:
         time, bits, n_known = _terms(history)
         told = _all_known(history, bits, n_known)
     per_crawl = history.per_crawl(interval)
@@ -204,8 +204,8 @@ def known_totals(history):
 def _closed_form(history, n_known, time, n_entries=None):
     """The bias-reduced form of `last_modified`."""
     most = np.inf if n_entries is None else checks.count("n_entries", n_entries)
-    if history.count is not None:
-        most = np.where(np.isnan(history.count), 1.0, most)
+    counted = False if history.count is None else ~np.isnan(history.count)
+    most = np.where(counted, most, 1.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         rate = n_known / time
         x = history.per_crawl(rate) * history.interval
@@ -334,7 +334,7 @@ def moment_matching(history, *, bounds=None):
     interval, changed, offsets = history.ragged()
     no_known = np.zeros(interval.size)
     rate = _solved(kernels.MOMENTS, interval, changed, offsets, no_known)
-    if history.age is not None:
+    if history.tells_more:
         time, bits, n_known = _terms(history)
         told = _all_known(history, bits, n_known)
         with np.errstate(invalid="ignore", divide="ignore"):

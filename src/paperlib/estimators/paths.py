@@ -52,8 +52,9 @@ def path(estimator, history, *, crawl_rate=None):
                 f"got {crawl_rate.shape}"
             )
         arrays["crawl_rate"] = crawl_rate
-    if history.age is not None and estimator.takes_ages:
-        arrays |= {"age": history.age, "count": history.count}
+    if estimator.takes_ages:
+        told = {"age": history.age, "count": history.count}
+        arrays |= {name: values for name, values in told.items() if values is not None}
     estimator = copy.deepcopy(estimator)
     if history.offsets is None:
         return _estimates(estimator, **arrays)
