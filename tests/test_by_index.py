@@ -45,7 +45,8 @@ def full_argmax(state, times, changes, out):
             unseen[winner] += 1
             changed = True
         if pages[winner].kind == kernels.BAYES:
-            kernels._learn(pages[winner], changed)
+            interval = pages[winner].last - pages[winner].seen
+            kernels._learn(pages[winner], changed, interval, 0.0)
 
 
 def random_pages(rng, n_pages):

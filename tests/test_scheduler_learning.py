@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from paperlib import objectives
+from paperlib.errors import DistrustedAgeWarning
 from paperlib.estimators import GammaFilter
 from paperlib.policies import BayesGreedy, Greedy, LagrangianIndex, Rates
 from paperlib.scheduler import Scheduler
@@ -75,6 +76,53 @@ def test_the_first_crawl_of_a_page_changes_no_posterior_and_the_second_does():
     shape, rate = ours.posterior
     assert_array_equal(shape, [SHAPE, SHAPE])
     assert_array_equal(rate, [RATE + 3.0, RATE])
+
+
+def test_ages_and_counts_are_reported_as_to_a_gamma_filter():
+    rng, policy = np.random.default_rng(3), learning(6)
+    ours = Scheduler(policy, crawled=0.0)
+    plain = GammaFilter(shape=policy.shape, rate=policy.rate)
+    last = np.zeros(6)
+    for time in np.cumsum(rng.exponential(0.1, 300)):
+        page = ours.next(time)
+        interval, n_changes = time - last[page], int(rng.integers(0, 3))
+        told = {}
+        if n_changes and rng.random() < 0.5:
+            told["age"] = interval * rng.random()
+        if rng.random() < 0.5:
+            told["count"] = n_changes
+        ours.report(page, n_changes > 0, **told)
+        plain.update(n_changes > 0, interval=interval, page=page, **told)
+        last[page] = time
+    assert (last > 0).all()
+    for found, expected in zip(ours.posterior, (plain.shape, plain.rate), strict=True):
+        assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_first_crawl_with_an_age_tells_of_a_change():
+    ours = Scheduler(BayesGreedy(np.ones(3), shape=SHAPE, rate=RATE))
+    assert_array_equal(np.sort(ours.run([1.0, 1.5, 2.0])), [0, 1, 2])
+    ours.report([0, 1, 2], [False, True, True], age=[4.0, np.nan, 0.0])
+    shape, rate = ours.posterior
+    assert_array_equal(shape, [SHAPE + 1, SHAPE, SHAPE])
+    assert_array_equal(rate, [RATE + 4.0, RATE, RATE])
+
+
+def test_a_refused_age_changes_nothing():
+    ours = Scheduler(BayesGreedy(np.ones(2), shape=SHAPE, rate=RATE), crawled=0.0)
+    page = ours.next(1.0)
+    for bad, message in (
+        ({"age": [0.5, 0.5]}, r"age must have one entry for each page, 1, got shape"),
+        ({"count": 0.5}, "count must be a whole number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ours.report(page, True, **bad)
+    assert_array_equal(ours.posterior[0], [SHAPE, SHAPE])
+    with pytest.warns(DistrustedAgeWarning):
+        ours.report(page, True, age=9.0)  # older than the copy: the bit is used
+    bit = GammaFilter(shape=SHAPE, rate=RATE)
+    bit.update(True, interval=1.0)
+    assert ours.posterior[0][page] == bit.shape
 
 
 @pytest.mark.parametrize("changed", [False, True])

@@ -18,6 +18,7 @@ from paperlib._kernels import scheduler as kernels
 from paperlib._kernels.polite import HOST
 from paperlib.files import write_atomic
 from paperlib.policies import Greedy, GreedyCIS, GreedyNCIS, IndexPolicy
+from paperlib.processes import History
 from paperlib.signals import PARAMETERS, SignalledPages
 
 __all__ = ["Scheduler"]
@@ -191,7 +192,7 @@ class Scheduler:
             raise LookupError("there is no page to crawl")
         return page
 
-    def report(self, page, changed):
+    def report(self, page, changed, *, age=None, count=None):
         """Tell what the last crawl of pages found.
 
         The posterior of the page's change rate takes it in, as
@@ -206,13 +207,24 @@ class Scheduler:
             Indices of the pages, each once.
         changed : bool or array_like of bool, shape (n_reported,)
             Whether the page had changed since its copy was made.
+        age : array_like, shape (n_reported,), time, optional
+            Age of the last change at the crawl, as by the header Last-Modified;
+            NaN where unknown, see `processes.History`. It also tells something at
+            the first crawl of a page.
+        count : array_like, shape (n_reported,), optional
+            Number of changes, as there.
 
         Raises
         ------
         ValueError
             The policy does not learn; an unknown page, one that was not crawled
-            since its last report, or one that is named twice; `changed` of
-            another length.
+            since its last report, or one that is named twice; `changed`, ages or
+            counts of another length; a count that is negative or not whole.
+
+        Warns
+        -----
+        DistrustedAgeWarning
+            Ages or counts contradict the bit, which is then used.
         """
         self._must_learn()
         page = self._known(page)
@@ -231,7 +243,9 @@ class Scheduler:
             )
         if page.size > 1 and np.unique(page).size < page.size:
             raise ValueError(f"page must name each page once, got {page.tolist()}")
-        self._engine.report(page, changed, self._clock)
+        interval = pages["last"][page] - pages["seen"][page]
+        terms = _terms(changed, interval, age=age, count=count)
+        self._engine.report(page, terms, self._clock)
 
     def run(self, times, signal_page=(), signal_time=()):
         """Return the pages of many slots, as `signal` and `next` would.
@@ -532,6 +546,34 @@ class _WithSignals:
         return cls(policy, crawled, n_signals=n_signals, present=present), crawled
 
 
+def _terms(changed, interval, **told):
+    """Bits, time and known changes of crawls, see `History.likelihood_terms`.
+
+    The interval of a first crawl is inf. Its age tells of a change all the same,
+    and stands for the interval.
+    """
+    changed, n_known = changed.copy(), np.zeros(changed.size)
+    told = {name: np.atleast_1d(a) for name, a in told.items() if a is not None}
+    for name, values in told.items():
+        if values.shape != changed.shape:
+            raise ValueError(
+                f"{name} must have one entry for each page, {changed.size}, "
+                f"got shape {values.shape}"
+            )
+    first = np.isinf(interval)
+    if "age" in told:
+        interval = np.where(first, told["age"], interval)
+        changed |= first
+    crawls = (interval > 0) & (interval < np.inf)
+    if told and crawls.any():
+        told = {name: values[crawls] for name, values in told.items()}
+        history = History(interval[crawls], changed[crawls], **told)
+        interval[crawls], changed[crawls], _, n_known[crawls] = (
+            history.likelihood_terms()
+        )
+    return changed, interval, n_known
+
+
 class _ByIndex:
     """Pages without signals, under limits: the state of `indices`."""
 
@@ -567,8 +609,8 @@ class _ByIndex:
     def slots(self, times, signal_page, signal_time, out):
         indices.slots(self.state, times, indices.UNTOLD, out)
 
-    def report(self, page, changed, clock):
-        indices.report(self.state, page, changed, clock)
+    def report(self, page, terms, clock):
+        indices.report(self.state, page, *terms, clock)
 
     def checked(self, pages):
         """Records of new pages, the labels of their hosts, and the hosts."""

@@ -781,17 +781,18 @@ def _crawl(state, i, t):
 
 
 @plain
-def _learn(page, changed):
+def _learn(page, changed, interval, n_known):
     """Take what the last crawl of a page found into its posterior.
 
-    The interval is the time from the copy that the crawl was compared with. The
-    first crawl had none.
+    The interval is the time from the copy that the crawl was compared with, which
+    the first crawl did not have, and `n_known` the number of known changes in it
+    (see `History.likelihood_terms`).
     """
-    interval = page.last - page.seen
     if 0.0 < interval < np.inf:
         page.gamma_shape, page.rate = gamma_step(
             changed, interval, page.gamma_shape, page.rate
         )
+    page.gamma_shape += n_known
     page.seen = page.last
 
 
@@ -816,15 +817,16 @@ def slots(state, times, changes, out):
             while next_change[i] < stop_change[i] and change_time[next_change[i]] <= t:
                 next_change[i] += 1
                 changed = True
-            _learn(state.pages[i], changed)
+            page = state.pages[i]
+            _learn(page, changed, page.last - page.seen, 0.0)
         _place(state, i, t, -1.0)
 
 
 @compiled
-def report(state, which, changed, t):
+def report(state, which, changed, interval, n_known, t):
     """Learn what the last crawls of pages found."""
     for k, i in enumerate(which):
-        _learn(state.pages[i], changed[k])
+        _learn(state.pages[i], changed[k], interval[k], n_known[k])
         _take_out(state, i)
         _place(state, i, t, -1.0)
 
