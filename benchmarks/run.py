@@ -140,6 +140,20 @@ def batch(n_pages=200_000, n_crawls=100, n_peer=100):
     )
     yield f"mle, {n_pages:,} ragged pages of {n_crawls} crawls", found, target, peers
 
+    # the same bits, with the age of every change or of every second one
+    age = np.where(history.changed, interval * rng.random(rate.size), np.nan)
+    half = np.where(np.arange(rate.size) % 2, age, np.nan)
+    for name, told in (("ages", age), ("ages of half the changes", half)):
+        # a new history each time: it keeps what it makes of its ages
+        def with_ages(told=told):
+            return estimators.mle(History(interval, history.changed, offsets, age=told))
+
+        def without(told=told):
+            return History(interval, history.changed, offsets, age=told)
+
+        theirs = seconds(with_ages) - seconds(without)
+        yield f"mle with {name}", f"{ours * n_pages / theirs:.2f}", ".8", "times bits"
+
 
 def paths(n_runs=100, n_crawls=1000):
     history = simulate_history(
