@@ -229,7 +229,6 @@ def test_histories_of_bits_give_exactly_what_they_gave():
     nothing = History(interval, changed, age=np.full((20, 30), NAN))
     grid = np.linspace(0.1, 3, 7)
     for function in (
-        naive,
         mle,
         mle_path,
         moment_matching,
@@ -239,6 +238,7 @@ def test_histories_of_bits_give_exactly_what_they_gave():
         lambda history: priors.FakeIntervals(1.0, 1.0).estimate(history),
     ):
         assert_array_equal(quiet(function, nothing), quiet(function, bits))
+    assert_allclose(naive(nothing), naive(bits), rtol=1e-14)  # sums in another order
 
 
 @pytest.mark.slow
@@ -561,10 +561,10 @@ def test_rounding_is_no_contradiction():
         (lambda: History([1.0], [True], age=["old"]), "age must be numbers"),
         (
             lambda: last_modified(example()),
-            r"age must be known at every change, .* got nan at index \(5,\)",
+            "age must be known at every change, .* got nan$",
         ),
         (
-            lambda: counting_interval(History([1.0], [True])),
+            lambda: counting_interval(History([[1.0]], [[True]])),
             r"age must be known at every change, .* got nan at index \(0,\)",
         ),
         (

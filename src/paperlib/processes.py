@@ -257,15 +257,38 @@ class History:
         """
         return self._likelihood_terms
 
+    def likelihood_totals(self):
+        """Return sums of `likelihood_terms` over the crawls of each page.
+
+        Returns
+        -------
+        n_known : ndarray or float, of `shape`
+            Number of known changes, K.
+        time : ndarray or float, of `shape`, time
+            Time in which no other change can hide, S.
+        n_bits : ndarray or float, of `shape`
+            Number of crawls of which only the bit says that there was a change.
+        bits_time : ndarray or float, of `shape`, time
+            Sum of their intervals.
+        """
+        interval, changed, offsets = self.ragged()
+        totals = np.empty((4, offsets.size - 1))
+        with threads_for(interval.size):
+            kernels.likelihood_totals(interval, changed, *self._told(), offsets, totals)
+        return tuple(total.reshape(self.shape)[()] for total in totals)
+
+    def _told(self):
+        """Flat ages and counts; an empty array if there are none."""
+        return [_flat(values, np.empty(0)) for values in (self.age, self.count)]
+
     @cached_property
     def _likelihood_terms(self):
         interval, changed, offsets = self.ragged()
         if not self.tells_more:
             return interval, changed, offsets, _frozen(np.zeros(interval.size))
-        told = [_flat(values, np.empty(0)) for values in (self.age, self.count)]
         terms = [np.empty(interval.size, dtype) for dtype in (float, bool, float)]
         with threads_for(interval.size):
-            kernels.likelihood_terms(interval, changed, *told, *terms)
+            kernels.likelihood_terms(interval, changed, *self._told(), *terms)
         time, bits, n_known = map(_frozen, terms)
         return time, bits, offsets, n_known
 

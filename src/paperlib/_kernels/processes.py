@@ -28,18 +28,39 @@ def interleave(first, offsets_1, second, offsets_2, out):
             k += 1
 
 
+@compiled
+def _term(interval, changed, age, count, j):
+    """Time, bit and known changes of crawl j, see `History.likelihood_terms`.
+
+    age or count may be empty: nothing is known.
+    """
+    a = age[j] if age.size else math.nan
+    m = count[j] if count.size else math.nan
+    # Selections, not branches: which crawls find a change cannot be predicted.
+    told = changed[j] & ((a == a) | (m == m))
+    n = m if m == m else 1.0
+    # no comparison with NaN is true: the interval was then seen to its end
+    time = a if told & (a < interval[j]) else interval[j]
+    return time, changed[j] & (not told), n if told else 0.0
+
+
 @parallel
 def likelihood_terms(interval, changed, age, count, time, bits, n_known):
-    """Write the terms of `History.likelihood_terms` into the last three arrays.
-
-    All have shape (n_crawls,), but age or count may be empty: nothing is known.
-    """
+    """Write the terms of each crawl into the last three arrays, shape (n_crawls,)."""
     for j in prange(interval.size):
-        a = age[j] if age.size else math.nan
-        m = count[j] if count.size else math.nan
-        time[j], bits[j], n_known[j] = interval[j], changed[j], 0.0
-        if changed[j] and not (math.isnan(a) and math.isnan(m)):
-            bits[j] = False
-            n_known[j] = 1.0 if math.isnan(m) else m
-            if a < interval[j]:  # no for NaN: the interval was seen to its end
-                time[j] = a
+        time[j], bits[j], n_known[j] = _term(interval, changed, age, count, j)
+
+
+@parallel
+def likelihood_totals(interval, changed, age, count, offsets, totals):
+    """Write the totals of `History.likelihood_totals` into `totals`, (4, n_pages)."""
+    for i in prange(offsets.size - 1):
+        known = known_time = n_bits = bits_time = 0.0
+        for j in range(offsets[i], offsets[i + 1]):
+            time, bit, n = _term(interval, changed, age, count, j)
+            known += n
+            n_bits += 1.0 if bit else 0.0
+            known_time += 0.0 if bit else time
+            bits_time += time if bit else 0.0
+        totals[0, i], totals[1, i] = known, known_time
+        totals[2, i], totals[3, i] = n_bits, bits_time

@@ -54,23 +54,18 @@ def naive(history):
     >>> float(naive(History([1.0, 2.0, 1.0], [True, False, True])))
     0.5
     """
-    changes, time = history.changed, history.interval
     if history.tells_more:
-        time, changes, n_known = _terms(history)
-        changes = changes + n_known
+        n_known, time, n_bits, bits_time = history.likelihood_totals()
+        changes, time = n_known + n_bits, time + bits_time
+    else:
+        changes, time = history.total(history.changed), history.total(history.interval)
+    return _ratio(changes, time)
+
+
+def _ratio(changes, time):
+    """Changes per unit of time; NaN for a page without crawls."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return history.total(changes) / history.total(time)
-
-
-def _terms(history):
-    """`History.likelihood_terms` but for the offsets, in the form of the history."""
-    interval, changed, _offsets, n_known = history.likelihood_terms()
-    return [a.reshape(history.interval.shape) for a in (interval, changed, n_known)]
-
-
-def _all_known(history, bits, n_known):
-    """Whether all changes of a page are known by their ages or counts."""
-    return (history.total(bits) == 0) & (history.total(n_known) > 0)
+        return changes / time
 
 
 def bias_reduced(history):
@@ -115,10 +110,8 @@ def bias_reduced(history):
     n = history.n_crawls
     with np.errstate(invalid="ignore", divide="ignore"):
         interval = history.total(history.interval) / n
-    told = np.zeros(history.shape, dtype=bool)
-    if history.tells_more:
-        time, bits, n_known = _terms(history)
-        told = _all_known(history, bits, n_known)
+    n_known, time, n_bits, _ = history.likelihood_totals()
+    told = (n_known > 0) & (n_bits == 0)
     per_crawl = history.per_crawl(interval)
     uneven = np.abs(history.interval - per_crawl) > _SAME_INTERVAL * per_crawl
     rule = "the same for all crawls of a page (mle takes any)"
@@ -126,8 +119,7 @@ def bias_reduced(history):
     checks.require("interval", history.interval, rule, good)
     rate = -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
     if told.any():
-        totals = history.total(n_known), history.total(time)
-        rate = np.where(told, _closed_form(history, *totals), rate)[()]
+        rate = np.where(told, _closed_form(history, n_known, time), rate)[()]
     return rate
 
 
@@ -186,19 +178,18 @@ def last_modified(history, *, n_entries=None, bias_reduced=True):
     n_known, time = known_totals(history)
     if bias_reduced:
         return _closed_form(history, n_known, time, n_entries)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return n_known / time
+    return _ratio(n_known, time)
 
 
 def known_totals(history):
-    """Number of known changes of each page, and the time in which no other can hide.
+    """Known changes of each page, and the time in which no other can hide.
 
     Raises a ValueError where a change is known by its bit alone.
     """
-    time, bits, n_known = _terms(history)
+    n_known, time, n_bits, _ = history.likelihood_totals()
     rule = "known at every change, or the count (mle takes bits too)"
-    checks.require("age", np.where(bits, np.nan, time), rule, ~bits)
-    return history.total(n_known), history.total(time)
+    checks.require("age", np.where(n_bits, np.nan, 0.0), rule, n_bits == 0)
+    return n_known, time
 
 
 def _closed_form(history, n_known, time, n_entries=None):
@@ -272,7 +263,10 @@ def mle(history, *, edges="limits", bounds=None):
     """
     if edges not in ("limits", "substitute"):
         raise ValueError(f"edges must be 'limits' or 'substitute', got {edges!r}")
-    rate = _solved(kernels.MLE, *history.likelihood_terms())
+    if history.tells_more and not np.any((totals := history.likelihood_totals())[2]):
+        rate = np.ravel(_ratio(*totals[:2]))
+    else:
+        rate = _solved(kernels.MLE, *history.likelihood_terms())
     if edges == "limits":
         _warn_degenerate(rate)
     else:
@@ -335,11 +329,9 @@ def moment_matching(history, *, bounds=None):
     no_known = np.zeros(interval.size)
     rate = _solved(kernels.MOMENTS, interval, changed, offsets, no_known)
     if history.tells_more:
-        time, bits, n_known = _terms(history)
-        told = _all_known(history, bits, n_known)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            known_rate = history.total(n_known) / history.total(time)
-        rate = np.where(told, known_rate, rate.reshape(history.shape)).ravel()
+        n_known, time, n_bits, _ = map(np.ravel, history.likelihood_totals())
+        told = (n_known > 0) & (n_bits == 0)
+        rate = np.where(told, _ratio(n_known, time), rate)
     _warn_degenerate(rate)
     return _finish(rate, history, bounds)
 
