@@ -376,7 +376,8 @@ simulate = partial(simulate_history, rng=0)
         ),
         (
             lambda: simulate([1.0, 2.0, 3.0], crawl_rate=[1.0, 2.0], n_crawls=3),
-            "change_rate and crawl_rate must have shapes that broadcast",
+            "change_rate and crawl_rate and false_change must have shapes that "
+            "broadcast",
         ),
         (
             lambda: simulate(1.0, n_crawls=3),

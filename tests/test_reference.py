@@ -119,6 +119,44 @@ def test_bias_reduced():
             assert found == pytest.approx(expected, rel=EXACT, abs=1e-15)
 
 
+def test_false_changes():
+    for interval, changed in list(histories())[:30]:
+        found = quiet(estimators.false_changes, History(interval, changed))
+        page = interval, changed
+        b = -np.log1p(-found.false_change)
+        # expectation maximisation gains a digit in a number of steps that grows
+        # towards the edges
+        expected_b, rates = reference.false_changes([page], 3000)
+        assert b == pytest.approx(expected_b, abs=1e-3)
+        assert found.change_rate == pytest.approx(rates[0], rel=1e-3)
+        value = reference.false_change_log_likelihood(found.change_rate, b, *page)
+        assert found.log_likelihood == pytest.approx(value, rel=EXACT)
+        plain = reference.false_change_log_likelihood(rates[0], expected_b, *page)
+        assert value >= plain - EXACT * abs(plain)
+        rate = reference.mle(*page)
+        slope, variance = reference.false_change_score(rate, *page)
+        found = estimators.false_change_score(History(*page), rate)
+        assert found == pytest.approx(slope / np.sqrt(variance), rel=ROOT)
+
+
+def test_design_variance():
+    rng = np.random.default_rng(3)
+    for known in (False, True):
+        for _ in range(20):
+            arguments = rates(rng, 1, -1, 1)[0], rng.random(), rates(rng, 4, -1, 1)
+            share = rng.dirichlet(np.ones(4))
+            expected = reference.design_variance(*arguments, share, known)
+            found = estimators.design_variance(
+                arguments[0],
+                false_change=arguments[1],
+                interval=arguments[2],
+                share=share,
+                known=known,
+            )
+            # the inverse matrix of the plain form loses digits
+            assert found == pytest.approx(expected, rel=1e-8)
+
+
 @pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
 def test_likelihood_interval(level):
     for interval, changed in histories():

@@ -647,6 +647,7 @@ def simulate_history(
     n_crawls=None,
     n_runs=None,
     observation="bit",
+    false_change=0.0,
     rng=None,
 ):
     r"""Simulate crawls of Poisson pages, at Poisson times or given intervals.
@@ -655,6 +656,7 @@ def simulate_history(
 
     independently for each crawl after an interval w; over Poisson crawls of
     rate p this is Delta / (Delta + p), eq. (4) of [valuetools20].
+    False changes raise it to :math:`1 - (1 - q) e^{-\Delta w}`.
 
     Parameters
     ----------
@@ -673,6 +675,9 @@ def simulate_history(
     observation : {"bit", "age", "count"}
         What a crawl reveals beside the bit: nothing, the age of the last change
         since the crawl before, or the number of changes. The bits are the same.
+    false_change : array_like, default 0.0
+        Probability q that a crawl finds a change that is none, in [0, 1];
+        broadcasts with the pages. Such a change has no age and no count.
     rng : seed or numpy.random.Generator, optional
         Source of randomness. Run i depends on the seed and i alone.
 
@@ -684,8 +689,8 @@ def simulate_history(
     Raises
     ------
     ValueError
-        A rate or interval out of range; both or neither of crawl_rate and
-        interval; n_crawls that is missing or contradicts interval; another
+        A rate, interval or probability out of range; both or neither of crawl_rate
+        and interval; n_crawls that is missing or contradicts interval; another
         observation.
 
     Examples
@@ -711,6 +716,7 @@ def simulate_history(
     if observation not in _UNCHANGED:
         names = ", ".join(map(repr, _UNCHANGED))
         raise ValueError(f"observation must be one of {names}, got {observation!r}")
+    given["false_change"] = q = checks.share("false_change", false_change)[..., None]
     pages = checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1]
     shape = (*pages, n_crawls)
 
@@ -720,7 +726,8 @@ def simulate_history(
         else:
             length = np.broadcast_to(mean, shape)
         chance, expected = stream.random(shape), change_rate * length
-        changed = chance < -np.expm1(-expected)
+        is_true = chance < -np.expm1(-expected)
+        changed = chance < -np.expm1(-expected) + q * np.exp(-expected)
         if observation == "bit":
             return length, changed
         # One uniform number decides whether there was a change, and by the inverse
@@ -730,7 +737,9 @@ def simulate_history(
                 told = -np.log1p(-chance) / change_rate
             else:
                 told = np.maximum(scipy.stats.poisson.ppf(1 - chance, expected), 1.0)
-        return length, changed, np.where(changed, told, _UNCHANGED[observation])
+        told = np.where(is_true, told, _UNCHANGED[observation])
+        told[changed & ~is_true] = np.nan  # a false change reveals its bit alone
+        return length, changed, told
 
     interval, changed, *told = _each_run(draw, n_runs, rng)
     return History(interval, changed, **{observation: told[0]} if told else {})

@@ -23,12 +23,14 @@ __all__ = [
     "accuracy", "adaptive_intervals", "affinity", "asymptotic_variances",
     "bayes_crawl_value", "best_slots", "bias_reduced", "burn_in", "confidence_radius",
     "counting_interval", "crawl_value", "crawl_value_no_false_signals",
-    "crawl_value_no_signals", "cycle_length", "empirical_crawl_value",
-    "exploration_horizon", "exploration_radius", "feed_terms", "fisher_information",
-    "fit_signals", "fresh_probability", "fresh_time", "gamma_marginal", "gamma_prior",
-    "greedy_slots", "grid_posterior", "harmonic_penalty", "interval_fresh_time",
-    "interval_freshness", "known_log_likelihood", "known_mle", "lagrangian_index",
-    "last_modified", "likelihood_interval", "likelihood_terms", "lln", "log_likelihood",
+    "crawl_value_no_signals", "cycle_length", "design_variance",
+    "empirical_crawl_value", "exploration_horizon", "exploration_radius",
+    "false_change_log_likelihood", "false_change_score", "false_changes", "feed_terms",
+    "fisher_information", "fit_signals", "fresh_probability", "fresh_time",
+    "gamma_marginal", "gamma_prior", "greedy_slots", "grid_posterior",
+    "harmonic_penalty", "interval_fresh_time", "interval_freshness",
+    "known_log_likelihood", "known_mle", "lagrangian_index", "last_modified",
+    "likelihood_interval", "likelihood_terms", "lln", "log_likelihood",
     "low_discrepancy", "mle", "mle_substitute", "moment_matching", "naive",
     "naive_precision_recall", "objective_cost", "objective_value",
     "observed_information", "observed_parameters", "online_moments", "optimal",
@@ -150,6 +152,47 @@ def confidence_radius(interval, max_rate, level):
     """Radius around `moment_matching` that holds the true rate."""
     hoeffding = np.sqrt(np.log(2 / (1 - level)) / (2 * len(interval)))
     return hoeffding / np.mean(interval * np.exp(-max_rate * interval))
+
+
+# Derived: P(changed) = 1 - (1 - q) exp(-Delta w), b = -log(1 - q); concave.
+def false_change_log_likelihood(change_rate, b, interval, changed):
+    """Log-likelihood of a change rate and of false changes."""
+    u = b + change_rate * interval
+    return np.sum(np.log(-np.expm1(-u[changed]))) - np.sum(u[~changed])
+
+
+# Derived, expectation maximisation: b and Delta w are two additive hazards, and
+# a changed crawl has the expected events b / (1 - e^-u) and Delta w / (1 - e^-u).
+def false_changes(pages, n_steps):
+    """Shared b of pages, and their change rates; a page is two arrays."""
+    b, rates = 1.0, np.array([1 / np.mean(interval) for interval, _ in pages])
+    for _ in range(n_steps):
+        false = 0.0
+        for i, (interval, changed) in enumerate(pages):
+            events = changed / -np.expm1(-(b + rates[i] * interval))
+            false += np.sum(events)
+            rates[i] *= np.sum(events * interval) / np.sum(interval)
+        b *= false / sum(len(interval) for interval, _ in pages)
+    return b, rates
+
+
+# Derived: slope of the log-likelihood in b at b = 0, and its variance where the
+# rate is estimated.
+def false_change_score(change_rate, interval, changed):
+    """Score of false changes at the MLE without them, and its variance."""
+    v = 1 / np.expm1(change_rate * interval)
+    slope = np.sum(v[changed]) - np.sum(~changed)
+    variance = np.sum(v) - np.sum(v * interval) ** 2 / np.sum(v * interval**2)
+    return slope, variance
+
+
+# Derived: the inverse of the Fisher information of (b, Delta) per crawl.
+def design_variance(change_rate, false_change, interval, share, known):
+    """Times n the variance of the MLE of the change rate after n crawls."""
+    v = share / np.expm1(change_rate * interval - np.log(1 - false_change))
+    design = np.stack([np.ones(len(interval)), interval])
+    information = design * v @ design.T
+    return 1 / information[1, 1] if known else np.linalg.inv(information)[1, 1]
 
 
 # Derived, for Lemma 2 of aaai20; by Kakutani's theorem the whole sequence of

@@ -7,7 +7,8 @@ and `confidence_radius`. Online, one crawl at a time:
 `OnlineEstimator`. Theory: `affinity`, `fisher_information`,
 `asymptotic_variances`. Over crawls and runs: `path`, `paths`, `snapshots`,
 `mle_path`, `after`, `rmse`, `summary`. Whether a page is Poisson:
-`serial_score`.
+`serial_score`. Crawls that find changes where there were none: `false_changes`,
+`false_change_test`, `false_change_score`, `design_variance`.
 """
 
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
@@ -20,6 +21,14 @@ from paperlib.estimators.batch import (
     naive,
 )
 from paperlib.estimators.diagnostics import serial_score, serial_sums
+from paperlib.estimators.false_changes import (
+    FalseChangeFit,
+    FalseChangeTest,
+    design_variance,
+    false_change_score,
+    false_change_test,
+    false_changes,
+)
 from paperlib.estimators.gamma_filter import GammaFilter
 from paperlib.estimators.information import (
     affinity,
@@ -42,6 +51,8 @@ __all__ = [
     "Averaged",
     "ConvergenceError",
     "DegenerateHistoryWarning",
+    "FalseChangeFit",
+    "FalseChangeTest",
     "GammaFilter",
     "Guarantee",
     "Naive",
@@ -52,6 +63,10 @@ __all__ = [
     "bias_reduced",
     "confidence_radius",
     "counting_interval",
+    "design_variance",
+    "false_change_score",
+    "false_change_test",
+    "false_changes",
     "fisher_information",
     "last_modified",
     "likelihood_interval",
