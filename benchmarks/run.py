@@ -340,6 +340,33 @@ def posteriors(n_pages=100_000, n_grid=1000, n_peer=10_000):
     )
 
 
+def pooled(n_pages=100_000, n_hosts=1000, n_crawls=10):
+    """`host_priors` with bits, and with ages, which need no quadrature."""
+    for observation in ("bit", "age"):
+        _, peak, took = alone(seconds_of_hosts, n_pages, n_hosts, n_crawls, observation)
+        what = f"host_priors, {n_pages:,} pages of {n_crawls} crawls, {n_hosts:,} hosts"
+        found = f"{took:.1f} s, {peak / 2**30:.2f} GiB"
+        yield f"{what}, {observation}s", found, "1 GiB", ""
+
+
+def seconds_of_hosts(n_pages, n_hosts, n_crawls, observation):
+    """Seconds to learn the priors of hosts and the posteriors of pages."""
+    rng = np.random.default_rng(1)
+    host = rng.integers(n_hosts, size=n_pages)
+    mean = rng.lognormal(0, 1, n_hosts)
+    history = simulate_history(
+        rng.gamma(1.5, mean[host] / 1.5),
+        interval=rng.exponential(size=(n_pages, n_crawls)),
+        observation=observation,
+        rng=rng,
+    )
+    few = History(history.interval[:100], history.changed[:100])
+    priors.host_priors(few, host[:100])  # compiles
+    began = time.perf_counter()
+    priors.host_priors(history, host)
+    return time.perf_counter() - began
+
+
 def learning(n_pages=5000, crawls_per_page=0.2, horizon=1000.0, n_runs=50):
     change_rate, importance = traces.population("stand-in", n_pages, rng=1)
     options = {"exploration": 100.0, "bounds": (5e-4, 7.0)}
@@ -784,6 +811,7 @@ def main():
         allocations,
         limited_allocations,
         posteriors,
+        pooled,
         learning,
         scheduling,
         by_index,

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
+from scipy.stats import gamma
 
 from paperlib import (
     allocation,
@@ -1309,6 +1310,51 @@ def test_gamma_prior():
     found = priors.gamma_prior(History(interval, changed))
     pages = list(zip(interval, changed, strict=True))
     assert_allclose(found, reference.gamma_prior(pages), rtol=1e-3)
+
+
+def test_gamma_bits():
+    """By quadrature, and the mean that of the posterior on a grid."""
+    rng = np.random.default_rng(35)
+    for shape, rate in ((0.3, 2.0), (1.0, 0.5), (20.0, 30.0)):
+        prior = priors.GammaPrior(shape, rate)
+        for n in (1, 3, 6):
+            interval, changed = rng.exponential(1.0, n), rng.random(n) < 0.6
+            marginal, mean = reference.gamma_bits(interval, changed, shape, rate)
+            expected = reference.gamma_marginal(interval, changed, shape, rate)
+            assert marginal == pytest.approx(expected, rel=1e-9)
+            found = prior.posterior(History(interval, changed)).mean
+            assert found == pytest.approx(mean, rel=1e-6)
+
+
+def test_count_marginal():
+    """An integral over the rate, and the mean of the conjugate posterior."""
+    for n, time in ((0, 2.0), (3, 0.7), (40, 9.0)):
+        log, mean = reference.count_marginal(n, time, 0.8, 2.5)
+        density = gamma(0.8, scale=1 / 2.5).pdf
+
+        def likelihood(rate, n=n, time=time, density=density):
+            return rate**n * np.exp(-rate * time) * density(rate)
+
+        total = quad(likelihood, 0, 1, epsabs=0)[0] + quad(likelihood, 1, 60)[0]
+        assert log == pytest.approx(np.log(total), abs=1e-6)
+        history = History([time], [n > 0], count=[n])
+        found = priors.GammaPrior(0.8, 2.5).posterior(history)
+        assert found.mean == pytest.approx(mean, rel=EXACT)
+
+
+def test_host_marginal():
+    """Means drawn at random; a host of almost no spread is a population."""
+    pages = [([0.5, 2.0], [True, False]), ([1.0, 1.0], [True, True])]
+    alike = [reference.gamma_bits(*page, 1.5, 1.5 / 0.8)[0] for page in pages]
+    found = reference.host_marginal(pages, 1.5, 0.8, 1e-6)
+    assert found == pytest.approx(np.prod(alike), rel=1e-9)
+    mean = 0.8 * np.exp(1.2 * np.random.default_rng(36).standard_normal(200_000))
+    drawn = np.prod(
+        [reference.gamma_bits(*page, 1.5, 1.5 / mean)[0] for page in pages], axis=0
+    )
+    error = drawn.std() / np.sqrt(drawn.size)
+    found = reference.host_marginal(pages, 1.5, 0.8, 1.2)
+    assert found == pytest.approx(drawn.mean(), abs=4 * error)
 
 
 def test_grid_posterior():

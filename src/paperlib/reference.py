@@ -22,21 +22,21 @@ from scipy.stats import chi2, poisson
 __all__ = [
     "accuracy", "adaptive_intervals", "affinity", "asymptotic_variances",
     "bayes_crawl_value", "best_slots", "bias_reduced", "burn_in", "confidence_radius",
-    "counting_interval", "crawl_value", "crawl_value_no_false_signals",
-    "crawl_value_no_signals", "cycle_length", "design_variance",
-    "empirical_crawl_value", "exploration_horizon", "exploration_radius",
-    "false_change_log_likelihood", "false_change_score", "false_changes", "feed_terms",
-    "fisher_information", "fit_signals", "fresh_probability", "fresh_time",
-    "gamma_marginal", "gamma_prior", "greedy_slots", "grid_posterior",
-    "harmonic_penalty", "interval_fresh_time", "interval_freshness",
-    "known_log_likelihood", "known_mle", "lagrangian_index", "last_modified",
-    "likelihood_interval", "likelihood_terms", "lln", "log_likelihood",
-    "low_discrepancy", "mle", "mle_substitute", "moment_matching", "naive",
-    "naive_precision_recall", "objective_cost", "objective_value",
-    "observed_information", "observed_parameters", "online_moments", "optimal",
-    "optimal_conditional", "optimal_harmonic", "optimal_interval", "optimal_poisson",
-    "optimal_thresholds", "phased_epsilon_greedy", "poisson_fresh_time",
-    "poisson_freshness", "polite", "predicted_probability",
+    "count_marginal", "counting_interval", "crawl_value",
+    "crawl_value_no_false_signals", "crawl_value_no_signals", "cycle_length",
+    "design_variance", "empirical_crawl_value", "exploration_horizon",
+    "exploration_radius", "false_change_log_likelihood", "false_change_score",
+    "false_changes", "feed_terms", "fisher_information", "fit_signals",
+    "fresh_probability", "fresh_time", "gamma_bits", "gamma_marginal", "gamma_prior",
+    "greedy_slots", "grid_posterior", "harmonic_penalty", "host_marginal",
+    "interval_fresh_time", "interval_freshness", "known_log_likelihood", "known_mle",
+    "lagrangian_index", "last_modified", "likelihood_interval", "likelihood_terms",
+    "lln", "log_likelihood", "low_discrepancy", "mle", "mle_substitute",
+    "moment_matching", "naive", "naive_precision_recall", "objective_cost",
+    "objective_value", "observed_information", "observed_parameters", "online_moments",
+    "optimal", "optimal_conditional", "optimal_harmonic", "optimal_interval",
+    "optimal_poisson", "optimal_thresholds", "phased_epsilon_greedy",
+    "poisson_fresh_time", "poisson_freshness", "polite", "predicted_probability",
     "predicted_probability_poisson", "prior_density", "prior_distance", "prior_mode",
     "prior_moments", "prior_probabilities", "pseudo_counts", "regret_bound",
     "reoptimise", "sa", "sam", "sensitivity_bound", "sharp_sensitivity_bound",
@@ -1055,6 +1055,39 @@ def gamma_marginal(interval, changed, shape, rate):
     q = np.exp(-np.exp(y) / rate * np.asarray(interval)[:, np.newaxis])
     bits = np.prod(np.where(np.asarray(changed)[:, np.newaxis], 1 - q, q), axis=0)
     return np.trapezoid(bits * np.exp(shape * y - np.exp(y) - gammaln(shape)), y)
+
+
+# Derived: the product of the (1 - exp(-Delta w)) is a sum over the sets of changed
+# intervals, and E exp(-Delta t) = (b / (b + t))^a. Its terms alternate: all digits
+# are lost from some 15 changes on.
+def gamma_bits(interval, changed, shape, rate):
+    """Probability of the bits of a page, and posterior mean of its change rate."""
+    interval, changed = np.asarray(interval, dtype=float), np.asarray(changed, bool)
+    total = mean = 0.0
+    for chosen in itertools.product([0, 1], repeat=changed.sum()):
+        after = rate + interval[~changed].sum() + interval[changed] @ chosen
+        term = (-1) ** sum(chosen) * (rate / after) ** shape
+        total, mean = total + term, mean + term * shape / after
+    return total, mean / total
+
+
+# Derived: n changes in a time t have the likelihood Delta^n exp(-Delta t).
+def count_marginal(n_changes, time, shape, rate):
+    """Log probability of counted changes, and posterior mean of the change rate."""
+    log = gammaln(shape + n_changes) - gammaln(shape) + shape * np.log(rate)
+    after = shape + n_changes, rate + time
+    return log - after[0] * np.log(after[1]), after[0] / after[1]
+
+
+# Beyond the papers: hosts share a shape, the log of their mean rates is normal.
+def host_marginal(pages, shape, median, spread):
+    """Probability of the bits of all pages of a host; `pages` as in gamma_prior."""
+    x = np.linspace(-8, 8, 401)  # standard deviations of the log of the mean
+    rate = shape / (median * np.exp(spread * x))
+    bits = [gamma_bits(*page, shape, rate)[0] for page in pages]
+    return np.trapezoid(np.prod(bits, axis=0) * np.exp(-(x**2) / 2), x) / np.sqrt(
+        2 * np.pi
+    )
 
 
 # Empirical Bayes; `pages` holds intervals and bits of each page.

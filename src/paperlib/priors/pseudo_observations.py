@@ -1,99 +1,25 @@
-"""What is known about a page before it is crawled, and after a few crawls."""
+"""The prior of [grimes08]: one changed and one unchanged pseudo-observation."""
 
-import warnings
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import scipy
 
 from paperlib import checks
-from paperlib._kernels import priors as kernels
-from paperlib._kernels import threads_for
-from paperlib.errors import ConvergenceError, DegeneratePriorWarning
 from paperlib.estimators import mle
+from paperlib.priors.grid import grid_posterior
+from paperlib.priors.searching import (
+    require_convergence,
+    rising,
+    search,
+    warn_at_bound,
+)
 from paperlib.processes import History, join, simulate_sequential_history
 
-__all__ = [
-    "DegeneratePriorWarning",
-    "FakeIntervals",
-    "GammaPrior",
-    "gamma_prior",
-    "grid_posterior",
-    "population",
-    "prior_from_arrivals",
-]
-
-
-def __dir__():
-    return __all__  # completion offers the public names alone
-
-
-_HOURS_A_DAY = 24
-# Median of the mean times between changes, chosen so that the best first
-# interval of the simulations, 9.5 days, is near the 11 days of figure 4 of
-# [grimes08].
-_MEDIAN_PERIOD = 15 * _HOURS_A_DAY
-_SHORTEST_PERIOD, _LONGEST_PERIOD = 2.0, 365 * _HOURS_A_DAY
+__all__ = ["FakeIntervals", "prior_from_arrivals"]
 
 # Two annealings must agree on the distance to this relative difference.
 _AGREEMENT = 1e-3
-# A logarithm this close to its bound has ended there.
-_AT_BOUND = 1e-3
-
-# Bounds of the shape that `gamma_prior` looks for: at the least, nine of ten
-# rates are below a thousandth of their mean; at the greatest all are within
-# some 5% of it.
-_LEAST_SHAPE, _MOST_SHAPE = 0.01, 400.0
-# Changes in an interval beyond which a change is certain, and changes in all
-# intervals of a page below which there is none: the likelihood is constant.
-_CERTAIN, _NONE = 40.0, 1e-6
-
-
-def population(n_pages, *, law="lognormal", rng=None):
-    """Draw change rates of pages that stand in for the data of [grimes08].
-
-    Their data are private. Mean times between changes have a median of 15
-    days, chosen so that the best first interval of their figure 4 is near the
-    11 days of the paper: it is 9.5 days. They are clipped to 2 hours and 1
-    year (our choice).
-
-    Parameters
-    ----------
-    n_pages : int
-        Number of pages.
-    law : {"lognormal", "log-logistic"}
-        Distribution of the mean times between changes: "lognormal" with
-        standard deviation 1 of the logarithm, or "log-logistic" with shape 1,
-        whose tail is so heavy that it has no mean without the clip.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
-
-    Returns
-    -------
-    ndarray, shape (n_pages,), 1/hour
-        Change rates.
-
-    Raises
-    ------
-    ValueError
-        Another distribution, a number of pages that is not positive.
-
-    Examples
-    --------
-    >>> from paperlib import priors
-    >>> (1 / priors.population(3, rng=1) / 24).round(1)  # in days
-    array([21.2, 34.1, 20.9])
-    """
-    rng = np.random.default_rng(rng)
-    draws = {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
-    if law not in draws:
-        raise ValueError(
-            f"law must be one of {', '.join(map(repr, draws))}, got {law!r}"
-        )
-    log_ratio = draws[law](size=checks.count("n_pages", n_pages))
-    period = _MEDIAN_PERIOD * np.exp(log_ratio)
-    return 1 / np.clip(period, _SHORTEST_PERIOD, _LONGEST_PERIOD)
 
 
 @dataclass(frozen=True)
@@ -223,7 +149,7 @@ class FakeIntervals:
         """
         if base not in ("period", "rate"):
             raise ValueError(f"base must be 'period' or 'rate', got {base!r}")
-        rate = 1 / _rising("period", period)
+        rate = 1 / rising("period", period)
         # relative to the longest period, so that not all of them vanish
         unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
         weight = -np.expm1(-self.changed * rate) * unchanged
@@ -306,7 +232,7 @@ class FakeIntervals:
             to exp(-unchanged / period) / period. Both do where no pair is
             near the population.
         """
-        wanted, period = _shares(change_rate, period), _rising("period", period)
+        wanted, period = _shares(change_rate, period), rising("period", period)
         max_iterations = checks.count("max_iterations", max_iterations)
 
         def losses(logs):
@@ -318,7 +244,7 @@ class FakeIntervals:
         if method == "annealing":
             best, converged = _anneal(losses, bounds, max_iterations, rng)
         elif method == "search":
-            best, converged = _search(losses, [bounds] * 2, max_iterations)
+            best, converged = search(losses, [bounds] * 2, max_iterations)
         else:
             raise ValueError(f"method must be 'annealing' or 'search', got {method!r}")
         return cls._fitted(best, converged, bounds, max_iterations)
@@ -363,7 +289,7 @@ class FakeIntervals:
         DegeneratePriorWarning
             An interval ended at its bound.
         """
-        rate = _rising("rate", rate)
+        rate = rising("rate", rate)
         if np.prod(history.shape, dtype=int) < 2:
             raise ValueError(
                 f"history must hold at least two pages, got shape {history.shape}"
@@ -380,16 +306,16 @@ class FakeIntervals:
             return -np.log(likelihood @ (density * width).T).sum(axis=0)
 
         bounds = -np.log(rate[[-1, 0]])
-        best, converged = _search(losses, [bounds] * 2, max_iterations)
+        best, converged = search(losses, [bounds] * 2, max_iterations)
         return cls._fitted(best, converged, bounds, max_iterations)
 
     @classmethod
     def _fitted(cls, best, converged, bounds, max_iterations):
         """The prior of two logarithms, if the search for them converged."""
         prior = cls(*np.exp(best))
-        _require_convergence(prior, converged, max_iterations)
+        require_convergence(prior, converged, max_iterations)
         for name, value in zip(("changed", "unchanged"), best, strict=True):
-            _warn_at_bound(name, value, bounds, stacklevel=4)
+            warn_at_bound(name, value, bounds, stacklevel=4)
         return prior
 
 
@@ -409,278 +335,16 @@ def _anneal(losses, bounds, max_iterations, rng):
     return first.x, abs(first.fun - second.fun) <= _AGREEMENT * first.fun
 
 
-def _search(losses, bounds, max_iterations):
-    """Minimum by the simplex of Nelder and Mead from the best point of a grid.
-
-    `losses` takes many points, shape (n_points, 2), at once. Returns the
-    minimum and whether the simplex converged.
-    """
-    axes = [np.linspace(*of, 20) for of in bounds]
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    at = np.array([losses(row) for row in grid])
-    found = scipy.optimize.minimize(
-        lambda logs: losses([logs])[0],
-        grid[np.unravel_index(at.argmin(), at.shape)],
-        method="Nelder-Mead",
-        bounds=bounds,
-        options={
-            "xatol": 1e-6,  # of a logarithm: six digits of an interval
-            "fatol": 1e-12 * abs(at.min()),  # rounding of a loss
-            "maxiter": max_iterations,
-        },
-    )
-    return found.x, found.success
-
-
-def _require_convergence(prior, converged, max_iterations):
-    """Refuse a prior at which the search had not converged."""
-    if not converged:
-        raise ConvergenceError(
-            f"no fit within {max_iterations} iterations, last at {prior}", prior
-        )
-
-
-def _warn_at_bound(name, value, bounds, stacklevel):
-    """Warn of a logarithm that has ended at its bound."""
-    if np.abs(value - np.asarray(bounds)).min() < _AT_BOUND:
-        warnings.warn(
-            f"{name} ended at its bound, {np.exp(value):.6g}",
-            DegeneratePriorWarning,
-            stacklevel=stacklevel,
-        )
-
-
-def _rising(name, values):
-    """`values` as a positive array that rises along one axis."""
-    values = checks.positive(name, values)
-    if values.ndim != 1 or values.size < 2 or not (np.diff(values) > 0).all():
-        raise ValueError(
-            f"{name} must rise along one axis of at least two points, got {values}"
-        )
-    return values
-
-
 def _shares(change_rate, period):
     """Share of the pages nearest to each period of the grid."""
     change_rate = checks.positive("change_rate", change_rate)
-    period = _rising("period", period)
+    period = rising("period", period)
     if change_rate.ndim != 1 or change_rate.size < 2:
         raise ValueError(
             f"change_rate must hold at least two pages, got shape {change_rate.shape}"
         )
     nearest = np.searchsorted(0.5 * (period[1:] + period[:-1]), 1 / change_rate)
     return np.bincount(nearest, minlength=period.size) / change_rate.size
-
-
-class GammaPrior(NamedTuple):
-    """Gamma distribution of the change rates of a population, by `gamma_prior`.
-
-    Parameters
-    ----------
-    shape : float
-        Shape, positive.
-    rate : float, time
-        Rate, positive: shape / rate is the mean change rate.
-
-    Examples
-    --------
-    A page of which nothing else is known, crawled once without a change:
-
-    >>> from paperlib.estimators import GammaFilter
-    >>> prior = GammaPrior(shape=0.5, rate=2.0)
-    >>> GammaFilter(**prior._asdict()).update(False, interval=3.0).item()
-    0.1
-    """
-
-    shape: float
-    rate: float
-
-
-def gamma_prior(history, *, max_iterations=1000):
-    r"""Learn the gamma distribution of change rates from the histories of pages.
-
-    Shape a and rate b of maximum marginal likelihood: those that maximise the
-    probability of the bits of all pages,
-
-    .. math:: \prod_\mathrm{pages} \int P(\mathrm{bits} \mid \Delta)\,
-        \frac{b^a \Delta^{a - 1}}{\Gamma(a)}\,e^{-b \Delta}\,d\Delta ,
-
-    the prior of `estimators.GammaFilter` and `policies.BayesGreedy` for other
-    pages of the same kind. As in `FakeIntervals.learn`, two or three crawls of
-    each page are enough. A gamma distribution of small shape has many slow
-    pages and a few fast ones, which two pseudo-observations cannot describe.
-
-    Parameters
-    ----------
-    history : History
-        In either form, at any intervals, two pages or more: some thousand are
-        plenty. The quadrature needs some 4 kB for each page.
-    max_iterations : int, default 1000
-        Iterations of the simplex.
-
-    Returns
-    -------
-    GammaPrior
-        Shape and rate.
-
-    Raises
-    ------
-    ValueError
-        Fewer than two pages; crawls of which all have found a change, or none
-        has; one crawl of each page, and all at one interval: all of these fit
-        distributions of any shape.
-    ConvergenceError
-        Not within `max_iterations`; ``last`` holds the last prior.
-
-    Warns
-    -----
-    DegeneratePriorWarning
-        The shape ended at a bound: at 400 if the pages differ no more than
-        pages of one change rate do, or at 0.01. Or the mean ended at one.
-
-    Notes
-    -----
-    The plain form is `paperlib.reference.gamma_prior`. Trapezoidal rule on the
-    logarithm of the rate, relative error of the likelihood below 1e-5.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from paperlib.priors import gamma_prior
-    >>> from paperlib.processes import simulate_history
-    >>> rates = np.random.default_rng(3).gamma(0.5, 1 / 2.0, 5000)
-    >>> history = simulate_history(rates, interval=1.0, n_crawls=10, rng=2)
-    >>> shape, rate = gamma_prior(history)
-    >>> round(shape, 2), round(rate, 2)
-    (0.52, 2.16)
-    """
-    _require_telling(history)
-    max_iterations = checks.count("max_iterations", max_iterations)
-    longest = history.total(history.interval).max()
-    # The likelihood of n crawls is no narrower in log rate than n^-1/2, because
-    # the information of a crawl is at most 0.65; nor is the prior of most shape
-    step = max(history.n_crawls.max(), _MOST_SHAPE) ** -0.5
-    ends = np.log([_NONE / longest, _CERTAIN / history.interval.min()])
-    log_rate = np.linspace(*ends, 1 + int(np.ceil(np.diff(ends).item() / step)))
-    rate = np.exp(log_rate)
-    likelihood = grid_posterior(history, rate, np.ones(rate.size))
-    likelihood = likelihood.reshape(-1, rate.size)
-
-    def losses(logs):
-        weights = [_gamma_weights(shape, mean, log_rate) for shape, mean in logs]
-        with np.errstate(divide="ignore"):  # impossible bits have a loss of inf
-            return -np.log(likelihood @ np.transpose(weights)).sum(axis=0)
-
-    bounds = [np.log([_LEAST_SHAPE, _MOST_SHAPE]), ends]
-    best, converged = _search(losses, bounds, max_iterations)
-    prior = GammaPrior(np.exp(best[0]).item(), np.exp(best[0] - best[1]).item())
-    _require_convergence(prior, converged, max_iterations)
-    for name, value, of in zip(("shape", "mean"), best, bounds, strict=True):
-        _warn_at_bound(name, value, of, stacklevel=3)
-    return prior
-
-
-def _require_telling(history):
-    """Refuse a history that fits gamma distributions of any shape."""
-    n_pages = np.prod(history.shape, dtype=int)
-    if n_pages < 2:
-        raise ValueError(
-            f"history must hold at least two pages, got shape {history.shape}"
-        )
-    n_changed = np.count_nonzero(history.changed)
-    if n_changed in (0, history.changed.size):
-        raise ValueError(
-            "history must hold crawls with a change and crawls without, "
-            f"got {n_changed} of {history.changed.size} with a change"
-        )
-    if history.n_crawls.max() < 2 and np.ptp(history.interval) == 0:
-        raise ValueError(
-            "history must hold a page of two crawls or two different intervals, "
-            f"got one crawl of a page, at the interval {history.interval.flat[0]:g}"
-        )
-
-
-def _gamma_weights(log_shape, log_mean, log_rate):
-    """Weights of the integral over a gamma distribution of change rates.
-
-    `log_rate` are equidistant points. What lies beyond them has the weight of
-    the distribution there, because the likelihood is constant.
-    """
-    log_scaled = log_rate + log_shape - log_mean  # of the rate b Delta
-    shape, scaled = np.exp(log_shape), np.exp(log_scaled)
-    density = np.exp(shape * log_scaled - scaled - scipy.special.gammaln(shape))
-    weights = density * (log_rate[1] - log_rate[0])
-    weights[[0, -1]] /= 2
-    weights[0] += scipy.special.gammainc(shape, scaled[0])
-    weights[-1] += scipy.special.gammaincc(shape, scaled[-1])
-    return weights
-
-
-def grid_posterior(history, rate, prior):
-    r"""Posterior probabilities of change rates on a grid, for any prior.
-
-    .. math:: P(\Delta \mid \mathrm{bits}) \propto P(\Delta)
-        \prod_\mathrm{changed} (1 - e^{-\Delta w_n})
-        \prod_\mathrm{unchanged} e^{-\Delta w_n}
-
-    for each page; section 4.3 of [grimes08]. Known ages and counts enter as in
-    `History.likelihood_terms`. It can be used online: what is
-    returned is the prior of the next call, which gets the new crawls alone.
-
-    Parameters
-    ----------
-    history : History
-        In either form.
-    rate : array_like, shape (n_grid,), 1/time
-        Change rates, non-negative, rising.
-    prior : array_like, shape (n_grid,) or ``(*history.shape, n_grid)``
-        Probabilities up to a factor for each page, non-negative.
-
-    Returns
-    -------
-    ndarray, shape ``(*history.shape, n_grid)``
-        Probabilities, of sum 1 for each page.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range or of shapes that do not match; a page whose
-        bits are impossible under its prior.
-
-    Notes
-    -----
-    The plain form is `paperlib.reference.grid_posterior`.
-
-    Examples
-    --------
-    >>> from paperlib.priors import grid_posterior
-    >>> from paperlib.processes import History
-    >>> history = History([1.0, 2.0], [True, False])
-    >>> grid_posterior(history, [0.1, 0.5, 2.0], [1.0, 1.0, 1.0]).round(3)
-    array([0.327, 0.607, 0.066])
-    """
-    rate, prior = checks.non_negative("rate", rate), checks.non_negative("prior", prior)
-    if rate.ndim != 1 or not (np.diff(rate) > 0).all():
-        raise ValueError(f"rate must rise along one axis, got {rate}")
-    shape = (*history.shape, rate.size)
-    if prior.shape not in (shape, rate.shape):
-        raise ValueError(
-            f"prior must be of shape {rate.shape} or {shape}, got {prior.shape}"
-        )
-    terms = history.likelihood_terms()
-    posterior = np.empty((np.prod(history.shape, dtype=int), rate.size))
-    rows = np.ascontiguousarray(prior).reshape(-1, rate.size)
-    with threads_for(history.interval.size * rate.size):
-        kernels.grid_posteriors(*terms, rate, rows, posterior)
-    posterior = posterior.reshape(shape)
-    impossible = np.isnan(posterior[..., 0])
-    if impossible.any():
-        first = tuple(np.argwhere(impossible)[0].tolist())
-        raise ValueError(
-            "prior must allow what the history has, "
-            f"at index {first} it gives it probability 0"
-        )
-    return posterior
 
 
 def prior_from_arrivals(batches, start, rate, *, n_crawls, limits, rng=None):
