@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from scipy import integrate, optimize, stats
+from scipy import integrate, optimize, special, stats
 
 from paperlib import priors
 from paperlib.estimators import ConvergenceError, DegenerateHistoryWarning, mle
@@ -389,6 +389,27 @@ def test_gamma_prior_of_long_histories():
 
     best = optimize.minimize(loss, [0.0, 1.0], method="Nelder-Mead", tol=1e-7)
     np.testing.assert_allclose(np.log(gamma_prior(history)), best.x, atol=1e-5)
+
+
+@pytest.mark.parametrize("observation", ["age", "count"])
+def test_gamma_prior_from_known_changes_of_pages_that_always_change(observation):
+    """With K changes in a time S the marginal likelihood has a closed form."""
+    rates = 1.0 + np.random.default_rng(24).gamma(2.0, 50.0, 400)
+    history = simulate_history(
+        rates, interval=12.0, n_crawls=3, observation=observation, rng=25
+    )
+    assert history.changed.all()
+    n = 3 if observation == "age" else history.count.sum(axis=1)
+    time = 36.0 if observation == "count" else history.age.sum(axis=1)
+
+    def loss(logs):
+        shape, rate = np.exp(logs)
+        known = special.gammaln(shape + n) - (shape + n) * np.log(rate + time)
+        prior = shape * np.log(rate) - special.gammaln(shape)
+        return -np.mean(known + prior)
+
+    best = optimize.minimize(loss, [0.0, 0.0], method="Nelder-Mead", tol=1e-10)
+    np.testing.assert_allclose(np.log(gamma_prior(history)), best.x, atol=1e-4)
 
 
 def test_gamma_prior_of_pages_that_are_alike_says_so():
