@@ -32,6 +32,7 @@ from paperlib import (
     crawl_log,
     estimators,
     objectives,
+    periodic,
     policies,
     priors,
     reference,
@@ -365,6 +366,24 @@ def seconds_of_hosts(n_pages, n_hosts, n_crawls, observation):
     began = time.perf_counter()
     priors.host_priors(history, host)
     return time.perf_counter() - began
+
+
+def profiles(n_pages=10_000, n_crawls=100, n_bins=168, n_phases=288, n_times=24):
+    rng = np.random.default_rng(1)
+    profile = periodic.Profile(rng.lognormal(0, 0.5, n_bins), period=7.0)
+    interval = rng.uniform(0.02, 0.3, (n_pages, n_crawls)) * profile.period
+    start = rng.uniform(0, profile.period, n_pages)
+    history = periodic.simulate_periodic_history(
+        rng.lognormal(0, 1, n_pages), profile, interval=interval, start=start, rng=rng
+    )
+    options = {"n_bins": n_bins, "period": profile.period}
+    ours = seconds(lambda: periodic.fit_profile(history, start, **options), repeat=2)
+    what = f"fit_profile, {interval.size:,} crawls, {n_bins} bins"
+    yield what, f"{ours:.1f} s", "5 s", ""
+    best = functools.partial(periodic.best_crawl_times, n_phases=n_phases)
+    ours = seconds(lambda: best(profile, 2.0, n_times), repeat=2)
+    what = f"best_crawl_times, {n_times} crawls on a grid of {n_phases}"
+    yield what, f"{ours:.1f} s", "some seconds", ""
 
 
 def learning(n_pages=5000, crawls_per_page=0.2, horizon=1000.0, n_runs=50):
@@ -812,6 +831,7 @@ def main():
         limited_allocations,
         posteriors,
         pooled,
+        profiles,
         learning,
         scheduling,
         by_index,

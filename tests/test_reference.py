@@ -23,6 +23,7 @@ from paperlib import (
     estimators,
     freshness,
     objectives,
+    periodic,
     policies,
     priors,
     reference,
@@ -1442,6 +1443,58 @@ def test_objectives(name):
             rtol=1e-9,
             atol=1e-13,
         )
+
+
+# -------------------------------------------------------------- periodic rates
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_exposures_and_stale_times_of_periodic_rates(seed):
+    rng = np.random.default_rng([21, seed])
+    n_bins, period = int(rng.integers(2, 9)), rates(rng, 1, -2, 2).item()
+    weight, demand = rng.random((2, n_bins)) * rng.integers(0, 2, (2, n_bins))
+    weight[0], demand[-1] = 1.0, 0.3
+    profile = periodic.Profile(weight, period)
+    start, length = period * rng.uniform(-2, 2), period * rates(rng, 1, -2, 0.7).item()
+    bins = n_bins, period
+    # edges of bins are rounded
+    assert_allclose(
+        profile.exposure(start, start + length),
+        reference.exposure(start, start + length, *bins),
+        atol=1e-8 * period,
+    )
+    change_rate = rates(rng, 1, -1, 1).item() / period
+    assert_allclose(
+        periodic.stale_time(profile, change_rate, start, start + length, demand=demand),
+        reference.periodic_stale_time(
+            change_rate, weight, demand, period, start, start + length
+        ),
+        rtol=1e-9,  # of a quadrature
+        atol=1e-12 * period,
+    )
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 2.0])
+def test_a_fitted_profile_is_where_em_stands_still(smoothing):
+    rng = np.random.default_rng(22)
+    interval = rng.uniform(0.1, 1.5, (5, 60))
+    history = periodic.simulate_periodic_history(
+        np.geomspace(0.5, 3.0, 5), periodic.Profile([3, 1, 2]), interval=interval, rng=1
+    )
+    fit = periodic.fit_profile(history, n_bins=3, smoothing=smoothing)
+    exposure = fit.profile.exposure(history.time - interval, history.time)
+    crawls = (
+        np.repeat(np.arange(5), 60),
+        exposure.reshape(-1, 3),
+        history.changed.ravel(),
+    )
+    found = fit.change_rate, fit.profile.weight
+    for one, other in zip(
+        reference.periodic_em(*found, *crawls, smoothing), found, strict=True
+    ):
+        assert_allclose(one, other, rtol=1e-6)  # a search that ends early
+    plain = reference.periodic_log_likelihood(*found, *crawls)
+    assert fit.log_likelihood == pytest.approx(plain, rel=EXACT)
 
 
 # ----------------------------------------------------------------------- slots

@@ -21,6 +21,8 @@ objectives
     What a stale copy costs, and the crawl value that follows from it.
 freshness
     Freshness, delay and crawl value of given crawl rates and thresholds.
+periodic
+    Change rates that follow the hour of the day, and when to crawl then.
 allocation
     Crawl rates that spend a bandwidth.
 hosts
@@ -64,6 +66,7 @@ __all__ = [
     "hosts",
     "learning",
     "objectives",
+    "periodic",
     "policies",
     "priors",
     "processes",

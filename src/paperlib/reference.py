@@ -25,18 +25,20 @@ __all__ = [
     "count_marginal", "counting_interval", "crawl_value",
     "crawl_value_no_false_signals", "crawl_value_no_signals", "cycle_length",
     "design_variance", "empirical_crawl_value", "exploration_horizon",
-    "exploration_radius", "false_change_log_likelihood", "false_change_score",
-    "false_changes", "feed_terms", "fisher_information", "fit_signals",
-    "fresh_probability", "fresh_time", "gamma_bits", "gamma_marginal", "gamma_prior",
-    "greedy_slots", "grid_posterior", "harmonic_penalty", "host_marginal",
-    "interval_fresh_time", "interval_freshness", "known_log_likelihood", "known_mle",
-    "lagrangian_index", "last_modified", "likelihood_interval", "likelihood_terms",
-    "lln", "log_likelihood", "low_discrepancy", "mle", "mle_substitute",
-    "moment_matching", "naive", "naive_precision_recall", "objective_cost",
-    "objective_value", "observed_information", "observed_parameters", "online_moments",
-    "optimal", "optimal_conditional", "optimal_harmonic", "optimal_interval",
-    "optimal_poisson", "optimal_thresholds", "phased_epsilon_greedy",
-    "poisson_fresh_time", "poisson_freshness", "polite", "predicted_probability",
+    "exploration_radius", "exposure", "false_change_log_likelihood",
+    "false_change_score", "false_changes", "feed_terms", "fisher_information",
+    "fit_signals", "fresh_probability", "fresh_time", "gamma_bits", "gamma_marginal",
+    "gamma_prior", "greedy_slots", "grid_posterior", "harmonic_penalty",
+    "host_marginal", "interval_fresh_time", "interval_freshness",
+    "known_log_likelihood", "known_mle", "lagrangian_index", "last_modified",
+    "likelihood_interval", "likelihood_terms", "lln", "log_likelihood",
+    "low_discrepancy", "mle", "mle_substitute", "moment_matching", "naive",
+    "naive_precision_recall", "objective_cost", "objective_value",
+    "observed_information", "observed_parameters", "online_moments", "optimal",
+    "optimal_conditional", "optimal_harmonic", "optimal_interval", "optimal_poisson",
+    "optimal_thresholds", "periodic_em", "periodic_log_likelihood",
+    "periodic_stale_time", "phased_epsilon_greedy", "poisson_fresh_time",
+    "poisson_freshness", "polite", "predicted_probability",
     "predicted_probability_poisson", "prior_density", "prior_distance", "prior_mode",
     "prior_moments", "prior_probabilities", "pseudo_counts", "regret_bound",
     "reoptimise", "sa", "sam", "sensitivity_bound", "sharp_sensitivity_bound",
@@ -886,6 +888,58 @@ def low_discrepancy(crawl_rate, n_slots):
         window = math.floor(k * period[i]), math.ceil((k + 1) * period[i])
         heapq.heappush(waiting, (*window, i, k + 1))
     return np.array(chosen)
+
+
+# ------------------------------------------------------------- periodic rates
+
+
+# Derived: rates Delta_i g(t), g of mean 1 and constant on equal bins of a period.
+def exposure(start, end, n_bins, period):
+    """Time that an interval spends in each bin, piece by piece."""
+    spent, width, t = np.zeros(n_bins), period / n_bins, start
+    while t < end:
+        piece = math.floor(t / width + 1e-9)  # at an edge, the bin that begins
+        until = min((piece + 1) * width, end)
+        spent[piece % n_bins] += until - t
+        t = until
+    return spent
+
+
+# Derived: u = Delta_i sum_b g_b e_kb; `page` is the page of each crawl.
+def periodic_log_likelihood(change_rate, weight, page, exposure, changed):
+    """Log-likelihood of change rates and of a profile with these weights."""
+    u = change_rate[page] * (exposure @ weight)
+    return np.sum(np.log(-np.expm1(-u[changed]))) - np.sum(u[~changed])
+
+
+# Derived: the expected changes of crawl k in bin b, given its bit; then the rates
+# that fit them. With s pseudo-changes in each bin.
+def periodic_em(change_rate, weight, page, exposure, changed, s):
+    """One EM step for change rates and profile."""
+    rate = change_rate[page, None] * weight * exposure
+    changes = changed[:, None] * rate / -np.expm1(-rate.sum(axis=1, keepdims=True))
+    change_rate = np.bincount(page, changes.sum(axis=1)) / np.bincount(
+        page, exposure @ weight
+    )
+    weight = (changes.sum(axis=0) + s) / (change_rate[page] @ exposure + s)
+    return change_rate * weight.mean(), weight / weight.mean()
+
+
+# Derived: demand m(t) and profile g(t) are given as weights of equal bins.
+def periodic_stale_time(change_rate, weight, demand, period, start, end):
+    """Stale time between two crawls, weighted by demand, by quadrature."""
+    n, width = len(weight), period / len(weight)
+
+    def changes(t):
+        return change_rate * exposure(start, t, n, period) @ weight / np.mean(weight)
+
+    def stale(t):
+        m = demand[math.floor(t / width) % n] / np.mean(demand)
+        return -m * np.expm1(-changes(t))
+
+    edges = width * np.arange(math.floor(start / width) + 1, math.ceil(end / width))
+    pieces = itertools.pairwise([start, *edges, end])
+    return sum(quad(stale, *piece, epsabs=0, epsrel=1e-12)[0] for piece in pieces)
 
 
 # --------------------------------------------------------------- regret bounds
