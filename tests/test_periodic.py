@@ -88,7 +88,7 @@ def test_two_pages_and_two_bins():
     test = periodic.flatness_test(PAIR, PAIR_START, n_bins=2)
     assert test.statistic == pytest.approx(0.4831488332, abs=5e-10)
     assert test.n_freedom == 1
-    assert test.p_value == pytest.approx(0.4870, abs=5e-5)
+    assert test.pvalue == pytest.approx(0.4870, abs=5e-5)
     flat = estimators.mle(PAIR)
     assert_allclose(flat, [1.38174975, 3.02523033], atol=5e-9)
     crawls = dense(PAIR, PAIR_START, 2, 1.0)
@@ -269,7 +269,7 @@ def test_a_profile_is_found_from_its_bits():
     history, start = simulated(100, 400, profile, 0.05, 0.4)
     fit = periodic.fit_profile(history, start, n_bins=6, period=24.0)
     assert_allclose(fit.profile.weight, profile.weight, rtol=0.1)
-    assert periodic.flatness_test(history, start, n_bins=6, period=24).p_value < 1e-50
+    assert periodic.flatness_test(history, start, n_bins=6, period=24).pvalue < 1e-50
 
 
 def test_a_flat_profile_is_rejected_as_often_as_said():
@@ -279,7 +279,7 @@ def test_a_flat_profile_is_rejected_as_often_as_said():
         )
         for seed in range(200)
     ]
-    p = np.array([one.p_value for one in found])
+    p = np.array([one.pvalue for one in found])
     statistic = np.array([one.statistic for one in found])
     assert abs(np.mean(p < 0.1) - 0.1) < 4 * np.sqrt(0.09 / 200)
     assert abs(statistic.mean() - 2) < 4 * 2 / np.sqrt(200)

@@ -292,18 +292,18 @@ class Flatness(NamedTuple):
         Twice the difference of the log-likelihoods.
     n_freedom : int
         Degrees of freedom of its chi-square distribution.
-    p_value : float
+    pvalue : float
         Probability of a larger statistic if the profile is flat.
 
     Examples
     --------
-    >>> Flatness(3.84, 1, 0.05).p_value
+    >>> Flatness(3.84, 1, 0.05).pvalue
     0.05
     """
 
     statistic: float
     n_freedom: int
-    p_value: float
+    pvalue: float
 
 
 def fit_profile(history, start=0.0, *, n_bins, period=1.0, smoothing=1.0):
@@ -430,7 +430,7 @@ def flatness_test(history, start=0.0, *, n_bins, period=1.0):
     ...     history = simulate_periodic_history(
     ...         2.0, Profile(weight), interval=interval, rng=2
     ...     )
-    ...     print(round(flatness_test(history, n_bins=3).p_value, 4))
+    ...     print(round(flatness_test(history, n_bins=3).pvalue, 4))
     0.7324
     0.0
     """
