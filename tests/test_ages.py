@@ -202,21 +202,26 @@ def test_counting_interval_is_its_plain_form():
         assert_allclose(counting_interval(history, level=0.9), wanted, rtol=1e-12)
 
 
-def test_pseudo_counts_of_a_false_change_are_the_plain_form():
-    rng, n_em = np.random.default_rng(6), 0
-    for false_change in (0.0, 0.01, 0.3):
-        for _ in range(40):
-            shape, rate, interval = 10 ** rng.uniform(-2, 2, 3)
-            filter_ = GammaFilter(shape=shape, rate=rate, false_change=false_change)
-            filter_.update(True, interval=interval)
-            found = filter_.shape - shape, filter_.rate - rate
-            x = min(shape / rate * interval, 40.0)
-            if x < 1e-3:
-                continue  # the plain form loses its digits
-            wanted = reference.pseudo_counts(shape / rate, interval, false_change)
-            n_em += wanted[1] == interval
-            assert_allclose(found, wanted, rtol=1e-6, atol=1e-9 * (shape + rate))
-    assert n_em > 10  # likely false alarms, too, were compared
+@pytest.mark.parametrize("false_change", [0.0, 0.01, 0.3])
+def test_steps_of_the_filter_are_the_plain_forms(false_change):
+    rng = np.random.default_rng(6)
+    for changed in [False, True] * 40:
+        shape, rate, interval = 10 ** rng.uniform(-2, 2, 3)
+        filter_ = GammaFilter(shape=shape, rate=rate, false_change=false_change)
+        filter_.update(changed, interval=interval)
+        found, x = (filter_.shape, filter_.rate), shape / rate * interval
+        if not 1e-3 < x < 40:
+            continue  # below, the plain form loses its digits; above, x is cut
+        if false_change:
+            wanted = reference.scoring_step(
+                shape, rate, changed, interval, false_change
+            )
+        elif changed:
+            count, time = reference.pseudo_counts(shape / rate, interval)
+            wanted = shape + count, rate + time
+        else:
+            wanted = shape, rate + interval
+        assert_allclose(found, wanted, rtol=1e-9)
 
 
 # ------------------------------------------------------- independent oracles
@@ -333,19 +338,24 @@ def test_crawl_value_without_a_model_ends_with_the_longest_interval():
     assert_array_equal(np.isnan(value(empty, 0.5)), [0, 1])
 
 
-def test_a_filter_that_knows_of_false_changes_is_not_misled():
-    rng, q, rate, interval = np.random.default_rng(12), 0.1, 1.0, 0.2
-    shape = (2_000, 400)
-    changed = (rng.random(shape) < -np.expm1(-rate * interval)) | (
-        rng.random(shape) < q
+@pytest.mark.parametrize(("q", "interval"), [(0.2, 0.1), (0.1, 1.0)])
+def test_a_filter_that_knows_of_false_changes_reaches_the_bound(q, interval):
+    history = simulate_history(
+        np.ones(1000), interval=interval, n_crawls=2000, false_change=q, rng=12
     )
-    filters = {"told": GammaFilter(false_change=q), "not told": GammaFilter()}
-    for filter_ in filters.values():
-        for bits in changed.T:
+    told = GammaFilter(rate=0.5, false_change=q)
+    not_told = GammaFilter(rate=0.5)
+    for filter_ in (told, not_told):
+        for bits in history.changed.T:
             filter_.update(bits, interval=interval)
-    told, not_told = (filter_.estimate.mean() for filter_ in filters.values())
-    assert abs(told - rate) < 0.02
-    assert_allclose(not_told, rate - np.log(1 - q) / interval, rtol=0.02)
+    bound = estimators.design_variance(
+        1.0, false_change=q, interval=[interval], known=True
+    )
+    error = np.mean((told.estimate - 1) ** 2)
+    assert_allclose(error, bound / 2000, rtol=0.25)
+    low, high = told.credible_interval()
+    assert np.mean((low <= 1) & (high >= 1)) > 0.92
+    assert_allclose(not_told.estimate.mean(), 1 - np.log(1 - q) / interval, rtol=0.02)
 
 
 @pytest.mark.parametrize(
@@ -447,6 +457,34 @@ def test_joined_and_shorter_histories_keep_what_they_know():
     assert_array_equal(join(as_page[2], as_page[0]).age, [NAN, *AGE[:5]])
 
 
+def test_pages_without_crawls_and_without_changes():
+    history = History([1.0, 2.0], [0, 0], [0, 2, 2], age=[NAN, NAN], count=[0, NAN])
+    for function in (mle, naive, bias_reduced, last_modified, moment_matching):
+        assert_array_equal(quiet(function, history), [0.0, NAN])
+    low, high = counting_interval(history)
+    assert_array_equal(low, [0.0, NAN])
+    assert_allclose(high, [-np.log(0.025) / 3.0, NAN], rtol=1e-12)
+
+
+def test_times_of_a_feed_may_count_from_any_moment():
+    changes, crawls = [2.0, 2.5, 4.0, 7.25], [3.0, 5.0, 6.0, 8.0]
+    history = observe_feed(changes, crawls, 2, start=1.0)
+    later = observe_feed(
+        np.add(changes, 2.0**30), np.add(crawls, 2.0**30), 2, start=2.0**30 + 1.0
+    )
+    for name in ("interval", "age", "count"):
+        assert_array_equal(getattr(later, name), getattr(history, name))
+    assert history.interval[0] == 2.0
+
+
+def test_an_empty_update_is_possible_with_ages():
+    filter_ = GammaFilter(rate=np.full(3, 2.0))
+    filter_.update(True, interval=1.0)
+    before = filter_.estimate
+    assert filter_.update([], interval=[], page=[], age=[]).size == 0
+    assert_array_equal(filter_.estimate, before)
+
+
 def test_an_all_known_page_beside_a_page_of_bits():
     ages = simulate_history(
         [1.0, 1.0], interval=0.5, n_crawls=40, rng=15, observation="age"
@@ -467,7 +505,9 @@ def test_ages_of_zero_have_no_finite_estimate():
     history = History([1.0, 1.0], [1, 1], age=[0.0, 0.0])
     with pytest.warns(estimators.DegenerateHistoryWarning):
         assert mle(history) == np.inf
+    assert last_modified(history) == bias_reduced(history) == naive(history) == np.inf
     assert likelihood_interval(history) == (0.0, np.inf)
+    assert counting_interval(history) == (0.0, np.inf)
     with_bit = History([1.0, 2.0], [1, 1], age=[0.0, NAN])
     low, high = likelihood_interval(with_bit)
     assert_allclose(-np.expm1(-2.0 * low), 0.05, rtol=1e-8)
@@ -494,7 +534,7 @@ def test_false_changes_do_not_concern_known_ages():
     told = GammaFilter(shape=1.0, rate=1.0, false_change=0.2)
     plain = GammaFilter(shape=1.0, rate=1.0)
     for filter_ in (told, plain):
-        filter_.update([1, 0], interval=1.0, age=[0.5, NAN])
+        filter_.update([1, 1], interval=1.0, age=[0.5, NAN], count=[NAN, 3])
     assert_array_equal(told.estimate, plain.estimate)
 
 
@@ -590,6 +630,14 @@ def test_rounding_is_no_contradiction():
         (
             lambda: simulate_history(1.0, interval=1.0, n_crawls=2, observation="age?"),
             "observation must be one of 'bit', 'age', 'count', got 'age\\?'",
+        ),
+        (
+            lambda: History([1.0, 2.0], [1, 0], [0, 1, 2]).prefix(1),
+            "history must be in the dense form, without offsets, got offsets of 2",
+        ),
+        (
+            lambda: observe_feed([1.0], [2.0], start=2.5),
+            "crawl_times must be positive",
         ),
         (
             lambda: fisher_information(1.0, crawl_rate=1.0, interval=1.0),

@@ -341,3 +341,19 @@ def test_a_search_that_does_not_converge_says_where_it_stood():
 def test_refuses(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+def test_pages_may_have_two_axes():
+    rate = np.random.default_rng(3).gamma(1.0, 1.0, (2, 30))
+    history = simulate_history(rate, interval=1.0, n_crawls=4, rng=4)
+    host = np.arange(60) % 3
+    learnt = host_priors(history, host.reshape(2, 30))
+    flat = History(history.interval.reshape(60, 4), history.changed.reshape(60, 4))
+    wanted = host_priors(flat, host)
+    assert learnt.posterior.mean.shape == (2, 30)
+    assert_allclose(learnt.posterior.mean.ravel(), wanted.posterior.mean, rtol=1e-12)
+
+
+def test_a_history_without_an_interval_tells_nothing():
+    with pytest.raises(ValueError, match="history must hold an interval"):
+        GammaPrior(0.5, 2.0).posterior(History([], [], [0, 0]))

@@ -483,7 +483,9 @@ def test_other_bad_arguments(monkeypatch):
     with pytest.raises(ValueError, match="change_rate must be a single number"):
         periodic.best_crawl_times(UNEVEN, [1.0], 1)
     slots = {"horizon": 2.0}
-    with pytest.raises(ValueError, match="page must be below 1, got 1 at index"):
+    with pytest.raises(
+        ValueError, match="page must be at least -1 and below 1, got 1 at"
+    ):
         periodic.slot_staleness(UNEVEN, 1.0, [1.0], [1], **slots)
     with pytest.raises(ValueError, match=r"time must be in \[0, horizon\]"):
         periodic.slot_staleness(UNEVEN, 1.0, [3.0], [0], **slots)

@@ -102,7 +102,7 @@ def test_ages_and_counts_are_reported_as_to_a_gamma_filter():
 def test_a_first_crawl_with_an_age_tells_of_a_change():
     ours = Scheduler(BayesGreedy(np.ones(3), shape=SHAPE, rate=RATE))
     assert_array_equal(np.sort(ours.run([1.0, 1.5, 2.0])), [0, 1, 2])
-    ours.report([0, 1, 2], [False, True, True], age=[4.0, np.nan, 0.0])
+    ours.report([0, 1, 2], [False, True, True], age=[4.0, None, -1.0], count=[0, 3, 2])
     shape, rate = ours.posterior
     assert_array_equal(shape, [SHAPE + 1, SHAPE, SHAPE])
     assert_array_equal(rate, [RATE + 4.0, RATE, RATE])
@@ -114,6 +114,7 @@ def test_a_refused_age_changes_nothing():
     for bad, message in (
         ({"age": [0.5, 0.5]}, r"age must have one entry for each page, 1, got shape"),
         ({"count": 0.5}, "count must be a whole number"),
+        ({"age": "old"}, "age must be numbers, got 'old'"),
     ):
         with pytest.raises(ValueError, match=message):
             ours.report(page, True, **bad)

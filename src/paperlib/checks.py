@@ -12,9 +12,11 @@ __all__ = [
     "bits",
     "broadcast",
     "count",
+    "counts",
     "finite",
     "fit",
     "non_negative",
+    "numbers",
     "positive",
     "probability",
     "require",
@@ -119,6 +121,24 @@ def count(name, value):
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
     return int(value)
+
+
+def numbers(name, value):
+    """`value` as a float array, of which it is a copy; entries may be NaN."""
+    try:
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, got {value!r}") from None
+
+
+def counts(name, value):
+    """`value` as `numbers`; all entries are whole and non-negative, or NaN."""
+    array = numbers(name, value)
+    whole = np.isnan(array) | (
+        (array >= 0) & (array < np.inf) & (array == np.floor(array))
+    )
+    require(name, array, "a whole number, at least 0, or NaN", whole)
+    return array
 
 
 def bits(name, value):

@@ -146,7 +146,7 @@ class Profile:
         Returns
         -------
         float or ndarray
-            At the edge of two bins the rate of the later one.
+            At the edge of two bins the rate of the later one, up to rounding.
         """
         return self.weight[_places(time, self)[0]]
 
@@ -476,12 +476,13 @@ class _Bits(NamedTuple):
             )
         if not kept.all():
             n_never, n_always = np.sum(never & (n_crawls > 0)), np.sum(always & ~never)
-            warnings.warn(
-                f"of {kept.size} pages {n_never} never changed (estimate 0) and "
-                f"{n_always} changed at every crawl (estimate inf)",
-                DegenerateHistoryWarning,
-                stacklevel=3,
-            )
+            if n_never or n_always:  # the others have no crawls
+                warnings.warn(
+                    f"of {kept.size} pages {n_never} never changed (estimate 0) and "
+                    f"{n_always} changed at every crawl (estimate inf)",
+                    DegenerateHistoryWarning,
+                    stacklevel=3,
+                )
         own, offsets = np.repeat(kept, n_crawls), np.append(0, n_crawls[kept].cumsum())
         history = History(interval[own], changed[own], offsets)
         time = history.time + history.per_crawl(start[kept])
@@ -831,15 +832,16 @@ def slot_staleness(
     horizon = checks.scalar(checks.positive, "horizon", horizon)
     time, page = checks.finite("time", time), np.asarray(page)
     checks.require("time", time, "in [0, horizon]", (time >= 0) & (time <= horizon))
-    if page.shape != time.shape or page.dtype.kind not in "iu":
+    if page.shape != time.shape or (page.size and page.dtype.kind not in "iu"):
         raise ValueError(
             f"page must hold one integer for each slot, {time.shape}, got shape "
             f"{page.shape} and dtype {page.dtype}"
         )
     n_pages = change_rate.size
-    checks.require("page", page, f"below {n_pages}", page < n_pages)
+    within = (page >= -1) & (page < n_pages)
+    checks.require("page", page, f"at least -1 and below {n_pages}", within)
     crawled = page >= 0
-    page = np.append(np.arange(n_pages), page[crawled])
+    page = np.append(np.arange(n_pages), page[crawled].astype(np.int64))
     start = np.append(np.zeros(n_pages), time[crawled])
     order = np.lexsort((start, page))
     page, start = page[order], start[order]

@@ -73,8 +73,10 @@ class History:
     age : array_like, same shape, time, optional
         Time from the last change to the crawl, NaN where unknown. With a count,
         the age of the oldest change that was counted: nothing is known of the
-        time before. The first fetch of a page, which ends no interval, is
-        entered as a changed crawl whose interval is its age.
+        time before. The first fetch of a page, which ends no interval, can be
+        entered as a changed crawl whose interval is its age; but not for estimates
+        from bits alone, nor for the bias reduction of `estimators.last_modified`,
+        because this interval is not one that was chosen.
     count : array_like, same shape, optional
         Number of changes since the crawl before, or since the `age` that goes
         with it; whole, NaN where unknown.
@@ -304,7 +306,17 @@ class History:
         -------
         History
             With ages and counts, if there are any.
+
+        Raises
+        ------
+        ValueError
+            A history in the ragged form.
         """
+        if self.offsets is not None:
+            raise ValueError(
+                "history must be in the dense form, without offsets, got offsets of "
+                f"{self.offsets.size - 1} pages"
+            )
         first = [
             array if array is None else array[..., :n_crawls]
             for array in (self.interval, self.changed, self.age, self.count)
@@ -320,27 +332,23 @@ def _frozen(array):
 
 def _trusted(interval, changed, age, count):
     """Ages and counts, NaN where they contradict the bit; read-only copies."""
-    given = {"age": age, "count": count}
+    given = {
+        name: None if values is None else check(name, values)
+        for name, values, check in (
+            ("age", age, checks.numbers),
+            ("count", count, checks.counts),
+        )
+    }
     for name, values in given.items():
-        if values is None:
-            continue
-        try:
-            values = np.array(values, dtype=float)
-        except (TypeError, ValueError):
-            raise ValueError(f"{name} must be numbers, got {values!r}") from None
-        if values.shape != interval.shape:
+        if values is not None and values.shape != interval.shape:
             raise ValueError(
                 f"{name} must have the shape of interval, {interval.shape}, "
                 f"got {values.shape}"
             )
-        given[name] = values
     age, count = given.values()
     wrong = np.zeros(interval.shape, dtype=bool)
     if count is not None:
-        unknown = np.isnan(count)
-        whole = unknown | (count >= 0) & (count < np.inf) & (count == np.floor(count))
-        checks.require("count", count, "a whole number, at least 0, or NaN", whole)
-        wrong |= ~unknown & ((count > 0) != changed)
+        wrong |= ~np.isnan(count) & ((count > 0) != changed)
     if age is not None:
         least = np.where(changed, 0.0, interval * (1 - _SAME_TIME))
         most = np.where(changed, interval * (1 + _SAME_TIME), np.inf)
@@ -506,7 +514,7 @@ def observe(change_times, crawl_times):
     return History(interval, n_new > 0)
 
 
-def observe_feed(change_times, crawl_times, n_entries=None):
+def observe_feed(change_times, crawl_times, n_entries=None, *, start=0.0):
     """Observe a page by the entries of a feed that shows its last changes.
 
     The header Last-Modified is a feed of one entry, a full list of revisions one
@@ -516,8 +524,6 @@ def observe_feed(change_times, crawl_times, n_entries=None):
 
     It also reads recorded feeds: the times of all entries that were ever seen,
     and the times of the fetches, give the same history as the fetches themselves.
-    What a first fetch shows counts from time 0, which must then be before the
-    oldest entry.
 
     Parameters
     ----------
@@ -527,6 +533,9 @@ def observe_feed(change_times, crawl_times, n_entries=None):
         Strictly rising along the last axis, positive.
     n_entries : int, optional
         Number of entries that the feed shows; all by default.
+    start : float, time, default 0.0
+        When the page became known, before the first crawl: the first interval begins
+        here. Times since another moment, such as 1970, need it.
 
     Returns
     -------
@@ -550,6 +559,9 @@ def observe_feed(change_times, crawl_times, n_entries=None):
     >>> history.count, history.age
     (array([1., 2., 0.]), array([nan, 1.5, nan]))
     """
+    start = checks.scalar(checks.finite, "start", start)
+    change_times = checks.finite("change_times", change_times) - start
+    crawl_times = checks.finite("crawl_times", crawl_times) - start
     change_times, crawl_times, interval, n_new = _observed(change_times, crawl_times)
     if n_entries is None:
         return History(interval, n_new > 0, count=n_new)

@@ -41,8 +41,9 @@ __all__ = [
     "poisson_freshness", "polite", "predicted_probability",
     "predicted_probability_poisson", "prior_density", "prior_distance", "prior_mode",
     "prior_moments", "prior_probabilities", "pseudo_counts", "regret_bound",
-    "reoptimise", "sa", "sam", "sensitivity_bound", "sharp_sensitivity_bound",
-    "signal_log_likelihood", "signal_parameters", "suboptimality", "utility",
+    "reoptimise", "sa", "sam", "scoring_step", "sensitivity_bound",
+    "sharp_sensitivity_bound", "signal_log_likelihood", "signal_parameters",
+    "suboptimality", "utility",
 ]  # fmt: skip
 
 
@@ -323,17 +324,26 @@ def empirical_crawl_value(interval, changed, age, elapsed):
     return value
 
 
-# Derived: the first two derivatives of log(1 - (1 - q) exp(-rate w)) at an estimate
-# are those of count log(rate) - rate time; where time < 0, a step of EM instead.
-def pseudo_counts(estimate, interval, false_change=0.0):
+# Derived: the first two derivatives of log(1 - exp(-rate w)) at an estimate are those
+# of count log(rate) - rate time.
+def pseudo_counts(estimate, interval):
     """What a crawl that found a change adds to the shape and rate of a gamma."""
     x = estimate * interval
+    q = np.exp(-x)
+    count = x**2 * q / (1 - q) ** 2
+    return count, (count - x * q / (1 - q)) / estimate
+
+
+# Derived: Fisher's scoring in log(rate), with the shape as the information so far.
+def scoring_step(shape, rate, changed, interval, false_change):
+    """Shape and rate of a gamma after a bit that may be a false change."""
+    estimate = shape / rate
+    x = estimate * interval
     unchanged = (1 - false_change) * np.exp(-x)
-    count = x**2 * unchanged / (1 - unchanged) ** 2
-    time = (count - x * unchanged / (1 - unchanged)) / estimate
-    if time < 0:
-        return x / (1 - unchanged), interval
-    return count, time
+    slope = x * unchanged / (1 - unchanged) if changed else -x
+    shape = shape + x**2 * unchanged / (1 - unchanged)
+    estimate *= np.exp(np.clip(slope / shape, -1, 1))
+    return shape, shape / estimate
 
 
 # ----------------------------------------------------------- online estimators

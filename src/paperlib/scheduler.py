@@ -209,8 +209,8 @@ class Scheduler:
             Whether the page had changed since its copy was made.
         age : array_like, shape (n_reported,), time, optional
             Age of the last change at the crawl, as by the header Last-Modified;
-            NaN where unknown, see `processes.History`. It also tells something at
-            the first crawl of a page.
+            NaN where unknown, see `processes.History`. At the first crawl of a page
+            it tells of a change too; a count does not, and is ignored then.
         count : array_like, shape (n_reported,), optional
             Number of changes, as there.
 
@@ -244,7 +244,7 @@ class Scheduler:
         if page.size > 1 and np.unique(page).size < page.size:
             raise ValueError(f"page must name each page once, got {page.tolist()}")
         interval = pages["last"][page] - pages["seen"][page]
-        terms = _terms(changed, interval, age=age, count=count)
+        terms = _terms(changed, interval, age, count)
         self._engine.report(page, terms, self._clock)
 
     def run(self, times, signal_page=(), signal_time=()):
@@ -546,24 +546,29 @@ class _WithSignals:
         return cls(policy, crawled, n_signals=n_signals, present=present), crawled
 
 
-def _terms(changed, interval, **told):
+def _terms(changed, interval, age, count):
     """Bits, time and known changes of crawls, see `History.likelihood_terms`.
 
     The interval of a first crawl is inf. Its age tells of a change all the same,
-    and stands for the interval.
+    and stands for the interval, if it is positive.
     """
     changed, n_known = changed.copy(), np.zeros(changed.size)
-    told = {name: np.atleast_1d(a) for name, a in told.items() if a is not None}
+    told = {}
+    if age is not None:
+        told["age"] = np.atleast_1d(checks.numbers("age", age))
+    if count is not None:
+        told["count"] = np.atleast_1d(checks.counts("count", count))
     for name, values in told.items():
         if values.shape != changed.shape:
             raise ValueError(
                 f"{name} must have one entry for each page, {changed.size}, "
                 f"got shape {values.shape}"
             )
-    first = np.isinf(interval)
-    if "age" in told:
-        interval = np.where(first, told["age"], interval)
-        changed |= first
+    if age is not None:
+        first = np.isinf(interval)
+        interval, changed = np.where(first, told["age"], interval), changed | first
+        if count is not None:  # it is of changes since a copy that was not there
+            told["count"][first] = np.nan
     crawls = (interval > 0) & (interval < np.inf)
     if told and crawls.any():
         told = {name: values[crawls] for name, values in told.items()}

@@ -111,7 +111,7 @@ def bias_reduced(history):
     with np.errstate(invalid="ignore", divide="ignore"):
         interval = history.total(history.interval) / n
     n_known, time, n_bits, _ = history.likelihood_totals()
-    told = (n_known > 0) & (n_bits == 0)
+    told = history.tells_more & (n_bits == 0)
     per_crawl = history.per_crawl(interval)
     uneven = np.abs(history.interval - per_crawl) > _SAME_INTERVAL * per_crawl
     rule = "the same for all crawls of a page (mle takes any)"
@@ -162,8 +162,9 @@ def last_modified(history, *, n_entries=None, bias_reduced=True):
 
     Notes
     -----
-    The plain form is `paperlib.reference.last_modified`. With one full feed of N
-    entries it is (N - 1) / S, which is unbiased.
+    The plain form is `paperlib.reference.last_modified`. Of one full feed of N
+    entries whose interval is much longer than their age it is (N - 1) / S, which is
+    unbiased.
 
     Examples
     --------
@@ -207,7 +208,8 @@ def _closed_form(history, n_known, time, n_entries=None):
         missed = np.where(finite, n * scipy.special.gammainc(n + 1, x), 0.0)
         seen = np.where(finite, x * scipy.special.gammaincc(n, x) + missed, x)
         excess = history.total(missed) / history.total(seen)
-        return np.where(n_known > 0, (n_known - excess) / time, rate)[()]
+        reduced = np.where((n_known > 0) & (time > 0), (n_known - excess) / time, rate)
+        return reduced[()]
 
 
 def mle(history, *, edges="limits", bounds=None):

@@ -491,8 +491,8 @@ def _rises_at_zero(pages, n_unchanged, n_changed, rate, sums):
         index = tuple(map(int, np.unravel_index(page, pages.history_shape)))
         everywhere = "on each page"
         if pages.labels is not None:
-            label = pages.labels[pages.member[page]].item()
-            everywhere = f"on a page of group {label!r}"
+            label = pages.labels[pages.member[page]]
+            everywhere = f"on a page of group {str(label)!r}"
         raise ValueError(
             "interval must take two values that tell false changes from true ones "
             f"{everywhere}, got {pages.interval[pages.starts[page]].item()!r} for "

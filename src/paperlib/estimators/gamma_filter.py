@@ -58,7 +58,9 @@ class GammaFilter(OnlineEstimator):
         Probability, in [0, 1), with which a crawl finds a change where there was
         none, as by a clock on the page; one number or one for each page. It is
         known beforehand, as by `false_changes`, and holds for bits, not for known
-        ages and counts.
+        ages and counts. Where it is positive, bits are taken in by steps of Fisher's
+        scoring; give `rate` then, because the default prior is far too high where
+        crawls are frequent, and takes long to be corrected.
 
     Attributes
     ----------
@@ -75,7 +77,8 @@ class GammaFilter(OnlineEstimator):
 
     Notes
     -----
-    The plain form of c and t is `paperlib.reference.pseudo_counts`.
+    The plain form of c and t is `paperlib.reference.pseudo_counts`, and of a step
+    with false changes `paperlib.reference.scoring_step`.
 
     Examples
     --------
@@ -298,7 +301,8 @@ def _terms(changed, interval, age, count):
         **{name: np.nan if a is None else a for name, a in given.items()}
     )
     age, count = (a.ravel() for a in told)
-    history = History(interval.ravel(), changed.ravel(), age=age, count=count)
+    one_page = interval.ravel(), changed.ravel(), [0, interval.size]
+    history = History(*one_page, age=age, count=count)
     time, bits, _, n_known = history.likelihood_terms()
     terms = {"changed": bits, "interval": time, "age and count": n_known}
     return {name: values.reshape(changed.shape) for name, values in terms.items()}

@@ -85,8 +85,9 @@ def counting_interval(history, *, level=0.95):
 
     with quantiles of the chi-squared distribution, and the number K of known
     changes and the time S in which no other can hide, as in
-    `History.likelihood_terms` (derived). The coverage is at least `level`, wherever
-    the observation stopped: the interval is wider than `likelihood_interval`.
+    `History.likelihood_terms` (derived). The coverage is at least `level` for a
+    number of crawls, or of changes, that was fixed beforehand: the interval is wider
+    than `likelihood_interval`.
 
     Parameters
     ----------
@@ -124,7 +125,8 @@ def counting_interval(history, *, level=0.95):
     with np.errstate(invalid="ignore", divide="ignore"):
         low = scipy.special.gammaincinv(n_known, tail) / time
         high = scipy.special.gammaincinv(n_known + 1, 1 - tail) / time
-        return np.where((n_known == 0) & (time > 0), 0.0, low)[()], high[()]
+        low = np.where((history.n_crawls > 0) & (n_known * time == 0), 0.0, low)
+        return low[()], np.where(history.n_crawls > 0, high, np.nan)[()]
 
 
 def confidence_radius(history, *, max_rate, level=0.95):

@@ -52,7 +52,7 @@ def path(estimator, history, *, crawl_rate=None):
                 f"got {crawl_rate.shape}"
             )
         arrays["crawl_rate"] = crawl_rate
-    if estimator.takes_ages:
+    if getattr(estimator, "takes_ages", False):  # any object that has `update`
         told = {"age": history.age, "count": history.count}
         arrays |= {name: values for name, values in told.items() if values is not None}
     estimator = copy.deepcopy(estimator)

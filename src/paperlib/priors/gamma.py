@@ -101,7 +101,9 @@ class GammaPrior(NamedTuple):
         rate = checks.scalar(checks.positive, "rate", self.rate)
         logs = np.log(shape), np.log(shape / rate)
         shape, rate = gamma_of(*marginal(history).moments(*logs))
-        return GammaPrior(shape.reshape(history.shape), rate.reshape(history.shape))
+        return GammaPrior(
+            shape.reshape(history.shape)[()], rate.reshape(history.shape)[()]
+        )
 
 
 def gamma_of(mean, mean_log):

@@ -45,7 +45,7 @@ class HostPriors(NamedTuple):
     new : GammaPrior
         For a page of a host that has not been seen.
     posterior : GammaPrior
-        Of each page after its crawls, arrays of shape (n_pages,): change rates
+        Of each page after its crawls, arrays of ``history.shape``: change rates
         are ``posterior.mean``, limits ``posterior.interval()``.
     shape : float
         Shape of the distribution within each host.
@@ -104,7 +104,7 @@ def host_priors(history, host, *, max_iterations=1000):
     history : History
         In either form, at any intervals, two pages or more. The quadrature
         needs some 5 kB for each page.
-    host : array_like, shape (n_pages,)
+    host : array_like, shape ``history.shape``
         Label of the host of each page.
     max_iterations : int, default 1000
         Iterations of each search.
@@ -133,7 +133,7 @@ def host_priors(history, host, *, max_iterations=1000):
     The plain form of the likelihood is `paperlib.reference.host_marginal`.
     The spread is at least the step of the grid of means, which is 0.1, or
     less for hosts of more than a hundred pages: hosts that are alike get this
-    spread. With one host the result is that of `gamma_prior`.
+    spread. With one host the result is close to that of `gamma_prior`.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def host_priors(history, host, *, max_iterations=1000):
             f"got shape {host.shape}"
         )
     labels, member = np.unique(host, return_inverse=True)
-    table = _Table(marginal(history), member, max_iterations)
+    table = _Table(marginal(history), np.ravel(member), max_iterations)
     bounds = np.log([LEAST_SHAPE, MOST_SHAPE])
     found = minimize_scalar(
         lambda log_shape: table.fit(log_shape).loss,
@@ -167,6 +167,8 @@ def host_priors(history, host, *, max_iterations=1000):
         options={"xatol": 1e-6, "maxiter": max_iterations},
     )
     learnt = HostPriors(labels, *table.learnt(found.x))
+    posterior = GammaPrior(*(of.reshape(history.shape) for of in learnt.posterior))
+    learnt = learnt._replace(posterior=posterior)
     require_convergence(learnt[4:], found.success, max_iterations)
     medians, spreads = table.bounds
     # hosts that are alike have the least spread, and nothing is wrong

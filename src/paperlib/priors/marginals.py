@@ -37,6 +37,10 @@ def marginal(history):
     )
     n_told = n_changes + history.n_crawls.reshape(-1)
     seen = time > 0
+    if not seen.any():
+        raise ValueError(
+            "history must hold an interval, of a crawl or known by an age, got none"
+        )
     # the mean time, because the shortest one may be any accident
     shortest = (time[seen] / n_told[seen]).min()
     ends = np.log([_NONE / time.max(), _CERTAIN / shortest])
