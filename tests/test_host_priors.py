@@ -357,3 +357,12 @@ def test_pages_may_have_two_axes():
 def test_a_history_without_an_interval_tells_nothing():
     with pytest.raises(ValueError, match="history must hold an interval"):
         GammaPrior(0.5, 2.0).posterior(History([], [], [0, 0]))
+
+
+def test_a_page_that_the_prior_all_but_excludes_is_named():
+    history = History(
+        [[10.0, 1.0]] * 2, [[1, 1]] * 2, count=[[1, np.nan], [300, np.nan]]
+    )
+    message = r"prior must allow what the history has, at index \(1,\) it gives it"
+    with pytest.raises(ValueError, match=message):
+        GammaPrior(0.5, 100.0).posterior(history)
