@@ -548,8 +548,10 @@ def test_a_group_that_does_not_converge_is_an_error(monkeypatch):
 
 @pytest.mark.parametrize("group", [0, [0, 1], [[0]]])
 def test_groups_of_another_shape_are_refused(group):
-    with pytest.raises(ValueError, match="group must hold one label for each page"):
+    with pytest.raises(ValueError, match="group must have one label for each page"):
         false_changes(History([[0.1, 1.0]] * 3, [[1, 0]] * 3), group=group)
+    with pytest.raises(ValueError, match="group must be labels that can be sorted"):
+        false_changes(History([[1.0, 2.0]] * 2, [[1, 0]] * 2), group=["a", None])
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ __all__ = [
     "counts",
     "finite",
     "fit",
+    "labels",
     "non_negative",
     "numbers",
     "positive",
@@ -150,6 +151,24 @@ def bits(name, value):
         raise ValueError(f"{name} must be boolean or 0/1, got dtype {array.dtype}")
     require(name, array, "boolean or 0/1", (array == 0) | (array == 1))
     return array.astype(bool)
+
+
+def labels(name, value, shape):
+    """Sorted labels, and the index of each entry's label among them, flat.
+
+    `value` holds a label for each page, of which `shape` is the shape.
+    """
+    array = np.asarray(value)
+    if array.shape != shape:
+        raise ValueError(
+            f"{name} must have one label for each page, shape {shape}, "
+            f"got shape {array.shape}"
+        )
+    try:
+        found, member = np.unique(array, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{name} must be labels that can be sorted: {error}") from None
+    return found, np.ravel(member)
 
 
 def fit(**arrays):

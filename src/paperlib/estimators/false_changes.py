@@ -401,24 +401,12 @@ class _Pages:
             self.labels, self.shape = None, history.shape
             self.member = np.arange(self.mixed.size)
         else:
-            self.labels, self.member = _groups(history, group)
+            self.labels, self.member = checks.labels("group", group, history.shape)
             self.shape = self.labels.shape
 
     def by_group(self, values):
         """Sum a number of each page over the pages of each group."""
         return np.bincount(self.member, values, math.prod(self.shape))
-
-
-def _groups(history, group):
-    """Sorted labels, and the index of each page's label among them, flat."""
-    group = np.asarray(group)
-    if group.shape != history.shape:
-        raise ValueError(
-            f"group must hold one label for each page, shape {history.shape}, "
-            f"got shape {group.shape}"
-        )
-    labels, member = np.unique(group, return_inverse=True)
-    return labels, np.ravel(member)
 
 
 def _maximum(pages, rate):

@@ -151,14 +151,8 @@ def host_priors(history, host, *, max_iterations=1000):
     """
     require_telling(history)
     max_iterations = checks.count("max_iterations", max_iterations)
-    host = np.asarray(host)
-    if host.shape != history.shape:
-        raise ValueError(
-            f"host must have one label for each page, shape {history.shape}, "
-            f"got shape {host.shape}"
-        )
-    labels, member = np.unique(host, return_inverse=True)
-    table = _Table(marginal(history), np.ravel(member), max_iterations)
+    labels, member = checks.labels("host", host, history.shape)
+    table = _Table(marginal(history), member, max_iterations)
     bounds = np.log([LEAST_SHAPE, MOST_SHAPE])
     found = minimize_scalar(
         lambda log_shape: table.fit(log_shape).loss,
