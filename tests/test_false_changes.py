@@ -579,3 +579,13 @@ def test_designs_refuse(change_rate, options, message):
 def test_simulated_false_changes_are_probabilities():
     with pytest.raises(ValueError, match=r"false_change must be in \[0, 1\], got 1.5"):
         simulate_history(1.0, interval=[1.0], false_change=1.5)
+
+
+def test_over_all_bits_the_score_has_mean_zero():
+    interval, rate = np.array([0.3, 1.0, 2.5, 0.7]), 0.9
+    bits = np.array(list(itertools.product([False, True], repeat=interval.size)))
+    history = History(np.tile(interval, (len(bits), 1)), bits)
+    logs = [reference.log_likelihood(rate, interval, z) for z in bits]
+    score = false_change_score(history, np.full(len(bits), rate))
+    assert_allclose(np.sum(np.exp(logs)), 1.0, rtol=1e-12)
+    assert_allclose(np.dot(np.exp(logs), score), 0.0, atol=1e-12)

@@ -366,3 +366,12 @@ def test_a_page_that_the_prior_all_but_excludes_is_named():
     message = r"prior must allow what the history has, at index \(1,\) it gives it"
     with pytest.raises(ValueError, match=message):
         GammaPrior(0.5, 100.0).posterior(history)
+
+
+def test_over_all_bits_the_posterior_means_average_to_the_prior():
+    interval, prior = np.array([0.3, 1.0, 2.5, 0.7]), GammaPrior(0.8, 1.7)
+    bits = np.array(list(itertools.product([False, True], repeat=interval.size)))
+    posterior = prior.posterior(History(np.tile(interval, (len(bits), 1)), bits))
+    chance = [reference.gamma_bits(interval, z, 0.8, 1.7)[0] for z in bits]
+    assert_allclose(np.sum(chance), 1.0, rtol=1e-12)
+    assert_allclose(np.dot(chance, posterior.mean), prior.mean, rtol=1e-5)

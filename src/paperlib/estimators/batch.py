@@ -164,7 +164,9 @@ def last_modified(history, *, n_entries=None, bias_reduced=True):
     -----
     The plain form is `paperlib.reference.last_modified`. Of one full feed of N
     entries whose interval is much longer than their age it is (N - 1) / S, which is
-    unbiased.
+    unbiased. Where the time of the fetch is not known, let the newest entry stand
+    for it and count the others alone: (N - 2) / S, with S from the oldest entry to
+    the newest.
 
     Examples
     --------
