@@ -12,6 +12,7 @@ suppress_warnings = [
 ]
 
 myst_enable_extensions = ["dollarmath"]
+myst_dmath_double_inline = True  # formulas of their own line within a paragraph
 myst_heading_anchors = 3  # links to headings, as a code host makes them
 nb_execution_mode = "off"
 nb_ipywidgets_js = {}  # by default from a server, as is MathJax
