@@ -538,6 +538,15 @@ def test_false_changes_do_not_concern_known_ages():
     assert_array_equal(told.estimate, plain.estimate)
 
 
+def test_a_page_without_false_changes_is_not_changed_by_others():
+    both = GammaFilter(shape=1.0, rate=1.0, false_change=[0.0, 0.2])
+    plain = GammaFilter(shape=1.0, rate=1.0)
+    for changed in (True, False, True):
+        found = both.update([changed, changed], interval=0.5)
+        wanted = plain.update(changed, interval=0.5)
+        assert found[0] == wanted != found[1]
+
+
 # ----------------------------------------------------------------- bad input
 
 

@@ -114,8 +114,9 @@ def gamma_update_noisy(changed, interval, n_known, false_change, shape, rate):
     intervals of 95% covered half of the rates (measured).
     """
     for i in range(changed.size):
-        if n_known[i] > 0.0:
-            shape[i], rate[i] = shape[i] + n_known[i], rate[i] + interval[i]
+        if n_known[i] > 0.0 or false_change[i] == 0.0:
+            shape[i], rate[i] = gamma_step(changed[i], interval[i], shape[i], rate[i])
+            shape[i] += n_known[i]
             continue
         estimate = shape[i] / rate[i]
         x = min(estimate * interval[i], _MAX_EXPONENT)
