@@ -568,8 +568,6 @@ def _advance(state, t):
             _place(state, i, t, -1.0)
         else:
             _approach(state, i, t)
-    while _wake(state, t, scalars.low):
-        pass
     while scalars.n_near > 0 and near[0].key <= t:
         i, counts = near[0].page, _counts(state, near[0], NEAR)
         scalars.n_near = _pop(near, scalars.n_near)
@@ -651,6 +649,18 @@ def _set_both(state, members, values, least, t):
         _place(state, i, t, values[k])
     scalars.active_crowd = _CROWDED * max(scalars.n_active, _TARGET)
     scalars.near_crowd = _CROWDED * max(scalars.n_near, target)
+
+
+@compiled
+def _thin_out(state, t):
+    """Raise the thresholds above which too many pages are."""
+    scalars = state.scalars
+    if scalars.n_near > scalars.near_crowd:
+        members = _gather(state, True)
+        values = _values(state, members, t)
+        _set_both(state, members, values, scalars.low, t)
+    if scalars.n_active > scalars.active_crowd:
+        _set_high(state, t, False)
 
 
 @compiled
@@ -753,13 +763,10 @@ def _choose(state, t):
         _renew(state, t)
     if scalars.low > 0.0:
         _advance(state, t)
+        while _wake(state, t, scalars.low):
+            _thin_out(state, t)  # before the low threshold wakes many in vain
     _first_new(state, t)
-    if scalars.n_near > scalars.near_crowd:
-        members = _gather(state, True)
-        values = _values(state, members, t)
-        _set_both(state, members, values, scalars.low, t)
-    if scalars.n_active > scalars.active_crowd:
-        _set_high(state, t, False)
+    _thin_out(state, t)
     best, winner = _largest(state, t)
     if best < scalars.high and scalars.high > scalars.low:
         _set_high(state, t, True)
