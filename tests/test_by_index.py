@@ -285,3 +285,18 @@ def test_the_bound_of_a_page_asleep_is_its_index_at_small_times_and_above_later(
             early = 1e-5 * (page["rate"] if kind == "bayes" else 1 / page["rate"])
             index = kernels.index(page, state.scalars, early)
             np.testing.assert_allclose(index, kernels._bound(page, early), rtol=1e-3)
+
+
+def test_pages_asleep_wake_when_the_thresholds_fall():
+    """The highest bounds may belong to pages that change too fast to be worth much."""
+    sizes = [100, 300, 50]
+    rate = np.repeat([1.0, 100.0, 0.5], sizes)
+    importance = np.repeat([4.0, 0.02, 1.0], sizes)
+    times = 1.0 + 1e-6 * np.arange(200)
+    policy = policies.Greedy(SignalledPages(rate, importance, 0.0, 0.0))
+    scheduler = Scheduler(policy, crawled=0.0)
+    found, last = scheduler.run(times), np.zeros(rate.size)
+    for k, time in enumerate(times):
+        value = importance * objectives.freshness.value(time - last, rate)
+        assert value[found[k]] >= value.max() * (1 - 1e-12)
+        last[found[k]] = time

@@ -521,3 +521,10 @@ def test_a_likelihood_without_a_maximum():
 def test_no_warning_where_pages_say_enough():
     with warnings.catch_warnings(action="error"):
         periodic.fit_profile(PAIR, PAIR_START, n_bins=2)
+
+
+def test_a_number_of_crawls_that_contradicts_the_intervals_is_refused():
+    with pytest.raises(ValueError, match="n_crawls must be the length of interval, 2"):
+        periodic.simulate_periodic_history(
+            1.0, periodic.Profile([1.0, 2.0]), interval=[1.0, 2.0], n_crawls=5
+        )

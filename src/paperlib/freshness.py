@@ -528,9 +528,8 @@ def empirical_crawl_value(history, elapsed):
 
     with the empirical distribution F of the age of the last change, by Kaplan and
     Meier's estimator, since a crawl that found no change tells only that the age is
-    above its interval. Where all intervals
-    are at least tau it is the mean of :math:`a\,1(a < \tau)` over all crawls
-    (derived). It holds for any stationary process of changes, because the time back
+    above its interval. Where all intervals are at least tau it is the mean of
+    :math:`a\,1(a < \tau)` over all crawls (derived). It holds for any stationary process of changes, because the time back
     to the last change and the time on to the next have the same distribution; the
     crawls must not depend on the changes.
 
@@ -578,11 +577,12 @@ def empirical_crawl_value(history, elapsed):
     checks.require("age", np.where(unknown, np.nan, 0.0), rule, ~unknown)
     value = np.empty((offsets.size - 1, elapsed.size))
     span = np.where(changed, np.minimum(age, interval), interval)
+    order = np.argsort(elapsed, axis=None)
     with threads_for(interval.size):
         kernels.empirical_crawl_values(
-            span, changed, offsets, np.sort(elapsed, axis=None), value
+            span, changed, offsets, elapsed.ravel()[order], value
         )
-    value[:, np.argsort(elapsed, axis=None)] = value.copy()
+    value[:, order] = value.copy()
     return value.reshape(*history.shape, *elapsed.shape)[()]
 
 

@@ -256,7 +256,9 @@ def simulate_periodic_history(
     ends = np.cumsum(np.broadcast_to(interval, (*shape, interval.shape[-1])), axis=-1)
     ends = np.insert(ends, 0, 0.0, axis=-1) + start[..., np.newaxis]
     operational = np.maximum(np.diff(profile.cumulative(ends), axis=-1), _TINY)
-    drawn = simulate_history(change_rate, interval=operational, rng=rng)
+    drawn = simulate_history(
+        change_rate, interval=operational, n_crawls=n_crawls, rng=rng
+    )
     return History(np.broadcast_to(interval, operational.shape), drawn.changed)
 
 

@@ -756,24 +756,30 @@ def _first_that_may(state, t):
 
 
 @compiled
+def _bring_up(state, t):
+    """Bring all pages where they belong at time t, also those asleep."""
+    _advance(state, t)
+    _thin_out(state, t)
+    while _wake(state, t, state.scalars.low):
+        _thin_out(state, t)  # before the low threshold wakes many in vain
+
+
+@compiled
 def _choose(state, t):
     """Page of largest index at time t; -1 if none may be crawled."""
     scalars = state.scalars
     if scalars.low < 0.0:
         _renew(state, t)
     if scalars.low > 0.0:
-        _advance(state, t)
-        while _wake(state, t, scalars.low):
-            _thin_out(state, t)  # before the low threshold wakes many in vain
+        _bring_up(state, t)
     _first_new(state, t)
-    _thin_out(state, t)
     best, winner = _largest(state, t)
     if best < scalars.high and scalars.high > scalars.low:
         _set_high(state, t, True)
         best, winner = _largest(state, t)
     if best < scalars.low and scalars.low != _LEAST:
         _renew(state, t)
-        _advance(state, t)
+        _bring_up(state, t)
         best, winner = _largest(state, t)
     return winner if best > 0.0 else _first_that_may(state, t)
 
