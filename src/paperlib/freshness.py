@@ -529,9 +529,9 @@ def empirical_crawl_value(history, elapsed):
     with the empirical distribution F of the age of the last change, by Kaplan and
     Meier's estimator, since a crawl that found no change tells only that the age is
     above its interval. Where all intervals are at least tau it is the mean of
-    :math:`a\,1(a < \tau)` over all crawls (derived). It holds for any stationary process of changes, because the time back
-    to the last change and the time on to the next have the same distribution; the
-    crawls must not depend on the changes.
+    :math:`a\,1(a < \tau)` over all crawls (derived). It holds for any stationary
+    process of changes, because the time back to the last change and the time on to
+    the next have the same distribution; the crawls must not depend on the changes.
 
     Parameters
     ----------
