@@ -1,0 +1,94 @@
+"""What the reader of a format is: how files are recognised, and how they are read."""
+
+import gzip
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["COLUMNS", "Format", "beginning"]
+
+_HEAD = 1 << 16  # bytes that are enough to recognise a format
+
+#: Columns that a reader gives, by what one row of its files tells of; beside
+#: these, `row` (line or record in the file), `given` (the row as it stands) and
+#: `reason` (why it cannot be used, or null).
+COLUMNS = {
+    "fetches": ("url", "time", "status", "digest", "etag", "last_modified", "same"),
+    "states": ("url", "last_fetch", "last_change", "status"),
+    "changes": ("url", "start", "stop", "time"),
+    "observations": ("url", "start", "time", "changed", "last_modified"),
+}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file that crawlers write.
+
+    Parameters
+    ----------
+    name : str
+        As users name it; several formats of one program may share a name.
+    what : str
+        What it is, with its article, for messages.
+    kind : {"table", "fetches", "states", "changes", "observations"}
+        What one row tells of: "table" for files with the columns of
+        `crawl_log.estimate`, else a key of `COLUMNS`.
+    recognises : callable
+        From the first bytes of a file, unpacked, and its path, whether it is
+        of this format.
+    query : str, optional
+        A SELECT that reads the file ``$file``, a pattern that matches this file
+        alone, and gives the columns of the kind.
+    read : callable, optional
+        In place of the query: from path and ``as_of``, the time at which the
+        file was downloaded, an iterator of `pyarrow.RecordBatch`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from paperlib.crawl_log.formats import csv
+    >>> csv.FORMATS[0].recognises(b"url,time,changed", Path("log.csv"))
+    True
+    """
+
+    name: str
+    what: str
+    kind: str
+    recognises: Callable
+    query: str = ""
+    read: Callable | None = None
+
+
+def beginning(path):
+    """First bytes of a file, unpacked if it is gzipped; none of a folder.
+
+    Parameters
+    ----------
+    path : path
+        A file or folder.
+
+    Returns
+    -------
+    bytes
+        At most 64 KiB, and what can be read of a truncated file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "log.csv")
+    ...     _ = path.write_text("url,time,changed")
+    ...     beginning(path), beginning(folder)
+    (b'url,time,changed', b'')
+    """
+    if Path(path).is_dir():
+        return b""
+    with open(path, "rb") as file:
+        packed = file.read(_HEAD)
+    if not packed.startswith(b"\x1f\x8b"):
+        return packed
+    with gzip.open(path) as file:
+        try:
+            return file.read1(_HEAD)
+        except (EOFError, OSError):
+            return b""
