@@ -46,8 +46,8 @@ class Format:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from paperlib.crawl_log.formats import csv
-    >>> csv.FORMATS[0].recognises(b"url,time,changed", Path("log.csv"))
+    >>> from paperlib.crawl_log.formats import tables
+    >>> tables.FORMATS[0].recognises(b"url,time,changed", Path("log.csv"))
     True
     """
 
