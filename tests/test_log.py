@@ -539,7 +539,7 @@ def test_no_space_left_for_the_database(tmp_path, monkeypatch):
         )
 
     path = write(tmp_path / "log.csv", HEADER + GOOD)
-    for module in (formats, reading):  # of a file, and of the pages
+    for module in (formats.tables, reading):  # of a file, and of the pages
         with monkeypatch.context() as patch:
             patch.setattr(module, "run", full)
             with pytest.raises(OSError, match="No space left") as error:
