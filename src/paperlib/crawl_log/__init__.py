@@ -19,6 +19,7 @@ from paperlib.crawl_log.backtesting import Backtest, backtest
 from paperlib.crawl_log.choosing import ESTIMATORS, log_loss
 from paperlib.crawl_log.comparing import compare
 from paperlib.crawl_log.estimating import Estimates, estimate
+from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.reading import read_crawl_log
 from paperlib.crawl_log.scheduling import Schedule, schedule
@@ -31,6 +32,7 @@ __all__ = [
     "CrawlLog",
     "Estimates",
     "Schedule",
+    "Source",
     "backtest",
     "compare",
     "estimate",

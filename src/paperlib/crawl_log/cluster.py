@@ -17,7 +17,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from paperlib.crawl_log import reading
-from paperlib.crawl_log.formats import files_of
+from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.tally import Tally
 
@@ -175,6 +175,8 @@ class DistributedLog(reading.OpenedLog):
         Of the rows of all parts.
     n_pages : int
         Number of pages.
+    what : str
+        The format that its files were taken for.
     client : distributed.Client
         Of `connected`.
     folders : dict of int
@@ -185,7 +187,7 @@ class DistributedLog(reading.OpenedLog):
 
     Examples
     --------
-    >>> DistributedLog(None, Tally(), 2, None, {"part0": 2}, "1GiB").n_pages
+    >>> DistributedLog(None, Tally(), 2, "a table", None, {"part0": 2}, "1GiB").n_pages
     2
     """
 
@@ -259,19 +261,19 @@ def opened(address, folder, path, *, state=None, memory="1GiB"):
     ...     log.n_pages
     1000
     """
-    files_of(path)  # a wrong path is reported before any connection
+    source = Source.of(path).absolute()
+    found, _ = source.files()  # a wrong path is reported before any connection
+    what = found[0][1].what
     with connected(address) as client, _scratch(folder) as scratch:
         n, state = sum(client.nthreads().values()), state and Path(state).absolute()
-        arguments = [
-            (Path(path).absolute(), (k, n), state, memory, scratch) for k in range(n)
-        ]
+        arguments = [(source, (k, n), state, memory, scratch) for k in range(n)]
         tally, folders = Tally(), {}
         for counted, where, n_pages in run(client, _open, arguments, "reading"):
             tally.update(counted)
             folders[where] = n_pages
         tally.report(path)
-        with reading.saved(folders, memory=memory) as log:
-            local = log.connection, tally, log.n_pages
+        with reading.saved(folders, what, memory=memory) as log:
+            local = log.connection, tally, log.n_pages, what
             yield DistributedLog(*local, client, folders, memory)
         tally.report(path)
 
@@ -303,7 +305,7 @@ def _open(path, share, state, memory, folder):
 def _map(folder, n_pages, memory, function):
     """Task: save a function's tables of each batch; tally and files."""
     where, batches = tempfile.mkdtemp(dir=folder), []
-    with reading.saved({folder: n_pages}, memory=memory) as log:
+    with reading.saved({folder: n_pages}, "", memory=memory) as log:
         for number, batch in enumerate(log.batches()):
             batches.append([])
             for k, table in enumerate(function(batch)):

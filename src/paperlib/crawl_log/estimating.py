@@ -234,7 +234,7 @@ def _serial_sums(batch, history):
     certain = estimators.DegenerateHistoryWarning
     with warnings.catch_warnings(action="ignore", category=certain):
         rate = estimators.mle(history)
-    new = estimators.serial_sums(batch.history, rate)
+    new = estimators.serial_sums(batch.bits, rate)
     old = [np.asarray(batch.page[name]) for name in ("lag", "lag_squares")]
     return [a + b for a, b in zip(old, new, strict=True)]
 

@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from paperlib.crawl_log.database import database, first_line, pattern, quoted, run, sql
-from paperlib.crawl_log.formats import files_of, insert
+from paperlib.crawl_log.formats.inserting import insert
+from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.state import expand
-from paperlib.crawl_log.tally import FAILED, KNOWN, TORN, USED, Tally
+from paperlib.crawl_log.tally import FAILED, KNOWN, TORN, UNSIGNED, USED, Tally
 from paperlib.processes import History, join
 
 __all__ = ["Batch", "OpenedLog", "opened", "part", "read_crawl_log", "save", "saved"]
@@ -29,6 +30,8 @@ ROWS_PER_BATCH = 1_000_000  # with those that the state stands for; some 200 MB
 _DAY = 86_400_000_000  # microseconds
 _NEVER = np.iinfo(np.int64).min  # before all times of a log
 _TABLES = ("page", "sorted")  # what is left of a log when it has been read
+# Tables that a log may be read into beside ``crawl``, and the step from each.
+_STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,9 @@ class Batch:
         The crawls of this log; intervals in days.
     time : ndarray of int64, shape (n_intervals,)
         When each interval ended, microseconds since 1970.
+    crawled : ndarray of bool, shape (n_intervals,)
+        True where a crawl of the log, or of the state, began the interval: the
+        bits of the others were not asked for.
 
     Examples
     --------
@@ -61,6 +67,14 @@ class Batch:
     page: pa.Table
     history: History
     time: np.ndarray
+    crawled: np.ndarray
+
+    @property
+    def bits(self):
+        """History of the intervals between crawls, without ages."""
+        interval, changed, offsets = self.history.ragged()
+        starts = np.append(0, np.cumsum(self.crawled))[offsets]
+        return History(interval[self.crawled], changed[self.crawled], starts)
 
     @property
     def all_crawls(self):
@@ -97,6 +111,7 @@ class OpenedLog:
     connection: duckdb.DuckDBPyConnection
     tally: Tally
     n_pages: int
+    what: str
 
     def batches(self):
         """Read all pages, in batches of about a million rows.
@@ -162,20 +177,27 @@ class OpenedLog:
         query = f"select quantile_disc(t, {share}) from sorted"
         return self.connection.execute(query).fetchone()[0]
 
-    def _batch(self, start, end):
-        """Pages from `start` to before `end`, and the tally of merged rows."""
-        within = f"where i >= {start} and i < {end} order by i"
-        table = f"select i, t, changed from sorted {within}, t"
-        page, time, changed = self.connection.execute(table).fetchnumpy().values()
+    def _batch(self, first, end):
+        """Pages from `first` to before `end`, and the tally of merged rows."""
+        within = f"where i >= {first} and i < {end} order by i"
+        table = f"select * from sorted {within}, t"
+        page, time, *columns = self.connection.execute(table).fetchnumpy().values()
         table = f"select * exclude (i, before) from page {within}"
         pages = self.connection.sql(table).to_arrow_table()
+        changed, start, modified = columns[0], *map(_filled, columns[1:])
         starts, changed, torn = _merged(page, time, changed)
-        tally = _tally(pages["url"], page - start, time, starts, torn)
-        page, time = page[starts], time[starts]
-        offsets = np.searchsorted(page, np.arange(start, end + 1))
+        tally = _tally(pages["url"], page - first, time, starts, torn)
+        modified = np.maximum.reduceat(np.append(modified, _NEVER), starts)
+        page, time, start = page[starts], time[starts], start[starts]
+        offsets = np.searchsorted(page, np.arange(first, end + 1))
         known = pages["known_crawl"].cast(pa.int64()).fill_null(_NEVER)
-        history, time = _intervals(time, changed, offsets, known.to_numpy())
-        return Batch(pages, history, time), tally
+        crawls = time, changed, start, modified
+        return Batch(pages, *_intervals(*crawls, offsets, known.to_numpy())), tally
+
+
+def _filled(times):
+    """Times with the least integer where they are null."""
+    return np.ma.filled(times, _NEVER) if np.ma.isMA(times) else times
 
 
 def _merged(page, time, changed):
@@ -202,19 +224,29 @@ def _tally(url, page, time, starts, torn):
     return tally
 
 
-def _intervals(time, changed, offsets, known):
-    """History of the crawls of each page, and the time of each interval's end.
+def _intervals(time, changed, start, modified, offsets, known):
+    """What is known of each page: history, time of each interval's end, and crawled.
 
-    The first crawl of a page follows the last one that the state knows; if the
-    state knows none, it starts the first interval and has none itself.
+    The first crawl of a page follows the last one that the state knows. If the
+    state knows none, it begins the first interval and has none itself, unless
+    it tells when the page last changed. Times are `_NEVER` where unknown.
     """
     previous = np.roll(time, 1)
-    crawled = offsets[:-1] < offsets[1:]
-    previous[offsets[:-1][crawled]] = known[crawled]
-    kept = previous > _NEVER
+    present = offsets[:-1] < offsets[1:]
+    firsts = offsets[:-1][present]
+    previous[firsts] = known[present]
+    crawled = (start == _NEVER) & (previous > _NEVER)
+    new = firsts[(previous[firsts] == _NEVER) & (modified[firsts] > _NEVER)]
+    changed[new], start[new] = True, modified[new]
+    previous = np.where(start > _NEVER, start, previous)
+    kept = (previous > _NEVER) & (previous < time)
     interval = (time[kept] - previous[kept]) / _DAY
+    # within the interval of a crawl that found a change, or else contradictory
+    told = (changed & (modified >= previous) & (modified <= time))[kept]
+    age = np.where(told, (time[kept] - modified[kept]) / _DAY, np.nan)
     offsets = np.append(0, np.cumsum(kept))[offsets]
-    return History(interval, changed[kept], offsets), time[kept]
+    given = {"age": age} if told.any() else {}
+    return History(interval, changed[kept], offsets, **given), time[kept], crawled[kept]
 
 
 @contextlib.contextmanager
@@ -223,8 +255,8 @@ def opened(path, *, state=None, memory="1GiB"):
 
     Parameters
     ----------
-    path : path
-        A CSV or TSV (also gzipped) or Parquet file, or a folder of them.
+    path : path, sequence of path, or Source
+        The log.
     state : path, optional
         A Parquet file that `crawl_log.estimate` wrote.
     memory : str
@@ -263,10 +295,11 @@ def opened(path, *, state=None, memory="1GiB"):
     ...         dict(log.tally.counts), log.n_pages
     ({'rows': 2}, 1)
     """
-    with part(path, state=state, memory=memory) as log:
-        log.tally.report(path)
+    source = Source.of(path)
+    with part(source, state=state, memory=memory) as log:
+        log.tally.report(source)
         yield log
-        log.tally.report(path)
+        log.tally.report(source)
 
 
 @contextlib.contextmanager
@@ -279,8 +312,8 @@ def part(path, share=None, *, state=None, memory="1GiB"):
 
     Parameters
     ----------
-    path : path
-        As in `opened`.
+    path : path, sequence of path, or Source
+        The log.
     share : tuple of int, optional
         ``(k, n)`` reads the k-th of n shares, k from 0, in a single thread;
         by default all pages are read.
@@ -308,7 +341,10 @@ def part(path, share=None, *, state=None, memory="1GiB"):
     >>> sum(sizes)
     2
     """
-    files, tally = files_of(path), Tally()
+    source, tally = Source.of(path), Tally()
+    found, unknown = source.files()
+    for number, file in enumerate(unknown):
+        tally.add("files of a format that is not known", 1, [(number, 0, file.name)])
     with database(memory) as (connection, folder):
         connection.execute(sql("tables"))
         if share is not None:
@@ -316,15 +352,33 @@ def part(path, share=None, *, state=None, memory="1GiB"):
             _restrict(connection, *share)
         first = share is None or share[0] == 0
         lines = tally if first else Tally()
-        for number, file in enumerate(bar(files, unit=" files")):
-            insert(connection, number, file, folder, lines)
-        if state is not None:
-            _read_state(connection, state)
-        run(connection, sql("pages"), "grouping", failed=FAILED)
-        _count_rows(connection, files, tally)
+        for number, (file, format) in enumerate(bar(found, unit=" files")):
+            insert(connection, number, file, format, source, folder, lines)
+        _derive(connection, state)
+        failures = {"failed": FAILED, "unsigned": UNSIGNED}
+        run(connection, sql("pages"), "grouping", **failures)
+        _count_rows(connection, [file for file, _ in found], tally)
         run(connection, sql("sort_crawls"), "sorting")
         connection.execute("drop table crawl")
-        yield _log(connection, tally)
+        yield _log(connection, tally, found[0][1].what)
+
+
+def _derive(connection, state):
+    """Bring what was read into the table ``crawl``, without what a state knows."""
+    parameters = {"known": KNOWN, "failed": FAILED}
+    if state is not None:
+        _read_state(connection, state)
+        for statement in connection.extract_statements(sql("leave_out_known")):
+            connection.execute(statement, parameters)
+    for table, step in _STEPS.items():
+        (filled,) = connection.execute(f"select count(*) > 0 from {table}").fetchone()
+        if filled:
+            unsigned = {"unsigned": UNSIGNED} if table == "fetches" else {}
+            run(connection, sql(f"derive_{step}"), "comparing", **unsigned)
+        connection.execute(f"drop table {table}")
+    if state is not None:
+        connection.execute(sql("leave_out_known_crawls"), parameters)
+        connection.execute(sql("cut_known_crawls"))
 
 
 def _restrict(connection, k, n):
@@ -337,7 +391,7 @@ def _restrict(connection, k, n):
 
 
 def _read_state(connection, state):
-    """Read what earlier logs left, and leave out the rows that it knows."""
+    """Read what earlier logs left."""
     try:
         connection.execute(sql("read_state"), {"state": pattern(state)})
     except duckdb.Error as error:
@@ -345,8 +399,6 @@ def _read_state(connection, state):
             f"state must be a file that estimate wrote, got {state}: "
             f"{first_line(error)}"
         ) from None
-    parameters = {"known": KNOWN, "failed": FAILED}
-    connection.execute(sql("leave_out_known"), parameters)
 
 
 def _count_rows(connection, files, tally):
@@ -362,9 +414,9 @@ def _count_rows(connection, files, tally):
         tally.add(reason, n, named)
 
 
-def _log(connection, tally):
+def _log(connection, tally, what):
     (n_pages,) = connection.execute("select count(*) from page").fetchone()
-    return OpenedLog(connection, tally, n_pages)
+    return OpenedLog(connection, tally, n_pages, what)
 
 
 def save(log, folder):
@@ -395,13 +447,15 @@ def save(log, folder):
 
 
 @contextlib.contextmanager
-def saved(folders, *, memory="1GiB"):
+def saved(folders, what, *, memory="1GiB"):
     """Open logs that `save` wrote as one, in a single thread.
 
     Parameters
     ----------
     folders : dict of int
         Number of pages by folder, in the order of pages.
+    what : str
+        Their format.
     memory : str
         As in `opened`.
 
@@ -419,7 +473,7 @@ def saved(folders, *, memory="1GiB"):
     ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
     ...     with opened(path) as log:
     ...         save(log, folder)
-    ...     with saved({folder: 1}) as log:
+    ...     with saved({folder: 1}, log.what) as log:
     ...         log.sample(1).page["url"].to_pylist()
     ['a']
     """
@@ -434,7 +488,7 @@ def saved(folders, *, memory="1GiB"):
                 for folder, start in starts.items()
             )
             connection.execute(f"create view {table} as {parts}")
-        yield _log(connection, Tally())
+        yield _log(connection, Tally(), what)
 
 
 def read_crawl_log(path, *, memory="1GiB"):

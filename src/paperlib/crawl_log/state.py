@@ -5,7 +5,8 @@ group: their mean interval, and how many they are. With 64 groups to each
 doubling of the interval, intervals in a group differ by less than
 :math:`2^{1/64} - 1 = 1.1\%`. The log-likelihood of a group is replaced by that
 of its mean, which is exact for unchanged crawls (it is linear in the interval)
-and of second order in the spread for changed ones.
+and of second order in the spread for changed ones. Where the age of the last
+change is known, it stands for the interval, and the mean is exact too.
 """
 
 import numpy as np
@@ -26,7 +27,9 @@ _KEPT = (
     "last_row",
     "gone",
     "n_failed",
+    "signal",
 )
+_SHORTEST = 1e-9  # days; an interval cannot be 0, an age can
 
 
 def compress(page, history, sums):
@@ -56,14 +59,18 @@ def compress(page, history, sums):
     ([[1.0, 2.005, 4.0]], [[1, 2, 1]])
     """
     owner = np.repeat(np.arange(page.num_rows), history.n_crawls)
-    order, starts = _groups(owner, history)
+    age = np.full(owner.size, np.nan) if history.age is None else history.age
+    aged = ~np.isnan(age)
+    length = np.where(aged, np.maximum(age, _SHORTEST), history.interval)
+    order, starts = _groups(owner, length, history.changed, aged)
     n = np.diff(np.append(starts, owner.size))
-    total = np.add.reduceat(np.append(history.interval[order], 0.0), starts)
+    total = np.add.reduceat(np.append(length[order], 0.0), starts)
     offsets = np.searchsorted(owner[order][starts], np.arange(page.num_rows + 1))
     lists = {
         "interval": total / n,
         "bits": history.changed[order][starts],
         "n": n,
+        "aged": aged[order][starts],
     }
     return pa.table(
         {name: page[name] for name in _KEPT}
@@ -75,16 +82,16 @@ def compress(page, history, sums):
     )
 
 
-def _groups(owner, history):
+def _groups(owner, length, changed, aged):
     """Order the crawls by group, and find where in this order groups start."""
     # the shortest intervals of a page stay apart and exact: the substitute for
     # a rate without an upper limit is one change in the shortest interval
-    padded = np.append(history.interval, np.inf)
-    shortest = np.minimum.reduceat(padded, history.offsets[:-1])[owner]
-    level = np.floor(np.log2(history.interval) * _GROUPS)
-    level[history.interval == shortest] = -np.inf
-    order = np.lexsort((history.changed, level, owner))
-    keys = [key[order] for key in (owner, level, history.changed)]
+    shortest = np.full(owner[-1] + 1 if owner.size else 0, np.inf)
+    np.minimum.at(shortest, owner, length)
+    level = np.floor(np.log2(length) * _GROUPS)
+    level[length == shortest[owner]] = -np.inf
+    order = np.lexsort((aged, changed, level, owner))
+    keys = [key[order] for key in (owner, level, changed, aged)]
     starts = np.ones(owner.size, dtype=bool)
     starts[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     return order, np.flatnonzero(starts)
@@ -96,7 +103,7 @@ def expand(page):
     Parameters
     ----------
     page : pyarrow.Table
-        With the columns interval, bits and n that `compress` wrote.
+        With the columns interval, bits, n and aged that `compress` wrote.
 
     Returns
     -------
@@ -105,13 +112,18 @@ def expand(page):
 
     Examples
     --------
-    >>> lists = {"bits": [[True, False]], "n": [[1, 2]]}
+    >>> lists = {"bits": [[True, False]], "n": [[1, 2]], "aged": [[False] * 2]}
     >>> history = expand(pa.table({"interval": [[1.0, 2.5]]} | lists))
     >>> history.interval, history.changed
     (array([1. , 2.5, 2.5]), array([ True, False, False]))
     """
-    lists = {name: page[name].combine_chunks() for name in ("interval", "bits", "n")}
-    interval, bits, n = (np.asarray(column.flatten()) for column in lists.values())
+    names = ("interval", "bits", "n", "aged")
+    lists = {name: page[name].combine_chunks() for name in names}
+    interval, bits, n, aged = (
+        np.asarray(column.flatten()) for column in lists.values()
+    )
     n_groups = np.append(0, np.cumsum(pc.list_value_length(lists["n"])))
     offsets = np.append(0, np.cumsum(n))[n_groups]
-    return History(np.repeat(interval, n), np.repeat(bits, n), offsets)
+    interval = np.repeat(interval, n)
+    age = {"age": np.where(np.repeat(aged, n), interval, np.nan)} if aged.any() else {}
+    return History(interval, np.repeat(bits, n), offsets, **age)

@@ -3,12 +3,21 @@
 import warnings
 from collections import Counter
 
-__all__ = ["FAILED", "KNOWN", "TORN", "USED", "BadRowsWarning", "Tally"]
+__all__ = [
+    "FAILED",
+    "KNOWN",
+    "TORN",
+    "UNSIGNED",
+    "USED",
+    "BadRowsWarning",
+    "Tally",
+]
 
 # Reasons that the code distinguishes; `sql/check_rows.sql` has the others.
 USED = "rows"
 FAILED = "of failed fetches"
 KNOWN = "not after the last row of their page in the state"
+UNSIGNED = "of fetches without the digest, ETag or date that their page has mostly"
 TORN = "two crawls at one time that disagree, taken as changed"
 
 _SHOWN = 3  # places named in a warning

@@ -1,5 +1,58 @@
-"""How crawlers store what they have seen: one small file a format."""
+"""How crawlers store what they have seen: one small file a format.
 
-from paperlib.crawl_log.formats.tables import files_of, insert
+`FORMATS` are asked in their order whether a file is theirs; tables with the
+columns of `crawl_log.estimate` come last, for they are known by their names.
+"""
 
-__all__ = ["files_of", "insert"]
+from paperlib.crawl_log.formats import tables
+from paperlib.crawl_log.formats.base import beginning
+
+__all__ = ["FORMATS", "NAMES", "recognise"]
+
+_MODULES = (tables,)
+
+FORMATS = tuple(format for module in _MODULES for format in module.FORMATS)
+NAMES = tuple(dict.fromkeys(format.name for format in FORMATS))
+
+
+def recognise(path, name="auto"):
+    """Find out which format a file is of.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A file, or a folder that one program keeps as a whole.
+    name : str
+        "auto", or the name of a format, which the file must then not contradict.
+
+    Returns
+    -------
+    Format or None
+        None for a file that no format recognises.
+
+    Raises
+    ------
+    ValueError
+        The file is of another format than `name`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "log.csv")
+    ...     _ = path.write_text("url,time,changed")
+    ...     recognise(path).what
+    'a table in text'
+    """
+    head = beginning(path)
+    found = next((each for each in FORMATS if each.recognises(head, path)), None)
+    if name == "auto" or path.is_dir():
+        return found
+    asked = [each for each in FORMATS if each.name == name]
+    for each in asked:
+        if each.recognises(head, path):
+            return each
+    if found is not None:
+        raise ValueError(f"{path} must be {asked[0].what}, looks like {found.what}")
+    return asked[0]

@@ -1,75 +1,45 @@
-"""Files of a log, CSV, TSV or Parquet: their columns, and rows into DuckDB."""
+"""Tables with our own columns: CSV or TSV, perhaps gzipped, and Parquet."""
 
-import contextlib
 import csv
 import difflib
 import gzip
-import zlib
-from pathlib import Path
 
 import duckdb
 
-from paperlib.crawl_log.database import first_line, pattern, quoted, run, sql
+from paperlib.crawl_log.database import pattern, quoted, run, sql
+from paperlib.crawl_log.formats.base import Format, beginning
 from paperlib.crawl_log.tally import FAILED
 
-__all__ = ["files_of", "insert"]
+__all__ = ["FORMATS", "REQUIRED", "SIGNALS", "insert"]
 
-_REQUIRED, _OPTIONAL = ("url", "time", "changed"), ("importance", "host", "status")
-_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
-_BLOCK = 1 << 20  # bytes of text that are unpacked at a time
+REQUIRED = ("url", "time")
+#: Columns from which bits are derived where there is no column "changed".
+SIGNALS = ("digest", "etag", "last_modified")
+_TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_TEXTS = ("url", "time", "changed", "importance", "host", "status", "digest", "etag")
+_TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _SIMILAR = 0.4  # of names to be suggested; by 0.6, date is not like time
 
-
-def files_of(path):
-    """Files of a log, in the order in which they are read.
-
-    Parameters
-    ----------
-    path : path
-        A file, or a folder that holds files at any depth.
-
-    Returns
-    -------
-    list of pathlib.Path
-
-    Raises
-    ------
-    FileNotFoundError
-        No such file or folder.
-    ValueError
-        A folder without files of a log, a file of another kind, an empty one.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = Path(folder, "b.csv").write_text("url,time,changed")
-    ...     _ = Path(folder, "a.tsv").write_text("url,time,changed")
-    ...     [file.name for file in files_of(folder)]
-    ['a.tsv', 'b.csv']
-    """
-    path = Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"no such file or folder: {path}")
-    found = [path]
-    if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.name.endswith(_SUFFIXES))
-    suffixes = ", ".join(_SUFFIXES)
-    if not found:
-        raise ValueError(f"{path} must hold files that end in {suffixes}, got none")
-    for file in found:
-        if not file.name.endswith(_SUFFIXES):
-            raise ValueError(f"{file} must end in one of {suffixes}")
-        if not file.stat().st_size:
-            raise ValueError(f"{file} must not be empty")
-    return found
+FORMATS = (
+    Format(
+        "csv",
+        "a table in text",
+        "table",
+        lambda head, path: path.name.endswith(_TEXT_SUFFIXES),
+    ),
+    Format(
+        "csv",
+        "a table in Parquet",
+        "table",
+        lambda head, path: head.startswith(b"PAR1") or path.suffix == ".parquet",
+    ),
+)
 
 
-def insert(connection, number, file, folder, tally):
-    r"""Insert the rows of one file into the table ``crawl``.
+def insert(connection, number, file, columns, tally):
+    r"""Insert the rows of one table into the table ``crawl`` or ``fetches``.
 
-    Rows that have a reason to be left out are inserted too. Of a truncated
-    gzip file, the rows up to the last whole line are inserted.
+    Rows that have a reason to be left out are inserted too.
 
     Parameters
     ----------
@@ -78,16 +48,16 @@ def insert(connection, number, file, folder, tally):
     number : int
         The file's number, written with each row.
     file : pathlib.Path
-        One of `files_of`.
-    folder : pathlib.Path
-        For temporary files.
+        The file.
+    columns : mapping from str to str
+        The column to take for some of ours.
     tally : Tally
         Gets the lines that do not parse into a row at all.
 
     Raises
     ------
     ValueError
-        A file that cannot be read, or lacks a required column.
+        The file lacks a required column.
 
     Examples
     --------
@@ -96,42 +66,17 @@ def insert(connection, number, file, folder, tally):
     >>> with database("200MiB") as (connection, folder):
     ...     _ = connection.execute(sql("tables"))
     ...     file = folder / "log.csv"
-    ...     _ = file.write_text("url,time,changed\na,0,no\na,86400,maybe\n")
-    ...     insert(connection, 0, file, folder, Tally())
-    ...     connection.sql("select t, reason from crawl order by t").fetchall()
-    [(0, None), (86400000000, 'whose changed is neither yes nor no')]
+    ...     _ = file.write_text("url,time,changed\na,2026-01-01,0\na,2026-01-02,?\n")
+    ...     insert(connection, 0, file, {}, Tally())
+    ...     connection.sql("select changed, reason from crawl order by t").fetchall()
+    [(False, None), (None, 'whose changed is neither yes nor no')]
     """
-    kind = _insert_parquet if file.suffix == ".parquet" else _insert_text
-    try:
-        kind(connection, number, file, tally)
-    except (duckdb.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
-            raise
-        if file.suffix != ".gz" or "GZIP" not in str(error):
-            raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
-        rescued = folder / file.name.removesuffix(".gz")
-        _rescue(file, rescued)
-        insert(connection, number, rescued, folder, tally)
-        rescued.unlink()
-        reason = "lost with the end of a truncated file, at least"
-        tally.add(reason, 1, [(number, 0, file.name)])
+    of_parquet = FORMATS[1].recognises(beginning(file), file)
+    kind = _insert_parquet if of_parquet else _insert_text
+    kind(connection, number, file, columns, tally)
 
 
-def _rescue(file, target):
-    """Write what a truncated gzip file gives, up to its last line break."""
-    truncated = (EOFError, zlib.error, gzip.BadGzipFile)
-    with (
-        gzip.open(file) as source,
-        open(target, "wb") as whole,
-        contextlib.suppress(*truncated),
-    ):
-        rest = b""
-        while block := source.read1(_BLOCK):
-            lines, line_break, rest = (rest + block).rpartition(b"\n")
-            whole.write(lines + line_break)
-
-
-def _insert_parquet(connection, number, file, tally):
+def _insert_parquet(connection, number, file, renamed, tally):
     """Insert the rows of a Parquet file."""
     source = f"read_parquet({quoted(pattern(file))}, file_row_number = true)"
     columns = {
@@ -139,10 +84,11 @@ def _insert_parquet(connection, number, file, tally):
         for name, kind, *_ in connection.sql(f"describe from {source}").fetchall()
         if name != "file_row_number"
     }
-    _insert(connection, number, file, columns, "file_row_number + 1", source)
+    row = "file_row_number + 1"
+    _insert(connection, number, file, columns, renamed, row, source)
 
 
-def _insert_text(connection, number, file, tally):
+def _insert_text(connection, number, file, renamed, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
     names, delimiter = _header(file)
     columns = {name: (f"c{k}", "VARCHAR") for k, name in enumerate(names)}
@@ -157,7 +103,8 @@ def _insert_text(connection, number, file, tally):
     for strict in (True, False):
         source = f"read_csv({quoted(pattern(file))}, {options}, strict_mode = {strict})"
         try:
-            _insert(connection, number, file, columns, "row_number() over ()", source)
+            row = "row_number() over ()"
+            _insert(connection, number, file, columns, renamed, row, source)
             break
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
@@ -181,37 +128,54 @@ def _header(file):
     return next(csv.reader([line], delimiter=delimiter), []), delimiter
 
 
-def _insert(connection, number, file, columns, row, source):
+def _insert(connection, number, file, columns, renamed, row, source):
     """Insert the rows of a file whose columns, ``(SQL, type)``, have names."""
     columns = {name.strip().lower(): column for name, column in columns.items()}
-    _check_names(file, columns.keys())
+    theirs = {ours: name.strip().lower() for ours, name in renamed.items()}
+    _check_names(file, columns.keys(), theirs)
+    ours = {name: columns.get(theirs.get(name, name)) for name in (*_TEXTS, *_TIMES)}
     fields = [
-        f"coalesce(trim(cast({columns.get(name, ['null'])[0]} as varchar)), '') "
+        f"coalesce(trim(cast({(ours[name] or ['null'])[0]} as varchar)), '') "
         f"as {name}_text"
-        for name in _REQUIRED + _OPTIONAL
+        for name in _TEXTS
     ]
-    time, kind = columns["time"]
-    typed = kind.startswith(("TIMESTAMP", "DATE"))
-    t = f"epoch_us(cast({time} as timestamptz))" if typed else "parse_time(time_text)"
+    fields += [f"{_time(ours[name])} as {field}" for name, field in _TIMES.items()]
     connection.execute(
         f"create or replace temp view fields as select {', '.join(fields)}, "
-        f"{t} as t, {row} as row from {source}"
+        f"{row} as row from {source}"
     )
-    run(connection, sql("check_rows"), file.name, file=number, failed=FAILED)
+    query = "check_fetches" if ours["changed"] is None else "check_rows"
+    run(connection, sql(query), file.name, file=number, failed=FAILED)
 
 
-def _check_names(file, names):
+def _time(column):
+    """SQL of the microseconds since 1970 of a column, or null."""
+    if column is None:
+        return "null::bigint"
+    name, kind = column
+    if kind.startswith(("TIMESTAMP", "DATE")):
+        return f"epoch_us(cast({name} as timestamptz))"
+    return f"parse_time(trim(cast({name} as varchar)))"
+
+
+def _check_names(file, names, theirs):
     """Raise a ValueError if a required column is missing."""
-    missing = [name for name in _REQUIRED if name not in names]
-    if not missing:
+    wanted = [theirs.get(name, name) for name in REQUIRED]
+    wanted += {*theirs.values()} - {*wanted}
+    signs = {theirs.get(name, name) for name in ("changed", *SIGNALS)}
+    missing = [name for name in wanted if name not in names]
+    if not missing and signs & names:
         return
-    others = names - set(_REQUIRED)
     near = [
-        name
-        for wanted in missing
-        for name in difflib.get_close_matches(wanted, others, n=2, cutoff=_SIMILAR)
+        other
+        for name in missing or ["changed"]
+        for other in difflib.get_close_matches(
+            name, names - {*wanted, *signs}, n=2, cutoff=_SIMILAR
+        )
     ]
     hint = f"; is it {' or '.join(map(repr, near))}?" if near else ""
+    if not signs & names:
+        missing.append(f"changed (or {', '.join(SIGNALS)})")
     raise ValueError(
         f"{file} must have a column {' and '.join(map(repr, missing))}, "
         f"got {', '.join(names) or 'none'}{hint}"

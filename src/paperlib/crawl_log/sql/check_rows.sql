@@ -20,21 +20,17 @@ judged as (
     select
         *,
         case
-            when url = '' then 'without a url'
-            when t is null or t not between
-                    epoch_us(timestamp '0001-01-01')
-                    and epoch_us(timestamp '9999-12-31 23:59:59.999999')
-                then 'whose time cannot be read'
+            when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''
                 then 'whose status is not a number'
-            when status not between 200 and 299 and status <> 304
-                then $failed
+            when failed(status) then $failed
             when changed is null
                 then 'whose changed is neither yes nor no'
             when importance_text <> ''
                     and (importance is null
                          or not (importance >= 0 and importance < 'inf'))
                 then 'whose importance is not a number from 0'
+            when not t > start then 'whose start is not before its time'
         end as reason
     from parsed
 )
@@ -43,6 +39,8 @@ select
     url,
     t,
     changed,
+    start,
+    case when plausible(last_modified) then last_modified end as last_modified,
     importance,
     status,
     nullif(host_text, '') as host,
@@ -51,5 +49,5 @@ select
     reason,
     case when reason is not null then concat_ws(
         ',', url, time_text, changed_text, importance_text, status_text
-    ) end as given
+    ) || reading_of(t) end as given
 from judged

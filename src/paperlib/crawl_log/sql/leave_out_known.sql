@@ -2,10 +2,18 @@
 -- that it has: the order of crawls within a page is gone from it.
 -- Parameters: $known, the reason; $failed, that of failed fetches.
 
-update crawl
+update fetches
 set reason = $known
 from state
 where
-    crawl.url = state.url
+    fetches.url = state.url
     and (reason is null or reason = $failed)
-    and t <= epoch_us(last_row)
+    and t <= epoch_us(last_row);
+
+update page_state
+set reason = $known
+from state
+where
+    page_state.url = state.url
+    and (reason is null or reason = $failed)
+    and last_fetch <= epoch_us(last_row);

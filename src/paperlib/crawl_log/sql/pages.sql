@@ -1,7 +1,8 @@
 -- One row for each page, of the log and of the state, in an order that has
 -- nothing to do with what the pages are: that of a hash of their URLs. So the
 -- first pages are a random sample, and ranges of the hash are shares of the log.
--- Parameter: $failed, the reason of failed fetches.
+-- Parameters: $failed and $unsigned, the reasons of failed fetches and of those
+-- without their page's signal, which tell that there is such a page.
 
 create table page as
 with fetched as (
@@ -23,10 +24,12 @@ with fetched as (
         make_timestamptz(max(t) filter (reason is null)) as last_crawl,
         make_timestamptz(max(t)) as last_row,
         (max(2 * t + coalesce(status in (404, 410), false)::int) & 1) = 1 as gone,
+        -- what the last bit was derived from
+        arg_max(signal, t) filter (signal is not null) as signal,
         count(*) filter (reason is null) as n_rows,
-        count(*) - n_rows as n_failed
+        count(*) filter (reason = $failed) as n_failed
     from crawl
-    where reason is null or reason = $failed
+    where reason is null or reason in ($failed, $unsigned)
     group by url
 ),
 
@@ -44,6 +47,8 @@ merged as (
         coalesce(state.interval, []) as interval,
         coalesce(state.bits, []) as bits,
         coalesce(state.n, []) as n,
+        coalesce(state.aged, []) as aged,
+        coalesce(fetched.signal, state.signal) as signal,
         coalesce(state.lag, 0) as lag,
         coalesce(state.lag_squares, 0) as lag_squares,
         -- memory that a batch needs for the page, in crawls

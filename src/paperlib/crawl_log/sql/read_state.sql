@@ -14,6 +14,8 @@ select
     interval,
     bits,
     n,
+    aged,
+    signal,
     lag,
     lag_squares
 from read_parquet($state)

@@ -1,7 +1,7 @@
 -- The crawls that are used, by page and time.
 
 create table sorted as
-select i, t, changed
+select i, t, changed, start, last_modified
 from page
 join crawl using (url)
 where reason is null

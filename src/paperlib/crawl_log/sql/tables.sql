@@ -1,10 +1,15 @@
 -- The tables that a log is read into, and what the other queries call.
 
--- One row for each row of the log.
+-- What is known of each page: one row for each row of a log that has bits, or
+-- what the tables below come down to. Times are microseconds since 1970, UTC.
 create table crawl (
     url varchar,
-    t bigint,           -- microseconds since 1970, UTC
+    t bigint,
     changed boolean,
+    start bigint,           -- the row tells of the time from here to t; null:
+                            -- from the page's crawl before
+    last_modified bigint,   -- when the page last changed, as known at t
+    signal varchar,         -- what the bit was derived from, for the next log
     importance double,
     status integer,     -- of HTTP
     host varchar,
@@ -12,6 +17,48 @@ create table crawl (
     row bigint,         -- its number in that file, from 1
     reason varchar,     -- why the row is left out; null if it is used
     given varchar       -- a row that is left out, as it stands in the file
+);
+
+-- Fetches from which bits are derived, by `derive_fetches.sql`.
+create table fetches (
+    url varchar,
+    t bigint,
+    status integer,
+    digest varchar,         -- "algorithm:value"
+    etag varchar,
+    last_modified bigint,
+    same boolean,           -- true where the source says "not modified"
+    importance double,
+    host varchar,
+    file integer,
+    row bigint,
+    reason varchar,
+    given varchar
+);
+
+-- What a dump says of each page, for `derive_states.sql`.
+create table page_state (
+    url varchar,
+    last_fetch bigint,
+    last_change bigint,
+    status integer,
+    file integer,
+    row bigint,
+    reason varchar,
+    given varchar
+);
+
+-- Changes, each in a window in which all of them are known, for
+-- `derive_changes.sql`; a window without changes has a null for `t`.
+create table change (
+    url varchar,
+    start bigint,
+    stop bigint,
+    t bigint,
+    file integer,
+    row bigint,
+    reason varchar,
+    given varchar
 );
 
 -- One row for each page of the logs before, as `state.compress` writes it.
@@ -27,6 +74,8 @@ create table state (
     interval double[],      -- mean interval of each group of crawls, days
     bits boolean[],         -- whether the crawls of a group found a change
     n bigint[],             -- how many crawls each group stands for
+    aged boolean[],         -- whether their intervals are ages of a last change
+    signal varchar,         -- what the last bit was derived from
     lag double,             -- sums for the serial score
     lag_squares double
 );
@@ -53,11 +102,87 @@ create macro parse_number(number) as
         when abs(number) < 1e308 then 1e-3
     end) as bigint);
 
--- The same of a number, or of a time in ISO 8601, given as text.
+-- Digits of a date and time without separators. As a number since 1970, 8 digits
+-- would be before 1974, 17 after 2286, and 14 milliseconds after 2286.
+create macro parse_digits(text) as
+    epoch_us(case length(text)
+        when 8 then try_strptime(text, '%Y%m%d')
+        when 14 then try_strptime(text, '%Y%m%d%H%M%S')
+        when 17 then try_strptime(text, '%Y%m%d%H%M%S%g')
+    end);
+
+-- Times in words: of HTTP and of mail (RFC 822), of Java's Date and C's ctime, of
+-- web servers' logs; and the forms of ISO 8601 that a cast does not take. DuckDB
+-- knows the names of some time zones only; those of RFC 822 are put in numbers.
+create macro parse_words(text) as
+    epoch_us(try_strptime(
+        regexp_replace(replace(replace(replace(replace(replace(replace(text,
+            ' EDT', ' -0400'), ' CDT', ' -0500'), ' MDT', ' -0600'),
+            ' PDT', ' -0700'), ' UT', ' UTC'), ' UTCC', ' UTC'),
+            '^(....-..-..[T ]..:..:..),', '\1.'),
+        [
+            '%a, %d %b %Y %H:%M:%S %Z', '%a, %d %b %Y %H:%M:%S %z',
+            '%a %b %d %H:%M:%S %Z %Y', '%a %b %d %H:%M:%S %Y',
+            '%d/%b/%Y:%H:%M:%S %z',
+            '%Y-%m-%d %H:%M:%S %z', '%Y-%m-%dT%H:%M:%S %z',
+            '%Y-%m-%d %H:%M:%S.%f', '%Y-%m-%dT%H:%M:%S.%f',
+            '%Y-%m-%dT%H:%M:%S.%f%z', '%Y-%m-%dT%H', '%Y-%m',
+            '%Y%m%dT%H%M%S', '%Y%m%dT%H%M%SZ', '%Y%m%dT%H%M%S%z',
+            '%a, %d %b %y %H:%M:%S %Z', '%a, %d %b %y %H:%M:%S %z',
+            '%a, %d %b %Y %H:%M %Z', '%a, %d %b %Y %H:%M %z',
+            '%d %b %Y %H:%M:%S %Z', '%d %b %Y %H:%M:%S %z',
+            '%A, %d-%b-%y %H:%M:%S %Z'
+        ]
+    )::timestamptz);
+
+-- A time given as text, in microseconds since 1970. Each reading is tried where
+-- those before it fail.
 create macro parse_time(text) as
     coalesce(
+        parse_digits(text),
         parse_number(try_cast(text as double)),
-        epoch_us(try_cast(text as timestamptz))
+        epoch_us(try_cast(text as timestamptz)),
+        parse_words(text)
+    );
+
+-- Times of a crawl must be from 1990, before the first page of the Web, to a year
+-- from now: others are misread.
+create macro plausible(t) as
+    t between epoch_us(timestamp '1990-01-01') and epoch_us(now()) + 31622400000000;
+
+-- Whether a fetch gave no page: a status that is neither 2xx nor 304.
+create macro failed(status) as
+    status not between 200 and 299 and status <> 304;
+
+-- Why a row cannot be used, or null.
+create macro unusable(url, t) as
+    case
+        when coalesce(url, '') = '' then 'without a url'
+        when t is null then 'whose time cannot be read'
+        when not plausible(t)
+            then 'whose time is before 1990 or more than a year from now'
+    end;
+
+-- How an implausible time was read, to be shown behind the row as given.
+create macro reading_of(t) as
+    case
+        when not plausible(t)
+            then ' (read as ' || coalesce(try_cast(
+                make_timestamp(t) as varchar), 'no date') || ')'
+        else ''
+    end;
+
+-- Number of a line, and its text, of a text file that may be gzipped.
+create macro lines(file) as table
+    select row_number() over () as n, line
+    from read_csv(
+        file,
+        auto_detect = false,
+        columns = {line: 'varchar'},
+        delim = '\x01',
+        quote = '',
+        escape = '',
+        header = false
     );
 
 create macro host_of(url) as

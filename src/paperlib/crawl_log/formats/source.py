@@ -1,0 +1,163 @@
+"""What a user calls a log: files and folders, their format, their columns."""
+
+import os
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from paperlib.crawl_log.formats import FORMATS, NAMES, recognise
+from paperlib.crawl_log.formats.tables import REQUIRED, SIGNALS
+
+__all__ = ["Source"]
+
+_NAMES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of one log, and how to read them.
+
+    Wherever a log is asked for, a path, a sequence of paths, or a `Source` can
+    be given.
+
+    Parameters
+    ----------
+    path : path or sequence of path
+        Files, also gzipped, and folders that hold files at any depth.
+    format : str
+        A name in `crawl_log.FORMATS`; "auto" recognises files by their first
+        bytes.
+    columns : mapping from str to str, optional
+        For tables: the column to take for each of ours, such as
+        ``{"time": "fetched_at"}``.
+    as_of : datetime, optional
+        When sitemaps, feeds and logs of git were downloaded, UTC if it names no
+        zone; by default when each file was last modified.
+
+    Raises
+    ------
+    ValueError
+        No path; an unknown format or column.
+
+    Examples
+    --------
+    >>> str(Source(["today.csv", "yesterday.csv"]))
+    'today.csv and 1 more'
+    """
+
+    path: object
+    _: KW_ONLY
+    format: str = "auto"
+    columns: dict = field(default_factory=dict)
+    as_of: datetime | None = None
+
+    def __post_init__(self):
+        given = self.path
+        given = [given] if isinstance(given, str | os.PathLike) else list(given)
+        if not given:
+            raise ValueError("path must name at least one file or folder, got none")
+        object.__setattr__(self, "path", tuple(map(Path, given)))
+        if self.format not in ("auto", *NAMES):
+            names = ", ".join(NAMES)
+            raise ValueError(f"format must be auto, {names}, got {self.format!r}")
+        object.__setattr__(self, "columns", dict(self.columns or {}))
+        known = (*REQUIRED, *SIGNALS, "changed", "importance", "host", "status")
+        for name in self.columns:
+            if name not in known:
+                raise ValueError(
+                    f"columns must be for some of {', '.join(known)}, got {name!r}"
+                )
+
+    def __str__(self):
+        first, *others = self.path
+        return f"{first} and {len(others)} more" if others else str(first)
+
+    @classmethod
+    def of(cls, log):
+        """Make a source of what a user calls a log.
+
+        Parameters
+        ----------
+        log : path, sequence of path, or Source
+            The log.
+
+        Returns
+        -------
+        Source
+        """
+        return log if isinstance(log, cls) else cls(log)
+
+    def absolute(self):
+        """Make the same source with absolute paths.
+
+        Returns
+        -------
+        Source
+        """
+        paths = [path.absolute() for path in self.path]
+        rest = {"format": self.format, "columns": self.columns, "as_of": self.as_of}
+        return Source(paths, **rest)
+
+    def files(self):
+        """Files in the order in which they are read, and the format of each.
+
+        Returns
+        -------
+        files : list of tuple of pathlib.Path and Format
+            All of one format.
+        unknown : list of pathlib.Path
+            Files in the folders that no format recognises.
+
+        Raises
+        ------
+        FileNotFoundError
+            No such file or folder.
+        ValueError
+            An empty file; a file of a format that is not known or not the one
+            asked for; files of several formats.
+        """
+        found, unknown = [], []
+        for path in self.path:
+            if not path.exists():
+                raise FileNotFoundError(f"no such file or folder: {path}")
+            for file in _members(path):
+                if not file.is_dir() and not file.stat().st_size:
+                    raise ValueError(f"{file} must not be empty")
+                format = recognise(file, self.format)
+                if format is not None:
+                    found.append((file, format))
+                elif path.is_dir():
+                    unknown.append(file)
+                else:
+                    raise ValueError(f"{file} must be {_all_formats()}")
+        if not found:
+            raise ValueError(f"{self} must hold files of a log ({_all_formats()})")
+        _check_one_format(found)
+        return found, unknown
+
+
+def _members(path):
+    """Files of a folder, without hidden ones; or what is read as a whole."""
+    if not path.is_dir() or recognise(path) is not None:
+        return [path]
+    found = (p for p in path.rglob("*") if p.is_file())
+    return sorted(p for p in found if not p.name.startswith((".", "_")))
+
+
+def _all_formats():
+    """What a log can be, for messages."""
+    *others, last = dict.fromkeys(format.what for format in FORMATS)
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _check_one_format(found):
+    """Raise a ValueError if files are of several formats."""
+    groups = {}
+    for file, format in found:
+        groups.setdefault(format.name, []).append(file)
+    if len(groups) > 1:
+        shown = "; ".join(
+            f"{name}: {', '.join(str(file) for file in files[:_NAMES_SHOWN])}"
+            for name, files in groups.items()
+        )
+        raise ValueError(f"files must be of one format, got {shown}")

@@ -1,0 +1,51 @@
+-- Insert the rows of one file without bits, of which the view `fields` gives each
+-- value as text, into the table `fetches`.
+-- Parameters: $file, the file's number; $failed, the reason of failed fetches.
+
+insert into fetches by name
+with parsed as (
+    select
+        *,
+        url_text as url,
+        try_cast(importance_text as double) as importance,
+        try_cast(status_text as integer) as status
+    from fields
+    where in_share(url_text)
+),
+
+judged as (
+    select
+        *,
+        case
+            when unusable(url, t) is not null then unusable(url, t)
+            when status is null and status_text <> ''
+                then 'whose status is not a number'
+            when failed(status) then $failed
+            when importance_text <> ''
+                    and (importance is null
+                         or not (importance >= 0 and importance < 'inf'))
+                then 'whose importance is not a number from 0'
+        end as reason
+    from parsed
+)
+
+select
+    url,
+    t,
+    status,
+    -- digests of one page are compared if they are of one algorithm
+    case
+        when digest_text like '%:%' then digest_text
+        when digest_text <> '' then 'digest:' || digest_text
+    end as digest,
+    nullif(etag_text, '') as etag,
+    last_modified,
+    importance,
+    nullif(host_text, '') as host,
+    $file as file,
+    row,
+    reason,
+    case when reason is not null
+        then concat_ws(',', url, time_text, status_text) || reading_of(t)
+    end as given
+from judged

@@ -1,0 +1,165 @@
+-- Whether each fetch found its page changed, from digests, ETags, Last-Modified
+-- and the answers 304. One page has one signal, that which most of its fetches
+-- with content have; fetches without it are left out before the rest are compared,
+-- so that a bit belongs to the interval between two fetches that are kept. A signal
+-- that can prove only one outcome would make all bits equal.
+-- Parameter: $unsigned, the reason of fetches without their page's signal.
+
+insert into crawl by name
+with usable as (
+    select
+        *,
+        -- of one resource, packed or not, weak or strong
+        regexp_replace(regexp_replace(etag, '^W/', ''), '[-;]+gzip"$', '"')
+            as tag,
+        coalesce(status = 304 or same, false) as still,
+        -- a time that the server makes up at the fetch is no time of a change
+        case
+            when last_modified > 0 and last_modified <= t
+                and t - last_modified > 2000000
+                then last_modified
+        end as modified
+    from fetches
+    where reason is null
+),
+
+-- Which algorithm most digests of a page have, and which signal most of its
+-- fetches. Last-Modified counts where at most half of them are the fetch's time.
+counted as (
+    select
+        url,
+        mode(split_part(digest, ':', 1)) as algorithm,
+        count(tag) as n_tags,
+        count(last_modified) as n_times,
+        2 * count(modified) >= n_times and n_times > 0 as timed
+    from usable
+    where not still
+    group by url
+),
+
+preferred as (
+    select
+        usable.*,
+        counted.* exclude (url, n_times),
+        case when timed then n_times else 0 end as n_times,
+        case
+            when still then null
+            when split_part(digest, ':', 1) = algorithm then digest
+        end as print,
+        count(print) over (partition by usable.url) as n_prints
+    from usable
+    left join counted using (url)
+),
+
+signed as (
+    select
+        *,
+        -- '' of a fetch without its page's signal
+        -- (null where it has that of the fetch before it)
+        case
+            when n_prints + n_tags + n_times = 0 then ''
+            when still then null
+            when n_prints > 0 and n_prints >= greatest(n_tags, n_times)
+                then coalesce(print, '')
+            when n_tags > 0 and n_tags >= n_times
+                then coalesce('etag:' || tag, '')
+            when n_times > 0
+                then coalesce('modified:' || modified, '')
+            else ''
+        end as own
+    from preferred
+),
+
+-- The last signal that an earlier log has seen comes first.
+all_signed as (
+    select
+        url,
+        t,
+        status,
+        own,
+        case when timed then modified end as modified,
+        importance,
+        host,
+        file,
+        row,
+        false as known
+    from signed
+
+    union all by name
+    select url, epoch_us(last_crawl) as t, state.signal as own, true as known
+    from state
+    semi join fetches using (url)
+    where state.signal is not null
+),
+
+-- A 304 has the signal of the fetch before it.
+carried as (
+    select
+        *,
+        coalesce(last_value(own ignore nulls) over before, '304') as signal
+    from all_signed
+    window before as (
+        partition by url order by t, file, row
+        rows between unbounded preceding and current row
+    )
+),
+
+compared as (
+    select
+        *,
+        lag(signal) over in_time as former,
+        lag(t) over in_time as since
+    from carried
+    where signal <> ''
+    window in_time as (partition by url order by t, file, row)
+),
+
+bits as (
+    select
+        *,
+        former is not null
+            -- of two kinds: what is after a log that kept another signal
+            and signal <> former as differs,
+        former is not null and former <> '304' and signal <> '304'
+            and split_part(signal, ':', 1) <> split_part(former, ':', 1)
+            as other_kind
+    from compared
+    where not known
+)
+
+select
+    url,
+    t,
+    status,
+    differs and not other_kind as changed,
+    -- an interval without a length: the fetch begins the page's next one
+    case when other_kind then t end as start,
+    case
+        when modified > since and differs then modified
+        when since is null then modified
+    end as last_modified,
+    signal,
+    importance,
+    host,
+    file,
+    row,
+    null as reason,
+    null as given
+from bits
+
+union all by name
+select
+    carried.url,
+    carried.t,
+    carried.status,
+    carried.file,
+    carried.row,
+    $unsigned as reason,
+    carried.url as given
+from carried
+where signal = '' and not known
+
+union all by name
+select url, t, status, importance, host, file, row, reason, given
+from fetches
+where reason is not null

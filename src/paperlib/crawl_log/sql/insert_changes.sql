@@ -1,0 +1,22 @@
+-- Insert what the reader of a format gives of changes, the view `found`.
+-- Parameter: $file, the file's number.
+
+insert into change by name
+select
+    url,
+    epoch_us(start) as start,
+    epoch_us(stop) as stop,
+    epoch_us(time) as t,
+    $file as file,
+    row,
+    coalesce(
+        reason,
+        unusable(url, epoch_us(stop)),
+        case
+            when not coalesce(epoch_us(start) < epoch_us(stop), false)
+                then 'whose window does not end after it begins'
+        end
+    ) as reason,
+    given
+from found
+where in_share(coalesce(url, ''))

@@ -1,0 +1,10 @@
+-- The same of what the table `crawl` holds, after bits were derived.
+-- Parameters: $known, the reason; $failed, that of failed fetches.
+
+update crawl
+set reason = $known
+from state
+where
+    crawl.url = state.url
+    and (reason is null or reason = $failed)
+    and t <= epoch_us(last_row)
