@@ -18,6 +18,7 @@ except ImportError as error:
 from paperlib.crawl_log.backtesting import Backtest, backtest
 from paperlib.crawl_log.choosing import ESTIMATORS, log_loss
 from paperlib.crawl_log.comparing import compare
+from paperlib.crawl_log.converting import convert
 from paperlib.crawl_log.estimating import Estimates, estimate
 from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.pages import CrawlLog
@@ -35,6 +36,7 @@ __all__ = [
     "Source",
     "backtest",
     "compare",
+    "convert",
     "estimate",
     "log_loss",
     "read_crawl_log",

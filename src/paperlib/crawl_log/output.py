@@ -1,15 +1,16 @@
-"""Parquet files that are whole or absent."""
+"""Tables, in Parquet or CSV, that are whole or absent."""
 
 import contextlib
 import json
 from pathlib import Path
 
+import pyarrow.csv
 import pyarrow.parquet as pq
 
 from paperlib import __version__
 from paperlib.files import replacing
 
-__all__ = ["ParquetOutput", "check_absent", "parquet"]
+__all__ = ["CsvOutput", "ParquetOutput", "check_absent", "parquet", "table"]
 
 
 class ParquetOutput:
@@ -73,6 +74,58 @@ class ParquetOutput:
             self._writer.close()
 
 
+class CsvOutput:
+    """Tables written one after the other to one CSV file.
+
+    Parameters
+    ----------
+    path : path
+        The file; `table` gives a temporary one that it renames at the end.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     output = CsvOutput(f"{folder}/rates.csv")
+    ...     output.write(pa.table({"url": ["a"], "change_rate": [0.5]}))
+    ...     output.close()
+    ...     print(Path(f"{folder}/rates.csv").read_text())
+    "url","change_rate"
+    "a",0.5
+    <BLANKLINE>
+    """
+
+    def __init__(self, path):
+        self._path, self._writer = path, None
+
+    def write(self, table):
+        """Write a table.
+
+        Parameters
+        ----------
+        table : pyarrow.Table
+            With the columns of the first one.
+        """
+        if self._writer is None:
+            self._writer = pyarrow.csv.CSVWriter(self._path, table.schema)
+        self._writer.write_table(table)
+
+    def describe(self, what):
+        """Do nothing: a CSV file holds no description.
+
+        Parameters
+        ----------
+        what : dict
+            What `ParquetOutput.describe` writes.
+        """
+
+    def close(self):
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
 def check_absent(path, force):
     """Raise an error if a file exists that must not be overwritten.
 
@@ -129,8 +182,44 @@ def parquet(path):
     ...     pq.read_table(f"{folder}/rates.parquet")["url"].to_pylist()
     ['a']
     """
+    with _written(path, ParquetOutput) as output:
+        yield output
+
+
+@contextlib.contextmanager
+def table(path):
+    """Open a CSV file, if its name ends in .csv, else as `parquet` does.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Yields
+    ------
+    CsvOutput or ParquetOutput
+        To which tables are written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with table(f"{folder}/rates.csv") as output:
+    ...         output.write(pa.table({"url": ["a"]}))
+    ...     print(Path(f"{folder}/rates.csv").read_text().split())
+    ['"url"', '"a"']
+    """
+    kind = CsvOutput if Path(path).suffix == ".csv" else ParquetOutput
+    with _written(path, kind) as output:
+        yield output
+
+
+@contextlib.contextmanager
+def _written(path, kind):
+    """Output of a kind that replaces a file when the context ends."""
     with (
         replacing(path) as temporary,
-        contextlib.closing(ParquetOutput(temporary)) as output,
+        contextlib.closing(kind(temporary)) as output,
     ):
         yield output

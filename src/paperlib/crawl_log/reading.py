@@ -24,7 +24,16 @@ from paperlib.crawl_log.state import expand
 from paperlib.crawl_log.tally import FAILED, KNOWN, TORN, UNSIGNED, USED, Tally
 from paperlib.processes import History, join
 
-__all__ = ["Batch", "OpenedLog", "opened", "part", "read_crawl_log", "save", "saved"]
+__all__ = [
+    "Batch",
+    "OpenedLog",
+    "gathered",
+    "opened",
+    "part",
+    "read_crawl_log",
+    "save",
+    "saved",
+]
 
 ROWS_PER_BATCH = 1_000_000  # with those that the state stands for; some 200 MB
 _DAY = 86_400_000_000  # microseconds
@@ -341,6 +350,43 @@ def part(path, share=None, *, state=None, memory="1GiB"):
     >>> sum(sizes)
     2
     """
+    with gathered(path, share, state=state, memory=memory) as (connection, tally, what):
+        failures = {"failed": FAILED, "unsigned": UNSIGNED}
+        run(connection, sql("pages"), "grouping", **failures)
+        run(connection, sql("sort_crawls"), "sorting")
+        connection.execute("drop table crawl")
+        yield _log(connection, tally, what)
+
+
+@contextlib.contextmanager
+def gathered(path, share=None, *, state=None, memory="1GiB"):
+    """Read a share of a log, in any order, into the table ``crawl``.
+
+    Parameters
+    ----------
+    path, share, state, memory
+        As in `part`.
+
+    Yields
+    ------
+    connection : duckdb.DuckDBPyConnection
+        The database.
+    tally : Tally
+        Of all rows.
+    what : str
+        The format that the files were taken for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "log.csv")
+    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,no\\n")
+    ...     with gathered(path) as (connection, tally, what):
+    ...         what, connection.sql("select url, changed from crawl").fetchall()
+    ('a table in text', [('a', False)])
+    """
     source, tally = Source.of(path), Tally()
     found, unknown = source.files()
     for number, file in enumerate(unknown):
@@ -355,12 +401,8 @@ def part(path, share=None, *, state=None, memory="1GiB"):
         for number, (file, format) in enumerate(bar(found, unit=" files")):
             insert(connection, number, file, format, source, folder, lines)
         _derive(connection, state)
-        failures = {"failed": FAILED, "unsigned": UNSIGNED}
-        run(connection, sql("pages"), "grouping", **failures)
         _count_rows(connection, [file for file, _ in found], tally)
-        run(connection, sql("sort_crawls"), "sorting")
-        connection.execute("drop table crawl")
-        yield _log(connection, tally, found[0][1].what)
+        yield connection, tally, found[0][1].what
 
 
 def _derive(connection, state):

@@ -88,13 +88,15 @@ class Tally:
         for reason, n in other.counts.items():
             self.add(reason, n, other.places.get(reason, ()))
 
-    def report(self, path):
+    def report(self, path, level=_USER):
         """Warn of bad rows, once for each place.
 
         Parameters
         ----------
         path : path
             The log, to be named.
+        level : int
+            How many calls up the user's own line is.
 
         Raises
         ------
@@ -112,12 +114,12 @@ class Tally:
             n = f"{self.counts[reason]:,}"
             if reason == TORN:
                 message = f"{n} times {reason} ({where})"
-                warnings.warn(message, BadRowsWarning, stacklevel=_USER)
+                warnings.warn(message, BadRowsWarning, stacklevel=level)
             else:
                 left_out.append(f"{n} {reason} ({where})")
         if left_out:
             message = f"rows left out of {path}: {', '.join(left_out)}"
-            warnings.warn(message, BadRowsWarning, stacklevel=_USER)
+            warnings.warn(message, BadRowsWarning, stacklevel=level)
         self.places.clear()
         if not self.counts.keys() & {USED, KNOWN}:
             found = dict(sorted(self.counts.items())) or "none at all"

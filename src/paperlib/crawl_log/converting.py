@@ -1,0 +1,72 @@
+"""A log of any format as one table with our own columns."""
+
+import pyarrow as pa
+
+from paperlib.crawl_log import reading
+from paperlib.crawl_log.database import sql
+from paperlib.crawl_log.formats.source import Source
+from paperlib.crawl_log.output import check_absent, table
+from paperlib.crawl_log.tally import FAILED
+
+__all__ = ["convert"]
+
+_ROWS = 100_000  # at a time
+
+
+def convert(path, output, *, force=False, memory="1GiB"):
+    r"""Read a log, and write it as a table that all functions take.
+
+    Parameters
+    ----------
+    path : path, sequence of path, or Source
+        As in `estimate`.
+    output : path
+        A Parquet file (or CSV, if the name says so) to write, sorted by page and
+        time: url, time, changed (null for failed fetches), status, importance,
+        host, start (of an interval that no crawl began, else null) and
+        last_modified (when the page last changed, as known at `time`, or null).
+    force : bool
+        Overwrite an output that exists.
+    memory : str
+        As in `estimate`.
+
+    Returns
+    -------
+    what : str
+        The format that the files were taken for.
+    counts : dict of int
+        Number of rows used ("rows"), and of those left out, by reason.
+
+    Raises
+    ------
+    FileExistsError, FileNotFoundError, ValueError, OSError
+        As `estimate`.
+
+    Warns
+    -----
+    BadRowsWarning
+        Rows were left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import pyarrow.parquet as pq
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log, output = Path(folder, "log.csv"), Path(folder, "log.parquet")
+    ...     _ = log.write_text("url,time,etag\na,2026-01-01,x\na,2026-01-02,y\n")
+    ...     what, counts = convert(log, output)
+    ...     pq.read_table(output)["changed"].to_pylist()
+    [False, True]
+    """
+    check_absent(output, force)
+    source = Source.of(path)
+    with (
+        reading.gathered(source, memory=memory) as (connection, tally, what),
+        table(output) as out,
+    ):
+        tally.report(source, level=3)
+        rows = connection.execute(sql("convert"), {"failed": FAILED})
+        for batch in rows.to_arrow_reader(_ROWS):
+            out.write(pa.Table.from_batches([batch]))
+    return what, dict(tally.counts)

@@ -1,0 +1,15 @@
+-- Write what is known of all pages as a table with our own columns.
+-- Parameter: $failed, the reason of failed fetches, which are rows too.
+
+select
+    url,
+    make_timestamptz(t) as time,
+    changed,
+    status,
+    importance,
+    host,
+    make_timestamptz(start) as start,
+    make_timestamptz(last_modified) as last_modified
+from crawl
+where reason is null or reason = $failed
+order by url, t
