@@ -66,7 +66,7 @@ def convert(path, output, *, force=False, memory="1GiB"):
         table(output) as out,
     ):
         tally.report(source, level=3)
-        rows = connection.execute(sql("convert"), {"failed": FAILED})
+        rows = connection.sql(sql("convert"), params={"failed": FAILED})
         for batch in rows.to_arrow_reader(_ROWS):
             out.write(pa.Table.from_batches([batch]))
     return what, dict(tally.counts)
