@@ -6,6 +6,7 @@ import math
 import re
 import sys
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 
 from paperlib import __version__
@@ -179,6 +180,32 @@ def _limit(text):
     return host or None, _rate(rate)
 
 
+def _renamed(text):
+    """Our name and theirs of a column."""
+    ours, equals, theirs = text.partition("=")
+    if not (ours and equals and theirs):
+        raise argparse.ArgumentTypeError(f"must be OURS=THEIRS, got {text!r}")
+    return ours, theirs
+
+
+def _time(text):
+    """A time in ISO 8601, UTC if it names no zone."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"must be a time such as 2026-10-01T06:12Z, got {text!r}"
+        ) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+def _table_file(text):
+    """The path of a table."""
+    if Path(text).suffix not in ("", ".parquet", ".csv"):
+        raise argparse.ArgumentTypeError(f"must end in .parquet or .csv, got {text!r}")
+    return Path(text)
+
+
 def _share(text):
     """A number between 0 and 1."""
     value = _number(text)
@@ -228,11 +255,38 @@ _JOBS = _option(
     metavar="N",
     help="notebooks at a time (default: number of cores)",
 )
-_LOG = _option(
-    "log",
-    type=Path,
-    metavar="LOG",
-    help="CSV (also .gz) or Parquet file, or a folder: url, time, changed, ...",
+# What reads a log: files, their format, their columns, and when they were made.
+_LOG = (
+    _option(
+        "log",
+        type=Path,
+        nargs="+",
+        metavar="LOG",
+        help="files and folders of one format: a table (url, time, changed, ...), or "
+        "what a crawler stored",
+    ),
+    _option(
+        "--from",
+        dest="format",
+        default="auto",
+        metavar="FORMAT",
+        help="of the log; recognised by its first bytes unless named",
+    ),
+    _option(
+        "--column",
+        type=_renamed,
+        action="append",
+        metavar="OURS=THEIRS",
+        help="a column of a table by another name, such as time=fetched_at (again for "
+        "others)",
+    ),
+    _option(
+        "--as-of",
+        type=_time,
+        metavar="TIME",
+        help="when sitemaps, feeds or logs of git were downloaded (default: when the "
+        "file was written)",
+    ),
 )
 _MEMORY = _option(
     "--memory",
@@ -373,9 +427,49 @@ def _wikipedia(options):
 # ---- commands for crawl logs
 
 
+def _source(options):
+    """The log that the arguments of a command name."""
+    from paperlib.crawl_log import Source
+
+    names = ("format", "as_of")
+    given = {name: getattr(options, name) for name in names}
+    return Source(options.log, columns=dict(options.column or ()), **given)
+
+
+@_command(
+    "a log of any format as one table",
+    *_LOG,
+    _MEMORY,
+    _option(
+        "-o",
+        "--output",
+        type=_table_file,
+        required=True,
+        metavar="FILE",
+        help="the Parquet or CSV file to write",
+    ),
+    _FORCE,
+    examples=["convert crawl.log -o log.parquet", "convert segments/ -o log.csv"],
+)
+def _convert(options):
+    from paperlib import crawl_log
+
+    given = {"force": options.force, "memory": options.memory}
+    what, counts = crawl_log.convert(_source(options), options.output, **given)
+    print(f"read as {what}")
+    _rows(counts)
+    print(f"next: paperlib estimate {options.output} -o rates.parquet")
+
+
+def _rows(counts):
+    """Print how many rows were used, and how many were left out and why."""
+    left_out = [f"{n:,} {why}" for why, n in counts.items() if n and why != "rows"]
+    print(", ".join([f"{counts.get('rows', 0):,} rows", *left_out]))
+
+
 @_command(
     "change rates of the pages of a crawl log, with intervals",
-    _LOG,
+    *_LOG,
     _MEMORY,
     _OUTPUT,
     _FORCE,
@@ -412,7 +506,7 @@ def _estimate(options):
 
     names = ("state", "estimator", "level", "force", "memory", "dask")
     given = {name: getattr(options, name) for name in names}
-    found = crawl_log.estimate(options.log, options.output, **given)
+    found = crawl_log.estimate(_source(options), options.output, **given)
     print(f"{options.output}: {found.counts['rows']:,} rows of {found.n_pages:,} pages")
     print(f"estimator {found.estimator} ({found.why})")
     kinds = _kinds_of_pages(options.output)
@@ -512,7 +606,7 @@ def _total_rate(path):
 
 @_command(
     "freshness of what a log did, and of other rules",
-    _LOG,
+    *_LOG,
     _MEMORY,
     _PICTURE,
     examples=["compare log.parquet -o rules.png"],
@@ -520,7 +614,7 @@ def _total_rate(path):
 def _compare(options):
     from paperlib import crawl_log
 
-    found = crawl_log.compare(options.log, rng=1, memory=options.memory)
+    found = crawl_log.compare(_source(options), rng=1, memory=options.memory)
     rows = [(name, f"{fresh:.4f}") for name, fresh in found.items()]
     _table(("rule", "freshness"), rows)
     if options.output:
@@ -529,7 +623,7 @@ def _compare(options):
 
 @_command(
     "how well the first part of a log predicts the rest",
-    _LOG,
+    *_LOG,
     _MEMORY,
     _PICTURE,
     _option(
@@ -543,7 +637,8 @@ def _compare(options):
 def _backtest(options):
     from paperlib import crawl_log
 
-    found = crawl_log.backtest(options.log, share=options.share, memory=options.memory)
+    given = {"share": options.share, "memory": options.memory}
+    found = crawl_log.backtest(_source(options), **given)
     print(f"{found.n_bits:,} bits predicted")
     best = min(found.log_loss.values())
     rows = [
