@@ -20,6 +20,7 @@ from paperlib.crawl_log.formats.inserting import insert
 from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.progress import bar
+from paperlib.crawl_log.signalling import attach
 from paperlib.crawl_log.state import expand
 from paperlib.crawl_log.tally import FAILED, KNOWN, TORN, UNSIGNED, USED, Tally
 from paperlib.processes import History, join
@@ -59,6 +60,8 @@ class Batch:
     crawled : ndarray of bool, shape (n_intervals,)
         True where a crawl of the log, or of the state, began the interval: the
         bits of the others were not asked for.
+    n_signals : ndarray of int, shape (n_intervals,), optional
+        Signals of changes in each interval, if there is a file of them.
 
     Examples
     --------
@@ -77,6 +80,7 @@ class Batch:
     history: History
     time: np.ndarray
     crawled: np.ndarray
+    n_signals: np.ndarray | None = None
 
     @property
     def bits(self):
@@ -193,15 +197,18 @@ class OpenedLog:
         page, time, *columns = self.connection.execute(table).fetchnumpy().values()
         table = f"select * exclude (i, before) from page {within}"
         pages = self.connection.sql(table).to_arrow_table()
-        changed, start, modified = columns[0], *map(_filled, columns[1:])
+        changed, start, modified = columns[0], *map(_filled, columns[1:3])
         starts, changed, torn = _merged(page, time, changed)
         tally = _tally(pages["url"], page - first, time, starts, torn)
         modified = np.maximum.reduceat(np.append(modified, _NEVER), starts)
+        n_signals = columns[3][starts] if len(columns) > 3 else None
         page, time, start = page[starts], time[starts], start[starts]
         offsets = np.searchsorted(page, np.arange(first, end + 1))
         known = pages["known_crawl"].cast(pa.int64()).fill_null(_NEVER)
         crawls = time, changed, start, modified
-        return Batch(pages, *_intervals(*crawls, offsets, known.to_numpy())), tally
+        *intervals, kept = _intervals(*crawls, offsets, known.to_numpy())
+        n_signals = None if n_signals is None else n_signals[kept]
+        return Batch(pages, *intervals, n_signals), tally
 
 
 def _filled(times):
@@ -234,7 +241,7 @@ def _tally(url, page, time, starts, torn):
 
 
 def _intervals(time, changed, start, modified, offsets, known):
-    """What is known of each page: history, time of each interval's end, and crawled.
+    """History, time of each interval's end, whether a crawl began it, and its row.
 
     The first crawl of a page follows the last one that the state knows. If the
     state knows none, it begins the first interval and has none itself, unless
@@ -255,11 +262,12 @@ def _intervals(time, changed, start, modified, offsets, known):
     age = np.where(told, (time[kept] - modified[kept]) / _DAY, np.nan)
     offsets = np.append(0, np.cumsum(kept))[offsets]
     given = {"age": age} if told.any() else {}
-    return History(interval, changed[kept], offsets, **given), time[kept], crawled[kept]
+    history = History(interval, changed[kept], offsets, **given)
+    return history, time[kept], crawled[kept], kept
 
 
 @contextlib.contextmanager
-def opened(path, *, state=None, memory="1GiB"):
+def opened(path, *, state=None, signals=None, memory="1GiB"):
     """Read a log into a database, which is deleted when the context ends.
 
     Parameters
@@ -268,6 +276,8 @@ def opened(path, *, state=None, memory="1GiB"):
         The log.
     state : path, optional
         A Parquet file that `crawl_log.estimate` wrote.
+    signals : path, optional
+        Signals of changes, as in `signalling.attach`.
     memory : str
         Memory that the database may use, such as "1GiB"; larger logs are
         sorted on disk, in the system's folder for temporary files.
@@ -306,6 +316,8 @@ def opened(path, *, state=None, memory="1GiB"):
     """
     source = Source.of(path)
     with part(source, state=state, memory=memory) as log:
+        if signals is not None:
+            attach(log.connection, signals, log.tally)
         log.tally.report(source)
         yield log
         log.tally.report(source)

@@ -1,0 +1,175 @@
+"""Signals of changes beside a log: what they are worth, page by page.
+
+A signal is a ping (IndexNow, WebSub), a new date in a sitemap, or an entry of a
+feed. It says that a page may have changed: some changes send none, and some
+signals come without a change.
+"""
+
+import warnings
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from paperlib import signals
+from paperlib.crawl_log.database import first_line, pattern, quoted, run, sql
+from paperlib.errors import DegenerateSignalsWarning
+
+__all__ = ["Quality", "attach"]
+
+# Precision and recall of a page count if both standard errors are at most this;
+# else those of its host, or of the whole log, stand in.
+_PRECISE = 0.1
+_ENOUGH = 100  # signals, and changes, of a host
+
+
+def attach(connection, path, tally):
+    r"""Read signals, and write how many came before each crawl of a log.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        With the tables ``page`` and ``sorted``.
+    path : path
+        A CSV or Parquet file with the columns url and time, and kind if there
+        are several; repeats of a page within a minute count once.
+    tally : Tally
+        Gets the signals that cannot be read, or belong to no page of the log.
+
+    Raises
+    ------
+    FileNotFoundError
+        No such file.
+    ValueError
+        A file without these columns.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"no such file: {path}")
+    file = quoted(pattern(path))
+    source = f"read_csv({file}, header = true, all_varchar = true)"
+    if Path(path).suffix == ".parquet":
+        source = f"(select columns(*)::varchar from read_parquet({file}))"
+    try:
+        names = connection.sql(f"select * from {source} limit 0").columns
+        kind = "kind" if "kind" in names else "null as kind"
+        connection.execute(
+            f"create or replace temp view signals_text as "
+            f"select url, time, {kind} from {source}"
+        )
+        run(connection, sql("read_signals"), "signals")
+    except (duckdb.BinderException, duckdb.InvalidInputException) as error:
+        raise ValueError(
+            f"signals must have columns url and time, {path}: {first_line(error)}"
+        ) from None
+    _count(connection, Path(path).name, tally)
+    for statement in connection.extract_statements(sql("count_signals")):
+        connection.execute(statement)
+
+
+def _count(connection, name, tally):
+    """Count the signals that are not used."""
+    rows = connection.execute(
+        "select reason, count(*), min((row, coalesce(url, '')), 3) from signal "
+        "where reason is not null group by reason"
+    ).fetchall()
+    for reason, n, places in rows:
+        where = [(0, row, f"{name} row {row}: {url}") for row, url in places]
+        tally.add(f"signals {reason}", n, where)
+    rows = connection.execute(
+        "select count(*), min((row, url), 3) from signal anti join page using (url) "
+        "where reason is null"
+    ).fetchall()
+    for n, places in rows:
+        if n:
+            where = [(0, row, f"{name} row {row}: {url}") for row, url in places]
+            tally.add("signals of pages that the log does not have", n, where)
+
+
+class Quality:
+    """Precision and recall of signals, of pages, of hosts, and of all.
+
+    Parameters
+    ----------
+    sample : History, shape (n_pages,)
+        Pages drawn at random; intervals in days.
+    n_signals : ndarray of int, shape (n_intervals,)
+        Signals in each interval.
+    host : sequence, shape (n_pages,)
+        Host of each page.
+
+    Notes
+    -----
+    A page's own estimates (`signals.fit`) are taken where its crawls tell both to
+    a standard error of 0.1; else those of its host, if the sample has 100 signals
+    and 100 changes of it; else those of all pages. Those of several pages are
+    the sums of their estimated numbers: signals with a change over all signals,
+    and over all changes. (One fit of their crawls together would be biased, for it
+    takes them for one page with one change rate.) A page that has had no signal
+    has the recall 0: nothing tells that one would come.
+    """
+
+    def __init__(self, sample, n_signals, host):
+        found, days = _fit(sample, n_signals), sample.total(sample.interval)
+        self._hosts, number = np.unique(np.asarray(host, str), return_inverse=True)
+        with np.errstate(invalid="ignore"):
+            true = found.precision * found.gamma * days
+            n_changes = found.change_rate * days
+        counts = true, sample.total(n_signals), n_changes
+        known = np.isfinite(true) & np.isfinite(n_changes)
+        of_host = np.array([np.bincount(number[known], n[known]) for n in counts])
+        self._of_host, self._of_all = _ratios(of_host), _ratios(of_host.sum(axis=1))
+        self._enough = (of_host[1:] >= _ENOUGH).all(axis=0)
+
+    def columns(self, history, n_signals, host):
+        """Find precision, recall and rate of false signals of pages.
+
+        Parameters
+        ----------
+        history : History, shape (n_pages,)
+            The pages' crawls; intervals in days.
+        n_signals : ndarray of int, shape (n_intervals,)
+            Signals in each interval.
+        host : sequence, shape (n_pages,)
+            Host of each page.
+
+        Returns
+        -------
+        dict of ndarray
+            ``recall``, ``precision``, ``false_rate`` (1/day), and
+            ``signals_from``: "page", "host" or "all".
+        """
+        own, host = _fit(history, n_signals), np.asarray(host, str)
+        with np.errstate(invalid="ignore"):
+            precise = (own.precision_stderr <= _PRECISE) & (
+                own.recall_stderr <= _PRECISE
+            )
+        place = np.searchsorted(self._hosts[:-1], host)
+        known = (self._hosts[place] == host) & self._enough[place]
+        found = {
+            name: np.select([precise, known], [mine, of_host[place]], of_all)
+            for name, mine, of_host, of_all in zip(
+                ("precision", "recall"),
+                (own.precision, own.recall),
+                self._of_host,
+                self._of_all,
+                strict=True,
+            )
+        }
+        found["recall"][own.gamma == 0] = 0.0
+        found["false_rate"] = np.nan_to_num(own.gamma) * (1 - found["precision"])
+        found["signals_from"] = np.select([precise, known], ["page", "host"], "all")
+        return found
+
+
+def _fit(history, n_signals):
+    """Estimates of each page; degenerate ones are no news."""
+    with warnings.catch_warnings(action="ignore", category=DegenerateSignalsWarning):
+        return signals.fit(history, n_signals)
+
+
+def _ratios(counts):
+    """Precision and recall from numbers of true signals, signals and changes."""
+    true, n_signals, n_changes = counts
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = true / n_signals, true / n_changes
+    return [np.nan_to_num(ratio) for ratio in ratios]
