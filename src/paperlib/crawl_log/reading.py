@@ -429,6 +429,9 @@ def _derive(connection, state):
         if filled:
             unsigned = {"unsigned": UNSIGNED} if table == "fetches" else {}
             run(connection, sql(f"derive_{step}"), "comparing", **unsigned)
+            if table == "fetches":
+                for statement in connection.extract_statements(sql("find_suspects")):
+                    connection.execute(statement)
         connection.execute(f"drop table {table}")
     if state is not None:
         connection.execute(sql("leave_out_known_crawls"), parameters)

@@ -61,6 +61,10 @@ create table change (
     given varchar
 );
 
+-- What `find_suspects.sql` finds in the fetches.
+create table shared_body (host varchar, digest varchar, n_urls bigint, url varchar);
+create table dated_now (host varchar);
+
 -- One row for each page of the logs before, as `state.compress` writes it.
 create table state (
     url varchar,

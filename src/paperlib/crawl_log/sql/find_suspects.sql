@@ -1,0 +1,19 @@
+-- What fetches tell of hosts whose pages are not what they seem.
+
+-- One body under many addresses of a host: an error page that is sent with 200.
+insert into shared_body
+select host_of(url), digest, count(distinct url), min(url)
+from fetches
+where reason is null and digest is not null and coalesce(status, 200) <> 304
+group by host_of(url), digest
+having count(distinct url) >= 10
+order by 3 desc
+limit 1000;
+
+-- Dates that the server makes up when it answers.
+insert into dated_now
+select host_of(url)
+from fetches
+where reason is null and last_modified is not null
+group by host_of(url)
+having 2 * count(*) filter (abs(t - last_modified) <= 2000000) > count(*)
