@@ -1,0 +1,218 @@
+"""Signals beside a crawl log, and hosts whose pages are not what they seem."""
+
+from bisect import bisect_left
+
+import numpy as np
+import pytest
+from crawl_logs import parquet, recorded, table, write
+
+from paperlib import signals
+from paperlib.crawl_log import reading
+from paperlib.crawl_log.signalling import Quality
+from paperlib.crawl_log.suspects import Suspects
+from paperlib.processes import History
+
+START = 1_700_000_000  # seconds since 1970
+DAY = 86_400
+
+
+def opened(path, **options):
+    """All pages of a log as one batch, and the messages of the warnings."""
+
+    def read():
+        with reading.opened(path, **options) as log:
+            return log.sample(log.n_pages)
+
+    return recorded(read)
+
+
+def test_each_signal_belongs_to_the_first_crawl_after_it(tmp_path):
+    rng = np.random.default_rng(1)
+    crawls, pings, expected = [], [], {}
+    for page in ("a", "b", "c"):
+        times = np.sort(rng.choice(5000, 40, replace=False)) * 100
+        sent = rng.choice(np.arange(25, 490_000, 97), 60, replace=False)
+        crawls += [(page, START + t, 0) for t in times]
+        pings += [(page, START + t) for t in sent]
+        # before the first crawl and after the last one they belong to no interval
+        place = [bisect_left(times, t) for t in sent]
+        expected[page] = np.bincount(place, minlength=41)[1:40].tolist()
+    log = write(tmp_path / "log.csv", table(crawls))
+    path = write(tmp_path / "pings.csv", table(pings, ("url", "time")))
+    batch, told = opened(log, signals=path)
+    assert told == []
+    starts = batch.history.offsets
+    for k, page in enumerate(batch.page["url"].to_pylist()):
+        found = batch.n_signals[starts[k] : starts[k + 1]].tolist()
+        assert found == expected[page]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n"),
+    [
+        ([10], 1),
+        ([DAY], 1),  # at the crawl itself
+        ([DAY + 1], 0),  # after the last crawl
+        ([0], 0),  # at the first crawl, which ends no interval
+        ([10, 70], 1),
+        ([10, 71], 2),
+        ([10, 60, 110], 1),  # each within a minute of the one before
+    ],
+)
+def test_repeats_within_a_minute_count_once(tmp_path, seconds, n):
+    log = write(tmp_path / "log.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
+    times = [START + s for s in seconds]
+    path = parquet(tmp_path / "s.parquet", url=["a"] * len(times), time=times)
+    batch, _ = opened(log, signals=path)
+    assert batch.n_signals.tolist() == [n]
+
+
+def test_signals_that_cannot_be_used_are_counted(tmp_path):
+    log = write(tmp_path / "log.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
+    rows = [("a", START + 5, "x"), ("a", 12, "x"), ("", START, "x"), ("b", START, "x")]
+    path = write(tmp_path / "pings.csv", table(rows, ("url", "time", "kind")))
+    batch, (told,) = opened(log, signals=path)
+    assert batch.n_signals.tolist() == [1]
+    for part in (
+        "1 signals of pages that the log does not have (pings.csv row 4: b)",
+        "1 signals whose time is before 1990",
+        "1 signals without a url (pings.csv row 3: )",
+    ):
+        assert part in told
+
+
+def test_bad_files_of_signals(tmp_path):
+    log = write(tmp_path / "log.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*nix\.csv"):
+        opened(log, signals=tmp_path / "nix.csv")
+    path = write(tmp_path / "s.csv", "page,time\na,2026-01-01\n")
+    with pytest.raises(ValueError, match="signals must have columns url and time"):
+        opened(log, signals=path)
+
+
+def simulated(n_pages, n_crawls, rng):
+    """Crawls and signals of pages of one host with recall .8 and precision .7."""
+    rate = rng.gamma(1.0, 1.0, n_pages) + 0.05
+    pages = signals.SignalledPages(rate, 1.0, 0.8, 0.8 * rate * (1 / 0.7 - 1))
+    dense, n_signals = signals.simulate_signalled_history(
+        pages, crawl_rate=0.7, n_crawls=n_crawls, rng=rng
+    )
+    history = History(*dense.ragged())
+    return history, n_signals.ravel(), rate
+
+
+def test_quality_of_a_host_against_the_truth():
+    rng = np.random.default_rng(2)
+    history, n_signals, rate = simulated(400, 60, rng)
+    quality = Quality(history, n_signals, ["h"] * 400)
+    found = quality.columns(history, n_signals, ["h"] * 400)
+    of_host = found["signals_from"] == "host"
+    assert 50 < of_host.sum() < 390  # some pages know better themselves
+    # one fit of all crawls together would give a recall of .88 here
+    assert np.unique(found["recall"][of_host]) == pytest.approx([0.8], abs=0.04)
+    assert np.unique(found["precision"][of_host]) == pytest.approx([0.7], abs=0.03)
+    true = 0.8 * rate * (1 / 0.7 - 1)
+    assert found["false_rate"].mean() == pytest.approx(true.mean(), rel=0.1)
+
+
+def test_pages_take_their_own_values_where_they_are_known_well():
+    history, n_signals, _ = simulated(3, 5000, np.random.default_rng(3))
+    quality = Quality(history, n_signals, ["h"] * 3)
+    found = quality.columns(history, n_signals, ["h"] * 3)
+    assert set(found["signals_from"]) == {"page"}
+    own = signals.fit(history, n_signals)
+    assert np.array_equal(found["recall"], own.recall)
+    assert np.array_equal(found["precision"], own.precision)
+
+
+def test_silent_pages_have_no_recall_and_unknown_hosts_take_the_mean_of_all():
+    history, n_signals, _ = simulated(300, 30, np.random.default_rng(4))
+    quality = Quality(history, n_signals, ["h"] * 300)
+    bits = History([1.0, 2.0, 1.0], [True, False, True], [0, 2, 3])
+    found = quality.columns(bits, np.array([1, 0, 0]), ["other", "h"])
+    assert found["signals_from"].tolist() == ["all", "host"]
+    assert found["recall"][1] == found["false_rate"][1] == 0
+    assert found["recall"][0] == pytest.approx(0.8, abs=0.08)
+
+
+# ---------------------------------------------------------------- suspects
+
+
+def suspects_of(path):
+    """Suspects of a log, with the pages' own counts."""
+    import pyarrow as pa
+
+    with reading.opened(path) as log:
+        sample = log.sample(log.n_pages)
+        suspects = Suspects(log.connection, sample)
+        bits = sample.bits
+        suspects.add(
+            pa.table(
+                {
+                    "host": sample.page["host"],
+                    "n_crawls": bits.n_crawls,
+                    "n_changed": bits.total(bits.changed).astype(int),
+                }
+            )
+        )
+        return {(found.host, found.what): found for found in suspects.found()}
+
+
+def rows_of(host, page, digests, step=DAY, modified=None):
+    """Fetches of a page at equal intervals."""
+    url = f"https://{host}/{page}"
+    return [
+        (url, START + k * step, digest, modified(START + k * step) if modified else "")
+        for k, digest in enumerate(digests)
+    ]
+
+
+COLUMNS = ("url", "time", "digest", "last_modified")
+
+
+def test_soft_404s_are_one_digest_under_many_addresses(tmp_path):
+    rows = [r for k in range(10) for r in rows_of("a.org", k, ["md5:x", "md5:x"])]
+    rows += [r for k in range(9) for r in rows_of("b.org", k, ["md5:x", "md5:x"])]
+    found = suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    assert list(found) == [("a.org", "one body under 10 addresses")]
+    assert found.popitem()[1].cause == "a soft 404"
+
+
+def test_dates_of_the_fetch_explain_pages_that_always_change(tmp_path):
+    rows = []
+    for host, lag in (("now.org", 1), ("then.org", 4000)):
+        for page in range(3):
+            fetches = rows_of(host, page, [""] * 7, modified=lambda t, lag=lag: t - lag)
+            rows += [
+                (url, t, "", "") if not m else (url, t, "", m)
+                for url, t, _, m in fetches
+            ]
+    # a page whose dates are all those of the fetch has an ETag beside them
+    tagged = [(*row, f"e{k}") for k, row in enumerate(rows)]
+    found = suspects_of(write(tmp_path / "log.csv", table(tagged, (*COLUMNS, "etag"))))
+    assert found["now.org", "changed at every crawl"].cause == (
+        "Last-Modified is the time of the fetch"
+    )
+    assert "too seldom" in found["then.org", "changed at every crawl"].cause
+
+
+def test_false_changes_explain_pages_that_always_change(tmp_path):
+    rng = np.random.default_rng(5)
+    rows = []
+    for page in range(20):  # most find a change however soon they come
+        t = START + np.cumsum(rng.choice([0.01, 1.0], 30) * DAY)
+        for k, time in enumerate(t):
+            digest = f"md5:{k}" if page < 12 or rng.random() < 0.8 else "md5:same"
+            rows.append((f"https://clock.org/{page}", time, digest, ""))
+    found = suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    cause = found["clock.org", "changed at every crawl"].cause
+    assert cause.startswith("false changes at ")
+
+
+def test_honest_hosts_are_no_suspects(tmp_path):
+    rows = [
+        r
+        for k in range(5)
+        for r in rows_of("a.org", k, [f"md5:{k}{n // 3}" for n in range(9)])
+    ]
+    assert suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS))) == {}
