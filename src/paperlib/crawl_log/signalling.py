@@ -104,7 +104,9 @@ class Quality:
     and 100 changes of it; else those of all pages. Those of several pages are
     the sums of their estimated numbers: signals with a change over all signals,
     and over all changes. (One fit of their crawls together would be biased, for it
-    takes them for one page with one change rate.) A page that has had no signal
+    takes them for one page with one change rate.) With few crawls of each page the
+    recall of a host comes out too low: .75 in place of .8 from 60 crawls of each of
+    400 pages, .785 from 150. A page that has had no signal
     has the recall 0: nothing tells that one would come.
     """
 
