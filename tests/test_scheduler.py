@@ -9,7 +9,7 @@ from numba import njit
 from paperlib import freshness, policies, simulate
 from paperlib._kernels import crawl_value as kernel
 from paperlib._kernels import scheduler as kernels
-from paperlib.scheduler import Scheduler
+from paperlib.scheduler import NoPageError, Scheduler
 from paperlib.signals import SignalledPages
 
 
@@ -374,7 +374,7 @@ def test_a_scheduler_without_pages_says_so_and_takes_new_ones():
     ours = Scheduler(SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0))
     ours.remove([0, 1])
     assert len(ours) == 0
-    with pytest.raises(LookupError, match="no page"):
+    with pytest.raises(NoPageError, match=r"no page to crawl at time 1\.0"):
         ours.next(1.0)
     np.testing.assert_array_equal(ours.run([2.0, 3.0]), [-1, -1])
     assert ours.add(SignalledPages(1.0, 1.0, 0.0, 0.0)).tolist() == [2]
@@ -557,3 +557,17 @@ def test_a_policy_is_run_as_in_a_simulation():
     ):
         found = Scheduler(policy, crawled=0.0).run(times, *world.in_order)
         np.testing.assert_array_equal(found, policy.choose(world, times, np.zeros(50)))
+
+
+@pytest.mark.parametrize(
+    ("policy", "shown"),
+    [
+        (SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0), "2 pages by time and signals"),
+        (policies.Greedy(SignalledPages([1.0], 1.0, 0.0, 0.0)), "1 pages by an index"),
+        (policies.BayesGreedy([1.0], shape=1.0, rate=1.0), "1 pages by a learning in"),
+    ],
+)
+def test_a_scheduler_shows_what_it_is(policy, shown):
+    scheduler = Scheduler(policy, crawled=0.5)
+    assert shown in repr(scheduler)
+    assert repr(scheduler).endswith("at time 0.5>")

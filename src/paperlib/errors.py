@@ -11,6 +11,7 @@ __all__ = [
     "DegeneratePriorWarning",
     "DegenerateSignalsWarning",
     "DistrustedAgeWarning",
+    "NoPageError",
     "UnexploredWarning",
 ]
 
@@ -92,6 +93,17 @@ class DistrustedAgeWarning(UserWarning):
     >>> import warnings
     >>> from paperlib.errors import DistrustedAgeWarning
     >>> warnings.simplefilter("error", DistrustedAgeWarning)
+    """
+
+
+class NoPageError(LookupError):
+    """A slot has no page to crawl: there is none, or limits forbid all of them.
+
+    Examples
+    --------
+    >>> from paperlib.errors import NoPageError
+    >>> issubclass(NoPageError, LookupError)
+    True
     """
 
 

@@ -16,12 +16,13 @@ from paperlib import checks
 from paperlib._kernels import crawl_value, indices
 from paperlib._kernels import scheduler as kernels
 from paperlib._kernels.polite import HOST
+from paperlib.errors import NoPageError
 from paperlib.files import write_atomic
 from paperlib.policies import Greedy, GreedyCIS, GreedyNCIS, IndexPolicy
 from paperlib.processes import History
 from paperlib.signals import PARAMETERS, SignalledPages
 
-__all__ = ["Scheduler"]
+__all__ = ["NoPageError", "Scheduler"]
 
 
 def __dir__():
@@ -120,6 +121,12 @@ class Scheduler:
         self._engine = (_ByIndex.begun if by_index else _WithSignals)(policy, crawled)
         self._clock = crawled.max()
 
+    def __repr__(self):
+        rule = "time and signals"
+        if isinstance(self._engine, _ByIndex):
+            rule = "a learning index" if self._engine.learns else "an index"
+        return f"<Scheduler of {len(self)} pages by {rule}, at time {self._clock}>"
+
     def __len__(self):
         """Return the number of pages, without those removed."""
         return np.count_nonzero(self._engine.present())
@@ -182,14 +189,14 @@ class Scheduler:
         ------
         ValueError
             A time before the last event.
-        LookupError
+        NoPageError
             There is no page, or limits forbid to crawl any at this time, which
             is then the last event.
         """
         self._advance(time)
         page = self._engine.next(self._clock)
         if page < 0:
-            raise LookupError("there is no page to crawl")
+            raise NoPageError(f"there is no page to crawl at time {self._clock}")
         return page
 
     def report(self, page, changed, *, age=None, count=None):
