@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 
 from paperlib.crawl_log import BadRowsWarning
 
+START = 1_577_836_800  # seconds since 1970: 2020-01-01, when the logs of tests begin
+
 
 def write(path, content):
     """Write text or bytes to a file, gzipped if its name says so."""

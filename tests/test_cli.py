@@ -624,7 +624,8 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
         (["estimate", "no.csv", "-o", "r.parquet"], "no such file or folder: no.csv"),
         (
             ["estimate", "bad.csv", "-o", "r.parquet"],
-            "must have a column 'changed', got url, time, chnged; is it 'chnged'?",
+            "must have a column 'changed' (or 'digest', 'etag', 'last_modified'), "
+            "got url, time, chnged; is it 'chnged'?",
         ),
         (
             ["estimate", "bad.csv", "-o", "r.parquet", "--memory", "lots"],

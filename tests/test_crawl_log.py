@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from crawl_logs import parquet
+from crawl_logs import START, parquet
 from scipy.optimize import brentq, minimize
 
 from paperlib import allocation, crawl_log, estimators, freshness, policies, simulate
@@ -287,7 +287,7 @@ def test_results_do_not_depend_on_the_order_of_rows_or_their_files(
 
 def test_a_log_without_a_single_interval(tmp_path):
     found = estimate(
-        log_of(tmp_path / "log.parquet", [("a", 0, True), ("b", 5, False)]),
+        log_of(tmp_path / "log.parquet", [("a", START, True), ("b", START + 5, False)]),
         tmp_path / "rates.parquet",
     )
     assert found.estimator == "prior"
@@ -300,7 +300,7 @@ def test_a_log_without_a_single_interval(tmp_path):
 
 
 def test_patterns(tmp_path):
-    times = np.arange(1, 400) * DAY / 4
+    times = START + np.arange(1, 400) * DAY / 4
     calm = np.sin(np.arange(399) / 20) > 0.3
     turns = np.arange(399) % 2 == 0
     logs = [("bursty", time, bool(bit)) for time, bit in zip(times, calm, strict=True)]
@@ -324,11 +324,11 @@ def test_counts_of_repeated_and_torn_rows_are_in_the_result(tmp_path):
     path = log_of(
         tmp_path / "log.parquet",
         [
-            ("a", 0, False),
-            ("a", DAY, True),
-            ("a", DAY, True),
-            ("a", DAY, False),
-            ("a", 2 * DAY, True),
+            ("a", START, False),
+            ("a", START + DAY, True),
+            ("a", START + DAY, True),
+            ("a", START + DAY, False),
+            ("a", START + 2 * DAY, True),
         ],
     )
     with pytest.warns(
@@ -474,7 +474,12 @@ def test_the_same_log_again_changes_nothing(rows, tmp_path):
 @pytest.mark.slow
 def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
     state = tmp_path / "state.parquet"
-    first = [("a", 0, False), ("a", DAY, True), ("b", 0, False), ("b", 2 * DAY, False)]
+    first = [
+        ("a", START, False),
+        ("a", START + DAY, True),
+        ("b", START, False),
+        ("b", START + 2 * DAY, False),
+    ]
     estimate(
         log_of(tmp_path / "1.parquet", first),
         tmp_path / "rates.parquet",
@@ -482,10 +487,10 @@ def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
         estimator="mle",
     )
     second = [
-        ("a", DAY / 2, True),
-        ("a", DAY, True),
-        ("a", 3 * DAY, False),
-        ("c", 0, True),
+        ("a", START + DAY / 2, True),
+        ("a", START + DAY, True),
+        ("a", START + 3 * DAY, False),
+        ("c", START, True),
     ]
     with pytest.warns(
         BadRowsWarning, match="2 not after the last row of their page in the state"
@@ -540,7 +545,7 @@ def test_error_of_a_compressed_state(distribution, n):
     history = History(
         interval.ravel(), changed.ravel(), np.arange(0, n * n_pages + 1, n)
     )
-    names = "url host importance first_crawl last_crawl last_row gone n_failed"
+    names = "url host importance first_crawl last_crawl last_row gone n_failed signal"
     page = pa.table({name: [None] * n_pages for name in names.split()})
     kept = state.expand(state.compress(page, history, [np.zeros(n_pages)] * 2))
     np.testing.assert_array_equal(kept.offsets, history.offsets)
@@ -653,7 +658,9 @@ def test_logs_that_are_none(tmp_path):
     ):
         with pytest.raises(FileNotFoundError, match="no such file or folder"):
             function(tmp_path / "nix.csv")
-        with pytest.raises(ValueError, match="must hold files that end in"):
+        with pytest.raises(
+            ValueError, match="folder must hold files of a known format"
+        ):
             function(tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
@@ -1042,8 +1049,8 @@ def test_compare_takes_pages_at_random(log):
 
 def test_compare_of_logs_without_intervals_or_changes(tmp_path):
     for rows in (
-        [("a", 0, True), ("b", 5, False)],
-        [("a", k * DAY, False) for k in range(9)],
+        [("a", START, True), ("b", START + 5, False)],
+        [("a", START + k * DAY, False) for k in range(9)],
     ):
         with pytest.raises(
             ValueError,
@@ -1185,9 +1192,13 @@ def test_bad_backtests(log, tmp_path):
     with pytest.raises(ValueError, match="n_bins must be a positive integer"):
         backtest(log, n_bins=0)
     for rows in (
-        [("a", 0, True)],
-        [("a", 0, True), ("a", DAY, True)],
-        [("a", 0, False), ("b", DAY, True), ("b", 2 * DAY, True)],
+        [("a", START, True)],
+        [("a", START, True), ("a", START + DAY, True)],
+        [
+            ("a", START, False),
+            ("b", START + DAY, True),
+            ("b", START + 2 * DAY, True),
+        ],
     ):
         with pytest.raises(
             ValueError,
@@ -1212,12 +1223,12 @@ def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
         n_crawls=40,
         rng=15,
     )
-    times = np.round(np.cumsum(history.interval * DAY, axis=1), 6)
+    times = START + np.round(np.cumsum(history.interval * DAY, axis=1), 6)
     rows = [
         (str(page), float(time), bool(bit))
         for page in range(1000)
         for time, bit in zip(
-            np.append(0.0, times[page]),
+            np.append(START, times[page]),
             np.append(True, history.changed[page]),
             strict=True,
         )

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from crawl_logs import recorded, table, write
+from crawl_logs import START, recorded, table, write
 from thinned import every
 
 from paperlib.crawl_log import BadRowsWarning, formats, reading
@@ -40,7 +40,7 @@ URLS = [
 def read(path, **options):
     """Read a log; its pages by URL, their columns, the counts, and the warnings.
 
-    A page is a list of (day of the crawl, interval, changed).
+    A page is a list of (days from `START` to the crawl, interval, changed).
     """
     (crawls, columns, counts), messages = recorded(_read, path, **options)
     return crawls, columns, counts, messages
@@ -50,7 +50,7 @@ def _read(path, **options):
     crawls, columns = {}, {}
     with reading.opened(path, **options) as log:
         for batch in log.batches():
-            history, days = batch.history, batch.time / 1e6 / DAY
+            history, days = batch.history, (batch.time / 1e6 - START) / DAY
             offsets = history.offsets
             for k, page in enumerate(batch.page.to_pylist()):
                 here = slice(offsets[k], offsets[k + 1])
@@ -73,7 +73,7 @@ def clean(path, **options):
 # ---------------------------------------------------------------- formats
 
 ROWS = [
-    (url, DAY * day, changed)
+    (url, START + DAY * day, changed)
     for url in URLS
     for day, changed in ((3, True), (1, False), (8, False))
 ]
@@ -95,7 +95,7 @@ WANTED = {url: [(3.0, 2.0, True), (8.0, 5.0, False)] for url in URLS}
 )
 def test_text_formats(tmp_path, name):
     write(
-        tmp_path / "log1.csv", HEADER + "other,0,0\n"
+        tmp_path / "log1.csv", HEADER + "other,2020-01-01,0\n"
     )  # which the pattern log[1].csv would match
     delimiter = "\t" if ".tsv" in name else ";" if "semicolon" in name else ","
     assert clean(write(tmp_path / name, table(ROWS, delimiter=delimiter))) == WANTED
@@ -124,7 +124,7 @@ def test_parquet(tmp_path):
 @pytest.mark.parametrize("unit", every(3, ["s", "ms", "us", "ns"]))
 @pytest.mark.parametrize("zone", every(2, [None, "UTC", "Asia/Tokyo"]))
 def test_parquet_timestamps(tmp_path, unit, zone):
-    days = np.array([18_000, 18_002], "datetime64[D]").astype(f"datetime64[{unit}]")
+    days = np.array([18_262, 18_264], "datetime64[D]").astype(f"datetime64[{unit}]")
     pq.write_table(
         pa.table(
             {
@@ -135,12 +135,12 @@ def test_parquet_timestamps(tmp_path, unit, zone):
         ),
         tmp_path / "l.parquet",
     )
-    assert clean(tmp_path / "l.parquet") == {"a": [(18_002.0, 2.0, True)]}
+    assert clean(tmp_path / "l.parquet") == {"a": [(2.0, 2.0, True)]}
 
 
 def test_parquet_dates_and_texts(tmp_path):
-    dates = pa.array([datetime.date(1970, 1, 2), datetime.date(1970, 1, 4)])
-    for column in (dates, pa.array(["1970-01-02", "1970-01-04T02:00+02"])):
+    dates = pa.array([datetime.date(2020, 1, 2), datetime.date(2020, 1, 4)])
+    for column in (dates, pa.array(["2020-01-02", "2020-01-04T02:00+02"])):
         pq.write_table(
             pa.table({"url": ["a", "a"], "time": column, "changed": ["no", "yes"]}),
             tmp_path / "l.parquet",
@@ -167,7 +167,7 @@ def test_parquet_dates_and_texts(tmp_path):
 )
 def test_times(tmp_path, first, second):
     crawls = clean(write(tmp_path / "log.csv", f"{HEADER}a,{first},0\na,{second},1\n"))
-    assert crawls == {"a": [(18_263.0, 1.0, True)]}
+    assert crawls == {"a": [(1.0, 1.0, True)]}
 
 
 def test_a_microsecond_is_not_lost(tmp_path):
@@ -198,34 +198,41 @@ def test_a_microsecond_is_not_lost(tmp_path):
 )
 def test_changed_as_text(tmp_path, yes, no):
     crawls = clean(
-        write(tmp_path / "log.csv", f"{HEADER}a,0,{no}\na,86400,{yes}\na,172800,{no}\n")
+        write(
+            tmp_path / "log.csv",
+            f"{HEADER}a,2020-01-01,{no}\na,2020-01-02,{yes}\na,2020-01-03,{no}\n",
+        )
     )
     assert [bit for _, _, bit in crawls["a"]] == [True, False]
 
 
 @pytest.mark.parametrize("end", ["\r\n", "\r"])
 def test_line_ends_and_byte_order_mark(tmp_path, end):
-    text = ("\ufeff" + HEADER + "a,0,0\n\na,86400,1").replace("\n", end)
+    text = ("\ufeff" + HEADER + "a,2020-01-01,0\n\na,2020-01-02,1").replace("\n", end)
     assert clean(write(tmp_path / "log.csv", text)) == {"a": [(1.0, 1.0, True)]}
 
 
 def test_line_ends_of_two_kinds(tmp_path):
-    assert clean(write(tmp_path / "log.csv", HEADER + "a,0,0\r\na,86400,1\n")) == {
-        "a": [(1.0, 1.0, True)]
-    }
+    text = HEADER + "a,2020-01-01,0\r\na,2020-01-02,1\n"
+    assert clean(write(tmp_path / "log.csv", text)) == {"a": [(1.0, 1.0, True)]}
 
 
 def test_a_folder_whose_files_differ_in_their_columns(tmp_path):
-    write(tmp_path / "a.csv", "changed,note,Time,url\n0,x,0,u\n")
+    write(tmp_path / "a.csv", "changed,note,Time,url\n0,x,2020-01-01,u\n")
     write(
         tmp_path / "b.tsv.gz",
-        "url\ttime\tchanged\timportance\thost\nu\t86400\t1\t2.5\th\n",
+        "url\ttime\tchanged\timportance\thost\nu\t2020-01-02\t1\t2.5\th\n",
     )
     write(tmp_path / "header.csv", HEADER)
     (tmp_path / "deep").mkdir()
     pq.write_table(
         pa.table(
-            {"time": [2 * DAY], "url": ["u"], "changed": [False], "status": [200]}
+            {
+                "time": [START + 2 * DAY],
+                "url": ["u"],
+                "changed": [False],
+                "status": [200],
+            }
         ),
         tmp_path / "deep" / "c.parquet",
     )
@@ -233,7 +240,9 @@ def test_a_folder_whose_files_differ_in_their_columns(tmp_path):
     crawls, columns, counts, told = read(tmp_path)
     assert crawls == {"u": [(1.0, 1.0, True), (2.0, 1.0, False)]}
     assert (columns["u"]["importance"], columns["u"]["host"]) == (2.5, "h")
-    assert (counts, told) == ({"rows": 3, "repeated": 0}, [])
+    unknown = "files of a format that is not known"
+    assert counts == {"rows": 3, "repeated": 0, unknown: 1}
+    assert told == [f"rows left out of {tmp_path}: 1 {unknown} (notes.txt)"]
 
 
 # ---------------------------------------------------------------- what a row means
@@ -241,11 +250,11 @@ def test_a_folder_whose_files_differ_in_their_columns(tmp_path):
 
 def test_hosts_and_importance(tmp_path):
     rows = [
-        ("https://A.b:8/c", 0, 0, "", ""),
-        ("https://A.b:8/c", 1, 0, 3, ""),
-        ("https://A.b:8/c", 2, 0, "", ""),
-        ("x", 0, 0, 0, "h"),
-        ("y", 0, 0, "", ""),
+        ("https://A.b:8/c", START, 0, "", ""),
+        ("https://A.b:8/c", START + 1, 0, 3, ""),
+        ("https://A.b:8/c", START + 2, 0, "", ""),
+        ("x", START, 0, 0, "h"),
+        ("y", START, 0, "", ""),
     ]
     _, columns, _, _ = read(
         write(
@@ -273,7 +282,7 @@ def test_failed_fetches_and_pages_that_are_gone(tmp_path):
         ("dead", 1, 1, 410), ("dead", 0, 0, 500),
     ]  # fmt: skip
     text = table(
-        [(url, day * DAY, changed, status) for url, day, changed, status in rows],
+        [(url, START + day * DAY, *rest) for url, day, *rest in rows],
         ("url", "time", "changed", "status"),
     )
     crawls, columns, counts, told = read(write(tmp_path / "log.csv", text))
@@ -299,20 +308,22 @@ def test_failed_fetches_and_pages_that_are_gone(tmp_path):
 
 
 def test_one_crawl_only(tmp_path):
-    crawls, columns, _, told = read(write(tmp_path / "log.csv", HEADER + "a,86400,1\n"))
+    crawls, columns, _, told = read(
+        write(tmp_path / "log.csv", HEADER + "a,2020-01-02,1\n")
+    )
     assert (crawls, told) == ({"a": []}, [])
     assert (
         columns["a"]["first_crawl"]
         == columns["a"]["last_crawl"]
-        == datetime.datetime(1970, 1, 2, tzinfo=datetime.UTC)
+        == datetime.datetime(2020, 1, 2, tzinfo=datetime.UTC)
     )
 
 
 def test_rows_at_one_time(tmp_path):
     rows = (
-        "a,0,0\na,86400,1\na,86400,1\na,86400,1\n"
-        "b,0,0\nb,86400,1\nb,86400,0\nb,86400,0\n"
-        "c,0,0\nc,0,1\nc,86400,0\n"
+        "a,2020-01-01,0\na,2020-01-02,1\na,2020-01-02,1\na,2020-01-02,1\n"
+        "b,2020-01-01,0\nb,2020-01-02,1\nb,2020-01-02,0\nb,2020-01-02,0\n"
+        "c,2020-01-01,0\nc,2020-01-01,1\nc,2020-01-02,0\n"
     )
     crawls, _, counts, told = read(write(tmp_path / "log.csv", HEADER + rows))
     assert crawls == {
@@ -327,13 +338,13 @@ def test_rows_at_one_time(tmp_path):
     }
     assert len(told) == 1
     assert "2 times two crawls at one time that disagree" in told[0]
-    assert "b at 1970-01-02" in told[0]
-    assert "c at 1970-01-01" in told[0]
+    assert "b at 2020-01-02" in told[0]
+    assert "c at 2020-01-01" in told[0]
 
 
 # ---------------------------------------------------------------- bad input
 
-GOOD = "a,0,0\na,86400,1\n"
+GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"
 
 
 @pytest.mark.parametrize(
@@ -341,23 +352,43 @@ GOOD = "a,0,0\na,86400,1\n"
     [
         ("b,yesterday,1\n", "whose time cannot be read", "row 3: b,yesterday,1"),
         (
-            "b,2020-02-30,1\nb,infinity,0\nb,nan,1\nb,1e300,1\nb,9e21,1\nb,-9e21,1\n",
+            "b,2020-02-30,1\nb,infinity,0\nb,nan,1\nb,1e300,1\n",
             "whose time cannot be read",
             "row 3: b,2020-02-30",
         ),
+        (
+            "b,0,1\nb,1989-12-31,0\nb,9e18,1\nb,-9e18,0\n",
+            "whose time is before 1990 or more than a year from now",
+            "row 3: b,0,1,, (read as 1970-01-01 00:00:00)",
+        ),
+        (
+            "b,9e21,1\nb,-9e21,1\n",
+            "whose time is before 1990 or more than a year from now",
+            "row 3: b,9e21,1,, (read as 287168-08-24 16:00:00)",
+        ),
         ("b,,1\n", "whose time cannot be read", "row 3: b,,1"),
-        ("b,0,\n", "whose changed is neither yes nor no", "row 3: b,0,"),
-        ("b,0,maybe\n", "whose changed is neither yes nor no", "row 3: b,0,maybe"),
-        (",0,1\n", "without a url", "row 3: ,0,1"),
-        ("b,0\n", "that do not fit the columns", "line 4: "),
-        ("http://b.de/x,y,0,1\n", "that do not fit the columns", "line 4: "),
-        (b"http://\xe9/,0,0\n", "that do not fit the columns", "line 4: "),
+        (
+            "b,2020-01-01,\n",
+            "whose changed is neither yes nor no",
+            "row 3: b,2020-01-01,",
+        ),
+        (
+            "b,2020-01-01,maybe\n",
+            "whose changed is neither yes nor no",
+            "row 3: b,2020-01-01,maybe",
+        ),
+        (",2020-01-01,1\n", "without a url", "row 3: ,2020-01-01,1"),
+        ("b,2020-01-01\n", "that do not fit the columns", "line 4: "),
+        ("http://b.de/x,y,2020-01-01,1\n", "that do not fit the columns", "line 4: "),
+        (b"http://\xe9/,2020-01-01,0\n", "that do not fit the columns", "line 4: "),
     ],
 )  # fmt: skip
 def test_bad_rows_are_named_counted_and_left_out(tmp_path, bad, reason, where):
     bad = bad if isinstance(bad, bytes) else bad.encode()
     crawls, _, counts, (told,) = read(
-        write(tmp_path / "log.csv", (HEADER + GOOD).encode() + bad + b"a,172800,0\n")
+        write(
+            tmp_path / "log.csv", (HEADER + GOOD).encode() + bad + b"a,2020-01-03,0\n"
+        )
     )
     assert crawls["a"] == [(1.0, 1.0, True), (2.0, 1.0, False)], (
         "good rows before and after are kept"
@@ -371,8 +402,9 @@ def test_bad_rows_are_named_counted_and_left_out(tmp_path, bad, reason, where):
 
 def test_bad_numbers_in_optional_columns(tmp_path):
     rows = (
-        "a,0,0,1,200\na,1,0,-1,200\na,2,0,nan,200\na,3,0,x,200\na,4,0,inf,\n"
-        "a,5,0,1,OK\na,86400,1,2,200\n"
+        "a,2020-01-01,0,1,200\na,2020-01-01T01,0,-1,200\na,2020-01-01T02,0,nan,200\n"
+        "a,2020-01-01T03,0,x,200\na,2020-01-01T04,0,inf,\na,2020-01-01T05,0,1,OK\n"
+        "a,2020-01-02,1,2,200\n"
     )
     crawls, _, counts, (told,) = read(
         write(tmp_path / "log.csv", "url,time,changed,importance,status\n" + rows)
@@ -385,14 +417,14 @@ def test_bad_numbers_in_optional_columns(tmp_path):
         "repeated": 0,
     }
     assert (
-        "row 2: a,1,0,-1,200; log.csv row 3: a,2,0,nan,200; log.csv row 4: a,3,0,x,200)"
-        in told
+        "row 2: a,2020-01-01T01,0,-1,200; log.csv row 3: a,2020-01-01T02,0,nan,200; "
+        "log.csv row 4: a,2020-01-01T03,0,x,200)" in told
     )
 
 
 def test_bad_rows_of_several_files_add_up(tmp_path):
     for name in ("a.csv", "b.csv", "c.csv.gz"):
-        write(tmp_path / name, HEADER + "a,0,0\na,1\na,x,1\n")
+        write(tmp_path / name, HEADER + "a,2020-01-01,0\na,1\na,x,1\n")
     _, _, counts, (told,) = read(tmp_path)
     assert counts == {
         "rows": 3,
@@ -414,14 +446,22 @@ def test_bad_rows_of_several_files_add_up(tmp_path):
         ),
         (
             "url,timestamp,has_changed\na,0,1\n",
-            "'time' and 'changed', got url, timestamp, has_changed; "
+            "must have a column 'time' and 'changed' (or 'digest', 'etag', "
+            "'last_modified'), got url, timestamp, has_changed; "
             "is it 'timestamp' or 'has_changed'?",
         ),
         (
             "a,0,1\nb,0,1\n",
-            "must have a column 'url' and 'time' and 'changed', got a, 0, 1",
+            "must have a column 'url' and 'time' and 'changed' (or 'digest', 'etag', "
+            "'last_modified'), got a, 0, 1; the first line of a table must name its "
+            "columns",
         ),
-        ("\n\n", "must have a column 'url' and 'time' and 'changed', got none"),
+        (
+            "\n\n",
+            "must have a column 'url' and 'time' and 'changed' (or 'digest', 'etag', "
+            "'last_modified'), got none; the first line of a table must name its "
+            "columns",
+        ),
         ("", "must not be empty"),
         (HEADER, "must hold at least one row that can be used, got none at all"),
         (
@@ -452,7 +492,7 @@ def test_missing_columns_of_parquet(tmp_path):
 
 
 LONG = HEADER + "".join(
-    f"http://h/{i % 1000},{i},{i % 7 == 0:d}\n" for i in range(50_000)
+    f"http://h/{i % 1000},{START + i},{i % 7 == 0:d}\n" for i in range(50_000)
 )
 
 
@@ -506,15 +546,23 @@ def test_a_truncated_parquet(tmp_path):
 def test_paths_that_are_no_log(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such file or folder: .*nix"):
         read(tmp_path / "nix.csv")
+    with pytest.raises(ValueError, match=r"must hold files of .*\), got no file"):
+        read(tmp_path)
+    path = write(tmp_path / "log.json", "{}")
     with pytest.raises(
         ValueError,
-        match=r"must hold files that end in .csv, .csv.gz, .tsv, .tsv.gz, .parquet, "
-        "got none",
+        match=r"log.json must be of a known format \(.*csv.*\), got one that "
+        r"begins with b'\{\}'",
     ):
+        read(path)
+    with pytest.raises(ValueError, match=r"must hold .*, got .*/log.json$"):
         read(tmp_path)
-    write(tmp_path / "log.json", "{}")
-    with pytest.raises(ValueError, match=r"log.json must end in one of .csv, "):
-        read(tmp_path / "log.json")
+    for k in range(4):
+        write(tmp_path / f"{k}.txt", "")
+    with pytest.raises(ValueError, match=r"must hold .*, got .*2.txt and 2 more$"):
+        read(tmp_path)
+    with pytest.raises(ValueError, match=r"0\.txt must not be empty"):
+        read(tmp_path / "0.txt")
 
 
 @pytest.mark.parametrize("memory", ["much", "1 parsec"])
@@ -574,7 +622,7 @@ def many():
             int(rng.choice([200, 200, 404])),
         )
         for page in range(200)
-        for time in rng.integers(0, 2000, rng.integers(1, 60)).tolist()
+        for time in (START + rng.integers(0, 2000, rng.integers(1, 60))).tolist()
         for bit in rng.choice([0, 1], rng.choice([1, 1, 2])).tolist()
     ]
     return [rows[k] for k in rng.permutation(len(rows))]
@@ -598,7 +646,7 @@ def reference(rows):
     for url, seen in times.items():
         days = sorted(seen)
         crawls[url] = [
-            (b / DAY, (b - a) * 1_000_000 / 86_400_000_000, seen[b])
+            ((b - START) / DAY, (b - a) * 1_000_000 / 86_400_000_000, seen[b])
             for a, b in itertools.pairwise(days)
         ]
     return crawls, pages
@@ -689,10 +737,14 @@ def test_time_at(tmp_path):
     with reading.opened(
         write(
             tmp_path / "log.csv",
-            HEADER + "".join(f"u{k % 3},{k},0\n" for k in range(1, 11)),
+            HEADER + "".join(f"u{k % 3},{START + k},0\n" for k in range(1, 11)),
         )
     ) as log:
-        assert [log.time_at(share) / 1e6 for share in (0.1, 0.5, 0.8)] == [1, 5, 8]
+        assert [log.time_at(share) / 1e6 - START for share in (0.1, 0.5, 0.8)] == [
+            1,
+            5,
+            8,
+        ]
 
 
 # ---------------------------------------------------------------- memory

@@ -75,8 +75,8 @@ def backtest(path, *, share=0.8, n_bins=10, memory="1GiB"):
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     log = Path(folder, "log.csv")
-    ...     rows = [f"a,{day}e5,{day % 2}" for day in range(9)]
-    ...     rows += [f"b,{day}e5,{day // 8}" for day in range(9)]
+    ...     rows = [f"a,2026-01-0{day},{day % 2}" for day in range(1, 10)]
+    ...     rows += [f"b,2026-01-0{day},{day // 9}" for day in range(1, 10)]
     ...     _ = log.write_text("\\n".join(["url,time,changed", *rows]))
     ...     found = backtest(log, share=0.5)
     >>> found.n_bits, sorted(found.log_loss)

@@ -61,8 +61,8 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     log = Path(folder, "log.csv")
-    ...     rows = [f"a,{day}e5,{day % 2}" for day in range(9)]
-    ...     rows += [f"b,{day}e5,{day // 8}" for day in range(9)]
+    ...     rows = [f"a,2026-01-0{day},{day % 2}" for day in range(1, 10)]
+    ...     rows += [f"b,2026-01-0{day},{day // 9}" for day in range(1, 10)]
     ...     _ = log.write_text("\n".join(["url,time,changed", *rows]))
     ...     found = compare(log, rng=1)
     >>> sorted(found)

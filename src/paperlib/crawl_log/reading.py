@@ -69,11 +69,11 @@ class Batch:
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
+    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
     ...     with opened(path) as log:
     ...         batch = log.sample(1)
     >>> batch.page["url"].to_pylist(), batch.history.interval, batch.time
-    (['a'], array([1.]), array([86400000000]))
+    (['a'], array([1.]), array([1767312000000000]))
     """
 
     page: pa.Table
@@ -107,6 +107,8 @@ class OpenedLog:
         Of its rows; complete after the last batch.
     n_pages : int
         Number of pages.
+    what : str
+        The format that its files were taken for.
 
     Examples
     --------
@@ -114,7 +116,7 @@ class OpenedLog:
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
+    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
     ...     with opened(path) as log:
     ...         sizes = [batch.history.shape for batch in log.batches()]
     >>> sizes, dict(log.tally.counts)
@@ -309,7 +311,7 @@ def opened(path, *, state=None, signals=None, memory="1GiB"):
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
+    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
     ...     with opened(path) as log:
     ...         dict(log.tally.counts), log.n_pages
     ({'rows': 2}, 1)
@@ -354,7 +356,7 @@ def part(path, share=None, *, state=None, memory="1GiB"):
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,0,no\\nb,86400,yes\\n")
+    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\nb,2026-01-02,1\\n")
     ...     sizes = []
     ...     for k in range(2):
     ...         with part(path, (k, 2)) as log:
@@ -401,8 +403,6 @@ def gathered(path, share=None, *, state=None, memory="1GiB"):
     """
     source, tally = Source.of(path), Tally()
     found, unknown = source.files()
-    for number, file in enumerate(unknown):
-        tally.add("files of a format that is not known", 1, [(number, 0, file.name)])
     with database(memory) as (connection, folder):
         connection.execute(sql("tables"))
         if share is not None:
@@ -410,6 +410,10 @@ def gathered(path, share=None, *, state=None, memory="1GiB"):
             _restrict(connection, *share)
         first = share is None or share[0] == 0
         lines = tally if first else Tally()
+        for number, file in enumerate(unknown):
+            lines.add(
+                "files of a format that is not known", 1, [(number, 0, file.name)]
+            )
         for number, (file, format) in enumerate(bar(found, unit=" files")):
             insert(connection, number, file, format, source, folder, lines)
         _derive(connection, state)
@@ -492,7 +496,7 @@ def save(log, folder):
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
+    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
     ...     with opened(path) as log:
     ...         save(log, folder)
     ...     sorted(file.name for file in Path(folder).iterdir())
@@ -527,7 +531,7 @@ def saved(folders, what, *, memory="1GiB"):
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
+    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
     ...     with opened(path) as log:
     ...         save(log, folder)
     ...     with saved({folder: 1}, log.what) as log:
@@ -581,7 +585,7 @@ def read_crawl_log(path, *, memory="1GiB"):
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,0,no\\na,86400,yes\\n")
+    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
     ...     log = read_crawl_log(path)
     >>> log.history.interval, log.history.changed
     (array([1.]), array([ True]))

@@ -5,12 +5,14 @@ from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from paperlib.crawl_log.formats import FORMATS, NAMES, recognise
+from paperlib.crawl_log.formats import NAMES, recognise
+from paperlib.crawl_log.formats.base import beginning
 from paperlib.crawl_log.formats.tables import REQUIRED, SIGNALS
 
 __all__ = ["Source"]
 
 _NAMES_SHOWN = 3
+_BYTES_SHOWN = 30
 
 
 @dataclass(frozen=True)
@@ -121,17 +123,25 @@ class Source:
             if not path.exists():
                 raise FileNotFoundError(f"no such file or folder: {path}")
             for file in _members(path):
-                if not file.is_dir() and not file.stat().st_size:
-                    raise ValueError(f"{file} must not be empty")
                 format = recognise(file, self.format)
+                alone = not path.is_dir()
+                empty = not file.is_dir() and not file.stat().st_size
+                if empty and (alone or format is not None):
+                    raise ValueError(f"{file} must not be empty")
                 if format is not None:
                     found.append((file, format))
-                elif path.is_dir():
-                    unknown.append(file)
+                elif alone:
+                    raise ValueError(
+                        f"{file} must be of a known format ({', '.join(NAMES)}), "
+                        f"got one that begins with {beginning(file)[:_BYTES_SHOWN]!r}"
+                    )
                 else:
-                    raise ValueError(f"{file} must be {_all_formats()}")
+                    unknown.append(file)
         if not found:
-            raise ValueError(f"{self} must hold files of a log ({_all_formats()})")
+            raise ValueError(
+                f"{self} must hold files of a known format ({', '.join(NAMES)}), "
+                f"got {_few(unknown) or 'no file'}"
+            )
         _check_one_format(found)
         return found, unknown
 
@@ -144,20 +154,18 @@ def _members(path):
     return sorted(p for p in found if not p.name.startswith((".", "_")))
 
 
-def _all_formats():
-    """What a log can be, for messages."""
-    *others, last = dict.fromkeys(format.what for format in FORMATS)
-    return f"{', '.join(others)} or {last}" if others else last
-
-
 def _check_one_format(found):
     """Raise a ValueError if files are of several formats."""
     groups = {}
     for file, format in found:
         groups.setdefault(format.name, []).append(file)
     if len(groups) > 1:
-        shown = "; ".join(
-            f"{name}: {', '.join(str(file) for file in files[:_NAMES_SHOWN])}"
-            for name, files in groups.items()
-        )
+        shown = "; ".join(f"{name}: {_few(files)}" for name, files in groups.items())
         raise ValueError(f"files must be of one format, got {shown}")
+
+
+def _few(files):
+    """Names of the first files, and how many there are besides."""
+    more = len(files) - _NAMES_SHOWN
+    names = ", ".join(str(file) for file in files[:_NAMES_SHOWN])
+    return f"{names} and {more} more" if more > 0 else names

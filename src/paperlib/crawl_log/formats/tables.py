@@ -162,21 +162,26 @@ def _check_names(file, names, theirs):
     """Raise a ValueError if a required column is missing."""
     wanted = [theirs.get(name, name) for name in REQUIRED]
     wanted += {*theirs.values()} - {*wanted}
-    signs = {theirs.get(name, name) for name in ("changed", *SIGNALS)}
+    signs = [theirs.get(name, name) for name in ("changed", *SIGNALS)]
     missing = [name for name in wanted if name not in names]
-    if not missing and signs & names:
+    unsigned = names.isdisjoint(signs)
+    if not missing and not unsigned:
         return
-    near = [
+    near = dict.fromkeys(
         other
-        for name in missing or ["changed"]
+        for name in [*missing, *(signs if unsigned else [])]
         for other in difflib.get_close_matches(
             name, names - {*wanted, *signs}, n=2, cutoff=_SIMILAR
         )
-    ]
-    hint = f"; is it {' or '.join(map(repr, near))}?" if near else ""
-    if not signs & names:
-        missing.append(f"changed (or {', '.join(SIGNALS)})")
+    )
+    if not names or any(name[:1].isdigit() for name in names):
+        hint = "; the first line of a table must name its columns"
+    else:
+        hint = f"; is it {' or '.join(map(repr, near))}?" if near else ""
+    needed = [repr(name) for name in missing]
+    if unsigned:
+        needed.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")
     raise ValueError(
-        f"{file} must have a column {' and '.join(map(repr, missing))}, "
+        f"{file} must have a column {' and '.join(needed)}, "
         f"got {', '.join(names) or 'none'}{hint}"
     )

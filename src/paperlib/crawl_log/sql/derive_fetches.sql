@@ -77,7 +77,8 @@ all_signed as (
         t,
         status,
         own,
-        case when timed then modified end as modified,
+        -- that of a 304 is no time made up, whatever else this log tells
+        case when timed or still then modified end as modified,
         importance,
         host,
         file,

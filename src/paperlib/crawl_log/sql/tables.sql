@@ -109,35 +109,90 @@ create macro parse_number(number) as
 -- Digits of a date and time without separators. As a number since 1970, 8 digits
 -- would be before 1974, 17 after 2286, and 14 milliseconds after 2286.
 create macro parse_digits(text) as
-    epoch_us(case length(text)
+    epoch_us(case if(regexp_full_match(text, '\d+'), length(text), 0)
         when 8 then try_strptime(text, '%Y%m%d')
         when 14 then try_strptime(text, '%Y%m%d%H%M%S')
         when 17 then try_strptime(text, '%Y%m%d%H%M%S%g')
     end);
 
--- Times in words: of HTTP and of mail (RFC 822), of Java's Date and C's ctime, of
--- web servers' logs; and the forms of ISO 8601 that a cast does not take. DuckDB
--- knows the names of some time zones only; those of RFC 822 are put in numbers.
+-- The forms of ISO 8601 and of databases that a cast reads. Other texts are kept
+-- from it: it takes names of time zones that stand for several, such as BST, IST
+-- or CST, and words such as infinity.
+create macro parse_plain(text) as
+    case
+        when regexp_matches(
+            text,
+            '^\d{4}[-/]\d\d?[-/]\d\d?'
+            '([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?UTC| GMT|Z|[+-]\d\d(:?\d\d)?'
+            '| [A-Z][a-z]+/[A-Za-z/_]+)?)?$'
+        ) then epoch_us(try_cast(replace(text, ' GMT', ' UTC') as timestamptz))
+    end;
+
+-- Other forms of ISO 8601: basic, in hours, with a comma, with a space before the
+-- offset; year and month, or year, week and day.
+create macro in_full(part) as
+    concat(
+        part.y, '-', part.m, '-', part.d, ' ', part.hour, ':',
+        coalesce(nullif(part.minute, ''), '00'), ':',
+        coalesce(nullif(part.second, ''), '00'), replace(part.fraction, ',', '.'),
+        part.zone
+    );
+
+create macro parse_iso(text) as
+    coalesce(
+        epoch_us(case
+            when text like '____-__' then try_strptime(text, '%Y-%m')
+            when text like '____%W%' then try_strptime(text, ['%G-W%V-%u', '%GW%V%u'])
+        end),
+        epoch_us(try_cast(in_full(regexp_extract(
+            upper(text),
+            '^(\d{4})-?(\d\d)-?(\d\d)[T ](\d\d)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?'
+            ' ?(Z|[+-]\d\d(?::?\d\d)?)?$',
+            ['y', 'm', 'd', 'hour', 'minute', 'second', 'fraction', 'zone']
+        )) as timestamptz))
+    );
+
+-- The offset of a name of a time zone: those of RFC 822, which mean one offset
+-- each, and of central Europe; a null for others.
+create macro offset_of(zone) as
+    map {
+        'UT': '+0000', 'UTC': '+0000', 'GMT': '+0000', 'Z': '+0000',
+        'EST': '-0500', 'EDT': '-0400', 'CST': '-0600', 'CDT': '-0500',
+        'MST': '-0700', 'MDT': '-0600', 'PST': '-0800', 'PDT': '-0700',
+        'CET': '+0100', 'CEST': '+0200'
+    }[zone];
+
+-- A time without the name of its weekday, brackets and doubled spaces, and with an
+-- offset for the name of its time zone; null if that name is not known.
+create macro in_numbers(text) as
+    case regexp_extract(text, ' ([A-Z]{1,4})( [0-9]{4})?$', 1)
+        when '' then text
+        else regexp_replace(
+            text,
+            ' [A-Z]{1,4}( [0-9]{4})?$',
+            ' ' || offset_of(regexp_extract(text, ' ([A-Z]{1,4})( [0-9]{4})?$', 1))
+                || '\1'
+        )
+    end;
+
+-- Times in words: of HTTP in its three forms, of mail (RFC 822), of Java's Date and
+-- C's ctime, of web servers' logs. Two digits of a year are tried before four.
 create macro parse_words(text) as
     epoch_us(try_strptime(
-        regexp_replace(replace(replace(replace(replace(replace(replace(text,
-            ' EDT', ' -0400'), ' CDT', ' -0500'), ' MDT', ' -0600'),
-            ' PDT', ' -0700'), ' UT', ' UTC'), ' UTCC', ' UTC'),
-            '^(....-..-..[T ]..:..:..),', '\1.'),
+        in_numbers(regexp_replace(
+            text,
+            '^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +|[][]| \([A-Za-z ]+\)$|( ) +',
+            '\2',
+            'g'
+        )),
         [
-            '%a, %d %b %Y %H:%M:%S %Z', '%a, %d %b %Y %H:%M:%S %z',
-            '%a %b %d %H:%M:%S %Z %Y', '%a %b %d %H:%M:%S %Y',
-            '%d/%b/%Y:%H:%M:%S %z',
-            '%Y-%m-%d %H:%M:%S %z', '%Y-%m-%dT%H:%M:%S %z',
-            '%Y-%m-%d %H:%M:%S.%f', '%Y-%m-%dT%H:%M:%S.%f',
-            '%Y-%m-%dT%H:%M:%S.%f%z', '%Y-%m-%dT%H', '%Y-%m',
-            '%Y%m%dT%H%M%S', '%Y%m%dT%H%M%SZ', '%Y%m%dT%H%M%S%z',
-            '%a, %d %b %y %H:%M:%S %Z', '%a, %d %b %y %H:%M:%S %z',
-            '%a, %d %b %Y %H:%M %Z', '%a, %d %b %Y %H:%M %z',
-            '%d %b %Y %H:%M:%S %Z', '%d %b %Y %H:%M:%S %z',
-            '%A, %d-%b-%y %H:%M:%S %Z'
+            '%d %b %y %H:%M:%S %z', '%d %b %Y %H:%M:%S %z',
+            '%d %b %y %H:%M %z', '%d %b %Y %H:%M %z',
+            '%d-%b-%y %H:%M:%S %z', '%d-%b-%Y %H:%M:%S %z',
+            '%b %d %H:%M:%S %z %Y', '%b %d %H:%M:%S %Y',
+            '%d/%b/%Y:%H:%M:%S %z'
         ]
-    )::timestamptz);
+    ));
 
 -- A time given as text, in microseconds since 1970. Each reading is tried where
 -- those before it fail.
@@ -145,8 +200,9 @@ create macro parse_time(text) as
     coalesce(
         parse_digits(text),
         parse_number(try_cast(text as double)),
-        epoch_us(try_cast(text as timestamptz)),
-        parse_words(text)
+        parse_plain(text),
+        parse_words(text),
+        parse_iso(text)
     );
 
 -- Times of a crawl must be from 1990, before the first page of the Web, to a year
