@@ -4,12 +4,34 @@
 columns of `crawl_log.estimate` come last, for they are known by their names.
 """
 
-from paperlib.crawl_log.formats import tables
+from paperlib.crawl_log.formats import (
+    cdx,
+    cdxj,
+    commoncrawl,
+    frontier,
+    heritrix,
+    nutch,
+    readseg,
+    storm,
+    tables,
+    wayback,
+)
 from paperlib.crawl_log.formats.base import beginning
 
 __all__ = ["FORMATS", "NAMES", "recognise"]
 
-_MODULES = (tables,)
+_MODULES = (
+    nutch,
+    readseg,
+    storm,
+    frontier,
+    heritrix,
+    cdx,
+    cdxj,
+    wayback,
+    commoncrawl,
+    tables,
+)
 
 FORMATS = tuple(format for module in _MODULES for format in module.FORMATS)
 NAMES = tuple(dict.fromkeys(format.name for format in FORMATS))

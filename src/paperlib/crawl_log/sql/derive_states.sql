@@ -6,7 +6,14 @@
 
 insert into crawl by name
 with known as (
-    select url, last_fetch, last_change, file, row
+    select
+        url,
+        last_fetch,
+        -- crawlers that note the change after the fetch date it later
+        case when last_change > last_fetch then last_fetch else last_change end
+            as last_change,
+        file,
+        row
     from page_state
     where reason is null
 
@@ -31,29 +38,36 @@ dumps as (
 pairs as (
     select
         *,
-        lag(last_fetch) over (partition by url order by last_fetch) as before
+        lag(last_fetch) over (partition by url order by last_fetch) as before,
+        -- or no more than a second after that fetch, which then found it
+        last_change > before + 1000000 as found
     from dumps
 ),
 
 intervals as (
     -- No change from the last one, or from the fetch of the earlier dump, on.
-    -- A page that changed at its last fetch is known, but has no interval.
+    -- A page that changed at its last fetch is known, but has no interval, or
+    -- that which ended with the change.
     select
         url,
-        coalesce(least(greatest(last_change, before), last_fetch), last_fetch)
-            as start,
+        case
+            when found = false then before
+            else coalesce(last_change, last_fetch)
+        end as start,
         last_fetch as t,
         false as changed,
         file,
         row
     from pairs
-    where file is not null
+    where
+        file is not null
+        and not coalesce(found and last_change = last_fetch, false)
 
     union all
     -- a change between the fetch of the earlier dump and the one that found it
     select url, before, last_change, true, file, row
     from pairs
-    where last_change > before and last_change <= last_fetch
+    where found
 )
 
 select *

@@ -242,7 +242,9 @@ create macro lines(file) as table
         delim = '\x01',
         quote = '',
         escape = '',
-        header = false
+        header = false,
+        -- line breaks of two kinds, as in files that were joined
+        strict_mode = false
     );
 
 create macro host_of(url) as

@@ -1,0 +1,84 @@
+"""What several readers of formats share."""
+
+import contextlib
+import json
+
+__all__ = ["NEVER", "after_1970", "first_object", "refusal"]
+
+#: Reason of pages that a crawler knows, but has not fetched.
+NEVER = "of pages that were never fetched"
+
+
+def first_object(head):
+    r"""Object in the first line of a file of JSON lines.
+
+    Parameters
+    ----------
+    head : bytes
+        First bytes of the file.
+
+    Returns
+    -------
+    dict
+        Empty if the line holds no object.
+
+    Examples
+    --------
+    >>> first_object(b'{"url": "http://a/"}\n{"url": "http://b/"}')
+    {'url': 'http://a/'}
+    >>> first_object(b"url,time,changed")
+    {}
+    """
+    with contextlib.suppress(ValueError):
+        found = json.loads(head.lstrip().partition(b"\n")[0])
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def refusal(message):
+    """Reader of a format that is known, but cannot be read.
+
+    Parameters
+    ----------
+    message : str
+        What the file is and what to do, after its name.
+
+    Returns
+    -------
+    callable
+        It raises a ValueError.
+
+    Examples
+    --------
+    >>> refusal("is a dump that must be made again")("part-r-00000", None)
+    Traceback (most recent call last):
+    ValueError: part-r-00000 is a dump that must be made again
+    """
+
+    def read(path, as_of):
+        raise ValueError(f"{path} {message}")
+
+    return read
+
+
+def after_1970(time):
+    """SQL of a time that is missing where it is 1970 or earlier.
+
+    Crawlers write the beginning of 1970, zero or -1 where they have no time.
+
+    Parameters
+    ----------
+    time : str
+        SQL of a time with time zone.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> after_1970("modified")
+    "case when modified > 'epoch'::timestamptz then modified end"
+    """
+    return f"case when {time} > 'epoch'::timestamptz then {time} end"
