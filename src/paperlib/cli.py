@@ -29,7 +29,14 @@ _KINDS = {
     True: "gone",
 }
 # The extra that brings a package; packages not named here come with "figures".
-_EXTRAS = {"duckdb": "log", "pyarrow": "log", "distributed": "dask"}
+_EXTRAS = {
+    "duckdb": "log",
+    "pyarrow": "log",
+    "distributed": "dask",
+    "fastwarc": "warc",
+    "feedparser": "feeds",
+    "jinja2": "report",
+}
 _COMMANDS = {}  # by name: function, help, arguments, examples
 
 

@@ -7,13 +7,19 @@ columns of `crawl_log.estimate` come last, for they are known by their names.
 from paperlib.crawl_log.formats import (
     cdx,
     cdxj,
+    changedetection,
     commoncrawl,
+    feed,
     frontier,
+    git,
     heritrix,
+    http,
     nutch,
     readseg,
+    sitemap,
     storm,
     tables,
+    warc,
     wayback,
 )
 from paperlib.crawl_log.formats.base import beginning
@@ -26,10 +32,16 @@ _MODULES = (
     storm,
     frontier,
     heritrix,
+    warc,
     cdx,
     cdxj,
     wayback,
     commoncrawl,
+    changedetection,
+    sitemap,
+    feed,
+    git,
+    http,
     tables,
 )
 

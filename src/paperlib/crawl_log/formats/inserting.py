@@ -5,7 +5,6 @@ import gzip
 import itertools
 import shutil
 import zlib
-from datetime import UTC, datetime
 
 import duckdb
 import pyarrow as pa
@@ -87,8 +86,7 @@ def _insert(connection, number, file, format, source):
         query = format.query.replace("$file", quoted(pattern(file)))
         connection.execute(f"create or replace temp view found as {query}")
     else:
-        downloaded = source.as_of or datetime.fromtimestamp(file.stat().st_mtime, UTC)
-        batches = iter(format.read(file, downloaded))
+        batches = iter(format.read(file, source.as_of))
         first = next(batches, None)
         if first is None:
             return

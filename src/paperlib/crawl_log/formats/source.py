@@ -33,8 +33,9 @@ class Source:
         For tables: the column to take for each of ours, such as
         ``{"time": "fetched_at"}``.
     as_of : datetime, optional
-        When sitemaps, feeds and logs of git were downloaded, UTC if it names no
-        zone; by default when each file was last modified.
+        When sitemaps and feeds were downloaded, by default when each file was last
+        modified; or the last run of the job whose log of git is read, by default
+        its last commit. UTC if it names no zone.
 
     Raises
     ------

@@ -20,12 +20,18 @@ _TEXTS = ("url", "time", "changed", "importance", "host", "status", "digest", "e
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _SIMILAR = 0.4  # of names to be suggested; by 0.6, date is not like time
 
+
+def _is_text(head, path):
+    """Whether a file is a table in text, by its name."""
+    return path.name.endswith(_TEXT_SUFFIXES)
+
+
 FORMATS = (
     Format(
         "csv",
         "a table in text",
         "table",
-        lambda head, path: path.name.endswith(_TEXT_SUFFIXES),
+        _is_text,
     ),
     Format(
         "csv",
@@ -33,6 +39,9 @@ FORMATS = (
         "table",
         lambda head, path: head.startswith(b"PAR1") or path.suffix == ".parquet",
     ),
+    # the same with digests, ETags or dates in place of bits, by the name of those
+    # who look for it
+    Format("http", "a table in text", "table", _is_text),
 )
 
 

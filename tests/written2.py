@@ -1,0 +1,189 @@
+"""One simulated crawl, written as the programs of several formats would store it."""
+
+import hashlib
+import json
+from base64 import b32encode
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import format_datetime
+from functools import cached_property
+from io import BytesIO
+
+import numpy as np
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+BEGIN = 1_767_225_600  # 2026-01-01, seconds since 1970
+DAY = 86_400
+
+
+def utc(seconds):
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
+def iso(seconds):
+    return utc(seconds).isoformat().replace("+00:00", "Z")
+
+
+@dataclass
+class Crawl:
+    """Pages that change as Poisson processes, all fetched once a day."""
+
+    rate: np.ndarray
+    n_days: int
+    seed: int = 0
+
+    @cached_property
+    def url(self):
+        return [f"https://host.example/{k}?a=1,2&ä" for k in range(len(self.rate))]
+
+    @property
+    def end(self):
+        return BEGIN + self.n_days * DAY
+
+    @cached_property
+    def fetches(self):
+        """Times of the fetches of every page, seconds since 1970."""
+        return BEGIN + DAY * np.arange(self.n_days + 1)
+
+    @cached_property
+    def changes(self):
+        """Times of the changes of each page, in whole seconds."""
+        rng = np.random.default_rng(self.seed)
+        span = self.end - BEGIN
+        return [
+            BEGIN + np.unique(rng.integers(1, span, n))
+            for n in rng.poisson(self.rate * self.n_days)
+        ]
+
+    @cached_property
+    def version(self):
+        """Number of changes until each fetch, by page."""
+        return [np.searchsorted(times, self.fetches, "right") for times in self.changes]
+
+    @property
+    def bits(self):
+        return [np.diff(version) > 0 for version in self.version]
+
+    def found(self, page):
+        """Times of the fetches that found a change."""
+        return self.fetches[1:][self.bits[page]]
+
+
+def write_jsonl(path, crawl):
+    """A line for each fetch, as a spider writes it."""
+    rows = (
+        {"url": url, "time": iso(time), "status": 200, "digest": f"sha256:{n}"}
+        for url, version in zip(crawl.url, crawl.version, strict=True)
+        for time, n in zip(crawl.fetches, version, strict=True)
+    )
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+def write_warc(path, crawl):
+    """A response for each fetch that found a change, a revisit for the others."""
+    with open(path, "wb") as file:
+        writer = WARCWriter(file, gzip=path.suffix == ".gz")
+        for url, version in zip(crawl.url, crawl.version, strict=True):
+            for k, (time, n) in enumerate(zip(crawl.fetches, version, strict=True)):
+                kind = "revisit" if k and n == version[k - 1] else "response"
+                profile = "identical-payload-digest" if kind == "revisit" else ""
+                add_record(writer, kind, url, iso(time), b"%d" % n, profile)
+
+
+def sha1(body):
+    """The digest of a payload, as WARC files have it."""
+    return f"sha1:{b32encode(hashlib.sha1(body).digest()).decode()}"
+
+
+def add_record(writer, kind, url, date, body=b"", profile="", **http):
+    """Write one record; `http` has status and headers, or status None for none.
+
+    A revisit has the digest of the body, and no body.
+    """
+    status = http.pop("status", "200 OK")
+    headers = {"WARC-Date": date}
+    if profile:
+        headers["WARC-Profile"] = f"http://netpreserve.org/warc/1.1/revisit/{profile}"
+    if kind == "revisit":
+        headers["WARC-Payload-Digest"] = sha1(body)
+        body = b""
+    answer = None
+    if status is not None:
+        fields = [(name.replace("_", "-"), value) for name, value in http.items()]
+        answer = StatusAndHeaders(status, fields, protocol="HTTP/1.1")
+    record = writer.create_warc_record(
+        url,
+        kind,
+        payload=BytesIO(body),
+        http_headers=answer,
+        warc_headers_dict=headers,
+        warc_content_type="application/http" if answer else "text/dns",
+    )
+    writer.write_record(record)
+
+
+def write_changedetection(folder, crawl, *, own_interval=True):
+    """A folder for each page, with the history of what checks found."""
+    parts = dict.fromkeys(("weeks", "days", "hours", "minutes", "seconds"))
+    for k, url in enumerate(crawl.url):
+        page = folder / f"{k:08x}"
+        page.mkdir(parents=True)
+        watch = {
+            "url": url,
+            "last_checked": crawl.end,
+            "last_error": False,
+            "paused": False,
+            "time_between_check": parts | ({"hours": 24} if own_interval else {}),
+            "time_between_check_use_default": not own_interval,
+        }
+        (page / "watch.json").write_text(json.dumps(watch))
+        times = [BEGIN, *crawl.found(k)]
+        lines = [f"{time},{n:032x}.txt.br\n" for n, time in enumerate(times)]
+        (page / "history.txt").write_text("".join(lines))
+
+
+def write_sitemap(path, crawl, *, of_day=False):
+    """The sitemap at the end; pages that never changed date from the beginning."""
+    entries = []
+    for url, times in zip(crawl.url, crawl.changes, strict=True):
+        lastmod = iso(times[-1] if len(times) else BEGIN)
+        lastmod = lastmod[:10] if of_day else lastmod
+        loc = url.replace("&", "&amp;")
+        entries.append(f"<url><loc>{loc}</loc><lastmod>{lastmod}</lastmod></url>")
+    path.write_text(
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+        f"{''.join(entries)}</urlset>",
+        "utf-8",
+    )
+
+
+def write_feed(path, crawl, page, time, n_items=10):
+    """The feed of one page, as it is at a time, with its last items."""
+    known = crawl.changes[page]
+    items = "".join(
+        f"<item><guid>{when}</guid>"
+        f"<pubDate>{format_datetime(utc(when))}</pubDate></item>"
+        for when in known[known < time][-n_items:][::-1]
+    )
+    link = crawl.url[page].replace("&", "&amp;")
+    path.write_text(
+        f'<rss version="2.0"><channel><link>{link}</link>{items}</channel></rss>',
+        "utf-8",
+    )
+
+
+def write_git(path, crawl):
+    """The log of a job that commits what it finds, the newest commit first."""
+    commits = {}
+    for k, url in enumerate(crawl.url):
+        for j, time in enumerate([BEGIN, *crawl.found(k)]):
+            commits.setdefault(int(time), []).append(f"{'M' if j else 'A'}\t{url}\n")
+    path.write_text(
+        "\n".join(
+            f"@{time}\n\n{''.join(lines)}"
+            for time, lines in sorted(commits.items(), reverse=True)
+        ),
+        "utf-8",
+    )
