@@ -30,7 +30,7 @@ judged as (
                     and (importance is null
                          or not (importance >= 0 and importance < 'inf'))
                 then 'whose importance is not a number from 0'
-            when not t > start then 'whose start is not before its time'
+            when t < start then 'whose start is after its time'
         end as reason
     from parsed
 )
