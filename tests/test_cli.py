@@ -434,13 +434,20 @@ def test_schedule(rates, tmp_path, capsys):
     plan = crawl_log.schedule(rates, tmp_path / "again.parquet", 100.0)
     assert lines[0] == f"{path}: 100 crawls a day"
     now, then = f"{plan.freshness_now:.4f} now", f"{plan.freshness:.4f} with this"
-    assert lines[1] == f"freshness: {now}, {then} schedule"
-    assert lines[2] == f"one more crawl a day adds {plan.multiplier:.2g}"
-    assert lines[3].split() == ["crawls", "a", "day", "freshness"]
-    assert [line.split() for line in lines[4:]] == [
+    assert lines[1] == f"freshness if changes were Poisson: {now}, {then} schedule"
+    assert lines[2] == (
+        f"one more crawl a day is worth {plan.one_more:.2g} of freshness, "
+        f"one fewer costs {plan.one_fewer:.2g}"
+    )
+    cost = plan.prices["hedge"]["cost"]
+    assert lines[3] == (
+        f"the hedge of 25% costs {cost:.2g} of freshness if changes are Poisson"
+    )
+    assert lines[4].split() == ["crawls", "a", "day", "freshness", "if", "Poisson"]
+    assert [line.split() for line in lines[5:]] == [
         [f"{crawls:g}", f"{fresh:.4f}"] for crawls, fresh in plan.worth
     ]
-    assert len({len(line) for line in lines[3:]}) == 1, "columns"
+    assert len({len(line) for line in lines[4:]}) == 1, "columns"
     assert np.sum(pq.read_table(path)["crawl_rate"].to_numpy()) == pytest.approx(100)
     assert (
         cli.main(["schedule", str(rates), "--bandwidth", "5/day", "-o", str(path)]) == 2
@@ -482,7 +489,7 @@ def test_limits_of_hosts(rates, tmp_path, capsys, limits, most):
         )
         == 0
     )
-    assert "freshness without limits of hosts" in capsys.readouterr().out
+    assert "freshness if Poisson without limits of hosts" in capsys.readouterr().out
     crawled, hosts = (
         pq.read_table(path)["crawl_rate"].to_numpy(),
         np.array(pq.read_table(rates)["host"].to_pylist()),
@@ -516,8 +523,8 @@ def test_a_bandwidth_that_the_hosts_do_not_allow(rates, tmp_path, capsys):
     assert (
         lines("--per-host", "1/hour")[1] == "of these only 48: the hosts allow no more"
     ), "two hosts of 24 a day"
-    assert lines("--per-host", "100/hour")[1].startswith("freshness: ")
-    assert lines()[1].startswith("freshness: ")
+    assert lines("--per-host", "100/hour")[1].startswith("freshness if ")
+    assert lines()[1].startswith("freshness if ")
 
 
 @pytest.mark.parametrize(
@@ -648,9 +655,9 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
                 "--per-host",
                 "1/day",
                 "--per-host",
-                "a=1/day",
+                "2/day",
             ],
-            "got both",
+            "--per-host must be given once for each host, or for the rest",
         ),
         (["compare", "no.csv"], "no such file or folder: no.csv"),
         (["compare", "bad.csv"], "must have a column 'changed'"),

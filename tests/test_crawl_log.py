@@ -682,7 +682,8 @@ def pages_of(path):
 )
 def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
     columns, before = pages_of(rates[0])
-    found = schedule(rates[0], tmp_path / "plan.parquet", 40.0, policy=policy)
+    options = {"policy": policy, "hedge": 0.0}
+    found = schedule(rates[0], tmp_path / "plan.parquet", 40.0, **options)
     plan = pq.read_table(tmp_path / "plan.parquet")
     best = getattr(allocation, f"optimal_{policy}")(
         columns["change_rate"], columns["importance"], 40.0
@@ -780,7 +781,7 @@ def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
         change_rate=[1.0, 1.0, 2.0],
         gone=[False, True, False],
     )
-    found = schedule(path, tmp_path / "plan.parquet", 4.0)
+    found = schedule(path, tmp_path / "plan.parquet", 4.0, hedge=0.0)
     plan = rates_of(tmp_path / "plan.parquet")
     best = allocation.optimal_interval([1.0, 2.0], 1.0, 4.0)
     assert plan["b"]["crawl_rate"] == 0.0
@@ -837,6 +838,7 @@ def test_limits_of_hosts(rates, tmp_path, policy):
             40.0,
             policy=policy,
             per_host=per_host,
+            hedge=0.0,
             force=True,
         )
         crawl_rate = pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
@@ -932,7 +934,7 @@ def test_bad_rates(tmp_path):
 def test_a_schedule_beats_others_that_spend_as_much(rates, tmp_path):
     """SciPy moves bandwidth between the first pages and gains nothing."""
     columns, _ = pages_of(rates[0])
-    schedule(rates[0], tmp_path / "plan.parquet", 300.0)
+    schedule(rates[0], tmp_path / "plan.parquet", 300.0, hedge=0.0)
     crawl_rate = pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
     few = np.flatnonzero(crawl_rate)[:8]
     rate, weight, spent = (

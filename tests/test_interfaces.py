@@ -34,7 +34,7 @@ REQUIRED = {
 
 # A sentence is enough: reference explains its arguments at its top, and the other
 # two serve the library itself.
-BRIEF = "paperlib.reference.", "paperlib.checks.", "paperlib.files."
+BRIEF = tuple(f"paperlib.{name}." for name in ("reference", "checks", "files", "units"))
 
 
 def _modules():
@@ -91,7 +91,12 @@ def test_completion_offers_public_names_only(name):
 
 
 def test_the_package_offers_its_modules_and_nothing_else():
-    public = {name.split(".")[1] for name in MODULES} - {"checks", "cli", "files"}
+    public = {name.split(".")[1] for name in MODULES} - {
+        "checks",
+        "cli",
+        "files",
+        "units",
+    }
     assert set(paperlib.__all__) == public
     assert set(dir(paperlib)) == public | {"__version__"}
     text = pydoc.render_doc(paperlib, renderer=pydoc.plaintext)

@@ -2,14 +2,13 @@
 
 import argparse
 import importlib.util
-import math
 import re
 import sys
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
 
-from paperlib import __version__
+from paperlib import __version__, units
 
 __all__ = ["main"]
 
@@ -18,8 +17,6 @@ _STATUSES = (
     "130 interrupted"
 )
 _COMPLETION = 'for completion in a shell: eval "$(paperlib --print-completion bash)"'
-# How many of each unit make a day.
-_UNITS = {"second": 86_400, "minute": 1440, "hour": 24, "day": 1, "week": 1 / 7}
 # What is printed of the values of some columns of a file of rates.
 _KINDS = {
     "never": "never changed",
@@ -37,6 +34,14 @@ _EXTRAS = {
     "feedparser": "feeds",
     "jinja2": "report",
 }
+# By objective of a schedule: its mean cost, in words.
+_LOSSES = {
+    "freshness": "of freshness",
+    "delay": "changes unseen",
+    "age": "days of age",
+    "harmonic": "of harmonic cost",
+}
+_TIMES = ", ".join(units.DURATIONS)
 _COMMANDS = {}  # by name: function, help, arguments, examples
 
 
@@ -164,18 +169,30 @@ def _number(text):
     try:
         return float(text)
     except ValueError:
-        return math.nan
+        return float("nan")
 
 
 def _rate(text):
     """A rate such as 10/hour, in crawls a day."""
-    number, _, unit = text.partition("/")
-    value = _number(number) * _UNITS.get(unit.strip(), math.nan)
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(
-            f"must be a positive number a unit ({', '.join(_UNITS)}), such as 10/hour, "
-            f"got {text!r}"
-        )
+    try:
+        return units.per_day(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(error) from None
+
+
+def _duration(text):
+    """A duration such as 12h, in days."""
+    try:
+        return units.days(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(error) from None
+
+
+def _hedge(text):
+    """A number from 0 to 1."""
+    value = _number(text)
+    if not 0 <= value <= 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, got {text!r}")
     return value
 
 
@@ -548,14 +565,51 @@ def _kinds_of_pages(path):
         type=_rate,
         required=True,
         metavar="RATE",
-        help=f"such as 1000/day; units: {', '.join(_UNITS)}",
+        help=f"such as 1000/day; units: {', '.join(units.A_DAY)}",
     ),
     _option(
         "--per-host",
         type=_limit,
         action="append",
         metavar="[HOST=]RATE",
-        help="what every host allows, or this one (again for others)",
+        help="what every host allows, or this one (again for exceptions)",
+    ),
+    _option(
+        "--least-interval",
+        type=_duration,
+        metavar="TIME",
+        help=f"between crawls of a page, such as 1h; units: {_TIMES}",
+    ),
+    _option(
+        "--greatest-interval",
+        type=_duration,
+        metavar="TIME",
+        help="no page waits longer, such as 30d",
+    ),
+    _option(
+        "--limits",
+        type=Path,
+        metavar="FILE",
+        help="CSV of exceptions: pattern (a host, or a URL with *), least_interval, "
+        "greatest_interval, rate (of a host)",
+    ),
+    _option(
+        "--cost",
+        metavar="COLUMN",
+        help="column of RATES with the cost of a crawl; then rates are cost a time",
+    ),
+    _option(
+        "--objective",
+        choices=tuple(_LOSSES),
+        default="freshness",
+        help="what the schedule optimises (default: freshness)",
+    ),
+    _option(
+        "--hedge",
+        type=_hedge,
+        metavar="SHARE",
+        help="of the bandwidth at equal rates, for changes that are not Poisson and "
+        "rates that are not exact (default: 0.25; 0 is the optimum)",
     ),
     _option(
         "--policy",
@@ -565,50 +619,97 @@ def _kinds_of_pages(path):
     ),
     examples=[
         "schedule rates.parquet --bandwidth 1000/day --per-host 10/hour "
-        "-o schedule.parquet"
+        "-o schedule.parquet",
+        "schedule rates.parquet --bandwidth 1000/day --least-interval 1h "
+        "--greatest-interval 30d -o schedule.parquet",
     ],
 )
 def _schedule(options):
     from paperlib import crawl_log
 
-    found = crawl_log.schedule(
-        options.rates,
-        options.output,
-        options.bandwidth,
-        policy=options.policy,
-        per_host=_limits(options.per_host),
-        force=options.force,
-    )
-    print(f"{options.output}: {found.bandwidth:,.6g} crawls a day")
-    spent = _total_rate(options.output) if options.per_host else found.bandwidth
-    if spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
-        print(f"of these only {spent:,.6g}: the hosts allow no more")
-    before, after = f"{found.freshness_now:.4f}", f"{found.freshness:.4f}"
-    print(f"freshness: {before} now, {after} with this schedule")
-    print(f"one more crawl a day adds {found.multiplier:.2g}")
-    limited = " without limits of hosts" if options.per_host else ""
-    rows = [(f"{crawls:,.6g}", f"{fresh:.4f}") for crawls, fresh in found.worth]
-    _table(("crawls a day", f"freshness{limited}"), rows)
+    names = ("policy", "objective", "limits", "cost", "hedge", "force")
+    names += ("least_interval", "greatest_interval")
+    given = {name: getattr(options, name) for name in names}
+    given["per_host"] = _limits(options.per_host)
+    paths = options.rates, options.output
+    found = crawl_log.schedule(*paths, options.bandwidth, **given)
+    unit = "crawls" if options.cost is None else f"units of {options.cost}"
+    print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
+    if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
+        what = "hosts" if found.prices.keys() <= {"hosts", "hedge"} else "limits"
+        print(f"of these only {found.spent:,.6g}: the {what} allow no more")
+    _print_freshness(found)
+    _print_prices(found, options)
+    _print_unknown(found)
+    without = " without limits of hosts" if "hosts" in found.prices else ""
+    rows = [
+        (f"{crawls:,.6g}", "too few" if fresh != fresh else f"{fresh:.4f}")
+        for crawls, fresh in found.worth
+    ]
+    _table((f"{unit} a day", f"freshness if Poisson{without}"), rows)
 
 
 def _limits(given):
-    """Limits of hosts: None, a rate for every host, or rates by host."""
+    """Limits of hosts: None, a rate for every host, or rates by host.
+
+    The host None stands for all that are not named.
+    """
     limits = dict(given or ())
-    if None in limits and len(given) > 1:
-        raise ValueError(
-            "--per-host must be one rate for all hosts, or HOST=RATE for each of some, "
-            "got both or several for all"
+    if len(limits) < len(given or ()):
+        raise ValueError("--per-host must be given once for each host, or for the rest")
+    return limits.get(None) if limits.keys() <= {None} else limits
+
+
+def _print_freshness(found):
+    """Print what a schedule promises, and on what condition."""
+    before, after = f"{found.freshness_now:.4f}", f"{found.freshness:.4f}"
+    print(
+        f"freshness if changes were Poisson: {before} now, {after} with this schedule"
+    )
+    if found.freshness != found.freshness_if_exact:
+        print(
+            "  this allows for errors of the estimates; "
+            f"{found.freshness_if_exact:.4f} if they were exact"
         )
-    return limits.get(None, limits or None)
+    if found.calibrated is not None:
+        print(f"freshness calibrated on the log: {found.calibrated:.4f}")
+    if found.objective != "freshness":
+        print(f"{found.loss:.4g} {_LOSSES[found.objective]}, if changes were Poisson")
 
 
-def _total_rate(path):
-    """The sum of the crawl rates of a schedule."""
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
+def _print_prices(found, options):
+    """Print what limits cost, and what a crawl is worth."""
+    unit = _LOSSES[found.objective]
+    fewer = "the limits allow no fewer"
+    if found.one_fewer is not None:
+        fewer = f"one fewer costs {found.one_fewer:.2g}"
+    what = "crawl" if options.cost is None else f"unit of {options.cost}"
+    print(f"one more {what} a day is worth {found.one_more:.2g} {unit}, {fewer}")
+    for kind, price in found.prices.items():
+        cost, share = f"{price['cost']:.2g} {unit}", f"{price['share']:.0%}"
+        if kind == "hedge":
+            print(f"the hedge of {share} costs {cost} if changes are Poisson")
+        elif kind == "hosts":
+            print(f"the limits of hosts cost {cost}; {share} of hosts are at theirs")
+        elif options.limits is None:
+            text = units.as_text(getattr(options, kind.replace(" ", "_")))
+            print(f"the {kind} of {text} costs {cost}; {share} of pages are at it")
+        else:
+            print(f"the {kind}s cost {cost}; {share} of pages are at theirs")
 
-    batches = pq.ParquetFile(path).iter_batches(columns=["crawl_rate"])
-    return sum(pc.sum(batch["crawl_rate"]).as_py() for batch in batches)
+
+def _print_unknown(found):
+    """Print how many pages are not known, and some of their names."""
+    for pages, what in [
+        (found.unfetched, "never fetched well, and are promised no freshness"),
+        (found.unmeasured, "fetched, but have no interval"),
+    ]:
+        if pages["pages"]:
+            more = ", ..." if pages["pages"] > len(pages["first"]) else ""
+            print(
+                f"{pages['pages']:,} pages were {what} (crawl rates by the prior): "
+                f"{', '.join(map(repr, pages['first']))}{more}"
+            )
 
 
 @_command(

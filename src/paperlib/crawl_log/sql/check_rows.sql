@@ -30,7 +30,9 @@ judged as (
                     and (importance is null
                          or not (importance >= 0 and importance < 'inf'))
                 then 'whose importance is not a number from 0'
-            when t < start then 'whose start is after its time'
+            -- no interval: a crawl that only begins the next one
+            when t < start or t = start and changed
+                then 'whose start is not before its time'
         end as reason
     from parsed
 )

@@ -1,0 +1,58 @@
+"""Rates and durations as text: 10/hour, 30d."""
+
+import math
+import re
+
+__all__ = ["A_DAY", "DURATIONS", "as_text", "days", "per_day"]
+
+#: How many of each unit make a day.
+A_DAY = {"second": 86_400, "minute": 1440, "hour": 24, "day": 1, "week": 1 / 7}
+#: How many of each unit of durations make a day.
+DURATIONS = {
+    "s": 86_400,
+    "min": 1440,
+    "m": 1440,
+    "h": 24,
+    "d": 1,
+    "w": 1 / 7,
+}
+
+
+def _number(text):
+    """A number, NaN if the text is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def per_day(text):
+    """A rate such as 10/hour, in 1/day."""
+    number, _, unit = text.partition("/")
+    value = _number(number) * A_DAY.get(unit.strip(), math.nan)
+    if not 0 < value < math.inf:
+        raise ValueError(
+            f"must be a positive number a unit ({', '.join(A_DAY)}), such as 10/hour, "
+            f"got {text!r}"
+        )
+    return value
+
+
+def days(text):
+    """A duration such as 12h or 1.5d, in days."""
+    number, unit = re.fullmatch(r"(.*?)\s*([a-z]*)\s*", text, re.DOTALL).groups()
+    value = _number(number) / DURATIONS.get(unit, math.nan)
+    if not 0 < value < math.inf:
+        raise ValueError(
+            f"must be a positive number with a unit ({', '.join(DURATIONS)}), such as "
+            f"12h, got {text!r}"
+        )
+    return value
+
+
+def as_text(duration):
+    """Days as text, in the greatest unit of which they are at least one."""
+    units = [name for name in ("day", "hour", "minute") if duration * A_DAY[name] >= 1]
+    name = units[0] if units else "second"
+    number = float(f"{duration * A_DAY[name]:.4g}")
+    return f"{number:,g} {name}{'' if number == 1 else 's'}"

@@ -1,0 +1,546 @@
+"""Schedules under limits, with a hedge, and what they promise.
+
+Schedules of plain problems are tested in test_crawl_log.py.
+"""
+
+import fnmatch
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from crawl_logs import parquet
+from scipy.integrate import quad
+from scipy.special import digamma, polygamma
+
+from paperlib import allocation, cli, freshness, objectives
+from paperlib.crawl_log import planning, scheduling
+from paperlib.crawl_log.calibrating import Calibration
+from paperlib.crawl_log.limits import page_limits, read_limits
+from paperlib.crawl_log.scheduling import HEDGE, schedule
+from paperlib.units import as_text, days, per_day
+
+N_PAGES = 60
+START, END = np.array(["2026-01-01", "2026-01-11"], "datetime64[us]")
+
+
+def pages(n_pages=N_PAGES, seed=1, **columns):
+    """Columns of rates of pages on three hosts."""
+    rng = np.random.default_rng(seed)
+    part = np.where(np.arange(n_pages) % 2, "news", "a_b%c")
+    return {
+        "url": [f"https://h{k % 3}/{part[k]}/{k}" for k in range(n_pages)],
+        "host": [f"h{k % 3}" for k in range(n_pages)],
+        "change_rate": rng.lognormal(-1, 1.2, n_pages),
+        "importance": rng.random(n_pages) + 0.1,
+        "cost": rng.random(n_pages) + 0.5,
+        "n_crawls": np.full(n_pages, 5),
+        "first_crawl": np.full(n_pages, START),
+        "last_crawl": np.full(n_pages, END),
+    } | columns
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Write rates and schedule them; returns the result and the table."""
+
+    def scheduled(columns, bandwidth, *, metadata=None, **options):
+        rates, output = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
+        table = pa.table(columns).replace_schema_metadata(
+            {} if metadata is None else {"paperlib": json.dumps(metadata)}
+        )
+        pq.write_table(table, rates)
+        found = schedule(rates, output, bandwidth, force=True, **options)
+        return found, pq.read_table(output)
+
+    return scheduled
+
+
+@pytest.fixture
+def limits(tmp_path):
+    """Write a file of limits."""
+
+    def written(*lines, encoding="utf-8"):
+        path = tmp_path / "limits.csv"
+        path.write_text("\n".join([*lines, ""]), encoding=encoding)
+        return path
+
+    return written
+
+
+# ---------------------------------------------------------------- closed forms
+
+
+def test_units():
+    assert [days(text) for text in ("1h", "30d", "90 min", "1.5w", "36s")] == (
+        pytest.approx([1 / 24, 30, 1 / 16, 10.5, 36 / 86400], rel=1e-14)
+    )
+    assert days("7m") == days("7min")
+    assert per_day("10/hour") == 240
+    texts = [as_text(x) for x in (30, 1, 0.5, 1 / 24, 1 / 1440, 2e-5)]
+    assert texts == [
+        "30 days", "1 day", "12 hours", "1 hour", "1 minute", "1.728 seconds"
+    ]  # fmt: skip
+    assert as_text(days("90min")) == "1.5 hours"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "h", "1y", "-1h", "0d", "infd", "1h2", "nand"]
+)
+def test_durations_that_are_none(text):
+    with pytest.raises(ValueError, match="must be a positive number with a unit"):
+        days(text)
+
+
+def test_the_mean_over_a_posterior():
+    rate = np.array([0.3, 1.0, 4.0])
+    stderr = np.array([0.0, 0.5, 1.0])
+    moment = planning.expected(lambda r: r**2, rate, stderr)
+    np.testing.assert_allclose(moment, rate**2 * np.exp(2 * stderr**2), rtol=1e-7)
+
+    def fresh(z, rate, stderr):
+        density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+        return freshness.interval(rate * np.exp(stderr * z), 1.0) * density
+
+    mean = planning.expected(lambda r: freshness.interval(r, 1.0), rate, stderr)
+    terms = zip(rate, stderr, strict=True)
+    by_quadrature = [quad(fresh, -9, 9, given)[0] for given in terms]
+    np.testing.assert_allclose(mean, by_quadrature, atol=3e-6)
+
+
+def test_calibrated_freshness():
+    """Of an exponential it is that of Poisson pages; else an integral."""
+    x = np.linspace(0, 40, 40_001)
+    rate, crawls = np.array([0.0, 0.01, 0.5, 3.0, 3.0]), np.array([1, 1, 2, 0.1, 0])
+    np.testing.assert_allclose(
+        Calibration(x, np.exp(-x)).freshness(rate, crawls),
+        freshness.interval(rate, crawls),
+        rtol=1e-6,
+    )
+    measured = Calibration([0.5, 1.0, 4.0], [0.8, 0.5, 0.3])
+    knots = [0.0, 0.5, 1.0, 4.0, 100.0], [1.0, 0.8, 0.5, 0.3, 0.3]
+    for until in (0.2, 0.5, 0.7, 4.0, 9.0):
+        area = quad(lambda y: np.interp(y, *knots), 0, until, points=knots[0][1:4])[0]
+        assert measured.freshness(until, 1.0) == pytest.approx(area / until, rel=1e-10)
+    again = Calibration.from_dict(json.loads(json.dumps(measured.to_dict())))
+    assert again.freshness(2.0, 1.0) == measured.freshness(2.0, 1.0)
+
+
+def test_delay_spends_by_the_square_root(run):
+    columns = pages()
+    found, plan = run(
+        columns, 30.0, objective="delay", cost="cost", hedge=0.0, policy="poisson"
+    )
+    root = np.sqrt(columns["importance"] * columns["change_rate"] / columns["cost"])
+    expected = 30.0 * root / (root @ columns["cost"])
+    np.testing.assert_allclose(plan["crawl_rate"], expected, rtol=1e-9)
+    loss = np.average(columns["change_rate"] / expected, weights=columns["importance"])
+    assert found.loss == pytest.approx(loss, rel=1e-9)
+    assert found.spent == pytest.approx(30.0, rel=1e-9)
+    assert found.multiplier == pytest.approx(loss / 30.0, rel=1e-8)
+    assert found.one_more == pytest.approx(loss / 31.0, rel=1e-8), "loss is c / R"
+    assert found.one_fewer == pytest.approx(loss / 29.0, rel=1e-8)
+
+
+def test_a_hedge_is_a_mean_of_the_optimum_and_equal_rates(run):
+    columns = pages(gone=np.arange(N_PAGES) == 4)
+    found, plan = run(columns, 20.0)
+    _, best = run(columns, 20.0, hedge=0.0)
+    even = np.where(columns["gone"], 0.0, 20.0 / (N_PAGES - 1))
+    mixed = HEDGE * even + (1 - HEDGE) * best["crawl_rate"].to_numpy()
+    np.testing.assert_allclose(plan["crawl_rate"], mixed, rtol=1e-12)
+    assert found.prices["hedge"]["share"] == found.hedge == HEDGE
+    assert found.prices["hedge"]["cost"] > 0
+    _, uniform = run(columns, 20.0, hedge=1.0)
+    np.testing.assert_allclose(uniform["crawl_rate"], even, rtol=1e-12)
+    _, uniform = run(columns, 20.0, hedge=1.0, cost="cost")
+    even = 20.0 / columns["cost"][~columns["gone"]].sum() * ~columns["gone"]
+    np.testing.assert_allclose(uniform["crawl_rate"], even, rtol=1e-9)
+
+
+# ---------------------------------------------------------------- oracles
+
+
+def test_limits_of_a_file_by_another_matcher(limits, tmp_path):
+    columns = pages()
+    lines = [
+        "h1,,20d,",
+        "https://h1/news/*,1h,5d,",
+        "https://h1/news/1*,, 2d,",  # longer, says nothing of the least interval
+        "https://h0/a_b%c/*,,3d,",
+    ]
+    rows = read_limits(limits("pattern,least_interval,greatest_interval,rate", *lines))
+    table = pa.table({name: columns[name] for name in ("url", "host")})
+    low, high = page_limits(table.to_batches(7), rows, 1 / 96, 30.0)
+    for url, host, *found in zip(
+        columns["url"], columns["host"], low, high, strict=True
+    ):
+        least, greatest = 1 / 96, 30.0
+        for pattern, a, b in [
+            ("h1", None, 20.0),
+            ("https://h0/a_b%c/*", None, 3.0),
+            ("https://h1/news/*", 1 / 24, 5.0),
+            ("https://h1/news/1*", None, 2.0),
+        ]:
+            if fnmatch.fnmatchcase(url, pattern) or host == pattern:
+                least, greatest = a or least, b or greatest
+        assert found == pytest.approx([1 / greatest, 1 / least], rel=1e-12)
+    odd = pa.record_batch({"url": ["https://h0/a_b%c/1", "https://h0/a-b/c/1"]})
+    of_odd = next(row for row in rows if "a_b" in row.pattern)
+    assert of_odd.matches(odd).tolist() == [True, False]
+    assert len(set(low)) == 5
+    assert len(set(high)) == 2
+
+
+@pytest.mark.parametrize("policy", ["interval", "poisson"])
+@pytest.mark.parametrize("objective", ["freshness", "delay", "age", "harmonic"])
+def test_a_limited_schedule_is_the_optimal_allocation(run, limits, policy, objective):
+    columns = pages(gone=np.arange(N_PAGES) == 7)
+    given = {"policy": policy, "objective": objective, "cost": "cost"}
+    given |= {"least_interval": 0.5, "greatest_interval": 12.0}
+    path = limits("pattern,greatest_interval,rate", "https://*/news/*,8d,", "h2,,8/day")
+    given |= {"limits": path, "per_host": {None: 15.0, "h0": 9.0, "h2": 99.0}}
+    found, plan = run(columns, 25.0, hedge=0.0, **given)
+    news = np.array(["news" in url for url in columns["url"]])
+    best = allocation.optimal(
+        columns["change_rate"],
+        np.where(columns["gone"], 0.0, columns["importance"]),
+        25.0,
+        objective=getattr(objectives, objective),
+        crawls=policy,
+        min_rate=np.where(columns["gone"], 0.0, np.where(news, 1 / 8, 1 / 12)),
+        max_rate=2.0,
+        cost=columns["cost"],
+        host=np.array(columns["host"]),
+        host_limit={"h0": 9.0, "h1": 15.0, "h2": 8.0},
+    )
+    np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate, rtol=1e-9)
+    assert found.freshness == pytest.approx(best.freshness, rel=1e-9)
+    # and mixed with equal rates all limits hold too
+    mixed, plan = run(columns, 25.0, hedge=0.5, **given)
+    rate, cost = plan["crawl_rate"].to_numpy(), columns["cost"]
+    hosts = np.array([int(host[1]) for host in columns["host"]])
+    kept = ~columns["gone"]
+    assert (rate[kept] >= np.where(news, 1 / 8, 1 / 12)[kept] * (1 - 1e-9)).all()
+    assert (rate <= 2.0 * (1 + 1e-9)).all()
+    assert (np.bincount(hosts, rate * cost) <= np.array([9, 15, 8]) * (1 + 1e-9)).all()
+    assert mixed.spent == pytest.approx(25.0, rel=1e-9)
+    assert mixed.loss >= found.loss
+
+
+def test_prices_are_differences_of_two_schedules(run):
+    columns = pages()
+    limits = {"least_interval": 1.5, "greatest_interval": 9.0, "per_host": 9.0}
+    found, _ = run(columns, 25.0, **limits)
+    kinds = {
+        "least_interval": "least interval",
+        "greatest_interval": "greatest interval",
+    }
+    kinds |= {"per_host": "hosts"}
+    assert found.prices.keys() == {*kinds.values(), "hedge"}
+    for name, kind in kinds.items():
+        others = {other: limits[other] for other in limits if other != name}
+        without, _ = run(columns, 25.0, **others)
+        gain = without.freshness - found.freshness
+        assert gain > 1e-5
+        assert found.prices[kind]["cost"] == pytest.approx(gain, rel=1e-7)
+    exact, plan = run(columns, 25.0, hedge=0.0, **limits)
+    assert found.prices["hedge"]["cost"] == pytest.approx(
+        exact.freshness - found.freshness, rel=1e-7
+    )
+    rate = plan["crawl_rate"].to_numpy()
+    shares = {kind: price["share"] for kind, price in found.prices.items()}
+    assert shares["greatest interval"] == np.isclose(rate, 1 / 9).mean() > 0.1
+    assert shares["least interval"] == np.isclose(rate, 1 / 1.5).mean() > 0
+    hosts = [int(host[1]) for host in columns["host"]]
+    assert shares["hosts"] == np.isclose(np.bincount(hosts, rate), 9.0).mean() > 0
+    for change, worth in ((1.0, found.one_more), (-1.0, -found.one_fewer)):
+        other, _ = run(columns, 25.0 + change, **limits)
+        assert worth == pytest.approx(other.freshness - found.freshness, rel=1e-7)
+
+
+def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
+    columns = pages(400)
+    whole, _ = run(columns, 100.0, least_interval=2.0)
+    monkeypatch.setattr(planning, "SAMPLE", 200)
+    found, _ = run(columns, 100.0, least_interval=2.0)
+    for kind in ("least interval", "hedge"):
+        cost, exact = found.prices[kind]["cost"], whole.prices[kind]["cost"]
+        assert cost == pytest.approx(exact, rel=0.5)
+        assert cost != exact
+    assert found.one_more == pytest.approx(whole.one_more, rel=0.2)
+    exact, _ = run(columns, 100.0, greatest_interval=30.0)
+    monkeypatch.undo()
+    again, _ = run(columns, 100.0, greatest_interval=30.0)
+    assert again.prices == exact.prices, "a sample might need more than its share"
+
+
+# ---------------------------------------------------------------- promises
+
+
+def test_the_promise_is_honest_on_average(run):
+    """True rates from a gamma prior, of which a log saw some changes."""
+    n_pages, length = 20_000, 10.0
+    rng = np.random.default_rng(7)
+    true = rng.gamma(1.5, 1.0, n_pages)
+    shape, rate = 1.5 + rng.poisson(true * length), 1.0 + length
+    columns = {
+        "url": [str(k) for k in range(n_pages)],
+        "change_rate": np.exp(digamma(shape)) / rate,
+        "log_stderr": np.sqrt(polygamma(1, shape)),
+    }
+    found, plan = run(columns, 0.5 * n_pages)
+    truth = freshness.interval(true, plan["crawl_rate"].to_numpy())
+    error = (plan["freshness"].to_numpy() - truth).std() / np.sqrt(n_pages)
+    assert abs(found.freshness - truth.mean()) < 3 * error
+    assert found.freshness_if_exact > truth.mean() + 3 * error
+    assert found.freshness == pytest.approx(np.mean(plan["freshness"]), rel=1e-12)
+
+
+def test_now_is_that_of_the_log_where_it_is_given(run):
+    columns = pages()
+    rng = np.random.default_rng(2)
+    known = np.where(np.arange(N_PAGES) % 4, rng.random(N_PAGES), np.nan)
+    plain, _ = run(columns, 20.0)
+    now = freshness.interval(columns["change_rate"], 5 / 10)
+    weight = columns["importance"]
+    assert plain.freshness_now == pytest.approx(np.average(now, weights=weight))
+    given = pa.array(known, from_pandas=True)  # null where NaN
+    found, plan = run(columns | {"freshness_now": given}, 20.0)
+    mixed = np.where(np.isnan(known), now, known)
+    np.testing.assert_allclose(plan["freshness_now"], mixed, rtol=1e-12)
+    assert found.freshness_now == pytest.approx(np.average(mixed, weights=weight))
+
+
+def test_the_calibration_of_the_log_gives_a_second_number(run):
+    columns = pages()
+    calibration = Calibration([0.3, 2.0], [0.6, 0.4])
+    metadata = {"calibration": calibration.to_dict(), "estimator": "prior"}
+    found, plan = run(columns, 20.0, metadata=metadata)
+    fresh = calibration.freshness(columns["change_rate"], plan["crawl_rate"])
+    mean = np.average(fresh, weights=columns["importance"])
+    assert found.calibrated == pytest.approx(mean, rel=1e-12)
+    assert run(columns, 20.0)[0].calibrated is None
+    assert run(columns, 20.0, metadata=metadata, policy="poisson")[0].calibrated is None
+
+
+def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp_path):
+    never, once = [3, 5, 8, 40], [6, 9]
+    n_crawls, last = np.full(N_PAGES, 5), np.full(N_PAGES, END)
+    n_crawls[never + once], last[never] = 0, np.datetime64("NaT")
+    columns = pages(n_crawls=n_crawls, first_crawl=last, last_crawl=last)
+    found, plan = run(columns, 20.0)
+    urls = np.array(columns["url"])
+    assert found.unfetched == {"pages": 4, "first": urls[never[:3]].tolist()}
+    assert found.unmeasured == {"pages": 2, "first": urls[once].tolist()}
+    stored = pq.read_metadata(tmp_path / "plan.parquet").metadata[b"paperlib"]
+    assert json.loads(stored)["unfetched"] == found.unfetched
+    for name in ("freshness", "freshness_now"):
+        assert np.flatnonzero(plan[name].is_null()).tolist() == never
+    _, all_fetched = run(pages(), 20.0)
+    assert plan["crawl_rate"].equals(all_fetched["crawl_rate"])
+    weight = np.where(plan["freshness"].is_null(), 0.0, columns["importance"])
+    fresh = np.nan_to_num(plan["freshness"].to_numpy())
+    assert found.freshness == pytest.approx(np.average(fresh, weights=weight))
+    few = {name: columns[name] for name in ("url", "change_rate")}
+    assert run(few, 20.0)[0].unfetched["pages"] == 0, "nobody says so"
+    assert run(few | {"n_crawls": n_crawls}, 20.0)[0].unfetched["pages"] == 6
+
+
+# ---------------------------------------------------------------- invariances
+
+
+def test_schedules_do_not_depend_on_the_order_of_pages_or_batches(
+    run, limits, monkeypatch
+):
+    columns = pages()
+    path = limits("pattern,greatest_interval,rate", "https://*/news/*,8d,", "h2,,8/day")
+    given = {"limits": path, "greatest_interval": 20.0}
+    found, plan = run(columns, 25.0, **given)
+    order = np.random.default_rng(3).permutation(N_PAGES)
+    moved = {name: np.asarray(values)[order] for name, values in columns.items()}
+    monkeypatch.setattr(scheduling, "PAGES_PER_BATCH", 11)
+    again, other = run(moved, 25.0, **given)
+    np.testing.assert_allclose(
+        other["crawl_rate"], plan["crawl_rate"].to_numpy()[order], rtol=1e-8
+    )
+    assert again.freshness == pytest.approx(found.freshness, rel=1e-9)
+    assert again.prices["hosts"] == pytest.approx(found.prices["hosts"], rel=1e-6)
+
+
+def test_more_bandwidth_and_looser_limits_never_cost(run):
+    columns = pages()
+    losses = [
+        run(columns, bandwidth, greatest_interval=greatest, hedge=0.0)[0].loss
+        for bandwidth, greatest in [(15, 5), (15, 8), (15, 30), (16, 30), (30, 30)]
+    ]
+    assert (np.diff(losses) < 0).all()
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_says_what_limits_cost(tmp_path, capsys):
+    last = np.where(np.arange(N_PAGES) == 2, np.datetime64("NaT"), END)
+    columns = pages(log_stderr=np.full(N_PAGES, 0.5), last_crawl=last)
+    rates, plan = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
+    parquet(rates, **columns)
+    command = ["schedule", str(rates), "-o", str(plan), "--bandwidth", "25/day"]
+    command += ["--force"]
+    given = ["--greatest-interval", "8d", "--least-interval", "12h"]
+    given += ["--per-host", "9/day", "--per-host", "h1=1/hour"]
+    assert cli.main(command + given) == 0
+    found = schedule(
+        rates,
+        plan,
+        25.0,
+        greatest_interval=8.0,
+        least_interval=0.5,
+        per_host={None: 9.0, "h1": 24.0},
+        force=True,
+    )
+    out = capsys.readouterr().out
+    price = found.prices["greatest interval"]
+    for line in (
+        f"allows for errors of the estimates; {found.freshness_if_exact:.4f} if they",
+        f"the greatest interval of 8 days costs {price['cost']:.2g} of freshness; "
+        f"{price['share']:.0%} of pages are at it",
+        "the least interval of 12 hours costs",
+        "the limits of hosts cost",
+        "1 pages were never fetched well, and are promised no freshness (crawl rates "
+        "by the prior): 'https://h2/a_b%c/2'\n",
+    ):
+        assert line in out
+    assert cli.main([*command, "--greatest-interval", "1d"]) == 2
+    assert (
+        "the greatest intervals must fit the bandwidth, 25 crawls a day: "
+        "they need 60, 35 too many\n" in capsys.readouterr().err
+    )
+    assert cli.main([*command, "--objective", "age", "--cost", "cost"]) == 0
+    out = capsys.readouterr().out
+    assert "25 units of cost a day" in out
+    assert re.search(r"one more unit of cost a day is worth \S+ days of age, one", out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--least-interval", "1"], "must be a positive number with a unit (s, min,"),
+        (["--hedge", "1.5"], "must be a number from 0 to 1, got '1.5'"),
+        (["--objective", "speed"], "invalid choice: 'speed'"),
+    ],
+)
+def test_wrong_arguments(capsys, arguments, message):
+    command = ["schedule", "r", "-o", "s", "--bandwidth", "1/day", *arguments]
+    with pytest.raises(SystemExit):
+        cli.main(command)
+    assert message in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (
+            {"least_interval": -1.0},
+            "least_interval must be positive and finite",
+        ),
+        (
+            {"least_interval": 2.0, "greatest_interval": 1.0},
+            "least_interval must be at most greatest_interval, 1 days, got 2",
+        ),
+        ({"hedge": 1.5}, "hedge must be in [0, 1], got 1.5"),
+        ({"objective": "best"}, "objective must be one of freshness, delay, age, harm"),
+        ({"cost": "price"}, "rates must have a column 'price', got url, host"),
+        ({"cost": "n_failed"}, "column n_failed must be positive and finite, got 0.0"),
+        (
+            {"greatest_interval": 3.0},
+            "the greatest intervals must fit the bandwidth, 10 crawls a day: "
+            "they need 20, 10 too many",
+        ),
+        (
+            {"greatest_interval": 10.0, "per_host": {"h1": 1.0, "h2": 1.5}},
+            "the greatest intervals must fit the limit of host 'h1', 1 crawls a day: "
+            "they need 2, 1 too many (and 1 other limits are exceeded)",
+        ),
+        (
+            {"policy": "thresholds", "greatest_interval": 10.0},
+            "greatest_interval must be None for policy 'thresholds'",
+        ),
+        ({"per_host": {None: 1.0, "nix": 2.0}}, "per_host must name hosts that have"),
+        ({"limits": "nix.csv"}, "no such file: nix.csv"),
+    ],
+)
+def test_bad_arguments(run, tmp_path, options, rule):
+    columns = pages(n_failed=np.zeros(N_PAGES), recall=np.ones(N_PAGES))
+    columns["false_rate"] = np.ones(N_PAGES)
+    with pytest.raises((ValueError, FileNotFoundError), match=re.escape(rule)):
+        run(columns, 10.0, **options)
+    assert not (tmp_path / "plan.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "rule"),
+    [
+        ([], "must have the column pattern, and others only of least_interval"),
+        (["pattern,interval"], "got pattern, interval"),
+        (["pattern,rate"], "must hold at least one pattern, got none"),
+        (["pattern,rate", "h1,ten"], "line 2: rate must be a positive number a unit"),
+        (
+            ["pattern,rate", ",1/day"],
+            "line 2 must hold a pattern and its limits",
+        ),
+        (
+            ["pattern,rate", "h1,1/day,2"],
+            "line 2 must hold a pattern and its limits",
+        ),
+        (
+            ["pattern,rate", "h1,1/day", "h1,"],
+            "line 3: pattern must stand once, got",
+        ),
+        (["pattern,rate", "https://h1/*,1/day"], "line 2: rate must be that of a host"),
+        (
+            ["pattern,rate", "h9,1/day"],
+            "the patterns of limits must match pages",
+        ),
+        (
+            ["pattern,greatest_interval", "https://h1/nix*,9d"],
+            "must match pages, got 1 without: ['https://h1/nix*']",
+        ),
+        (
+            ["pattern,greatest_interval,least_interval", "h1,9d,", "https://h1/*,,10d"],
+            "at most its greatest, got 10 days and 9 days for 'https://h1/news/1'",
+        ),
+    ],
+)
+def test_bad_files_of_limits(run, limits, lines, rule):
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        run(pages(), 10.0, limits=limits(*lines))
+
+
+def test_files_of_limits_that_are_no_text(run, limits):
+    with pytest.raises(ValueError, match="must be a CSV file in UTF-8"):
+        run(pages(), 10.0, limits=limits("pattern,rate", "hé,1/day", encoding="latin1"))
+
+
+@pytest.mark.parametrize(
+    ("x", "unchanged", "rule"),
+    [
+        ([], [], "x and unchanged must be lists of the same length, at least 1"),
+        ([1.0], [0.5, 0.2], "got shapes (1,) and (2,)"),
+        (
+            [2.0, 1.0],
+            [0.5, 0.2],
+            "x must be above the one before, got 1.0",
+        ),
+        ([1.0], [1.5], "unchanged must be in [0, 1], got 1.5"),
+        ([-1.0], [0.5], "x must be non-negative and finite, got -1.0"),
+    ],
+)
+def test_bad_calibrations(x, unchanged, rule):
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        Calibration(x, unchanged)
