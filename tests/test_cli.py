@@ -24,7 +24,15 @@ RATE = (
     "such as 10/hour"
 )
 FIGURES = ("figures", "verify", "refresh")
-COMMANDS = (*FIGURES, "wikipedia", "estimate", "schedule", "compare", "backtest")
+COMMANDS = (
+    *FIGURES,
+    "wikipedia",
+    "estimate",
+    "schedule",
+    "export",
+    "compare",
+    "backtest",
+)
 
 
 @pytest.fixture

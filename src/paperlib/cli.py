@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 import re
 import sys
+import tempfile
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +43,11 @@ _LOSSES = {
     "harmonic": "of harmonic cost",
 }
 _TIMES = ", ".join(units.DURATIONS)
+# `crawl_log.TARGETS`, which is slow to import.
+_TARGETS = (
+    *("jsonl", "nutch", "storm", "frontier", "heritrix", "changedetection"),
+    *("crontab", "systemd", "urls"),
+)
 _COMMANDS = {}  # by name: function, help, arguments, examples
 
 
@@ -326,6 +332,22 @@ _OUTPUT = _option(
     metavar="FILE",
     help="the Parquet file to write, one row a page",
 )
+_TO = _option(
+    "--to",
+    choices=_TARGETS,
+    help="write the file that this crawler takes",
+)
+_EXPORTED = _option(
+    "--exported",
+    type=Path,
+    metavar="DUMP",
+    help="what the crawler stores: of frontier, changedetection and storm",
+)
+_DUE = _option(
+    "--due",
+    metavar="UNTIL",
+    help="with --to: only pages that are due by this time (ISO 8601), or now",
+)
 _FORCE = _option(
     "--force", action="store_true", help="write over an output that exists"
 )
@@ -558,7 +580,17 @@ def _kinds_of_pages(path):
         metavar="RATES",
         help="the file that `paperlib estimate` wrote",
     ),
-    _OUTPUT,
+    _option(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the file to write: Parquet, one row a page, or what --to says",
+    ),
+    _TO,
+    _EXPORTED,
+    _DUE,
     _FORCE,
     _option(
         "--bandwidth",
@@ -622,17 +654,36 @@ def _kinds_of_pages(path):
         "-o schedule.parquet",
         "schedule rates.parquet --bandwidth 1000/day --least-interval 1h "
         "--greatest-interval 30d -o schedule.parquet",
+        "schedule rates.parquet --bandwidth 1000/day --to nutch -o seeds.txt",
     ],
 )
 def _schedule(options):
+    if options.to is None:
+        if options.exported or options.due:
+            raise ValueError("--exported and --due must be given with --to only")
+        if options.output.suffix not in ("", ".parquet"):
+            raise ValueError(
+                f"without --to, --output must end in .parquet, got {options.output}"
+            )
+        _write_schedule(options, options.output)
+        return
+    from paperlib.crawl_log.output import check_absent
+
+    check_absent(options.output, options.force)  # before all is computed
+    with tempfile.TemporaryDirectory(prefix="paperlib-") as folder:
+        options.schedule = Path(folder) / "schedule.parquet"
+        _write_schedule(options, options.schedule)
+        _export(options)
+
+
+def _write_schedule(options, path):
     from paperlib import crawl_log
 
     names = ("policy", "objective", "limits", "cost", "hedge", "force")
     names += ("least_interval", "greatest_interval")
     given = {name: getattr(options, name) for name in names}
     given["per_host"] = _limits(options.per_host)
-    paths = options.rates, options.output
-    found = crawl_log.schedule(*paths, options.bandwidth, **given)
+    found = crawl_log.schedule(options.rates, path, options.bandwidth, **given)
     unit = "crawls" if options.cost is None else f"units of {options.cost}"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
@@ -710,6 +761,35 @@ def _print_unknown(found):
                 f"{pages['pages']:,} pages were {what} (crawl rates by the prior): "
                 f"{', '.join(map(repr, pages['first']))}{more}"
             )
+
+
+@_command(
+    "the file that a crawler takes, of a schedule",
+    _option(
+        "schedule",
+        type=Path,
+        metavar="SCHEDULE",
+        help="the Parquet file that `paperlib schedule` wrote",
+    ),
+    (_TO[0], _TO[1] | {"required": True}),
+    _option(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="to write"
+    ),
+    _EXPORTED,
+    _DUE,
+    _FORCE,
+    examples=[
+        "export schedule.parquet --to nutch -o seeds.txt",
+        "export schedule.parquet --to heritrix --due now -o due.force",
+    ],
+)
+def _export(options):
+    from paperlib import crawl_log
+
+    names = {"until": "due", "exported": "exported", "force": "force"}
+    given = {name: getattr(options, option) for name, option in names.items()}
+    text = crawl_log.export(options.schedule, options.output, options.to, **given)
+    print(f"{options.output}: {text}")
 
 
 @_command(

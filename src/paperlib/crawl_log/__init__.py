@@ -1,8 +1,9 @@
 """Your own crawl log: change rates with intervals, schedules for a budget.
 
 `estimate` reads a log of any size and writes the change rate of each page,
-`schedule` spends a bandwidth on them, `compare` sets what the log did beside
-other rules, `backtest` shows how well rates are known. Times are in days.
+`schedule` spends a bandwidth on them, `export` writes the schedule for a crawler,
+`compare` sets what the log did beside other rules, `backtest` shows how well
+rates are known. Times are in days.
 """
 
 try:
@@ -25,19 +26,23 @@ from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.reading import read_crawl_log
 from paperlib.crawl_log.scheduling import Schedule, schedule
 from paperlib.crawl_log.tally import BadRowsWarning
+from paperlib.crawl_log.targets import TARGETS, ExportWarning, export
 
 __all__ = [
     "ESTIMATORS",
+    "TARGETS",
     "Backtest",
     "BadRowsWarning",
     "CrawlLog",
     "Estimates",
+    "ExportWarning",
     "Schedule",
     "Source",
     "backtest",
     "compare",
     "convert",
     "estimate",
+    "export",
     "log_loss",
     "read_crawl_log",
     "schedule",

@@ -1,0 +1,6 @@
+-- The pages of a schedule that a crawler's file holds.
+
+create view plan as
+select row, url, seconds, due
+from page
+where not never and not unfit

@@ -1,0 +1,11 @@
+-- Watches of changedetection.io. Parameter: $exported, a pattern of the folders'
+-- files watch.json.
+
+create table item as
+select url, uuid as id
+from read_json(
+    $exported,
+    columns = {url: 'varchar', uuid: 'varchar'}
+)
+-- the identifier becomes a part of an address
+where regexp_full_match(uuid, '[0-9A-Za-z-]+')
