@@ -5,6 +5,7 @@ What the commands for figures do is tested with `build`.
 
 import contextlib
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -384,11 +385,15 @@ def test_estimate(tmp_path, capsys):
         "500MiB",
     ]
     assert cli.main(command) == 0
-    first, second, third = capsys.readouterr().out.splitlines()
+    first, second, spread, third = capsys.readouterr().out.splitlines()
     pages = pq.read_table(path)
     written = json.loads(pq.read_metadata(path).metadata[b"paperlib"])
     assert first == f"{path}: {written['counts']['rows']:,} rows of 62 pages"
     assert second == "estimator mle (asked for)"
+    assert spread == (
+        f"dispersion {written['dispersion']:.2f}, which is 1 if changes are Poisson; "
+        f"calibration: {'done' if written['calibration'] else 'none, for too few bits'}"
+    )
     kinds = pages["degenerate"].to_pylist() + pages["pattern"].to_pylist()
     never, always, bursty, regular = (
         kinds.count(kind) for kind in ("never", "always", "bursty", "regular")
@@ -429,7 +434,7 @@ def test_degenerate_pages_are_counted(tmp_path, capsys):
     )
     out = capsys.readouterr().out.splitlines()
     assert out[0].endswith("44 rows of 4 pages")
-    assert out[2].startswith("pages: 2 never changed, 1 always changed, ")
+    assert out[3].startswith("pages: 2 never changed, 1 always changed, ")
 
 
 def test_schedule(rates, tmp_path, capsys):
@@ -443,19 +448,22 @@ def test_schedule(rates, tmp_path, capsys):
     assert lines[0] == f"{path}: 100 crawls a day"
     now, then = f"{plan.freshness_now:.4f} now", f"{plan.freshness:.4f} with this"
     assert lines[1] == f"freshness if changes were Poisson: {now}, {then} schedule"
-    assert lines[2] == (
+    allowance = f"{plan.freshness_if_exact:.4f} if they were exact"
+    assert lines[2] == f"  this allows for errors of the estimates; {allowance}"
+    assert lines[3] == f"freshness calibrated on the log: {plan.calibrated:.4f}"
+    assert lines[4] == (
         f"one more crawl a day is worth {plan.one_more:.2g} of freshness, "
         f"one fewer costs {plan.one_fewer:.2g}"
     )
     cost = plan.prices["hedge"]["cost"]
-    assert lines[3] == (
+    assert lines[5] == (
         f"the hedge of 25% costs {cost:.2g} of freshness if changes are Poisson"
     )
-    assert lines[4].split() == ["crawls", "a", "day", "freshness", "if", "Poisson"]
-    assert [line.split() for line in lines[5:]] == [
+    assert lines[6].split() == ["crawls", "a", "day", "freshness", "if", "Poisson"]
+    assert [line.split() for line in lines[7:]] == [
         [f"{crawls:g}", f"{fresh:.4f}"] for crawls, fresh in plan.worth
     ]
-    assert len({len(line) for line in lines[4:]}) == 1, "columns"
+    assert len({len(line) for line in lines[6:]}) == 1, "columns"
     assert np.sum(pq.read_table(path)["crawl_rate"].to_numpy()) == pytest.approx(100)
     assert (
         cli.main(["schedule", str(rates), "--bandwidth", "5/day", "-o", str(path)]) == 2
@@ -576,13 +584,15 @@ def test_compare(tmp_path, capsys):
     path = tmp_path / "rules.png"
     assert cli.main(["compare", str(LOG), "-o", str(path)]) == 0
     head, *rows, last = [
-        line.split("  ", 1) for line in capsys.readouterr().out.splitlines()
+        re.split("  +", line) for line in capsys.readouterr().out.splitlines()
     ]
-    assert head[0] == "rule"
+    assert head[0] == "freshness"
+    assert re.fullmatch(r"in the log's \d+ days", head[1])
+    assert head[2] == "in the long run"
     assert last == [str(path)]
-    fresh = [float(number) for _, number in rows]
+    fresh = [float(number) for *_, number in rows]
     assert fresh == sorted(fresh)
-    assert {name for name, _ in rows} == {
+    assert {name for name, *_ in rows} == {
         "the log",
         "uniform",
         "proportional",

@@ -2,6 +2,7 @@
 
 import argparse
 import importlib.util
+import math
 import re
 import sys
 import tempfile
@@ -242,6 +243,18 @@ def _share(text):
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(
             f"must be a number between 0 and 1, got {text!r}"
+        )
+    return value
+
+
+def _half_life(text):
+    """Days such as 200d, or auto."""
+    if text == "auto":
+        return text
+    value = _number(text.removesuffix("d"))
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(
+            f"must be auto or a positive number of days, such as 200d, got {text!r}"
         )
     return value
 
@@ -531,6 +544,13 @@ def _rows(counts):
         help="default: the one that predicts best",
     ),
     _option(
+        "--half-life",
+        type=_half_life,
+        metavar="DAYS",
+        help="such as 200d, for rates that drift: observations lose half of their "
+        "weight in this time; or auto: the one that predicts best, or none",
+    ),
+    _option(
         "--level",
         type=_share,
         default=0.95,
@@ -550,11 +570,17 @@ def _rows(counts):
 def _estimate(options):
     from paperlib import crawl_log
 
-    names = ("state", "estimator", "level", "force", "memory", "dask")
+    names = ("state", "estimator", "half_life", "level", "force", "memory", "dask")
     given = {name: getattr(options, name) for name in names}
     found = crawl_log.estimate(_source(options), options.output, **given)
     print(f"{options.output}: {found.counts['rows']:,} rows of {found.n_pages:,} pages")
-    print(f"estimator {found.estimator} ({found.why})")
+    fades = f", half-life {found.half_life:.3g} days" if found.half_life else ""
+    print(f"estimator {found.estimator}{fades} ({found.why})")
+    calibrated = "none, for too few bits" if found.calibration is None else "done"
+    print(
+        f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson; "
+        f"calibration: {calibrated}"
+    )
     kinds = _kinds_of_pages(options.output)
     print("pages: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
 
@@ -803,10 +829,14 @@ def _compare(options):
     from paperlib import crawl_log
 
     found = crawl_log.compare(_source(options), rng=1, memory=options.memory)
-    rows = [(name, f"{fresh:.4f}") for name, fresh in found.items()]
-    _table(("rule", "freshness"), rows)
+    rows = [
+        (name, f"{found.in_log[name]:.4f}", f"{fresh:.4f}")
+        for name, fresh in found.long_run.items()
+    ]
+    days = f"in the log's {found.days:.3g} days"
+    _table(("freshness", days, "in the long run"), rows)
     if options.output:
-        _draw("bars", found, options.output)
+        _draw("bars", found.long_run, options.output)
 
 
 @_command(

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
-from scipy.special import exprel, gammainc, gammaincinv, gammaln
+from scipy.special import exprel, gammainc, gammaincinv, gammaln, polygamma
 from scipy.stats import chi2, poisson
 
 __all__ = [
@@ -24,14 +24,15 @@ __all__ = [
     "bayes_crawl_value", "best_slots", "bias_reduced", "burn_in", "confidence_radius",
     "count_marginal", "counting_interval", "crawl_value",
     "crawl_value_no_false_signals", "crawl_value_no_signals", "cycle_length",
-    "design_variance", "empirical_crawl_value", "exploration_horizon",
+    "design_variance", "dispersion", "empirical_crawl_value", "exploration_horizon",
     "exploration_radius", "exposure", "false_change_log_likelihood",
     "false_change_score", "false_changes", "feed_terms", "fisher_information",
     "fit_signals", "fresh_probability", "fresh_time", "gamma_bits", "gamma_marginal",
     "gamma_prior", "greedy_slots", "grid_posterior", "harmonic_penalty",
     "host_marginal", "interval_fresh_time", "interval_freshness",
     "known_log_likelihood", "known_mle", "lagrangian_index", "last_modified",
-    "likelihood_interval", "likelihood_terms", "lln", "log_likelihood",
+    "likelihood_interval", "likelihood_terms", "lln", "log_information",
+    "log_likelihood", "log_stderr",
     "low_discrepancy", "mle", "mle_substitute", "moment_matching", "naive",
     "naive_precision_recall", "objective_cost", "objective_value",
     "observed_information", "observed_parameters", "online_moments", "optimal",
@@ -132,13 +133,13 @@ def moment_matching(interval, changed, low=0.0, high=np.inf):
 
 # Derived: likelihood ratio; without an interior maximum, the rates under which
 # the bits have a probability of at least 1 - level.
-def likelihood_interval(interval, changed, level):
+def likelihood_interval(interval, changed, level, dispersion=1):
     """Likelihood-ratio interval of the change rate."""
-    best, drop = mle(interval, changed), chi2.ppf(level, 1) / 2
+    best, drop = mle(interval, changed), dispersion * chi2.ppf(level, 1) / 2
     if best == 0:
-        return 0.0, -np.log(1 - level) / interval.sum()
+        return 0.0, -dispersion * np.log(1 - level) / interval.sum()
     top = 0.0 if np.isinf(best) else log_likelihood(best, interval, changed)
-    drop = -np.log(1 - level) if np.isinf(best) else drop
+    drop = -dispersion * np.log(1 - level) if np.isinf(best) else drop
 
     def excess(log_rate):
         return log_likelihood(np.exp(log_rate), interval, changed) - top + drop
@@ -148,6 +149,37 @@ def likelihood_interval(interval, changed, level):
     if np.isinf(best):
         return low, np.inf
     return low, np.exp(_root(excess, middle, middle + 300))
+
+
+# Derived: sandwich variance of a score that depends on its neighbours, by sums
+# over blocks; a block ends where the information passes a multiple of its mean.
+def dispersion(change_rate, interval, changed, n_blocks=4):
+    """Variance of the score in units of the information."""
+    x = change_rate * interval
+    score = np.where(changed, x / np.expm1(x), -x)
+    information = x**2 / np.expm1(x)
+    total = information.sum()
+    before = (np.cumsum(information) - information) / total
+    block = (n_blocks * before + 1e-9).astype(int)
+    sums = np.array([score[block == b].sum() for b in range(n_blocks)])
+    share = np.array([information[block == b].sum() for b in range(n_blocks)]) / total
+    spread = np.sum((sums - share * sums.sum()) ** 2)
+    observed = log_information(change_rate, interval, changed)
+    return spread / (observed * (1 - np.sum(share**2)))
+
+
+# Derived: minus the second derivative of the log-likelihood in log(change_rate).
+def log_information(change_rate, interval, changed):
+    """Observed information of the logarithm of the change rate."""
+    x = change_rate * interval
+    r = x / np.expm1(x)
+    return np.sum(np.where(changed, r * (x + r - 1), x))
+
+
+# Derived: of a gamma density with this curvature at its mode; exact for one.
+def log_stderr(information, dispersion):
+    """Standard deviation of the logarithm of the change rate."""
+    return np.sqrt(polygamma(1, 1 + information / dispersion))
 
 
 # aaai20, Lemma 3 (derived from the steps of its proof); level = 1 - delta.

@@ -376,12 +376,82 @@ def likelihood_limits(
 ):
     """Where the log-likelihood is `drop` below its maximum, on either side.
 
-    The maximum is at `rate`, the MLE, shape (n_pages,). On a degenerate page
-    the supremum of the log-likelihood is 0, at rate 0 or inf, and the only
-    limit is where it has fallen by `drop_degenerate`. Writes `low` and `high`,
-    shape (n_pages,); NaN where not converged and for pages without crawls.
+    The maximum is at `rate`, the MLE. On a degenerate page the supremum of the
+    log-likelihood is 0, at rate 0 or inf, and the only limit is where it has
+    fallen by `drop_degenerate`. These three and `low` and `high`, which are
+    written, have the shape (n_pages,); NaN where not converged and for pages
+    without crawls.
     """
     for i in prange(offsets.size - 1):
         own = slice(offsets[i], offsets[i + 1])
         crawls = n_known[own].sum(), interval[own], changed[own]
-        low[i], high[i] = _page_limits(rate[i], drop, drop_degenerate, *crawls)
+        drops = drop[i], drop_degenerate[i]
+        low[i], high[i] = _page_limits(rate[i], *drops, *crawls)
+
+
+@parallel
+def log_information(rate, interval, changed, offsets, n_known, out):
+    """Minus the curvature of the log-likelihood at `rate`; writes `out`.
+
+    Both have the shape (n_pages,); 0 for a page without crawls.
+    """
+    for i in prange(offsets.size - 1):
+        own = slice(offsets[i], offsets[i + 1])
+        _, _, t_unchanged = page_totals(interval[own], changed[own])
+        crawls = t_unchanged, n_known[own].sum(), interval[own], changed[own]
+        out[i] = -_log_likelihood(math.log(rate[i]), *crawls)[2]
+
+
+@compiled
+def _dispersion(rate, n_blocks, interval, changed, n_known):
+    """Dispersion of one page and its degrees of freedom, see `dispersions`."""
+    score, expected = np.zeros(n_blocks), np.zeros(n_blocks)
+    total = observed = n_changes = 0.0
+    n_unchanged = 0
+    for j in range(interval.size):  # the information that is cut into blocks
+        a = rate * interval[j]
+        total += a * a / math.expm1(a) if a > 0.0 else 0.0
+    before = 0.0
+    for j in range(interval.size):
+        a = rate * interval[j]
+        r = a / math.expm1(a) if a > 0.0 else 1.0
+        # 1e-9: equal crawls fall into equal blocks, whatever the rounding
+        block = min(int(n_blocks * before / total + 1e-9), n_blocks - 1)
+        before += a * r
+        expected[block] += a * r
+        if changed[j]:
+            n_changes += 1.0
+            score[block] += r
+            observed += r * (a + r - 1.0)
+        else:
+            n_unchanged += 1
+            n_changes += n_known[j]
+            score[block] += n_known[j] - a
+            observed += a
+    share = expected / total
+    concentration = np.sum(share * share)
+    # 1e-9: equal blocks are whole in number but for rounding
+    freedom = math.floor(min(1.0 / concentration + 1e-9, n_changes, n_unchanged)) - 1
+    if not freedom > 0.0 or not observed > 0.0:
+        return 1.0, 0.0
+    spread = np.sum((score - share * score.sum()) ** 2)
+    return spread / (observed * (1.0 - concentration)), freedom
+
+
+@parallel
+def dispersions(
+    rate, n_blocks, interval, changed, offsets, n_known, dispersion, freedom
+):
+    """Dispersion of the score of each page, and its degrees of freedom.
+
+    The scores of blocks of neighbouring crawls are compared with the information;
+    a block begins where the expected information before it passes a multiple of
+    its mean. Writes `dispersion` and `freedom`, shape (n_pages,); 1 and 0 where
+    nothing is known.
+    """
+    for i in prange(offsets.size - 1):
+        dispersion[i], freedom[i] = 1.0, 0.0
+        own = slice(offsets[i], offsets[i + 1])
+        if offsets[i + 1] > offsets[i] and 0.0 < rate[i] < np.inf:
+            crawls = interval[own], changed[own], n_known[own]
+            dispersion[i], freedom[i] = _dispersion(rate[i], n_blocks, *crawls)

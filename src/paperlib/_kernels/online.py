@@ -19,9 +19,9 @@ The kernels draw no random numbers and check nothing.
 
 import math
 
-from numba import njit
+from numba import njit, prange
 
-from paperlib._kernels import compiled, ufunc
+from paperlib._kernels import compiled, parallel, ufunc
 
 # Beyond x = rate * interval = 40 a change is certain up to 4e-18: it carries no
 # information.
@@ -100,6 +100,30 @@ def gamma_update(changed, interval, n_known, shape, rate):
     for i in range(changed.size):
         shape[i], rate[i] = gamma_step(changed[i], interval[i], shape[i], rate[i])
         shape[i] += n_known[i]
+
+
+@parallel
+def gamma_paths(
+    elapsed, changed, interval, n_known, offsets, prior, half_life, predicted, posterior
+):
+    """`gamma_update` of whole histories that fade, page by page.
+
+    Before each crawl, shape and rate approach those of `prior`, shape (2,):
+    what they are above it is halved in each `half_life` of the time elapsed (of
+    which `interval` may be a part), never if inf. Writes the
+    estimate before each crawl to `predicted`, shape (n_crawls,), and shape and rate
+    after the last one to `posterior`, shape (2, n_pages).
+    """
+    for i in prange(offsets.size - 1):
+        shape, rate = prior[0], prior[1]
+        for j in range(offsets[i], offsets[i + 1]):
+            kept = 2.0 ** (-elapsed[j] / half_life)
+            shape = prior[0] + kept * (shape - prior[0])
+            rate = prior[1] + kept * (rate - prior[1])
+            predicted[j] = shape / rate
+            shape, rate = gamma_step(changed[j], interval[j], shape, rate)
+            shape += n_known[j]
+        posterior[0, i], posterior[1, i] = shape, rate
 
 
 @compiled

@@ -17,8 +17,9 @@ except ImportError as error:
     ) from error
 
 from paperlib.crawl_log.backtesting import Backtest, backtest
+from paperlib.crawl_log.calibrating import Calibration
 from paperlib.crawl_log.choosing import ESTIMATORS, log_loss
-from paperlib.crawl_log.comparing import compare
+from paperlib.crawl_log.comparing import Comparison, compare
 from paperlib.crawl_log.converting import convert
 from paperlib.crawl_log.estimating import Estimates, estimate
 from paperlib.crawl_log.formats.source import Source
@@ -33,6 +34,8 @@ __all__ = [
     "TARGETS",
     "Backtest",
     "BadRowsWarning",
+    "Calibration",
+    "Comparison",
     "CrawlLog",
     "Estimates",
     "ExportWarning",

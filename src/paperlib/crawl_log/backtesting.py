@@ -8,7 +8,7 @@ from paperlib import checks, estimators, policies
 from paperlib.crawl_log import choosing, reading
 from paperlib.processes import History
 
-__all__ = ["Backtest", "backtest"]
+__all__ = ["Backtest", "backtest", "split"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +85,9 @@ def backtest(path, *, share=0.8, n_bins=10, memory="1GiB"):
     share, n_bins = checks.probability("share", share), checks.count("n_bins", n_bins)
     with reading.opened(path, memory=memory) as log:
         cut = log.time_at(share)
-        sample, *_ = _split(log.sample(choosing.SAMPLE), cut)
+        sample, *_ = split(log.sample(choosing.SAMPLE), cut)
         rules = _rules(sample)
-        scores = [_score(*_split(b, cut), rules, n_bins) for b in log.batches()]
+        scores = [_score(*split(b, cut), rules, n_bins) for b in log.batches()]
     loss, n_bits, counts = zip(*scores, strict=True)
     n_bits = np.concatenate(n_bits)
     if not n_bits.any():
@@ -98,14 +98,37 @@ def backtest(path, *, share=0.8, n_bins=10, memory="1GiB"):
     return _summary(list(rules), np.concatenate(loss, axis=1), n_bits, sum(counts))
 
 
-def _split(batch, cut):
+def split(batch, cut):
     """Split the history of pages that have intervals before a time.
 
-    Returns the crawls before it, by page; those after it, of all pages
-    together; and the page of each of the latter.
+    Parameters
+    ----------
+    batch : reading.Batch
+        Any pages of a log.
+    cut : int
+        Microseconds since 1970; a crawl at this time is before it.
+
+    Returns
+    -------
+    before : History, shape (n_pages,)
+        The crawls before it.
+    after : History, shape (1,)
+        Those after it, of all pages together that have some before.
+    owner : ndarray of int
+        The page of each of the latter.
+
+    Examples
+    --------
+    >>> from paperlib.crawl_log.reading import Batch
+    >>> history = History([1.0, 2.0, 3.0], [0, 1, 1], [0, 2, 3])
+    >>> time, crawled = np.array([1, 3, 4]), np.ones(3, dtype=bool)
+    >>> batch = Batch(None, history, time, crawled)
+    >>> before, after, owner = split(batch, 2)
+    >>> before.interval, after.interval, owner
+    (array([1.]), array([2.]), array([0]))
     """
-    interval, changed, offsets = batch.history.ragged()
-    early = batch.time <= cut
+    interval, changed, offsets = batch.bits.ragged()
+    early = batch.time[batch.crawled] <= cut
     before = History(
         interval[early], changed[early], np.append(0, np.cumsum(early))[offsets]
     )

@@ -12,6 +12,8 @@ __all__ = [
     "ESTIMATORS",
     "SAMPLE",
     "choose",
+    "choose_half_life",
+    "filtered",
     "learn_prior",
     "log_loss",
 ]
@@ -23,6 +25,10 @@ SAMPLE = 2000
 # Predicted probabilities are kept this far from 0 and 1, so that one bit that
 # was thought impossible does not outweigh all others.
 _SURE = 1e-4
+
+# Half-lives that are tried, as parts of the time that the log spans; those that
+# are as long as the log would hardly differ from none.
+_PARTS = (2, 4, 8, 16, 32, 64)
 
 
 def _prior(history, prior):
@@ -161,6 +167,92 @@ def choose(sample, estimator=None):
         f"better by two standard errors: {listed}"
     )
     return prior, order[0] if better else "prior", why
+
+
+def filtered(history, prior, half_life):
+    """Gamma posteriors of rates that drift, and what was predicted on the way.
+
+    Parameters
+    ----------
+    history : History
+        Of any pages.
+    prior : FakeIntervals
+        Replaced by the gamma distribution with its mean and variance.
+    half_life : float or None
+        Days, as in `estimators.GammaFilter`.
+
+    Returns
+    -------
+    predicted, shape, rate : ndarray
+        As `estimators.filtered` gives them.
+
+    Examples
+    --------
+    >>> history = History([1.0, 3.0], [True, False], [0, 2])
+    >>> _, shape, rate = filtered(history, FakeIntervals(1.0, 1.0), 30.0)
+    >>> (shape / rate).round(3)
+    array([0.579])
+    """
+    mean, variance = prior.mean, prior.variance
+    gamma = {"shape": mean**2 / variance, "rate": mean / variance}
+    return estimators.filtered(history, **gamma, half_life=half_life)
+
+
+def choose_half_life(sample, prior):
+    """Choose the half-life of observations that predicts bits best, or none.
+
+    Each bit is predicted from those before it, with each half-life of a few and
+    with none; a half-life is chosen if its log loss is smaller than without by
+    two standard errors over pages.
+
+    Parameters
+    ----------
+    sample : History, shape (n_pages,)
+        Pages drawn at random.
+    prior : FakeIntervals
+        Learnt from the sample.
+
+    Returns
+    -------
+    half_life : float or None
+        Days.
+    why : str
+        The reason, with the log losses.
+
+    Examples
+    --------
+    >>> history = History([1.0, 3.0], [True, False], [0, 1, 2])
+    >>> choose_half_life(history, FakeIntervals(1.0, 1.0))
+    (None, 'no page has two intervals to compare half-lives on')
+    """
+    # the first bit of a page is predicted by the prior alone
+    told = np.ones(sample.interval.size, dtype=bool)
+    told[sample.offsets[:-1][sample.n_crawls > 0]] = False
+    if not told.any():
+        return None, "no page has two intervals to compare half-lives on"
+    span = sample.total(sample.interval).max()
+    losses = {
+        half_life: log_loss(
+            filtered(sample, prior, half_life)[0], sample.interval, sample.changed
+        )
+        for half_life in (None, *(span / part for part in _PARTS))
+    }
+    n, n_bits = told.sum(), sample.total(told)
+    mean = {half_life: loss[told].mean() for half_life, loss in losses.items()}
+    best = min(mean, key=mean.get)
+    gain = sample.total((losses[None] - losses[best]) * told)
+    # that of a ratio of sums over pages, for bits of a page are not independent
+    stderr = np.sqrt(np.sum((gain - n_bits * gain.sum() / n) ** 2)) / n
+    better = gain.sum() / n > 2 * stderr
+    listed = ", ".join(
+        f"{'none' if half_life is None else f'{half_life:.3g} days'} {loss:.4f}"
+        for half_life, loss in sorted(mean.items(), key=lambda item: item[1])
+    )
+    why = (
+        f"log loss of {n} bits from those before, where a half-life must be better "
+        f"than none by two standard errors: {listed}"
+    )
+    return best if better else None, why
 
 
 def _losses(sample, prior):

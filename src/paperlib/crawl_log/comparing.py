@@ -1,15 +1,45 @@
 """What a log did, beside what other rules would have done."""
 
+from dataclasses import dataclass
+
 import numpy as np
+import scipy
 
 from paperlib import allocation, checks, freshness, policies, simulate
 from paperlib.crawl_log import choosing, reading
 from paperlib.signals import SignalledPages
 
-__all__ = ["compare"]
+__all__ = ["Comparison", "compare"]
 
 _CYCLES = 200  # crawls of the average page in a simulation; half of them count
 _SHORTEST = 365.0  # days of a simulation; Nutch's largest interval
+_DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Freshness of rules that crawl as many pages a day as a log.
+
+    Parameters
+    ----------
+    days : float
+        From the first crawl of the log to the last.
+    in_log : dict of float
+        Freshness by rule within as many days, from a fresh copy of each page.
+    long_run : dict of float
+        Freshness by rule when the rule has been followed for long; that of the
+        log as above. Both have the worst rule in the long run first.
+
+    Examples
+    --------
+    >>> found = Comparison(31.0, {"Nutch": 0.215}, {"Nutch": 0.562})
+    >>> found.in_log["Nutch"]
+    0.215
+    """
+
+    days: float
+    in_log: dict
+    long_run: dict
 
 
 def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
@@ -22,7 +52,9 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
     with the change rate :math:`\Delta` and the interval :math:`w`
     (`freshness.crawled`). `policies.Nutch` and `policies.StormCrawler` crawl
     by due date in a simulated world, from a fresh copy, with the bandwidth of
-    the log; the second half of the time counts.
+    the log: for as long as the log lasts, and in the long run, where the second
+    half of a longer time counts. A rule that has to learn the pages' intervals
+    may be far from its long run when the log ends.
 
     Parameters
     ----------
@@ -32,8 +64,8 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
         Pages drawn at random from the log, at most; those with two crawls or
         more are used.
     horizon : float, optional
-        Days of the simulation; by default 200 times the mean time between
-        crawls of a page, and at least a year.
+        Days of the simulation of the long run; by default 200 times the mean
+        time between crawls of a page, and at least a year.
     rng : None, int, SeedSequence, BitGenerator or Generator
         Of the simulation, passed through `numpy.random.default_rng`.
     memory : str
@@ -41,8 +73,8 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
 
     Returns
     -------
-    dict of float
-        Freshness weighted by importance, in [0, 1], by rule, the worst first.
+    Comparison
+        Freshness weighted by importance, in [0, 1], by rule.
 
     Raises
     ------
@@ -65,9 +97,9 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
     ...     rows += [f"b,2026-01-0{day},{day // 9}" for day in range(1, 10)]
     ...     _ = log.write_text("\n".join(["url,time,changed", *rows]))
     ...     found = compare(log, rng=1)
-    >>> sorted(found)
+    >>> sorted(found.long_run)
     ['Nutch', 'StormCrawler', 'optimal', 'proportional', 'the log', 'uniform']
-    >>> found["optimal"] > found["uniform"]
+    >>> found.long_run["optimal"] > found.long_run["uniform"]
     True
     """
     n_pages = checks.count("n_pages", n_pages)
@@ -75,10 +107,10 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
         horizon = checks.scalar(checks.positive, "horizon", horizon)
     with reading.opened(path, memory=memory) as log:
         batch = log.sample(n_pages)
-        few = log.sample(min(n_pages, choosing.SAMPLE)).history
-    history, crawled = batch.history, batch.history.n_crawls > 0
+        few = log.sample(min(n_pages, choosing.SAMPLE)).all_crawls
+    history, crawled = batch.bits, batch.bits.n_crawls > 0
     prior, estimator, _ = choosing.choose(few)  # as `estimate` does
-    rate = choosing.ESTIMATORS[estimator](history, prior)
+    rate = choosing.ESTIMATORS[estimator](batch.all_crawls, prior)
     if not rate[crawled].any():
         raise ValueError(
             f"{path} must hold a page that was crawled twice, "
@@ -86,35 +118,66 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
         )
     weight = np.asarray(batch.page["importance"])[crawled]
     fresh = freshness.crawled(history, np.nan_to_num(rate))[crawled]
-    days = history.total(history.interval)[crawled]
-    bandwidth = (history.n_crawls[crawled] / days).sum()
-    found = {"the log": freshness.mean(fresh, weight).item()}
-    found |= _allocated(rate[crawled], weight, bandwidth)
-    found |= _simulated(rate[crawled], weight, bandwidth, horizon, rng)
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+    observed = history.total(history.interval)[crawled]
+    bandwidth = (history.n_crawls[crawled] / observed).sum()
+    days = _days(batch.page)
+    log = {"the log": freshness.mean(fresh, weight).item()}
+    given = rate[crawled], weight, bandwidth
+    fixed = _allocated(*given, days)
+    long_run = log | fixed[1] | _simulated(*given, horizon, 0.5, rng)
+    long_run = dict(sorted(long_run.items(), key=lambda item: item[1]))
+    in_log = log | fixed[0] | _simulated(*given, days, 0.0, rng)
+    return Comparison(days, {name: in_log[name] for name in long_run}, long_run)
 
 
-def _allocated(rate, weight, bandwidth):
-    """Freshness of rules that give each page a fixed crawl rate."""
+def _days(page):
+    """Days from the first crawl of the pages to the last."""
+    first, last = (page[name].to_numpy() for name in ("first_crawl", "last_crawl"))
+    return float((last.max() - first.min()) / _DAY)
+
+
+def _allocated(rate, weight, bandwidth, days):
+    """Freshness of rules that give each page a fixed crawl rate.
+
+    In so many days from a fresh copy, and in the long run.
+    """
     given, model = (rate, weight, bandwidth), freshness.interval
     plans = {
         "uniform": allocation.uniform(*given, model=model),
         "proportional": allocation.proportional(*given, model=model),
         "optimal": allocation.optimal_interval(*given),
     }
-    return {name: float(plan.freshness) for name, plan in plans.items()}
+    in_log = {
+        name: freshness.mean(_at_first(rate, plan.crawl_rate, days), weight).item()
+        for name, plan in plans.items()
+    }
+    return in_log, {name: float(plan.freshness) for name, plan in plans.items()}
 
 
-def _simulated(rate, weight, bandwidth, horizon, rng):
-    """Freshness of the rules of production crawlers, in one world for both."""
+def _at_first(rate, crawl_rate, days):
+    """Freshness in the first days, from a fresh copy, at equal intervals."""
+    with np.errstate(divide="ignore"):
+        interval = np.minimum(1 / crawl_rate, days)
+    n = days // interval
+    rest = np.maximum(days - n * interval, 0.0)
+    # the mean of exp(-rate t) over an interval is exprel(-rate interval)
+    fresh = n * interval * scipy.special.exprel(-rate * interval)
+    return (fresh + rest * scipy.special.exprel(-rate * rest)) / days
+
+
+def _simulated(rate, weight, bandwidth, horizon, skipped, rng):
+    """Freshness of the rules of production crawlers, in one world for both.
+
+    What counts begins after a share of the time that is skipped.
+    """
     if horizon is None:
         horizon = max(_CYCLES * rate.size / bandwidth, _SHORTEST)
     pages = SignalledPages(rate, weight, 0.0, 0.0)
     world = simulate.draw_world(pages, horizon, rng=rng)
     rules = {"Nutch": policies.Nutch(), "StormCrawler": policies.StormCrawler()}
-    halves = [horizon / 2, horizon]
+    borders = [skipped * horizon, horizon]
     runs = {
-        name: simulate.crawl(world, rule, bandwidth, borders=halves)
+        name: simulate.crawl(world, rule, bandwidth, borders=borders)
         for name, rule in rules.items()
     }
     return {name: float(run.accuracy) for name, run in runs.items()}

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import scipy
 
-from paperlib import checks, estimators
-from paperlib.crawl_log import choosing, cluster, reading
+from paperlib import checks, estimators, freshness
+from paperlib.crawl_log import calibrating, choosing, cluster, reading
 from paperlib.crawl_log.choosing import ESTIMATORS
+from paperlib.crawl_log.dependence import Dependence
 from paperlib.crawl_log.output import check_absent, parquet
 from paperlib.crawl_log.state import compress
+from paperlib.priors import FakeIntervals
+from paperlib.processes import History
 
 __all__ = ["Estimates", "estimate"]
 
@@ -47,6 +51,14 @@ class Estimates:
         Why it is this one.
     changed, unchanged : float
         The two pseudo-observations of the prior, days.
+    half_life : float or None
+        Days in which observations lose half of their weight; None for never.
+    dispersion : float
+        Mean dispersion of the log's pages (`estimators.pooled_dispersion`): 1 if
+        their changes are Poisson.
+    calibration : dict or None
+        Points of the `calibrating.Calibration`; None with fewer than 400 bits to
+        measure it on.
 
     Examples
     --------
@@ -60,6 +72,27 @@ class Estimates:
     why: str
     changed: float
     unchanged: float
+    half_life: float | None = None
+    dispersion: float = 1.0
+    calibration: dict | None = None
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What was learnt from a sample, for all batches."""
+
+    prior: FakeIntervals
+    estimator: str
+    half_life: float | None
+    dependence: Dependence
+    level: float
+
+    def rate(self, history):
+        """Change rates of pages, 1/day."""
+        if self.half_life is None:
+            return ESTIMATORS[self.estimator](history, self.prior)
+        _, shape, rate = choosing.filtered(history, self.prior, self.half_life)
+        return shape / rate
 
 
 def estimate(
@@ -68,6 +101,7 @@ def estimate(
     *,
     state=None,
     estimator=None,
+    half_life=None,
     level=0.95,
     force=False,
     memory="1GiB",
@@ -94,10 +128,15 @@ def estimate(
         Parquet file to write, one row for each page: url, host, importance,
         n_crawls (with an interval), n_changed, n_failed, first_crawl,
         last_crawl, gone, change_rate (1/day), low and high
-        (`estimators.likelihood_interval`), degenerate ("never" or "always"
-        changed, or null), serial_score, and pattern ("bursty" or "regular"
-        where `estimators.serial_score` is beyond 3, or null). The metadata
-        "paperlib" are the `Estimates` as JSON.
+        (`estimators.likelihood_interval`), outside ("below" or "above" where the
+        rate is not within low and high, or null), log_stderr (standard
+        deviation of the logarithm of the change rate in its posterior,
+        `estimators.log_stderr`), dispersion (by which these two are widened, 1
+        or more), freshness_now (expected between the crawls of this log, at
+        change_rate; null without any), degenerate ("never" or "always" changed,
+        or null), serial_score, and pattern ("bursty" or "regular" where
+        `estimators.serial_score` is beyond 3, or null). The metadata "paperlib"
+        are the `Estimates` as JSON.
     state : path, optional
         What earlier logs left: read if it exists, and written anew. Rows that
         are not after a page's last one are left out, so that none counts
@@ -109,6 +148,11 @@ def estimate(
         "prior", unless another predicts the last bit of pages from those
         before better, by two standard errors. A page without an interval gets
         the mode of the prior.
+    half_life : float or "auto", optional
+        Days in which observations lose half of their weight, for rates that
+        drift: the rate is then the mean of a `GammaFilter`, and low and high are
+        its quantiles. "auto" tries a few and none, and takes the best if it
+        predicts bits better than none by two standard errors.
     level : float
         Level of the confidence intervals, in (0, 1).
     force : bool
@@ -142,7 +186,9 @@ def estimate(
         No such log.
     ValueError
         A file of another kind, empty or without a required column; no row
-        that can be used; an unknown estimator; a file at `state` that is no
+        that can be used; an unknown estimator; a half-life that is not positive,
+        or with an estimator other than "prior", or with a state, which does not
+        keep the order of crawls; a file at `state` that is no
         state; no scheduler at `dask`, or workers of another version.
     OSError
         No space left; outputs are whole or as they were.
@@ -156,6 +202,20 @@ def estimate(
 
     Notes
     -----
+    Of the estimator "prior", low and high are those of the likelihood of the crawls
+    and the pseudo-observations, whose maximum the rate is. Of others they are those
+    of the crawls alone; a biased estimator, or the substitute for a rate of 0 or
+    inf, may then lie outside. log_stderr is always that of the crawls and
+    pseudo-observations.
+
+    Intervals are widened where changes depend on each other: the likelihood is
+    raised to the power 1 / dispersion. The dispersion of a page, from its crawls in
+    this log (`estimators.dispersion`), is shrunk to that of its host and of the log
+    (`crawl_log.dependence`), and counts as much as the page's crawls do beside the
+    pseudo-observations. The intervals hold the rate that very many crawls at such
+    intervals would give; where changes cluster within one interval, several count
+    as one, and the mean number of changes a day is higher.
+
     With `state`, counts are those of all logs together, and so are rates and
     limits, to a relative 1e-4 (at most 3e-5 was measured, on uniform,
     exponential and lognormal intervals): intervals of one page and bit that
@@ -183,6 +243,7 @@ def estimate(
     if estimator is not None and estimator not in ESTIMATORS:
         names = ", ".join(ESTIMATORS)
         raise ValueError(f"estimator must be one of {names}, got {estimator!r}")
+    half_life = _half_life(half_life, estimator, state)
     check_absent(output, force)
     opened = reading.opened
     if dask is not None:
@@ -196,34 +257,72 @@ def estimate(
         no_state if state is None else parquet(state) as states,
         parquet(output) as rates,
     ):
-        sample = log.sample(choosing.SAMPLE).all_crawls
-        prior, chosen, why = choosing.choose(sample, estimator)
-        function = functools.partial(
-            _tables,
-            prior=prior,
-            estimator=chosen,
-            level=level,
-            with_state=state is not None,
-        )
+        sample = log.sample(choosing.SAMPLE)
+        model, why = _learn(sample, estimator, half_life, level)
+        function = functools.partial(_tables, model=model, with_state=state is not None)
         for tables in log.map(function):
             # one table without a state, two with it
             for writer, table in zip([rates, states], tables, strict=False):
                 writer.write(table)
-        learnt = chosen, why, prior.changed, prior.unchanged
-        found = Estimates(dict(log.tally.counts), log.n_pages, *learnt)
+        calibration = calibrating.learn(sample, model.rate)
+        found = Estimates(
+            dict(log.tally.counts),
+            log.n_pages,
+            model.estimator,
+            why,
+            model.prior.changed,
+            model.prior.unchanged,
+            model.half_life,
+            model.dependence.mean,
+            None if calibration is None else calibration.to_dict(),
+        )
         rates.describe(asdict(found))
     return found
 
 
-def _tables(batch, *, prior, estimator, level, with_state):
+def _half_life(half_life, estimator, state):
+    """Check the half-life, which needs the prior and the order of all crawls."""
+    if half_life is None:
+        return None
+    if half_life != "auto":
+        half_life = checks.scalar(checks.positive, "half_life", half_life)
+    if estimator not in (None, "prior"):
+        rule = "None for an estimator other than 'prior'"
+        raise ValueError(f"half_life must be {rule}, got {half_life!r}")
+    if state is not None:
+        rule = "None with a state, which does not keep the order of crawls"
+        raise ValueError(f"half_life must be {rule}, got {half_life!r}")
+    return half_life
+
+
+def _learn(sample, estimator, half_life, level):
+    """Learn the model from a sample of pages; the model, and why it is this one."""
+    history = sample.all_crawls
+    if half_life is None:
+        prior, estimator, why = choosing.choose(history, estimator)
+    else:
+        prior, why = choosing.learn_prior(history), "asked for, with a half-life"
+        if half_life == "auto":
+            half_life, why = choosing.choose_half_life(history, prior)
+        if half_life is None:
+            prior, estimator, chosen = choosing.choose(history, estimator)
+            why = f"{chosen}; no half-life, {why}"
+        else:
+            estimator = "prior"
+    dependence = Dependence.learn(
+        sample.bits, prior.estimate(history), sample.page["host"]
+    )
+    return _Model(prior, estimator, half_life, dependence, level), why
+
+
+def _tables(batch, *, model, with_state):
     """Yield the rates of a batch, then its state.
 
     One after the other, so that only one of these large tables is in memory.
     """
     history = batch.all_crawls
     sums = _serial_sums(batch, history)
-    rate = ESTIMATORS[estimator](history, prior)
-    yield _rates(batch.page, history, rate, prior, level, sums)
+    yield _rates(batch, history, model, sums)
     if with_state:
         yield compress(batch.page, history, sums)
 
@@ -239,26 +338,86 @@ def _serial_sums(batch, history):
     return [a + b for a, b in zip(old, new, strict=True)]
 
 
-def _rates(page, history, rate, prior, level, sums):
+def _rates(batch, history, model, sums):
     """Table of what `estimate` writes of each page."""
     n, n_changed = history.n_crawls, history.total(history.changed).astype(int)
-    low, high = estimators.likelihood_interval(history, level=level)
+    posterior = _posterior(batch, history, model)
+    rate = posterior["change_rate"]
+    now = freshness.crawled(batch.bits, rate)
     with np.errstate(divide="ignore", invalid="ignore"):
         score = sums[0] / np.sqrt(np.maximum(sums[1], np.maximum(n - 1, 0)))
     never, always = (n > 0) & (n_changed == 0), (n > 0) & (n_changed == n)
+    low, high = posterior["low"], posterior["high"]
     return pa.table(
-        {name: page[name] for name in _COPIED}
+        {name: batch.page[name] for name in _COPIED}
+        | {"n_crawls": n, "n_changed": n_changed}
+        | posterior
         | {
-            "n_crawls": n,
-            "n_changed": n_changed,
-            "change_rate": np.where(n > 0, rate, prior.mode),
-            "low": np.where(n > 0, low, 0.0),
-            "high": np.where(n > 0, high, np.inf),
+            "outside": _label(below=rate < low, above=rate > high),
+            "freshness_now": pa.array(now, mask=np.isnan(now)),
             "degenerate": _label(never=never, always=always),
             "serial_score": pa.array(score, mask=np.isnan(score)),
             "pattern": _label(bursty=score > _PATTERN, regular=score < -_PATTERN),
         }
     )
+
+
+def _posterior(batch, history, model):
+    """Rates, their intervals and standard errors, with the dispersion."""
+    if model.half_life is not None:
+        return _fading(batch, history, model)
+    posterior, mode = model.prior.observed(history), model.prior.estimate(history)
+    information = estimators.log_information(posterior, mode)
+    own = estimators.log_information(history, mode)
+    wider = _wider(batch, mode, model)
+    dispersion = 1 + (wider - 1) * own / information
+    found = {
+        "change_rate": mode,
+        "low": None,
+        "high": None,
+        "log_stderr": estimators.log_stderr(information, dispersion),
+        "dispersion": dispersion,
+    }
+    limits = functools.partial(estimators.likelihood_interval, level=model.level)
+    if model.estimator == "prior":
+        found["low"], found["high"] = limits(posterior, dispersion=dispersion)
+        return found
+    # pages without crawls have the prior alone
+    empty = history.n_crawls == 0
+    only = limits(model.prior.observed(History([], [], [0, 0])))
+    both = zip(limits(history, dispersion=wider), only, strict=True)
+    low, high = (np.where(empty, alone, own) for own, alone in both)
+    rate = np.where(empty, mode, model.rate(history))
+    return found | {"change_rate": rate, "low": low, "high": high, "dispersion": wider}
+
+
+def _fading(batch, history, model):
+    """The same under a half-life: those of a gamma distribution.
+
+    Its shape above the prior's is what the crawls that are left tell.
+    """
+    _, shape, rate = choosing.filtered(history, model.prior, model.half_life)
+    of_prior = model.prior.mean**2 / model.prior.variance
+    wider = _wider(batch, shape / rate, model)
+    dispersion = 1 + (wider - 1) * np.maximum(1 - of_prior / shape, 0.0)
+    tail = (1 - model.level) / 2
+    limits = [
+        scipy.special.gammaincinv(shape / dispersion, q) * dispersion / rate
+        for q in (tail, 1 - tail)
+    ]
+    return {
+        "change_rate": shape / rate,
+        "low": limits[0],
+        "high": limits[1],
+        "log_stderr": np.sqrt(scipy.special.polygamma(1, shape / dispersion)),
+        "dispersion": dispersion,
+    }
+
+
+def _wider(batch, rate, model):
+    """Dispersion of each page's crawls in this log, at least 1."""
+    host = batch.page["host"]
+    return model.dependence.of(batch.bits, rate, host, model.level)
 
 
 def _label(**where):

@@ -3,11 +3,13 @@
 From a whole history: `naive`, `bias_reduced`, `mle`, `moment_matching`, and from
 ages and feeds `last_modified`, with `likelihood_interval`, `counting_interval`
 and `confidence_radius`. Online, one crawl at a time:
-`Naive`, `LLN`, `SA`, `SAM`, `Averaged`, `GammaFilter`, all of them
-`OnlineEstimator`. Theory: `affinity`, `fisher_information`,
-`asymptotic_variances`. Over crawls and runs: `path`, `paths`, `snapshots`,
-`mle_path`, `after`, `rmse`, `summary`. Whether a page is Poisson:
-`serial_score`. Crawls that find changes where there were none: `false_changes`,
+`Naive`, `LLN`, `SA`, `SAM`, `Averaged`, `GammaFilter` (`filtered` runs it over
+whole histories), all of them `OnlineEstimator`. Theory: `affinity`,
+`fisher_information`, `asymptotic_variances`. Over crawls and runs: `path`,
+`paths`, `snapshots`, `mle_path`, `after`, `rmse`, `summary`. Whether a page is Poisson:
+`serial_score`, and how much less its bits then tell: `dispersion`,
+`pooled_dispersion`, `shrunk_dispersion`, with `log_information` and `log_stderr`.
+Crawls that find changes where there were none: `false_changes`,
 `false_change_test`, `false_change_score`, `design_variance`.
 """
 
@@ -21,6 +23,13 @@ from paperlib.estimators.batch import (
     naive,
 )
 from paperlib.estimators.diagnostics import serial_score, serial_sums
+from paperlib.estimators.dispersion import (
+    dispersion,
+    log_information,
+    log_stderr,
+    pooled_dispersion,
+    shrunk_dispersion,
+)
 from paperlib.estimators.false_changes import (
     FalseChangeFit,
     FalseChangeTest,
@@ -29,7 +38,7 @@ from paperlib.estimators.false_changes import (
     false_change_test,
     false_changes,
 )
-from paperlib.estimators.gamma_filter import GammaFilter
+from paperlib.estimators.gamma_filter import GammaFilter, filtered
 from paperlib.estimators.information import (
     affinity,
     asymptotic_variances,
@@ -64,21 +73,27 @@ __all__ = [
     "confidence_radius",
     "counting_interval",
     "design_variance",
+    "dispersion",
     "false_change_score",
     "false_change_test",
     "false_changes",
+    "filtered",
     "fisher_information",
     "last_modified",
     "likelihood_interval",
+    "log_information",
+    "log_stderr",
     "mle",
     "mle_path",
     "moment_matching",
     "naive",
     "path",
     "paths",
+    "pooled_dispersion",
     "rmse",
     "serial_score",
     "serial_sums",
+    "shrunk_dispersion",
     "snapshots",
     "summary",
 ]

@@ -5,10 +5,11 @@ import scipy
 
 from paperlib import checks
 from paperlib._kernels import online as kernels
+from paperlib._kernels import threads_for
 from paperlib.estimators.online import Guarantee, OnlineEstimator
 from paperlib.processes import History
 
-__all__ = ["GammaFilter"]
+__all__ = ["GammaFilter", "filtered"]
 
 # Default prior: half a change in 0.03 times the first interval of a page (our
 # choice). It is weak, and its mean so high that the first unchanged crawl
@@ -54,6 +55,9 @@ class GammaFilter(OnlineEstimator):
         by this factor towards those of the prior, so that the estimate
         follows a rate that drifts, with a memory of 1 / (1 - forgetting)
         crawls. 1 forgets nothing.
+    half_life : float, time, optional
+        The same for uneven intervals: what the posterior is above the prior is
+        halved in this time. By default nothing is forgotten with time.
     false_change : array_like, default 0.0
         Probability, in [0, 1), with which a crawl finds a change where there was
         none, as by a clock on the page; one number or one for each page. It is
@@ -101,7 +105,15 @@ class GammaFilter(OnlineEstimator):
 
     takes_ages = True
 
-    def __init__(self, *, shape=0.5, rate=None, forgetting=1.0, false_change=0.0):
+    def __init__(
+        self,
+        *,
+        shape=0.5,
+        rate=None,
+        forgetting=1.0,
+        half_life=None,
+        false_change=0.0,
+    ):
         self._prior = (
             checks.positive("shape", shape),
             rate if rate is None else checks.positive("rate", rate),
@@ -109,6 +121,7 @@ class GammaFilter(OnlineEstimator):
         self.forgetting = checks.scalar(checks.share, "forgetting", forgetting)
         if not self.forgetting:
             raise ValueError("forgetting must be in (0, 1], got 0.0")
+        self.half_life = _half_life(half_life)
         self.false_change = checks.share("false_change", false_change)
         certain = self.false_change == 1
         checks.require("false_change", self.false_change, "below 1", ~certain)
@@ -174,7 +187,7 @@ class GammaFilter(OnlineEstimator):
         interval = checks.positive("interval", interval)
         crawl = _terms(changed, interval, age, count)
         if page is not None:
-            return self._update_some(crawl, page)
+            return self._update_some(crawl, interval, page)
         if self.shape is None:
             shape, rate = self._prior
             if rate is None:
@@ -188,10 +201,11 @@ class GammaFilter(OnlineEstimator):
                 f"{self.shape.shape}, got {earlier.shape}"
             )
         # views of the state, written in place
-        self._advance(crawl, [self.shape.ravel(), self.rate.ravel()])
+        elapsed = np.broadcast_to(interval, earlier.shape).ravel()
+        self._advance(crawl, elapsed, [self.shape.ravel(), self.rate.ravel()])
         return self.estimate
 
-    def _update_some(self, crawl, page):
+    def _update_some(self, crawl, interval, page):
         """`update` of some pages: copies of their posteriors, written back."""
         first = self.shape is None
         shape, rate = self._known_prior() if first else (self.shape, self.rate)
@@ -205,7 +219,8 @@ class GammaFilter(OnlineEstimator):
             self._start(shape, rate)
         flat = page.ravel()
         shape, rate = self.shape.ravel()[flat], self.rate.ravel()[flat]
-        self._advance(crawl, [shape, rate], flat)
+        elapsed = np.broadcast_to(interval, page.shape).ravel()
+        self._advance(crawl, elapsed, [shape, rate], flat)
         self.shape.ravel()[flat], self.rate.ravel()[flat] = shape, rate
         return (shape / rate).reshape(page.shape)[()]
 
@@ -227,21 +242,27 @@ class GammaFilter(OnlineEstimator):
                 f"{shape.shape}, got {self.false_change.shape}"
             )
         self.shape, self.rate = shape.copy(), rate.copy()
-        if self.forgetting < 1:
+        if self._forgets:
             self._prior = shape.copy(), rate.copy()
 
-    def _advance(self, crawl, posterior, page=slice(None)):
+    @property
+    def _forgets(self):
+        return self.forgetting < 1 or self.half_life < np.inf
+
+    def _advance(self, crawl, elapsed, posterior, page=slice(None)):
         """Forget, then take in a crawl of each page; writes the posterior.
 
-        `crawl` holds what `_terms` returns, `posterior` shape and rate, flat;
-        `page` the indices of its pages.
+        `crawl` holds what `_terms` returns, `elapsed` the time since the crawl
+        before, `posterior` shape and rate, all flat but the first; `page` the
+        indices of its pages.
         """
-        if self.forgetting < 1:
-            for now, prior in zip(posterior, self._prior, strict=True):
-                now *= self.forgetting
-                now += (1 - self.forgetting) * prior.ravel()[page]
         # copies, because NumPy warns of the flags of broadcast arrays
         crawl = [np.array(values).ravel() for values in crawl]
+        if self._forgets:
+            kept = self.forgetting * 2 ** (-elapsed / self.half_life)
+            for now, prior in zip(posterior, self._prior, strict=True):
+                now *= kept
+                now += (1 - kept) * prior.ravel()[page]
         if len(crawl) == 2:  # bits alone
             crawl.append(np.zeros(crawl[0].size))
         if self.false_change.any():
@@ -279,6 +300,9 @@ class GammaFilter(OnlineEstimator):
         Guarantee
             Error O(k^-1/2), as that of the MLE; with forgetting none.
         """
+        if self.half_life < np.inf:
+            why = f"what was learnt is halved in a time of {self.half_life:.3g}"
+            return Guarantee(False, None, f"{why}, which keeps the error from falling")
         if self.forgetting == 1:
             return Guarantee(None, 0.5, "measured (`beyond/efficiency`), not proved")
         memory = 1 / (1 - self.forgetting)
@@ -306,6 +330,69 @@ def _terms(changed, interval, age, count):
     time, bits, _, n_known = history.likelihood_terms()
     terms = {"changed": bits, "interval": time, "age and count": n_known}
     return {name: values.reshape(changed.shape) for name, values in terms.items()}
+
+
+def filtered(history, *, shape, rate, half_life=None):
+    """`GammaFilter` over whole histories, and what it predicted.
+
+    Parameters
+    ----------
+    history : History
+        In either form, with its ages and counts.
+    shape, rate : float
+        Of the gamma prior of every page, positive; the latter is a time.
+    half_life : float, time, optional
+        As in `GammaFilter`.
+
+    Returns
+    -------
+    predicted : ndarray, shape of ``history.changed``, 1/time
+        Estimate before each crawl, from those before it.
+    shape, rate : ndarray or float, shape ``history.shape``
+        Of the posterior after the last crawl of each page.
+
+    Raises
+    ------
+    ValueError
+        Arguments that are not positive and finite.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import filtered
+    >>> from paperlib.processes import History
+    >>> history = History([1.0, 2.0], [True, False])
+    >>> predicted, shape, rate = filtered(history, shape=1.0, rate=2.0)
+    >>> predicted.round(3), float((shape / rate).round(3))
+    (array([0.5  , 0.819]), 0.448)
+    """
+    prior = [
+        checks.scalar(checks.positive, name, value)
+        for name, value in (("shape", shape), ("rate", rate))
+    ]
+    half_life = _half_life(half_life)
+    time, bits, offsets, n_known = history.likelihood_terms()
+    predicted, posterior = np.empty(time.size), np.empty((2, offsets.size - 1))
+    with threads_for(time.size):
+        kernels.gamma_paths(
+            history.ragged()[0],
+            bits,
+            time,
+            n_known,
+            offsets,
+            np.array(prior),
+            half_life,
+            predicted,
+            posterior,
+        )
+    shape, rate = (values.reshape(history.shape)[()] for values in posterior)
+    return predicted.reshape(history.changed.shape), shape, rate
+
+
+def _half_life(half_life):
+    """A half-life as a number; inf where nothing is forgotten."""
+    if half_life is None:
+        return np.inf
+    return checks.scalar(checks.positive, "half_life", half_life)
 
 
 def _indices(page, n_pages):

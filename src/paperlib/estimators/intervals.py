@@ -14,18 +14,21 @@ from paperlib.estimators.batch import known_totals, mle
 __all__ = ["confidence_radius", "counting_interval", "likelihood_interval"]
 
 
-def likelihood_interval(history, *, level=0.95):
+def likelihood_interval(history, *, level=0.95, dispersion=1.0):
     r"""Likelihood-ratio confidence interval of the change rate.
 
     All rates whose log-likelihood is close to the maximum,
 
     .. math::
-        \ell(\Delta) \ge \ell(\hat\Delta) - \chi^2_1(\mathrm{level}) / 2 ,
+        \ell(\Delta) \ge \ell(\hat\Delta)
+            - \varphi\,\chi^2_1(\mathrm{level}) / 2 ,
 
-    of about nominal coverage. A degenerate history has its maximum at the
-    edge; there the interval is the set of rates that give these bits a
-    probability of at least 1 - level (for a page that never changed: up to
-    -log(1 - level) / time, the "rule of three").
+    of about nominal coverage where the dispersion :math:`\varphi` is right: 1 if
+    changes are Poisson, else that of `estimators.dispersion`. A degenerate history
+    has its maximum at the edge; there the interval is the set of rates that give
+    these bits a probability of at least :math:`(1 - \mathrm{level})^\varphi` (for a
+    Poisson page that never changed: up to -log(1 - level) / time, the "rule of
+    three").
 
     Parameters
     ----------
@@ -33,6 +36,9 @@ def likelihood_interval(history, *, level=0.95):
         In either form.
     level : float, default 0.95
         Confidence level, in (0, 1).
+    dispersion : array_like, default 1.0
+        Variance of the score in units of that of a Poisson page, positive; one
+        number, or one for each page.
 
     Returns
     -------
@@ -43,7 +49,7 @@ def likelihood_interval(history, *, level=0.95):
     Raises
     ------
     ValueError
-        A level outside (0, 1).
+        A level outside (0, 1), a dispersion that is not positive and finite.
     ConvergenceError
         A limit was not found.
 
@@ -61,13 +67,17 @@ def likelihood_interval(history, *, level=0.95):
     (0.113, 2.233)
     """
     level = checks.probability("level", level)
+    dispersion = checks.positive("dispersion", dispersion)
+    dispersion = np.ravel(np.broadcast_to(dispersion, history.shape))
     terms = history.likelihood_terms()
     with warnings.catch_warnings(action="ignore", category=DegenerateHistoryWarning):
         rate = np.ravel(mle(history))
     low, high = np.empty_like(rate), np.empty_like(rate)
-    drop = scipy.special.gammaincinv(0.5, level)  # half a quantile of chi2(1)
+    # half a quantile of chi2(1), and the same for a degenerate page
+    drops = scipy.special.gammaincinv(0.5, level), -np.log1p(-level)
+    drops = [drop * dispersion for drop in drops]
     with threads_for(history.interval.size):
-        kernels.likelihood_limits(rate, drop, -np.log1p(-level), *terms, low, high)
+        kernels.likelihood_limits(rate, *drops, *terms, low, high)
     failed = np.isnan(low + high) & ~np.isnan(rate)
     if failed.any():
         raise ConvergenceError(

@@ -123,12 +123,30 @@ class FakeIntervals:
         ndarray or float, shape ``history.shape``, 1/time
             Change rates; the mode of the prior for a page without crawls.
         """
+        return mle(self.observed(history)).reshape(history.shape)[()]
+
+    def observed(self, history):
+        """Append a history to the two pseudo-observations.
+
+        Its likelihood is the posterior, where all rates are equally likely
+        before the two.
+
+        Parameters
+        ----------
+        history : History
+            In either form.
+
+        Returns
+        -------
+        History
+            In the ragged form; no page of it is degenerate.
+        """
         shape = history.shape
         pseudo = History(
             np.broadcast_to([self.changed, self.unchanged], (*shape, 2)),
             np.broadcast_to([True, False], (*shape, 2)),
         )
-        return mle(join(pseudo, history)).reshape(shape)[()]
+        return join(pseudo, history)
 
     def probabilities(self, period, *, base="period"):
         """Distribution of the mean time between changes on a grid.

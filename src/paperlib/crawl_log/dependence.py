@@ -1,0 +1,105 @@
+"""How the changes of a log's pages depend on each other, page by page and host.
+
+The intervals of `estimate` are widened by it. Few crawls do not show it: the
+figure of a page is shrunk to that of its host, and this one to that of the log.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy
+
+from paperlib import estimators
+
+__all__ = ["Dependence"]
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """Dispersion of a log and of its hosts, as `estimators.dispersion` has it.
+
+    Parameters
+    ----------
+    mean : float
+        Mean dispersion of the log.
+    weight : float
+        Degrees of freedom that a mean counts as, beside those of a page.
+    hosts : dict of float
+        Dispersion by host, of those in the sample.
+
+    Examples
+    --------
+    >>> Dependence(1.0, 30.0, {"example.org": 2.5}).hosts["example.org"]
+    2.5
+    """
+
+    mean: float
+    weight: float
+    hosts: dict
+
+    @classmethod
+    def learn(cls, history, change_rate, host):
+        """Learn it from a random sample of pages.
+
+        Parameters
+        ----------
+        history : History, shape (n_pages,)
+            Their crawls.
+        change_rate : ndarray, shape (n_pages,)
+            Their rates.
+        host : pyarrow.Array or ChunkedArray
+            Host of each page.
+
+        Returns
+        -------
+        Dependence
+            With a mean of 1 and no weight to speak of from a sample that shows
+            nothing.
+        """
+        value, freedom = estimators.dispersion(history, change_rate)
+        mean, weight = estimators.pooled_dispersion(value, freedom)
+        named = _encoded(host)
+        own = np.bincount(named.indices, freedom, len(named.dictionary))
+        total = np.bincount(named.indices, freedom * value, len(named.dictionary))
+        value = total / np.maximum(own, 1.0)
+        value = estimators.shrunk_dispersion(value, own, mean, weight)
+        names = named.dictionary.to_pylist()
+        return cls(mean, weight, dict(zip(names, value.tolist(), strict=True)))
+
+    def of(self, history, change_rate, host, level):
+        """Find the dispersion by which the intervals of pages are widened.
+
+        Parameters
+        ----------
+        history, change_rate, host
+            As in `learn`, of any pages of the log.
+        level : float
+            Confidence level of the intervals.
+
+        Returns
+        -------
+        ndarray, shape (n_pages,)
+            At least 1. A dispersion that is not known well is raised by the
+            squared ratio of the quantiles of Student's t and of the normal
+            distribution.
+        """
+        value, freedom = estimators.dispersion(history, change_rate)
+        named = _encoded(host)
+        mean = np.array(
+            [self.hosts.get(name, self.mean) for name in named.dictionary.to_pylist()]
+        )[named.indices]
+        value = estimators.shrunk_dispersion(value, freedom, mean, self.weight)
+        # degrees of freedom of pages are small whole numbers: one quantile for each
+        most = int(freedom.max(initial=0))
+        wider = scipy.stats.t.ppf((1 + level) / 2, np.arange(most + 1) + self.weight)
+        wider = (wider / scipy.special.ndtri((1 + level) / 2)) ** 2
+        return np.maximum(value * wider[freedom.astype(int)], 1.0)
+
+
+def _encoded(host):
+    """Numbers of the hosts of pages, beside their names."""
+    if isinstance(host, pa.ChunkedArray):
+        host = host.combine_chunks()
+    return pc.dictionary_encode(host, null_encoding="encode")
