@@ -123,7 +123,7 @@ def learn_prior(sample):
         return FakeIntervals.learn(sample, grid)
 
 
-def choose(sample, estimator=None):
+def choose(sample, estimator=None, *, bits=None):
     """Choose the estimator that predicts the last bit of pages best.
 
     Each estimator sees the crawls of each page but the last one. The prior is
@@ -136,6 +136,9 @@ def choose(sample, estimator=None):
         Pages drawn at random.
     estimator : str, optional
         A name in `ESTIMATORS`, which is then chosen.
+    bits : History, shape (n_pages,), optional
+        The crawls that are compared, of the same pages: where the sample has
+        observations that no crawl made, only crawls can be predicted.
 
     Returns
     -------
@@ -155,7 +158,7 @@ def choose(sample, estimator=None):
     prior = learn_prior(sample)
     if estimator is not None:
         return prior, estimator, "asked for"
-    loss = _losses(sample, prior)
+    loss = _losses(sample if bits is None else bits, prior)
     if loss is None:
         return prior, "prior", "no page has two intervals to compare estimators on"
     order = sorted(loss, key=lambda name: loss[name].mean())

@@ -13,7 +13,7 @@ __all__ = ["Comparison", "compare"]
 
 _CYCLES = 200  # crawls of the average page in a simulation; half of them count
 _SHORTEST = 365.0  # days of a simulation; Nutch's largest interval
-_DAY = np.timedelta64(1, "D")
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,10 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
         horizon = checks.scalar(checks.positive, "horizon", horizon)
     with reading.opened(path, memory=memory) as log:
         batch = log.sample(n_pages)
-        few = log.sample(min(n_pages, choosing.SAMPLE)).all_crawls
+        few = log.sample(min(n_pages, choosing.SAMPLE))
     history, crawled = batch.bits, batch.bits.n_crawls > 0
-    prior, estimator, _ = choosing.choose(few)  # as `estimate` does
+    # as `estimate` does
+    prior, estimator, _ = choosing.choose(few.all_crawls, bits=few.all_bits)
     rate = choosing.ESTIMATORS[estimator](batch.all_crawls, prior)
     if not rate[crawled].any():
         raise ValueError(
@@ -132,8 +133,8 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
 
 def _days(page):
     """Days from the first crawl of the pages to the last."""
-    first, last = (page[name].to_numpy() for name in ("first_crawl", "last_crawl"))
-    return float((last.max() - first.min()) / _DAY)
+    first, last = pc.min(page["first_crawl"]), pc.max(page["last_crawl"])
+    return (last.as_py() - first.as_py()) / _DAY
 
 
 def _allocated(rate, weight, bandwidth, days):

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +13,12 @@ import scipy
 from paperlib import checks, estimators, freshness
 from paperlib.crawl_log import calibrating, choosing, cluster, reading
 from paperlib.crawl_log.choosing import ESTIMATORS
+from paperlib.crawl_log.database import sql
 from paperlib.crawl_log.dependence import Dependence
-from paperlib.crawl_log.output import check_absent, parquet
+from paperlib.crawl_log.output import check_absent, parquet, table
+from paperlib.crawl_log.signalling import Quality
 from paperlib.crawl_log.state import compress
+from paperlib.crawl_log.suspects import Suspects
 from paperlib.priors import FakeIntervals
 from paperlib.processes import History
 
@@ -59,6 +62,13 @@ class Estimates:
     calibration : dict or None
         Points of the `calibrating.Calibration`; None with fewer than 400 bits to
         measure it on.
+    what : str
+        The format that the files were taken for.
+    pace : float
+        Crawls a day that the log made: its intervals between crawls by its
+        length; 0 if it does not tell, as a dump of states.
+    suspects : list of Suspect
+        Hosts whose pages are not what they seem.
 
     Examples
     --------
@@ -75,6 +85,9 @@ class Estimates:
     half_life: float | None = None
     dispersion: float = 1.0
     calibration: dict | None = None
+    what: str = ""
+    pace: float = 0.0
+    suspects: list = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -86,6 +99,7 @@ class _Model:
     half_life: float | None
     dependence: Dependence
     level: float
+    quality: Quality | None = None
 
     def rate(self, history):
         """Change rates of pages, 1/day."""
@@ -100,6 +114,7 @@ def estimate(
     output,
     *,
     state=None,
+    signals=None,
     estimator=None,
     half_life=None,
     level=0.95,
@@ -117,16 +132,21 @@ def estimate(
 
     Parameters
     ----------
-    path : path
-        A CSV or TSV (also gzipped) or Parquet file, or a folder of them.
-        Columns url, time (ISO 8601, without a zone UTC; or a number since
-        1970, in seconds, milli-, micro- or nanoseconds by its size) and
-        changed (true, yes, 1 or the like); optional importance (the last one
-        counts, else 1), host (else that of the URL) and status. Rows and
-        columns may be in any order.
+    path : path, sequence of path, or Source
+        Files, also gzipped, and folders of one format, which is recognised: what
+        a crawler stored (`crawl_log.formats`), or a table in CSV, TSV or Parquet.
+        Columns of a table: url, time (ISO 8601 without a zone is UTC, times of
+        HTTP and mail and the like, or a number since 1970 in seconds, milli-,
+        micro- or nanoseconds by its size; from 1990 to a year from now), and
+        changed (true, yes, 1 or the like), or instead of it digest, etag or
+        last_modified; optional importance (the last one counts, else 1), host
+        (else that of the URL), status, last_modified (ages of the last change)
+        and start (of an interval that no crawl began). Rows and columns may be in
+        any order.
     output : path
-        Parquet file to write, one row for each page: url, host, importance,
-        n_crawls (with an interval), n_changed, n_failed, first_crawl,
+        Parquet file (or CSV, if the name says so, which `schedule` does not take)
+        to write, one row for each page: url, host, importance, n_crawls
+        (intervals between crawls), n_changed (of these), n_failed, first_crawl,
         last_crawl, gone, change_rate (1/day), low and high
         (`estimators.likelihood_interval`), outside ("below" or "above" where the
         rate is not within low and high, or null), log_stderr (standard
@@ -137,6 +157,12 @@ def estimate(
         or null), serial_score, and pattern ("bursty" or "regular" where
         `estimators.serial_score` is beyond 3, or null). The metadata "paperlib"
         are the `Estimates` as JSON.
+    signals : path, optional
+        Signals of changes (pings of IndexNow or WebSub, dates in sitemaps,
+        entries of feeds): a CSV or Parquet file with the columns url and time.
+        Then there are columns recall, precision, false_rate (1/day) and
+        signals_from ("page", "host" or "all": whose estimates they are, see
+        `crawl_log.signalling`), which `schedule` needs for thresholds.
     state : path, optional
         What earlier logs left: read if it exists, and written anew. Rows that
         are not after a page's last one are left out, so that none counts
@@ -245,8 +271,10 @@ def estimate(
         raise ValueError(f"estimator must be one of {names}, got {estimator!r}")
     half_life = _half_life(half_life, estimator, state)
     check_absent(output, force)
-    opened = reading.opened
+    opened = functools.partial(reading.opened, signals=signals)
     if dask is not None:
+        if signals is not None:
+            raise ValueError(f"signals must be None with dask, got {signals}")
         opened = functools.partial(cluster.opened, dask, Path(output).parent)
     known = state if state is not None and Path(state).exists() else None
     no_state = contextlib.nullcontext()
@@ -255,15 +283,18 @@ def estimate(
         # The state is renamed after the rates: if the rates cannot be written,
         # the log is not yet in the state and counts when it is tried again.
         no_state if state is None else parquet(state) as states,
-        parquet(output) as rates,
+        table(output) as rates,
     ):
         sample = log.sample(choosing.SAMPLE)
         model, why = _learn(sample, estimator, half_life, level)
+        suspects = Suspects(log.connection, sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
-        for tables in log.map(function):
+        for found in log.map(function):
             # one table without a state, two with it
-            for writer, table in zip([rates, states], tables, strict=False):
-                writer.write(table)
+            for writer, rows in zip([rates, states], found, strict=False):
+                writer.write(rows)
+                if writer is rates:
+                    suspects.add(rows)
         calibration = calibrating.learn(sample, model.rate)
         found = Estimates(
             dict(log.tally.counts),
@@ -275,6 +306,9 @@ def estimate(
             model.half_life,
             model.dependence.mean,
             None if calibration is None else calibration.to_dict(),
+            log.what,
+            _pace(log),
+            suspects.found(),
         )
         rates.describe(asdict(found))
     return found
@@ -297,22 +331,36 @@ def _half_life(half_life, estimator, state):
 
 def _learn(sample, estimator, half_life, level):
     """Learn the model from a sample of pages; the model, and why it is this one."""
-    history = sample.all_crawls
+    history, bits = sample.all_crawls, sample.all_bits
     if half_life is None:
-        prior, estimator, why = choosing.choose(history, estimator)
+        prior, estimator, why = choosing.choose(history, estimator, bits=bits)
     else:
         prior, why = choosing.learn_prior(history), "asked for, with a half-life"
         if half_life == "auto":
-            half_life, why = choosing.choose_half_life(history, prior)
+            half_life, why = choosing.choose_half_life(bits, prior)
         if half_life is None:
-            prior, estimator, chosen = choosing.choose(history, estimator)
+            prior, estimator, chosen = choosing.choose(history, estimator, bits=bits)
             why = f"{chosen}; no half-life, {why}"
         else:
             estimator = "prior"
     dependence = Dependence.learn(
         sample.bits, prior.estimate(history), sample.page["host"]
     )
-    return _Model(prior, estimator, half_life, dependence, level), why
+    quality = None
+    if sample.n_signals is not None:
+        quality = Quality(sample.bits, *_signalled(sample))
+    return _Model(prior, estimator, half_life, dependence, level, quality), why
+
+
+def _signalled(batch):
+    """Signals in the intervals between crawls, and the host of each page."""
+    return batch.n_signals[batch.crawled], batch.page["host"].to_pylist()
+
+
+def _pace(log):
+    """Crawls a day that a log made, 0 if it does not tell."""
+    ((intervals, days),) = log.connection.execute(sql("pace")).fetchall()
+    return intervals / days if days else 0.0
 
 
 def _tables(batch, *, model, with_state):
@@ -340,13 +388,20 @@ def _serial_sums(batch, history):
 
 def _rates(batch, history, model, sums):
     """Table of what `estimate` writes of each page."""
-    n, n_changed = history.n_crawls, history.total(history.changed).astype(int)
+    bits = batch.all_bits
+    n, n_changed = bits.n_crawls, bits.total(bits.changed).astype(int)
+    any_change = history.total(history.changed) > 0
+    by_bits = (history.n_crawls == n) & (_n_ages(history) == 0)
+    quality = {}
+    if model.quality is not None:
+        quality = model.quality.columns(batch.bits, *_signalled(batch))
     posterior = _posterior(batch, history, model)
     rate = posterior["change_rate"]
     now = freshness.crawled(batch.bits, rate)
     with np.errstate(divide="ignore", invalid="ignore"):
         score = sums[0] / np.sqrt(np.maximum(sums[1], np.maximum(n - 1, 0)))
-    never, always = (n > 0) & (n_changed == 0), (n > 0) & (n_changed == n)
+    never = (history.n_crawls > 0) & ~any_change
+    always = (n > 0) & (n_changed == n) & by_bits  # an age bounds the rate
     low, high = posterior["low"], posterior["high"]
     return pa.table(
         {name: batch.page[name] for name in _COPIED}
@@ -359,7 +414,15 @@ def _rates(batch, history, model, sums):
             "serial_score": pa.array(score, mask=np.isnan(score)),
             "pattern": _label(bursty=score > _PATTERN, regular=score < -_PATTERN),
         }
+        | quality
     )
+
+
+def _n_ages(history):
+    """Number of crawls of each page that told the age of the last change."""
+    if history.age is None:
+        return np.zeros(history.shape)
+    return history.total(~np.isnan(history.age))
 
 
 def _posterior(batch, history, model):

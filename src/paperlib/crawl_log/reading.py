@@ -85,9 +85,15 @@ class Batch:
     @property
     def bits(self):
         """History of the intervals between crawls, without ages."""
-        interval, changed, offsets = self.history.ragged()
-        starts = np.append(0, np.cumsum(self.crawled))[offsets]
-        return History(interval[self.crawled], changed[self.crawled], starts)
+        return _bits(self.history, self.crawled)
+
+    @property
+    def all_bits(self):
+        """The same with the crawls that the state holds."""
+        known = expand(self.page)
+        if known.age is not None:
+            known = _bits(known, np.isnan(known.age))
+        return join(known, self.bits)
 
     @property
     def all_crawls(self):
@@ -216,6 +222,13 @@ class OpenedLog:
 def _filled(times):
     """Times with the least integer where they are null."""
     return np.ma.filled(times, _NEVER) if np.ma.isMA(times) else times
+
+
+def _bits(history, keep):
+    """History of some of the intervals of each page, without ages."""
+    interval, changed, offsets = history.ragged()
+    starts = np.append(0, np.cumsum(keep))[offsets]
+    return History(interval[keep], changed[keep], starts)
 
 
 def _merged(page, time, changed):
