@@ -33,6 +33,7 @@ COMMANDS = (
     "export",
     "compare",
     "backtest",
+    "report",
 )
 
 

@@ -269,7 +269,12 @@ def test_the_wheel_without_extras_estimates_allocates_and_schedules(
 @pytest.mark.slow
 def test_the_wheel_carries_the_data_that_the_library_reads(installed):
     (folder,) = installed.parents[1].glob("lib/python*/site-packages/paperlib")
-    assert (folder / "paper.mplstyle").is_file()
+    for name in (
+        "paper.mplstyle",
+        "crawl_log/report.html.jinja",
+        "crawl_log/report.js",
+    ):
+        assert (folder / name).is_file()
     for name in ("bokeh_commits.csv", "debian_firefox_esr.csv", "example_log.csv.gz"):
         assert (folder / "data" / name).read_bytes() == (
             ROOT / "data" / name

@@ -211,6 +211,13 @@ def _limit(text):
     return host or None, _rate(rate)
 
 
+def _page(text):
+    """The path of a page of HTML."""
+    if Path(text).suffix not in ("", ".html", ".htm"):
+        raise argparse.ArgumentTypeError(f"must end in .html, got {text!r}")
+    return Path(text)
+
+
 def _renamed(text):
     """Our name and theirs of a column."""
     ours, equals, theirs = text.partition("=")
@@ -866,6 +873,39 @@ def _backtest(options):
     _table(("estimator", "log loss", "behind the best"), rows)
     if options.output:
         _draw("calibration", found.calibration, options.output)
+
+
+@_command(
+    "all of this as one page of HTML that needs no network",
+    *_LOG,
+    _MEMORY,
+    _option(
+        "-o",
+        "--output",
+        type=_page,
+        required=True,
+        metavar="FILE",
+        help="the .html file to write",
+    ),
+    _FORCE,
+    _option(
+        "--bandwidth",
+        type=_rate,
+        metavar="RATE",
+        help="of the middle one of five budgets, such as 1000/day (default: the pace "
+        "of the log)",
+    ),
+    examples=["report log.parquet -o report.html"],
+)
+def _report(options):
+    from paperlib import crawl_log
+
+    names = ("bandwidth", "force", "memory")
+    given = {name: getattr(options, name) for name in names}
+    found = crawl_log.report(_source(options), options.output, rng=1, **given)
+    _rows(found.estimates.counts)
+    pages = f"{found.estimates.n_pages:,} pages, {found.pace:,.6g} crawls a day"
+    print(f"{options.output}: {pages}")
 
 
 # ---- output

@@ -25,6 +25,7 @@ from paperlib.crawl_log.estimating import Estimates, estimate
 from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.reading import read_crawl_log
+from paperlib.crawl_log.reporting import Report, report
 from paperlib.crawl_log.scheduling import Schedule, schedule
 from paperlib.crawl_log.tally import BadRowsWarning
 from paperlib.crawl_log.targets import TARGETS, ExportWarning, export
@@ -39,6 +40,7 @@ __all__ = [
     "CrawlLog",
     "Estimates",
     "ExportWarning",
+    "Report",
     "Schedule",
     "Source",
     "backtest",
@@ -48,6 +50,7 @@ __all__ = [
     "export",
     "log_loss",
     "read_crawl_log",
+    "report",
     "schedule",
 ]
 

@@ -1,8 +1,10 @@
 """What a log did, beside what other rules would have done."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
+import pyarrow.compute as pc
 import scipy
 
 from paperlib import allocation, checks, freshness, policies, simulate

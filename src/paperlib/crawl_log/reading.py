@@ -9,7 +9,7 @@ in the folder ``sql`` beside this module.
 
 import contextlib
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import duckdb
 import numpy as np
@@ -133,6 +133,9 @@ class OpenedLog:
     tally: Tally
     n_pages: int
     what: str
+
+    def __str__(self):
+        return "the log"  # in messages
 
     def batches(self):
         """Read all pages, in batches of about a million rows.
@@ -287,8 +290,9 @@ def opened(path, *, state=None, signals=None, memory="1GiB"):
 
     Parameters
     ----------
-    path : path, sequence of path, or Source
-        The log.
+    path : path, sequence of path, Source, or OpenedLog
+        The log; one that is open already is read no second time, and its bad
+        rows are not told of again.
     state : path, optional
         A Parquet file that `crawl_log.estimate` wrote.
     signals : path, optional
@@ -329,6 +333,10 @@ def opened(path, *, state=None, signals=None, memory="1GiB"):
     ...         dict(log.tally.counts), log.n_pages
     ({'rows': 2}, 1)
     """
+    if isinstance(path, OpenedLog):
+        # each reader counts the rows that are merged in its own batches
+        yield replace(path, tally=path.tally.copy())
+        return
     source = Source.of(path)
     with part(source, state=state, memory=memory) as log:
         if signals is not None:

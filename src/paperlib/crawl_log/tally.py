@@ -88,6 +88,17 @@ class Tally:
         for reason, n in other.counts.items():
             self.add(reason, n, other.places.get(reason, ()))
 
+    def copy(self):
+        """Make a tally with the same counts and no places.
+
+        Returns
+        -------
+        Tally
+        """
+        other = Tally()
+        other.counts.update(self.counts)
+        return other
+
     def report(self, path, level=_USER):
         """Warn of bad rows, once for each place.
 
