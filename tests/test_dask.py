@@ -5,6 +5,7 @@ The same numbers, lost workers, and clusters that cannot be used.
 
 import contextlib
 import os
+import shutil
 import sys
 import tempfile
 import threading
@@ -27,6 +28,7 @@ from paperlib.crawl_log import cluster as crawl_log_cluster
 from paperlib.crawl_log.tally import KNOWN, TORN
 
 READING = "paperlib.crawl_log.reading"
+SHUFFLING = "paperlib.crawl_log.shuffling"
 
 
 @pytest.fixture(scope="module")
@@ -219,12 +221,16 @@ def test_a_log_of_fewer_pages_than_parts(client, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["save", "saved"])  # in either kind of task
-def test_a_worker_killed_while_it_estimates_loses_nothing(client, tmp_path, name):
+@pytest.mark.parametrize(  # in each kind of task
+    ("module", "name"), [(SHUFFLING, "scatter"), (READING, "save"), (READING, "saved")]
+)
+def test_a_worker_killed_while_it_estimates_loses_nothing(
+    client, tmp_path, module, name
+):
     log = parquet_file(tmp_path / "log.parquet", log_rows(3000, 0))
     expected = estimated(log, tmp_path / "local.parquet")
     before = client.nthreads().keys()
-    with patched(client, READING, name, dying(str(tmp_path / "died"))):
+    with patched(client, module, name, dying(str(tmp_path / "died"))):
         assert (
             estimated(log, tmp_path / "out/dask.parquet", dask=client.scheduler.address)
             == expected
@@ -248,7 +254,7 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     try:
         with (
             patched(client, READING, "save", dying(str(tmp_path / "died"))),
-            pytest.raises(RuntimeError, match=r"reading was given up: .*died"),
+            pytest.raises(RuntimeError, match=r"grouping was given up: .*died"),
         ):
             crawl_log.estimate(
                 log, tmp_path / "out/dask.parquet", dask=client.scheduler.address
@@ -302,6 +308,71 @@ def test_errors_are_those_of_one_machine(client, tmp_path):
         assert messages[0] == messages[1]
     assert not output.exists()
     assert list(output.parent.iterdir()) == []
+
+
+# ---------------------------------------------------------------- work per worker
+
+
+class Workers:
+    """Workers of one thread each, whose tasks run here one after the other.
+
+    The k-th task of each kind is the k-th worker's. What they read is counted
+    by the system, for this process.
+    """
+
+    def __init__(self, n):
+        self.n_bytes = [0] * n
+
+    def nthreads(self):
+        return dict.fromkeys(range(len(self.n_bytes)), 1)
+
+    def run(self, client, function, arguments, what):
+        results = []
+        for k, given in enumerate(arguments):
+            before = bytes_read()
+            results.append(function(*given))
+            self.n_bytes[k] += bytes_read() - before
+        return results
+
+
+def bytes_read():
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts bytes")
+def test_each_of_n_workers_reads_an_nth(tmp_path, monkeypatch):
+    rng, n_rows = np.random.default_rng(0), 150_000
+    # long names, so that the ends of files and the like are few of the bytes
+    url = [rng.bytes(60).hex() for _ in range(n_rows // 3)]
+    columns = {
+        "url": [url[k] for k in rng.integers(len(url), size=n_rows)],
+        "time": 1.7e9 + rng.integers(10**7, size=n_rows),
+        "changed": rng.random(n_rows) < 0.3,
+    }
+    log, state = tmp_path / "log.parquet", tmp_path / "state.parquet"
+    pq.write_table(pa.table(columns), log, row_group_size=n_rows // 48)
+    before = parquet_file(tmp_path / "before.parquet", log_rows(3000, 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{READING}.ROWS_PER_BATCH", 100)  # a state of many row groups
+        estimated(before, tmp_path / "rates.parquet", state=state)
+    most, total = {}, {}
+    for n in (2, 4, 8):
+        workers = Workers(n)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                crawl_log_cluster,
+                "connected",
+                lambda _, workers=workers: contextlib.nullcontext(workers),
+            )
+            patch.setattr(crawl_log_cluster, "run", workers.run)
+            copy = shutil.copy(state, tmp_path / f"state{n}.parquet")
+            estimated(log, tmp_path / f"{n}.parquet", state=copy, dask="here")
+        most[n], total[n] = max(workers.n_bytes), sum(workers.n_bytes)
+    for n in (4, 8):
+        assert most[n] < 1.1 * 2 / n * most[2]
+        assert total[n] < 1.1 * total[2] < 1.1 * 4 * log.stat().st_size
+        assert_same(tmp_path / "2.parquet", tmp_path / f"{n}.parquet")
 
 
 # ---------------------------------------------------------------- replications

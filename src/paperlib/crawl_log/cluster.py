@@ -1,10 +1,15 @@
 """Logs read and estimated by the workers of a Dask cluster.
 
-Each thread of each worker reads all of the log and keeps the pages of one
-range of the hash that orders them (`reading.part`), so that workers exchange
-nothing. Its part is stored in a folder beside the output; then other tasks
-read the parts, estimate, and store tables that this process puts together.
+As many tasks as the workers have threads read a part of the log each and store
+its rows by a hash of their pages (`shuffling`), in a folder beside the output.
+As many others bring the rows of a range of the hash together, and store them
+sorted; then each range is estimated, and tables are stored that this process
+puts together. Each kind of task begins when those before it are done.
 Workers have the file system of this process and its version of paperlib.
+
+Dask's own shuffle would bring the rows together without files, but starts anew
+when a worker is lost, needs pandas, and would take rows out of the database
+that checks and sorts them.
 """
 
 import contextlib
@@ -16,7 +21,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from paperlib.crawl_log import reading
+from paperlib.crawl_log import reading, shuffling
+from paperlib.crawl_log.database import database, sql
 from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.tally import Tally
@@ -262,15 +268,23 @@ def opened(address, folder, path, *, state=None, memory="1GiB"):
     1000
     """
     source = Source.of(path).absolute()
-    found, _ = source.files()  # a wrong path is reported before any connection
-    what = found[0][1].what
+    # a wrong path is reported before any connection
+    found, unknown = source.files()
+    files, what = [file for file, _ in found], found[0][1].what
     with connected(address) as client, _scratch(folder) as scratch:
         n, state = sum(client.nthreads().values()), state and Path(state).absolute()
-        arguments = [(source, (k, n), state, memory, scratch) for k in range(n)]
-        tally, folders = Tally(), {}
-        for counted, where, n_pages in run(client, _open, arguments, "reading"):
+        parts = shuffling.pieces(found, state, n)
+        arguments = [(source, part, n, scratch, memory) for part in parts]
+        tally, stored, folders = reading.not_read(unknown), [], {}
+        for counted, where in run(client, _scatter, arguments, "reading"):
+            tally.update(counted)
+            stored.append(where)
+        arguments = [(files, stored, k, scratch, memory) for k in range(n)]
+        for counted, where, n_pages in run(client, _gather, arguments, "grouping"):
             tally.update(counted)
             folders[where] = n_pages
+        for where in stored:  # their rows are sorted now, in other files
+            shutil.rmtree(where, ignore_errors=True)
         tally.report(path)
         with reading.saved(folders, what, memory=memory) as log:
             local = log.connection, tally, log.n_pages, what
@@ -292,14 +306,25 @@ def _scratch(folder):
         shutil.rmtree(removed, ignore_errors=True)
 
 
-def _open(path, share, state, memory, folder):
-    """Task: read and save a part of the log; its tally, folder and pages."""
+def _scatter(source, part, n, folder, memory):
+    """Task: store the rows of a part of the log by page; its tally and folder."""
     # a folder of this attempt alone: a worker that was thought lost may still
     # be at work on the same part
     where = tempfile.mkdtemp(dir=folder)
-    with reading.part(path, share, state=state, memory=memory) as log:
+    return shuffling.scatter(source, part, n, where, memory), where
+
+
+def _gather(files, stored, share, folder, memory):
+    """Task: group and save a share of the pages; its tally, folder and pages."""
+    where, tally = tempfile.mkdtemp(dir=folder), Tally()
+    with database(memory) as (connection, _):
+        connection.execute("set threads = 1")
+        connection.execute(sql("tables"))
+        shuffling.gather(connection, stored, share)
+        reading.collect(connection, files, tally)
+        log = reading.grouped(connection, tally, "")
         reading.save(log, where)
-    return log.tally, where, log.n_pages
+    return tally, where, log.n_pages
 
 
 def _map(folder, n_pages, memory, function):

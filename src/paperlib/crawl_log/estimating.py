@@ -190,8 +190,8 @@ def estimate(
         700 MiB more.
     dask : str, optional
         Address of a Dask scheduler such as "tcp://10.0.0.5:8786", whose
-        workers do the same: each of their threads reads all of the log and
-        keeps a part of the pages, by a hash of the URL, in `memory` of its
+        workers do the same: each of their threads reads a part of the log,
+        then a part of the pages, by a hash of the URL, in `memory` of its
         own. They must have the file system of this process, for all paths, and
         this version of paperlib; parts lie beside the output until it is
         written. A lost worker's part is done again. One thread a worker is

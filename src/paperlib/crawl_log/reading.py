@@ -28,10 +28,13 @@ from paperlib.processes import History, join
 __all__ = [
     "Batch",
     "OpenedLog",
+    "collect",
     "gathered",
+    "grouped",
+    "not_read",
     "opened",
-    "part",
     "read_crawl_log",
+    "read_state",
     "save",
     "saved",
 ]
@@ -203,10 +206,11 @@ class OpenedLog:
 
     def _batch(self, first, end):
         """Pages from `first` to before `end`, and the tally of merged rows."""
-        within = f"where i >= {first} and i < {end} order by i"
-        table = f"select * from sorted {within}, t"
+        within = f"where i >= {first} and i < {end}"
+        # in the order in which it was written, which the database keeps
+        table = f"select * from sorted {within}"
         page, time, *columns = self.connection.execute(table).fetchnumpy().values()
-        table = f"select * exclude (i, before) from page {within}"
+        table = f"select * exclude (i, before) from page {within} order by i"
         pages = self.connection.sql(table).to_arrow_table()
         changed, start, modified = columns[0], *map(_filled, columns[1:3])
         starts, changed, torn = _merged(page, time, changed)
@@ -338,7 +342,8 @@ def opened(path, *, state=None, signals=None, memory="1GiB"):
         yield replace(path, tally=path.tally.copy())
         return
     source = Source.of(path)
-    with part(source, state=state, memory=memory) as log:
+    with gathered(source, state=state, memory=memory) as read:
+        log = grouped(*read)
         if signals is not None:
             attach(log.connection, signals, log.tally)
         log.tally.report(source)
@@ -346,30 +351,17 @@ def opened(path, *, state=None, signals=None, memory="1GiB"):
         log.tally.report(source)
 
 
-@contextlib.contextmanager
-def part(path, share=None, *, state=None, memory="1GiB"):
-    """Read a share of a log as `opened` does, but without a warning.
-
-    Shares are ranges of the order of pages, so that one after the other they
-    are the whole log. Rows without a URL are in one of the shares; lines that
-    do not parse into a row are counted by the first.
+def grouped(connection, tally, what):
+    """Number the pages of what `gathered` has read, and sort their crawls.
 
     Parameters
     ----------
-    path : path, sequence of path, or Source
-        The log.
-    share : tuple of int, optional
-        ``(k, n)`` reads the k-th of n shares, k from 0, in a single thread;
-        by default all pages are read.
-    state : path, optional
-        As in `opened`.
-    memory : str
-        As in `opened`.
+    connection, tally, what
+        As `gathered` yields them.
 
-    Yields
-    ------
+    Returns
+    -------
     OpenedLog
-        Of the pages of this share.
 
     Examples
     --------
@@ -377,30 +369,26 @@ def part(path, share=None, *, state=None, memory="1GiB"):
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\nb,2026-01-02,1\\n")
-    ...     sizes = []
-    ...     for k in range(2):
-    ...         with part(path, (k, 2)) as log:
-    ...             sizes.append(log.n_pages)
-    >>> sum(sizes)
-    2
+    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,no\\n")
+    ...     with gathered(path) as read:
+    ...         grouped(*read).n_pages
+    1
     """
-    with gathered(path, share, state=state, memory=memory) as (connection, tally, what):
-        failures = {"failed": FAILED, "unsigned": UNSIGNED}
-        run(connection, sql("pages"), "grouping", **failures)
-        run(connection, sql("sort_crawls"), "sorting")
-        connection.execute("drop table crawl")
-        yield _log(connection, tally, what)
+    failures = {"failed": FAILED, "unsigned": UNSIGNED}
+    run(connection, sql("pages"), "grouping", **failures)
+    run(connection, sql("sort_crawls"), "sorting")
+    connection.execute("drop table crawl")
+    return _log(connection, tally, what)
 
 
 @contextlib.contextmanager
-def gathered(path, share=None, *, state=None, memory="1GiB"):
-    """Read a share of a log, in any order, into the table ``crawl``.
+def gathered(path, *, state=None, memory="1GiB"):
+    """Read a log, in any order, into the table ``crawl``.
 
     Parameters
     ----------
-    path, share, state, memory
-        As in `part`.
+    path, state, memory
+        As in `opened`.
 
     Yields
     ------
@@ -422,60 +410,127 @@ def gathered(path, share=None, *, state=None, memory="1GiB"):
     ...         what, connection.sql("select url, changed from crawl").fetchall()
     ('a table in text', [('a', False)])
     """
-    source, tally = Source.of(path), Tally()
+    source = Source.of(path)
     found, unknown = source.files()
+    tally = not_read(unknown)
     with database(memory) as (connection, folder):
         connection.execute(sql("tables"))
-        if share is not None:
-            connection.execute("set threads = 1")
-            _restrict(connection, *share)
-        first = share is None or share[0] == 0
-        lines = tally if first else Tally()
-        for number, file in enumerate(unknown):
-            lines.add(
-                "files of a format that is not known", 1, [(number, 0, file.name)]
-            )
         for number, (file, format) in enumerate(bar(found, unit=" files")):
-            insert(connection, number, file, format, source, folder, lines)
-        _derive(connection, state)
-        _count_rows(connection, [file for file, _ in found], tally)
+            insert(connection, number, file, format, source, folder, tally)
+        if state is not None:
+            read_state(connection, state)
+        collect(connection, [file for file, _ in found], tally)
         yield connection, tally, found[0][1].what
 
 
-def _derive(connection, state):
+def not_read(unknown):
+    """Count the files of a log that no format recognises.
+
+    Parameters
+    ----------
+    unknown : list of pathlib.Path
+        The files.
+
+    Returns
+    -------
+    Tally
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> dict(not_read([Path("README")]).counts)
+    {'files of a format that is not known': 1}
+    """
+    tally = Tally()
+    for number, file in enumerate(unknown):
+        tally.add("files of a format that is not known", 1, [(number, 0, file.name)])
+    return tally
+
+
+def collect(connection, files, tally):
+    """Bring what was read into the table ``crawl``, and count its rows.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        With the tables of ``sql/tables.sql``, filled; rows that the table
+        ``state`` knows are left out.
+    files : list of pathlib.Path
+        The files by their numbers.
+    tally : Tally
+        Gets the numbers of rows by the reason why they are left out.
+
+    Examples
+    --------
+    >>> with database("200MiB") as (connection, _):
+    ...     _ = connection.execute(sql("tables"))
+    ...     _ = connection.execute("insert into crawl (url, t) values ('a', 0)")
+    ...     tally = Tally()
+    ...     collect(connection, [], tally)
+    ...     dict(tally.counts)
+    {'rows': 1}
+    """
+    _derive(connection)
+    _count_rows(connection, files, tally)
+
+
+def _derive(connection):
     """Bring what was read into the table ``crawl``, without what a state knows."""
     parameters = {"known": KNOWN, "failed": FAILED}
-    if state is not None:
-        _read_state(connection, state)
+    with_state = _filled_table(connection, "state")
+    if with_state:
         for statement in connection.extract_statements(sql("leave_out_known")):
             connection.execute(statement, parameters)
     for table, step in _STEPS.items():
-        (filled,) = connection.execute(f"select count(*) > 0 from {table}").fetchone()
-        if filled:
+        if _filled_table(connection, table):
             unsigned = {"unsigned": UNSIGNED} if table == "fetches" else {}
             run(connection, sql(f"derive_{step}"), "comparing", **unsigned)
             if table == "fetches":
                 for statement in connection.extract_statements(sql("find_suspects")):
                     connection.execute(statement)
         connection.execute(f"drop table {table}")
-    if state is not None:
+    if with_state:
         connection.execute(sql("leave_out_known_crawls"), parameters)
         connection.execute(sql("cut_known_crawls"))
 
 
-def _restrict(connection, k, n):
-    """Keep the pages of the k-th of n ranges of the hash that orders them."""
-    low, high = (part * 2**64 // n for part in (k, k + 1))
-    connection.execute(
-        "create or replace macro in_share(url) as "
-        f"hash(url) between {low}::ubigint and {high - 1}::ubigint"
-    )
+def _filled_table(connection, table):
+    """Whether a table has a row."""
+    return bool(connection.execute(f"select 1 from {table} limit 1").fetchall())
 
 
-def _read_state(connection, state):
-    """Read what earlier logs left."""
+def read_state(connection, state, rows=(0, 2**63 - 1)):
+    """Read what earlier logs left into the table ``state``.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        With the tables of ``sql/tables.sql``.
+    state : path
+        A Parquet file that `crawl_log.estimate` wrote.
+    rows : tuple of int
+        Its first row to be read, from 0, and the row after the last.
+
+    Raises
+    ------
+    ValueError
+        The file is no state.
+
+    Examples
+    --------
+    >>> with database("200MiB") as (connection, folder):
+    ...     state = folder / "state.parquet"
+    ...     _ = connection.execute(sql("tables"))
+    ...     _ = connection.execute("insert into state (url) values ('a'), ('b')")
+    ...     _ = connection.execute(f"copy state to {quoted(state)}")
+    ...     read_state(connection, state, (0, 1))
+    ...     connection.sql("select url from state").fetchall()
+    [('a',), ('b',), ('a',)]
+    """
+    first, end = rows
+    parameters = {"state": pattern(state), "first": first, "end": end}
     try:
-        connection.execute(sql("read_state"), {"state": pattern(state)})
+        connection.execute(sql("read_state"), parameters)
     except duckdb.Error as error:
         raise ValueError(
             f"state must be a file that estimate wrote, got {state}: "

@@ -18,7 +18,7 @@ __all__ = ["insert"]
 _BLOCK = 1 << 20  # bytes of text that are unpacked at a time
 
 
-def insert(connection, number, file, format, source, folder, tally):
+def insert(connection, number, file, format, source, folder, tally, rows=None):
     r"""Insert the rows of one file into the table of its format's kind.
 
     Rows that have a reason to be left out are inserted too. Of a truncated
@@ -40,6 +40,9 @@ def insert(connection, number, file, format, source, folder, tally):
         For temporary files.
     tally : Tally
         Gets the lines that do not parse into a row at all.
+    rows : tuple of int, optional
+        Of a table in Parquet, the first row to be inserted, from 0, and the row
+        after the last; by default all rows are.
 
     Raises
     ------
@@ -63,7 +66,7 @@ def insert(connection, number, file, format, source, folder, tally):
     """
     try:
         if format.kind == "table":
-            tables.insert(connection, number, file, source.columns, tally)
+            tables.insert(connection, number, file, source.columns, tally, rows)
         else:
             _insert(connection, number, file, format, source)
     except (duckdb.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -16,7 +16,7 @@ REQUIRED = ("url", "time")
 #: Columns from which bits are derived where there is no column "changed".
 SIGNALS = ("digest", "etag", "last_modified")
 _TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
-_TEXTS = ("url", "time", "changed", "importance", "host", "status", "digest", "etag")
+_TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 _SIMILAR = 0.4  # of names to be suggested; by 0.6, date is not like time
 
@@ -45,7 +45,7 @@ FORMATS = (
 )
 
 
-def insert(connection, number, file, columns, tally):
+def insert(connection, number, file, columns, tally, rows=None):
     r"""Insert the rows of one table into the table ``crawl`` or ``fetches``.
 
     Rows that have a reason to be left out are inserted too.
@@ -62,6 +62,9 @@ def insert(connection, number, file, columns, tally):
         The column to take for some of ours.
     tally : Tally
         Gets the lines that do not parse into a row at all.
+    rows : tuple of int, optional
+        Of a file in Parquet, the first row to be inserted, from 0, and the row
+        after the last; by default all rows are.
 
     Raises
     ------
@@ -81,18 +84,23 @@ def insert(connection, number, file, columns, tally):
     [(False, None), (None, 'whose changed is neither yes nor no')]
     """
     of_parquet = FORMATS[1].recognises(beginning(file), file)
-    kind = _insert_parquet if of_parquet else _insert_text
-    kind(connection, number, file, columns, tally)
+    if of_parquet:
+        _insert_parquet(connection, number, file, columns, rows)
+    else:
+        _insert_text(connection, number, file, columns, tally)
 
 
-def _insert_parquet(connection, number, file, renamed, tally):
-    """Insert the rows of a Parquet file."""
+def _insert_parquet(connection, number, file, renamed, rows):
+    """Insert rows of a Parquet file."""
     source = f"read_parquet({quoted(pattern(file))}, file_row_number = true)"
     columns = {
         name: ('"' + name.replace('"', '""') + '"', kind)
         for name, kind, *_ in connection.sql(f"describe from {source}").fetchall()
         if name != "file_row_number"
     }
+    if rows is not None:  # DuckDB reads the row groups that hold them only
+        within = "where file_row_number >= {} and file_row_number < {}"
+        source += " " + within.format(*rows)
     row = "file_row_number + 1"
     _insert(connection, number, file, columns, renamed, row, source)
 
@@ -142,19 +150,35 @@ def _insert(connection, number, file, columns, renamed, row, source):
     columns = {name.strip().lower(): column for name, column in columns.items()}
     theirs = {ours: name.strip().lower() for ours, name in renamed.items()}
     _check_names(file, columns.keys(), theirs)
-    ours = {name: columns.get(theirs.get(name, name)) for name in (*_TEXTS, *_TIMES)}
+    names = (*_TEXTS, *_TIMES, "changed")
+    ours = {name: columns.get(theirs.get(name, name)) for name in names}
     fields = [
         f"coalesce(trim(cast({(ours[name] or ['null'])[0]} as varchar)), '') "
         f"as {name}_text"
         for name in _TEXTS
     ]
     fields += [f"{_time(ours[name])} as {field}" for name, field in _TIMES.items()]
+    fields.append(f"{_bit(ours['changed'])} as changed")
+    # as they stand, for rows that are shown: texts of all times take long
+    fields += [
+        f"{(ours[name] or ['null'])[0]} as {name}_given" for name in ("time", "changed")
+    ]
     connection.execute(
         f"create or replace temp view fields as select {', '.join(fields)}, "
         f"{row} as row from {source}"
     )
     query = "check_fetches" if ours["changed"] is None else "check_rows"
     run(connection, sql(query), file.name, file=number, failed=FAILED)
+
+
+def _bit(column):
+    """SQL of the Boolean value of a column, or null."""
+    if column is None:
+        return "null::boolean"
+    name, kind = column
+    if kind == "BOOLEAN":
+        return name
+    return f"parse_changed(trim(cast({name} as varchar)))"
 
 
 def _time(column):

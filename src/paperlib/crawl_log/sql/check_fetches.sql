@@ -1,5 +1,5 @@
--- Insert the rows of one file without bits, of which the view `fields` gives each
--- value as text, into the table `fetches`.
+-- Insert the rows of one file without bits, of which the view `fields` gives the
+-- values, into the table `fetches`.
 -- Parameters: $file, the file's number; $failed, the reason of failed fetches.
 
 insert into fetches by name
@@ -10,7 +10,6 @@ with parsed as (
         try_cast(importance_text as double) as importance,
         try_cast(status_text as integer) as status
     from fields
-    where in_share(url_text)
 ),
 
 judged as (
@@ -46,6 +45,6 @@ select
     row,
     reason,
     case when reason is not null
-        then concat_ws(',', url, time_text, status_text) || reading_of(t)
+        then concat_ws(',', url, text_of(time_given), status_text) || reading_of(t)
     end as given
 from judged

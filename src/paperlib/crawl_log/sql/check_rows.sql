@@ -1,5 +1,5 @@
--- Insert the rows of one file, of which the view `fields` gives each value as
--- text, into the table `crawl`. A row with a value that cannot be used is kept
+-- Insert the rows of one file, of which the view `fields` gives the values, into
+-- the table `crawl`. A row with a value that cannot be used is kept
 -- there with the reason, to be counted and shown.
 -- Parameters: $file, the file's number; $failed, the reason of failed fetches.
 
@@ -9,11 +9,9 @@ with parsed as (
     select
         *,
         url_text as url,
-        parse_changed(changed_text) as changed,
         try_cast(importance_text as double) as importance,
         try_cast(status_text as integer) as status
     from fields
-    where in_share(url_text)
 ),
 
 judged as (
@@ -50,6 +48,11 @@ select
     row,
     reason,
     case when reason is not null then concat_ws(
-        ',', url, time_text, changed_text, importance_text, status_text
+        ',',
+        url,
+        text_of(time_given),
+        text_of(changed_given),
+        importance_text,
+        status_text
     ) || reading_of(t) end as given
 from judged

@@ -19,4 +19,3 @@ select
     ) as reason,
     given
 from found
-where in_share(coalesce(url, ''))

@@ -17,4 +17,3 @@ select
     ) as reason,
     given || reading_of(t) as given
 from found
-where in_share(coalesce(url, ''))

@@ -20,4 +20,3 @@ select
     ) as reason,
     given || reading_of(t) as given
 from found
-where in_share(coalesce(url, ''))

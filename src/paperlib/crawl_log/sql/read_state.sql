@@ -1,5 +1,6 @@
--- Read what earlier logs left, of the pages of this share of the log.
--- Parameter: $state, the file.
+-- Read what earlier logs left.
+-- Parameters: $state, the file; $first and $end, its first row to be read, from 0,
+-- and the row after the last.
 
 insert into state
 select
@@ -18,5 +19,5 @@ select
     signal,
     lag,
     lag_squares
-from read_parquet($state)
-where in_share(url)
+from read_parquet($state, file_row_number = true)
+where file_row_number >= $first and file_row_number < $end

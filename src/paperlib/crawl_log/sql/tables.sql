@@ -84,8 +84,12 @@ create table state (
     lag_squares double
 );
 
--- Whether a page belongs to this share of the log: all do, but on a cluster.
-create macro in_share(url) as true;
+-- Which of n ranges of the hash that orders pages a page lies in, from 0. Without
+-- the last bit of the hash, the length of a range fits in 64 bits for n = 1 too.
+create macro share_of(url, n) as
+    (hash(coalesce(url, '')) >> 1) // (9223372036854775808::ubigint // n + 1);
+
+create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');
 
 create macro parse_changed(text) as
     case
