@@ -251,8 +251,11 @@ def of_states(rows, known=()):
                 [url, day(fetched)],
             )
         connection.execute(sql("derive_states"))
+        # a row without a start begins at the row before, or at what the state knows
         found = connection.execute(
-            "select url, start, t, changed from crawl order by all"
+            "select url, coalesce(start, lag(t) over (partition by url order by t), "
+            "epoch_us(last_crawl)), t, changed "
+            "from crawl left join state using (url) order by all"
         ).fetchall()
     return [
         (url, *((t / 1e6 - START) / DAY for t in times), bit)
@@ -345,6 +348,8 @@ def kept(tmp_path, logs):
     pages = {page["url"]: page for page in pq.read_table(state).to_pylist()}
     for page in pages.values():
         page["interval"] = [round(interval, 9) for interval in page["interval"]]
+        # products of neighbours in two logs are left out of the serial score
+        del page["lag"], page["lag_squares"]
         groups = sorted(zip(*(page.pop(name) for name in names), strict=True))
         page["bits"] = [bit for _, bit, _, _ in groups]
         page["groups"] = groups

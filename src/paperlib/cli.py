@@ -49,6 +49,7 @@ _TARGETS = (
     *("jsonl", "nutch", "storm", "frontier", "heritrix", "changedetection"),
     *("crontab", "systemd", "urls"),
 )
+_SUSPECTS = 5  # hosts that are printed
 _COMMANDS = {}  # by name: function, help, arguments, examples
 
 
@@ -344,14 +345,6 @@ _MEMORY = _option(
     metavar="SIZE",
     help="what sorting may use (default: 1GiB); the rest goes to disk",
 )
-_OUTPUT = _option(
-    "-o",
-    "--output",
-    type=_parquet,
-    required=True,
-    metavar="FILE",
-    help="the Parquet file to write, one row a page",
-)
 _TO = _option(
     "--to",
     choices=_TARGETS,
@@ -367,6 +360,14 @@ _DUE = _option(
     "--due",
     metavar="UNTIL",
     help="with --to: only pages that are due by this time (ISO 8601), or now",
+)
+_TABLE = _option(
+    "-o",
+    "--output",
+    type=_table_file,
+    required=True,
+    metavar="FILE",
+    help="the file to write, Parquet, or CSV for other programs",
 )
 _FORCE = _option(
     "--force", action="store_true", help="write over an output that exists"
@@ -506,14 +507,7 @@ def _source(options):
     "a log of any format as one table",
     *_LOG,
     _MEMORY,
-    _option(
-        "-o",
-        "--output",
-        type=_table_file,
-        required=True,
-        metavar="FILE",
-        help="the Parquet or CSV file to write",
-    ),
+    _TABLE,
     _FORCE,
     examples=["convert crawl.log -o log.parquet", "convert segments/ -o log.csv"],
 )
@@ -522,28 +516,34 @@ def _convert(options):
 
     given = {"force": options.force, "memory": options.memory}
     what, counts = crawl_log.convert(_source(options), options.output, **given)
-    print(f"read as {what}")
-    _rows(counts)
+    print(f"{options.output}: {_rows(counts)}, read from {what}")
     print(f"next: paperlib estimate {options.output} -o rates.parquet")
 
 
 def _rows(counts):
-    """Print how many rows were used, and how many were left out and why."""
+    """How many rows were used, and how many were left out and why, in words."""
     left_out = [f"{n:,} {why}" for why, n in counts.items() if n and why != "rows"]
-    print(", ".join([f"{counts.get('rows', 0):,} rows", *left_out]))
+    more = f" ({', '.join(left_out)})" if left_out else ""
+    return f"{counts.get('rows', 0):,} rows{more}"
 
 
 @_command(
     "change rates of the pages of a crawl log, with intervals",
     *_LOG,
     _MEMORY,
-    _OUTPUT,
+    _TABLE,
     _FORCE,
     _option(
         "--state",
         type=Path,
         metavar="FILE",
         help="a Parquet file to go on from, and to keep for the next log",
+    ),
+    _option(
+        "--signals",
+        type=Path,
+        metavar="FILE",
+        help="a table (url, time) of pings or the like, for schedules by thresholds",
     ),
     _option(
         "--estimator",
@@ -577,10 +577,11 @@ def _rows(counts):
 def _estimate(options):
     from paperlib import crawl_log
 
-    names = ("state", "estimator", "half_life", "level", "force", "memory", "dask")
-    given = {name: getattr(options, name) for name in names}
+    names = ("state", "signals", "estimator", "half_life", "level", "force", "memory")
+    given = {name: getattr(options, name) for name in (*names, "dask")}
     found = crawl_log.estimate(_source(options), options.output, **given)
-    print(f"{options.output}: {found.counts['rows']:,} rows of {found.n_pages:,} pages")
+    rows = f"{_rows(found.counts)} of {found.n_pages:,} pages"
+    print(f"{options.output}: {rows}, read from {found.what}")
     fades = f", half-life {found.half_life:.3g} days" if found.half_life else ""
     print(f"estimator {found.estimator}{fades} ({found.why})")
     calibrated = "none, for too few bits" if found.calibration is None else "done"
@@ -588,8 +589,23 @@ def _estimate(options):
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson; "
         f"calibration: {calibrated}"
     )
-    kinds = _kinds_of_pages(options.output)
-    print("pages: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
+    if options.output.suffix != ".csv":
+        kinds = _kinds_of_pages(options.output)
+        print("pages: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
+    for suspect in found.suspects[:_SUSPECTS]:
+        pages = f"{suspect.n_pages:,} pages {suspect.what}"
+        print(f"suspect: {suspect.host or 'no host'}, {pages}: {suspect.cause}")
+    if len(found.suspects) > _SUSPECTS:
+        print(f"and {len(found.suspects) - _SUSPECTS:,} suspects more: paperlib report")
+    _print_next(options.output, found.pace)
+
+
+def _print_next(rates, pace):
+    """Print the command that goes on from a file of rates."""
+    rate = f"{pace:.6g}/day" if pace else "CRAWLS/day"
+    if pace:
+        print(f"the log's pace is {pace:,.6g} crawls a day")
+    print(f"next: paperlib schedule {rates} --bandwidth {rate} -o schedule.parquet")
 
 
 def _kinds_of_pages(path):
@@ -903,9 +919,8 @@ def _report(options):
     names = ("bandwidth", "force", "memory")
     given = {name: getattr(options, name) for name in names}
     found = crawl_log.report(_source(options), options.output, rng=1, **given)
-    _rows(found.estimates.counts)
-    pages = f"{found.estimates.n_pages:,} pages, {found.pace:,.6g} crawls a day"
-    print(f"{options.output}: {pages}")
+    rows = f"{_rows(found.estimates.counts)} of {found.estimates.n_pages:,} pages"
+    print(f"{options.output}: {rows}, {found.pace:,.6g} crawls a day")
 
 
 # ---- output

@@ -157,16 +157,16 @@ def estimate(
         or null), serial_score, and pattern ("bursty" or "regular" where
         `estimators.serial_score` is beyond 3, or null). The metadata "paperlib"
         are the `Estimates` as JSON.
+    state : path, optional
+        What earlier logs left: read if it exists, and written anew. Rows that
+        are not after a page's last one are left out, so that none counts
+        twice.
     signals : path, optional
         Signals of changes (pings of IndexNow or WebSub, dates in sitemaps,
         entries of feeds): a CSV or Parquet file with the columns url and time.
         Then there are columns recall, precision, false_rate (1/day) and
         signals_from ("page", "host" or "all": whose estimates they are, see
         `crawl_log.signalling`), which `schedule` needs for thresholds.
-    state : path, optional
-        What earlier logs left: read if it exists, and written anew. Rows that
-        are not after a page's last one are left out, so that none counts
-        twice.
     estimator : {"prior", "mle", "moment_matching", "naive"}, optional
         "prior" is the posterior mode under two pseudo-observations that are
         learnt from the log (`FakeIntervals.learn`), for pages of few crawls;

@@ -42,6 +42,18 @@ def attach(connection, path, tally):
         No such file.
     ValueError
         A file without these columns.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from paperlib.crawl_log import reading
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log, pings = Path(folder, "log.csv"), Path(folder, "pings.csv")
+    ...     _ = log.write_text("url,time,changed\na,2026-01-01,0\na,2026-01-03,1\n")
+    ...     _ = pings.write_text("url,time\na,2026-01-02\n")
+    ...     with reading.opened(log, signals=pings) as opened:  # calls this function
+    ...         opened.sample(1).n_signals
+    array([1], dtype=int32)
     """
     if not Path(path).is_file():
         raise FileNotFoundError(f"no such file: {path}")
@@ -108,6 +120,15 @@ class Quality:
     recall of a host comes out too low: .75 in place of .8 from 60 crawls of each of
     400 pages, .785 from 150. A page that has had no signal
     has the recall 0: nothing tells that one would come.
+
+    Examples
+    --------
+    >>> from paperlib.processes import History
+    >>> history = History([1.0] * 400, [True, False] * 200, [0, 200, 400])
+    >>> n_signals = np.tile([1, 0], 200)
+    >>> quality = Quality(history, n_signals, ["a.org", "b.org"])
+    >>> quality.columns(history, n_signals, ["a.org", "b.org"])["recall"]
+    array([1., 1.])
     """
 
     def __init__(self, sample, n_signals, host):

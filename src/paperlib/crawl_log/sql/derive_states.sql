@@ -45,15 +45,12 @@ pairs as (
 ),
 
 intervals as (
-    -- No change from the last one, or from the fetch of the earlier dump, on.
-    -- A page that changed at its last fetch is known, but has no interval, or
-    -- that which ended with the change.
+    -- No change from the last one, or from the fetch of the earlier dump, on: what
+    -- began the latter is the row before. A page that changed at its last fetch is
+    -- known, but has no interval, or that which ended with the change.
     select
         url,
-        case
-            when found = false then before
-            else coalesce(last_change, last_fetch)
-        end as start,
+        case when before is null then coalesce(last_change, last_fetch) end as start,
         last_fetch as t,
         false as changed,
         file,
@@ -65,7 +62,7 @@ intervals as (
 
     union all
     -- a change between the fetch of the earlier dump and the one that found it
-    select url, before, last_change, true, file, row
+    select url, null, last_change, true, file, row
     from pairs
     where found
 )
