@@ -64,7 +64,7 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
         As in `estimate`.
     n_pages : int
         Pages drawn at random from the log, at most; those with two crawls or
-        more are used.
+        more that are not gone are used.
     horizon : float, optional
         Days of the simulation of the long run; by default 200 times the mean
         time between crawls of a page, and at least a year.
@@ -110,7 +110,8 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
     with reading.opened(path, memory=memory) as log:
         batch = log.sample(n_pages)
         few = log.sample(min(n_pages, choosing.SAMPLE))
-    history, crawled = batch.bits, batch.bits.n_crawls > 0
+    gone = batch.page["gone"].to_numpy()
+    history, crawled = batch.bits, (batch.bits.n_crawls > 0) & ~gone
     # as `estimate` does
     prior, estimator, _ = choosing.choose(few.all_crawls, bits=few.all_bits)
     rate = choosing.ESTIMATORS[estimator](batch.all_crawls, prior)

@@ -59,6 +59,7 @@ _SUFFIXES = (".png", ".svg", ".json", ".npz")  # the files of a figure
 _READ_BY = {
     "paperlib.repro.plotting": "paper.mplstyle",
     "paperlib.crawl_log": "crawl_log/sql/*.sql",
+    "paperlib.crawl_log.reporting": "crawl_log/report.*",
     "paperlib.repro.bing": "repro/bing.sql",
 }
 # `verify` compares a rebuilt array with the committed one. Other machines
