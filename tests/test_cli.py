@@ -185,8 +185,8 @@ def test_exit_status_and_message(called, capsys, command, answer, status, messag
         ),
         (["estimate", "log.csv"], "the following arguments are required: -o/--output"),
         (
-            ["estimate", "log.csv", "-o", "rates.csv"],
-            "argument -o/--output: must end in .parquet, got 'rates.csv'",
+            ["estimate", "log.csv", "-o", "rates.txt"],
+            "argument -o/--output: must end in .parquet or .csv, got 'rates.txt'",
         ),
         (
             ["estimate", "log.csv", "-o", "r.parquet", "--level", "1"],
@@ -386,10 +386,16 @@ def test_estimate(tmp_path, capsys):
         "500MiB",
     ]
     assert cli.main(command) == 0
-    first, second, spread, third = capsys.readouterr().out.splitlines()
+    first, second, spread, third, *rest = capsys.readouterr().out.splitlines()
     pages = pq.read_table(path)
     written = json.loads(pq.read_metadata(path).metadata[b"paperlib"])
-    assert first == f"{path}: {written['counts']['rows']:,} rows of 62 pages"
+    counts = f"{written['counts']['rows']:,} rows (256 of failed fetches)"
+    assert first == f"{path}: {counts} of 62 pages, read from a table in text"
+    assert rest == [
+        f"the log's pace is {written['pace']:.6g} crawls a day",
+        f"next: paperlib schedule {path} --bandwidth {written['pace']:.6g}/day "
+        "-o schedule.parquet",
+    ]
     assert second == "estimator mle (asked for)"
     assert spread == (
         f"dispersion {written['dispersion']:.2f}, which is 1 if changes are Poisson; "
@@ -434,7 +440,7 @@ def test_degenerate_pages_are_counted(tmp_path, capsys):
         == 0
     )
     out = capsys.readouterr().out.splitlines()
-    assert out[0].endswith("44 rows of 4 pages")
+    assert out[0].endswith("44 rows of 4 pages, read from a table in text")
     assert out[3].startswith("pages: 2 never changed, 1 always changed, ")
 
 

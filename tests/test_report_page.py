@@ -394,9 +394,9 @@ def test_the_command(made, tmp_path, capsys):
     output = tmp_path / "report.html"
     command = ["report", str(made[0]), "-o", str(output)]
     assert cli.main(command) == 0
-    first, second = capsys.readouterr().out.splitlines()
-    assert first == "480 rows, 4 of failed fetches"
-    assert second == f"{output}: 13 pages, 12 crawls a day"
+    (line,) = capsys.readouterr().out.splitlines()
+    rows = "480 rows (4 of failed fetches) of 13 pages"
+    assert line == f"{output}: {rows}, 12 crawls a day"
     assert Page(output).source == made[1].source
     assert cli.main(command) == 2
     assert "exists; say --force" in capsys.readouterr().err
