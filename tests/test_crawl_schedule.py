@@ -16,7 +16,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
-from paperlib import allocation, cli, freshness, objectives
+from paperlib import allocation, cli, crawl_log, freshness, objectives
 from paperlib.crawl_log import planning, scheduling
 from paperlib.crawl_log.calibrating import Calibration
 from paperlib.crawl_log.limits import page_limits, read_limits
@@ -311,6 +311,33 @@ def test_the_promise_is_honest_on_average(run):
     assert abs(found.freshness - truth.mean()) < 3 * error
     assert found.freshness_if_exact > truth.mean() + 3 * error
     assert found.freshness == pytest.approx(np.mean(plan["freshness"]), rel=1e-12)
+
+
+@pytest.mark.slow
+def test_the_promise_for_a_log_is_honest_on_average(tmp_path):
+    """Pages with lognormal rates, crawled 20 times each; true rates are known."""
+    n_pages, n_crawls = 3000, 20
+    rng = np.random.default_rng(0)
+    true = 0.3 * np.exp(rng.standard_normal(n_pages))
+    days = np.sort(rng.uniform(0, 60, (n_pages, n_crawls)))
+    gaps = np.diff(days, prepend=0)
+    bits = rng.random(days.shape) < -np.expm1(-true[:, np.newaxis] * gaps)
+    log = parquet(
+        tmp_path / "log.parquet",
+        url=np.repeat(np.arange(n_pages), n_crawls).astype(str),
+        time=(1.7e9 + 86_400 * days).ravel(),
+        changed=bits.ravel(),
+    )
+    crawl_log.estimate(log, tmp_path / "rates.parquet")
+    plan = tmp_path / "plan.parquet"
+    found = schedule(tmp_path / "rates.parquet", plan, 0.15 * n_pages)
+    columns = pq.read_table(plan)
+    page = np.array(columns["url"].to_pylist(), dtype=int)
+    came_true = freshness.interval(true[page], columns["crawl_rate"].to_numpy())
+    error = came_true.std() / np.sqrt(n_pages)
+    assert abs(found.freshness - came_true.mean()) < 3 * error
+    assert found.freshness_if_exact > came_true.mean() + 3 * error
+    assert abs(found.calibrated - came_true.mean()) < 4 * error
 
 
 def test_now_is_that_of_the_log_where_it_is_given(run):
