@@ -43,7 +43,7 @@ lab: $(READY)
 notebooks: $(READY)
 	$(PYTHON) -m paperlib refresh
 lock: $(READY)
-	.venv/bin/uv pip compile --quiet --universal --generate-hashes --all-extras \
+	.venv/bin/uv pip compile --quiet --universal --generate-hashes --all-extras --no-strip-extras \
 	  --no-header pyproject.toml -o requirements.lock
 clean:
 	rm -rf .venv build figures/.staging
