@@ -389,7 +389,7 @@ def test_estimate(tmp_path, capsys):
     first, second, spread, third, *rest = capsys.readouterr().out.splitlines()
     pages = pq.read_table(path)
     written = json.loads(pq.read_metadata(path).metadata[b"paperlib"])
-    counts = f"{written['counts']['rows']:,} rows (256 of failed fetches)"
+    counts = f"{written['counts']['rows']:,} rows (beside 256 of failed fetches)"
     assert first == f"{path}: {counts} of 62 pages, read from a table in text"
     assert rest == [
         f"the log's pace is {written['pace']:.6g} crawls a day",

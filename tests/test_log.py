@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from crawl_logs import START, recorded, table, write
+from crawl_logs import START, parquet, recorded, table, write
 from thinned import every
 
 from paperlib.crawl_log import BadRowsWarning, formats, reading
@@ -367,11 +367,6 @@ GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"
             "row 3: b,9e21,1,, (read as 287168-08-24 16:00:00)",
         ),
         ("b,,1\n", "whose time cannot be read", "row 3: b,,1"),
-        (
-            "b,2020-01-01,\n",
-            "whose changed is neither yes nor no",
-            "row 3: b,2020-01-01,",
-        ),
         (
             "b,2020-01-01,maybe\n",
             "whose changed is neither yes nor no",
@@ -836,3 +831,25 @@ def test_read_crawl_log_has_all_of_a_log_in_memory(tmp_path):
     }
     np.testing.assert_array_equal(log.history.interval, [2.0, 1.0])
     np.testing.assert_array_equal(log.history.changed, [True, False])
+
+
+def test_an_empty_changed_begins_an_interval_and_ends_none(tmp_path):
+    """At a page's first crawl there is nothing to compare with."""
+    rows = "a,2020-01-01,\na,2020-01-02,1\na,2020-01-05, \na,2020-01-07,0\n"
+    text = write(tmp_path / "log.csv", HEADER + rows + "b,2020-01-01,\n")
+    file = parquet(
+        tmp_path / "log.parquet",
+        url=["a"] * 4 + ["b"],
+        time=[START + DAY * day for day in (0, 1, 4, 6, 0)],
+        changed=[None, True, None, False, None],
+    )
+    for path in (text, file):
+        with reading.opened(path) as log:
+            batch = log.sample(2)
+        history = batch.history
+        a = batch.page["url"].to_pylist().index("a")
+        crawls = slice(history.offsets[a], history.offsets[a + 1])
+        assert history.interval[crawls].tolist() == [1.0, 2.0]
+        assert history.changed[crawls].tolist() == [True, False]
+        assert history.n_crawls.sum() == 2
+        assert log.tally.counts["rows"] == 5

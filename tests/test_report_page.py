@@ -395,7 +395,7 @@ def test_the_command(made, tmp_path, capsys):
     command = ["report", str(made[0]), "-o", str(output)]
     assert cli.main(command) == 0
     (line,) = capsys.readouterr().out.splitlines()
-    rows = "480 rows (4 of failed fetches) of 13 pages"
+    rows = "480 rows (beside 4 of failed fetches) of 13 pages"
     assert line == f"{output}: {rows}, 12 crawls a day"
     assert Page(output).source == made[1].source
     assert cli.main(command) == 2

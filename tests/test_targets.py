@@ -546,7 +546,7 @@ def test_schedule_writes_for_a_crawler(rates, tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "without --to, --output must end in .parquet, got x.txt"),
+        ([], "without --to, --output must end in .parquet or .csv, got x.txt"),
         (["--due", "now"], "--exported and --due must be given with --to only"),
         (["--to", "frontier"], "exported must be the lines that DumpURLs"),
     ],

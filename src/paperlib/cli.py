@@ -522,8 +522,9 @@ def _convert(options):
 
 def _rows(counts):
     """How many rows were used, and how many were left out and why, in words."""
-    left_out = [f"{n:,} {why}" for why, n in counts.items() if n and why != "rows"]
-    more = f" ({', '.join(left_out)})" if left_out else ""
+    used = ("rows", "repeated")
+    left_out = [f"{n:,} {why}" for why, n in counts.items() if n and why not in used]
+    more = f" (beside {', '.join(left_out)})" if left_out else ""
     return f"{counts.get('rows', 0):,} rows{more}"
 
 
@@ -605,6 +606,9 @@ def _print_next(rates, pace):
     rate = f"{pace:.6g}/day" if pace else "CRAWLS/day"
     if pace:
         print(f"the log's pace is {pace:,.6g} crawls a day")
+    if rates.suffix == ".csv":
+        print("next: write the rates as .parquet, from which paperlib schedule goes on")
+        return
     print(f"next: paperlib schedule {rates} --bandwidth {rate} -o schedule.parquet")
 
 
@@ -710,9 +714,10 @@ def _schedule(options):
     if options.to is None:
         if options.exported or options.due:
             raise ValueError("--exported and --due must be given with --to only")
-        if options.output.suffix not in ("", ".parquet"):
+        if options.output.suffix not in ("", ".parquet", ".csv"):
             raise ValueError(
-                f"without --to, --output must end in .parquet, got {options.output}"
+                "without --to, --output must end in .parquet or .csv, got "
+                f"{options.output}"
             )
         _write_schedule(options, options.output)
         return
@@ -762,7 +767,9 @@ def _limits(given):
 
 def _print_freshness(found):
     """Print what a schedule promises, and on what condition."""
-    before, after = f"{found.freshness_now:.4f}", f"{found.freshness:.4f}"
+    known = found.freshness_now == found.freshness_now
+    before = f"{found.freshness_now:.4f}" if known else "not known"
+    after = f"{found.freshness:.4f}"
     print(
         f"freshness if changes were Poisson: {before} now, {after} with this schedule"
     )
@@ -788,7 +795,10 @@ def _print_prices(found, options):
     for kind, price in found.prices.items():
         cost, share = f"{price['cost']:.2g} {unit}", f"{price['share']:.0%}"
         if kind == "hedge":
-            print(f"the hedge of {share} costs {cost} if changes are Poisson")
+            if price["cost"] < 0:  # the promise allows for errors of the estimates
+                print(f"the hedge of {share} is worth {-price['cost']:.2g} {unit}")
+            else:
+                print(f"the hedge of {share} costs {cost} if changes are Poisson")
         elif kind == "hosts":
             print(f"the limits of hosts cost {cost}; {share} of hosts are at theirs")
         elif options.limits is None:

@@ -4,16 +4,17 @@ import contextlib
 import functools
 import warnings
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import scipy
 
 from paperlib import checks, estimators, freshness
 from paperlib.crawl_log import calibrating, choosing, cluster, reading
 from paperlib.crawl_log.choosing import ESTIMATORS
-from paperlib.crawl_log.database import sql
 from paperlib.crawl_log.dependence import Dependence
 from paperlib.crawl_log.output import check_absent, parquet, table
 from paperlib.crawl_log.signalling import Quality
@@ -289,12 +290,16 @@ def estimate(
         model, why = _learn(sample, estimator, half_life, level)
         suspects = Suspects(log.connection, sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
+        n_crawls, first, last = 0, [], []
         for found in log.map(function):
             # one table without a state, two with it
             for writer, rows in zip([rates, states], found, strict=False):
                 writer.write(rows)
                 if writer is rates:
                     suspects.add(rows)
+                    n_crawls += pc.sum(rows["n_crawls"]).as_py()
+                    first.append(pc.min(rows["first_crawl"]).as_py())
+                    last.append(pc.max(rows["last_crawl"]).as_py())
         calibration = calibrating.learn(sample, model.rate)
         found = Estimates(
             dict(log.tally.counts),
@@ -307,11 +312,18 @@ def estimate(
             model.dependence.mean,
             None if calibration is None else calibration.to_dict(),
             log.what,
-            _pace(log),
+            _pace(n_crawls, first, last),
             suspects.found(),
         )
         rates.describe(asdict(found))
     return found
+
+
+def _pace(n_crawls, first, last):
+    """Crawls a day, from the times of the first and last crawl of batches."""
+    first, last = ([t for t in times if t is not None] for times in (first, last))
+    days = (max(last) - min(first)) / timedelta(days=1) if first else 0.0
+    return n_crawls / days if days else 0.0
 
 
 def _half_life(half_life, estimator, state):
@@ -355,12 +367,6 @@ def _learn(sample, estimator, half_life, level):
 def _signalled(batch):
     """Signals in the intervals between crawls, and the host of each page."""
     return batch.n_signals[batch.crawled], batch.page["host"].to_pylist()
-
-
-def _pace(log):
-    """Crawls a day that a log made, 0 if it does not tell."""
-    ((intervals, days),) = log.connection.execute(sql("pace")).fetchall()
-    return intervals / days if days else 0.0
 
 
 def _tables(batch, *, model, with_state):

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from paperlib import checks, freshness
 from paperlib.crawl_log.calibrating import Calibration
 from paperlib.crawl_log.limits import page_limits, read_limits
-from paperlib.crawl_log.output import check_absent, parquet
+from paperlib.crawl_log.output import check_absent, table
 from paperlib.crawl_log.planning import MODELS, OBJECTIVES, Problem, expected
 
 __all__ = ["HEDGE", "Schedule", "schedule"]
@@ -224,7 +224,7 @@ def schedule(
     plan = problem.solve(bandwidth)
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
     unfetched, unmeasured = columns["unfetched"], columns["unmeasured"]
-    with parquet(output) as out:
+    with table(output) as out:
         now, calibrated = _write(out, file, problem, plan, unfetched)
         found = Schedule(
             bandwidth=bandwidth,
@@ -508,23 +508,28 @@ def _write(out, file, problem, plan, unfetched):
     """
     calibration = _calibration(file, problem.policy)
     weight = np.where(unfetched, 0.0, problem.importance)
-    start, writing, now, calibrated = 0, None, 0.0, 0.0
+    start, writing, now, known, calibrated = 0, None, 0.0, 0.0, 0.0
     with ThreadPoolExecutor(1) as thread:
         for log in file.iter_batches(PAGES_PER_BATCH, columns=["url", *_NOW]):
             here = slice(start, start := start + log.num_rows)
             found = _outcome(problem, plan, log, here)
-            now += found["freshness_now"] @ weight[here]
+            told = ~np.isnan(found["freshness_now"])
+            now += found["freshness_now"][told] @ weight[here][told]
+            known += weight[here][told].sum()
             if calibration is not None:
                 rates = problem.change_rate[here], plan.crawl_rate[here]
                 calibrated += calibration.freshness(*rates) @ weight[here]
-            for name in ("freshness_now", "freshness"):
-                found[name] = pa.array(found[name], mask=unfetched[here])
+            for name, here_null in (
+                ("freshness_now", unfetched[here] | ~told),
+                ("freshness", unfetched[here]),
+            ):
+                found[name] = pa.array(found[name], mask=here_null)
             if writing is not None:
                 writing.result()  # two tables in memory at most
             writing = thread.submit(out.write, pa.table({"url": log["url"]} | found))
         writing.result()
-    with np.errstate(invalid="ignore"):  # NaN if no page was fetched
-        now, calibrated = np.array([now, calibrated]) / weight.sum()
+    with np.errstate(invalid="ignore"):  # NaN if no page was fetched, or none twice
+        now, calibrated = np.array([now, calibrated]) / [known, weight.sum()]
     return now.item(), None if calibration is None else calibrated.item()
 
 
@@ -541,7 +546,7 @@ def _outcome(problem, plan, log, here):
     """Columns of a schedule, of pages that a log has told of."""
     change_rate, crawl_rate = problem.change_rate[here], plan.crawl_rate[here]
     log = pa.table(log)
-    n, first, last, known = (_column(log, name) for name in _NOW)
+    n, first, last, now = (_column(log, name) for name in _NOW)
     days = np.nan_to_num((last - first) / _DAY)
     threshold = plan.best.threshold
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -553,9 +558,9 @@ def _outcome(problem, plan, log, here):
     columns = {
         "crawl_rate": crawl_rate,
         "due": pa.array(due, pa.timestamp("us", "UTC")),  # null where NaT
-        "freshness_now": np.where(
-            np.isnan(known), freshness.interval(change_rate, rate_now), known
-        ),
+        "freshness_now": now
+        if "freshness_now" in log.column_names
+        else freshness.interval(change_rate, rate_now),
         "freshness": expected(
             lambda rate: model(rate, crawl_rate),
             change_rate,

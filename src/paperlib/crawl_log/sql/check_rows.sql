@@ -10,7 +10,11 @@ with parsed as (
         *,
         url_text as url,
         try_cast(importance_text as double) as importance,
-        try_cast(status_text as integer) as status
+        try_cast(status_text as integer) as status,
+        -- with nothing to compare with, as at the first crawl of a page, a crawl
+        -- begins an interval and ends none
+        changed is null and coalesce(trim(text_of(changed_given)), '') = ''
+            as begins
     from fields
 ),
 
@@ -22,7 +26,7 @@ judged as (
             when status is null and status_text <> ''
                 then 'whose status is not a number'
             when failed(status) then $failed
-            when changed is null
+            when changed is null and not begins
                 then 'whose changed is neither yes nor no'
             when importance_text <> ''
                     and (importance is null
@@ -38,8 +42,8 @@ judged as (
 select
     url,
     t,
-    changed,
-    start,
+    coalesce(changed, case when begins and reason is null then false end) as changed,
+    case when begins and reason is null then t else start end as start,
     case when plausible(last_modified) then last_modified end as last_modified,
     importance,
     status,
