@@ -5,7 +5,8 @@ select
     url,
     make_timestamptz(t) as time,
     changed,
-    status,
+    -- an empty bit without a status would begin an interval
+    case when reason is null then status else coalesce(status, -1) end as status,
     importance,
     host,
     make_timestamptz(start) as start,
