@@ -23,8 +23,9 @@ def convert(path, output, *, force=False, memory="1GiB"):
     output : path
         A Parquet file (or CSV, if the name says so) to write, sorted by page and
         time: url, time, changed (null for failed fetches), status (-1 of a fetch that
-        failed without one), importance, host, start (of an interval that no crawl began, else null) and
-        last_modified (when the page last changed, as known at `time`, or null).
+        failed without one), importance, host, start (of an interval that no crawl
+        began, else null) and last_modified (when the page last changed, as known at
+        `time`, or null).
     force : bool
         Overwrite an output that exists.
     memory : str
