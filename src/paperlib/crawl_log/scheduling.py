@@ -53,7 +53,9 @@ class Schedule:
     bandwidth : float
         Crawls a day, or what they may cost.
     freshness_now : float
-        Expected freshness if the crawls of the log go on, in [0, 1].
+        Expected freshness between the crawls of the log, in [0, 1], of the pages
+        of which it tells; NaN if it tells of none. Without the column
+        freshness_now, that of as many crawls at equal intervals.
     freshness : float
         Expected freshness of the schedule, in [0, 1], with an allowance for
         errors of the estimates where the rates tell them.
