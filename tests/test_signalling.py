@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from crawl_logs import parquet, recorded, table, write
 
-from paperlib import signals
+from paperlib import crawl_log, signals
 from paperlib.crawl_log import reading
 from paperlib.crawl_log.signalling import Quality
 from paperlib.crawl_log.suspects import Suspects
@@ -218,3 +218,15 @@ def test_honest_hosts_are_no_suspects(tmp_path):
         for r in rows_of("a.org", k, [f"md5:{k}{n // 3}" for n in range(9)])
     ]
     assert suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS))) == {}
+
+
+def test_signals_before_what_a_state_knows_are_not_counted_again(tmp_path):
+    first = write(tmp_path / "1.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
+    state, rates = tmp_path / "state.parquet", tmp_path / "rates.parquet"
+    crawl_log.estimate(first, rates, state=state, estimator="mle")
+    second = write(tmp_path / "2.csv", table([("a", START + 3 * DAY, 0)]))
+    times = [START + hours * 3600 for hours in (1, 24, 25, 70)]
+    path = parquet(tmp_path / "s.parquet", url=["a"] * 4, time=times)
+    batch, _ = opened(second, state=state, signals=path)
+    assert batch.history.interval.tolist() == [2.0]
+    assert batch.n_signals.tolist() == [2]

@@ -460,3 +460,30 @@ def test_files_of_several_formats_are_refused(tmp_path, monkeypatch):
     rule = "files must be of one format, got csv: .*log.csv; other: .*log.other$"
     with pytest.raises(ValueError, match=rule):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("modified", ["-9.2233e21", "9e99", "0", "1970-01-01"])
+@pytest.mark.parametrize("bit", ["changed", "digest"])
+def test_impossible_dates_of_changes_are_no_ages(tmp_path, bit, modified):
+    values = {"changed": "01", "digest": "xy"}[bit]
+    rows = [("a", START + k * DAY, value, modified) for k, value in enumerate(values)]
+    columns = ("url", "time", bit, "last_modified")
+    with reading.opened(write(tmp_path / "log.csv", table(rows, columns))) as log:
+        history = log.sample(1).history
+    assert (history.interval.tolist(), history.age) == ([1.0], None)
+
+
+def test_crawls_that_told_ages_count_also_through_a_state(tmp_path):
+    rows = [("a", 0, 0, ""), ("a", 2, 1, 1), ("a", 4, 1, 3), ("a", 6, 0, "")]
+    rows = [
+        (url, START + t * DAY, bit, "" if told == "" else START + told * DAY)
+        for url, t, bit, told in rows
+    ]
+    columns = ("url", "time", "changed", "last_modified")
+    given = {"state": tmp_path / "state.parquet", "estimator": "mle", "force": True}
+    for k, part in enumerate((rows[:3], rows[3:])):
+        log = write(tmp_path / f"{k}.csv", table(part, columns))
+        estimate(log, tmp_path / "rates.parquet", **given)
+    (page,) = pq.read_table(tmp_path / "rates.parquet").to_pylist()
+    assert (page["n_crawls"], page["n_changed"]) == (3, 2)
+    assert page["change_rate"] == pytest.approx(2 / (1 + 1 + 2))

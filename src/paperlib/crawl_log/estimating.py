@@ -18,7 +18,7 @@ from paperlib.crawl_log.choosing import ESTIMATORS
 from paperlib.crawl_log.dependence import Dependence
 from paperlib.crawl_log.output import check_absent, parquet, table
 from paperlib.crawl_log.signalling import Quality
-from paperlib.crawl_log.state import compress
+from paperlib.crawl_log.state import compress, expand
 from paperlib.crawl_log.suspects import Suspects
 from paperlib.priors import FakeIntervals
 from paperlib.processes import History
@@ -396,6 +396,7 @@ def _rates(batch, history, model, sums):
     """Table of what `estimate` writes of each page."""
     bits = batch.all_bits
     n, n_changed = bits.n_crawls, bits.total(bits.changed).astype(int)
+    known_ages = _n_ages(expand(batch.page)).astype(int)  # crawls of earlier logs
     any_change = history.total(history.changed) > 0
     by_bits = (history.n_crawls == n) & (_n_ages(history) == 0)
     quality = {}
@@ -411,7 +412,7 @@ def _rates(batch, history, model, sums):
     low, high = posterior["low"], posterior["high"]
     return pa.table(
         {name: batch.page[name] for name in _COPIED}
-        | {"n_crawls": n, "n_changed": n_changed}
+        | {"n_crawls": n + known_ages, "n_changed": n_changed + known_ages}
         | posterior
         | {
             "outside": _label(below=rate < low, above=rate > high),

@@ -38,7 +38,7 @@ select
         when digest_text <> '' then 'digest:' || digest_text
     end as digest,
     nullif(etag_text, '') as etag,
-    last_modified,
+    case when plausible(last_modified) then last_modified end as last_modified,
     importance,
     nullif(host_text, '') as host,
     $file as file,

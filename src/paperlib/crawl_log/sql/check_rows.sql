@@ -32,6 +32,8 @@ judged as (
                     and (importance is null
                          or not (importance >= 0 and importance < 'inf'))
                 then 'whose importance is not a number from 0'
+            when not plausible(start)
+                then 'whose start is before 1990 or more than a year from now'
             -- no interval: a crawl that only begins the next one
             when t < start or t = start and changed
                 then 'whose start is not before its time'
@@ -44,7 +46,10 @@ select
     t,
     coalesce(changed, case when begins and reason is null then false end) as changed,
     case when begins and reason is null then t else start end as start,
-    case when plausible(last_modified) then last_modified end as last_modified,
+    -- a time that the server makes up at the fetch is no time of a change
+    case when plausible(last_modified) and last_modified not between t - 2000000 and t
+        then last_modified
+    end as last_modified,
     importance,
     status,
     nullif(host_text, '') as host,

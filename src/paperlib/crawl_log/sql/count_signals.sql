@@ -6,7 +6,11 @@ with belonging as (
     select page.i, signal.t as sent
     from signal
     join page using (url)
-    where signal.reason is null and not coalesce(signal.repeated, false)
+    where
+        signal.reason is null
+        and not coalesce(signal.repeated, false)
+        -- those before it were counted with the log that the state knows
+        and (known_crawl is null or signal.t > epoch_us(known_crawl))
 ),
 
 counted as (

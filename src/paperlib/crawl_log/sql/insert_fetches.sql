@@ -8,7 +8,10 @@ select
     status,
     digest,
     etag,
-    epoch_us(last_modified) as last_modified,
+    case
+        when plausible(epoch_us(found.last_modified))
+            then epoch_us(found.last_modified)
+    end as last_modified,
     same,
     $file as file,
     row,
