@@ -487,3 +487,48 @@ def test_crawls_that_told_ages_count_also_through_a_state(tmp_path):
     (page,) = pq.read_table(tmp_path / "rates.parquet").to_pylist()
     assert (page["n_crawls"], page["n_changed"]) == (3, 2)
     assert page["change_rate"] == pytest.approx(2 / (1 + 1 + 2))
+
+
+def of_two_logs(tmp_path, first, second):
+    """What a state holds of one page after two logs, each (columns, rows)."""
+    given = {"state": tmp_path / "state.parquet", "estimator": "mle", "force": True}
+    for k, (columns, rows) in enumerate((first, second)):
+        rows = [
+            ("a", *("" if v == "" else START + v * DAY if n in ("time", "start") else v
+                    for n, v in zip(columns[1:], row, strict=True)))
+            for row in rows
+        ]  # fmt: skip
+        log = write(tmp_path / f"{k}.csv", table(rows, columns))
+        recorded(estimate, log, tmp_path / "rates.parquet", **given)
+    (page,) = pq.read_table(tmp_path / "state.parquet").to_pylist()
+    return sorted(zip(page["interval"], page["bits"], page["n"], strict=True))
+
+
+def test_time_that_a_state_knows_is_not_counted_again(tmp_path):
+    columns = ("url", "time", "changed", "start")
+    first = columns, [(10, 0, 1), (12, 1, "")]
+    assert of_two_logs(tmp_path, first, (columns, [(20, 0, 1)])) == [
+        (2.0, True, 1),
+        (8.0, False, 1),
+        (9.0, False, 1),
+    ]
+
+
+def test_a_change_that_a_state_may_know_only_begins_an_interval(tmp_path):
+    columns = ("url", "time", "changed", "start")
+    first = columns, [(10, 0, 1)]
+    second = columns, [(20, 1, 5), (22, 0, "")]
+    assert of_two_logs(tmp_path, first, second) == [(2.0, False, 1), (9.0, False, 1)]
+
+
+def test_a_first_digest_after_bits_is_compared_with_nothing(tmp_path):
+    first = ("url", "time", "changed"), [(1, 0), (2, 1)]
+    second = ("url", "time", "digest"), [(22, "q"), (23, "r")]
+    assert of_two_logs(tmp_path, first, second) == [(1.0, True, 2)]
+
+
+def test_a_start_that_cannot_be_read_leaves_the_row_out(tmp_path):
+    text = "url,time,changed,start\na,2026-01-01,0,\na,2026-01-03,1,rubbish\n"
+    pages, counts, _ = read(write(tmp_path / "log.csv", text))
+    assert counts["whose start cannot be read"] == 1
+    assert pages == {"a": []}

@@ -22,7 +22,14 @@ from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.signalling import attach
 from paperlib.crawl_log.state import expand
-from paperlib.crawl_log.tally import FAILED, KNOWN, TORN, UNSIGNED, USED, Tally
+from paperlib.crawl_log.tally import (
+    FAILED,
+    KNOWN,
+    TORN,
+    UNSIGNED,
+    USED,
+    Tally,
+)
 from paperlib.processes import History, join
 
 __all__ = [

@@ -95,7 +95,7 @@ def pieces(files, state, n):
     ]
     parts = {}
     for (piece, _), middle in zip(found, middles, strict=True):
-        part = parts.setdefault(int(n * middle / sum(sizes)), [])
+        part = parts.setdefault(int(n * middle / max(sum(sizes), 1)), [])
         if part and (part[-1].file, part[-1].number) == (piece.file, piece.number):
             first, _ = part.pop().rows
             piece = Piece(piece.file, piece.number, (first, piece.rows[1]))

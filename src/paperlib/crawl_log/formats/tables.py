@@ -161,7 +161,8 @@ def _insert(connection, number, file, columns, renamed, row, source):
     fields.append(f"{_bit(ours['changed'])} as changed")
     # as they stand, for rows that are shown: texts of all times take long
     fields += [
-        f"{(ours[name] or ['null'])[0]} as {name}_given" for name in ("time", "changed")
+        f"{(ours[name] or ['null'])[0]} as {name}_given"
+        for name in ("time", "changed", "start")
     ]
     connection.execute(
         f"create or replace temp view fields as select {', '.join(fields)}, "

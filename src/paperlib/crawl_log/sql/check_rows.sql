@@ -32,6 +32,8 @@ judged as (
                     and (importance is null
                          or not (importance >= 0 and importance < 'inf'))
                 then 'whose importance is not a number from 0'
+            when start is null and text_of(start_given) <> ''
+                then 'whose start cannot be read'
             when not plausible(start)
                 then 'whose start is before 1990 or more than a year from now'
             -- no interval: a crawl that only begins the next one

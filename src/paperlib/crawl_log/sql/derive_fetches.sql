@@ -134,7 +134,13 @@ select
     status,
     differs and not other_kind as changed,
     -- an interval without a length: the fetch begins the page's next one
-    case when other_kind then t end as start,
+    -- so does the first one, if the state knows the page, but no signal of it
+    case
+        when other_kind
+                or since is null
+                and url in (from state select url where last_crawl is not null)
+            then t
+    end as start,
     case
         when modified > since and differs then modified
         when since is null then modified

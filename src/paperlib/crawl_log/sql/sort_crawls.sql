@@ -5,4 +5,4 @@ select i, t, changed, start, last_modified
 from page
 join crawl using (url)
 where reason is null
-order by i, t
+order by i, t, start nulls first
