@@ -10,25 +10,19 @@ read all the dumps.
 
 from paperlib.crawl_log.database import quoted
 from paperlib.crawl_log.formats.base import Format
-from paperlib.crawl_log.formats.pieces import NEVER, after_1970, first_object
+from paperlib.crawl_log.formats.pieces import NEVER, after_1970, fields, first_object
 
 __all__ = ["FORMATS"]
 
+_FIELDS = fields(
+    "$.known.info.url",
+    "$.known.info.metadata.lastProcessedDate.values[0]",
+    "$.known.info.metadata.signatureChangeDate.values[0]",
+    '$.known.info.metadata."fetch.statusCode".values[0]',
+    "$.discovered.info.url",
+)
 _QUERY = f"""
-with fields as (
-    select
-        n as row,
-        line as given,
-        try(json_extract_string(line, [
-            '$.known.info.url',
-            '$.known.info.metadata.lastProcessedDate.values[0]',
-            '$.known.info.metadata.signatureChangeDate.values[0]',
-            '$.known.info.metadata."fetch.statusCode".values[0]',
-            '$.discovered.info.url'
-        ])) as f
-    from lines($file)
-    where line <> ''
-),
+with fields as ({_FIELDS}),
 
 read as (
     select

@@ -22,6 +22,7 @@ from paperlib.crawl_log.formats.base import Format
 from paperlib.crawl_log.formats.pieces import (
     NEVER,
     after_1970,
+    fields,
     first_object,
     refusal,
 )
@@ -171,7 +172,16 @@ from read
 """
 
 
-_JSON = _query("""
+_FIELDS = fields(
+    "$.url",
+    "$.statusName",
+    "$.fetchTime",
+    "$.modifiedTime",
+    "$.retriesSinceFetch",
+    "$.retryIntervalSeconds",
+    '$.metadata."nutch.protocol.code"',
+)
+_JSON = _query(f"""
     select
         row,
         given,
@@ -183,18 +193,7 @@ _JSON = _query("""
         f[6] as interval_text,
         try_cast(f[7] as integer) as code,
         false as spoilt
-    from (
-        select
-            n as row,
-            line as given,
-            try(json_extract_string(line, [
-                '$.url', '$.statusName', '$.fetchTime', '$.modifiedTime',
-                '$.retriesSinceFetch', '$.retryIntervalSeconds',
-                '$.metadata."nutch.protocol.code"'
-            ])) as f
-        from lines($file)
-        where line <> ''
-    )
+    from ({_FIELDS})
 """)
 
 # Up to Nutch 1.22 a character is written as its low byte, so that a file need

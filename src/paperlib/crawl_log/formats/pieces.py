@@ -3,7 +3,9 @@
 import contextlib
 import json
 
-__all__ = ["NEVER", "after_1970", "first_object", "refusal"]
+from paperlib.crawl_log.database import quoted
+
+__all__ = ["NEVER", "after_1970", "fields", "first_object", "refusal"]
 
 #: Reason of pages that a crawler knows, but has not fetched.
 NEVER = "of pages that were never fetched"
@@ -34,6 +36,40 @@ def first_object(head):
         if isinstance(found, dict):
             return found
     return {}
+
+
+def fields(*paths):
+    """Query of the fields of the JSON objects in a file, one object a line.
+
+    Parameters
+    ----------
+    *paths : str
+        JSON paths of the fields.
+
+    Returns
+    -------
+    str
+        SELECT of row, given, and the list f of the texts at the paths; f is null
+        where a line is no JSON.
+
+    Examples
+    --------
+    >>> print(fields("$.url", "$.status"))
+    select
+        n as row,
+        line as given,
+        try(json_extract_string(line, ['$.url', '$.status'])) as f
+    from lines($file)
+    where line <> ''
+    """
+    listed = ", ".join(quoted(path) for path in paths)
+    return f"""\
+select
+    n as row,
+    line as given,
+    try(json_extract_string(line, [{listed}])) as f
+from lines($file)
+where line <> ''"""
 
 
 def refusal(message):

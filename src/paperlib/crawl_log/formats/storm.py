@@ -18,29 +18,23 @@ and read all the exports.
 
 from paperlib.crawl_log.database import quoted
 from paperlib.crawl_log.formats.base import Format
-from paperlib.crawl_log.formats.pieces import NEVER, after_1970, first_object
+from paperlib.crawl_log.formats.pieces import NEVER, after_1970, fields, first_object
 from paperlib.crawl_log.tally import FAILED
 
 __all__ = ["FORMATS"]
 
+_FIELDS = fields(
+    "$._source.url",
+    "$._source.status",
+    "$._source.nextFetchDate",
+    "$._source.metadata.lastProcessedDate[0]",
+    "$._source.metadata.signatureChangeDate[0]",
+    "$._source.metadata.fetchInterval[0]",
+    '$._source.metadata."fetch%2EstatusCode"[0]',
+)
 # The status of an older fetch stays where the last one met no answer.
 _QUERY = f"""
-with fields as (
-    select
-        n as row,
-        line as given,
-        try(json_extract_string(line, [
-            '$._source.url',
-            '$._source.status',
-            '$._source.nextFetchDate',
-            '$._source.metadata.lastProcessedDate[0]',
-            '$._source.metadata.signatureChangeDate[0]',
-            '$._source.metadata.fetchInterval[0]',
-            '$._source.metadata."fetch%2EstatusCode"[0]'
-        ])) as f
-    from lines($file)
-    where line <> ''
-),
+with fields as ({_FIELDS}),
 
 read as (
     select
