@@ -8,6 +8,7 @@ from numba import njit
 
 from paperlib import allocation, objectives, policies, simulate
 from paperlib._kernels import indices as kernels
+from paperlib._kernels.changes import UNTOLD, Changes
 from paperlib._kernels.polite import spend_token
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
@@ -24,9 +25,9 @@ KINDS = [*map(repr, OBJECTIVES), "lagrangian", "bayes"]
 
 
 @njit
-def full_argmax(state, times, changes, out):
+def full_argmax(state, times, changes, with_ages, out):
     """Page of each slot by the index of every page in every slot."""
-    pages, (change_time, unseen, stop) = state.pages, changes
+    pages, (change_time, unseen, stop, false) = state.pages, changes
     for j in range(times.size):
         t, best, winner = times[j], -1.0, -1
         for i in range(pages.size):
@@ -40,11 +41,18 @@ def full_argmax(state, times, changes, out):
             continue
         pages[winner].last = t
         spend_token(state.hosts[pages[winner].host], t)
-        changed = False
+        changed, age = false[j], 0.0
         while unseen[winner] < stop[winner] and change_time[unseen[winner]] <= t:
+            age = t - change_time[unseen[winner]]
             unseen[winner] += 1
             changed = True
-        if pages[winner].kind == kernels.BAYES:
+        if pages[winner].kind != kernels.BAYES:
+            continue
+        if with_ages and age > 0.0:
+            pages[winner].gamma_shape += 1.0
+            pages[winner].rate += age
+            pages[winner].seen = t
+        else:
             interval = pages[winner].last - pages[winner].seen
             kernels._learn(pages[winner], changed, interval, 0.0)
 
@@ -110,12 +118,14 @@ def instance(seed, kind, n_slots=1500):
     times = random_slots(rng, n_slots, begin)
     changes = np.sort(rng.uniform(begin, times[-1] + 1.0, (n_pages, 20))).ravel()
     offsets = np.arange(n_pages + 1) * 20
+    false = rng.random(n_slots) < rng.choice([0.0, 0.3])
+    with_ages = bool(rng.random() < 0.5)
     out = np.zeros((2, n_slots), np.int64)
     for crawl, pages in zip((kernels.slots, full_argmax), out, strict=True):
-        told = kernels.UNTOLD
+        told = UNTOLD
         if kind == "bayes" or crawl is full_argmax:
-            told = changes, offsets[:-1].copy(), offsets[1:]
-        crawl(policy.start(last, present, begin), times, told, pages)
+            told = Changes(changes, offsets[:-1].copy(), offsets[1:], false)
+        crawl(policy.start(last, present, begin), times, told, with_ages, pages)
     np.testing.assert_array_equal(*out)
     return n_slots
 

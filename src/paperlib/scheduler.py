@@ -15,6 +15,7 @@ import numpy as np
 from paperlib import checks
 from paperlib._kernels import crawl_value, indices
 from paperlib._kernels import scheduler as kernels
+from paperlib._kernels.changes import UNTOLD
 from paperlib._kernels.polite import HOST
 from paperlib.errors import NoPageError
 from paperlib.files import write_atomic
@@ -615,11 +616,11 @@ class _ByIndex:
 
     def next(self, time):
         page = np.empty(1, np.int64)
-        indices.slots(self.state, np.array([time]), indices.UNTOLD, page)
+        indices.slots(self.state, np.array([time]), UNTOLD, False, page)
         return page.item()
 
     def slots(self, times, signal_page, signal_time, out):
-        indices.slots(self.state, times, indices.UNTOLD, out)
+        indices.slots(self.state, times, UNTOLD, False, out)
 
     def report(self, page, terms, clock):
         indices.report(self.state, page, *terms, clock)

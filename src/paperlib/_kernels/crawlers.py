@@ -28,6 +28,7 @@ from collections import namedtuple
 import numpy as np
 
 from paperlib._kernels import compiled
+from paperlib._kernels.changes import look
 from paperlib._kernels.schedules import _pop, _sift_down
 
 NO_SYNC = -1.0  # Rule.sync of a rule that ignores the last change; others are >= 0
@@ -42,11 +43,10 @@ _NEVER = 1e-12
 # that would be due later than `cap` after its crawl is crawled again after
 # `cycle`.
 Rule = namedtuple("Rule", "base shrink grow low high sync cap cycle")
-# Arrays of shape (n_pages,) of `due_slots`, which updates all but `end` and
-# `stop`. `found` is the last crawl that found a change; the changes of a page
-# that are still to be found are those from `seen` to `end`. A page that was
-# never crawled has `last` = -inf. A page is never crawled from `stop` on.
-DuePages = namedtuple("DuePages", "due interval last found seen end stop")
+# Arrays of shape (n_pages,) of `due_slots`, which updates all but `stop`. `found`
+# is the last crawl that found a change. A page that was never crawled has `last`
+# = -inf. A page is never crawled from `stop` on.
+DuePages = namedtuple("DuePages", "due interval last found stop")
 
 
 @compiled
@@ -74,14 +74,14 @@ def following(interval, since, changed, rule):
 
 
 @compiled
-def due_slots(time, change_time, pages, heap, rule, out):
+def due_slots(time, changes, pages, heap, rule, out):
     """Give each slot to the most overdue page, or to none (-1).
 
     `time` and `out` have shape (n_slots,); `out` is written. `pages` are
-    `DuePages`, which index `change_time`. `heap` holds all pages in the order
-    of their due dates; it is used up.
+    `DuePages`. `heap` holds all pages in the order of their due dates; it is
+    used up.
     """
-    due, last, found, seen = pages.due, pages.last, pages.found, pages.seen
+    due, last, found = pages.due, pages.last, pages.found
     size = heap.size
     for j in range(time.size):
         t = time[j]
@@ -92,10 +92,7 @@ def due_slots(time, change_time, pages, heap, rule, out):
         if size == 0 or due[heap[0]] > t:
             continue
         i = heap[0]
-        changed = False
-        while seen[i] < pages.end[i] and change_time[seen[i]] <= t:
-            changed = True
-            seen[i] += 1
+        changed, _ = look(changes, i, j, t)
         first = last[i] == -np.inf  # nothing to compare with
         if changed or first:
             found[i] = t

@@ -48,6 +48,7 @@ from typing import NamedTuple
 import numpy as np
 
 from paperlib._kernels import bayes, compiled, fields, inlined, objectives, plain
+from paperlib._kernels.changes import look
 from paperlib._kernels.crawl_value import rounded
 from paperlib._kernels.online import gamma_step
 from paperlib._kernels.polite import free_at, spend_token, waits
@@ -103,9 +104,6 @@ class State(NamedTuple):
 
 
 _HEAPS = "far", "near", "new"  # each has room for as many entries again
-
-# For `slots` without changes: nothing is learnt.
-UNTOLD = np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64)
 
 # Four children of an entry of a heap are in one or two lines of the cache: half
 # as many lines are read as for two.
@@ -810,28 +808,27 @@ def _learn(page, changed, interval, n_known):
 
 
 @compiled
-def slots(state, times, changes, out):
+def slots(state, times, changes, with_ages, out):
     """Page of each slot; `out` has the shape of `times` and is written.
 
-    `changes` holds change_time, next_change and stop_change: the changes of
-    page i that no crawl has seen are change_time[next_change[i] :
-    stop_change[i]], and after each crawl the page is learnt from; next_change
-    is written. Nothing is learnt if it is empty, `UNTOLD`.
+    After each crawl the page is learnt from, unless `changes` are `UNTOLD`: from
+    the age of its last change if the crawl finds one and `with_ages`, else from
+    the bit.
     """
-    change_time, next_change, stop_change = changes
     for j in range(times.size):
         t = times[j]
         i = out[j] = _choose(state, t)
         if i < 0:
             continue
         _crawl(state, i, t)
-        if next_change.size > 0:
-            changed = False
-            while next_change[i] < stop_change[i] and change_time[next_change[i]] <= t:
-                next_change[i] += 1
-                changed = True
+        if changes.next.size > 0:
+            changed, latest = look(changes, i, j, t)
             page = state.pages[i]
-            _learn(page, changed, page.last - page.seen, 0.0)
+            if with_ages and latest > -np.inf:
+                # no change for so long, and one known change before
+                _learn(page, False, t - latest, 1.0)
+            else:
+                _learn(page, changed, page.last - page.seen, 0.0)
         _place(state, i, t, -1.0)
 
 

@@ -8,6 +8,7 @@ Generator of the caller.
 import numpy as np
 
 from paperlib._kernels import compiled, objectives
+from paperlib._kernels.changes import look
 from paperlib._kernels.online import gamma_step
 
 # What is taken for the change rate: the mean of the posterior, a draw for every
@@ -22,15 +23,14 @@ def _believed(how, shape, rate, rng):
 
 
 @compiled
-def slots(how, exploration, pages, posterior, world, times, rng, out):
+def slots(how, exploration, pages, posterior, presence, changes, times, rng, out):
     """Page of each slot; `posterior`, shape and rate, and `out` are written.
 
-    pages : importance and last crawl of each page, which is written. world : when
-    pages come and go, and change_time, next_change and stop_change as in
-    `indices.slots`. A slot explores with probability `exploration`.
+    pages : importance and last crawl of each page, which is written. presence :
+    when pages come and go. A slot explores with probability `exploration`.
     """
     (importance, last), (shape, rate) = pages, posterior
-    start, stop, change_time, next_change, stop_change = world
+    start, stop = presence
     believed = np.empty(last.size)
     for i in range(last.size):
         believed[i] = _believed(how, shape[i], rate[i], rng)
@@ -53,10 +53,7 @@ def slots(how, exploration, pages, posterior, world, times, rng, out):
         i = out[j] = winner
         if i < 0:
             continue
-        changed = False
-        while next_change[i] < stop_change[i] and change_time[next_change[i]] <= t:
-            next_change[i] += 1
-            changed = True
+        changed, _ = look(changes, i, j, t)
         if 0.0 < t - last[i] < np.inf:
             shape[i], rate[i] = gamma_step(changed, t - last[i], shape[i], rate[i])
         last[i] = t

@@ -19,6 +19,7 @@ import math
 import numpy as np
 
 from paperlib._kernels import compiled, fields
+from paperlib._kernels.changes import look
 from paperlib._kernels.crawl_value import CONSTANTS, effective, value
 
 # Tokens that a host can save up. With one, a token that comes between two
@@ -30,8 +31,7 @@ PAGE = np.dtype(
     [
         ("constants", CONSTANTS),
         *fields("f8", "importance last known at u slope"),
-        # next_change, stop_change: its changes that no crawl has seen yet
-        *fields("i8", "host n_signals next_change stop_change"),
+        *fields("i8", "host n_signals"),
     ]
 )
 HOST = np.dtype(fields("f8", "spacing full_at"))
@@ -99,20 +99,17 @@ def _largest_value(pages, hosts, t):
 
 
 @compiled
-def _crawl(page, hosts, slot, change_time):
-    """Crawl a page in a slot: what is found is written to the slot."""
+def _crawl(page, hosts, slot):
+    """Crawl a page in a slot: after which interval is written to the slot."""
     t = slot.time
-    slot.interval, slot.n_signals, slot.changed = t - page.last, page.n_signals, False
-    while page.next_change < page.stop_change and change_time[page.next_change] <= t:
-        page.next_change += 1
-        slot.changed = True
+    slot.interval, slot.n_signals = t - page.last, page.n_signals
     page.last, page.n_signals = t, 0
     page.known, page.at, page.u, page.slope = 0.0, t, 0.0, page.importance
     spend_token(hosts[page.host], t)
 
 
 @compiled
-def polite_slots(pages, hosts, slots, signals, change_time, again, in_pairs):
+def polite_slots(pages, hosts, slots, signals, changes, again, in_pairs):
     """Give each slot to a page.
 
     Parameters
@@ -121,8 +118,8 @@ def polite_slots(pages, hosts, slots, signals, change_time, again, in_pairs):
         Written in place.
     signals : tuple of ndarray
         Page and time of each signal, in order of time.
-    change_time : ndarray, shape (n_changes,), time
-        Times of changes, page after page.
+    changes : Changes
+        What the crawls find, or `UNTOLD`.
     again : int
         Page that the next slot that explores takes, if it can; -1 for none.
     in_pairs : bool
@@ -153,5 +150,7 @@ def polite_slots(pages, hosts, slots, signals, change_time, again, in_pairs):
             again = winner if in_pairs else again
         slot.page = winner
         if winner >= 0:
-            _crawl(pages[winner], hosts, slot, change_time)
+            _crawl(pages[winner], hosts, slot)
+            if changes.next.size > 0:
+                slot.changed, _ = look(changes, winner, j, slot.time)
     return again

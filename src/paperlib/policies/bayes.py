@@ -41,6 +41,10 @@ class BayesGreedy(IndexPolicy):
         Rate of the prior, likewise: shape / rate is the mean change rate. For
         want of a better one: ... in half the mean time between crawls of a
         page, 0.5 n_pages / bandwidth.
+    observation : {"bit", "last_modified"}, default "bit"
+        What a crawl in a world tells: whether the page has changed, or also how
+        long ago it changed last. The age of that change is conjugate to the
+        prior: it adds 1 to the shape and the age to the rate.
 
     Raises
     ------
@@ -66,9 +70,15 @@ class BayesGreedy(IndexPolicy):
     importance: np.ndarray
     shape: np.ndarray = field(kw_only=True)
     rate: np.ndarray = field(kw_only=True)
+    observation: str = field(default="bit", kw_only=True)
 
     def __post_init__(self):
         _check_prior(self)
+        if self.observation not in ("bit", "last_modified"):
+            raise ValueError(
+                "observation must be 'bit' or 'last_modified', "
+                f"got {self.observation!r}"
+            )
         super().__post_init__()
 
     kind = kernels.BAYES  # no field: it has no type
@@ -83,9 +93,8 @@ class BayesGreedy(IndexPolicy):
         records["gamma_shape"], records["rate"] = self.shape, self.rate
         return {}
 
-    def _changes(self, world):
-        change_time, offsets = world.changes
-        return change_time, offsets[:-1].copy(), offsets[1:]
+    def _told(self, world, n_slots):
+        return world.unseen(n_slots), self.observation == "last_modified"
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,14 +182,14 @@ class PosteriorGreedy:
             -1 where there is no page.
         """
         check_n_pages("importance", self.importance.size, world)
-        change_time, offsets = world.changes
         out = np.empty(time.size, dtype=np.int64)
         learning.slots(
             _HOW[self.how],
             float(self.exploration),
             (self.importance, last),
             (self.shape.copy(), self.rate.copy()),
-            (world.start, world.stop, change_time, offsets[:-1].copy(), offsets[1:]),
+            (world.start, world.stop),
+            world.unseen(time.size),
             time,
             np.random.default_rng(self.rng),
             out,

@@ -6,6 +6,7 @@ import numpy as np
 
 from paperlib import checks
 from paperlib._kernels import indices as kernels
+from paperlib._kernels.changes import UNTOLD
 from paperlib._kernels.polite import HOST
 from paperlib.hosts import members
 from paperlib.policies.fixed_rates import check_n_pages
@@ -133,17 +134,19 @@ class IndexPolicy:
         """
         check_n_pages("pages", self.n_pages, world)
         state = self.start(last, world.start == 0)
-        changes = self._changes(world)
+        changes, with_ages = self._told(world, time.size)
+
+        def crawl(span, out):
+            told = changes._replace(false=changes.false[span])
+            kernels.slots(state, time[span], told, with_ages, out)
+
         return in_spans(
-            world,
-            time,
-            lambda times, out: kernels.slots(state, times, changes, out),
-            lambda *move: kernels.change_pages(state, *move),
+            world, time, crawl, lambda *move: kernels.change_pages(state, *move)
         )
 
-    def _changes(self, world):
-        """What a policy is told after its crawls, for `kernels.slots`."""
-        return kernels.UNTOLD
+    def _told(self, world, n_slots):
+        """What a policy is told after its crawls, and whether with ages."""
+        return UNTOLD, False
 
 
 def in_spans(world, time, crawl, move):
@@ -156,7 +159,7 @@ def in_spans(world, time, crawl, move):
     time : ndarray, shape (n_slots,), time
         The slots.
     crawl : callable
-        ``crawl(times, out)`` writes the pages of some slots.
+        ``crawl(span, out)`` writes the pages of a span, a slice of the slots.
     move : callable
         ``move(which, present, moment)`` lets pages come or go.
 
@@ -171,7 +174,7 @@ def in_spans(world, time, crawl, move):
     edges = [0, *np.searchsorted(time, moves), time.size]
     for k, moment in enumerate([*moves, None]):
         s = slice(edges[k], edges[k + 1])
-        crawl(time[s], out[s])
+        crawl(s, out[s])
         if moment is not None:
             # in this order, for a page that goes as it comes
             move(np.flatnonzero(world.start == moment), True, moment)

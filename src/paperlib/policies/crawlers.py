@@ -74,16 +74,14 @@ class _DueDates:
         ndarray of int, shape (n_slots,)
             -1 where no page is due.
         """
-        change_time, offsets = world.changes
         interval = np.full(last.size, float(self.initial) * self.day)
         due = np.where(last == -np.inf, world.start, last + interval)
-        last, seen, end = last.copy(), offsets[:-1].copy(), offsets[1:]
-        pages = kernels.DuePages(
-            due, interval, last, last.copy(), seen, end, world.stop
-        )
+        last = last.copy()
+        pages = kernels.DuePages(due, interval, last, last.copy(), world.stop)
         heap = np.argsort(due, kind="stable")
         out = np.empty(time.size, dtype=np.int64)
-        kernels.due_slots(time, change_time, pages, heap, self._rule(), out)
+        changes = world.unseen(time.size)
+        kernels.due_slots(time, changes, pages, heap, self._rule(), out)
         return out
 
     def settled(self, change_rate):

@@ -161,7 +161,7 @@ class _WithSignals:
         return in_spans(
             world,
             time,
-            lambda slots, out: kernels.greedy_slots(state, slots, *none, out),
+            lambda span, out: kernels.greedy_slots(state, time[span], *none, out),
             lambda *move: kernels.change_pages(state, *move),
         )
 

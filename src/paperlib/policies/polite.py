@@ -6,6 +6,7 @@ import numpy as np
 
 from paperlib._kernels import crawl_value
 from paperlib._kernels import polite as kernels
+from paperlib._kernels.changes import UNTOLD
 from paperlib.hosts import members
 from paperlib.signals import SignalledPages
 
@@ -102,15 +103,9 @@ class _Crawler:
             )
         none = world.signal_page[:0], world.arrival[:0]
         self._signals = world.in_order if use_signals else none
-        self._change_time, offsets = (
-            world.changes
-            if look
-            else (np.empty(0), np.zeros(member.size + 1, dtype=np.int64))
-        )
+        self._changes = world.unseen(time.size) if look else UNTOLD
         self._pages = np.zeros(member.size, kernels.PAGE)
         self._pages["last"], self._pages["host"] = last, member
-        self._pages["next_change"] = offsets[:-1]
-        self._pages["stop_change"] = offsets[1:]
         self._hosts = np.zeros(limit.size, kernels.HOST)
         self._hosts["spacing"] = 1.0 / limit
         self._slots = np.zeros(time.size, kernels.SLOT)
@@ -128,7 +123,8 @@ class _Crawler:
         Where `explore` is true, and in all slots if `pages` is None, the page
         crawled longest ago gets the slot.
         """
-        slots = self._slots[self._done : self._done + explore.size]
+        span = slice(self._done, self._done + explore.size)
+        slots = self._slots[span]
         self._done += explore.size
         if slots.size:
             slots["explore"] = explore
@@ -146,7 +142,7 @@ class _Crawler:
                 self._hosts,
                 slots,
                 tuple(a[new] for a in self._signals),
-                self._change_time,
+                self._changes._replace(false=self._changes.false[span]),
                 self._again,
                 pages is not None,
             )

@@ -7,7 +7,6 @@ import numpy as np
 from paperlib import checks
 from paperlib._kernels import simulate as kernels
 from paperlib.allocation import Allocation
-from paperlib.processes import History
 from paperlib.simulate.worlds import draw_world
 
 __all__ = ["CrawlRun", "compare", "crawl", "replicate", "slot_times"]
@@ -68,20 +67,8 @@ class CrawlRun:
         History
             Intervals and changes of every page, ragged.
         """
-        here = (self.page >= 0) & (self.time > start) & (self.time <= stop)
-        order = np.argsort(self.page[here], kind="stable")
-        page, time = self.page[here][order], self.time[here][order]
-        change, offsets = world.changes
-        # one search for all pages: their times laid end to end
-        ends = 2 * world.horizon * np.arange(offsets.size)
-        laid = np.repeat(ends[:-1], np.diff(offsets)) + change
-        seen = np.searchsorted(laid, ends[page] + time, side="right")
-        again = page[1:] == page[:-1]
-        return History(
-            np.diff(time)[again],
-            (np.diff(seen) > 0)[again],
-            np.searchsorted(page[1:][again], np.arange(offsets.size)),
-        )
+        counted = (self.time > start) & (self.time <= stop)
+        return world.observe(self.time, np.where(counted, self.page, -1))
 
     @property
     def accuracy(self):

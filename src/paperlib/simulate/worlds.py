@@ -6,6 +6,8 @@ from functools import cached_property
 import numpy as np
 
 from paperlib import checks, schedules
+from paperlib._kernels.changes import Changes
+from paperlib.processes import History
 from paperlib.signals import SignalledPages
 
 __all__ = ["World", "draw_world", "replay"]
@@ -35,6 +37,11 @@ class World:
         When each page comes and goes; inf for a page that stays.
     silent : int or SeedSequence, default 0
         Seed of the changes without a signal.
+    false_change : float, in [0, 1], default 0.0
+        Probability that a crawl reports a change although there was none, see
+        `with_false_changes`.
+    doubt : int or SeedSequence, default 0
+        Seed of the changes that are reported falsely.
 
     Examples
     --------
@@ -53,6 +60,8 @@ class World:
     start: np.ndarray
     stop: np.ndarray
     silent: int | np.random.SeedSequence = 0
+    false_change: float = 0.0
+    doubt: int | np.random.SeedSequence = 0
 
     @cached_property
     def offsets(self):
@@ -114,6 +123,96 @@ class World:
                 f"{n_signals} signals, got shape {delay.shape}"
             )
         return replace(self, arrival=self.arrival + delay)
+
+    def with_false_changes(self, probability, *, rng=None):
+        """Let crawls report changes that are none.
+
+        Such are new advertisements or dates on a page whose content is the
+        same. They do not make a copy stale.
+
+        Parameters
+        ----------
+        probability : float, in [0, 1]
+            Of each crawl, whatever happened to the page.
+        rng : None, int, SeedSequence or Generator, optional
+            Source of the random numbers: one for each slot, so that every
+            policy meets the same ones.
+
+        Returns
+        -------
+        World
+            The same world, but that crawls report more.
+
+        Raises
+        ------
+        ValueError
+            A probability out of range.
+        """
+        probability = checks.scalar(checks.share, "probability", probability)
+        (doubt,) = np.random.default_rng(rng).bit_generator.seed_seq.spawn(1)
+        return replace(self, false_change=probability, doubt=doubt)
+
+    def unseen(self, n_slots):
+        """Changes that no crawl has seen, for the kernels that crawl.
+
+        Parameters
+        ----------
+        n_slots : int
+            Number of slots.
+
+        Returns
+        -------
+        Changes
+            The changes of each page, and the slots in which a change is reported
+            falsely.
+        """
+        time, offsets = self.changes
+        false = np.empty(0, dtype=bool)
+        if self.false_change:
+            draws = np.random.default_rng(self.doubt).random(n_slots)
+            false = draws < self.false_change
+        return Changes(time, offsets[:-1].copy(), offsets[1:], false)
+
+    def observe(self, time, page, *, ages=False):
+        """Find out what the crawls of the first slots find.
+
+        Parameters
+        ----------
+        time : ndarray, shape (n_slots,), time
+            The slots, from the first of the world on.
+        page : ndarray of int, shape (n_slots,)
+            The page that is crawled in each slot, -1 for none.
+        ages : bool, default False
+            Whether a crawl that finds a change tells how long ago the last one
+            was.
+
+        Returns
+        -------
+        History
+            Intervals and changes of every page, ragged. The first crawl of a
+            page has nothing to compare with and gives no interval.
+        """
+        changes = self.unseen(time.size)
+        crawled = np.flatnonzero(page >= 0)
+        slot = crawled[np.argsort(page[crawled], kind="stable")]
+        page, time = page[slot], time[slot]
+        # One search for all pages: their times laid end to end.
+        ends = 2 * self.horizon * np.arange(changes.stop.size)
+        laid = np.repeat(ends, changes.stop - changes.next) + changes.time
+        seen = np.searchsorted(laid, ends[page] + time, side="right")
+        again = page[1:] == page[:-1]
+        changed, age = (np.diff(seen) > 0)[again], None
+        if ages:
+            latest = np.append(changes.time, np.nan)[seen[1:][again] - 1]
+            age = np.where(changed, time[1:][again] - latest, np.nan)
+        if changes.false.size:
+            changed |= changes.false[slot[1:][again]]
+        return History(
+            np.diff(time)[again],
+            changed,
+            np.searchsorted(page[1:][again], np.arange(changes.stop.size + 1)),
+            age=age,
+        )
 
     @property
     def in_order(self):
