@@ -12,7 +12,7 @@ pages had changed when it crawled them. It does not know the true parameters of
 the pages: it holds the pages as it believes them to be (``believed``). To this
 kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
 `LagrangianIndex`, `BayesGreedy`, `PosteriorGreedy`, `PoliteGreedy`,
-`LearningGreedy`, `Nutch` and `StormCrawler`.
+`LearningGreedy`, `RatesInPhases`, `Nutch` and `StormCrawler`.
 
 A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
 horizon, *, n_runs, rng)``. It simulates Poisson pages of these true change
@@ -32,6 +32,7 @@ from paperlib.policies.by_index import IndexPolicy
 from paperlib.policies.crawlers import Nutch, StormCrawler
 from paperlib.policies.fixed_rates import Rates
 from paperlib.policies.greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
+from paperlib.policies.in_phases import RatesInPhases
 from paperlib.policies.lagrangian import LagrangianIndex
 from paperlib.policies.learning import (
     LearningGreedy,
@@ -64,6 +65,7 @@ __all__ = [
     "PoliteGreedy",
     "PosteriorGreedy",
     "Rates",
+    "RatesInPhases",
     "StormCrawler",
     "UnexploredWarning",
     "estimate",

@@ -8,19 +8,37 @@ pages in a world, `compare` runs several policies in many worlds, and
 `Copies` simulates the copies of a crawler that follows crawl rates, for the
 policies that set rates; `explore_then_commit` evaluates one such policy for
 many lengths of exploration at once.
+
+`benchmark` runs many policies in many kinds of worlds at many budgets; the worlds
+and policies of the field are in `paperlib.field`.
 """
 
+from paperlib.simulate.benchmarking import (
+    MEASURES,
+    Benchmark,
+    Nature,
+    Situation,
+    benchmark,
+)
 from paperlib.simulate.copies import EXPLORE, Copies
 from paperlib.simulate.explore_then_commit import explore_then_commit
+from paperlib.simulate.measures import Costs, costs
 from paperlib.simulate.runs import CrawlRun, compare, crawl, replicate, slot_times
 from paperlib.simulate.worlds import World, draw_world, replay
 
 __all__ = [
     "EXPLORE",
+    "MEASURES",
+    "Benchmark",
     "Copies",
+    "Costs",
     "CrawlRun",
+    "Nature",
+    "Situation",
     "World",
+    "benchmark",
     "compare",
+    "costs",
     "crawl",
     "draw_world",
     "explore_then_commit",

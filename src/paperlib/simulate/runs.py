@@ -224,7 +224,7 @@ def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
     borders = _windows(borders, world.horizon)
     time = slot_times(bandwidth, world.horizon)
     last = np.where((world.start == 0) & (initial == "fresh"), 0.0, -np.inf)
-    page = policy.choose(world, time, last.copy())
+    page = _checked(policy.choose(world, time, last.copy()), time.size, last.size)
     begin, end = borders[:-1, np.newaxis], borders[1:, np.newaxis]
     there = np.minimum(end, world.stop) - np.maximum(begin, world.start)
     return CrawlRun(
@@ -235,6 +235,22 @@ def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
         np.maximum(there, 0.0),
         world.pages.importance,
     )
+
+
+def _checked(page, n_slots, n_pages):
+    """The page of each slot as an array, if it is one."""
+    page = np.asarray(page)
+    if page.shape != (n_slots,) or page.dtype.kind != "i":
+        raise ValueError(
+            f"policy must choose an integer for each of {n_slots} slots, "
+            f"got {page.dtype} of shape {page.shape}"
+        )
+    if page.size and not (page.min() >= -1 and page.max() < n_pages):
+        wrong = page[(page < -1) | (page >= n_pages)][0]
+        raise ValueError(
+            f"policy must choose pages from 0 to {n_pages - 1}, or -1, got {wrong}"
+        )
+    return page
 
 
 def _windows(borders, horizon):

@@ -173,7 +173,7 @@ class World:
             false = draws < self.false_change
         return Changes(time, offsets[:-1].copy(), offsets[1:], false)
 
-    def observe(self, time, page, *, ages=False):
+    def observe(self, time, page, last=None, *, ages=False):
         """Find out what the crawls of the first slots find.
 
         Parameters
@@ -182,6 +182,8 @@ class World:
             The slots, from the first of the world on.
         page : ndarray of int, shape (n_slots,)
             The page that is crawled in each slot, -1 for none.
+        last : ndarray, shape (n_pages,), time, optional
+            Crawls before the first slot, -inf for none, the default.
         ages : bool, default False
             Whether a crawl that finds a change tells how long ago the last one
             was.
@@ -193,9 +195,14 @@ class World:
             page has nothing to compare with and gives no interval.
         """
         changes = self.unseen(time.size)
-        crawled = np.flatnonzero(page >= 0)
-        slot = crawled[np.argsort(page[crawled], kind="stable")]
-        page, time = page[slot], time[slot]
+        before = [] if last is None else np.flatnonzero(last > -np.inf)
+        slot = np.flatnonzero(page >= 0)
+        time = (
+            np.append(np.take(last, before), time[slot]) if len(before) else time[slot]
+        )
+        page = np.append(before, page[slot]).astype(np.int64)
+        order = np.argsort(page, kind="stable")
+        page, time = page[order], time[order]
         # One search for all pages: their times laid end to end.
         ends = 2 * self.horizon * np.arange(changes.stop.size)
         laid = np.repeat(ends, changes.stop - changes.next) + changes.time
@@ -206,7 +213,8 @@ class World:
             latest = np.append(changes.time, np.nan)[seen[1:][again] - 1]
             age = np.where(changed, time[1:][again] - latest, np.nan)
         if changes.false.size:
-            changed |= changes.false[slot[1:][again]]
+            false = np.append(np.zeros(len(before), bool), changes.false[slot])
+            changed |= false[order][1:][again]
         return History(
             np.diff(time)[again],
             changed,
@@ -312,7 +320,7 @@ def _presence(arrivals, n_pages):
     return start.copy(), stop
 
 
-def replay(change_times, horizon, *, importance=1.0):
+def replay(change_times, horizon, *, importance=1.0, change_rate=None):
     """Make a `World` of pages whose changes are known, such as real ones.
 
     No signal reports the changes to a policy.
@@ -325,11 +333,14 @@ def replay(change_times, horizon, *, importance=1.0):
         End of the world.
     importance : float or array_like, shape (n_pages,), default 1.0
         Weight of each page.
+    change_rate : array_like, shape (n_pages,), 1/time, optional
+        Change rates that policies may know; by default the number of changes of
+        each page, divided by the horizon.
 
     Returns
     -------
     World
-        The pages, with their changes per unit of time as change rates.
+        The pages.
 
     Raises
     ------
@@ -354,9 +365,9 @@ def replay(change_times, horizon, *, importance=1.0):
     time, page = time[order], page[order]
     # Every change is a true signal, so that fresh time is exact; it never
     # arrives.
-    pages = SignalledPages(
-        np.bincount(page, minlength=n_pages) / horizon, importance, 1.0, 0.0
-    )
+    if change_rate is None:
+        change_rate = np.bincount(page, minlength=n_pages) / horizon
+    pages = SignalledPages(change_rate, importance, 1.0, 0.0)
     never, true = np.full(time.size, np.inf), np.ones(time.size, dtype=bool)
     start, stop = np.zeros(n_pages), np.full(n_pages, np.inf)
     return World(pages, horizon, time, page, never, true, start, stop)

@@ -1,0 +1,405 @@
+"""The field side by side: kinds of worlds, and policies that compete in them.
+
+For `simulate.benchmark`. Time is in units of the median time between changes of a
+page: the median change rate is 1, also on average over time.
+
+What the policies know before their first crawl is part of their names in
+`KNOWING`: everything ("known rates"), the distribution of the change rates of other
+pages ("learnt prior"), or nothing. Policies of the literature that are patented or
+rest on private data are left out (Han et al., WWW 2020).
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from paperlib import allocation, estimators, policies, priors, schedules
+from paperlib.signals import SignalledPages
+from paperlib.simulate import Nature, draw_world, replay
+
+__all__ = ["BUDGETS", "POLICIES", "Entry", "panel_world", "worlds"]
+
+#: Crawls of a page in the median time between changes.
+BUDGETS = (0.1, 0.3, 1.0, 3.0)
+_FALSE = 0.05  # probability that a crawl reports a change that is none
+_OFFICE = 8, 18  # hours between which pages change
+_BURN_IN = 50  # mean times between changes
+_GROWTH = 1.5  # of the time from phase to phase, as in `LearningGreedy`
+
+
+class Entry(NamedTuple):
+    """A policy of the field.
+
+    Parameters
+    ----------
+    make : callable
+        Function of a `simulate.Situation`.
+    knows : str
+        What it knows before its first crawl: "rates", "prior" or "nothing".
+    sees : str
+        What a crawl tells: "bit", "age" for Last-Modified, or "signals".
+    """
+
+    make: Callable
+    knows: str
+    sees: str = "bit"
+
+
+# ------------------------------------------------------------------------- worlds
+
+
+def worlds(n_pages=100, horizon=100.0, *, given=None):
+    """Kinds of worlds, by name.
+
+    Importances are uniform on [0, 1].
+
+    ================== ===========================================================
+    "lognormal 1"      Poisson, rates lognormal with sigma 1
+    "lognormal 1.5"    the same with sigma 1.5; so are the rates of those below
+    "heavy tail"       Poisson, rates Pareto with index 1.2
+    "bursty"           times between changes gamma with shape 0.4
+    "regular"          the same with shape 3
+    "office hours"     all changes in 10 of 24 hours, if the median is one a day
+    "drift"            half of the pages double their rate at half time, the
+                       others halve it
+    "false changes"    one crawl in twenty reports a change that is none
+    "signals"          some changes are announced, with precision and recall as in
+                       section 6 of [www25]_
+    ================== ===========================================================
+
+    Content that fades at a rate delta, of which nu appears in a unit of time, is
+    the same problem as freshness with change rate delta and importance nu
+    (Avrachenkov and Borkar 2018), and has no world of its own.
+
+    Parameters
+    ----------
+    n_pages : int, default 100
+        Pages of a world.
+    horizon : float, default 100.0
+        End of the worlds, in median times between changes.
+    given : dict, optional
+        Real pages by name, see `panel_world`.
+
+    Returns
+    -------
+    dict of Nature
+        Kinds of worlds by name.
+
+    Examples
+    --------
+    >>> natures = worlds(n_pages=5)
+    >>> world = natures["bursty"].draw(np.random.default_rng(1))
+    >>> world.start.size, natures["bursty"].change_rate
+    (5, 1.0)
+    """
+    sizes = n_pages, horizon
+    kinds = {
+        "lognormal 1": partial(_poisson, *sizes, partial(_lognormal, 1.0)),
+        "lognormal 1.5": partial(_poisson, *sizes, _lognormal_wide),
+        "heavy tail": partial(_poisson, *sizes, _pareto),
+        "bursty": partial(_renewal, *sizes, 0.4),
+        "regular": partial(_renewal, *sizes, 3.0),
+        "office hours": partial(_office, *sizes),
+        "drift": partial(_drift, *sizes),
+        "false changes": partial(_false_changes, *sizes),
+        "signals": partial(_signals, *sizes),
+    }
+    found = {name: Nature(draw, 1.0) for name, draw in kinds.items()}
+    real = {name: panel_world(pages, n_pages) for name, pages in (given or {}).items()}
+    return found | real
+
+
+def panel_world(panel, n_pages=100, horizon=None):
+    """Worlds of real pages: samples with replacement, each from a random phase on.
+
+    Parameters
+    ----------
+    panel : object
+        With ``change_rate``, 1/time, ``importance``, ``horizon``, the shortest
+        window, and ``segment(page, horizon, rng)``, the change times of a page
+        from a random phase on: `repro.traces.Panel`.
+    n_pages : int, default 100
+        Pages of a world.
+    horizon : float, optional
+        End of the worlds; by default the shortest window.
+
+    Returns
+    -------
+    Nature
+        Worlds, whose budgets are measured by the median page of the panel.
+    """
+    horizon = horizon or panel.horizon
+
+    def draw(rng):
+        chosen = rng.choice(len(panel.importance), n_pages)
+        times = [panel.segment(page, horizon, rng) for page in chosen]
+        return replay(times, horizon, importance=panel.importance[chosen])
+
+    return Nature(draw, float(np.median(panel.change_rate)), bootstrap=True)
+
+
+def _lognormal(sigma, n, rng):
+    return np.exp(sigma * rng.standard_normal(n))
+
+
+_lognormal_wide = partial(_lognormal, 1.5)
+
+
+def _pareto(n, rng):
+    """Rates with P(rate > x) = (least / x)^1.2, where the median is 1."""
+    return 0.5 ** (1 / 1.2) * (1 + rng.pareto(1.2, n))
+
+
+def _poisson(n_pages, horizon, law, rng):
+    pages = SignalledPages(law(n_pages, rng), rng.random(n_pages), 0.0, 0.0)
+    return draw_world(pages, horizon, rng=rng)
+
+
+def _renewal(n_pages, horizon, shape, rng):
+    """Gamma times between changes, begun so long before that they are stationary."""
+    rate = _lognormal_wide(n_pages, rng)
+    times = []
+    for one in rate.tolist():
+        mean, before = 1 / one, (_BURN_IN + rng.random()) / one
+        n = _enough((horizon + before) * one, shape)
+        times.append(rng.gamma(shape, mean / shape, n).cumsum() - before)
+    return _replayed(rate, times, horizon, rng)
+
+
+def _enough(n, shape):
+    """So many gamma times that they all but surely outlast n means of one."""
+    return int(n + 8 * np.sqrt(n / shape) + 8 / shape)
+
+
+def _office(n_pages, horizon, rng):
+    """Changes in the office hours of days that are one unit of time long."""
+    rate, times = _poisson_times(n_pages, horizon, rng)
+    begin, end = _OFFICE
+    times = [np.floor(t) + (begin + (end - begin) * (t % 1)) / 24 for t in times]
+    return _replayed(rate, times, horizon, rng)
+
+
+def _drift(n_pages, horizon, rng):
+    """Rates that are doubled or halved at half time; known are their means."""
+    rate, times = _poisson_times(n_pages, 3 * horizon, rng)
+    factor = rng.choice([0.5, 2.0], n_pages)
+    half = horizon / 2
+    # A Poisson process whose time runs faster or slower from half time on.
+    times = [
+        np.where(t < half, t, half + (t - half) / f)
+        for t, f in zip(times, factor, strict=True)
+    ]
+    return _replayed(rate * (1 + factor) / 2, times, horizon, rng)
+
+
+def _false_changes(n_pages, horizon, rng):
+    world = _poisson(n_pages, horizon, _lognormal_wide, rng)
+    return world.with_false_changes(_FALSE, rng=rng)
+
+
+def _signals(n_pages, horizon, rng):
+    """Precision and recall as `repro.traces.signalled_population` draws them."""
+    precision = np.maximum(rng.beta(0.703, 2.108, n_pages), 0.01)
+    pages = SignalledPages.from_precision(
+        _lognormal_wide(n_pages, rng),
+        rng.random(n_pages),
+        precision=precision,
+        recall=rng.beta(0.666, 2.665, n_pages),
+    )
+    return draw_world(pages, horizon, rng=rng)
+
+
+def _poisson_times(n_pages, horizon, rng):
+    """Change rates, and the change times of each page."""
+    rate = _lognormal_wide(n_pages, rng)
+    time, offsets = schedules.poisson(rate, horizon, rng=rng)
+    return rate, np.split(time, offsets[1:-1])
+
+
+def _replayed(rate, times, horizon, rng):
+    importance = rng.random(rate.size)
+    return replay(times, horizon, importance=importance, change_rate=rate)
+
+
+# ----------------------------------------------------------------------- policies
+
+
+def _at_intervals(rates):
+    """Fixed rates, every page at equal intervals."""
+    return lambda at: policies.Rates(rates(at))
+
+
+def _at_random(rates):
+    """The same, but every slot goes to a page at random: Poisson times."""
+
+    def make(at):
+        def draw(crawl_rate, n_slots):
+            share = crawl_rate / crawl_rate.sum()
+            return at.rng.choice(share.size, n_slots, p=share)
+
+        return policies.Rates(rates(at), draw)
+
+    return make
+
+
+def _equal(at):
+    return np.full(at.importance.size, at.bandwidth / at.importance.size)
+
+
+def _allocated(allocate):
+    """Crawl rates that an allocation finds for the true change rates."""
+    return lambda at: (
+        allocate(at.pages.change_rate, at.importance, at.bandwidth).crawl_rate
+    )
+
+
+def _hedged(at):
+    """Three quarters of the bandwidth at the best rates, one at equal ones."""
+    return 0.75 * _allocated(allocation.optimal_interval)(at) + 0.25 * _equal(at)
+
+
+def _vague(at):
+    """The prior of `BayesGreedy` for want of a better one."""
+    return {"shape": 0.5, "rate": 0.5 * at.importance.size / at.bandwidth}
+
+
+def _learnt(at):
+    return at.prior._asdict()
+
+
+def _bayes(prior, **options):
+    return lambda at: policies.BayesGreedy(at.importance, **prior(at), **options)
+
+
+def _posterior(prior, **options):
+    return lambda at: policies.PosteriorGreedy(
+        at.importance, rng=at.rng, **prior(at), **options
+    )
+
+
+def _phases(estimator, borders, **options):
+    """`RatesInPhases`; estimator and borders are made for the situation."""
+    return lambda at: policies.RatesInPhases(
+        at.importance, borders(at), estimator(at), rng=at.rng, **options
+    )
+
+
+def _growing(at):
+    """Borders of phases that grow, after two rounds, until the horizon."""
+    first = 2.0 * at.importance.size / at.bandwidth
+    growths = np.log(at.horizon / first) / np.log(_GROWTH)
+    return first * _GROWTH ** np.arange(max(np.ceil(growths), 1))
+
+
+def _one_round(at):
+    return at.importance.size / at.bandwidth
+
+
+def _daily(at):
+    """Phases in which a page is crawled 0.2 times on average, as published."""
+    length = 0.2 * at.importance.size / at.bandwidth
+    return length * np.arange(1, max(at.horizon / length, 2))
+
+
+def _pseudo(at):
+    """Maximum likelihood, with one changed and one unchanged crawl for each page."""
+    typical = 0.5 * at.importance.size / at.bandwidth
+    return priors.FakeIntervals(typical, typical).estimate
+
+
+def _posterior_mean(at):
+    return lambda history: at.prior.posterior(history).mean
+
+
+def _moments(at):
+    """Moment matching, within bounds that hold 99.8% of the learnt prior."""
+    low, high = at.prior.interval(level=0.998)
+    return lambda history: estimators.moment_matching(history, bounds=(low, high))
+
+
+def _learning_greedy(**options):
+    return lambda at: policies.LearningGreedy(
+        at.importance, 2.0 * _one_round(at), **options
+    )
+
+
+def _if_signals(make):
+    """A policy that uses signals competes only where some arrive."""
+    return lambda at: make(at) if at.signals else None
+
+
+#: Who competes, by name.
+POLICIES = {
+    # what may be known or not does not matter to these
+    "uniform": Entry(_at_intervals(_equal), "nothing"),
+    "uniform, Poisson times": Entry(_at_random(_equal), "nothing"),
+    "by importance": Entry(_at_intervals(lambda at: at.importance), "nothing"),
+    # known rates
+    "by change rate": Entry(_at_intervals(lambda at: at.pages.change_rate), "rates"),
+    "Poisson optimum": Entry(
+        _at_intervals(_allocated(allocation.optimal_poisson)), "rates"
+    ),
+    "Poisson optimum, Poisson times": Entry(
+        _at_random(_allocated(allocation.optimal_poisson)), "rates"
+    ),
+    "interval optimum": Entry(
+        _at_intervals(_allocated(allocation.optimal_interval)), "rates"
+    ),
+    "interval optimum, Poisson times": Entry(
+        _at_random(_allocated(allocation.optimal_interval)), "rates"
+    ),
+    "hedged optimum": Entry(_at_intervals(_hedged), "rates"),
+    "LambdaCrawl": Entry(_at_intervals(_allocated(allocation.harmonic)), "rates"),
+    "LambdaCrawl, Poisson times": Entry(
+        _at_random(_allocated(allocation.harmonic)), "rates"
+    ),
+    "GREEDY": Entry(lambda at: policies.Greedy(at.pages), "rates"),
+    "Lagrangian index": Entry(
+        lambda at: policies.LagrangianIndex(at.pages, at.bandwidth), "rates"
+    ),
+    "GREEDY-CIS": Entry(
+        _if_signals(lambda at: policies.GreedyCIS(at.pages)), "rates", "signals"
+    ),
+    "GREEDY-NCIS": Entry(
+        _if_signals(lambda at: policies.GreedyNCIS(at.pages)), "rates", "signals"
+    ),
+    # a prior that was learnt from other pages
+    "Bayes value": Entry(_bayes(_learnt), "prior"),
+    "Bayes value, ages": Entry(
+        _bayes(_learnt, observation="last_modified"), "prior", "age"
+    ),
+    "Thompson": Entry(_posterior(_learnt, how="thompson"), "prior"),
+    "Thompson, held": Entry(_posterior(_learnt, how="held"), "prior"),
+    "plug-in mean": Entry(_posterior(_learnt), "prior"),
+    "phases, posterior mean": Entry(_phases(_posterior_mean, _growing), "prior"),
+    "explore, then commit, posterior mean": Entry(
+        _phases(_posterior_mean, _one_round), "prior"
+    ),
+    "explore, then commit, moments": Entry(_phases(_moments, _one_round), "prior"),
+    # nothing
+    "Bayes value, vague": Entry(_bayes(_vague), "nothing"),
+    "plug-in mean, vague": Entry(_posterior(_vague), "nothing"),
+    "epsilon-greedy, vague": Entry(_posterior(_vague, exploration=0.1), "nothing"),
+    "LearningGreedy": Entry(_learning_greedy(use_signals=False), "nothing"),
+    "LearningGreedy, no exploration": Entry(
+        _learning_greedy(use_signals=False, exploration=0.0), "nothing"
+    ),
+    "LearningGreedy, signals": Entry(
+        _if_signals(_learning_greedy()), "nothing", "signals"
+    ),
+    "phases": Entry(_phases(_pseudo, _growing), "nothing"),
+    "phases, ages": Entry(_phases(_pseudo, _growing, ages=True), "nothing", "age"),
+    "phases, epsilon-greedy": Entry(_phases(_pseudo, _growing, epsilon=0.1), "nothing"),
+    "LambdaLearnAndCrawl": Entry(
+        _phases(_pseudo, _daily, allocation=allocation.harmonic, spacing="poisson"),
+        "nothing",
+    ),
+    "Nutch": Entry(
+        lambda at: policies.Nutch(day=_one_round(at) / 30, cap=None), "nothing"
+    ),
+    "StormCrawler": Entry(
+        lambda at: policies.StormCrawler(day=_one_round(at)), "nothing"
+    ),
+}

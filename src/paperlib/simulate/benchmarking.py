@@ -1,0 +1,402 @@
+"""Compare many policies in many worlds at many budgets, cell by cell."""
+
+import io
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from paperlib import checks, priors
+from paperlib._kernels.changes import look
+from paperlib.files import write_atomic
+from paperlib.processes import History
+from paperlib.schedules import low_discrepancy
+from paperlib.signals import SignalledPages
+from paperlib.simulate.measures import costs
+from paperlib.simulate.runs import crawl, replicate, slot_times
+
+__all__ = ["MEASURES", "Benchmark", "Nature", "Situation", "benchmark"]
+
+#: What is kept of each run, before its freshness in each of the windows.
+MEASURES = (
+    "freshness",
+    "delay",
+    "late",
+    "age",
+    "harmonic",
+    "never_crawled",
+    "used",
+)
+_N_PRIOR = 10  # worlds of other pages that the prior is learnt from
+
+
+class Nature(NamedTuple):
+    """A kind of worlds.
+
+    Parameters
+    ----------
+    draw : callable
+        Function of a Generator that draws a `World` whose pages all stay.
+    change_rate : float, 1/time
+        The median change rate of the pages, by which budgets are measured.
+    bootstrap : bool, default False
+        Whether a world is a sample with replacement of pages that are given. The
+        standard error of a mean is then the standard deviation over the worlds,
+        because more worlds do not bring more pages.
+    """
+
+    draw: Callable
+    change_rate: float
+    bootstrap: bool = False
+
+
+class Situation(NamedTuple):
+    """What a policy is made from: what it may know before its first crawl.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The true parameters of the pages: only for policies that are said to know
+        them.
+    importance : ndarray, shape (n_pages,)
+        Importances.
+    bandwidth : float, 1/time
+        Slots per unit of time.
+    horizon : float, time
+        End of the world.
+    prior : GammaPrior
+        Gamma distribution of change rates, learnt from other pages that were
+        crawled alike at the same bandwidth.
+    rng : Generator
+        Source of random numbers, one for each run and policy.
+    signals : bool
+        Whether signals arrive.
+    """
+
+    pages: SignalledPages
+    importance: np.ndarray
+    bandwidth: float
+    horizon: float
+    prior: priors.GammaPrior
+    rng: np.random.Generator
+    signals: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Benchmark:
+    """What `benchmark` measured.
+
+    Parameters
+    ----------
+    worlds, budgets, policies : list
+        Names of the worlds, budgets, and names of the policies.
+    runs : dict
+        By world, budget and policy: an array of shape (n_runs, n_measures +
+        n_windows) with `MEASURES` and then the freshness in each window.
+    bootstrap : dict
+        By world: whether the worlds are samples of given pages, see `Nature`.
+    """
+
+    worlds: list
+    budgets: list
+    policies: list
+    runs: dict
+    bootstrap: dict
+
+    def measure(self, world, budget, policy, name):
+        """Mean of a measure, and its standard error.
+
+        Parameters
+        ----------
+        world : str
+            Name of the world.
+        budget : float
+            The budget.
+        policy : str
+            Name of the policy.
+        name : str
+            One of `MEASURES`.
+
+        Returns
+        -------
+        mean, stderr : float
+            The standard error is NaN for one run.
+        """
+        values = self.runs[world, budget, policy][:, MEASURES.index(name)]
+        return self._mean(world, values)
+
+    def gain(self, world, budget, policy, over, name="freshness"):
+        """By how much a policy is above another in the same worlds.
+
+        Parameters
+        ----------
+        world : str
+            Name of the world.
+        budget : float
+            The budget.
+        policy, over : str
+            Names of the policies.
+        name : str, default "freshness"
+            One of `MEASURES`.
+
+        Returns
+        -------
+        mean, stderr : float
+            Of the paired differences; the standard error is NaN for one run.
+        """
+        k = MEASURES.index(name)
+        one, other = (self.runs[world, budget, who][:, k] for who in (policy, over))
+        return self._mean(world, one - other)
+
+    def gain_over_time(self, world, budget, policy, over):
+        """Paired difference of freshness in each window.
+
+        Parameters
+        ----------
+        world : str
+            Name of the world.
+        budget : float
+            The budget.
+        policy, over : str
+            Names of the policies.
+
+        Returns
+        -------
+        mean, stderr : ndarray, shape (n_windows,)
+            Of the paired differences.
+        """
+        one, other = (
+            self.runs[world, budget, who][:, len(MEASURES) :] for who in (policy, over)
+        )
+        return self._mean(world, one - other)
+
+    def _mean(self, world, values):
+        n = values.shape[0]
+        spread = values.std(axis=0, ddof=1) if n > 1 else values.mean(axis=0) * np.nan
+        return values.mean(axis=0), spread if self.bootstrap[world] else spread / n**0.5
+
+
+def benchmark(
+    worlds,
+    policies,
+    budgets,
+    *,
+    n_runs,
+    rng,
+    n_windows=20,
+    folder=None,
+    jobs=1,
+    progress=None,
+):
+    """Run every policy in the same worlds, at every budget.
+
+    A cell is a kind of worlds at a budget. Its runs depend on `rng`, the name of
+    the world, the budget and the number of the run alone, and the random numbers
+    of a policy on its name besides: more cells or policies change nothing.
+
+    Parameters
+    ----------
+    worlds : dict of Nature
+        Kinds of worlds by name.
+    policies : dict of callable
+        By name, a function of a `Situation` that makes a policy. It has
+        ``choose(world, time, last)`` as in `crawl`; or it is like a
+        `scheduler.Scheduler`, with ``next(time)``, which returns a page or -1,
+        and ``report(page, changed)``. A function that returns None does not
+        compete in that world.
+    budgets : array_like, positive
+        Crawls of a page in the median time between changes, on average.
+    n_runs : int or sequence of int
+        Number of worlds of each cell; one number, or one for each budget.
+    rng : int, positive
+        Seed.
+    n_windows : int, default 20
+        Number of equal windows of time.
+    folder : path, optional
+        Where finished cells are kept. Policies that a kept cell has are not run
+        again, as long as seed, numbers of runs and windows are the same.
+    jobs : int, default 1
+        As in `replicate`; also on a Dask cluster.
+    progress : callable, optional
+        Called after each cell with the share of the slots that are done, and the
+        seconds since the start.
+
+    Returns
+    -------
+    Benchmark
+        The measures of every run.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or a policy that names pages that are none.
+
+    Examples
+    --------
+    >>> from paperlib import policies
+    >>> from paperlib.simulate import draw_world
+    >>> def draw(rng):
+    ...     pages = SignalledPages(9 * rng.random(9) ** 3, 1.0, 0.0, 0.0)
+    ...     return draw_world(pages, 50.0, rng=rng)
+    >>> found = benchmark(
+    ...     {"even": Nature(draw, 1.0)},
+    ...     {
+    ...         "greedy": lambda at: policies.Greedy(at.pages),
+    ...         "uniform": lambda at: policies.Rates(at.importance),
+    ...     },
+    ...     [1.0],
+    ...     n_runs=4,
+    ...     rng=1,
+    ... )
+    >>> gain, stderr = found.gain("even", 1.0, "greedy", over="uniform")
+    >>> bool(gain > 3 * stderr)
+    True
+    """
+    budgets = np.atleast_1d(checks.positive("budgets", budgets)).tolist()
+    numbers = np.broadcast_to(n_runs, len(budgets)).tolist()
+    numbers = [checks.count("n_runs", n) for n in numbers]
+    settings = checks.count("rng", rng), checks.count("n_windows", n_windows)
+    work = np.array([b * n for b, n in zip(budgets, numbers, strict=True)])
+    runs, done, begun = {}, 0.0, time.monotonic()
+    for world, nature in worlds.items():
+        for k, budget in enumerate(budgets):
+            cell = _Cell(world, nature, budget, numbers[k], *settings)
+            kept = cell.run(policies, folder, jobs)
+            runs |= {(world, budget, policy): kept[policy] for policy in kept}
+            done += work[k] / work.sum() / len(worlds)
+            if progress:
+                progress(done, time.monotonic() - begun)
+    bootstrap = {world: nature.bootstrap for world, nature in worlds.items()}
+    return Benchmark(list(worlds), budgets, list(policies), runs, bootstrap)
+
+
+class _Cell(NamedTuple):
+    """Worlds of one kind at one budget."""
+
+    world: str
+    nature: Nature
+    budget: float
+    n_runs: int
+    seed: int
+    n_windows: int
+
+    def run(self, policies, folder, jobs):
+        """Runs of all policies, some of which may be kept in a file."""
+        kept, path = {}, None
+        if folder is not None:
+            path = Path(folder) / f"{_slug(self.world)}-{self.budget:g}.npz"
+            kept = self._kept(path)
+        missing = {name: make for name, make in policies.items() if name not in kept}
+        if missing:
+            prior = self._prior(self._stream("prior"))
+            found = replicate(
+                lambda rng: self._one_run(missing, prior, rng),
+                self.n_runs,
+                rng=self._stream("runs"),
+                jobs=jobs,
+            )
+            for name in found[0]:
+                kept[name] = np.stack([one[name] for one in found])
+            if path:
+                self._keep(path, kept)
+        return {name: kept[name] for name in policies if kept[name].size}
+
+    def _stream(self, what):
+        """Random numbers that depend on the seed and on the cell alone."""
+        name = f"{self.world}, {self.budget:g}, {what}"
+        return np.random.default_rng([self.seed, zlib.crc32(name.encode())])
+
+    def _bandwidth(self, world):
+        return self.budget * world.start.size * self.nature.change_rate
+
+    def _prior(self, rng):
+        """Gamma distribution learnt from other pages that are crawled in turn."""
+        found = []
+        for stream in rng.spawn(_N_PRIOR):
+            world = self.nature.draw(stream)
+            time = slot_times(self._bandwidth(world), world.horizon)
+            page = low_discrepancy(np.ones(world.start.size), time.size)
+            found.append(world.observe(time, page, np.zeros(world.start.size)))
+        pages = History(
+            np.concatenate([one.interval for one in found]),
+            np.concatenate([one.changed for one in found]),
+            np.append(0, np.cumsum(np.concatenate([one.n_crawls for one in found]))),
+        )
+        return priors.gamma_prior(pages)
+
+    def _one_run(self, policies, prior, rng):
+        """Measures of all policies in one world."""
+        of_world, of_policies = rng.spawn(2)
+        world = self.nature.draw(of_world)
+        seeds = of_policies.bit_generator.seed_seq
+        windows = np.linspace(0.0, world.horizon, self.n_windows + 1)
+        measured = {}
+        for name, make in policies.items():
+            key = (*seeds.spawn_key, zlib.crc32(name.encode()))
+            own = np.random.SeedSequence(seeds.entropy, spawn_key=key)
+            situation = Situation(
+                world.pages,
+                world.pages.importance,
+                self._bandwidth(world),
+                world.horizon,
+                prior,
+                np.random.default_rng(own),
+                bool(np.isfinite(world.arrival).any()),
+            )
+            policy = make(situation)
+            measured[name] = np.empty(0)
+            if policy is not None:
+                if not hasattr(policy, "choose"):
+                    policy = _Asked(policy)
+                run = crawl(world, policy, situation.bandwidth, borders=windows)
+                measured[name] = _measures(run, world)
+        return measured
+
+    def _kept(self, path):
+        """What a file holds of this cell; nothing if it has other settings."""
+        if not path.exists():
+            return {}
+        with np.load(path) as file:
+            kept = dict(file)
+        settings = self.n_runs, self.seed, self.n_windows
+        return kept if tuple(kept.pop("")) == settings else {}
+
+    def _keep(self, path, kept):
+        """Write the runs, with the settings under the empty name."""
+        content = io.BytesIO()
+        settings = [self.n_runs, self.seed, self.n_windows]
+        np.savez_compressed(content, **{"": settings}, **kept)
+        write_atomic(path, content.getvalue())
+
+
+class _Asked:
+    """A scheduler that is asked for a page in each slot, and told what was found."""
+
+    def __init__(self, scheduler):
+        self.scheduler = scheduler
+
+    def choose(self, world, time, last):
+        """Page of each slot."""
+        changes, page = world.unseen(time.size), np.empty(time.size, dtype=np.int64)
+        report = getattr(self.scheduler, "report", None)
+        for j, t in enumerate(time.tolist()):
+            i = page[j] = self.scheduler.next(t)
+            if i >= 0 and report:
+                report(int(i), bool(look(changes, i, j, t)[0]))
+        return page
+
+
+def _measures(run, world):
+    """`MEASURES` of a run, and its freshness in each window."""
+    of = costs(run, world)
+    never, used = (run.n_crawls == 0).mean(), 1 - run.n_idle / run.time.size
+    return np.array([run.accuracy, *of, never, used, *run.window_accuracy])
+
+
+def _slug(name):
+    """A name for a file, in which only letters, digits and minus signs are left."""
+    return "-".join("".join(c if c.isalnum() else " " for c in name).split()).lower()
