@@ -10,7 +10,7 @@ import gzip
 
 import numpy as np
 
-from paperlib.files import sha256, write_atomic
+from paperlib.files import sha256, write_checked
 from paperlib.policies import Nutch
 from paperlib.processes import observe, poisson_times
 from paperlib.repro import traces
@@ -33,10 +33,7 @@ def main():
         ",".join(row) + "\n" for row in sorted(rows, key=lambda row: row[1::-1])
     )
     path = traces.DATA / "example_log.csv.gz"
-    write_atomic(path, gzip.compress(text.encode(), mtime=0))
-    write_atomic(
-        path.with_name(f"{path.name}.sha256"), f"{sha256(path)}  {path.name}\n"
-    )
+    write_checked(path, gzip.compress(text.encode(), mtime=0))
     print(
         f"{path.name}: {len(rows)} fetches of {len({row[0] for row in rows})} URLs, "
         f"sha256 {sha256(path)}"

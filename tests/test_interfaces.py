@@ -275,7 +275,13 @@ def test_the_wheel_carries_the_data_that_the_library_reads(installed):
         "crawl_log/report.js",
     ):
         assert (folder / name).is_file()
-    for name in ("bokeh_commits.csv", "debian_firefox_esr.csv", "example_log.csv.gz"):
+    for name in (
+        "bokeh_commits.csv",
+        "debian_firefox_esr.csv",
+        "debian_panel.csv",
+        "example_log.csv.gz",
+        "npm_downloads.csv",
+    ):
         assert (folder / "data" / name).read_bytes() == (
             ROOT / "data" / name
         ).read_bytes()

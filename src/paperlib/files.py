@@ -11,7 +11,7 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["replacing", "sha256", "write_atomic"]
+__all__ = ["replacing", "sha256", "verified", "write_atomic", "write_checked"]
 
 
 def sha256(path):
@@ -83,3 +83,25 @@ def write_atomic(path, content):
     """
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_checked(path, content):
+    """Write a file as `write_atomic` does, then ``PATH.sha256`` for `verified`.
+
+    The second file is what the command ``sha256sum`` prints.
+    """
+    write_atomic(path, content)
+    write_atomic(f"{path}.sha256", f"{sha256(path)}  {Path(path).name}\n")
+
+
+def verified(path):
+    """SHA-256 digest of a file; a ValueError if ``PATH.sha256`` has another."""
+    digest, checksum = sha256(path), Path(f"{path}.sha256")
+    if checksum.is_file():
+        expected = checksum.read_text().split()[:1]
+        if expected != [digest]:
+            raise ValueError(
+                f"{path} is corrupted or truncated: its sha256 must be "
+                f"{''.join(expected)}, got {digest}; restore or delete it"
+            )
+    return digest

@@ -1,7 +1,8 @@
 """Real change times of web pages, and populations of pages for experiments.
 
 A trace is a CSV file of the times at which one page changed, with its
-checksum beside it; two are shipped, and `wikipedia` downloads others.
+checksum beside it; two are shipped, and `wikipedia` downloads others. `panel`
+gives the change times of many pages, `jodie` reads them from a file.
 """
 
 import warnings
@@ -14,7 +15,7 @@ import scipy
 
 from paperlib import checks, estimators
 from paperlib.crawl_log import CrawlLog, read_crawl_log
-from paperlib.files import sha256, write_atomic
+from paperlib.files import verified, write_checked
 from paperlib.repro.bing import MalformedLinesWarning, bing
 
 __all__ = [
@@ -43,11 +44,15 @@ _DAY = np.timedelta64(1, "D")
 
 
 def __getattr__(name):
-    """Names of `mediawiki`, which builds on this module: imported when used."""
+    """Names of modules that build on this one: imported when used."""
     if name in ("ApiError", "ApiWarning", "wikipedia"):
         from paperlib.repro import mediawiki
 
         return getattr(mediawiki, name)
+    if name in ("Panel", "jodie", "panel"):
+        from paperlib.repro import panels
+
+        return getattr(panels, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -133,18 +138,26 @@ def load(name, *, folder=DATA):
     """
     path = Path(folder) / f"{name}.csv"
     if not path.is_file():
-        known = ", ".join(sorted(p.stem for p in path.parent.glob("*.csv"))) or "none"
+        known = ", ".join(sorted(_names(path.parent))) or "none"
         raise FileNotFoundError(
             f"name must be one of the traces in {folder} ({known}), got {name!r}; "
             "to download 'wikipedia': "
             'paperlib wikipedia "Template talk:Did you know" 2020-04-01 2020-08-31'
         )
-    if not _checksum(path).is_file():
+    checksum = Path(f"{path}.sha256")
+    if not checksum.is_file():
         raise FileNotFoundError(
-            f"{path} must have its checksum beside it, "
-            f"{_checksum(path).name} is missing"
+            f"{path} must have its checksum beside it, {checksum.name} is missing"
         )
     return read(path)
+
+
+def _names(folder):
+    """Names of the files in a folder that begin as traces do."""
+    for path in folder.glob("*.csv"):
+        with open(path, encoding="utf-8", errors="replace") as file:
+            if file.readline().startswith(f"# {_COMMENTS[0]}: "):
+                yield path.stem
 
 
 def read(path):
@@ -174,7 +187,7 @@ def read(path):
     "Debian's Firefox package"
     """
     path = Path(path)
-    digest = _verified(path)
+    digest = verified(path)
     try:
         *lines, rest = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -207,19 +220,6 @@ def read(path):
         licence=comments["licence"],
         sha256=digest,
     )
-
-
-def _verified(path):
-    """Checksum of a file, which must be the one beside it if there is one."""
-    digest = sha256(path)
-    if _checksum(path).is_file():
-        expected = _checksum(path).read_text().split()[:1]
-        if expected != [digest]:
-            raise ValueError(
-                f"{path} is corrupted or truncated: its sha256 must be "
-                f"{''.join(expected)}, got {digest}; restore or delete it"
-            )
-    return digest
 
 
 def _header(path, lines):
@@ -281,8 +281,7 @@ def write(path, times, *, title, source, licence, start=None, end=None):
     )
     lines = [f"# {key}: {' '.join(text.split())}" for key, text in comments]
     lines += ["time", *(f"{moment}Z" for moment in times)]
-    write_atomic(path, "\n".join(lines) + "\n")
-    write_atomic(_checksum(path), f"{sha256(path)}  {Path(path).name}\n")
+    write_checked(path, "\n".join(lines) + "\n")
     return read(path)
 
 
@@ -325,11 +324,6 @@ def instant(name, value, *, whole_day=False):
     if moment.tzinfo:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     return np.datetime64(moment, "s")
-
-
-def _checksum(path):
-    """File with the checksum of another."""
-    return Path(f"{path}.sha256")
 
 
 def population(source, n_pages, *, rng=None):
