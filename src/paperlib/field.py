@@ -19,7 +19,7 @@ from paperlib import allocation, estimators, policies, priors, schedules
 from paperlib.signals import SignalledPages
 from paperlib.simulate import Nature, draw_world, replay
 
-__all__ = ["BUDGETS", "POLICIES", "Entry", "panel_world", "worlds"]
+__all__ = ["BUDGETS", "POLICIES", "Entry", "real_worlds", "worlds"]
 
 #: Crawls of a page in the median time between changes.
 BUDGETS = (0.1, 0.3, 1.0, 3.0)
@@ -50,7 +50,7 @@ class Entry(NamedTuple):
 # ------------------------------------------------------------------------- worlds
 
 
-def worlds(n_pages=100, horizon=100.0, *, given=None):
+def worlds(n_pages=100, horizon=100.0):
     """Kinds of worlds, by name.
 
     Importances are uniform on [0, 1].
@@ -79,8 +79,6 @@ def worlds(n_pages=100, horizon=100.0, *, given=None):
         Pages of a world.
     horizon : float, default 100.0
         End of the worlds, in median times between changes.
-    given : dict, optional
-        Real pages by name, see `panel_world`.
 
     Returns
     -------
@@ -106,38 +104,39 @@ def worlds(n_pages=100, horizon=100.0, *, given=None):
         "false changes": partial(_false_changes, *sizes),
         "signals": partial(_signals, *sizes),
     }
-    found = {name: Nature(draw, 1.0) for name, draw in kinds.items()}
-    real = {name: panel_world(pages, n_pages) for name, pages in (given or {}).items()}
-    return found | real
+    return {name: Nature(draw, 1.0) for name, draw in kinds.items()}
 
 
-def panel_world(panel, n_pages=100, horizon=None):
-    """Worlds of real pages: samples with replacement, each from a random phase on.
+def real_worlds(panel, least_window=0.0, n_pages=100):
+    """Worlds of real pages: samples with replacement, each from a random time on.
+
+    A world is as long as the shortest window of its pages, so that no page lives
+    through its history twice. The rates that policies may know are those of the
+    world, in hindsight.
 
     Parameters
     ----------
-    panel : object
-        With ``change_rate``, 1/time, ``importance``, ``horizon``, the shortest
-        window, and ``segment(page, horizon, rng)``, the change times of a page
-        from a random phase on: `repro.traces.Panel`.
+    panel : repro.traces.Panel
+        The pages.
+    least_window : float, time, default 0.0
+        Pages that were observed for less time are left out.
     n_pages : int, default 100
         Pages of a world.
-    horizon : float, optional
-        End of the worlds; by default the shortest window.
 
     Returns
     -------
     Nature
-        Worlds, whose budgets are measured by the median page of the panel.
+        Worlds, whose budgets are measured by the median page.
     """
-    horizon = horizon or panel.horizon
+    old = np.flatnonzero(panel.window >= least_window)
+    horizon = float(panel.window[old].min())
 
     def draw(rng):
-        chosen = rng.choice(len(panel.importance), n_pages)
-        times = [panel.segment(page, horizon, rng) for page in chosen]
+        chosen = rng.choice(old, n_pages)
+        times = [panel.segment(page, horizon, rng=rng) for page in chosen]
         return replay(times, horizon, importance=panel.importance[chosen])
 
-    return Nature(draw, float(np.median(panel.change_rate)), bootstrap=True)
+    return Nature(draw, float(np.median(panel.change_rate[old])), bootstrap=True)
 
 
 def _lognormal(sigma, n, rng):
@@ -298,9 +297,12 @@ def _one_round(at):
 
 
 def _daily(at):
-    """Phases in which a page is crawled 0.2 times on average, as published."""
-    length = 0.2 * at.importance.size / at.bandwidth
-    return length * np.arange(1, max(at.horizon / length, 2))
+    """As published: 21 phases in which a page is crawled 0.2 times on average.
+
+    From then on the phases grow.
+    """
+    days = 0.2 * _one_round(at) * np.arange(1, 22)
+    return np.append(days, days[-1] * _GROWTH ** np.arange(1, 20))
 
 
 def _pseudo(at):
