@@ -19,10 +19,13 @@ from paperlib import allocation, estimators, policies, priors, schedules
 from paperlib.signals import SignalledPages
 from paperlib.simulate import Nature, draw_world, replay
 
-__all__ = ["BUDGETS", "POLICIES", "Entry", "real_worlds", "worlds"]
+__all__ = ["BUDGETS", "POLICIES", "RUNS", "Entry", "real_worlds", "worlds"]
 
 #: Crawls of a page in the median time between changes.
 BUDGETS = (0.1, 0.3, 1.0, 3.0)
+#: Worlds of each, so that a difference of .002 is three standard errors or more in
+#: Poisson worlds: paired differences spread less where crawls are many.
+RUNS = (300, 150, 80, 30)
 _FALSE = 0.05  # probability that a crawl reports a change that is none
 _OFFICE = 8, 18  # hours between which pages change
 _BURN_IN = 50  # mean times between changes

@@ -1,5 +1,6 @@
 """Crawl rates that are set anew in every phase, from what the crawls found."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -7,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from paperlib import allocation, checks
+from paperlib.errors import DegenerateHistoryWarning
 from paperlib.policies.fixed_rates import check_n_pages
 
 __all__ = ["RatesInPhases"]
@@ -120,7 +122,9 @@ class RatesInPhases:
 
     def _plan(self, history, bandwidth):
         """Crawl rates for the estimates from a history."""
-        believed = np.array(self.estimator(history), dtype=float)
+        degenerate = DegenerateHistoryWarning
+        with warnings.catch_warnings(action="ignore", category=degenerate):
+            believed = np.array(self.estimator(history), dtype=float)
         unknown = np.isnan(believed)
         believed[unknown] = 1.0 if unknown.all() else np.median(believed[~unknown])
         plan = self.allocation(believed, np.asarray(self.importance), bandwidth)
