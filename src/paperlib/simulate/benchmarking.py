@@ -174,6 +174,69 @@ class Benchmark:
         )
         return self._mean(world, one - other)
 
+    def rows(self, over=()):
+        """Make a table with a row for each policy in each cell.
+
+        Parameters
+        ----------
+        over : sequence of str
+            Policies that the others are compared with, where they were run.
+
+        Returns
+        -------
+        list of dict
+            World, budget, policy, number of runs, and each measure with its
+            standard error; then the paired difference in freshness "over" each
+            of the others.
+        """
+        table = []
+        for (world, budget, policy), runs in self.runs.items():
+            cell = world, budget, policy
+            row = {
+                "world": world,
+                "budget": budget,
+                "policy": policy,
+                "runs": len(runs),
+            }
+            for name in MEASURES:
+                row[name], row[f"{name} ±"] = self.measure(*cell, name)
+            for other in over:
+                if (world, budget, other) in self.runs:
+                    pair = self.gain(*cell, over=other)
+                    row[f"over {other}"], row[f"over {other} ±"] = pair
+            table.append(row)
+        return table
+
+    def rows_over_time(self, over):
+        """Make a table with a row for each policy in each window of each cell.
+
+        Parameters
+        ----------
+        over : str
+            The policy that the others are compared with.
+
+        Returns
+        -------
+        list of dict
+            World, budget, policy, the end of the window as a share of the
+            horizon, and the paired difference in freshness with its standard
+            error.
+        """
+        return [
+            {
+                "world": world,
+                "budget": budget,
+                "policy": policy,
+                "until": (k + 1) / (runs.shape[1] - len(MEASURES)),
+                f"over {over}": mean,
+                f"over {over} ±": stderr,
+            }
+            for (world, budget, policy), runs in self.runs.items()
+            for k, (mean, stderr) in enumerate(
+                zip(*self.gain_over_time(world, budget, policy, over), strict=True)
+            )
+        ]
+
     def _mean(self, world, values):
         n = values.shape[0]
         spread = values.std(axis=0, ddof=1) if n > 1 else values.mean(axis=0) * np.nan
