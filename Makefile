@@ -6,7 +6,7 @@ READY = .venv/.ready
 endif
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: figures preview verify lint test quick test-browser site test-site bench lab \
+.PHONY: figures preview verify lint test quick test-browser site test-site benchmark bench lab \
   notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperlib figures
@@ -36,6 +36,8 @@ site: $(READY)
 	  build/site/source build/site/html
 test-site: site
 	tests/browser/run.sh $(PYTHON) site
+benchmark: $(READY)
+	$(PYTHON) -m paperlib benchmark --output data
 bench: $(READY)
 	$(PYTHON) benchmarks/run.py
 lab: $(READY)

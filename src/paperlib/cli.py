@@ -933,6 +933,71 @@ def _report(options):
     print(f"{options.output}: {rows}, {found.pace:,.6g} crawls a day")
 
 
+@_command(
+    "compare the policies of the field in common worlds, and yours with them",
+    _option(
+        "policies",
+        nargs="*",
+        metavar="FILE.py:NAME",
+        help="a function or class that makes a policy of a simulate.Situation",
+    ),
+    _option(
+        "--preview",
+        action="store_true",
+        help="three worlds, two budgets and five policies beside yours: two minutes",
+    ),
+    _option(
+        "--pages",
+        type=Path,
+        metavar="FILE",
+        help="change times of other real pages, in the format of JODIE: user, page, "
+        "seconds, ...",
+    ),
+    _option(
+        "--cells",
+        type=Path,
+        default=Path("build/benchmark"),
+        metavar="DIR",
+        help="where what is finished is kept, to go on from (default: build/benchmark)",
+    ),
+    _option(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="write benchmark.csv and benchmark_over_time.csv here",
+    ),
+    _option(
+        "--jobs",
+        type=_positive,
+        metavar="N",
+        default=-1,
+        help="processes (default: number of cores)",
+    ),
+    examples=["benchmark mypolicy.py:MyPolicy --preview"],
+)
+def _benchmark(options):
+    from paperlib.repro import benchmarking
+
+    names = ("preview", "pages", "cells", "jobs")
+    given = {name: getattr(options, name) for name in names}
+    found = benchmarking.run(options.policies, **given)
+    head = ("world", "budget", "policy", "freshness", "over uniform", "delay", "used")
+    rows = []
+    for row in sorted(
+        found.rows(["uniform"]),
+        key=lambda row: (row["world"], row["budget"], -row["freshness"]),
+    ):
+        fresh, over = (
+            f"{row[name]:.4f} ± {row[name + ' ±']:.4f}"
+            for name in ("freshness", "over uniform")
+        )
+        cell = row["world"], f"{row['budget']:g}", row["policy"]
+        rows.append((*cell, fresh, over, f"{row['delay']:.3g}", f"{row['used']:.0%}"))
+    _table(head, rows, left=(0, 2))
+    for path in benchmarking.write(found, options.output) if options.output else ():
+        print(path)
+
+
 # ---- output
 
 

@@ -862,6 +862,32 @@ def accuracy(pages, crawl_time, crawl_page, signal_time, signal_page, horizon):
     return total / (horizon * sum(importance for _, importance, _, _ in pages))
 
 
+# What a copy lacks, from its changes one by one. A change that is never seen counts
+# until the horizon.
+def costs(change_times, crawl_times, importance, horizon):
+    """Mean delay, the delay of 95% of the changes, mean age and harmonic cost."""
+    delays, weights, age, harmonic = [], [], 0.0, 0.0
+    for changes, crawls, weight in zip(
+        change_times, crawl_times, importance, strict=True
+    ):
+        begin = 0.0
+        for end in [*crawls, horizon]:
+            new = [t for t in changes if begin < t <= end]
+            delays += [end - t for t in new]
+            weights += [weight] * len(new)
+            if new:
+                age += weight * (end - min(new)) ** 2 / 2
+            harmonic += sum(weight * (end - t) / k for k, t in enumerate(new, 1))
+            begin = end
+    whole = sum(importance) * horizon
+    ranked = sorted(zip(delays, weights, strict=True))
+    total = sum(weights)
+    shares = np.cumsum([weight for _, weight in ranked]) / total
+    late = min(d for (d, _), share in zip(ranked, shares, strict=True) if share >= 0.95)
+    mean = sum(d * w for d, w in ranked) / total
+    return mean, late, age / whole, harmonic / whole
+
+
 # Avrachenkov, Borkar and Shah 2024; derived for a page in slots, of which slot s
 # after a crawl costs the stale time in it. The page pays the multiplier for each
 # crawl; rho is its least mean cost per slot and h(k) its relative value k slots

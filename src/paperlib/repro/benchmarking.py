@@ -1,0 +1,170 @@
+"""The benchmark of the field, as the command runs it and the notebooks read it."""
+
+import csv
+import io
+import runpy
+from pathlib import Path
+
+from tqdm import tqdm
+
+from paperlib import field, simulate
+from paperlib.files import write_atomic
+from paperlib.repro import panels
+
+__all__ = ["PREVIEW", "entrant", "run", "worlds", "write"]
+
+_SEED = 20
+_LONG = 14 * 365.25  # days; half of the panel's pages were observed for longer
+_DIGITS = 5  # significant ones in the files; standard errors are above 1e-5
+
+#: What a preview runs: worlds, policies, budgets and the number of runs.
+PREVIEW = {
+    "worlds": ("lognormal 1.5", "bursty", "real pages, 14 years"),
+    "policies": ("GREEDY", "Bayes value", "LearningGreedy", "Nutch", "uniform"),
+    "budgets": (0.3, 1.0),
+    "n_runs": 20,
+}
+_BAR = "{l_bar}{bar}| {elapsed} passed, {remaining} left"
+_COMPARED = "GREEDY", "uniform", "Nutch"
+
+
+def worlds(pages=None):
+    """Kinds of worlds of the benchmark: those of `field`, and real pages.
+
+    Parameters
+    ----------
+    pages : path, optional
+        Change times of other real pages, in the format of JODIE (`panels.jodie`).
+
+    Returns
+    -------
+    dict of Nature
+        By name.
+    """
+    panel = panels.panel()
+    real = {
+        "real pages, 3 years": field.real_worlds(panel),
+        "real pages, 14 years": field.real_worlds(panel, _LONG),
+    }
+    if pages is not None:
+        real[Path(pages).stem] = field.real_worlds(panels.jodie(pages))
+    return field.worlds() | real
+
+
+def entrant(text):
+    """Find a policy that somebody wants to enter.
+
+    Parameters
+    ----------
+    text : str
+        ``FILE.py:NAME``: a function or class of a `simulate.Situation`.
+
+    Returns
+    -------
+    name : str
+        NAME.
+    make : callable
+        What the file has under this name.
+
+    Raises
+    ------
+    ValueError
+        No such form, or nothing callable under this name.
+    FileNotFoundError
+        No such file.
+    """
+    path, colon, name = text.rpartition(":")
+    if not (colon and path.endswith(".py") and name.isidentifier()):
+        raise ValueError(f"a policy must be given as FILE.py:NAME, got {text!r}")
+    make = runpy.run_path(path).get(name)
+    if not callable(make):
+        raise ValueError(f"{path} must have a function or class {name}, got {make!r}")
+    return name, make
+
+
+def run(entrants=(), *, preview=False, pages=None, cells=None, jobs=1):
+    """Run the benchmark, with a bar that shows the time left.
+
+    Parameters
+    ----------
+    entrants : sequence of str
+        Policies beside those of the field, as in `entrant`.
+    preview : bool, default False
+        Whether to run `PREVIEW` only.
+    pages : path, optional
+        As in `worlds`.
+    cells : path, optional
+        Where finished cells are kept, see `simulate.benchmark`. Not used for
+        entrants, which may change from run to run.
+    jobs : int, default 1
+        Processes.
+
+    Returns
+    -------
+    Benchmark
+        The measures of every run.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        As in `entrant`, and for pages that cannot be read.
+    """
+    kinds = worlds(pages)
+    known = {name: entry.make for name, entry in field.POLICIES.items()}
+    budgets, n_runs = field.BUDGETS, field.RUNS
+    if preview:
+        extra = [name for name in kinds if name not in worlds()]
+        kinds = {name: kinds[name] for name in (*PREVIEW["worlds"], *extra)}
+        known = {name: known[name] for name in PREVIEW["policies"]}
+        budgets, n_runs = PREVIEW["budgets"], PREVIEW["n_runs"]
+    new = dict(entrant(text) for text in entrants)
+    with tqdm(total=100.0, unit="%", bar_format=_BAR) as bar:
+
+        def progress(share, seconds):
+            bar.update(100.0 * share - bar.n)
+
+        return simulate.benchmark(
+            kinds,
+            known | new,
+            budgets,
+            n_runs=n_runs,
+            rng=_SEED,
+            folder=None if preview else cells,
+            jobs=jobs,
+            progress=progress,
+        )
+
+
+def write(found, folder):
+    """Write ``benchmark.csv`` and, of real pages, ``benchmark_over_time.csv``.
+
+    Parameters
+    ----------
+    found : Benchmark
+        What was measured.
+    folder : path
+        Where to write.
+
+    Returns
+    -------
+    list of Path
+        The files.
+    """
+    over_time = found.rows_over_time("GREEDY")
+    tables = {
+        "benchmark": found.rows(_COMPARED),
+        "benchmark_over_time": [r for r in over_time if found.bootstrap[r["world"]]],
+    }
+    paths = []
+    for name, rows in tables.items():
+        text = io.StringIO()
+        table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows({k: _rounded(v) for k, v in row.items()} for row in rows)
+        paths.append(Path(folder) / f"{name}.csv")
+        write_atomic(paths[-1], text.getvalue())
+    return paths
+
+
+def _rounded(value):
+    return f"{value:.{_DIGITS}g}" if isinstance(value, float) else value

@@ -1,0 +1,469 @@
+"""The benchmark of the field: worlds, measures, policies, and their table."""
+
+import csv
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from paperlib import cli, field, freshness, policies, reference, simulate
+from paperlib._kernels import indices as kernels
+from paperlib.errors import DegeneratePriorWarning
+from paperlib.policies.in_phases import at_intervals
+from paperlib.repro import benchmarking, panels
+from paperlib.scheduler import Scheduler
+from paperlib.signals import SignalledPages
+
+
+def draw(rng, n_pages=20, horizon=30.0):
+    rate = np.exp(1.5 * rng.standard_normal(n_pages))
+    pages = SignalledPages(rate, rng.random(n_pages), 0.0, 0.0)
+    return simulate.draw_world(pages, horizon, rng=rng)
+
+
+SMALL = {"small": simulate.Nature(draw, 1.0)}
+MAKERS = {
+    "greedy": lambda at: policies.Greedy(at.pages),
+    "bayes": lambda at: policies.BayesGreedy(at.importance, **at.prior._asdict()),
+    "thompson": lambda at: policies.PosteriorGreedy(
+        at.importance, how="thompson", rng=at.rng, **at.prior._asdict()
+    ),
+    "uniform": lambda at: policies.Rates(np.ones(at.importance.size)),
+}
+
+
+def bench(makers=MAKERS, worlds=SMALL, budgets=(1.0,), **options):
+    given = {"n_runs": 3, "rng": 7} | options
+    return simulate.benchmark(worlds, makers, budgets, **given)
+
+
+def equal(one, other, names):
+    for name in names:
+        cell = "small", 1.0, name
+        np.testing.assert_array_equal(one.runs[cell], other.runs[cell])
+
+
+# ------------------------------------------------------------- what crawls find
+
+
+def test_a_world_observes_what_processes_observe_finds():
+    world = draw(np.random.default_rng(1))
+    time = simulate.slot_times(20.0, 30.0)
+    page = np.random.default_rng(2).integers(-1, 20, time.size)
+    last = np.zeros(20)
+    last[3] = -np.inf
+    found = world.observe(time, page, last, ages=True)
+    change, offsets = world.changes
+    for i in range(20):
+        crawls = np.append([] if i == 3 else [0.0], time[page == i])
+        own = change[offsets[i] : offsets[i + 1]]
+        here = slice(*found.offsets[i : i + 2])
+        np.testing.assert_allclose(found.interval[here], np.diff(crawls))
+        for j, (before, now) in enumerate(itertools.pairwise(crawls)):
+            new = own[(before < own) & (own <= now)]
+            assert found.changed[here][j] == (new.size > 0)
+            age = now - new[-1] if new.size else np.nan
+            np.testing.assert_allclose(found.age[here][j], age)
+
+
+def test_false_changes_come_to_all_policies_in_the_same_slots():
+    world = draw(np.random.default_rng(1)).with_false_changes(0.3, rng=5)
+    time = simulate.slot_times(400.0, 30.0)
+    page = np.tile(np.arange(20), 600)
+    honest = dataclasses.replace(world, false_change=0.0)
+    told, true = (w.observe(time, page) for w in (world, honest))
+    quiet = ~true.changed
+    assert (told.changed >= true.changed).all()
+    share, n = told.changed[quiet].mean(), quiet.sum()
+    assert share == pytest.approx(0.3, abs=4 * np.sqrt(0.21 / n))
+
+
+def test_false_changes_reach_every_policy_that_is_told_what_it_finds():
+    quiet = simulate.replay([[]] * 4, 100.0)
+    noisy = quiet.with_false_changes(0.5, rng=1)
+    prior = {"shape": 0.5, "rate": 5.0}
+    importance = np.array([1.0, 0.8, 0.5, 0.3])
+    for policy in (
+        policies.BayesGreedy(importance, **prior),
+        policies.PosteriorGreedy(importance, **prior),
+        policies.LearningGreedy(importance, 5.0, use_signals=False),
+        policies.Nutch(initial=2.0),
+        policies.RatesInPhases(importance, [5.0, 20.0], lambda h: 0.1 + h.n_changes),
+    ):
+        runs = [simulate.crawl(world, policy, 1.0) for world in (quiet, noisy)]
+        assert not np.array_equal(runs[0].page, runs[1].page), policy
+        # A false change does not make a copy stale.
+        assert runs[1].accuracy == 1.0
+
+
+def test_ages_update_the_posterior_as_a_conjugate_prior_does():
+    world = simulate.replay([[0.25, 0.75], []], 2.0)
+    policy = policies.BayesGreedy(
+        [1.0, 0.0], shape=0.5, rate=1.0, observation="last_modified"
+    )
+    state = policy.start(np.zeros(2))
+    out = np.empty(2, np.int64)
+    kernels.slots(state, np.array([1.0, 2.0]), world.unseen(2), True, out)
+    assert out.tolist() == [0, 0]
+    # One known change, 0.25 ago, then none in one unit of time.
+    assert state.pages["gamma_shape"][0] == pytest.approx(1.5)
+    assert state.pages["rate"][0] == pytest.approx(1.0 + 0.25 + 1.0)
+
+
+def test_ages_help_the_bayes_value():
+    makers = {
+        "bit": MAKERS["bayes"],
+        "age": lambda at: policies.BayesGreedy(
+            at.importance, observation="last_modified", **at.prior._asdict()
+        ),
+    }
+    gain, stderr = bench(makers, n_runs=60).gain("small", 1.0, "age", over="bit")
+    assert gain > 3 * stderr
+
+
+# ----------------------------------------------------------------------- measures
+
+
+def test_costs_are_those_of_the_plain_form():
+    world = draw(np.random.default_rng(3))
+    run = simulate.crawl(world, policies.Nutch(day=0.1), bandwidth=15.0)
+    change, offsets = world.changes
+    changes = np.split(change, offsets[1:-1])
+    crawls = [run.time[run.page == i].tolist() for i in range(20)]
+    expected = reference.costs(
+        [own.tolist() for own in changes], crawls, run.importance.tolist(), 30.0
+    )
+    np.testing.assert_allclose(simulate.costs(run, world), expected, rtol=1e-12)
+
+
+def test_costs_without_changes_or_crawls():
+    quiet = simulate.replay([[], []], 5.0)
+    nobody = simulate.crawl(quiet, policies.Nutch(initial=90.0), bandwidth=1.0)
+    delay, late, age, harmonic = simulate.costs(nobody, quiet)
+    assert np.isnan([delay, late]).all()
+    assert (age, harmonic) == (0.0, 0.0)
+    busy = simulate.replay([[1.0], []], 5.0)
+    missed = simulate.crawl(busy, policies.Nutch(initial=90.0), bandwidth=1.0)
+    assert simulate.costs(missed, busy) == (4.0, 4.0, 16 / 2 / 10, 4 / 10)
+
+
+def test_uniform_crawling_has_the_costs_of_theory():
+    def alike(rng):
+        pages = SignalledPages(np.ones(50), 1.0, 0.0, 0.0)
+        return simulate.draw_world(pages, 200.0, rng=rng)
+
+    with pytest.warns(DegeneratePriorWarning):  # of pages that are all alike
+        found = bench(MAKERS, {"small": simulate.Nature(alike, 1.0)}, n_runs=10)
+    means = {m: found.measure("small", 1.0, "uniform", m) for m in simulate.MEASURES}
+    fresh = freshness.interval([1.0], [1.0]).item()
+    assert means["freshness"][0] == pytest.approx(fresh, abs=0.005)
+    mean, stderr = means["delay"]  # of a change, uniform in an interval of 1
+    assert mean == pytest.approx(0.5, abs=4 * stderr + 0.005)
+    assert means["late"][0] == pytest.approx(0.95, abs=0.01)
+    assert means["age"][0] == pytest.approx(0.5 - np.exp(-1.0), abs=0.005)
+    assert means["used"] == (1.0, 0.0)
+    assert means["never_crawled"] == (0.0, 0.0)
+
+
+# ----------------------------------------------------------------- rates in phases
+
+
+def test_at_intervals_crawls_each_page_at_equal_intervals():
+    rate = np.array([5.0, 2.0, 1.0, 0.0])
+    page = at_intervals(rate, np.zeros(4), 0.0, 800)
+    assert np.bincount(page, minlength=4).tolist() == [500, 200, 100, 0]
+    for i in range(3):  # in slots: within two slots of the interval
+        gaps = np.diff(np.flatnonzero(page == i))
+        assert abs(gaps - 8.0 / rate[i]).max() <= 2.0
+
+
+def test_at_intervals_begins_with_pages_that_are_overdue():
+    page = at_intervals(np.ones(3), np.array([9.0, -np.inf, 9.5]), 10.0, 3)
+    assert page.tolist() == [1, 0, 2] or page.tolist() == [0, 1, 2]
+
+
+def test_rates_in_phases_go_by_the_estimates():
+    seen = []
+
+    def estimator(history):
+        seen.append(history)
+        return np.array([1.0, 4.0])
+
+    world = draw(np.random.default_rng(1), n_pages=2, horizon=40.0)
+    policy = policies.RatesInPhases([1.0, 1.0], [10.0, 20.0], estimator)
+    run = simulate.crawl(world, policy, bandwidth=5.0)
+    # What the estimator sees is what the crawls of the first two phases found.
+    for history, end in zip(seen, (10.0, 20.0), strict=True):
+        early = run.time < end
+        of_first = history.interval[history.offsets[0] : history.offsets[1]]
+        crawls = np.append(0.0, run.time[early & (run.page == 0)])
+        np.testing.assert_allclose(of_first, np.diff(crawls))
+    best = policy.allocation([1.0, 4.0], [1.0, 1.0], 5.0).crawl_rate
+    late = run.page[run.time >= 10.0]
+    np.testing.assert_allclose(np.bincount(late) / 30.0, best, rtol=0.02)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.5])
+def test_rates_in_phases_explore_by_epsilon(epsilon):
+    def estimator(_):
+        return np.array([1.0, 100.0])  # too fast to be worth a crawl
+
+    world = draw(np.random.default_rng(1), n_pages=2, horizon=200.0)
+    policy = policies.RatesInPhases(
+        [1.0, 1.0], [1.0], estimator, epsilon=epsilon, spacing="poisson", rng=1
+    )
+    page = simulate.crawl(world, policy, bandwidth=5.0).page[5:]
+    n = page.size * epsilon / 2
+    assert (page == 1).sum() == pytest.approx(n, abs=4 * np.sqrt(n) + 1e-9)
+
+
+def test_a_page_without_an_estimate_is_taken_for_the_median():
+    world = draw(np.random.default_rng(1), n_pages=3)
+    rates = [[1.0, np.nan, 3.0], [1.0, 2.0, 3.0]]
+    runs = [
+        simulate.crawl(
+            world,
+            policies.RatesInPhases(np.ones(3), [1.0], lambda _, r=r: np.array(r)),
+            3.0,
+        )
+        for r in rates
+    ]
+    np.testing.assert_array_equal(runs[0].page, runs[1].page)
+
+
+# ------------------------------------------------------------------ the benchmark
+
+
+def test_other_cells_policies_and_jobs_change_no_run():
+    whole = bench(budgets=[0.5, 1.0], jobs=2)
+    alone = bench({"thompson": MAKERS["thompson"]})
+    equal(whole, alone, ["thompson"])
+    other = bench({"thompson": MAKERS["thompson"]}, rng=8)
+    assert not np.array_equal(
+        other.runs["small", 1.0, "thompson"], alone.runs["small", 1.0, "thompson"]
+    )
+
+
+def test_finished_cells_are_kept_and_missing_policies_added(tmp_path):
+    made = []
+
+    def counted(at):
+        made.append(at)
+        return policies.Greedy(at.pages)
+
+    few = bench(MAKERS, folder=tmp_path)
+    more = bench(MAKERS | {"counted": counted}, folder=tmp_path)
+    assert len(made) == 3
+    equal(few, more, MAKERS)
+    again = bench(MAKERS | {"counted": counted}, folder=tmp_path)
+    assert len(made) == 3
+    equal(again, more, [*MAKERS, "counted"])
+    bench({"counted": counted}, folder=tmp_path, rng=8)  # another seed: run anew
+    assert len(made) == 6
+
+
+def test_gains_are_paired_differences():
+    found = bench(n_runs=5)
+    runs = {name: found.runs["small", 1.0, name] for name in MAKERS}
+    difference = runs["greedy"][:, 0] - runs["uniform"][:, 0]
+    mean, stderr = found.gain("small", 1.0, "greedy", over="uniform")
+    assert mean == pytest.approx(difference.mean())
+    assert stderr == pytest.approx(difference.std(ddof=1) / np.sqrt(5))
+    windows, _ = found.gain_over_time("small", 1.0, "greedy", "uniform")
+    assert windows.mean() == pytest.approx(mean)  # windows of equal length
+    given = {"small": simulate.Nature(draw, 1.0, bootstrap=True)}
+    _, spread = bench(worlds=given, n_runs=5).gain("small", 1.0, "greedy", "uniform")
+    assert spread == pytest.approx(difference.std(ddof=1))
+
+
+def test_one_run_has_no_standard_error():
+    mean, stderr = bench(n_runs=1).measure("small", 1.0, "greedy", "freshness")
+    assert 0.0 < mean < 1.0
+    assert np.isnan(stderr)
+
+
+def test_a_scheduler_that_is_told_crawls_as_its_policy_does():
+    asked = {
+        "bayes": lambda at: Scheduler(MAKERS["bayes"](at), crawled=0.0),
+        # Its Scheduler refuses reports, for it learns nothing.
+        "greedy": lambda at: _Silent(Scheduler(MAKERS["greedy"](at), crawled=0.0)),
+    }
+    equal(bench(), bench(asked), asked)
+
+
+class _Silent:
+    def __init__(self, scheduler):
+        self.next = scheduler.next
+
+
+def test_the_prior_is_learnt_from_other_pages():
+    priors = []
+    bench({"kept": lambda at: priors.append(at.prior) or policies.Greedy(at.pages)})
+    assert len({id(prior) for prior in priors}) == 1
+    # lognormal with sigma 1.5 and median 1: a gamma distribution of similar spread
+    low, high = priors[0].interval(level=0.5)
+    assert 0.1 < low < 1.0 < high < 10.0
+
+
+def test_rows_have_every_measure_and_comparison():
+    rows = bench().rows(["uniform", "nobody"])
+    assert [row["policy"] for row in rows] == list(MAKERS)
+    for row in rows:
+        names = [*simulate.MEASURES, "over uniform"]
+        assert set(row) >= {*names, *(f"{name} ±" for name in names)}
+        assert "over nobody" not in row
+    assert rows[-1]["over uniform"] == 0.0
+    over_time = bench(n_windows=4).rows_over_time("uniform")
+    assert len(over_time) == 4 * len(MAKERS)
+    assert [row["until"] for row in over_time[:4]] == [0.25, 0.5, 0.75, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"budgets": [0.0]}, "budgets must be positive"),
+        ({"n_runs": 0}, "n_runs must be a positive integer"),
+        ({"rng": None}, "rng must be a positive integer"),
+        ({"n_windows": 0}, "n_windows must be a positive integer"),
+    ],
+)
+def test_bad_arguments(changed, message):
+    with pytest.raises(ValueError, match=message):
+        bench(**changed)
+
+
+@pytest.mark.parametrize(
+    ("page", "message"),
+    [
+        (lambda n: np.zeros(n - 1, int), "integer for each of 600 slots"),
+        (lambda n: np.zeros(n), "integer for each of 600 slots, got float64"),
+        (lambda n: np.full(n, 20), "pages from 0 to 19, or -1, got 20"),
+        (lambda n: np.full(n, -2), "got -2"),
+    ],
+)
+def test_a_policy_that_chooses_what_is_no_page(page, message):
+    class Wrong:
+        def choose(self, world, time, last):
+            return page(time.size)
+
+    with pytest.raises(ValueError, match=message):
+        bench({"wrong": lambda at: Wrong()})
+
+
+# ---------------------------------------------------------------------- the field
+
+
+def test_every_policy_of_the_field_competes_where_it_can():
+    natures = field.worlds(n_pages=8, horizon=12.0)
+    makers = {name: entry.make for name, entry in field.POLICIES.items()}
+    found = simulate.benchmark(natures, makers, [1.0], n_runs=1, rng=1)
+    for world in natures:
+        ran = {policy for w, _, policy in found.runs if w == world}
+        signals = {n for n, entry in field.POLICIES.items() if entry.sees == "signals"}
+        assert ran == set(makers) - (set() if world == "signals" else signals)
+    for runs in found.runs.values():
+        assert np.isfinite(runs[:, [0, 5, 6]]).all()
+        assert (runs[:, 0] >= 0).all()
+        assert (runs[:, 0] <= 1).all()
+
+
+@pytest.mark.parametrize("name", list(field.worlds()))
+def test_worlds_change_as_often_as_their_pages_are_said_to(name):
+    nature = field.worlds(n_pages=400, horizon=40.0)[name]
+    world = nature.draw(np.random.default_rng(4))
+    rate, (time, offsets) = world.pages.change_rate, world.changes
+    assert np.median(rate) == pytest.approx(1.0, rel=0.35)
+    count = np.diff(offsets)
+    # Of a renewal process with shape 0.4 counts vary 2.5 times as much as Poisson's.
+    assert count.sum() == pytest.approx(
+        40.0 * rate.sum(), abs=4 * np.sqrt(2.5 * 40.0 * rate.sum())
+    )
+    assert time.min() > 0.0
+    first = np.count_nonzero(time < 20.0)
+    assert first == pytest.approx(count.sum() / 2, rel=0.25 if name == "drift" else 0.1)
+
+
+def test_shapes_of_the_worlds():
+    natures = field.worlds(n_pages=300, horizon=60.0)
+
+    def variation(name):
+        time, offsets = natures[name].draw(np.random.default_rng(5)).changes
+        gaps = [np.diff(own) for own in np.split(time, offsets[1:-1]) if own.size > 40]
+        return np.mean([own.std() / own.mean() for own in gaps])
+
+    assert variation("regular") == pytest.approx(3**-0.5, rel=0.1)
+    assert variation("bursty") == pytest.approx(0.4**-0.5, rel=0.1)
+    assert variation("lognormal 1") == pytest.approx(1.0, rel=0.1)
+    office, _ = natures["office hours"].draw(np.random.default_rng(5)).changes
+    assert ((office % 1 >= 8 / 24) & (office % 1 <= 18 / 24)).all()
+    assert natures["false changes"].draw(np.random.default_rng(5)).false_change == 0.05
+
+
+def test_real_worlds_take_pages_that_were_observed_long_enough():
+    pages = panels.panel()
+    nature = field.real_worlds(pages, least_window=14 * 365.25, n_pages=30)
+    assert nature.bootstrap
+    old = pages.window >= 14 * 365.25
+    assert nature.change_rate == np.median(pages.change_rate[old])
+    world = nature.draw(np.random.default_rng(1))
+    assert world.horizon == pages.window[old].min()
+    assert set(world.pages.importance) <= set(pages.importance[old])
+
+
+# -------------------------------------------------------------------- the command
+
+
+ENTRANT = """
+class Mine:
+    def __init__(self, situation):
+        self.n, self.page = situation.importance.size, -1
+
+    def next(self, time):
+        self.page = (self.page + 1) % self.n
+        return self.page
+
+
+nothing = 3
+"""
+
+
+def test_the_command_runs_an_entrant_beside_others(tmp_path, monkeypatch, capsys):
+    preview = {
+        "worlds": ("lognormal 1.5", "real pages, 14 years"),
+        "policies": ("GREEDY", "Nutch", "uniform"),
+        "budgets": (0.3,),
+        "n_runs": 2,
+    }
+    monkeypatch.setattr(benchmarking, "PREVIEW", preview)
+    (tmp_path / "mine.py").write_text(ENTRANT)
+    call = ["benchmark", f"{tmp_path / 'mine.py'}:Mine", "--preview", "--jobs", "1"]
+    assert not cli.main([*call, "--output", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert printed.count("Mine") == 2
+    with open(tmp_path / "benchmark.csv", newline="") as file:
+        rows = {(row["world"], row["policy"]): row for row in csv.DictReader(file)}
+    assert len(rows) == 8
+    # In turn is what uniform crawling is.
+    mine, uniform = (rows["lognormal 1.5", name] for name in ("Mine", "uniform"))
+    assert mine["freshness"] == uniform["freshness"]
+    with open(tmp_path / "benchmark_over_time.csv", newline="") as file:
+        found = {row["world"] for row in csv.DictReader(file)}
+    assert found == {"real pages, 14 years"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("mine", "must be given as FILE.py:NAME, got 'mine'"),
+        ("mine.py:", "must be given as FILE.py:NAME"),
+        ("mine.py:Nobody", "must have a function or class Nobody, got None"),
+        ("mine.py:nothing", "must have a function or class nothing, got 3"),
+        ("other.py:Mine", "No such file"),
+    ],
+)
+def test_an_entrant_that_is_none(tmp_path, monkeypatch, text, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text(ENTRANT)
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        benchmarking.entrant(text)
