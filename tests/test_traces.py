@@ -670,6 +670,20 @@ def test_the_stand_in_population():
     np.testing.assert_array_equal(rate, traces.population("stand-in", 20_000, rng=1)[0])
 
 
+def test_the_population_of_the_panel():
+    pages = traces.panel(min_changes=1)
+    rate, importance = traces.population("panel", 5_000, rng=1)
+    assert importance.mean() == pytest.approx(1, rel=1e-12)
+    assert set(rate) <= set(pages.change_rate)
+    # with replacement: all pages but some, and importances stay with their pages
+    assert abs(rate.mean() / pages.change_rate.mean() - 1) < 5 * 1.3 / np.sqrt(5_000)
+    assert len(set(rate)) > 450
+    assert len(set(zip(rate, importance, strict=True))) <= 455
+    np.testing.assert_array_equal(rate, traces.population("panel", 5_000, rng=1)[0])
+    *_, labelled = traces.signalled_population("panel", 5_000, rng=1)
+    assert abs(labelled.mean() - 0.05) < 5 * np.sqrt(0.05 * 0.95 / 5_000)
+
+
 def test_the_quality_of_stand_in_signals():
     n = 50_000
     rate, importance, precision, recall, labelled = traces.signalled_population(

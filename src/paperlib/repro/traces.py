@@ -335,12 +335,13 @@ def population(source, n_pages, *, rng=None):
     data are not at hand there is a stand-in: change rates lognormal with
     median 0.15 and sigma 1.3, clipped to [0.0005, 7], and importances
     lognormal with sigma 1.2, independent. Results on it say nothing about
-    real pages.
+    real pages. From all pages of `panel`, a sample is drawn with replacement:
+    changes per day and importances, which are real but not of the same pages.
 
     Parameters
     ----------
     source : str or path
-        "stand-in", or the folder of the Bing data set, see `bing`.
+        "stand-in", "panel", or the folder of the Bing data set, see `bing`.
     n_pages : int
         Number of pages.
     rng : None, int or numpy.random.Generator, optional
@@ -423,6 +424,12 @@ def _population(source, n_pages, rng):
     if source == "stand-in":
         rate = np.clip(rng.lognormal(np.log(0.15), 1.3, n_pages), 5e-4, 7.0)
         importance = rng.lognormal(0.0, 1.2, n_pages)
+    elif source == "panel":
+        from paperlib.repro import panels
+
+        panel = panels.panel(min_changes=1)
+        drawn = rng.integers(panel.n_pages, size=n_pages)
+        rate, importance = panel.change_rate[drawn], panel.importance[drawn]
     else:
         log = bing(source, sample=2 * n_pages, rng=rng)
         with warnings.catch_warnings():
