@@ -33,7 +33,8 @@ __all__ = [
     "known_log_likelihood", "known_mle", "lagrangian_index", "last_modified",
     "likelihood_interval", "likelihood_terms", "lln", "log_information",
     "log_likelihood", "log_stderr",
-    "low_discrepancy", "mle", "mle_substitute", "moment_matching", "naive",
+    "low_discrepancy", "mirror_step", "mle", "mle_substitute", "moment_matching",
+    "naive",
     "naive_precision_recall", "objective_cost", "objective_value",
     "observed_information", "observed_parameters", "online_moments", "optimal",
     "optimal_conditional", "optimal_harmonic", "optimal_interval", "optimal_poisson",
@@ -1121,6 +1122,27 @@ def reoptimise(estimate, observe, importance, bandwidth, n_phases, min_rate):
         believed = np.maximum(estimate(phases), min_rate)
         rates.append(optimal_poisson(believed, importance, bandwidth, min_rate)[0])
     return np.array(rates)
+
+
+# Kolobov, Bubeck and Zimmert 2020 (MirrorSync), as printed; the minimum by SLSQP, in
+# x / r.
+def mirror_step(crawl_rate, gradient, bandwidth, limits, step):
+    """Crawl rates after a step of mirror descent."""
+
+    def divergence(y):
+        return np.sum(step * gradient * crawl_rate * y + y - 1 - np.log(y))
+
+    def slope(y):
+        return step * gradient * crawl_rate + 1 - 1 / y
+
+    spare = {"type": "ineq", "fun": lambda y: 1 - crawl_rate @ y / bandwidth}
+    bounds = [(limits[0] / r, limits[1] / r) for r in crawl_rate]
+    start = np.full(len(crawl_rate), bandwidth / len(crawl_rate)) / crawl_rate
+    found = minimize(
+        divergence, start, jac=slope, bounds=bounds, constraints=spare,
+        method="SLSQP", options={"ftol": 1e-15, "maxiter": 1000},
+    )  # fmt: skip
+    return crawl_rate * found.x
 
 
 # ---------------------------------------------------------------------- priors

@@ -12,7 +12,7 @@ pages had changed when it crawled them. It does not know the true parameters of
 the pages: it holds the pages as it believes them to be (``believed``). To this
 kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
 `LagrangianIndex`, `BayesGreedy`, `PosteriorGreedy`, `PoliteGreedy`,
-`LearningGreedy`, `RatesInPhases`, `Nutch` and `StormCrawler`.
+`LearningGreedy`, `RatesInPhases`, `MirrorSync`, `Nutch` and `StormCrawler`.
 
 A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
 horizon, *, n_runs, rng)``. It simulates Poisson pages of these true change
@@ -40,6 +40,7 @@ from paperlib.policies.learning import (
     estimate,
     parameter_errors,
 )
+from paperlib.policies.mirror import MirrorSync, mirror_step, probe_gradient
 from paperlib.policies.phases import ExploreThenCommit, LearningRun, PhasedEpsilonGreedy
 from paperlib.policies.polite import PoliteGreedy
 from paperlib.policies.reoptimise import reoptimise
@@ -60,6 +61,7 @@ __all__ = [
     "LearningGreedy",
     "LearningRun",
     "Learnt",
+    "MirrorSync",
     "Nutch",
     "PhasedEpsilonGreedy",
     "PoliteGreedy",
@@ -69,7 +71,9 @@ __all__ = [
     "StormCrawler",
     "UnexploredWarning",
     "estimate",
+    "mirror_step",
     "parameter_errors",
+    "probe_gradient",
     "reoptimise",
 ]
 

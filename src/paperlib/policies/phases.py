@@ -157,8 +157,7 @@ class _Learner:
         ------
         ValueError
             Arguments out of range; a policy without `exploration`; a horizon
-            without time to exploit; phases so short that the bandwidth does
-            not reach all pages once.
+            without time to exploit.
 
         Warns
         -----
@@ -301,6 +300,15 @@ class ExploreThenCommit(_Learner):
 
     Notes
     -----
+    With an exploration of one crawl a page, the default estimator loses to
+    uniform crawling, because every page is estimated at one of the bounds. The
+    mean of a posterior under a prior that was learnt from other pages wins. In
+    30 worlds "lognormal 1.5" of `field`, with crawls at equal intervals and bounds
+    that hold 99.8% of the prior, the freshness less that of uniform crawling
+    was -.295 (standard error .004) against +.029 (.002) at one crawl a page in
+    the median time between changes, and -.483 (.008) against +.024 (.001) at
+    three.
+
     The plain form is `paperlib.reference.phased_epsilon_greedy` with one phase
     and epsilon 0.
 
@@ -374,7 +382,10 @@ class PhasedEpsilonGreedy(_Learner):
     explore : {"interval", "rate"}, default "interval"
         As in `ExploreThenCommit`.
     n_phases : int
-        Number of phases after exploration.
+        Number of phases after exploration. They may be shorter than a round,
+        such as days in which a fifth of the pages can be crawled, as long as
+        `schedule` begins each phase at random: one whose first crawl comes
+        after a whole interval would leave out pages of long intervals.
     epsilon : float, in [0, 1], default 0.1
         Share of the bandwidth that goes on exploring.
 
@@ -408,10 +419,4 @@ class PhasedEpsilonGreedy(_Learner):
         """Duration and share of each phase."""
         exploration = self._rounds(horizon, one_round)
         length = (horizon - exploration) / self.n_phases
-        if length < one_round:
-            raise ValueError(
-                "n_phases must leave each phase the time that the bandwidth needs for "
-                f"all pages once, {one_round:g}, got {self.n_phases} phases of "
-                f"{length:g}"
-            )
         return [(exploration, None)] + [(length, self.epsilon)] * self.n_phases
