@@ -89,7 +89,9 @@ def test_false_changes_reach_every_policy_that_is_told_what_it_finds():
         policies.PosteriorGreedy(importance, **prior),
         policies.LearningGreedy(importance, 5.0, use_signals=False),
         policies.Nutch(initial=2.0),
-        policies.RatesInPhases(importance, [5.0, 20.0], lambda h: 0.1 + h.n_changes),
+        policies.RatesInPhases(
+            importance, [5.0, 20.0], lambda h: 0.1 + h.total(h.changed)
+        ),
     ):
         runs = [simulate.crawl(world, policy, 1.0) for world in (quiet, noisy)]
         assert not np.array_equal(runs[0].page, runs[1].page), policy

@@ -37,6 +37,8 @@ simulate
     Draw a world, run policies in it, and compare them.
 scheduler
     The greedy policies for real use, exact and fast, saved and restored.
+field
+    The worlds and policies of the field, compared side by side.
 learning
     Greedy crawling that learns: names that now live in `policies`.
 errors
@@ -62,6 +64,7 @@ __all__ = [
     "crawl_log",
     "errors",
     "estimators",
+    "field",
     "freshness",
     "hosts",
     "learning",

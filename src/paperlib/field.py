@@ -21,6 +21,11 @@ from paperlib.simulate import Nature, draw_world, replay
 
 __all__ = ["BUDGETS", "POLICIES", "RUNS", "Entry", "real_worlds", "worlds"]
 
+
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 #: Crawls of a page in the median time between changes.
 BUDGETS = (0.1, 0.3, 1.0, 3.0)
 #: Worlds of each, so that a difference of .002 is three standard errors or more in
@@ -43,6 +48,11 @@ class Entry(NamedTuple):
         What it knows before its first crawl: "rates", "prior" or "nothing".
     sees : str
         What a crawl tells: "bit", "age" for Last-Modified, or "signals".
+
+    Examples
+    --------
+    >>> POLICIES["Bayes value"].knows, POLICIES["phases, ages"].sees
+    ('prior', 'age')
     """
 
     make: Callable
@@ -130,6 +140,14 @@ def real_worlds(panel, least_window=0.0, n_pages=100):
     -------
     Nature
         Worlds, whose budgets are measured by the median page.
+
+    Examples
+    --------
+    >>> from paperlib.repro import traces
+    >>> nature = real_worlds(traces.panel(), least_window=14 * 365.25, n_pages=5)
+    >>> world = nature.draw(np.random.default_rng(1))
+    >>> world.start.size, round(world.horizon), round(nature.change_rate, 4)
+    (5, 5328, 0.0069)
     """
     old = np.flatnonzero(panel.window >= least_window)
     horizon = float(panel.window[old].min())
@@ -400,6 +418,9 @@ POLICIES = {
     "LambdaLearnAndCrawl": Entry(
         _phases(_pseudo, _daily, allocation=allocation.harmonic, spacing="poisson"),
         "nothing",
+    ),
+    "MirrorSync": Entry(
+        lambda at: policies.MirrorSync(at.importance, rng=at.rng), "nothing"
     ),
     "Nutch": Entry(
         lambda at: policies.Nutch(day=_one_round(at) / 30, cap=None), "nothing"

@@ -22,7 +22,7 @@ from scipy.stats import chi2, poisson
 __all__ = [
     "accuracy", "adaptive_intervals", "affinity", "asymptotic_variances",
     "bayes_crawl_value", "best_slots", "bias_reduced", "burn_in", "confidence_radius",
-    "count_marginal", "counting_interval", "crawl_value",
+    "costs", "count_marginal", "counting_interval", "crawl_value",
     "crawl_value_no_false_signals", "crawl_value_no_signals", "cycle_length",
     "design_variance", "dispersion", "empirical_crawl_value", "exploration_horizon",
     "exploration_radius", "exposure", "false_change_log_likelihood",

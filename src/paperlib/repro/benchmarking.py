@@ -40,6 +40,11 @@ def worlds(pages=None):
     -------
     dict of Nature
         By name.
+
+    Examples
+    --------
+    >>> list(worlds())[-3:]
+    ['signals', 'real pages, 3 years', 'real pages, 14 years']
     """
     panel = panels.panel()
     real = {
@@ -72,6 +77,14 @@ def entrant(text):
         No such form, or nothing callable under this name.
     FileNotFoundError
         No such file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(f"{folder}/mine.py").write_text("def mine(at): return None")
+    ...     entrant(f"{folder}/mine.py:mine")[0]
+    'mine'
     """
     path, colon, name = text.rpartition(":")
     if not (colon and path.endswith(".py") and name.isidentifier()):
@@ -108,6 +121,10 @@ def run(entrants=(), *, preview=False, pages=None, cells=None, jobs=1):
     ------
     ValueError, FileNotFoundError
         As in `entrant`, and for pages that cannot be read.
+
+    Examples
+    --------
+    >>> found = run(["mypolicy.py:MyPolicy"], preview=True)  # doctest: +SKIP
     """
     kinds = worlds(pages)
     known = {name: entry.make for name, entry in field.POLICIES.items()}
@@ -149,6 +166,10 @@ def write(found, folder):
     -------
     list of Path
         The files.
+
+    Examples
+    --------
+    >>> write(found, "data")  # doctest: +SKIP
     """
     over_time = found.rows_over_time("GREEDY")
     tables = {

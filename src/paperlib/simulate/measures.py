@@ -23,6 +23,11 @@ class Costs(NamedTuple):
     harmonic : float
         Mean over time of 1 + 1/2 + ... + 1/N, with the N changes that the copy
         lacks.
+
+    Examples
+    --------
+    >>> Costs(delay=1.25, late=1.5, age=0.5, harmonic=0.25).late
+    1.5
     """
 
     delay: float
