@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from paperlib import __version__, cli, crawl_log
+from paperlib.crawl_log import reading, scheduling
 from paperlib.repro import build, report, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
@@ -526,7 +527,7 @@ def test_limits_of_hosts(rates, tmp_path, capsys, limits, most):
 
 def test_a_bandwidth_that_the_hosts_do_not_allow(rates, tmp_path, capsys):
     def lines(*limit):
-        path = tmp_path / f"{len(limit)}{limit[1:]}.parquet"
+        path = tmp_path / f"{' '.join(limit).replace('/', ' a ')}.parquet"
         assert (
             cli.main(
                 [
@@ -590,9 +591,10 @@ def test_units(monkeypatch, unit, a_day):
 def test_compare(tmp_path, capsys):
     path = tmp_path / "rules.png"
     assert cli.main(["compare", str(LOG), "-o", str(path)]) == 0
-    head, *rows, last = [
+    head, *rows, pages, last = [
         re.split("  +", line) for line in capsys.readouterr().out.splitlines()
     ]
+    assert pages == ["from 53 pages, crawled twice or more and not gone"]
     assert head[0] == "freshness"
     assert re.fullmatch(r"in the log's \d+ days", head[1])
     assert head[2] == "in the long run"
@@ -661,7 +663,7 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
         ),
         (
             ["estimate", "bad.csv", "-o", "r.parquet", "--memory", "lots"],
-            "memory must be a size such as '1GiB', got 'lots'",
+            "--memory must be a size such as '1GiB', got 'lots'",
         ),
         (["estimate", "bad.csv", "-o", "r.parquet", "--state", "bad.csv"], "bad.csv"),
         (
@@ -684,6 +686,25 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
             ],
             "--per-host must be given once for each host, or for the rest",
         ),
+        (
+            [
+                *("estimate", "bad.csv", "-o", "r.parquet", "--half-life", "auto"),
+                *("--estimator", "mle"),
+            ],
+            "paperlib: --half-life must be None for an estimator",
+        ),
+        (
+            [
+                *("schedule", "r", "-o", "s.csv", "--bandwidth", "1/day"),
+                *("--least-interval", "2d", "--greatest-interval", "1d"),
+            ],
+            "paperlib: --least-interval must be at most --greatest-interval, 1 days",
+        ),
+        (
+            ["compare", "bad.csv", "--column", "when=x"],
+            "paperlib: --column must be for some of url, time, digest, etag, "
+            "last_modified, changed, start,",
+        ),
         (["compare", "no.csv"], "no such file or folder: no.csv"),
         (["compare", "bad.csv"], "must have a column 'changed'"),
         (["backtest", "bad.csv"], "must have a column 'changed'"),
@@ -699,6 +720,40 @@ def test_what_the_user_can_mend(tmp_path, monkeypatch, capsys, command, message)
     assert err.count("\n") == 1
     assert message in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["convert", LOG, "-o", "no/log.parquet"],
+        ["estimate", LOG, "-o", "no/rates.csv"],
+        ["estimate", LOG, "-o", "rates.csv", "--state", "no/state.parquet"],
+        ["schedule", "r", "--bandwidth", "1/day", "-o", "no/plan.csv"],
+        ["schedule", "r", "--bandwidth", "1/day", "--to", "urls", "-o", "no/urls"],
+        ["compare", LOG, "-o", "no/rules.png"],
+        ["backtest", LOG, "-o", "no/rules.png"],
+        ["report", LOG, "-o", "no/report.html"],
+    ],
+)
+def test_a_folder_that_is_missing_shows_before_a_log_is_read(
+    tmp_path, monkeypatch, capsys, command
+):
+    monkeypatch.chdir(tmp_path)
+    for module in (reading, scheduling):
+        for name in {"opened", "gathered", "_open"} & vars(module).keys():
+            monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("too early"))
+    assert cli.main(list(map(str, command))) == 2
+    message = "paperlib: [Errno 2] No such file or directory: 'no'\n"
+    assert capsys.readouterr() == ("", message)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_output_that_is_a_folder(tmp_path, capsys):
+    path = tmp_path / "rates.csv"
+    path.mkdir()
+    assert cli.main(["estimate", str(LOG), "-o", str(path), "--force"]) == 2
+    message = f"paperlib: [Errno 21] Is a directory: '{path}'\n"
+    assert capsys.readouterr() == ("", message)
 
 
 def run_process(*arguments, code=None):

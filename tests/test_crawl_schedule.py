@@ -378,8 +378,12 @@ def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp
     columns = pages(n_crawls=n_crawls, first_crawl=last, last_crawl=last)
     found, plan = run(columns, 20.0)
     urls = np.array(columns["url"])
-    assert found.unfetched == {"pages": 4, "first": urls[never[:3]].tolist()}
-    assert found.unmeasured == {"pages": 2, "first": urls[once].tolist()}
+    rate = plan["crawl_rate"].to_numpy()
+    for counted, all_pages in ((found.unfetched, never), (found.unmeasured, once)):
+        assert counted["pages"] == len(all_pages)
+        assert counted["first"] == urls[all_pages[:3]].tolist()
+        assert counted["crawls"] == pytest.approx(rate[all_pages].sum())
+        assert counted["crawls"] > 0
     stored = pq.read_metadata(tmp_path / "plan.parquet").metadata[b"paperlib"]
     assert json.loads(stored)["unfetched"] == found.unfetched
     for name in ("freshness", "freshness_now"):
@@ -454,8 +458,9 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
         f"{price['share']:.0%} of pages are at it",
         "the least interval of 12 hours costs",
         "the limits of hosts cost",
-        "1 pages were never fetched well, and are promised no freshness (crawl rates "
-        "by the prior): 'https://h2/a_b%c/2'\n",
+        "1 pages were never fetched well, and are promised no freshness "
+        f"({found.unfetched['crawls']:.3g} crawls a day, by the prior): "
+        "'https://h2/a_b%c/2'\n",
     ):
         assert line in out
     assert cli.main([*command, "--greatest-interval", "1d"]) == 2

@@ -173,6 +173,7 @@ def assert_same(one, other):
 def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypatch):
     monkeypatch.setattr(choosing, "SAMPLE", 150)  # from both parts
     monkeypatch.chdir(tmp_path)  # workers are elsewhere
+    Path("new").mkdir()
     for number, start in enumerate(
         (0.0, 2_000_000.0)
     ):  # the second log overlaps with the state of the first

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from crawl_logs import parquet, recorded
 
-from paperlib import crawl_log
+from paperlib import cli, crawl_log
 from paperlib.crawl_log.formats import FORMATS, NAMES, recognise
 
 SAMPLES = Path(__file__).with_name("formats")
@@ -61,6 +61,14 @@ def test_every_sample_is_converted_and_read_again(tmp_path, sample):
         crawl_log.estimate, tmp_path / "log.parquet", tmp_path / "rates.parquet"
     )
     assert found.counts["rows"] == counts["rows"] > 0
+
+
+def test_the_command_offers_every_format(capsys):
+    assert cli._FORMATS == NAMES
+    with pytest.raises(SystemExit):
+        cli.main(["compare", "--help"])
+    shown = capsys.readouterr().out.replace(",", "").split()
+    assert set(NAMES) < set(shown)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -195,7 +195,7 @@ def test_dates_of_the_fetch_explain_pages_that_always_change(tmp_path):
     assert found["now.org", "changed at every crawl"].cause == (
         "Last-Modified is the time of the fetch"
     )
-    assert "too seldom" in found["then.org", "changed at every crawl"].cause
+    assert "too rarely" in found["then.org", "changed at every crawl"].cause
 
 
 def test_false_changes_explain_pages_that_always_change(tmp_path):

@@ -437,6 +437,14 @@ def test_columns_by_other_names(tmp_path):
         Source(log, columns={"when": "time"})
 
 
+def test_the_start_of_an_interval_by_another_name(tmp_path):
+    rows = [("a", START + 2 * DAY, 1, START), ("a", START + 3 * DAY, 0, "")]
+    columns = ("url", "time", "changed", "begun")
+    log = write(tmp_path / "log.csv", table(rows, columns))
+    pages, *_ = read(Source(log, columns={"start": "begun"}))
+    assert [row[1:3] for row in pages["a"]] == [(2.0, True), (1.0, False)]
+
+
 def test_several_paths_are_one_log(tmp_path):
     first = write(tmp_path / "1.csv", "url,time,changed\na,2026-01-01,0\n")
     second = write(

@@ -44,7 +44,12 @@ _LOSSES = {
     "harmonic": "of harmonic cost",
 }
 _TIMES = ", ".join(units.DURATIONS)
-# `crawl_log.TARGETS`, which is slow to import.
+# `crawl_log.FORMATS` and `crawl_log.TARGETS`, which are slow to import.
+_FORMATS = (
+    *("nutch", "readseg", "storm", "frontier", "heritrix", "warc", "cdx", "cdxj"),
+    *("wayback", "commoncrawl", "changedetection", "sitemap", "feed", "git"),
+    *("http", "csv"),
+)
 _TARGETS = (
     *("jsonl", "nutch", "storm", "frontier", "heritrix", "changedetection"),
     *("crontab", "systemd", "urls"),
@@ -93,15 +98,28 @@ def _show_warning(message, *_, **__):
 
 
 def _message(error, command):
-    """What an error says, or which extra is missing."""
+    """What an error says, of options, or which extra is missing."""
     if not isinstance(error, ModuleNotFoundError):
-        return error
+        options = _options(command) if isinstance(error, ValueError) else {}
+        # the name that a sentence begins with, and such as per_host within one
+        named = r"^\w+(?= must )|\b[a-z]+_[a-z]+\b"
+        return re.sub(named, lambda m: options.get(m[0], m[0]), str(error))
     package = error.name.partition(".")[0]
     extra = _EXTRAS.get(package, "figures")
     return (
         f"`paperlib {command}` needs the extra {extra!r}, without which {package} is "
         f"missing: pip install 'paperlib-crawl[{extra}]'"
     )
+
+
+def _options(command):
+    """By arguments of functions that a command calls, its options."""
+    _, _, arguments, _ = _COMMANDS[command]
+    flags = [names[-1] for names, _ in arguments if names[-1].startswith("--")]
+    options = {flag[2:].replace("-", "_"): flag for flag in flags}
+    aliases = {"until": "due", "columns": "column"}
+    options |= {ours: options[o] for ours, o in aliases.items() if o in options}
+    return options
 
 
 # ---- the parser
@@ -154,13 +172,6 @@ class _PrintCompletion(argparse.Action):
 
 
 # ---- kinds of arguments
-
-
-def _parquet(text):
-    """The path of a Parquet file."""
-    if Path(text).suffix not in ("", ".parquet"):
-        raise argparse.ArgumentTypeError(f"must end in .parquet, got {text!r}")
-    return Path(text)
 
 
 def _picture(text):
@@ -320,8 +331,10 @@ _LOG = (
         "--from",
         dest="format",
         default="auto",
+        choices=("auto", *_FORMATS),
         metavar="FORMAT",
-        help="of the log; recognised by its first bytes unless named",
+        help="of the log, recognised by its first bytes unless named: "
+        f"{', '.join(_FORMATS)}",
     ),
     _option(
         "--column",
@@ -721,9 +734,9 @@ def _schedule(options):
             )
         _write_schedule(options, options.output)
         return
-    from paperlib.crawl_log.output import check_absent
+    from paperlib.crawl_log.output import check_output
 
-    check_absent(options.output, options.force)  # before all is computed
+    check_output(options.output, options.force)  # before all is computed
     with tempfile.TemporaryDirectory(prefix="paperlib-") as folder:
         options.schedule = Path(folder) / "schedule.parquet"
         _write_schedule(options, options.schedule)
@@ -817,7 +830,8 @@ def _print_unknown(found):
         if pages["pages"]:
             more = ", ..." if pages["pages"] > len(pages["first"]) else ""
             print(
-                f"{pages['pages']:,} pages were {what} (crawl rates by the prior): "
+                f"{pages['pages']:,} pages were {what} "
+                f"({pages['crawls']:,.3g} crawls a day, by the prior): "
                 f"{', '.join(map(repr, pages['first']))}{more}"
             )
 
@@ -861,6 +875,7 @@ def _export(options):
 def _compare(options):
     from paperlib import crawl_log
 
+    _check_picture(options)
     found = crawl_log.compare(_source(options), rng=1, memory=options.memory)
     rows = [
         (name, f"{found.in_log[name]:.4f}", f"{fresh:.4f}")
@@ -868,6 +883,7 @@ def _compare(options):
     ]
     days = f"in the log's {found.days:.3g} days"
     _table(("freshness", days, "in the long run"), rows)
+    print(f"from {found.n_pages:,} pages, crawled twice or more and not gone")
     if options.output:
         _draw("bars", found.long_run, options.output)
 
@@ -888,6 +904,7 @@ def _compare(options):
 def _backtest(options):
     from paperlib import crawl_log
 
+    _check_picture(options)
     given = {"share": options.share, "memory": options.memory}
     found = crawl_log.backtest(_source(options), **given)
     print(f"{found.n_bits:,} bits predicted")
@@ -1011,6 +1028,14 @@ def _table(head, rows, left=(0,)):
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         print("  ".join(cells).rstrip())
+
+
+def _check_picture(options):
+    """Raise an OSError if a picture is asked for that cannot be written."""
+    from paperlib.crawl_log.output import check_output
+
+    if options.output:
+        check_output(options.output, force=True)
 
 
 def _draw(kind, values, path):

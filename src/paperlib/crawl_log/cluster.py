@@ -295,7 +295,6 @@ def opened(address, folder, path, *, state=None, memory="1GiB"):
 @contextlib.contextmanager
 def _scratch(folder):
     """Create a temporary folder in a folder that workers can reach."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
     scratch = tempfile.mkdtemp(dir=Path(folder).absolute(), prefix=".paperlib-")
     try:
         yield scratch

@@ -31,10 +31,12 @@ class Comparison:
     long_run : dict of float
         Freshness by rule when the rule has been followed for long; that of the
         log as above. Both have the worst rule in the long run first.
+    n_pages : int
+        Pages on which it rests, see `compare`.
 
     Examples
     --------
-    >>> found = Comparison(31.0, {"Nutch": 0.215}, {"Nutch": 0.562})
+    >>> found = Comparison(31.0, {"Nutch": 0.215}, {"Nutch": 0.562}, 62)
     >>> found.in_log["Nutch"]
     0.215
     """
@@ -42,6 +44,7 @@ class Comparison:
     days: float
     in_log: dict
     long_run: dict
+    n_pages: int
 
 
 def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
@@ -131,7 +134,8 @@ def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
     long_run = log | fixed[1] | _simulated(*given, horizon, 0.5, rng)
     long_run = dict(sorted(long_run.items(), key=lambda item: item[1]))
     in_log = log | fixed[0] | _simulated(*given, days, 0.0, rng)
-    return Comparison(days, {name: in_log[name] for name in long_run}, long_run)
+    in_log = {name: in_log[name] for name in long_run}
+    return Comparison(days, in_log, long_run, int(np.count_nonzero(crawled)))
 
 
 def _days(page):

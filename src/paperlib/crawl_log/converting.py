@@ -5,7 +5,7 @@ import pyarrow as pa
 from paperlib.crawl_log import reading
 from paperlib.crawl_log.database import sql
 from paperlib.crawl_log.formats.source import Source
-from paperlib.crawl_log.output import check_absent, table
+from paperlib.crawl_log.output import check_output, table
 from paperlib.crawl_log.tally import FAILED
 
 __all__ = ["convert"]
@@ -60,7 +60,7 @@ def convert(path, output, *, force=False, memory="1GiB"):
     ...     pq.read_table(output)["changed"].to_pylist()
     [False, True]
     """
-    check_absent(output, force)
+    check_output(output, force)
     source = Source.of(path)
     with (
         reading.gathered(source, memory=memory) as (connection, tally, what),

@@ -16,7 +16,7 @@ from paperlib import checks, estimators, freshness
 from paperlib.crawl_log import calibrating, choosing, cluster, reading
 from paperlib.crawl_log.choosing import ESTIMATORS
 from paperlib.crawl_log.dependence import Dependence
-from paperlib.crawl_log.output import check_absent, parquet, table
+from paperlib.crawl_log.output import check_output, parquet, table
 from paperlib.crawl_log.signalling import Quality
 from paperlib.crawl_log.state import compress, expand
 from paperlib.crawl_log.suspects import Suspects
@@ -271,7 +271,9 @@ def estimate(
         names = ", ".join(ESTIMATORS)
         raise ValueError(f"estimator must be one of {names}, got {estimator!r}")
     half_life = _half_life(half_life, estimator, state)
-    check_absent(output, force)
+    check_output(output, force)
+    if state is not None:
+        check_output(state, force=True)
     opened = functools.partial(reading.opened, signals=signals)
     if dask is not None:
         if signals is not None:

@@ -1,7 +1,10 @@
 """Tables, in Parquet or CSV, that are whole or absent."""
 
 import contextlib
+import errno
 import json
+import os
+import tempfile
 from pathlib import Path
 
 import pyarrow.csv
@@ -10,10 +13,28 @@ import pyarrow.parquet as pq
 from paperlib import __version__
 from paperlib.files import replacing
 
-__all__ = ["CsvOutput", "ParquetOutput", "check_absent", "parquet", "table"]
+__all__ = ["CsvOutput", "ParquetOutput", "check_output", "parquet", "table"]
 
 
-class ParquetOutput:
+class _Output:
+    """Tables of one file, which the first one opens.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    """
+
+    def __init__(self, path):
+        self._path, self._writer = path, None
+
+    def close(self):
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+class ParquetOutput(_Output):
     """Tables written one after the other to one Parquet file.
 
     Parameters
@@ -32,9 +53,6 @@ class ParquetOutput:
     ...     pq.read_table(f"{folder}/rates.parquet").num_rows
     1
     """
-
-    def __init__(self, path):
-        self._path, self._writer = path, None
 
     def write(self, table):
         """Write a table as one row group.
@@ -68,13 +86,8 @@ class ParquetOutput:
         text = json.dumps({"version": __version__} | what)
         self._writer.add_key_value_metadata({"paperlib": text})
 
-    def close(self):
-        """Finish the file."""
-        if self._writer is not None:
-            self._writer.close()
 
-
-class CsvOutput:
+class CsvOutput(_Output):
     """Tables written one after the other to one CSV file.
 
     Parameters
@@ -95,9 +108,6 @@ class CsvOutput:
     "a",0.5
     <BLANKLINE>
     """
-
-    def __init__(self, path):
-        self._path, self._writer = path, None
 
     def write(self, table):
         """Write a table.
@@ -120,35 +130,43 @@ class CsvOutput:
             What `ParquetOutput.describe` writes.
         """
 
-    def close(self):
-        """Finish the file."""
-        if self._writer is not None:
-            self._writer.close()
 
-
-def check_absent(path, force):
-    """Raise an error if a file exists that must not be overwritten.
+def check_output(path, force):
+    """Raise an error if a file cannot be written, before all is computed for it.
 
     Parameters
     ----------
     path : path
         The file.
     force : bool
-        True if it may be overwritten.
+        True if a file that exists may be overwritten.
 
     Raises
     ------
     FileExistsError
         The file exists, and `force` is false.
+    OSError
+        There is no such folder, or no file can be written in it; or the path is
+        that of a folder.
 
     Examples
     --------
-    >>> check_absent("no/such/file.parquet", force=False)
+    >>> check_output("no/such/rates.parquet", force=False)
+    Traceback (most recent call last):
+    FileNotFoundError: [Errno 2] No such file or directory: 'no/such'
     """
-    if Path(path).exists() and not force:
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not force:
         raise FileExistsError(
             f"{path} exists; say --force (force=True) to write over it"
         )
+    try:  # permissions alone do not tell it
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path.parent)) from None
 
 
 @contextlib.contextmanager
@@ -159,7 +177,7 @@ def parquet(path):
     ----------
     path : path
         The file; one that is there already is left as it is until then, and
-        then replaced: see `check_absent`.
+        then replaced: see `check_output`.
 
     Yields
     ------

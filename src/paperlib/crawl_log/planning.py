@@ -26,8 +26,9 @@ SAMPLE = 100_000  # pages that are enough for prices, where there are no hosts
 # for standard deviations up to 2 (measured).
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
-# A gamma distribution has a mode from shape 1 on, where it is 1.28. Below .001 mean
-# and mode are the same to 1e-6.
+# Standard deviations of the logarithm between which the shape is looked for. A gamma
+# distribution has a mode from shape 1 on, where this is 1.28. Below .001 mean and mode
+# are the same to 1e-6.
 _STDERRS = 1e-3, 1.2
 _STEPS = 5
 _DIGITS = 12  # after the point: differences of means are not known better
@@ -47,6 +48,10 @@ def expected(function, change_rate, log_stderr=None):
 
     .. math:: \frac{1}{\sqrt{2\pi}} \int f(m e^{\sigma z}) e^{-z^2/2}\,dz,
         \qquad m = \Delta\,\frac{e^{\psi(a)}}{a - 1} .
+
+    Above 1.2 the shape is that of 1.2, for from 1.28 on there is no mode that m could
+    be the multiple of; the spread remains what was given. (No page of the example
+    log, and none of 3,000 pages of three crawls each, was above .84.)
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from paperlib.crawl_log.comparing import compare
 from paperlib.crawl_log.database import pattern, quoted, sql
 from paperlib.crawl_log.estimating import Estimates, estimate
 from paperlib.crawl_log.formats.source import Source
-from paperlib.crawl_log.output import check_absent
+from paperlib.crawl_log.output import check_output
 from paperlib.crawl_log.scheduling import schedule
 from paperlib.crawl_log.tally import USED
 from paperlib.files import replacing
@@ -138,7 +138,7 @@ def report(path, output, *, bandwidth=None, rng=None, force=False, memory="1GiB"
     _check_extra()
     if bandwidth is not None:
         bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
-    check_absent(output, force)
+    check_output(output, force)
     source = Source.of(path)
     with (
         reading.opened(source, memory=memory) as log,

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from paperlib import checks, freshness
 from paperlib.crawl_log.calibrating import Calibration
 from paperlib.crawl_log.limits import page_limits, read_limits
-from paperlib.crawl_log.output import check_absent, table
+from paperlib.crawl_log.output import check_output, table
 from paperlib.crawl_log.planning import MODELS, OBJECTIVES, Problem, expected
 
 __all__ = ["HEDGE", "Schedule", "schedule"]
@@ -31,6 +31,7 @@ _FOREVER = 365_000  # days; later times are beyond the years of a timestamp
 _ENOUGH = 1 - 1e-12  # of what is needed: rates sum to no better than this
 _NOW = ("n_crawls", "first_crawl", "last_crawl", "freshness_now")
 _NAMED = 3  # URLs, where pages are counted
+_NONE = {"pages": 0, "crawls": 0.0, "first": []}
 _DEFAULTS = {
     "importance": 1.0,
     "gone": False,
@@ -90,7 +91,8 @@ class Schedule:
     unfetched, unmeasured : dict
         Pages that were never fetched well, which are promised no freshness;
         and those that were fetched but have no interval, whose change rate is
-        that of the prior: "pages", how many, and "first", some URLs.
+        that of the prior: "pages", how many, "crawls", how many these get a day,
+        and "first", some URLs.
 
     Examples
     --------
@@ -112,8 +114,8 @@ class Schedule:
     prices: dict = field(default_factory=dict)
     one_more: float = np.nan
     one_fewer: float | None = None
-    unfetched: dict = field(default_factory=lambda: {"pages": 0, "first": []})
-    unmeasured: dict = field(default_factory=lambda: {"pages": 0, "first": []})
+    unfetched: dict = field(default_factory=lambda: dict(_NONE))
+    unmeasured: dict = field(default_factory=lambda: dict(_NONE))
 
 
 def schedule(
@@ -212,7 +214,7 @@ def schedule(
     intervals = _check_intervals(least_interval, greatest_interval)
     hedge = _check_hedge(hedge, policy)
     _check_policy(policy, objective, per_host, intervals, limits, cost, hedge)
-    check_absent(output, force)
+    check_output(output, force)
     rows = [] if limits is None else read_limits(limits)
     by_host = per_host is not None or any(limit.is_host for limit in rows)
     needed = [] if cost is None else [cost]
@@ -243,8 +245,8 @@ def schedule(
             prices=prices,
             one_more=one_more,
             one_fewer=one_fewer,
-            unfetched=_named(file, unfetched),
-            unmeasured=_named(file, unmeasured),
+            unfetched=_named(file, unfetched, plan),
+            unmeasured=_named(file, unmeasured, plan),
         )
         out.describe(_as_json(found) | {"policy": policy})
     return found
@@ -485,8 +487,8 @@ def _worth(problem, bandwidth):
     return np.column_stack([bandwidths, fresh]).astype(float)
 
 
-def _named(file, pages):
-    """How many pages a mask has, and the URLs of the first of them."""
+def _named(file, pages, plan):
+    """How many pages a mask has, their crawls, and the URLs of the first of them."""
     first, start = [], 0
     numbers = np.flatnonzero(pages)[:_NAMED]
     batches = file.iter_batches(PAGES_PER_BATCH, columns=["url"])
@@ -495,7 +497,8 @@ def _named(file, pages):
         here = numbers[(numbers >= start) & (numbers < start + batch.num_rows)]
         first += batch["url"].take(pa.array(here - start)).to_pylist()
         start += batch.num_rows
-    return {"pages": int(np.count_nonzero(pages)), "first": first}
+    crawls = plan.crawl_rate[pages].sum().item()
+    return {"pages": int(np.count_nonzero(pages)), "crawls": crawls, "first": first}
 
 
 # ---- writing

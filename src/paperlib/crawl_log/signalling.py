@@ -1,4 +1,4 @@
-"""Signals of changes beside a log: what they are worth, page by page.
+"""Precision and recall of signals of changes beside a log, page by page.
 
 A signal is a ping (IndexNow, WebSub), a new date in a sitemap, or an entry of a
 feed. It says that a page may have changed: some changes send none, and some
@@ -31,8 +31,8 @@ def attach(connection, path, tally):
     connection : duckdb.DuckDBPyConnection
         With the tables ``page`` and ``sorted``.
     path : path
-        A CSV or Parquet file with the columns url and time, and kind if there
-        are several; repeats of a page within a minute count once.
+        A CSV or Parquet file with the columns url and time; repeats of a page
+        within a minute count once.
     tally : Tally
         Gets the signals that cannot be read, or belong to no page of the log.
 
@@ -62,11 +62,9 @@ def attach(connection, path, tally):
     if Path(path).suffix == ".parquet":
         source = f"(select columns(*)::varchar from read_parquet({file}))"
     try:
-        names = connection.sql(f"select * from {source} limit 0").columns
-        kind = "kind" if "kind" in names else "null as kind"
         connection.execute(
-            f"create or replace temp view signals_text as "
-            f"select url, time, {kind} from {source}"
+            "create or replace temp view signals_text as "
+            f"select url, time from {source}"
         )
         run(connection, sql("read_signals"), "signals")
     except (duckdb.BinderException, duckdb.InvalidInputException) as error:

@@ -1,6 +1,6 @@
 """Hosts whose pages are not what they seem, with the likely cause.
 
-A page that has changed at every crawl is mostly one whose bits lie: a clock, an
+A page that has changed at every crawl mostly has false changes: a clock, an
 advertisement or a token is in what is compared. Many addresses of a host with one
 body are mostly an error page that is sent with the status 200 (a "soft 404").
 """
@@ -132,7 +132,7 @@ class Suspects:
                 "or a token, or digests of chunked bodies"
             )
         return (
-            "crawled too seldom to tell, or an advertisement, a clock, a token, or "
+            "crawled too rarely to tell, or an advertisement, a clock, a token, or "
             "digests of chunked bodies"
         )
 

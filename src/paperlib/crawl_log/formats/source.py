@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paperlib.crawl_log.formats import NAMES, recognise
 from paperlib.crawl_log.formats.base import beginning
-from paperlib.crawl_log.formats.tables import REQUIRED, SIGNALS
+from paperlib.crawl_log.formats.tables import OPTIONAL, REQUIRED, SIGNALS
 
 __all__ = ["Source"]
 
@@ -64,7 +64,7 @@ class Source:
             names = ", ".join(NAMES)
             raise ValueError(f"format must be auto, {names}, got {self.format!r}")
         object.__setattr__(self, "columns", dict(self.columns or {}))
-        known = (*REQUIRED, *SIGNALS, "changed", "importance", "host", "status")
+        known = (*REQUIRED, *SIGNALS, *OPTIONAL)
         for name in self.columns:
             if name not in known:
                 raise ValueError(

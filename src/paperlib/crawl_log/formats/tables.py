@@ -10,11 +10,12 @@ from paperlib.crawl_log.database import pattern, quoted, run, sql
 from paperlib.crawl_log.formats.base import Format, beginning
 from paperlib.crawl_log.tally import FAILED
 
-__all__ = ["FORMATS", "REQUIRED", "SIGNALS", "insert"]
+__all__ = ["FORMATS", "OPTIONAL", "REQUIRED", "SIGNALS", "insert"]
 
 REQUIRED = ("url", "time")
 #: Columns from which bits are derived where there is no column "changed".
 SIGNALS = ("digest", "etag", "last_modified")
+OPTIONAL = ("changed", "start", "importance", "host", "status")
 _TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}

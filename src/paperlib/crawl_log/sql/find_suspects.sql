@@ -2,12 +2,12 @@
 
 -- One body under many addresses of a host: an error page that is sent with 200.
 insert into shared_body
-select host_of(url), digest, count(distinct url), min(url)
+select host_of(url), count(distinct url)
 from fetches
 where reason is null and digest is not null and coalesce(status, 200) <> 304
 group by host_of(url), digest
 having count(distinct url) >= 10
-order by 3 desc
+order by 2 desc
 limit 1000;
 
 -- Dates that the server makes up when it answers.

@@ -1,12 +1,11 @@
 -- Signals of changes, without repeats of a page within a minute.
--- The view `signals_text` has the columns url, time and kind of the file.
+-- The view `signals_text` has the columns url and time of the file.
 
 create table signal as
 with read_rows as (
     select
         trim(url) as url,
         parse_time(trim(time)) as t,
-        kind,
         row_number() over () as row
     from signals_text
 ),

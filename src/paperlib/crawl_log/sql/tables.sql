@@ -62,7 +62,7 @@ create table change (
 );
 
 -- What `find_suspects.sql` finds in the fetches.
-create table shared_body (host varchar, digest varchar, n_urls bigint, url varchar);
+create table shared_body (host varchar, n_urls bigint);
 create table dated_now (host varchar);
 
 -- One row for each page of the logs before, as `state.compress` writes it.

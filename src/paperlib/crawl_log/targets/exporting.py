@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paperlib.crawl_log.database import database, first_line, pattern, sql
-from paperlib.crawl_log.output import check_absent
+from paperlib.crawl_log.output import check_output
 from paperlib.crawl_log.targets.crawlers import CRAWLERS
 from paperlib.files import replacing
 
@@ -114,7 +114,7 @@ def export(schedule, output, to, *, until=None, exported=None, force=False):
     until = _microseconds(crawler.until if until is None else until, now)
     _check_schedule(schedule)
     _check_exported(to, crawler, exported)
-    check_absent(output, force)
+    check_output(output, force)
     with database(_MEMORY) as (connection, _):
         _plan(connection, schedule, crawler.unfit, until, now)
         if crawler.exported:
