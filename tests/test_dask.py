@@ -22,7 +22,7 @@ from crawl_logs import recorded, table, write
 from distributed import Client, LocalCluster
 
 import paperlib
-from paperlib import cli, crawl_log, simulate
+from paperlib import cli, crawl_log, field, simulate
 from paperlib.crawl_log import BadRowsWarning, choosing
 from paperlib.crawl_log import cluster as crawl_log_cluster
 from paperlib.crawl_log.tally import KNOWN, TORN
@@ -391,6 +391,20 @@ def test_replications_are_the_same_on_a_cluster(cluster, client):
         pids, remote = zip(*simulate.replicate(draw, 10, rng=1, jobs=-1), strict=True)
     assert os.getpid() not in pids
     np.testing.assert_array_equal(remote, local)
+
+
+@pytest.mark.slow
+def test_the_benchmark_is_the_same_on_a_cluster(cluster, client):
+    natures = {"bursty": field.worlds(n_pages=10, horizon=20.0)["bursty"]}
+    makers = {n: field.POLICIES[n].make for n in ("GREEDY", "Thompson", "MirrorSync")}
+    runs = []
+    for backend, jobs in (("loky", 1), ("dask", -1)):
+        with Client(cluster), joblib.parallel_config(backend=backend):
+            found = simulate.benchmark(
+                natures, makers, [1.0], n_runs=4, rng=1, jobs=jobs
+            )
+        runs.append([found.runs["bursty", 1.0, name] for name in makers])
+    np.testing.assert_array_equal(*runs)
 
 
 # ---------------------------------------------------------------- unusable clusters
