@@ -1,6 +1,7 @@
 """The benchmark of the field, as the command runs it and the notebooks read it."""
 
 import csv
+import dataclasses
 import io
 import runpy
 from pathlib import Path
@@ -107,8 +108,9 @@ def run(entrants=(), *, preview=False, pages=None, cells=None, jobs=1):
     pages : path, optional
         As in `worlds`.
     cells : path, optional
-        Where finished cells are kept, see `simulate.benchmark`. Not used for
-        entrants, which may change from run to run.
+        Where finished cells of the field are kept, see `simulate.benchmark`.
+        Entrants, which may change from run to run, always run, in the same
+        worlds.
     jobs : int, default 1
         Processes.
 
@@ -135,21 +137,23 @@ def run(entrants=(), *, preview=False, pages=None, cells=None, jobs=1):
         known = {name: known[name] for name in PREVIEW["policies"]}
         budgets, n_runs = PREVIEW["budgets"], PREVIEW["n_runs"]
     new = dict(entrant(text) for text in entrants)
-    with tqdm(total=100.0, unit="%", bar_format=_BAR) as bar:
+    given = {"n_runs": n_runs, "rng": _SEED, "jobs": jobs}
 
-        def progress(share, seconds):
-            bar.update(100.0 * share - bar.n)
+    def compete(makers, what, folder=None):
+        with tqdm(total=100.0, unit="%", desc=what, bar_format=_BAR) as bar:
 
-        return simulate.benchmark(
-            kinds,
-            known | new,
-            budgets,
-            n_runs=n_runs,
-            rng=_SEED,
-            folder=None if preview else cells,
-            jobs=jobs,
-            progress=progress,
-        )
+            def progress(share, seconds):
+                bar.update(100.0 * share - bar.n)
+
+            options = given | {"folder": folder, "progress": progress}
+            return simulate.benchmark(kinds, makers, budgets, **options)
+
+    found = compete(known, "field", None if preview else cells)
+    if new:
+        own = compete(new, ", ".join(new))
+        names, runs = found.policies + own.policies, found.runs | own.runs
+        found = dataclasses.replace(found, policies=names, runs=runs)
+    return found
 
 
 def write(found, folder):

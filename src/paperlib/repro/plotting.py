@@ -21,6 +21,7 @@ __all__ = [
     "COLUMN",
     "CRAWLERS",
     "ESTIMATION",
+    "FIELD",
     "LINES",
     "PAGE",
     "POLICIES",
@@ -38,6 +39,7 @@ __all__ = [
     "name",
     "note",
     "rates",
+    "regrets",
     "save",
     "shades",
     "thin",
@@ -105,6 +107,32 @@ CRAWLERS = {
     "Nutch, fallbacks": _style(_OLIVE, 6, 1, 1, 1, 1, 1, marker="^", markersize=3.5),
     "StormCrawler": _style(_SKY, 9, 1, marker="s", markersize=3.5),
 }
+# ... and a marker for each policy of the benchmark: those that know the change rates
+# are filled, those that learn are not.
+_OPEN = {"fillstyle": "none", "markeredgewidth": 0.9}
+FIELD = {
+    "Lagrangian index": {"color": _INDIGO, "marker": "s"},
+    "interval optimum": {"color": _BLUE, "marker": "o"},
+    "hedged optimum": {"color": _GREEN, "marker": "^"},
+    "LambdaCrawl": {"color": _PURPLE, "marker": "D"},
+    "by importance": {"color": _OLIVE, "marker": "v"},
+    "interval optimum, Poisson times": {"color": _SKY, "marker": "X"},
+    "by change rate": {"color": _RED, "marker": "P"},
+    "GREEDY-NCIS": {"color": _BROWN, "marker": "p"},
+    "Bayes value, ages": {"color": _INDIGO, "marker": "s", **_OPEN},
+    "Bayes value": {"color": _BLUE, "marker": "o", **_OPEN},
+    "Bayes value, vague": {"color": _GREEN, "marker": "^", **_OPEN},
+    "Thompson": {"color": _PURPLE, "marker": "D", **_OPEN},
+    "plug-in mean": {"color": _OLIVE, "marker": "v", **_OPEN},
+    "LearningGreedy": {"color": _BROWN, "marker": "p", **_OPEN},
+    "phases": {"color": _ORANGE, "marker": "<", **_OPEN},
+    "explore, then commit, posterior mean": {"color": _RED, "marker": "P", **_OPEN},
+    "MirrorSync": {"color": _SKY, "marker": "X", **_OPEN},
+    "LambdaLearnAndCrawl": {"color": _GREEN, "marker": "x"},
+    "StormCrawler": {"color": _ORANGE, "marker": "+"},
+    "Nutch": {"color": "black", "marker": "x"},
+}
+_N_KNOWING = 8  # of them, which come first
 _STYLES = LINES | POLICIES | ALLOCATIONS
 # Variants of one method: dark to light, each with a line style of its own.
 VARIANTS = [
@@ -344,6 +372,44 @@ def errors(ax, x, runs, **style):
     for line, given in zip(ax.lines[-len(runs) :], found.values(), strict=True):
         _error_bars(ax, line, x, *given)
     return ax
+
+
+def regrets(ax, values, errors, *, uniform=None):
+    """Draw a marker for each policy of `FIELD`, one below the other.
+
+    Parameters
+    ----------
+    ax : matplotlib.axes.Axes
+        Where to draw.
+    values : dict of float
+        Regret by name; policies without one leave their line empty.
+    errors : dict of float
+        Standard errors by name.
+    uniform : float, optional
+        Regret of uniform crawling, a vertical line.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> ax = Figure().subplots()
+    >>> regrets(ax, {"Bayes value": 0.01}, {"Bayes value": 0.001}, uniform=0.06)
+    >>> ax.get_xscale()
+    'symlog'
+    """
+    if uniform is not None:
+        ax.axvline(uniform, color="0.5", linewidth=1.0, label="uniform")
+    ax.axvline(0.0, color="black", linewidth=0.6, label="_GREEDY")
+    for place, (name, style) in enumerate(FIELD.items()):
+        place += 1.5 * (place >= _N_KNOWING)  # a gap between the two groups
+        if name in values:
+            line = {"linestyle": "", "markersize": 3.5, "elinewidth": 0.7, **style}
+            line |= {"ecolor": style["color"], "label": name}
+            ax.errorbar(values[name], -place, xerr=errors[name], **line)
+    # Above this, the logarithm; below it, and for negative regrets, a line.
+    ax.set_xscale("symlog", linthresh=0.01, linscale=0.6)
+    ax.set(ylim=(-1.5 - len(FIELD), 1.0), xlim=(-0.02, 0.6), yticks=[])
+    ax.set_xticks([0.0, 0.01, 0.1], ["0", ".01", ".1"])
+    ax.minorticks_off()
 
 
 def boxes(ax, runs):
