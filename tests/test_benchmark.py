@@ -382,6 +382,10 @@ def test_worlds_change_as_often_as_their_pages_are_said_to(name):
         40.0 * rate.sum(), abs=4 * np.sqrt(2.5 * 40.0 * rate.sum())
     )
     assert time.min() > 0.0
+    # From the start on: a renewal process does not begin with a change.
+    soon = 0.1 * rate.sum()
+    near = pytest.approx(soon, abs=4 * np.sqrt(2.5 * soon))
+    assert name == "office hours" or np.count_nonzero(time < 0.1) == near
     first = np.count_nonzero(time < 20.0)
     assert first == pytest.approx(count.sum() / 2, rel=0.25 if name == "drift" else 0.1)
 
