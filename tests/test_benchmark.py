@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from paperlib.policies.in_phases import at_intervals
 from paperlib.repro import benchmarking, panels
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
+
+ROOT = Path(__file__).parents[1]
 
 
 def draw(rng, n_pages=20, horizon=30.0):
@@ -473,3 +476,25 @@ def test_an_entrant_that_is_none(tmp_path, monkeypatch, text, message):
     (tmp_path / "mine.py").write_text(ENTRANT)
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         benchmarking.entrant(text)
+
+
+# ------------------------------------------------------------- the committed table
+
+
+def test_the_page_on_policies_says_what_the_benchmark_measured():
+    with open(ROOT / "data" / "benchmark.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    measured = {
+        (row["world"], float(row["budget"]), row["policy"]): row for row in rows
+    }
+    page = (ROOT / "docs" / "which-policy.md").read_text().splitlines()
+    table = [line.strip("| ").split(" | ") for line in page if line.startswith("| ")]
+    assert len(table) > 12
+    for _, policy, world, *cells in table[1:]:
+        of = [("uniform", budget) for budget in field.BUDGETS] + [("Nutch", 1.0)]
+        for cell, (other, budget) in zip(cells, of, strict=True):
+            row = measured[world, budget, policy]
+            for shown, sign in zip(cell.split(" ± "), ("", " ±"), strict=True):
+                half = 0.051 if "." in shown else 0.51  # of the last digit
+                expected = 1e3 * float(row[f"over {other}{sign}"])
+                assert float(shown) == pytest.approx(expected, abs=half)

@@ -26,7 +26,7 @@ PREVIEW = {
     "n_runs": 20,
 }
 _BAR = "{l_bar}{bar}| {elapsed} passed, {remaining} left"
-_COMPARED = "GREEDY", "uniform", "Nutch"
+_COMPARED = "GREEDY", "interval optimum", "Bayes value", "uniform", "Nutch"
 
 
 def worlds(pages=None):
