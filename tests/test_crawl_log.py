@@ -705,7 +705,7 @@ def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
     )
     # what is promised allows for the errors of the rates
     errors = before["log_stderr"].to_numpy()
-    given = columns["change_rate"], errors
+    given = columns["change_rate"], errors, before["log_rate"].to_numpy()
     promised = planning.expected(lambda rate: model(rate, crawl_rate), *given)
     np.testing.assert_allclose(plan["freshness"], promised, rtol=1e-12)
     # one more crawl a day

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from crawl_logs import parquet
 from numpy.testing import assert_allclose
-from scipy.special import polygamma
+from scipy.special import digamma, polygamma
 
 from paperlib import cli, estimators, freshness, policies, reference, simulate
 from paperlib.crawl_log import (
@@ -29,6 +29,7 @@ from paperlib.estimators import (
     likelihood_interval,
     log_information,
     log_stderr,
+    mean_log_rate,
     mle,
     pooled_dispersion,
     shrunk_dispersion,
@@ -129,7 +130,7 @@ def test_information_is_the_curvature_of_the_log_likelihood():
 
 @pytest.mark.parametrize("power", [1.0, 3.0])
 def test_standard_errors_against_the_posterior_on_a_grid(power):
-    rng, errors = np.random.default_rng(2), []
+    rng, errors, off = np.random.default_rng(2), [], []
     rate = np.geomspace(1e-7, 1e5, 3000)
     for interval, changed in each_page(ragged(rng, 40)):
         prior = FakeIntervals(*np.exp(rng.normal(0, 1, 2)))
@@ -144,8 +145,30 @@ def test_standard_errors_against_the_posterior_on_a_grid(power):
         exact = np.sqrt(weight @ (np.log(rate) - mean) ** 2)
         mode = mle(history)
         errors.append(log_stderr(log_information(history, mode), power)[0] / exact - 1)
+        off.append(mean_log_rate(history, mode, power)[0] - mean)
     assert np.abs(errors).max() < 0.35  # few crawls at very different intervals
     assert np.abs(np.median(errors)) < 0.03
+    assert np.abs(off).max() < 2e-3
+
+
+def test_the_mean_log_rate_in_closed_form_and_in_plain_form():
+    # of known ages the likelihood is that of a gamma distribution of shape K + 1
+    history = History(np.full(9, 2.0), np.ones(9), age=np.full(9, 0.5))
+    exact = digamma(10) - np.log(4.5)
+    assert mean_log_rate(history, mle(history)) == pytest.approx(exact, abs=1e-5)
+    assert mean_log_rate(history, 1.0) == pytest.approx(exact, abs=1e-5)
+    interval, changed = np.array([1.0, 7.0, 1.5, 3.0]), np.array([1, 1, 0, 1]) == 1
+    plain = reference.mean_log_rate(interval, changed, 2.5)
+    history = History(interval, changed)
+    mode = mle(history)
+    assert mean_log_rate(history, mode, 2.5) == pytest.approx(plain, abs=2e-3)
+    assert plain > np.log(mode) + 0.4  # the long right tail
+    faster = mean_log_rate(History(interval / 8, changed), 8 * mode, 2.5)
+    assert faster == pytest.approx(plain + np.log(8), abs=2e-3)
+    pages = History([1.0, 2.0], [True, False], [0, 1, 1, 2])
+    found = mean_log_rate(pages, [1.0, 1.0, 0.01])
+    expected = [np.inf, np.inf, digamma(1) - np.log(2)]
+    assert_allclose(found, expected, atol=2e-3)
 
 
 def test_a_fading_filter_is_the_filter_with_its_forgetting():
@@ -223,6 +246,7 @@ def test_a_rate_lies_within_its_interval_or_the_column_says_where(
         assert (low > 0).all()
         assert np.isfinite(high).all()
     assert np.isfinite(page["log_stderr"]).all()
+    assert np.isfinite(page["log_rate"]).all()
     assert (page["dispersion"] >= 1).all()
 
 
@@ -233,6 +257,15 @@ def test_a_rate_that_fades_lies_within_its_interval(tmp_path, half_life):
     page = written(tmp_path / "rates.parquet")
     assert not any(page["outside"])
     assert np.isfinite(page["high"]).all()
+    # the logarithm of a gamma distribution, whose mean the rate is, unless no
+    # half-life was found
+    if half_life != "auto":
+        shape = 1 / page["log_stderr"] ** 2 + 0.5
+        for _ in range(20):
+            off = polygamma(1, shape) - page["log_stderr"] ** 2
+            shape = shape - off / polygamma(2, shape)
+        mean = np.log(page["change_rate"]) + digamma(shape) - np.log(shape)
+        assert_allclose(page["log_rate"], mean, rtol=1e-9, atol=1e-9)
 
 
 def test_the_dispersion_does_not_depend_on_the_unit_of_time_or_other_pages():
@@ -547,6 +580,8 @@ def test_bad_numbers():
         (lambda: log_information(history, 0.0), "change_rate must be positive"),
         (lambda: log_stderr(-1.0), "information must be non-negative"),
         (lambda: log_stderr(1.0, 0.0), "dispersion must be positive"),
+        (lambda: mean_log_rate(history, 0.0), "change_rate must be positive"),
+        (lambda: mean_log_rate(history, 1.0, 0.0), "dispersion must be positive"),
         (lambda: pooled_dispersion([-1.0], [1.0]), "value must be non-negative"),
         (lambda: filtered(history, shape=0.0, rate=1.0), "shape must be positive"),
         (lambda: GammaFilter(half_life=-1.0), "half_life must be positive"),

@@ -33,9 +33,9 @@ __all__ = [
     "known_log_likelihood", "known_mle", "lagrangian_index", "last_modified",
     "likelihood_interval", "likelihood_terms", "lln", "log_information",
     "log_likelihood", "log_stderr",
-    "low_discrepancy", "mirror_step", "mle", "mle_substitute", "moment_matching",
-    "naive",
-    "naive_precision_recall", "objective_cost", "objective_value",
+    "low_discrepancy", "mean_log_rate", "mirror_step", "mle", "mle_substitute",
+    "moment_matching", "naive", "naive_precision_recall", "objective_cost",
+    "objective_value",
     "observed_information", "observed_parameters", "online_moments", "optimal",
     "optimal_conditional", "optimal_harmonic", "optimal_interval", "optimal_poisson",
     "optimal_thresholds", "periodic_em", "periodic_log_likelihood",
@@ -181,6 +181,16 @@ def log_information(change_rate, interval, changed):
 def log_stderr(information, dispersion):
     """Standard deviation of the logarithm of the change rate."""
     return np.sqrt(polygamma(1, 1 + information / dispersion))
+
+
+# Derived: by the trapezoidal rule in the logarithm, in which the density is the
+# rate times the likelihood, to the power 1 / dispersion.
+def mean_log_rate(interval, changed, dispersion):
+    """Posterior mean of the log rate; all rates are equally likely before."""
+    x = np.linspace(-30, 30, 6001)
+    logs = np.array([log_likelihood(np.exp(u), interval, changed) for u in x])
+    log_density = logs / dispersion + x
+    return np.average(x, weights=np.exp(log_density - log_density.max()))
 
 
 # aaai20, Lemma 3 (derived from the steps of its proof); level = 1 - delta.

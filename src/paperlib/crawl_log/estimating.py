@@ -152,12 +152,13 @@ def estimate(
         (`estimators.likelihood_interval`), outside ("below" or "above" where the
         rate is not within low and high, or null), log_stderr (standard
         deviation of the logarithm of the change rate in its posterior,
-        `estimators.log_stderr`), dispersion (by which these two are widened, 1
-        or more), freshness_now (expected between the crawls of this log, at
-        change_rate; null without any), degenerate ("never" or "always" changed,
-        or null), serial_score, and pattern ("bursty" or "regular" where
-        `estimators.serial_score` is beyond 3, or null). The metadata "paperlib"
-        are the `Estimates` as JSON.
+        `estimators.log_stderr`), log_rate (mean of that logarithm in the same
+        posterior, of 1/day, `estimators.mean_log_rate`), dispersion (by which
+        the interval and the posterior are widened, 1 or more), freshness_now
+        (expected between the crawls of this log, at change_rate; null without
+        any), degenerate ("never" or "always" changed, or null), serial_score, and
+        pattern ("bursty" or "regular" where `estimators.serial_score` is beyond
+        3, or null). The metadata "paperlib" are the `Estimates` as JSON.
     state : path, optional
         What earlier logs left: read if it exists, and written anew. Rows that
         are not after a page's last one are left out, so that none counts
@@ -232,8 +233,8 @@ def estimate(
     Of the estimator "prior", low and high are those of the likelihood of the crawls
     and the pseudo-observations, whose maximum the rate is. Of others they are those
     of the crawls alone; a biased estimator, or the substitute for a rate of 0 or
-    inf, may then lie outside. log_stderr is always that of the crawls and
-    pseudo-observations.
+    inf, may then lie outside. log_stderr and log_rate are always those of the crawls
+    and pseudo-observations.
 
     Intervals are widened where changes depend on each other: the likelihood is
     raised to the power 1 / dispersion. The dispersion of a page, from its crawls in
@@ -448,6 +449,7 @@ def _posterior(batch, history, model):
         "low": None,
         "high": None,
         "log_stderr": estimators.log_stderr(information, dispersion),
+        "log_rate": estimators.mean_log_rate(posterior, mode, dispersion),
         "dispersion": dispersion,
     }
     limits = functools.partial(estimators.likelihood_interval, level=model.level)
@@ -472,16 +474,14 @@ def _fading(batch, history, model):
     of_prior = model.prior.mean**2 / model.prior.variance
     wider = _wider(batch, shape / rate, model)
     dispersion = 1 + (wider - 1) * np.maximum(1 - of_prior / shape, 0.0)
+    mean, shape, rate = shape / rate, shape / dispersion, rate / dispersion
     tail = (1 - model.level) / 2
-    limits = [
-        scipy.special.gammaincinv(shape / dispersion, q) * dispersion / rate
-        for q in (tail, 1 - tail)
-    ]
     return {
-        "change_rate": shape / rate,
-        "low": limits[0],
-        "high": limits[1],
-        "log_stderr": np.sqrt(scipy.special.polygamma(1, shape / dispersion)),
+        "change_rate": mean,
+        "low": scipy.special.gammaincinv(shape, tail) / rate,
+        "high": scipy.special.gammaincinv(shape, 1 - tail) / rate,
+        "log_stderr": np.sqrt(scipy.special.polygamma(1, shape)),
+        "log_rate": scipy.special.digamma(shape) - np.log(rate),
         "dispersion": dispersion,
     }
 

@@ -35,19 +35,19 @@ _DIGITS = 12  # after the point: differences of means are not known better
 _ROUNDING = 1e-9  # relative: a rate so close to a limit is at it
 
 
-def expected(function, change_rate, log_stderr=None):
+def expected(function, change_rate, log_stderr=None, log_rate=None):
     r"""Mean of a function of the change rate over its posterior.
 
-    The posterior is that gamma distribution of shape a whose mode is the estimate,
-    and whose logarithm has the standard deviation given:
+    The logarithm of the rate is taken as normal with the mean and the standard
+    deviation that it has in the posterior, so that a sum by the rule of Gauss and
+    Hermite with 15 nodes will do:
 
-    .. math:: \psi_1(a) = \sigma^2 .
+    .. math:: \frac{1}{\sqrt{2\pi}} \int f(m e^{\sigma z}) e^{-z^2/2}\,dz .
 
-    Its logarithm is then taken as normal about its mean, which is above that of the
-    mode, so that a sum by the rule of Gauss and Hermite with 15 nodes will do:
+    Where its mean ln m is not known, it is that of the gamma distribution of shape
+    a whose mode is the estimate, and whose logarithm has this standard deviation:
 
-    .. math:: \frac{1}{\sqrt{2\pi}} \int f(m e^{\sigma z}) e^{-z^2/2}\,dz,
-        \qquad m = \Delta\,\frac{e^{\psi(a)}}{a - 1} .
+    .. math:: \psi_1(a) = \sigma^2, \qquad m = \Delta\,\frac{e^{\psi(a)}}{a - 1} .
 
     Above 1.2 the shape is that of 1.2, for from 1.28 on there is no mode that m could
     be the multiple of; the spread remains what was given. (No page of the example
@@ -62,6 +62,8 @@ def expected(function, change_rate, log_stderr=None):
     log_stderr : ndarray, optional
         Standard deviations of the logarithm of the rate; without them the
         estimates are taken as exact.
+    log_rate : ndarray, optional
+        Means of the logarithm of the rate, NaN where they are not known.
 
     Returns
     -------
@@ -73,10 +75,14 @@ def expected(function, change_rate, log_stderr=None):
     >>> rate, stderr = np.array([1.0, 1.0]), np.array([0.0, 1.0])
     >>> expected(lambda r: r, rate, stderr).round(2)
     array([1.  , 3.74])
+    >>> expected(lambda r: r, rate, stderr, np.log([2.0, np.nan])).round(2)
+    array([2.  , 3.74])
     """
     if log_stderr is None:
         return function(change_rate)
     middle = change_rate * _above_mode(log_stderr)
+    if log_rate is not None:
+        middle = np.where(np.isnan(log_rate), middle, np.exp(log_rate))
     terms = zip(_NODES, _WEIGHTS, strict=True)
     return sum(w * function(middle * np.exp(z * log_stderr)) for z, w in terms)
 
@@ -127,7 +133,7 @@ class Problem:
         A key of `OBJECTIVES`.
     hedge : float
         Share of the bandwidth that is spent at equal rates.
-    log_stderr : ndarray, optional
+    log_stderr, log_rate : ndarray, optional
         As in `expected`.
     signals : tuple of ndarray, optional
         Recall and rate of false signals, for thresholds.
@@ -151,6 +157,7 @@ class Problem:
     objective: str = "freshness"
     hedge: float = 0.0
     log_stderr: np.ndarray | None = None
+    log_rate: np.ndarray | None = None
     signals: tuple | None = None
     min_rate: np.ndarray | None = None
     max_rate: np.ndarray | None = None
@@ -293,7 +300,8 @@ class Problem:
             counts &= self.promised
         if not counts.any():
             return np.nan
-        value = expected(function, self.change_rate, self.log_stderr)[counts]
+        given = self.change_rate, self.log_stderr, self.log_rate
+        value = expected(function, *given)[counts]
         return freshness.mean(value, self.importance[counts]).item()
 
     def sample(self):

@@ -140,8 +140,8 @@ def schedule(
     rates : path
         Parquet file with the columns url and change_rate (1/day); optional
         importance, host, gone, n_crawls, first_crawl, last_crawl,
-        freshness_now (at the intervals of the log) and log_stderr (standard
-        deviation of the logarithm of the rate).
+        freshness_now (at the intervals of the log), log_stderr and log_rate
+        (standard deviation and mean of the logarithm of the rate).
     output : path
         Parquet file to write, one row for each page in the same order: url,
         crawl_rate (1/day), due (last_crawl + 1 / crawl_rate: in the past if
@@ -372,7 +372,7 @@ def _open(rates, needed):
 
 def _read(file, needed):
     """Read what decides the crawl rates; gone pages have no importance."""
-    optional = {"log_stderr", "n_crawls", "last_crawl"}
+    optional = {"log_stderr", "log_rate", "n_crawls", "last_crawl"}
     names = {"change_rate", "importance", "gone", *needed}
     table = file.read(columns=list(names | optional))  # the file may lack some
     columns = {name: _column(table, name) for name in names - {"host"}}
@@ -382,6 +382,8 @@ def _read(file, needed):
     if "log_stderr" in table.column_names:
         stderr = np.nan_to_num(_column(table, "log_stderr"))  # unknown: none
         columns["log_stderr"] = checks.non_negative("log_stderr", stderr)
+    if "log_rate" in table.column_names:
+        columns["log_rate"] = _column(table, "log_rate")
     columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
     if not columns["importance"].any():
         raise ValueError(
@@ -465,6 +467,7 @@ def _problem(columns, policy, objective, cost, hedge):
         objective,
         hedge,
         columns.get("log_stderr"),
+        columns.get("log_rate"),
         signals,
         columns.get("min_rate"),
         columns.get("max_rate"),
@@ -550,6 +553,7 @@ def _calibration(file, policy):
 def _outcome(problem, plan, log, here):
     """Columns of a schedule, of pages that a log has told of."""
     change_rate, crawl_rate = problem.change_rate[here], plan.crawl_rate[here]
+    errors = problem.log_stderr, problem.log_rate
     log = pa.table(log)
     n, first, last, now = (_column(log, name) for name in _NOW)
     days = np.nan_to_num((last - first) / _DAY)
@@ -569,7 +573,7 @@ def _outcome(problem, plan, log, here):
         "freshness": expected(
             lambda rate: model(rate, crawl_rate),
             change_rate,
-            None if problem.log_stderr is None else problem.log_stderr[here],
+            *(None if each is None else each[here] for each in errors),
         ),
     }
     return columns if threshold is None else columns | {"threshold": threshold[here]}

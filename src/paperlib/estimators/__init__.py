@@ -8,7 +8,8 @@ whole histories), all of them `OnlineEstimator`. Theory: `affinity`,
 `fisher_information`, `asymptotic_variances`. Over crawls and runs: `path`,
 `paths`, `snapshots`, `mle_path`, `after`, `rmse`, `summary`. Whether a page is Poisson:
 `serial_score`, and how much less its bits then tell: `dispersion`,
-`pooled_dispersion`, `shrunk_dispersion`, with `log_information` and `log_stderr`.
+`pooled_dispersion`, `shrunk_dispersion`, with `log_information`, `log_stderr`
+and `mean_log_rate`.
 Crawls that find changes where there were none: `false_changes`,
 `false_change_test`, `false_change_score`, `design_variance`.
 """
@@ -27,6 +28,7 @@ from paperlib.estimators.dispersion import (
     dispersion,
     log_information,
     log_stderr,
+    mean_log_rate,
     pooled_dispersion,
     shrunk_dispersion,
 )
@@ -83,6 +85,7 @@ __all__ = [
     "likelihood_interval",
     "log_information",
     "log_stderr",
+    "mean_log_rate",
     "mle",
     "mle_path",
     "moment_matching",
