@@ -141,6 +141,7 @@ def parquet_file(path, rows):
 
 def estimated(log, output, **options):
     """What `estimate` returns, and the messages of its warnings."""
+    Path(output).parent.mkdir(parents=True, exist_ok=True)
     return recorded(crawl_log.estimate, log, output, force=True, **options)
 
 
@@ -246,6 +247,7 @@ def test_a_worker_killed_while_it_estimates_loses_nothing(
 @pytest.mark.slow
 def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    (tmp_path / "out").mkdir()
     allow = client.run_on_scheduler(
         lambda dask_scheduler: (
             dask_scheduler.allowed_failures,
@@ -275,6 +277,7 @@ def test_nothing_is_left_of_tasks_that_outlive_a_failed_run(tmp_path):
                 Path(path, "part.parquet").write_bytes(b"half")
                 started.set()
 
+    (tmp_path / "out").mkdir()
     for _ in range(20):
         started, ended = threading.Event(), threading.Event()
         with crawl_log_cluster._scratch(tmp_path / "out") as folder:
@@ -289,6 +292,7 @@ def test_nothing_is_left_of_tasks_that_outlive_a_failed_run(tmp_path):
 @pytest.mark.slow
 def test_errors_are_those_of_one_machine(client, tmp_path):
     address, output = client.scheduler.address, tmp_path / "out/rates.parquet"
+    output.parent.mkdir()
     lost = write(tmp_path / "lost.csv", "url,time,changed\n,2026-01-01,0\nb,never,1\n")
     no_column = write(tmp_path / "no_column.csv", "url,time\na,2026-01-01\n")
     good = write(tmp_path / "good.csv", "url,time,changed\na,2026-01-01,0\n")
@@ -425,7 +429,7 @@ def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
     assert command(tmp_path, address) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    rule = "dask must be the address of a running scheduler"
+    rule = "--dask must be the address of a running scheduler"
     assert err.startswith(f"paperlib: {rule}, got {address!r}: ")
     assert err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
@@ -454,7 +458,7 @@ def test_workers_of_another_version(client, tmp_path, capsys):
     out, err = capsys.readouterr()
     assert out == ""
     here = f"paperlib {paperlib.__version__} ("
-    assert err.startswith(f"paperlib: dask must have workers with {here}")
+    assert err.startswith(f"paperlib: --dask must have workers with {here}")
     assert f"but {worker} has paperlib 0.0.0 (" in err
     assert err.count("\n") == 1
     assert err.count("tcp:") == 1, "the other worker is as it should be"
