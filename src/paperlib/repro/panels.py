@@ -2,15 +2,8 @@
 
 One panel is shipped (`panel`: packages of Debian); `jodie` reads files in the
 format of the JODIE data sets, such as the edits of a thousand Wikipedia pages.
-`Panel.segment` reads a history of any length from a page's window::
-
-    panel, rng = traces.panel(), np.random.default_rng(1)
-    pages = rng.integers(panel.n_pages, size=100)  # with replacement
-    world = simulate.replay(
-        [panel.segment(page, 3650.0, rng=rng) for page in pages],
-        3650.0,
-        importance=panel.importance[pages],
-    )
+`Panel.segment` reads a history of any length from a page's window, and
+`field.real_worlds` makes worlds of such histories.
 """
 
 from dataclasses import dataclass, fields
