@@ -26,7 +26,15 @@ PREVIEW = {
     "n_runs": 20,
 }
 _BAR = "{l_bar}{bar}| {elapsed} passed, {remaining} left"
-_COMPARED = "GREEDY", "interval optimum", "Bayes value", "uniform", "Nutch"
+_COMPARED = (
+    "GREEDY",
+    "interval optimum",
+    "Bayes value",
+    "Thompson",
+    "LearningGreedy, no exploration",
+    "uniform",
+    "Nutch",
+)
 
 
 def worlds(pages=None):
