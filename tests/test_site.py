@@ -46,6 +46,20 @@ def test_every_figure_with_a_record_has_a_page_with_all_that_belongs_to_it(writt
 
 
 @pytest.mark.slow
+def test_what_pages_of_figures_link_to_is_there(written):
+    source = written[0] / "source"
+    n_links = 0
+    for path in (source / "figures").rglob("*.ipynb"):
+        for cell in json.loads(path.read_text())["cells"][1:]:
+            if cell["cell_type"] == "markdown":
+                text = "".join(cell["source"])
+                for link in re.findall(r"\]\(([\w./-]+\.(?:md|ipynb))\)", text):
+                    assert (path.parent / link).exists(), (path, link)
+                    n_links += 1
+    assert n_links >= 5
+
+
+@pytest.mark.slow
 def test_what_raw_html_links_to_is_there(written):
     target, _ = written
     found = 0

@@ -171,6 +171,8 @@ def _write_figures(figures, render, folder, images):
                 text = "".join(cell["source"])
                 link = f'<a href="{protocol}">claims.yaml</a>'
                 text = text.replace("[claims.yaml](claims.yaml)", link)
+                # The pages of docs/ are at the top of the site.
+                text = text.replace("](../../docs/", "](../../")
                 # a notebook is named by its figure and more words, a page is not
                 name = r"\]\(([a-z0-9]+)(?:_\w+)?\.ipynb\)"
                 cell["source"] = re.sub(name, r"](\1.ipynb)", text)
