@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 
+import markupsafe
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -38,7 +39,8 @@ def test_every_figure_with_a_record_has_a_page_with_all_that_belongs_to_it(writt
             assert ledger.measurement(claim) in page
         assert page.count("<strong class=") == len(record["claims"])
         for name, value in record["parameters"].items():
-            assert f"<code>{name}</code></td><td>{value}</td>" in page
+            shown = markupsafe.escape(str(value))
+            assert f"<code>{name}</code></td><td>{shown}</td>" in page
         assert all(checksum in page for checksum in record["data"].values())
         code = [cell for cell in cells if cell["cell_type"] == "code"]
         assert len(code) == len(build.cells(build.notebooks()[figure]))
