@@ -3,10 +3,9 @@
 For `simulate.benchmark`. Time is in units of the median time between changes of a
 page: the median change rate is 1 (1.06 in the world with drift).
 
-What the policies know before their first crawl is part of their names in
-`KNOWING`: everything ("known rates"), the distribution of the change rates of other
-pages ("learnt prior"), or nothing. Policies of the literature that are patented or
-rest on private data are left out (Han et al., WWW 2020).
+`Entry` says what a policy knows before its first crawl: all change rates, how those
+of other pages are distributed, or nothing. Policies of the literature that are
+patented or rest on private data are left out (Han et al., WWW 2020).
 """
 
 from collections.abc import Callable
@@ -78,8 +77,8 @@ def worlds(n_pages=100, horizon=100.0):
     "drift"            half of the pages double their rate at half time, the
                        others halve it
     "false changes"    one crawl in twenty reports a change that is none
-    "signals"          some changes are announced, with precision and recall as in
-                       section 6 of [www25]_
+    "signals"          some changes are announced; precision and recall are
+                       distributed as in section 6 of [www25]_, independently
     ================== ===========================================================
 
     Content that fades at a rate delta, of which nu appears in a unit of time, is
@@ -203,6 +202,7 @@ def _office(n_pages, horizon, rng):
 
 def _drift(n_pages, horizon, rng):
     """Rates that are doubled or halved at half time; known are their means."""
+    # More than long enough for the rates that double: 1.5 horizons are.
     rate, times = _poisson_times(n_pages, 3 * horizon, rng)
     factor = rng.choice([0.5, 2.0], n_pages)
     half = horizon / 2
@@ -220,7 +220,10 @@ def _false_changes(n_pages, horizon, rng):
 
 
 def _signals(n_pages, horizon, rng):
-    """Precision and recall as `repro.traces.signalled_population` draws them."""
+    """Signals with the beta distributions of `repro.traces.signalled_population`.
+
+    Here precision and recall are independent; there the best of both come together.
+    """
     precision = np.maximum(rng.beta(0.703, 2.108, n_pages), 0.01)
     pages = SignalledPages.from_precision(
         _lognormal_wide(n_pages, rng),
@@ -264,8 +267,13 @@ def _at_random(rates):
     return make
 
 
+def _one_round(at):
+    """The time in which all pages can be crawled once."""
+    return at.importance.size / at.bandwidth
+
+
 def _equal(at):
-    return np.full(at.importance.size, at.bandwidth / at.importance.size)
+    return np.full(at.importance.size, 1 / _one_round(at))
 
 
 def _allocated(allocate):
@@ -282,7 +290,7 @@ def _hedged(at):
 
 def _vague(at):
     """The prior of `BayesGreedy` for want of a better one."""
-    return {"shape": 0.5, "rate": 0.5 * at.importance.size / at.bandwidth}
+    return {"shape": 0.5, "rate": 0.5 * _one_round(at)}
 
 
 def _learnt(at):
@@ -308,13 +316,9 @@ def _phases(estimator, borders, **options):
 
 def _growing(at):
     """Borders of phases that grow, after two rounds, until the horizon."""
-    first = 2.0 * at.importance.size / at.bandwidth
+    first = 2.0 * _one_round(at)
     growths = np.log(at.horizon / first) / np.log(_GROWTH)
     return first * _GROWTH ** np.arange(max(np.ceil(growths), 1))
-
-
-def _one_round(at):
-    return at.importance.size / at.bandwidth
 
 
 def _daily(at):
@@ -328,7 +332,7 @@ def _daily(at):
 
 def _pseudo(at):
     """Maximum likelihood, with one changed and one unchanged crawl for each page."""
-    typical = 0.5 * at.importance.size / at.bandwidth
+    typical = 0.5 * _one_round(at)
     return priors.FakeIntervals(typical, typical).estimate
 
 

@@ -104,12 +104,12 @@ class RatesInPhases:
         page, rate, latest = np.empty(time.size, dtype=np.int64), uniform, last.copy()
         edges = np.searchsorted(time, [0.0, *np.atleast_1d(self.borders), np.inf])
         for first, end in pairwise(edges):
+            if first == end:
+                continue
             if first:
                 found = world.observe(time[:first], page[:first], last, ages=self.ages)
                 plan = self._plan(found, bandwidth)
                 rate = (1 - self.epsilon) * plan + self.epsilon * uniform
-            if first == end:
-                continue
             if self.spacing == "poisson":
                 page[first:end] = rng.choice(
                     last.size, end - first, p=rate / rate.sum()
@@ -126,6 +126,7 @@ class RatesInPhases:
         with warnings.catch_warnings(action="ignore", category=degenerate):
             believed = np.array(self.estimator(history), dtype=float)
         unknown = np.isnan(believed)
+        # If nothing is known of any page, they are all alike: any rate will do.
         believed[unknown] = 1.0 if unknown.all() else np.median(believed[~unknown])
         plan = self.allocation(believed, np.asarray(self.importance), bandwidth)
         return plan.crawl_rate

@@ -140,7 +140,7 @@ def run(entrants=(), *, preview=False, pages=None, cells=None, jobs=1):
     known = {name: entry.make for name, entry in field.POLICIES.items()}
     budgets, n_runs = field.BUDGETS, field.RUNS
     if preview:
-        extra = [name for name in kinds if name not in worlds()]
+        extra = [Path(pages).stem] if pages is not None else []
         kinds = {name: kinds[name] for name in (*PREVIEW["worlds"], *extra)}
         known = {name: known[name] for name in PREVIEW["policies"]}
         budgets, n_runs = PREVIEW["budgets"], PREVIEW["n_runs"]
@@ -159,8 +159,7 @@ def run(entrants=(), *, preview=False, pages=None, cells=None, jobs=1):
     found = compete(known, "field", None if preview else cells)
     if new:
         own = compete(new, ", ".join(new))
-        names, runs = found.policies + own.policies, found.runs | own.runs
-        found = dataclasses.replace(found, policies=names, runs=runs)
+        found = dataclasses.replace(found, runs=found.runs | own.runs)
     return found
 
 

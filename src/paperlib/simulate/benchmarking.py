@@ -107,8 +107,6 @@ class Benchmark:
 
     Parameters
     ----------
-    worlds, budgets, policies : list
-        Names of the worlds, budgets, and names of the policies.
     runs : dict
         By world, budget and policy: an array of shape (n_runs, n_measures +
         n_windows) with `MEASURES` and then the freshness in each window.
@@ -122,14 +120,11 @@ class Benchmark:
     >>> runs = np.zeros((2, len(MEASURES)))
     >>> runs[:, 0] = 0.5, 0.7
     >>> cell = "quiet", 1.0, "greedy"
-    >>> found = Benchmark(["quiet"], [1.0], ["greedy"], {cell: runs}, {"quiet": False})
+    >>> found = Benchmark({cell: runs}, {"quiet": False})
     >>> [round(float(x), 3) for x in found.measure(*cell, "freshness")]
     [0.6, 0.1]
     """
 
-    worlds: list
-    budgets: list
-    policies: list
     runs: dict
     bootstrap: dict
 
@@ -307,7 +302,9 @@ def benchmark(
         Number of equal windows of time.
     folder : path, optional
         Where finished cells are kept. Policies that a kept cell has are not run
-        again, as long as seed, numbers of runs and windows are the same.
+        again, as long as seed, numbers of runs and windows, and the first world
+        are the same. Whether a policy of the same name has changed is not seen:
+        delete the folder then.
     jobs : int, default 1
         As in `replicate`; also on a Dask cluster.
     progress : callable, optional
@@ -346,6 +343,11 @@ def benchmark(
     True
     """
     budgets = np.atleast_1d(checks.positive("budgets", budgets)).tolist()
+    if np.size(n_runs) not in (1, len(budgets)):
+        raise ValueError(
+            "n_runs must be one number, or one for each of the "
+            f"{len(budgets)} budgets, got {n_runs!r}"
+        )
     numbers = np.broadcast_to(n_runs, len(budgets)).tolist()
     numbers = [checks.count("n_runs", n) for n in numbers]
     settings = checks.count("rng", rng), checks.count("n_windows", n_windows)
@@ -360,7 +362,7 @@ def benchmark(
             if progress:
                 progress(done, time.monotonic() - begun)
     bootstrap = {world: nature.bootstrap for world, nature in worlds.items()}
-    return Benchmark(list(worlds), budgets, list(policies), runs, bootstrap)
+    return Benchmark(runs, bootstrap)
 
 
 class _Cell(NamedTuple):
@@ -451,15 +453,19 @@ class _Cell(NamedTuple):
             return {}
         with np.load(path) as file:
             kept = dict(file)
-        settings = self.n_runs, self.seed, self.n_windows
-        return kept if tuple(kept.pop("")) == settings else {}
+        return kept if kept.pop("").tolist() == self._settings() else {}
 
     def _keep(self, path, kept):
         """Write the runs, with the settings under the empty name."""
         content = io.BytesIO()
-        settings = [self.n_runs, self.seed, self.n_windows]
-        np.savez_compressed(content, **{"": settings}, **kept)
+        np.savez_compressed(content, **{"": self._settings()}, **kept)
         write_atomic(path, content.getvalue())
+
+    def _settings(self):
+        """What runs depend on, and the changes of the first world as a checksum."""
+        (first,) = self._stream("runs").spawn(1)
+        time, _ = self.nature.draw(first.spawn(2)[0]).changes
+        return [self.n_runs, self.seed, self.n_windows, zlib.crc32(time.tobytes())]
 
 
 class _Asked:

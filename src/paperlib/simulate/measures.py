@@ -80,7 +80,8 @@ def costs(run, world):
     laid = page * far + change
     seen_by = np.searchsorted(crawls, laid)
     delay = crawls[seen_by] - laid
-    first = np.append(True, np.diff(seen_by) > 0)
+    # The first change that a crawl sees, for the copy is stale from then on.
+    first = np.diff(seen_by, prepend=-1) > 0
     begin = np.flatnonzero(first)
     # Of the changes that one crawl sees: 1 for the first, 2 for the second, ...
     length = np.diff(begin, append=page.size)
@@ -89,7 +90,7 @@ def costs(run, world):
     whole = run.importance.sum() * world.horizon
     return Costs(
         *_mean_and_late(delay, weight),
-        float((weight * delay**2)[first[: page.size]].sum() / 2 / whole),
+        float((weight * delay**2)[first].sum() / 2 / whole),
         float((weight * delay / number).sum() / whole),
     )
 

@@ -40,7 +40,7 @@ class World:
     false_change : float, in [0, 1], default 0.0
         Probability that a crawl reports a change although there was none, see
         `with_false_changes`.
-    doubt : int or SeedSequence, default 0
+    false_seed : int or SeedSequence, default 0
         Seed of the changes that are reported falsely.
 
     Examples
@@ -61,7 +61,7 @@ class World:
     stop: np.ndarray
     silent: int | np.random.SeedSequence = 0
     false_change: float = 0.0
-    doubt: int | np.random.SeedSequence = 0
+    false_seed: int | np.random.SeedSequence = 0
 
     @cached_property
     def offsets(self):
@@ -149,8 +149,8 @@ class World:
             A probability out of range.
         """
         probability = checks.scalar(checks.share, "probability", probability)
-        (doubt,) = np.random.default_rng(rng).bit_generator.seed_seq.spawn(1)
-        return replace(self, false_change=probability, doubt=doubt)
+        (seed,) = np.random.default_rng(rng).bit_generator.seed_seq.spawn(1)
+        return replace(self, false_change=probability, false_seed=seed)
 
     def unseen(self, n_slots):
         """Changes that no crawl has seen, for the kernels that crawl.
@@ -169,7 +169,7 @@ class World:
         time, offsets = self.changes
         false = np.empty(0, dtype=bool)
         if self.false_change:
-            draws = np.random.default_rng(self.doubt).random(n_slots)
+            draws = np.random.default_rng(self.false_seed).random(n_slots)
             false = draws < self.false_change
         return Changes(time, offsets[:-1].copy(), offsets[1:], false)
 
@@ -195,12 +195,10 @@ class World:
             page has nothing to compare with and gives no interval.
         """
         changes = self.unseen(time.size)
-        before = [] if last is None else np.flatnonzero(last > -np.inf)
-        slot = np.flatnonzero(page >= 0)
-        time = (
-            np.append(np.take(last, before), time[slot]) if len(before) else time[slot]
-        )
-        page = np.append(before, page[slot]).astype(np.int64)
+        last = np.full(changes.stop.size, -np.inf) if last is None else last
+        before, slot = np.flatnonzero(last > -np.inf), np.flatnonzero(page >= 0)
+        time = np.append(last[before], time[slot])
+        page = np.append(before, page[slot])
         order = np.argsort(page, kind="stable")
         page, time = page[order], time[order]
         # One search for all pages: their times laid end to end.
@@ -213,7 +211,7 @@ class World:
             latest = np.append(changes.time, np.nan)[seen[1:][again] - 1]
             age = np.where(changed, time[1:][again] - latest, np.nan)
         if changes.false.size:
-            false = np.append(np.zeros(len(before), bool), changes.false[slot])
+            false = np.append(np.zeros(before.size, bool), changes.false[slot])
             changed |= false[order][1:][again]
         return History(
             np.diff(time)[again],
