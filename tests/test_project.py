@@ -1,6 +1,7 @@
 """Guards on the project: the conda file, the summaries, what no file may hold."""
 
 import re
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -9,9 +10,11 @@ import numpy as np
 import pytest
 import yaml
 
+from paperlib import cli
 from paperlib.repro import report
 
 ROOT = Path(__file__).resolve().parents[1]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
@@ -42,13 +45,54 @@ def test_lock_covers_pyproject_and_is_hashed():
     assert lock.count("--hash=sha256:") > len(pinned)
 
 
-def test_summaries_say_what_the_records_say():
-    records = report.read_all()
-    assert (ROOT / "figures" / "CLAIMS.md").read_text() == report.claims_page(records)
-    assert (
-        f"<!-- claims -->\n{report.summary(records)}<!-- /claims -->"
-        in (ROOT / "README.md").read_text()
+def test_pages_say_what_the_records_say():
+    pages = report.pages()
+    assert len(pages) > 20
+    changed = [path for path, text in pages.items() if path.read_text() != text]
+    assert changed == []
+    counts = report.summary(report.read_all())
+    assert f"<!-- claims -->\n{counts}<!-- /claims -->" in pages[ROOT / "README.md"]
+
+
+def test_the_readme_can_be_read_in_a_few_minutes():
+    assert len((ROOT / "README.md").read_text().split()) <= 1200
+
+
+def _headings(page):
+    """Anchors of the headings of a page, as code hosts make them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    plain = (
+        re.sub(r"[^\w\s-]", "", heading.lower())
+        for heading in re.findall(r"^#+ (.+)$", text, re.M)
     )
+    return {heading.strip().replace(" ", "-") for heading in plain} | set(
+        re.findall(r'<a id="([^"]+)"', text)
+    )
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", "data/README.md", "figures/README.md"]
+)
+def test_links_of_a_page_lead_somewhere(page):
+    assert _dead_links(ROOT / page) == []
+
+
+def test_links_of_the_documentation_lead_somewhere():
+    assert [dead for page in DOCS for dead in _dead_links(page)] == []
+
+
+def _dead_links(page):
+    """Links to files or headings that are not there."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, heading = link.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if ":" not in link and not (
+            there.exists() and (not heading or heading in _headings(there))
+        ):
+            dead.append(f"{page.name}: {link}")
+    return dead
 
 
 def test_no_file_names_a_machine_or_an_index():
@@ -77,11 +121,39 @@ def test_no_file_names_a_machine_or_an_index():
 
 
 @pytest.mark.slow
-def test_the_lines_of_python_in_the_readme_run(tmp_path, monkeypatch, capsys):
+def test_the_lines_of_python_in_the_readme_run():
+    namespace = {}
+    first, second = _blocks("README.md", "python")
+    exec(first, namespace)
+    assert namespace["page"] == 2  # the most important
+    exec(second, namespace)
+    assert (namespace["low"] < namespace["true_rate"]).all()
+    assert (namespace["true_rate"] < namespace["high"]).all()
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
+    """Those that take no figure, in the order in which a reader types them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    (block,) = [b for b in _blocks("README.md", "") if "paperlib report" in b]
+    lines = [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
+    assert len(lines) == 5
+    for line in lines:
+        assert cli.main(line) == 0, line
+        assert Path(line[line.index("-o") + 1]).stat().st_size > 0
+
+
+def _blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.S)
+
+
+@pytest.mark.slow
+def test_the_tour_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").symlink_to(ROOT / "data")
     namespace = {}
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    blocks = _blocks("docs/tour.md", "python")
     for block in blocks:
         exec(block, namespace)
     assert len(blocks) == 5

@@ -159,9 +159,10 @@ def project(tmp_path):
         "src/paperlib",
     ):
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("README.md", "benchmarks/README.md", "data/README.md"):
+    for name in ("docs/references.md", "benchmarks/README.md", "data/README.md"):
         (tmp_path / name).write_text("# Title\n\n- [peva22] A paper.\n")
-    (tmp_path / "docs" / "page.md").write_text("It is [[peva22/fig2#lln-comparable]].")
+    link = "[?](../figures/CLAIMS.md#peva22-fig2-lln-comparable)"
+    (tmp_path / "docs" / "page.md").write_text(f"It is {link}.")
     for path in (build.ROOT / "figures" / "peva22").glob("fig2.*"):
         shutil.copy(path, tmp_path / "figures" / "peva22")
     notebook = build.notebooks()["peva22/fig2"]
@@ -192,10 +193,10 @@ def test_numbers_in_pages_are_those_of_the_records(project):
     href = "claims.html#peva22-fig2-lln-comparable"
     expected = f'It is <a href="{href}">{ledger.measurement(claim)}</a>.'
     assert (project / "site" / "source" / "page.md").read_text() == expected
-    (project / "docs" / "page.md").write_text("[[peva22/fig2#no-such]]")
+    link = "[0.1](../figures/CLAIMS.md#peva22-fig2-no-such)"
+    (project / "docs" / "page.md").write_text(link)
     with pytest.raises(
-        ValueError,
-        match=r"page\.md must ask for claims that there are, got peva22/fig2#no-such",
+        ValueError, match=r"must link to claims that there are, got peva22-fig2-no-such"
     ):
         page_of(project)
 

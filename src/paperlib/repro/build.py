@@ -631,7 +631,7 @@ class _Build:
 
 
 def write_summaries(root=ROOT):
-    """Write ``figures/CLAIMS.md`` and the claims table of the README.
+    """Write what `report.pages` says of the figures, where it has changed.
 
     Parameters
     ----------
@@ -643,14 +643,7 @@ def write_summaries(root=ROOT):
     >>> from paperlib.repro import build
     >>> build.write_summaries()  # doctest: +SKIP
     """
-    records = report.read_all(root)
-    readme, page = root / "README.md", root / "figures" / "CLAIMS.md"
-    before, opening, rest = readme.read_text().partition("<!-- claims -->\n")
-    _, closing, after = rest.partition("<!-- /claims -->")
-    texts = {page: report.claims_page(records, root)}
-    if closing:
-        texts[readme] = before + opening + report.summary(records) + closing + after
-    for path, text in texts.items():
+    for path, text in report.pages(root).items():
         if not path.exists() or path.read_text() != text:
             write_atomic(path, text)
 

@@ -4,6 +4,7 @@ import ast
 import functools
 import json
 import math
+import re
 from pathlib import Path
 
 import yaml
@@ -18,7 +19,9 @@ __all__ = [
     "limits",
     "notebooks",
     "paper_parameters",
+    "place",
     "protocol",
+    "short_title",
     "title",
 ]
 
@@ -244,6 +247,52 @@ def title(notebook):
     """
     first = json.loads(Path(notebook).read_text())["cells"][0]["source"]
     return "".join(first).partition("\n")[0].lstrip("# ")
+
+
+def short_title(title):
+    """Leave out the paper's key from the title of a notebook.
+
+    Parameters
+    ----------
+    title : str
+        From `title`.
+
+    Returns
+    -------
+    str
+        To stand under the name of the paper.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.short_title("Figure 1 of [aaai20]: the problem")
+    'Figure 1: the problem'
+    """
+    return re.sub(r" of \[\w+\]", "", title)
+
+
+def place(figure):
+    """Order figures as a reader counts: 2 before 10, and before what has no number.
+
+    Parameters
+    ----------
+    figure : str
+        Figure id.
+
+    Returns
+    -------
+    tuple
+        To sort the figures of one paper by.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> sorted(["www25/fig10", "www25/appendix", "www25/fig2"], key=project.place)
+    ['www25/fig2', 'www25/fig10', 'www25/appendix']
+    """
+    name = figure.partition("/")[2]
+    number = int(re.search(r"\d*$", name)[0] or 0)
+    return not name.startswith("fig"), name[:3], number
 
 
 def protocol(figure, root=ROOT):

@@ -1,14 +1,25 @@
-"""Pages of claims: figures/CLAIMS.md and the table of the README."""
+"""What pages say of the figures: claims, a gallery, and single numbers in docs/."""
 
 import json
+import re
 from itertools import groupby
 from pathlib import Path
 
 from paperlib.repro import ledger, project
 
-__all__ = ["claims_page", "read_all", "summary"]
+__all__ = [
+    "anchor",
+    "claims_page",
+    "filled",
+    "gallery",
+    "pages",
+    "read_all",
+    "summary",
+]
 
 _STATUSES = ("holds", "differs", "too few runs", "calibrated", "not testable")
+# A number in a page of docs/: its text is the measurement of the claim it links to.
+_NUMBER = re.compile(r"\[[^\]]*\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)")
 
 
 def read_all(root=project.ROOT):
@@ -54,6 +65,40 @@ def read_all(root=project.ROOT):
                 f"claims.yaml, got {error!r}; `paperlib figures` builds it anew"
             ) from error
     return dict(sorted(records.items()))
+
+
+def pages(root=project.ROOT):
+    """Write out all pages that say something of the figures.
+
+    Parameters
+    ----------
+    root : path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    dict
+        Text by path: ``figures/CLAIMS.md`` and ``figures/README.md``, the README
+        with its table of claims, and docs/ with measurements.
+
+    Examples
+    --------
+    >>> from paperlib.repro import report
+    >>> len(report.pages()) > 10
+    True
+    """
+    root, records = Path(root), read_all(root)
+    texts = {
+        path: filled(path.read_text(), records) for path in (root / "docs").glob("*.md")
+    }
+    texts[root / "figures" / "CLAIMS.md"] = claims_page(records, root)
+    texts[root / "figures" / "README.md"] = gallery(records, root)
+    readme = (root / "README.md").read_text()
+    before, opening, rest = readme.partition("<!-- claims -->\n")
+    _, closing, after = rest.partition("<!-- /claims -->")
+    if closing:
+        readme = before + opening + summary(records) + closing + after
+    return texts | {root / "README.md": readme}
 
 
 def summary(records):
@@ -132,16 +177,17 @@ def claims_page(records, root=project.ROOT):
             figure = record["figure"]
             notebook = notebooks.get(figure)
             title = project.title(notebook) if notebook else figure
-            parts += [f"### {title}\n", _sentences(record["claims"])]
+            parts += [f"### {title}\n", _sentences(figure, record["claims"])]
     return "\n".join(parts)
 
 
-def _sentences(claims):
+def _sentences(figure, claims):
     """A list item for each claim."""
     items = []
     for claim in claims:
         limits, found = ledger.criterion(claim), ledger.measurement(claim)
-        said = f"- {claim['says']}"
+        place = anchor(figure, claim["id"])
+        said = f'- <a id="{place}"></a>{claim["says"]}'
         if claim.get("ours"):
             said += " *(ours)*"
         if found:
@@ -152,6 +198,126 @@ def _sentences(claims):
         origin = claim["where"], claim.get("source"), f"`{claim['id']}`"
         items.append(f"{said} ({'; '.join(filter(None, origin))})")
     return "\n".join([*items, ""])
+
+
+def anchor(figure, claim):
+    """Name the place of a claim in ``figures/CLAIMS.md`` and on the site.
+
+    Parameters
+    ----------
+    figure, claim : str
+        Ids of the figure and of the claim.
+
+    Returns
+    -------
+    str
+        What stands behind the # of a link.
+
+    Examples
+    --------
+    >>> from paperlib.repro import report
+    >>> report.anchor("peva22/fig2", "lln-comparable")
+    'peva22-fig2-lln-comparable'
+    """
+    return f"{figure.replace('/', '-')}-{claim}"
+
+
+def filled(text, records):
+    """Write measurements into a page of docs/.
+
+    Parameters
+    ----------
+    text : str
+        In Markdown. A link ``[?](../figures/CLAIMS.md#ANCHOR)`` asks for the
+        measurement of a claim, whatever stands in place of the question mark.
+    records : dict of dict
+        From `read_all`.
+
+    Returns
+    -------
+    str
+        The text, with the measurements as the texts of these links.
+
+    Raises
+    ------
+    ValueError
+        A link to a claim that does not exist.
+
+    Examples
+    --------
+    >>> from paperlib.repro import report
+    >>> records = report.read_all()
+    >>> link = "(../figures/CLAIMS.md#www25-fig11-faithful)"
+    >>> report.filled(f"It is [?]{link}.", records).startswith("It is [0")
+    True
+    """
+    said = {
+        anchor(figure, claim["id"]): ledger.measurement(claim)
+        for figure, record in records.items()
+        for claim in record["claims"]
+    }
+    if missing := set(_NUMBER.findall(text)) - said.keys():
+        raise ValueError(
+            "pages of docs/ must link to claims that there are, "
+            f"got {', '.join(sorted(missing))}"
+        )
+
+    def link(found):
+        _, bracket, target = found[0].partition("]")
+        return f"[{said[found[1]]}{bracket}{target}"
+
+    return _NUMBER.sub(link, text)
+
+
+def gallery(records, root=project.ROOT):
+    """Show all figures, three in a row.
+
+    Parameters
+    ----------
+    records : dict of dict
+        From `read_all`.
+    root : path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    str
+        The text of ``figures/README.md``, in Markdown.
+
+    Examples
+    --------
+    >>> from paperlib.repro import report
+    >>> print(report.gallery({}).splitlines()[0])
+    # Gallery
+    """
+    notebooks = project.notebooks(root)
+    parts = [
+        "# Gallery\n",
+        "A picture leads to its notebook, with the question, the code and what was "
+        "measured. *Reconstructed*: our text of\nthe paper ends before the numbers of "
+        "this figure. *Added*: no paper shows it. All claims are in\n"
+        "[CLAIMS.md](CLAIMS.md); this page is made from the notebooks.\n",
+    ]
+    for paper, group in _papers(records):
+        figures = sorted((r["figure"] for r in group), key=project.place)
+        cells = [
+            _picture(figure, notebooks[figure], root)
+            for figure in figures
+            if figure in notebooks
+        ]
+        rows = [cells[k : k + 3] for k in range(0, len(cells), 3)]
+        rows[-1:] = [row + [""] * (3 - len(row)) for row in rows[-1:]]
+        parts += [f"## {paper}\n", _table(("", "", ""), rows)]
+    return "\n".join(parts)
+
+
+def _picture(figure, notebook, root):
+    """A cell of the gallery."""
+    title = project.short_title(project.title(notebook))
+    kind = project.kind(figure)
+    kind = "" if kind == "paper" else f" *({kind})*"
+    path = notebook.relative_to(root).as_posix()
+    return f"[![{title}]({figure}.png)](../{path}) {title}{kind}"
 
 
 def _table(head, rows):

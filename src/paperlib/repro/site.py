@@ -19,14 +19,14 @@ from paperlib.repro import build, ledger, project, report
 
 __all__ = ["write"]
 
-_PLACEHOLDER = r"\[\[([\w/.-]+(?:#[\w.-]+)?)\]\]"
 # In docs/, a link to a file, as a code host follows it, becomes a link to the
 # page that is made of that file.
 _LINKS = {
     r"\.\./notebooks/(\w+/[a-z0-9]+)(?:_\w+)?\.ipynb": r"figures/\1.ipynb",
     r"\.\./src/paperlib/(\w+)(\.py|/(?=\)))?": r"reference/\1.md",
     r"\.\./src/paperlib/?(?=\))": "reference/index.md",
-    r"\.\./README\.md#gallery": "gallery.md",
+    r"\.\./figures/README\.md": "gallery.md",
+    r"\.\./figures/CLAIMS\.md": "claims.md",
     r"\.\./": "",
 }
 _READMES = ("benchmarks", "data")  # folders whose README is a page
@@ -36,10 +36,9 @@ _THUMBNAIL = (480, 480)  # pixels, twice the width that the gallery shows
 def write(target, root=build.ROOT):
     """Write ``target/source`` for Sphinx, and ``target/extra`` to be copied.
 
-    A figure has a page if it has a notebook and a record. In docs/,
-    ``[[FIGURE#CLAIM]]`` becomes the measurement of a claim, ``[[claims]]``
-    the table of all and ``[[summary]]`` the count of their statuses; a link
-    to a file of the repository becomes one to its page.
+    A figure has a page if it has a notebook and a record. In docs/, a link to a
+    file of the repository becomes one to its page, and the measurement of a claim
+    (see `report.filled`) leads to the row of that claim.
 
     Parameters
     ----------
@@ -68,8 +67,8 @@ def write(target, root=build.ROOT):
     for folder in ("figures", "notebooks"):
         hidden = shutil.ignore_patterns(".*")
         shutil.copytree(root / folder, extra / folder, ignore=hidden)
-    readme = (root / "README.md").read_text()
-    about = dict(re.findall(r"^- \[(\w+)\] (.+)$", readme, re.M))
+    papers = (root / "docs" / "references.md").read_text()
+    about = dict(re.findall(r"^- \[(\w+)\] (.+)$", papers, re.M))
     about["beyond"] = "What no paper shows."
     figures = _figures(root, [*about])
     papers = {key: list(group) for key, group in groupby(figures, lambda f: f["paper"])}
@@ -82,7 +81,10 @@ def write(target, root=build.ROOT):
     for path in (root / "notebooks").glob("[!.]*.ipynb"):
         _put(source / "notebooks" / path.name, path.read_text())
     _write_reference(render, source / "reference", root / "src" / "paperlib", about)
-    _write_docs(figures, render, source, root)
+    counts = report.summary({figure["id"]: figure for figure in figures})
+    page = render("all_claims.md", figures=figures, summary=counts)
+    _put(source / "claims.md", page)
+    _write_docs(figures, source, root)
     return [figure["id"] for figure in figures]
 
 
@@ -95,11 +97,8 @@ def _figures(root, papers):
     ]
 
     def place(figure):
-        """Figure 2 comes before figure 10, and figures before all else."""
-        name = figure["name"]
-        number = int(re.search(r"\d*$", name)[0] or 0)
         paper = [*papers, figure["paper"]].index(figure["paper"])
-        return paper, not name.startswith("fig"), name[:3], number
+        return paper, project.place(figure["id"])
 
     return sorted(figures, key=place)
 
@@ -123,7 +122,7 @@ def _figure(record, path, root):
         "name": name,
         "notebook": path.as_posix(),
         "title": title,
-        "short": re.sub(r" of \[\w+\]", "", title),
+        "short": project.short_title(title),
         "shows": f"{title}. {re.sub('[`*$]', '', ' '.join(plain.split()))}",
         "text": text.strip(),
         "meanings": dict(re.findall(r"^(\w+) = .*?  # (.*)$", given, re.M)),
@@ -195,28 +194,23 @@ def _write_reference(render, folder, package, about):
     _put(folder / "index.md", page)
 
 
-def _write_docs(figures, render, source, root):
-    """The pages of docs/, with measurements in place of placeholders."""
-    table = render("all_claims.html", figures=figures)
-    said = {"summary": report.summary({f["id"]: f for f in figures}), "claims": table}
-    for figure in figures:
-        for claim in figure["claims"]:
-            anchor = f"{figure['id'].replace('/', '-')}-{claim['id']}"
-            said[f"{figure['id']}#{claim['id']}"] = (
-                f'<a href="claims.html#{anchor}">{ledger.measurement(claim)}</a>'
-            )
+def _write_docs(figures, source, root):
+    """The pages of docs/, with measurements that lead to the table of claims."""
+    records = {figure["id"]: figure for figure in figures}
     for picture in (root / "docs").glob("*.svg"):
         shutil.copy(picture, source)
     pages = {path.name: path for path in (root / "docs").glob("*.md")}
     pages |= {f"{name}/README.md": root / name / "README.md" for name in _READMES}
     for name, path in pages.items():
         text = path.read_text()
-        if missing := set(re.findall(_PLACEHOLDER, text)) - said.keys():
-            raise ValueError(
-                f"{path} must ask for claims that there are, "
-                f"got {', '.join(sorted(missing))}"
+        if path.parent.name == "docs":
+            text = report.filled(text, records)
+            # The rows of that table are HTML, which a link in Markdown cannot reach.
+            text = re.sub(
+                r"\[([^\]]*)\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)",
+                r'<a href="claims.html#\2">\1</a>',
+                text,
             )
-        text = re.sub(_PLACEHOLDER, lambda found: said[found[1]], text)
-        for file, page in _LINKS.items() if path.parent.name == "docs" else ():
-            text = re.sub(rf"(?<=\]\(){file}", page, text)
+            for file, page in _LINKS.items():
+                text = re.sub(rf"(?<=\]\(){file}", page, text)
         _put(source / name, text)
