@@ -1,8 +1,11 @@
 """Guards on the project: the conda file, the summaries, what no file may hold."""
 
+import ast
+import json
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -11,7 +14,7 @@ import pytest
 import yaml
 
 from paperlib import cli
-from paperlib.repro import report
+from paperlib.repro import project, report
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -93,6 +96,81 @@ def _dead_links(page):
         ):
             dead.append(f"{page.name}: {link}")
     return dead
+
+
+def test_all_that_cites_the_project_names_the_same_release():
+    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    zenodo, codemeta = (
+        json.loads((ROOT / name).read_text())
+        for name in (".zenodo.json", "codemeta.json")
+    )
+    (author,) = PROJECT["authors"]
+    assert [cff["version"], zenodo["version"], codemeta["version"]] == (
+        [PROJECT["version"]] * 3
+    )
+    assert cff["authors"] == zenodo["creators"] == [author]
+    assert [person["name"] for person in codemeta["author"]] == [author["name"]]
+    assert cff["license"] == zenodo["license"] == PROJECT["license"]
+    assert codemeta["license"].endswith(f"/{PROJECT['license']}")
+    assert cff["title"] == zenodo["title"]
+    assert cff["abstract"] == zenodo["description"]
+    assert cff["keywords"] == zenodo["keywords"] == codemeta["keywords"]
+    assert str(cff["date-released"]) == codemeta["datePublished"]
+    assert codemeta["identifier"] == PROJECT["name"]
+    assert codemeta["description"] == PROJECT["description"]
+    assert codemeta["softwareRequirements"] == PROJECT["dependencies"]
+    assert codemeta["runtimePlatform"] == f"Python {PROJECT['requires-python']}"
+    cited = [paper["title"] for paper in cff["references"]]
+    assert cited == [paper["name"] for paper in codemeta["referencePublication"]]
+    found = [paper["doi"] for paper in cff["references"] if "doi" in paper]
+    given = [related["identifier"] for related in zenodo["related_identifiers"]]
+    assert given[: len(found)] == found
+    references = (ROOT / "docs" / "references.md").read_text()
+    assert all(f". {title}. " in references for title in cited)
+    assert all(f"https://doi.org/{doi}" in references for doi in found)
+
+
+def test_the_table_for_reviewers_lists_all_figures_and_what_was_measured():
+    table = report.figures_table()
+    page = (ROOT / "docs" / "artifact.md").read_text()
+    assert f"<!-- figures -->\n{table}<!-- /figures -->" in page
+    figures = [*(ROOT / "notebooks").glob("[!.]*/*.ipynb")]
+    assert table.count("\n") == len(figures) + 2
+    costs = report.costs()
+    assert set(costs) <= set(project.notebooks())
+    for row in costs.values():
+        assert tuple(row) == report.COST_COLUMNS
+        assert int(row["processor_seconds"]) > 0
+        assert int(row["megabytes"]) > 50  # an interpreter with NumPy needs more
+        assert row["machine"]
+
+
+# What the science is tested with where it is installed without extras.
+ALONE = {"numba", "numpy", "paperlib", "pytest", "scipy", "thinned", "__future__"}
+
+
+def _imported(path):
+    """Modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _needs_no_wing(path):
+    wings = ("paperlib.cli", "paperlib.crawl_log", "paperlib.repro")
+    return not any(
+        name.startswith(wings)
+        or name.split(".")[0] not in ALONE | sys.stdlib_module_names
+        for name in _imported(path)
+    )
+
+
+def test_all_tests_that_need_no_wing_run_where_there_is_none():
+    tests = sorted(ROOT.glob("tests/test_*.py"))
+    alone = [f"tests/{path.name}" for path in tests if _needs_no_wing(path)]
+    assert (ROOT / "tests" / "science.txt").read_text().split() == alone
 
 
 def test_no_file_names_a_machine_or_an_index():

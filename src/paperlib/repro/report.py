@@ -1,5 +1,6 @@
 """What pages say of the figures: claims, a gallery, and single numbers in docs/."""
 
+import csv
 import json
 import re
 from itertools import groupby
@@ -8,8 +9,11 @@ from pathlib import Path
 from paperlib.repro import ledger, project
 
 __all__ = [
+    "COST_COLUMNS",
     "anchor",
     "claims_page",
+    "costs",
+    "figures_table",
     "filled",
     "gallery",
     "pages",
@@ -20,6 +24,7 @@ __all__ = [
 _STATUSES = ("holds", "differs", "too few runs", "calibrated", "not testable")
 # A number in a page of docs/: its text is the measurement of the claim it links to.
 _NUMBER = re.compile(r"\[[^\]]*\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)")
+COST_COLUMNS = ("figure", "processor_seconds", "megabytes", "date", "machine")
 
 
 def read_all(root=project.ROOT):
@@ -78,8 +83,8 @@ def pages(root=project.ROOT):
     Returns
     -------
     dict
-        Text by path: ``figures/CLAIMS.md`` and ``figures/README.md``, the README
-        with its table of claims, and docs/ with measurements.
+        Text by path: ``figures/CLAIMS.md`` and ``figures/README.md``, the README and
+        docs/ with their tables and measurements.
 
     Examples
     --------
@@ -93,12 +98,22 @@ def pages(root=project.ROOT):
     }
     texts[root / "figures" / "CLAIMS.md"] = claims_page(records, root)
     texts[root / "figures" / "README.md"] = gallery(records, root)
-    readme = (root / "README.md").read_text()
-    before, opening, rest = readme.partition("<!-- claims -->\n")
-    _, closing, after = rest.partition("<!-- /claims -->")
-    if closing:
-        readme = before + opening + summary(records) + closing + after
-    return texts | {root / "README.md": readme}
+    tables = {
+        root / "README.md": ("claims", summary(records)),
+        root / "docs" / "artifact.md": ("figures", figures_table(root)),
+    }
+    for path, (name, table) in tables.items():
+        if path.exists():  # a project of one's own may do without
+            text = texts.get(path, path.read_text())
+            texts[path] = _with_table(text, name, table)
+    return texts
+
+
+def _with_table(text, name, table):
+    """A page, with the table between the marks of this name, if it has these."""
+    before, opening, rest = text.partition(f"<!-- {name} -->\n")
+    _, closing, after = rest.partition(f"<!-- /{name} -->")
+    return before + opening + table + closing + after if closing else text
 
 
 def summary(records):
@@ -179,6 +194,63 @@ def claims_page(records, root=project.ROOT):
             title = project.title(notebook) if notebook else figure
             parts += [f"### {title}\n", _sentences(figure, record["claims"])]
     return "\n".join(parts)
+
+
+def costs(root=project.ROOT):
+    """Read what figures cost at paper scale, as ``benchmarks/figures.py`` measured.
+
+    Parameters
+    ----------
+    root : path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    dict of dict
+        By figure id: text by name, for the names in `COST_COLUMNS`. Seconds
+        are those of all processors; megabytes those of the largest process.
+
+    Examples
+    --------
+    >>> from paperlib.repro import report
+    >>> report.costs()["peva22/fig2"]["figure"]
+    'peva22/fig2'
+    """
+    with (Path(root) / "benchmarks" / "figures.csv").open(newline="") as file:
+        return {row["figure"]: row for row in csv.DictReader(file)}
+
+
+def figures_table(root=project.ROOT):
+    """List all figures for whoever checks them, with what each costs.
+
+    Parameters
+    ----------
+    root : path, optional
+        The clone of the project.
+
+    Returns
+    -------
+    str
+        A table in Markdown for a page in ``docs/``. A figure without a row of
+        `costs` was not measured.
+
+    Examples
+    --------
+    >>> from paperlib.repro import report
+    >>> print(report.figures_table().splitlines()[0])
+    | figure | notebook | command | minutes | GB | what it shows |
+    """
+    measured, rows = costs(root), []
+    for figure, path in project.notebooks(root).items():
+        cost = ("not measured", "not measured")
+        if row := measured.get(figure):
+            seconds, megabytes = int(row["processor_seconds"]), int(row["megabytes"])
+            cost = f"{seconds / 60:.1f}", f"{megabytes / 1000:.1f}"
+        link = f"[{path.stem}](../{path.relative_to(root).as_posix()})"
+        title, command = project.title(path), f"`paperlib figures {figure}`"
+        rows.append((figure, link, command, *cost, title))
+    head = ("figure", "notebook", "command", "minutes", "GB", "what it shows")
+    return _table(head, rows)
 
 
 def _sentences(figure, claims):

@@ -1,0 +1,75 @@
+"""Processor time and memory of the figures at paper scale, one figure at a time.
+
+``python benchmarks/figures.py [FIGURE ...]`` measures these figures, by default
+all, and replaces their rows of benchmarks/figures.csv. `paperlib figures` puts
+them into docs/artifact.md.
+"""
+
+import csv
+import datetime
+import io
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from paperlib.files import write_atomic
+from paperlib.repro import build, report
+
+# The figure is built by a process of its own, so that the operating system
+# counts what that process and its kernel use, and nothing else.
+CHILD = """
+import sys
+from pathlib import Path
+from paperlib.repro import build
+job, = build.jobs_for([sys.argv[1]], "paper")
+folder = Path(sys.argv[2])
+build.execute(job, folder / "run.ipynb", folder / "figures")
+"""
+
+
+def measure(figure):
+    """Processor seconds of one figure, and megabytes of its largest process."""
+    with tempfile.TemporaryDirectory() as folder:
+        child = subprocess.Popen([sys.executable, "-c", CHILD, figure, folder])
+        _, status, usage = os.wait4(child.pid, 0)
+    if status:
+        raise SystemExit(f"{figure} was not built")
+    kilobyte = 1024 if sys.platform == "linux" else 1  # macOS counts bytes
+    seconds = usage.ru_utime + usage.ru_stime
+    return round(seconds), round(usage.ru_maxrss * kilobyte / 1e6)
+
+
+def machine():
+    """This machine in a few words."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} cores ({platform.machine()}), {memory:.0f} GiB, "
+        f"{platform.system()}, Python {platform.python_version()}"
+    )
+
+
+def write(rows, path):
+    """Write the rows, in the order of the figures' ids."""
+    text = io.StringIO()
+    table = csv.DictWriter(text, report.COST_COLUMNS, lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows[figure] for figure in sorted(rows))
+    write_atomic(path, text.getvalue())
+
+
+def main(ids, path):
+    """Measure figures, and keep each row as soon as it is known."""
+    for job in build.jobs_for(ids, "paper"):
+        seconds, megabytes = measure(job.figure)
+        row = job.figure, seconds, megabytes, datetime.date.today(), machine()
+        print(*row, flush=True)
+        rows = report.costs(path.parents[1])  # another process may write it, too
+        rows[job.figure] = dict(zip(report.COST_COLUMNS, row, strict=True))
+        write(rows, path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:], Path(__file__).with_suffix(".csv"))
