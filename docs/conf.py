@@ -1,5 +1,9 @@
 """Sphinx, as `make site` calls it; what it reads is written by paperlib.repro.site."""
 
+import json
+import re
+from pathlib import Path
+
 import paperlib
 
 project = html_title = "paperlib"
@@ -31,8 +35,7 @@ html_extra_path = ["../build/site/extra"]
 html_css_files = ["site.css"]
 html_js_files = ["claims.js"]
 html_copy_source = False
-# A summary has to fetch pages, which a browser does not let files do.
-html_show_search_summary = False
+templates_path = ["_templates"]
 
 
 def _within(app, env, node, contnode):
@@ -53,6 +56,29 @@ def _is_elsewhere(app, what, name, obj, skip, options):
     return skip or (what == "module" and not f"{home}.".startswith(f"{page}."))
 
 
+def _excerpts(app, exception):
+    """Write the texts of all pages for the search, which shows what it found.
+
+    By default it fetches the pages, which browsers do not let files do.
+    """
+    texts = {}
+    for name in app.env.found_docs if exception is None else ():
+        page = Path(app.outdir, f"{name}.html").read_text()
+        main = re.search(r'(?s)<article[^>]*role="main".*?</article>', page)[0]
+        main = re.sub(r"(?s)<(script|style|svg)\b.*?</\1>", "", main)
+        texts[f"{name}.html"] = re.sub(r"<\w[^>]*>", _without_attributes, main)
+    script = Path(__file__).with_name("_static") / "search.js"
+    script = script.read_text() + f"const pages = {json.dumps(texts)};\n"
+    Path(app.outdir, "excerpts.js").write_text(script)
+
+
+def _without_attributes(tag):
+    """A tag with no attributes but those that the search looks for."""
+    kept = re.findall(r'\s(?:id|role)="[^"]*"', tag[0])
+    return re.match(r"<\w+", tag[0])[0] + "".join(kept) + ">"
+
+
 def setup(app):
+    app.connect("build-finished", _excerpts)
     app.connect("autodoc-skip-member", _is_elsewhere)
     app.connect("missing-reference", _within)

@@ -61,13 +61,19 @@ async function open(colorScheme, width, some = pages) {
   await context.close();
 }
 
-/** Finds a word, also without a server. */
+/** Finds words and shows where, also without a server. */
 async function search() {
   const page = await browser.newPage(), errors = [];
   page.on('console', message => message.type() === 'error' && errors.push(message.text()));
-  await page.goto(`${pathToFileURL(`${site}/search.html`).href}?q=momentum`);
-  await page.locator('#search-results li').first().waitFor();
-  await page.waitForTimeout(1000);
+  for (const [words, place] of [['momentum', /estimators|formulas|peva22/], ['lemma 4', /aaai20\/lemma4|formulas/]]) {
+    await page.goto(`${pathToFileURL(`${site}/search.html`).href}?q=${words}`);
+    const found = page.locator('#search-results li');
+    await found.locator('p.context').first().waitFor();
+    const excerpts = (await found.locator('p.context').allInnerTexts()).join(' ').toLowerCase();
+    assert.ok(words.split(' ').every(word => excerpts.includes(word)), `excerpts show ${words}`);
+    const first = await found.locator('a').evaluateAll(links => links.slice(0, 5).map(link => link.href).join(' '));
+    assert.match(first, place, `the first results for ${words} have the page`);
+  }
   assert.deepEqual(errors, [], 'searching makes no errors');
 }
 
