@@ -12,6 +12,7 @@ SCHEDULER = {
     "test_greedy",
     "test_learning",
     "test_policies",
+    "test_properties",
     "test_reference",
     "test_replay",
     "test_scheduler",

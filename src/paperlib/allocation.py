@@ -35,6 +35,9 @@ other page at most as large:
 The total of the rates falls as the multiplier grows; each function finds the
 multiplier at which it is the bandwidth. Change rates and importances have
 shape (..., n_pages), and each leading index is a problem of its own.
+
+Positive numbers may lie between 1e-100 and 1e100: the multiplier has squares and
+products of them, which beyond that leave the range of floating point.
 """
 
 import math
@@ -516,9 +519,11 @@ def optimal_thresholds(pages, bandwidth):
     psi are `paperlib.reference.crawl_value` and
     `paperlib.reference.cycle_length`. At recall 1, or within about 1e-12 of
     it, the crawl rate is a step function of the multiplier, one step for each
-    whole number of signals. Where the bandwidth lies between the two sides of
-    a step, the crawl rate of that page is interpolated; it is the only one
-    that is not 1 / `freshness.cycle_length`.
+    whole number of signals. Where steps of several pages lie closer than rounding,
+    how these pages share their bandwidth is not determined, and may differ between
+    units of time; freshness does not depend on it. Where the bandwidth lies
+    between the two sides of a step, the crawl rate of that page is interpolated;
+    it is the only one that is not 1 / `freshness.cycle_length`.
 
     Examples
     --------

@@ -134,7 +134,8 @@ def interval(change_rate, crawl_rate):
     >>> interval([0.0, 1.0, 3.0], 1.0).round(3)
     array([1.   , 0.632, 0.317])
     """
-    return kernels.interval_freshness(*_rates(change_rate, crawl_rate))
+    with np.errstate(over="ignore"):  # a quotient of inf: stale
+        return kernels.interval_freshness(*_rates(change_rate, crawl_rate))
 
 
 def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
@@ -180,7 +181,8 @@ def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
     duration, initial = _transient(duration, initial)
     stationary = poisson(change_rate, crawl_rate)
     lasting = _decayed(change_rate + crawl_rate, duration)
-    return stationary * duration + (initial - stationary) * lasting
+    fresh = stationary * duration + (initial - stationary) * lasting
+    return _at_most(duration, fresh)
 
 
 def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None):
@@ -232,16 +234,19 @@ def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None)
     if phase is None:
         first = np.minimum(duration, gap)
         early = _before_a_uniform_crawl(change_rate, crawl_rate, first, initial)
-        return early + (duration - first) * stationary
+        return _at_most(duration, early + (duration - first) * stationary)
     phase = checks.positive("phase", phase)
     checks.require("phase", phase, "at most 1", phase <= 1)
     first = np.minimum(duration, phase * gap)
     rest = duration - first
-    # The time in whole intervals. Without crawls the rest is 0, and the lower
-    # bound of the divisor makes 0 / 0 a 0.
+    # The time in whole intervals, which rounding must not lead above the rest.
+    # Without crawls the rest is 0, and the lower bound of the divisor makes
+    # 0 / 0 a 0.
     whole = np.floor(rest * crawl_rate) / np.maximum(crawl_rate, 1e-300)
+    whole = np.minimum(whole, rest)
     early = initial * _decayed(change_rate, first)
-    return early + whole * stationary + _decayed(change_rate, rest - whole)
+    late = _decayed(change_rate, rest - whole)
+    return _at_most(duration, early + whole * stationary + late)
 
 
 def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
@@ -255,7 +260,7 @@ def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
     """
     x = change_rate * first
     with np.errstate(divide="ignore", invalid="ignore"):
-        exact = (x + np.expm1(-x)) / x**2
+        exact = (1.0 + np.expm1(-x) / x) / x
     lost = np.where(x < _SMALL, 0.5 - x / 6 + x**2 / 24, exact)
     kept = _decayed(change_rate, first)
     return (
@@ -267,6 +272,11 @@ def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
 def _transient(duration, initial):
     duration = checks.non_negative("duration", duration)
     return duration, checks.share("initial", initial)
+
+
+def _at_most(duration, fresh):
+    """A fresh time from 0 to `duration`, where rounding may lead outside."""
+    return np.clip(fresh, 0.0, duration)
 
 
 def _decayed(rate, duration):

@@ -508,8 +508,8 @@ def fit(history, n_signals, *, signal_rate=None):
         Pages that never changed: change rate 0, recall NaN. Nothing but
         changes: change rate inf, the rest NaN. No signal: precision NaN, the
         change rate of `estimators.mle` and recall 0 (NaN both if a positive
-        `signal_rate` is given). Signals in proportion to the intervals: one
-        of many maxima, standard errors NaN.
+        `signal_rate` is given). Signals in proportion to the intervals: of
+        many maxima the one at b = 0, standard errors NaN.
 
     Notes
     -----

@@ -64,6 +64,10 @@ _TWO_DIGITS, _SIX_DIGITS = 1e-2, 1e-6
 # relative step of 1e-13: rounding of sums over millions of pages is below it.
 _ROUNDING, _SETTLED = 1e-15, 1e-13
 
+# Relative error to which rates sum to the bandwidth. One correction reaches it,
+# unless it takes a rate below its minimum.
+_SPENT, _MAX_CORRECTIONS = 1e-12, 4
+
 
 @njit(inline="always")
 def _square_roots(change_rate, importance, root):
@@ -145,6 +149,30 @@ def _newton_above(change_rate, root, bandwidth, min_rate, stride, least, above):
     return np.nan
 
 
+@njit(inline="always")
+def _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total):
+    """Give the crawled pages what rounding left of the bandwidth, or took of it.
+
+    `rate` is written, and sums to `total`. A rate far below the change rate of its
+    page is a difference of nearly equal numbers, and c is known to rounding only.
+    A change of c beyond its digits moves the rates in proportion to the roots.
+    """
+    for _ in range(_MAX_CORRECTIONS):
+        rest = bandwidth - total
+        if not abs(rest) > _SPENT * bandwidth:
+            break
+        active = total = 0.0
+        for i in prange(rate.size):
+            more = rate[i] > min_rate[i * stride]
+            active += math.sqrt(importance[i] * change_rate[i]) if more else 0.0
+        part = rest / active if active > 0.0 else 0.0
+        for i in prange(rate.size):
+            if rate[i] > min_rate[i * stride]:
+                root = math.sqrt(importance[i] * change_rate[i])
+                rate[i] = max(rate[i] + part * root, min_rate[i * stride])
+            total += rate[i]
+
+
 @parallel
 def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     """Rates max(min_rate, c root - change_rate) that sum to `bandwidth`.
@@ -174,9 +202,12 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     c = (bandwidth + changes) / roots
     c = _newton(change_rate, rate, bandwidth, min_rate, stride, c)
     above = c - least
+    total = 0.0
     if above > _TWO_DIGITS * c:
         for i in prange(rate.size):
             rate[i] = max(c * rate[i] - change_rate[i], min_rate[i * stride])
+            total += rate[i]
+        _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total)
         return c
     # Too few digits: start from the right again, in the new unknown.
     if above < _SIX_DIGITS * c:
@@ -189,6 +220,8 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
         rate[i] = max(
             _rate_above(rate[i], change_rate[i], least, above), min_rate[i * stride]
         )
+        total += rate[i]
+    _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total)
     return least + above
 
 
@@ -381,6 +414,9 @@ def _greatest_gain(pages, kind, offsets, limit, spent):
 
 # Relative width of the last bracket: inside it the sum of the rates is noise.
 _WIDTH = 1e-14
+# Between numbers that differ by a larger factor the search is for the exponent:
+# bisection of c itself would take a step for each power of 2.
+_FAR = 1e3
 
 
 @parallel
@@ -431,8 +467,14 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, spent):
             above, trial = trial, above
         else:
             below, trial = trial, below
-        if y == np.inf:
+        if y == np.inf:  # c is larger by an unknown factor
             new, stride = x * stride, stride * stride
+            continue
+        if y == 0.0 and z < np.inf:  # likewise smaller; the secant was no help
+            new, stride = x / stride, stride * stride
+            continue
+        if min(x, y) * _FAR < max(x, y) and y > 0.0:
+            new = math.sqrt(x) * math.sqrt(y)  # halve the range of the exponents
             continue
         least = _WIDTH * max(x, y) / abs(y - x)
         if least >= 0.5:

@@ -61,6 +61,13 @@ MAX_NEWTON_STEPS = 200
 # The error after a Newton step is of the order of its square, 1e-16 here.
 _NEWTON_TOLERANCE = 1e-8
 
+# A sum of which the logarithm has a smaller slope in log(rate) than this is known
+# too badly for its root: rounding moves the root by 1e-16 over the slope.
+_FLAT = 1e-7
+# The rate times the longest interval is at least this, and times the shortest at
+# most that: there is a root at 1 / n or more, and at log n or less.
+_LOWEST, _HIGHEST = 1e-9, 100.0
+
 # Order of the Taylor series of mle_paths, and how far from its centre it is
 # used, in units of the centre: truncated terms are of the order of 0.1^13 =
 # 1e-13.
@@ -147,7 +154,7 @@ def _root(kind, rate, bound, target, known, interval, changed):
         first, second = first * rate, second * rate * rate + first * rate
         step = (target - value) / first
         step /= 1.0 + 0.5 * step * second / first
-        if not abs(step) < _MAX_LOG_STEP:
+        if not abs(step) < _MAX_LOG_STEP or -first < _FLAT:
             break
         rate *= math.exp(step)
         if abs(step) <= _HALLEY_TOLERANCE:
@@ -156,10 +163,38 @@ def _root(kind, rate, bound, target, known, interval, changed):
     for _ in range(MAX_NEWTON_STEPS):
         value, first, _second = _log_sum(kind, rate, known, interval, changed)
         step = (target - value) / first
+        flat = -first * rate < _FLAT
         rate += step
-        if abs(step) <= _NEWTON_TOLERANCE * rate:
+        if abs(step) <= _NEWTON_TOLERANCE * rate and not flat:
             return rate
-    return np.nan
+    return _bisected(interval, changed.sum()) if kind == MOMENTS else np.nan
+
+
+@compiled
+def _bisected(interval, n_changed):
+    """Root of sum exp(-rate w) = n - n_changed, where w spans many decades.
+
+    Almost all terms of the sum are then 0 or 1, and what decides is below their
+    rounding. The equation is therefore written as the terms of the `n_changed`
+    longest intervals = what the others lack of 1, whose difference falls in the
+    rate; the exponent of the rate is bisected.
+    """
+    w = np.sort(interval)
+    few = w.size - n_changed
+    low, high = math.log(_LOWEST / w[-1]), math.log(_HIGHEST / w[0])
+    while high - low > _ROUNDING * max(abs(low), abs(high), 1.0):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        excess = 0.0
+        for j in range(w.size):
+            x = math.exp(middle) * w[j]
+            excess += math.expm1(-x) if j < few else math.exp(-x)
+        if excess > 0.0:
+            low = middle
+        else:
+            high = middle
+    return math.exp(middle)
 
 
 @compiled

@@ -18,6 +18,8 @@ from paperlib._kernels import compiled, parallel, ufunc
 
 # Probability that is left by rounding when the last age was subtracted.
 _ROUNDING = 1e-12
+# Below this x, (1 - exp(-x)) / x is 1 to two rounding errors.
+_FRESH = 1e-15
 
 
 @ufunc("f8(f8,f8)")
@@ -39,6 +41,8 @@ def interval_freshness(change_rate, crawl_rate):
         return 1.0
     if crawl_rate == 0.0:
         return 0.0
+    if change_rate < _FRESH * crawl_rate:  # rounding must not lead above 1
+        return 1.0
     return -math.expm1(-change_rate / crawl_rate) * crawl_rate / change_rate
 
 

@@ -20,8 +20,8 @@ likelihood rises by a share of what its gradient promises (Armijo's rule).
 A bound at infinity is reached when signals came with changes only: then b is
 infinite, crawls with signals hold no more information, and alpha is the estimate of
 the crawls without a signal. When intervals and signals are in proportion, the
-two unknowns cannot be told apart; the maximum is a line, and one of its
-points is returned with infinite variances.
+two unknowns cannot be told apart; the maximum is a line, and its point at b = 0
+is returned with infinite variances.
 
 Variances are the inverse of the observed information, which is minus the
 matrix of second derivatives. A parameter at a bound counts as known and has
@@ -53,6 +53,9 @@ _SHORTEST = 1e-12
 # by it.
 _SINGULAR = 1e-12
 _UNIDENTIFIED = 1e-10
+# A gradient at a bound that is a smaller share of its negative part is rounding:
+# the maximum is at the bound, which a search from inside would never reach.
+_ZERO = 1e-11
 # Added to a singular matrix, relative to its diagonal, so that it can be
 # inverted.
 _RIDGE = 1e-6
@@ -132,6 +135,12 @@ def _inner_maximum(alpha, b, t, changed, n):
 
 
 @compiled
+def _in_proportion(t, n):
+    """Whether intervals and signals are in proportion, up to rounding."""
+    return (t * n).sum() ** 2 > (1.0 - _SINGULAR) * (t * t).sum() * (n * n).sum()
+
+
+@compiled
 def _maximum(t, changed, n):
     """alpha and b of a page with an unchanged crawl; alpha NaN on failure.
 
@@ -143,22 +152,21 @@ def _maximum(t, changed, n):
         alpha = page_root(MLE, 0.0, t[bare], changed[bare])
         return alpha, np.inf if n_with_change > 0.0 else np.nan
     alpha = page_root(MLE, 0.0, t, changed)
-    if not (alpha > 0.0 and _score(alpha, 0.0, t, changed, n).in_b > 0.0):
+    # in proportion, the gradient in b is 0 but for rounding
+    if _in_proportion(t, n):
+        return alpha, 0.0
+    rise = _score(alpha, 0.0, t, changed, n).in_b if alpha > 0.0 else 0.0
+    if not rise > _ZERO * n_without:
         return alpha, 0.0
     guess = min(0.5 * alpha * t.sum() / n.sum(), 1.0)
     # a change without a signal needs alpha > 0
     if n[changed].min() > 0.0:
         only_b = page_root(MLE, 0.0, n, changed)
-        if _score(0.0, only_b, t, changed, n).in_alpha <= 0.0:
+        t_without = page_totals(t, changed)[2]
+        if _score(0.0, only_b, t, changed, n).in_alpha <= _ZERO * t_without:
             return 0.0, only_b
         guess = 0.5 * only_b
     return _inner_maximum(0.5 * alpha, guess, t, changed, n)
-
-
-@compiled
-def _in_proportion(t, n):
-    """Whether intervals and signals are in proportion, up to rounding."""
-    return (t * n).sum() ** 2 > (1.0 - _SINGULAR) * (t * t).sum() * (n * n).sum()
 
 
 @compiled
@@ -174,8 +182,6 @@ def _variances(alpha, b, t, changed, n):
     det = at.aa * at.bb - at.ab * at.ab
     if alpha == 0.0:
         return 0.0, 1.0 / at.bb, 0.0
-    # in proportion, the gradient in b is 0 but for rounding, which led to this
-    # bound
     if b == 0.0 and _in_proportion(t, n):
         return np.inf, np.inf, np.inf
     if not 0.0 < b < np.inf:

@@ -162,7 +162,8 @@ def confidence_radius(history, *, max_rate, level=0.95):
     Returns
     -------
     ndarray or float, shape ``history.shape``
-        Radius, 1/time; NaN for a page without crawls.
+        Radius, 1/time; NaN for a page without crawls, and inf where `max_rate` is
+        so high that the bits say nothing in floating point.
 
     Raises
     ------
@@ -185,6 +186,6 @@ def confidence_radius(history, *, max_rate, level=0.95):
     max_rate = checks.scalar(checks.positive, "max_rate", max_rate)
     level = checks.probability("level", level)
     n = history.n_crawls
-    slope = history.total(history.interval * np.exp(-max_rate * history.interval))
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        slope = history.total(history.interval * np.exp(-max_rate * history.interval))
         return np.sqrt(np.log(2 / (1 - level)) / (2 * n)) / (slope / n)

@@ -1,0 +1,508 @@
+"""Properties of the public functions, on inputs that hypothesis draws.
+
+The profile "tests" draws a few examples, the same each time. A long search:
+``HYPOTHESIS_PROFILE=search pytest tests/test_properties.py``.
+"""
+
+import inspect
+import os
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from paperlib import allocation, estimators, freshness, regret, signals
+from paperlib.errors import DegenerateHistoryWarning, DegenerateSignalsWarning
+from paperlib.policies import BayesGreedy
+from paperlib.processes import History
+from paperlib.scheduler import Scheduler
+from paperlib.signals import SignalledPages
+
+_COMMON = {
+    "deadline": None,
+    "database": None,
+    "suppress_health_check": list(HealthCheck),
+}
+settings.register_profile("tests", derandomize=True, max_examples=8, **_COMMON)
+settings.register_profile("search", max_examples=2000, **_COMMON)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "tests"))
+
+
+def decades(low, high, *, zero=False):
+    """Positive numbers whose logarithms are uniform, and 0 if it is legal."""
+    numbers = st.floats(low, high).map(lambda exponent: 10.0**exponent)
+    return numbers | st.just(0.0) if zero else numbers
+
+
+def several(entries, n):
+    return st.lists(entries, min_size=n, max_size=n).map(np.array)
+
+
+@st.composite
+def problems(draw, *, span=15, least_pages=1):
+    """Change rates, importances and a bandwidth; ties are likely."""
+    n = draw(st.integers(least_pages, 6) | st.just(100))
+    few = draw(st.lists(decades(-span, span, zero=True), min_size=1, max_size=4))
+    change_rate = draw(several(st.sampled_from(few), n))
+    importance = draw(several(decades(-span, span, zero=True), n))
+    assume((importance > 0).any() and (change_rate * importance > 0).any())
+    return change_rate, importance, draw(decades(-span, span))
+
+
+def on_two_hosts(change_rate, importance, bandwidth, **model):
+    host = np.arange(change_rate.size) % 2
+    limit = {0: 0.3 * bandwidth}
+    return allocation.polite(
+        change_rate, importance, bandwidth, host.tolist(), limit, **model
+    )
+
+
+def by_thresholds(change_rate, importance, bandwidth):
+    pages = SignalledPages(change_rate, importance, 0.0, 0.0)
+    return allocation.optimal_thresholds(pages, bandwidth)
+
+
+def by_request(change_rate, importance, bandwidth):
+    cost = {"request_cost": 1.0, "change_cost": 0.0}
+    return allocation.conditional(change_rate, importance, bandwidth, **cost)
+
+
+HEURISTICS = allocation.uniform, allocation.proportional
+CLOSED = *HEURISTICS, allocation.optimal_poisson, allocation.harmonic
+OPTIMA = *CLOSED[2:], allocation.optimal_interval, allocation.optimal, by_request
+# `optimal_thresholds` takes half a second a call.
+ALLOCATIONS = *HEURISTICS, *OPTIMA, on_two_hosts
+
+
+@pytest.mark.parametrize("allocate", ALLOCATIONS)
+@given(problem=problems())
+def test_the_bandwidth_is_spent_and_no_more(allocate, problem):
+    change_rate, importance, bandwidth = problem
+    assume(allocate is not allocation.proportional or change_rate.any())
+    plan = allocate(*problem)
+    assert (plan.crawl_rate >= 0).all()
+    assert 0 <= plan.freshness <= 1 + 1e-12
+    granted = bandwidth
+    if allocate is on_two_hosts:
+        member = np.arange(change_rate.size) % 2
+        on_first = plan.crawl_rate[member == 0].sum()
+        assert on_first <= 0.3 * bandwidth * (1 + 1e-12)
+        gains = [(change_rate * importance)[member == h].any() for h in (0, 1)]
+        granted = bandwidth if gains[1] else 0.3 * bandwidth
+    assert plan.crawl_rate.sum() == pytest.approx(granted, rel=1e-9, abs=0)
+
+
+@pytest.mark.parametrize("allocate", ALLOCATIONS)
+@given(problem=problems(span=4), factor=decades(-6, 6))
+def test_rates_scale_with_time(allocate, problem, factor):
+    change_rate, importance, bandwidth = problem
+    assume(allocate is not allocation.proportional or change_rate.any())
+    one = allocate(*problem)
+    other = allocate(factor * change_rate, importance, factor * bandwidth)
+    assert other.freshness == pytest.approx(one.freshness, rel=1e-9)
+    assert other.crawl_rate.sum() == pytest.approx(
+        factor * one.crawl_rate.sum(), rel=1e-9, abs=0
+    )
+
+
+@pytest.mark.parametrize("allocate", OPTIMA)
+@given(problem=problems(span=4), data=st.data())
+def test_the_order_of_pages_does_not_matter(allocate, problem, data):
+    change_rate, importance, bandwidth = problem
+    order = np.array(data.draw(st.permutations(range(change_rate.size))))
+    one = allocate(*problem)
+    other = allocate(change_rate[order], importance[order], bandwidth)
+    assert other.freshness == pytest.approx(one.freshness, rel=1e-9)
+
+
+@pytest.mark.parametrize("allocate", OPTIMA)
+@given(problem=problems(span=4))
+def test_two_halves_are_as_fresh_as_a_page(allocate, problem):
+    """A page of half the rates and importance has the same marginal gain."""
+    change_rate, importance, bandwidth = problem
+    halves = np.repeat(change_rate / 2, 2), np.repeat(importance / 2, 2)
+    one, other = allocate(*problem), allocate(*halves, bandwidth)
+    assert other.freshness == pytest.approx(one.freshness, rel=1e-9)
+
+
+class Wrapped:
+    """What pandas gives: an object that NumPy makes an array of."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(self.array, dtype=dtype)
+
+
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+FORMS = {
+    "list": np.ndarray.tolist,
+    "float32": lambda array: array.astype(np.float32),
+    "strided": lambda array: np.repeat(array, 2)[::2],
+    "backwards": lambda array: array[::-1].copy()[::-1],
+    "read-only": read_only,
+    "__array__": Wrapped,
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("allocate", [*CLOSED, allocation.optimal])
+def test_any_array_will_do(allocate, form):
+    change_rate, importance = np.array([[0.25, 1.0, 4.0], [1.0, 0.5, 2.0]])
+    plain = allocate(change_rate, importance, 2.0).crawl_rate
+    formed = allocate(form(change_rate), form(importance), 2.0).crawl_rate
+    np.testing.assert_array_equal(formed, plain)
+
+
+@pytest.mark.parametrize("allocate", [*CLOSED, allocation.optimal_interval])
+def test_many_equal_pages_get_equal_rates(allocate):
+    n = 100_000
+    rate = allocate(np.full(n, 0.7), np.full(n, 0.3), 5.0).crawl_rate
+    np.testing.assert_allclose(rate, 5.0 / n, rtol=1e-9)
+
+
+EXTREME = decades(-300, 300, zero=True)
+ELEMENTWISE = (
+    freshness.poisson,
+    freshness.interval,
+    lambda change, crawl: freshness.mean([freshness.poisson(change, crawl)], [1.0]),
+)
+
+
+@pytest.mark.parametrize("fresh", ELEMENTWISE)
+@given(EXTREME, EXTREME)
+def test_freshness_is_a_share(fresh, change_rate, crawl_rate):
+    assert 0 <= fresh(change_rate, crawl_rate) <= 1
+
+
+@given(EXTREME, EXTREME)
+def test_harmonic_penalty_is_not_negative(change_rate, crawl_rate):
+    penalty = freshness.harmonic_penalty(change_rate, crawl_rate)
+    assert penalty >= 0
+    assert (penalty == np.inf) == (crawl_rate == 0 < change_rate)
+
+
+@given(*[decades(-75, 75, zero=True)] * 3, st.floats(0, 1), st.floats(0.01, 1))
+def test_fresh_time_is_at_most_the_time(change_rate, crawl_rate, time, initial, phase):
+    rates = change_rate, crawl_rate, time
+    for fresh in (
+        freshness.poisson_time(*rates, initial=initial),
+        freshness.interval_time(*rates, initial=initial),
+        freshness.interval_time(*rates, initial=initial, phase=phase),
+    ):
+        assert 0 <= fresh <= time
+
+
+def test_equal_intervals_are_no_fresher_than_fresh():
+    rate = 10.0 ** np.arange(-20.0, 20.0, 0.01)
+    assert (freshness.interval(rate, 0.3) <= 1).all()
+
+
+def test_many_crawls_in_a_long_time():
+    """The last interval was less than nothing, and the fresh time -inf."""
+    rng = np.random.default_rng(0)
+    crawl_rate, time = 10.0 ** rng.uniform([[8], [10]], [[10], [12]], (2, 1000))
+    fresh = freshness.interval_time(1e9, crawl_rate, time, phase=0.3)
+    share = freshness.interval(1e9, crawl_rate)
+    np.testing.assert_allclose(fresh, time * share, rtol=1e-9)
+
+
+def quietly(estimate, *arguments):
+    """Without the warnings that are promised for degenerate pages."""
+    with warnings.catch_warnings():
+        for category in (DegenerateHistoryWarning, DegenerateSignalsWarning):
+            warnings.simplefilter("ignore", category)
+        return estimate(*arguments)
+
+
+@st.composite
+def histories(draw, *, span=3):
+    n = draw(st.integers(1, 8) | st.just(50))
+    interval = draw(several(decades(-span, span), n))
+    return interval, draw(several(st.booleans(), n))
+
+
+def limits(history):
+    return np.array(estimators.likelihood_interval(history))
+
+
+ESTIMATES = (
+    estimators.mle,
+    estimators.moment_matching,
+    estimators.naive,
+    limits,
+)
+
+
+@pytest.mark.parametrize("estimate", ESTIMATES)
+@given(crawls=histories(), factor=decades(-6, 6))
+def test_estimates_scale_with_time(estimate, crawls, factor):
+    interval, changed = crawls
+    one = quietly(estimate, History(interval, changed))
+    other = quietly(estimate, History(interval * factor, changed))
+    assert not np.isnan(one).any()
+    np.testing.assert_allclose(other * factor, one, rtol=1e-8)
+
+
+@given(crawls=histories(span=9))
+def test_moments_match_over_many_decades(crawls):
+    interval, changed = crawls
+    assume(0 < changed.sum() < changed.size)
+    rate = estimators.moment_matching(History(interval, changed))
+    x = np.sort(interval) * rate
+    # the terms of the shortest intervals as what they lack of 1
+    few = changed.size - changed.sum()
+    up, down = np.exp(-x[few:]).sum(), -np.expm1(-x[:few]).sum()
+    slope = (x * np.exp(-x)).sum()
+    assert abs(up - down) <= 1e-8 * slope
+
+
+@pytest.mark.parametrize(("many", "few"), [(1e8, 1e-6), (1e8, 1e-5), (1e8, 1e-9)])
+def test_moments_that_rounding_would_hide(many, few):
+    """At the root both sides are 1e-12 or less, and the sum of both terms is 1."""
+    rate = estimators.moment_matching(History([many, few], [True, False]))
+    assert np.exp(-rate * many) == pytest.approx(
+        -np.expm1(-rate * few), rel=1e-9, abs=0
+    )
+
+
+@given(crawls=histories(span=100), max_rate=decades(-100, 100))
+def test_a_radius_is_positive(crawls, max_rate):
+    assert estimators.confidence_radius(History(*crawls), max_rate=max_rate) > 0
+
+
+@given(crawls=histories(span=1), data=st.data(), factor=decades(-6, 6))
+def test_signals_are_fitted_in_any_unit_of_time(crawls, data, factor):
+    interval, changed = crawls
+    if data.draw(st.booleans()):
+        interval[:] = 1.0
+    n_signals = data.draw(several(st.integers(0, 3), interval.size))
+    one = quietly(signals.fit, History(interval, changed), n_signals)
+    other = quietly(signals.fit, History(interval * factor, changed), n_signals)
+    np.testing.assert_allclose(other.alpha * factor, one.alpha, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(other.b, one.b, rtol=1e-6, atol=1e-9)
+
+
+def test_a_gradient_that_is_rounding_leaves_signals_without_evidence():
+    """At b = 0 the gradient in b is 3 - 3, and the search inside never ended."""
+    history = History(np.ones(5), [0, 0, 1, 1, 0])
+    found = signals.fit(history, [2, 1, 2, 0, 0])
+    assert found.b == 0
+    assert found.alpha == pytest.approx(np.log(5 / 3))
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.1, 1 / 3, 86400.0])
+def test_signals_in_proportion_are_without_evidence_in_any_unit(unit):
+    history = History(unit * np.array([1.0, 2.0, 1.0, 3.0]), [1, 0, 0, 1])
+    with pytest.warns(DegenerateSignalsWarning, match="in proportion"):
+        found = signals.fit(history, [1, 2, 1, 3])
+    assert found.b == 0
+
+
+def test_rates_over_ten_decades_spend_the_bandwidth():
+    """One rounding error of 1e5 is 5e-9 of this bandwidth."""
+    change_rate, importance = np.array([1e-5, 1e5]), np.array([1.0, 1e5])
+    for bandwidth in np.linspace(3.2e-3, 4e-3, 50):
+        rate = allocation.optimal_poisson(change_rate, importance, bandwidth).crawl_rate
+        assert rate.sum() == pytest.approx(bandwidth, rel=1e-14)
+
+
+@pytest.mark.parametrize("model", [freshness.poisson, freshness.interval])
+def test_a_host_at_its_limit_has_pages_of_far_higher_importance(model):
+    """The multiplier is 160 decades below that of the first guess."""
+    importance = np.array([1e80, 1e-80])
+    plan = on_two_hosts(np.ones(2), importance, 1.0, model=model)
+    np.testing.assert_allclose(plan.crawl_rate, [0.3, 0.7], rtol=1e-12)
+
+
+@given(problem=problems(span=20))
+def test_regret_is_not_negative(problem):
+    change_rate, importance, bandwidth = problem
+    lost = regret.suboptimality(change_rate, change_rate[::-1], importance, bandwidth)
+    assert lost >= -1e-9 * importance.sum()
+    served = regret.utility(change_rate, importance, np.full(change_rate.size, 1.0))
+    assert 0 <= served <= importance.sum() * (1 + 1e-12)
+
+
+class Schedules(RuleBasedStateMachine):
+    """A scheduler beside one that has just been loaded, and the full arg max."""
+
+    @initialize(learns=st.booleans())
+    def begin(self, learns):
+        self.learns, self.now = learns, 0.0
+        self.last, self.seen = np.zeros(0), np.zeros(0)
+        self.importance, self.believed = np.zeros(0), np.zeros((0, 2))
+        self.present = np.zeros(0, dtype=bool)
+        new = [(1.0, 0.5), (0.3, 2.0)]
+        self.scheduler = Scheduler(self.policy(new), crawled=0.0)
+        self.append(new)
+
+    def policy(self, pages):
+        """Pages as they are added: importance, and shape or change rate."""
+        importance, number = np.array(pages).T
+        if self.learns:
+            return BayesGreedy(importance, shape=number, rate=1.0)
+        return SignalledPages(number, importance, 0.0, 0.0)
+
+    def append(self, pages):
+        importance, number = np.array(pages).T
+        n = importance.size
+        self.importance = np.append(self.importance, importance)
+        self.believed = np.append(
+            self.believed, np.column_stack([number, np.ones(n)]), axis=0
+        )
+        self.last = np.append(self.last, np.full(n, self.now))
+        self.seen = np.append(self.seen, np.full(n, self.now))
+        self.present = np.append(self.present, np.ones(n, dtype=bool))
+
+    def values(self):
+        elapsed = self.now - self.last
+        number, rate = self.believed.T
+        if self.learns:
+            value = freshness.bayes_crawl_value(
+                elapsed, self.importance, shape=number, rate=rate
+            )
+        else:
+            pages = SignalledPages(number, self.importance, 0.0, 0.0)
+            value = freshness.crawl_value(elapsed, 0, pages)
+        return np.where(self.present, value, -1.0)
+
+    @rule(gap=st.sampled_from([0.01, 0.5, 0.5, 3.0, 1e4]))
+    @precondition(lambda self: self.present.any())
+    def crawl(self, gap):
+        self.now += gap
+        value = self.values()
+        page = self.scheduler.next(self.now)
+        # values that differ by rounding alone may come in either order
+        assert value[page] >= value.max() * (1 - 1e-11)
+        self.last[page] = self.now
+
+    @rule(changed=st.booleans(), data=st.data())
+    @precondition(lambda self: self.learns and (self.present & self.unreported()).any())
+    def report(self, changed, data):
+        unreported = np.flatnonzero(self.present & self.unreported())
+        page = data.draw(st.sampled_from(unreported.tolist()))
+        self.scheduler.report(page, changed)
+        self.seen[page] = self.last[page]
+        self.believed[page] = [posterior[page] for posterior in self.posterior()]
+
+    def posterior(self):
+        return self.scheduler.posterior
+
+    def unreported(self):
+        return self.last > self.seen
+
+    pages = st.lists(
+        st.tuples(st.sampled_from([0.0, 1e-9, 0.3, 1.0]), decades(-2, 1)),
+        min_size=1,
+        max_size=3,
+    )
+
+    @rule(new=pages)
+    def add(self, new):
+        added = self.scheduler.add(self.policy(new), crawled=self.now)
+        assert added.tolist() == list(range(self.last.size, self.last.size + len(new)))
+        self.append(new)
+
+    @rule(new=pages, data=st.data())
+    @precondition(lambda self: self.present.any())
+    def update(self, new, data):
+        page = data.draw(st.sampled_from(np.flatnonzero(self.present).tolist()))
+        self.scheduler.update(page, self.policy(new[:1]))
+        self.importance[page] = new[0][0]
+        self.believed[page] = new[0][1], 1.0
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.present.sum() > 1)
+    def remove(self, data):
+        page = data.draw(st.sampled_from(np.flatnonzero(self.present).tolist()))
+        self.scheduler.remove(page)
+        self.present[page] = False
+
+    @rule()
+    def save_and_load(self):
+        self.scheduler.save(self.path)
+        self.scheduler = Scheduler.load(self.path)
+
+    @invariant()
+    def pages_are_counted(self):
+        assert len(self.scheduler) == self.present.sum()
+
+
+def test_the_scheduler_is_the_full_arg_max(tmp_path):
+    from hypothesis.stateful import run_state_machine_as_test
+
+    class Here(Schedules):
+        path = tmp_path / "scheduler.npz"
+
+    run_state_machine_as_test(Here)
+
+
+MODULES = allocation, estimators, freshness, regret, signals
+COVERED = {
+    "allocation": {
+        *("uniform", "proportional", "optimal", "optimal_poisson"),
+        *("optimal_interval", "harmonic", "conditional", "polite"),
+    },
+    "estimators": {
+        *("mle", "moment_matching", "naive", "likelihood_interval"),
+        "confidence_radius",
+    },
+    "freshness": {
+        *("poisson", "interval", "poisson_time", "interval_time", "mean"),
+        *("harmonic_penalty", "crawl_value", "bayes_crawl_value"),
+    },
+    "regret": {"suboptimality", "utility"},
+    "signals": {"fit"},
+}
+SIMULATES = "draws random numbers: its module's tests hold it to its distribution"
+SLOW = "half a second a call: its own tests scale, permute and sum it"
+OTHER = "held to its plain form at drawn arguments in its module's tests"
+EXCEPTED = {
+    **dict.fromkeys(["optimal_thresholds", "polite_thresholds"], SLOW),
+    **dict.fromkeys(
+        ["corrupt", "simulate_signalled_history", "explore_then_commit"], SIMULATES
+    ),
+    **dict.fromkeys(
+        [
+            *("affinity", "after", "asymptotic_variances", "bias_reduced"),
+            *("counting_interval", "design_variance", "dispersion"),
+            *("false_change_score", "false_change_test", "false_changes"),
+            *("filtered", "fisher_information", "last_modified", "log_information"),
+            *("log_stderr", "mean_log_rate", "mle_path", "path", "paths"),
+            *("pooled_dispersion", "rmse", "serial_score", "serial_sums"),
+            *("shrunk_dispersion", "snapshots", "summary"),
+            *("crawled", "empirical_crawl_value", "cycle_length", "fresh_time"),
+            *("best_exploration", "burn_in", "exploration_horizon"),
+            *("exploration_radius", "learning_regret", "regret_bound"),
+            *("sensitivity_bound", "slopes", "naive_precision_recall"),
+        ],
+        OTHER,
+    ),
+}
+
+
+def test_no_public_function_is_forgotten():
+    for module in MODULES:
+        name = module.__name__.rpartition(".")[2]
+        public = {n for n in module.__all__ if inspect.isfunction(getattr(module, n))}
+        covered = COVERED[name]
+        assert covered <= public
+        assert public - covered <= EXCEPTED.keys()
+    everywhere = {n for module in MODULES for n in module.__all__}
+    assert EXCEPTED.keys() <= everywhere
