@@ -6,8 +6,8 @@ READY = .venv/.ready
 endif
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: figures preview verify lint test quick test-browser site test-site benchmark bench lab \
-  notebooks lock clean
+.PHONY: figures preview verify lint test quick mutate test-browser site test-site benchmark bench \
+  lab notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperlib figures
 preview: $(READY)
@@ -28,6 +28,10 @@ test: lint
 # nbval imports half a second of Jupyter into each process, and is not used here.
 quick: lint
 	$(PYTEST) -p no:nbval --doctest-modules -m "not slow" src tests
+# Small errors that the tests should find; all of them take days: make mutate SAMPLE=500
+SAMPLE = 100
+mutate: $(READY)
+	nice -n 10 $(PYTHON) benchmarks/mutants.py --sample $(SAMPLE)
 test-browser: $(READY)
 	tests/browser/run.sh $(PYTHON)
 site: $(READY)

@@ -100,6 +100,17 @@ def test_crawls_by_hand(policy, changes, due):
     np.testing.assert_allclose(time, due, atol=1e-2)  # each crawl waits for a slot
 
 
+def test_a_crawl_finds_a_change_of_the_very_same_moment():
+    rule = StormCrawler(limits=(0.5, 14.0))
+    changed, unchanged = 1.0 + 0.75, 1.0 + 1.5
+    for moment, then in ((1.0, changed), (np.nextafter(1.0, 2.0), unchanged)):
+        assert crawls(rule, [(moment, 0)], horizon=3.0)[:2].tolist() == [1.0, then]
+    # and so do the histories of runs
+    world = simulate.replay([[1.0, 2.5], []], 4.0)
+    history = world.observe(np.array([0.5, 1.0, 2.0]), np.array([0, 0, 0]))
+    assert history.changed.tolist() == [True, False]
+
+
 def test_interval_does_not_leave_the_limits():
     time = crawls(
         StormCrawler(), [(t, 0) for t in np.arange(0.0, 250.0, 1e-2)], bandwidth=4800.0
@@ -401,6 +412,21 @@ def test_multiplied_intervals_against_histories(policy, per_change):
             abs(measured.mean() - expected)
             <= 4 * measured.std(ddof=1) / np.sqrt(n) + 1e-3
         )  # and the grid
+
+
+def test_an_interval_below_the_limits_is_one_at_the_lower_limit():
+    # After a change a page waits for 1, the lower limit. Else 1.4 is beyond the cap:
+    # the interval becomes 0.945, and the page waits for a cycle.
+    rule = Nutch(sync_delta=None, cap=1.05, limits=(1.0, 365.0), cycle=3.0)
+    change_rate = np.array([0.05, 0.4, 2.0])
+    after_change, after_none = 1 - np.exp(-change_rate), 1 - np.exp(-3 * change_rate)
+    found = after_none / (after_none + 1 - after_change)
+    wait = 3 - 2 * found
+    np.testing.assert_allclose(
+        rule.settled(change_rate),
+        (1 / wait, found / (wait * change_rate)),
+        rtol=1e-9,
+    )
 
 
 def test_limits_of_the_rule_against_histories():

@@ -52,6 +52,14 @@ def test_a_change_is_the_closed_form(x, shape):
     )
 
 
+@pytest.mark.parametrize("x", [1e-12, 1e-9, 1e-6, 9e-4])
+def test_a_change_after_a_short_interval_loses_no_digits(x):
+    # a prior so weak that the time that is added, about x / 2, outweighs its own
+    filter_ = GammaFilter(shape=x, rate=2.0)
+    filter_.update(True, interval=2.0)
+    assert filter_.rate == pytest.approx(one_change(x, 2.0, 2.0)[1], rel=1e-11, abs=0)
+
+
 @pytest.mark.parametrize("x", [0.3, 2.0, 8.0])
 def test_a_change_has_the_first_two_derivatives_of_its_likelihood(x):
     filter_ = GammaFilter(shape=4.0, rate=1.0)

@@ -546,3 +546,13 @@ def test_a_policy_is_not_changed_by_use():
     np.testing.assert_array_equal(
         policy.choose(world, time[:30], last), first[:30]
     )  # the future does not matter
+
+
+def test_a_signal_at_the_very_time_of_the_last_slot_counts_in_it():
+    pages = SignalledPages([1.0, 1.0], 1.0, 0.9, 0.01)
+    here = np.zeros(2), np.full(2, np.inf)
+    for moment, page in ((1.0, 1), (np.nextafter(1.0, 2.0), 0)):
+        sent, by = np.array([moment]), np.array([1], np.int32)
+        world = simulate.World(pages, 2.0, sent, by, sent, np.array([True]), *here)
+        chosen = GreedyNCIS(pages).choose(world, np.array([1.0]), np.zeros(2))
+        assert chosen.tolist() == [page]

@@ -301,6 +301,16 @@ def test_learn_finds_the_pair_from_one_bit_a_page():
     assert marginal(got) > marginal(FakeIntervals(300.0, 300.0)) + 100
 
 
+def test_two_pages_are_enough_to_learn_a_prior_and_copies_of_them_change_nothing():
+    two = History([[1.0] * 8] * 2, [[1, 0, 0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 0, 0]])
+    four = History(np.tile(two.interval, (2, 1)), np.tile(two.changed, (2, 1)))
+    rate = np.geomspace(1e-3, 30.0, 300)
+    pair, pair_of_four = (FakeIntervals.learn(h, rate) for h in (two, four))
+    np.testing.assert_allclose(pair.changed, pair_of_four.changed, rtol=1e-6)
+    np.testing.assert_allclose(pair.unchanged, pair_of_four.unchanged, rtol=1e-6)
+    np.testing.assert_allclose(gamma_prior(two), gamma_prior(four), rtol=1e-6)
+
+
 # ------------------------------------------------------------ the gamma prior
 
 

@@ -314,6 +314,13 @@ def test_one_by_one_and_all_at_once_are_the_same():
         assert ours.next(time) == page
 
 
+def test_a_signal_at_the_very_time_of_the_last_slot_counts_in_it():
+    pages = SignalledPages([1.0, 1.0], 1.0, 0.9, 0.01)
+    without = Scheduler(pages, crawled=0.0).run([1.0])
+    with_signal = Scheduler(pages, crawled=0.0).run([1.0], [1], [1.0])
+    assert (without.item(), with_signal.item()) == (0, 1)
+
+
 def test_pages_never_crawled_come_first_by_value_and_equal_ones_in_order():
     pages = SignalledPages(
         np.repeat([1.0, 0.5], 500), 1.0, 0.0, 0.0
@@ -523,6 +530,16 @@ def test_bad_calls_say_what_is_wrong_and_change_nothing(call):
         eval(f"ours.{call}", {"ours": ours, "ONE": one, "np": np})
     assert ours.next(5.0) == 0
     assert len(ours) == 1
+
+
+def test_an_added_page_may_be_crawled_up_to_now_and_none_of_several_later():
+    scheduler = Scheduler(SignalledPages([1.0], 1.0, 0.0, 0.0), crawled=0.0)
+    scheduler.next(5.0)
+    two = SignalledPages([1.0, 1.0], 1.0, 0.0, 0.0)
+    with pytest.raises(ValueError, match=r"after the last event, 5\.0, got 6\.0"):
+        scheduler.add(two, crawled=[1.0, 6.0])
+    scheduler.add(two, crawled=[1.0, 5.0])
+    assert [scheduler.next(6.0) for _ in range(3)] == [1, 0, 2]
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,15 @@ def test_regular_crawls_are_where_they_should_be():
         np.testing.assert_array_equal(got, expected)
 
 
+def test_a_drawn_phase_is_never_0():
+    class Least(np.random.Generator):
+        def random(self, size):
+            return np.zeros(size)
+
+    time, _ = schedules.regular([0.5], 5.0, rng=Least(np.random.PCG64()))
+    assert time.tolist() == [2.0, 4.0]
+
+
 def test_phases_are_uniform_by_default_and_of_each_page_its_own():
     rate = np.tile([0.5, 2.0], 5000)
     time, offsets = schedules.regular(rate, 10.0, rng=10)

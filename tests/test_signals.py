@@ -472,6 +472,26 @@ def test_signals_in_proportion_to_the_intervals_leave_one_parameter_open():
     assert np.isnan(found.change_rate_stderr[0])
 
 
+def test_proportion_is_told_whatever_the_rounding_and_from_almost_proportion():
+    rng = np.random.default_rng(5)
+    n_signals = rng.integers(1, 6, (300, 12))
+    changed = rng.random(n_signals.shape) < 0.5
+    changed[:, :2] = True, False
+    per_signal = rng.lognormal(0.0, 3.0, (300, 1))
+    history = History(n_signals * per_signal, changed)
+    with pytest.warns(DegenerateSignalsWarning, match="^300 of 300 pages had signals"):
+        found = fit(history, n_signals)
+    np.testing.assert_allclose(
+        found.alpha + found.b / per_signal[:, 0], mle(history), rtol=1e-9
+    )
+    assert np.isnan(found.change_rate_stderr).all()
+    assert np.isnan(found.precision_stderr).all()
+    almost = History(
+        history.interval * (1 + 1e-3 * rng.random(n_signals.shape)), changed
+    )
+    assert (fit(almost, n_signals).change_rate_stderr > 0).all()
+
+
 def test_histories_of_unequal_length_and_other_units():
     pages = population(10, 30)
     history, n_signals = simulate_signalled_history(

@@ -332,6 +332,19 @@ def test_nothing_to_gain_and_the_ends():
     )
 
 
+@pytest.mark.parametrize("recall", [0.0, 1e-7, 0.5, 1 - 1e-7])
+@pytest.mark.parametrize("false", [0.0, 0.3])
+def test_the_far_tail(recall, false):
+    alpha, limit = 0.7 * (1 - recall), 2.0 / 0.7
+    for u in (50.0, 1e3, 1e100):
+        assert V(u / alpha, 0, 0.7, 2.0, recall, false, 0) == limit
+        assert w_of(u / alpha, 0.7, recall, false) == pytest.approx(1 / 0.7, rel=1e-15)
+    if recall == 0:  # without signals all digits of the lack are known until there
+        for u in (20.0, 30.0, 36.0):
+            lack = 1 - V(u / alpha, 0, 0.7, 2.0, recall, 0.0, 0) / limit
+            assert lack == pytest.approx((1 + u) * np.exp(-u), abs=4e-16)
+
+
 @pytest.mark.slow
 def test_thousands_of_signals():
     for change, recall, false, elapsed, n_signals in [

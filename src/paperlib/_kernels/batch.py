@@ -70,7 +70,8 @@ _LOWEST, _HIGHEST = 1e-9, 100.0
 
 # Order of the Taylor series of mle_paths, and how far from its centre it is
 # used, in units of the centre: truncated terms are of the order of 0.1^13 =
-# 1e-13.
+# 1e-13. A larger reach would be the same program: the terms of x / (exp(x) - 1)
+# fall no faster than those of 1 / x, so that _LAST_TERM ends a series at 0.12.
 _ORDER = 12
 _REACH = 0.1
 # Largest last term of the series, in units of its first-order term, at which

@@ -165,7 +165,7 @@ def slot_times(bandwidth, horizon):
     # the first edge by which the sum is reached: it may stand still before a
     # later one
     after = np.searchsorted(total, number * (1 - _ROUNDING), side="left")
-    before = np.clip(after, 1, edges.size - 1) - 1
+    before = np.minimum(after, edges.size - 1) - 1
     return np.minimum(edges[before] + (number - total[before]) / rates[before], horizon)
 
 

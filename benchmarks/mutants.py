@@ -1,0 +1,283 @@
+"""Share of small errors in the science that the tests find.
+
+    python benchmarks/mutants.py --sample 100
+
+A mutant is the library with one operator, comparison or number changed. It is killed
+if a test fails or takes too long. The tests of a mutant are those of the five files
+that use the public names of its module most often (for a private module or a kernel,
+the names of the modules that import it), and the examples of the module. The quick
+tests of the first file come first, for all mutants; then, for those that are left,
+those of the other files; then the slow tests. Results are added to
+`build/mutants.jsonl`: a second run goes on from there, and tries only the mutants that
+are not killed yet. `equivalent_mutants.csv` lists those that no test can tell from the
+library, and why.
+
+mutmut leaves out every function that has a decorator, thus all kernels, and keeps
+all mutants of the others in one file; cosmic-ray changes the sources in place, which
+the caches of numba notice in the changed file alone, not in the kernels that call it.
+Neither can switch numba off, because kernels read records by the names of their
+fields, as Python cannot. Here the library is copied, with its compiled kernels, and a
+mutant of a kernel compiles that kernel and its callers anew, and nothing else.
+"""
+
+import argparse
+import ast
+import collections
+import csv
+import hashlib
+import itertools
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+COPY, SESSION = ROOT / "build/mutants/src", ROOT / "build/mutants.jsonl"
+EQUIVALENT = ROOT / "benchmarks/equivalent_mutants.csv"
+# The other wings, and the decorators of the kernels, which only decide about speed.
+LEFT_OUT = "crawl_log/", "repro/", "cli.py", "__main__.py", "_kernels/__init__.py"
+N_FILES = 5
+# One file finds most mutants, and many files take long to import.
+ROUNDS = (
+    ("not slow", slice(1)),
+    ("not slow", slice(1, None)),
+    ("slow", slice(None)),
+)
+SECONDS = 600  # of processor time: to compile the scheduler takes 30
+MEMORY = 12 * 2**30  # bytes of addresses, of which most are never touched
+PAIRS = (
+    *(("+", "-"), ("*", "/"), ("<", "<="), (">", ">="), ("==", "!="), ("&", "|")),
+    *(("+=", "-="), ("*=", "/="), ("&=", "|="), ("and", "or"), ("is", "is not")),
+    *(("in", "not in"), ("True", "False"), ("break", "continue")),
+)
+SWAPS = {"//": "/", "%": "*", "**": "*"}
+SWAPS |= dict(PAIRS) | {new: old for old, new in PAIRS}
+UNTESTED = "stacklevel", "strict"  # arguments that help whoever edits the library
+WORD = re.compile(r"is not|not in|\*\*|//|[<>=!]=|[-+*/%|&]=|[-+*/%|&<>~]|[a-z]+")
+
+
+def changes(tree, lines):
+    """(line, start, end, new text) of each change, in bytes of the line."""
+    skipped = set()
+    for node in ast.walk(tree):
+        # decorators, annotations and texts of messages are no formulas
+        parts = [getattr(node, "annotation", None), getattr(node, "returns", None)]
+        parts += getattr(node, "decorator_list", [])
+        if isinstance(node, ast.JoinedStr) or getattr(node, "arg", "") in UNTESTED:
+            parts.append(node)
+        for part in filter(None, parts):
+            skipped.update(ast.walk(part))
+    for node in ast.walk(tree):
+        pairs = []
+        if isinstance(node, ast.BinOp):
+            pairs = [(node.left, node.right)]
+        elif isinstance(node, ast.AugAssign):
+            pairs = [(node.target, node.value)]
+        elif isinstance(node, ast.BoolOp):
+            pairs = itertools.pairwise(node.values)
+        elif isinstance(node, ast.Compare):
+            pairs = itertools.pairwise([node.left, *node.comparators])
+        for left, right in pairs if node not in skipped else ():
+            yield from _between(left, right, lines)
+        if node in skipped or not hasattr(node, "lineno"):
+            continue
+        n, start, end = node.lineno, node.col_offset, node.end_col_offset
+        if isinstance(node, ast.UnaryOp):
+            word = WORD.match(lines[n - 1][start:].decode())[0]
+            yield n, start, start + len(word), ""
+        elif isinstance(node, (ast.Break, ast.Continue)):
+            yield n, start, end, SWAPS[lines[n - 1][start:end].decode()]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            yield n, start, end, SWAPS.get(str(node.value), repr(node.value + 1))
+
+
+def _between(left, right, lines):
+    """Change of the operator between two operands, on whatever line it is."""
+    for n in range(left.end_lineno, right.lineno + 1):
+        start = left.end_col_offset if n == left.end_lineno else 0
+        end = right.col_offset if n == right.lineno else None
+        word = WORD.search(lines[n - 1][start:end].split(b"#")[0].decode())
+        if word and word[0] in SWAPS:
+            yield n, start + word.start(), start + word.end(), SWAPS[word[0]]
+            return
+
+
+def mutants(package):
+    """Name of each mutant, its path in the package, and its source."""
+    found = {}
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        if name.startswith(LEFT_OUT):
+            continue
+        lines = path.read_bytes().splitlines(keepends=True)
+        seen = collections.Counter()
+        for n, start, end, new in changes(ast.parse(path.read_bytes()), lines):
+            old = lines[n - 1]
+            line = old[:start] + new.encode() + old[end:]
+            text = f"{name}: {old.decode().strip()} -> {line.decode().strip()}"
+            seen[text] += 1  # no numbers of lines, which change with any edit
+            source = b"".join([*lines[: n - 1], line, *lines[n:]])
+            found[f"{text} [{seen[text]}]"] = name, source
+    return found
+
+
+def tests_of(package):
+    """The test files of each module, the most important first."""
+    trees = {p: ast.parse(p.read_bytes()) for p in package.rglob("*.py")}
+    public, imported_by = {}, collections.defaultdict(set)
+    for path, tree in trees.items():
+        parts = ("paperlib", *path.relative_to(package).with_suffix("").parts)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                for alias in node.names:
+                    for to in (node.module, f"{node.module}.{alias.name}"):
+                        imported_by[to].add(".".join(parts))
+            elif (
+                isinstance(node, ast.Assign)
+                and ast.unparse(node.targets[0]) == "__all__"
+            ):
+                public[".".join(parts)] = set(re.findall(r"'(\w+)'", ast.unparse(node)))
+
+    def names(module, seen=()):
+        """Public names of a module, or of those that import it, or of theirs."""
+        if public.get(module) or module in seen:
+            return public.get(module, set())
+        above = imported_by[module]
+        return set().union(*(names(each, (*seen, module)) for each in above))
+
+    used = {
+        path: collections.Counter(re.findall(r"[^\W\d]\w*", path.read_text()))
+        for path in (ROOT / "tests").glob("test_*.py")
+    }
+    total = collections.Counter()
+    for counts in used.values():
+        total.update(counts)
+    files = {}
+    for path in trees:
+        parts = ("paperlib", *path.relative_to(package).with_suffix("").parts)
+        own = names(".".join(parts))
+        # the share of the uses of each name, so that common words count little
+        score = {
+            test: sum(counts[name] / (total[name] or 1) for name in own)
+            / (len(own) or 1)
+            + bool(re.search(rf"_kernels import {path.stem}\b", test.read_text()))
+            + 2 * path.stem.endswith(test.stem.removeprefix("test_"))
+            for test, counts in used.items()
+        }
+        best = sorted(score, key=score.get, reverse=True)[:N_FILES]
+        files[path.relative_to(package).as_posix()] = [t for t in best if score[t]]
+    return files
+
+
+def callers(kernel):
+    """The kernels that compile `kernel` into their own code, and itself."""
+    found, new = set(), {kernel}
+    while new:
+        found |= new
+        new = {
+            path.stem
+            for path in (COPY / "paperlib/_kernels").glob("*.py")
+            if any(
+                re.search(rf"_kernels(\.| import .*\b){name}\b", path.read_text())
+                for name in found
+            )
+        } - found
+    return found
+
+
+def limit():
+    """Keep a mutant that never ends, or fills the memory, from doing so."""
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def failure(which, tests):
+    """What fails first among the tests with this mark, or None."""
+    pytest = [sys.executable, "-m", "pytest", "-x", "-p", "no:nbval", "--tb=no"]
+    pytest += ["-p", "no:cacheprovider", "--doctest-modules", "-m", which]
+    paths = {"PYTHONPATH": str(COPY), "OPENBLAS_NUM_THREADS": "1"}
+    try:
+        run = subprocess.run(
+            [*pytest, *tests],
+            cwd=ROOT,
+            env={**os.environ, **paths},
+            capture_output=True,
+            text=True,
+            timeout=5 * SECONDS,
+            preexec_fn=limit,
+        )
+    except subprocess.TimeoutExpired:
+        return f"more than {5 * SECONDS} s"
+    if run.returncode in (0, 5):  # 5: no test has the mark
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", run.stdout, re.M)
+    return failed[1] if failed else f"exit status {run.returncode}"
+
+
+def killer(name, source, which, tests):
+    """What finds a mutant, or None. The copy is then again the original."""
+    path, aside = COPY / "paperlib" / name, COPY.parent / "aside"
+    aside.mkdir(exist_ok=True)
+    kernels = callers(path.stem) if path.parent.name == "_kernels" else ()
+
+    def compiled():
+        cache = path.parent / "__pycache__"
+        return [file for kernel in kernels for file in cache.glob(f"{kernel}.*")]
+
+    originals = [path, *compiled()]  # come back with their times, so that they count
+    for file in originals:
+        file.rename(aside / file.name)
+    path.write_bytes(source)
+    try:
+        return failure(which, [*tests, path])
+    finally:
+        for file in compiled():
+            file.unlink()
+        for file in originals:
+            (aside / file.name).rename(file)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sample", type=int, help="number of mutants; default all")
+    parser.add_argument("--seed", default="1", help="which sample")
+    options = parser.parse_args()
+    shutil.rmtree(COPY.parent, ignore_errors=True)
+    shutil.copytree(ROOT / "src/paperlib", COPY / "paperlib")
+    found, tests = mutants(COPY / "paperlib"), tests_of(COPY / "paperlib")
+    with EQUIVALENT.open(newline="") as file:
+        equivalent = {row["mutant"] for row in csv.DictReader(file)}
+    # an order that an edit elsewhere leaves as it is
+    order = sorted(
+        found, key=lambda m: hashlib.sha256((options.seed + m).encode()).hexdigest()
+    )
+    sample = [m for m in order[: options.sample] if m not in equivalent]
+    done = {}
+    if SESSION.exists():
+        done = dict(json.loads(line) for line in SESSION.read_text().splitlines())
+    # those that compile nothing come first: a kernel takes a minute
+    sample.sort(key=lambda mutant: mutant.startswith("_kernels/"))
+    for which, some in ROUNDS:
+        for mutant in sample:
+            if done.get(mutant):
+                continue
+            name, source = found[mutant]
+            done[mutant] = killer(name, source, which, tests[name][some])
+            with SESSION.open("a") as file:
+                print(json.dumps([mutant, done[mutant]]), file=file)
+            print(f"{mutant}\n    {done[mutant] or 'SURVIVES'}", flush=True)
+    killers = {done[m] for m in sample if done[m] and "::" in done[m]}
+    if killers and (wrong := failure("slow or not slow", killers)):
+        sys.exit(f"fails without any mutant: {wrong}")
+    alive = [mutant for mutant in sample if not done[mutant]]
+    print("Alive:", *alive, sep="\n")
+    share = 1 - len(alive) / len(sample)
+    print(f"{share:.1%} of {len(sample)} mutants are killed, of {len(found)} in all")
+
+
+if __name__ == "__main__":
+    main()
