@@ -1,5 +1,9 @@
-"""Which worker of pytest-xdist gets which tests; kernels of notebooks are forks."""
+"""Which worker of pytest-xdist gets which tests; kernels of notebooks are forks.
 
+And what is collected is left out of garbage collection.
+"""
+
+import gc
 from pathlib import PurePath
 
 import kernels
@@ -25,6 +29,20 @@ SCHEDULER = {
 def pytest_configure(config):
     if config.getoption("nbval", default=False):
         kernels.fork()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """No garbage collection looks through what is imported and collected.
+
+    All of it stays until the end, and every look takes a third of a second.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)  # so that pytest works without pytest-xdist

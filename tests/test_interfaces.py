@@ -75,13 +75,19 @@ def _members():
                     yield f"{path}.{name}"
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_a_module_says_what_it_is_for_and_what_is_public(name):
-    module = importlib.import_module(name)
-    assert module.__doc__.strip().splitlines()[0].endswith((".", "?"))
-    assert len(module.__all__) == len(set(module.__all__))
-    assert all(hasattr(module, public) for public in module.__all__)
-    assert not [public for public in module.__all__ if public.startswith("_")]
+def test_modules_say_what_they_are_for_and_what_is_public():
+    modules = {name: importlib.import_module(name) for name in MODULES}
+    first = {name: m.__doc__.strip().splitlines()[0] for name, m in modules.items()}
+    assert [n for n, line in first.items() if not line.endswith((".", "?"))] == []
+    public = [f"{name}.{public}" for name, m in modules.items() for public in m.__all__]
+    assert [path for path in set(public) if public.count(path) > 1] == []
+    assert [path for path in public if path.rpartition(".")[2].startswith("_")] == []
+    assert [
+        f"{name}.{public}"
+        for name, module in modules.items()
+        for public in module.__all__
+        if not hasattr(module, public)
+    ] == []
 
 
 @pytest.mark.parametrize("name", sorted(set(paperlib.__all__) - {"repro"}))

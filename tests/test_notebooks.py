@@ -8,8 +8,6 @@ import ast
 import json
 import re
 
-import pytest
-
 from paperlib.repro import project
 
 ROOT = project.ROOT
@@ -19,10 +17,27 @@ HEADINGS = ("## The figure", "**What to see.**", "## Does it hold?")
 MOST_LINES, MOST_COLUMNS = 25, 88  # of a code cell
 MOST_CLAIMS = 0.25  # of the lines of code
 
-each_notebook = pytest.mark.parametrize(
-    "path", NOTEBOOKS, ids=lambda path: f"{path.parent.name}/{path.stem}"
-)
-each_figure = pytest.mark.parametrize("figure", FIGURES)
+
+def _each(cases):
+    """A decorator: one test of all cases, which names each that the guard refuses."""
+
+    def decorate(guard):
+        def test():
+            refused = {}
+            for name, case in cases.items():
+                try:
+                    guard(case)
+                except AssertionError as error:
+                    refused[name] = str(error)
+            assert not refused, "\n".join(f"{k}: {v}" for k, v in refused.items())
+
+        return test
+
+    return decorate
+
+
+each_notebook = _each({f"{path.parent.name}/{path.stem}": path for path in NOTEBOOKS})
+each_figure = _each({figure: figure for figure in FIGURES})
 
 
 def _read(path):

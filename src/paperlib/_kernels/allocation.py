@@ -40,7 +40,7 @@ import math
 import numpy as np
 from numba import njit, prange
 
-from paperlib._kernels import compiled, fields, parallel
+from paperlib._kernels import compiled, fields, parallel, plain
 from paperlib._kernels.objectives import (
     elapsed_at,
     inverse_gamma2,
@@ -412,6 +412,13 @@ def _greatest_gain(pages, kind, offsets, limit, spent):
     return greatest
 
 
+@plain
+def _copy(source, to):
+    """Copy an array; to compile the check of sizes in `to[:] = source` takes 4 s."""
+    for i in range(source.size):
+        to[i] = source[i]
+
+
 # Relative width of the last bracket: inside it the sum of the rates is noise.
 _WIDTH = 1e-14
 # Between numbers that differ by a larger factor the search is for the exponent:
@@ -441,17 +448,22 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, spent):
     several multipliers spend the bandwidth, it finds the least, which is what
     a little more bandwidth gains.
     """
-    if _ask(pages, kind, 0.0, offsets, limit, rate, spent) <= bandwidth:
-        return 0.0
+    granted = 0.0
+    # A loop because each call of `_ask` takes 2 s to compile.
+    for price in (0.0, np.inf):
+        granted = _ask(pages, kind, price, offsets, limit, rate, spent)
+        if price == 0.0 and granted <= bandwidth:
+            return 0.0
     # x is the newest c, y the other end of the bracket, z one of both before
-    x, fx = 0.0, _ask(pages, kind, np.inf, offsets, limit, rate, spent) - bandwidth
+    x, fx = 0.0, granted - bandwidth
     if fx >= 0.0:
         return _greatest_gain(pages, kind, offsets, limit, spent)
     # Rows for both ends of the bracket and for the newest c. Rows change roles
     # by number: numba mixes up arrays that are swapped between parallel loops.
     rates, asked = np.empty((3, rate.size)), np.empty((3, spent.size))
     below, above, trial = 0, 1, 2
-    rates[below], asked[below] = rate, spent
+    _copy(rate, rates[below])
+    _copy(spent, asked[below])
     y = fy = z = fz = np.inf
     new, stride = _first_guess(pages, kind, bandwidth), 2.0
     for _ in range(_MAX_STEPS):
