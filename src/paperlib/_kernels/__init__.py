@@ -16,6 +16,9 @@ compiled = njit(cache=True, error_model="numpy")
 # For kernels that neither make nor keep arrays: not to count references to them
 # saves up to a third of the time of a slot.
 plain = njit(cache=True, error_model="numpy", _nrt=False)
+# A kernel that makes arrays and is called by a plain one, which without `_nrt`
+# here would make it plain too.
+allocating = njit(cache=True, error_model="numpy", _nrt=True)
 # A call that passes all arrays costs as much as a short kernel.
 inlined = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 parallel = njit(cache=True, error_model="numpy", parallel=True)

@@ -27,7 +27,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from paperlib._kernels import compiled
+from paperlib._kernels import compiled, plain
 from paperlib._kernels.changes import look
 from paperlib._kernels.schedules import _pop, _sift_down
 
@@ -73,7 +73,7 @@ def following(interval, since, changed, rule):
     return interval, wait
 
 
-@compiled
+@plain
 def due_slots(time, changes, pages, heap, rule, out):
     """Give each slot to the most overdue page, or to none (-1).
 

@@ -47,7 +47,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paperlib._kernels import bayes, compiled, fields, inlined, objectives, plain
+from paperlib._kernels import (
+    allocating,
+    bayes,
+    compiled,
+    fields,
+    inlined,
+    objectives,
+    plain,
+)
 from paperlib._kernels.changes import look
 from paperlib._kernels.crawl_value import rounded
 from paperlib._kernels.online import gamma_step
@@ -622,7 +630,7 @@ def _near_target(state):
     return max(_MIN_NEAR, int(math.sqrt(n_pages)))
 
 
-@compiled
+@allocating
 def _set_high(state, t, lower):
     """Set the high threshold so that about `_TARGET` pages are above it."""
     scalars = state.scalars
@@ -649,7 +657,7 @@ def _set_both(state, members, values, least, t):
     scalars.near_crowd = _CROWDED * max(scalars.n_near, target)
 
 
-@compiled
+@allocating
 def _thin_out(state, t):
     """Raise the thresholds above which too many pages are."""
     scalars = state.scalars
@@ -661,7 +669,7 @@ def _thin_out(state, t):
         _set_high(state, t, False)
 
 
-@compiled
+@allocating
 def _renew(state, t):
     """Set both thresholds by all pages, of those asleep by the first."""
     scalars, pages = state.scalars, state.pages
@@ -753,7 +761,7 @@ def _first_that_may(state, t):
     return -1
 
 
-@compiled
+@plain
 def _bring_up(state, t):
     """Bring all pages where they belong at time t, also those asleep."""
     _advance(state, t)
@@ -762,7 +770,7 @@ def _bring_up(state, t):
         _thin_out(state, t)  # before the low threshold wakes many in vain
 
 
-@compiled
+@plain
 def _choose(state, t):
     """Page of largest index at time t; -1 if none may be crawled."""
     scalars = state.scalars
@@ -807,7 +815,7 @@ def _learn(page, changed, interval, n_known):
     page.seen = page.last
 
 
-@compiled
+@plain
 def slots(state, times, changes, with_ages, out):
     """Page of each slot; `out` has the shape of `times` and is written.
 

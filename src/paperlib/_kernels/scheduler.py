@@ -69,7 +69,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paperlib._kernels import compiled, fields, inlined, plain
+from paperlib._kernels import allocating, compiled, fields, inlined, plain
 from paperlib._kernels.crawl_value import (
     CONSTANTS,
     effective,
@@ -231,7 +231,7 @@ def change_pages(state, which, present, t):
             state.pages[i].place = ABSENT
 
 
-@compiled
+@plain
 def next_slot(state, t):
     """Page of the slot at time t, now crawled; -1 if there is no page."""
     scalars = state.scalars
@@ -264,7 +264,7 @@ def next_slot(state, t):
     return winner
 
 
-@compiled
+@plain
 def greedy_slots(state, slots, signal_page, signal_time, out):
     """Page of each slot, each after the signals up to then.
 
@@ -762,7 +762,7 @@ def _rough_value(state, entry, most, t):
     return least if most * _TIGHT < least else _evaluate(state, entry, t)
 
 
-@compiled
+@allocating
 def _lower_threshold(state, t):
     """Set the threshold to about the target-th largest value of all pages.
 
@@ -798,7 +798,7 @@ def _lower_threshold(state, t):
     scalars.pause = _PAUSE
 
 
-@compiled
+@allocating
 def _raise_threshold(state, t):
     """Raise the threshold to about the target-th largest active value."""
     scalars = state.scalars

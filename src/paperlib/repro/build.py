@@ -31,6 +31,7 @@ from paperlib.repro.running import (
     read_seconds,
     run_all,
 )
+from paperlib.repro.sharing import FILE_VARIABLE
 
 __all__ = [
     "PROFILES",
@@ -553,6 +554,7 @@ class _Build:
             jobs=jobs,
             seconds_file=_seconds_file(self.root, self.profile),
             interrupted=self.clear_staging,
+            environment={FILE_VARIABLE: str(self.staging / "shared.sqlite")},
         )
         self.clear_staging()
         print(

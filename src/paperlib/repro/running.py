@@ -131,7 +131,15 @@ def read_seconds(file):
         return {}
 
 
-def run_all(names, work, *, seconds_file, jobs=None, interrupted=lambda: None):
+def run_all(
+    names,
+    work,
+    *,
+    seconds_file,
+    jobs=None,
+    interrupted=lambda: None,
+    environment=None,
+):
     """Call a function for each of some names, several at a time.
 
     Shows one progress bar, or prints one line per name where the output is not
@@ -149,6 +157,8 @@ def run_all(names, work, *, seconds_file, jobs=None, interrupted=lambda: None):
         How many at a time; by default as many as there are cores.
     interrupted : callable, optional
         Called on Ctrl-C, before the process ends.
+    environment : dict of str, optional
+        Variables that kernels inherit besides those of this process.
 
     Returns
     -------
@@ -169,7 +179,7 @@ def run_all(names, work, *, seconds_file, jobs=None, interrupted=lambda: None):
         return {}
     progress = _Progress(names, read_seconds(seconds_file), jobs)
     with (
-        _kernel_environment(progress.workers),
+        _kernel_environment(progress.workers, environment or {}),
         ThreadPoolExecutor(progress.workers) as pool,
         progress.bar,
     ):
@@ -244,9 +254,10 @@ def _work_through(pool, work, progress):
 
 
 @contextlib.contextmanager
-def _kernel_environment(workers):
+def _kernel_environment(workers, more):
     """Set what kernels inherit, and restore the environment afterwards."""
     before = dict(os.environ)
+    os.environ.update(more)
     # Without bytecode every kernel would compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for name in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):

@@ -1,6 +1,8 @@
 """Run policies in worlds, and count what was served fresh."""
 
+import copy
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
@@ -355,10 +357,11 @@ def compare(
     *,
     n_runs,
     rng=None,
-    keep=lambda run: run.accuracy,
+    keep=attrgetter("accuracy"),
     jobs=1,
     arrivals=None,
     delays=None,
+    remember=lambda depends_on, compute: compute(),
     **options,
 ):
     """Run policies in the same worlds.
@@ -390,6 +393,10 @@ def compare(
         As in `draw_world`.
     delays : dict, optional
         By name, a signal_delay as in `World.delayed`.
+    remember : callable, optional
+        Function of a tuple of all that a result depends on, and of a function
+        that computes it; returns the result, which it may have kept from an
+        earlier call. Not asked for results with a delay.
     **options
         As in `crawl`.
 
@@ -424,6 +431,7 @@ def compare(
     def one_run(rng):
         of_pages, of_world, of_policies, of_delays = rng.spawn(4)
         pages = draw(of_pages)
+        nature = pages, horizon, arrivals, copy.deepcopy(of_world)
         world = draw_world(pages, horizon, arrivals=arrivals, rng=of_world)
         worlds = {None: world} | {
             name: world.delayed(delay, rng=of_delays)
@@ -434,9 +442,13 @@ def compare(
             policy, delay = policy if isinstance(policy, tuple) else (policy, None)
             if isinstance(policy, Allocation):
                 results[name] = policy.freshness
-            else:
-                run = crawl(worlds[delay], policy, bandwidth, **options)
-                results[name] = keep(run)
+                continue
+
+            def result(world=worlds[delay], policy=policy):
+                return keep(crawl(world, policy, bandwidth, **options))
+
+            depends_on = nature, policy, bandwidth, options, keep
+            results[name] = result() if delay else remember(depends_on, result)
         return results
 
     runs = replicate(one_run, n_runs, rng=rng, jobs=jobs)

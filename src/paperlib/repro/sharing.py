@@ -1,0 +1,81 @@
+"""Results that several notebooks of a build need are computed once."""
+
+import contextlib
+import hashlib
+import os
+import pickle
+import sqlite3
+from pathlib import Path
+
+__all__ = ["FILE_VARIABLE", "Shared"]
+
+# The environment variable in which a build tells its notebooks the file. The
+# file is deleted at the end of the build.
+FILE_VARIABLE = "PAPERLIB_SHARED_RESULTS"
+_PATIENCE = 60.0  # seconds to wait until another notebook has written
+
+
+class Shared:
+    """Results on disk, for the notebooks of one build.
+
+    A result is found by all that it depends on: what the caller says, which is
+    compared bit for bit, and the code of paperlib. Where no build runs, as in
+    Jupyter, everything is computed and nothing is kept.
+
+    Examples
+    --------
+    >>> from paperlib.repro.sharing import Shared
+    >>> shared = Shared()
+    >>> shared(("a sum", 1, 2), lambda: 1 + 2)
+    3
+    """
+
+    def __init__(self):
+        self._file = os.environ.get(FILE_VARIABLE)
+        if self._file:
+            self._code = _code()
+
+    def __call__(self, depends_on, compute):
+        """Return the result of `compute`, or the one kept of an equal call.
+
+        Parameters
+        ----------
+        depends_on : picklable
+            All that the result depends on: numbers, texts, arrays, policies,
+            generators of random numbers in their present state. Two different
+            results never have this in common.
+        compute : callable
+            Without arguments; what it returns can be pickled.
+
+        Returns
+        -------
+        object
+            The result.
+        """
+        if not self._file:
+            return compute()
+        key = hashlib.sha256(self._code + pickle.dumps(depends_on)).digest()
+        with contextlib.closing(sqlite3.connect(self._file, _PATIENCE)) as database:
+            # A power cut may damage the file: the next build begins a new one.
+            database.execute("PRAGMA synchronous = OFF")
+            database.execute(
+                "CREATE TABLE IF NOT EXISTS results (key BLOB PRIMARY KEY, result BLOB)"
+            )
+            found = database.execute("SELECT result FROM results WHERE key = ?", [key])
+            if row := found.fetchone():
+                return pickle.loads(row[0])
+            result = compute()
+            with database:
+                database.execute(
+                    "INSERT OR REPLACE INTO results VALUES (?, ?)",
+                    [key, pickle.dumps(result)],
+                )
+        return result
+
+
+def _code():
+    """Checksum of the code of paperlib, which may change during a build."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.digest()

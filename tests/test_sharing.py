@@ -1,0 +1,124 @@
+import os
+
+import numpy as np
+import pytest
+
+from paperlib import policies, signals, simulate
+from paperlib.repro import running, sharing
+from paperlib.repro.sharing import FILE_VARIABLE, Shared
+
+
+@pytest.fixture
+def file(tmp_path, monkeypatch):
+    path = tmp_path / "shared.sqlite"
+    monkeypatch.setenv(FILE_VARIABLE, str(path))
+    return path
+
+
+def refuse():
+    raise AssertionError("computed again")
+
+
+def test_without_a_build_everything_is_computed(monkeypatch):
+    monkeypatch.delenv(FILE_VARIABLE, raising=False)
+    shared = Shared()
+    assert [shared("a", lambda k=k: k) for k in range(2)] == [0, 1]
+
+
+def test_an_equal_call_of_another_notebook_finds_the_result(file):
+    expected = {"x": np.linspace(0, 1, 7), "none": None}
+    depends_on = "a", np.arange(3), np.random.default_rng(1)
+    Shared()(depends_on, lambda: expected)
+    again = "a", np.arange(3), np.random.default_rng(1)
+    found = Shared()(again, refuse)
+    np.testing.assert_array_equal(found["x"], expected["x"])
+    assert found["none"] is None
+
+
+def test_what_differs_in_anything_is_computed(file):
+    drawn = np.random.default_rng(1)
+    drawn.random()
+    shared, rng = Shared(), np.random.default_rng(1)
+    calls = [
+        ("a", np.arange(3), rng),
+        ("b", np.arange(3), rng),
+        ("a", np.arange(3.0), rng),
+        ("a", np.array([0, 1, 3]), rng),
+        ("a", np.arange(3), drawn),
+    ]
+    found = [shared(call, lambda k=k: k) for k, call in enumerate(calls)]
+    assert found == list(range(len(calls)))
+
+
+def test_other_code_computes_again(file, monkeypatch):
+    assert Shared()("a", lambda: 1) == 1
+    monkeypatch.setattr(sharing, "_code", lambda: b"edited")
+    assert Shared()("a", lambda: 2) == 2
+
+
+def test_a_computation_that_fails_leaves_nothing(file):
+    with pytest.raises(AssertionError, match="computed again"):
+        Shared()("a", refuse)
+    assert Shared()("a", lambda: 1) == 1
+
+
+def draw(rng):
+    return signals.SignalledPages(rng.random(5), rng.random(5), 0.5, 0.1)
+
+
+def both(pages, rng):
+    return {
+        "greedy": policies.Greedy(pages),
+        "ncis": policies.GreedyNCIS(pages),
+        "approx": policies.GreedyNCIS(pages, terms=1),
+        "late": (policies.GreedyNCIS(pages), "soon"),
+    }
+
+
+def compare(rng=1, horizon=20.0, **options):
+    delays = {"soon": 0.5}
+    return simulate.compare(
+        draw, both, 5.0, horizon, n_runs=3, rng=rng, delays=delays, **options
+    )
+
+
+def test_comparisons_share_runs_and_find_the_same(file, monkeypatch):
+    alone = compare()
+    first = compare(remember=Shared())
+    computed, crawl = [], simulate.runs.crawl
+
+    def count(world, policy, *args, **options):
+        computed.append(policy)
+        return crawl(world, policy, *args, **options)
+
+    monkeypatch.setattr(simulate.runs, "crawl", count)
+    again = compare(remember=Shared())
+    assert len(computed) == 3, "only the runs with delays, one in each of 3 runs"
+    for name, values in alone.items():
+        np.testing.assert_array_equal(first[name], values)
+        np.testing.assert_array_equal(again[name], values)
+
+
+@pytest.mark.parametrize(
+    "other", [{"rng": 2}, {"horizon": 21.0}, {"borders": [1.0, 20.0]}]
+)
+def test_other_runs_are_not_shared(file, other):
+    compare(remember=Shared())
+    found, alone = compare(remember=Shared(), **other), compare(**other)
+    for name, values in alone.items():
+        np.testing.assert_array_equal(found[name], values)
+
+
+def test_notebooks_inherit_variables_of_the_build(tmp_path):
+    found = []
+
+    def work(name):
+        found.append(os.environ.get("PAPERLIB_TEST"))
+        return 0.0
+
+    file = tmp_path / "seconds.json"
+    running.run_all(
+        ["a"], work, seconds_file=file, environment={"PAPERLIB_TEST": "here"}
+    )
+    assert found == ["here"]
+    assert "PAPERLIB_TEST" not in os.environ
