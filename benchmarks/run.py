@@ -11,6 +11,8 @@ import os
 import platform
 import random
 import re
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -21,6 +23,7 @@ from pathlib import Path
 
 import cvxpy
 import lifelines
+import numba
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -260,6 +263,47 @@ def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
         "",
         "",
     )
+
+
+def threads(sizes=(50_000, 200_000, 1_000_000), repeat=200):
+    """All threads against one, with the cores free and taken by other processes."""
+    before = numba.get_num_threads()
+    for taken in (False, True):
+        with _busy_cores(os.cpu_count() if taken else 0):
+            for n_pages in sizes:
+                rng = np.random.default_rng(1)
+                pages = rng.lognormal(0, 1, n_pages), rng.random(n_pages)
+                times = [], []
+                for _ in range(repeat):
+                    for n_threads, took in zip((1, before), times, strict=True):
+                        numba.set_num_threads(n_threads)
+                        began = time.perf_counter()
+                        allocation.optimal_poisson(*pages, n_pages / 5)
+                        took.append(time.perf_counter() - began)
+                one, every = (1e3 * np.median(took) for took in times)
+                yield (
+                    f"optimal_poisson, {n_pages:,} pages, cores "
+                    f"{'taken' if taken else 'free'}, medians",
+                    f"{every:.2f} ms on {before} threads, {one:.2f} ms on one",
+                    "at most 1.1 times one thread",
+                    f"{every / one:.2f} times one thread",
+                )
+    numba.set_num_threads(before)
+
+
+@contextlib.contextmanager
+def _busy_cores(number):
+    """Context in which other processes compute without end."""
+    busy = [
+        subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        for _ in range(number)
+    ]
+    try:
+        yield
+    finally:
+        for process in busy:
+            process.kill()
+            process.wait()
 
 
 def limited_allocations(n_pages=1_000_000):
@@ -828,6 +872,7 @@ def main():
         paths,
         false_changes,
         allocations,
+        threads,
         limited_allocations,
         posteriors,
         pooled,

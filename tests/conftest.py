@@ -7,6 +7,7 @@ import gc
 from pathlib import PurePath
 
 import kernels
+import psutil
 import pytest
 
 # These call the greedy scheduler, which compiles for 25 s in a fresh clone: on two
@@ -24,6 +25,28 @@ SCHEDULER = {
     "test_simulate",
     "test_value",
 }
+
+
+# Servers of multiprocessing and joblib, which end with the process that uses them.
+SERVERS = ("multiprocessing.forkserver", "resource_tracker", "loky")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_process_is_left():
+    """Fail when the tests end, here or in a worker, and a process of theirs runs."""
+    yield
+    children = {
+        child: " ".join(child.cmdline())
+        for child in psutil.Process().children(recursive=True)
+        if child.status() != psutil.STATUS_ZOMBIE
+    }
+    _, alive = psutil.wait_procs(
+        [c for c, line in children.items() if not any(map(line.count, SERVERS))], 10
+    )
+    left = [children[child] for child in alive]
+    for child in alive:
+        child.kill()
+    assert not left, "processes that the tests have left"
 
 
 def pytest_configure(config):

@@ -68,12 +68,13 @@ plt.show()
 # The four files without matplotlib, for a kernel that starts in a second; in a
 # slow project it stops half-way and waits.
 PLAIN = """
-import os, pathlib, time
+import os, pathlib, subprocess, sys
 stem = pathlib.Path(output_dir) / "{figure}"
 stem.parent.mkdir(parents=True, exist_ok=True)
 stem.with_suffix(".png").write_text("half")
 if {slow} and pathlib.Path("{root}/slow").exists():
-    pathlib.Path("{root}/started").write_text(str(os.getpid()))
+    worker = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    pathlib.Path("{root}/started").write_text(f"{{os.getpid()}} {{worker.pid}}")
     sum(range(10**12))  # one call that lets no other thread of the kernel run
 stem.with_suffix(".png").write_text("whole")
 stem.with_suffix(".svg").write_text("whole")
@@ -1038,7 +1039,7 @@ def _wait_for(condition, seconds, what):
 @pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
 )
-@pytest.mark.parametrize("how", ["Ctrl-C", "SIGINT", "SIGKILL"])
+@pytest.mark.parametrize("how", ["Ctrl-C", "SIGINT", "SIGTERM", "SIGKILL"])
 def test_interrupted(tmp_path, how, monkeypatch):
     codes = {
         f"fig{i}_x": [PLAIN.format(figure=f"a/fig{i}", slow=i == 2, root=tmp_path)]
@@ -1079,24 +1080,29 @@ def test_interrupted(tmp_path, how, monkeypatch):
             lambda: (
                 "a/fig1:" in (root / "out").read_text() and (root / "started").exists()
             ),
-            60,
+            300,
             "a/fig1 built, a/fig2 running",
         )
         with pytest.raises(build.BuildError, match="another build is running"):
             build.figures(root=root)
-        kernel = int((root / "started").read_text())
-        assert not _gone(kernel)
+        started = [int(pid) for pid in (root / "started").read_text().split()]
+        assert [_gone(pid) for pid in started] == [False, False], "kernel, its worker"
         if how == "Ctrl-C":
             os.killpg(process.pid, signal.SIGINT)
         else:
             os.kill(process.pid, signal.Signals[how])
-        status = process.wait(20)
+        status = process.wait(60)
     finally:
         process.kill()
         process.wait()
-    _wait_for(lambda: _gone(kernel), 10, "the kernel ends")
-    if how == "SIGKILL":
-        assert status == -signal.SIGKILL
+    try:
+        _wait_for(lambda: all(map(_gone, started)), 60, "kernel and worker end")
+    finally:
+        for pid in started:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    if how in ("SIGTERM", "SIGKILL"):
+        assert status == -signal.Signals[how]
     else:
         assert status == 130
         last = (root / "out").read_text().splitlines()[-1]

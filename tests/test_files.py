@@ -5,11 +5,12 @@ import hashlib
 import os
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
 from paperlib import files as _files
-from paperlib.files import sha256, write_atomic
+from paperlib.files import sha256, temporary_folder, write_atomic
 
 
 def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
@@ -120,3 +121,40 @@ def test_where_nothing_can_be_written(tmp_path):
     with pytest.raises(IsADirectoryError, match="folder"):
         write_atomic(tmp_path / "folder", "new")
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
+    code = """if True:
+        import sys
+        from paperlib.files import temporary_folder
+        with temporary_folder() as folder:
+            (folder / "spilled").touch()
+            print(folder.name, flush=True)
+            sys.stdin.read()
+    """
+    (tmp_path / "paperlib-notes").mkdir()  # not ours
+    runs, names = [], ["paperlib-notes"]
+    try:
+        for _ in range(2):
+            run = subprocess.Popen(
+                [sys.executable, "-c", code],
+                env=os.environ | {"TMPDIR": str(tmp_path)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            runs.append(run)
+            names.append(run.stdout.readline().strip())
+        assert sorted(os.listdir(tmp_path)) == sorted(names), "the first lives"
+        runs[1].kill()
+        runs[1].wait()
+        assert sorted(os.listdir(tmp_path)) == sorted(names), "it could not clear up"
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        with temporary_folder() as folder:
+            assert sorted(os.listdir(tmp_path)) == sorted([*names[:2], folder.name])
+        runs[0].communicate()
+        assert os.listdir(tmp_path) == names[:1]
+    finally:
+        for run in runs:
+            with run:
+                run.kill()

@@ -5,7 +5,6 @@ import importlib.util
 import math
 import re
 import sys
-import tempfile
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
@@ -735,10 +734,11 @@ def _schedule(options):
         _write_schedule(options, options.output)
         return
     from paperlib.crawl_log.output import check_output
+    from paperlib.files import temporary_folder
 
     check_output(options.output, options.force)  # before all is computed
-    with tempfile.TemporaryDirectory(prefix="paperlib-") as folder:
-        options.schedule = Path(folder) / "schedule.parquet"
+    with temporary_folder() as folder:
+        options.schedule = folder / "schedule.parquet"
         _write_schedule(options, options.schedule)
         _export(options)
 

@@ -2,16 +2,34 @@
 
 A file is written under a temporary name in the same folder, flushed to the
 disk, and renamed. A rename within a folder is atomic: whoever reads finds the
-old file or the new one, never a part.
+old file or the new one, never a part. A temporary folder is removed at the end,
+or by the next run if its own run was killed.
 """
 
 import contextlib
+import functools
 import hashlib
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
-__all__ = ["replacing", "sha256", "verified", "write_atomic", "write_checked"]
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is locked, and nothing left behind is found
+    fcntl = None
+
+__all__ = [
+    "replacing",
+    "sha256",
+    "temporary_folder",
+    "verified",
+    "write_atomic",
+    "write_checked",
+]
+
+# Of no folder that something else makes: what has it and no lock is removed.
+_SCRATCH = "paperlib-scratch-"
 
 
 def sha256(path):
@@ -105,3 +123,59 @@ def verified(path):
                 f"{''.join(expected)}, got {digest}; restore or delete it"
             )
     return digest
+
+
+@contextlib.contextmanager
+def temporary_folder():
+    """Context of a temporary folder, which does not outlive this process for long.
+
+    The folder is locked as long as this process lives. A killed process cannot
+    remove its folder, but the system releases its lock: the next process that
+    calls this function removes such folders of the same user.
+
+    Yields
+    ------
+    Path
+        The folder, which is empty.
+
+    Examples
+    --------
+    >>> with temporary_folder() as folder:
+    ...     folder.is_dir()
+    True
+    >>> folder.exists()
+    False
+    """
+    _remove_abandoned(tempfile.gettempdir())
+    # It gets the name that is searched for when it is locked, not before.
+    made = Path(tempfile.mkdtemp(prefix=f".{_SCRATCH}"))
+    with _locked(made):
+        folder = made.rename(made.with_name(made.name.removeprefix(".")))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
+
+@functools.cache  # once in a process is enough
+def _remove_abandoned(place):
+    """Remove the folders of dead processes of this user."""
+    for folder in Path(place).glob(f"{_SCRATCH}*") if fcntl else ():
+        # It is in use, is another user's, or another process has removed it.
+        with contextlib.suppress(OSError), _locked(folder) as handle:
+            if os.fstat(handle).st_uid == os.getuid():
+                shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _locked(folder):
+    """Hold a folder; a BlockingIOError if another process does."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield handle
+    finally:
+        os.close(handle)

@@ -8,6 +8,7 @@ what it has learnt.
 
 import contextlib
 import functools
+import os
 
 from numba import get_num_threads, njit, set_num_threads, vectorize
 
@@ -23,9 +24,16 @@ allocating = njit(cache=True, error_model="numpy", _nrt=True)
 inlined = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 parallel = njit(cache=True, error_model="numpy", parallel=True)
 
-# Array size from which a second thread saves more than it costs (measured: on
-# a busy machine waiting for it takes longer than the work on a smaller array).
-_MIN_SIZE_FOR_THREADS = 50_000
+# Threads that wait for others sleep, and do not spin: while other processes take
+# the cores, spinning takes the time of the thread that is waited for, and a call
+# of 1 ms took 100 to 400 ms (measured). OpenMP reads it when the first parallel
+# kernel runs. Threads of our own over chunks would wait between loops as well.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+# Array size from which a second thread saves more than it costs (measured on
+# optimal_poisson: while other processes took the cores, two threads took up to 7
+# times as long as one at 50,000 and 100,000 pages, 0.6 to 1.1 times at 200,000).
+_MIN_SIZE_FOR_THREADS = 200_000
 
 
 @contextlib.contextmanager

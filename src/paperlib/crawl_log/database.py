@@ -3,15 +3,14 @@
 import contextlib
 import errno
 import re
-import tempfile
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 
 import duckdb
 
 from paperlib.crawl_log.progress import bar
+from paperlib.files import temporary_folder
 
 __all__ = ["database", "first_line", "pattern", "quoted", "run", "sql"]
 
@@ -49,11 +48,11 @@ def database(memory):
     [(42,)]
     """
     with (
-        tempfile.TemporaryDirectory(prefix="paperlib-") as folder,
+        temporary_folder() as folder,
         _connected(folder, memory) as connection,
     ):
         try:
-            yield connection, Path(folder)
+            yield connection, folder
         except duckdb.OutOfMemoryException as error:
             raise ValueError(
                 f"memory must be enough to sort the log, got {memory!r}: "
@@ -61,7 +60,7 @@ def database(memory):
             ) from None
         except duckdb.IOException as error:
             code = errno.ENOSPC if "No space" in str(error) else errno.EIO
-            raise OSError(code, first_line(error), folder) from None
+            raise OSError(code, first_line(error), str(folder)) from None
 
 
 def _connected(folder, memory):

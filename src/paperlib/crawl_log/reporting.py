@@ -5,7 +5,6 @@ import hashlib
 import io
 import math
 import shlex
-import tempfile
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -22,7 +21,7 @@ from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.output import check_output
 from paperlib.crawl_log.scheduling import schedule
 from paperlib.crawl_log.tally import USED
-from paperlib.files import replacing
+from paperlib.files import replacing, temporary_folder
 
 __all__ = ["Report", "report"]
 
@@ -142,10 +141,10 @@ def report(path, output, *, bandwidth=None, rng=None, force=False, memory="1GiB"
     source = Source.of(path)
     with (
         reading.opened(source, memory=memory) as log,
-        tempfile.TemporaryDirectory(prefix="paperlib-") as folder,
+        temporary_folder() as folder,
         replacing(output) as temporary,
     ):
-        rates = Path(folder, "rates.parquet")
+        rates = folder / "rates.parquet"
         estimates = estimate(log, rates)
         view = sql("report_view").replace("$rates", quoted(pattern(rates)))
         log.connection.execute(view)

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import sys
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 
@@ -13,20 +12,15 @@ from paperlib.repro.project import BuildError
 
 __all__ = ["KERNEL", "event_loop", "locked", "read_seconds", "run_all"]
 
-# Each of these lines is executed by a kernel when it starts. What tornado logs
-# when a kernel ends would tear the progress bar.
-_START_LINES = ["__import__('logging').getLogger('tornado.general').setLevel(60)"]
-if sys.platform == "linux":
-    # prctl(PR_SET_PDEATHSIG, SIGKILL): a kernel ends with the build, however
-    # that ends. Elsewhere it goes on until a call of compiled code returns.
-    _START_LINES.append("__import__('ctypes').CDLL(None).prctl(1, 9)")
-
 # The kernel of this environment, whatever kernel a notebook was saved with.
 KERNEL = {
     "kernel_name": "python3",
+    "kernel_manager_class": "paperlib.repro.kernels.GuardedManager",
     "extra_arguments": [
         "--log-level=50",
-        *(f"--IPKernelApp.exec_lines={line}" for line in _START_LINES),
+        # What tornado logs when a kernel ends would tear the progress bar.
+        "--IPKernelApp.exec_lines="
+        "__import__('logging').getLogger('tornado.general').setLevel(60)",
     ],
 }
 _UNKNOWN_SECONDS = 10.0  # of a notebook that has not run here; typical
