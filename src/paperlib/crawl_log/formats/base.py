@@ -1,11 +1,12 @@
 """What the reader of a format is: how files are recognised, and how they are read."""
 
 import gzip
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["COLUMNS", "Format", "beginning"]
+__all__ = ["COLUMNS", "Format", "beginning", "is_packed"]
 
 _HEAD = 1 << 16  # bytes that are enough to recognise a format
 
@@ -42,6 +43,9 @@ class Format:
     read : callable, optional
         In place of the query: from path and ``as_of``, the time at which the
         file was downloaded, an iterator of `pyarrow.RecordBatch`.
+    checks_members : bool
+        Whether the reader itself checks the members of a gzip file that has
+        several, and leaves out what is damaged.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class Format:
     recognises: Callable
     query: str = ""
     read: Callable | None = None
+    checks_members: bool = False
 
 
 def beginning(path):
@@ -83,12 +88,38 @@ def beginning(path):
     """
     if Path(path).is_dir():
         return b""
-    with open(path, "rb") as file:
-        packed = file.read(_HEAD)
-    if not packed.startswith(b"\x1f\x8b"):
-        return packed
+    if not is_packed(path):
+        with open(path, "rb") as file:
+            return file.read(_HEAD)
     with gzip.open(path) as file:
         try:
             return file.read1(_HEAD)
-        except (EOFError, OSError):
+        except (EOFError, OSError, zlib.error):
             return b""
+
+
+def is_packed(path):
+    """Whether a file is gzipped, by its first bytes.
+
+    Parameters
+    ----------
+    path : path
+        A file or folder.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "log.csv")
+    ...     _ = path.write_bytes(gzip.compress(b"url,time,changed"))
+    ...     is_packed(path), is_packed(folder)
+    (True, False)
+    """
+    if Path(path).is_dir():
+        return False
+    with open(path, "rb") as file:
+        return file.read(2) == b"\x1f\x8b"

@@ -1,9 +1,8 @@
 """The rows of a file, of any format, into the tables of a database."""
 
-import contextlib
 import gzip
 import itertools
-import shutil
+import tempfile
 import zlib
 
 import duckdb
@@ -11,18 +10,17 @@ import pyarrow as pa
 
 from paperlib.crawl_log.database import first_line, pattern, quoted, run, sql
 from paperlib.crawl_log.formats import tables
+from paperlib.crawl_log.formats.checking import Utf8, mended, sound_members
 from paperlib.crawl_log.tally import FAILED
 
 __all__ = ["insert"]
-
-_BLOCK = 1 << 20  # bytes of text that are unpacked at a time
 
 
 def insert(connection, number, file, format, source, folder, tally, rows=None):
     r"""Insert the rows of one file into the table of its format's kind.
 
-    Rows that have a reason to be left out are inserted too. Of a truncated
-    gzip file, the rows up to the last whole line are inserted.
+    Rows that have a reason to be left out are inserted too. Of a damaged gzip
+    file, the lines are inserted that are sound (`checking.mended`).
 
     Parameters
     ----------
@@ -65,22 +63,28 @@ def insert(connection, number, file, format, source, folder, tally, rows=None):
     [('a', 'digest:x'), ('a', 'digest:y')]
     """
     try:
-        if format.kind == "table":
-            tables.insert(connection, number, file, source.columns, tally, rows)
-        else:
-            _insert(connection, number, file, format, source)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            whole = _mended(file, format, source, scratch, number, tally)
+            if format.kind == "table":
+                tables.insert(connection, number, whole, source.columns, tally, rows)
+            else:
+                _insert(connection, number, whole, format, source)
     except (duckdb.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
             raise
-        if file.suffix != ".gz" or "GZIP" not in str(error):
-            raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
-        rescued = folder / file.name.removesuffix(".gz")
-        _rescue(file, rescued)
-        shutil.copystat(file, rescued)  # its time may be that of the download
-        insert(connection, number, rescued, format, source, folder, tally)
-        rescued.unlink()
-        reason = "lost with the end of a truncated file, at least"
-        tally.add(reason, 1, [(number, 0, file.name)])
+        raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
+
+
+def _mended(file, format, source, folder, number, tally):
+    """The file, or a copy without what is damaged."""
+    if format.checks_members and sound_members(file) == 2:
+        return file
+    check = None
+    if format.kind == "table":
+        check = tables.quotes(file, source.columns)
+    elif "lines($file)" in format.query:
+        check = Utf8()
+    return mended(file, folder, check, number, tally)
 
 
 def _insert(connection, number, file, format, source):
@@ -103,17 +107,3 @@ def _insert(connection, number, file, format, source):
     run(connection, sql(f"insert_{format.kind}"), file.name, **parameters)
     if format.read is not None:
         connection.unregister("found")
-
-
-def _rescue(file, target):
-    """Write what a truncated gzip file gives, up to its last line break."""
-    truncated = (EOFError, zlib.error, gzip.BadGzipFile)
-    with (
-        gzip.open(file) as source,
-        open(target, "wb") as whole,
-        contextlib.suppress(*truncated),
-    ):
-        rest = b""
-        while block := source.read1(_BLOCK):
-            lines, line_break, rest = (rest + block).rpartition(b"\n")
-            whole.write(lines + line_break)

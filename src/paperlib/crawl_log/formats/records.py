@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from paperlib.crawl_log.formats.base import COLUMNS
+from paperlib.crawl_log.formats.base import COLUMNS, is_packed
 
 __all__ = ["LOST", "batches", "downloaded", "http_date", "root", "unpacked", "w3c"]
 
@@ -84,9 +84,7 @@ def unpacked(path):
     ...         file.read()
     b'text'
     """
-    with open(path, "rb") as file:
-        packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if packed else open(path, "rb")
+    return gzip.open(path) if is_packed(path) else open(path, "rb")
 
 
 def downloaded(path, as_of):

@@ -2,15 +2,18 @@
 
 import csv
 import difflib
-import gzip
+import io
 
 import duckdb
+import pyarrow.parquet as pq
 
 from paperlib.crawl_log.database import pattern, quoted, run, sql
 from paperlib.crawl_log.formats.base import Format, beginning
+from paperlib.crawl_log.formats.checking import Quotes
+from paperlib.crawl_log.formats.records import unpacked
 from paperlib.crawl_log.tally import FAILED
 
-__all__ = ["FORMATS", "OPTIONAL", "REQUIRED", "SIGNALS", "insert"]
+__all__ = ["FORMATS", "OPTIONAL", "REQUIRED", "SIGNALS", "insert", "quotes"]
 
 REQUIRED = ("url", "time")
 #: Columns from which bits are derived where there is no column "changed".
@@ -84,21 +87,71 @@ def insert(connection, number, file, columns, tally, rows=None):
     ...     connection.sql("select changed, reason from crawl order by t").fetchall()
     [(False, None), (None, 'whose changed is neither yes nor no')]
     """
-    of_parquet = FORMATS[1].recognises(beginning(file), file)
-    if of_parquet:
+    if _is_parquet(file):
         _insert_parquet(connection, number, file, columns, rows)
     else:
         _insert_text(connection, number, file, columns, tally)
 
 
+def quotes(file, columns):
+    r"""Check of the quotes of a table.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        The file.
+    columns : mapping from str to str
+        The column to take for some of ours.
+
+    Returns
+    -------
+    Quotes or None
+        None of a table that is not in text, or has no column of times.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "log.csv")
+    ...     _ = file.write_text("url,time,changed\n")
+    ...     quotes(file, {}).is_faulty(b'"a,2026,0\n')
+    True
+    """
+    if _is_parquet(file):
+        return None
+    names, delimiter = _header(file)
+    names, time = [_plain(name) for name in names], _plain(columns.get("time", "time"))
+    if time not in names:
+        return None
+    return Quotes(delimiter, len(names), names.index(time))
+
+
+def _is_parquet(file):
+    """Whether a table is in Parquet."""
+    return FORMATS[1].recognises(beginning(file), file)
+
+
+def _plain(name):
+    """Name of a column without what does not distinguish it."""
+    return name.strip().lower()
+
+
 def _insert_parquet(connection, number, file, renamed, rows):
     """Insert rows of a Parquet file."""
-    source = f"read_parquet({quoted(pattern(file))}, file_row_number = true)"
-    columns = {
-        name: ('"' + name.replace('"', '""') + '"', kind)
+    # keys in the names of folders would hide columns of the file
+    source = (
+        f"read_parquet({quoted(pattern(file))}, file_row_number = true, "
+        "hive_partitioning = false)"
+    )
+    found = [
+        (name, ('"' + name.replace('"', '""') + '"', kind))
         for name, kind, *_ in connection.sql(f"describe from {source}").fetchall()
         if name != "file_row_number"
-    }
+    ]
+    # DuckDB gives other names to columns whose names differ in case alone
+    names = pq.read_schema(file).names
+    columns = [(name, column) for name, (_, column) in zip(names, found, strict=True)]
     if rows is not None:  # DuckDB reads the row groups that hold them only
         within = "where file_row_number >= {} and file_row_number < {}"
         source += " " + within.format(*rows)
@@ -109,7 +162,7 @@ def _insert_parquet(connection, number, file, renamed, rows):
 def _insert_text(connection, number, file, renamed, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
     names, delimiter = _header(file)
-    columns = {name: (f"c{k}", "VARCHAR") for k, name in enumerate(names)}
+    columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
     options = (
@@ -139,19 +192,26 @@ def _insert_text(connection, number, file, renamed, tally):
 
 def _header(file):
     """Names in the first line of a text file, and their delimiter."""
-    unpacked = gzip.open if file.suffix == ".gz" else open
-    with unpacked(file, "rt", encoding="utf-8-sig", errors="replace", newline="") as f:
-        line = f.readline()
+    text = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
+    with io.TextIOWrapper(unpacked(file), **text) as lines:
+        line = lines.readline()
     delimiter = max(",;\t", key=line.count)
     return next(csv.reader([line], delimiter=delimiter), []), delimiter
 
 
 def _insert(connection, number, file, columns, renamed, row, source):
     """Insert the rows of a file whose columns, ``(SQL, type)``, have names."""
-    columns = {name.strip().lower(): column for name, column in columns.items()}
-    theirs = {ours: name.strip().lower() for ours, name in renamed.items()}
+    given = [name for name, _ in columns]
+    columns = {_plain(name): column for name, column in columns}
+    theirs = {ours: _plain(name) for ours, name in renamed.items()}
     _check_names(file, columns.keys(), theirs)
     names = (*_TEXTS, *_TIMES, "changed")
+    for wanted in (theirs.get(name, name) for name in names):
+        same = [repr(name) for name in given if _plain(name) == wanted]
+        if len(same) > 1:
+            raise ValueError(
+                f"{file} must have one column {wanted!r}, got {', '.join(same)}"
+            )
     ours = {name: columns.get(theirs.get(name, name)) for name in names}
     fields = [
         f"coalesce(trim(cast({(ours[name] or ['null'])[0]} as varchar)), '') "

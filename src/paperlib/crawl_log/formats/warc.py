@@ -15,7 +15,8 @@ follow the changes of a page, and make its rate look higher.
 import gzip
 import zlib
 
-from paperlib.crawl_log.formats.base import Format
+from paperlib.crawl_log.formats.base import Format, is_packed
+from paperlib.crawl_log.formats.checking import sound_members
 from paperlib.crawl_log.formats.records import LOST, batches, http_date, w3c
 
 __all__ = ["FORMATS"]
@@ -45,15 +46,19 @@ def _rows(path):
             name="fastwarc",
         ) from None
     fetches = (WarcRecordType.response, WarcRecordType.revisit)
-    row, last, damage = 0, 0, None
+    row, last, held, damage = 0, 0, [], None
     with open(path, "rb") as file:
         try:
             for row, record in enumerate(ArchiveIterator(file, parse_http=True), 1):
-                last = record.stream_pos
+                # FastWARC checks a gzip member when it goes on to the next one
+                yield from held
+                last, held = record.stream_pos, []
                 if record.record_type in fetches:
-                    yield _fetch(record) | {"row": row}
+                    held = [_fetch(record) | {"row": row}]
         except OSError as error:
             damage = str(error)
+    if not is_packed(path) or sound_members(path, last):
+        yield from held
     damage = damage or _end(path, last)
     if damage:
         given = f"{path.name}, behind byte {last}: {damage}"
@@ -133,5 +138,6 @@ FORMATS = (
             or (head.startswith(_ZSTD) and ".warc" in path.name)
         ),
         read=_read,
+        checks_members=True,
     ),
 )
