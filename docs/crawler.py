@@ -18,7 +18,7 @@ from http.client import HTTPException
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from paperlib.files import write_atomic
 from paperlib.policies import BayesGreedy
@@ -26,6 +26,7 @@ from paperlib.scheduler import Scheduler
 
 DAY = 86_400  # seconds; the scheduler's times are in days
 AT_ONCE, TIMEOUT, SAVE_EVERY = 16, 30, 300  # fetches, seconds, seconds
+MOST = 10_000_000  # bytes of a page
 LIMITS = {"host_limit": DAY / 10, "min_interval": 2 * TIMEOUT / DAY}
 AGENT = "example-crawler/1.0 (+https://www.example.org/crawler)"  # who you are
 
@@ -103,14 +104,28 @@ class Crawler:
         self.scheduler.save(self.learnt)  # last: what it lacks is added at the start
 
 
+class SameHost(HTTPRedirectHandler):
+    """Follow no redirect to another scheme or host: its content is another page's."""
+
+    def redirect_request(self, request, file, code, message, headers, url):
+        if urlsplit(url)[:2] != urlsplit(request.full_url)[:2]:
+            file.close()
+            raise ValueError(f"redirected to {url}")
+        return super().redirect_request(request, file, code, message, headers, url)
+
+
 def fetch(known):
     """Headers and body of a page; the body is None if it is as it was."""
     asked = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
     sent = {name: known[of] for name, of in asked.items() if known.get(of)}
+    if urlsplit(known["url"]).scheme not in ("http", "https"):  # file: and ftp: work
+        raise ValueError("a URL must begin with http:// or https://")
     request = Request(known["url"], headers=sent | {"User-Agent": AGENT})
     try:
-        with urlopen(request, timeout=TIMEOUT) as response:
-            return response.headers, response.read()
+        with build_opener(SameHost).open(request, timeout=TIMEOUT) as response:
+            if len(body := response.read(MOST + 1)) > MOST:
+                raise ValueError(f"more than {MOST} bytes")
+            return response.headers, body
     except HTTPError as error:
         if error.code != 304:
             raise

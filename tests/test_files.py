@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -158,3 +159,9 @@ def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
         for run in runs:
             with run:
                 run.kill()
+
+
+def test_the_temporary_file_stands_beside_its_target(tmp_path):
+    """A rename is atomic within one file system only."""
+    with _files.replacing(tmp_path / "new" / "note.txt") as temporary:
+        assert pathlib.Path(temporary).parent == tmp_path / "new"

@@ -501,7 +501,10 @@ def test_what_can_be_read_of_a_truncated_gzip_is_kept(tmp_path, share):
     assert counts["rows"] == sum(len(page) + 1 for page in crawls.values())
     assert share - 0.1 < counts["rows"] / 50_000 <= 1
     assert counts["lost with the end of a truncated or damaged file, at least"] == 1
-    assert "lost with the end of a truncated or damaged file, at least (log.csv.gz," in told
+    assert (
+        "lost with the end of a truncated or damaged file, at least (log.csv.gz,"
+        in told
+    )
     reference = {
         f"http://h/{i}": [(i + 1000 * k) % 7 == 0 for k in range(1, 50)]
         for i in range(1000)

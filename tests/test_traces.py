@@ -293,7 +293,7 @@ def test_what_is_sent(wiki, fetch):
         "action": "query",
         "format": "json",
         "formatversion": "2",
-        "prop": "revisions",
+        "prop": "revisions|info",
         "rvprop": "ids|timestamp",
         "rvdir": "newer",
     }
@@ -493,7 +493,7 @@ def test_too_many_requests(wiki, fetch, waits):
 def test_server_errors_without_end(wiki, fetch, tmp_path, waits):
     wiki.script = [None] + 20 * [server.SERVER_ERROR]
     with pytest.raises(
-        ConnectionError, match=r"1 answers are kept and the same call goes on.*500"
+        ConnectionError, match=r"1 answers are kept: the same call goes on.*500"
     ):
         fetch()
     assert len(wiki.queries) == 6

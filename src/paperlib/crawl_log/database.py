@@ -65,7 +65,13 @@ def database(memory):
 
 def _connected(folder, memory):
     """Connect to a new database that spills to a folder."""
-    config = {"memory_limit": memory, "temp_directory": f"{folder}/spilled"}
+    config = {
+        "memory_limit": memory,
+        "temp_directory": f"{folder}/spilled",
+        # the name of a file that is an address must not download anything
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
     try:
         connection = duckdb.connect(config=config)
     except duckdb.Error as error:

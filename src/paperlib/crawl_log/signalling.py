@@ -58,6 +58,7 @@ def attach(connection, path, tally):
     if not Path(path).is_file():
         raise FileNotFoundError(f"no such file: {path}")
     file = quoted(pattern(path))
+    file += ", hive_partitioning = false"  # folders such as url=a are no columns
     source = f"read_csv({file}, header = true, all_varchar = true)"
     if Path(path).suffix == ".parquet":
         source = f"(select columns(*)::varchar from read_parquet({file}))"

@@ -10,6 +10,7 @@ import os
 import time
 import warnings
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import requests
@@ -24,6 +25,9 @@ from paperlib.repro import traces
 __all__ = ["ApiError", "ApiWarning", "wikipedia"]
 
 _TRIES = 5
+# Bytes of one answer, of which some 50 kB are usual, and of all kept ones.
+_MOST, _MOST_KEPT = 1 << 24, 1 << 30
+_BLOCK = 1 << 16
 # Statuses only: _ask retries broken connections, truncated answers and maxlag.
 _RETRY = Retry(
     None,
@@ -37,7 +41,8 @@ _RETRY = Retry(
 _BROKEN = (
     requests.ConnectionError,
     requests.Timeout,
-    requests.JSONDecodeError,
+    json.JSONDecodeError,
+    UnicodeDecodeError,
     ChunkedEncodingError,
     ContentDecodingError,
 )
@@ -66,7 +71,7 @@ class ApiError(RuntimeError):
 
 
 class ApiWarning(UserWarning):
-    """A warning that the MediaWiki API sent beside its answer.
+    """A warning of the MediaWiki API, or of a page that is only a redirect.
 
     Examples
     --------
@@ -106,7 +111,8 @@ def wikipedia(
         Your mail address or web page, for the User-Agent; default the
         environment variable ``PAPERLIB_CONTACT``.
     api : str, optional
-        Address of the wiki's api.php.
+        Address of the wiki's api.php, with https:// or http://. A server that
+        redirects to another address is not followed.
     progress : bool, optional
         Show a progress bar.
 
@@ -121,16 +127,20 @@ def wikipedia(
         A title that is empty, holds ``|``, is invalid, or names no page, or
         none with revisions in the window; a time that cannot be read; a
         window that is empty or not over; no contact; a file at `path` that
-        is no trace.
+        is no trace; an `api` without https:// or http://, that redirects, or
+        has no api.php; an answer that is too large; a title that names another
+        page than in the kept answers, because the page was moved meanwhile.
     ApiError
         Any other error that the API answers with.
     ConnectionError
-        No usable answer in five tries. What was downloaded is kept.
+        No usable answer in five tries, or a refusal. What was downloaded is
+        kept, and the message says what to do.
 
     Warns
     -----
     ApiWarning
-        The API sent a warning.
+        The API sent a warning, or the page is a redirect, as a page is after
+        it was moved: the revisions are those of the redirect.
 
     Examples
     --------
@@ -140,11 +150,17 @@ def wikipedia(
     ValueError: title must be the title of one page, not empty and without '|', ...
     """
     first, last = _window(title, start, end)
+    address = urlsplit(api)
+    if address.scheme not in ("http", "https") or not address.hostname:
+        raise ValueError(
+            "api must be an address that begins with https:// or http://, such as "
+            f"'https://en.wikipedia.org/w/api.php', got {api!r}"
+        )
     query = {
         "action": "query",
         "format": "json",
         "formatversion": 2,
-        "prop": "revisions",
+        "prop": "revisions|info",  # info tells of redirects
         "titles": title.replace("_", " ").strip(),
         "rvprop": "ids|timestamp",
         "rvdir": "newer",
@@ -230,21 +246,38 @@ def _download(session, api, query, source, partial, batches, bar):
             batches.clear()
             more, resumed = {}, False
             continue
-        except requests.RequestException as error:
+        except (requests.RequestException, *_BROKEN) as error:
             raise ConnectionError(
-                f"download stopped, {len(batches)} answers are kept and the same call "
-                f"goes on: {error}"
+                f"download stopped, {len(batches)} answers are kept: {_advice(error)}"
             ) from error
         page = _page(answer, query["titles"])
+        if batches and page["pageid"] != batches[-1].get("pageid"):
+            partial.unlink()
+            raise ValueError(
+                f"title must name one page throughout, got {query['titles']!r}, which "
+                "was moved during the download: give the page's new title; what was "
+                "downloaded is deleted"
+            )
+        if page.get("redirect"):
+            warnings.warn(
+                f"{api}: {page['title']!r} is a redirect; its revisions are not those "
+                "of the page that it leads to: give the title of that page",
+                ApiWarning,
+                stacklevel=3,
+            )
         more = answer.get("continue")
         revisions = [
             (revision["revid"], revision["timestamp"])
             for revision in page.get("revisions", ())
         ]
-        batch = {"query": source, "title": page["title"], "revisions": revisions}
-        batches.append(batch | {"continue": more})
+        batch = {"query": source, "title": page["title"], "pageid": page["pageid"]}
+        batches.append(batch | {"revisions": revisions, "continue": more})
         with open(partial, "a", encoding="utf-8") as file:
             file.write(json.dumps(batches[-1]) + "\n")
+            if file.tell() > _MOST_KEPT:
+                raise ValueError(
+                    f"the answers of {api} must be at most {_MOST_KEPT} bytes together"
+                )
         bar.update(len(revisions))
         for module, text in answer.get("warnings", {}).items():
             warnings.warn(
@@ -259,9 +292,7 @@ def _ask(session, api, query):
         time.sleep(pause)
         pause = 2.0**attempt
         try:
-            response = session.get(api, params=query, timeout=60)
-            response.raise_for_status()
-            answer = response.json()
+            answer, response = _answer(session, api, query)
         except _BROKEN as error:
             failure = error
             continue
@@ -275,6 +306,49 @@ def _ask(session, api, query):
             break
         pause = _RETRY.get_retry_after(response.raw) or pause
     raise failure
+
+
+def _answer(session, api, query):
+    """One answer, as it was decoded and as it came; redirects are not followed."""
+    given = {"params": query, "timeout": 60}
+    with session.get(api, **given, allow_redirects=False, stream=True) as response:
+        if response.is_redirect:
+            raise ValueError(
+                f"api must be the address that answers, got {api!r}, which redirects "
+                f"to {response.headers['Location']!r}; give that one if you trust it"
+            )
+        response.raise_for_status()
+        content = bytearray()
+        for block in response.iter_content(_BLOCK):
+            content += block
+            if len(content) > _MOST:
+                raise ValueError(
+                    f"an answer of {api} must be at most {_MOST} bytes, got more: "
+                    "api must be the address of the api.php of a MediaWiki"
+                )
+        answer = json.loads(content)
+        if not isinstance(answer, dict):
+            raise json.JSONDecodeError("no object", content.decode(), 0)
+        return answer, response
+
+
+def _advice(error):
+    """What happened to a request, and what to do."""
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+        return (
+            "the answer is not JSON; if api is not the address of an api.php, or a "
+            "network asks for a log-in, mend that; then the same call goes on "
+            f"({error})"
+        )
+    response = getattr(error, "response", None)
+    status = None if response is None else response.status_code
+    if status in (404, 410):
+        todo = "nothing is at this address: api must be that of the wiki's api.php"
+    elif status in (401, 403):
+        todo = "the server refuses: give a contact that is yours, or wait, or ask it"
+    else:
+        todo = "the same call goes on"
+    return f"{todo} ({error})"
 
 
 def _page(answer, title):

@@ -49,7 +49,7 @@ _PARQUET = captures.query("""
         strftime(fetch_time::timestamptz, '%Y%m%d%H%M%S') as stamp,
         fetch_status::varchar as status_text,
         content_digest as digest_text
-    from read_parquet($file, file_row_number = true)
+    from read_parquet($file, file_row_number = true, hive_partitioning = false)
 """)
 
 

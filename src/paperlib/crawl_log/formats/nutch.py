@@ -225,7 +225,8 @@ _CSV = _query(rf"""
             from read_csv(
                 $file, auto_detect = false, header = false,
                 columns = {{line: 'varchar'}}, delim = '\x01', quote = '',
-                escape = '', strict_mode = false, encoding = 'latin-1'
+                escape = '', strict_mode = false, encoding = 'latin-1',
+                hive_partitioning = false
             )
         )
         where line <> '' and line not like 'Url,Status code,%'

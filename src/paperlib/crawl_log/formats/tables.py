@@ -167,7 +167,8 @@ def _insert_text(connection, number, file, renamed, tally):
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
     options = (
         f"auto_detect = false, header = true, delim = '{delimiter}', quote = '\"', "
-        f"escape = '\"', store_rejects = true, columns = {{{types}}}"
+        f"escape = '\"', store_rejects = true, columns = {{{types}}}, "
+        "hive_partitioning = false"
     )
     # Only the strict parser rejects rows with too many values, but it cannot
     # parse a file with line breaks of two kinds.

@@ -5,7 +5,8 @@ create table item as
 select url, uuid as id
 from read_json(
     $exported,
-    columns = {url: 'varchar', uuid: 'varchar'}
+    columns = {url: 'varchar', uuid: 'varchar'},
+    hive_partitioning = false
 )
 -- the identifier becomes a part of an address
 where regexp_full_match(uuid, '[0-9A-Za-z-]+')

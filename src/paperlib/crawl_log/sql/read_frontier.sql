@@ -5,4 +5,4 @@ create table item as
 select
     json ->> '$.known.info.url' as url,
     json as item
-from read_json_objects($exported, format = 'newline_delimited')
+from read_json_objects($exported, format = 'newline_delimited', hive_partitioning = false)

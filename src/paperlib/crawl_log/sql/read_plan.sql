@@ -10,7 +10,7 @@ with scheduled as (
     where false
     union all by name
     select *
-    from read_parquet($schedule, file_row_number = true)
+    from read_parquet($schedule, file_row_number = true, hive_partitioning = false)
 ), waiting as (
     select
         file_row_number as row,

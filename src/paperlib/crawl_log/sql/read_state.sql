@@ -19,5 +19,5 @@ select
     signal,
     lag,
     lag_squares
-from read_parquet($state, file_row_number = true)
+from read_parquet($state, file_row_number = true, hive_partitioning = false)
 where file_row_number >= $first and file_row_number < $end

@@ -10,6 +10,7 @@ select
 from read_json(
     $exported,
     format = 'newline_delimited',
+    hive_partitioning = false,
     columns = {
         _index: 'varchar',
         _id: 'varchar',

@@ -24,4 +24,4 @@ select
     -- limited on both sides
     case when n_crawls > 0 and low > 0 and isfinite(high) then high / low end
         as factor
-from read_parquet($rates)
+from read_parquet($rates, hive_partitioning = false)

@@ -263,7 +263,8 @@ create macro lines(file) as table
         escape = '',
         header = false,
         -- line breaks of two kinds, as in files that were joined
-        strict_mode = false
+        strict_mode = false,
+        hive_partitioning = false
     );
 
 create macro host_of(url) as
