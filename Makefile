@@ -22,6 +22,7 @@ lint: $(READY)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command as run; run()"
+	$(PYTHON) -m mypy
 test: lint
 	$(PYTEST) --doctest-modules --nbval --nbval-current-env \
 	  --nbval-cell-timeout=120 src tests notebooks

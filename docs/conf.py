@@ -25,6 +25,7 @@ mathjax_path = "mathjax/tex-svg.js"
 
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autodoc_typehints = "none"  # the docstrings say more: shapes and units
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False  # autodoc lists them
 default_role = "py:obj"

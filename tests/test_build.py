@@ -494,7 +494,7 @@ def test_what_is_not_plain_python_depends_on_everything(tmp_path):
             package = build.ROOT / "src/paperlib"
             files = {p.name for p in package.rglob("[!.]*") if p.is_file()}
             assert {
-                f for f in files if not f.endswith((".pyc", ".nbi", ".nbc"))
+                f for f in files if not f.endswith((".pyc", ".nbi", ".nbc", ".typed"))
             } == names
 
 

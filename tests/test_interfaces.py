@@ -101,6 +101,7 @@ def test_the_package_offers_its_modules_and_nothing_else():
         "checks",
         "cli",
         "files",
+        "types",
         "units",
     }
     assert set(paperlib.__all__) == public
@@ -152,6 +153,39 @@ def test_public_names_have_an_example_and_it_is_run():
     without = [path for path, thing in shown.items() if ">>>" not in thing.__doc__]
     assert len(shown) > 100
     assert without == []
+
+
+def _signatures():
+    """Public functions and methods, and what each takes and returns, by path."""
+    for path, thing in PUBLIC.items():
+        if path.startswith("paperlib.reference."):
+            continue  # plain formulas of whatever numbers they are given
+        if inspect.isfunction(thing):
+            yield path, inspect.unwrap(thing)
+            continue
+        for name, member in vars(thing).items():
+            member = getattr(member, "__func__", getattr(member, "fget", member))
+            member = getattr(member, "func", member)  # of a cached property
+            if inspect.isfunction(member) and (
+                name == "__init__" or not name.startswith("_")
+            ):
+                yield f"{path}.{name}", member
+
+
+def test_public_signatures_are_typed():
+    missing = {
+        path: set(inspect.signature(function).parameters)
+        - {"self", "cls", *function.__annotations__}
+        for path, function in _signatures()
+        if function.__module__.startswith("paperlib.")
+    }
+    untyped = {
+        path: names
+        for path, names in missing.items()
+        if names or "return" not in dict(_signatures())[path].__annotations__
+    }
+    assert len(missing) > 300
+    assert untyped == {}
 
 
 def test_docstrings_point_to_plain_forms_that_exist():
@@ -277,6 +311,7 @@ def test_the_wheel_carries_the_data_that_the_library_reads(installed):
     (folder,) = installed.parents[1].glob("lib/python*/site-packages/paperlib")
     for name in (
         "paper.mplstyle",
+        "py.typed",
         "crawl_log/report.html.jinja",
         "crawl_log/report.js",
     ):

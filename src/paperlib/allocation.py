@@ -40,16 +40,24 @@ Positive numbers may lie between 1e-100 and 1e100: the multiplier has squares an
 products of them, which beyond that leave the range of floating point.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paperlib import checks, freshness, hosts, objectives
 from paperlib._kernels import allocation as kernels
 from paperlib._kernels import crawl_value, threads_for
 from paperlib.errors import ConvergenceError
 from paperlib.signals import SignalledPages
+
+if TYPE_CHECKING:
+    from paperlib.objectives import Objective
 
 __all__ = [
     "Allocation",
@@ -166,7 +174,13 @@ def _in_proportion(share, change_rate, importance, bandwidth, model):
     return _allocation(rate, none, change_rate, importance, model)
 
 
-def uniform(change_rate, importance, bandwidth, *, model=freshness.poisson):
+def uniform(
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
+    *,
+    model: Callable[..., Any] = freshness.poisson,
+) -> Allocation:
     """Crawl every page at the same rate, bandwidth / n_pages.
 
     Parameters
@@ -206,8 +220,13 @@ def uniform(change_rate, importance, bandwidth, *, model=freshness.poisson):
 
 
 def proportional(
-    change_rate, importance, bandwidth, *, to="change_rate", model=freshness.poisson
-):
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
+    *,
+    to: Literal["change_rate", "importance"] = "change_rate",
+    model: Callable[..., Any] = freshness.poisson,
+) -> Allocation:
     """Crawl pages in proportion to their change rates or importances.
 
     Parameters
@@ -250,18 +269,18 @@ def proportional(
 
 
 def optimal(
-    change_rate,
-    importance,
-    bandwidth,
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
     *,
-    objective=objectives.freshness,
-    crawls="interval",
-    min_rate=0.0,
-    max_rate=np.inf,
-    cost=1.0,
-    host=None,
-    host_limit=np.inf,
-):
+    objective: Objective = objectives.freshness,
+    crawls: Literal["interval", "poisson"] = "interval",
+    min_rate: ArrayLike = 0.0,
+    max_rate: ArrayLike = np.inf,
+    cost: ArrayLike = 1.0,
+    host: ArrayLike | None = None,
+    host_limit: float | Mapping[Any, float] = np.inf,
+) -> Allocation:
     r"""Crawl with the rates of least cost, under limits of pages and hosts.
 
     For an objective with the mean cost J(rho) of a page, see `objectives`,
@@ -354,7 +373,13 @@ def optimal(
     return _priced(*problem, rate, multiplier, price, member, labels)
 
 
-def optimal_poisson(change_rate, importance, bandwidth, *, min_rate=0.0):
+def optimal_poisson(
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
+    *,
+    min_rate: ArrayLike = 0.0,
+) -> Allocation:
     r"""Crawl at Poisson times with the rates of highest freshness.
 
     Maximises eq. (6) of [aaai20]_ (the problem of [valuetools20]_ and of
@@ -424,7 +449,9 @@ def _minimum(min_rate, change_rate, bandwidth):
     return each if min_rate.ndim else each[..., :1]
 
 
-def optimal_interval(change_rate, importance, bandwidth):
+def optimal_interval(
+    change_rate: ArrayLike, importance: ArrayLike, bandwidth: float
+) -> Allocation:
     r"""Crawl at equal intervals with the rates of highest freshness.
 
     Maximises eq. (5) of [www25]_, the problem of Cho and Garcia-Molina 2003,
@@ -477,7 +504,7 @@ def optimal_interval(change_rate, importance, bandwidth):
     return _allocation(rate, multiplier, change_rate, importance, freshness.interval)
 
 
-def optimal_thresholds(pages, bandwidth):
+def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     r"""Crawl pages with signals at the thresholds of highest freshness.
 
     Theorem 1 and Lemma 2 of [www25]_: a page is crawled when its effective
@@ -573,7 +600,13 @@ def _threshold_allocation(pages, rate, multiplier, alpha, state):
     )
 
 
-def harmonic(change_rate, importance, bandwidth, *, announced=False):
+def harmonic(
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
+    *,
+    announced: ArrayLike = False,
+) -> Allocation:
     r"""Crawl at Poisson times with the rates of least harmonic cost.
 
     Minimises the cost of Kolobov et al. 2019 (NeurIPS; LambdaCrawl for
@@ -678,7 +711,14 @@ def _with_announced(change_rate, importance, bandwidth, announced):
     return Allocation(rate, multiplier, freshness.mean(fresh, importance))
 
 
-def conditional(change_rate, importance, bandwidth, *, request_cost, change_cost):
+def conditional(
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
+    *,
+    request_cost: float,
+    change_cost: float,
+) -> Allocation:
     r"""Crawl with conditional requests, where changed pages cost more.
 
     A conditional GET spends c_0 on every request and c_1 more if the page has
@@ -761,8 +801,14 @@ def conditional(change_rate, importance, bandwidth, *, request_cost, change_cost
 
 
 def polite(
-    change_rate, importance, bandwidth, host, host_limit, *, model=freshness.poisson
-):
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
+    host: ArrayLike,
+    host_limit: float | Mapping[Any, float],
+    *,
+    model: Callable[..., Any] = freshness.poisson,
+) -> Allocation:
     r"""Crawl with the rates of highest freshness under limits of hosts.
 
     `optimal_poisson` or `optimal_interval` with one more constraint,
@@ -830,7 +876,12 @@ def polite(
     )
 
 
-def polite_thresholds(pages, bandwidth, host, host_limit):
+def polite_thresholds(
+    pages: SignalledPages,
+    bandwidth: float,
+    host: ArrayLike,
+    host_limit: float | Mapping[Any, float],
+) -> Allocation:
     """Crawl pages with signals at optimal thresholds under limits of hosts.
 
     `optimal_thresholds` where each host allows its pages so much bandwidth

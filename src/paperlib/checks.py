@@ -6,7 +6,13 @@ argument, the rule and the first value that breaks it, with its index. Behind
 the public functions nothing is checked again.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from paperlib.types import Array
 
 __all__ = [
     "bits",
@@ -26,7 +32,7 @@ __all__ = [
 ]
 
 
-def require(name, array, rule, good):
+def require(name: str, array: Array, rule: str, good: NDArray[np.bool_]) -> None:
     """Raise unless an array is good everywhere.
 
     Parameters
@@ -75,31 +81,33 @@ def _numbers(name, value, rule, within):
     return array
 
 
-def positive(name, value):
+def positive(name: str, value: ArrayLike) -> Array:
     """`value` as a float array; all entries positive and finite."""
     return _numbers(
         name, value, "positive and finite", lambda x: (x > 0) & (x < np.inf)
     )
 
 
-def non_negative(name, value):
+def non_negative(name: str, value: ArrayLike) -> Array:
     """`value` as a float array; all entries non-negative and finite."""
     return _numbers(
         name, value, "non-negative and finite", lambda x: (x >= 0) & (x < np.inf)
     )
 
 
-def finite(name, value):
+def finite(name: str, value: ArrayLike) -> Array:
     """`value` as a float array; all entries finite."""
     return _numbers(name, value, "finite", np.isfinite)
 
 
-def share(name, value):
+def share(name: str, value: ArrayLike) -> Array:
     """`value` as a float array; all entries in [0, 1]."""
     return _numbers(name, value, "in [0, 1]", lambda x: (x >= 0) & (x <= 1))
 
 
-def scalar(check, name, value):
+def scalar(
+    check: Callable[[str, ArrayLike], Array], name: str, value: ArrayLike
+) -> float:
     """`value` as a float; one number that passes `check`."""
     if np.ndim(value):
         raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
@@ -112,19 +120,19 @@ def _open_share(name, value):
     )
 
 
-def probability(name, value):
+def probability(name: str, value: ArrayLike) -> float:
     """`value` as a float strictly between 0 and 1."""
     return scalar(_open_share, name, value)
 
 
-def count(name, value):
+def count(name: str, value: object) -> int:
     """`value` as a positive int."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
     return int(value)
 
 
-def numbers(name, value):
+def numbers(name: str, value: ArrayLike) -> Array:
     """`value` as a float array, of which it is a copy; entries may be NaN."""
     try:
         return np.array(value, dtype=float)
@@ -132,7 +140,7 @@ def numbers(name, value):
         raise ValueError(f"{name} must be numbers, got {value!r}") from None
 
 
-def counts(name, value):
+def counts(name: str, value: ArrayLike) -> Array:
     """`value` as `numbers`; all entries are whole and non-negative, or NaN."""
     array = numbers(name, value)
     whole = np.isnan(array) | (
@@ -142,7 +150,7 @@ def counts(name, value):
     return array
 
 
-def bits(name, value):
+def bits(name: str, value: ArrayLike) -> NDArray[np.bool_]:
     """`value` as a boolean array; booleans, or numbers that are 0 or 1."""
     array = np.asarray(value)
     if array.dtype == bool:
@@ -153,7 +161,9 @@ def bits(name, value):
     return array.astype(bool)
 
 
-def labels(name, value, shape):
+def labels(
+    name: str, value: ArrayLike, shape: tuple[int, ...]
+) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Sorted labels, and the index of each entry's label among them, flat.
 
     `value` holds a label for each page, of which `shape` is the shape.
@@ -171,7 +181,7 @@ def labels(name, value, shape):
     return found, np.ravel(member)
 
 
-def fit(**arrays):
+def fit(**arrays: Any) -> None:
     """Raise unless the named arrays broadcast against each other."""
     try:
         np.broadcast(*arrays.values())
@@ -184,7 +194,7 @@ def fit(**arrays):
         ) from None
 
 
-def broadcast(**arrays):
+def broadcast(**arrays: Any) -> Sequence[NDArray[Any]]:
     """The named arrays, broadcast against each other, in a tuple or list."""
     fit(**arrays)
     return np.broadcast_arrays(*arrays.values())

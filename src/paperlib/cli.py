@@ -6,6 +6,7 @@ import math
 import re
 import sys
 import warnings
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -57,7 +58,7 @@ _SUSPECTS = 5  # hosts that are printed
 _COMMANDS = {}  # by name: function, help, arguments, examples
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Parameters

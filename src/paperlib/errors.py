@@ -4,6 +4,8 @@ Each is re-exported by the public modules whose functions raise or issue it,
 for example `paperlib.estimators.ConvergenceError`.
 """
 
+from typing import Any
+
 __all__ = [
     "BoundsWarning",
     "ConvergenceError",
@@ -38,7 +40,7 @@ class ConvergenceError(RuntimeError):
     [0.5, 0.1]
     """
 
-    def __init__(self, message, last):
+    def __init__(self, message: str, last: Any) -> None:
         super().__init__(message)
         self.last = last
 

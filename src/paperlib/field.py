@@ -8,15 +8,20 @@ of other pages are distributed, or nothing. Policies of the literature that are
 patented or rest on private data are left out (Han et al., WWW 2020).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from paperlib import allocation, estimators, policies, priors, schedules
 from paperlib.signals import SignalledPages
 from paperlib.simulate import Nature, draw_world, replay
+
+if TYPE_CHECKING:
+    from paperlib.repro.panels import Panel
 
 __all__ = ["BUDGETS", "POLICIES", "RUNS", "Entry", "real_worlds", "worlds"]
 
@@ -62,7 +67,7 @@ class Entry(NamedTuple):
 # ------------------------------------------------------------------------- worlds
 
 
-def worlds(n_pages=100, horizon=100.0):
+def worlds(n_pages: int = 100, horizon: float = 100.0) -> dict[str, Nature]:
     """Kinds of worlds, by name.
 
     Importances are uniform on [0, 1].
@@ -119,7 +124,7 @@ def worlds(n_pages=100, horizon=100.0):
     return {name: Nature(draw, 1.0) for name, draw in kinds.items()}
 
 
-def real_worlds(panel, least_window=0.0, n_pages=100):
+def real_worlds(panel: Panel, least_window: float = 0.0, n_pages: int = 100) -> Nature:
     """Worlds of real pages: samples with replacement, each from a random time on.
 
     A world is as long as the shortest window of its pages, so that no page lives

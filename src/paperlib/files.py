@@ -12,7 +12,10 @@ import hashlib
 import os
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+
+from paperlib.types import PathLike
 
 try:
     import fcntl
@@ -32,14 +35,14 @@ __all__ = [
 _SCRATCH = "paperlib-scratch-"
 
 
-def sha256(path):
+def sha256(path: PathLike) -> str:
     """Hexadecimal SHA-256 digest of a file's bytes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
-def replacing(path):
+def replacing(path: PathLike) -> Iterator[str]:
     """Context of a temporary path that replaces `path` at its end.
 
     Parameters
@@ -77,7 +80,7 @@ def replacing(path):
         raise
 
 
-def write_atomic(path, content):
+def write_atomic(path: PathLike, content: str | bytes) -> None:
     """Write a file as a whole.
 
     Parameters
@@ -103,7 +106,7 @@ def write_atomic(path, content):
         file.write(content.encode() if isinstance(content, str) else content)
 
 
-def write_checked(path, content):
+def write_checked(path: PathLike, content: str | bytes) -> None:
     """Write a file as `write_atomic` does, then ``PATH.sha256`` for `verified`.
 
     The second file is what the command ``sha256sum`` prints.
@@ -112,7 +115,7 @@ def write_checked(path, content):
     write_atomic(f"{path}.sha256", f"{sha256(path)}  {Path(path).name}\n")
 
 
-def verified(path):
+def verified(path: PathLike) -> str:
     """SHA-256 digest of a file; a ValueError if ``PATH.sha256`` has another."""
     digest, checksum = sha256(path), Path(f"{path}.sha256")
     if checksum.is_file():

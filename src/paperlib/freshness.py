@@ -25,13 +25,23 @@ signals in a time tau since the last crawl is iota = tau + beta n.
 All functions broadcast, and all rates are in 1/time.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from paperlib import checks
 from paperlib._kernels import bayes, threads_for
 from paperlib._kernels import crawl_value as values
 from paperlib._kernels import freshness as kernels
+from paperlib.types import Array, Values
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
+    from paperlib.signals import SignalledPages
 
 __all__ = [
     "bayes_crawl_value",
@@ -65,7 +75,7 @@ def _rates(change_rate, crawl_rate):
     )
 
 
-def poisson(change_rate, crawl_rate):
+def poisson(change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
     r"""Freshness under crawls at Poisson times.
 
     Eq. (5) of [aaai20]_, eq. (10) of [valuetools20]_:
@@ -101,7 +111,7 @@ def poisson(change_rate, crawl_rate):
     return kernels.poisson_freshness(*_rates(change_rate, crawl_rate))
 
 
-def interval(change_rate, crawl_rate):
+def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
     r"""Freshness under crawls at equal intervals.
 
     Eq. (5) of [www25]_; never below `poisson` at the same rate:
@@ -138,7 +148,13 @@ def interval(change_rate, crawl_rate):
         return kernels.interval_freshness(*_rates(change_rate, crawl_rate))
 
 
-def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
+def poisson_time(
+    change_rate: ArrayLike,
+    crawl_rate: ArrayLike,
+    duration: ArrayLike,
+    *,
+    initial: ArrayLike = 0.0,
+) -> Values:
     r"""Expected fresh time under crawls at Poisson times that begin now.
 
     The integral of eq. (4) of [aaai20]_ over the duration T, for a copy that
@@ -185,7 +201,14 @@ def poisson_time(change_rate, crawl_rate, duration, *, initial=0.0):
     return _at_most(duration, fresh)
 
 
-def interval_time(change_rate, crawl_rate, duration, *, initial=0.0, phase=None):
+def interval_time(
+    change_rate: ArrayLike,
+    crawl_rate: ArrayLike,
+    duration: ArrayLike,
+    *,
+    initial: ArrayLike = 0.0,
+    phase: ArrayLike | None = None,
+) -> Values:
     r"""Expected fresh time under crawls at equal intervals that begin now.
 
     Derived. Until the first crawl the copy is fresh with probability
@@ -284,7 +307,9 @@ def _decayed(rate, duration):
     return duration * special.exprel(-rate * duration)
 
 
-def crawled(history, change_rate, *, horizon=None):
+def crawled(
+    history: History, change_rate: ArrayLike, *, horizon: float | None = None
+) -> Array:
     r"""Expected freshness of pages whose crawl times are known.
 
     The mean of :math:`e^{-\Delta \tau}` over time, with tau the time since the
@@ -331,7 +356,7 @@ def crawled(history, change_rate, *, horizon=None):
     return fresh / horizon
 
 
-def harmonic_penalty(change_rate, crawl_rate):
+def harmonic_penalty(change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
     r"""Expected harmonic penalty under crawls at Poisson times.
 
     Kolobov et al. 2019 (LambdaCrawl): the mean of 1 + 1/2 + ... + 1/N over the
@@ -369,7 +394,7 @@ def harmonic_penalty(change_rate, crawl_rate):
     return kernels.harmonic_penalty(*_rates(change_rate, crawl_rate))
 
 
-def mean(fresh, importance):
+def mean(fresh: ArrayLike, importance: ArrayLike) -> Values:
     r"""Freshness over pages, weighted by importance.
 
     The share of requests that are served fresh,
@@ -408,7 +433,13 @@ def mean(fresh, importance):
     return np.vecdot(fresh, importance) / total
 
 
-def crawl_value(elapsed, n_signals, pages, *, terms=None):
+def crawl_value(
+    elapsed: ArrayLike,
+    n_signals: ArrayLike,
+    pages: SignalledPages,
+    *,
+    terms: int | None = None,
+) -> Array:
     r"""Crawl value of pages, the gain in freshness from crawling them now.
 
     V of Lemma 4 of [www25]_ at the effective elapsed time iota; w and psi are
@@ -472,7 +503,9 @@ def crawl_value(elapsed, n_signals, pages, *, terms=None):
     )
 
 
-def bayes_crawl_value(elapsed, importance, *, shape, rate):
+def bayes_crawl_value(
+    elapsed: ArrayLike, importance: ArrayLike, *, shape: ArrayLike, rate: ArrayLike
+) -> Values:
     r"""Crawl value of pages whose change rates have gamma distributions.
 
     Derived. With Delta ~ Gamma(shape a, rate b), as after the crawls of a
@@ -531,7 +564,7 @@ def bayes_crawl_value(elapsed, importance, *, shape, rate):
     return np.where(importance > 0, value, 0.0)[()]
 
 
-def empirical_crawl_value(history, elapsed):
+def empirical_crawl_value(history: History, elapsed: ArrayLike) -> Array:
     r"""Crawl value of a page from the ages of its changes, without a model.
 
     .. math:: \hat V(\tau) = \int_0^\tau a\,d\hat F(a) ,
@@ -596,7 +629,7 @@ def empirical_crawl_value(history, elapsed):
     return value.reshape(*history.shape, *elapsed.shape)[()]
 
 
-def cycle_length(threshold, pages):
+def cycle_length(threshold: ArrayLike, pages: SignalledPages) -> Array:
     r"""Expected time between two crawls at a threshold.
 
     psi of Lemma 4 of [www25]_, for pages that are crawled when their effective
@@ -640,7 +673,7 @@ def cycle_length(threshold, pages):
     )
 
 
-def fresh_time(threshold, pages):
+def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> Array:
     r"""Expected time that the copy is fresh between two crawls at a threshold.
 
     w of Lemma 4 of [www25]_, with iota and K as in `cycle_length`:

@@ -5,10 +5,14 @@ allocation is brought below them: `paperlib.allocation` and the policies that
 respect limits call these functions.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from paperlib.types import Array
 
 __all__ = ["host_limits", "members", "within_limits"]
 
@@ -17,7 +21,9 @@ def __dir__():
     return __all__  # completion offers the public names alone
 
 
-def members(host, host_limit, n_pages):
+def members(
+    host: ArrayLike, host_limit: float | Mapping[Any, float], n_pages: int
+) -> tuple[NDArray[np.integer], Array]:
     """Index of the host of each page, and limit of each host.
 
     Parameters
@@ -61,7 +67,7 @@ def members(host, host_limit, n_pages):
     return member, limit
 
 
-def host_limits(labels, host_limit):
+def host_limits(labels: Array, host_limit: float | Mapping[Any, float]) -> Array:
     """Limit of each host.
 
     Parameters
@@ -107,7 +113,12 @@ def host_limits(labels, host_limit):
     return np.array([float(host_limit.get(label, np.inf)) for label in labels])
 
 
-def within_limits(allocate, bandwidth, member, limit):
+def within_limits(
+    allocate: Callable[..., Any],
+    bandwidth: float,
+    member: NDArray[np.integer],
+    limit: Array,
+) -> tuple[NDArray[np.bool_], Array, float]:
     r"""Allocate a bandwidth so that no host exceeds its limit.
 
     Kolobov et al. 2019 (SIGIR, algorithm 2): allocate to all hosts; take out

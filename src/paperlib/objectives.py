@@ -38,10 +38,12 @@ values of a page are its importance times those given here.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
 from paperlib import checks
 from paperlib._kernels import objectives as kernels
+from paperlib.types import Values
 
 __all__ = [
     "Objective",
@@ -127,7 +129,7 @@ class Objective:
     def __repr__(self):
         return f"objectives.{self.name}"
 
-    def cost(self, elapsed, change_rate):
+    def cost(self, elapsed: ArrayLike, change_rate: ArrayLike) -> Values:
         r"""Cost per unit of time at an elapsed time, c.
 
         Parameters
@@ -150,7 +152,7 @@ class Objective:
         """
         return self._on(self._cost, elapsed=elapsed, change_rate=change_rate)
 
-    def value(self, elapsed, change_rate):
+    def value(self, elapsed: ArrayLike, change_rate: ArrayLike) -> Values:
         r"""Crawl value of an elapsed time, V: what a crawl saves.
 
         Parameters
@@ -172,7 +174,7 @@ class Objective:
         """
         return self._compiled(kernels.values, elapsed=elapsed, change_rate=change_rate)
 
-    def elapsed_at(self, value, change_rate):
+    def elapsed_at(self, value: ArrayLike, change_rate: ArrayLike) -> Values:
         r"""Time after a crawl at which the crawl value reaches a value.
 
         Parameters
@@ -196,7 +198,7 @@ class Objective:
             kernels.elapsed_times, value=value, change_rate=change_rate
         )
 
-    def limit(self, change_rate):
+    def limit(self, change_rate: ArrayLike) -> Values:
         """Crawl value of a page that was never crawled, V(inf).
 
         Parameters
@@ -216,7 +218,7 @@ class Objective:
         """
         return self.value(np.inf, change_rate)
 
-    def interval_cost(self, crawl_rate, change_rate):
+    def interval_cost(self, crawl_rate: ArrayLike, change_rate: ArrayLike) -> Values:
         r"""Mean cost under crawls at equal intervals, J_I.
 
         Parameters
@@ -240,7 +242,7 @@ class Objective:
             self._interval_cost, crawl_rate=crawl_rate, change_rate=change_rate
         )
 
-    def poisson_cost(self, crawl_rate, change_rate):
+    def poisson_cost(self, crawl_rate: ArrayLike, change_rate: ArrayLike) -> Values:
         r"""Mean cost under crawls at Poisson times, J_P.
 
         Parameters
@@ -264,7 +266,7 @@ class Objective:
             self._poisson_cost, crawl_rate=crawl_rate, change_rate=change_rate
         )
 
-    def poisson_value(self, crawl_rate, change_rate):
+    def poisson_value(self, crawl_rate: ArrayLike, change_rate: ArrayLike) -> Values:
         r"""Marginal value of the rate of crawls at Poisson times, E V(A).
 
         Parameters
@@ -391,7 +393,7 @@ class deadline(Objective):
     name = "deadline"
     code = kernels.DEADLINE
 
-    def __init__(self, tau):
+    def __init__(self, tau: float) -> None:
         self.tau = checks.scalar(checks.positive, "tau", tau)
 
     def __repr__(self):

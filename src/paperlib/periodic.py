@@ -20,17 +20,21 @@ crawls the page of largest
 whether there is one, and `best_crawl_times` says when to crawl one page.
 """
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import linalg, special
 
 from paperlib import checks, estimators
 from paperlib._kernels import periodic as kernels
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 from paperlib.processes import History, simulate_history
+from paperlib.types import Array, Seed, Values
 
 __all__ = [
     "ConvergenceError",
@@ -131,11 +135,11 @@ class Profile:
             object.__setattr__(self, name, value)  # because the dataclass is frozen
 
     @property
-    def n_bins(self):
+    def n_bins(self) -> int:
         """Number of bins."""
         return self.weight.size
 
-    def rate(self, time):
+    def rate(self, time: ArrayLike) -> Values:
         """Relative change rate at given times.
 
         Parameters
@@ -150,7 +154,7 @@ class Profile:
         """
         return self.weight[_places(time, self)[0]]
 
-    def cumulative(self, time):
+    def cumulative(self, time: ArrayLike) -> Values:
         """Operational time, the integral of the profile from 0.
 
         Parameters
@@ -165,7 +169,7 @@ class Profile:
         """
         return _cumulative(self._knots, _places(time, self))
 
-    def exposure(self, start, end):
+    def exposure(self, start: ArrayLike, end: ArrayLike) -> Array:
         """Time that intervals spend in each bin.
 
         Parameters
@@ -204,8 +208,14 @@ def _cumulative(knots, places):
 
 
 def simulate_periodic_history(
-    change_rate, profile, *, interval, start=0.0, n_crawls=None, rng=None
-):
+    change_rate: ArrayLike,
+    profile: Profile,
+    *,
+    interval: ArrayLike,
+    start: ArrayLike = 0.0,
+    n_crawls: int | None = None,
+    rng: Seed = None,
+) -> History:
     """Simulate crawls of pages whose rates follow a profile.
 
     In operational time it is `processes.simulate_history`.
@@ -308,7 +318,14 @@ class Flatness(NamedTuple):
     pvalue: float
 
 
-def fit_profile(history, start=0.0, *, n_bins, period=1.0, smoothing=1.0):
+def fit_profile(
+    history: History,
+    start: ArrayLike = 0.0,
+    *,
+    n_bins: int,
+    period: float = 1.0,
+    smoothing: float = 1.0,
+) -> ProfileFit:
     r"""Learn the profile of a group of pages from their bits, at any intervals.
 
     Maximises the likelihood over profile and change rates at once,
@@ -390,7 +407,9 @@ def fit_profile(history, start=0.0, *, n_bins, period=1.0, smoothing=1.0):
     return ProfileFit(Profile(weight, period), rates, value)
 
 
-def flatness_test(history, start=0.0, *, n_bins, period=1.0):
+def flatness_test(
+    history: Any, start: Any = 0.0, *, n_bins: Any, period: Any = 1.0
+) -> Flatness:
     """Test whether the change rates of a group of pages have a profile at all.
 
     The likelihood ratio of the best profile, without smoothing, to the flat
@@ -580,7 +599,14 @@ class _Bits(NamedTuple):
             change *= 0.5
 
 
-def stale_time(profile, change_rate, start, end, *, demand=None):
+def stale_time(
+    profile: Profile,
+    change_rate: ArrayLike,
+    start: ArrayLike,
+    end: ArrayLike,
+    *,
+    demand: ArrayLike | None = None,
+) -> Values:
     r"""Expected stale time of a copy between a crawl and the next, exactly.
 
     .. math:: \int_s^e m(t) \left(1 - e^{-\Delta (G(t) - G(s))}\right) dt
@@ -646,7 +672,13 @@ def _demand(profile, demand):
         raise ValueError(str(error).replace("weight", "demand", 1)) from None
 
 
-def staleness(profile, change_rate, crawl_time, *, demand=None):
+def staleness(
+    profile: Profile,
+    change_rate: ArrayLike,
+    crawl_time: ArrayLike,
+    *,
+    demand: ArrayLike | None = None,
+) -> Values:
     """Staleness of a page that is crawled at the same times of every period.
 
     Parameters
@@ -715,7 +747,14 @@ class CrawlTimes(NamedTuple):
     staleness: float
 
 
-def best_crawl_times(profile, change_rate, n_crawls, *, demand=None, n_phases=None):
+def best_crawl_times(
+    profile: Profile,
+    change_rate: float,
+    n_crawls: int,
+    *,
+    demand: ArrayLike | None = None,
+    n_phases: int | None = None,
+) -> CrawlTimes:
     """Find the best times of the period at which to crawl one page.
 
     Dynamic programming over a grid of times; on the grid the result is the
@@ -776,8 +815,15 @@ def best_crawl_times(profile, change_rate, n_crawls, *, demand=None, n_phases=No
 
 
 def slot_staleness(
-    profile, change_rate, time, page, *, horizon, importance=1.0, demand=None
-):
+    profile: Profile,
+    change_rate: ArrayLike,
+    time: ArrayLike,
+    page: ArrayLike,
+    *,
+    horizon: float,
+    importance: ArrayLike = 1.0,
+    demand: ArrayLike | None = None,
+) -> float:
     """Staleness of pages that are crawled in slots, exactly.
 
     All pages are crawled at time 0; crawls that the slots bring are given.

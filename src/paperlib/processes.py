@@ -7,18 +7,23 @@ intervals between crawls, of many pages or runs at once; the other functions of
 this module observe or simulate histories.
 """
 
+from __future__ import annotations
+
 import copy
 import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import Any, Literal
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
 from paperlib._kernels import processes as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import DistrustedAgeWarning
+from paperlib.types import Array, Seed, Values
 
 __all__ = [
     "DistrustedAgeWarning",
@@ -112,12 +117,12 @@ class History:
     0.6667
     """
 
-    interval: np.ndarray
-    changed: np.ndarray
-    offsets: np.ndarray | None = None
+    interval: Values
+    changed: Values
+    offsets: Values | None = None
     _: KW_ONLY
-    age: np.ndarray | None = None
-    count: np.ndarray | None = None
+    age: Values | None = None
+    count: Values | None = None
 
     def __post_init__(self):
         interval = checks.positive("interval", self.interval).view()
@@ -142,33 +147,33 @@ class History:
             object.__setattr__(self, "count", count)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """Shape of an array with one number for each page."""
         if self.offsets is None:
             return self.interval.shape[:-1]
         return (self.offsets.size - 1,)
 
     @property
-    def tells_more(self):
+    def tells_more(self) -> bool:
         """Whether an age or a count is known beside the bits."""
         return self.age is not None or self.count is not None
 
     @property
-    def n_crawls(self):
+    def n_crawls(self) -> NDArray[np.integer]:
         """Number of crawls of each page, int array of `shape`."""
         if self.offsets is None:
             return np.full(self.shape, self.interval.shape[-1])
         return np.diff(self.offsets)
 
     @property
-    def time(self):
+    def time(self) -> Array:
         """Time of each crawl since the page became known, shaped as `changed`."""
         time = np.cumsum(self.interval, axis=-1)
         if self.offsets is None:
             return time
         return time - self.per_crawl(np.append(0.0, time)[self.offsets[:-1]])
 
-    def per_crawl(self, values):
+    def per_crawl(self, values: ArrayLike) -> Array:
         """Repeat a number of each page for each of its crawls.
 
         Parameters
@@ -186,7 +191,7 @@ class History:
             return values[..., np.newaxis]
         return np.repeat(values, self.n_crawls)
 
-    def total(self, values):
+    def total(self, values: ArrayLike) -> Values:
         """Sum a number of each crawl over the crawls of each page.
 
         Parameters
@@ -207,7 +212,7 @@ class History:
         sums = np.add.reduceat(values, self.offsets[:-1])
         return np.where(self.n_crawls > 0, sums, 0.0)
 
-    def ragged(self):
+    def ragged(self) -> tuple[Array, NDArray[np.bool_], NDArray[np.integer]]:
         """Return the flat arrays of the ragged form, whichever form this has.
 
         Returns
@@ -228,7 +233,9 @@ class History:
             offsets = np.arange(0, interval.size + 1, self.interval.shape[-1])
         return interval, changed, offsets
 
-    def likelihood_terms(self):
+    def likelihood_terms(
+        self,
+    ) -> tuple[Array, NDArray[np.bool_], NDArray[np.integer], Array]:
         r"""Return what enters the likelihood of a change rate, in the ragged form.
 
         .. math:: \log L(\Delta) = K \log \Delta - \Delta S
@@ -259,7 +266,7 @@ class History:
         """
         return self._likelihood_terms
 
-    def likelihood_totals(self):
+    def likelihood_totals(self) -> tuple[Values, Values, Values, Values]:
         """Return sums of `likelihood_terms` over the crawls of each page.
 
         Returns
@@ -294,7 +301,7 @@ class History:
         time, bits, n_known = map(_frozen, terms)
         return time, bits, offsets, n_known
 
-    def prefix(self, n_crawls):
+    def prefix(self, n_crawls: int) -> History:
         """Return the first crawls of every page of a dense history.
 
         Parameters
@@ -392,7 +399,7 @@ def _offsets(offsets, interval):
     return offsets
 
 
-def join(first, second):
+def join(first: History, second: History) -> History:
     """Append to the crawls of each page those of a later history.
 
     Parameters
@@ -439,7 +446,7 @@ def join(first, second):
     return History(**joined, offsets=offsets)
 
 
-def poisson_times(rate, horizon, *, rng=None):
+def poisson_times(rate: float, horizon: float, *, rng: Seed = None) -> Array:
     """Simulate the event times of a Poisson process on (0, horizon].
 
     Parameters
@@ -479,7 +486,7 @@ def _uniform_times(rng, n, horizon):
     return horizon * (1.0 - rng.random(n))
 
 
-def observe(change_times, crawl_times):
+def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
     """Observe a page that changes at given times by crawls at given times.
 
     The page is known at time 0. A change at the very moment of a crawl is
@@ -514,7 +521,13 @@ def observe(change_times, crawl_times):
     return History(interval, n_new > 0)
 
 
-def observe_feed(change_times, crawl_times, n_entries=None, *, start=0.0):
+def observe_feed(
+    change_times: ArrayLike,
+    crawl_times: ArrayLike,
+    n_entries: int | None = None,
+    *,
+    start: float = 0.0,
+) -> History:
     """Observe a page by the entries of a feed that shows its last changes.
 
     The header Last-Modified is a feed of one entry, a full list of revisions one
@@ -607,7 +620,14 @@ def _each_run(draw, n_runs, rng):
     return [np.stack(arrays) for arrays in zip(*runs, strict=True)]
 
 
-def recrawl(change_times, horizon, *, n_crawls, n_runs, rng=None):
+def recrawl(
+    change_times: ArrayLike,
+    horizon: float,
+    *,
+    n_crawls: int,
+    n_runs: int,
+    rng: Seed = None,
+) -> History:
     """Observe one page by many independent sets of Poisson crawls.
 
     Given how many there are, the times of a Poisson process are independent
@@ -652,16 +672,16 @@ def recrawl(change_times, horizon, *, n_crawls, n_runs, rng=None):
 
 
 def simulate_history(
-    change_rate,
+    change_rate: ArrayLike,
     *,
-    crawl_rate=None,
-    interval=None,
-    n_crawls=None,
-    n_runs=None,
-    observation="bit",
-    false_change=0.0,
-    rng=None,
-):
+    crawl_rate: ArrayLike | None = None,
+    interval: ArrayLike | None = None,
+    n_crawls: int | None = None,
+    n_runs: int | None = None,
+    observation: Literal["bit", "age", "count"] = "bit",
+    false_change: ArrayLike = 0.0,
+    rng: Seed = None,
+) -> History:
     r"""Simulate crawls of Poisson pages, at Poisson times or given intervals.
 
     .. math:: P(\mathrm{changed}) = 1 - e^{-\Delta w}
@@ -768,8 +788,16 @@ def _length(interval, n_crawls):
 
 
 def simulate_adaptive_history(
-    change_rate, *, initial, shrink, grow, limits, n_crawls, n_runs=None, rng=None
-):
+    change_rate: ArrayLike,
+    *,
+    initial: ArrayLike,
+    shrink: float,
+    grow: float,
+    limits: tuple[float, ...],
+    n_crawls: int,
+    n_runs: int | None = None,
+    rng: Seed = None,
+) -> History:
     r"""Simulate crawls whose next interval depends on the bit just seen.
 
     After a crawl that found a change the interval is multiplied by `shrink`,
@@ -829,16 +857,16 @@ def simulate_adaptive_history(
 
 
 def simulate_sequential_history(
-    change_rate,
-    estimate,
+    change_rate: ArrayLike,
+    estimate: Any,
     *,
-    initial,
-    factor=1.0,
-    limits,
-    n_crawls,
-    n_runs=None,
-    rng=None,
-):
+    initial: ArrayLike,
+    factor: float = 1.0,
+    limits: tuple[float, ...],
+    n_crawls: int,
+    n_runs: int | None = None,
+    rng: Seed = None,
+) -> tuple[History, Array]:
     """Simulate crawls of Poisson pages at a multiple of the estimated period.
 
     Crawl, estimate, take factor / estimate within `limits` as the next

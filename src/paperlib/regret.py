@@ -17,11 +17,20 @@ Arguments come in one order: change rates, estimated rates, importances (or the
 number of pages), the bandwidth, and then what is crawled or explored.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import allocation, checks, freshness
 from paperlib.simulate.explore_then_commit import explore_then_commit
 from paperlib.simulate.runs import crawl
+from paperlib.types import Array, Seed, Values
+
+if TYPE_CHECKING:
+    from paperlib.simulate.worlds import World
 
 __all__ = [
     "best_exploration",
@@ -42,7 +51,14 @@ def __dir__():
     return __all__  # completion offers the public names alone
 
 
-def utility(change_rate, importance, crawl_rate, *, elapsed=np.inf, initial=0.0):
+def utility(
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    crawl_rate: ArrayLike,
+    *,
+    elapsed: ArrayLike = np.inf,
+    initial: ArrayLike = 0.0,
+) -> Array:
     r"""Requests served fresh per unit time under Poisson crawls.
 
     Eq. (4) of [aaai20]_, a time t after the copies were fresh with probability
@@ -93,7 +109,7 @@ def utility(change_rate, importance, crawl_rate, *, elapsed=np.inf, initial=0.0)
     return np.sum(importance * (stationary + (initial - stationary) * decay), axis=-1)
 
 
-def burn_in(importance, tolerance, *, min_rate):
+def burn_in(importance: ArrayLike, tolerance: ArrayLike, *, min_rate: float) -> Array:
     r"""Time after which the utility is close to its long-run value.
 
     Lemma 1 of [aaai20]_: from any state and for any crawl rates, `utility` is
@@ -139,7 +155,12 @@ def burn_in(importance, tolerance, *, min_rate):
     return np.log(np.maximum(total / tolerance, 1.0)) / min_rate
 
 
-def suboptimality(change_rate, estimated_rate, importance, bandwidth):
+def suboptimality(
+    change_rate: ArrayLike,
+    estimated_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
+) -> Array:
     r"""Utility lost by crawl rates that are optimal for estimates.
 
     The left-hand side of Lemma 4 of [aaai20]_, with F of its eq. (5),
@@ -188,8 +209,13 @@ def suboptimality(change_rate, estimated_rate, importance, bandwidth):
 
 
 def sensitivity_bound(
-    change_rate, estimated_rate, importance, *, crawl_rate=None, constant=1.0
-):
+    change_rate: ArrayLike,
+    estimated_rate: ArrayLike,
+    importance: ArrayLike,
+    *,
+    crawl_rate: ArrayLike | None = None,
+    constant: float = 1.0,
+) -> Array:
     r"""Upper bound of `suboptimality`.
 
     Lemma 4 of [aaai20]_, for change rates :math:`\Delta` and estimates
@@ -251,7 +277,14 @@ def sensitivity_bound(
     return np.sum(importance * now * apart**2, axis=-1)
 
 
-def exploration_radius(n_pages, bandwidth, exploration, *, max_rate, level):
+def exploration_radius(
+    n_pages: ArrayLike,
+    bandwidth: ArrayLike,
+    exploration: ArrayLike,
+    *,
+    max_rate: ArrayLike,
+    level: float,
+) -> Values:
     r"""Radius around the estimates that holds all true rates at once.
 
     Lemma 5 of [aaai20]_, after an exploration of length tau at equal intervals
@@ -304,15 +337,15 @@ def exploration_radius(n_pages, bandwidth, exploration, *, max_rate, level):
 
 
 def regret_bound(
-    importance,
-    bandwidth,
+    importance: ArrayLike,
+    bandwidth: float,
     *,
-    exploration,
-    horizon,
-    bounds,
-    level=0.9,
-    constant=1.0,
-):
+    exploration: ArrayLike,
+    horizon: ArrayLike,
+    bounds: tuple[float, float],
+    level: float = 0.9,
+    constant: float = 1.0,
+) -> Array:
     r"""Bound on the regret of explore-then-commit, in requests.
 
     Eq. (12) of [aaai20]_ (derived), which holds with probability `level`, for
@@ -371,8 +404,14 @@ def regret_bound(
 
 
 def exploration_horizon(
-    n_pages, bandwidth, *, horizon, bounds, level=0.9, constant=1.0
-):
+    n_pages: int,
+    bandwidth: float,
+    *,
+    horizon: ArrayLike,
+    bounds: tuple[float, float],
+    level: float = 0.9,
+    constant: float = 1.0,
+) -> Array:
     r"""Exploration that minimises `regret_bound`.
 
     Theorem 1 of [aaai20]_ (derived; the paper misprints "maximum"), rounded to
@@ -429,7 +468,7 @@ def exploration_horizon(
     return np.maximum(np.round(wanted / one_round), 1.0) * one_round
 
 
-def best_exploration(regret, exploration):
+def best_exploration(regret: ArrayLike, exploration: ArrayLike) -> tuple[Array, Array]:
     """Exploration of least mean regret for each horizon, and that regret.
 
     Between the lengths of the grid: the minimum of the parabola through the
@@ -487,7 +526,14 @@ def _vertex(x, y):
         return vertex, y0 + (vertex - x0) * (first + second * (vertex - x1))
 
 
-def slopes(regret, exploration, horizon, *, n_bootstrap=500, rng=None):
+def slopes(
+    regret: Array,
+    exploration: ArrayLike,
+    horizon: ArrayLike,
+    *,
+    n_bootstrap: int = 500,
+    rng: Seed = None,
+) -> dict[str, tuple[float, float]]:
     """Exponents of the horizon in the best exploration and in its regret.
 
     Theorem 1 of [aaai20]_ has 1/2 for both. Least squares on logarithms, with
@@ -547,7 +593,14 @@ def slopes(regret, exploration, horizon, *, n_bootstrap=500, rng=None):
     }
 
 
-def learning_regret(world, policies, bandwidth, *, reference, borders):
+def learning_regret(
+    world: World,
+    policies: dict[str, Any],
+    bandwidth: float,
+    *,
+    reference: str,
+    borders: ArrayLike,
+) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
     r"""Regret over time of policies that learn, in one world.
 
     The policies pick pages one by one and meet the same changes and signals.

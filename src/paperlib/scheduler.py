@@ -5,12 +5,16 @@ depends on the number of pages. It learns change rates from what the crawls find
 keeps limits of pages and hosts, and can be saved and loaded.
 """
 
+from __future__ import annotations
+
 import io
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
 from paperlib._kernels import crawl_value, indices
@@ -22,6 +26,7 @@ from paperlib.files import write_atomic
 from paperlib.policies import Greedy, GreedyCIS, GreedyNCIS, IndexPolicy
 from paperlib.processes import History
 from paperlib.signals import PARAMETERS, SignalledPages
+from paperlib.types import Array, PathLike
 
 __all__ = ["NoPageError", "Scheduler"]
 
@@ -101,7 +106,14 @@ class Scheduler:
     >>> scheduler.report(page, changed=True)
     """
 
-    def __init__(self, policy, *, terms=None, discard_window=0.0, crawled=-np.inf):
+    def __init__(
+        self,
+        policy: Any,
+        *,
+        terms: int | None = None,
+        discard_window: float = 0.0,
+        crawled: ArrayLike = -np.inf,
+    ) -> None:
         if isinstance(policy, SignalledPages):
             policy = GreedyNCIS(policy, terms=terms, discard_window=discard_window)
         elif terms is not None or discard_window:
@@ -133,7 +145,7 @@ class Scheduler:
         return np.count_nonzero(self._engine.present())
 
     @property
-    def n_values(self):
+    def n_values(self) -> int:
         """Crawl values computed so far.
 
         The measure of the scheduler's cost: the full arg max computes one for
@@ -142,7 +154,7 @@ class Scheduler:
         return self._engine.state.scalars["n_values"].item()
 
     @property
-    def posterior(self):
+    def posterior(self) -> tuple[Array, Array]:
         """Shape and rate of the gamma distribution of each page's change rate.
 
         Two arrays of shape (n_pages,), the second in time; only where the
@@ -152,7 +164,7 @@ class Scheduler:
         pages = self._engine.pages
         return pages["gamma_shape"].copy(), pages["rate"].copy()
 
-    def signal(self, page, time):
+    def signal(self, page: int, time: float) -> None:
         """Tell that a signal of a page arrived.
 
         It changes nothing where the policy uses no signals.
@@ -173,7 +185,7 @@ class Scheduler:
         self._advance(time)
         self._engine.signal(page, self._clock)
 
-    def next(self, time):
+    def next(self, time: float) -> int:
         """Return the page to crawl now; from then on it counts as crawled.
 
         Parameters
@@ -200,7 +212,14 @@ class Scheduler:
             raise NoPageError(f"there is no page to crawl at time {self._clock}")
         return page
 
-    def report(self, page, changed, *, age=None, count=None):
+    def report(
+        self,
+        page: ArrayLike,
+        changed: ArrayLike,
+        *,
+        age: ArrayLike | None = None,
+        count: ArrayLike | None = None,
+    ) -> None:
         """Tell what the last crawl of pages found.
 
         The posterior of the page's change rate takes it in, as
@@ -255,7 +274,9 @@ class Scheduler:
         terms = _terms(changed, interval, age, count)
         self._engine.report(page, terms, self._clock)
 
-    def run(self, times, signal_page=(), signal_time=()):
+    def run(
+        self, times: ArrayLike, signal_page: ArrayLike = (), signal_time: ArrayLike = ()
+    ) -> NDArray[np.integer]:
         """Return the pages of many slots, as `signal` and `next` would.
 
         Parameters
@@ -294,7 +315,7 @@ class Scheduler:
             self._clock = times[-1]
         return pages
 
-    def add(self, pages, *, crawled=-np.inf):
+    def add(self, pages: Any, *, crawled: ArrayLike = -np.inf) -> NDArray[np.integer]:
         """Add pages.
 
         Parameters
@@ -327,7 +348,7 @@ class Scheduler:
             )
         return self._engine.add(new, crawled, self._clock)
 
-    def update(self, page, pages):
+    def update(self, page: ArrayLike, pages: Any) -> None:
         """Believe other parameters of pages from now on.
 
         The time and the signals since the last crawl stay.
@@ -352,7 +373,7 @@ class Scheduler:
             )
         self._engine.update(page, new, self._clock)
 
-    def remove(self, page):
+    def remove(self, page: ArrayLike) -> None:
         """Remove pages.
 
         Parameters
@@ -371,7 +392,7 @@ class Scheduler:
         if not self._engine.learns:
             raise ValueError("the policy must learn, as policies.BayesGreedy does")
 
-    def save(self, path):
+    def save(self, path: PathLike) -> None:
         """Write the scheduler to a file, whole or not at all.
 
         Parameters
@@ -391,7 +412,7 @@ class Scheduler:
         write_atomic(path, file.getvalue())
 
     @classmethod
-    def load(cls, path):
+    def load(cls, path: PathLike) -> Scheduler:
         """Return the scheduler that was saved to a file.
 
         It gives exactly the schedule that the saved one would have given.

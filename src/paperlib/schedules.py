@@ -7,9 +7,11 @@ many pages come as one flat array with offsets.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
 from paperlib._kernels import schedules as kernels
+from paperlib.types import Array, Seed
 
 __all__ = ["low_discrepancy", "poisson", "regular"]
 
@@ -23,7 +25,9 @@ def __dir__():
 _ROUNDING = 1e-9
 
 
-def poisson(crawl_rate, duration, *, rng=None):
+def poisson(
+    crawl_rate: ArrayLike, duration: float, *, rng: Seed = None
+) -> tuple[Array, NDArray[np.integer]]:
     """Crawl times of Poisson processes.
 
     Parameters
@@ -62,7 +66,13 @@ def poisson(crawl_rate, duration, *, rng=None):
     return time, offsets
 
 
-def regular(crawl_rate, duration, *, phase=None, rng=None):
+def regular(
+    crawl_rate: ArrayLike,
+    duration: float,
+    *,
+    phase: ArrayLike | None = None,
+    rng: Seed = None,
+) -> tuple[Array, NDArray[np.integer]]:
     """Crawl times at equal intervals, 1 / crawl_rate.
 
     Parameters
@@ -113,7 +123,7 @@ def regular(crawl_rate, duration, *, phase=None, rng=None):
     return np.minimum(number / np.repeat(crawl_rate, count), duration), offsets
 
 
-def low_discrepancy(crawl_rate, n_slots):
+def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray[np.integer]:
     r"""Page of each slot, every page with its share of the slots at all times.
 
     LDS of [www25]_, algorithm 3 of Azar et al. 2018: earliest deadline first

@@ -6,16 +6,20 @@ intervals and numbers of signals are seen, from which `fit` estimates the
 parameters.
 """
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
 from paperlib._kernels import signals as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateSignalsWarning
 from paperlib.processes import History, simulate_history
+from paperlib.types import Array, Seed, Values
 
 __all__ = [
     "PARAMETERS",
@@ -74,10 +78,10 @@ class SignalledPages:
     (array([0.65, 0.3 ]), array([0.538, 0.   ]))
     """
 
-    change_rate: np.ndarray
-    importance: np.ndarray
-    recall: np.ndarray
-    false_rate: np.ndarray
+    change_rate: Values
+    importance: Values
+    recall: Values
+    false_rate: Values
 
     def __post_init__(self):
         arrays = _pages(**vars(self))
@@ -85,7 +89,14 @@ class SignalledPages:
             object.__setattr__(self, name, array)
 
     @classmethod
-    def from_precision(cls, change_rate, importance, *, precision, recall):
+    def from_precision(
+        cls,
+        change_rate: ArrayLike,
+        importance: ArrayLike,
+        *,
+        precision: ArrayLike,
+        recall: ArrayLike,
+    ) -> SignalledPages:
         r"""Make pages with signals of given quality.
 
         .. math::
@@ -126,7 +137,14 @@ class SignalledPages:
         return cls(**pages, false_rate=recall * pages["change_rate"] * odds)
 
     @classmethod
-    def from_observed(cls, importance, *, alpha, precision, gamma):
+    def from_observed(
+        cls,
+        importance: ArrayLike,
+        *,
+        alpha: ArrayLike,
+        precision: ArrayLike,
+        gamma: ArrayLike,
+    ) -> SignalledPages:
         r"""Make pages from parameters that can be estimated.
 
         .. math:: \Delta = \alpha + \mathrm{precision}\,\gamma, \qquad
@@ -171,23 +189,23 @@ class SignalledPages:
         return cls(change_rate, importance, recall, (1.0 - precision) * gamma)
 
     @property
-    def gamma(self):
+    def gamma(self) -> Array:
         """Rate of signals, true and false, shape (n_pages,), 1/time."""
         return self.recall * self.change_rate + self.false_rate
 
     @property
-    def alpha(self):
+    def alpha(self) -> Array:
         """Rate of changes without a signal, shape (n_pages,), 1/time."""
         return (1.0 - self.recall) * self.change_rate
 
     @property
-    def precision(self):
+    def precision(self) -> Array:
         """Probability that a signal reports a change; NaN without signals."""
         with np.errstate(invalid="ignore"):
             return self.recall * self.change_rate / self.gamma
 
     @property
-    def beta(self):
+    def beta(self) -> Array:
         """Time that is as much evidence as one signal, log(gamma / nu) / alpha.
 
         Shape (n_pages,). It is inf where one signal is more evidence of a
@@ -224,7 +242,13 @@ def _pages(**arrays):
     return arrays
 
 
-def corrupt(pages, corruption, *, least_precision=0.01, rng=None):
+def corrupt(
+    pages: SignalledPages,
+    corruption: ArrayLike,
+    *,
+    least_precision: float = 0.01,
+    rng: Seed = None,
+) -> list[SignalledPages]:
     r"""Corrupt what is believed of the precision and recall of signals.
 
     Section 6.7 of [www25]_. A share p of the believed values is noise,
@@ -287,8 +311,13 @@ def corrupt(pages, corruption, *, least_precision=0.01, rng=None):
 
 
 def simulate_signalled_history(
-    pages, *, crawl_rate=None, interval=None, n_crawls=None, rng=None
-):
+    pages: SignalledPages,
+    *,
+    crawl_rate: ArrayLike | None = None,
+    interval: ArrayLike | None = None,
+    n_crawls: int | None = None,
+    rng: Seed = None,
+) -> tuple[History, NDArray[np.integer]]:
     r"""Simulate crawls of pages, and the signals between them.
 
     After an interval w with n signals, which are Poisson of mean gamma w,
@@ -359,7 +388,7 @@ def _counts(history, n_signals):
     return n_signals
 
 
-def naive_precision_recall(history, n_signals):
+def naive_precision_recall(history: History, n_signals: ArrayLike) -> Values:
     r"""Estimate precision and recall by counting signals; biased.
 
     As if a crawl that found a change had found exactly one: precision is the
@@ -458,7 +487,9 @@ class SignalFit:
     gamma: np.ndarray
 
 
-def fit(history, n_signals, *, signal_rate=None):
+def fit(
+    history: History, n_signals: ArrayLike, *, signal_rate: ArrayLike | None = None
+) -> SignalFit:
     r"""Estimate change rate, precision and recall by maximum likelihood.
 
     After an interval w with n signals

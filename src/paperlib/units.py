@@ -26,7 +26,7 @@ def _number(text):
         return math.nan
 
 
-def per_day(text):
+def per_day(text: str) -> float:
     """A rate such as 10/hour, in 1/day."""
     number, _, unit = text.partition("/")
     value = _number(number) * A_DAY.get(unit.strip(), math.nan)
@@ -38,7 +38,7 @@ def per_day(text):
     return value
 
 
-def days(text):
+def days(text: str) -> float:
     """A duration such as 12h or 1.5d, in days."""
     number, unit = re.fullmatch(r"(.*?)\s*([a-z]*)\s*", text, re.DOTALL).groups()
     value = _number(number) / DURATIONS.get(unit, math.nan)
@@ -50,7 +50,7 @@ def days(text):
     return value
 
 
-def as_text(duration):
+def as_text(duration: float) -> str:
     """Days as text, in the greatest unit of which they are at least one."""
     units = [name for name in ("day", "hour", "minute") if duration * A_DAY[name] >= 1]
     name = units[0] if units else "second"

@@ -1,12 +1,17 @@
 """How well the first part of a log predicts the rest."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paperlib import checks, estimators, policies
 from paperlib.crawl_log import choosing, reading
 from paperlib.processes import History
+from paperlib.types import PathLike
 
 __all__ = ["Backtest", "backtest", "split"]
 
@@ -39,7 +44,9 @@ class Backtest:
     calibration: dict
 
 
-def backtest(path, *, share=0.8, n_bins=10, memory="1GiB"):
+def backtest(
+    path: PathLike, *, share: float = 0.8, n_bins: int = 10, memory: str = "1GiB"
+) -> Backtest:
     """Estimate on the first part of a log, and predict the bits of the rest.
 
     Every estimator of `estimate` predicts, and two simple rules: "one rate"
@@ -98,7 +105,7 @@ def backtest(path, *, share=0.8, n_bins=10, memory="1GiB"):
     return _summary(list(rules), np.concatenate(loss, axis=1), n_bits, sum(counts))
 
 
-def split(batch, cut):
+def split(batch: Any, cut: int) -> tuple[History, History, NDArray[np.integer]]:
     """Split the history of pages that have intervals before a time.
 
     Parameters

@@ -1,12 +1,18 @@
 """Probability that a page is unchanged, as measured on the log itself."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib.crawl_log.backtesting import split
+from paperlib.types import Values
 
 __all__ = ["Calibration", "learn"]
 
@@ -62,7 +68,7 @@ class Calibration:
         object.__setattr__(self, "x", x)
         object.__setattr__(self, "unchanged", unchanged)
 
-    def freshness(self, change_rate, crawl_rate):
+    def freshness(self, change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
         r"""Mean of the measured probability over an interval between crawls.
 
         .. math:: \frac{1}{X} \int_0^X S(x)\,dx, \qquad X = \Delta / \rho .
@@ -91,7 +97,7 @@ class Calibration:
         mean = (before[k] + rest) / finite
         return np.where(end == 0, 1.0, np.where(np.isfinite(end), mean, 0.0))[()]
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return the points as lists, for JSON.
 
         Returns
@@ -102,7 +108,7 @@ class Calibration:
         return {"x": self.x.tolist(), "unchanged": self.unchanged.tolist()}
 
     @classmethod
-    def from_dict(cls, points):
+    def from_dict(cls, points: dict[str, Any]) -> Calibration:
         """Make a calibration of what `to_dict` returned.
 
         Parameters
@@ -122,7 +128,7 @@ def _integral(start, hazard, length):
     return start * length * scipy.special.exprel(-hazard * length)
 
 
-def learn(batch, rule):
+def learn(batch: Any, rule: Callable[..., Any]) -> Calibration | None:
     """Measure the probability that pages are unchanged, on bits held out.
 
     Rates come from the first 80% of the crawls in time; the bits of the rest are

@@ -3,10 +3,12 @@
 import warnings
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paperlib import estimators
 from paperlib.priors import DegeneratePriorWarning, FakeIntervals
 from paperlib.processes import History
+from paperlib.types import Array
 
 __all__ = [
     "ESTIMATORS",
@@ -60,7 +62,7 @@ ESTIMATORS = {
 }
 
 
-def log_loss(change_rate, interval, changed):
+def log_loss(change_rate: ArrayLike, interval: ArrayLike, changed: ArrayLike) -> Array:
     r"""Logarithmic loss of the probability that a rate gave to a bit.
 
     .. math:: -\log P(\text{bit}), \qquad
@@ -92,7 +94,7 @@ def log_loss(change_rate, interval, changed):
     return -np.log(np.where(changed, probability, 1 - probability))
 
 
-def learn_prior(sample):
+def learn_prior(sample: History) -> FakeIntervals:
     """Learn the prior of two pseudo-observations from a sample of pages.
 
     Parameters
@@ -123,7 +125,9 @@ def learn_prior(sample):
         return FakeIntervals.learn(sample, grid)
 
 
-def choose(sample, estimator=None, *, bits=None):
+def choose(
+    sample: History, estimator: str | None = None, *, bits: History | None = None
+) -> tuple[FakeIntervals, str, str]:
     """Choose the estimator that predicts the last bit of pages best.
 
     Each estimator sees the crawls of each page but the last one. The prior is
@@ -172,7 +176,7 @@ def choose(sample, estimator=None, *, bits=None):
     return prior, order[0] if better else "prior", why
 
 
-def filtered(history, prior, half_life):
+def filtered(history: History, prior: FakeIntervals, half_life: float | None) -> Array:
     """Gamma posteriors of rates that drift, and what was predicted on the way.
 
     Parameters
@@ -201,7 +205,7 @@ def filtered(history, prior, half_life):
     return estimators.filtered(history, **gamma, half_life=half_life)
 
 
-def choose_half_life(sample, prior):
+def choose_half_life(sample: History, prior: FakeIntervals) -> tuple[float | None, str]:
     """Choose the half-life of observations that predicts bits best, or none.
 
     Each bit is predicted from those before it, with each half-life of a few and

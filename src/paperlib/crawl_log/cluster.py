@@ -12,12 +12,16 @@ when a worker is lost, needs pandas, and would take rows out of the database
 that checks and sorts them.
 """
 
+from __future__ import annotations
+
 import contextlib
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -26,6 +30,7 @@ from paperlib.crawl_log.database import database, sql
 from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.tally import Tally
+from paperlib.types import PathLike
 
 __all__ = ["DistributedLog", "connected", "opened", "run"]
 
@@ -33,7 +38,7 @@ TIMEOUT = 8  # seconds; a scheduler that is there answers within one
 
 
 @contextlib.contextmanager
-def connected(address):
+def connected(address: str) -> Iterator[Any]:
     """Connect to a Dask scheduler whose workers have this version of paperlib.
 
     Parameters
@@ -120,7 +125,12 @@ def _check_versions(client, address):
         )
 
 
-def run(client, function, arguments, what):
+def run(
+    client: Any,
+    function: Callable[..., Any],
+    arguments: list[tuple[Any, ...]],
+    what: str,
+) -> list[Any]:
     """Call a function on the workers, under a progress bar.
 
     What a lost worker ran or held is run again by others.
@@ -201,7 +211,7 @@ class DistributedLog(reading.OpenedLog):
     folders: dict
     memory: str
 
-    def map(self, function):
+    def map(self, function: Callable[..., Any]) -> Iterator[Any]:
         """Apply a function to each batch, on the workers.
 
         All parts are done before the first result comes.
@@ -227,7 +237,14 @@ class DistributedLog(reading.OpenedLog):
 
 
 @contextlib.contextmanager
-def opened(address, folder, path, *, state=None, memory="1GiB"):
+def opened(
+    address: str,
+    folder: PathLike,
+    path: PathLike,
+    *,
+    state: PathLike | None = None,
+    memory: str = "1GiB",
+) -> Iterator[DistributedLog]:
     """Read a log as `reading.opened` does, with all workers of a cluster.
 
     Parameters

@@ -1,5 +1,7 @@
 """What a log did, beside what other rules would have done."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -10,6 +12,7 @@ import scipy
 from paperlib import allocation, checks, freshness, policies, simulate
 from paperlib.crawl_log import choosing, reading
 from paperlib.signals import SignalledPages
+from paperlib.types import PathLike, Seed
 
 __all__ = ["Comparison", "compare"]
 
@@ -47,7 +50,14 @@ class Comparison:
     n_pages: int
 
 
-def compare(path, *, n_pages=10_000, horizon=None, rng=None, memory="1GiB"):
+def compare(
+    path: PathLike,
+    *,
+    n_pages: int = 10_000,
+    horizon: float | None = None,
+    rng: Seed = None,
+    memory: str = "1GiB",
+) -> Comparison:
     r"""Compare what a log did with other rules that crawl as many pages a day.
 
     The freshness of the log is the mean over the time between its crawls of

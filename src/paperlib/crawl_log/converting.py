@@ -1,5 +1,7 @@
 """A log of any format as one table with our own columns."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from paperlib.crawl_log import reading
@@ -7,13 +9,20 @@ from paperlib.crawl_log.database import sql
 from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.output import check_output, table
 from paperlib.crawl_log.tally import FAILED
+from paperlib.types import PathLike
 
 __all__ = ["convert"]
 
 _ROWS = 100_000  # at a time
 
 
-def convert(path, output, *, force=False, memory="1GiB"):
+def convert(
+    path: PathLike | Sequence[PathLike] | Source,
+    output: PathLike,
+    *,
+    force: bool = False,
+    memory: str = "1GiB",
+) -> tuple[str, dict[str, int]]:
     r"""Read a log, and write it as a table that all functions take.
 
     Parameters

@@ -3,14 +3,18 @@
 import contextlib
 import errno
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 import duckdb
 
 from paperlib.crawl_log.progress import bar
 from paperlib.files import temporary_folder
+from paperlib.types import PathLike
 
 __all__ = ["database", "first_line", "pattern", "quoted", "run", "sql"]
 
@@ -18,7 +22,7 @@ _POLL = 0.1  # seconds between two looks at a running query
 
 
 @contextlib.contextmanager
-def database(memory):
+def database(memory: str) -> Iterator[tuple[Any, Path]]:
     """Open an empty database that is deleted when the context ends.
 
     Parameters
@@ -88,7 +92,7 @@ def _connected(folder, memory):
     return connection
 
 
-def run(connection, query, what, **parameters):
+def run(connection: Any, query: str, what: str, **parameters: Any) -> None:
     """Execute a long query under a progress bar; an interrupt stops it.
 
     Parameters
@@ -123,7 +127,7 @@ def run(connection, query, what, **parameters):
 
 
 @cache
-def sql(name):
+def sql(name: str) -> str:
     """Text of a file of statements in the package's folder ``sql``.
 
     Parameters
@@ -143,7 +147,7 @@ def sql(name):
     return (files(__package__) / "sql" / f"{name}.sql").read_text(encoding="utf-8")
 
 
-def quoted(text):
+def quoted(text: Any) -> str:
     """An SQL literal of a text.
 
     Parameters
@@ -163,7 +167,7 @@ def quoted(text):
     return "'" + str(text).replace("'", "''") + "'"
 
 
-def pattern(file):
+def pattern(file: PathLike) -> str:
     """A glob pattern that matches one file only, for DuckDB's readers.
 
     Parameters
@@ -183,7 +187,7 @@ def pattern(file):
     return re.sub(r"[*?\[]", r"[\g<0>]", str(file))
 
 
-def first_line(error):
+def first_line(error: Exception) -> str:
     """First line of an error's message.
 
     Parameters

@@ -4,7 +4,10 @@ The intervals of `estimate` are widened by it. Few crawls do not show it: the
 figure of a page is shrunk to that of its host, and this one to that of the log.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +15,10 @@ import pyarrow.compute as pc
 import scipy
 
 from paperlib import estimators
+from paperlib.types import Array
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = ["Dependence"]
 
@@ -40,7 +47,7 @@ class Dependence:
     hosts: dict
 
     @classmethod
-    def learn(cls, history, change_rate, host):
+    def learn(cls, history: History, change_rate: Array, host: Any) -> Dependence:
         """Learn it from a random sample of pages.
 
         Parameters
@@ -68,7 +75,7 @@ class Dependence:
         names = named.dictionary.to_pylist()
         return cls(mean, weight, dict(zip(names, value.tolist(), strict=True)))
 
-    def of(self, history, change_rate, host, level):
+    def of(self, history: Any, change_rate: Any, host: Any, level: float) -> Array:
         """Find the dispersion by which the intervals of pages are widened.
 
         Parameters

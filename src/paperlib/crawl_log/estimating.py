@@ -1,11 +1,15 @@
 """Change rates of the pages of a log, with confidence intervals."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +26,10 @@ from paperlib.crawl_log.state import compress, expand
 from paperlib.crawl_log.suspects import Suspects
 from paperlib.priors import FakeIntervals
 from paperlib.processes import History
+from paperlib.types import PathLike
+
+if TYPE_CHECKING:
+    from paperlib.crawl_log.formats.source import Source
 
 __all__ = ["Estimates", "estimate"]
 
@@ -111,18 +119,18 @@ class _Model:
 
 
 def estimate(
-    path,
-    output,
+    path: PathLike | Sequence[PathLike] | Source,
+    output: PathLike,
     *,
-    state=None,
-    signals=None,
-    estimator=None,
-    half_life=None,
-    level=0.95,
-    force=False,
-    memory="1GiB",
-    dask=None,
-):
+    state: PathLike | None = None,
+    signals: PathLike | None = None,
+    estimator: Literal["prior", "mle", "moment_matching", "naive"] | None = None,
+    half_life: Any = None,
+    level: float = 0.95,
+    force: bool = False,
+    memory: str = "1GiB",
+    dask: str | None = None,
+) -> Estimates:
     """Estimate the change rate of each page of a log, with its interval.
 
     The first crawl of a URL starts its first interval; each later one ends an

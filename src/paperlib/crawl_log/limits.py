@@ -1,11 +1,16 @@
 """Limits of pages and hosts, from a file of patterns."""
 
+from __future__ import annotations
+
 import csv
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from paperlib.types import Array, PathLike
 from paperlib.units import as_text, days, per_day
 
 __all__ = ["Limit", "page_limits", "read_limits"]
@@ -38,11 +43,11 @@ class Limit:
     rate: float | None = None
 
     @property
-    def is_host(self):
+    def is_host(self) -> bool:
         """Whether the pattern is a host."""
         return "/" not in self.pattern
 
-    def matches(self, batch):
+    def matches(self, batch: Any) -> NDArray[np.bool_]:
         """Which pages of a batch the pattern names.
 
         Parameters
@@ -66,7 +71,7 @@ class Limit:
         return mask.fill_null(False).to_numpy(zero_copy_only=False)
 
 
-def read_limits(path):
+def read_limits(path: PathLike) -> list[Limit]:
     """Read a CSV file of limits.
 
     Parameters
@@ -152,7 +157,12 @@ def _limit(where, row):
     return limit
 
 
-def page_limits(batches, limits, least_interval, greatest_interval):
+def page_limits(
+    batches: Any,
+    limits: list[Limit],
+    least_interval: float | None,
+    greatest_interval: float | None,
+) -> Array:
     """Least and greatest crawl rate of each page.
 
     Parameters

@@ -1,17 +1,22 @@
 """Tables, in Parquet or CSV, that are whole or absent."""
 
+from __future__ import annotations
+
 import contextlib
 import errno
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from paperlib import __version__
 from paperlib.files import replacing
+from paperlib.types import PathLike
 
 __all__ = ["CsvOutput", "ParquetOutput", "check_output", "parquet", "table"]
 
@@ -54,7 +59,7 @@ class ParquetOutput(_Output):
     1
     """
 
-    def write(self, table):
+    def write(self, table: Any) -> None:
         """Write a table as one row group.
 
         Parameters
@@ -75,7 +80,7 @@ class ParquetOutput(_Output):
             )
         self._writer.write_table(table)
 
-    def describe(self, what):
+    def describe(self, what: dict[str, Any]) -> None:
         """Add a description, with this version, to the file's metadata.
 
         Parameters
@@ -109,7 +114,7 @@ class CsvOutput(_Output):
     <BLANKLINE>
     """
 
-    def write(self, table):
+    def write(self, table: Any) -> None:
         """Write a table.
 
         Parameters
@@ -121,7 +126,7 @@ class CsvOutput(_Output):
             self._writer = pyarrow.csv.CSVWriter(self._path, table.schema)
         self._writer.write_table(table)
 
-    def describe(self, what):
+    def describe(self, what: dict[str, Any]) -> None:
         """Do nothing: a CSV file holds no description.
 
         Parameters
@@ -131,7 +136,7 @@ class CsvOutput(_Output):
         """
 
 
-def check_output(path, force):
+def check_output(path: PathLike, force: bool) -> None:
     """Raise an error if a file cannot be written, before all is computed for it.
 
     Parameters
@@ -170,7 +175,7 @@ def check_output(path, force):
 
 
 @contextlib.contextmanager
-def parquet(path):
+def parquet(path: PathLike) -> Iterator[ParquetOutput]:
     """Open a Parquet file that appears when the context ends without an error.
 
     Parameters
@@ -205,7 +210,7 @@ def parquet(path):
 
 
 @contextlib.contextmanager
-def table(path):
+def table(path: PathLike) -> Iterator[Any]:
     """Open a CSV file, if its name ends in .csv, else as `parquet` does.
 
     Parameters

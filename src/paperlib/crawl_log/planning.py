@@ -1,12 +1,17 @@
 """Crawl rates for pages with estimated change rates, and what limits cost."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy
 
 from paperlib import allocation, freshness, objectives
 from paperlib.signals import SignalledPages
+from paperlib.types import Array
 
 __all__ = ["MODELS", "OBJECTIVES", "Plan", "Problem", "expected"]
 
@@ -35,7 +40,12 @@ _DIGITS = 12  # after the point: differences of means are not known better
 _ROUNDING = 1e-9  # relative: a rate so close to a limit is at it
 
 
-def expected(function, change_rate, log_stderr=None, log_rate=None):
+def expected(
+    function: Callable[..., Any],
+    change_rate: Array,
+    log_stderr: Array | None = None,
+    log_rate: Array | None = None,
+) -> Array:
     r"""Mean of a function of the change rate over its posterior.
 
     The logarithm of the rate is taken as normal with the mean and the standard
@@ -178,7 +188,7 @@ class Problem:
             given["host_limit"] = dict(enumerate(self.host_limit.tolist()))
         return given
 
-    def spent(self, crawl_rate):
+    def spent(self, crawl_rate: Array) -> Array:
         """What crawls spend a day.
 
         Parameters
@@ -193,7 +203,7 @@ class Problem:
         """
         return crawl_rate if self.cost is None else crawl_rate * self.cost
 
-    def least_spent(self):
+    def least_spent(self) -> Array:
         """What the greatest intervals spend a day.
 
         Returns
@@ -205,7 +215,7 @@ class Problem:
             return np.zeros(self.importance.size)
         return self.spent(self.min_rate)
 
-    def solve(self, bandwidth):
+    def solve(self, bandwidth: float) -> Plan:
         """Optimal crawl rates, mixed with equal ones.
 
         Parameters
@@ -255,7 +265,7 @@ class Problem:
             **self._limits,
         ).crawl_rate
 
-    def freshness(self, plan):
+    def freshness(self, plan: Plan) -> float:
         """Expected freshness of a plan, weighted by importance.
 
         Parameters
@@ -274,7 +284,7 @@ class Problem:
         model = MODELS[self.policy]
         return self._mean(lambda rate: model(rate, plan.crawl_rate))
 
-    def loss(self, plan):
+    def loss(self, plan: Plan) -> float:
         """Mean cost of a plan, weighted by importance.
 
         Parameters
@@ -304,7 +314,7 @@ class Problem:
         value = expected(function, *given)[counts]
         return freshness.mean(value, self.importance[counts]).item()
 
-    def sample(self):
+    def sample(self) -> tuple[Problem, float]:
         """A problem of at most 100,000 pages, every n-th one, without hosts.
 
         Returns
@@ -327,7 +337,9 @@ class Problem:
         few = replace(self, host=None, host_limit=None, **arrays)
         return few, few.importance.size / n_pages
 
-    def prices(self, bandwidth, plan):
+    def prices(
+        self, bandwidth: float, plan: Plan
+    ) -> tuple[dict[str, dict[str, Any]], float, float | None]:
         """What each kind of limit costs, and what a crawl is worth.
 
         Each is the difference in `loss` to the solution without the limit, or

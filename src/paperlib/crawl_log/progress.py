@@ -1,11 +1,14 @@
 """One kind of progress bar for all steps that may take long."""
 
+from collections.abc import Iterable
+from typing import Any
+
 from tqdm import tqdm
 
 __all__ = ["bar"]
 
 
-def bar(iterable=None, **options):
+def bar(iterable: Iterable[Any] | None = None, **options: Any) -> Any:
     """Progress bar, in a terminal only, of a step of more than two seconds.
 
     Parameters

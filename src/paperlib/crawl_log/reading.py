@@ -7,9 +7,14 @@ batches of whole pages, each a `History`. The steps are SQL, one file a step,
 in the folder ``sql`` beside this module.
 """
 
+from __future__ import annotations
+
 import contextlib
 import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -31,6 +36,7 @@ from paperlib.crawl_log.tally import (
     Tally,
 )
 from paperlib.processes import History, join
+from paperlib.types import PathLike
 
 __all__ = [
     "Batch",
@@ -93,12 +99,12 @@ class Batch:
     n_signals: np.ndarray | None = None
 
     @property
-    def bits(self):
+    def bits(self) -> History:
         """History of the intervals between crawls, without ages."""
         return _bits(self.history, self.crawled)
 
     @property
-    def all_bits(self):
+    def all_bits(self) -> History:
         """The same with the crawls that the state holds."""
         known = expand(self.page)
         if known.age is not None:
@@ -106,7 +112,7 @@ class Batch:
         return join(known, self.bits)
 
     @property
-    def all_crawls(self):
+    def all_crawls(self) -> History:
         """History of these pages with the crawls that the state holds."""
         return join(expand(self.page), self.history)
 
@@ -147,7 +153,7 @@ class OpenedLog:
     def __str__(self):
         return "the log"  # in messages
 
-    def batches(self):
+    def batches(self) -> Iterator[Batch]:
         """Read all pages, in batches of about a million rows.
 
         Yields
@@ -166,7 +172,7 @@ class OpenedLog:
                 yield batch
                 done.update(end - start)
 
-    def map(self, function):
+    def map(self, function: Callable[..., Any]) -> Any:
         """Apply a function to each batch.
 
         Parameters
@@ -181,7 +187,7 @@ class OpenedLog:
         """
         return map(function, self.batches())
 
-    def sample(self, n_pages):
+    def sample(self, n_pages: int) -> Batch:
         """Read the first pages, which are a random sample, as one batch.
 
         Parameters
@@ -195,7 +201,7 @@ class OpenedLog:
         """
         return self._batch(0, min(n_pages, self.n_pages))[0]
 
-    def time_at(self, share):
+    def time_at(self, share: float) -> int:
         """Find the time by which a share of the rows had been crawled.
 
         Parameters
@@ -296,7 +302,13 @@ def _intervals(time, changed, start, modified, offsets, known):
 
 
 @contextlib.contextmanager
-def opened(path, *, state=None, signals=None, memory="1GiB"):
+def opened(
+    path: PathLike | Sequence[PathLike] | Source | OpenedLog,
+    *,
+    state: PathLike | None = None,
+    signals: PathLike | None = None,
+    memory: str = "1GiB",
+) -> Iterator[OpenedLog]:
     """Read a log into a database, which is deleted when the context ends.
 
     Parameters
@@ -358,7 +370,7 @@ def opened(path, *, state=None, signals=None, memory="1GiB"):
         log.tally.report(source)
 
 
-def grouped(connection, tally, what):
+def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:
     """Number the pages of what `gathered` has read, and sort their crawls.
 
     Parameters
@@ -389,7 +401,9 @@ def grouped(connection, tally, what):
 
 
 @contextlib.contextmanager
-def gathered(path, *, state=None, memory="1GiB"):
+def gathered(
+    path: Any, *, state: Any = None, memory: Any = "1GiB"
+) -> Iterator[tuple[Any, Tally, str]]:
     """Read a log, in any order, into the table ``crawl``.
 
     Parameters
@@ -430,7 +444,7 @@ def gathered(path, *, state=None, memory="1GiB"):
         yield connection, tally, found[0][1].what
 
 
-def not_read(unknown):
+def not_read(unknown: list[Path]) -> Tally:
     """Count the files of a log that no format recognises.
 
     Parameters
@@ -454,7 +468,7 @@ def not_read(unknown):
     return tally
 
 
-def collect(connection, files, tally):
+def collect(connection: Any, files: list[Path], tally: Tally) -> None:
     """Bring what was read into the table ``crawl``, and count its rows.
 
     Parameters
@@ -506,7 +520,9 @@ def _filled_table(connection, table):
     return bool(connection.execute(f"select 1 from {table} limit 1").fetchall())
 
 
-def read_state(connection, state, rows=(0, 2**63 - 1)):
+def read_state(
+    connection: Any, state: PathLike, rows: tuple[int, ...] = (0, 2**63 - 1)
+) -> None:
     """Read what earlier logs left into the table ``state``.
 
     Parameters
@@ -563,7 +579,7 @@ def _log(connection, tally, what):
     return OpenedLog(connection, tally, n_pages, what)
 
 
-def save(log, folder):
+def save(log: OpenedLog, folder: PathLike) -> None:
     """Write an opened log to files, from which `saved` opens it again.
 
     Parameters
@@ -591,7 +607,9 @@ def save(log, folder):
 
 
 @contextlib.contextmanager
-def saved(folders, what, *, memory="1GiB"):
+def saved(
+    folders: dict[str, int], what: str, *, memory: str = "1GiB"
+) -> Iterator[OpenedLog]:
     """Open logs that `save` wrote as one, in a single thread.
 
     Parameters
@@ -635,7 +653,7 @@ def saved(folders, what, *, memory="1GiB"):
         yield _log(connection, Tally(), what)
 
 
-def read_crawl_log(path, *, memory="1GiB"):
+def read_crawl_log(path: PathLike, *, memory: str = "1GiB") -> CrawlLog:
     """Read a crawl log into memory, for all estimators of a `History`.
 
     `crawl_log.estimate` needs no more memory for a longer log; this does.

@@ -1,10 +1,13 @@
 """One page of HTML that tells what a log holds, and what to do with it."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import io
 import math
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +25,7 @@ from paperlib.crawl_log.output import check_output
 from paperlib.crawl_log.scheduling import schedule
 from paperlib.crawl_log.tally import USED
 from paperlib.files import replacing, temporary_folder
+from paperlib.types import PathLike, Seed
 
 __all__ = ["Report", "report"]
 
@@ -80,7 +84,15 @@ class Report:
     backtest: Backtest | None
 
 
-def report(path, output, *, bandwidth=None, rng=None, force=False, memory="1GiB"):
+def report(
+    path: PathLike | Sequence[PathLike] | Source,
+    output: PathLike,
+    *,
+    bandwidth: float | None = None,
+    rng: Seed = None,
+    force: bool = False,
+    memory: str = "1GiB",
+) -> Report:
     r"""Write what a log tells as one page of HTML that needs no network.
 
     The page has the results of `estimate`, `schedule` at five budgets,

@@ -1,9 +1,12 @@
 """A schedule for a bandwidth: crawl rates and due times from change rates."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +17,7 @@ from paperlib.crawl_log.calibrating import Calibration
 from paperlib.crawl_log.limits import page_limits, read_limits
 from paperlib.crawl_log.output import check_output, table
 from paperlib.crawl_log.planning import MODELS, OBJECTIVES, Problem, expected
+from paperlib.types import PathLike
 
 __all__ = ["HEDGE", "Schedule", "schedule"]
 
@@ -119,20 +123,20 @@ class Schedule:
 
 
 def schedule(
-    rates,
-    output,
-    bandwidth,
+    rates: PathLike,
+    output: PathLike,
+    bandwidth: float,
     *,
-    policy="interval",
-    objective="freshness",
-    least_interval=None,
-    greatest_interval=None,
-    limits=None,
-    per_host=None,
-    cost=None,
-    hedge=None,
-    force=False,
-):
+    policy: Literal["interval", "poisson", "thresholds"] = "interval",
+    objective: Literal["freshness", "delay", "age", "harmonic"] = "freshness",
+    least_interval: float | None = None,
+    greatest_interval: float | None = None,
+    limits: PathLike | None = None,
+    per_host: float | Mapping[str, float] | None = None,
+    cost: str | None = None,
+    hedge: float | None = None,
+    force: bool = False,
+) -> Schedule:
     """Schedule crawls for a bandwidth, from the output of `estimate`.
 
     Parameters

@@ -7,9 +7,13 @@ stores its rows in n folders, by ranges of the hash that orders the pages
 A task that is lost is run again by itself, for its files are whole or not used.
 """
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +23,11 @@ from paperlib.crawl_log.formats import recognise
 from paperlib.crawl_log.formats.inserting import insert
 from paperlib.crawl_log.reading import read_state
 from paperlib.crawl_log.tally import Tally
+from paperlib.types import PathLike
+
+if TYPE_CHECKING:
+    from paperlib.crawl_log.formats.base import Format
+    from paperlib.crawl_log.formats.source import Source
 
 __all__ = ["Piece", "gather", "pieces", "scatter"]
 
@@ -50,7 +59,9 @@ class Piece:
     rows: tuple
 
 
-def pieces(files, state, n):
+def pieces(
+    files: list[tuple[Path, Format]], state: PathLike | None, n: int
+) -> list[list[Piece]]:
     """Cut a log into at most n parts of about the same number of bytes.
 
     Tables in Parquet and the state are cut between row groups, other files
@@ -119,7 +130,9 @@ def _cuts(file, may_cut):
         yield (first, end), size * (end - first) / groups.num_rows
 
 
-def scatter(source, part, n, folder, memory):
+def scatter(
+    source: Source, part: list[Piece], n: int, folder: PathLike, memory: str
+) -> Tally:
     """Read a part of a log, and store its rows in a folder for each share.
 
     Parameters
@@ -179,7 +192,7 @@ def scatter(source, part, n, folder, memory):
     return tally
 
 
-def gather(connection, folders, share):
+def gather(connection: Any, folders: Sequence[PathLike], share: int) -> None:
     """Read what was stored for one share of the pages.
 
     Parameters

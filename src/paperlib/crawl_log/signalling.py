@@ -5,15 +5,25 @@ feed. It says that a page may have changed: some changes send none, and some
 signals come without a change.
 """
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
+from numpy.typing import NDArray
 
 from paperlib import signals
 from paperlib.crawl_log.database import first_line, pattern, quoted, run, sql
 from paperlib.errors import DegenerateSignalsWarning
+from paperlib.types import PathLike
+
+if TYPE_CHECKING:
+    from paperlib.crawl_log.tally import Tally
+    from paperlib.processes import History
 
 __all__ = ["Quality", "attach"]
 
@@ -23,7 +33,7 @@ _PRECISE = 0.1
 _ENOUGH = 100  # signals, and changes, of a host
 
 
-def attach(connection, path, tally):
+def attach(connection: Any, path: PathLike, tally: Tally) -> None:
     r"""Read signals, and write how many came before each crawl of a log.
 
     Parameters
@@ -130,7 +140,9 @@ class Quality:
     array([1., 1.])
     """
 
-    def __init__(self, sample, n_signals, host):
+    def __init__(
+        self, sample: History, n_signals: NDArray[np.integer], host: Sequence[Any]
+    ) -> None:
         found, days = _fit(sample, n_signals), sample.total(sample.interval)
         self._hosts, number = np.unique(np.asarray(host, str), return_inverse=True)
         with np.errstate(invalid="ignore"):
@@ -142,7 +154,9 @@ class Quality:
         self._of_host, self._of_all = _ratios(of_host), _ratios(of_host.sum(axis=1))
         self._enough = (of_host[1:] >= _ENOUGH).all(axis=0)
 
-    def columns(self, history, n_signals, host):
+    def columns(
+        self, history: History, n_signals: NDArray[np.integer], host: Sequence[Any]
+    ) -> dict[str, NDArray[Any]]:
         """Find precision, recall and rate of false signals of pages.
 
         Parameters

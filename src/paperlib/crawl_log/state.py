@@ -9,9 +9,13 @@ and of second order in the spread for changed ones. Where the age of the last
 change is known, it stands for the interval, and the mean is exact too.
 """
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from paperlib.processes import History
 
@@ -32,7 +36,7 @@ _KEPT = (
 _SHORTEST = 1e-9  # days; an interval cannot be 0, an age can
 
 
-def compress(page, history, sums):
+def compress(page: Any, history: History, sums: Sequence[NDArray[Any]]) -> Any:
     """Group the crawls of each page, and make of them a table to be stored.
 
     Parameters
@@ -97,7 +101,7 @@ def _groups(owner, length, changed, aged):
     return order, np.flatnonzero(starts)
 
 
-def expand(page):
+def expand(page: Any) -> History:
     """Make a history of what a state holds: each group's mean, repeated.
 
     Parameters

@@ -5,14 +5,20 @@ advertisement or a token is in what is compared. Many addresses of a host with o
 body are mostly an error page that is sent with the status 200 (a "soft 404").
 """
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
 
 from paperlib import estimators
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
+
+if TYPE_CHECKING:
+    from paperlib.crawl_log.reading import Batch
 
 __all__ = ["Suspect", "Suspects"]
 
@@ -71,11 +77,11 @@ class Suspects:
     [('a.org', 'Last-Modified is the time of the fetch')]
     """
 
-    def __init__(self, connection, sample):
+    def __init__(self, connection: Any, sample: Batch) -> None:
         self._connection, self._sample = connection, sample
         self._often, self._always = {}, {}
 
-    def add(self, rates):
+    def add(self, rates: Any) -> None:
         """Count the pages of a batch that changed at every crawl.
 
         Parameters
@@ -94,7 +100,7 @@ class Suspects:
                 name = row["values"]
                 counts[name] = counts.get(name, 0) + row["counts"]
 
-    def found(self):
+    def found(self) -> list[Suspect]:
         """List the suspects, those with the most pages first.
 
         Returns

@@ -1,7 +1,13 @@
 """Rows of a log by what became of them, and the warning of bad ones."""
 
+from __future__ import annotations
+
 import warnings
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from paperlib.types import PathLike
 
 __all__ = [
     "FAILED",
@@ -57,10 +63,10 @@ class Tally:
     {'rows': 7, 'without a url': 2}
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.counts, self.places = Counter(), {}
 
-    def add(self, reason, n, places=()):
+    def add(self, reason: str, n: int, places: Sequence[tuple[Any, ...]] = ()) -> None:
         """Count more rows of one kind.
 
         Parameters
@@ -77,7 +83,7 @@ class Tally:
             places = [*self.places.get(reason, []), *places]
             self.places[reason] = sorted(places)[:_SHOWN]
 
-    def update(self, other):
+    def update(self, other: Tally) -> None:
         """Add what another tally has counted.
 
         Parameters
@@ -88,7 +94,7 @@ class Tally:
         for reason, n in other.counts.items():
             self.add(reason, n, other.places.get(reason, ()))
 
-    def copy(self):
+    def copy(self) -> Tally:
         """Make a tally with the same counts and no places.
 
         Returns
@@ -99,7 +105,7 @@ class Tally:
         other.counts.update(self.counts)
         return other
 
-    def report(self, path, level=_USER):
+    def report(self, path: PathLike, level: int = _USER) -> None:
         """Warn of bad rows, once for each place.
 
         Parameters

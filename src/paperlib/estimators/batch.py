@@ -1,6 +1,9 @@
 """The change rate from a whole history."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import scipy
@@ -9,6 +12,10 @@ from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
+from paperlib.types import Array, Values
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = [
     "bias_reduced",
@@ -24,7 +31,7 @@ __all__ = [
 _SAME_INTERVAL = 1e-9
 
 
-def naive(history):
+def naive(history: History) -> Values:
     r"""Naive estimate: changed crawls per unit of time.
 
     .. math:: \hat\Delta = n_\mathrm{changed} \Big/ \sum_n w_n
@@ -68,7 +75,7 @@ def _ratio(changes, time):
         return changes / time
 
 
-def bias_reduced(history):
+def bias_reduced(history: History) -> Values:
     r"""Bias-reduced estimate for crawls at one fixed interval per page.
 
     .. math:: \hat\Delta = -\frac{1}{w}
@@ -123,7 +130,9 @@ def bias_reduced(history):
     return rate
 
 
-def last_modified(history, *, n_entries=None, bias_reduced=True):
+def last_modified(
+    history: History, *, n_entries: int | None = None, bias_reduced: bool = True
+) -> Values:
     r"""Estimate in closed form from the ages of last changes, or from feeds.
 
     .. math:: \hat\Delta = \frac{K}{S}, \qquad
@@ -214,7 +223,12 @@ def _closed_form(history, n_known, time, n_entries=None):
         return reduced[()]
 
 
-def mle(history, *, edges="limits", bounds=None):
+def mle(
+    history: History,
+    *,
+    edges: Literal["limits", "substitute"] = "limits",
+    bounds: tuple[float, ...] | None = None,
+) -> Values:
     r"""Maximum likelihood estimate of the change rate, for any intervals.
 
     The root of
@@ -278,7 +292,9 @@ def mle(history, *, edges="limits", bounds=None):
     return _finish(rate, history, bounds)
 
 
-def moment_matching(history, *, bounds=None):
+def moment_matching(
+    history: History, *, bounds: tuple[float, ...] | None = None
+) -> Values:
     r"""Moment-matching estimate of the change rate, for any intervals.
 
     The rate at which the expected number of unchanged crawls is the number
@@ -387,7 +403,7 @@ def _finish(rate, history, bounds):
     return rate.reshape(history.shape)[()]
 
 
-def mle_path(history):
+def mle_path(history: History) -> Array:
     """Maximum likelihood estimate after every crawl.
 
     The same as `mle` of each prefix of the history, in a time linear in the

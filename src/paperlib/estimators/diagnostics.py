@@ -1,11 +1,21 @@
 """Whether the changes of a page are Poisson."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import ArrayLike
+
+from paperlib.types import Values
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = ["serial_score", "serial_sums"]
 
 
-def serial_score(history, change_rate):
+def serial_score(history: History, change_rate: ArrayLike) -> Values:
     r"""Score that is standard normal if Poisson and high if changes cluster.
 
     With the standardised residuals of the bits I,
@@ -49,7 +59,7 @@ def serial_score(history, change_rate):
         return products / np.sqrt(np.maximum(squares, least))
 
 
-def serial_sums(history, change_rate):
+def serial_sums(history: History, change_rate: ArrayLike) -> Values:
     """Sums from which the score of clustering is computed.
 
     They can be added over parts of a page's history that are read one after

@@ -1,11 +1,20 @@
 """How much less a page's bits tell of its rate than Poisson bits would."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
+from paperlib.types import Values
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = [
     "dispersion",
@@ -25,7 +34,7 @@ _N_BLOCKS = 4
 _MODEL_WEIGHT = 20.0
 
 
-def dispersion(history, change_rate):
+def dispersion(history: History, change_rate: ArrayLike) -> tuple[Values, Values]:
     r"""Variance of a page's score, in units of that of a Poisson page.
 
     The crawls of a page are cut into at most 4 blocks of neighbours with about
@@ -90,7 +99,7 @@ def dispersion(history, change_rate):
     return value.reshape(history.shape)[()], freedom.reshape(history.shape)[()]
 
 
-def log_information(history, change_rate):
+def log_information(history: History, change_rate: ArrayLike) -> Values:
     r"""Observed information of the logarithm of the change rate.
 
     .. math:: J = \sum_\mathrm{unchanged} x_n
@@ -138,7 +147,7 @@ def log_information(history, change_rate):
     return out.reshape(history.shape)[()]
 
 
-def log_stderr(information, dispersion=1.0):
+def log_stderr(information: ArrayLike, dispersion: ArrayLike = 1.0) -> Values:
     r"""Standard deviation of the logarithm of a change rate in its posterior.
 
     .. math:: \sqrt{\psi_1(1 + J / \varphi)} ,
@@ -181,7 +190,9 @@ def log_stderr(information, dispersion=1.0):
     return np.sqrt(scipy.special.polygamma(1, 1 + information / dispersion))[()]
 
 
-def mean_log_rate(history, change_rate, dispersion=1.0):
+def mean_log_rate(
+    history: History, change_rate: ArrayLike, dispersion: ArrayLike = 1.0
+) -> Values:
     r"""Mean of the logarithm of a change rate in its posterior.
 
     .. math:: \frac{\int \ln\Delta \; L(\Delta)^{1/\varphi}\,d\Delta}
@@ -238,7 +249,7 @@ def mean_log_rate(history, change_rate, dispersion=1.0):
     return out.reshape(shape)[()]
 
 
-def pooled_dispersion(value, freedom):
+def pooled_dispersion(value: ArrayLike, freedom: ArrayLike) -> tuple[float, float]:
     r"""Mean dispersion of a log's pages, and how much they differ.
 
     The mean weights pages by their degrees of freedom :math:`\nu_i`, and the
@@ -288,7 +299,9 @@ def pooled_dispersion(value, freedom):
     return float(mean), float(4 + 2 * mean**2 / variance)
 
 
-def shrunk_dispersion(value, freedom, mean, weight):
+def shrunk_dispersion(
+    value: ArrayLike, freedom: ArrayLike, mean: ArrayLike, weight: ArrayLike
+) -> Values:
     r"""Dispersion of pages, shrunk to a mean.
 
     .. math:: \tilde\varphi = \frac{\nu \hat\varphi + \nu_0 \varphi_0}{\nu + \nu_0}

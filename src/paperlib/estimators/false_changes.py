@@ -1,10 +1,13 @@
 """The change rate where a crawl may find a change that was none."""
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import false_changes as kernels
@@ -12,6 +15,10 @@ from paperlib._kernels import threads_for
 from paperlib._kernels.batch import MAX_NEWTON_STEPS, MLE
 from paperlib.errors import ConvergenceError
 from paperlib.estimators.batch import _SAME_INTERVAL, _solved, _warn_degenerate
+from paperlib.types import Values
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = [
     "FalseChangeFit",
@@ -67,7 +74,9 @@ class FalseChangeFit(NamedTuple):
     log_likelihood: np.ndarray
 
 
-def false_changes(history, *, group=None):
+def false_changes(
+    history: History, *, group: ArrayLike | None = None
+) -> FalseChangeFit:
     r"""Estimate change rates and the probability of false changes together.
 
     A crawl may find a page changed that has not changed: a clock, a counter or
@@ -176,7 +185,9 @@ class FalseChangeTest(NamedTuple):
     pvalue: np.ndarray
 
 
-def false_change_test(history, *, group=None):
+def false_change_test(
+    history: History, *, group: ArrayLike | None = None
+) -> FalseChangeTest:
     r"""Likelihood ratio test of q = 0, that there are no false changes.
 
     The statistic is twice the difference of the maxima of the log-likelihood
@@ -244,7 +255,7 @@ def false_change_test(history, *, group=None):
     )
 
 
-def false_change_score(history, change_rate):
+def false_change_score(history: History, change_rate: ArrayLike) -> Values:
     r"""Score that is standard normal without false changes and high with them.
 
     The slope of the log-likelihood in b at q = 0, over its standard deviation,
@@ -300,7 +311,14 @@ def false_change_score(history, change_rate):
         return np.where(known, slope / np.sqrt(information), np.nan)[()]
 
 
-def design_variance(change_rate, *, false_change, interval, share=None, known=False):
+def design_variance(
+    change_rate: ArrayLike,
+    *,
+    false_change: ArrayLike,
+    interval: ArrayLike,
+    share: ArrayLike | None = None,
+    known: bool = False,
+) -> Values:
     r"""Variance of the estimated change rate under given intervals, for one crawl.
 
     After many crawls n the variance of the maximum likelihood estimate is this

@@ -1,13 +1,17 @@
 """An efficient online estimator."""
 
+from typing import Any
+
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import online as kernels
 from paperlib._kernels import threads_for
 from paperlib.estimators.online import Guarantee, OnlineEstimator
 from paperlib.processes import History
+from paperlib.types import Array, Values
 
 __all__ = ["GammaFilter", "filtered"]
 
@@ -108,12 +112,12 @@ class GammaFilter(OnlineEstimator):
     def __init__(
         self,
         *,
-        shape=0.5,
-        rate=None,
-        forgetting=1.0,
-        half_life=None,
-        false_change=0.0,
-    ):
+        shape: ArrayLike = 0.5,
+        rate: ArrayLike | None = None,
+        forgetting: float = 1.0,
+        half_life: float | None = None,
+        false_change: ArrayLike = 0.0,
+    ) -> None:
         self._prior = (
             checks.positive("shape", shape),
             rate if rate is None else checks.positive("rate", rate),
@@ -128,20 +132,20 @@ class GammaFilter(OnlineEstimator):
         self.shape = self.rate = None
 
     @property
-    def estimate(self):
+    def estimate(self) -> Values:
         """Posterior means, shape / rate, 1/time; None before the first crawl."""
         return None if self.shape is None else self.shape / self.rate
 
     def update(
         self,
-        changed,
+        changed: ArrayLike,
         *,
-        interval=None,
-        page=None,
-        age=None,
-        count=None,
-        crawl_rate=None,
-    ):
+        interval: ArrayLike | None = None,
+        page: ArrayLike | None = None,
+        age: ArrayLike | None = None,
+        count: ArrayLike | None = None,
+        crawl_rate: Any = None,
+    ) -> Array:
         """Take in one more crawl of every page, or of some pages.
 
         Parameters
@@ -271,7 +275,7 @@ class GammaFilter(OnlineEstimator):
         else:
             kernels.gamma_update(*crawl, *posterior)
 
-    def credible_interval(self, *, level=0.95):
+    def credible_interval(self, *, level: float = 0.95) -> Array:
         """Equal-tailed credible interval of the change rate.
 
         Its coverage of true rates is about nominal (measured).
@@ -292,7 +296,7 @@ class GammaFilter(OnlineEstimator):
             for q in (tail, 1 - tail)
         )
 
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """State that the error is measured, not proved.
 
         Returns
@@ -332,7 +336,9 @@ def _terms(changed, interval, age, count):
     return {name: values.reshape(changed.shape) for name, values in terms.items()}
 
 
-def filtered(history, *, shape, rate, half_life=None):
+def filtered(
+    history: History, *, shape: float, rate: float, half_life: float | None = None
+) -> tuple[Array, Values]:
     """`GammaFilter` over whole histories, and what it predicted.
 
     Parameters

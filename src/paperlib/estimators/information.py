@@ -1,14 +1,20 @@
 """How well any estimator, and each of the papers', can do."""
 
+from typing import Literal
+
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from paperlib import checks
+from paperlib.types import Array, Values
 
 __all__ = ["affinity", "asymptotic_variances", "fisher_information"]
 
 
-def affinity(change_rate, other_rate, interval):
+def affinity(
+    change_rate: ArrayLike, other_rate: ArrayLike, interval: ArrayLike
+) -> Array:
     r"""Affinity of the bits of a page under two change rates, after each crawl.
 
     Crawls after intervals :math:`w_1, w_2, \ldots` that are given in advance
@@ -76,8 +82,13 @@ def affinity(change_rate, other_rate, interval):
 
 
 def fisher_information(
-    change_rate, *, crawl_rate=None, interval=None, observation="bit", n_entries=None
-):
+    change_rate: ArrayLike,
+    *,
+    crawl_rate: ArrayLike | None = None,
+    interval: ArrayLike | None = None,
+    observation: Literal["bit", "age", "last n", "count"] = "bit",
+    n_entries: int | None = None,
+) -> Values:
     r"""Fisher information of one crawl about the change rate.
 
     For crawls at an interval w, with :math:`x = \Delta w`, and for crawls at
@@ -185,7 +196,9 @@ def _at_intervals(x, observation, n_entries):
     return x * fewer + n_entries * scipy.special.gammainc(n_entries + 1, x)
 
 
-def asymptotic_variances(change_rate, *, crawl_rate, constant=1.0):
+def asymptotic_variances(
+    change_rate: ArrayLike, *, crawl_rate: ArrayLike, constant: ArrayLike = 1.0
+) -> Values:
     r"""Asymptotic variance of each estimator, for one crawl at Poisson times.
 
     After many crawls n an estimate has the variance of this table divided by

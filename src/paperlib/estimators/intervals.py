@@ -1,20 +1,30 @@
 """How well a history determines the change rate."""
 
+from __future__ import annotations
+
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 from paperlib.estimators.batch import known_totals, mle
+from paperlib.types import Values
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = ["confidence_radius", "counting_interval", "likelihood_interval"]
 
 
-def likelihood_interval(history, *, level=0.95, dispersion=1.0):
+def likelihood_interval(
+    history: History, *, level: float = 0.95, dispersion: ArrayLike = 1.0
+) -> Values:
     r"""Likelihood-ratio confidence interval of the change rate.
 
     All rates whose log-likelihood is close to the maximum,
@@ -86,7 +96,7 @@ def likelihood_interval(history, *, level=0.95, dispersion=1.0):
     return low.reshape(history.shape)[()], high.reshape(history.shape)[()]
 
 
-def counting_interval(history, *, level=0.95):
+def counting_interval(history: History, *, level: float = 0.95) -> Values:
     r"""Confidence interval from ages, feeds or counts, of guaranteed coverage.
 
     .. math:: \Big[\frac{\chi^2_{2K}(\delta / 2)}{2 S},
@@ -139,7 +149,9 @@ def counting_interval(history, *, level=0.95):
         return low[()], np.where(history.n_crawls > 0, high, np.nan)[()]
 
 
-def confidence_radius(history, *, max_rate, level=0.95):
+def confidence_radius(
+    history: History, *, max_rate: float, level: float = 0.95
+) -> Values:
     r"""Radius around `moment_matching` of guaranteed coverage.
 
     .. math:: \Big[\frac{1}{n} \sum_n w_n e^{-\Delta_\max w_n}\Big]^{-1}

@@ -1,13 +1,19 @@
 """The base of all online estimators, and those that count changes."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import online as kernels
+from paperlib.types import Array, Values
 
 __all__ = ["LLN", "Guarantee", "Naive", "OnlineEstimator"]
 
@@ -68,11 +74,17 @@ class OnlineEstimator(ABC):
 
     @property
     @abstractmethod
-    def estimate(self):
+    def estimate(self) -> None:
         """Present estimate of each page, 1/time."""
 
     @abstractmethod
-    def update(self, changed, *, interval=None, crawl_rate=None):
+    def update(
+        self,
+        changed: ArrayLike,
+        *,
+        interval: ArrayLike | None = None,
+        crawl_rate: ArrayLike | None = None,
+    ) -> Array:
         """Take in one more crawl of every page.
 
         Parameters
@@ -90,7 +102,7 @@ class OnlineEstimator(ABC):
             The new estimate of each page, 1/time.
         """
 
-    def limit(self, change_rate):
+    def limit(self, change_rate: ArrayLike) -> Values:
         """Value to which the estimate converges, given the true change rate.
 
         Parameters
@@ -105,7 +117,7 @@ class OnlineEstimator(ABC):
         """
         return checks.non_negative("change_rate", change_rate)[()]
 
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """State what is proved of the estimator.
 
         Returns
@@ -285,7 +297,7 @@ class Naive(_Counting):
     def _value(self, n, n_changed):
         return self.crawl_rate * n_changed / n
 
-    def limit(self, change_rate):
+    def limit(self, change_rate: ArrayLike) -> Values:
         r"""Value to which the estimate converges, below the change rate.
 
         .. math:: p \Delta / (p + \Delta)
@@ -303,7 +315,7 @@ class Naive(_Counting):
         change_rate = super().limit(change_rate)
         return self.crawl_rate * change_rate / (self.crawl_rate + change_rate)
 
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """State that the estimator converges to the wrong value, see `limit`.
 
         Returns
@@ -358,7 +370,9 @@ class LLN(_Counting):
     (array([-3.125, -0.045]), array([3.446, 3.76 ]))
     """
 
-    def __init__(self, crawl_rate, *, offset=1.0):
+    def __init__(
+        self, crawl_rate: ArrayLike, *, offset: float | Callable[..., Any] = 1.0
+    ) -> None:
         super().__init__(crawl_rate)
         self.offset = _sequence("offset", offset)
         if not 0 < self._offset(1.0) < np.inf:
@@ -373,7 +387,7 @@ class LLN(_Counting):
     def _value(self, n, n_changed):
         return kernels.counted_rate(n_changed, n, self._offset(n), self.crawl_rate)
 
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """State what Theorem 1 of [peva22] says of the offset.
 
         Returns

@@ -1,15 +1,26 @@
 """Estimates after every crawl, and their errors over runs."""
 
+from __future__ import annotations
+
 import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
+from paperlib.types import Array
+
+if TYPE_CHECKING:
+    from paperlib.estimators.online import OnlineEstimator
+    from paperlib.processes import History
 
 __all__ = ["after", "path", "paths", "rmse", "snapshots", "summary"]
 
 
-def path(estimator, history, *, crawl_rate=None):
+def path(
+    estimator: OnlineEstimator, history: History, *, crawl_rate: ArrayLike | None = None
+) -> Array:
     """Estimate of an online estimator after every crawl.
 
     Pages or runs advance together, one crawl after the other.
@@ -76,7 +87,7 @@ def _estimates(estimator, changed, **arrays):
     return np.moveaxis(out, 0, -1)
 
 
-def paths(history, **estimators):
+def paths(history: History, **estimators: Any) -> dict[str, NDArray[Any]]:
     """Estimates after every crawl, for each named estimator.
 
     Parameters
@@ -107,7 +118,9 @@ def paths(history, **estimators):
     }
 
 
-def snapshots(history, counts, **estimators):
+def snapshots(
+    history: History, counts: ArrayLike, **estimators: Any
+) -> dict[str, NDArray[Any]]:
     """Estimates after some numbers of crawls, for each named estimator.
 
     Parameters
@@ -143,7 +156,7 @@ def snapshots(history, counts, **estimators):
     }
 
 
-def after(paths, n_crawls):
+def after(paths: dict[str, NDArray[Any]], n_crawls: int) -> dict[str, NDArray[Any]]:
     """Estimates of all runs after a number of crawls.
 
     Parameters
@@ -179,7 +192,7 @@ def after(paths, n_crawls):
     return {name: values[:, n_crawls - 1] for name, values in paths.items()}
 
 
-def rmse(paths, change_rate):
+def rmse(paths: dict[str, NDArray[Any]], change_rate: float) -> dict[str, NDArray[Any]]:
     """Root mean squared error over runs after every crawl.
 
     Parameters
@@ -207,7 +220,7 @@ def rmse(paths, change_rate):
     }
 
 
-def summary(paths, change_rate):
+def summary(paths: dict[str, NDArray[Any]], change_rate: float) -> str:
     """Table of the errors after the last crawl.
 
     Parameters

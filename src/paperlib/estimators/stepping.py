@@ -1,6 +1,10 @@
 """Online estimators that move by steps."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import online as kernels
@@ -171,14 +175,20 @@ class SA(_Stepping):
     [3.0, 1.5, 2.5]
     """
 
-    def __init__(self, crawl_rate, *, step=0.75, initial=0.0):
+    def __init__(
+        self,
+        crawl_rate: ArrayLike,
+        *,
+        step: float | Callable[..., Any] = 0.75,
+        initial: ArrayLike = 0.0,
+    ) -> None:
         self.step = _sequence("step", step)
         super().__init__(crawl_rate, checks.finite("initial", initial))
 
     def _advance(self, changed, k, crawl_rate, y):
         return (kernels.stochastic_step(changed, y, crawl_rate, _at(self.step, k)),)
 
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """State what Theorem 2 of [peva22] says of the steps.
 
         Returns
@@ -238,7 +248,15 @@ class SAM(_Stepping):
     [3.0, 2.347, 2.848]
     """
 
-    def __init__(self, crawl_rate, *, step=1.3, momentum=0.75, omega=1.0, initial=0.0):
+    def __init__(
+        self,
+        crawl_rate: ArrayLike,
+        *,
+        step: float | Callable[..., Any] = 1.3,
+        momentum: float | Callable[..., Any] = 0.75,
+        omega: float = 1.0,
+        initial: ArrayLike = 0.0,
+    ) -> None:
         self.step = _sequence("step", step)
         self.momentum = _sequence("momentum", momentum)
         self.omega = checks.scalar(checks.positive, "omega", omega)
@@ -250,7 +268,7 @@ class SAM(_Stepping):
         u = kernels.momentum_step(changed, u, z, crawl_rate, step, self.omega)
         return z + beta * u, u
 
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """State what Theorem 3 of [peva22] says of the two sequences.
 
         Returns
@@ -315,7 +333,7 @@ class Averaged(_Stepping):
     [3.0, 2.25, 2.333]
     """
 
-    def __init__(self, estimator):
+    def __init__(self, estimator: Any) -> None:
         if not isinstance(estimator, _Stepping):
             raise TypeError(f"estimator must be SA or SAM, got {estimator!r}")
         super().__init__(estimator.crawl_rate, estimator._start[0], *estimator._start)
@@ -326,7 +344,7 @@ class Averaged(_Stepping):
         state = self._inner._advance(changed, k, crawl_rate, *state)
         return mean + (state[0] - mean) / (k + 1), *state
 
-    def guarantee(self):
+    def guarantee(self) -> Guarantee:
         """State what the guarantee of the averaged estimator implies.
 
         Returns

@@ -1,14 +1,22 @@
 """Greedy crawling by the posteriors of change rates."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paperlib import checks
 from paperlib._kernels import indices as kernels
 from paperlib._kernels import learning
 from paperlib.policies.by_index import IndexPolicy
 from paperlib.policies.fixed_rates import check_n_pages
+from paperlib.types import Array, Seed, Values
+
+if TYPE_CHECKING:
+    from paperlib.simulate.worlds import World
 
 __all__ = ["BayesGreedy", "PosteriorGreedy"]
 
@@ -67,9 +75,9 @@ class BayesGreedy(IndexPolicy):
     [163, 245, 192]
     """
 
-    importance: np.ndarray
-    shape: np.ndarray = field(kw_only=True)
-    rate: np.ndarray = field(kw_only=True)
+    importance: Values
+    shape: Values = field(kw_only=True)
+    rate: Values = field(kw_only=True)
     observation: str = field(default="bit", kw_only=True)
 
     def __post_init__(self):
@@ -84,7 +92,7 @@ class BayesGreedy(IndexPolicy):
     kind = kernels.BAYES  # no field: it has no type
 
     @property
-    def n_pages(self):
+    def n_pages(self) -> int:
         """Number of pages."""
         return self.importance.size
 
@@ -149,12 +157,12 @@ class PosteriorGreedy:
     [165, 243, 192]
     """
 
-    importance: np.ndarray
-    shape: np.ndarray = field(kw_only=True)
-    rate: np.ndarray = field(kw_only=True)
+    importance: Values
+    shape: Values = field(kw_only=True)
+    rate: Values = field(kw_only=True)
     how: str = field(default="mean", kw_only=True)
     exploration: float = field(default=0.0, kw_only=True)
-    rng: object = field(default=None, kw_only=True)
+    rng: Seed = field(default=None, kw_only=True)
 
     def __post_init__(self):
         _check_prior(self)
@@ -164,7 +172,7 @@ class PosteriorGreedy:
             )
         checks.scalar(checks.share, "exploration", self.exploration)
 
-    def choose(self, world, time, last):
+    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot.
 
         Parameters

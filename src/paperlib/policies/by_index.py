@@ -1,8 +1,12 @@
 """The page of largest index in every slot, under limits: what policies share."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
 from paperlib._kernels import indices as kernels
@@ -10,6 +14,10 @@ from paperlib._kernels.changes import UNTOLD
 from paperlib._kernels.polite import HOST
 from paperlib.hosts import members
 from paperlib.policies.fixed_rates import check_n_pages
+from paperlib.types import Array, Values
+
+if TYPE_CHECKING:
+    from paperlib.simulate.worlds import World
 
 __all__ = ["IndexPolicy"]
 
@@ -55,7 +63,7 @@ class IndexPolicy:
 
     min_interval: float = 0.0
     max_interval: float = np.inf
-    host: np.ndarray | None = None
+    host: Values | None = None
     host_limit: float = np.inf
 
     def __post_init__(self):
@@ -71,11 +79,11 @@ class IndexPolicy:
         object.__setattr__(self, "_limits", (least, most, member, limit))
 
     @property
-    def labels(self):
+    def labels(self) -> list[Any]:
         """Labels of the hosts, sorted; None for the one host of all pages."""
         return [None] if self.host is None else np.unique(self.host).tolist()
 
-    def records(self):
+    def records(self) -> tuple[Any, dict[str, Any]]:
         """What the kernels need: records of pages and of hosts, and scalars.
 
         Returns
@@ -93,7 +101,7 @@ class IndexPolicy:
         scalars = self._describe(pages)
         return pages, hosts, scalars
 
-    def start(self, last, present=True, time=0.0):
+    def start(self, last: Array, present: ArrayLike = True, time: float = 0.0) -> Any:
         """State of the kernels at a time, for pages last crawled at `last`.
 
         Parameters
@@ -115,7 +123,7 @@ class IndexPolicy:
         pages["place"][~np.broadcast_to(present, last.size)] = kernels.ABSENT
         return kernels.new_state(pages, hosts, time, **scalars)
 
-    def choose(self, world, time, last):
+    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot.
 
         Parameters

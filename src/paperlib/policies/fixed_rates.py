@@ -1,11 +1,19 @@
 """Fixed crawl rates."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paperlib import schedules
+from paperlib.types import Array, Values
+
+if TYPE_CHECKING:
+    from paperlib.simulate.worlds import World
 
 __all__ = ["Rates"]
 
@@ -32,10 +40,10 @@ class Rates:
     [1, 0, 1, 1, 0, 1]
     """
 
-    crawl_rate: np.ndarray
+    crawl_rate: Values
     schedule: Callable = schedules.low_discrepancy
 
-    def choose(self, world, time, last):
+    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot.
 
         Parameters

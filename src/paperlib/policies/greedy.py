@@ -1,8 +1,12 @@
 """The greedy family: each slot goes to the page of largest crawl value."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paperlib import checks, objectives
 from paperlib._kernels import crawl_value, indices
@@ -10,6 +14,10 @@ from paperlib._kernels import scheduler as kernels
 from paperlib.policies.by_index import IndexPolicy, in_spans
 from paperlib.policies.fixed_rates import check_n_pages
 from paperlib.signals import SignalledPages
+from paperlib.types import Array
+
+if TYPE_CHECKING:
+    from paperlib.simulate.worlds import World
 
 __all__ = ["Greedy", "GreedyCIS", "GreedyCISPlus", "GreedyNCIS"]
 
@@ -68,16 +76,16 @@ class Greedy(IndexPolicy):
         super().__post_init__()
 
     @property
-    def n_pages(self):
+    def n_pages(self) -> int:
         """Number of pages."""
         return self.pages.change_rate.size
 
     @property
-    def kind(self):
+    def kind(self) -> int:
         """Which index it is, for the kernels."""
         return self.objective.code
 
-    def choose(self, world, time, last):
+    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot; see `IndexPolicy.choose`.
 
         Parameters
@@ -262,7 +270,7 @@ class GreedyCIS(_WithSignals):
     """
 
     @property
-    def believed(self):
+    def believed(self) -> SignalledPages:
         """The pages as the crawl value takes them: without false signals."""
         return replace(super().believed, false_rate=0.0)
 
@@ -294,7 +302,7 @@ class GreedyCISPlus(GreedyCIS):
     min_recall: float = 0.6
 
     @property
-    def uses_signals(self):
+    def uses_signals(self) -> NDArray[np.bool_]:
         """Pages of good signals, bool array of shape (n_pages,)."""
         precise = np.nan_to_num(self.pages.precision) > self.min_precision
         return precise & (self.pages.recall > self.min_recall)

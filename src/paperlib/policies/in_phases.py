@@ -1,15 +1,23 @@
 """Crawl rates that are set anew in every phase, from what the crawls found."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paperlib import allocation, checks
 from paperlib.errors import DegenerateHistoryWarning
 from paperlib.policies.fixed_rates import check_n_pages
+from paperlib.types import Array, Seed, Values
+
+if TYPE_CHECKING:
+    from paperlib.simulate.worlds import World
 
 __all__ = ["RatesInPhases"]
 
@@ -61,14 +69,14 @@ class RatesInPhases:
     [184, 258, 158]
     """
 
-    importance: np.ndarray
-    borders: np.ndarray
+    importance: Values
+    borders: Values
     estimator: Callable
     allocation: Callable = field(default=allocation.optimal_interval, kw_only=True)
     spacing: str = field(default="interval", kw_only=True)
     epsilon: float = field(default=0.0, kw_only=True)
     ages: bool = field(default=False, kw_only=True)
-    rng: object = field(default=None, kw_only=True)
+    rng: Seed = field(default=None, kw_only=True)
 
     def __post_init__(self):
         checks.non_negative("importance", self.importance)
@@ -81,7 +89,7 @@ class RatesInPhases:
                 f"spacing must be 'interval' or 'poisson', got {self.spacing!r}"
             )
 
-    def choose(self, world, time, last):
+    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot.
 
         Parameters

@@ -98,7 +98,7 @@ class LagrangianIndex(IndexPolicy):
     kind = kernels.LAGRANGIAN  # no field: it has no type
 
     @property
-    def n_pages(self):
+    def n_pages(self) -> int:
         """Number of pages."""
         return self.pages.change_rate.size
 

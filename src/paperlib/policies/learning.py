@@ -1,8 +1,12 @@
 """Greedy crawling that learns the parameters of the pages."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks, estimators
 from paperlib._kernels import threads_for
@@ -10,6 +14,10 @@ from paperlib.hosts import members
 from paperlib.policies.polite import _Crawler
 from paperlib.processes import History
 from paperlib.signals import SignalledPages, fit
+from paperlib.types import Array, Values
+
+if TYPE_CHECKING:
+    from paperlib.simulate.worlds import World
 
 __all__ = ["LearningGreedy", "Learnt", "estimate", "parameter_errors"]
 
@@ -50,11 +58,11 @@ class Learnt:
     beliefs: list
 
     @property
-    def believed(self):
+    def believed(self) -> Any:
         """What the last phase went by; None if there was one phase only."""
         return self.beliefs[-1] if self.beliefs else None
 
-    def choose(self, world, time, last):
+    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot: those chosen before, whatever the arguments.
 
         Parameters
@@ -125,12 +133,12 @@ class LearningGreedy:
     40
     """
 
-    importance: np.ndarray
+    importance: Values
     first: float
     growth: float = 1.5
     exploration: float = 0.05
     use_signals: bool = True
-    host: np.ndarray | None = None
+    host: Values | None = None
     host_limit: float = np.inf
 
     def __post_init__(self):
@@ -141,7 +149,7 @@ class LearningGreedy:
         checks.scalar(checks.share, "exploration", self.exploration)
         members(self.host, self.host_limit, importance.size)
 
-    def choose(self, world, time, last):
+    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot.
 
         Parameters
@@ -160,7 +168,7 @@ class LearningGreedy:
         """
         return self.learn(world, time, last).page
 
-    def learn(self, world, time, last):
+    def learn(self, world: World, time: Array, last: Array) -> Learnt:
         """Page of each slot, and what was believed when.
 
         Parameters
@@ -200,7 +208,14 @@ class LearningGreedy:
         return starts[starts < horizon]
 
 
-def estimate(page, interval, n_signals, changed, importance, gamma=None):
+def estimate(
+    page: ArrayLike,
+    interval: Array,
+    n_signals: NDArray[np.integer],
+    changed: NDArray[np.bool_],
+    importance: Array,
+    gamma: Array | None = None,
+) -> SignalledPages:
     """Estimate pages from some crawls and a few pseudo-observations.
 
     The parameters are those of `signals.fit` to the crawls and to four
@@ -267,7 +282,7 @@ def estimate(page, interval, n_signals, changed, importance, gamma=None):
     )
 
 
-def parameter_errors(pages, believed):
+def parameter_errors(pages: SignalledPages, believed: SignalledPages) -> Array:
     """Medians over pages of the errors of what was believed.
 
     Parameters

@@ -1,15 +1,23 @@
 """Crawl rates that are learnt by gradient steps, without a model of changes."""
 
+from __future__ import annotations
+
 from bisect import bisect_right
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
 from paperlib import checks
 from paperlib.policies.fixed_rates import check_n_pages
 from paperlib.policies.in_phases import at_intervals
+from paperlib.types import Array, Seed, Values
+
+if TYPE_CHECKING:
+    from paperlib.simulate.worlds import World
 
 __all__ = ["MirrorSync", "mirror_step", "probe_gradient"]
 
@@ -71,11 +79,11 @@ class MirrorSync:
     ([0.8, 1.4, 0.6], 143)
     """
 
-    importance: np.ndarray
+    importance: Values
     step: float = field(default=5.0, kw_only=True)
     probes: float = field(default=0.05, kw_only=True)
     limits: tuple = field(default=(1 / 16, 15.0), kw_only=True)
-    rng: object = field(default=None, kw_only=True)
+    rng: Seed = field(default=None, kw_only=True)
 
     def __post_init__(self):
         importance = checks.non_negative("importance", self.importance)
@@ -90,7 +98,7 @@ class MirrorSync:
                 f"1 / (1 + probes) and the upper one above 1, got {self.limits!r}"
             )
 
-    def choose(self, world, time, last):
+    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot.
 
         Parameters
@@ -132,7 +140,15 @@ class MirrorSync:
         return page
 
 
-def probe_gradient(world, time, page, last, probability, *, rng=None):
+def probe_gradient(
+    world: World,
+    time: Array,
+    page: NDArray[np.integer],
+    last: Array,
+    probability: float,
+    *,
+    rng: Seed = None,
+) -> Array:
     r"""Slope of the cost of each page in its crawl rate, from probes.
 
     The cost J(r) = r C(1 / r) of a page at crawl rate r is the share of time in
@@ -215,7 +231,13 @@ def _n_changes(world, page, time):
     )
 
 
-def mirror_step(crawl_rate, gradient, bandwidth, limits, step):
+def mirror_step(
+    crawl_rate: ArrayLike,
+    gradient: ArrayLike,
+    bandwidth: float,
+    limits: tuple[float, ...],
+    step: float,
+) -> Array:
     r"""Step of mirror descent over crawl rates that share a bandwidth.
 
     The rates x that minimise

@@ -3,12 +3,14 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 
 from paperlib import allocation, checks, estimators, schedules
 from paperlib.errors import BoundsWarning, UnexploredWarning
 from paperlib.simulate.copies import EXPLORE, Copies, checked_pages
+from paperlib.types import Array
 
 __all__ = ["ExploreThenCommit", "LearningRun", "PhasedEpsilonGreedy"]
 
@@ -58,11 +60,11 @@ class LearningRun:
     def regret(
         self,
         *,
-        kind="expected",
-        against=allocation.optimal_poisson,
-        normalise=None,
-        path=False,
-    ):
+        kind: Literal["expected", "simulated", "fresh"] = "expected",
+        against: Callable[..., Any] = allocation.optimal_poisson,
+        normalise: Literal[None, "mass"] = None,
+        path: bool = False,
+    ) -> Array:
         """Requests that the best policy with known change rates serves more.
 
         Parameters

@@ -1,14 +1,22 @@
 """Greedy crawling under limits of hosts."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from paperlib._kernels import crawl_value
 from paperlib._kernels import polite as kernels
 from paperlib._kernels.changes import UNTOLD
 from paperlib.hosts import members
 from paperlib.signals import SignalledPages
+from paperlib.types import Array, Values
+
+if TYPE_CHECKING:
+    from paperlib.simulate.worlds import World
 
 __all__ = ["PoliteGreedy"]
 
@@ -53,13 +61,13 @@ class PoliteGreedy:
     """
 
     pages: SignalledPages
-    host: np.ndarray | None = None
+    host: Values | None = None
     host_limit: float = np.inf
 
     def __post_init__(self):
         members(self.host, self.host_limit, self.pages.change_rate.size)
 
-    def choose(self, world, time, last):
+    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot.
 
         Parameters

@@ -1,27 +1,30 @@
 """Crawl rates that are re-optimised while online estimators learn."""
 
 import copy
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paperlib import allocation, checks
 from paperlib.processes import simulate_history
+from paperlib.types import Array, Seed
 
 __all__ = ["reoptimise"]
 
 
 def reoptimise(
-    estimator,
-    change_rate,
-    importance,
-    bandwidth,
+    estimator: Any,
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
     *,
-    n_phases,
-    n_crawls=50,
-    min_rate=1e-3,
-    n_runs=1,
-    rng=None,
-):
+    n_phases: int,
+    n_crawls: int = 50,
+    min_rate: float = 1e-3,
+    n_runs: int = 1,
+    rng: Seed = None,
+) -> Array:
     """Re-optimise crawl rates from the estimates after every phase.
 
     Section 5 of [peva22]_. All pages start at the uniform rate. In a phase

@@ -1,6 +1,8 @@
 """A gamma distribution of change rates, learnt from a population of pages."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaincinv, polygamma
@@ -8,6 +10,10 @@ from scipy.special import digamma, gammaincinv, polygamma
 from paperlib import checks
 from paperlib.priors.marginals import LEAST_SHAPE, MOST_SHAPE, marginal
 from paperlib.priors.searching import require_convergence, search, warn_at_bound
+from paperlib.types import Values
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = ["GammaPrior", "gamma_prior"]
 
@@ -42,11 +48,11 @@ class GammaPrior(NamedTuple):
     rate: float
 
     @property
-    def mean(self):
+    def mean(self) -> Values:
         """Mean change rates, 1/time."""
         return self.shape / self.rate
 
-    def interval(self, *, level=0.95):
+    def interval(self, *, level: float = 0.95) -> Values:
         """Quantiles of the change rate that leave out equal probabilities.
 
         Parameters
@@ -64,7 +70,7 @@ class GammaPrior(NamedTuple):
             gammaincinv(self.shape, share) / self.rate for share in (tail, 1 - tail)
         )
 
-    def posterior(self, history):
+    def posterior(self, history: History) -> GammaPrior:
         """What is known of each page of the population after its crawls.
 
         Parameters
@@ -130,7 +136,7 @@ def gamma_of(mean, mean_log):
     return GammaPrior(shape, shape / mean)
 
 
-def gamma_prior(history, *, max_iterations=1000):
+def gamma_prior(history: History, *, max_iterations: int = 1000) -> GammaPrior:
     r"""Learn the gamma distribution of change rates from the histories of pages.
 
     Shape a and rate b of maximum marginal likelihood: those that maximise the

@@ -1,15 +1,24 @@
 """Posterior probabilities of change rates on a grid, for any prior."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import priors as kernels
 from paperlib._kernels import threads_for
+from paperlib.types import Array
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = ["grid_posterior"]
 
 
-def grid_posterior(history, rate, prior):
+def grid_posterior(history: History, rate: ArrayLike, prior: ArrayLike) -> Array:
     r"""Posterior probabilities of change rates on a grid, for any prior.
 
     .. math:: P(\Delta \mid \mathrm{bits}) \propto P(\Delta)

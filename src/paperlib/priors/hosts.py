@@ -10,9 +10,12 @@ of a host need the coarse grid only: the splines turn probabilities on the fine
 grid into weights on the coarse one.
 """
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize_scalar
 from scipy.sparse import csr_array
@@ -22,6 +25,9 @@ from paperlib import checks
 from paperlib.priors.gamma import GammaPrior, gamma_of, require_telling
 from paperlib.priors.marginals import LEAST_SHAPE, MOST_SHAPE, TINY, marginal
 from paperlib.priors.searching import require_convergence, search, warn_at_bound
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = ["HostPriors", "host_priors"]
 
@@ -78,7 +84,9 @@ class HostPriors(NamedTuple):
     spread: float
 
 
-def host_priors(history, host, *, max_iterations=1000):
+def host_priors(
+    history: History, host: ArrayLike, *, max_iterations: int = 1000
+) -> HostPriors:
     r"""Learn a gamma distribution of change rates for each host.
 
     The change rates of the pages of host h have a gamma distribution with mean

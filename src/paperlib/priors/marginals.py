@@ -10,10 +10,18 @@ whose arguments are the logarithms of the shape and of the mean of the gamma
 distribution: numbers, or arrays of shape (n,).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from scipy.special import digamma, gammainc, gammaincc, gammaln
 
 from paperlib.priors.grid import grid_posterior
+from paperlib.types import Array, Values
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
 
 __all__ = []
 
@@ -28,7 +36,7 @@ _CERTAIN, _NONE = 40.0, 1e-6
 TINY = 1e-300
 
 
-def marginal(history):
+def marginal(history: History) -> Any:
     """Marginal likelihood of the pages of a history, in closed form if it has one."""
     interval, unknown, _, n_known = history.likelihood_terms()
     n_changes, time = (
@@ -62,7 +70,7 @@ class GridMarginal:
         The most crawls and known changes of a page.
     """
 
-    def __init__(self, history, ends, n_told):
+    def __init__(self, history: History, ends: Array, n_told: int) -> None:
         self.ends = ends
         # The likelihood of n crawls is no narrower in log rate than n^-1/2, because
         # the information of a crawl is at most 0.65, and of a known change 1; nor is
@@ -73,7 +81,7 @@ class GridMarginal:
         likelihood = grid_posterior(history, np.exp(self._log_rate), np.ones(n))
         self._likelihood = likelihood.reshape(-1, n)
 
-    def log(self, log_shape, log_mean):
+    def log(self, log_shape: Values, log_mean: Values) -> Any:
         """Logarithm of the marginal likelihood of each page, up to a constant.
 
         The constant is one of the page. Shape (n_pages, n).
@@ -82,7 +90,7 @@ class GridMarginal:
             self._integral(gamma_weights(log_shape, log_mean, self._log_rate))
         )
 
-    def moments(self, log_shape, log_mean):
+    def moments(self, log_shape: Values, log_mean: Values) -> Any:
         """Posterior means of the rate and of its logarithm, shape (n_pages, n)."""
         shape, x = np.exp(log_shape), self._log_rate
         weights = gamma_weights(log_shape, log_mean, x)
@@ -112,11 +120,11 @@ class CountMarginal:
         As in `GridMarginal`.
     """
 
-    def __init__(self, n_changes, time, ends):
+    def __init__(self, n_changes: Array, time: Array, ends: Array) -> None:
         self.ends = ends
         self._n_changes, self._time = n_changes[:, np.newaxis], time[:, np.newaxis]
 
-    def log(self, log_shape, log_mean):
+    def log(self, log_shape: Values, log_mean: Values) -> Any:
         """Logarithm of the marginal likelihood of each page, shape (n_pages, n)."""
         shape, rate = np.exp(log_shape), np.exp(log_shape - log_mean)
         return (
@@ -126,14 +134,14 @@ class CountMarginal:
             - self._n_changes * np.log(rate + self._time)
         )
 
-    def moments(self, log_shape, log_mean):
+    def moments(self, log_shape: Values, log_mean: Values) -> Any:
         """Posterior means of the rate and of its logarithm, shape (n_pages, n)."""
         shape = np.exp(log_shape) + self._n_changes
         rate = np.exp(log_shape - log_mean) + self._time
         return shape / rate, digamma(shape) - np.log(rate)
 
 
-def gamma_weights(log_shape, log_mean, log_rate):
+def gamma_weights(log_shape: Values, log_mean: Values, log_rate: Values) -> Values:
     """Weights of the integral over gamma distributions of the change rate.
 
     `log_rate` are equidistant points. What lies beyond them has the weight of

@@ -1,8 +1,11 @@
 """Populations of change rates for experiments."""
 
+from typing import Literal
+
 import numpy as np
 
 from paperlib import checks
+from paperlib.types import Array, Seed
 
 __all__ = ["population"]
 
@@ -14,7 +17,12 @@ _MEDIAN_PERIOD = 15 * _HOURS_A_DAY
 _SHORTEST_PERIOD, _LONGEST_PERIOD = 2.0, 365 * _HOURS_A_DAY
 
 
-def population(n_pages, *, law="lognormal", rng=None):
+def population(
+    n_pages: int,
+    *,
+    law: Literal["lognormal", "log-logistic"] = "lognormal",
+    rng: Seed = None,
+) -> Array:
     """Draw change rates of pages that stand in for the data of [grimes08].
 
     Their data are private. Mean times between changes have a median of 15

@@ -1,9 +1,13 @@
 """The prior of [grimes08]: one changed and one unchanged pseudo-observation."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib.estimators import mle
@@ -15,6 +19,7 @@ from paperlib.priors.searching import (
     warn_at_bound,
 )
 from paperlib.processes import History, join, simulate_sequential_history
+from paperlib.types import Array, Seed, Values
 
 __all__ = ["FakeIntervals", "prior_from_arrivals"]
 
@@ -71,7 +76,7 @@ class FakeIntervals:
             value = checks.scalar(checks.positive, name, getattr(self, name))
             object.__setattr__(self, name, value)
 
-    def density(self, rate):
+    def density(self, rate: ArrayLike) -> Array:
         """Density of the change rate.
 
         Parameters
@@ -88,26 +93,26 @@ class FakeIntervals:
         return _density(self.changed, self.unchanged, rate)
 
     @property
-    def mean(self):
+    def mean(self) -> float:
         """Mean change rate, 1/time."""
         return 1 / self.unchanged + 1 / (self.changed + self.unchanged)
 
     @property
-    def variance(self):
+    def variance(self) -> float:
         """Variance of the change rate, 1/time^2."""
         return 1 / self.unchanged**2 + 1 / (self.changed + self.unchanged) ** 2
 
     @property
-    def mode(self):
+    def mode(self) -> float:
         """Most likely change rate, log(1 + a / b) / a, 1/time."""
         return np.log1p(self.changed / self.unchanged).item() / self.changed
 
     @property
-    def initial_interval(self):
+    def initial_interval(self) -> float:
         """First interval of a page never crawled before, 1 / mode, time."""
         return 1 / self.mode
 
-    def estimate(self, history):
+    def estimate(self, history: History) -> Values:
         """Posterior mode of the change rate.
 
         It is `estimators.mle` with the two pseudo-observations among the
@@ -125,7 +130,7 @@ class FakeIntervals:
         """
         return mle(self.observed(history)).reshape(history.shape)[()]
 
-    def observed(self, history):
+    def observed(self, history: History) -> History:
         """Append a history to the two pseudo-observations.
 
         Its likelihood is the posterior, where all rates are equally likely
@@ -148,7 +153,9 @@ class FakeIntervals:
         )
         return join(pseudo, history)
 
-    def probabilities(self, period, *, base="period"):
+    def probabilities(
+        self, period: ArrayLike, *, base: Literal["period", "rate"] = "period"
+    ) -> Array:
         """Distribution of the mean time between changes on a grid.
 
         Parameters
@@ -174,7 +181,13 @@ class FakeIntervals:
         weight *= np.gradient(period) * (rate**2 if base == "rate" else 1.0)
         return weight / weight.sum()
 
-    def distance(self, change_rate, period, *, base="period"):
+    def distance(
+        self,
+        change_rate: ArrayLike,
+        period: ArrayLike,
+        *,
+        base: Literal["period", "rate"] = "period",
+    ) -> float:
         """L2 distance of the prior to a population of pages, on a grid.
 
         Section 4.4 of [grimes08].
@@ -199,14 +212,14 @@ class FakeIntervals:
     @classmethod
     def fit(
         cls,
-        change_rate,
-        period,
+        change_rate: ArrayLike,
+        period: ArrayLike,
         *,
-        base="period",
-        method="search",
-        max_iterations=1000,
-        rng=None,
-    ):
+        base: Literal["period", "rate"] = "period",
+        method: Literal["search", "annealing"] = "search",
+        max_iterations: int = 1000,
+        rng: Seed = None,
+    ) -> FakeIntervals:
         """Fit the prior to known change rates by the least `distance`.
 
         Section 4.4 of [grimes08].
@@ -268,7 +281,9 @@ class FakeIntervals:
         return cls._fitted(best, converged, bounds, max_iterations)
 
     @classmethod
-    def learn(cls, history, rate, *, max_iterations=1000):
+    def learn(
+        cls, history: History, rate: ArrayLike, *, max_iterations: int = 1000
+    ) -> FakeIntervals:
         r"""Fit the prior to histories by maximum marginal likelihood.
 
         The two intervals that maximise the probability of the bits,
@@ -365,7 +380,15 @@ def _shares(change_rate, period):
     return np.bincount(nearest, minlength=period.size) / change_rate.size
 
 
-def prior_from_arrivals(batches, start, rate, *, n_crawls, limits, rng=None):
+def prior_from_arrivals(
+    batches: ArrayLike,
+    start: FakeIntervals,
+    rate: ArrayLike,
+    *,
+    n_crawls: int,
+    limits: tuple[float, float],
+    rng: Seed = None,
+) -> tuple[list[FakeIntervals], History]:
     r"""Learn a prior from pages that arrive batch by batch, beginning with any.
 
     Simulates a crawler that knows nothing beforehand. The pages of batch k are

@@ -1,12 +1,16 @@
 """What the fits of priors share: a search for the maximum, and its checks."""
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib.errors import ConvergenceError, DegeneratePriorWarning
+from paperlib.types import Array, Values
 
 __all__ = []
 
@@ -14,7 +18,7 @@ __all__ = []
 _AT_BOUND = 1e-3
 
 
-def search(losses, bounds, max_iterations):
+def search(losses: Callable[..., Any], bounds: ArrayLike, max_iterations: int) -> Any:
     """Minimum by the simplex of Nelder and Mead from the best point of a grid.
 
     `losses` takes many points, shape (n_points, 2), at once. Returns the
@@ -37,7 +41,7 @@ def search(losses, bounds, max_iterations):
     return found.x, found.success
 
 
-def require_convergence(prior, converged, max_iterations):
+def require_convergence(prior: object, converged: bool, max_iterations: int) -> None:
     """Refuse a prior at which the search had not converged."""
     if not converged:
         raise ConvergenceError(
@@ -45,7 +49,7 @@ def require_convergence(prior, converged, max_iterations):
         )
 
 
-def warn_at_bound(name, value, bounds, stacklevel):
+def warn_at_bound(name: str, value: Values, bounds: ArrayLike, stacklevel: int) -> None:
     """Warn of a logarithm that has ended at its bound."""
     if np.abs(value - np.asarray(bounds)).min() < _AT_BOUND:
         warnings.warn(
@@ -55,7 +59,7 @@ def warn_at_bound(name, value, bounds, stacklevel):
         )
 
 
-def rising(name, values):
+def rising(name: str, values: ArrayLike) -> Array:
     """`values` as a positive array that rises along one axis."""
     values = checks.positive(name, values)
     if values.ndim != 1 or values.size < 2 or not (np.diff(values) > 0).all():

@@ -1,16 +1,24 @@
 """The benchmark of the field, as the command runs it and the notebooks read it."""
 
+from __future__ import annotations
+
 import csv
 import dataclasses
 import io
 import runpy
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from paperlib import field, simulate
 from paperlib.files import write_atomic
 from paperlib.repro import panels
+from paperlib.types import PathLike
+
+if TYPE_CHECKING:
+    from paperlib.simulate.benchmarking import Benchmark, Nature
 
 __all__ = ["PREVIEW", "entrant", "run", "worlds", "write"]
 
@@ -37,7 +45,7 @@ _COMPARED = (
 )
 
 
-def worlds(pages=None):
+def worlds(pages: PathLike | None = None) -> dict[str, Nature]:
     """Kinds of worlds of the benchmark: those of `field`, and real pages.
 
     Parameters
@@ -65,7 +73,7 @@ def worlds(pages=None):
     return field.worlds() | real
 
 
-def entrant(text):
+def entrant(text: str) -> tuple[str, Callable[..., Any]]:
     """Find a policy that somebody wants to enter.
 
     Parameters
@@ -104,7 +112,14 @@ def entrant(text):
     return name, make
 
 
-def run(entrants=(), *, preview=False, pages=None, cells=None, jobs=1):
+def run(
+    entrants: Sequence[str] = (),
+    *,
+    preview: bool = False,
+    pages: PathLike | None = None,
+    cells: PathLike | None = None,
+    jobs: int = 1,
+) -> Benchmark:
     """Run the benchmark, with a bar that shows the time left.
 
     Parameters
@@ -163,7 +178,7 @@ def run(entrants=(), *, preview=False, pages=None, cells=None, jobs=1):
     return found
 
 
-def write(found, folder):
+def write(found: Benchmark, folder: PathLike) -> list[Path]:
     """Write ``benchmark.csv`` and, of real pages, ``benchmark_over_time.csv``.
 
     Parameters

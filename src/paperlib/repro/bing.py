@@ -12,6 +12,7 @@ import json
 import tempfile
 import warnings
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -22,6 +23,7 @@ from paperlib import checks
 from paperlib.crawl_log import CrawlLog
 from paperlib.files import replacing
 from paperlib.processes import History
+from paperlib.types import PathLike, Seed
 
 __all__ = ["MalformedLinesWarning", "bing"]
 
@@ -60,7 +62,7 @@ class MalformedLinesWarning(UserWarning):
     malformed lines in data were left out: urlid_imp.txt: missing columns: 2 (line 7)
     """
 
-    def __init__(self, folder, malformed):
+    def __init__(self, folder: PathLike, malformed: Any) -> None:
         self.counts, texts = {}, []
         for file, reason, count, first in malformed:
             self.counts.setdefault(file, {})[reason] = int(count)
@@ -70,7 +72,13 @@ class MalformedLinesWarning(UserWarning):
         )
 
 
-def bing(folder, *, sample=None, rng=None, progress=True):
+def bing(
+    folder: PathLike,
+    *,
+    sample: int | None = None,
+    rng: Seed = None,
+    progress: bool = True,
+) -> CrawlLog:
     """Crawl data set of Bing: 18.5 million URLs, crawled daily for 14 weeks.
 
     The data set of [kolobov19]_. The first call reads the text

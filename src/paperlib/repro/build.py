@@ -7,6 +7,8 @@ files are not those that were written. A stamp below ``build/`` keeps the
 checksums.
 """
 
+from __future__ import annotations
+
 import ast
 import difflib
 import functools
@@ -16,8 +18,10 @@ import logging
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,6 +36,7 @@ from paperlib.repro.running import (
     run_all,
 )
 from paperlib.repro.sharing import FILE_VARIABLE
+from paperlib.types import PathLike
 
 __all__ = [
     "PROFILES",
@@ -99,7 +104,9 @@ class Job:
 # ---- notebooks: which there are, and what is in them
 
 
-def select(ids, root=ROOT, guides=False):
+def select(
+    ids: Sequence[str], root: Path = ROOT, guides: bool = False
+) -> dict[str, Path]:
     """Find the notebooks that are asked for.
 
     Parameters
@@ -156,7 +163,7 @@ def _unknown(name, known):
     return f"unknown figure {name!r}; did you mean {', '.join(near)}?"
 
 
-def listing(ids=(), root=ROOT):
+def listing(ids: Sequence[str] = (), root: Path = ROOT) -> list[tuple[Any, ...]]:
     """List figures with their build times, claims and titles.
 
     Parameters
@@ -201,7 +208,13 @@ def _seconds_file(root, kind):
 # ---- jobs, and what they depend on
 
 
-def jobs_for(ids, profile, root=ROOT, *, parameters=None):
+def jobs_for(
+    ids: Sequence[str],
+    profile: Literal["paper", "preview"],
+    root: Path = ROOT,
+    *,
+    parameters: dict[str, Any] | None = None,
+) -> list[Job]:
     """List the figures to build, in the order of ``notebooks/paper.yaml``.
 
     Parameters
@@ -278,10 +291,11 @@ def _check_parameters(figure, given, allowed):
                 )
 
 
-def import_graph():
+def import_graph() -> Any:
     """Find out which module of paperlib imports which.
 
-    Imports inside functions count, imports by a computed name do not.
+    Imports inside functions count; imports by a computed name, and those that
+    only name types, do not.
 
     Returns
     -------
@@ -299,10 +313,13 @@ def import_graph():
     """
     import grimp
 
-    return grimp.build_graph("paperlib", cache_dir=None)
+    # What only names a type is not run.
+    return grimp.build_graph(
+        "paperlib", exclude_type_checking_imports=True, cache_dir=None
+    )
 
 
-def sources(notebook, root=ROOT, *, graph=None):
+def sources(notebook: PathLike, root: Path = ROOT, *, graph: Any = None) -> list[Path]:
     """List the files of paperlib that a notebook depends on.
 
     These are the modules that its code cells import, directly or not, the
@@ -376,7 +393,7 @@ def _imported(names, graph):
     return found & graph.modules  # without attributes, other libraries and ""
 
 
-def fingerprint(job, root=ROOT, *, graph=None):
+def fingerprint(job: Job, root: Path = ROOT, *, graph: Any = None) -> str:
     """Compute a checksum of what a figure depends on, except for its data.
 
     Parameters
@@ -416,7 +433,7 @@ def fingerprint(job, root=ROOT, *, graph=None):
 # ---- figures
 
 
-def execute(job, executed, staging):
+def execute(job: Job, executed: Path, staging: Path) -> float:
     """Run one notebook in a kernel of its own.
 
     Parameters
@@ -473,15 +490,15 @@ def _files(folder, figure):
 
 
 def figures(
-    ids=(),
+    ids: Sequence[str] = (),
     *,
-    profile="paper",
-    parameters=None,
-    jobs=None,
-    force=False,
-    output=None,
-    root=ROOT,
-):
+    profile: Literal["paper", "preview"] = "paper",
+    parameters: dict[str, Any] | None = None,
+    jobs: int | None = None,
+    force: bool = False,
+    output: PathLike | None = None,
+    root: Path = ROOT,
+) -> dict[str, str]:
     """Build the figures that are not up to date.
 
     Parameters
@@ -632,7 +649,7 @@ class _Build:
         shutil.rmtree(self.staging, ignore_errors=True)
 
 
-def write_summaries(root=ROOT):
+def write_summaries(root: Path = ROOT) -> None:
     """Write what `report.pages` says of the figures, where it has changed.
 
     Parameters
@@ -653,7 +670,9 @@ def write_summaries(root=ROOT):
 # ---- refresh: the notebooks themselves
 
 
-def refresh(ids=(), *, jobs=None, root=ROOT):
+def refresh(
+    ids: Sequence[str] = (), *, jobs: int | None = None, root: Path = ROOT
+) -> dict[str, str]:
     """Execute notebooks in place, with their own parameters.
 
     Nothing that differs between machines is kept: tags, counts in sequence,
@@ -747,7 +766,9 @@ def _refresh(figure, path):
 # ---- verify
 
 
-def verify(ids=(), *, jobs=None, root=ROOT):
+def verify(
+    ids: Sequence[str] = (), *, jobs: int | None = None, root: Path = ROOT
+) -> dict[str, str]:
     """Rebuild figures at paper scale in an empty folder, and compare.
 
     The status of each claim must be that in ``figures/``, and every plotted

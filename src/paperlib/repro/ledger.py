@@ -1,14 +1,18 @@
 """Claims: what was measured of what a paper says, and whether it holds."""
 
+from __future__ import annotations
+
 import html
 import json
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paperlib.repro import project
+from paperlib.types import PathLike
 
 __all__ = [
     "STANDARD_ERRORS",
@@ -95,7 +99,14 @@ class Claims:
     1.001
     """
 
-    def __init__(self, figure, namespace=None, *, source="simulation", root=None):
+    def __init__(
+        self,
+        figure: str,
+        namespace: dict[str, Any] | None = None,
+        *,
+        source: str = "simulation",
+        root: PathLike | None = None,
+    ) -> None:
         self._root = Path(root or project.ROOT)
         self.figure, self._source = figure, source
         known = project.notebooks(self._root)
@@ -111,7 +122,15 @@ class Claims:
             if "declared" in claim:
                 self._found[name][name] = _unmeasured(name, claim["declared"])
 
-    def measure(self, name, value, /, *, source=None, **fields):
+    def measure(
+        self,
+        name: str,
+        value: Measured | float,
+        /,
+        *,
+        source: str | None = None,
+        **fields: Any,
+    ) -> str:
         """Enter a measurement and return its status; a second one replaces it.
 
         Parameters
@@ -179,7 +198,7 @@ class Claims:
         }
         return status
 
-    def records(self):
+    def records(self) -> list[dict[str, Any]]:
         """List what was measured, in the order of ``claims.yaml``.
 
         Returns
@@ -197,7 +216,7 @@ class Claims:
         """
         return [case for cases in self._found.values() for case in cases.values()]
 
-    def table(self):
+    def table(self) -> Table:
         """Set what was measured here beside the verdict at paper scale.
 
         Returns
@@ -297,7 +316,7 @@ def _unmeasured(name, status="not measured"):
     return {"id": name, "measured": None, "stderr": None, "status": status}
 
 
-def join(claim, found):
+def join(claim: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """Join what is claimed with what was measured.
 
     Parameters
@@ -331,7 +350,7 @@ def join(claim, found):
     return joined
 
 
-def criterion(claim):
+def criterion(claim: dict[str, Any]) -> str:
     """Write the criterion of a claim.
 
     Parameters
@@ -356,7 +375,7 @@ def criterion(claim):
     return ""
 
 
-def measurement(claim):
+def measurement(claim: dict[str, Any]) -> str:
     """Write the measurement of a claim, with its standard error.
 
     Parameters
@@ -413,7 +432,7 @@ def _status(measured, stderr, low, high):
 # ---- statistics of runs
 
 
-def mean(values):
+def mean(values: ArrayLike) -> Measured:
     """Compute the mean of one value per run, with its standard error.
 
     To compare two methods, pass the differences run by run.
@@ -441,7 +460,7 @@ def mean(values):
     return Measured(values.mean(), values.std(ddof=1) / np.sqrt(values.size))
 
 
-def rms_ratio(estimates, reference, truth):
+def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> Measured:
     r"""Compute the ratio of two root mean squared errors over the same runs.
 
     With the squared errors :math:`a` and :math:`b` of the two, the ratio is
@@ -481,7 +500,7 @@ def rms_ratio(estimates, reference, truth):
     return Measured(ratio, error)
 
 
-def sd_ratio(estimates, reference):
+def sd_ratio(estimates: ArrayLike, reference: ArrayLike) -> Measured:
     """Compute the ratio of two standard deviations over the same runs.
 
     Parameters

@@ -5,11 +5,14 @@ answer is kept in a partial file, one line of JSON each, so that the same call
 goes on after an interruption.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import time
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -21,6 +24,10 @@ from urllib3.util import Retry
 
 from paperlib import __version__
 from paperlib.repro import traces
+from paperlib.types import PathLike
+
+if TYPE_CHECKING:
+    from paperlib.repro.traces import Trace
 
 __all__ = ["ApiError", "ApiWarning", "wikipedia"]
 
@@ -65,7 +72,7 @@ class ApiError(RuntimeError):
     the MediaWiki API answered badvalue: Unrecognized value
     """
 
-    def __init__(self, code, info):
+    def __init__(self, code: str, info: str) -> None:
         super().__init__(f"the MediaWiki API answered {code}: {info}")
         self.code, self.info = code, info
 
@@ -81,15 +88,15 @@ class ApiWarning(UserWarning):
 
 
 def wikipedia(
-    title,
-    start,
-    end,
+    title: str,
+    start: str,
+    end: str,
     *,
-    path,
-    contact=None,
-    api="https://en.wikipedia.org/w/api.php",
-    progress=True,
-):
+    path: PathLike,
+    contact: str | None = None,
+    api: str = "https://en.wikipedia.org/w/api.php",
+    progress: bool = True,
+) -> Trace:
     """Download the revision times of one page of a MediaWiki.
 
     Requests go out one after the other and give way to a busy server. Each

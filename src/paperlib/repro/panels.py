@@ -6,6 +6,8 @@ format of the JODIE data sets, such as the edits of a thousand Wikipedia pages.
 `field.real_worlds` makes worlds of such histories.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -13,6 +15,7 @@ import numpy as np
 from paperlib import checks
 from paperlib.files import verified
 from paperlib.repro import traces
+from paperlib.types import Array, PathLike, Seed
 
 __all__ = ["Panel", "jodie", "panel"]
 
@@ -63,16 +66,16 @@ class Panel:
             getattr(self, field.name).flags.writeable = False
 
     @property
-    def n_pages(self):
+    def n_pages(self) -> int:
         """How many pages there are."""
         return self.window.size
 
     @property
-    def change_rate(self):
+    def change_rate(self) -> Array:
         """Changes per day in the window of each page, shape (n_pages,)."""
         return np.diff(self.offsets) / self.window
 
-    def times(self, page):
+    def times(self, page: int) -> Array:
         """Change times of one page.
 
         Parameters
@@ -88,7 +91,7 @@ class Panel:
         page = range(self.n_pages)[page]  # an IndexError, or counted from the end
         return self.time[self.offsets[page] : self.offsets[page + 1]]
 
-    def segment(self, page, horizon, *, rng=None):
+    def segment(self, page: int, horizon: float, *, rng: Seed = None) -> Array:
         """Part of one page's history, from a uniformly random time on.
 
         After the end of the window comes its beginning, so that every change
@@ -129,7 +132,7 @@ class Panel:
         return time[time <= horizon]
 
 
-def panel(*, min_changes=30):
+def panel(*, min_changes: int = 30) -> Panel:
     """Change times of Debian packages, with npm download counts as importances.
 
     A change is an upload of the package to Debian's unstable or experimental
@@ -199,7 +202,7 @@ def _read_downloads(path):
     return np.array(lines, dtype=float)
 
 
-def jodie(path, *, min_changes=30):
+def jodie(path: PathLike, *, min_changes: int = 30) -> Panel:
     """Change times of the items in a file of the JODIE data sets.
 
     The files hold interactions of users with items: one line each, with the

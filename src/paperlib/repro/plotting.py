@@ -1,20 +1,30 @@
 """One look for all figures; save a figure with its arrays and its record."""
 
+from __future__ import annotations
+
 import hashlib
 import io
 import itertools
 import json
 import platform
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import __version__
 from paperlib.files import write_atomic
+from paperlib.types import PathLike
+
+if TYPE_CHECKING:
+    from paperlib.repro.ledger import Claims
+    from paperlib.repro.traces import Trace
 
 __all__ = [
     "ALLOCATIONS",
@@ -152,7 +162,7 @@ ESTIMATION = {
 }
 
 
-def use_style():
+def use_style() -> None:
     """Set the style of all figures.
 
     It is readable at column width, safe for colour-blind readers, and gives
@@ -173,7 +183,7 @@ def use_style():
 # ---- which points are drawn
 
 
-def thin(n, most=400):
+def thin(n: int, most: int = 400) -> NDArray[np.integer]:
     """Choose the points of a long curve that are drawn.
 
     They are dense at the start, for linear and logarithmic axes alike.
@@ -207,7 +217,7 @@ def _evenly(n, most):
     return np.unique(np.linspace(0, n - 1, most).astype(int))
 
 
-def shades(values, label="{:g}"):
+def shades(values: Sequence[Any], label: str = "{:g}") -> dict[str, dict[str, Any]]:
     """Choose colours for the values of an ordered parameter, dark to light.
 
     Parameters
@@ -239,7 +249,7 @@ def shades(values, label="{:g}"):
 # ---- curves
 
 
-def lines(ax, x, curves, **style):
+def lines(ax: Any, x: ArrayLike, curves: dict[str, NDArray[Any]], **style: Any) -> Any:
     """Draw named curves, each in its own colour and line style.
 
     Parameters
@@ -282,7 +292,9 @@ def _styles(names):
     return {name: _STYLES.get(name) or next(variants) for name in names}
 
 
-def bands(ax, x, runs, *, level=0.95):
+def bands(
+    ax: Any, x: ArrayLike, runs: dict[str, NDArray[Any]], *, level: float = 0.95
+) -> Any:
     """Draw the mean of each array of runs, and outlines of the central runs.
 
     Parameters
@@ -337,7 +349,7 @@ def _error_bars(ax, line, x, y, error, **style):
     ax.vlines(x, y - error, y + error, color=line.get_color(), label=label, **style)
 
 
-def errors(ax, x, runs, **style):
+def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray[Any]], **style: Any) -> Any:
     """Draw the mean of each array of runs, with its standard error as bars.
 
     Parameters
@@ -374,7 +386,13 @@ def errors(ax, x, runs, **style):
     return ax
 
 
-def regrets(ax, values, errors, *, uniform=None):
+def regrets(
+    ax: Any,
+    values: dict[str, float],
+    errors: dict[str, float],
+    *,
+    uniform: float | None = None,
+) -> None:
     """Draw a marker for each policy of `FIELD`, one below the other.
 
     Parameters
@@ -412,7 +430,7 @@ def regrets(ax, values, errors, *, uniform=None):
     ax.minorticks_off()
 
 
-def boxes(ax, runs):
+def boxes(ax: Any, runs: Mapping[str, ArrayLike]) -> Any:
     """Draw the runs of each policy: a box with the quartiles, and the mean.
 
     The mean has its standard error as a bar. BASELINE is a line across the
@@ -465,7 +483,12 @@ def _strokes(ax, x, low, high, **style):
     ax.plot(np.repeat(x, 3), np.column_stack(ends).ravel(), **style)
 
 
-def medians(ax, x, runs, styles):
+def medians(
+    ax: Any,
+    x: ArrayLike,
+    runs: dict[str, NDArray[Any]],
+    styles: dict[str, dict[str, Any]],
+) -> Any:
     """Draw the median of each array of runs, with bars between the quartiles.
 
     The curves are moved apart by a few percent of `x`, for logarithmic axes.
@@ -515,7 +538,7 @@ def medians(ax, x, runs, styles):
 # ---- pages through time
 
 
-def timeline(ax, pages, horizon):
+def timeline(ax: Any, pages: dict[str, tuple[Any, ...]], horizon: float) -> Any:
     """Draw what happens to some pages, one above the other.
 
     Shaded is the time in which the copy is fresh, from a crawl to the next
@@ -624,7 +647,15 @@ def _page(ax, y, name, page, horizon):
 # ---- clouds
 
 
-def rates(ax, optimal, empirical, *, color, most=1000, cmap="viridis"):
+def rates(
+    ax: Any,
+    optimal: ArrayLike,
+    empirical: ArrayLike,
+    *,
+    color: ArrayLike,
+    most: int = 1000,
+    cmap: str = "viridis",
+) -> Any:
     """Draw the crawl rate of each page against the optimal one.
 
     Parameters
@@ -677,7 +708,7 @@ def rates(ax, optimal, empirical, *, color, most=1000, cmap="viridis"):
 # ---- named numbers
 
 
-def bars(ax, values):
+def bars(ax: Any, values: dict[str, float]) -> Any:
     """Draw named freshness values as bars, with the number at their end.
 
     Parameters
@@ -712,7 +743,7 @@ def bars(ax, values):
     return ax
 
 
-def calibration(ax, curves, *, least=20):
+def calibration(ax: Any, curves: Mapping[str, ArrayLike], *, least: int = 20) -> Any:
     """Draw the share of crawls that found a change against its prediction.
 
     Parameters
@@ -767,7 +798,7 @@ def calibration(ax, curves, *, least=20):
 # ---- tags, and what is wrong with a figure
 
 
-def added(ax):
+def added(ax: Any) -> Any:
     """Mark a panel that the paper does not have with a small tag.
 
     Parameters
@@ -799,7 +830,7 @@ def added(ax):
     )
 
 
-def note(ax, text, *, x=0.98, y=0.03):
+def note(ax: Any, text: str, *, x: float = 0.98, y: float = 0.03) -> Any:
     """Write a small grey note into a panel, such as "stand-in data".
 
     Parameters
@@ -830,7 +861,7 @@ def note(ax, text, *, x=0.98, y=0.03):
     return ax.text(x, y, text, transform=ax.transAxes, **sides, **_TAG)
 
 
-def name(ax, prefix):
+def name(ax: Any, prefix: str) -> Any:
     """Name what another library drew without a label, for the stored arrays.
 
     Parameters
@@ -866,7 +897,7 @@ def _is_unnamed(artist):
     return label.startswith(("_child", "_nolegend_"))
 
 
-def faults(figure):
+def faults(figure: Any) -> list[str]:
     """List what makes a figure hard to read.
 
     Parameters
@@ -942,7 +973,7 @@ def _visible_texts(figure):
 # ---- saving
 
 
-def drawn(figure):
+def drawn(figure: Any) -> dict[str, NDArray[Any]]:
     """Collect the data of everything that a figure draws.
 
     Parameters
@@ -998,7 +1029,13 @@ def _artists(ax):
         yield patch, patch.get_patch_transform().transform(patch.get_path().vertices)
 
 
-def save(figure, claims, output_dir, *, data=()):
+def save(
+    figure: Any,
+    claims: Claims,
+    output_dir: PathLike | None,
+    *,
+    data: Sequence[Trace] = (),
+) -> None:
     """Save a figure as .png and .svg, its arrays as .npz, its record as .json.
 
     Each file is whole or absent. The figure is closed.

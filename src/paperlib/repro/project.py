@@ -6,8 +6,11 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import yaml
+
+from paperlib.types import PathLike
 
 __all__ = [
     "ROOT",
@@ -49,7 +52,7 @@ class BuildError(RuntimeError):
     """
 
 
-def notebooks(root=ROOT, guides=False):
+def notebooks(root: Path = ROOT, guides: bool = False) -> dict[str, Path]:
     """Find all notebooks of figures.
 
     Parameters
@@ -92,7 +95,7 @@ def notebooks(root=ROOT, guides=False):
     return found
 
 
-def cells(notebook):
+def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
     """Read the code cells of a notebook.
 
     Parameters
@@ -128,7 +131,7 @@ def cells(notebook):
         raise BuildError(message) from error
 
 
-def defaults(notebook):
+def defaults(notebook: PathLike) -> dict[str, Any]:
     """Read the parameters of a notebook, with the values that it has itself.
 
     Parameters
@@ -167,7 +170,7 @@ def defaults(notebook):
         ) from error
 
 
-def paper_parameters(root=ROOT):
+def paper_parameters(root: Path = ROOT) -> dict[str, dict[str, Any]]:
     """Read the papers' own parameters from ``notebooks/paper.yaml``.
 
     Parameters
@@ -201,7 +204,7 @@ def paper_parameters(root=ROOT):
         ) from error
 
 
-def kind(figure):
+def kind(figure: str) -> str:
     """Say where a figure comes from.
 
     Parameters
@@ -226,7 +229,7 @@ def kind(figure):
     return "paper" if figure.split("/")[1].startswith("fig") else "added"
 
 
-def title(notebook):
+def title(notebook: PathLike) -> str:
     """Read the title of a notebook.
 
     Parameters
@@ -249,7 +252,7 @@ def title(notebook):
     return "".join(first).partition("\n")[0].lstrip("# ")
 
 
-def short_title(title):
+def short_title(title: str) -> str:
     """Leave out the paper's key from the title of a notebook.
 
     Parameters
@@ -271,7 +274,7 @@ def short_title(title):
     return re.sub(r" of \[\w+\]", "", title)
 
 
-def place(figure):
+def place(figure: str) -> tuple[bool, str, int]:
     """Order figures as a reader counts: 2 before 10, and before what has no number.
 
     Parameters
@@ -295,7 +298,7 @@ def place(figure):
     return not name.startswith("fig"), name[:3], number
 
 
-def protocol(figure, root=ROOT):
+def protocol(figure: str, root: Path = ROOT) -> dict[str, dict[str, Any]]:
     """Read what is claimed of a figure from its paper's ``claims.yaml``.
 
     A family of claims, one for each of several cases, is one entry whose ``id``
@@ -346,7 +349,7 @@ def protocol(figure, root=ROOT):
     return claims
 
 
-def about(paper, root=ROOT):
+def about(paper: str, root: Path = ROOT) -> str:
     """Read the paragraph about a paper from its ``claims.yaml``.
 
     Parameters
@@ -412,7 +415,7 @@ def _problem(claim, others):
     return None if possible else f"a criterion that can be met, got {claim!r}"
 
 
-def limits(claim):
+def limits(claim: dict[str, Any]) -> float:
     """Find the lowest and the highest value that meet the criterion of a claim.
 
     Parameters

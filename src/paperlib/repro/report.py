@@ -5,8 +5,10 @@ import json
 import re
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 from paperlib.repro import ledger, project
+from paperlib.types import PathLike
 
 __all__ = [
     "COST_COLUMNS",
@@ -27,7 +29,7 @@ _NUMBER = re.compile(r"\[[^\]]*\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)")
 COST_COLUMNS = ("figure", "processor_seconds", "megabytes", "date", "machine")
 
 
-def read_all(root=project.ROOT):
+def read_all(root: PathLike = project.ROOT) -> dict[str, dict[str, Any]]:
     """Read the records of all figures, with the texts of their claims.
 
     Parameters
@@ -72,7 +74,7 @@ def read_all(root=project.ROOT):
     return dict(sorted(records.items()))
 
 
-def pages(root=project.ROOT):
+def pages(root: PathLike = project.ROOT) -> dict[Path, str]:
     """Write out all pages that say something of the figures.
 
     Parameters
@@ -116,7 +118,7 @@ def _with_table(text, name, table):
     return before + opening + table + closing + after if closing else text
 
 
-def summary(records):
+def summary(records: dict[str, dict[str, Any]]) -> str:
     """Count the claims by paper and status.
 
     Parameters
@@ -152,7 +154,9 @@ def _papers(records):
         yield paper, [records[figure] for figure in figures]
 
 
-def claims_page(records, root=project.ROOT):
+def claims_page(
+    records: dict[str, dict[str, Any]], root: PathLike = project.ROOT
+) -> str:
     """Write out every claim of every figure, as a report.
 
     Parameters
@@ -196,7 +200,7 @@ def claims_page(records, root=project.ROOT):
     return "\n".join(parts)
 
 
-def costs(root=project.ROOT):
+def costs(root: PathLike = project.ROOT) -> dict[str, dict[str, Any]]:
     """Read what figures cost at paper scale, as ``benchmarks/figures.py`` measured.
 
     Parameters
@@ -220,7 +224,7 @@ def costs(root=project.ROOT):
         return {row["figure"]: row for row in csv.DictReader(file)}
 
 
-def figures_table(root=project.ROOT):
+def figures_table(root: PathLike = project.ROOT) -> str:
     """List all figures for whoever checks them, with what each costs.
 
     Parameters
@@ -272,7 +276,7 @@ def _sentences(figure, claims):
     return "\n".join([*items, ""])
 
 
-def anchor(figure, claim):
+def anchor(figure: str, claim: str) -> str:
     """Name the place of a claim in ``figures/CLAIMS.md`` and on the site.
 
     Parameters
@@ -294,7 +298,7 @@ def anchor(figure, claim):
     return f"{figure.replace('/', '-')}-{claim}"
 
 
-def filled(text, records):
+def filled(text: str, records: dict[str, dict[str, Any]]) -> str:
     """Write measurements into a page of docs/.
 
     Parameters
@@ -341,7 +345,7 @@ def filled(text, records):
     return _NUMBER.sub(link, text)
 
 
-def gallery(records, root=project.ROOT):
+def gallery(records: dict[str, dict[str, Any]], root: PathLike = project.ROOT) -> str:
     """Show all figures, three in a row.
 
     Parameters

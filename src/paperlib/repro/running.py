@@ -5,7 +5,10 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
 
 from paperlib.files import write_atomic
 from paperlib.repro.project import BuildError
@@ -28,7 +31,7 @@ _REFRESH_SECONDS = 0.5  # between two updates of the progress bar
 
 
 @contextlib.contextmanager
-def event_loop():
+def event_loop() -> Iterator[None]:
     """Provide the event loop in which this thread talks to its kernel.
 
     Yields
@@ -54,7 +57,7 @@ def event_loop():
 
 
 @contextlib.contextmanager
-def locked(folder):
+def locked(folder: Path) -> Iterator[None]:
     """Hold a folder, so that no two builds write there at the same time.
 
     The operating system releases it however this process ends.
@@ -99,7 +102,7 @@ def locked(folder):
         yield
 
 
-def read_seconds(file):
+def read_seconds(file: Path) -> dict[str, float]:
     """Seconds that notebooks took when they last ran here, by name.
 
     Parameters
@@ -126,14 +129,14 @@ def read_seconds(file):
 
 
 def run_all(
-    names,
-    work,
+    names: list[str],
+    work: Callable[..., Any],
     *,
-    seconds_file,
-    jobs=None,
-    interrupted=lambda: None,
-    environment=None,
-):
+    seconds_file: Path,
+    jobs: int | None = None,
+    interrupted: Callable[..., Any] = lambda: None,
+    environment: dict[str, str] | None = None,
+) -> dict[str, str]:
     """Call a function for each of some names, several at a time.
 
     Shows one progress bar, or prints one line per name where the output is not

@@ -16,6 +16,7 @@ from markupsafe import Markup
 from PIL import Image
 
 from paperlib.repro import build, ledger, project, report
+from paperlib.types import PathLike
 
 __all__ = ["write"]
 
@@ -33,7 +34,7 @@ _READMES = ("benchmarks", "data")  # folders whose README is a page
 _THUMBNAIL = (480, 480)  # pixels, twice the width that the gallery shows
 
 
-def write(target, root=build.ROOT):
+def write(target: PathLike, root: PathLike = build.ROOT) -> list[str]:
     """Write ``target/source`` for Sphinx, and ``target/extra`` to be copied.
 
     A figure has a page if it has a notebook and a record. In docs/, a link to a

@@ -5,6 +5,8 @@ checksum beside it; two are shipped, and `wikipedia` downloads others. `panel`
 gives the change times of many pages, `jodie` reads them from a file.
 """
 
+from __future__ import annotations
+
 import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,11 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import scipy
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks, estimators
 from paperlib.crawl_log import CrawlLog, read_crawl_log
 from paperlib.files import verified, write_checked
 from paperlib.repro.bing import MalformedLinesWarning, bing
+from paperlib.types import Array, PathLike, Seed
 
 __all__ = [
     "DATA",
@@ -94,12 +98,12 @@ class Trace:
         self.times.flags.writeable = False
 
     @property
-    def horizon(self):
+    def horizon(self) -> float:
         """Length of the window, days."""
         return float((self.end - self.start) / _DAY)
 
     @property
-    def change_rate(self):
+    def change_rate(self) -> float:
         """Changes per day over the window.
 
         A change at the very start of the window (the shipped traces begin
@@ -108,7 +112,7 @@ class Trace:
         return np.count_nonzero(self.times > 0) / self.horizon
 
 
-def load(name, *, folder=DATA):
+def load(name: str, *, folder: PathLike = DATA) -> Trace:
     """Read a trace of the data folder, verified against its checksum.
 
     Parameters
@@ -160,7 +164,7 @@ def _names(folder):
                 yield path.stem
 
 
-def read(path):
+def read(path: PathLike) -> Trace:
     """Read a trace from a file in the format of `write`.
 
     Parameters
@@ -240,7 +244,16 @@ def _header(path, lines):
     return comments, body + 1
 
 
-def write(path, times, *, title, source, licence, start=None, end=None):
+def write(
+    path: PathLike,
+    times: ArrayLike,
+    *,
+    title: str,
+    source: str,
+    licence: str,
+    start: np.datetime64 | None = None,
+    end: np.datetime64 | None = None,
+) -> Trace:
     """Write a trace and its checksum, each whole or absent.
 
     Parameters
@@ -285,7 +298,7 @@ def write(path, times, *, title, source, licence, start=None, end=None):
     return read(path)
 
 
-def instant(name, value, *, whole_day=False):
+def instant(name: str, value: str, *, whole_day: bool = False) -> np.datetime64:
     """Convert a date or time to UTC, to the second.
 
     Parameters
@@ -326,7 +339,9 @@ def instant(name, value, *, whole_day=False):
     return np.datetime64(moment, "s")
 
 
-def population(source, n_pages, *, rng=None):
+def population(
+    source: PathLike, n_pages: int, *, rng: Seed = None
+) -> tuple[Array, Array]:
     """True change rates and importances of pages, for experiments.
 
     From the Bing data, pages that changed at none or at all of their crawls
@@ -369,7 +384,9 @@ def population(source, n_pages, *, rng=None):
     return rate, importance
 
 
-def signalled_population(source, n_pages, *, rng=None):
+def signalled_population(
+    source: PathLike, n_pages: int, *, rng: Seed = None
+) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Pages of `population` with change-indicating signals of realistic quality.
 
     Precision and recall follow section 6.7 of [www25]_. In the Bing data

@@ -1,14 +1,17 @@
 """Compare many policies in many worlds at many budgets, cell by cell."""
 
+from __future__ import annotations
+
 import io
 import time
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paperlib import checks, priors
 from paperlib._kernels.changes import look
@@ -18,6 +21,7 @@ from paperlib.schedules import low_discrepancy
 from paperlib.signals import SignalledPages
 from paperlib.simulate.measures import costs
 from paperlib.simulate.runs import crawl, replicate, slot_times
+from paperlib.types import Array, PathLike
 
 __all__ = ["MEASURES", "Benchmark", "Nature", "Situation", "benchmark"]
 
@@ -128,7 +132,7 @@ class Benchmark:
     runs: dict
     bootstrap: dict
 
-    def measure(self, world, budget, policy, name):
+    def measure(self, world: str, budget: float, policy: str, name: str) -> float:
         """Mean of a measure, and its standard error.
 
         Parameters
@@ -150,7 +154,9 @@ class Benchmark:
         values = self.runs[world, budget, policy][:, MEASURES.index(name)]
         return self._mean(world, values)
 
-    def gain(self, world, budget, policy, over, name="freshness"):
+    def gain(
+        self, world: str, budget: float, policy: str, over: str, name: str = "freshness"
+    ) -> float:
         """By how much a policy is above another in the same worlds.
 
         Parameters
@@ -173,7 +179,9 @@ class Benchmark:
         one, other = (self.runs[world, budget, who][:, k] for who in (policy, over))
         return self._mean(world, one - other)
 
-    def gain_over_time(self, world, budget, policy, over):
+    def gain_over_time(
+        self, world: str, budget: float, policy: str, over: str
+    ) -> Array:
         """Paired difference of freshness in each window.
 
         Parameters
@@ -195,7 +203,7 @@ class Benchmark:
         )
         return self._mean(world, one - other)
 
-    def rows(self, over=()):
+    def rows(self, over: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Make a table with a row for each policy in each cell.
 
         Parameters
@@ -228,7 +236,7 @@ class Benchmark:
             table.append(row)
         return table
 
-    def rows_over_time(self, over):
+    def rows_over_time(self, over: str) -> list[dict[str, Any]]:
         """Make a table with a row for each policy in each window of each cell.
 
         Parameters
@@ -265,17 +273,17 @@ class Benchmark:
 
 
 def benchmark(
-    worlds,
-    policies,
-    budgets,
+    worlds: dict[str, Nature],
+    policies: Mapping[str, Callable[..., Any]],
+    budgets: ArrayLike,
     *,
-    n_runs,
-    rng,
-    n_windows=20,
-    folder=None,
-    jobs=1,
-    progress=None,
-):
+    n_runs: ArrayLike,
+    rng: int,
+    n_windows: int = 20,
+    folder: PathLike | None = None,
+    jobs: int = 1,
+    progress: Callable[..., Any] | None = None,
+) -> Benchmark:
     """Run every policy in the same worlds, at every budget.
 
     A cell is a kind of worlds at a budget. Its runs depend on `rng`, the name of

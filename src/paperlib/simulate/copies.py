@@ -1,14 +1,18 @@
 """The copies that a crawler keeps while it follows schedules."""
 
 import warnings
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paperlib import checks, estimators, freshness, schedules
 from paperlib._kernels import simulate as kernels
 from paperlib._kernels import threads_for
 from paperlib.processes import History, join
+from paperlib.types import Array, Seed
 
 __all__ = ["EXPLORE", "Copies", "checked_pages"]
 
@@ -23,7 +27,9 @@ _FRESH_TIME = {
 }
 
 
-def checked_pages(change_rate, importance, bandwidth):
+def checked_pages(
+    change_rate: ArrayLike, importance: ArrayLike, bandwidth: float
+) -> tuple[Array, float]:
     """Validate the pages and the bandwidth of a simulation.
 
     Parameters
@@ -94,7 +100,7 @@ class Copies:
     (20, [10, 10])
     """
 
-    def __init__(self, change_rate, *, filled, rng=None):
+    def __init__(self, change_rate: Array, *, filled: bool, rng: Seed = None) -> None:
         self.change_rate, self.rng = change_rate, np.random.default_rng(rng)
         self.now, self.history = 0.0, None
         # of each schedule followed: crawl rates, and crawls that count
@@ -107,7 +113,9 @@ class Copies:
             with np.errstate(divide="ignore"):
                 self._pages["change_at"] = wait / change_rate
 
-    def follow(self, schedule, crawl_rate, duration):
+    def follow(
+        self, schedule: Callable[..., Any], crawl_rate: Array, duration: float
+    ) -> tuple[Array, Array, int]:
         """Crawl by a schedule for some time.
 
         Parameters
@@ -168,7 +176,7 @@ class Copies:
         self._rates.append(crawl_rate)
         self._counts.append(found.n_crawls)
 
-    def probability(self):
+    def probability(self) -> Array:
         """Probability that each copy is fresh now, given the crawls so far.
 
         Returns
@@ -181,7 +189,7 @@ class Copies:
         elapsed = np.where(last >= 0, self.now - last, 0.0)
         return np.where(last >= 0, np.exp(-self.change_rate * elapsed), 0.0)
 
-    def estimate(self, estimator):
+    def estimate(self, estimator: Any) -> Array:
         """Estimate the change rates from all crawls so far.
 
         Parameters

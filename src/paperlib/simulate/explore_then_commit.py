@@ -1,24 +1,33 @@
 """Explore-then-commit for many lengths of exploration at once."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from paperlib import allocation, checks, freshness, schedules
 from paperlib.simulate.copies import EXPLORE, Copies, checked_pages
+from paperlib.types import Array, Seed
+
+if TYPE_CHECKING:
+    from paperlib.policies.phases import ExploreThenCommit, PhasedEpsilonGreedy
 
 __all__ = ["explore_then_commit"]
 
 
 def explore_then_commit(
-    policy,
-    change_rate,
-    importance,
-    bandwidth,
+    policy: ExploreThenCommit | PhasedEpsilonGreedy,
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
     *,
-    exploration,
-    horizon,
-    n_runs=1,
-    rng=None,
-):
+    exploration: ArrayLike,
+    horizon: ArrayLike,
+    n_runs: int = 1,
+    rng: Seed = None,
+) -> Array:
     r"""Expected regret of explore-then-commit for many lengths at once.
 
     Section 5 of [aaai20]_. With :math:`\tau` the length of exploration, T the

@@ -1,8 +1,14 @@
 """What a schedule of crawls costs, by other measures than freshness."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from paperlib.simulate.runs import CrawlRun
+    from paperlib.simulate.worlds import World
 
 __all__ = ["Costs", "costs"]
 
@@ -36,7 +42,7 @@ class Costs(NamedTuple):
     harmonic: float
 
 
-def costs(run, world):
+def costs(run: CrawlRun, world: World) -> Costs:
     """Measure the costs of a run by the changes of its world.
 
     A change that no crawl has seen by the end of the world counts until then, so

@@ -1,15 +1,25 @@
 """Run policies in worlds, and count what was served fresh."""
 
+from __future__ import annotations
+
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
 from paperlib._kernels import simulate as kernels
 from paperlib.allocation import Allocation
 from paperlib.simulate.worlds import draw_world
+from paperlib.types import Array, Seed
+
+if TYPE_CHECKING:
+    from paperlib.processes import History
+    from paperlib.simulate.worlds import World
 
 __all__ = ["CrawlRun", "compare", "crawl", "replicate", "slot_times"]
 
@@ -53,7 +63,9 @@ class CrawlRun:
     there: np.ndarray
     importance: np.ndarray
 
-    def history(self, world, start=0.0, stop=np.inf):
+    def history(
+        self, world: World, start: float = 0.0, stop: float = np.inf
+    ) -> History:
         """What the crawls found.
 
         Parameters
@@ -73,7 +85,7 @@ class CrawlRun:
         return world.observe(self.time, np.where(counted, self.page, -1))
 
     @property
-    def accuracy(self):
+    def accuracy(self) -> float:
         """Share of requests served fresh; NaN without any."""
         return _ratio(
             self.fresh.sum(axis=0) @ self.importance,
@@ -81,28 +93,28 @@ class CrawlRun:
         )
 
     @property
-    def window_accuracy(self):
+    def window_accuracy(self) -> Array:
         """Share of requests served fresh in each window, shape (n_windows,)."""
         return _ratio(self.fresh @ self.importance, self.there @ self.importance)
 
     @property
-    def page_accuracy(self):
+    def page_accuracy(self) -> Array:
         """Freshness of each page, shape (n_pages,); NaN for one never there."""
         return _ratio(self.fresh.sum(axis=0), self.there.sum(axis=0))
 
     @property
-    def n_crawls(self):
+    def n_crawls(self) -> NDArray[np.integer]:
         """Crawls of every page within the windows, shape (n_pages,)."""
         pages = self.page[self._counted & (self.page >= 0)]
         return np.bincount(pages, minlength=self.importance.size)
 
     @property
-    def n_idle(self):
+    def n_idle(self) -> int:
         """Number of slots within the windows in which no page was crawled."""
         return np.count_nonzero(self._counted & (self.page < 0))
 
     @property
-    def crawl_rate(self):
+    def crawl_rate(self) -> Array:
         """Crawls of every page per unit of time that it was there, 1/time.
 
         Within the windows; shape (n_pages,), NaN for a page never there.
@@ -119,7 +131,7 @@ def _ratio(some, whole):
         return some / whole
 
 
-def slot_times(bandwidth, horizon):
+def slot_times(bandwidth: float | tuple[ArrayLike, ArrayLike], horizon: float) -> Array:
     """Times of the slots: slot j comes when the bandwidth has added up to j.
 
     Parameters
@@ -171,7 +183,14 @@ def slot_times(bandwidth, horizon):
     return np.minimum(edges[before] + (number - total[before]) / rates[before], horizon)
 
 
-def crawl(world, policy, bandwidth, *, initial="fresh", borders=None):
+def crawl(
+    world: World,
+    policy: Any,
+    bandwidth: float | tuple[ArrayLike, ArrayLike],
+    *,
+    initial: Literal["fresh", "empty"] = "fresh",
+    borders: ArrayLike | None = None,
+) -> CrawlRun:
     r"""Run a policy in a world.
 
     Freshness is eq. (1) of [www25]_,
@@ -297,7 +316,9 @@ def _fresh_time(world, time, page, last, borders):
     return fresh[edges.size - borders.size :]
 
 
-def replicate(function, n_runs, *, rng=None, jobs=1):
+def replicate(
+    function: Callable[..., Any], n_runs: int, *, rng: Seed = None, jobs: int = 1
+) -> list[Any]:
     """Call ``function(rng)`` for every run.
 
     Parameters
@@ -350,20 +371,20 @@ def replicate(function, n_runs, *, rng=None, jobs=1):
 
 
 def compare(
-    draw,
-    policies,
-    bandwidth,
-    horizon,
+    draw: Callable[..., Any],
+    policies: Callable[..., Any],
+    bandwidth: float | tuple[ArrayLike, ArrayLike],
+    horizon: float,
     *,
-    n_runs,
-    rng=None,
-    keep=attrgetter("accuracy"),
-    jobs=1,
-    arrivals=None,
-    delays=None,
-    remember=lambda depends_on, compute: compute(),
-    **options,
-):
+    n_runs: int,
+    rng: Seed = None,
+    keep: Callable[..., Any] = attrgetter("accuracy"),
+    jobs: int = 1,
+    arrivals: tuple[Any, ...] | None = None,
+    delays: dict[str, Any] | None = None,
+    remember: Callable[..., Any] = lambda depends_on, compute: compute(),
+    **options: Any,
+) -> dict[str, NDArray[Any]]:
     """Run policies in the same worlds.
 
     Every run has new pages and a new world.

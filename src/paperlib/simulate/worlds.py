@@ -1,14 +1,20 @@
 """Draw a world: changes, signals with their delays, pages that come and go."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks, schedules
 from paperlib._kernels.changes import Changes
 from paperlib.processes import History
 from paperlib.signals import SignalledPages
+from paperlib.types import Array, Seed
 
 __all__ = ["World", "draw_world", "replay"]
 
@@ -64,12 +70,12 @@ class World:
     false_seed: int | np.random.SeedSequence = 0
 
     @cached_property
-    def offsets(self):
+    def offsets(self) -> NDArray[np.integer]:
         """Signals of page i are those from offsets[i] to offsets[i + 1]."""
         return np.searchsorted(self.signal_page, np.arange(self.start.size + 1))
 
     @cached_property
-    def received(self):
+    def received(self) -> Array:
         """When the crawler receives the signals, page after page, time.
 
         Rising for each page; inf for a signal that is sent before its page
@@ -86,11 +92,13 @@ class World:
         return time
 
     @property
-    def n_moving(self):
+    def n_moving(self) -> int:
         """How many pages come or go."""
         return np.count_nonzero((self.start > 0) | np.isfinite(self.stop))
 
-    def delayed(self, signal_delay, *, rng=None):
+    def delayed(
+        self, signal_delay: float | Callable[..., Any], *, rng: Seed = None
+    ) -> World:
         """Delay the signals further.
 
         Parameters
@@ -124,7 +132,7 @@ class World:
             )
         return replace(self, arrival=self.arrival + delay)
 
-    def with_false_changes(self, probability, *, rng=None):
+    def with_false_changes(self, probability: float, *, rng: Seed = None) -> World:
         """Let crawls report changes that are none.
 
         Such are new advertisements or dates on a page whose content is the
@@ -152,7 +160,7 @@ class World:
         (seed,) = np.random.default_rng(rng).bit_generator.seed_seq.spawn(1)
         return replace(self, false_change=probability, false_seed=seed)
 
-    def unseen(self, n_slots):
+    def unseen(self, n_slots: int) -> Any:
         """Changes that no crawl has seen, for the kernels that crawl.
 
         Parameters
@@ -173,7 +181,14 @@ class World:
             false = draws < self.false_change
         return Changes(time, offsets[:-1].copy(), offsets[1:], false)
 
-    def observe(self, time, page, last=None, *, ages=False):
+    def observe(
+        self,
+        time: Array,
+        page: NDArray[np.integer],
+        last: Array | None = None,
+        *,
+        ages: bool = False,
+    ) -> History:
         """Find out what the crawls of the first slots find.
 
         Parameters
@@ -221,13 +236,13 @@ class World:
         )
 
     @property
-    def in_order(self):
+    def in_order(self) -> tuple[NDArray[np.integer], Array]:
         """Page and time of all signals in the order of their arrival."""
         order = np.argsort(self.arrival, kind="stable")
         return self.signal_page[order], self.arrival[order]
 
     @cached_property
-    def changes(self):
+    def changes(self) -> tuple[Array, NDArray[np.integer]]:
         """When pages change, with a signal and without: (time, offsets).
 
         The changes of page i are time[offsets[i] : offsets[i + 1]], rising.
@@ -245,7 +260,14 @@ class World:
         return time[order], np.searchsorted(page[order], pages)
 
 
-def draw_world(pages, horizon, *, signal_delay=None, arrivals=None, rng=None):
+def draw_world(
+    pages: SignalledPages,
+    horizon: float,
+    *,
+    signal_delay: float | Callable[..., Any] | None = None,
+    arrivals: ArrayLike | None = None,
+    rng: Seed = None,
+) -> World:
     """Draw a `World` of Poisson pages.
 
     Signals are sent at Poisson times of rate gamma, each of them true with
@@ -318,7 +340,13 @@ def _presence(arrivals, n_pages):
     return start.copy(), stop
 
 
-def replay(change_times, horizon, *, importance=1.0, change_rate=None):
+def replay(
+    change_times: ArrayLike,
+    horizon: float,
+    *,
+    importance: ArrayLike = 1.0,
+    change_rate: ArrayLike | None = None,
+) -> World:
     """Make a `World` of pages whose changes are known, such as real ones.
 
     No signal reports the changes to a policy.

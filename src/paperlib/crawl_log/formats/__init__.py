@@ -4,6 +4,11 @@
 columns of `crawl_log.estimate` come last, for they are known by their names.
 """
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from paperlib.crawl_log.formats import (
     cdx,
     cdxj,
@@ -23,6 +28,9 @@ from paperlib.crawl_log.formats import (
     wayback,
 )
 from paperlib.crawl_log.formats.base import beginning
+
+if TYPE_CHECKING:
+    from paperlib.crawl_log.formats.base import Format
 
 __all__ = ["FORMATS", "NAMES", "recognise"]
 
@@ -49,7 +57,7 @@ FORMATS = tuple(format for module in _MODULES for format in module.FORMATS)
 NAMES = tuple(dict.fromkeys(format.name for format in FORMATS))
 
 
-def recognise(path, name="auto"):
+def recognise(path: Path, name: str = "auto") -> Format | None:
     """Find out which format a file is of.
 
     Parameters

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from paperlib.types import PathLike
+
 __all__ = ["COLUMNS", "Format", "beginning", "is_packed"]
 
 _HEAD = 1 << 16  # bytes that are enough to recognise a format
@@ -64,7 +66,7 @@ class Format:
     checks_members: bool = False
 
 
-def beginning(path):
+def beginning(path: PathLike) -> bytes:
     """First bytes of a file, unpacked if it is gzipped; none of a folder.
 
     Parameters

@@ -3,7 +3,7 @@
 __all__ = ["query"]
 
 
-def query(captures):
+def query(captures: str) -> str:
     r"""Query of fetches, from one of the fields of captures as text.
 
     Archives name one page by several URLs. Here the host is in lower case and

@@ -1,9 +1,13 @@
 """The rows of a file, of any format, into the tables of a database."""
 
+from __future__ import annotations
+
 import gzip
 import itertools
 import tempfile
 import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -13,10 +17,24 @@ from paperlib.crawl_log.formats import tables
 from paperlib.crawl_log.formats.checking import Utf8, mended, sound_members
 from paperlib.crawl_log.tally import FAILED
 
+if TYPE_CHECKING:
+    from paperlib.crawl_log.formats.base import Format
+    from paperlib.crawl_log.formats.source import Source
+    from paperlib.crawl_log.tally import Tally
+
 __all__ = ["insert"]
 
 
-def insert(connection, number, file, format, source, folder, tally, rows=None):
+def insert(
+    connection: Any,
+    number: int,
+    file: Path,
+    format: Format,
+    source: Source,
+    folder: Path,
+    tally: Tally,
+    rows: tuple[int, ...] | None = None,
+) -> None:
     r"""Insert the rows of one file into the table of its format's kind.
 
     Rows that have a reason to be left out are inserted too. Of a damaged gzip

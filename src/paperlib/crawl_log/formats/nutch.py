@@ -44,7 +44,7 @@ _CSV_LINE = (
 )
 
 
-def java_date(text):
+def java_date(text: str) -> str:
     """SQL of the time in a date that Java wrote, null where it has none.
 
     Parameters
@@ -64,7 +64,7 @@ def java_date(text):
     return f"try_strptime({text}, '%a %b %d %H:%M:%S %Z %Y')"
 
 
-def status(name, code):
+def status(name: str, code: str) -> str:
     """SQL of the HTTP status that agrees with a status of Nutch.
 
     The HTTP status of an older fetch stays where the last one met no answer.
@@ -99,7 +99,7 @@ def status(name, code):
     end"""
 
 
-def failed_without_status(name, status):
+def failed_without_status(name: str, status: str) -> str:
     """SQL of the reason of a fetch that met no answer, null for others.
 
     Parameters

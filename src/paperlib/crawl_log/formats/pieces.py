@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+from collections.abc import Callable
+from typing import Any
 
 from paperlib.crawl_log.database import quoted
 
@@ -11,7 +13,7 @@ __all__ = ["NEVER", "after_1970", "fields", "first_object", "refusal"]
 NEVER = "of pages that were never fetched"
 
 
-def first_object(head):
+def first_object(head: bytes) -> dict[str, Any]:
     r"""Object in the first line of a file of JSON lines.
 
     Parameters
@@ -38,7 +40,7 @@ def first_object(head):
     return {}
 
 
-def fields(*paths):
+def fields(*paths: Any) -> str:
     """Query of the fields of the JSON objects in a file, one object a line.
 
     Parameters
@@ -72,7 +74,7 @@ from lines($file)
 where line <> ''"""
 
 
-def refusal(message):
+def refusal(message: str) -> Callable[..., Any]:
     """Reader of a format that is known, but cannot be read.
 
     Parameters
@@ -98,7 +100,7 @@ def refusal(message):
     return read
 
 
-def after_1970(time):
+def after_1970(time: str) -> str:
     """SQL of a time that is missing where it is 1970 or earlier.
 
     Crawlers write the beginning of 1970, zero or -1 where they have no time.

@@ -4,12 +4,15 @@ import calendar
 import gzip
 import itertools
 import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from paperlib.crawl_log.formats.base import COLUMNS, is_packed
+from paperlib.types import PathLike
 
 __all__ = ["LOST", "batches", "downloaded", "http_date", "root", "unpacked", "w3c"]
 
@@ -34,7 +37,7 @@ _PROLOG = re.compile(rb"<!--.*?-->|<\?.*?\?>|<![^>\[]*(?:\[.*?\]\s*)?>", re.DOTA
 _ROOT = re.compile(rb"\s*<(?:[\w.-]+:)?([\w.-]+)")
 
 
-def batches(rows, kind):
+def batches(rows: Iterable[dict[str, Any]], kind: str) -> Iterator[Any]:
     """Collect rows into record batches, in bounded memory.
 
     Parameters
@@ -62,7 +65,7 @@ def batches(rows, kind):
         yield pa.RecordBatch.from_pylist(some, schema)
 
 
-def unpacked(path):
+def unpacked(path: PathLike) -> Any:
     """Open a file to read its bytes, unpacked if it is gzipped.
 
     Parameters
@@ -87,7 +90,7 @@ def unpacked(path):
     return gzip.open(path) if is_packed(path) else open(path, "rb")
 
 
-def downloaded(path, as_of):
+def downloaded(path: PathLike, as_of: Any) -> Any:
     """Time at which a file was downloaded: as given, or when it was written.
 
     Parameters
@@ -110,7 +113,7 @@ def downloaded(path, as_of):
     return as_of or datetime.fromtimestamp(Path(path).stat().st_mtime, UTC)
 
 
-def w3c(text):
+def w3c(text: str) -> Any:
     """Read a date in the W3C's format, which may lack its day or its month.
 
     Parameters
@@ -149,7 +152,7 @@ def w3c(text):
         return None
 
 
-def http_date(text):
+def http_date(text: str | None) -> Any:
     """Read a date of an HTTP header.
 
     Parameters
@@ -173,7 +176,7 @@ def http_date(text):
     return found.replace(tzinfo=UTC)
 
 
-def root(head):
+def root(head: bytes) -> str:
     """Name of the first element of a file of XML.
 
     Parameters

@@ -1,13 +1,21 @@
 """What a user calls a log: files and folders, their format, their columns."""
 
+from __future__ import annotations
+
 import os
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paperlib.crawl_log.formats import NAMES, recognise
 from paperlib.crawl_log.formats.base import beginning
 from paperlib.crawl_log.formats.tables import OPTIONAL, REQUIRED, SIGNALS
+from paperlib.types import PathLike
+
+if TYPE_CHECKING:
+    from paperlib.crawl_log.formats.base import Format
 
 __all__ = ["Source"]
 
@@ -76,7 +84,7 @@ class Source:
         return f"{first} and {len(others)} more" if others else str(first)
 
     @classmethod
-    def of(cls, log):
+    def of(cls, log: PathLike | Sequence[PathLike] | Source) -> Source:
         """Make a source of what a user calls a log.
 
         Parameters
@@ -90,7 +98,7 @@ class Source:
         """
         return log if isinstance(log, cls) else cls(log)
 
-    def absolute(self):
+    def absolute(self) -> Source:
         """Make the same source with absolute paths.
 
         Returns
@@ -101,7 +109,7 @@ class Source:
         rest = {"format": self.format, "columns": self.columns, "as_of": self.as_of}
         return Source(paths, **rest)
 
-    def files(self):
+    def files(self) -> tuple[list[tuple[Path, Format]], list[Path]]:
         """Files in the order in which they are read, and the format of each.
 
         Returns

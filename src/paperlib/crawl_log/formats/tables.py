@@ -1,8 +1,13 @@
 """Tables with our own columns: CSV or TSV, perhaps gzipped, and Parquet."""
 
+from __future__ import annotations
+
 import csv
 import difflib
 import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow.parquet as pq
@@ -12,6 +17,9 @@ from paperlib.crawl_log.formats.base import Format, beginning
 from paperlib.crawl_log.formats.checking import Quotes
 from paperlib.crawl_log.formats.records import unpacked
 from paperlib.crawl_log.tally import FAILED
+
+if TYPE_CHECKING:
+    from paperlib.crawl_log.tally import Tally
 
 __all__ = ["FORMATS", "OPTIONAL", "REQUIRED", "SIGNALS", "insert", "quotes"]
 
@@ -49,7 +57,14 @@ FORMATS = (
 )
 
 
-def insert(connection, number, file, columns, tally, rows=None):
+def insert(
+    connection: Any,
+    number: int,
+    file: Path,
+    columns: Mapping[str, str],
+    tally: Tally,
+    rows: tuple[int, ...] | None = None,
+) -> None:
     r"""Insert the rows of one table into the table ``crawl`` or ``fetches``.
 
     Rows that have a reason to be left out are inserted too.

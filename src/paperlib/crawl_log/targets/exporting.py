@@ -5,6 +5,7 @@ import time
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -14,6 +15,7 @@ from paperlib.crawl_log.database import database, first_line, pattern, sql
 from paperlib.crawl_log.output import check_output
 from paperlib.crawl_log.targets.crawlers import CRAWLERS
 from paperlib.files import replacing
+from paperlib.types import PathLike
 
 __all__ = ["TARGETS", "ExportWarning", "export"]
 
@@ -38,7 +40,15 @@ class ExportWarning(UserWarning):
     """
 
 
-def export(schedule, output, to, *, until=None, exported=None, force=False):
+def export(
+    schedule: PathLike,
+    output: PathLike,
+    to: str,
+    *,
+    until: Any = None,
+    exported: PathLike | None = None,
+    force: bool = False,
+) -> str:
     """Write a schedule as the file that a crawler takes.
 
     Parameters

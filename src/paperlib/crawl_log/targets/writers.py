@@ -9,6 +9,8 @@ import io
 import json
 import math
 import tarfile
+from collections.abc import Iterable
+from typing import Any
 
 __all__ = ["write_changedetection", "write_crontab", "write_lines", "write_systemd"]
 
@@ -32,7 +34,7 @@ put() {
 """
 
 
-def write_lines(file, rows):
+def write_lines(file: Any, rows: Iterable[tuple[Any, ...]]) -> tuple[int, list[str]]:
     r"""Write rows of one text as lines.
 
     Parameters
@@ -64,7 +66,9 @@ def write_lines(file, rows):
     return n, []
 
 
-def write_changedetection(file, rows):
+def write_changedetection(
+    file: Any, rows: Iterable[tuple[Any, ...]]
+) -> tuple[int, list[str]]:
     """Write a shell script of one request for each watch.
 
     All five parts of the interval are given, for the interface replaces all of
@@ -114,7 +118,7 @@ def _parts(seconds):
     return parts
 
 
-def write_crontab(file, rows):
+def write_crontab(file: Any, rows: Iterable[tuple[Any, ...]]) -> tuple[int, list[str]]:
     """Write a crontab of even periods, the nearest ones in the logarithm.
 
     Parameters
@@ -184,7 +188,7 @@ def _hash(url):
     return int.from_bytes(hashlib.sha256(url.encode()).digest()[:8])
 
 
-def write_systemd(file, rows):
+def write_systemd(file: Any, rows: Iterable[tuple[Any, ...]]) -> tuple[int, list[str]]:
     """Write a tar archive of a timer and a service for each page.
 
     An archive, not a folder, because one file is whole or absent.
