@@ -11,16 +11,17 @@ import functools
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from paperlib.types import PathLike
 
-try:
-    import fcntl
-except ImportError:  # Windows: nothing is locked, and nothing left behind is found
+if sys.platform == "win32":  # nothing is locked, and nothing left behind is found
     fcntl = None
+else:
+    import fcntl
 
 __all__ = [
     "replacing",
