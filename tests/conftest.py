@@ -10,6 +10,8 @@ import kernels
 import psutil
 import pytest
 
+collect_ignore = ["typed.py"]  # for mypy, and not to be run
+
 # These call the greedy scheduler, which compiles for 25 s in a fresh clone: on two
 # workers at once they would compile it twice, as its cache is not there yet.
 SCHEDULER = {

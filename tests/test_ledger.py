@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pytest
@@ -461,6 +462,8 @@ def test_claims_page_is_a_report_of_every_claim(records, tmp_path):
         "## b",
     ]
     assert page.count("What it asks.") == 2
+    assert '\n- <a id="a-fig1-good"></a>' in page
+    page = re.sub(r'<a id="[^"]+"></a>', "", page)
     items = [line for line in page.splitlines() if line.startswith("- ")]
     assert len(items) == sum(len(r["claims"]) for r in records.values()) == 15
     said = "- What the paper says."

@@ -130,7 +130,7 @@ def verified(path: PathLike) -> str:
 
 
 @contextlib.contextmanager
-def temporary_folder():
+def temporary_folder() -> Iterator[Path]:
     """Context of a temporary folder, which does not outlive this process for long.
 
     The folder is locked as long as this process lives. A killed process cannot

@@ -17,7 +17,7 @@ __all__ = ["main"]
 _POLL = 0.5  # seconds between two looks at the parent
 
 
-def main(command, parent):
+def main(command: list[str], parent: int) -> None:
     """Run a command in this process group, which ends with it or with the parent.
 
     It works on Linux and macOS, and however the parent ends, as the system then

@@ -25,7 +25,7 @@ class GuardedManager(AsyncKernelManager):
     (True, True)
     """
 
-    def format_kernel_cmd(self, extra_arguments=None):
+    def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
         """Command that starts the guard, and by it the kernel.
 
         Parameters

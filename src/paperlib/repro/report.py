@@ -101,13 +101,13 @@ def pages(root: PathLike = project.ROOT) -> dict[Path, str]:
     texts[root / "figures" / "CLAIMS.md"] = claims_page(records, root)
     texts[root / "figures" / "README.md"] = gallery(records, root)
     tables = {
-        root / "README.md": ("claims", summary(records)),
-        root / "docs" / "artifact.md": ("figures", figures_table(root)),
+        root / "README.md": ("claims", lambda: summary(records)),
+        root / "docs" / "artifact.md": ("figures", lambda: figures_table(root)),
     }
     for path, (name, table) in tables.items():
         if path.exists():  # a project of one's own may do without
             text = texts.get(path, path.read_text())
-            texts[path] = _with_table(text, name, table)
+            texts[path] = _with_table(text, name, table())
     return texts
 
 

@@ -5,7 +5,9 @@ import hashlib
 import os
 import pickle
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 __all__ = ["FILE_VARIABLE", "Shared"]
 
@@ -30,12 +32,12 @@ class Shared:
     3
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._file = os.environ.get(FILE_VARIABLE)
         if self._file:
             self._code = _code()
 
-    def __call__(self, depends_on, compute):
+    def __call__(self, depends_on: Any, compute: Callable[[], Any]) -> Any:
         """Return the result of `compute`, or the one kept of an equal call.
 
         Parameters

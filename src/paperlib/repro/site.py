@@ -30,7 +30,14 @@ _LINKS = {
     r"\.\./figures/CLAIMS\.md": "claims.md",
     r"\.\./": "",
 }
-_READMES = ("benchmarks", "data")  # folders whose README is a page
+# Pages that do not lie in docs/.
+_PAGES = (
+    "benchmarks/README.md",
+    "data/README.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "LICENSE-CC-BY-4.0.md",
+)
 _THUMBNAIL = (480, 480)  # pixels, twice the width that the gallery shows
 
 
@@ -201,15 +208,23 @@ def _write_docs(figures, source, root):
     for picture in (root / "docs").glob("*.svg"):
         shutil.copy(picture, source)
     pages = {path.name: path for path in (root / "docs").glob("*.md")}
-    pages |= {f"{name}/README.md": root / name / "README.md" for name in _READMES}
+    pages |= {name: root / name for name in _PAGES if (root / name).exists()}
     for name, path in pages.items():
         text = path.read_text()
+        if path.parent == root:
+            text = text.replace("](docs/", "](")
         if path.parent.name == "docs":
             text = report.filled(text, records)
             # The rows of that table are HTML, which a link in Markdown cannot reach.
             text = re.sub(
                 r"\[([^\]]*)\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)",
                 r'<a href="claims.html#\2">\1</a>',
+                text,
+            )
+            # Pictures of figures lie beside the pages, where Sphinx does not look.
+            text = re.sub(
+                r"!\[([^\]]*)\]\(\.\./(figures/\S+\.png)\)",
+                r'<img class="figure" src="\2" alt="\1">',
                 text,
             )
             for file, page in _LINKS.items():

@@ -100,7 +100,7 @@ def beginning(path: PathLike) -> bytes:
             return b""
 
 
-def is_packed(path):
+def is_packed(path: PathLike) -> bool:
     """Whether a file is gzipped, by its first bytes.
 
     Parameters

@@ -11,19 +11,27 @@ follows, for nothing tells which of its bytes are right. A member that is cut
 off has no checksum; its whole lines are used.
 """
 
+from __future__ import annotations
+
 import codecs
 import io
 import re
 import shutil
 import zlib
 from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paperlib.crawl_log.formats.base import is_packed
 from paperlib.crawl_log.formats.records import LOST, unpacked
+from paperlib.types import PathLike
+
+if TYPE_CHECKING:
+    from paperlib.crawl_log.tally import Tally
 
 __all__ = ["Quotes", "Utf8", "mended", "sound_members"]
 
@@ -62,10 +70,10 @@ class Utf8:
     reason = "that are not in UTF-8"
     fault = "bytes that are no UTF-8"
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")()
 
-    def is_faulty(self, block, final=False):
+    def is_faulty(self, block: bytes, final: bool = False) -> bool:
         """Whether the next bytes of a file may hold a fault.
 
         Parameters
@@ -85,7 +93,7 @@ class Utf8:
             return True
         return False
 
-    def lines(self, lines):
+    def lines(self, lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
         """Empty the lines that have a fault.
 
         Parameters
@@ -138,7 +146,7 @@ class Quotes:
     reason = "that do not fit the columns"
     fault = "a quote that is never closed"
 
-    def __init__(self, delimiter, n_columns, time):
+    def __init__(self, delimiter: str, n_columns: int, time: int) -> None:
         self._rest, self._delimiter = b"", ord(delimiter)
         inside = '[^"]*+(?:""[^"]*+)*+'
         # quotes inside of a value that does not begin with one are characters
@@ -152,7 +160,7 @@ class Quotes:
             rf"{before}{{{time}}}(?P<time>{strict}){after}{{{n_columns - time - 1}}}\s*"
         )
 
-    def is_faulty(self, block, final=False):
+    def is_faulty(self, block: bytes, final: bool = False) -> bool:
         """Whether the next bytes of a file may hold a fault.
 
         A line may have one unless each of its quotes with an even number, from 0,
@@ -184,7 +192,7 @@ class Quotes:
         proper = np.isin(beside, [self._delimiter, *b'"\r\n'])
         return bool(odd.any() or not proper.all())
 
-    def lines(self, lines):
+    def lines(self, lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
         """Empty the lines that have a fault.
 
         Parameters
@@ -277,7 +285,7 @@ def _unpacked(file, scan):
             data, scan.padded = file.read(_BLOCK), True
 
 
-def sound_members(path, start=0):
+def sound_members(path: PathLike, start: int = 0) -> int:
     """Number of gzip members whose checksum and length are right, 2 for more.
 
     Parameters
@@ -309,7 +317,13 @@ def sound_members(path, start=0):
     return min(scan.n_members, 2)
 
 
-def mended(file, folder, check, number, tally):
+def mended(
+    file: Path,
+    folder: PathLike,
+    check: Utf8 | Quotes | None,
+    number: int,
+    tally: Tally,
+) -> Path:
     """Make a copy of a file without what is wrong in it.
 
     Parameters

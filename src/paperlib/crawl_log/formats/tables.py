@@ -108,7 +108,7 @@ def insert(
         _insert_text(connection, number, file, columns, tally)
 
 
-def quotes(file, columns):
+def quotes(file: Path, columns: Mapping[str, str]) -> Quotes | None:
     r"""Check of the quotes of a table.
 
     Parameters
