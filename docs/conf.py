@@ -67,6 +67,7 @@ def _excerpts(app, exception):
         page = Path(app.outdir, f"{name}.html").read_text()
         main = re.search(r'(?s)<article[^>]*role="main".*?</article>', page)[0]
         main = re.sub(r"(?s)<(script|style|svg)\b.*?</\1>", "", main)
+        main = re.sub(r'<a class="headerlink".*?</a>', "", main)
         texts[f"{name}.html"] = re.sub(r"<\w[^>]*>", _without_attributes, main)
     script = Path(__file__).with_name("_static") / "search.js"
     script = script.read_text() + f"const pages = {json.dumps(texts)};\n"

@@ -65,7 +65,7 @@ async function open(colorScheme, width, some = pages) {
 async function search() {
   const page = await browser.newPage(), errors = [];
   page.on('console', message => message.type() === 'error' && errors.push(message.text()));
-  for (const [words, place] of [['momentum', /estimators|formulas|peva22/], ['lemma 4', /aaai20\/lemma4|formulas/]]) {
+  for (const [words, place] of [['momentum', /estimators|formulas|peva22/], ['lemma 4', /^\S*aaai20\/lemma4/]]) {
     await page.goto(`${pathToFileURL(`${site}/search.html`).href}?q=${words}`);
     const found = page.locator('#search-results li');
     await found.locator('p.context').first().waitFor();

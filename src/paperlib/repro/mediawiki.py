@@ -118,7 +118,7 @@ def wikipedia(
         Your mail address or web page, for the User-Agent; default the
         environment variable ``PAPERLIB_CONTACT``.
     api : str, optional
-        Address of the wiki's api.php, with https:// or http://. A server that
+        Address of the wiki's api.php, with its scheme, https or http. A server that
         redirects to another address is not followed.
     progress : bool, optional
         Show a progress bar.
@@ -134,7 +134,7 @@ def wikipedia(
         A title that is empty, holds ``|``, is invalid, or names no page, or
         none with revisions in the window; a time that cannot be read; a
         window that is empty or not over; no contact; a file at `path` that
-        is no trace; an `api` without https:// or http://, that redirects, or
+        is no trace; an `api` without a scheme, that redirects, or
         has no api.php; an answer that is too large; a title that names another
         page than in the kept answers, because the page was moved meanwhile.
     ApiError
