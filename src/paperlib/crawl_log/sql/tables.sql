@@ -93,7 +93,7 @@ create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');
 
 create macro parse_changed(text) as
     case
-        when lower(text) in ('1', '1.0', 'true', 't', 'yes', 'y', 'changed')
+        when lower(text) in ('1', '1.0', '-1', 'true', 't', 'yes', 'y', 'changed')
             then true
         when lower(text) in ('0', '0.0', 'false', 'f', 'no', 'n', 'unchanged')
             then false
@@ -194,7 +194,8 @@ create macro in_numbers(text) as
     )[1];
 
 -- Times in words: of HTTP in its three forms, of mail (RFC 822), of Java's Date and
--- C's ctime, of web servers' logs. Two digits of a year are tried before four.
+-- C's ctime, of web servers' logs. Two digits of a year are tried before four. Days
+-- come first where dots part them; with slashes nothing tells day from month.
 create macro parse_words(text) as
     epoch_us(try_strptime(
         in_numbers(regexp_replace(
@@ -208,7 +209,8 @@ create macro parse_words(text) as
             '%d %b %y %H:%M %z', '%d %b %Y %H:%M %z',
             '%d-%b-%y %H:%M:%S %z', '%d-%b-%Y %H:%M:%S %z',
             '%b %d %H:%M:%S %z %Y', '%b %d %H:%M:%S %Y',
-            '%d/%b/%Y:%H:%M:%S %z'
+            '%d/%b/%Y:%H:%M:%S %z',
+            '%d.%m.%Y %H:%M:%S', '%d.%m.%Y %H:%M', '%d.%m.%Y'
         ]
     ));
 
