@@ -163,6 +163,15 @@ def test_one_moment_in_all_forms(tmp_path, texts, fraction):
     assert set(reasons) == {None}
 
 
+@pytest.mark.parametrize(
+    "text", ["Thu Oct 01 06:12:08 2026", "01.10.2026 06:12:08", "2026-10-01 06:12:08"]
+)
+def test_the_offset_of_a_row_is_not_taken_for_the_next(tmp_path, text):
+    before = "Thu, 01 Oct 2026 08:12:08 +0200"
+    times, _, _ = read(tmp_path / "log.csv", [before, text])
+    assert times == (since_1970(MOMENT),) * 2
+
+
 def test_times_that_are_not_told_to_the_second(tmp_path):
     times, reasons, _ = read(tmp_path / "log.csv", SHORT)
     wanted = {text: since_1970(moment) for text, moment in SHORT.items()}

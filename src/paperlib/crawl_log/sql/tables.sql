@@ -196,23 +196,30 @@ create macro in_numbers(text) as
 -- Times in words: of HTTP in its three forms, of mail (RFC 822), of Java's Date and
 -- C's ctime, of web servers' logs. Two digits of a year are tried before four. Days
 -- come first where dots part them; with slashes nothing tells day from month.
+-- DuckDB takes the offset of the row before for a form without one, if forms with
+-- and without are in one list.
 create macro parse_words(text) as
-    epoch_us(try_strptime(
-        in_numbers(regexp_replace(
+    list_transform(
+        [in_numbers(regexp_replace(
             text,
             '^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +|[][]| \([A-Za-z ]+\)$|( ) +',
             '\2',
             'g'
-        )),
-        [
-            '%d %b %y %H:%M:%S %z', '%d %b %Y %H:%M:%S %z',
-            '%d %b %y %H:%M %z', '%d %b %Y %H:%M %z',
-            '%d-%b-%y %H:%M:%S %z', '%d-%b-%Y %H:%M:%S %z',
-            '%b %d %H:%M:%S %z %Y', '%b %d %H:%M:%S %Y',
-            '%d/%b/%Y:%H:%M:%S %z',
-            '%d.%m.%Y %H:%M:%S', '%d.%m.%Y %H:%M', '%d.%m.%Y'
-        ]
-    ));
+        ))],
+        lambda plain: coalesce(
+            epoch_us(try_strptime(plain, [
+                '%d %b %y %H:%M:%S %z', '%d %b %Y %H:%M:%S %z',
+                '%d %b %y %H:%M %z', '%d %b %Y %H:%M %z',
+                '%d-%b-%y %H:%M:%S %z', '%d-%b-%Y %H:%M:%S %z',
+                '%b %d %H:%M:%S %z %Y', '%d/%b/%Y:%H:%M:%S %z'
+            ])),
+            -- without an offset it takes words such as infinity, too
+            epoch_us(case when plain[-1] between '0' and '9' then try_strptime(plain, [
+                '%b %d %H:%M:%S %Y',
+                '%d.%m.%Y %H:%M:%S', '%d.%m.%Y %H:%M', '%d.%m.%Y'
+            ]) end)
+        )
+    )[1];
 
 -- A time given as text, in microseconds since 1970. Each reading is tried where
 -- those before it fail.
