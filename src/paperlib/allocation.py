@@ -546,10 +546,8 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     psi are `paperlib.reference.crawl_value` and
     `paperlib.reference.cycle_length`. At recall 1, or within about 1e-12 of
     it, the crawl rate is a step function of the multiplier, one step for each
-    whole number of signals. Where steps of several pages lie closer than rounding,
-    how these pages share their bandwidth is not determined, and may differ between
-    units of time; freshness does not depend on it. Where the bandwidth lies
-    between the two sides of a step, the crawl rate of that page is interpolated;
+    whole number of signals. Where the bandwidth lies between the two sides of a
+    step, the crawl rate of that page is interpolated;
     it is the only one that is not 1 / `freshness.cycle_length`.
 
     Examples

@@ -31,8 +31,8 @@ parallel = njit(cache=True, error_model="numpy", parallel=True)
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Array size from which a second thread saves more than it costs (measured on
-# optimal_poisson: while other processes took the cores, two threads took up to 7
-# times as long as one at 50,000 and 100,000 pages, 0.6 to 1.1 times at 200,000).
+# optimal_poisson beside other work: two threads took up to 7 times as long as one
+# at 50,000 and 100,000 pages, 0.6 to 1.1 times at 200,000).
 _MIN_SIZE_FOR_THREADS = 200_000
 
 

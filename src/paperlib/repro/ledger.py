@@ -424,7 +424,7 @@ def _status(measured, stderr, low, high):
     slack = STANDARD_ERRORS * stderr
     if low + slack <= measured <= high - slack:
         return "holds"
-    if measured < low - slack or measured > high + slack or stderr == 0:
+    if measured < low - slack or measured > high + slack:
         return "differs"
     return "too few runs"
 
