@@ -417,6 +417,18 @@ def test_bad_numbers_in_optional_columns(tmp_path):
     )
 
 
+def test_a_fetch_fails_unless_its_status_is_2xx_or_304(tmp_path):
+    statuses = (100, 199, 200, 204, 299, 300, 301, 303, 304, 305, 404, 500)
+    rows = "".join(
+        f"{status},2020-01-01,0,200\n{status},2020-01-02,1,{status}\n"
+        for status in statuses
+    )
+    log = write(tmp_path / "log.csv", "url,time,changed,status\n" + rows)
+    _, columns, _, _ = read(log)
+    failed = {int(url) for url, page in columns.items() if page["n_failed"]}
+    assert failed == {100, 199, 300, 301, 303, 305, 404, 500}
+
+
 def test_bad_rows_of_several_files_add_up(tmp_path):
     for name in ("a.csv", "b.csv", "c.csv.gz"):
         write(tmp_path / name, HEADER + "a,2020-01-01,0\na,1\na,x,1\n")

@@ -102,6 +102,8 @@ create macro parse_changed(text) as
 -- Microseconds since 1970, of a number since 1970 whose size tells its unit:
 -- below 1e11 it is in seconds (until the year 5138), below 1e14 in
 -- milliseconds (from 1973 on), below 1e17 in microseconds, else in nanoseconds.
+-- Times before 1990 or more than a year from now are refused later, so that any
+-- limit from 2e9 to 6e11, and the same a thousand times over, reads alike.
 create macro parse_number(number) as
     try_cast(round(number * case
         when abs(number) < 1e11 then 1e6
