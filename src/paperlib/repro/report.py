@@ -25,7 +25,7 @@ __all__ = [
 
 _STATUSES = ("holds", "differs", "too few runs", "calibrated", "not testable")
 # A number in a page of docs/: its text is the measurement of the claim it links to.
-_NUMBER = re.compile(r"\[[^\]]*\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)")
+_NUMBER = re.compile(r"\[[^][]*\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)")
 COST_COLUMNS = ("figure", "processor_seconds", "megabytes", "date", "machine")
 
 

@@ -217,7 +217,7 @@ def _write_docs(figures, source, root):
             text = report.filled(text, records)
             # The rows of that table are HTML, which a link in Markdown cannot reach.
             text = re.sub(
-                r"\[([^\]]*)\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)",
+                r"\[([^][]*)\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)",
                 r'<a href="claims.html#\2">\1</a>',
                 text,
             )
