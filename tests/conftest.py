@@ -70,6 +70,11 @@ def pytest_collection():
         gc.freeze()
 
 
+def pytest_unconfigure():
+    """At the end all of it goes, as libraries report what they hold then."""
+    gc.unfreeze()
+
+
 @pytest.hookimpl(optionalhook=True)  # so that pytest works without pytest-xdist
 def pytest_xdist_make_scheduler(config, log):
     """`--dist loadscope`, where the tests of the scheduler are one scope."""

@@ -6,6 +6,7 @@ They are compared with page by page computations from the raw rows.
 import errno
 import itertools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -300,6 +301,41 @@ def test_a_log_without_a_single_interval(tmp_path):
     )
     assert page["n_crawls"] == 0
     assert 0 < page["low"] < page["change_rate"] < page["high"] < np.inf
+
+
+def test_a_page_is_bursty_from_a_score_of_three_on(tmp_path):
+    rng = np.random.default_rng(1)
+    stays = np.repeat(np.linspace(0.5, 0.75, 60), 5)  # probabilities of the same bit
+    flips = rng.random((stays.size, 100)) >= stays[:, np.newaxis]
+    bits = np.cumsum(flips, axis=1) % 2 == 0
+    logs = [
+        (str(page), START + k * DAY, bool(bit))
+        for page, history in enumerate(bits)
+        for k, bit in enumerate(history)
+    ]
+    estimate(log_of(tmp_path / "log.parquet", logs), tmp_path / "rates.parquet")
+    pages = rates_of(tmp_path / "rates.parquet").values()
+    score = np.array([page["serial_score"] for page in pages], dtype=float)
+    assert ((score > 3) & (score < 4)).sum() > 20
+    bursty = [page["pattern"] == "bursty" for page in pages]
+    np.testing.assert_array_equal(bursty, score > 3)
+
+
+def test_a_log_is_in_the_state_only_when_its_rates_are_written(tmp_path, monkeypatch):
+    log = log_of(
+        tmp_path / "log.parquet", [("a", START + k * DAY, True) for k in (1, 2)]
+    )
+    rename = os.replace
+
+    def full_disk(source, target):
+        if os.path.basename(target) == "rates.parquet":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        estimate(log, tmp_path / "rates.parquet", state=tmp_path / "state.parquet")
+    assert not (tmp_path / "state.parquet").exists()
 
 
 def test_patterns(tmp_path):

@@ -250,7 +250,7 @@ def test_a_folder_whose_files_differ_in_their_columns(tmp_path):
 
 def test_hosts_and_importance(tmp_path):
     rows = [
-        ("https://A.b:8/c", START, 0, "", ""),
+        ("https://A.b:8/c", START, 0, 5, ""),
         ("https://A.b:8/c", START + 1, 0, 3, ""),
         ("https://A.b:8/c", START + 2, 0, "", ""),
         ("x", START, 0, 0, "h"),
