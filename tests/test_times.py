@@ -3,6 +3,7 @@
 import email.utils
 import random
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from crawl_logs import table, write
@@ -237,6 +238,47 @@ def test_names_of_several_time_zones_are_refused(tmp_path, zone):
     ]
     _, reasons, _ = read(tmp_path / "log.csv", texts)
     assert set(reasons) == {"whose time cannot be read"}
+
+
+def hours_around(zone, moment):
+    """Local times from two hours before to two after a moment, by the quarter."""
+    local = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    return [local + timedelta(minutes=15) * k for k in range(-8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment"),
+    [
+        ("Europe/Berlin", datetime(2026, 3, 29, 1, tzinfo=UTC)),  # put forward
+        ("Europe/Berlin", datetime(2025, 10, 26, 1, tzinfo=UTC)),  # put back
+        ("America/New_York", datetime(2025, 11, 2, 6, tzinfo=UTC)),
+        ("Australia/Lord_Howe", datetime(2026, 4, 4, 15, tzinfo=UTC)),  # half an hour
+    ],
+)
+def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, moment):
+    clocks = hours_around(zone, moment)
+    times, reasons, _ = read(tmp_path / "log.csv", [f"{c} {zone}" for c in clocks])
+    expected = []
+    for clock in clocks:
+        moments = {
+            aware.astimezone(UTC)
+            for fold in (0, 1)
+            if (aware := clock.replace(tzinfo=ZoneInfo(zone), fold=fold))
+            .astimezone(UTC)
+            .astimezone(ZoneInfo(zone))
+            .replace(tzinfo=None)
+            == clock
+        }
+        expected.append(since_1970(*moments) if len(moments) == 1 else None)
+    assert list(times) == expected
+    assert 2 <= expected.count(None) <= 4
+    skipped = "whose local time daylight saving skips or repeats"
+    assert list(reasons) == [None if t is not None else skipped for t in expected]
+
+
+def test_an_unknown_place_is_no_reason_of_daylight_saving(tmp_path):
+    _, reasons, _ = read(tmp_path / "log.csv", ["2026-10-01 08:12:08 Mars/Base"])
+    assert reasons == ("whose time cannot be read",)
 
 
 @pytest.mark.parametrize(

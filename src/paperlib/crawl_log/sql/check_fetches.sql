@@ -16,6 +16,9 @@ judged as (
     select
         *,
         case
+            when url <> '' and t is null
+                    and local_time(text_of(time_given)).known
+                then 'whose local time daylight saving skips or repeats'
             when unusable(url, t) is not null then unusable(url, t)
             when status is null and status_text <> ''
                 then 'whose status is not a number'

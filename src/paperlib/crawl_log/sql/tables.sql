@@ -138,8 +138,7 @@ create macro parse_plain(text) as
         when regexp_matches(
             text,
             '^\d{4}[-/]\d\d?[-/]\d\d?'
-            '([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?UTC| GMT|Z|[+-]\d\d(:?\d\d)?'
-            '| [A-Z][a-z]+/[A-Za-z/_]+)?)?$'
+            '([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?UTC| GMT|Z|[+-]\d\d(:?\d\d)?)?)?$'
         ) then epoch_us(try_cast(replace(text, ' GMT', ' UTC') as timestamptz))
     end;
 
@@ -147,6 +146,41 @@ create macro parse_plain(text) as
 -- those that do not need it. The parts of a text are therefore arguments of a
 -- lambda in the macros that follow: times in other forms would take five times as
 -- long, and those in common forms too.
+
+-- A time on the clocks of a place, such as 2026-10-01 08:12:08 Europe/Berlin: whether
+-- place and time are known, and all moments at which the clocks show it. There is
+-- none where the clocks are put forward over it, and there are two where they are
+-- put back, by an hour or half an hour.
+create macro local_time(text) as
+    list_transform(
+        [regexp_extract(
+            text,
+            '^(\d{4}[-/]\d\d?[-/]\d\d?[T ]\d\d?:\d\d(?::\d\d(?:\.\d+)?)?)'
+            ' ([A-Z][a-z]+/[A-Za-z/_]+)$',
+            ['clock', 'zone']
+        )],
+        lambda part: {
+            known: part.zone <> '' and try_cast(text as timestamptz) is not null,
+            moments: list_filter(
+                list_transform(
+                    [-60, -30, 0, 30, 60],
+                    lambda minutes: try_cast(text as timestamptz)
+                        + minutes * interval 1 minute
+                ),
+                lambda moment: case when part.zone <> '' and moment is not null
+                    then timezone(part.zone, moment) = try_cast(part.clock as timestamp)
+                end
+            )
+        }
+    )[1];
+
+create macro parse_local(text) as
+    list_transform(
+        [local_time(text)],
+        lambda found: case
+            when len(found.moments) = 1 then epoch_us(found.moments[1])
+        end
+    )[1];
 
 -- Other forms of ISO 8601: basic, in hours, with a comma, with a space before the
 -- offset; year and month, or year, week and day.
@@ -232,6 +266,7 @@ create macro parse_time(text) as
         parse_common(text),
         parse_plain(text),
         parse_words(text),
+        parse_local(text),
         parse_iso(text)
     );
 
