@@ -1,5 +1,6 @@
 """Signals beside a crawl log, and hosts whose pages are not what they seem."""
 
+import gzip
 from bisect import bisect_left
 
 import numpy as np
@@ -79,6 +80,29 @@ def test_signals_that_cannot_be_used_are_counted(tmp_path):
         "1 signals without a url (pings.csv row 3: )",
     ):
         assert part in told
+
+
+def test_what_is_damaged_in_a_file_of_signals_is_told(tmp_path):
+    days = range(1, 9)
+    rows = [("a", START, 0), *(("a", START + DAY * day, 1) for day in days)]
+    log = write(tmp_path / "log.csv", table(rows))
+    pings = [("a", START + DAY * day - 5) for day in days]
+    halves = [table(pings[:4], ("url", "time")), table(pings[4:], ("url", "time"))]
+    halves[1] = halves[1].partition("\n")[2]  # without the names of the columns
+    packed = [gzip.compress(half.encode(), mtime=0) for half in halves]
+    wrong = bytearray(packed[1])
+    wrong[-6] ^= 1  # one bit of the checksum
+    path = tmp_path / "pings.csv.gz"
+    path.write_bytes(packed[0] + wrong)
+    batch, (told,) = opened(log, signals=path)
+    assert batch.n_signals.tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
+    assert "pings.csv.gz, behind line 5" in told
+    lines = "".join(halves).splitlines()
+    lines[3] = '"' + lines[3]  # a quote that is never closed
+    path = write(tmp_path / "pings.csv", "\n".join(lines) + "\n")
+    batch, (told,) = opened(log, signals=path)
+    assert batch.n_signals.tolist() == [1, 1, 0, 1, 1, 1, 1, 1]
+    assert "pings.csv line 4" in told
 
 
 def test_bad_files_of_signals(tmp_path):

@@ -18,7 +18,10 @@ from numpy.typing import NDArray
 
 from paperlib import signals
 from paperlib.crawl_log.database import first_line, pattern, quoted, run, sql
+from paperlib.crawl_log.formats.checking import mended
+from paperlib.crawl_log.formats.tables import quotes
 from paperlib.errors import DegenerateSignalsWarning
+from paperlib.files import temporary_folder
 from paperlib.types import PathLike
 
 if TYPE_CHECKING:
@@ -42,7 +45,8 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
         With the tables ``page`` and ``sorted``.
     path : path
         A CSV or Parquet file with the columns url and time; repeats of a page
-        within a minute count once.
+        within a minute count once. Of a damaged gzip file the sound lines are
+        used, as of a log.
     tally : Tally
         Gets the signals that cannot be read, or belong to no page of the log.
 
@@ -65,13 +69,24 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
     ...         opened.sample(1).n_signals
     array([1], dtype=int32)
     """
-    if not Path(path).is_file():
+    path = Path(path)
+    if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
-    file = quoted(pattern(path))
-    file += ", hive_partitioning = false"  # folders such as url=a are no columns
-    source = f"read_csv({file}, header = true, all_varchar = true)"
-    if Path(path).suffix == ".parquet":
-        source = f"(select columns(*)::varchar from read_parquet({file}))"
+    with temporary_folder() as folder:
+        whole = mended(path, folder, quotes(path, {}), 0, tally)
+        _read(connection, whole, path)
+    _count(connection, path.name, tally)
+    for statement in connection.extract_statements(sql("count_signals")):
+        connection.execute(statement)
+
+
+def _read(connection, file, given):
+    """Read a file into the table ``signal``; errors name the file as given."""
+    name = quoted(pattern(file))
+    name += ", hive_partitioning = false"  # folders such as url=a are no columns
+    source = f"read_csv({name}, header = true, all_varchar = true)"
+    if file.suffix == ".parquet":
+        source = f"(select columns(*)::varchar from read_parquet({name}))"
     try:
         connection.execute(
             "create or replace temp view signals_text as "
@@ -80,11 +95,8 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
         run(connection, sql("read_signals"), "signals")
     except (duckdb.BinderException, duckdb.InvalidInputException) as error:
         raise ValueError(
-            f"signals must have columns url and time, {path}: {first_line(error)}"
+            f"signals must have columns url and time, {given}: {first_line(error)}"
         ) from None
-    _count(connection, Path(path).name, tally)
-    for statement in connection.extract_statements(sql("count_signals")):
-        connection.execute(statement)
 
 
 def _count(connection, name, tally):
