@@ -356,6 +356,37 @@ def kept(tmp_path, logs):
     return pages
 
 
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_ages_before_the_first_crawl_are_no_crawls_after_a_state(tmp_path, cut):
+    rng = np.random.default_rng(cut)
+    rows = []
+    for url in "abc":
+        changes = np.sort(rng.uniform(-20, 12, 9))
+        for day in range(12):
+            seen = (changes > day - 1) & (changes <= day)
+            latest = START + 86_400 * changes[changes <= day].max()
+            bit = int(seen.any()) if day else ""
+            rows.append((url, START + 86_400 * day, bit, int(latest)))
+    names = ("url", "time", "changed", "last_modified")
+    limit, state = START + 86_400 * cut, tmp_path / "state.parquet"
+    parts = [[r for r in rows if r[1] < limit], [r for r in rows if r[1] >= limit]]
+    paths = [write(tmp_path / f"{k}.csv", table(p, names)) for k, p in enumerate(parts)]
+    out = tmp_path / "rates.parquet"
+    options = {"estimator": "mle", "force": True}
+    for path in paths:
+        recorded(estimate, path, out, state=state, **options)
+    columns = ["url", "n_crawls", "n_changed"]
+    by_parts = pq.read_table(out, columns=columns).sort_by("url")
+    recorded(estimate, paths, out, **options)
+    assert pq.read_table(out, columns=columns).sort_by("url").equals(by_parts)
+    assert by_parts["n_crawls"].to_pylist() == [11] * 3
+    # a log of no page of these changes nothing
+    other = write(tmp_path / "other.csv", table([("d", rows[-1][1], 0, START)], names))
+    recorded(estimate, other, out, state=state, **options)
+    same = pq.read_table(out, columns=columns, filters=[("url", "!=", "d")])
+    assert same.sort_by("url").equals(by_parts)
+
+
 # ---------------------------------------------------------------- rows with a start
 
 

@@ -22,7 +22,7 @@ from paperlib.crawl_log.choosing import ESTIMATORS
 from paperlib.crawl_log.dependence import Dependence
 from paperlib.crawl_log.output import check_output, parquet, table
 from paperlib.crawl_log.signalling import Quality
-from paperlib.crawl_log.state import compress, expand
+from paperlib.crawl_log.state import compress
 from paperlib.crawl_log.suspects import Suspects
 from paperlib.priors import FakeIntervals
 from paperlib.processes import History
@@ -389,7 +389,14 @@ def _tables(batch, *, model, with_state):
     sums = _serial_sums(batch, history)
     yield _rates(batch, history, model, sums)
     if with_state:
-        yield compress(batch.page, history, sums)
+        n_bits = history.n_crawls - _n_ages(history)
+        n_told = _n_crawls(batch) - n_bits
+        yield compress(batch.page, history, n_told, sums)
+
+
+def _n_crawls(batch):
+    """Crawls of each page that had one before, those of earlier logs too."""
+    return batch.all_bits.n_crawls + np.asarray(batch.page["n_told"])
 
 
 def _serial_sums(batch, history):
@@ -406,8 +413,8 @@ def _serial_sums(batch, history):
 def _rates(batch, history, model, sums):
     """Table of what `estimate` writes of each page."""
     bits = batch.all_bits
-    n, n_changed = bits.n_crawls, bits.total(bits.changed).astype(int)
-    known_ages = _n_ages(expand(batch.page)).astype(int)  # crawls of earlier logs
+    n = _n_crawls(batch)
+    n_changed = bits.total(bits.changed).astype(int) + np.asarray(batch.page["n_told"])
     any_change = history.total(history.changed) > 0
     by_bits = (history.n_crawls == n) & (_n_ages(history) == 0)
     quality = {}
@@ -423,7 +430,7 @@ def _rates(batch, history, model, sums):
     low, high = posterior["low"], posterior["high"]
     return pa.table(
         {name: batch.page[name] for name in _COPIED}
-        | {"n_crawls": n + known_ages, "n_changed": n_changed + known_ages}
+        | {"n_crawls": n, "n_changed": n_changed}
         | posterior
         | {
             "outside": _label(below=rate < low, above=rate > high),
@@ -439,8 +446,8 @@ def _rates(batch, history, model, sums):
 def _n_ages(history):
     """Number of crawls of each page that told the age of the last change."""
     if history.age is None:
-        return np.zeros(history.shape)
-    return history.total(~np.isnan(history.age))
+        return np.zeros(history.shape, dtype=int)
+    return history.total(~np.isnan(history.age)).astype(int)
 
 
 def _posterior(batch, history, model):

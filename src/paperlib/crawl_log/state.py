@@ -36,7 +36,12 @@ _KEPT = (
 _SHORTEST = 1e-9  # days; an interval cannot be 0, an age can
 
 
-def compress(page: Any, history: History, sums: Sequence[NDArray[Any]]) -> Any:
+def compress(
+    page: Any,
+    history: History,
+    n_told: NDArray[np.integer],
+    sums: Sequence[NDArray[Any]],
+) -> Any:
     """Group the crawls of each page, and make of them a table to be stored.
 
     Parameters
@@ -45,6 +50,10 @@ def compress(page: Any, history: History, sums: Sequence[NDArray[Any]]) -> Any:
         Of a `reading.Batch`.
     history : History, shape (n_pages,)
         All crawls of these pages; intervals in days.
+    n_told : ndarray of int, shape (n_pages,)
+        Crawls that found a change and stand in the history as the ages of the last
+        changes. Not every age belongs to one: a page may also tell its age when it
+        is crawled for the first time.
     sums : sequence of two ndarray, shape (n_pages,)
         Of `estimators.serial_sums`, added up over the logs.
 
@@ -58,7 +67,7 @@ def compress(page: Any, history: History, sums: Sequence[NDArray[Any]]) -> Any:
     >>> page = pa.table({name: ["a"] for name in _KEPT})
     >>> changed = [True, True, False, True]
     >>> history = History([1.0, 2.0, 4.0, 2.01], changed, [0, 4])
-    >>> table = compress(page, history, [np.zeros(1), np.zeros(1)])
+    >>> table = compress(page, history, [0], [np.zeros(1), np.zeros(1)])
     >>> table["interval"].to_pylist(), table["n"].to_pylist()
     ([[1.0, 2.005, 4.0]], [[1, 2, 1]])
     """
@@ -82,7 +91,7 @@ def compress(page: Any, history: History, sums: Sequence[NDArray[Any]]) -> Any:
             name: pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat)
             for name, flat in lists.items()
         }
-        | {"lag": sums[0], "lag_squares": sums[1]}
+        | {"n_told": n_told, "lag": sums[0], "lag_squares": sums[1]}
     )
 
 

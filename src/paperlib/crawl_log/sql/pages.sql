@@ -48,6 +48,7 @@ merged as (
         coalesce(state.bits, []) as bits,
         coalesce(state.n, []) as n,
         coalesce(state.aged, []) as aged,
+        coalesce(state.n_told, 0) as n_told,
         coalesce(fetched.signal, state.signal) as signal,
         coalesce(state.lag, 0) as lag,
         coalesce(state.lag_squares, 0) as lag_squares,

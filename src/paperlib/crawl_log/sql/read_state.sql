@@ -16,6 +16,7 @@ select
     bits,
     n,
     aged,
+    n_told,
     signal,
     lag,
     lag_squares

@@ -79,6 +79,7 @@ create table state (
     bits boolean[],         -- whether the crawls of a group found a change
     n bigint[],             -- how many crawls each group stands for
     aged boolean[],         -- whether their intervals are ages of a last change
+    n_told bigint,          -- crawls that found a change, of which ages tell
     signal varchar,         -- what the last bit was derived from
     lag double,             -- sums for the serial score
     lag_squares double
