@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -387,7 +388,8 @@ def test_estimate(tmp_path, capsys):
         "500MiB",
     ]
     assert cli.main(command) == 0
-    first, second, spread, third, *rest = capsys.readouterr().out.splitlines()
+    first, begun, second, spread, third, *rest = capsys.readouterr().out.splitlines()
+    assert begun == f"{state}: a new state"
     pages = pq.read_table(path)
     written = json.loads(pq.read_metadata(path).metadata[b"paperlib"])
     counts = f"{written['counts']['rows']:,} rows (beside 256 of failed fetches)"
@@ -414,6 +416,11 @@ def test_estimate(tmp_path, capsys):
     assert gone == 9
     assert bursty > 0
     assert pq.read_table(state).num_rows == 62
+    with warnings.catch_warnings(action="default"):
+        assert cli.main([*command, "--force"]) == 0
+    told = capsys.readouterr()
+    assert f"{state}: added to this state" in told.out
+    assert "17,405 not after the last row of their page" in told.err
     before = path.read_bytes()
     assert cli.main(["estimate", str(LOG), "-o", str(path)]) == 2
     assert f"{path} exists" in capsys.readouterr().err
@@ -443,6 +450,22 @@ def test_degenerate_pages_are_counted(tmp_path, capsys):
     out = capsys.readouterr().out.splitlines()
     assert out[0].endswith("44 rows of 4 pages, read from a table in text")
     assert out[3].startswith("pages: 2 never changed, 1 always changed, ")
+
+
+def test_now_and_the_schedule_are_compared_on_the_same_pages(rates, tmp_path, capsys):
+    told = pq.read_table(rates)
+    now = [None, *told["freshness_now"].to_pylist()[1:]]
+    place = told.column_names.index("freshness_now")
+    path, out = tmp_path / "some.parquet", tmp_path / "schedule.parquet"
+    pq.write_table(told.set_column(place, "freshness_now", pa.array(now)), path)
+    assert (
+        cli.main(["schedule", str(path), "--bandwidth", "9/day", "-o", str(out)]) == 0
+    )
+    lines = capsys.readouterr().out.splitlines()
+    plan = crawl_log.schedule(path, out, 9.0, force=True)
+    same = f"{plan.freshness_now:.4f} now, {plan.freshness_compared:.4f} with this"
+    assert lines[1] == f"freshness if changes were Poisson: {same} schedule"
+    assert lines[2].endswith(f"on all pages that were fetched: {plan.freshness:.4f}")
 
 
 def test_schedule(rates, tmp_path, capsys):

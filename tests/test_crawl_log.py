@@ -590,7 +590,9 @@ def test_error_of_a_compressed_state(distribution, n):
     )
     names = "url host importance first_crawl last_crawl last_row gone n_failed signal"
     page = pa.table({name: [None] * n_pages for name in names.split()})
-    kept = state.expand(state.compress(page, history, [np.zeros(n_pages)] * 2))
+    kept = state.expand(
+        state.compress(page, history, np.zeros(n_pages), [np.zeros(n_pages)] * 2)
+    )
     np.testing.assert_array_equal(kept.offsets, history.offsets)
     np.testing.assert_array_equal(
         kept.total(kept.changed), history.total(history.changed)

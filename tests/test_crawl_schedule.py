@@ -388,6 +388,9 @@ def test_now_is_that_of_the_log_where_it_is_given(run):
     told = ~np.isnan(known)
     mean = np.average(known[told], weights=weight[told])
     assert found.freshness_now == pytest.approx(mean)
+    then = np.average(plan["freshness"].to_numpy()[told], weights=weight[told])
+    assert found.freshness_compared == pytest.approx(then)
+    assert found.freshness_compared != pytest.approx(found.freshness, rel=1e-3)
     nothing = pa.array([None] * N_PAGES, pa.float64())
     assert np.isnan(run(columns | {"freshness_now": nothing}, 20.0)[0].freshness_now)
 

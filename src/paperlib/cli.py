@@ -593,9 +593,12 @@ def _estimate(options):
 
     names = ("state", "signals", "estimator", "half_life", "level", "force", "memory")
     given = {name: getattr(options, name) for name in (*names, "dask")}
+    is_new = options.state is not None and not options.state.exists()
     found = crawl_log.estimate(_source(options), options.output, **given)
     rows = f"{_rows(found.counts)} of {found.n_pages:,} pages"
     print(f"{options.output}: {rows}, read from {found.what}")
+    if options.state is not None:
+        print(f"{options.state}: {'a new state' if is_new else 'added to this state'}")
     fades = f", half-life {found.half_life:.3g} days" if found.half_life else ""
     print(f"estimator {found.estimator}{fades} ({found.why})")
     calibrated = "none, for too few bits" if found.calibration is None else "done"
@@ -783,10 +786,16 @@ def _print_freshness(found):
     """Print what a schedule promises, and on what condition."""
     known = found.freshness_now == found.freshness_now
     before = f"{found.freshness_now:.4f}" if known else "not known"
-    after = f"{found.freshness:.4f}"
+    after, compared = f"{found.freshness:.4f}", f"{found.freshness_compared:.4f}"
     print(
-        f"freshness if changes were Poisson: {before} now, {after} with this schedule"
+        f"freshness if changes were Poisson: {before} now, "
+        f"{compared if known else after} with this schedule"
     )
+    if known and compared != after:
+        print(
+            "  on the pages that the log has an interval of; "
+            f"on all pages that were fetched: {after}"
+        )
     if found.freshness != found.freshness_if_exact:
         print(
             "  this allows for errors of the estimates; "

@@ -97,6 +97,9 @@ class Schedule:
         and those that were fetched but have no interval, whose change rate is
         that of the prior: "pages", how many, "crawls", how many these get a day,
         and "first", some URLs.
+    freshness_compared : float
+        As `freshness`, but of the pages of `freshness_now` alone: to be compared
+        with it.
 
     Examples
     --------
@@ -120,6 +123,7 @@ class Schedule:
     one_fewer: float | None = None
     unfetched: dict = field(default_factory=lambda: dict(_NONE))
     unmeasured: dict = field(default_factory=lambda: dict(_NONE))
+    freshness_compared: float = np.nan
 
 
 def schedule(
@@ -233,7 +237,7 @@ def schedule(
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
     unfetched, unmeasured = columns["unfetched"], columns["unmeasured"]
     with table(output) as out:
-        now, calibrated = _write(out, file, problem, plan, unfetched)
+        now, compared, calibrated = _write(out, file, problem, plan, unfetched)
         found = Schedule(
             bandwidth=bandwidth,
             freshness_now=now,
@@ -251,6 +255,7 @@ def schedule(
             one_fewer=one_fewer,
             unfetched=_named(file, unfetched, plan),
             unmeasured=_named(file, unmeasured, plan),
+            freshness_compared=compared,
         )
         out.describe(_as_json(found) | {"policy": policy})
     return found
@@ -515,18 +520,20 @@ def _write(out, file, problem, plan, unfetched):
     """Write the schedule batch by batch.
 
     URLs and crawls are read from the file once more, to hold only a batch.
-    Returns the mean freshness at the crawls of the log, and by the calibration
-    (or None). A thread writes one batch while the next one is computed.
+    Returns the mean freshness at the crawls of the log, that of the schedule on the
+    same pages, and that by the calibration (or None). A thread writes one batch
+    while the next one is computed.
     """
     calibration = _calibration(file, problem.policy)
     weight = np.where(unfetched, 0.0, problem.importance)
-    start, writing, now, known, calibrated = 0, None, 0.0, 0.0, 0.0
+    start, writing, now, compared, known, calibrated = 0, None, 0.0, 0.0, 0.0, 0.0
     with ThreadPoolExecutor(1) as thread:
         for log in file.iter_batches(PAGES_PER_BATCH, columns=["url", *_NOW]):
             here = slice(start, start := start + log.num_rows)
             found = _outcome(problem, plan, log, here)
             told = ~np.isnan(found["freshness_now"])
             now += found["freshness_now"][told] @ weight[here][told]
+            compared += found["freshness"][told] @ weight[here][told]
             known += weight[here][told].sum()
             if calibration is not None:
                 rates = problem.change_rate[here], plan.crawl_rate[here]
@@ -541,8 +548,9 @@ def _write(out, file, problem, plan, unfetched):
             writing = thread.submit(out.write, pa.table({"url": log["url"]} | found))
         writing.result()
     with np.errstate(invalid="ignore"):  # NaN if no page was fetched, or none twice
-        now, calibrated = np.array([now, calibrated]) / [known, weight.sum()]
-    return now.item(), None if calibration is None else calibrated.item()
+        now, compared = (np.array([now, compared]) / known).tolist()
+        calibrated = (calibrated / weight.sum()).item()
+    return now, compared, None if calibration is None else calibrated
 
 
 def _calibration(file, policy):
