@@ -271,6 +271,15 @@ def test_cron_says_what_even_periods_cost(tmp_path):
     assert f"{made:.6g} fetches a day, planned were {planned:.6g}" in said
 
 
+def test_cron_names_the_host_that_gets_most_above_its_plan(tmp_path):
+    urls = ["http://a/1", "http://b/1", "http://b/2", "[no url", "http://c/1"]
+    seconds = [3600, 42 * 60, 16.9 * 3600, 43_200, 19 * 3600]
+    said = crontab(tmp_path, seconds, urls)[1]
+    planned = f"{24 * 60 / 42 + 24 / 16.9:,.6g}"
+    assert "more than planned on 1 of 4 hosts" in said
+    assert f"most on b: 50 a day, planned were {planned}" in said
+
+
 def test_cron_and_the_shell_give_the_url_back(tmp_path):
     url = "https://example.org/it's%20100%?a=$HOME&b=`x`\\n\"ä"
     line = " ".join(crontab(tmp_path, [3600], [url])[0][0][5:])

@@ -8,7 +8,9 @@ import hashlib
 import io
 import json
 import math
+import re
 import tarfile
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,6 +24,8 @@ _PERIODS = (
     *(1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30),
     *(60, 120, 180, 240, 360, 480, 720, 1440, 10_080),
 )
+_ROUNDING = 1e-9
+_HOST = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*))?")  # of any text
 _DELAY = 300  # seconds: the longest random delay of a timer
 _CHANGEDETECTION = """\
 #!/bin/sh
@@ -133,7 +137,8 @@ def write_crontab(file: Any, rows: Iterable[tuple[Any, ...]]) -> tuple[int, list
     n : int
         Number of rows.
     notes : list of str
-        How many fetches a day there are, and how many there should be.
+        How many fetches a day there are, and how many there should be; and on how
+        many hosts there are more.
 
     Examples
     --------
@@ -145,18 +150,29 @@ def write_crontab(file: Any, rows: Iterable[tuple[Any, ...]]) -> tuple[int, list
     """
     # no gaps at daylight saving, by those versions of cron that know it
     file.write(b"CRON_TZ=UTC\n")
-    planned = made = n = 0
+    planned, made, n = Counter(), Counter(), 0  # fetches a day of each host
     for url, seconds in rows:
         period = min(_PERIODS, key=lambda p: abs(math.log(60 * p / seconds)))
-        planned, made = planned + 86_400 / seconds, made + 1440 / period
+        host = _HOST.match(url)[1] or "no host"
+        planned[host] += 86_400 / seconds
+        made[host] += 1440 / period
         # the shell ends a text at ', cron ends the command at %
         quoted = url.replace("'", r"'\''").replace("%", r"\%")
         file.write(f"{_times(period, _hash(url))} fetch '{quoted}'\n".encode())
         n += 1
-    return n, [
-        f"cron has even periods only: {made:,.6g} fetches a day, "
-        f"planned were {planned:,.6g}"
+    notes = [
+        f"cron has even periods only: {made.total():,.6g} fetches a day, "
+        f"planned were {planned.total():,.6g}"
     ]
+    excess = {host: made[host] / planned[host] - 1 for host in made}
+    if more := {host: by for host, by in excess.items() if by > _ROUNDING}:
+        most = max(more, key=more.get)
+        notes.append(
+            f"more than planned on {len(more):,} of {len(made):,} hosts, above their "
+            f"limits if they have any; most on {most}: {made[most]:,.6g} a day, "
+            f"planned were {planned[most]:,.6g}"
+        )
+    return n, notes
 
 
 def _times(period, number):
