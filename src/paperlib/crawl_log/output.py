@@ -156,9 +156,9 @@ def check_output(path: PathLike, force: bool) -> None:
 
     Examples
     --------
-    >>> check_output("no/such/rates.parquet", force=False)
+    >>> check_output("no/such/rates.parquet", force=False)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    FileNotFoundError: [Errno 2] No such file or directory: 'no/such'
+    FileNotFoundError: [Errno 2] cannot write in the folder, ...: 'no/such'
     """
     path = Path(path)
     if path.is_dir():
@@ -171,7 +171,8 @@ def check_output(path: PathLike, force: bool) -> None:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except OSError as error:
-        raise OSError(error.errno, error.strerror, str(path.parent)) from None
+        reason = f"cannot write in the folder, {error.strerror}"
+        raise OSError(error.errno, reason, str(path.parent)) from None
 
 
 @contextlib.contextmanager
