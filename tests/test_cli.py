@@ -766,8 +766,8 @@ def test_a_folder_that_is_missing_shows_before_a_log_is_read(
         for name in {"opened", "gathered", "_open"} & vars(module).keys():
             monkeypatch.setattr(module, name, lambda *_, **__: pytest.fail("too early"))
     assert cli.main(list(map(str, command))) == 2
-    message = "paperlib: [Errno 2] cannot write in the folder, No such file or directory: 'no'\n"
-    assert capsys.readouterr() == ("", message)
+    reason = "cannot write in the folder, No such file or directory: 'no'"
+    assert capsys.readouterr() == ("", f"paperlib: [Errno 2] {reason}\n")
     assert not list(tmp_path.iterdir())
 
 
