@@ -809,9 +809,10 @@ def test_verify_names_what_differs(stand_in, change, difference, capsys):
     assert build.verify(["a"], root=stand_in.root) == (
         {"a/fig1": difference} if difference else {}
     )
-    assert (f"differs: a/fig1: {difference}" in capsys.readouterr().out) == bool(
-        difference
-    )
+    printed = capsys.readouterr().out
+    assert (f"differs: a/fig1: {difference}" in printed) == bool(difference)
+    counts = [line for line in printed.splitlines() if " as in " in line]
+    assert counts == [f"{2 - bool(difference)} of 2 as in {stand_in.root / 'figures'}"]
 
 
 def test_verify_names_what_fails(stand_in):

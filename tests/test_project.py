@@ -74,10 +74,29 @@ def _headings(page):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", "data/README.md", "figures/README.md"]
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "data/README.md",
+        "figures/README.md",
+        "figures/CLAIMS.md",
+    ],
 )
 def test_links_of_a_page_lead_somewhere(page):
     assert _dead_links(ROOT / page) == []
+
+
+def test_each_figure_of_the_list_of_claims_leads_to_all_that_it_rests_on():
+    text = (ROOT / "figures" / "CLAIMS.md").read_text()
+    lines = re.findall(r"^### .+\n\n`([^`]+)`: (.+)$", text, re.M)
+    assert [figure for figure, _ in lines] == list(project.notebooks())
+    assert all(links.count("](") == 3 for _, links in lines)
+
+
+def test_figures_are_listed_as_a_reader_counts():
+    www25 = [name for name in project.notebooks() if name.startswith("www25/")]
+    assert www25 == [f"www25/fig{number}" for number in range(1, 15)]
 
 
 def test_links_of_the_documentation_lead_somewhere():

@@ -809,6 +809,7 @@ def verify(
         for figure in [job.figure for job in wanted if job.figure not in differences]:
             if found := _differences(figure, root / "figures", build.output):
                 differences[figure] = "; ".join(found)
+    print(f"{len(wanted) - len(differences)} of {len(wanted)} as in {root / 'figures'}")
     for figure, difference in differences.items():
         print(f"differs: {figure}: {difference}")
     return differences

@@ -66,8 +66,8 @@ def notebooks(root: Path = ROOT, guides: bool = False) -> dict[str, Path]:
     Returns
     -------
     dict of Path
-        By figure id: ``notebooks/peva22/fig2_synthetic.ipynb`` is
-        "peva22/fig2".
+        By figure id, in the order of `place`:
+        ``notebooks/peva22/fig2_synthetic.ipynb`` is "peva22/fig2".
 
     Raises
     ------
@@ -89,6 +89,7 @@ def notebooks(root: Path = ROOT, guides: bool = False) -> dict[str, Path]:
                 f"{found[figure].name} and {path.name} both make {figure}; rename one"
             )
         found[figure] = path
+    found = {figure: found[figure] for figure in sorted(found, key=place)}
     if guides:
         paths = sorted((root / "notebooks").glob("[!.]*.ipynb"))
         found |= {path.stem: path for path in paths}
@@ -274,7 +275,7 @@ def short_title(title: str) -> str:
     return re.sub(r" of \[\w+\]", "", title)
 
 
-def place(figure: str) -> tuple[bool, str, int]:
+def place(figure: str) -> tuple[str, bool, str, int]:
     """Order figures as a reader counts: 2 before 10, and before what has no number.
 
     Parameters
@@ -285,7 +286,7 @@ def place(figure: str) -> tuple[bool, str, int]:
     Returns
     -------
     tuple
-        To sort the figures of one paper by.
+        To sort figures by: paper, then number.
 
     Examples
     --------
@@ -293,9 +294,9 @@ def place(figure: str) -> tuple[bool, str, int]:
     >>> sorted(["www25/fig10", "www25/appendix", "www25/fig2"], key=project.place)
     ['www25/fig2', 'www25/fig10', 'www25/appendix']
     """
-    name = figure.partition("/")[2]
+    paper, _, name = figure.partition("/")
     number = int(re.search(r"\d*$", name)[0] or 0)
-    return not name.startswith("fig"), name[:3], number
+    return paper, not name.startswith("fig"), name[:3], number
 
 
 def protocol(figure: str, root: Path = ROOT) -> dict[str, dict[str, Any]]:

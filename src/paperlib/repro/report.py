@@ -150,7 +150,8 @@ def summary(records: dict[str, dict[str, Any]]) -> str:
 
 def _papers(records):
     """Each paper with the records of its figures."""
-    for paper, figures in groupby(sorted(records), lambda id_: id_.split("/")[0]):
+    ids = sorted(records, key=project.place)
+    for paper, figures in groupby(ids, lambda id_: id_.split("/")[0]):
         yield paper, [records[figure] for figure in figures]
 
 
@@ -196,7 +197,14 @@ def claims_page(
             figure = record["figure"]
             notebook = notebooks.get(figure)
             title = project.title(notebook) if notebook else figure
-            parts += [f"### {title}\n", _sentences(figure, record["claims"])]
+            parts.append(f"### {title}\n")
+            if notebook:
+                path = notebook.relative_to(root).as_posix()
+                parts.append(
+                    f"`{figure}`: [picture]({figure}.png), [notebook](../{path}), "
+                    f"[criteria](../notebooks/{paper}/claims.yaml)\n"
+                )
+            parts.append(_sentences(figure, record["claims"]))
     return "\n".join(parts)
 
 
@@ -375,11 +383,10 @@ def gallery(records: dict[str, dict[str, Any]], root: PathLike = project.ROOT) -
         "[CLAIMS.md](CLAIMS.md); this page is made from the notebooks.\n",
     ]
     for paper, group in _papers(records):
-        figures = sorted((r["figure"] for r in group), key=project.place)
         cells = [
-            _picture(figure, notebooks[figure], root)
-            for figure in figures
-            if figure in notebooks
+            _picture(record["figure"], notebooks[record["figure"]], root)
+            for record in group
+            if record["figure"] in notebooks
         ]
         rows = [cells[k : k + 3] for k in range(0, len(cells), 3)]
         rows[-1:] = [row + [""] * (3 - len(row)) for row in rows[-1:]]
