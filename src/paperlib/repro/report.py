@@ -185,9 +185,11 @@ def claims_page(
         "*differs*, if the measurement meets the\ncriterion, or misses it, by "
         f"{ledger.STANDARD_ERRORS:g} standard errors; between there are *too few runs* "
         "to say. The number after ± is one\nstandard error. A claim is *calibrated* "
-        "or *not testable* where nothing could be measured; the reason says why.\n"
-        "*Ours* marks checks of this project, which no paper makes. This page is made "
-        "from `notebooks/*/claims.yaml` and\nthe records beside the figures.\n",
+        "where stand-in data were chosen to fit it, and *not testable* where it needs\n"
+        "data that we lack; the reason says more. *Ours* marks checks of this project, "
+        "which no paper makes.\nTo find the claims that differ, search this page for "
+        "**Differs**. The last word of a claim is its name. This page\nis made from "
+        "`notebooks/*/claims.yaml` and the records beside the figures.\n",
         summary(records),
     ]
     notebooks = project.notebooks(root)
