@@ -397,7 +397,7 @@ def test_a_list_takes_one_value_or_a_list(stand_in):
         assert stand_in.run("a/fig2", parameters=given) == ["a/fig2"]
         assert stand_in.parameters["a/fig2"] == given
     for value in ("x", ["x"], [[1.0]]):
-        with pytest.raises(build.BuildError, match=r"must be like \[0.5, 1.0\]"):
+        with pytest.raises(build.BuildError, match=r"default, \[0.5, 1.0\]"):
             stand_in.run("a/fig2", parameters={"rates": value})
 
 
@@ -564,10 +564,10 @@ def _not_plain(root):
         ),
         (None, {"parameters": {"m": 1}}, "a/fig1 has no parameter 'm'; it has n, seed"),
         (None, {"parameters": {"output_dir": "x"}}, "no parameter 'output_dir'"),
-        (None, {"parameters": {"n": "x"}}, "'n' of a/fig1 must be like 5, got 'x'"),
-        (None, {"parameters": {"n": 1.5}}, "must be like 5, got 1.5"),
-        (None, {"parameters": {"n": True}}, "must be like 5, got True"),
-        (None, {"parameters": {"n": [1]}}, r"must be like 5, got \[1\]"),
+        (None, {"parameters": {"n": "x"}}, "'n' of a/fig1 must .* default, 5, got 'x'"),
+        (None, {"parameters": {"n": 1.5}}, "type of its default, 5, got 1.5"),
+        (None, {"parameters": {"n": True}}, "default, 5, got True"),
+        (None, {"parameters": {"n": [1]}}, r"default, 5, got \[1\]"),
         (
             lambda root: write_claims(root, "b", within=[2, 1]),
             {},

@@ -286,8 +286,8 @@ def _check_parameters(figure, given, allowed):
                 isinstance(one, bool) and not isinstance(usual, bool)
             ):
                 raise BuildError(
-                    f"parameter {name!r} of {figure} must be like {allowed[name]!r}, "
-                    f"got {value!r}"
+                    f"parameter {name!r} of {figure} must be of the type of its "
+                    f"default, {allowed[name]!r}, got {value!r}"
                 )
 
 
