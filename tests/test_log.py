@@ -342,6 +342,25 @@ def test_rows_at_one_time(tmp_path):
     assert "c at 2020-01-01" in told[0]
 
 
+@pytest.mark.parametrize("copies", [2, 3])
+def test_a_copy_of_a_row_with_a_digest_does_not_disagree_with_it(tmp_path, copies):
+    """As in two exports that overlap; two digests at one time do disagree."""
+    rows = ["a,2020-01-01,x", *["a,2020-01-02,y"] * copies, "a,2020-01-03,y"]
+    torn = ["b,2020-01-01,x", "b,2020-01-02,x", "b,2020-01-02,y"]
+    text = "\n".join(["url,time,digest", *rows, *torn])
+    crawls, _, counts, told = read(write(tmp_path / "log.csv", text + "\n"))
+    assert crawls == {
+        "a": [(1.0, 1.0, True), (2.0, 1.0, False)],
+        "b": [(1.0, 1.0, True)],
+    }
+    assert counts == {
+        "rows": copies + 5,
+        "repeated": copies - 1,
+        "two crawls at one time that disagree, taken as changed": 1,
+    }
+    assert "b at 2020-01-02" in told[0]
+
+
 # ---------------------------------------------------------------- bad input
 
 GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"

@@ -255,12 +255,12 @@ def _merged(page, time, changed):
     """Merge the rows of one page at one time, which are neighbours.
 
     Returns where they start, whether one of them found a change, and which of
-    the starts are of rows that disagree.
+    the starts are of rows that disagree. A masked row is a copy of another one.
     """
     same_page, same_time = np.diff(page, prepend=-1) == 0, np.diff(time, prepend=0) == 0
     starts = np.flatnonzero(~(same_page & same_time))
-    n_changed = np.add.reduceat(np.append(changed, 0), starts)
-    n_rows = np.diff(np.append(starts, page.size))
+    n_changed = np.add.reduceat(np.append(np.ma.filled(changed, False), 0), starts)
+    n_rows = np.add.reduceat(np.append(~np.ma.getmaskarray(changed), 0), starts)
     return starts, n_changed > 0, starts[(n_changed > 0) & (n_changed < n_rows)]
 
 

@@ -132,7 +132,11 @@ select
     url,
     t,
     status,
-    differs and not other_kind as changed,
+    -- null of a row that was written twice: it adds nothing to the first of the two
+    case
+        when since is null or since < t or signal <> former
+            then differs and not other_kind
+    end as changed,
     -- an interval without a length: the fetch begins the page's next one
     -- so does the first one, if the state knows the page, but no signal of it
     case
