@@ -558,11 +558,11 @@ def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
 
 def test_a_state_that_is_none(rates, log, tmp_path):
     (tmp_path / "text").write_text("no state")
-    for other in (tmp_path / "text", rates[0]):
-        with pytest.raises(
-            ValueError,
-            match=r"state must be a file that estimate wrote, got .*(text|rates)",
-        ):
+    for other, rule in (
+        (tmp_path / "text", "a file that estimate wrote, got .*text"),
+        (rates[0], "and not its rates; got .*rates.*, which lacks columns of a state"),
+    ):
+        with pytest.raises(ValueError, match=f"state must be .*{rule}"):
             estimate(log, tmp_path / "new.parquet", state=other)
     assert not (tmp_path / "new.parquet").exists()
     assert (tmp_path / "text").read_text() == "no state"

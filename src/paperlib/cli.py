@@ -819,7 +819,8 @@ def _print_prices(found, options):
         cost, share = f"{price['cost']:.2g} {unit}", f"{price['share']:.0%}"
         if kind == "hedge":
             if price["cost"] < 0:  # the promise allows for errors of the estimates
-                print(f"the hedge of {share} is worth {-price['cost']:.2g} {unit}")
+                gain = f"{-price['cost']:.2g} {unit}"
+                print(f"the hedge of {share} gains {gain}, as rates are uncertain")
             else:
                 print(f"the hedge of {share} costs {cost} if changes are Poisson")
         elif kind == "hosts":

@@ -554,6 +554,11 @@ def read_state(
     parameters = {"state": pattern(state), "first": first, "end": end}
     try:
         connection.execute(sql("read_state"), parameters)
+    except duckdb.BinderException:
+        raise ValueError(
+            "state must be a state that this version of estimate wrote, and not its "
+            f"rates; got {state}, which lacks columns of a state"
+        ) from None
     except duckdb.Error as error:
         raise ValueError(
             f"state must be a file that estimate wrote, got {state}: "
