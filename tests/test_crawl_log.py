@@ -1177,6 +1177,41 @@ def test_backtest_against_a_direct_computation(rows, log):
                 )
 
 
+def test_standard_errors_of_a_backtest_against_the_jackknife(tmp_path):
+    """Leave one page out at a time; losses of pages differ, and so do their bits."""
+    rng = np.random.default_rng(5)
+    rows, pages = [], []
+    for page in range(400):
+        n = rng.integers(6, 20)
+        bits = rng.random(n) < 1 - np.exp(-0.7)
+        rows += [(f"p{page}", START + k * DAY, bool(b)) for k, b in enumerate(bits)]
+        pages.append(bits)
+    found = backtest(log_of(tmp_path / "log.parquet", rows), share=0.6)
+    assert next(iter(found.log_loss)) == "one rate"
+    cut = sorted(time for _, time, _ in rows)[int(np.ceil(0.6 * len(rows))) - 1]
+    n_before = int((cut - START) / DAY)  # intervals of one day each
+    before = [bits[1 : n_before + 1] for bits in pages]
+    after = [bits[n_before + 1 :] for bits in pages]
+    together = np.concatenate(before).mean()
+
+    def losses(probabilities):
+        p = [np.clip(q, 1e-4, 1 - 1e-4) for q in probabilities]
+        return np.array(
+            [
+                -np.log(np.where(b, q, 1 - q)).sum()
+                for q, b in zip(p, after, strict=True)
+            ]
+        )
+
+    # the naive rate of days of which a share has a change, as a probability
+    naive = losses([1 - np.exp(-bits.mean()) for bits in before])
+    behind, n_bits = naive - losses([together] * 400), np.array([len(b) for b in after])
+    without = (behind.sum() - behind) / (n_bits.sum() - n_bits)
+    spread = np.sqrt(399 / 400 * ((without - without.mean()) ** 2).sum())
+    assert found.stderr["naive"] == pytest.approx(spread, rel=0.01)
+    assert found.stderr["one rate"] == 0
+
+
 @pytest.mark.slow
 def test_backtest_does_not_depend_on_the_size_of_batches(log, monkeypatch):
     whole = backtest(log)
