@@ -122,3 +122,24 @@ def test_notebooks_inherit_variables_of_the_build(tmp_path):
     )
     assert found == ["here"]
     assert "PAPERLIB_TEST" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("machine", "given", "kept"),
+    [("x86_64", None, "Haswell"), ("x86_64", "Zen", "Zen"), ("arm64", None, None)],
+)
+def test_notebooks_round_alike_on_every_x86_processor(
+    tmp_path, monkeypatch, machine, given, kept
+):
+    """A kernel of OpenBLAS that the user has chosen stays."""
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)
+    if given:
+        monkeypatch.setenv("OPENBLAS_CORETYPE", given)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    found = []
+    running.run_all(
+        ["a"],
+        lambda name: found.append(os.environ.get("OPENBLAS_CORETYPE")) or 0.0,
+        seconds_file=tmp_path / "seconds.json",
+    )
+    assert found == [kept]
