@@ -337,6 +337,21 @@ def test_rebuilds_what_changed_and_nothing_else(stand_in, change, rebuilt):
         assert stand_in.run() == []
 
 
+def test_sources_that_change_while_a_notebook_runs(stand_in, monkeypatch):
+    """The figure counts as drawn from what was there before the run."""
+
+    def run_while_an_editor_saves(job, executed, staging):
+        seconds = stand_in(job, executed, staging)
+        _append("src/paperlib/hosts.py")(stand_in.root)
+        return seconds
+
+    with monkeypatch.context() as editing:
+        editing.setattr(build, "execute", run_while_an_editor_saves)
+        assert stand_in.run("b") == ["b/fig1"]
+    assert stand_in.run("b") == ["b/fig1"]
+    assert stand_in.run("b") == []
+
+
 def test_only_what_is_asked_for_is_built(stand_in):
     assert stand_in.run("a/fig2") == ["a/fig2"]
     assert stand_in.run("a") == ["a/fig1"]
