@@ -158,6 +158,21 @@ def test_delay_spends_by_the_square_root(run):
     assert found.one_fewer == pytest.approx(loss / 29.0, rel=1e-8)
 
 
+@pytest.mark.parametrize("wait", [50_000, 364_999, 365_001])
+def test_due_dates_far_ahead_are_exact_or_missing(run, wait):
+    """None is given after a thousand years, as timestamps end with the year 9999."""
+    same = np.ones(2)
+    columns = pages(2, change_rate=same, importance=same, cost=same)
+    _, table = run(columns, 2 / wait)
+    assert table["crawl_rate"].to_pylist() == pytest.approx([1 / wait] * 2)
+    due = table["due"].to_numpy()
+    if wait > 365_000:
+        assert np.isnat(due).all()
+    else:
+        error = due - (END + np.timedelta64(wait, "D"))
+        assert (np.abs(error) < np.timedelta64(1, "m")).all()
+
+
 def test_a_hedge_is_a_mean_of_the_optimum_and_equal_rates(run):
     columns = pages(gone=np.arange(N_PAGES) == 4)
     found, plan = run(columns, 20.0)
