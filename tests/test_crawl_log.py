@@ -473,6 +473,23 @@ def test_failed_rows_through_a_state(rows, tmp_path):
     compare_rates(tmp_path / "whole.parquet", tmp_path / "parts.parquet", 1e-4)
 
 
+def test_batches_are_as_small_with_a_state(tmp_path, monkeypatch):
+    """They count the crawls that a state holds, of which a new log has none."""
+    n_pages, n_crawls, limit = 50, 20, 100
+    state = tmp_path / "state.parquet"
+    path = log_of(
+        tmp_path / "log.parquet",
+        [(f"u{i}", START + k, k % 2) for i in range(n_pages) for k in range(n_crawls)],
+    )
+    estimate(path, tmp_path / "rates.parquet", state=state, estimator="mle")
+    new = log_of(tmp_path / "new.parquet", [("u0", START + n_crawls, 1)])
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", limit)
+    with reading.opened(new, state=state) as log:
+        sizes = [batch.all_crawls.changed.size for batch in log.batches()]
+    assert sum(sizes) == n_pages * (n_crawls - 1) + 1
+    assert max(sizes) <= limit + n_crawls
+
+
 @pytest.mark.slow
 def test_the_same_log_again_changes_nothing(rows, tmp_path):
     log, state = (
