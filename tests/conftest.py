@@ -6,7 +6,6 @@ And what is collected is left out of garbage collection.
 import gc
 from pathlib import PurePath
 
-import kernels
 import psutil
 import pytest
 
@@ -29,8 +28,13 @@ SCHEDULER = {
 }
 
 
-# Servers of multiprocessing and joblib, which end with the process that uses them.
-SERVERS = ("multiprocessing.forkserver", "resource_tracker", "loky")
+# Servers of paperlib, multiprocessing and joblib, which end with their user.
+SERVERS = (
+    "multiprocessing.forkserver",
+    "paperlib.repro.forks",
+    "resource_tracker",
+    "loky",
+)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -53,7 +57,14 @@ def no_process_is_left():
 
 def pytest_configure(config):
     if config.getoption("nbval", default=False):
-        kernels.fork()
+        import nbval.kernel
+
+        from paperlib.repro.kernels import Guarded
+
+        class Manager(Guarded, nbval.kernel.KernelManager):
+            """Forks, as the kernels of builds are."""
+
+        nbval.kernel.KernelManager = Manager
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1052,6 +1052,30 @@ def _wait_for(condition, seconds, what):
 
 
 @pytest.mark.slow
+def test_a_notebook_runs_the_code_that_is_there_when_it_starts(tmp_path):
+    edit = (
+        "from paperlib import policies\nopen(policies.__file__, 'a').write('NEW = 1')"
+    )
+    use = "from paperlib.policies import NEW"
+    codes = {
+        f"fig{i}_x": [code, PLAIN.format(figure=f"a/fig{i}", slow=False, root="")]
+        for i, code in ((1, edit), (2, use))
+    }
+    root = make_project(tmp_path, **codes)
+    done = subprocess.run(
+        [sys.executable, "-m", "paperlib", "figures", "--jobs", "1"],
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root / "src")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 up to date, 2 built, 0 failed" in done.stdout
+
+
+@pytest.mark.slow
 @pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
 )

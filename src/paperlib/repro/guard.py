@@ -1,20 +1,46 @@
 """Run a command, and end all that it started when it or its parent ends.
 
-Kernels are started by ``python guard.py COMMAND``, in a process group of their own
-(`paperlib.repro.kernels`). A build that is killed cannot end its kernels, and a
-kernel that computes in compiled code cannot notice that its parent is gone: this
-process can. It needs the standard library only, and starts in some 20 ms.
+Where kernels are no forks (`paperlib.repro.forks`), they are started by ``python
+guard.py COMMAND``, in a process group of their own. A build that is killed cannot
+end its kernels, and a kernel that computes in compiled code cannot notice that its
+parent is gone: this process can. It needs the standard library only, and starts in
+some 20 ms.
 """
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 
-__all__ = ["main"]
+__all__ = ["end_together", "main"]
 
-_POLL = 0.5  # seconds between two looks at the parent
+_POLL = 0.05  # seconds between two looks
+
+
+def end_together(is_running: Callable[[], bool], is_wanted: Callable[[], bool]) -> None:
+    """Wait while a kernel runs and is wanted, then end this process group.
+
+    Parameters
+    ----------
+    is_running : callable
+        Whether the kernel runs.
+    is_wanted : callable
+        Whether the build runs that started it.
+
+    Examples
+    --------
+    >>> from paperlib.repro import guard
+    >>> guard.end_together(lambda: True, lambda: False)  # doctest: +SKIP
+    Killed
+    """
+    # Jupyter sends these to the whole group; they are for the kernel.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while is_running() and is_wanted():
+        time.sleep(_POLL)
+    os.killpg(0, signal.SIGKILL)  # this process too
 
 
 def main(command: list[str], parent: int) -> None:
@@ -36,13 +62,7 @@ def main(command: list[str], parent: int) -> None:
     >>> guard.main(["sleep", "60"], os.getppid())  # doctest: +SKIP
     """
     running = subprocess.Popen(command)
-    # Jupyter sends these to the whole group; they are for the command.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    while os.getppid() == parent and running.returncode is None:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            running.wait(_POLL)
-    os.killpg(0, signal.SIGKILL)  # this process too
+    end_together(lambda: running.poll() is None, lambda: os.getppid() == parent)
 
 
 if __name__ == "__main__":

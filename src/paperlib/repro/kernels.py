@@ -1,32 +1,58 @@
-"""Kernels that end with the build that started them."""
+"""Kernels that end with the build that started them; on Linux they are forks."""
 
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
 import sys
+import threading
+from typing import Any
 
 from jupyter_client.manager import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
 
 from paperlib.repro import guard
 
-__all__ = ["GuardedManager"]
+__all__ = ["Guarded", "GuardedManager"]
+
+# macOS may end forks of a process that has used its frameworks.
+_FORKS = sys.platform == "linux"
+# As Jupyter starts kernels, so that their debugger works without a warning.
+_LIKE_KERNELS = "-Xfrozen_modules=off", "-m", "paperlib.repro.forks"
+# What the libraries that the server imports read at import, by how names begin.
+_READ_AT_IMPORT = "NUMBA_", "NPY_", "OPENBLAS_", "OMP_", "MKL_", "MPL", "PYTHON"
 
 
-class GuardedManager(AsyncKernelManager):
-    """Manager that starts its kernel under `paperlib.repro.guard`.
+class Guarded:
+    """A manager of Jupyter with this class before it guards its kernels.
+
+    They are forks, or have a guard of their own.
 
     Parameters
     ----------
     *args, **kwargs
-        Those of the manager of Jupyter.
+        Those of the manager.
 
     Examples
     --------
-    >>> from paperlib.repro.kernels import GuardedManager
-    >>> command = GuardedManager(kernel_name="python3").format_kernel_cmd()
-    >>> command[2].endswith("guard.py"), "ipykernel_launcher" in command
-    (True, True)
+    >>> from jupyter_client import KernelManager
+    >>> from paperlib.repro.kernels import Guarded
+    >>> class Manager(Guarded, KernelManager):
+    ...     pass
+    >>> "ipykernel_launcher" in Manager(kernel_name="python3").format_kernel_cmd()
+    True
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if _FORKS:
+            self.provisioner = _Provisioner(parent=self, kernel_spec=self.kernel_spec)
+
     def format_kernel_cmd(self, extra_arguments: list[str] | None = None) -> list[str]:
-        """Command that starts the guard, and by it the kernel.
+        """Command that starts the kernel, by a guard where it is no fork.
 
         Parameters
         ----------
@@ -40,4 +66,100 @@ class GuardedManager(AsyncKernelManager):
         """
         command = super().format_kernel_cmd(extra_arguments)
         # Without the paths and packages that only the kernel needs (-I -S).
-        return [sys.executable, "-IS", guard.__file__, *command]
+        by_guard = [] if _FORKS else [sys.executable, "-IS", guard.__file__]
+        return [*by_guard, *command]
+
+
+class GuardedManager(Guarded, AsyncKernelManager):
+    """The manager of a build's kernels.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Those of the manager of Jupyter.
+
+    Examples
+    --------
+    >>> from paperlib.repro.kernels import GuardedManager
+    >>> manager = GuardedManager(kernel_name="python3")
+    >>> manager.is_alive()  # doctest: +SKIP
+    False
+    """
+
+
+class _Provisioner(LocalProvisioner):
+    """Starts a kernel as a fork of the server."""
+
+    async def launch_kernel(self, cmd, **kwargs):
+        self.process = _Fork(cmd, kwargs["env"], kwargs.get("cwd") or os.getcwd())
+        self.pid = self.pgid = self.process.pid
+        return self.connection_info
+
+
+class _Fork:
+    """A forked kernel, with the part of `subprocess.Popen` that Jupyter uses."""
+
+    stdin = stdout = stderr = returncode = None
+
+    def __init__(self, command, environment, folder):
+        request = {
+            "arguments": command[command.index("-f") :],
+            "environment": environment,
+            "folder": str(folder),
+        }
+        self._guard, theirs = socket.socketpair()
+        with theirs:
+            _Server.send(environment, theirs)
+        self._guard.sendall(json.dumps(request).encode() + b"\n")
+        with self._guard.makefile() as lines:
+            self.pid = int(lines.readline() or 0)
+        if not self.pid:
+            raise ChildProcessError("the server of kernels has ended")
+
+    def poll(self):
+        if self.returncode is None and select.select([self._guard], [], [], 0)[0]:
+            self._guard.close()
+            self.returncode = 0
+        return self.returncode
+
+    wait = poll  # Jupyter calls it when the kernel has ended
+
+    def send_signal(self, number):
+        os.killpg(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+
+class _Server:
+    """A server of forks, which ends when its socket is closed here."""
+
+    latest = None
+    lock = threading.Lock()
+
+    def __init__(self, environment):
+        self.environment = environment
+        self.requests, theirs = socket.socketpair()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, *_LIKE_KERNELS, str(theirs.fileno())],
+                env=os.environ | environment,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,  # Ctrl-C is for the build
+            )
+        atexit.register(self.close)
+
+    def close(self):
+        self.requests.close()
+        self.process.wait()
+
+    @classmethod
+    def send(cls, environment, kernel):
+        """Send a kernel's socket to a server that has read the same environment."""
+        read = {k: v for k, v in environment.items() if k.startswith(_READ_AT_IMPORT)}
+        with cls.lock:
+            if cls.latest is None or cls.latest.environment != read:
+                if cls.latest is not None:
+                    cls.latest.close()
+                cls.latest = cls(read)
+            socket.send_fds(cls.latest.requests, [b"."], [kernel.fileno()])
