@@ -2,6 +2,8 @@
 
 import http.server
 import importlib.util
+import re
+import tarfile
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -101,6 +103,30 @@ def test_a_report_escapes_everything(tmp_path):
     assert "<img src=x" not in text
     assert "<script>alert" not in text
     assert 'href="javascript' not in text
+
+
+@pytest.mark.slow
+def test_outputs_stay_where_they_were_told(tmp_path, monkeypatch):
+    """No URL and no host is a part of a path, of an archive's member neither."""
+    inside = tmp_path / "one" / "two"
+    names = ["../../evil", f"{tmp_path}/evil", "https://a/../../evil", "..\\evil"]
+    table = pa.concat_tables([_rows(name) for name in names])
+    table = table.append_column("host", pa.array(np.repeat(names, 3)))
+    _write(table, inside / "log.parquet")
+    monkeypatch.chdir(inside)
+    crawl_log.estimate("log.parquet", "rates.parquet", state="state.parquet")
+    crawl_log.schedule("rates.parquet", "plan.parquet", 1.0)
+    crawl_log.report("log.parquet", "report.html")
+    written = {"log.parquet", "rates.parquet", "state.parquet", "plan.parquet"}
+    for target in ("jsonl", "nutch", "heritrix", "crontab", "systemd", "urls"):
+        crawl_log.export("plan.parquet", f"{target}.out", target)
+        written.add(f"{target}.out")
+    found = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {inside / name for name in written | {"report.html"}}
+    with tarfile.open("systemd.out") as archive:
+        members = archive.getnames()
+    assert len(members) == 2 * len(names)
+    assert all(re.fullmatch(r"paperlib-\w+\.(timer|service)", n) for n in members)
 
 
 class _Evil:
