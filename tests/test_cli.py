@@ -495,6 +495,10 @@ def test_schedule(rates, tmp_path, capsys):
         [f"{crawls:g}", f"{fresh:.4f}"] for crawls, fresh in plan.worth
     ]
     assert len({len(line) for line in lines[6:]}) == 1, "columns"
+    scarce = ["--bandwidth", "0.5/day", "--hedge", "0", "-o", str(tmp_path / "b.csv")]
+    assert cli.main(["schedule", str(rates), *scarce]) == 0
+    told = r"[1-9]\d* pages get no crawls, as others gain more by them: 'http"
+    assert re.search(told, capsys.readouterr().out)
     assert np.sum(pq.read_table(path)["crawl_rate"].to_numpy()) == pytest.approx(100)
     assert (
         cli.main(["schedule", str(rates), "--bandwidth", "5/day", "-o", str(path)]) == 2

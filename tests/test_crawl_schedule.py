@@ -158,6 +158,17 @@ def test_delay_spends_by_the_square_root(run):
     assert found.one_fewer == pytest.approx(loss / 29.0, rel=1e-8)
 
 
+def test_pages_without_crawls_are_counted(run):
+    gone = np.arange(N_PAGES) < 7
+    columns = pages(gone=gone)
+    found, plan = run(columns, 2.0, hedge=0.0)
+    none = ~gone & (plan["crawl_rate"].to_numpy() == 0)
+    assert 0 < none.sum() < N_PAGES - 7
+    first = np.array(columns["url"])[none][:3].tolist()
+    assert found.uncrawled == {"pages": none.sum(), "crawls": 0.0, "first": first}
+    assert run(columns, 2.0, hedge=0.5)[0].uncrawled["pages"] == 0
+
+
 @pytest.mark.parametrize("wait", [50_000, 364_999, 365_001])
 def test_due_dates_far_ahead_are_exact_or_missing(run, wait):
     """None is given after a thousand years, as timestamps end with the year 9999."""

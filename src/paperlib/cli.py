@@ -833,18 +833,22 @@ def _print_prices(found, options):
 
 
 def _print_unknown(found):
-    """Print how many pages are not known, and some of their names."""
+    """Print how many pages are not known or not crawled, and some of their names."""
+    crawls = "({:,.3g} crawls a day, by the prior)".format
+    never, once = found.unfetched, found.unmeasured
     for pages, what in [
-        (found.unfetched, "never fetched well, and are promised no freshness"),
-        (found.unmeasured, "fetched, but have no interval"),
+        (
+            never,
+            "were never fetched well, and are promised no freshness "
+            + crawls(never["crawls"]),
+        ),
+        (once, "were fetched, but have no interval " + crawls(once["crawls"])),
+        (found.uncrawled, "get no crawls, as others gain more by them"),
     ]:
         if pages["pages"]:
             more = ", ..." if pages["pages"] > len(pages["first"]) else ""
-            print(
-                f"{pages['pages']:,} pages were {what} "
-                f"({pages['crawls']:,.3g} crawls a day, by the prior): "
-                f"{', '.join(map(repr, pages['first']))}{more}"
-            )
+            first = ", ".join(map(repr, pages["first"]))
+            print(f"{pages['pages']:,} pages {what}: {first}{more}")
 
 
 @_command(

@@ -97,6 +97,9 @@ class Schedule:
         and those that were fetched but have no interval, whose change rate is
         that of the prior: "pages", how many, "crawls", how many these get a day,
         and "first", some URLs.
+    uncrawled : dict
+        In the same form, pages that are not gone and get no crawls, as all other
+        pages gain more by a crawl.
     freshness_compared : float
         As `freshness`, but of the pages of `freshness_now` alone: to be compared
         with it.
@@ -123,6 +126,7 @@ class Schedule:
     one_fewer: float | None = None
     unfetched: dict = field(default_factory=lambda: dict(_NONE))
     unmeasured: dict = field(default_factory=lambda: dict(_NONE))
+    uncrawled: dict = field(default_factory=lambda: dict(_NONE))
     freshness_compared: float = np.nan
 
 
@@ -236,6 +240,7 @@ def schedule(
     plan = problem.solve(bandwidth)
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
     unfetched, unmeasured = columns["unfetched"], columns["unmeasured"]
+    uncrawled = (plan.crawl_rate == 0) & ~columns["gone"]
     with table(output) as out:
         now, compared, calibrated = _write(out, file, problem, plan, unfetched)
         found = Schedule(
@@ -255,6 +260,7 @@ def schedule(
             one_fewer=one_fewer,
             unfetched=_named(file, unfetched, plan),
             unmeasured=_named(file, unmeasured, plan),
+            uncrawled=_named(file, uncrawled, plan),
             freshness_compared=compared,
         )
         out.describe(_as_json(found) | {"policy": policy})
