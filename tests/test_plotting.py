@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 import re
+import zipfile
 from types import SimpleNamespace
 
 import matplotlib as mpl
@@ -114,6 +115,18 @@ def test_saved_twice_is_the_same_byte_by_byte_and_other_data_are_not(tmp_path, c
         )
         assert first == second, suffix
         assert first != other, suffix
+
+
+def test_arrays_are_packed_alike_by_every_version_of_python(tmp_path, claims):
+    """Headers of numpy.savez say what Python 3.11.4 changed."""
+    plotting.save(tiny(), claims, tmp_path)
+    path = tmp_path / "paper/fig1.npz"
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+    found = {(m.extract_version, m.date_time[0], m.compress_type) for m in members}
+    assert found == {(20, 1980, zipfile.ZIP_DEFLATED)}
+    with np.load(path) as arrays:
+        assert set(arrays) == {member.filename[:-4] for member in members}
 
 
 def test_svg_has_no_date_and_no_random_ids(tmp_path, claims):

@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import platform
+import zipfile
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -1066,8 +1067,7 @@ def save(
     """
     if output_dir is None:
         return
-    arrays, packed = drawn(figure), io.BytesIO()
-    np.savez_compressed(packed, **arrays)
+    arrays = drawn(figure)
     record = {
         "figure": claims.figure,
         "parameters": claims.parameters,
@@ -1081,12 +1081,25 @@ def save(
         ".png": _image(figure, "png"),
         # Without a date it is the same file every time.
         ".svg": _image(figure, "svg", metadata={"Date": None}),
-        ".npz": packed.getvalue(),
+        ".npz": _packed(arrays),
         ".json": json.dumps(record, indent=1, ensure_ascii=False) + "\n",
     }
     for suffix, content in contents.items():
         write_atomic((Path(output_dir) / claims.figure).with_suffix(suffix), content)
     plt.close(figure)
+
+
+def _packed(arrays):
+    """The bytes of an npz file, which numpy writes differently by Python's version."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            content = io.BytesIO()
+            np.save(content, array)
+            member = zipfile.ZipInfo(f"{name}.npy")  # of 1980, not of today
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, content.getvalue())
+    return file.getvalue()
 
 
 def _checksum(arrays):
