@@ -686,7 +686,7 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
         (
             ["estimate", "bad.csv", "-o", "r.parquet"],
             "must have a column 'changed' (or 'digest', 'etag', 'last_modified'), "
-            "got url, time, chnged; is it 'chnged'?",
+            "got url, time, chnged; do you mean --column changed=chnged (columns=",
         ),
         (
             ["estimate", "bad.csv", "-o", "r.parquet", "--memory", "lots"],

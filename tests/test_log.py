@@ -468,13 +468,14 @@ def test_bad_rows_of_several_files_add_up(tmp_path):
     [
         (
             "uri,time,changed\na,0,1\n",
-            "must have a column 'url', got uri, time, changed; is it 'uri'?",
+            "must have a column 'url', got uri, time, changed; "
+            "do you mean --column url=uri (columns={'url': 'uri'})?",
         ),
         (
             "url,timestamp,has_changed\na,0,1\n",
             "must have a column 'time' and 'changed' (or 'digest', 'etag', "
             "'last_modified'), got url, timestamp, has_changed; "
-            "is it 'timestamp' or 'has_changed'?",
+            "do you mean --column time=timestamp --column changed=has_changed (",
         ),
         (
             "a,0,1\nb,0,1\n",
@@ -512,7 +513,7 @@ def test_missing_columns_of_parquet(tmp_path):
     with pytest.raises(
         ValueError,
         match=r"log.parquet must have a column 'time', got url, tiem, changed; "
-        r"is it 'tiem'\?",
+        r"do you mean --column time=tiem \(columns=\{'time': 'tiem'\}\)\?",
     ):
         read(tmp_path / "log.parquet")
 

@@ -30,7 +30,13 @@ OPTIONAL = ("changed", "start", "importance", "host", "status")
 _TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
-_SIMILAR = 0.4  # of names to be suggested; by 0.6, date is not like time
+# What else columns are called, to suggest one where ours is missing.
+_OTHER_NAMES = {
+    "url": ("uri", "address", "link", "page", "location"),
+    "time": ("timestamp", "date", "datetime", "fetched_at", "crawled_at", "when"),
+    "changed": ("has_changed", "modified", "is_new"),
+    "digest": ("hash", "checksum", "sha1", "sha256", "md5"),
+}
 
 
 def _is_text(head, path):
@@ -278,17 +284,13 @@ def _check_names(file, names, theirs):
     unsigned = names.isdisjoint(signs)
     if not missing and not unsigned:
         return
-    near = dict.fromkeys(
-        other
-        for name in [*missing, *(signs if unsigned else [])]
-        for other in difflib.get_close_matches(
-            name, names - {*wanted, *signs}, n=2, cutoff=_SIMILAR
-        )
-    )
     if not names or any(name[:1].isdigit() for name in names):
         hint = "; the first line of a table must name its columns"
     else:
-        hint = f"; is it {' or '.join(map(repr, near))}?" if near else ""
+        ours = {their: our for our, their in theirs.items()}
+        looked_for = [*missing, *(signs if unsigned else [])]
+        looked_for = {ours.get(name, name): name for name in looked_for}
+        hint = _hint(looked_for, names - {*wanted, *signs})
     needed = [repr(name) for name in missing]
     if unsigned:
         needed.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")
@@ -296,3 +298,19 @@ def _check_names(file, names, theirs):
         f"{file} must have a column {' and '.join(needed)}, "
         f"got {', '.join(names) or 'none'}{hint}"
     )
+
+
+def _hint(missing, names):
+    """Which columns may be meant, and how to say so.
+
+    `missing` has the names that were looked for, by our names of these columns.
+    """
+    near = {}
+    for ours, theirs in missing.items():
+        for known in (theirs, *_OTHER_NAMES.get(ours, ())):
+            close = difflib.get_close_matches(known, names - {*near.values()}, n=1)
+            if close:
+                near[ours] = close[0]
+                break
+    given = " ".join(f"--column {ours}={theirs}" for ours, theirs in near.items())
+    return f"; do you mean {given} (columns={near})?" if near else ""
