@@ -51,6 +51,7 @@ def serve(requests: socket.socket) -> None:
     >>> build, requests = socket.socketpair()
     >>> build.close()
     >>> forks.serve(requests)  # doctest: +SKIP
+    >>> requests.close()
     """
     import numba
 
