@@ -241,6 +241,7 @@ def test_a_page_without_an_estimate_is_taken_for_the_median():
 # ------------------------------------------------------------------ the benchmark
 
 
+@pytest.mark.slow
 def test_other_cells_policies_and_jobs_change_no_run():
     whole = bench(budgets=[0.5, 1.0], jobs=2)
     alone = bench({"thompson": MAKERS["thompson"]})

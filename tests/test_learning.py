@@ -9,6 +9,7 @@ import re
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from thinned import every
 
 from paperlib import allocation, freshness, simulate
 from paperlib.learning import (
@@ -118,7 +119,7 @@ def test_limits_are_those_of_the_full_arg_max():
     assert len(set(page.tolist())) > 8
 
 
-@pytest.mark.parametrize("limit", [1.5, 3.0, 6.0])
+@pytest.mark.parametrize("limit", every(3, [1.5, 3.0, 6.0]))
 @pytest.mark.parametrize("learns", [False, True])
 def test_limits_and_bandwidth_are_never_exceeded(limit, learns):
     pages, world, host = draw()
@@ -377,6 +378,7 @@ def test_parameter_errors():
     np.testing.assert_allclose(parameter_errors(pages, believed), [1.0, 0.1, 0.25])
 
 
+@pytest.mark.slow
 def test_polite_thresholds():
     pages, _, host = draw()
     free = allocation.optimal_thresholds(pages, BANDWIDTH)

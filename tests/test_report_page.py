@@ -166,6 +166,7 @@ def test_only_the_own_script_may_run(made):
     assert not page.all("script")[0]
 
 
+@pytest.mark.slow
 def test_urls_hosts_and_file_names_are_shown_as_text(tmp_path):
     log = [
         (url, f"2026-01-{day:02d}", int(day % 3 == 0 or k == 0), attack)
@@ -207,6 +208,7 @@ def test_commands_run(made):
     assert "every 7.8 days" in page.text()
 
 
+@pytest.mark.slow
 def test_commands_name_format_columns_and_odd_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     files = ["-log.csv", "my log.csv"]
@@ -222,6 +224,7 @@ def test_commands_name_format_columns_and_odd_files(tmp_path, monkeypatch):
     assert (command.column, command.as_of) == ([("url", "page")], time)
 
 
+@pytest.mark.slow
 def test_a_bandwidth_of_ones_own(made, tmp_path):
     path = tmp_path / "report.html"
     found = crawl_log.report(made[0], path, bandwidth=30_000, rng=1)
@@ -295,6 +298,7 @@ def test_a_dump_of_states_has_no_pace(tmp_path):
     assert "--bandwidth 3/day" in Page(tmp_path / "r.html").text()
 
 
+@pytest.mark.slow
 def test_tables_are_cut_and_say_so(tmp_path):
     file = parquet(
         tmp_path / "log.parquet",
