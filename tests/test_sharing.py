@@ -124,21 +124,6 @@ def test_notebooks_inherit_variables_of_the_build(tmp_path):
     assert "PAPERLIB_TEST" not in os.environ
 
 
-@pytest.mark.parametrize("given", [None, "7"])
-def test_notebooks_go_through_sets_in_the_same_order(tmp_path, monkeypatch, given):
-    """The layout of a figure depends on it. A choice of the user stays."""
-    monkeypatch.delenv("PYTHONHASHSEED", raising=False)
-    if given:
-        monkeypatch.setenv("PYTHONHASHSEED", given)
-    found = []
-    running.run_all(
-        ["a"],
-        lambda name: found.append(os.environ["PYTHONHASHSEED"]) or 0.0,
-        seconds_file=tmp_path / "seconds.json",
-    )
-    assert found == [given or "0"]
-
-
 @pytest.mark.parametrize(
     ("machine", "given", "kept"),
     [("x86_64", None, "Haswell"), ("x86_64", "Zen", "Zen"), ("arm64", None, None)],

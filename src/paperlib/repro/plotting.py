@@ -7,6 +7,7 @@ import io
 import itertools
 import json
 import platform
+import re
 import zipfile
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -1080,13 +1081,26 @@ def save(
     contents = {
         ".png": _image(figure, "png"),
         # Without a date it is the same file every time.
-        ".svg": _image(figure, "svg", metadata={"Date": None}),
+        ".svg": _numbered(_image(figure, "svg", metadata={"Date": None})),
         ".npz": _packed(arrays),
         ".json": json.dumps(record, indent=1, ensure_ascii=False) + "\n",
     }
     for suffix, content in contents.items():
         write_atomic((Path(output_dir) / claims.figure).with_suffix(suffix), content)
     plt.close(figure)
+
+
+def _numbered(svg):
+    """An SVG file with ids by number, in place of checksums of places.
+
+    The layout of a figure differs by rounding with the order in which objects lie in
+    memory; places are written with six decimals, but their checksums are not rounded.
+    """
+    ids = dict.fromkeys(re.findall(rb'id="([A-Za-z]+[0-9a-f]{10})"', svg))
+    number = {name: b"id%d" % k for k, name in enumerate(ids, 1)}
+    return re.sub(
+        rb'(?<=["#])[A-Za-z]+[0-9a-f]{10}(?=[")])', lambda m: number[m[0]], svg
+    )
 
 
 def _packed(arrays):

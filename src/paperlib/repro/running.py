@@ -33,9 +33,6 @@ _SAME_ROUNDING = {
     "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
     "OPENBLAS_CORETYPE": "Haswell",
 }
-# The layout of a figure is solved in the order of sets, which else is another one in
-# every process, and so are the last digits of the places in an SVG file.
-_SAME_ORDER = {"PYTHONHASHSEED": "0"}
 _UNKNOWN_SECONDS = 10.0  # of a notebook that has not run here; typical
 _REFRESH_SECONDS = 0.5  # between two updates of the progress bar
 
@@ -265,9 +262,9 @@ def _kernel_environment(workers, more):
     """Set what kernels inherit, and restore the environment afterwards."""
     before = dict(os.environ)
     os.environ.update(more)
-    rounding = _SAME_ROUNDING if platform.machine() == "x86_64" else {}
-    for name, value in (rounding | _SAME_ORDER).items():
-        os.environ.setdefault(name, value)
+    if platform.machine() == "x86_64":
+        for name, value in _SAME_ROUNDING.items():
+            os.environ.setdefault(name, value)
     # Without bytecode every kernel would compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for name in ("NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
