@@ -16,6 +16,7 @@ import signal
 import socket
 import sys
 import time
+import warnings
 
 from paperlib.repro import guard
 
@@ -61,6 +62,8 @@ def serve(requests: socket.socket) -> None:
     numba.njit(lambda: None)()  # makes its compiler ready
     gc.freeze()  # no garbage collection of a kernel looks through all of this
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # leaves no zombies
+    # The threads are those of OpenBLAS, which ends them before each fork.
+    warnings.filterwarnings("ignore", ".* is multi-threaded", DeprecationWarning)
     while received := socket.recv_fds(requests, 1, 1)[1]:
         build = socket.socket(fileno=received[0])
         if os.fork() == 0:
