@@ -419,7 +419,7 @@ def test_estimate(tmp_path, capsys):
     with warnings.catch_warnings(action="default"):
         assert cli.main([*command, "--force"]) == 0
     told = capsys.readouterr()
-    assert f"{state}: added to this state" in told.out
+    assert f"{state}: added to this state, 0 of 62 pages are new" in told.out
     assert "17,405 not after the last row of their page" in told.err
     before = path.read_bytes()
     assert cli.main(["estimate", str(LOG), "-o", str(path)]) == 2
@@ -466,6 +466,20 @@ def test_now_and_the_schedule_are_compared_on_the_same_pages(rates, tmp_path, ca
     same = f"{plan.freshness_now:.4f} now, {plan.freshness_compared:.4f} with this"
     assert lines[1] == f"freshness if changes were Poisson: {same} schedule"
     assert lines[2].endswith(f"on all pages that were fetched: {plan.freshness:.4f}")
+
+
+def test_a_log_of_other_pages_joins_a_state_and_this_is_told(tmp_path, capsys):
+    log, state = tmp_path / "log.csv", tmp_path / "state.parquet"
+    rows = "".join(
+        f"{{site}}/{k % 4},{1.7e9 + 86_400 * k},{k % 2}\n" for k in range(40)
+    )
+    command = ["estimate", str(log), "-o", str(tmp_path / "rates.parquet"), "--force"]
+    for site in "ab":
+        log.write_text("url,time,changed\n" + rows.format(site=site))
+        assert cli.main([*command, "--state", str(state)]) == 0
+    first, second = re.findall(r"state.parquet: (.*)", capsys.readouterr().out)
+    assert first == "a new state"
+    assert second == "added to this state, 4 of 8 pages are new"
 
 
 def test_schedule(rates, tmp_path, capsys):

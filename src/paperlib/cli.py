@@ -593,12 +593,14 @@ def _estimate(options):
 
     names = ("state", "signals", "estimator", "half_life", "level", "force", "memory")
     given = {name: getattr(options, name) for name in (*names, "dask")}
-    is_new = options.state is not None and not options.state.exists()
+    known = 0 if options.state is None else _n_pages(options.state)
     found = crawl_log.estimate(_source(options), options.output, **given)
     rows = f"{_rows(found.counts)} of {found.n_pages:,} pages"
     print(f"{options.output}: {rows}, read from {found.what}")
     if options.state is not None:
-        print(f"{options.state}: {'a new state' if is_new else 'added to this state'}")
+        new = f"{found.n_pages - known:,} of {found.n_pages:,} pages are new"
+        told = f"added to this state, {new}" if known else "a new state"
+        print(f"{options.state}: {told}")
     fades = f", half-life {found.half_life:.3g} days" if found.half_life else ""
     print(f"estimator {found.estimator}{fades} ({found.why})")
     calibrated = "none, for too few bits" if found.calibration is None else "done"
@@ -615,6 +617,17 @@ def _estimate(options):
     if len(found.suspects) > _SUSPECTS:
         print(f"and {len(found.suspects) - _SUSPECTS:,} suspects more: paperlib report")
     _print_next(options.output, found.pace)
+
+
+def _n_pages(state):
+    """Pages of a state; 0 if there is none yet, or no state, which `estimate` tells."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_metadata(state).num_rows
+    except (OSError, pa.ArrowInvalid):
+        return 0
 
 
 def _print_next(rates, pace):
