@@ -199,6 +199,7 @@ class _Table:
         self._sum = csr_array((np.ones(member.size), (member, np.arange(member.size))))
         step = np.clip(size.max() ** -0.5, _FINEST, _FINE)
         self._coarse, self._fine = (_grid(pages.ends, by) for by in (_COARSE, step))
+        self._edges = (self._fine[:-1] + self._fine[1:]) / 2
         # of the logarithms of median and spread
         spreads = self._fine[1] - self._fine[0], np.ptp(self._fine)
         self.bounds = [self._fine[[0, -1]], np.log(spreads)]
@@ -227,10 +228,13 @@ class _Table:
 
         `logs` are rows too: the logarithms of median and spread.
         """
-        log_median, log_spread = np.hsplit(np.asarray(logs), 2)
-        edges = (self._fine[:-1] + self._fine[1:]) / 2
-        below = ndtr((edges - log_median) / np.exp(log_spread))
-        return np.diff(below, prepend=0.0, append=1.0)
+        log_median, log_spread = np.asarray(logs)[:, :1], np.asarray(logs)[:, 1:]
+        below = ndtr((self._edges - log_median) / np.exp(log_spread))
+        # as np.diff does with 0 before and 1 after them, in a third of the time
+        cells = np.empty((len(below), self._fine.size))
+        cells[:, 0], cells[:, -1] = below[:, 0], 1.0 - below[:, -1]
+        np.subtract(below[:, 1:], below[:, :-1], out=cells[:, 1:-1])
+        return cells
 
     def learnt(self, log_shape):
         """What `HostPriors` has beside the labels."""
