@@ -401,6 +401,24 @@ def test_simulated_ages_and_counts_belong_to_the_same_bits():
         assert abs(counts.count[:, k].var() - 1.5 * w) < 12 * error
 
 
+@pytest.mark.parametrize("expected", [0.01, 0.7, 4.0, 29.9, 30.1, 400.0])
+def test_simulated_counts_have_a_poisson_distribution(expected):
+    """They are counted one by one up to 30 expected changes, found as roots above."""
+    history = simulate_history(
+        expected, interval=1.0, n_crawls=40_000, rng=17, observation="count"
+    )
+    count = history.count
+    assert (count[history.changed] >= 1).all()
+    assert (count[~history.changed] == 0).all()
+    assert count.mean() == pytest.approx(expected, abs=5 * np.sqrt(expected / 40_000))
+    law = stats.poisson(expected)
+    for share in (0.1, 0.5, 0.9):
+        k = law.ppf(share)
+        wanted = law.cdf(k)
+        error = np.sqrt(wanted * (1 - wanted) / 40_000)
+        assert np.mean(count <= k) == pytest.approx(wanted, abs=5 * error)
+
+
 def test_an_age_tells_more_than_a_bit_and_a_count_more_than_an_age():
     rates = np.full(2_000, 1.0)
     errors = []
