@@ -22,6 +22,7 @@ whether there is one, and `best_crawl_times` says when to crawl one page.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -657,11 +658,17 @@ def stale_time(
     return out.reshape(end.shape)[()]
 
 
+@functools.lru_cache
+def _even(n_bins, period):
+    """The same at all times; kept, as an index is computed at every slot."""
+    return Profile(np.ones(n_bins), period)
+
+
 def _demand(profile, demand):
     """Demand as a profile."""
     if demand is None:
-        demand = np.ones(profile.n_bins)
-    elif np.shape(demand) != (profile.n_bins,):
+        return _even(profile.n_bins, profile.period)
+    if np.shape(demand) != (profile.n_bins,):
         raise ValueError(
             f"demand must have one weight for each of the {profile.n_bins} bins, "
             f"got shape {np.shape(demand)}"
