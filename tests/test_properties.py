@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -191,6 +191,7 @@ def test_freshness_is_a_share(fresh, change_rate, crawl_rate):
 
 
 @given(EXTREME, EXTREME)
+@example(1e231, 1e-78)
 def test_harmonic_penalty_is_not_negative(change_rate, crawl_rate):
     penalty = freshness.harmonic_penalty(change_rate, crawl_rate)
     assert penalty >= 0

@@ -20,6 +20,8 @@ from paperlib._kernels import compiled, parallel, ufunc
 _ROUNDING = 1e-12
 # Below this x, (1 - exp(-x)) / x is 1 to two rounding errors.
 _FRESH = 1e-15
+# The inverse of a smaller ratio may be no number any more.
+_LEAST_RATIO = 1e-300
 
 
 @ufunc("f8(f8,f8)")
@@ -51,7 +53,11 @@ def harmonic_penalty(change_rate, crawl_rate):
     """log(1 + change_rate / crawl_rate); 0 for a page that never changes."""
     if change_rate == 0.0:
         return 0.0
-    return math.log1p(change_rate / crawl_rate) if crawl_rate > 0.0 else math.inf
+    if crawl_rate == 0.0:
+        return math.inf
+    if crawl_rate < _LEAST_RATIO * change_rate:
+        return math.log(change_rate) - math.log(crawl_rate)
+    return math.log1p(change_rate / crawl_rate)
 
 
 @compiled
