@@ -7,12 +7,12 @@ and paperlib with them. A fork imports paperlib again if it has changed on the d
 `paperlib.repro.kernels` starts it as ``python -m paperlib.repro.forks SOCKET``.
 """
 
+import contextlib
 import gc
 import importlib
 import json
 import os
 import select
-import signal
 import socket
 import sys
 import time
@@ -61,7 +61,6 @@ def serve(requests: socket.socket) -> None:
         importlib.import_module(name)
     numba.njit(lambda: None)()  # makes its compiler ready
     gc.freeze()  # no garbage collection of a kernel looks through all of this
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # leaves no zombies
     # The threads are those of OpenBLAS, which ends them before each fork.
     warnings.filterwarnings("ignore", ".* is multi-threaded", DeprecationWarning)
     while received := socket.recv_fds(requests, 1, 1)[1]:
@@ -70,12 +69,20 @@ def serve(requests: socket.socket) -> None:
             requests.close()
             _guard(build, imported)
         build.close()
+        _collect(os.WNOHANG)
+    _collect(0)
+
+
+def _collect(options):
+    """Wait for forks that have ended: their processor time then counts as ours."""
+    with contextlib.suppress(ChildProcessError):  # there are none
+        while os.waitpid(-1, options)[0]:
+            pass
 
 
 def _guard(build, imported):
     """Fork once more, and end with the kernel or the build."""
     os.setsid()  # Jupyter sends signals to the process group of a kernel
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with build.makefile() as lines:
         request = json.loads(lines.readline())
     kernel = os.fork()

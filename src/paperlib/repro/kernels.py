@@ -160,6 +160,6 @@ class _Server:
         with cls.lock:
             if cls.latest is None or cls.latest.environment != read:
                 if cls.latest is not None:
-                    cls.latest.close()
+                    cls.latest.requests.close()
                 cls.latest = cls(read)
             socket.send_fds(cls.latest.requests, [b"."], [kernel.fileno()])
