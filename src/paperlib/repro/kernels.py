@@ -1,6 +1,7 @@
 """Kernels that end with the build that started them; on Linux they are forks."""
 
 import atexit
+import contextlib
 import json
 import os
 import select
@@ -22,6 +23,7 @@ __all__ = ["Guarded", "GuardedManager"]
 _FORKS = sys.platform == "linux"
 # As Jupyter starts kernels, so that their debugger works without a warning.
 _LIKE_KERNELS = "-Xfrozen_modules=off", "-m", "paperlib.repro.forks"
+_PATIENCE = 5.0  # seconds
 # What the libraries that the server imports read at import, by how names begin.
 _READ_AT_IMPORT = "NUMBA_", "NPY_", "OPENBLAS_", "OMP_", "MKL_", "MPL", "PYTHON"
 
@@ -151,7 +153,9 @@ class _Server:
 
     def close(self):
         self.requests.close()
-        self.process.wait()
+        # It waits for its forks; one that still runs ends when this process does.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_PATIENCE)
 
     @classmethod
     def send(cls, environment, kernel):
