@@ -796,14 +796,14 @@ print(found.n_pages, found.counts["rows"], more)
 
 @pytest.mark.slow
 def test_a_log_larger_than_memory(tmp_path):
-    """Sort rows of 330 MB in a database of 100 MiB.
+    """Sort rows of 350 MB in a database of 100 MiB.
 
     With batches of pages, and all else, the process grows by less than 500 MiB.
     """
     rng, path = np.random.default_rng(1), tmp_path / "log.parquet"
-    n_rows, n_pages = 1_200_000, 20_000
+    n_rows, n_pages = 800_000, 20_000
     page = rng.integers(0, n_pages, n_rows)
-    long = "a-rather-long-path/" * 12
+    long = "a-rather-long-path/" * 20
     names = pa.array(
         [
             f"https://www.example{i % 100:02d}.org/{long}{i:08d}.html"

@@ -923,7 +923,8 @@ def faults(figure: Any) -> list[str]:
     ["text of 4.0 pt: 'tiny'"]
     """
     # Its own canvas may be one that does not draw, as in a notebook.
-    FigureCanvasAgg(figure).draw()
+    FigureCanvasAgg(figure)
+    figure.draw_without_rendering()
     texts = _visible_texts(figure)
     found = [
         f"text of {text.get_fontsize():.1f} pt: {text.get_text()!r}"
