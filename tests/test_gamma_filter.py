@@ -2,7 +2,7 @@
 
 import copy
 import math
-from decimal import Decimal, getcontext
+from decimal import Decimal, getcontext, localcontext
 
 import numpy as np
 import pytest
@@ -516,3 +516,23 @@ def test_snapshots_are_estimates_of_shorter_histories():
         found["mle"][:, 0],
         mle(History(history.interval[:, :20], history.changed[:, :20])),
     )
+
+
+@pytest.mark.parametrize("interval", [1e-6, 5e-4, 0.999e-3, 1.001e-3])
+def test_a_change_in_a_short_interval_adds_its_time_to_rounding(interval):
+    """The difference of two nearly equal numbers, here in 40 digits."""
+    with localcontext() as context:
+        context.prec = 40
+        x = Decimal(interval)
+        seen = x / (x.exp() - 1)
+        wanted = float(seen * seen * x.exp() - seen)
+    learner = estimators.GammaFilter(shape=[1e-9], rate=[1e-9])
+    learner.update([True], interval=[interval])
+    assert learner.rate[0] - 1e-9 == pytest.approx(wanted, rel=1e-7)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0])
+def test_a_level_is_strictly_between_0_and_1(level):
+    learner = estimators.GammaFilter(shape=[1.0], rate=[1.0])
+    with pytest.raises(ValueError, match="strictly between 0 and 1"):
+        learner.credible_interval(level=level)

@@ -820,3 +820,9 @@ def test_a_search_that_gives_up_hands_over_its_last_iterate(monkeypatch, kernel)
     ) as error:
         optimal(D, M, 1.0, host=[1, 2], host_limit=0.1)
     assert error.value.last.shape == (2,)
+
+
+def test_bandwidth_that_no_page_may_take_is_worth_nothing():
+    plan = allocation.optimal([1.0, 2.0], [1.0, 1.0], 10.0, max_rate=2.0)
+    assert plan.crawl_rate.tolist() == [2.0, 2.0]
+    assert plan.multiplier == 0.0

@@ -384,3 +384,8 @@ def test_only_the_shares_count_and_the_first_slots_not_on_how_many_follow():
 def test_low_discrepancy_refuses(rate, n_slots, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         schedules.low_discrepancy(rate, n_slots)
+
+
+def test_a_page_without_a_rate_has_no_crawl_however_early_its_phase():
+    _, offsets = schedules.regular([0.0, 1.0], 2.0, phase=1e-12)
+    assert offsets.tolist() == [0, 0, 3]

@@ -830,3 +830,10 @@ def test_corrupt_draws_the_noise_of_precision_and_recall_apart():
     first, second = np.random.default_rng(3).random((2, 50))
     np.testing.assert_allclose(noise.precision, first, rtol=1e-9)
     np.testing.assert_allclose(noise.recall, second, rtol=1e-9)
+
+
+def test_pages_that_announce_all_changes_are_crawled_at_each_where_this_is_possible():
+    pages = SignalledPages([1.0, 1.0], [1.0, 0.0], 1.0, 0.0)
+    plan = optimal_thresholds(pages, 5.0)
+    assert plan.crawl_rate.tolist() == [1.0, 0.0]
+    assert plan.multiplier == 0.0
