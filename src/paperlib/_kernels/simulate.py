@@ -78,8 +78,9 @@ def fresh_time(pages, crawls, signals, borders, fresh):
     """Add the expected fresh time of every page in every window.
 
     `pages` is an array of `PAGE`, `crawls` and `signals` are `Events`. Window
-    w lasts from borders[w] to borders[w + 1]; `fresh`, shape (n_windows,
-    n_pages), is added to in place.
+    w lasts from borders[w] to borders[w + 1], and the first begins at 0, as all
+    that is before it would be needed; `fresh`, shape (n_windows, n_pages), is
+    added to in place.
     """
     for i in range(pages.size):
         _fresh_time_of_page(
@@ -96,10 +97,10 @@ def _fresh_time_of_page(page, crawls, signals, borders, fresh):
     """`fresh_time` of one page, given its events and its column of `fresh`."""
     j = k = window = 0  # the next crawl, the next signal, the present window
     crawled, now = page.last, max(page.start, borders[0])
-    # decay = exp(-alpha t) was computed last for the time decay_at
-    decay, decay_at = 1.0, crawled
-    # the probability is factor x decay, and at most `bound` from now on
-    factor = bound = 1.0 if crawled > -np.inf else 0.0
+    # the probability is factor x decay, with decay = exp(-alpha (now - crawled)),
+    # and at most `bound` from now on
+    decay, factor = 1.0, 1.0 if crawled > -np.inf else 0.0
+    bound = factor
     while window < borders.size - 1:
         border = borders[window + 1]
         crawl = crawls[j] if j < crawls.size else np.inf
@@ -111,10 +112,7 @@ def _fresh_time_of_page(page, crawls, signals, borders, fresh):
         end = min(event, border, page.stop)
         if end > now:
             if factor > 0.0:
-                if decay_at != now:
-                    decay = math.exp(-page.alpha * (now - crawled))
                 piece, decay = _decay(page.alpha, decay, end - now, end - crawled)
-                decay_at = end
                 piece *= factor
                 fresh[window] += piece
                 bound = piece / (end - now)
@@ -132,7 +130,7 @@ def _fresh_time_of_page(page, crawls, signals, borders, fresh):
             j += 1
             if there:
                 factor = bound = decay = 1.0
-                crawled = decay_at = event
+                crawled = event
 
 
 @compiled
