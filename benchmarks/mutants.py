@@ -248,6 +248,7 @@ def main():
     options = parser.parse_args()
     shutil.rmtree(COPY.parent, ignore_errors=True)
     shutil.copytree(ROOT / "src/paperlib", COPY / "paperlib")
+    shutil.copytree(ROOT / "data", COPY.parent / "data")  # which traces are read from
     found, tests = mutants(COPY / "paperlib"), tests_of(COPY / "paperlib")
     with EQUIVALENT.open(newline="") as file:
         equivalent = {row["mutant"] for row in csv.DictReader(file)}
