@@ -22,6 +22,7 @@ from types import SimpleNamespace
 
 import nbformat
 import numpy as np
+import psutil
 import pytest
 import yaml
 from thinned import every
@@ -1052,6 +1053,31 @@ def _wait_for(condition, seconds, what):
 
 
 @pytest.mark.slow
+def test_kernels_start_after_their_server_was_killed(project):
+    if sys.platform != "linux":
+        pytest.skip("kernels are forks on Linux alone")
+    (job,) = build.jobs_for(["a/fig1"], "preview", project)
+
+    def run():
+        # It saves no figure, which is told when its kernel has ended.
+        with pytest.raises(FileNotFoundError, match="saved no"):
+            build.execute(job, project / "run.ipynb", project / "out")
+
+    run()
+    servers = [
+        child
+        for child in psutil.Process().children()
+        if child.status() != psutil.STATUS_ZOMBIE
+        and "paperlib.repro.forks" in child.cmdline()
+    ]
+    assert servers
+    for server in servers:
+        server.kill()
+    psutil.wait_procs(servers, 10)
+    run()
+
+
+@pytest.mark.slow
 def test_a_notebook_runs_the_code_that_is_there_when_it_starts(tmp_path):
     edit = (
         "from paperlib import policies\nopen(policies.__file__, 'a').write('NEW = 1')"
@@ -1079,8 +1105,18 @@ def test_a_notebook_runs_the_code_that_is_there_when_it_starts(tmp_path):
 @pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="looks for processes in /proc"
 )
-@pytest.mark.parametrize("how", ["Ctrl-C", "SIGINT", "SIGTERM", "SIGKILL"])
-def test_interrupted(tmp_path, how, monkeypatch):
+@pytest.mark.parametrize(
+    ("how", "forks"),
+    [
+        ("Ctrl-C", True),
+        ("SIGINT", True),
+        ("SIGTERM", True),
+        ("SIGKILL", True),
+        ("Ctrl-C", False),  # as where kernels are no forks
+        ("SIGKILL", False),
+    ],
+)
+def test_interrupted(tmp_path, how, forks, monkeypatch):
     codes = {
         f"fig{i}_x": [PLAIN.format(figure=f"a/fig{i}", slow=i == 2, root=tmp_path)]
         for i in (1, 2)
@@ -1104,6 +1140,8 @@ def test_interrupted(tmp_path, how, monkeypatch):
     # be.
     command = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from paperlib.repro import kernels; "
+        f"kernels._FORKS = kernels._FORKS and {forks}; "
         "from paperlib.cli import main; sys.exit(main())"
     )
     with open(root / "out", "w") as out:

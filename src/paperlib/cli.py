@@ -847,21 +847,18 @@ def _print_prices(found, options):
 
 def _print_unknown(found):
     """Print how many pages are not known or not crawled, and some of their names."""
-    crawls = "({:,.3g} crawls a day, by the prior)".format
-    never, once = found.unfetched, found.unmeasured
     for pages, what in [
-        (
-            never,
-            "were never fetched well, and are promised no freshness "
-            + crawls(never["crawls"]),
-        ),
-        (once, "were fetched, but have no interval " + crawls(once["crawls"])),
+        (found.unfetched, "were never fetched well, and are promised no freshness"),
+        (found.unmeasured, "were fetched, but have no interval"),
         (found.uncrawled, "get no crawls, as others gain more by them"),
     ]:
         if pages["pages"]:
+            rate = f" ({pages['crawls']:,.3g} crawls a day, by the prior)"
             more = ", ..." if pages["pages"] > len(pages["first"]) else ""
-            first = ", ".join(map(repr, pages["first"]))
-            print(f"{pages['pages']:,} pages {what}: {first}{more}")
+            print(
+                f"{pages['pages']:,} pages {what}{rate if pages['crawls'] else ''}: "
+                f"{', '.join(map(repr, pages['first']))}{more}"
+            )
 
 
 @_command(

@@ -660,7 +660,7 @@ def stale_time(
 
 @functools.lru_cache
 def _even(n_bins, period):
-    """The same at all times; kept, as an index is computed at every slot."""
+    """Profile that is the same at all times; kept for the next call."""
     return Profile(np.ones(n_bins), period)
 
 

@@ -783,8 +783,8 @@ def simulate_history(
 def _changes(share, expected):
     """Quantiles of Poisson distributions, at least 1.
 
-    `scipy.stats.poisson.ppf` looks for a root, which takes ten times as long as to
-    count from 1 where few changes are expected.
+    `scipy.stats.poisson.ppf` looks for a root, which takes five to ten times as
+    long as to count from 1 where few changes are expected.
     """
     n = np.ones(share.size)
     many = expected > _FEW

@@ -78,9 +78,9 @@ def fresh_time(pages, crawls, signals, borders, fresh):
     """Add the expected fresh time of every page in every window.
 
     `pages` is an array of `PAGE`, `crawls` and `signals` are `Events`. Window
-    w lasts from borders[w] to borders[w + 1], and the first begins at 0, as all
-    that is before it would be needed; `fresh`, shape (n_windows, n_pages), is
-    added to in place.
+    w lasts from borders[w] to borders[w + 1]. The first one begins at time 0,
+    because the decay is followed from there on. `fresh`, shape (n_windows,
+    n_pages), is added to in place.
     """
     for i in range(pages.size):
         _fresh_time_of_page(

@@ -29,9 +29,10 @@ _READ_AT_IMPORT = "NUMBA_", "NPY_", "OPENBLAS_", "OMP_", "MKL_", "MPL", "PYTHON"
 
 
 class Guarded:
-    """A manager of Jupyter with this class before it guards its kernels.
+    """Mixin for a kernel manager of Jupyter: each kernel has a guard.
 
-    They are forks, or have a guard of their own.
+    The guard ends the kernel with the process that started it. On Linux a kernel
+    is a fork of a process that has made its imports (`paperlib.repro.forks`).
 
     Parameters
     ----------
@@ -83,9 +84,8 @@ class GuardedManager(Guarded, AsyncKernelManager):
     Examples
     --------
     >>> from paperlib.repro.kernels import GuardedManager
-    >>> manager = GuardedManager(kernel_name="python3")
-    >>> manager.is_alive()  # doctest: +SKIP
-    False
+    >>> GuardedManager(kernel_name="python3").kernel_name
+    'python3'
     """
 
 
@@ -151,6 +151,9 @@ class _Server:
             )
         atexit.register(self.close)
 
+    def serves(self, environment):
+        return self.environment == environment and self.process.poll() is None
+
     def close(self):
         self.requests.close()
         # It waits for its forks; one that still runs ends when this process does.
@@ -162,8 +165,8 @@ class _Server:
         """Send a kernel's socket to a server that has read the same environment."""
         read = {k: v for k, v in environment.items() if k.startswith(_READ_AT_IMPORT)}
         with cls.lock:
-            if cls.latest is None or cls.latest.environment != read:
-                if cls.latest is not None:
+            if not (cls.latest and cls.latest.serves(read)):
+                if cls.latest:
                     cls.latest.requests.close()
                 cls.latest = cls(read)
             socket.send_fds(cls.latest.requests, [b"."], [kernel.fileno()])
