@@ -135,6 +135,13 @@ def test_svg_has_no_date_and_no_random_ids(tmp_path, claims):
     assert "<dc:date>" not in svg
     assert not re.search(r"\b20\d\d-\d\d-\d\d", svg)
     assert svg.count("<image") == 1, "rasterised points are an image"
+    ids = re.findall(r'\bid="([^"]+)"', svg)
+    used = re.findall(r'(?:url\(|href=")#([^)"]+)', svg)
+    assert len(ids) == len(set(ids))
+    assert set(used) <= set(ids)
+    assert used
+    # matplotlib's own are checksums, of places before they are rounded
+    assert not [name for name in ids if re.fullmatch(r"[A-Za-z]+[0-9a-f]{10}", name)]
 
 
 # ---- drawn
