@@ -24,6 +24,7 @@ from crawl_logs import START, parquet, recorded, table, write
 from thinned import every
 
 from paperlib.crawl_log import BadRowsWarning, formats, reading
+from paperlib.crawl_log.database import database
 from paperlib.repro import traces
 
 DAY = 86_400
@@ -792,6 +793,40 @@ found = crawl_log.estimate(log, output, estimator="mle", memory=memory)
 more = (getrusage(RUSAGE_SELF).ru_maxrss - before) // 1024
 print(found.n_pages, found.counts["rows"], more)
 """
+
+
+@pytest.mark.parametrize(
+    ("memory", "size", "in_file"),
+    [
+        ("100MiB", 49 * 2**20, False),
+        ("100MiB", 51 * 2**20, True),
+        ("0.1TiB", 49 * 2**30, False),
+        ("0.1TiB", 52 * 2**30, True),
+    ],
+)
+def test_tables_of_a_large_log_are_in_a_file(tmp_path, memory, size, in_file):
+    log = tmp_path / "log.csv"
+    with open(log, "wb") as file:
+        file.truncate(size)  # takes no room on the disk
+    with database(memory, [log]) as (connection, folder):
+        connection.execute("create table crawl as select 1 as t")
+        assert (folder / "tables.duckdb").exists() == in_file
+        assert connection.execute("select t from crawl").fetchall() == [(1,)]
+
+
+@pytest.mark.slow
+def test_a_log_in_a_file_gives_the_same(tmp_path):
+    rng, n_rows = np.random.default_rng(1), 200_000
+    name = f"https://example.org/{'a-long-path/' * 30}"
+    log = {
+        "url": [f"{name}{i}" for i in rng.integers(0, 1000, n_rows)],
+        "time": rng.integers(1_500_000_000, 1_600_000_000, n_rows),
+        "changed": rng.random(n_rows) < 0.4,
+    }
+    path, plain = tmp_path / "log.parquet", {"use_dictionary": False}
+    pq.write_table(pa.table(log), path, compression="none", **plain)
+    assert path.stat().st_size > 60 * 2**20
+    assert read(path) == read(path, memory="120MiB")
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ that checks and sorts them.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -333,10 +334,12 @@ def _scatter(source, part, n, folder, memory):
 def _gather(files, stored, share, folder, memory):
     """Task: group and save a share of the pages; its tally, folder and pages."""
     where, tally = tempfile.mkdtemp(dir=folder), Tally()
-    with database(memory) as (connection, _):
+    parts = shuffling.stored(stored, share)
+    everything = itertools.chain.from_iterable(parts.values())
+    with database(memory, everything) as (connection, _):
         connection.execute("set threads = 1")
         connection.execute(sql("tables"))
-        shuffling.gather(connection, stored, share)
+        shuffling.gather(connection, parts)
         reading.collect(connection, files, tally)
         log = reading.grouped(connection, tally, "")
         reading.save(log, where)

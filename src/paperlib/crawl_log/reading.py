@@ -434,13 +434,14 @@ def gathered(
     source = Source.of(path)
     found, unknown = source.files()
     tally = not_read(unknown)
-    with database(memory) as (connection, folder):
+    files = [file for file, _ in found]
+    with database(memory, files) as (connection, folder):
         connection.execute(sql("tables"))
         for number, (file, format) in enumerate(bar(found, unit=" files")):
             insert(connection, number, file, format, source, folder, tally)
         if state is not None:
             read_state(connection, state)
-        collect(connection, [file for file, _ in found], tally)
+        collect(connection, files, tally)
         yield connection, tally, found[0][1].what
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from paperlib.crawl_log.formats.base import Format
     from paperlib.crawl_log.formats.source import Source
 
-__all__ = ["Piece", "gather", "pieces", "scatter"]
+__all__ = ["Piece", "gather", "pieces", "scatter", "stored"]
 
 _TABLES = ("crawl", "fetches", "page_state", "change", "state")
 _ALL = (0, 2**63 - 1)  # rows of a file
@@ -192,33 +192,56 @@ def scatter(
     return tally
 
 
-def gather(connection: Any, folders: Sequence[PathLike], share: int) -> None:
+def stored(folders: Sequence[PathLike], share: int) -> dict[str, list[Path]]:
+    """Files of one share of the pages, by table.
+
+    Parameters
+    ----------
+    folders : list of path
+        Those of all calls of `scatter`.
+    share : int
+        Number of the share, from 0.
+
+    Returns
+    -------
+    dict of list of pathlib.Path
+        Of the tables that have any.
+
+    Examples
+    --------
+    >>> stored([], 0)
+    {}
+    """
+    found = {
+        table: [
+            file
+            for folder in folders
+            for file in Path(folder, table, f"share={share}").glob("*.parquet")
+        ]
+        for table in _TABLES
+    }
+    return {table: files for table, files in found.items() if files}
+
+
+def gather(connection: Any, files: dict[str, list[Path]]) -> None:
     """Read what was stored for one share of the pages.
 
     Parameters
     ----------
     connection : duckdb.DuckDBPyConnection
         With the tables of ``sql/tables.sql``, which are filled.
-    folders : list of path
-        Those of all calls of `scatter`.
-    share : int
-        Number of the share, from 0.
+    files : dict of list of pathlib.Path
+        Of `stored`.
 
     Examples
     --------
     >>> with database("200MiB") as (connection, _):
     ...     _ = connection.execute(sql("tables"))
-    ...     gather(connection, [], 0)
+    ...     gather(connection, {})
     ...     connection.sql("from crawl").fetchall()
     []
     """
-    for table in _TABLES:
-        stored = [
-            pattern(file)
-            for folder in folders
-            for file in Path(folder, table, f"share={share}").glob("*.parquet")
-        ]
-        if stored:
-            source = "read_parquet($files, hive_partitioning = false)"
-            query = f"insert into {table} by name from {source}"
-            run(connection, query, "gathering", files=stored)
+    for table, parts in files.items():
+        source = "read_parquet($files, hive_partitioning = false)"
+        query = f"insert into {table} by name from {source}"
+        run(connection, query, "gathering", files=[pattern(file) for file in parts])
