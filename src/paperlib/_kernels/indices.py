@@ -20,8 +20,9 @@ The start. When all pages were crawled at one time, all indices are small and
 grow by large factors: every page would be queued again and again for ever
 higher thresholds. So these pages stay *asleep*, in the order of a bound of
 their indices that is the same power of the time for all: V(t) <= b t^2, because
-c' never rises (for age, <= b t^3). A page wakes when its bound has reached the
-low threshold.
+c' never rises (for age, <= b t^3; the Lagrangian index is <= b t). Where pages
+differ in importance alone, the index itself is the bound. The first page asleep
+wakes when its bound reaches the largest index of a slot: only then can it win.
 
 A page never crawled has an index that does not change, that of an infinite
 time: such pages are in a heap of their own, by falling index.
@@ -91,9 +92,11 @@ SCALARS = np.dtype(
     # origin: when the pages asleep were crawled; n_awake: how many of them were
     fields("f8", "high low slot price origin")
     # active_crowd, near_crowd: with more pages than these a threshold rises;
-    # n_values: indices computed so far
+    # n_values: indices computed so far; alike: whether the pages asleep differ in
+    # importance alone
     + fields(
-        "i8", "n_active n_far n_near n_new n_awake active_crowd near_crowd n_values"
+        "i8",
+        "n_active n_far n_near n_new n_awake active_crowd near_crowd n_values alike",
     )
 )
 
@@ -145,17 +148,27 @@ def new_state(pages, hosts, t, *, slot=0.0, price=0.0):
     if there.size:
         last = pages["last"][there]
         scalars["origin"] = last[0]
-        if (last == last[0]).all() and np.isfinite(last[0]) and _bounded(pages[0]):
-            bounds = np.empty(len(pages))
-            fill_bounds(pages, bounds)
-            sleeps = there[(pages["most"][there] == np.inf) & (bounds[there] > 0.0)]
-            asleep = sleeps[np.argsort(-bounds[sleeps])]
-            pages["place"][asleep] = ASLEEP
+        if (last == last[0]).all() and np.isfinite(last[0]):
+            asleep = _put_to_sleep(pages, there, scalars)
     heaps = (np.zeros(0, ENTRY) for _ in range(3))
     state = State(pages, hosts, np.zeros(0, int), *heaps, asleep, scalars)
     state = longer(state, len(pages))
     change_pages(state, there[pages["place"][there] != ASLEEP], True, t)
     return state
+
+
+def _put_to_sleep(pages, there, scalars):
+    """Put pages to sleep that have a bound; returns them by falling bound."""
+    bounds = np.empty(len(pages))
+    fill_bounds(pages, scalars, bounds)
+    sleeps = there[(pages["most"][there] == np.inf) & (bounds[there] > 0.0)]
+    asleep = sleeps[np.argsort(-bounds[sleeps], kind="stable")]
+    pages["place"][asleep] = ASLEEP
+    kind = pages["kind"][there[0]]
+    names = ("gamma_shape", "rate") + (("scale",) if kind == LAGRANGIAN else ())
+    one = pages[asleep[:1]]
+    scalars["alike"] = all((pages[name][asleep] == one[name]).all() for name in names)
+    return asleep
 
 
 def longer(state, size):
@@ -312,28 +325,37 @@ def _time_until(page, scalars, index):
 
 @inlined
 def _bounded(page):
-    """Whether the index of a page is at most `_bound`."""
+    """Whether the index of a page grows no faster than `_grown` says."""
     return page.kind < objectives.DEADLINE or page.kind == BAYES
 
 
 @plain
-def _bound(page, elapsed):
-    """A bound of an index: b t^2, or b t^3 for age, by the slope c'(0) of the cost."""
+def _bound(page, scalars, elapsed):
+    """A bound of an index: b t^2, or b t^3 for age, by the slope c'(0) of the cost.
+
+    The Lagrangian index is at most rent t before the page is due, and never above
+    the price and the importance of a slot. There is no bound for a deadline: 0.
+    """
     x = page.rate * elapsed
     if page.kind == BAYES:
         return 0.5 * page.scale * page.gamma_shape * elapsed * elapsed / page.rate
+    if page.kind == LAGRANGIAN:
+        if page.rate == 0.0 or page.cycle == np.inf:
+            return page.scale * elapsed
+        most = scalars.price + page.scale * scalars.slot
+        return max(page.rent, most / page.cycle) * elapsed
     if page.kind == objectives.AGE:
         return page.scale * x * x * x / 3.0
     if page.kind == objectives.FRESHNESS or page.kind == objectives.HARMONIC:
         return 0.5 * page.scale * x * x
-    return page.scale * x * x
+    return page.scale * x * x if page.kind < objectives.DEADLINE else 0.0
 
 
 @compiled
-def fill_bounds(pages, bounds):
+def fill_bounds(pages, scalars, bounds):
     """Write the bound of each page a unit of time after its crawl."""
     for i in range(pages.size):
-        bounds[i] = _bound(pages[i], 1.0)
+        bounds[i] = _bound(pages[i], scalars, 1.0)
 
 
 # ----------------------------------------------------------------------- limits
@@ -543,19 +565,43 @@ def _insert(state, i, t):
 
 
 @plain
-def _wake(state, t, threshold):
-    """Wake the first page asleep if its bound reaches a threshold; whether it did."""
+def _wake(state, t, floor, best, winner):
+    """Wake the pages asleep that may have an index above `floor` and `best`.
+
+    `best` is the largest index so far, that of the page `winner`; returns both with
+    the pages that woke.
+    """
     scalars = state.scalars
-    if scalars.n_awake == state.asleep.size:
-        return False
-    i = state.asleep[scalars.n_awake]
-    page = state.pages[i]
-    if page.place == ASLEEP:
-        if _bound(page, t - scalars.origin) < threshold * _SAFE:
-            return False
-        _place(state, i, t, -1.0)
-    scalars.n_awake += 1
-    return True
+    while scalars.n_awake < state.asleep.size:
+        i = state.asleep[scalars.n_awake]
+        page = state.pages[i]
+        if page.place == ASLEEP:
+            least, elapsed = max(best, floor), t - scalars.origin
+            if scalars.alike:  # no later page has a larger index, or wins a tie
+                v = index(page, scalars, elapsed)
+                loses = v < least or (v == best and i > winner)
+            else:
+                loses = _bound(page, scalars, elapsed) < least * _SAFE
+            if loses:
+                break
+            _place(state, i, t, -1.0)
+            if _may(state, page, t):
+                v = _value(state, page, t)
+                if v > best or (v == best and i < winner):
+                    best, winner = v, i
+        scalars.n_awake += 1
+    return best, winner
+
+
+@plain
+def _wake_first(state):
+    """Wake the first pages, by which the thresholds can be set."""
+    scalars = state.scalars
+    n_awake = min(scalars.n_awake + 2 * _near_target(state), state.asleep.size)
+    for i in state.asleep[scalars.n_awake : n_awake]:
+        if state.pages[i].place == ASLEEP:
+            state.pages[i].place = IDLE
+    scalars.n_awake = n_awake
 
 
 @plain
@@ -671,10 +717,8 @@ def _thin_out(state, t):
 
 @allocating
 def _renew(state, t):
-    """Set both thresholds by all pages, of those asleep by the first."""
+    """Set both thresholds by all pages that are not asleep."""
     scalars, pages = state.scalars, state.pages
-    for _ in range(2 * _near_target(state)):
-        _wake(state, t, 0.0)
     members = np.empty(pages.size, np.int64)
     n = 0
     for i in range(pages.size):
@@ -763,11 +807,9 @@ def _first_that_may(state, t):
 
 @plain
 def _bring_up(state, t):
-    """Bring all pages where they belong at time t, also those asleep."""
+    """Bring all pages that are not asleep where they belong at time t."""
     _advance(state, t)
     _thin_out(state, t)
-    while _wake(state, t, state.scalars.low):
-        _thin_out(state, t)  # before the low threshold wakes many in vain
 
 
 @plain
@@ -775,11 +817,14 @@ def _choose(state, t):
     """Page of largest index at time t; -1 if none may be crawled."""
     scalars = state.scalars
     if scalars.low < 0.0:
+        _wake_first(state)
         _renew(state, t)
     if scalars.low > 0.0:
         _bring_up(state, t)
     _first_new(state, t)
     best, winner = _largest(state, t)
+    # where no awake page is above the low threshold, a lower one comes first
+    best, winner = _wake(state, t, max(scalars.low, _LEAST), best, winner)
     if best < scalars.high and scalars.high > scalars.low:
         _set_high(state, t, True)
         best, winner = _largest(state, t)
@@ -787,6 +832,7 @@ def _choose(state, t):
         _renew(state, t)
         _bring_up(state, t)
         best, winner = _largest(state, t)
+    best, winner = _wake(state, t, _LEAST, best, winner)
     return winner if best > 0.0 else _first_that_may(state, t)
 
 
