@@ -187,3 +187,12 @@ def test_order_of_pages_and_greatest_ages():
         change_rate[::-1], importance[::-1], 1.0, [40, 30, 20], 1e-9
     )
     assert turned == pytest.approx(best, abs=3e-9)
+
+
+def test_pages_that_never_want_all_slots():
+    """Nine slots a unit of time, and one page that gains nearly nothing."""
+    rates = [0.0, 1e-12, 1e4, 1e4], [1.0, 1e-200, 1e-200, 0.0]
+    found = lagrangian(rates, 9.0)
+    assert 0 < found.multiplier < 1e-200
+    assert (1 / found.n_slots).sum() <= 1
+    assert_array_equal(np.isinf(found.n_slots), [True, False, True, True])

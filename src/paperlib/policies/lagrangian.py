@@ -14,6 +14,7 @@ __all__ = ["LagrangianIndex"]
 # The bracket of the multiplier begins this factor to either side of that of
 # crawls at equal intervals, and is halved until it is this narrow.
 _NEAR, _NARROW = 1.1, 1e-12
+_LOWEST = np.finfo(float).tiny  # a price at which nobody may want the bandwidth
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +84,12 @@ class LagrangianIndex(IndexPolicy):
         price = allocation.optimal_interval(*rates, self.bandwidth).multiplier
         if price > 0:
             low, high = price / _NEAR, price * _NEAR
-            while wanted(low) < 1 and low > 0:
-                low, high = low / _NEAR**2, low
+            while wanted(low) < 1 and low > _LOWEST:
+                low, high = max(low / _NEAR**2, _LOWEST), low
             while wanted(high) > 1:
                 low, high = high, high * _NEAR**2
             while high - low > _NARROW * high:
-                price = np.sqrt(low * high)
+                price = np.sqrt(low) * np.sqrt(high)  # low * high may underflow
                 low, high = (price, high) if wanted(price) > 1 else (low, price)
             price = high
         wanted(price)
