@@ -8,7 +8,7 @@ import warnings
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paperlib.crawl_log import BadRowsWarning
+from paperlib.crawl_log import BadRowsWarning, FolderKeysWarning
 
 START = 1_577_836_800  # seconds since 1970: 2020-01-01, when the logs of tests begin
 
@@ -37,9 +37,10 @@ def parquet(path, **columns):
 
 
 def recorded(function, *arguments, **options):
-    """Call a function that may warn of bad rows; its result, and the messages."""
+    """Call a function that may warn of a log; its result, and the messages."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = function(*arguments, **options)
-    assert all(issubclass(w.category, BadRowsWarning) for w in caught)
+    told = BadRowsWarning, FolderKeysWarning
+    assert all(issubclass(w.category, told) for w in caught)
     return found, [str(w.message) for w in caught]

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 from crawl_logs import START, parquet, recorded, table, write
 
-from paperlib.crawl_log import Source, reading
+from paperlib import crawl_log
+from paperlib.crawl_log import FolderKeysWarning, Source, reading
 
 LOST = "lost with the end of a truncated or damaged file, at least"
 UNFIT = "that do not fit the columns"
@@ -154,7 +155,12 @@ def test_keys_of_folders_hide_no_column(tmp_path):
     folder.mkdir(parents=True)
     url, time, changed = map(list, zip(*ROWS, strict=True))
     parquet(folder / "log.parquet", url=url, time=time, changed=changed)
-    assert crawls(tmp_path) == (sorted(ROWS), {}, "")
+    *found, told = crawls(tmp_path)
+    assert found == [sorted(ROWS), {}]
+    assert told.startswith("changed=1, url=x: folders are called like columns")
+    with pytest.warns(FolderKeysWarning) as warned:
+        crawl_log.estimate(tmp_path, tmp_path / "rates.parquet")
+    assert warned[0].filename == __file__
 
 
 def test_a_quote_in_the_name_of_a_parquet_column(tmp_path):

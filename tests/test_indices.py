@@ -1,5 +1,6 @@
 """The Lagrangian index and the best schedule of slots: plain forms and policy."""
 
+import decimal
 import itertools
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from paperlib import policies, reference, simulate
+from paperlib._kernels import indices as kernels
 from paperlib.signals import SignalledPages
 
 SEEDS = range(20)
@@ -196,3 +198,29 @@ def test_pages_that_never_want_all_slots():
     assert 0 < found.multiplier < 1e-200
     assert (1 / found.n_slots).sum() <= 1
     assert_array_equal(np.isinf(found.n_slots), [True, False, True, True])
+
+
+def test_a_price_at_which_an_hour_more_hardly_counts():
+    """Each page gets one slot in 1,000, long after it has changed."""
+    found = lagrangian((np.full(1000, 0.3), np.ones(1000)), 0.1)
+    assert_allclose(found.multiplier, 1 / 0.3, rtol=1e-12)
+    assert (1 / found.n_slots).sum() <= 1
+
+
+@pytest.mark.parametrize("slot", [1e-6, 1e-3, 0.1, 10.0])
+@pytest.mark.parametrize("missing", [1e-14, 1e-9, 1e-3, 0.5, 0.999])
+def test_slots_between_crawls_are_the_fewest_that_pay(slot, missing):
+    """In decimal arithmetic of 50 digits."""
+    rate, price = 0.7, (1 - missing) / 0.7
+    found = kernels._slots_between(price, rate, slot)
+    with decimal.localcontext(prec=50):
+        x = decimal.Decimal(rate) * decimal.Decimal(slot)
+
+        def lacks(k):  # of 1: the rate times k cost(k) - sum of the costs before
+            k = decimal.Decimal(k)
+            return (-x * k).exp() * (1 + k * (1 - (-x).exp()))
+
+        lack = 1 - decimal.Decimal(price) * decimal.Decimal(rate)
+        rounding = min(lack, 1 - lack) / 10**11 + decimal.Decimal("2e-16")
+        assert lacks(found) <= lack + rounding
+        assert found == 1 or lacks(found - 1) >= lack - rounding

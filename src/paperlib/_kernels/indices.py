@@ -199,22 +199,43 @@ def _slot_cost(change_rate, slot, k):
 
 
 @plain
+def _pays(price, change_rate, slot, k):
+    """Whether k cost(k) - sum_(s < k) cost(s) reaches a price.
+
+    From x = rate k slot = 1 on, 1 minus the rate times both sides is compared: the
+    terms of the sum grow without end, and their difference would be lost.
+    """
+    x = change_rate * slot * k
+    if x < 1.0:
+        lost = objectives.excess(x) / change_rate
+        return k * _slot_cost(change_rate, slot, k) - lost >= price
+    more = 1.0 - k * math.expm1(-change_rate * slot)
+    return math.exp(-x) * more <= 1.0 - price * change_rate
+
+
+@plain
 def _slots_between(price, change_rate, slot):
     """The best number of slots between crawls of a page of importance 1.
 
-    The least K with K cost(K) - sum_(s < K) cost(s) >= price: the crawl value
-    in slots, which lies between that of the times K and K + 1 slots.
+    The least K that pays; its value lies between the crawl values of the times K
+    and K + 1 slots. That time is not exact where the value hardly grows any more, so
+    that the search doubles its steps.
     """
     if not price * change_rate < 1.0:
         return np.inf
     t = objectives.elapsed_at(objectives.FRESHNESS, change_rate, np.inf, price)
-    k = max(math.floor(t / slot) - 1.0, 1.0)
-    while (
-        k * _slot_cost(change_rate, slot, k)
-        - objectives.excess(change_rate * slot * k) / change_rate
-        < price
-    ):
-        k += 1.0
+    k = max(np.floor(t / slot) - 1.0, 1.0)
+    low, step = k, 1.0
+    while k < np.inf and not _pays(price, change_rate, slot, k):
+        low, k, step = k, k + step, 2.0 * step
+    while k - low > 1.0:
+        middle = low + np.floor(0.5 * (k - low))
+        if not low < middle < k:  # beyond 2^53 not every number of slots is a float
+            break
+        if _pays(price, change_rate, slot, middle):
+            k = middle
+        else:
+            low = middle
     return k
 
 

@@ -22,7 +22,7 @@ from paperlib.crawl_log.choosing import ESTIMATORS, log_loss
 from paperlib.crawl_log.comparing import Comparison, compare
 from paperlib.crawl_log.converting import convert
 from paperlib.crawl_log.estimating import Estimates, estimate
-from paperlib.crawl_log.formats.source import Source
+from paperlib.crawl_log.formats.source import FolderKeysWarning, Source
 from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.reading import read_crawl_log
 from paperlib.crawl_log.reporting import Report, report
@@ -40,6 +40,7 @@ __all__ = [
     "CrawlLog",
     "Estimates",
     "ExportWarning",
+    "FolderKeysWarning",
     "Report",
     "Schedule",
     "Source",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
@@ -17,10 +18,22 @@ from paperlib.types import PathLike
 if TYPE_CHECKING:
     from paperlib.crawl_log.formats.base import Format
 
-__all__ = ["Source"]
+__all__ = ["FolderKeysWarning", "Source"]
 
 _NAMES_SHOWN = 3
 _BYTES_SHOWN = 30
+_USER = 8  # calls up from there to the line that called `estimate` or the like
+
+
+class FolderKeysWarning(UserWarning):
+    """Folders are called like columns, ``changed=1``, and are not read as such.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", FolderKeysWarning)  # on purpose
+    """
 
 
 @dataclass(frozen=True)
@@ -126,6 +139,11 @@ class Source:
         ValueError
             An empty file; a file of a format that is not known or not the one
             asked for; files of several formats.
+
+        Warns
+        -----
+        FolderKeysWarning
+            Folders of tables are called like columns.
         """
         found, unknown = [], []
         for path in self.path:
@@ -152,7 +170,28 @@ class Source:
                 f"got {_few(unknown) or 'no file'}"
             )
         _check_one_format(found)
+        if found[0][1].kind == "table":
+            self._warn_of_keys([file for file, _ in found])
         return found, unknown
+
+    def _warn_of_keys(self, files):
+        """Warn of folders such as ``changed=1``: columns are those of the files."""
+        columns = {*REQUIRED, *SIGNALS, *OPTIONAL, *self.columns.values()}
+        folders = sorted(
+            {
+                part
+                for file in files
+                for part in file.parts[:-1]
+                if "=" in part and part.partition("=")[0].strip().lower() in columns
+            }
+        )
+        if folders:
+            warnings.warn(
+                f"{_few(folders)}: folders are called like columns; what is read are "
+                "the columns of the files, not the names of the folders",
+                FolderKeysWarning,
+                stacklevel=_USER,
+            )
 
 
 def _members(path):
