@@ -9,6 +9,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from crawl_logs import parquet
@@ -167,6 +168,17 @@ def test_pages_without_crawls_are_counted(run):
     first = np.array(columns["url"])[none][:3].tolist()
     assert found.uncrawled == {"pages": none.sum(), "crawls": 0.0, "first": first}
     assert run(columns, 2.0, hedge=0.5)[0].uncrawled["pages"] == 0
+
+
+def test_pages_that_are_gone_are_counted_and_named(run, tmp_path, capsys):
+    columns = pages(gone=np.isin(np.arange(N_PAGES), [2, 5, 9, 50]))
+    found, _ = run(columns, 15.0)
+    first = [columns["url"][k] for k in (2, 5, 9)]
+    assert found.gone == {"pages": 4, "crawls": 0.0, "first": first}
+    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "15/day"]
+    assert cli.main([*command, "-o", str(tmp_path / "again.parquet")]) == 0
+    shown = f"4 pages get no crawls, as they are gone: .* fetched: {first[0]!r}, "
+    assert re.search(shown, capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("wait", [50_000, 364_999, 365_001])
@@ -488,6 +500,69 @@ def test_more_bandwidth_and_looser_limits_never_cost(run):
         for bandwidth, greatest in [(15, 5), (15, 8), (15, 30), (16, 30), (30, 30)]
     ]
     assert (np.diff(losses) < 0).all()
+
+
+# ------------------------------------------------- importance from elsewhere
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
+    columns, named = pages(), [7, 3, 40]
+    url = [columns["url"][k] for k in named]
+    views = {"views": [0, 0, 0, 0], "importance": [30, 0, 2.5, 9], "url": [*url, "x"]}
+    path = tmp_path / f"views.{kind}"
+    if kind == "parquet":
+        parquet(path, **views)
+    else:
+        with pa.output_stream(path) as file:  # compresses by the suffix
+            pa.csv.write_csv(pa.table(views), file)
+    found, plan = run(columns, 15.0, importance=path)
+    assert found.weights == {"named": 3, "others": 57, "unknown": 1}
+    columns["importance"][named] = [30, 0, 2.5]
+    expected, same = run(columns, 15.0)
+    assert found.freshness == expected.freshness
+    assert plan["crawl_rate"] == same["crawl_rate"]
+    assert plan["crawl_rate"][3].as_py() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "url\nh\n",
+            "must be a table with the columns url and importance: .*importance",
+        ),
+        ("url,importance\nh,many\n", "columns url and importance: .*many"),
+        ("url,importance\nh,-1\n", "importance in .* must be non-negative"),
+        ("url,importance\nh,nan\n", "importance in .* must be"),
+        ("url,importance\nh,1\nh,2\n", "must name each URL once, got 'h' again"),
+        ("url,importance\nh,1\n", "must name pages of the rates, got none .* is 'h'"),
+        ("url,importance\n", "must name pages of the rates, got none .* is None"),
+    ],
+)
+def test_a_table_of_importance_that_cannot_be_used(run, tmp_path, text, message):
+    path = tmp_path / "views.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        run(pages(), 15.0, importance=path)
+
+
+def test_no_table_of_importance(run, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*views\.csv"):
+        run(pages(), 15.0, importance=tmp_path / "views.csv")
+
+
+def test_the_command_says_which_pages_have_their_importance_from_a_table(
+    tmp_path, capsys
+):
+    columns, views = pages(), tmp_path / "views.csv"
+    parquet(tmp_path / "rates.parquet", **columns)
+    views.write_text(f"url,importance\n{columns['url'][0]},9\nx,2\n")
+    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "9/day"]
+    command += ["-o", str(tmp_path / "plan.parquet"), "--importance", str(views)]
+    assert cli.main(command) == 0
+    line = f"importance: 1 pages from {views}, 59 as in the rates; 1 rows name no page"
+    assert line in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- the command

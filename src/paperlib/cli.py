@@ -708,6 +708,13 @@ def _kinds_of_pages(path):
         "greatest_interval, rate (of a host)",
     ),
     _option(
+        "--importance",
+        type=Path,
+        metavar="FILE",
+        help="a table (url, importance), such as page views; pages that it does not "
+        "name keep the importance in RATES",
+    ),
+    _option(
         "--cost",
         metavar="COLUMN",
         help="column of RATES with the cost of a crawl; then rates are cost a time",
@@ -763,7 +770,7 @@ def _schedule(options):
 def _write_schedule(options, path):
     from paperlib import crawl_log
 
-    names = ("policy", "objective", "limits", "cost", "hedge", "force")
+    names = ("policy", "objective", "limits", "importance", "cost", "hedge", "force")
     names += ("least_interval", "greatest_interval")
     given = {name: getattr(options, name) for name in names}
     given["per_host"] = _limits(options.per_host)
@@ -773,6 +780,12 @@ def _write_schedule(options, path):
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         what = "hosts" if found.prices.keys() <= {"hosts", "hedge"} else "limits"
         print(f"of these only {found.spent:,.6g}: the {what} allow no more")
+    if found.weights:
+        counts = {name: f"{n:,}" for name, n in found.weights.items()}
+        print(
+            "importance: {named} pages from {file}, {others} as in the rates; "
+            "{unknown} rows name no page".format(file=options.importance, **counts)
+        )
     _print_freshness(found)
     _print_prices(found, options)
     _print_unknown(found)
@@ -850,6 +863,7 @@ def _print_unknown(found):
     for pages, what in [
         (found.unfetched, "were never fetched well, and are promised no freshness"),
         (found.unmeasured, "were fetched, but have no interval"),
+        (found.gone, "get no crawls, as they are gone: 404 or 410 when last fetched"),
         (found.uncrawled, "get no crawls, as others gain more by them"),
     ]:
         if pages["pages"]:

@@ -17,6 +17,7 @@ from paperlib.crawl_log.calibrating import Calibration
 from paperlib.crawl_log.limits import page_limits, read_limits
 from paperlib.crawl_log.output import check_output, table
 from paperlib.crawl_log.planning import MODELS, OBJECTIVES, Problem, expected
+from paperlib.crawl_log.weights import weighted
 from paperlib.types import PathLike
 
 __all__ = ["HEDGE", "Schedule", "schedule"]
@@ -97,12 +98,15 @@ class Schedule:
         and those that were fetched but have no interval, whose change rate is
         that of the prior: "pages", how many, "crawls", how many these get a day,
         and "first", some URLs.
-    uncrawled : dict
-        In the same form, pages that are not gone and get no crawls, as all other
-        pages gain more by a crawl.
+    gone, uncrawled : dict
+        In the same form, pages that are gone; and others that get no crawls, as all
+        other pages gain more by a crawl.
     freshness_compared : float
         As `freshness`, but of the pages of `freshness_now` alone: to be compared
         with it.
+    weights : dict, optional
+        Of a table of importance: how many pages it names ("named") and how many
+        are "others", and how many of its rows are "unknown" pages.
 
     Examples
     --------
@@ -126,8 +130,10 @@ class Schedule:
     one_fewer: float | None = None
     unfetched: dict = field(default_factory=lambda: dict(_NONE))
     unmeasured: dict = field(default_factory=lambda: dict(_NONE))
+    gone: dict = field(default_factory=lambda: dict(_NONE))
     uncrawled: dict = field(default_factory=lambda: dict(_NONE))
     freshness_compared: float = np.nan
+    weights: dict | None = None
 
 
 def schedule(
@@ -141,6 +147,7 @@ def schedule(
     greatest_interval: float | None = None,
     limits: PathLike | None = None,
     per_host: float | Mapping[str, float] | None = None,
+    importance: PathLike | None = None,
     cost: str | None = None,
     hedge: float | None = None,
     force: bool = False,
@@ -178,6 +185,9 @@ def schedule(
     per_host : float or mapping from str to float, optional
         Crawls a day (or what they may cost) that each host allows, or that
         those named allow; the key None is for all others.
+    importance : path, optional
+        A table of the importance of pages, see `weights.weighted`; pages that it
+        does not name keep that of the rates.
     cost : str, optional
         Column of the rates with the cost of a crawl; by default 1.
     hedge : float, optional
@@ -233,7 +243,7 @@ def schedule(
     needed += _SIGNALS if policy == "thresholds" else ()
     needed += ["host"] if by_host else []
     file = _open(rates, ("url", "change_rate", *needed))
-    columns = _read(file, needed)
+    columns = _read(file, needed, importance)
     columns |= _limits(file, columns, rows, intervals, per_host)
     problem = _problem(columns, policy, objective, cost, hedge)
     _check_possible(problem, columns, bandwidth)
@@ -260,8 +270,10 @@ def schedule(
             one_fewer=one_fewer,
             unfetched=_named(file, unfetched, plan),
             unmeasured=_named(file, unmeasured, plan),
+            gone=_named(file, columns["gone"], plan),
             uncrawled=_named(file, uncrawled, plan),
             freshness_compared=compared,
+            weights=columns.get("weights"),
         )
         out.describe(_as_json(found) | {"policy": policy})
     return found
@@ -385,9 +397,10 @@ def _open(rates, needed):
     return file
 
 
-def _read(file, needed):
+def _read(file, needed, importance):
     """Read what decides the crawl rates; gone pages have no importance."""
     optional = {"log_stderr", "log_rate", "n_crawls", "last_crawl"}
+    optional |= set() if importance is None else {"url"}
     names = {"change_rate", "importance", "gone", *needed}
     table = file.read(columns=list(names | optional))  # the file may lack some
     columns = {name: _column(table, name) for name in names - {"host"}}
@@ -399,6 +412,9 @@ def _read(file, needed):
         columns["log_stderr"] = checks.non_negative("log_stderr", stderr)
     if "log_rate" in table.column_names:
         columns["log_rate"] = _column(table, "log_rate")
+    if importance is not None:
+        given = table["url"], columns["importance"]
+        columns["importance"], columns["weights"] = weighted(importance, *given)
     columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
     if not columns["importance"].any():
         raise ValueError(

@@ -1,0 +1,97 @@
+"""Importance of pages, from a table such as an export of page views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from paperlib import checks
+from paperlib.types import Array, PathLike
+
+__all__ = ["weighted"]
+
+_COLUMNS = ("url", "importance")
+
+
+def weighted(
+    path: PathLike, url: Any, importance: Array
+) -> tuple[Array, dict[str, int]]:
+    r"""Importance of pages by a table, where it names them.
+
+    Parameters
+    ----------
+    path : path
+        CSV, also gzipped, or Parquet with the columns url and importance.
+    url : pyarrow.ChunkedArray of str, shape (n_pages,)
+        The pages.
+    importance : ndarray, shape (n_pages,)
+        Of the pages that the table does not name.
+
+    Returns
+    -------
+    importance : ndarray, shape (n_pages,)
+        Of all pages.
+    counts : dict of int
+        Number of pages that the table names ("named") and others ("others"), and
+        of its rows that name no page ("unknown").
+
+    Raises
+    ------
+    FileNotFoundError
+        No such file.
+    ValueError
+        No table with these columns; a URL that stands twice; an importance that is
+        negative or not finite; no row that names a page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = Path(folder, "views.csv")
+    ...     _ = table.write_text("url,importance\nb,30\nx,5\n")
+    ...     weighted(table, pa.chunked_array([["a", "b"]]), np.ones(2))
+    (array([ 1., 30.]), {'named': 1, 'others': 1, 'unknown': 1})
+    """
+    table = _read(path)
+    given = checks.non_negative(f"importance in {path}", table["importance"])
+    names = table["url"].combine_chunks()
+    if pc.count_distinct(names, mode="all").as_py() < len(names):
+        counts = pc.value_counts(names)
+        twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
+        raise ValueError(f"{path} must name each URL once, got {twice.as_py()!r} again")
+    row = pc.index_in(url.cast(pa.string()), value_set=names).combine_chunks()
+    named = row.is_valid().to_numpy(zero_copy_only=False)
+    if not named.any():
+        raise ValueError(
+            f"{path} must name pages of the rates, got none of {len(url):,}; its "
+            f"first URL is {names[0].as_py() if len(names) else None!r}"
+        )
+    importance = np.array(importance, dtype=float)
+    importance[named] = given[row.drop_null().to_numpy()]
+    n_named = int(named.sum())
+    counts = {"named": n_named, "others": named.size - n_named}
+    return importance, counts | {"unknown": len(names) - n_named}
+
+
+def _read(path):
+    """The table, with URLs as text and numbers."""
+    types = pa.schema({"url": pa.string(), "importance": pa.float64()})
+    try:
+        if Path(path).suffix == ".parquet":
+            return pq.read_table(path, columns=[*_COLUMNS]).cast(types)
+        options = pyarrow.csv.ConvertOptions(
+            column_types=types, include_columns=[*_COLUMNS]
+        )
+        return pyarrow.csv.read_csv(path, convert_options=options)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no such file: {path}") from None
+    except (pa.ArrowInvalid, pa.ArrowKeyError, ValueError) as error:
+        raise ValueError(
+            f"{path} must be a table with the columns url and importance: {error}"
+        ) from None
