@@ -577,6 +577,7 @@ def logs(
         log, rates, out = (
             Path(folder, f"{name}.parquet") for name in ("log", "rates", "out")
         )
+        targets = {10_000_000: "15 s, 2 GiB", 100_000_000: "150 s, 2 GiB"}
         for n_rows in sizes:
             write_log(log, n_rows, n_rows // rows_per_url)
             took, peak, _ = alone(crawl_log.estimate, log, out, force=True)
@@ -585,7 +586,7 @@ def logs(
             yield (
                 what,
                 f"{took:.1f} s, {peak / 2**30:.2f} GiB",
-                "15 s, 2 GiB" if n_rows == 10_000_000 else "",
+                targets.get(n_rows, ""),
                 "",
             )
         write_rates(rates, n_scheduled)

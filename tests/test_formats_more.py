@@ -10,12 +10,14 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import written2 as written
 from crawl_logs import recorded, write
 from warcio.warcwriter import WARCWriter
 from written2 import BEGIN, DAY, Crawl, sha1
 
+from paperlib import crawl_log
 from paperlib.crawl_log import read_crawl_log
 from paperlib.crawl_log.database import database, sql
 from paperlib.crawl_log.formats import FORMATS, recognise
@@ -636,3 +638,40 @@ def test_a_sitemap_gives_the_rate_of_many_pages_back(of_day, tmp_path):
         age=history.age,
     )
     assert float(mle(pooled)[0]) == pytest.approx(rate, rel=4 / np.sqrt(n_pages))
+
+
+def downloads(folder, crawl, step, **options):
+    """Sitemaps of every `step` days, whose times are those of the downloads."""
+    folder.mkdir()
+    for day in range(step, crawl.n_days + 1, step):
+        path, at = folder / f"{day:02}.xml", BEGIN + day * DAY
+        written.write_sitemap(path, crawl, at=at, **options)
+        os.utime(path, (at, at))
+        yield path, at
+
+
+@pytest.mark.parametrize("of_day", [False, True])
+def test_a_sitemap_that_is_downloaded_often_tells_of_each_change_once(of_day, tmp_path):
+    crawl, step = Crawl(np.full(40, 0.2), n_days=60), 5
+    made = list(downloads(tmp_path / "all", crawl, step, of_day=of_day))
+    ends = np.array([BEGIN, *(at for _, at in made)])
+    together, one_by_one = tmp_path / "rates.parquet", tmp_path / "last.parquet"
+    crawl_log.estimate(tmp_path / "all", together, estimator="mle")
+    for path, at in made:
+        source = Source(path, as_of=written.utc(at))
+        options = {"state": tmp_path / "state.parquet", "estimator": "mle"}
+        recorded(crawl_log.estimate, source, one_by_one, force=True, **options)
+    found, same = map(pq.read_table, (together, one_by_one))
+    assert found["n_crawls"] == same["n_crawls"]
+    np.testing.assert_allclose(found["change_rate"], same["change_rate"], rtol=1e-4)
+    if of_day:
+        return
+    rates = dict(zip(found["url"].to_pylist(), found["change_rate"], strict=True))
+    for url, times in zip(crawl.url, crawl.changes, strict=True):
+        # the last change before each download that has one, and the time since
+        last = {max([BEGIN, *times[times < at]]): at for at in ends[1:]}
+        quiet = 0.0
+        for begin, end in pairwise(ends):
+            changes = times[(times >= begin) & (times < end)]
+            quiet += end - max([begin, *changes])
+        assert rates[url].as_py() == pytest.approx(len(last) / quiet * DAY, rel=1e-6)

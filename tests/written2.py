@@ -143,10 +143,11 @@ def write_changedetection(folder, crawl, *, own_interval=True):
         (page / "history.txt").write_text("".join(lines))
 
 
-def write_sitemap(path, crawl, *, of_day=False):
-    """The sitemap at the end; pages that never changed date from the beginning."""
+def write_sitemap(path, crawl, *, of_day=False, at=np.inf):
+    """The sitemap at a time; pages that never changed date from the beginning."""
     entries = []
-    for url, times in zip(crawl.url, crawl.changes, strict=True):
+    for url, changes in zip(crawl.url, crawl.changes, strict=True):
+        times = changes[changes < at]
         lastmod = iso(times[-1] if len(times) else BEGIN)
         lastmod = lastmod[:10] if of_day else lastmod
         loc = url.replace("&", "&amp;")

@@ -289,6 +289,7 @@ def _intervals(time, changed, start, modified, offsets, known):
     crawled = (start == _NEVER) & (previous > _NEVER)
     new = firsts[(previous[firsts] == _NEVER) & (modified[firsts] > _NEVER)]
     changed[new], start[new] = True, modified[new]
+    _cut_at_rows_before(previous, time, changed, start, modified)
     previous = np.where(start > _NEVER, start, previous)
     kept = (previous > _NEVER) & (previous < time)
     interval = (time[kept] - previous[kept]) / _DAY
@@ -299,6 +300,20 @@ def _intervals(time, changed, start, modified, offsets, known):
     given = {"age": age} if told.any() else {}
     history = History(interval, changed[kept], offsets, **given)
     return history, time[kept], crawled[kept], kept
+
+
+def _cut_at_rows_before(previous, time, changed, start, modified):
+    """Of an interval that began before the page's row before, keep what is new.
+
+    As `sql/cut_known_crawls.sql` does it with what a state knows, so that a sitemap
+    which is downloaded every day tells of each change once. Written in place.
+    """
+    cut = (start > _NEVER) & (start < previous)
+    undated = cut & changed & (modified == _NEVER)  # may be known, or new
+    start[cut] = previous[cut]
+    start[undated] = time[undated]
+    known = cut & (modified <= previous)
+    changed[known], modified[known] = False, _NEVER
 
 
 @contextlib.contextmanager

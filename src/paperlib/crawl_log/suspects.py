@@ -2,7 +2,8 @@
 
 A page that has changed at every crawl mostly has false changes: a clock, an
 advertisement or a token is in what is compared. Many addresses of a host with one
-body are mostly an error page that is sent with the status 200 (a "soft 404").
+body are mostly an error page that is sent with the status 200 (a "soft 404"). Many
+addresses that differ in what a server ignores are one page, crawled many times.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import duckdb
 import numpy as np
 
 from paperlib import estimators
+from paperlib.crawl_log.database import sql
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 
 if TYPE_CHECKING:
@@ -117,6 +119,16 @@ class Suspects:
             for host, n in self._rows(
                 "select host, max(n_urls) from shared_body group by host"
             )
+        ]
+        found += [
+            Suspect(
+                host,
+                n,
+                f"whose addresses are {n_pages:,} without fragments, and parameters "
+                "of tracking and sessions",
+                "pages under many addresses: a crawler should drop these parts",
+            )
+            for host, n, n_pages in self._rows(sql("find_variants"))
         ]
         return sorted(found, key=lambda each: -each.n_pages)
 

@@ -8,9 +8,8 @@ year. Of a sitemapindex the entries are its sitemaps, not pages.
 
 Pitfalls: many sites write the time of the build or of the download as the
 lastmod of all pages, which then says nothing and is left out. A page's creation
-counts as a change. Each download is an observation of its own: several that give
-a page the same lastmod make its rate look surer than it is, and up to twice as
-high, for its last change counts each time. Give the last download of each page.
+counts as a change. Of several downloads each tells what happened since the one
+before, so that a change counts once.
 """
 
 import zlib
