@@ -504,11 +504,15 @@ def test_schedule(rates, tmp_path, capsys):
     assert lines[5] == (
         f"the hedge of 25% costs {cost:.2g} of freshness if changes are Poisson"
     )
-    assert lines[6].split() == ["crawls", "a", "day", "freshness", "if", "Poisson"]
-    assert [line.split() for line in lines[7:]] == [
+    assert lines[6] == (
+        "9 pages get no crawls, as they are gone: 404 or 410 when last fetched: "
+        f"{', '.join(map(repr, plan.gone['first']))}, ..."
+    )
+    assert lines[7].split() == ["crawls", "a", "day", "freshness", "if", "Poisson"]
+    assert [line.split() for line in lines[8:]] == [
         [f"{crawls:g}", f"{fresh:.4f}"] for crawls, fresh in plan.worth
     ]
-    assert len({len(line) for line in lines[6:]}) == 1, "columns"
+    assert len({len(line) for line in lines[7:]}) == 1, "columns"
     scarce = ["--bandwidth", "0.5/day", "--hedge", "0", "-o", str(tmp_path / "b.csv")]
     assert cli.main(["schedule", str(rates), *scarce]) == 0
     told = r"[1-9]\d* pages get no crawls, as others gain more by them: 'http"
