@@ -133,6 +133,15 @@ class _Fork:
         self.send_signal(signal.SIGKILL)
 
 
+# glibc gives memory back to the system when arrays are freed, and the next ones take
+# it page by page: a twentieth of the time of `make figures` (measured). A kernel lives
+# for minutes and may keep what it had. Other C libraries do not read these.
+_KEEP_MEMORY = {
+    "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20),  # the largest that glibc takes
+    "MALLOC_TRIM_THRESHOLD_": str(2**33),
+}
+
+
 class _Server:
     """A server of forks, which ends when its socket is closed here."""
 
@@ -145,7 +154,7 @@ class _Server:
         with theirs:
             self.process = subprocess.Popen(
                 [sys.executable, *_LIKE_KERNELS, str(theirs.fileno())],
-                env=os.environ | environment,
+                env=_KEEP_MEMORY | os.environ | environment,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # Ctrl-C is for the build
             )
