@@ -290,7 +290,7 @@ class History:
 
     def _told(self):
         """Flat ages and counts; an empty array if there are none."""
-        return [_flat(values, np.empty(0)) for values in (self.age, self.count)]
+        return [_flat(values, _NOTHING) for values in (self.age, self.count)]
 
     @cached_property
     def _likelihood_terms(self):
@@ -337,6 +337,10 @@ def _frozen(array):
     """The array itself, which can no longer be written to."""
     array.flags.writeable = False
     return array
+
+
+# Read-only as ages and counts are: a kernel is compiled anew for each type.
+_NOTHING = _frozen(np.empty(0))
 
 
 def _trusted(interval, changed, age, count):

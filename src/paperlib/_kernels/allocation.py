@@ -207,22 +207,23 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
         for i in prange(rate.size):
             rate[i] = max(c * rate[i] - change_rate[i], min_rate[i * stride])
             total += rate[i]
-        _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total)
-        return c
-    # Too few digits: start from the right again, in the new unknown.
-    if above < _SIX_DIGITS * c:
-        gaps = 0.0
-        for i in prange(rate.size):
-            gaps += -_rate_above(rate[i], change_rate[i], least, 0.0)
-        above = (bandwidth + gaps) / roots
-    above = _newton_above(change_rate, rate, bandwidth, min_rate, stride, least, above)
-    for i in prange(rate.size):
-        rate[i] = max(
-            _rate_above(rate[i], change_rate[i], least, above), min_rate[i * stride]
+    else:  # too few digits: start from the right again, in the new unknown
+        if above < _SIX_DIGITS * c:
+            gaps = 0.0
+            for i in prange(rate.size):
+                gaps += -_rate_above(rate[i], change_rate[i], least, 0.0)
+            above = (bandwidth + gaps) / roots
+        above = _newton_above(
+            change_rate, rate, bandwidth, min_rate, stride, least, above
         )
-        total += rate[i]
+        for i in prange(rate.size):
+            gain = _rate_above(rate[i], change_rate[i], least, above)
+            rate[i] = max(gain, min_rate[i * stride])
+            total += rate[i]
+        c = least + above
+    # once for both, because each call takes a second to compile
     _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total)
-    return least + above
+    return c
 
 
 @parallel

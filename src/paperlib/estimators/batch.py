@@ -358,7 +358,8 @@ def moment_matching(
 
 def _solved(kind, *terms):
     """Roots of an estimating equation, one for each page, flat."""
-    interval, _changed, offsets, _n_known = terms
+    interval, _changed, offsets, n_known = terms
+    n_known.flags.writeable = False  # else the kernel is compiled for both types
     rate = np.empty(offsets.size - 1)
     with threads_for(interval.size):
         kernels.estimating_equation_roots(kind, *terms, rate)
