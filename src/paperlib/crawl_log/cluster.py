@@ -35,6 +35,9 @@ from paperlib.types import PathLike
 
 __all__ = ["DistributedLog", "connected", "opened", "run"]
 
+# The user's own line, above `Source.warn_of_keys`, `opened`, its `__enter__`, and the
+# function that entered it.
+_USER = 5
 TIMEOUT = 8  # seconds; a scheduler that is there answers within one
 
 
@@ -289,6 +292,7 @@ def opened(
     # a wrong path is reported before any connection
     found, unknown = source.files()
     files, what = [file for file, _ in found], found[0][1].what
+    source.warn_of_keys(found, _USER)
     with connected(address) as client, _scratch(folder) as scratch:
         n, state = sum(client.nthreads().values()), state and Path(state).absolute()
         parts = shuffling.pieces(found, state, n)

@@ -58,6 +58,9 @@ _NEVER = np.iinfo(np.int64).min  # before all times of a log
 _TABLES = ("page", "sorted")  # what is left of a log when it has been read
 # Tables that a log may be read into beside ``crawl``, and the step from each.
 _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
+# The user's own line, above `Source.warn_of_keys`, `gathered` and `opened`, each of
+# which is entered by an `__enter__`, and the function that entered them.
+_USER = 7
 
 
 @dataclass(frozen=True)
@@ -450,6 +453,7 @@ def gathered(
     found, unknown = source.files()
     tally = not_read(unknown)
     files = [file for file, _ in found]
+    source.warn_of_keys(found, _USER)
     with database(memory, files) as (connection, folder):
         connection.execute(sql("tables"))
         for number, (file, format) in enumerate(bar(found, unit=" files")):

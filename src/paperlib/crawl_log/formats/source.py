@@ -22,7 +22,6 @@ __all__ = ["FolderKeysWarning", "Source"]
 
 _NAMES_SHOWN = 3
 _BYTES_SHOWN = 30
-_USER = 8  # calls up from there to the line that called `estimate` or the like
 
 
 class FolderKeysWarning(UserWarning):
@@ -139,11 +138,6 @@ class Source:
         ValueError
             An empty file; a file of a format that is not known or not the one
             asked for; files of several formats.
-
-        Warns
-        -----
-        FolderKeysWarning
-            Folders of tables are called like columns.
         """
         found, unknown = [], []
         for path in self.path:
@@ -170,19 +164,32 @@ class Source:
                 f"got {_few(unknown) or 'no file'}"
             )
         _check_one_format(found)
-        if found[0][1].kind == "table":
-            self._warn_of_keys([file for file, _ in found])
         return found, unknown
 
-    def _warn_of_keys(self, files):
-        """Warn of folders such as ``changed=1``: columns are those of the files."""
+    def warn_of_keys(self, found: list[tuple[Path, Format]], level: int) -> None:
+        """Warn of folders such as ``changed=1``: columns are those of the files.
+
+        Parameters
+        ----------
+        found : list of tuple of pathlib.Path and Format
+            Of `files`; only tables have columns.
+        level : int
+            How many calls up the user's own line is.
+
+        Warns
+        -----
+        FolderKeysWarning
+            Folders are called like columns of a table.
+        """
         columns = {*REQUIRED, *SIGNALS, *OPTIONAL, *self.columns.values()}
         folders = sorted(
             {
                 part
-                for file in files
+                for file, format in found
                 for part in file.parts[:-1]
-                if "=" in part and part.partition("=")[0].strip().lower() in columns
+                if format.kind == "table"
+                and "=" in part
+                and part.partition("=")[0].strip().lower() in columns
             }
         )
         if folders:
@@ -190,7 +197,7 @@ class Source:
                 f"{_few(folders)}: folders are called like columns; what is read are "
                 "the columns of the files, not the names of the folders",
                 FolderKeysWarning,
-                stacklevel=_USER,
+                stacklevel=level,
             )
 
 
