@@ -202,8 +202,9 @@ def _slot_cost(change_rate, slot, k):
 def _pays(price, change_rate, slot, k):
     """Whether k cost(k) - sum_(s < k) cost(s) reaches a price.
 
-    From x = rate k slot = 1 on, 1 minus the rate times both sides is compared: the
-    terms of the sum grow without end, and their difference would be lost.
+    Both sides of the comparison are multiplied by the rate and subtracted from 1 where
+    x = rate k slot is 1 or more: k cost(k) and the sum then grow without bound, and
+    their difference would be lost to rounding.
     """
     x = change_rate * slot * k
     if x < 1.0:
@@ -217,9 +218,9 @@ def _pays(price, change_rate, slot, k):
 def _slots_between(price, change_rate, slot):
     """The best number of slots between crawls of a page of importance 1.
 
-    The least K that pays; its value lies between the crawl values of the times K
-    and K + 1 slots. That time is not exact where the value hardly grows any more, so
-    that the search doubles its steps.
+    The least K that pays. Its value lies between the crawl values at K and K + 1
+    slots, so that the search begins at the time of that crawl value. Where the value
+    hardly grows any more, that time is not exact: the steps double, then halve.
     """
     if not price * change_rate < 1.0:
         return np.inf
@@ -587,10 +588,10 @@ def _insert(state, i, t):
 
 @plain
 def _wake(state, t, floor, best, winner):
-    """Wake the pages asleep that may have an index above `floor` and `best`.
+    """Wake the pages asleep whose index may reach both `floor` and `best`.
 
-    `best` is the largest index so far, that of the page `winner`; returns both with
-    the pages that woke.
+    `best` is the largest index so far and `winner` its page. Returns both, updated
+    by the pages that woke.
     """
     scalars = state.scalars
     while scalars.n_awake < state.asleep.size:

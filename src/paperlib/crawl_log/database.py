@@ -19,9 +19,9 @@ from paperlib.types import PathLike
 __all__ = ["database", "first_line", "pattern", "quoted", "run", "sql"]
 
 _POLL = 0.1  # seconds between two looks at a running query
-# DuckDB compresses tables in a file and not those in memory. A log of Parquet files
-# with this share of the memory took as long in either; one of a sixth took 1.4 times
-# as long in a file, and one of twice the memory did not fit in memory at all.
+# DuckDB compresses tables that are in a file, but not those in memory. A Parquet log
+# of half the memory limit took equally long both ways; one of a sixth took 1.4 times as
+# long with a file; one of twice the limit could not be read without a file.
 _LARGE = 0.5
 _BYTES = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 

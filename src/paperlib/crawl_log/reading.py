@@ -306,10 +306,10 @@ def _intervals(time, changed, start, modified, offsets, known):
 
 
 def _cut_at_rows_before(previous, time, changed, start, modified):
-    """Of an interval that began before the page's row before, keep what is new.
+    """Keep only the new part of an interval that overlaps the page's previous row.
 
-    As `sql/cut_known_crawls.sql` does it with what a state knows, so that a sitemap
-    which is downloaded every day tells of each change once. Written in place.
+    `sql/cut_known_crawls.sql` does the same with what a state knows. A sitemap that is
+    downloaded every day thus tells of each change once. Arrays are written in place.
     """
     cut = (start > _NEVER) & (start < previous)
     undated = cut & changed & (modified == _NEVER)  # may be known, or new
