@@ -5,6 +5,7 @@ What the commands for figures do is tested with `build`.
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -145,6 +146,22 @@ def test_exit_status_and_message(called, capsys, command, answer, status, messag
     called.answer = answer
     assert cli.main([command]) == status
     assert capsys.readouterr() == ("", message)
+
+
+def test_a_pipe_other_than_the_output_breaks(called, capsys):
+    called.answer = BrokenPipeError(32, "Broken pipe")
+    assert cli.main(["figures"]) == 2
+    assert capsys.readouterr() == ("\n", "paperlib: [Errno 32] Broken pipe\n")
+
+
+def test_nobody_reads_the_output():
+    """As of ``paperlib figures --list | head -1``."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "paperlib", "figures", "--list"]
+    with os.fdopen(writer) as pipe:
+        run = subprocess.run(command, stdout=pipe, stderr=subprocess.PIPE, text=True)
+    assert (run.returncode, run.stderr) == (141, "")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import argparse
 import importlib.util
 import math
+import os
 import re
 import sys
 import warnings
@@ -55,6 +56,7 @@ _TARGETS = (
     *("crontab", "systemd", "urls"),
 )
 _SUSPECTS = 5  # hosts that are printed
+_NO_READER = 141  # the status of a program that the signal SIGPIPE ends
 _COMMANDS = {}  # by name: function, help, arguments, examples
 
 
@@ -70,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     -------
     int
         The exit status: 0 done, 1 a figure failed or differs, 2 wrong
-        arguments or data, 130 interrupted.
+        arguments or data, 130 interrupted, 141 nobody reads the output.
 
     Examples
     --------
@@ -82,14 +84,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            return 1 if options.run(options) else 0
+            failed = options.run(options)
+            sys.stdout.flush()
+            return 1 if failed else 0
     except (ValueError, OSError, RuntimeError, ImportError) as error:
+        if isinstance(error, BrokenPipeError) and _nobody_reads():
+            return _NO_READER
         if options.debug:
             raise
         print(f"paperlib: {_message(error, options.command)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+
+
+def _nobody_reads():
+    """Whether what reads the output, such as `head`, has ended.
+
+    An empty line is written to see it, for what failed is not tried again.
+    """
+    try:
+        print(flush=True)
+    except BrokenPipeError:
+        # Python flushes once more when it ends, and would complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
 
 
 def _show_warning(message, *_, **__):

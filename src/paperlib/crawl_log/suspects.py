@@ -124,9 +124,9 @@ class Suspects:
             Suspect(
                 host,
                 n,
-                f"whose addresses are {n_pages:,} without fragments, and parameters "
-                "of tracking and sessions",
-                "pages under many addresses: a crawler should drop these parts",
+                f"that are {n_pages:,} without fragments and parameters of tracking "
+                "or sessions",
+                "one page under many addresses; a crawler should remove these parts",
             )
             for host, n, n_pages in self._rows(sql("find_variants"))
         ]
