@@ -200,7 +200,7 @@ def test_pages_that_never_want_all_slots():
     assert_array_equal(np.isinf(found.n_slots), [True, False, True, True])
 
 
-def test_a_price_at_which_an_hour_more_hardly_counts():
+def test_a_price_at_which_a_slot_more_hardly_counts():
     """Each page gets one slot in 1,000, long after it has changed."""
     found = lagrangian((np.full(1000, 0.3), np.ones(1000)), 0.1)
     assert_allclose(found.multiplier, 1 / 0.3, rtol=1e-12)

@@ -162,13 +162,14 @@ def _put_to_sleep(pages, there, scalars):
     bounds = np.empty(len(pages))
     fill_bounds(pages, scalars, bounds)
     sleeps = there[(pages["most"][there] == np.inf) & (bounds[there] > 0.0)]
-    asleep = sleeps[np.argsort(-bounds[sleeps], kind="stable")]
-    pages["place"][asleep] = ASLEEP
-    kind = pages["kind"][there[0]]
+    pages["place"][sleeps] = ASLEEP
+    kind, one = pages["kind"][there[0]], pages[sleeps[:1]]
     names = ("gamma_shape", "rate") + (("scale",) if kind == LAGRANGIAN else ())
-    one = pages[asleep[:1]]
-    scalars["alike"] = all((pages[name][asleep] == one[name]).all() for name in names)
-    return asleep
+    alike = all((pages[name][sleeps] == one[name]).all() for name in names)
+    scalars["alike"] = alike
+    # pages of different importance may have equal bounds, by rounding
+    key = pages["scale"] if alike else bounds
+    return sleeps[np.argsort(-key[sleeps], kind="stable")]
 
 
 def longer(state, size):

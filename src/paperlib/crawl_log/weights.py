@@ -16,7 +16,8 @@ from paperlib.types import Array, PathLike
 
 __all__ = ["weighted"]
 
-_COLUMNS = ("url", "importance")
+# large: the text of all URLs may exceed 2 GiB
+_COLUMNS = pa.schema({"url": pa.large_string(), "importance": pa.float64()})
 
 
 def weighted(
@@ -65,7 +66,7 @@ def weighted(
         counts = pc.value_counts(names)
         twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
         raise ValueError(f"{path} must name each URL once, got {twice.as_py()!r} again")
-    row = pc.index_in(url.cast(pa.string()), value_set=names).combine_chunks()
+    row = pc.index_in(url.cast(pa.large_string()), value_set=names).combine_chunks()
     named = row.is_valid().to_numpy(zero_copy_only=False)
     if not named.any():
         raise ValueError(
@@ -81,12 +82,12 @@ def weighted(
 
 def _read(path):
     """The table, with URLs as text and numbers."""
-    types = pa.schema({"url": pa.string(), "importance": pa.float64()})
+    names = _COLUMNS.names
     try:
         if Path(path).suffix == ".parquet":
-            return pq.read_table(path, columns=[*_COLUMNS]).cast(types)
+            return pq.read_table(path, columns=names).select(names).cast(_COLUMNS)
         options = pyarrow.csv.ConvertOptions(
-            column_types=types, include_columns=[*_COLUMNS]
+            column_types=_COLUMNS, include_columns=names
         )
         return pyarrow.csv.read_csv(path, convert_options=options)
     except FileNotFoundError:
