@@ -4,6 +4,7 @@ The profile "tests" draws a few examples, the same each time. A long search:
 ``HYPOTHESIS_PROFILE=search pytest tests/test_properties.py``.
 """
 
+import functools
 import inspect
 import os
 import warnings
@@ -20,7 +21,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from paperlib import allocation, estimators, freshness, regret, signals
+from paperlib import allocation, estimators, freshness, objectives, regret, signals
 from paperlib.errors import DegenerateHistoryWarning, DegenerateSignalsWarning
 from paperlib.policies import BayesGreedy
 from paperlib.processes import History
@@ -54,7 +55,7 @@ def problems(draw, *, span=15, least_pages=1):
     few = draw(st.lists(decades(-span, span, zero=True), min_size=1, max_size=4))
     change_rate = draw(several(st.sampled_from(few), n))
     importance = draw(several(decades(-span, span, zero=True), n))
-    assume((importance > 0).any() and (change_rate * importance > 0).any())
+    assume(((importance > 0) & (change_rate > 0)).any())
     return change_rate, importance, draw(decades(-span, span))
 
 
@@ -83,8 +84,23 @@ OPTIMA = *CLOSED[2:], allocation.optimal_interval, allocation.optimal, by_reques
 ALLOCATIONS = *HEURISTICS, *OPTIMA, on_two_hosts
 
 
+# One page for which c root and the change rate are equal numbers, beside one that
+# takes the bandwidth; the search for the multiplier over 50 decades; pages all of
+# whose rates are 300 decades from the bandwidth.
+AT_AN_EDGE = (
+    np.array([2e47, 2e7, 4e-17, 1e34, 0.05]),
+    np.array([4e33, 3e-34, 4e-36, 3e-27, 1e36]),
+    6e-12,
+)
+OVER_DECADES = np.array([3e-49, 3e-39, 8e22, 6e46]), np.full(4, 1e48), 4e-24
+FAR_FROM_BANDWIDTH = np.full(3, 1e-165), np.array([7e24, 0.0, 1e-56]), 5e192
+
+
 @pytest.mark.parametrize("allocate", ALLOCATIONS)
-@given(problem=problems())
+@given(problem=problems(span=100))
+@example(problem=AT_AN_EDGE)
+@example(problem=OVER_DECADES)
+@example(problem=FAR_FROM_BANDWIDTH)
 def test_the_bandwidth_is_spent_and_no_more(allocate, problem):
     change_rate, importance, bandwidth = problem
     assume(allocate is not allocation.proportional or change_rate.any())
@@ -96,9 +112,81 @@ def test_the_bandwidth_is_spent_and_no_more(allocate, problem):
         member = np.arange(change_rate.size) % 2
         on_first = plan.crawl_rate[member == 0].sum()
         assert on_first <= 0.3 * bandwidth * (1 + 1e-12)
-        gains = [(change_rate * importance)[member == h].any() for h in (0, 1)]
+        gain = (change_rate > 0) & (importance > 0)
+        gains = [gain[member == h].any() for h in (0, 1)]
         granted = bandwidth if gains[1] else 0.3 * bandwidth
     assert plan.crawl_rate.sum() == pytest.approx(granted, rel=1e-9, abs=0)
+
+
+UNITS = (
+    *((allocate, 1) for allocate in (*OPTIMA, by_thresholds)),
+    (functools.partial(allocation.harmonic, announced=[True, False, False, False]), 1),
+    *(
+        (
+            functools.partial(allocation.optimal, objective=objective, crawls=crawls),
+            power,
+        )
+        for crawls in ("interval", "poisson")
+        for objective, power in (
+            (objectives.freshness, 1),
+            (objectives.age, 2),
+            (objectives.delay, 1),
+            (objectives.harmonic, 1),
+            (objectives.age_of_information, 2),
+        )
+    ),
+)
+
+
+@pytest.mark.parametrize("time", [1.0, 4.0**-60, 4.0**60])
+@pytest.mark.parametrize("worth", [1.0, 4.0**-60, 4.0**60])
+@pytest.mark.parametrize(("allocate", "power"), UNITS)
+def test_any_units_will_do(allocate, power, time, worth):
+    change_rate, importance = np.array([[0.25, 1.0, 4.0, 0.0], [1.0, 0.5, 2.0, 1.0]])
+    plain = allocate(change_rate, importance, 2.0)
+    other = allocate(change_rate / time, importance * worth, 2.0 / time)
+    np.testing.assert_allclose(other.crawl_rate * time, plain.crawl_rate, rtol=1e-14)
+    unit = time**power * worth
+    np.testing.assert_allclose(other.multiplier / unit, plain.multiplier, rtol=1e-14)
+
+
+@pytest.mark.parametrize("time", [4.0**-60, 4.0**60])
+def test_least_rates_in_any_units(time):
+    change_rate, low = np.array([[0.25, 1.0, 4.0], [0.0, 0.9, 0.2]])
+    plain = allocation.optimal_poisson(change_rate, 1.0, 2.0, min_rate=low)
+    other = allocation.optimal_poisson(
+        change_rate / time, 1.0, 2.0 / time, min_rate=low / time
+    )
+    np.testing.assert_array_equal(other.crawl_rate * time, plain.crawl_rate)
+
+
+@pytest.mark.parametrize("time", [4.0**-60, 4.0**60])
+@pytest.mark.parametrize("power", [0, 1, 2])
+def test_limits_in_any_units(time, power):
+    tau = 3.0
+    objective = (objectives.deadline(tau), objectives.freshness, objectives.age)[power]
+    other_one = objectives.deadline(tau * time) if power == 0 else objective
+    change_rate, importance, low, high = np.array(
+        [[0.25, 1.0, 4.0, 0.5], [1.0, 0.5, 2.0, 1.0], [0.1, 0, 0, 0], [9, 9, 0.3, 9]]
+    )
+    model = {"crawls": "poisson", "cost": [1.0, 2.0, 1.0, 1.0], "host": list("abab")}
+    plain = allocation.optimal(
+        change_rate, importance, 1.5, objective=objective, **model,
+        min_rate=low, max_rate=high, host_limit={"b": 0.5},
+    )  # fmt: skip
+    other = allocation.optimal(
+        change_rate / time, importance, 1.5 / time, objective=other_one, **model,
+        min_rate=low / time, max_rate=high / time, host_limit={"b": 0.5 / time},
+    )  # fmt: skip
+    np.testing.assert_allclose(other.crawl_rate * time, plain.crawl_rate, rtol=1e-14)
+    unit = time**power
+    np.testing.assert_allclose(other.multiplier / unit, plain.multiplier, rtol=1e-14)
+    assert plain.price_host.keys() == {"b"}
+    assert other.price_host["b"] / unit == pytest.approx(plain.price_host["b"])
+    for name in ("price_min_rate", "price_max_rate"):
+        np.testing.assert_allclose(
+            getattr(other, name) / unit, getattr(plain, name), rtol=1e-9, atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("allocate", ALLOCATIONS)

@@ -36,8 +36,9 @@ The total of the rates falls as the multiplier grows; each function finds the
 multiplier at which it is the bandwidth. Change rates and importances have
 shape (..., n_pages), and each leading index is a problem of its own.
 
-Positive numbers may lie between 1e-100 and 1e100: the multiplier has squares and
-products of them, which beyond that leave the range of floating point.
+Positive change rates, importances and bandwidths may lie between 1e-100 and 1e100.
+With `optimal`, an objective other than freshness may need them between 1e-50 and
+1e50; a multiplier beyond floating point is 0 or inf.
 """
 
 from __future__ import annotations
@@ -89,12 +90,22 @@ _SECANT_STEPS = 8
 _SPENT = 1e-12
 # A factor on a lower bound, for rounding must not put it above the solution.
 _ROUNDED = 0.999
+# Between numbers that differ by a larger factor the search is for the exponent.
+_FAR = 1e3
 # The first bracket of v = 1 / sqrt(multiplier) for pages with signals is this
 # factor to either side of the v without signals, and widened where needed.
 _NEAR = 1.05
 # Rates above 1 / tau miss no deadline at equal intervals; at Poisson times,
 # above this / tau, the share of late changes, exp(-rate tau), is below 1e-260.
 _NEVER_LATE = 600.0
+# What a crawl saves is importance times the first power of time, but for these.
+_POWERS_OF_TIME = {"age": 2, "age_of_information": 2, "deadline": 0}
+# Numbers between this and its inverse may be multiplied and divided several times
+# before they leave the range of floating point.
+_FAR_OUT = 1e30
+# A change rate that is farther from the bandwidth counts as this far: the page is
+# always fresh then, or never.
+_FARTHEST = 1e120
 # One entry on the last axis: the minimum rate of all pages.
 _NO_MINIMUM = np.zeros(1)
 
@@ -169,7 +180,9 @@ def _allocation(crawl_rate, multiplier, change_rate, importance, model):
 
 
 def _in_proportion(share, change_rate, importance, bandwidth, model):
-    rate = bandwidth * share / share.sum(axis=-1, keepdims=True)
+    share = share / _power_of_4(share.max())
+    unit = _power_of_4(bandwidth)
+    rate = bandwidth / unit * share / share.sum(axis=-1, keepdims=True) * unit
     none = np.full(rate.shape[:-1], np.nan)[()]
     return _allocation(rate, none, change_rate, importance, model)
 
@@ -669,11 +682,11 @@ def harmonic(
     if announced.any():
         return _with_announced(change_rate, importance, bandwidth, announced)
 
-    def one_problem(change_rate, importance, rate):
+    def one_problem(bandwidth, change_rate, importance, rate):
         v = kernels.harmonic_rates(change_rate, importance, bandwidth, rate)
         return 1.0 / v if v else 0.0
 
-    rate, multiplier = _each_problem(one_problem, change_rate, importance)
+    rate, multiplier = _each_problem(one_problem, bandwidth, change_rate, importance)
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
 
 
@@ -683,7 +696,7 @@ def _with_announced(change_rate, importance, bandwidth, announced):
         change_rate=change_rate, importance=importance, announced=announced
     )
 
-    def one_problem(d, mu, announced, rate):
+    def one_problem(bandwidth, d, mu, announced, rate):
         on = (d > 0) & (mu > 0)
         d, mu, announced = d[on], mu[on], announced[on] > 0
 
@@ -702,7 +715,9 @@ def _with_announced(change_rate, importance, bandwidth, announced):
         least = np.sqrt(bandwidth / mu.sum())
         return _spend(spent, rate, bandwidth, least, 2.0 * least)
 
-    rate, multiplier = _each_problem(one_problem, change_rate, importance, announced)
+    rate, multiplier = _each_problem(
+        one_problem, bandwidth, change_rate, importance, others=(announced,)
+    )
     fresh = freshness.poisson(change_rate, rate)
     seen = np.divide(rate, change_rate, out=np.ones(rate.shape), where=change_rate > 0)
     fresh = np.where(announced, seen, fresh)
@@ -776,7 +791,7 @@ def conditional(
     request_cost = checks.scalar(checks.positive, "request_cost", request_cost)
     change_cost = checks.scalar(checks.non_negative, "change_cost", change_cost)
 
-    def one_problem(change_rate, importance, rate):
+    def one_problem(bandwidth, change_rate, importance, rate):
         on = (change_rate > 0) & (importance > 0)
         d, mu = change_rate[on], importance[on]
         rate[:] = 0.0
@@ -794,7 +809,7 @@ def conditional(
         least = np.sqrt(request_cost / free)
         return _spend(spent, rate, bandwidth, least, 2.0 * least)
 
-    rate, multiplier = _each_problem(one_problem, change_rate, importance)
+    rate, multiplier = _each_problem(one_problem, bandwidth, change_rate, importance)
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
 
 
@@ -1007,39 +1022,40 @@ def _check_least(pages, bandwidth, labels, member, limit):
 
 def _limited(pages, objective, poisson, bandwidth, member, limit):
     """Rates, multiplier, and price of the limit of each host."""
-    kind = objective.code, objective.tau, poisson
     offsets = np.append(0, np.cumsum(np.bincount(member)))
     by_host = slice(None)
     if limit.size > 1:
         by_host = kernels.pages_by_host(member, offsets)
     price = np.zeros(limit.size)
+    power = _POWERS_OF_TIME.get(objective.name, 1)
 
-    def one_problem(change_rate, importance, low, high, cost, rate):
+    def one_problem(granted, change_rate, importance, low, high, cost, rate):
+        unit = bandwidth / granted  # of rates here
+        tau, allowed = objective.tau * unit, limit / unit
         each = np.empty(rate.size, kernels.PAGE)
         helped = objective.limit(change_rate) > 0
         each["change_rate"], each["cost"] = change_rate, cost
         each["worth"] = np.where(helped, importance / cost, 0.0)
         each["low"], each["high"] = low, high
-        if objective.tau < np.inf:
+        if tau < np.inf:
             enough = _NEVER_LATE if poisson else 1.0
-            each["high"] = np.clip(enough / objective.tau, low, high)
+            each["high"] = np.clip(enough / tau, low, high)
         spent = np.empty(limit.size)
-        given = each, kind, offsets, limit
-        multiplier = kernels.limited_rates(*given, bandwidth, rate, spent)
-        full = spent > limit
+        given = each, (objective.code, tau, poisson), offsets, allowed
+        multiplier = kernels.limited_rates(*given, granted, rate, spent)
+        full = spent > allowed
         if full.any():
             kernels.host_rates(*given, spent, rate, price)
             price[full] = np.maximum(price[full] - multiplier, 0.0)
-            if np.isnan(price).any():
-                return np.nan
-        return multiplier
+        return np.append(multiplier, price) * unit ** (1 - power)
 
-    rate, multiplier = _each_problem(
-        one_problem, *(array[..., by_host] for array in pages)
+    change_rate, importance, low, high, cost = (a[..., by_host] for a in pages)
+    rate, found = _each_problem(
+        one_problem, bandwidth, change_rate, importance, (low, high), (cost,)
     )
     unsorted = np.empty_like(rate)
     unsorted[..., by_host] = rate
-    return unsorted, multiplier, price
+    return unsorted, found[0], found[1:] if rate.ndim == 1 else price
 
 
 def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
@@ -1058,7 +1074,8 @@ def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
     more = -cost * (np.expand_dims(multiplier, -1) + price[member])
     here = (at_low | at_high) & matters
     gain = _marginal(objective, poisson, rate[here], change_rate[here])
-    with np.errstate(invalid="ignore"):  # inf - inf on a host that allows nothing:
+    # inf - inf on a host that allows nothing:
+    with np.errstate(over="ignore", invalid="ignore"):
         more[here] += importance[here] * gain  # fmax takes that for 0
     return Allocation(
         rate,
@@ -1091,17 +1108,19 @@ def _marginal(objective, poisson, rate, change_rate):
 def _poisson(change_rate, importance, bandwidth, min_rate=_NO_MINIMUM):
     """Rates and multiplier of `optimal_poisson`, without its checks."""
 
-    def one_problem(change_rate, importance, min_rate, rate):
+    def one_problem(bandwidth, change_rate, importance, min_rate, rate):
         c = kernels.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
         return 1.0 / c**2 if c else 0.0
 
-    return _each_problem(one_problem, change_rate, importance, min_rate)
+    return _each_problem(
+        one_problem, bandwidth, change_rate, importance, rates=(min_rate,)
+    )
 
 
 def _interval(change_rate, importance, bandwidth):
     """Rates and multiplier of `optimal_interval`, without its checks."""
 
-    def one_problem(change_rate, importance, rate):
+    def one_problem(bandwidth, change_rate, importance, rate):
         rate[:] = 0.0
         changing = (change_rate > 0) & (importance > 0)
         if not changing.any() or not bandwidth > 0:
@@ -1118,13 +1137,15 @@ def _interval(change_rate, importance, bandwidth):
                 return multiplier
         # Two lower bounds of 1 / sqrt(multiplier): below the first no page is
         # crawled; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second.
+        with np.errstate(over="ignore"):
+            threshold = change_rate[changing] / importance[changing]
         least = _ROUNDED * max(
-            np.sqrt((change_rate[changing] / importance[changing]).min()),
+            np.sqrt(threshold.min()),
             bandwidth * np.sqrt(2.0) / np.sqrt(importance * change_rate).sum(),
         )
         return _spend(spent, rate, bandwidth, least, 2.0 * least)
 
-    return _each_problem(one_problem, change_rate, importance)
+    return _each_problem(one_problem, bandwidth, change_rate, importance)
 
 
 def _secant(spent, bandwidth, v):
@@ -1160,13 +1181,16 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
     from scipy.optimize import elementwise
 
     def excess(v):
-        return np.array([spent(v.item() ** -2)]) - bandwidth
+        return np.array([spent(1.0 / v.item() / v.item())]) - bandwidth
 
     left, right = np.array([left]), np.array([right])
     while excess(left) > 0:  # with growing strides
         left, right = left * (left / right) ** 2, left
     while excess(right) < 0:
         left, right = right, right * (right / left) ** 2
+    while right > _FAR * left:  # halve the range of the exponents
+        middle = np.sqrt(left) * np.sqrt(right)
+        left, right = (left, middle) if excess(middle) > 0 else (middle, right)
     root = elementwise.find_root(
         excess,
         (left, right),
@@ -1185,23 +1209,50 @@ def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
     return np.interp(share, [0.0, 1.0], np.ravel(root.bracket)).item() ** -2
 
 
-def _each_problem(solve, *arrays):
+def _each_problem(solve, bandwidth, change_rate, importance, rates=(), others=()):
     """Rates and multipliers of the problems of all leading indices.
 
-    ``solve(*rows, rate)`` gets one row of each array, writes the rates and
-    returns the multiplier; NaN in either means that it did not converge.
+    ``solve(bandwidth, *rows, rate)`` gets one row of each array, writes the rates
+    and returns the multiplier, or an array that begins with it; NaN means that it
+    did not converge.
+    Where products of several numbers might leave the range of floating point,
+    `solve` gets the arguments in other units of time and of importance. These
+    are powers of 4, as they and their roots leave all digits as they are.
     """
-    shape = arrays[0].shape
+    shape = change_rate.shape
     rows = [
-        np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1]) for a in arrays
+        np.ascontiguousarray(a, dtype=float).reshape(-1, a.shape[-1])
+        for a in (change_rate, importance, *rates, *others)
     ]
-    # Read-only, whatever came in: for numba that is part of the type, and a
-    # kernel would be compiled once more for arrays that can be written.
-    for row in rows:
-        row.flags.writeable = False
-    rate = np.empty(rows[0].shape)
+    rate, found = np.empty(rows[0].shape), []
+    extremes = bandwidth, rows[0].max(), rows[1].max()
+    far = not 1 / _FAR_OUT < min(extremes) <= max(extremes) < _FAR_OUT
+    unit = _power_of_4(bandwidth) if far else 1.0
+    worth = np.ones(len(rate))
     with threads_for(shape[-1]):
-        multiplier = np.array([solve(*row) for row in zip(*rows, rate, strict=True)])
-    if np.isnan(multiplier).any() or np.isnan(rate).any():
+        for i, given in enumerate(zip(*rows, strict=True)):
+            if far:
+                d, mu, *more = given
+                worth[i] = _power_of_4(mu.max(where=d > 0, initial=0.0))
+                with np.errstate(over="ignore"):
+                    d = np.where(d > 0, np.clip(d / unit, 1 / _FARTHEST, _FARTHEST), 0)
+                    of_time, more = more[: len(rates)], more[len(rates) :]
+                    given = d, mu / worth[i], *(x / unit for x in of_time), *more
+            # Read-only, whatever came in: for numba that is part of the type, and a
+            # kernel would be compiled once more for arrays that can be written.
+            for row in given:
+                row.flags.writeable = False
+            found.append(solve(bandwidth / unit, *given, rate[i]))
+    found = np.array(found).T
+    if far:
+        rate *= unit
+        with np.errstate(over="ignore"):
+            found *= worth / unit
+    if np.isnan(found).any() or np.isnan(rate).any():
         raise ConvergenceError("the allocation did not converge", rate.reshape(shape))
-    return rate.reshape(shape), multiplier.reshape(shape[:-1])[()]
+    return rate.reshape(shape), found.reshape(found.shape[:-1] + shape[:-1])[()]
+
+
+def _power_of_4(x):
+    """The power of 4 next to x, or 1 where x is 0."""
+    return 4.0 ** round(math.log(x, 4)) if x else 1.0

@@ -17,7 +17,7 @@ __all__ = ["main"]
 
 _STATUSES = (
     "exit status: 0 done, 1 a figure failed or differs, 2 wrong arguments or data, "
-    "130 interrupted"
+    "130 interrupted, 141 nobody reads the output"
 )
 _COMPLETION = 'for completion in a shell: eval "$(paperlib --print-completion bash)"'
 # What is printed of the values of some columns of a file of rates.

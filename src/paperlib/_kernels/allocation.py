@@ -55,14 +55,17 @@ _MAX_STEPS = 200
 
 # The distance c - least is a difference of nearly equal numbers. Where it is
 # 1e-2 of c two decimal digits cancel, and a relative error of 1e-14 remains:
-# good enough as it is. At 1e-6 six digits cancel: good enough as a start, from
-# which one step of Newton's method restores them.
-_TWO_DIGITS, _SIX_DIGITS = 1e-2, 1e-6
+# good enough as it is. Otherwise it is the start of a search for the distance.
+_TWO_DIGITS = 1e-2
 
 # A step of Newton's method in c of less than about ten rounding errors of c is
 # rounding itself. The distance above the least threshold has converged after a
 # relative step of 1e-13: rounding of sums over millions of pages is below it.
 _ROUNDING, _SETTLED = 1e-15, 1e-13
+
+# A page whose rate is rounding itself is not active: beside it the bandwidth of
+# all others may be less than the rounding.
+_EDGE = 1.0 - _ROUNDING
 
 # Relative error to which rates sum to the bandwidth. One correction reaches it,
 # unless it takes a rate below its minimum.
@@ -103,7 +106,7 @@ def _newton(change_rate, root, bandwidth, min_rate, stride, c):
     for _ in range(_MAX_STEPS):
         active = rest = 0.0
         for i in prange(root.size):
-            if c * root[i] > change_rate[i] + min_rate[i * stride]:
+            if c * root[i] * _EDGE > change_rate[i] + min_rate[i * stride]:
                 active += root[i]
                 rest += change_rate[i]
             else:
@@ -128,15 +131,15 @@ def _rate_above(root, change_rate, least, above):
 def _newton_above(change_rate, root, bandwidth, min_rate, stride, least, above):
     """The solution of `_newton`, as its distance above the least threshold.
 
-    The same steps in the unknown above = c - least. A start that rounding has
-    put left of the solution does no harm: the first step from there leads to
-    its right. Returns NaN where the steps did not converge.
+    The same steps in the unknown above = c - least, from any start > 0. One
+    left of the solution does no harm: the first step from there leads to its
+    right. Returns NaN where the steps did not converge.
     """
     for _ in range(_MAX_STEPS):
         active = rest = 0.0
         for i in prange(root.size):
             gain = _rate_above(root[i], change_rate[i], least, above)
-            if gain > min_rate[i * stride]:
+            if gain - root[i] * above * _ROUNDING > min_rate[i * stride]:
                 active += root[i]
                 rest += root[i] * above - gain
             else:
@@ -207,14 +210,10 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
         for i in prange(rate.size):
             rate[i] = max(c * rate[i] - change_rate[i], min_rate[i * stride])
             total += rate[i]
-    else:  # too few digits: start from the right again, in the new unknown
-        if above < _SIX_DIGITS * c:
-            gaps = 0.0
-            for i in prange(rate.size):
-                gaps += -_rate_above(rate[i], change_rate[i], least, 0.0)
-            above = (bandwidth + gaps) / roots
+    else:  # too few digits, and none where the difference is rounding itself
+        start = max(above, _ROUNDING * c)
         above = _newton_above(
-            change_rate, rate, bandwidth, min_rate, stride, least, above
+            change_rate, rate, bandwidth, min_rate, stride, least, start
         )
         for i in prange(rate.size):
             gain = _rate_above(rate[i], change_rate[i], least, above)
@@ -224,6 +223,10 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     # once for both, because each call takes a second to compile
     _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total)
     return c
+
+
+# Below this a number has fewer digits, or none.
+_UNDERFLOW = 1e-300
 
 
 @parallel
@@ -236,12 +239,13 @@ def interval_rates(multiplier, change_rate, importance, rate):
     """
     total = 0.0
     for i in prange(rate.size):
+        rate[i] = 0.0
         if importance[i] > multiplier * change_rate[i] and change_rate[i] > 0.0:
-            rate[i] = change_rate[i] / inverse_gamma2(
-                multiplier * change_rate[i] / importance[i]
-            )
-        else:
-            rate[i] = 0.0
+            level = multiplier * change_rate[i] / importance[i]
+            if level > _UNDERFLOW:
+                rate[i] = change_rate[i] / inverse_gamma2(level)
+            else:  # 1 - (1 + x) exp(-x) is x^2 / 2, and the level is not known
+                rate[i] = math.sqrt(importance[i] / multiplier * change_rate[i] * 0.5)
         total += rate[i]
     return total
 
@@ -256,6 +260,8 @@ def _harmonic_rate(change_rate, importance, v):
     if not (change_rate > 0.0 and importance > 0.0):
         return 0.0, 0.0
     q = math.sqrt(1.0 + 4.0 * importance * v / change_rate)
+    if q == np.inf:  # the square is too large, not the root
+        q = math.sqrt(4.0 * importance * v) / math.sqrt(change_rate)
     return 2.0 * importance * v / (1.0 + q), importance / q
 
 
