@@ -1028,7 +1028,8 @@ def test_members_number_hosts_by_their_sorted_labels():
 @pytest.mark.parametrize(
     ("host", "limit", "message"),
     [
-        ([1, 2], 1.0, "host must have one label for each of 3 pages, got shape (2,)"),
+        ([1, 2], 1.0, "host must have one label for each page, shape (3,), got"),
+        ([[1], [1, 2], [3]], 1.0, "host must have one label for each page, shape"),
         (None, 0.0, "host_limit must be positive, got 0.0"),
         ([1, 2, 2], {2: 0}, "host_limit must be positive, got 0.0"),
         ([1, 2, 2], {3: 1.0}, "host_limit must name hosts that have pages"),

@@ -570,6 +570,12 @@ def test_bad_half_lives(month, tmp_path, options, rule):
     assert not list(tmp_path.iterdir())
 
 
+def test_without_degrees_of_freedom_the_dispersion_is_the_mean():
+    """Of the page and of the mean: their share was 0 / 0."""
+    assert shrunk_dispersion(5.0, 0.0, 2.0, 0.0) == 2.0
+    assert pooled_dispersion(9.0, 7.0) == pooled_dispersion([9.0], [7.0])
+
+
 def test_bad_numbers():
     history = History([1.0, 2.0], [True, False])
     for call, rule in (
@@ -583,6 +589,8 @@ def test_bad_numbers():
         (lambda: mean_log_rate(history, 0.0), "change_rate must be positive"),
         (lambda: mean_log_rate(history, 1.0, 0.0), "dispersion must be positive"),
         (lambda: pooled_dispersion([-1.0], [1.0]), "value must be non-negative"),
+        (lambda: shrunk_dispersion("a", 1, 1, 1), "value must be non-negative"),
+        (lambda: dispersion(history, [1.0, 2.0]), "must have one entry for each page"),
         (lambda: filtered(history, shape=0.0, rate=1.0), "shape must be positive"),
         (lambda: GammaFilter(half_life=-1.0), "half_life must be positive"),
         (lambda: Calibration([0.0, 0.0], [1.0, 0.5]), "x must be rising from 0"),

@@ -444,7 +444,7 @@ def test_bad_input():
         ("exploration must be in [0, 1]", lambda: learner(pages, exploration=1.5)),
         ("importance must be non-negative", lambda: LearningGreedy([-1.0], 1.0)),
         (
-            "host must have one label for each of 30 pages",
+            "host must have one label for each page, shape (30,)",
             lambda: learner(pages, host=host[1:]),
         ),
         ("host_limit must be positive", lambda: PoliteGreedy(pages, host, 0.0)),

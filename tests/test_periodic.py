@@ -465,6 +465,8 @@ def test_histories_that_say_nothing_of_the_profile(function):
 
 def test_other_bad_arguments(monkeypatch):
     history, start = simulated(3, 60, UNEVEN, 0.05, 0.8)
+    with pytest.raises(ValueError, match="interval must hold at least one crawl"):
+        periodic.simulate_periodic_history([1.0], OFFICE, interval=[])
     with pytest.raises(ValueError, match="smoothing must be non-negative"):
         periodic.fit_profile(history, start, n_bins=2, smoothing=-1.0)
     with pytest.raises(ValueError, match="demand must have one weight"):

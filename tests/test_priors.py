@@ -563,6 +563,16 @@ HISTORY = History([[1.0], [2.0]], [[1], [0]])
             "law must be one of 'lognormal', 'log-logistic', got 'flat'",
         ),
         (lambda: priors.population(0), "n_pages must be a positive integer, got 0"),
+        (
+            lambda: priors.prior_from_arrivals(
+                [],
+                priors.FakeIntervals(1.0, 1.0),
+                [1.0, 2.0],
+                n_crawls=1,
+                limits=(1, 2),
+            ),
+            "batches must hold at least one batch",
+        ),
     ],
 )
 def test_refuses(call, message):

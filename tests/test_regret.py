@@ -717,6 +717,26 @@ etc = partial(regret.explore_then_commit, POLICY)
             "exploration must reach beyond the best one, and regret be positive, "
             "for at least two horizons, got 0",
         ),
+        (
+            lambda: regret.best_exploration([1.0, 2.0, 3.0], [1.0, 2.0, 4.0]),
+            "regret must have shape (n_runs, 3, n_horizons), got (3,)",
+        ),
+        (
+            lambda: regret.exploration_horizon(2, 1.0, horizon=9.0, bounds=(1.0, 0.5)),
+            "bounds must be the least and the greatest change rate, got (1.0, 0.5)",
+        ),
+        (
+            lambda: regret.utility([1.0], [1.0], [1.0], elapsed=-1.0),
+            "elapsed must be non-negative, got -1.0",
+        ),
+        (
+            lambda: regret.utility([1.0], [-1.0], [1.0]),
+            "importance must be non-negative and finite, got -1.0",
+        ),
+        (
+            lambda: regret.utility([10**400], [1.0], [1.0]),
+            "change_rate must be non-negative and finite, got [1000",
+        ),
     ],
 )
 def test_regret_refuses(call, message):
@@ -779,6 +799,23 @@ def test_learning_regret_against_plain_sums():
             window = share[name][(grid > low) & (grid < high)]
             np.testing.assert_allclose(fresh[name][k], window.mean(), atol=1e-3)
     assert not lost["knows"].any()
+
+
+def test_a_horizon_without_regret_has_no_best_exploration():
+    """All NaN, as where the horizon is shorter than every exploration."""
+    grid = [[[4.0, np.nan], [1.0, np.nan], [4.0, np.nan]]]
+    length, least = regret.best_exploration(grid, [1.0, 10.0, 100.0])
+    np.testing.assert_allclose(length, [10.0, np.nan])
+    np.testing.assert_allclose(least, [1.0, np.nan])
+
+
+def test_slopes_of_lists():
+    length, horizon = 10.0 ** np.arange(6), np.array([1e4, 1e6])
+    loss = length[:, np.newaxis] + horizon / length[:, np.newaxis]
+    runs = [loss, loss]
+    assert regret.slopes(
+        np.array(runs).tolist(), length.tolist(), horizon.tolist(), rng=1
+    ) == regret.slopes(np.array(runs), length, horizon, rng=1)
 
 
 def test_learning_regret_says_what_is_wrong():

@@ -536,11 +536,11 @@ def test_more_terms_and_rescaling():
     [
         (
             lambda p: freshness.crawl_value(-1.0, 0, p),
-            "elapsed must be non-negative and finite, got -1.0",
+            "elapsed must be non-negative, got -1.0",
         ),
         (
             lambda p: freshness.crawl_value([1.0] * 49 + [np.nan], 0, p),
-            "elapsed must be non-negative and finite, got nan at index (49,)",
+            "elapsed must be non-negative, got nan at index (49,)",
         ),
         (
             lambda p: freshness.crawl_value(1.0, -1, p),
@@ -560,7 +560,7 @@ def test_more_terms_and_rescaling():
         ),
         (
             lambda p: freshness.cycle_length(-1.0, p),
-            "threshold must be non-negative and finite, got -1.0",
+            "threshold must be non-negative, got -1.0",
         ),
         (
             lambda p: freshness.fresh_time([1.0, 2.0], p),

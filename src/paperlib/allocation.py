@@ -969,8 +969,7 @@ def polite_thresholds(
 def _limited_pages(change_rate, importance, min_rate, max_rate, cost):
     """The checked arrays of the pages of `optimal`, all of one shape."""
     low = checks.non_negative("min_rate", min_rate)
-    high = np.asarray(max_rate, dtype=float)
-    checks.require("max_rate", high, "non-negative", high >= 0)
+    high = checks.non_negative_or_inf("max_rate", max_rate)
     pages = checks.broadcast(
         change_rate=change_rate,
         importance=importance,

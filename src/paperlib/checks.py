@@ -23,13 +23,19 @@ __all__ = [
     "fit",
     "labels",
     "non_negative",
+    "non_negative_or_inf",
     "numbers",
     "positive",
+    "positive_or_inf",
     "probability",
     "require",
     "scalar",
     "share",
 ]
+
+
+# What NumPy raises for what is no array of floats; an int may be too large for one.
+_NOT_FLOAT = TypeError, ValueError, OverflowError
 
 
 def require(name: str, array: Array, rule: str, good: NDArray[np.bool_]) -> None:
@@ -71,7 +77,7 @@ def _numbers(name, value, rule, within):
     """`value` as a float array whose entries are all `within`, an interval."""
     try:
         array = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except _NOT_FLOAT:
         raise ValueError(f"{name} must be {rule}, got {value!r}") from None
     # The rules are intervals, so that the extremes decide: two passes and no
     # temporary array. NaN passes through min and max, and no comparison with
@@ -95,6 +101,16 @@ def non_negative(name: str, value: ArrayLike) -> Array:
     )
 
 
+def positive_or_inf(name: str, value: ArrayLike) -> Array:
+    """`value` as a float array; all entries positive, and some may be inf."""
+    return _numbers(name, value, "positive", lambda x: x > 0)
+
+
+def non_negative_or_inf(name: str, value: ArrayLike) -> Array:
+    """`value` as a float array; all entries non-negative, and some may be inf."""
+    return _numbers(name, value, "non-negative", lambda x: x >= 0)
+
+
 def finite(name: str, value: ArrayLike) -> Array:
     """`value` as a float array; all entries finite."""
     return _numbers(name, value, "finite", np.isfinite)
@@ -109,9 +125,10 @@ def scalar(
     check: Callable[[str, ArrayLike], Array], name: str, value: ArrayLike
 ) -> float:
     """`value` as a float; one number that passes `check`."""
-    if np.ndim(value):
-        raise ValueError(f"{name} must be a single number, got shape {np.shape(value)}")
-    return check(name, value).item()
+    array = check(name, value)
+    if array.ndim:
+        raise ValueError(f"{name} must be a single number, got shape {array.shape}")
+    return array.item()
 
 
 def _open_share(name, value):
@@ -136,7 +153,7 @@ def numbers(name: str, value: ArrayLike) -> Array:
     """`value` as a float array, of which it is a copy; entries may be NaN."""
     try:
         return np.array(value, dtype=float)
-    except (TypeError, ValueError):
+    except _NOT_FLOAT:
         raise ValueError(f"{name} must be numbers, got {value!r}") from None
 
 
@@ -168,7 +185,10 @@ def labels(
 
     `value` holds a label for each page, of which `shape` is the shape.
     """
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        array = np.empty(0)
     if array.shape != shape:
         raise ValueError(
             f"{name} must have one label for each page, shape {shape}, "

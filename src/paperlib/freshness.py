@@ -423,7 +423,8 @@ def mean(fresh: ArrayLike, importance: ArrayLike) -> Values:
     np.float64(0.625)
     """
     fresh, importance = checks.broadcast(
-        fresh=fresh, importance=checks.non_negative("importance", importance)
+        fresh=np.atleast_1d(checks.finite("fresh", fresh)),
+        importance=checks.non_negative("importance", importance),
     )
     total = importance.sum(axis=-1)
     if not (total > 0).all():
@@ -488,7 +489,7 @@ def crawl_value(
     >>> crawl_value([[1.0], [3.0], [np.inf]], 0, pages).ravel().round(3)
     array([0.114, 0.494, 1.429])
     """
-    elapsed = _times("elapsed", elapsed)
+    elapsed = checks.non_negative_or_inf("elapsed", elapsed)
     n_signals = checks.non_negative("n_signals", n_signals)
     terms = values.EXACT if terms is None else checks.count("terms", terms)
     return _of_pages(
@@ -554,7 +555,7 @@ def bayes_crawl_value(
     array([0.187, 1.775, 3.   ])
     """
     elapsed, importance, shape, rate = checks.broadcast(
-        elapsed=_times("elapsed", elapsed),
+        elapsed=checks.non_negative_or_inf("elapsed", elapsed),
         importance=checks.non_negative("importance", importance),
         shape=checks.positive("shape", shape),
         rate=checks.positive("rate", rate),
@@ -667,7 +668,7 @@ def cycle_length(threshold: ArrayLike, pages: SignalledPages) -> Array:
     >>> cycle_length(3.0, pages).round(3)
     array([1.465])
     """
-    threshold = _times("threshold", threshold)
+    threshold = checks.non_negative_or_inf("threshold", threshold)
     return _of_pages(
         values.psis, pages, pages.recall, pages.false_rate, threshold=threshold
     )
@@ -712,7 +713,7 @@ def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> Array:
     >>> fresh_time(3.0, pages).round(3)
     array([1.007])
     """
-    threshold = _times("threshold", threshold)
+    threshold = checks.non_negative_or_inf("threshold", threshold)
     return _of_pages(
         values.ws, pages, pages.recall, pages.false_rate, threshold=threshold
     )
@@ -726,10 +727,3 @@ def _of_pages(kernel, pages, *parameters, **states):
     *states, change_rate = checks.broadcast(**states, pages=pages.change_rate)
     with np.errstate(all="ignore"):  # kernels may divide on both branches
         return kernel(*states, change_rate, *parameters)
-
-
-def _times(name, value):
-    """Non-negative, and possibly inf."""
-    array = np.asarray(value, dtype=float)
-    checks.non_negative(name, np.where(array == np.inf, 0.0, array))
-    return array

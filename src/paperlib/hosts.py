@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from paperlib import checks
 from paperlib.types import Array
 
 __all__ = ["host_limits", "members", "within_limits"]
@@ -54,13 +55,8 @@ def members(
     >>> member.tolist(), limit.tolist()
     ([1, 0, 1], [inf, 2.0])
     """
-    host = np.zeros(n_pages, dtype=np.int64) if host is None else np.asarray(host)
-    if host.shape != (n_pages,):
-        raise ValueError(
-            f"host must have one label for each of {n_pages} pages, "
-            f"got shape {host.shape}"
-        )
-    labels, member = np.unique(host, return_inverse=True)
+    host = np.zeros(n_pages, dtype=np.int64) if host is None else host
+    labels, member = checks.labels("host", host, (n_pages,))
     limit = host_limits(labels, host_limit)
     if not (limit > 0).all():
         raise ValueError(f"host_limit must be positive, got {limit.min().item()!r}")

@@ -422,6 +422,5 @@ def _checked(**arguments):
         if name.endswith("rate"):
             arguments[name] = checks.non_negative(name, value)
         else:
-            arguments[name] = value = np.asarray(value, dtype=float)
-            checks.require(name, value, "non-negative", value >= 0)
+            arguments[name] = checks.non_negative_or_inf(name, value)
     return checks.broadcast(**arguments)

@@ -259,6 +259,10 @@ def simulate_periodic_history(
     interval = checks.positive("interval", interval)
     if interval.ndim == 0:
         interval = np.full(checks.count("n_crawls", n_crawls), interval)
+    if not interval.size:
+        raise ValueError(
+            f"interval must hold at least one crawl, got shape {interval.shape}"
+        )
     change_rate = checks.non_negative("change_rate", change_rate)
     start = checks.finite("start", start)
     shape = checks.broadcast(
@@ -881,7 +885,7 @@ def slot_staleness(
     0.3405
     """
     change_rate, importance = checks.broadcast(
-        change_rate=np.atleast_1d(change_rate),
+        change_rate=np.atleast_1d(checks.non_negative("change_rate", change_rate)),
         importance=checks.non_negative("importance", importance),
     )
     horizon = checks.scalar(checks.positive, "horizon", horizon)

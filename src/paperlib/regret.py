@@ -72,7 +72,7 @@ def utility(
     ----------
     change_rate : array_like, shape (..., n_pages), 1/time, non-negative
         Change rates.
-    importance : array_like, shape (..., n_pages), 1/time
+    importance : array_like, shape (..., n_pages), 1/time, non-negative
         Request rates.
     crawl_rate : array_like, shape (..., n_pages), 1/time, non-negative
         Crawl rates.
@@ -89,7 +89,7 @@ def utility(
     Raises
     ------
     ValueError
-        Rates out of range, or of shapes that do not broadcast.
+        Arguments out of range, or of shapes that do not broadcast.
 
     Notes
     -----
@@ -101,9 +101,12 @@ def utility(
     np.float64(2.0)
     """
     stationary = freshness.poisson(change_rate, crawl_rate)
-    rate = np.add(change_rate, crawl_rate)
+    rate = np.add(change_rate, crawl_rate, dtype=float)
+    importance = checks.non_negative("importance", importance)
+    elapsed = checks.non_negative_or_inf("elapsed", elapsed)[..., np.newaxis]
+    initial = checks.share("initial", initial)
     with np.errstate(invalid="ignore"):
-        decay = np.exp(-rate * np.asarray(elapsed)[..., np.newaxis])
+        decay = np.exp(-rate * elapsed)
     # 0 x inf: a page that neither changes nor is crawled stays as it is
     decay = np.nan_to_num(decay, nan=1.0)
     return np.sum(importance * (stationary + (initial - stationary) * decay), axis=-1)
@@ -393,14 +396,24 @@ def regret_bound(
     np.float64(24095.5)
     """
     importance = checks.non_negative("importance", importance)
-    min_rate, max_rate = checks.positive("bounds", bounds)
+    min_rate, max_rate = _bounds(bounds)
     radius = exploration_radius(
         importance.size, bandwidth, exploration, max_rate=max_rate, level=level
     )
-    left = np.asarray(horizon) - exploration
+    left = checks.positive("horizon", horizon) - exploration
     left = np.where(left >= 0, left, np.nan)
     lost = constant * left * (radius / min_rate) ** 2
     return importance.sum() * (exploration + lost)
+
+
+def _bounds(bounds):
+    """The least and the greatest change rate, checked."""
+    rates = checks.positive("bounds", bounds)
+    if rates.shape != (2,) or rates[0] > rates[1]:
+        raise ValueError(
+            f"bounds must be the least and the greatest change rate, got {bounds!r}"
+        )
+    return rates
 
 
 def exploration_horizon(
@@ -459,7 +472,7 @@ def exploration_horizon(
     np.float64(1209.8)
     """
     one_round = n_pages / checks.scalar(checks.positive, "bandwidth", bandwidth)
-    min_rate, max_rate = checks.positive("bounds", bounds)
+    min_rate, max_rate = _bounds(bounds)
     # The bound is tau + c T (r(1) / min_rate)^2 / tau, as r(tau)^2 falls as
     # 1 / tau: least where both terms are equal.
     unit = exploration_radius(n_pages, bandwidth, 1.0, max_rate=max_rate, level=level)
@@ -493,7 +506,7 @@ def best_exploration(regret: ArrayLike, exploration: ArrayLike) -> tuple[Array, 
     Raises
     ------
     ValueError
-        Fewer than three lengths.
+        Fewer than three lengths, or regret of another shape.
 
     Examples
     --------
@@ -502,13 +515,22 @@ def best_exploration(regret: ArrayLike, exploration: ArrayLike) -> tuple[Array, 
     >>> length.round(3), least.round(3)
     (array([10.]), array([1.]))
     """
-    if len(exploration) < 3:
+    exploration = checks.positive("exploration", exploration)
+    if exploration.ndim != 1 or exploration.size < 3:
         raise ValueError(
-            f"exploration must hold at least three lengths, got {len(exploration)}"
+            "exploration must hold at least three lengths, "
+            f"got shape {exploration.shape}"
         )
-    mean = np.mean(regret, axis=0).T
-    lowest = np.nanargmin(mean, axis=-1)[:, np.newaxis]
-    last = len(exploration) - 2
+    regret = checks.numbers("regret", regret)
+    if regret.ndim != 3 or regret.shape[1] != exploration.size:
+        raise ValueError(
+            f"regret must have shape (n_runs, {exploration.size}, n_horizons), "
+            f"got {regret.shape}"
+        )
+    mean = regret.mean(axis=0).T
+    known = np.where(np.isnan(mean), np.inf, mean)
+    lowest = known.argmin(axis=-1)[:, np.newaxis]
+    last = exploration.size - 2
     around = np.add(np.clip(lowest, 1, last), [-1, 0, 1])
     inside = (lowest >= 1) & (lowest <= last)
     y = np.where(inside, np.take_along_axis(mean, around, axis=-1), np.nan)
@@ -572,7 +594,7 @@ def slopes(
     >>> {name: slope.round(3).item() for name, (slope, _) in found.items()}
     {'exploration': 0.5, 'regret': 0.5}
     """
-    rng = np.random.default_rng(rng)
+    rng, regret = np.random.default_rng(rng), checks.numbers("regret", regret)
     drawn = rng.integers(len(regret), size=(n_bootstrap, len(regret)))
     samples = (regret, *(regret[runs] for runs in drawn))
     found = [best_exploration(sample, exploration) for sample in samples]

@@ -75,6 +75,11 @@ def dispersion(history: History, change_rate: ArrayLike) -> tuple[Values, Values
         nothing is known; the noise of `value` has a relative variance of about
         2 / `freedom`.
 
+    Raises
+    ------
+    ValueError
+        Change rates that are no numbers, or of another shape.
+
     Notes
     -----
     The plain form is `paperlib.reference.dispersion`. With one change, or
@@ -92,7 +97,13 @@ def dispersion(history: History, change_rate: ArrayLike) -> tuple[Values, Values
     (13.333, 3.0)
     """
     terms = history.likelihood_terms()
-    rate = np.ravel(np.broadcast_to(np.asarray(change_rate, float), history.shape))
+    rate = checks.numbers("change_rate", change_rate)
+    if rate.shape not in ((), history.shape):
+        raise ValueError(
+            f"change_rate must have one entry for each page, {history.shape}, "
+            f"got shape {rate.shape}"
+        )
+    rate = np.ravel(np.broadcast_to(rate, history.shape))
     value, freedom = np.empty(rate.size), np.empty(rate.size)
     with threads_for(history.interval.size):
         kernels.dispersions(rate, _N_BLOCKS, *terms, value, freedom)
@@ -287,8 +298,10 @@ def pooled_dispersion(value: ArrayLike, freedom: ArrayLike) -> tuple[float, floa
     >>> round(mean, 3), round(weight, 2)
     (3.333, 5.83)
     """
-    value = checks.non_negative("value", value)
-    freedom = checks.non_negative("freedom", freedom)
+    value, freedom = checks.broadcast(
+        value=np.atleast_1d(checks.non_negative("value", value)),
+        freedom=checks.non_negative("freedom", freedom),
+    )
     total = freedom.sum()
     mean = (value @ freedom + _MODEL_WEIGHT) / (total + _MODEL_WEIGHT)
     # E (value - mean)^2 = tau^2 + 2 (mean^2 + tau^2) / freedom
@@ -320,6 +333,11 @@ def shrunk_dispersion(
     ndarray or float
         Between `value` and `mean`.
 
+    Raises
+    ------
+    ValueError
+        Numbers that are negative or no numbers; shapes that do not broadcast.
+
     Examples
     --------
     >>> import numpy as np
@@ -327,7 +345,14 @@ def shrunk_dispersion(
     >>> shrunk_dispersion([5.0, 5.0, 5.0], [0.0, 7.0, 7.0], 1.0, [7.0, 7.0, np.inf])
     array([1., 3., 1.])
     """
-    freedom, weight = np.asarray(freedom, float), np.asarray(weight, float)
-    with np.errstate(invalid="ignore"):
-        share = np.where(np.isinf(weight), 0.0, freedom / (freedom + weight))
-    return (mean + share * (np.asarray(value) - mean))[()]
+    value, freedom, mean, weight = checks.broadcast(
+        value=checks.non_negative("value", value),
+        freedom=checks.non_negative("freedom", freedom),
+        mean=checks.non_negative("mean", mean),
+        weight=checks.non_negative_or_inf("weight", weight),
+    )
+    # without degrees of freedom on either side it is the mean
+    own = np.divide(
+        freedom, freedom + weight, where=freedom > 0, out=np.zeros(freedom.shape)
+    )
+    return (mean + own * (value - mean))[()]

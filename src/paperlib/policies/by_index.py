@@ -68,8 +68,7 @@ class IndexPolicy:
 
     def __post_init__(self):
         least = checks.non_negative("min_interval", self.min_interval)
-        most = np.asarray(self.max_interval, dtype=float)
-        checks.require("max_interval", most, "positive", most > 0)
+        most = checks.positive_or_inf("max_interval", self.max_interval)
         least, most, _ = checks.broadcast(
             min_interval=least, max_interval=most, pages=np.empty(self.n_pages)
         )

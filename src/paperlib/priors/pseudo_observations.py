@@ -428,7 +428,8 @@ def prior_from_arrivals(
     Raises
     ------
     ValueError
-        As `processes.simulate_sequential_history` and `FakeIntervals.learn`.
+        No batch; or as `processes.simulate_sequential_history` and
+        `FakeIntervals.learn`.
     ConvergenceError
         As `FakeIntervals.learn`.
 
@@ -459,6 +460,8 @@ def prior_from_arrivals(
     >>> [round(prior.initial_interval) for prior in learnt], history.shape
     ([1, 85, 24], (100,))
     """
+    if not len(batches):
+        raise ValueError("batches must hold at least one batch, got none")
     learnt, crawled = [start], []
     for pages, stream in zip(batches, _streams(rng, len(batches)), strict=True):
         prior = learnt[-1]
