@@ -189,6 +189,24 @@ def test_limits_in_any_units(time, power):
         )
 
 
+@given(problem=problems(span=50), data=st.data())
+@example(problem=(np.full(3, 1.13), np.full(3, 6.0), 0.18), data=None)
+def test_least_rates_leave_the_rest_to_the_optimum(problem, data):
+    """The example did not converge: the least rates are all of the bandwidth."""
+    change_rate, importance, bandwidth = problem
+    least, used = np.array([1e-4, 0.3, 0.0]), 1.0
+    if data:
+        least = data.draw(several(decades(-6, 0, zero=True), change_rate.size))
+        used = data.draw(st.sampled_from([1.0, 1 - 1e-15, 0.5, 1e-9]))
+    assume(least.any())
+    least *= used * bandwidth / least.sum()
+    plan = allocation.optimal_poisson(*problem, min_rate=least)
+    assert (plan.crawl_rate >= least).all()
+    assert plan.crawl_rate.sum() == pytest.approx(bandwidth, rel=1e-9, abs=0)
+    gain = (change_rate > 0) & (importance > 0)
+    assert (plan.crawl_rate[~gain] == least[~gain]).all()
+
+
 @pytest.mark.parametrize("allocate", ALLOCATIONS)
 @given(problem=problems(span=4), factor=decades(-6, 6))
 def test_rates_scale_with_time(allocate, problem, factor):

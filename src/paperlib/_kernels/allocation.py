@@ -73,30 +73,33 @@ _SPENT, _MAX_CORRECTIONS = 1e-12, 4
 
 
 @njit(inline="always")
-def _square_roots(change_rate, importance, root):
+def _square_roots(change_rate, importance, min_rate, stride, root):
     """Write sqrt(importance change_rate); sums, and the least threshold.
 
-    Returns the sum of the roots, the sum of the change rates of the pages that
-    gain by crawls (root > 0), and the least change_rate / root of these: for c
-    below this, no page gets more than its minimum rate.
+    Returns the sum of the minimum rates; for the pages that gain by crawls
+    (root > 0) the sum of the roots, that of change_rate + min_rate, and the
+    least (change_rate + min_rate) / root: for c below this, no page gets more
+    than its minimum rate.
     """
-    roots = changes = 0.0
+    minima = roots = changes = 0.0
     least = np.inf
     for i in prange(root.size):
         r = math.sqrt(importance[i] * change_rate[i])
+        d = change_rate[i] + min_rate[i * stride]
         root[i] = r
+        minima += min_rate[i * stride]
         roots += r
-        changes += change_rate[i] if r > 0.0 else 0.0
-        least = min(least, change_rate[i] / r if r > 0.0 else np.inf)
-    return roots, changes, least
+        changes += d if r > 0.0 else 0.0
+        least = min(least, d / r if r > 0.0 else np.inf)
+    return minima, roots, changes, least
 
 
 @njit(inline="always")
-def _newton(change_rate, root, bandwidth, min_rate, stride, c):
-    """The c at which the rates sum to `bandwidth`.
+def _newton(change_rate, root, spare, min_rate, stride, c):
+    """The c at which the rates above the minimum sum to `spare`.
 
-    The rates are max(min_rate, c root - change_rate). `c` is a start at or
-    right of the solution; a page is active where its rate is above its
+    These are max(0, c root - d) with d = change_rate + min_rate. `c` is a start
+    at or right of the solution; a page is active where its rate is above its
     minimum. The tangent of a convex function lies below it, so that the root
     of the tangent is not left of the solution: c falls from step to step and
     never passes the solution. As c falls pages only leave the active set, each
@@ -106,12 +109,11 @@ def _newton(change_rate, root, bandwidth, min_rate, stride, c):
     for _ in range(_MAX_STEPS):
         active = rest = 0.0
         for i in prange(root.size):
-            if c * root[i] * _EDGE > change_rate[i] + min_rate[i * stride]:
+            d = change_rate[i] + min_rate[i * stride]
+            if c * root[i] * _EDGE > d:
                 active += root[i]
-                rest += change_rate[i]
-            else:
-                rest += -min_rate[i * stride]
-        new = (bandwidth + rest) / active if active > 0.0 else c
+                rest += d
+        new = (spare + rest) / active if active > 0.0 else c
         if not new < c * (1.0 - _ROUNDING):
             break
         c = new
@@ -119,16 +121,16 @@ def _newton(change_rate, root, bandwidth, min_rate, stride, c):
 
 
 @compiled
-def _rate_above(root, change_rate, least, above):
-    """(least + above) root - change_rate without the cancellation.
+def _rate_above(root, d, least, above):
+    """(least + above) root - d without the cancellation.
 
     0 for a page that gains nothing by crawls.
     """
-    return root * (above - (change_rate / root - least)) if root > 0.0 else 0.0
+    return root * (above - (d / root - least)) if root > 0.0 else 0.0
 
 
 @njit(inline="always")
-def _newton_above(change_rate, root, bandwidth, min_rate, stride, least, above):
+def _newton_above(change_rate, root, spare, min_rate, stride, least, above):
     """The solution of `_newton`, as its distance above the least threshold.
 
     The same steps in the unknown above = c - least, from any start > 0. One
@@ -138,13 +140,12 @@ def _newton_above(change_rate, root, bandwidth, min_rate, stride, least, above):
     for _ in range(_MAX_STEPS):
         active = rest = 0.0
         for i in prange(root.size):
-            gain = _rate_above(root[i], change_rate[i], least, above)
-            if gain - root[i] * above * _ROUNDING > min_rate[i * stride]:
+            d = change_rate[i] + min_rate[i * stride]
+            gain = _rate_above(root[i], d, least, above)
+            if gain > root[i] * above * _ROUNDING:
                 active += root[i]
                 rest += root[i] * above - gain
-            else:
-                rest += -min_rate[i * stride]
-        new = (bandwidth + rest) / active if active > 0.0 else above
+        new = (spare + rest) / active if active > 0.0 else above
         settled = abs(new - above) <= _SETTLED * new
         above = new
         if settled:
@@ -185,25 +186,30 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     `rate` holds the roots while the search runs and the rates at the end.
     Returns c.
 
-    Where bandwidth is scarce, c is hardly above the least threshold
-    change_rate / root, and c root - change_rate is a difference of nearly
-    equal numbers. In the second phase c is written as least + above and the
-    rate as root (above - (change_rate / root - least)). The page of the least
-    threshold then has the rate root x above, without any cancellation, and
-    the other differences are small only where the rates hardly count.
+    The rates are min_rate + max(0, c root - d) with d = change_rate + min_rate:
+    what the minimum rates leave is spent as if there were none.
+
+    Where bandwidth is scarce, c is hardly above the least threshold d / root,
+    and c root - d is a difference of nearly equal numbers. In the second phase
+    c is written as least + above and the rate above the minimum as
+    root (above - (d / root - least)). The page of the least threshold then has
+    the rate root x above, without any cancellation, and the other differences
+    are small only where the rates hardly count.
     """
     stride = 1 if min_rate.size > 1 else 0
-    roots, changes, least = _square_roots(change_rate, importance, rate)
-    if roots == 0.0:
+    minima, roots, changes, least = _square_roots(
+        change_rate, importance, min_rate, stride, rate
+    )
+    spare = bandwidth - minima
+    # At this c the rates c root - d of all pages that gain by crawls sum to what
+    # is spare, the negative ones among them. Raised to 0 they sum to as much or
+    # more: c is not left of the solution.
+    c = (spare + changes) / roots
+    if not (roots > 0.0 and spare > 0.0):
         for i in prange(rate.size):
             rate[i] = min_rate[i * stride]
-        return 0.0
-    # At this c the rates c root - change_rate of all pages that gain by crawls
-    # sum to the bandwidth, the negative ones among them. Raised to the minimum
-    # rate, which is not negative, they sum to as much or more: c is not left
-    # of the solution.
-    c = (bandwidth + changes) / roots
-    c = _newton(change_rate, rate, bandwidth, min_rate, stride, c)
+        return least if roots > 0.0 else 0.0
+    c = _newton(change_rate, rate, spare, min_rate, stride, c)
     above = c - least
     total = 0.0
     if above > _TWO_DIGITS * c:
@@ -212,12 +218,11 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
             total += rate[i]
     else:  # too few digits, and none where the difference is rounding itself
         start = max(above, _ROUNDING * c)
-        above = _newton_above(
-            change_rate, rate, bandwidth, min_rate, stride, least, start
-        )
+        above = _newton_above(change_rate, rate, spare, min_rate, stride, least, start)
         for i in prange(rate.size):
-            gain = _rate_above(rate[i], change_rate[i], least, above)
-            rate[i] = max(gain, min_rate[i * stride])
+            d = change_rate[i] + min_rate[i * stride]
+            gain = _rate_above(rate[i], d, least, above)
+            rate[i] = min_rate[i * stride] + max(gain, 0.0)
             total += rate[i]
         c = least + above
     # once for both, because each call takes a second to compile
