@@ -160,8 +160,8 @@ def test_shapes():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"elapsed": -1.0}, "elapsed must be non-negative and finite, got -1.0"),
-        ({"elapsed": np.nan}, "elapsed must be non-negative and finite, got nan"),
+        ({"elapsed": -1.0}, "elapsed must be non-negative, got -1.0"),
+        ({"elapsed": np.nan}, "elapsed must be non-negative, got nan"),
         ({"importance": -1.0}, "importance must be non-negative and finite, got -1.0"),
         ({"importance": np.inf}, "importance must be non-negative and finite, got inf"),
         ({"shape": 0.0}, "shape must be positive and finite, got 0.0"),
