@@ -28,7 +28,7 @@ from paperlib.estimators import mle
 from paperlib.processes import History
 
 SAMPLES = Path(__file__).parent / "formats"
-OURS = "warc", "changedetection", "sitemap", "feed", "git", "http"
+OURS = "warc", "changedetection", "sitemap", "feed", "git"
 AS_OF = datetime(2026, 10, 4, tzinfo=UTC)
 URL = "https://www.example.org/"
 # warcio does not close the temporary files in which it keeps bodies
@@ -77,7 +77,6 @@ def totals(log):
         ("feed.xml", "feed"),
         ("atom.xml", "feed"),
         ("git.txt", "git"),
-        ("fetched.jsonl", "http"),
         ("cdio", "changedetection"),
     ],
 )
@@ -133,22 +132,55 @@ def test_sample_of_our_columns_gives_the_bits_of_the_specification():
     assert "2 of fetches without the digest" in messages[0]
 
 
-def test_json_lines_with_bad_lines(tmp_path):
-    path = tmp_path / "log"
-    lines = [
+def json_lines(*rows):
+    """Text of JSON Lines."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_bad_lines_of_json_lines_are_counted_and_named(tmp_path):
+    text = "nonsense\n" + json_lines(
         {"url": "a", "time": 1767225600, "status": "200", "etag": 'W/"x"', "more": []},
         {"url": "a", "time": "2026-01-02T00:00:00Z", "status": "ok"},
         {"url": "a", "time": None},
-    ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines) + "{no\n\n")
-    first, *bad = rows(path)
-    del first["given"]
-    assert first == {
-        "row": 1, "url": "a", "time": written.utc(BEGIN), "status": 200, "etag": 'W/"x"'
-    }  # fmt: skip
-    reasons = [row.get("reason") for row in bad]
-    assert reasons == ["whose status is not a number", None, "that are no JSON"]
-    assert [row["row"] for row in bad] == [2, 3, 4]
+        {"url": "a", "time": "2026-01-03T00:00:00Z", "etag": "y"},
+    )
+    path = write(tmp_path / "log.jsonl", (text + "\n{no\n").encode())
+    log, (message,) = recorded(read_crawl_log, path)
+    assert {url: bits.tolist() for url, (_, bits) in pages(log).items()} == {
+        "a": [True]
+    }
+    for said in (
+        "2 that are no JSON (log.jsonl line 1: nonsense; log.jsonl line 7: {no)",
+        "1 whose status is not a number (log.jsonl row 3: a,2026-01-02T00:00:00Z,ok)",
+        "1 whose time cannot be read (log.jsonl row 4: a,,)",
+    ):
+        assert said in message
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.ndjson.gz", "fetches.txt"])
+def test_json_lines_are_a_table(name, tmp_path):
+    """Keys by other names, in other letters, and absent from the first lines."""
+    text = json_lines(
+        {"URL": "http://a/", 'fetched "at"': "2026-01-01", "n": {"url": 1}},
+        {"URL": "http://a/", 'fetched "at"': "2026-01-03", "Changed": True},
+        {"URL": "http://a/", 'fetched "at"': 1767571200, "Changed": 0, "host": "b"},
+    )
+    columns = {"time": 'fetched "at"'}
+    path = write(tmp_path / name, text.encode())
+    source = Source(path, format="jsonl", columns=columns)
+    log, messages = recorded(read_crawl_log, source)
+    (interval, changed) = pages(log)["http://a/"]
+    assert (interval.tolist(), changed.tolist()) == ([2.0, 2.0], [True, False])
+    assert log.host.tolist() == ["b"]
+    assert not messages
+
+
+def test_what_json_lines_lack_is_named(tmp_path):
+    row = {"url": "a", "fetched_at": "2026-01-01", "content_hash": "x"}
+    path = write(tmp_path / "log.jsonl", json_lines(row).encode())
+    said = "column 'time' .* --column time=fetched_at --column digest=content_hash"
+    with pytest.raises(ValueError, match=said):
+        read_crawl_log(path)
 
 
 def test_sample_of_a_sitemap():

@@ -49,7 +49,7 @@ _TIMES = ", ".join(units.DURATIONS)
 _FORMATS = (
     *("nutch", "readseg", "storm", "frontier", "heritrix", "warc", "cdx", "cdxj"),
     *("wayback", "commoncrawl", "changedetection", "sitemap", "feed", "git"),
-    *("http", "csv"),
+    *("csv", "jsonl", "http"),
 )
 _TARGETS = (
     *("jsonl", "nutch", "storm", "frontier", "heritrix", "changedetection"),

@@ -143,9 +143,9 @@ def estimate(
     ----------
     path : path, sequence of path, or Source
         Files, also gzipped, and folders of one format, which is recognised: what
-        a crawler stored (`crawl_log.formats`), or a table in CSV, TSV or Parquet.
-        Columns of a table: url, time (ISO 8601 without a zone is UTC, times of
-        HTTP and mail and the like, or a number since 1970 in seconds, milli-,
+        a crawler stored (`crawl_log.formats`), or a table in CSV, TSV, JSON Lines or
+        Parquet. Columns of a table: url, time (ISO 8601 without a zone is UTC, times
+        of HTTP and mail and the like, or a number since 1970 in seconds, milli-,
         micro- or nanoseconds by its size; from 1990 to a year from now), and
         changed (true, yes, 1 or the like), or instead of it digest, etag or
         last_modified; optional importance (the last one counts, else 1), host

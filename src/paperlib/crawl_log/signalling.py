@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from paperlib import signals
 from paperlib.crawl_log.database import first_line, pattern, quoted, run, sql
 from paperlib.crawl_log.formats.checking import mended
-from paperlib.crawl_log.formats.tables import quotes
+from paperlib.crawl_log.formats.tables import check
 from paperlib.errors import DegenerateSignalsWarning
 from paperlib.files import temporary_folder
 from paperlib.types import PathLike
@@ -73,7 +73,7 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
     if not path.is_file():
         raise FileNotFoundError(f"no such file: {path}")
     with temporary_folder() as folder:
-        whole = mended(path, folder, quotes(path, {}), 0, tally)
+        whole = mended(path, folder, check(path, {}), 0, tally)
         _read(connection, whole, path)
     _count(connection, path.name, tally)
     for statement in connection.extract_statements(sql("count_signals")):

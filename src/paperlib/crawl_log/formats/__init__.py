@@ -18,7 +18,6 @@ from paperlib.crawl_log.formats import (
     frontier,
     git,
     heritrix,
-    http,
     nutch,
     readseg,
     sitemap,
@@ -49,7 +48,6 @@ _MODULES = (
     sitemap,
     feed,
     git,
-    http,
     tables,
 )
 

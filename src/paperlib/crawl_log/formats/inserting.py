@@ -99,7 +99,7 @@ def _mended(file, format, source, folder, number, tally):
         return file
     check = None
     if format.kind == "table":
-        check = tables.quotes(file, source.columns)
+        check = tables.check(file, source.columns)
     elif "lines($file)" in format.query:
         check = Utf8()
     return mended(file, folder, check, number, tally)

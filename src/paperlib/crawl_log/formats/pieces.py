@@ -1,5 +1,6 @@
 """What several readers of formats share."""
 
+import codecs
 import contextlib
 import json
 from collections.abc import Callable
@@ -34,7 +35,8 @@ def first_object(head: bytes) -> dict[str, Any]:
     {}
     """
     with contextlib.suppress(ValueError):
-        found = json.loads(head.lstrip().partition(b"\n")[0])
+        text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+        found = json.loads(text.partition(b"\n")[0])
         if isinstance(found, dict):
             return found
     return {}

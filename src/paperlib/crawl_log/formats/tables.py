@@ -1,10 +1,19 @@
-"""Tables with our own columns: CSV or TSV, perhaps gzipped, and Parquet."""
+"""Tables with our own columns: CSV, TSV and JSON Lines, perhaps gzipped, and Parquet.
+
+JSON Lines have one object a line, whose keys are the columns; a key may be absent
+where nothing is known. `scrapy runspider spider.py -o fetched.jsonl` appends such
+lines; see docs/scrapy_spider.py for a spider.
+
+Pitfalls: a digest of raw bytes sees every advertisement, token and clock. Log the
+fetches that failed too, with their status or with -1, and the answers 304.
+"""
 
 from __future__ import annotations
 
 import csv
 import difflib
 import io
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,20 +23,22 @@ import pyarrow.parquet as pq
 
 from paperlib.crawl_log.database import pattern, quoted, run, sql
 from paperlib.crawl_log.formats.base import Format, beginning
-from paperlib.crawl_log.formats.checking import Quotes
+from paperlib.crawl_log.formats.checking import Quotes, Utf8
+from paperlib.crawl_log.formats.pieces import fields, first_object
 from paperlib.crawl_log.formats.records import unpacked
 from paperlib.crawl_log.tally import FAILED
 
 if TYPE_CHECKING:
     from paperlib.crawl_log.tally import Tally
 
-__all__ = ["FORMATS", "OPTIONAL", "REQUIRED", "SIGNALS", "insert", "quotes"]
+__all__ = ["FORMATS", "OPTIONAL", "REQUIRED", "SIGNALS", "check", "insert"]
 
 REQUIRED = ("url", "time")
 #: Columns from which bits are derived where there is no column "changed".
 SIGNALS = ("digest", "etag", "last_modified")
 OPTIONAL = ("changed", "start", "importance", "host", "status")
-_TEXT_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz")
+_TEXT_SUFFIXES = (".csv", ".tsv")
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".jl")
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 # What else columns are called, to suggest one where ours is missing.
@@ -35,31 +46,43 @@ _OTHER_NAMES = {
     "url": ("uri", "address", "link", "page", "location"),
     "time": ("timestamp", "date", "datetime", "fetched_at", "crawled_at", "when"),
     "changed": ("has_changed", "modified", "is_new"),
-    "digest": ("hash", "checksum", "sha1", "sha256", "md5"),
+    "digest": ("hash", "checksum", "sha1", "sha256", "md5", "content_hash"),
 }
 
 
 def _is_text(head, path):
     """Whether a file is a table in text, by its name."""
-    return path.name.endswith(_TEXT_SUFFIXES)
+    return path.name.removesuffix(".gz").endswith(_TEXT_SUFFIXES)
+
+
+def _is_parquet(head, path):
+    """Whether a file is a table in Parquet."""
+    return head.startswith(b"PAR1") or path.suffix == ".parquet"
+
+
+def _is_json(head, path):
+    """Whether a file is in JSON Lines, by its name or by our keys in the first one."""
+    named = path.name.removesuffix(".gz").endswith(_JSON_SUFFIXES)
+    return named or first_object(head).keys() >= {*REQUIRED}
+
+
+def _kind(file):
+    """How a table is to be read: one of "parquet", "json" and "text"."""
+    head = beginning(file)
+    if _is_parquet(head, file):
+        return "parquet"
+    # that it is a table is known, so that any object will do
+    return "json" if _is_json(head, file) or first_object(head) else "text"
 
 
 FORMATS = (
-    Format(
-        "csv",
-        "a table in text",
-        "table",
-        _is_text,
-    ),
-    Format(
-        "csv",
-        "a table in Parquet",
-        "table",
-        lambda head, path: head.startswith(b"PAR1") or path.suffix == ".parquet",
-    ),
+    Format("csv", "a table in text", "table", _is_text),
+    Format("csv", "a table in Parquet", "table", _is_parquet),
+    Format("jsonl", "JSON Lines", "table", _is_json),
     # the same with digests, ETags or dates in place of bits, by the name of those
     # who look for it
     Format("http", "a table in text", "table", _is_text),
+    Format("http", "JSON Lines", "table", _is_json),
 )
 
 
@@ -108,14 +131,17 @@ def insert(
     ...     connection.sql("select changed, reason from crawl order by t").fetchall()
     [(False, None), (None, 'whose changed is neither yes nor no')]
     """
-    if _is_parquet(file):
+    kind = _kind(file)
+    if kind == "parquet":
         _insert_parquet(connection, number, file, columns, rows)
+    elif kind == "json":
+        _insert_json(connection, number, file, columns, tally)
     else:
         _insert_text(connection, number, file, columns, tally)
 
 
-def quotes(file: Path, columns: Mapping[str, str]) -> Quotes | None:
-    r"""Check of the quotes of a table.
+def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
+    r"""Choose what is checked in each line of a table.
 
     Parameters
     ----------
@@ -126,8 +152,8 @@ def quotes(file: Path, columns: Mapping[str, str]) -> Quotes | None:
 
     Returns
     -------
-    Quotes or None
-        None of a table that is not in text, or has no column of times.
+    Quotes, Utf8 or None
+        None of a table in Parquet, or without a column of times.
 
     Examples
     --------
@@ -136,21 +162,17 @@ def quotes(file: Path, columns: Mapping[str, str]) -> Quotes | None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "log.csv")
     ...     _ = file.write_text("url,time,changed\n")
-    ...     quotes(file, {}).is_faulty(b'"a,2026,0\n')
+    ...     check(file, {}).is_faulty(b'"a,2026,0\n')
     True
     """
-    if _is_parquet(file):
-        return None
+    kind = _kind(file)
+    if kind != "text":
+        return Utf8() if kind == "json" else None
     names, delimiter = _header(file)
     names, time = [_plain(name) for name in names], _plain(columns.get("time", "time"))
     if time not in names:
         return None
     return Quotes(delimiter, len(names), names.index(time))
-
-
-def _is_parquet(file):
-    """Whether a table is in Parquet."""
-    return FORMATS[1].recognises(beginning(file), file)
 
 
 def _plain(name):
@@ -207,9 +229,31 @@ def _insert_text(connection, number, file, renamed, tally):
         "group by line order by line"
     ).fetchall()
     connection.execute("drop table reject_errors; drop table reject_scans")
-    if rejected:
-        places = [(number, n, f"{file.name} line {n}: {m}") for n, m in rejected[:3]]
-        tally.add("that do not fit the columns", len(rejected), places)
+    _count(tally, number, file, "that do not fit the columns", rejected)
+
+
+def _insert_json(connection, number, file, renamed, tally):
+    """Insert the rows of a file in JSON Lines; count the lines that are no JSON."""
+    lines = f"lines({quoted(pattern(file))})"
+    # all keys: the first lines may lack some
+    keys = connection.execute(
+        f"select distinct unnest(try(json_keys(line))) as key from {lines} order by key"
+    ).fetchall()
+    columns = [(key, (f"f[{k}]", "VARCHAR")) for k, (key,) in enumerate(keys, 1)]
+    objects = fields(*(f"$.{json.dumps(key, ensure_ascii=False)}" for (key,) in keys))
+    source = f"({objects.replace('lines($file)', lines)}) where f is not null"
+    _insert(connection, number, file, columns, renamed, "row", source)
+    rejected = connection.execute(
+        f"select n, line from {lines} where trim(line) <> '' and not json_valid(line)"
+    ).fetchall()
+    _count(tally, number, file, "that are no JSON", rejected)
+
+
+def _count(tally, number, file, reason, rejected):
+    """Count lines that make no row, given with what is shown of each."""
+    places = [(number, n, f"{file.name} line {n}: {text}") for n, text in rejected[:3]]
+    if places:
+        tally.add(reason, len(rejected), places)
 
 
 def _header(file):
