@@ -3,6 +3,7 @@
 import re
 import warnings
 
+import numba
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -301,6 +302,29 @@ def test_compiled_rates_are_their_plain_bodies(monkeypatch):
         plain = [call() for call in calls]
     for rates, expected in zip(plain, compiled, strict=True):
         np.testing.assert_allclose(rates, expected, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.slow
+def test_several_threads_give_what_one_gives():
+    n = 250_000  # smaller arrays are left to one thread
+    change_rate, importance = population(27, n=n)
+    host = np.arange(n) // 1000
+    limited = {"max_rate": 0.5, "host": host, "host_limit": 200.0}
+    calls = [
+        lambda: optimal_poisson(change_rate, importance, n / 5),
+        lambda: optimal_interval(change_rate, importance, n / 5),
+        lambda: harmonic(change_rate, importance, n / 5),
+        lambda: allocation.optimal(change_rate, importance, n / 5, **limited),
+    ]
+    before, rates = numba.get_num_threads(), []
+    try:
+        for n_threads in (1, before):
+            numba.set_num_threads(n_threads)
+            rates.append([call().crawl_rate for call in calls])
+    finally:
+        numba.set_num_threads(before)
+    for one, several in zip(*rates, strict=True):
+        np.testing.assert_allclose(several, one, rtol=1e-10, atol=1e-13)
 
 
 # ------------------------------ invariances

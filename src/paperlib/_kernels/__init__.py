@@ -9,6 +9,7 @@ what it has learnt.
 import contextlib
 import functools
 import os
+import types
 
 from numba import get_num_threads, njit, set_num_threads, vectorize
 
@@ -22,7 +23,6 @@ plain = njit(cache=True, error_model="numpy", _nrt=False)
 allocating = njit(cache=True, error_model="numpy", _nrt=True)
 # A call that passes all arrays costs as much as a short kernel.
 inlined = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
-parallel = njit(cache=True, error_model="numpy", parallel=True)
 
 # Threads that wait for others sleep, and do not spin: while other processes take
 # the cores, spinning takes the time of the thread that is waited for, and a call
@@ -34,6 +34,26 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # optimal_poisson beside other work: two threads took up to 7 times as long as one
 # at 50,000 and 100,000 pages, 0.6 to 1.1 times at 200,000).
 _MIN_SIZE_FOR_THREADS = 200_000
+
+
+def parallel(function):
+    """Compile for one thread and for several, each when it is first needed.
+
+    For several threads it takes four times as long, and most arrays are small.
+    `threads_for` decides. Other kernels call the form for one thread, `alone`.
+    """
+    alone = compiled(function)
+    # numba keeps two forms of one name in one entry of its cache.
+    twin = types.FunctionType(function.__code__, function.__globals__)
+    twin.__qualname__ = f"{function.__qualname__}_in_threads"
+    threaded = njit(cache=True, error_model="numpy", parallel=True)(twin)
+
+    @functools.wraps(function)
+    def kernel(*args):
+        return (threaded if get_num_threads() > 1 else alone)(*args)
+
+    kernel.py_func, kernel.alone = function, alone
+    return kernel
 
 
 @contextlib.contextmanager

@@ -521,9 +521,8 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, spent):
     return (x + share * (y - x) if share > 0.0 else x) ** -2
 
 
-# The body once more, without threads, to run inside prange. It is not cached
-# by itself: the two would share one entry of the cache.
-_limited_rates_serial = njit(error_model="numpy")(limited_rates.py_func)
+# A host is searched by one thread, inside a loop over hosts.
+_limited_rates_alone = limited_rates.alone
 
 
 @parallel
@@ -537,7 +536,7 @@ def host_rates(pages, kind, offsets, limit, spent, rate, multiplier):
         if spent[h] > limit[h]:
             here = slice(offsets[h], offsets[h + 1])
             alone = np.array([0, offsets[h + 1] - offsets[h]])
-            multiplier[h] = _limited_rates_serial(
+            multiplier[h] = _limited_rates_alone(
                 pages[here], kind, alone, np.array([np.inf]), limit[h],
                 rate[here], np.empty(1),
             )  # fmt: skip
