@@ -127,6 +127,7 @@ def fetch(known):
                 raise ValueError(f"more than {MOST} bytes")
             return response.headers, body
     except HTTPError as error:
+        error.close()
         if error.code != 304:
             raise
         return error.headers, None

@@ -25,7 +25,7 @@ from paperlib.crawl_log.scheduling import HEDGE, schedule
 from paperlib.units import as_text, days, per_day
 
 N_PAGES = 60
-START, END = np.array(["2026-01-01", "2026-01-11"], "datetime64[us]")
+START, END, NEVER = np.array(["2026-01-01", "2026-01-11", "NaT"], "datetime64[us]")
 
 
 def pages(n_pages=N_PAGES, seed=1, **columns):
@@ -448,7 +448,7 @@ def test_the_calibration_of_the_log_gives_a_second_number(run):
 def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp_path):
     never, once = [3, 5, 8, 40], [6, 9]
     n_crawls, last = np.full(N_PAGES, 5), np.full(N_PAGES, END)
-    n_crawls[never + once], last[never] = 0, np.datetime64("NaT")
+    n_crawls[never + once], last[never] = 0, NEVER
     columns = pages(n_crawls=n_crawls, first_crawl=last, last_crawl=last)
     found, plan = run(columns, 20.0)
     urls = np.array(columns["url"])
@@ -569,7 +569,7 @@ def test_the_command_says_which_pages_have_their_importance_from_a_table(
 
 
 def test_the_command_says_what_limits_cost(tmp_path, capsys):
-    last = np.where(np.arange(N_PAGES) == 2, np.datetime64("NaT"), END)
+    last = np.where(np.arange(N_PAGES) == 2, NEVER, END)
     columns = pages(log_stderr=np.full(N_PAGES, 0.5), last_crawl=last)
     rates, plan = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
     parquet(rates, **columns)

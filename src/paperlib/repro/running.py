@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
@@ -217,6 +218,8 @@ class _Progress:
         self.queue = sorted(names, key=lambda name: -seconds.get(name, 0.0))
         self.workers = min(jobs or os.cpu_count() or 1, len(names))
         layout = "{n}/{total} |{bar:6}| {elapsed}{postfix}"
+        # one process draws; a lock of several would outlive Ctrl-C
+        tqdm.set_lock(threading.RLock())
         self.bar = tqdm(total=len(names), bar_format=layout, disable=None)
 
     def ended(self, name, future):

@@ -57,7 +57,9 @@ class Shared:
         if not self._file:
             return compute()
         key = hashlib.sha256(self._code + pickle.dumps(depends_on)).digest()
-        with contextlib.closing(sqlite3.connect(self._file, _PATIENCE)) as database:
+        with contextlib.closing(
+            sqlite3.connect(self._file, timeout=_PATIENCE)
+        ) as database:
             # A power cut may damage the file: the next build begins a new one.
             database.execute("PRAGMA synchronous = OFF")
             database.execute(

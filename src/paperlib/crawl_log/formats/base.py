@@ -91,7 +91,7 @@ def beginning(path: PathLike) -> bytes:
     if Path(path).is_dir():
         return b""
     if not is_packed(path):
-        with open(path, "rb") as file:
+        with open(path, "rb", buffering=0) as file:
             return file.read(_HEAD)
     with gzip.open(path) as file:
         try:
@@ -123,5 +123,6 @@ def is_packed(path: PathLike) -> bool:
     """
     if Path(path).is_dir():
         return False
-    with open(path, "rb") as file:
+    # a buffer would read 128 KiB, and each worker asks
+    with open(path, "rb", buffering=0) as file:
         return file.read(2) == b"\x1f\x8b"
