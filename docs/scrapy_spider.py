@@ -1,7 +1,7 @@
 """A spider of Scrapy that fetches what is due and logs each fetch.
 
     scrapy runspider scrapy_spider.py -a due=due.jsonl -o fetched.jsonl
-    paperlib estimate fetched.jsonl rates.parquet
+    paperlib estimate fetched.jsonl -o rates.parquet
 
 `due.jsonl` has one object a line: url, and etag and last_modified of the last
 fetch, if there are any. `-o` appends to fetched.jsonl, which thus becomes the log;

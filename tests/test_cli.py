@@ -767,6 +767,14 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
             "paperlib: --column must be for some of url, time, digest, etag, "
             "last_modified, changed, start,",
         ),
+        # what is in a file is not called by the names of options
+        (
+            [
+                *("schedule", "r", "-o", "s.csv", "--bandwidth", "1/day"),
+                *("--limits", "bad.csv"),
+            ],
+            "only of least_interval, greatest_interval, rate, got url, time, chnged",
+        ),
         (["compare", "no.csv"], "no such file or folder: no.csv"),
         (["compare", "bad.csv"], "must have a column 'changed'"),
         (["backtest", "bad.csv"], "must have a column 'changed'"),

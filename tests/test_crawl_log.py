@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from crawl_logs import START, parquet
+from crawl_logs import START, parquet, recorded
 from scipy.optimize import brentq, minimize
 
 from paperlib import allocation, crawl_log, estimators, freshness, policies, simulate
@@ -522,6 +522,8 @@ def test_the_same_log_again_changes_nothing(rows, tmp_path):
         "n",
         "lag",
         "lag_squares",
+        "dispersion",
+        "freedom",
     ):
         assert after[name].equals(before[1][name]), name
     np.testing.assert_allclose(
@@ -529,6 +531,28 @@ def test_the_same_log_again_changes_nothing(rows, tmp_path):
         np.concatenate(before[1]["interval"].to_numpy()),
         rtol=1e-14,
     )
+
+
+def test_a_state_keeps_by_how_much_intervals_are_widened(tmp_path):
+    rng, state = np.random.default_rng(5), tmp_path / "state.parquet"
+    runs = np.repeat(rng.random((40, 12)) < 0.4, 5, axis=1)  # changes cluster
+    rows = [
+        (f"p{k}", START + day * DAY, bit)
+        for k, bits in enumerate(runs.tolist())
+        for day, bit in enumerate(bits)
+    ]
+    log = log_of(tmp_path / "log.parquet", rows)
+    found, wide = [], []
+    for _ in range(2):  # the second time there is nothing new
+        rates = tmp_path / f"rates{len(found)}.parquet"
+        found.append(
+            recorded(estimate, log, rates, state=state, estimator="mle")[0].dispersion
+        )
+        read = pq.read_table(rates)
+        wide.append(np.divide(read["high"], read["low"]))
+    assert found[0] > 1.5
+    assert found[1] == pytest.approx(found[0], rel=0.05)
+    np.testing.assert_allclose(wide[1], wide[0], rtol=0.05)
 
 
 @pytest.mark.slow
@@ -608,7 +632,13 @@ def test_error_of_a_compressed_state(distribution, n):
     names = "url host importance first_crawl last_crawl last_row gone n_failed signal"
     page = pa.table({name: [None] * n_pages for name in names.split()})
     kept = state.expand(
-        state.compress(page, history, np.zeros(n_pages), [np.zeros(n_pages)] * 2)
+        state.compress(
+            page,
+            history,
+            np.zeros(n_pages),
+            np.zeros((2, n_pages)),
+            np.zeros((2, n_pages)),
+        )
     )
     np.testing.assert_array_equal(kept.offsets, history.offsets)
     np.testing.assert_array_equal(
@@ -1345,3 +1375,37 @@ def test_a_missing_package_is_named_with_the_extra(package):
         f"ImportError: paperlib.crawl_log needs the package {package}: "
         "pip install 'paperlib-crawl[log]'\n"
     )
+
+
+def test_a_log_in_which_nothing_changed_has_rates_above_zero(tmp_path):
+    """To say that nothing ever changes would predict all of its last bits."""
+    for n_pages, n_crawls in ((1, 4), (3, 4), (50, 10)):
+        rows = [
+            (f"u{i}", START + k * DAY, False)
+            for i in range(n_pages)
+            for k in range(n_crawls)
+        ]
+        log = log_of(tmp_path / "log.parquet", rows)
+        rates = tmp_path / "rates.parquet"
+        found = estimate(log, rates, force=True)
+        assert (found.estimator, found.why) == (
+            "prior",
+            "the last bits of all pages are the same",
+        )
+        assert np.min(pq.read_table(rates)["change_rate"]) > 0
+
+
+def test_a_day_of_failed_fetches_joins_a_state(tmp_path):
+    columns = ("url", "time", "changed", "status")
+    days = [("a", START, None, 200), ("a", START + DAY, True, 200)]
+    failed = [("a", START + 2 * DAY, None, 500), ("b", START + 2 * DAY, None, 404)]
+    rates, state = tmp_path / "rates.parquet", tmp_path / "state.parquet"
+    for k, rows in enumerate((days, failed)):
+        log = tmp_path / f"{k}.parquet"
+        parquet(log, **dict(zip(columns, zip(*rows, strict=True), strict=True)))
+        recorded(estimate, log, rates, state=state, force=True)
+    pages = {page["url"]: page for page in pq.read_table(rates).to_pylist()}
+    assert (pages["a"]["n_failed"], pages["a"]["n_crawls"]) == (1, 1)
+    assert pages["b"]["gone"]
+    with pytest.raises(ValueError, match="at least one row that can be used"):
+        recorded(estimate, log, rates, force=True)

@@ -22,6 +22,7 @@ from paperlib.crawl_log import planning, scheduling
 from paperlib.crawl_log.calibrating import Calibration
 from paperlib.crawl_log.limits import page_limits, read_limits
 from paperlib.crawl_log.scheduling import HEDGE, schedule
+from paperlib.signals import SignalledPages
 from paperlib.units import as_text, days, per_day
 
 N_PAGES = 60
@@ -712,3 +713,18 @@ def test_bad_files_of_limits(run, limits, lines, rule):
 def test_files_of_limits_that_are_no_text(run, limits):
     with pytest.raises(ValueError, match="must be a CSV file in UTF-8"):
         run(pages(), 10.0, limits=limits("pattern,rate", "hé,1/day", encoding="latin1"))
+
+
+def test_thresholds_promise_what_signals_give(run):
+    rng = np.random.default_rng(6)
+    rate, recall, false_rate = rng.random((3, 50))
+    recall[:5], rate[5] = 0.0, 0.0  # no signals, no changes
+    columns = {"url": [f"u{k}" for k in range(50)], "change_rate": rate}
+    columns |= {"recall": recall, "false_rate": false_rate, "n_crawls": [5] * 50}
+    columns |= {"freshness_now": [0.3] * 50, "last_crawl": [END] * 50}
+    found, plan = run(columns, 10.0, policy="thresholds")
+    pages = SignalledPages(rate, 1.0, recall, false_rate)
+    best = allocation.optimal_thresholds(pages, 10.0).freshness
+    assert found.freshness == pytest.approx(best, rel=1e-9)
+    assert found.freshness_compared == pytest.approx(best, rel=1e-9)
+    assert np.mean(plan["freshness"]) == pytest.approx(best, rel=1e-9)

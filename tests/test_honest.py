@@ -20,7 +20,7 @@ from paperlib.crawl_log import (
     compare,
     estimate,
 )
-from paperlib.crawl_log.dependence import Dependence
+from paperlib.crawl_log.dependence import Dependence, measured
 from paperlib.crawl_log.reading import Batch
 from paperlib.estimators import (
     GammaFilter,
@@ -331,7 +331,7 @@ def test_a_page_of_few_crawls_has_the_dispersion_of_its_host():
     assert learnt.hosts["bursty"] > 2 * learnt.mean / 1.5 > 2 * learnt.hosts["calm"] / 3
     short = History([1.0, 1.0] * 3, [True, False] * 3, [0, 2, 4, 6])
     names = pa.chunked_array([["bursty", "calm"], ["unknown"]])
-    found = learnt.of(short, np.ones(3), names, 0.95)
+    found = learnt.of(*measured(short, np.ones(3)), names, 0.95)
     assert found[0] > found[2] > found[1] >= 1
 
 

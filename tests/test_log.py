@@ -266,10 +266,30 @@ def test_hosts_and_importance(tmp_path):
     assert {
         url: (page["host"], page["importance"]) for url, page in columns.items()
     } == {
-        "https://A.b:8/c": ("A.b:8", 3.0),  # the last importance that is given
+        "https://A.b:8/c": ("a.b:8", 3.0),  # the last importance that is given
         "x": ("h", 0.0),
         "y": ("", 1.0),
     }
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("http://a.b/c", "a.b"),
+        ("HTTP://A.B:80/c", "a.b"),
+        ("https://user:p@ss@a.b:443?c", "a.b"),
+        ("https://a.b:80/c", "a.b:80"),
+        ("http://[2001:DB8::1]:8080/", "[2001:db8::1]:8080"),
+        ("www.a-b.org:8/c", "www.a-b.org:8"),
+        ("a.b", ""),
+        ("/a.org/b", ""),
+        ("ftp://a.b:21#c", "a.b:21"),
+    ],
+)
+def test_a_server_has_one_name(tmp_path, url, host):
+    text = table([(url, START, 0)], ("url", "time", "changed"))
+    _, columns, _, _ = read(write(tmp_path / "log.csv", text))
+    assert columns[url]["host"] == host
 
 
 def test_failed_fetches_and_pages_that_are_gone(tmp_path):
@@ -387,11 +407,6 @@ GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"
             "row 3: b,9e21,1,, (read as 287168-08-24 16:00:00)",
         ),
         ("b,,1\n", "whose time cannot be read", "row 3: b,,1"),
-        (
-            "b,2020-01-01,maybe\n",
-            "whose changed is neither yes nor no",
-            "row 3: b,2020-01-01,maybe",
-        ),
         (",2020-01-01,1\n", "without a url", "row 3: ,2020-01-01,1"),
         ("b,2020-01-01\n", "that do not fit the columns", "line 4: "),
         ("http://b.de/x,y,2020-01-01,1\n", "that do not fit the columns", "line 4: "),
@@ -424,7 +439,8 @@ def test_bad_numbers_in_optional_columns(tmp_path):
     crawls, _, counts, (told,) = read(
         write(tmp_path / "log.csv", "url,time,changed,importance,status\n" + rows)
     )
-    assert crawls == {"a": [(1.0, 1.0, True)]}
+    times = [t for t, _, _ in crawls["a"]]
+    np.testing.assert_allclose(times, np.array([1, 2, 3, 4, 24]) / 24)
     assert counts == {
         "rows": 2,
         "whose importance is not a number from 0": 4,
@@ -435,6 +451,30 @@ def test_bad_numbers_in_optional_columns(tmp_path):
         "row 2: a,2020-01-01T01,0,-1,200; log.csv row 3: a,2020-01-01T02,0,nan,200; "
         "log.csv row 4: a,2020-01-01T03,0,x,200)" in told
     )
+
+
+@pytest.mark.parametrize(
+    ("second", "reason", "crawls"),
+    [
+        # the bit after it tells of the day since, not of two days
+        ("maybe,1", "whose changed is neither yes nor no", [(2.0, 1.0, True)]),
+        (
+            '1,"1,5"',
+            "whose importance is not a number from 0",
+            [(1.0, 1.0, True), (2.0, 1.0, True)],
+        ),
+    ],
+)
+def test_a_crawl_with_a_bad_value_still_ends_the_interval_before(
+    tmp_path, second, reason, crawls
+):
+    text = f"url,time,changed,importance\na,2020-01-01,,2\na,2020-01-02,{second}\n"
+    path = write(tmp_path / "log.csv", text + "a,2020-01-03,1,2\n")
+    found, columns, counts, (told,) = read(path)
+    assert found == {"a": crawls}
+    assert columns["a"]["importance"] == 2.0
+    assert counts == {"rows": 2, reason: 1, "repeated": 0}
+    assert f"1 {reason} (log.csv row 2: a,2020-01-02," in told
 
 
 def test_a_fetch_fails_unless_its_status_is_2xx_or_304(tmp_path):

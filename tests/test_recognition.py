@@ -1,5 +1,6 @@
 """Every sample of a format is recognised, read, and told from all others."""
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -99,3 +100,20 @@ def test_common_crawls_table_is_recognised(tmp_path):
         content_digest=["X"],
     )
     assert recognise(path).name == "commoncrawl"
+
+
+@pytest.mark.parametrize("name", ["export.txt", "crawl.log", "table", "packed.gz"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_a_table_is_known_by_the_names_in_its_first_line(tmp_path, name, delimiter):
+    rows = ["\ufeffURL,Time,changed", "a,2026-01-01,", "a,2026-01-03,1"]
+    content = "\n".join(rows).replace(",", delimiter).encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    assert crawl_log.read_crawl_log(path).history.interval.tolist() == [2.0]
+
+
+def test_a_table_in_utf_16_is_named(tmp_path):
+    path = tmp_path / "unicode.csv"
+    path.write_bytes("url,time,changed\na,2026-01-01,1\n".encode("utf-16"))
+    with pytest.raises(ValueError, match="must be in UTF-8, got UTF-16"):
+        crawl_log.read_crawl_log(path)

@@ -161,6 +161,13 @@ def test_silent_pages_have_no_recall_and_unknown_hosts_take_the_mean_of_all():
     assert found["recall"][0] == pytest.approx(0.8, abs=0.08)
 
 
+def test_a_host_without_signals_has_no_recall_wherever_it_stands():
+    bits = History([1.0] * 4, [True, False] * 2, [0, 2, 4])
+    quality = Quality(bits, np.array([1, 0, 0, 0]), ["a.org", "b.org"])
+    found = quality.columns(bits, np.array([1, 0, 0, 0]), ["a.org", "b.org"])
+    assert found["recall"].tolist() == [1.0, 0.0]
+
+
 # ---------------------------------------------------------------- suspects
 
 

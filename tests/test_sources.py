@@ -349,8 +349,9 @@ def kept(tmp_path, logs):
     pages = {page["url"]: page for page in pq.read_table(state).to_pylist()}
     for page in pages.values():
         page["interval"] = [round(interval, 9) for interval in page["interval"]]
-        # products of neighbours in two logs are left out of the serial score
-        del page["lag"], page["lag_squares"]
+        # neighbours in two logs are left out of the serial score and the dispersion
+        for name in ("lag", "lag_squares", "dispersion", "freedom"):
+            del page[name]
         groups = sorted(zip(*(page.pop(name) for name in names), strict=True))
         page["bits"] = [bit for _, bit, _, _ in groups]
         page["groups"] = groups

@@ -5,6 +5,7 @@ import importlib.util
 import math
 import os
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Sequence
@@ -40,7 +41,7 @@ _EXTRAS = {
 # By objective of a schedule: its mean cost, in words.
 _LOSSES = {
     "freshness": "of freshness",
-    "delay": "changes unseen",
+    "delay": "changes unseen a page",
     "age": "days of age",
     "harmonic": "of harmonic cost",
 }
@@ -121,9 +122,12 @@ def _message(error, command):
     """What an error says, of options, or which extra is missing."""
     if not isinstance(error, ModuleNotFoundError):
         options = _options(command) if isinstance(error, ValueError) else {}
-        # the name that a sentence begins with, and such as per_host within one
-        named = r"^\w+(?= must )|\b[a-z]+_[a-z]+\b"
-        return re.sub(named, lambda m: options.get(m[0], m[0]), str(error))
+        rule, got, given = str(error).partition(", got ")
+        if not re.match(r"\w+ must ", rule):  # of a file, or what is in it
+            return str(error)
+        # the name that the sentence begins with, and such as per_host within it
+        named = r"^\w+|\b[a-z]+_[a-z]+\b"
+        return re.sub(named, lambda m: options.get(m[0], m[0]), rule) + got + given
     package = error.name.partition(".")[0]
     extra = _EXTRAS.get(package, "figures")
     return (
@@ -550,7 +554,8 @@ def _convert(options):
     given = {"force": options.force, "memory": options.memory}
     what, counts = crawl_log.convert(_source(options), options.output, **given)
     print(f"{options.output}: {_rows(counts)}, read from {what}")
-    print(f"next: paperlib estimate {options.output} -o rates.parquet")
+    named = shlex.quote(str(options.output))
+    print(f"next: paperlib estimate {named} -o rates.parquet")
 
 
 def _rows(counts):
@@ -658,7 +663,8 @@ def _print_next(rates, pace):
     if rates.suffix == ".csv":
         print("next: write the rates as .parquet, from which paperlib schedule goes on")
         return
-    print(f"next: paperlib schedule {rates} --bandwidth {rate} -o schedule.parquet")
+    named = shlex.quote(str(rates))
+    print(f"next: paperlib schedule {named} --bandwidth {rate} -o schedule.parquet")
 
 
 def _kinds_of_pages(path):
@@ -798,8 +804,10 @@ def _write_schedule(options, path):
     unit = "crawls" if options.cost is None else f"units of {options.cost}"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
-        what = "hosts" if found.prices.keys() <= {"hosts", "hedge"} else "limits"
-        print(f"of these only {found.spent:,.6g}: the {what} allow no more")
+        kinds = found.prices.keys() - {"hedge"}
+        what = "hosts" if kinds == {"hosts"} else "limits"
+        why = f"the {what} allow no more" if kinds else "no page gains by more"
+        print(f"of these only {found.spent:,.6g}: {why}")
     if found.weights:
         counts = {name: f"{n:,}" for name, n in found.weights.items()}
         print(

@@ -162,9 +162,13 @@ def choose(
     prior = learn_prior(sample)
     if estimator is not None:
         return prior, estimator, "asked for"
-    loss = _losses(sample if bits is None else bits, prior)
-    if loss is None:
+    bits = sample if bits is None else bits
+    last = bits.changed[bits.offsets[1:][bits.n_crawls >= 2] - 1]
+    if not last.size:
         return prior, "prior", "no page has two intervals to compare estimators on"
+    if last.all() or not last.any():  # a rate of 0 or infinity would seem perfect
+        return prior, "prior", "the last bits of all pages are the same"
+    loss = _losses(bits, prior)
     order = sorted(loss, key=lambda name: loss[name].mean())
     gain = loss["prior"] - loss[order[0]]
     better = gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
@@ -267,8 +271,6 @@ def _losses(sample, prior):
     n = sample.n_crawls
     compared = n >= 2
     last = sample.offsets[1:][compared] - 1
-    if not last.size:
-        return None
     before = History(
         np.delete(sample.interval, last),
         np.delete(sample.changed, last),

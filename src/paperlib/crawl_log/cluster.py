@@ -307,11 +307,11 @@ def opened(
             folders[where] = n_pages
         for where in stored:  # their rows are sorted now, in other files
             shutil.rmtree(where, ignore_errors=True)
-        tally.report(path)
+        tally.report(path, state=state)
         with reading.saved(folders, what, memory=memory) as log:
             local = log.connection, tally, log.n_pages, what
             yield DistributedLog(*local, client, folders, memory)
-        tally.report(path)
+        tally.report(path, state=state)
 
 
 @contextlib.contextmanager

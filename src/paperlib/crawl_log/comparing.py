@@ -128,7 +128,7 @@ def compare(
     # as `estimate` does
     prior, estimator, _ = choosing.choose(few.all_crawls, bits=few.all_bits)
     rate = choosing.ESTIMATORS[estimator](batch.all_crawls, prior)
-    if not rate[crawled].any():
+    if not batch.all_crawls.total(batch.all_crawls.changed)[crawled].any():
         raise ValueError(
             f"{path} must hold a page that was crawled twice, "
             "and one that changed, got none"

@@ -20,7 +20,43 @@ from paperlib.types import Array
 if TYPE_CHECKING:
     from paperlib.processes import History
 
-__all__ = ["Dependence"]
+__all__ = ["Dependence", "measured"]
+
+
+def measured(
+    history: History, change_rate: Array, page: Any = None
+) -> tuple[Array, Array]:
+    """Dispersion of pages, from their crawls and from earlier logs.
+
+    Parameters
+    ----------
+    history : History, shape (n_pages,)
+        Crawls of this log.
+    change_rate : ndarray, shape (n_pages,)
+        Their rates.
+    page : pyarrow.Table, optional
+        With the columns dispersion and freedom of earlier logs.
+
+    Returns
+    -------
+    value, freedom : ndarray, shape (n_pages,)
+        The mean of this log's and the earlier ones', by degrees of freedom, and
+        the sum of these. Dependence of crawls of different logs does not show.
+
+    Examples
+    --------
+    >>> from paperlib.processes import History
+    >>> before = pa.table({"dispersion": [2.0], "freedom": [3.0]})
+    >>> measured(History([1.0], [True], [0, 1]), np.ones(1), before)
+    (array([2.]), array([3.]))
+    """
+    value, freedom = estimators.dispersion(history, change_rate)
+    if page is None:
+        return value, freedom
+    before, known = (np.asarray(page[name]) for name in ("dispersion", "freedom"))
+    total = freedom + known
+    mean = (freedom * value + known * before) / np.maximum(total, 1.0)
+    return np.where(total > 0, mean, value), total
 
 
 @dataclass(frozen=True)
@@ -47,7 +83,9 @@ class Dependence:
     hosts: dict
 
     @classmethod
-    def learn(cls, history: History, change_rate: Array, host: Any) -> Dependence:
+    def learn(
+        cls, history: History, change_rate: Array, host: Any, page: Any = None
+    ) -> Dependence:
         """Learn it from a random sample of pages.
 
         Parameters
@@ -58,6 +96,8 @@ class Dependence:
             Their rates.
         host : pyarrow.Array or ChunkedArray
             Host of each page.
+        page : pyarrow.Table, optional
+            As in `measured`.
 
         Returns
         -------
@@ -65,7 +105,7 @@ class Dependence:
             With a mean of 1 and no weight to speak of from a sample that shows
             nothing.
         """
-        value, freedom = estimators.dispersion(history, change_rate)
+        value, freedom = measured(history, change_rate, page)
         mean, weight = estimators.pooled_dispersion(value, freedom)
         named = _encoded(host)
         own = np.bincount(named.indices, freedom, len(named.dictionary))
@@ -75,13 +115,15 @@ class Dependence:
         names = named.dictionary.to_pylist()
         return cls(mean, weight, dict(zip(names, value.tolist(), strict=True)))
 
-    def of(self, history: Any, change_rate: Any, host: Any, level: float) -> Array:
+    def of(self, value: Array, freedom: Array, host: Any, level: float) -> Array:
         """Find the dispersion by which the intervals of pages are widened.
 
         Parameters
         ----------
-        history, change_rate, host
-            As in `learn`, of any pages of the log.
+        value, freedom : ndarray, shape (n_pages,)
+            Of `measured`, of any pages of the log.
+        host : pyarrow.Array or ChunkedArray
+            Host of each page.
         level : float
             Confidence level of the intervals.
 
@@ -92,7 +134,6 @@ class Dependence:
             squared ratio of the quantiles of Student's t and of the normal
             distribution.
         """
-        value, freedom = estimators.dispersion(history, change_rate)
         named = _encoded(host)
         mean = np.array(
             [self.hosts.get(name, self.mean) for name in named.dictionary.to_pylist()]

@@ -19,7 +19,7 @@ import scipy
 from paperlib import checks, estimators, freshness
 from paperlib.crawl_log import calibrating, choosing, cluster, reading
 from paperlib.crawl_log.choosing import ESTIMATORS
-from paperlib.crawl_log.dependence import Dependence
+from paperlib.crawl_log.dependence import Dependence, measured
 from paperlib.crawl_log.output import check_output, parquet, table
 from paperlib.crawl_log.signalling import Quality
 from paperlib.crawl_log.state import compress
@@ -367,7 +367,7 @@ def _learn(sample, estimator, half_life, level):
         else:
             estimator = "prior"
     dependence = Dependence.learn(
-        sample.bits, prior.estimate(history), sample.page["host"]
+        sample.bits, prior.estimate(history), sample.page["host"], sample.page
     )
     quality = None
     if sample.n_signals is not None:
@@ -387,11 +387,15 @@ def _tables(batch, *, model, with_state):
     """
     history = batch.all_crawls
     sums = _serial_sums(batch, history)
-    yield _rates(batch, history, model, sums)
+    rates = _rates(batch, history, model, sums)
+    change_rate = np.array(rates["change_rate"])
+    yield rates
+    del rates
     if with_state:
         n_bits = history.n_crawls - _n_ages(history)
         n_told = _n_crawls(batch) - n_bits
-        yield compress(batch.page, history, n_told, sums)
+        dispersion = measured(batch.bits, change_rate, batch.page)
+        yield compress(batch.page, history, n_told, sums, dispersion)
 
 
 def _n_crawls(batch):
@@ -502,9 +506,9 @@ def _fading(batch, history, model):
 
 
 def _wider(batch, rate, model):
-    """Dispersion of each page's crawls in this log, at least 1."""
-    host = batch.page["host"]
-    return model.dependence.of(batch.bits, rate, host, model.level)
+    """Dispersion of each page's crawls in this log and those before, at least 1."""
+    found = measured(batch.bits, rate, batch.page)
+    return model.dependence.of(*found, batch.page["host"], model.level)
 
 
 def _label(**where):

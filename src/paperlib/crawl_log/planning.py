@@ -13,15 +13,11 @@ from paperlib import allocation, freshness, objectives
 from paperlib.signals import SignalledPages
 from paperlib.types import Array
 
-__all__ = ["MODELS", "OBJECTIVES", "Plan", "Problem", "expected"]
+__all__ = ["OBJECTIVES", "POLICIES", "Plan", "Problem", "expected"]
 
-# Freshness at which crawl rates are reported, by policy. A page that is
-# crawled by thresholds and receives no signal is crawled at equal intervals.
-MODELS = {
-    "interval": freshness.interval,
-    "poisson": freshness.poisson,
-    "thresholds": freshness.interval,
-}
+# Freshness at crawl rates, by policy; that of thresholds depends on signals too.
+MODELS = {"interval": freshness.interval, "poisson": freshness.poisson}
+POLICIES = (*MODELS, "thresholds")
 OBJECTIVES = {
     name: getattr(objectives, name)
     for name in ("freshness", "delay", "age", "harmonic")
@@ -38,6 +34,7 @@ _STDERRS = 1e-3, 1.2
 _STEPS = 5
 _DIGITS = 12  # after the point: differences of means are not known better
 _ROUNDING = 1e-9  # relative: a rate so close to a limit is at it
+_ALL = slice(None)
 
 
 def expected(
@@ -138,7 +135,7 @@ class Problem:
     change_rate, importance : ndarray, shape (n_pages,)
         Pages without importance are crawled where `min_rate` says so.
     policy : str
-        A key of `MODELS`.
+        One of `POLICIES`.
     objective : str
         A key of `OBJECTIVES`.
     hedge : float
@@ -279,10 +276,32 @@ class Problem:
             In [0, 1], under the posterior of the change rates. With signals,
             that of the thresholds, at the estimates.
         """
-        if self.policy == "thresholds":
-            return float(plan.best.freshness)
-        model = MODELS[self.policy]
-        return self._mean(lambda rate: model(rate, plan.crawl_rate))
+        return self._mean(self.page_freshness(plan))
+
+    def page_freshness(self, plan: Plan, here: slice = _ALL) -> Array:
+        """Expected freshness of each page under a plan.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of `solve`.
+        here : slice
+            The pages.
+
+        Returns
+        -------
+        ndarray
+            As in `freshness`.
+        """
+        crawl_rate = plan.crawl_rate[here]
+        if self.policy != "thresholds":
+            model = MODELS[self.policy]
+            return self._expected(lambda rate: model(rate, crawl_rate), here)
+        given = (self.change_rate, self.importance, *self.signals)
+        pages = SignalledPages(*(each[here] for each in given))
+        with np.errstate(invalid="ignore"):  # 0 times infinity, of pages without crawls
+            fresh = crawl_rate * freshness.fresh_time(plan.best.threshold[here], pages)
+        return np.where(crawl_rate > 0, fresh, pages.change_rate == 0)
 
     def loss(self, plan: Plan) -> float:
         """Mean cost of a plan, weighted by importance.
@@ -301,18 +320,21 @@ class Problem:
             return 1.0 - self.freshness(plan)
         of = OBJECTIVES[self.objective]
         cost = of.interval_cost if self.policy == "interval" else of.poisson_cost
-        return self._mean(lambda rate: cost(plan.crawl_rate, rate))
+        return self._mean(self._expected(lambda rate: cost(plan.crawl_rate, rate)))
 
-    def _mean(self, function):
-        """Mean over pages of the expectation of a function of the change rate."""
+    def _expected(self, function, here=_ALL):
+        """Expectation of a function of the change rate, by page."""
+        given = self.change_rate, self.log_stderr, self.log_rate
+        return expected(function, *(None if g is None else g[here] for g in given))
+
+    def _mean(self, value):
+        """Mean of the pages' values, weighted by importance."""
         counts = self.importance > 0  # 0 of an infinite cost is 0
         if self.promised is not None:
             counts &= self.promised
         if not counts.any():
             return np.nan
-        given = self.change_rate, self.log_stderr, self.log_rate
-        value = expected(function, *given)[counts]
-        return freshness.mean(value, self.importance[counts]).item()
+        return freshness.mean(value[counts], self.importance[counts]).item()
 
     def sample(self) -> tuple[Problem, float]:
         """A problem of at most 100,000 pages, every n-th one, without hosts.
@@ -379,12 +401,15 @@ class Problem:
         if self.hedge:
             costs["hedge"] = loss - few.loss(Plan(solved.best.crawl_rate, solved.best))
         prices = {
-            kind: {"cost": round(cost, _DIGITS), "share": self._at_limit(kind, plan)}
+            kind: {
+                "cost": round(cost, _DIGITS) + 0.0,
+                "share": self._at_limit(kind, plan),
+            }
             for kind, cost in costs.items()
         }
         less = here - share
         possible = less > 0 and few.least_spent().sum() <= less
-        one_fewer = -saved(few, less) if possible else None
+        one_fewer = 0.0 - saved(few, less) if possible else None
         return prices, saved(few, here + share), one_fewer
 
     def _kinds(self):

@@ -383,9 +383,9 @@ def opened(
         log = grouped(*read)
         if signals is not None:
             attach(log.connection, signals, log.tally)
-        log.tally.report(source)
+        log.tally.report(source, state=state)
         yield log
-        log.tally.report(source)
+        log.tally.report(source, state=state)
 
 
 def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:

@@ -284,11 +284,10 @@ def _cause(host):
 
 def _commands(source, bandwidth):
     """Command lines that go on from here, by name."""
-    log = " ".join(_word(path) for path in source.path)
-    if source.format != "auto":
-        log += f" --from {source.format}"
+    how = "" if source.format == "auto" else f" --from {source.format}"
     for ours, theirs in source.columns.items():
-        log += f" --column {shlex.quote(f'{ours}={theirs}')}"
+        how += f" --column {shlex.quote(f'{ours}={theirs}')}"
+    log = " ".join(_word(path) for path in source.path) + how
     if source.as_of is not None:
         log += f" --as-of {source.as_of.isoformat()}"
     rate = f"{_decimal(bandwidth)}/day" if bandwidth else "CRAWLS/day"
@@ -297,7 +296,7 @@ def _commands(source, bandwidth):
     return {
         "estimate": f"paperlib estimate {log} {keeping}",
         "schedule": plan,
-        "again": f"paperlib estimate NEXT_LOG {keeping} --force\n{plan} --force",
+        "again": f"paperlib estimate NEXT_LOG{how} {keeping} --force\n{plan} --force",
         "report": f"paperlib report {log} -o report.html --force",
     }
 

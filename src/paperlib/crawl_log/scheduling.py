@@ -16,7 +16,7 @@ from paperlib import checks, freshness
 from paperlib.crawl_log.calibrating import Calibration
 from paperlib.crawl_log.limits import page_limits, read_limits
 from paperlib.crawl_log.output import check_output, table
-from paperlib.crawl_log.planning import MODELS, OBJECTIVES, Problem, expected
+from paperlib.crawl_log.planning import OBJECTIVES, POLICIES, Problem
 from paperlib.crawl_log.weights import weighted
 from paperlib.types import PathLike
 
@@ -322,8 +322,8 @@ def _check_hedge(hedge, policy):
 
 def _check_policy(policy, objective, per_host, intervals, limits, cost, hedge):
     """Raise a ValueError for unknown names or impossible combinations."""
-    if policy not in MODELS:
-        raise ValueError(f"policy must be one of {', '.join(MODELS)}, got {policy!r}")
+    if policy not in POLICIES:
+        raise ValueError(f"policy must be one of {', '.join(POLICIES)}, got {policy!r}")
     if objective not in OBJECTIVES:
         raise ValueError(
             f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}"
@@ -587,7 +587,6 @@ def _calibration(file, policy):
 def _outcome(problem, plan, log, here):
     """Columns of a schedule, of pages that a log has told of."""
     change_rate, crawl_rate = problem.change_rate[here], plan.crawl_rate[here]
-    errors = problem.log_stderr, problem.log_rate
     log = pa.table(log)
     n, first, last, now = (_column(log, name) for name in _NOW)
     days = np.nan_to_num((last - first) / _DAY)
@@ -597,17 +596,12 @@ def _outcome(problem, plan, log, here):
         wait = 1 / crawl_rate if threshold is None else threshold[here]
     wait = np.where((crawl_rate > 0) & (wait < _FOREVER), wait, np.nan)
     due = last + (wait * _MICROSECONDS).astype("m8[us]")  # NaT where NaN
-    model = MODELS[problem.policy]
     columns = {
         "crawl_rate": crawl_rate,
         "due": pa.array(due, pa.timestamp("us", "UTC")),  # null where NaT
         "freshness_now": now
         if "freshness_now" in log.column_names
         else freshness.interval(change_rate, rate_now),
-        "freshness": expected(
-            lambda rate: model(rate, crawl_rate),
-            change_rate,
-            *(None if each is None else each[here] for each in errors),
-        ),
+        "freshness": problem.page_freshness(plan, here),
     }
     return columns if threshold is None else columns | {"threshold": threshold[here]}

@@ -162,7 +162,9 @@ class Quality:
             n_changes = found.change_rate * days
         counts = true, sample.total(n_signals), n_changes
         known = np.isfinite(true) & np.isfinite(n_changes)
-        of_host = np.array([np.bincount(number[known], n[known]) for n in counts])
+        of_host = np.array(
+            [np.bincount(number[known], n[known], self._hosts.size) for n in counts]
+        )
         self._of_host, self._of_all = _ratios(of_host), _ratios(of_host.sum(axis=1))
         self._enough = (of_host[1:] >= _ENOUGH).all(axis=0)
 

@@ -41,6 +41,7 @@ def compress(
     history: History,
     n_told: NDArray[np.integer],
     sums: Sequence[NDArray[Any]],
+    dispersion: Sequence[NDArray[Any]],
 ) -> Any:
     """Group the crawls of each page, and make of them a table to be stored.
 
@@ -56,6 +57,8 @@ def compress(
         is crawled for the first time.
     sums : sequence of two ndarray, shape (n_pages,)
         Of `estimators.serial_sums`, added up over the logs.
+    dispersion : sequence of two ndarray, shape (n_pages,)
+        Of `dependence.measured`.
 
     Returns
     -------
@@ -67,7 +70,7 @@ def compress(
     >>> page = pa.table({name: ["a"] for name in _KEPT})
     >>> changed = [True, True, False, True]
     >>> history = History([1.0, 2.0, 4.0, 2.01], changed, [0, 4])
-    >>> table = compress(page, history, [0], [np.zeros(1), np.zeros(1)])
+    >>> table = compress(page, history, [0], np.zeros((2, 1)), np.zeros((2, 1)))
     >>> table["interval"].to_pylist(), table["n"].to_pylist()
     ([[1.0, 2.005, 4.0]], [[1, 2, 1]])
     """
@@ -92,6 +95,7 @@ def compress(
             for name, flat in lists.items()
         }
         | {"n_told": n_told, "lag": sums[0], "lag_squares": sums[1]}
+        | {"dispersion": dispersion[0], "freedom": dispersion[1]}
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from paperlib.types import PathLike
@@ -105,7 +106,9 @@ class Tally:
         other.counts.update(self.counts)
         return other
 
-    def report(self, path: PathLike, level: int = _USER) -> None:
+    def report(
+        self, path: PathLike, level: int = _USER, *, state: PathLike | None = None
+    ) -> None:
         """Warn of bad rows, once for each place.
 
         Parameters
@@ -114,6 +117,8 @@ class Tally:
             The log, to be named.
         level : int
             How many calls up the user's own line is.
+        state : path, optional
+            What earlier logs left. If it is there, failed fetches are news enough.
 
         Raises
         ------
@@ -138,7 +143,8 @@ class Tally:
             message = f"rows left out of {path}: {', '.join(left_out)}"
             warnings.warn(message, BadRowsWarning, stacklevel=level)
         self.places.clear()
-        if not self.counts.keys() & {USED, KNOWN}:
+        known = state is not None and Path(state).exists()
+        if not self.counts.keys() & {USED, KNOWN, *[FAILED] * known}:
             found = dict(sorted(self.counts.items())) or "none at all"
             raise ValueError(
                 f"{path} must hold at least one row that can be used, got {found}"

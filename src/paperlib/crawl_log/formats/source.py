@@ -155,6 +155,7 @@ class Source:
                     raise ValueError(
                         f"{file} must be of a known format ({', '.join(NAMES)}), "
                         f"got one that begins with {beginning(file)[:_BYTES_SHOWN]!r}"
+                        "; format (--from NAME) says which it is"
                     )
                 else:
                     unknown.append(file)

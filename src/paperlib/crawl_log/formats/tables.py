@@ -10,10 +10,12 @@ fetches that failed too, with their status or with -1, and the answers 304.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import difflib
 import io
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +40,8 @@ REQUIRED = ("url", "time")
 SIGNALS = ("digest", "etag", "last_modified")
 OPTIONAL = ("changed", "start", "importance", "host", "status")
 _TEXT_SUFFIXES = (".csv", ".tsv")
+_DELIMITERS = ",;\t|"
+_UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".jl")
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
@@ -51,8 +55,12 @@ _OTHER_NAMES = {
 
 
 def _is_text(head, path):
-    """Whether a file is a table in text, by its name."""
-    return path.name.removesuffix(".gz").endswith(_TEXT_SUFFIXES)
+    """Whether a file is a table in text, by its name or by our names in line 1."""
+    text = head.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+    first = "".join(text.splitlines()[:1])
+    names = {_plain(name.strip('"')) for name in re.split(f"[{_DELIMITERS}]", first)}
+    named = path.name.removesuffix(".gz").endswith(_TEXT_SUFFIXES)
+    return named or names >= {*REQUIRED}
 
 
 def _is_parquet(head, path):
@@ -129,7 +137,7 @@ def insert(
     ...     _ = file.write_text("url,time,changed\na,2026-01-01,0\na,2026-01-02,?\n")
     ...     insert(connection, 0, file, {}, Tally())
     ...     connection.sql("select changed, reason from crawl order by t").fetchall()
-    [(False, None), (None, 'whose changed is neither yes nor no')]
+    [(False, None), (False, 'whose changed is neither yes nor no')]
     """
     kind = _kind(file)
     if kind == "parquet":
@@ -258,10 +266,12 @@ def _count(tally, number, file, reason, rejected):
 
 def _header(file):
     """Names in the first line of a text file, and their delimiter."""
+    if beginning(file).startswith(_UTF16):
+        raise ValueError(f"{file} must be in UTF-8, got UTF-16")
     text = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
     with io.TextIOWrapper(unpacked(file), **text) as lines:
         line = lines.readline()
-    delimiter = max(",;\t", key=line.count)
+    delimiter = max(_DELIMITERS, key=line.count)
     return next(csv.reader([line], delimiter=delimiter), []), delimiter
 
 

@@ -7,7 +7,7 @@ with parsed as (
     select
         *,
         url_text as url,
-        try_cast(importance_text as double) as importance,
+        weight_of(importance_text) as importance,
         try_cast(status_text as integer) as status
     from fields
 ),
@@ -23,9 +23,7 @@ judged as (
             when status is null and status_text <> ''
                 then 'whose status is not a number'
             when failed(status) then $failed
-            when importance_text <> ''
-                    and (importance is null
-                         or not (importance >= 0 and importance < 'inf'))
+            when importance_text <> '' and importance is null
                 then 'whose importance is not a number from 0'
         end as reason
     from parsed

@@ -1,6 +1,6 @@
 -- Insert the rows of one file, of which the view `fields` gives the values, into
 -- the table `crawl`. A row with a value that cannot be used is kept
--- there with the reason, to be counted and shown.
+-- there with the reason, to be counted and shown; see the macro `used`.
 -- Parameters: $file, the file's number; $failed, the reason of failed fetches.
 
 -- CTEs used once are inlined: rows stream from the file into the table.
@@ -9,7 +9,7 @@ with parsed as (
     select
         *,
         url_text as url,
-        try_cast(importance_text as double) as importance,
+        weight_of(importance_text) as importance,
         try_cast(status_text as integer) as status,
         -- with nothing to compare with, as at the first crawl of a page, a crawl
         -- begins an interval and ends none
@@ -31,10 +31,6 @@ judged as (
             when failed(status) then $failed
             when changed is null and not begins
                 then 'whose changed is neither yes nor no'
-            when importance_text <> ''
-                    and (importance is null
-                         or not (importance >= 0 and importance < 'inf'))
-                then 'whose importance is not a number from 0'
             when start is null and text_of(start_given) <> ''
                 then 'whose start cannot be read'
             when not plausible(start)
@@ -42,6 +38,9 @@ judged as (
             -- no interval: a crawl that only begins the next one
             when t < start or t = start and changed
                 then 'whose start is not before its time'
+            -- last, for the row is used without it
+            when importance_text <> '' and importance is null
+                then 'whose importance is not a number from 0'
         end as reason
     from parsed
 )
@@ -49,8 +48,8 @@ judged as (
 select
     url,
     t,
-    coalesce(changed, case when begins and reason is null then false end) as changed,
-    case when begins and reason is null then t else start end as start,
+    coalesce(changed, case when used(reason) then false end) as changed,
+    case when changed is null and used(reason) then t else start end as start,
     -- a time that the server makes up at the fetch is no time of a change
     case when plausible(last_modified) and last_modified not between t - 2000000 and t
         then last_modified

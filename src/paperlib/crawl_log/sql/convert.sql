@@ -6,11 +6,11 @@ select
     make_timestamptz(t) as time,
     changed,
     -- an empty bit without a status would begin an interval
-    case when reason is null then status else coalesce(status, -1) end as status,
+    case when used(reason) then status else coalesce(status, -1) end as status,
     importance,
     host,
     make_timestamptz(start) as start,
     make_timestamptz(last_modified) as last_modified
 from crawl
-where reason is null or reason = $failed
+where used(reason) or reason = $failed
 order by url, t

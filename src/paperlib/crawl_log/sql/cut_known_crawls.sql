@@ -15,5 +15,5 @@ set
 from state
 where
     crawl.url = state.url
-    and reason is null
+    and used(reason)
     and start < epoch_us(last_row)

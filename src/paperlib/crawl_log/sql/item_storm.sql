@@ -5,5 +5,7 @@ select
     url,
     'status' as name,
     sha256(url) as id,
-    regexp_extract(url, '^[a-z]+://([^/:?#]*)', 1) as routing
+    regexp_extract(
+        url, '^[a-zA-Z]+://(?:[^/?#]*@)?(\[[^\]]*\]|[^/:?#]*)', 1
+    ) as routing
 from plan

@@ -6,5 +6,5 @@ set reason = $known
 from state
 where
     crawl.url = state.url
-    and (reason is null or reason = $failed)
+    and (used(reason) or reason = $failed)
     and t <= epoch_us(last_row)

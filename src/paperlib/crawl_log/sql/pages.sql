@@ -20,16 +20,16 @@ with fetched as (
             t::hugeint * 1000000000000000000
             + least(importance * 1e6, 1e17)::hugeint
         ) as importance,
-        make_timestamptz(min(t) filter (reason is null)) as first_crawl,
-        make_timestamptz(max(t) filter (reason is null)) as last_crawl,
+        make_timestamptz(min(t) filter (used(reason))) as first_crawl,
+        make_timestamptz(max(t) filter (used(reason))) as last_crawl,
         make_timestamptz(max(t)) as last_row,
         (max(2 * t + coalesce(status in (404, 410), false)::int) & 1) = 1 as gone,
         -- what the last bit was derived from
         arg_max(signal, t) filter (signal is not null) as signal,
-        count(*) filter (reason is null) as n_rows,
+        count(*) filter (used(reason)) as n_rows,
         count(*) filter (reason = $failed) as n_failed
     from crawl
-    where reason is null or reason in ($failed, $unsigned)
+    where used(reason) or reason in ($failed, $unsigned)
     group by url
 ),
 
@@ -52,6 +52,8 @@ merged as (
         coalesce(fetched.signal, state.signal) as signal,
         coalesce(state.lag, 0) as lag,
         coalesce(state.lag_squares, 0) as lag_squares,
+        coalesce(state.dispersion, 1) as dispersion,
+        coalesce(state.freedom, 0) as freedom,
         -- memory that a batch needs for the page, in crawls
         1 + coalesce(n_rows, 0) + coalesce(list_sum(state.n), 0) as size
     from fetched

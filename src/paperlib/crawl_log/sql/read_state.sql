@@ -19,6 +19,8 @@ select
     n_told,
     signal,
     lag,
-    lag_squares
+    lag_squares,
+    dispersion,
+    freedom
 from read_parquet($state, file_row_number = true, hive_partitioning = false)
 where file_row_number >= $first and file_row_number < $end

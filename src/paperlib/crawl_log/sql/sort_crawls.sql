@@ -4,5 +4,5 @@ create table sorted as
 select i, t, changed, start, last_modified
 from page
 join crawl using (url)
-where reason is null
+where used(reason)
 order by i, t, start nulls first

@@ -82,7 +82,9 @@ create table state (
     n_told bigint,          -- crawls that found a change, of which ages tell
     signal varchar,         -- what the last bit was derived from
     lag double,             -- sums for the serial score
-    lag_squares double
+    lag_squares double,
+    dispersion double,      -- mean of the logs' dispersions, by their
+    freedom double          -- degrees of freedom, and the sum of these
 );
 
 -- Which of n ranges of the hash that orders pages a page lies in, from 0. Without
@@ -90,13 +92,32 @@ create table state (
 create macro share_of(url, n) as
     (hash(coalesce(url, '')) >> 1) // (9223372036854775808::ubigint // n + 1);
 
+-- Whether a row of `crawl` counts as a crawl. One whose `changed` cannot be read did
+-- happen: the next bit of its page tells of the time since.
+create macro used(reason) as
+    coalesce(reason in (
+        'whose changed is neither yes nor no',
+        'whose importance is not a number from 0'
+    ), true);
+
 create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');
+
+create macro weight_of(text) as
+    case when try_cast(text as double) >= 0 and try_cast(text as double) < 'inf'
+        then try_cast(text as double)
+    end;
 
 create macro parse_changed(text) as
     case
-        when lower(text) in ('1', '1.0', '-1', 'true', 't', 'yes', 'y', 'changed')
+        when lower(text) in (
+            '1', '1.0', '-1', 'true', 't', 'yes', 'y', 'changed',
+            'wahr', 'vrai', 'verdadero'  -- as Excel writes them
+        )
             then true
-        when lower(text) in ('0', '0.0', 'false', 'f', 'no', 'n', 'unchanged')
+        when lower(text) in (
+            '0', '0.0', 'false', 'f', 'no', 'n', 'unchanged',
+            'falsch', 'faux', 'falso'
+        )
             then false
     end;
 
@@ -314,5 +335,19 @@ create macro lines(file) as table
         hive_partitioning = false
     );
 
+create macro authority_of(url) as
+    lower(
+        regexp_extract(url, '^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#]*@)?([^/?#@]*)', 1)
+    );
+
+-- One server has one name: in small letters, without user and password, and without
+-- the port that its scheme has anyway. Exports may lack the scheme.
 create macro host_of(url) as
-    regexp_extract(url, '^[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*)', 1);
+    case
+        when url ilike 'http:%' then regexp_replace(authority_of(url), ':80$', '')
+        when url ilike 'https:%' then regexp_replace(authority_of(url), ':443$', '')
+        when url like '%://%' then authority_of(url)
+        else lower(
+            regexp_extract(url, '^((?:[a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}(?::\d+)?)/', 1)
+        )
+    end;

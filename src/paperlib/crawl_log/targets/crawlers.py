@@ -55,7 +55,9 @@ class Crawler:
 
 _LINE = {"unfit": _CONTROL, "why": "with control characters, such as newline"}
 CRAWLERS = {
-    "jsonl": Crawler("scrapy runspider due_spider.py -a due={file} -o fetched.jsonl"),
+    "jsonl": Crawler(
+        "scrapy runspider scrapy_spider.py -a due={file} -o fetched.jsonl"
+    ),
     "nutch": Crawler(
         "mkdir SEEDDIR && cp {file} SEEDDIR && "
         "bin/nutch inject crawl/crawldb SEEDDIR -update -noFilter -noNormalize",
