@@ -436,7 +436,7 @@ def test_estimate(tmp_path, capsys):
     with warnings.catch_warnings(action="default"):
         assert cli.main([*command, "--force"]) == 0
     told = capsys.readouterr()
-    assert f"{state}: added to this state, 0 of 62 pages are new" in told.out
+    assert f"{state}: added to this state, 0 of 62 pages new" in told.out
     assert "17,405 not after the last row of their page" in told.err
     before = path.read_bytes()
     assert cli.main(["estimate", str(LOG), "-o", str(path)]) == 2
@@ -482,7 +482,9 @@ def test_now_and_the_schedule_are_compared_on_the_same_pages(rates, tmp_path, ca
     plan = crawl_log.schedule(path, out, 9.0, force=True)
     same = f"{plan.freshness_now:.4f} now, {plan.freshness_compared:.4f} with this"
     assert lines[1] == f"freshness if changes were Poisson: {same} schedule"
-    assert lines[2].endswith(f"on all pages that were fetched: {plan.freshness:.4f}")
+    assert lines[2].endswith(
+        f"on all pages that were fetched: {plan.freshness_if_exact:.4f}"
+    )
 
 
 def test_a_log_of_other_pages_joins_a_state_and_this_is_told(tmp_path, capsys):
@@ -496,7 +498,7 @@ def test_a_log_of_other_pages_joins_a_state_and_this_is_told(tmp_path, capsys):
         assert cli.main([*command, "--state", str(state)]) == 0
     first, second = re.findall(r"state.parquet: (.*)", capsys.readouterr().out)
     assert first == "a new state"
-    assert second == "added to this state, 4 of 8 pages are new"
+    assert second == "added to this state, 4 of 8 pages new"
 
 
 def test_schedule(rates, tmp_path, capsys):
@@ -508,10 +510,11 @@ def test_schedule(rates, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     plan = crawl_log.schedule(rates, tmp_path / "again.parquet", 100.0)
     assert lines[0] == f"{path}: 100 crawls a day"
-    now, then = f"{plan.freshness_now:.4f} now", f"{plan.freshness:.4f} with this"
-    assert lines[1] == f"freshness if changes were Poisson: {now}, {then} schedule"
-    allowance = f"{plan.freshness_if_exact:.4f} if they were exact"
-    assert lines[2] == f"  this allows for errors of the estimates; {allowance}"
+    now = f"{plan.freshness_now:.4f} now"
+    then = f"{plan.freshness_if_exact:.4f} with this schedule"
+    assert lines[1] == f"freshness if changes were Poisson: {now}, {then}"
+    careful = f"{plan.freshness:.4f} with an allowance for their errors"
+    assert lines[2] == f"  if the estimates were exact; {careful}"
     assert lines[3] == f"freshness calibrated on the log: {plan.calibrated:.4f}"
     assert lines[4] == (
         f"one more crawl a day is worth {plan.one_more:.2g} of freshness, "
@@ -522,7 +525,7 @@ def test_schedule(rates, tmp_path, capsys):
         f"the hedge of 25% costs {cost:.2g} of freshness if changes are Poisson"
     )
     assert lines[6] == (
-        "9 pages get no crawls, as they are gone: 404 or 410 when last fetched: "
+        "9 pages without crawls, being gone: 404 or 410 when last fetched: "
         f"{', '.join(map(repr, plan.gone['first']))}, ..."
     )
     assert lines[7].split() == ["crawls", "a", "day", "freshness", "if", "Poisson"]
@@ -532,7 +535,7 @@ def test_schedule(rates, tmp_path, capsys):
     assert len({len(line) for line in lines[7:]}) == 1, "columns"
     scarce = ["--bandwidth", "0.5/day", "--hedge", "0", "-o", str(tmp_path / "b.csv")]
     assert cli.main(["schedule", str(rates), *scarce]) == 0
-    told = r"[1-9]\d* pages get no crawls, as others gain more by them: 'http"
+    told = r"[1-9]\d* pages without crawls, as others gain more by them: 'http"
     assert re.search(told, capsys.readouterr().out)
     assert np.sum(pq.read_table(path)["crawl_rate"].to_numpy()) == pytest.approx(100)
     assert (
@@ -753,7 +756,7 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
                 *("estimate", "bad.csv", "-o", "r.parquet", "--half-life", "auto"),
                 *("--estimator", "mle"),
             ],
-            "paperlib: --half-life must be None for an estimator",
+            "paperlib: --half-life must be left out for an estimator",
         ),
         (
             [

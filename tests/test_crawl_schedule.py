@@ -178,7 +178,7 @@ def test_pages_that_are_gone_are_counted_and_named(run, tmp_path, capsys):
     assert found.gone == {"pages": 4, "crawls": 0.0, "first": first}
     command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "15/day"]
     assert cli.main([*command, "-o", str(tmp_path / "again.parquet")]) == 0
-    shown = f"4 pages get no crawls, as they are gone: .* fetched: {first[0]!r}, "
+    shown = f"4 pages without crawls, being gone: .* fetched: {first[0]!r}, "
     assert re.search(shown, capsys.readouterr().out)
 
 
@@ -534,7 +534,10 @@ def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
             "must be a table with the columns url and importance: .*importance",
         ),
         ("url,importance\nh,many\n", "columns url and importance: .*many"),
-        ("url,importance\nh,-1\n", "importance in .* must be non-negative"),
+        (
+            "url,importance\nh,-1\n",
+            "importance in .* non-negative and finite, got -1.0 of 'h'",
+        ),
         ("url,importance\nh,nan\n", "importance in .* must be"),
         ("url,importance\nh,1\nh,2\n", "must name each URL once, got 'h' again"),
         ("url,importance\nh,1\n", "must name pages of the rates, got none .* is 'h'"),
@@ -591,12 +594,12 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
     out = capsys.readouterr().out
     price = found.prices["greatest interval"]
     for line in (
-        f"allows for errors of the estimates; {found.freshness_if_exact:.4f} if they",
+        f"if the estimates were exact; {found.freshness:.4f} with an allowance",
         f"the greatest interval of 8 days costs {price['cost']:.2g} of freshness; "
         f"{price['share']:.0%} of pages are at it",
         "the least interval of 12 hours costs",
         "the limits of hosts cost",
-        "1 pages were never fetched well, and are promised no freshness "
+        "1 page never fetched well, and promised no freshness "
         f"({found.unfetched['crawls']:.3g} crawls a day, by the prior): "
         "'https://h2/a_b%c/2'\n",
     ):
@@ -708,6 +711,26 @@ def test_bad_arguments(run, tmp_path, options, rule):
 def test_bad_files_of_limits(run, limits, lines, rule):
     with pytest.raises(ValueError, match=re.escape(rule)):
         run(pages(), 10.0, limits=limits(*lines))
+
+
+@pytest.mark.parametrize("delimiter", ";\t|")
+def test_tables_beside_the_rates_have_any_usual_delimiter(
+    run, limits, tmp_path, delimiter
+):
+    def tables(delimiter):
+        views = tmp_path / "views.csv"
+        rows = ("url,importance", "https://h1/news/1,30.5")
+        views.write_text("\n".join(rows).replace(",", delimiter))
+        rows = ("pattern,rate,greatest_interval", "h1,9/day,", "h2,,30d")
+        return {
+            "importance": views,
+            "limits": limits(*(row.replace(",", delimiter) for row in rows)),
+        }
+
+    expected, plan = run(pages(), 30.0, **tables(","))
+    found, same = run(pages(), 30.0, **tables(delimiter))
+    assert found.weights == expected.weights == {"named": 1, "others": 59, "unknown": 0}
+    assert same.equals(plan)
 
 
 def test_files_of_limits_that_are_no_text(run, limits):

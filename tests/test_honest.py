@@ -557,10 +557,10 @@ def test_what_estimate_keeps_of_the_log(month, tmp_path):
     [
         ({"half_life": 0.0}, "half_life must be positive"),
         ({"half_life": "soon"}, "half_life"),
-        ({"half_life": 5.0, "estimator": "mle"}, "half_life must be None for an estim"),
+        ({"half_life": 5.0, "estimator": "mle"}, "half_life must be left out for"),
         (
             {"half_life": "auto", "state": "s.parquet"},
-            "half_life must be None with a st",
+            "half_life must be left out with a st",
         ),
     ],
 )

@@ -563,7 +563,7 @@ def _rows(counts):
     used = ("rows", "repeated")
     left_out = [f"{n:,} {why}" for why, n in counts.items() if n and why not in used]
     more = f" (beside {', '.join(left_out)})" if left_out else ""
-    return f"{counts.get('rows', 0):,} rows{more}"
+    return f"{units.counted(counts.get('rows', 0), 'row')}{more}"
 
 
 @_command(
@@ -620,10 +620,10 @@ def _estimate(options):
     given = {name: getattr(options, name) for name in (*names, "dask")}
     known = 0 if options.state is None else _n_pages(options.state)
     found = crawl_log.estimate(_source(options), options.output, **given)
-    rows = f"{_rows(found.counts)} of {found.n_pages:,} pages"
-    print(f"{options.output}: {rows}, read from {found.what}")
+    pages = units.counted(found.n_pages, "page")
+    print(f"{options.output}: {_rows(found.counts)} of {pages}, read from {found.what}")
     if options.state is not None:
-        new = f"{found.n_pages - known:,} of {found.n_pages:,} pages are new"
+        new = f"{found.n_pages - known:,} of {pages} new"
         told = f"added to this state, {new}" if known else "a new state"
         print(f"{options.state}: {told}")
     fades = f", half-life {found.half_life:.3g} days" if found.half_life else ""
@@ -637,8 +637,8 @@ def _estimate(options):
         kinds = _kinds_of_pages(options.output)
         print("pages: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
     for suspect in found.suspects[:_SUSPECTS]:
-        pages = f"{suspect.n_pages:,} pages {suspect.what}"
-        print(f"suspect: {suspect.host or 'no host'}, {pages}: {suspect.cause}")
+        found_there = f"{units.counted(suspect.n_pages, 'page')} {suspect.what}"
+        print(f"suspect: {suspect.host or 'no host'}, {found_there}: {suspect.cause}")
     if len(found.suspects) > _SUSPECTS:
         print(f"and {len(found.suspects) - _SUSPECTS:,} suspects more: paperlib report")
     _print_next(options.output, found.pace)
@@ -840,20 +840,20 @@ def _print_freshness(found):
     """Print what a schedule promises, and on what condition."""
     known = found.freshness_now == found.freshness_now
     before = f"{found.freshness_now:.4f}" if known else "not known"
-    after, compared = f"{found.freshness:.4f}", f"{found.freshness_compared:.4f}"
+    exact, compared = found.freshness_if_exact, found.freshness_compared
     print(
         f"freshness if changes were Poisson: {before} now, "
-        f"{compared if known else after} with this schedule"
+        f"{compared if known else exact:.4f} with this schedule"
     )
-    if known and compared != after:
+    if known and f"{compared:.4f}" != f"{exact:.4f}":
         print(
             "  on the pages that the log has an interval of; "
-            f"on all pages that were fetched: {after}"
+            f"on all pages that were fetched: {exact:.4f}"
         )
-    if found.freshness != found.freshness_if_exact:
+    if found.freshness != exact:
         print(
-            "  this allows for errors of the estimates; "
-            f"{found.freshness_if_exact:.4f} if they were exact"
+            "  if the estimates were exact; "
+            f"{found.freshness:.4f} with an allowance for their errors"
         )
     if found.calibrated is not None:
         print(f"freshness calibrated on the log: {found.calibrated:.4f}")
@@ -889,16 +889,17 @@ def _print_prices(found, options):
 def _print_unknown(found):
     """Print how many pages are not known or not crawled, and some of their names."""
     for pages, what in [
-        (found.unfetched, "were never fetched well, and are promised no freshness"),
-        (found.unmeasured, "were fetched, but have no interval"),
-        (found.gone, "get no crawls, as they are gone: 404 or 410 when last fetched"),
-        (found.uncrawled, "get no crawls, as others gain more by them"),
+        (found.unfetched, "never fetched well, and promised no freshness"),
+        (found.unmeasured, "fetched, but without an interval"),
+        (found.gone, "without crawls, being gone: 404 or 410 when last fetched"),
+        (found.uncrawled, "without crawls, as others gain more by them"),
     ]:
         if pages["pages"]:
             rate = f" ({pages['crawls']:,.3g} crawls a day, by the prior)"
+            rate = rate if pages["crawls"] else ""
             more = ", ..." if pages["pages"] > len(pages["first"]) else ""
             print(
-                f"{pages['pages']:,} pages {what}{rate if pages['crawls'] else ''}: "
+                f"{units.counted(pages['pages'], 'page')} {what}{rate}: "
                 f"{', '.join(map(repr, pages['first']))}{more}"
             )
 
@@ -950,7 +951,8 @@ def _compare(options):
     ]
     days = f"in the log's {found.days:.3g} days"
     _table(("freshness", days, "in the long run"), rows)
-    print(f"from {found.n_pages:,} pages, crawled twice or more and not gone")
+    pages = units.counted(found.n_pages, "page")
+    print(f"from {pages}, crawled twice or more and not gone")
     if options.output:
         _draw("bars", found.long_run, options.output)
 
@@ -1013,7 +1015,8 @@ def _report(options):
     names = ("bandwidth", "force", "memory")
     given = {name: getattr(options, name) for name in names}
     found = crawl_log.report(_source(options), options.output, rng=1, **given)
-    rows = f"{_rows(found.estimates.counts)} of {found.estimates.n_pages:,} pages"
+    pages = units.counted(found.estimates.n_pages, "page")
+    rows = f"{_rows(found.estimates.counts)} of {pages}"
     print(f"{options.output}: {rows}, {found.pace:,.6g} crawls a day")
 
 

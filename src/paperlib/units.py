@@ -1,9 +1,9 @@
-"""Rates and durations as text: 10/hour, 30d."""
+"""Rates, durations and numbers of things as text: 10/hour, 30d, 1 page."""
 
 import math
 import re
 
-__all__ = ["A_DAY", "DURATIONS", "as_text", "days", "per_day"]
+__all__ = ["A_DAY", "DURATIONS", "as_text", "counted", "days", "per_day"]
 
 #: How many of each unit make a day.
 A_DAY = {"second": 86_400, "minute": 1440, "hour": 24, "day": 1, "week": 1 / 7}
@@ -56,3 +56,8 @@ def as_text(duration: float) -> str:
     name = units[0] if units else "second"
     number = float(f"{duration * A_DAY[name]:.4g}")
     return f"{number:,g} {name}{'' if number == 1 else 's'}"
+
+
+def counted(n: int, name: str) -> str:
+    """A number of things as text, of which `name` is one: 1 page, 1,000 pages."""
+    return f"{n:,} {name}{'' if n == 1 else 's'}"

@@ -344,10 +344,10 @@ def _half_life(half_life, estimator, state):
     if half_life != "auto":
         half_life = checks.scalar(checks.positive, "half_life", half_life)
     if estimator not in (None, "prior"):
-        rule = "None for an estimator other than 'prior'"
+        rule = "left out for an estimator other than 'prior'"
         raise ValueError(f"half_life must be {rule}, got {half_life!r}")
     if state is not None:
-        rule = "None with a state, which does not keep the order of crawls"
+        rule = "left out with a state, which does not keep the order of crawls"
         raise ValueError(f"half_life must be {rule}, got {half_life!r}")
     return half_life
 

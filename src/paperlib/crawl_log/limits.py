@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from paperlib.crawl_log.formats.tables import header
 from paperlib.types import Array, PathLike
 from paperlib.units import as_text, days, per_day
 
@@ -72,7 +74,7 @@ class Limit:
 
 
 def read_limits(path: PathLike) -> list[Limit]:
-    """Read a CSV file of limits.
+    """Read a CSV file of limits, with commas, semicolons, tabs or bars.
 
     Parameters
     ----------
@@ -97,7 +99,6 @@ def read_limits(path: PathLike) -> list[Limit]:
     Examples
     --------
     >>> import tempfile
-    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "limits.csv")
     ...     _ = path.write_text("pattern,greatest_interval\\nexample.org,12h\\n")
@@ -105,8 +106,9 @@ def read_limits(path: PathLike) -> list[Limit]:
     0.5
     """
     try:
+        _, delimiter = header(Path(path))
         with open(path, newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, skipinitialspace=True)
+            reader = csv.DictReader(file, delimiter=delimiter, skipinitialspace=True)
             _check_columns(path, reader.fieldnames or [])
             rows = {}
             for row in reader:

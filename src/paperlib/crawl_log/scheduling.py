@@ -102,8 +102,8 @@ class Schedule:
         In the same form, pages that are gone; and others that get no crawls, as all
         other pages gain more by a crawl.
     freshness_compared : float
-        As `freshness`, but of the pages of `freshness_now` alone: to be compared
-        with it.
+        As `freshness_if_exact`, but of the pages of `freshness_now` alone: to be
+        compared with it.
     weights : dict, optional
         Of a table of importance: how many pages it names ("named") and how many
         are "others", and how many of its rows are "unknown" pages.
@@ -543,11 +543,12 @@ def _write(out, file, problem, plan, unfetched):
 
     URLs and crawls are read from the file once more, to hold only a batch.
     Returns the mean freshness at the crawls of the log, that of the schedule on the
-    same pages, and that by the calibration (or None). A thread writes one batch
-    while the next one is computed.
+    same pages, both with the estimates taken as exact, and that by the calibration
+    (or None). A thread writes one batch while the next one is computed.
     """
     calibration = _calibration(file, problem.policy)
     weight = np.where(unfetched, 0.0, problem.importance)
+    exact = replace(problem, log_stderr=None)
     start, writing, now, compared, known, calibrated = 0, None, 0.0, 0.0, 0.0, 0.0
     with ThreadPoolExecutor(1) as thread:
         for log in file.iter_batches(PAGES_PER_BATCH, columns=["url", *_NOW]):
@@ -555,7 +556,7 @@ def _write(out, file, problem, plan, unfetched):
             found = _outcome(problem, plan, log, here)
             told = ~np.isnan(found["freshness_now"])
             now += found["freshness_now"][told] @ weight[here][told]
-            compared += found["freshness"][told] @ weight[here][told]
+            compared += exact.page_freshness(plan, here)[told] @ weight[here][told]
             known += weight[here][told].sum()
             if calibration is not None:
                 rates = problem.change_rate[here], plan.crawl_rate[here]

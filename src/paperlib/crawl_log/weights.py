@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from paperlib import checks
+from paperlib.crawl_log.formats.tables import header
 from paperlib.types import Array, PathLike
 
 __all__ = ["weighted"]
@@ -28,7 +28,8 @@ def weighted(
     Parameters
     ----------
     path : path
-        CSV, also gzipped, or Parquet with the columns url and importance.
+        CSV (with commas, semicolons, tabs or bars), also gzipped, or Parquet with
+        the columns url and importance.
     url : pyarrow.ChunkedArray of str, shape (n_pages,)
         The pages.
     importance : ndarray, shape (n_pages,)
@@ -60,8 +61,13 @@ def weighted(
     (array([ 1., 30.]), {'named': 1, 'others': 1, 'unknown': 1})
     """
     table = _read(path)
-    given = checks.non_negative(f"importance in {path}", table["importance"])
-    names = table["url"].combine_chunks()
+    names, given = table["url"].combine_chunks(), table["importance"].to_numpy()
+    wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
+    if wrong.size:
+        raise ValueError(
+            f"importance in {path} must be non-negative and finite, got "
+            f"{given[wrong[0]]} of {names[wrong[0]].as_py()!r}"
+        )
     if pc.count_distinct(names, mode="all").as_py() < len(names):
         counts = pc.value_counts(names)
         twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
@@ -86,10 +92,14 @@ def _read(path):
     try:
         if Path(path).suffix == ".parquet":
             return pq.read_table(path, columns=names).select(names).cast(_COLUMNS)
-        options = pyarrow.csv.ConvertOptions(
-            column_types=_COLUMNS, include_columns=names
+        _, delimiter = header(Path(path))
+        return pyarrow.csv.read_csv(
+            path,
+            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+            convert_options=pyarrow.csv.ConvertOptions(
+                column_types=_COLUMNS, include_columns=names
+            ),
         )
-        return pyarrow.csv.read_csv(path, convert_options=options)
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
     except (pa.ArrowInvalid, pa.ArrowKeyError, ValueError) as error:

@@ -33,7 +33,7 @@ from paperlib.crawl_log.tally import FAILED
 if TYPE_CHECKING:
     from paperlib.crawl_log.tally import Tally
 
-__all__ = ["FORMATS", "OPTIONAL", "REQUIRED", "SIGNALS", "check", "insert"]
+__all__ = ["FORMATS", "OPTIONAL", "REQUIRED", "SIGNALS", "check", "header", "insert"]
 
 REQUIRED = ("url", "time")
 #: Columns from which bits are derived where there is no column "changed".
@@ -176,11 +176,49 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
     kind = _kind(file)
     if kind != "text":
         return Utf8() if kind == "json" else None
-    names, delimiter = _header(file)
+    names, delimiter = header(file)
     names, time = [_plain(name) for name in names], _plain(columns.get("time", "time"))
     if time not in names:
         return None
     return Quotes(delimiter, len(names), names.index(time))
+
+
+def header(file: Path) -> tuple[list[str], str]:
+    """Find the names of columns of a table in text, and their delimiter.
+
+    Parameters
+    ----------
+    file : Path
+        In UTF-8, gzipped or not.
+
+    Returns
+    -------
+    names : list of str
+        As they stand in the first line.
+    delimiter : str
+        The one of comma, semicolon, tab and bar that is there most often.
+
+    Raises
+    ------
+    ValueError
+        A file in UTF-16.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "limits.csv")
+    ...     _ = file.write_text("pattern;rate\\n")
+    ...     header(file)
+    (['pattern', 'rate'], ';')
+    """
+    if beginning(file).startswith(_UTF16):
+        raise ValueError(f"{file} must be in UTF-8, got UTF-16")
+    text = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
+    with io.TextIOWrapper(unpacked(file), **text) as lines:
+        line = lines.readline()
+    delimiter = max(_DELIMITERS, key=line.count)
+    return next(csv.reader([line], delimiter=delimiter), []), delimiter
 
 
 def _plain(name):
@@ -212,7 +250,7 @@ def _insert_parquet(connection, number, file, renamed, rows):
 
 def _insert_text(connection, number, file, renamed, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
-    names, delimiter = _header(file)
+    names, delimiter = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
@@ -262,17 +300,6 @@ def _count(tally, number, file, reason, rejected):
     places = [(number, n, f"{file.name} line {n}: {text}") for n, text in rejected[:3]]
     if places:
         tally.add(reason, len(rejected), places)
-
-
-def _header(file):
-    """Names in the first line of a text file, and their delimiter."""
-    if beginning(file).startswith(_UTF16):
-        raise ValueError(f"{file} must be in UTF-8, got UTF-16")
-    text = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
-    with io.TextIOWrapper(unpacked(file), **text) as lines:
-        line = lines.readline()
-    delimiter = max(_DELIMITERS, key=line.count)
-    return next(csv.reader([line], delimiter=delimiter), []), delimiter
 
 
 def _insert(connection, number, file, columns, renamed, row, source):

@@ -16,6 +16,7 @@ from paperlib.crawl_log.output import check_output
 from paperlib.crawl_log.targets.crawlers import CRAWLERS
 from paperlib.files import replacing
 from paperlib.types import PathLike
+from paperlib.units import counted
 
 __all__ = ["TARGETS", "ExportWarning", "export"]
 
@@ -145,13 +146,9 @@ def export(
     n_pages = n // 2 if to == "storm" else n  # two lines a page
     if n_never:
         fate = "paused" if crawler.pauses else "left out: the crawler is not told"
-        notes = [*notes, f"{_pages(n_never)} of crawl rate 0: {fate}"]
+        notes = [*notes, f"{counted(n_never, 'page')} of crawl rate 0: {fate}"]
     apply = crawler.apply.format(file=shlex.quote(str(output)))
-    return "\n".join([f"{_pages(n_pages)}; next:", apply, *notes])
-
-
-def _pages(n):
-    return "1 page" if n == 1 else f"{n:,} pages"
+    return "\n".join([f"{counted(n_pages, 'page')}; next:", apply, *notes])
 
 
 # ---- checks
