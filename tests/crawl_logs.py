@@ -8,7 +8,7 @@ import warnings
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paperlib.crawl_log import BadRowsWarning, FolderKeysWarning
+from paperlib.crawl_log import BadRowsWarning, ColumnsWarning
 
 START = 1_577_836_800  # seconds since 1970: 2020-01-01, when the logs of tests begin
 
@@ -41,6 +41,6 @@ def recorded(function, *arguments, **options):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = function(*arguments, **options)
-    told = BadRowsWarning, FolderKeysWarning
+    told = BadRowsWarning, ColumnsWarning
     assert all(issubclass(w.category, told) for w in caught)
     return found, [str(w.message) for w in caught]

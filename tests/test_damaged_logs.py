@@ -8,7 +8,7 @@ import pytest
 from crawl_logs import START, parquet, recorded, table, write
 
 from paperlib import crawl_log
-from paperlib.crawl_log import FolderKeysWarning, Source, reading
+from paperlib.crawl_log import ColumnsWarning, Source, reading
 
 LOST = "lost with the end of a truncated or damaged file, at least"
 UNFIT = "that do not fit the columns"
@@ -158,9 +158,21 @@ def test_keys_of_folders_hide_no_column(tmp_path):
     *found, told = crawls(tmp_path)
     assert found == [sorted(ROWS), {}]
     assert told.startswith("changed=1, url=x: folders are called like columns")
-    with pytest.warns(FolderKeysWarning) as warned:
+    with pytest.warns(ColumnsWarning) as warned:
         crawl_log.estimate(tmp_path, tmp_path / "rates.parquet")
     assert warned[0].filename == __file__
+
+
+def test_a_column_that_may_be_the_status_is_told_of(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("url,time,changed,Status_Code\na,1.7e9,0,200\na,1.8e9,0,503\n")
+    found, message = recorded(crawl_log.estimate, log, tmp_path / "a.parquet")
+    assert "do you mean --column status=status_code?" in message[0]
+    assert found.counts["rows"] == 2
+    named = Source(log, columns={"status": "status_code"})
+    found, message = recorded(crawl_log.estimate, named, tmp_path / "b.parquet")
+    assert not any("do you mean" in text for text in message)
+    assert found.counts["rows"] == 1
 
 
 def test_a_quote_in_the_name_of_a_parquet_column(tmp_path):

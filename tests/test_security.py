@@ -72,7 +72,7 @@ def test_the_name_of_a_folder_is_no_column(tmp_path, suffix):
     _write(_rows().drop_columns("changed"), signals)
     rates = log.with_name("rates.parquet")
     given = {"estimator": "mle", "signals": signals}
-    with pytest.warns(crawl_log.FolderKeysWarning, match=r"^url=evil: "):
+    with pytest.warns(crawl_log.ColumnsWarning, match=r"^url=evil: "):
         found = crawl_log.estimate(log, rates, **given)
     assert _urls(rates) == ["http://a/"]
     assert "signals of pages that the log does not have" not in found.counts

@@ -109,6 +109,14 @@ def test_nutch(plan):
     assert said.endswith("\n1 page of crawl rate 0: left out: the crawler is not told")
 
 
+def test_an_export_says_that_thresholds_are_not_in_it(tmp_path):
+    row = (HOME, 0.5, "2026-10-03T06:12:08Z")
+    plan = plan_of(tmp_path / "signals.parquet", row, threshold=pa.array([3.5]))
+    told = "intervals are 1 / crawl rate: thresholds are not exported"
+    assert written(plan, "nutch")[1].endswith(f"\n{told}")
+    assert told not in written(plan, "urls")[1]
+
+
 def test_storm(plan):
     page = '{"update":{"_index":"status","_id":"%s","routing":"www.example.org"}}\n'
     doc = (

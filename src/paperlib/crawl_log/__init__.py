@@ -22,7 +22,8 @@ from paperlib.crawl_log.choosing import ESTIMATORS, log_loss
 from paperlib.crawl_log.comparing import Comparison, compare
 from paperlib.crawl_log.converting import convert
 from paperlib.crawl_log.estimating import Estimates, estimate
-from paperlib.crawl_log.formats.source import FolderKeysWarning, Source
+from paperlib.crawl_log.formats.source import Source
+from paperlib.crawl_log.formats.tables import ColumnsWarning
 from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.reading import read_crawl_log
 from paperlib.crawl_log.reporting import Report, report
@@ -36,11 +37,11 @@ __all__ = [
     "Backtest",
     "BadRowsWarning",
     "Calibration",
+    "ColumnsWarning",
     "Comparison",
     "CrawlLog",
     "Estimates",
     "ExportWarning",
-    "FolderKeysWarning",
     "Report",
     "Schedule",
     "Source",

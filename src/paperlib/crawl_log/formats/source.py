@@ -12,27 +12,21 @@ from typing import TYPE_CHECKING
 
 from paperlib.crawl_log.formats import NAMES, recognise
 from paperlib.crawl_log.formats.base import beginning
-from paperlib.crawl_log.formats.tables import OPTIONAL, REQUIRED, SIGNALS
+from paperlib.crawl_log.formats.tables import (
+    OPTIONAL,
+    REQUIRED,
+    SIGNALS,
+    ColumnsWarning,
+)
 from paperlib.types import PathLike
 
 if TYPE_CHECKING:
     from paperlib.crawl_log.formats.base import Format
 
-__all__ = ["FolderKeysWarning", "Source"]
+__all__ = ["Source"]
 
 _NAMES_SHOWN = 3
 _BYTES_SHOWN = 30
-
-
-class FolderKeysWarning(UserWarning):
-    """Folders are called like columns, ``changed=1``, and are not read as such.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", FolderKeysWarning)  # on purpose
-    """
 
 
 @dataclass(frozen=True)
@@ -179,7 +173,7 @@ class Source:
 
         Warns
         -----
-        FolderKeysWarning
+        ColumnsWarning
             Folders are called like columns of a table.
         """
         columns = {*REQUIRED, *SIGNALS, *OPTIONAL, *self.columns.values()}
@@ -197,7 +191,7 @@ class Source:
             warnings.warn(
                 f"{_few(folders)}: folders are called like columns; what is read are "
                 "the columns of the files, not the names of the folders",
-                FolderKeysWarning,
+                ColumnsWarning,
                 stacklevel=level,
             )
 

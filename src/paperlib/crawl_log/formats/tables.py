@@ -16,6 +16,7 @@ import difflib
 import io
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,16 @@ from paperlib.crawl_log.tally import FAILED
 if TYPE_CHECKING:
     from paperlib.crawl_log.tally import Tally
 
-__all__ = ["FORMATS", "OPTIONAL", "REQUIRED", "SIGNALS", "check", "header", "insert"]
+__all__ = [
+    "FORMATS",
+    "OPTIONAL",
+    "REQUIRED",
+    "SIGNALS",
+    "ColumnsWarning",
+    "check",
+    "header",
+    "insert",
+]
 
 REQUIRED = ("url", "time")
 #: Columns from which bits are derived where there is no column "changed".
@@ -52,6 +62,21 @@ _OTHER_NAMES = {
     "changed": ("has_changed", "modified", "is_new"),
     "digest": ("hash", "checksum", "sha1", "sha256", "md5", "content_hash"),
 }
+_OTHER_STATUS = {"http_status", "http_code", "status_code", "response_code"}
+
+
+class ColumnsWarning(UserWarning):
+    """A name looks like that of one of our columns, and is not read as such.
+
+    It is that of a folder, such as ``changed=1``; or of a column, such as
+    http_status where none is named status, so that failed fetches count as crawls.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore", ColumnsWarning)  # on purpose
+    """
 
 
 def _is_text(head, path):
@@ -316,6 +341,14 @@ def _insert(connection, number, file, columns, renamed, row, source):
                 f"{file} must have one column {wanted!r}, got {', '.join(same)}"
             )
     ours = {name: columns.get(theirs.get(name, name)) for name in names}
+    unread = sorted(columns.keys() & _OTHER_STATUS)
+    if ours["status"] is None and unread:
+        warnings.warn(
+            f"{file}: without a column status all fetches count as good; "
+            f"do you mean --column status={unread[0]}?",
+            ColumnsWarning,
+            stacklevel=2,
+        )
     fields = [
         f"coalesce(trim(cast({(ours[name] or ['null'])[0]} as varchar)), '') "
         f"as {name}_text"

@@ -123,7 +123,7 @@ def export(
     crawler = CRAWLERS[to]
     now = time.time_ns() // 1000
     until = _microseconds(crawler.until if until is None else until, now)
-    _check_schedule(schedule)
+    by_signals = "threshold" in _checked_columns(schedule)
     _check_exported(to, crawler, exported)
     check_output(output, force)
     with database(_MEMORY) as (connection, _):
@@ -147,6 +147,8 @@ def export(
     if n_never:
         fate = "paused" if crawler.pauses else "left out: the crawler is not told"
         notes = [*notes, f"{counted(n_never, 'page')} of crawl rate 0: {fate}"]
+    if by_signals and to != "urls":
+        notes = [*notes, "intervals are 1 / crawl rate: thresholds are not exported"]
     apply = crawler.apply.format(file=shlex.quote(str(output)))
     return "\n".join([f"{counted(n_pages, 'page')}; next:", apply, *notes])
 
@@ -170,8 +172,8 @@ def _microseconds(until, now):
     return round(moment.timestamp() * 1e6)
 
 
-def _check_schedule(schedule):
-    """Raise an error if a file is no schedule."""
+def _checked_columns(schedule):
+    """Columns of a schedule; an error if the file is none."""
     try:
         found = pq.read_schema(schedule).names
     except FileNotFoundError:
@@ -185,6 +187,7 @@ def _check_schedule(schedule):
             f"schedule must be a file of `paperlib schedule`, with the columns "
             f"{', '.join(_COLUMNS)}, got {schedule} without {', '.join(missing)}"
         )
+    return found
 
 
 def _check_exported(to, crawler, exported):
