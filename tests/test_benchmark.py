@@ -13,7 +13,7 @@ from paperlib import cli, field, freshness, policies, reference, simulate
 from paperlib._kernels import indices as kernels
 from paperlib.errors import DegeneratePriorWarning
 from paperlib.policies.in_phases import at_intervals
-from paperlib.repro import benchmarking, panels
+from paperlib.repro import benchmarking, traces
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
 
@@ -416,7 +416,7 @@ def test_shapes_of_the_worlds():
 
 
 def test_real_worlds_take_pages_that_were_observed_long_enough():
-    pages = panels.panel()
+    pages = traces.panel()
     nature = field.real_worlds(pages, least_window=14 * 365.25, n_pages=30)
     assert nature.bootstrap
     old = pages.window >= 14 * 365.25

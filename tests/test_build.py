@@ -485,7 +485,7 @@ def test_a_figure_depends_on_what_its_notebook_imports():
         "repro/build.py",
         "repro/site.py",
         "repro/report.py",
-        "repro/bing.py",
+        "repro/traces/bing_data.py",
     )
     assert of_peva22.isdisjoint(others)
     assert not any(file.startswith("crawl_log/") for file in of_peva22)

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from paperlib.files import sha256, write_checked
-from paperlib.repro import panels, traces
+from paperlib.repro import traces
 
 HEADER = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features"
 
 
 def _panel(*times, window):
     n_changes = [len(own) for own in times]
-    return panels.Panel(
+    return traces.Panel(
         time=np.concatenate(times).astype(float),
         offsets=np.append(0, np.cumsum(n_changes)),
         start=np.full(len(times), np.datetime64("NaT", "s")),
@@ -82,7 +82,7 @@ def test_the_times_are_those_of_the_file():
 def test_a_changed_file_is_not_read(tmp_path, monkeypatch, name):
     for path in traces.DATA.glob("*[ls].csv*"):
         shutil.copy(path, tmp_path)
-    monkeypatch.setattr(traces, "DATA", tmp_path)
+    monkeypatch.setattr(traces.panels, "DATA", tmp_path)
     assert traces.panel().n_pages == 106
     with open(tmp_path / name, "a") as file:
         file.write("1\n")

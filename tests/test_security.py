@@ -17,7 +17,8 @@ import pytest
 
 from paperlib import crawl_log, scheduler
 from paperlib.crawl_log.database import database
-from paperlib.repro import mediawiki, traces
+from paperlib.repro import traces
+from paperlib.repro.traces import mediawiki
 
 DOCS = Path(__file__).parents[1] / "docs"
 NASTY = [

@@ -14,7 +14,8 @@ import pytest
 from scipy import stats
 
 from paperlib.processes import History
-from paperlib.repro import mediawiki, traces
+from paperlib.repro import traces
+from paperlib.repro.traces import mediawiki
 
 # ten revisions in two days; 13 and 14 within one second, 19 after the window
 REVISIONS = [(10 + i, f"2020-04-01T{i:02d}:00:00Z") for i in range(4)]
@@ -756,7 +757,7 @@ def bing(monkeypatch):
                 known_rate=known_rate,
             )
 
-        monkeypatch.setattr(traces, "bing", read)
+        monkeypatch.setattr(traces.populations, "bing", read)
 
     return log
 

@@ -21,7 +21,7 @@ from paperlib.signals import SignalledPages
 from paperlib.simulate import Nature, draw_world, replay
 
 if TYPE_CHECKING:
-    from paperlib.repro.panels import Panel
+    from paperlib.repro.traces import Panel
 
 __all__ = ["BUDGETS", "POLICIES", "RUNS", "Entry", "real_worlds", "worlds"]
 

@@ -3,10 +3,8 @@
 import importlib
 
 __all__ = [
-    "bing",
     "build",
     "ledger",
-    "mediawiki",
     "plotting",
     "project",
     "report",

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from paperlib import field, simulate
 from paperlib.files import write_atomic
-from paperlib.repro import panels
+from paperlib.repro import traces
 from paperlib.types import PathLike
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def worlds(pages: PathLike | None = None) -> dict[str, Nature]:
     Parameters
     ----------
     pages : path, optional
-        Change times of other real pages, in the format of JODIE (`panels.jodie`).
+        Change times of other real pages, in the format of JODIE (`traces.jodie`).
 
     Returns
     -------
@@ -63,13 +63,13 @@ def worlds(pages: PathLike | None = None) -> dict[str, Nature]:
     >>> list(worlds())[-3:]
     ['signals', 'real pages, 3 years', 'real pages, 14 years']
     """
-    panel = panels.panel()
+    panel = traces.panel()
     real = {
         "real pages, 3 years": field.real_worlds(panel),
         "real pages, 14 years": field.real_worlds(panel, _LONG),
     }
     if pages is not None:
-        real[Path(pages).stem] = field.real_worlds(panels.jodie(pages))
+        real[Path(pages).stem] = field.real_worlds(traces.jodie(pages))
     return field.worlds() | real
 
 

@@ -66,7 +66,7 @@ _READ_BY = {
     "paperlib.repro.plotting": "paper.mplstyle",
     "paperlib.crawl_log": "crawl_log/sql/*.sql",
     "paperlib.crawl_log.reporting": "crawl_log/report.*",
-    "paperlib.repro.bing": "repro/bing.sql",
+    "paperlib.repro.traces.bing_data": "repro/traces/bing_data.sql",
 }
 # `verify` compares a rebuilt array with the committed one. Other machines
 # round differently in the last digits, and simulations amplify that a little.

@@ -14,7 +14,7 @@ import numpy as np
 
 from paperlib import checks
 from paperlib.files import verified
-from paperlib.repro import traces
+from paperlib.repro.traces.files import DATA, instant
 from paperlib.types import Array, PathLike, Seed
 
 __all__ = ["Panel", "jodie", "panel"]
@@ -165,8 +165,8 @@ def panel(*, min_changes: int = 30) -> Panel:
     >>> float(np.median(pages.change_rate).round(4))
     0.0064
     """
-    end, page, moment = _read_changes(traces.DATA / "debian_panel.csv")
-    downloads = _read_downloads(traces.DATA / "npm_downloads.csv")
+    end, page, moment = _read_changes(DATA / "debian_panel.csv")
+    downloads = _read_downloads(DATA / "npm_downloads.csv")
     first = np.flatnonzero(np.diff(page, prepend=-1))
     start = moment[first]
     time = (moment - start[page]) / np.timedelta64(1, "D")
@@ -192,7 +192,7 @@ def _lines(path):
 def _read_changes(path):
     """End of the windows, and page and time of each upload."""
     comments, lines = _lines(path)
-    end = traces.instant("end", comments["end"])
+    end = instant("end", comments["end"])
     page, moment = np.char.partition(np.char.rstrip(lines, "Z"), ",")[:, ::2].T
     return end, page.astype(int), moment.astype("datetime64[s]")
 

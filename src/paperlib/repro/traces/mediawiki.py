@@ -12,7 +12,6 @@ import os
 import time
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -23,11 +22,8 @@ from tqdm import tqdm
 from urllib3.util import Retry
 
 from paperlib import __version__
-from paperlib.repro import traces
+from paperlib.repro.traces.files import Trace, instant, read, write
 from paperlib.types import PathLike
-
-if TYPE_CHECKING:
-    from paperlib.repro.traces import Trace
 
 __all__ = ["ApiError", "ApiWarning", "wikipedia"]
 
@@ -179,7 +175,7 @@ def wikipedia(
     source = requests.Request("GET", api, params=query).prepare().url
     partial = Path(f"{path}.partial")
     if Path(path).exists() and not partial.exists():
-        trace = traces.read(path)
+        trace = read(path)
         if trace.source == source:
             return trace
     batches = _kept(partial, source)
@@ -209,7 +205,7 @@ def wikipedia(
             f"title must name a page with revisions from {first} to {last}, "
             f"got {title!r}"
         )
-    trace = traces.write(
+    trace = write(
         path,
         [moment.removesuffix("Z") for moment in revisions.values()],
         title=batches[0]["title"],
@@ -229,8 +225,8 @@ def _window(title, start, end):
             "title must be the title of one page, not empty and without '|', "
             f"got {title!r}"
         )
-    first = traces.instant("start", start)
-    last = traces.instant("end", end, whole_day=True)
+    first = instant("start", start)
+    last = instant("end", end, whole_day=True)
     if first >= last:
         raise ValueError(f"start must be before end, got {start!r} and {end!r}")
     if last > np.datetime64("now"):

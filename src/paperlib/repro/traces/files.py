@@ -1,63 +1,26 @@
-"""Real change times of web pages, and populations of pages for experiments.
-
-A trace is a CSV file of the times at which one page changed, with its
-checksum beside it; two are shipped, and `wikipedia` downloads others. `panel`
-gives the change times of many pages, `jodie` reads them from a file.
-"""
+"""Traces: CSV files of the times at which one page changed, with a checksum."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from paperlib import checks, estimators
-from paperlib.crawl_log import CrawlLog, read_crawl_log
 from paperlib.files import verified, write_checked
-from paperlib.repro.bing import MalformedLinesWarning, bing
-from paperlib.types import Array, PathLike, Seed
+from paperlib.types import PathLike
 
-__all__ = [
-    "DATA",
-    "DOWNLOADS",
-    "CrawlLog",
-    "MalformedLinesWarning",
-    "Trace",
-    "bing",
-    "instant",
-    "load",
-    "population",
-    "read",
-    "read_crawl_log",
-    "signalled_population",
-    "write",
-]
+__all__ = ["DATA", "DOWNLOADS", "Trace", "instant", "load", "read", "write"]
 
 # A wheel carries the data files in the package, a checkout has them at its root.
-_PACKAGED = Path(__file__).resolve().parents[1] / "data"
-_CHECKOUT = Path(__file__).resolve().parents[3] / "data"
+_PACKAGED = Path(__file__).resolve().parents[2] / "data"
+_CHECKOUT = Path(__file__).resolve().parents[4] / "data"
 DATA, DOWNLOADS = (_PACKAGED, Path()) if _PACKAGED.is_dir() else (_CHECKOUT, _CHECKOUT)
 
 _COMMENTS = ("title", "source", "licence", "start", "end")
 _DAY = np.timedelta64(1, "D")
-
-
-def __getattr__(name):
-    """Names of modules that build on this one: imported when used."""
-    if name in ("ApiError", "ApiWarning", "wikipedia"):
-        from paperlib.repro import mediawiki
-
-        return getattr(mediawiki, name)
-    if name in ("Panel", "jodie", "panel"):
-        from paperlib.repro import panels
-
-        return getattr(panels, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,129 +300,3 @@ def instant(name: str, value: str, *, whole_day: bool = False) -> np.datetime64:
     if moment.tzinfo:
         moment = moment.astimezone(UTC).replace(tzinfo=None)
     return np.datetime64(moment, "s")
-
-
-def population(
-    source: PathLike, n_pages: int, *, rng: Seed = None
-) -> tuple[Array, Array]:
-    """True change rates and importances of pages, for experiments.
-
-    From the Bing data, pages that changed at none or at all of their crawls
-    are left out, as in section 6 of [aaai20]_. The rates are maximum
-    likelihood estimates, and the importances those of the data. Where the
-    data are not at hand there is a stand-in: change rates lognormal with
-    median 0.15 and sigma 1.3, clipped to [0.0005, 7], and importances
-    lognormal with sigma 1.2, independent. Results on it say nothing about
-    real pages. From all pages of `panel`, a sample is drawn with replacement:
-    changes per day and importances, which are real but not of the same pages.
-
-    Parameters
-    ----------
-    source : str or path
-        "stand-in", "panel", or the folder of the Bing data set, see `bing`.
-    n_pages : int
-        Number of pages.
-    rng : None, int or numpy.random.Generator, optional
-        Source of the sample, or of the stand-in.
-
-    Returns
-    -------
-    change_rate : ndarray of float, shape (n_pages,)
-        True change rates, 1/day.
-    importance : ndarray of float, shape (n_pages,)
-        Importances, with mean 1.
-
-    Raises
-    ------
-    ValueError
-        A sample of twice `n_pages` URLs has fewer pages with an estimate.
-
-    Examples
-    --------
-    >>> change_rate, importance = population("stand-in", 3, rng=1)
-    >>> change_rate.round(3).tolist()
-    [0.235, 0.436, 0.23]
-    """
-    rate, importance, _ = _population(source, n_pages, rng)
-    return rate, importance
-
-
-def signalled_population(
-    source: PathLike, n_pages: int, *, rng: Seed = None
-) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Pages of `population` with change-indicating signals of realistic quality.
-
-    Precision and recall follow section 6.7 of [www25]_. In the Bing data
-    those pages are labelled whose change rate is known from sitemaps; without
-    them, one page in twenty is. Precision and recall of labelled pages come
-    from the top 5% of two distributions, those of the others from the rest.
-    The paper's distributions, its figure 1, are private. The stand-in is
-    Beta(0.703, 2.108) for precision (mean 0.25, 95% below 0.7), kept at 0.01
-    or above, and Beta(0.666, 2.665) for recall (mean 0.2, 95% below 0.6),
-    independent.
-
-    Parameters
-    ----------
-    source : str or path
-        As in `population`.
-    n_pages : int
-        Number of pages.
-    rng : None, int or numpy.random.Generator, optional
-        Source of everything that is drawn.
-
-    Returns
-    -------
-    change_rate, importance : ndarray of float, shape (n_pages,)
-        As in `population`.
-    precision, recall : ndarray of float, shape (n_pages,)
-        Quality of the signals, see `signals.SignalledPages.from_precision`.
-    labelled : ndarray of bool, shape (n_pages,)
-        Pages whose signals are of high quality.
-
-    Examples
-    --------
-    >>> *_, precision, recall, labelled = signalled_population("stand-in", 100, rng=1)
-    >>> int(labelled.sum()), bool(precision[labelled].min() > 0.69)
-    (8, True)
-    """
-    rng = np.random.default_rng(rng)
-    rate, importance, labelled = _population(source, n_pages, rng)
-    if labelled is None:
-        labelled = rng.random(n_pages) < 0.05
-    top = 0.95 + 0.05 * rng.random((2, n_pages))
-    rank = np.where(labelled, top, 0.95 * rng.random((2, n_pages)))
-    precision, recall = scipy.special.betaincinv(
-        [[0.703], [0.666]], [[2.108], [2.665]], rank
-    )
-    return rate, importance, np.maximum(precision, 0.01), recall, labelled
-
-
-def _population(source, n_pages, rng):
-    """Change rates, importances, and labels where there are any."""
-    n_pages, rng = checks.count("n_pages", n_pages), np.random.default_rng(rng)
-    labelled = None
-    if source == "stand-in":
-        rate = np.clip(rng.lognormal(np.log(0.15), 1.3, n_pages), 5e-4, 7.0)
-        importance = rng.lognormal(0.0, 1.2, n_pages)
-    elif source == "panel":
-        from paperlib.repro import panels
-
-        panel = panels.panel(min_changes=1)
-        drawn = rng.integers(panel.n_pages, size=n_pages)
-        rate, importance = panel.change_rate[drawn], panel.importance[drawn]
-    else:
-        log = bing(source, sample=2 * n_pages, rng=rng)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
-            rate = estimators.mle(log.history)
-        kept = np.flatnonzero((rate > 0) & (rate < np.inf))
-        if kept.size < n_pages:
-            raise ValueError(
-                f"n_pages must be at most {kept.size}, the pages with an estimate in "
-                f"a sample of twice as many, got {n_pages}"
-            )
-        kept = rng.choice(kept, n_pages, replace=False)
-        rate, importance = rate[kept], log.importance[kept]
-        if log.known_rate is not None:
-            labelled = ~np.isnan(log.known_rate[kept])
-    return rate, importance / importance.mean(), labelled

@@ -1,6 +1,6 @@
 """The Bing crawl data set: five text files, read once into a Parquet cache.
 
-DuckDB reads the text, as bing.sql says. The histories, nearly all of the
+DuckDB reads the text, as bing_data.sql says. The histories, nearly all of the
 data, are in one Parquet file in the order of their lines; a smaller one,
 the cache proper, holds the URLs that can be used, each with the number of
 the line of its history, and in its metadata from which files it was made
@@ -190,7 +190,7 @@ def _convert(folder, sources, progress):
         }.items():
             db.execute(f"SET VARIABLE {name} = ?", [value])
         db.execute("SET enable_progress_bar = ?", [progress])
-        script = Path(__file__).with_name("bing.sql").read_text()
+        script = Path(__file__).with_name("bing_data.sql").read_text()
         if not db.execute(script).fetchone()[0]:
             raise ValueError(
                 f"{folder} must hold at least one crawl of a URL that has a host and "

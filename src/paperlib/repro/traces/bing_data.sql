@@ -1,4 +1,4 @@
--- The text files of the Bing data set into two Parquet files. bing.py sets
+-- The text files of the Bing data set into two Parquet files. bing_data.py sets
 -- the variables: folder, rates (a file), sources, histories, pages (targets).
 --
 -- Every file becomes a table of its lines (line, id, value) with the reason
