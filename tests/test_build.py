@@ -488,13 +488,19 @@ def test_a_figure_depends_on_what_its_notebook_imports():
         "repro/traces/bing_data.py",
     )
     assert of_peva22.isdisjoint(others)
-    assert not any(file.startswith("crawl_log/") for file in of_peva22)
-    # A kernel that compares policies, and the log wing of which traces are a
-    # part.
+    # A kernel that compares policies.
     assert "_kernels/simulate.py" not in of_peva22
     assert "_kernels/simulate.py" in depends("www25/fig3")
-    assert "crawl_log/reading.py" in depends("peva22/fig1")
-    assert "cli.py" not in depends("peva22/fig1")
+    assert "repro/traces/files.py" in depends("peva22/fig1")
+
+
+def test_no_figure_depends_on_the_log_wing_or_the_command():
+    graph, package = build.import_graph(), build.ROOT / "src/paperlib"
+    for notebook in build.notebooks().values():
+        files = build.sources(notebook, graph=graph)
+        rooms = {file.relative_to(package).parts[0] for file in files}
+        assert {"repro", "processes.py"} <= rooms
+        assert rooms.isdisjoint({"crawl_log", "cli.py"})
 
 
 def test_what_is_not_plain_python_depends_on_everything(tmp_path):

@@ -90,7 +90,7 @@ def test_modules_say_what_they_are_for_and_what_is_public():
     ] == []
 
 
-@pytest.mark.parametrize("name", sorted(set(paperlib.__all__) - {"repro"}))
+@pytest.mark.parametrize("name", sorted(paperlib.__all__))
 def test_completion_offers_public_names_only(name):
     module = getattr(paperlib, name)
     assert set(dir(module)) == set(module.__all__)
@@ -241,8 +241,8 @@ def _run(*command, **options):
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory):
-    """Python of an empty environment with the wheel in it, without extras."""
+def wheel(tmp_path_factory):
+    """The wheel of this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     sources = folder / "sources"  # the build may leave files beside the sources
     for name in ("src", "data"):
@@ -254,18 +254,50 @@ def installed(tmp_path_factory):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     build = [*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", folder, sources]
     assert _run(*build).returncode == 0
-    (wheel,) = folder.glob("*.whl")
-    assert _run(sys.executable, "-m", "venv", "--without-pip", folder / "empty")
-    python = folder / "empty" / "bin" / "python"
-    same = [f"{name}=={version(name)}" for name in ("numpy", "scipy", "numba")]
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def _environment(wheel, extras, *packages):
+    """Python of an environment with the wheel, its extras, and what they need."""
+    folder = wheel.with_name(f"with {extras}")
+    assert _run(sys.executable, "-m", "venv", "--without-pip", folder).returncode == 0
+    python = folder / "bin" / "python"
+    same = [f"{name}=={version(name)}" for name in packages]
     uv = Path(sys.executable).with_name("uv")  # several times as fast as pip
     if uv.exists():
         install = [uv, "pip", "install", "--quiet", "--python", python]
     else:
-        install = [*pip, "--python", python, "install"]
-    done = _run(*install, "--only-binary=:all:", wheel, *same)
+        install = [sys.executable, "-m", "pip", "--quiet", "--python", python]
+        install.append("install")
+    made = f"paperlib-crawl{extras} @ {wheel.as_uri()}"
+    done = _run(*install, "--only-binary=:all:", made, *same)
     assert done.returncode == 0, done.stderr
     return python
+
+
+@pytest.fixture(scope="module")
+def installed(wheel):
+    """Python of an empty environment with the wheel in it, without extras."""
+    return _environment(wheel, "", "numpy", "scipy", "numba")
+
+
+@pytest.mark.slow
+def test_the_extras_of_logs_hold_all_that_a_log_needs(wheel, tmp_path):
+    needed = ("numpy", "scipy", "numba", "duckdb", "pyarrow", "matplotlib", "jinja2")
+    command = _environment(wheel, "[log,report]", *needed).with_name("paperlib")
+    log = ROOT / "data/example_log.csv.gz"
+    for arguments in (
+        ("convert", log, "-o", "log.parquet"),
+        ("estimate", "log.parquet", "-o", "rates.parquet"),
+        ("schedule", "rates.parquet", "--bandwidth", "90/day", "-o", "plan.parquet"),
+        ("export", "plan.parquet", "--to", "nutch", "-o", "seeds.txt"),
+        ("compare", log),
+        ("report", log, "-o", "report.html"),
+    ):
+        done = _run(command, *arguments, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "report.html").stat().st_size > 100_000
 
 
 SCIENCE = """

@@ -23,9 +23,8 @@ import pytest
 from crawl_logs import START, parquet, recorded, table, write
 from thinned import every
 
-from paperlib.crawl_log import BadRowsWarning, formats, reading
+from paperlib.crawl_log import BadRowsWarning, formats, read_crawl_log, reading
 from paperlib.crawl_log.database import database
-from paperlib.repro import traces
 
 DAY = 86_400
 HEADER = "url,time,changed\n"
@@ -928,7 +927,7 @@ def test_read_crawl_log_has_all_of_a_log_in_memory(tmp_path):
         "https://a.org/,2024-01-01,0,\n"
         "https://b.org/x,2024-01-04,0,5\n"
     )
-    log = traces.read_crawl_log(path)
+    log = read_crawl_log(path)
     pages = {
         url: (host, weight, n)
         for url, host, weight, n in zip(

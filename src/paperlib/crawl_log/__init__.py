@@ -24,12 +24,12 @@ from paperlib.crawl_log.converting import convert
 from paperlib.crawl_log.estimating import Estimates, estimate
 from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.formats.tables import ColumnsWarning
-from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.reading import read_crawl_log
 from paperlib.crawl_log.reporting import Report, report
 from paperlib.crawl_log.scheduling import Schedule, schedule
 from paperlib.crawl_log.tally import BadRowsWarning
 from paperlib.crawl_log.targets import TARGETS, ExportWarning, export
+from paperlib.processes import CrawlLog
 
 __all__ = [
     "ESTIMATORS",

@@ -23,7 +23,6 @@ import pyarrow as pa
 from paperlib.crawl_log.database import database, first_line, pattern, quoted, run, sql
 from paperlib.crawl_log.formats.inserting import insert
 from paperlib.crawl_log.formats.source import Source
-from paperlib.crawl_log.pages import CrawlLog
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.signalling import attach
 from paperlib.crawl_log.state import expand
@@ -35,7 +34,7 @@ from paperlib.crawl_log.tally import (
     USED,
     Tally,
 )
-from paperlib.processes import History, join
+from paperlib.processes import CrawlLog, History, join
 from paperlib.types import PathLike
 
 __all__ = [

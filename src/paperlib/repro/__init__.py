@@ -3,12 +3,14 @@
 import importlib
 
 __all__ = [
+    "benchmarking",
     "build",
     "ledger",
     "plotting",
     "project",
     "report",
     "running",
+    "sharing",
     "site",
     "traces",
 ]
@@ -19,3 +21,7 @@ def __getattr__(name):
     if name in __all__:
         return importlib.import_module(f"paperlib.repro.{name}")
     raise AttributeError(f"module 'paperlib.repro' has no attribute {name!r}")
+
+
+def __dir__():
+    return __all__  # completion offers the public names alone

@@ -59,6 +59,11 @@ __all__ = [
     "use_style",
 ]
 
+
+def __dir__():
+    return __all__  # completion offers the public names alone
+
+
 # It lies where plt.style.use("paperlib.paper") looks for it.
 _THEME = mpl.rc_params_from_file(
     Path(__file__).parents[1] / "paper.mplstyle", use_default_template=False

@@ -6,8 +6,8 @@ select
     sum(n_crawls)::double as crawls,
     sum(n_changed)::double as changes,
     sum(n_failed)::bigint as failed,
-    min(first_crawl) as first,
-    max(last_crawl) as last,
+    min(first_crawl)::timestamp as first,  -- one with a zone needs pytz
+    max(last_crawl)::timestamp as last,
     date_diff('microsecond', min(first_crawl), max(last_crawl)) / 86400e6 as days,
     count(*) filter (measured) as measured,
     count(*) filter (never) as never,

@@ -5,7 +5,7 @@ checksum beside it; two are shipped, and `wikipedia` downloads others. `panel`
 gives the change times of many pages, `jodie` reads them from a file.
 """
 
-from paperlib.crawl_log import CrawlLog, read_crawl_log
+from paperlib.processes import CrawlLog
 from paperlib.repro.traces.bing_data import MalformedLinesWarning, bing
 from paperlib.repro.traces.files import (
     DATA,
@@ -33,15 +33,20 @@ __all__ = [
     "panel",
     "population",
     "read",
-    "read_crawl_log",
     "signalled_population",
     "write",
 ]
 
+_ONLINE = "ApiError", "ApiWarning", "wikipedia"
+
+
+def __dir__():
+    return sorted([*__all__, *_ONLINE])  # completion offers the public names alone
+
 
 def __getattr__(name):
     """What needs a network client, which is imported when it is used."""
-    if name in ("ApiError", "ApiWarning", "wikipedia"):
+    if name in _ONLINE:
         from paperlib.repro.traces import mediawiki
 
         return getattr(mediawiki, name)

@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paperlib import checks
-from paperlib.crawl_log import CrawlLog
 from paperlib.files import replacing
-from paperlib.processes import History
+from paperlib.processes import CrawlLog, History
 from paperlib.types import PathLike, Seed
 
 __all__ = ["MalformedLinesWarning", "bing"]
