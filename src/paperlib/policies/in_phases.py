@@ -39,8 +39,10 @@ class RatesInPhases:
     borders : array_like, shape (n_phases - 1,), time, rising, positive
         When the phases after the first begin.
     estimator : callable
-        Function of a History: change rates, shape (n_pages,), 1/time, finite. A
-        page without an estimate (NaN) is taken for the median of the others.
+        Function of a History: change rates, shape (n_pages,), 1/time. A page
+        without an estimate (NaN) is taken for the median of the others. Infinite
+        rates are refused: `estimators.mle` gives one to a page that changed at
+        every crawl, the estimates of `priors` are finite.
     allocation : callable, default `allocation.optimal_interval`
         Function of change rates, importance and bandwidth.
     spacing : {"interval", "poisson"}, default "interval"

@@ -21,7 +21,7 @@ from paperlib.schedules import low_discrepancy
 from paperlib.signals import SignalledPages
 from paperlib.simulate.measures import costs
 from paperlib.simulate.runs import crawl, replicate, slot_times
-from paperlib.types import Array, PathLike
+from paperlib.types import Array, PathLike, Seed
 
 __all__ = ["MEASURES", "Benchmark", "Nature", "Situation", "benchmark"]
 
@@ -278,7 +278,7 @@ def benchmark(
     budgets: ArrayLike,
     *,
     n_runs: ArrayLike,
-    rng: int,
+    rng: Seed = None,
     n_windows: int = 20,
     folder: PathLike | None = None,
     jobs: int = 1,
@@ -304,8 +304,8 @@ def benchmark(
         Crawls of a page in the median time between changes, on average.
     n_runs : int or sequence of int
         Number of worlds of each cell; one number, or one for each budget.
-    rng : int, positive
-        Seed.
+    rng : seed or numpy.random.Generator, optional
+        Source of randomness. Cells that were kept are found again by an integer.
     n_windows : int, default 20
         Number of equal windows of time.
     folder : path, optional
@@ -358,7 +358,7 @@ def benchmark(
         )
     numbers = np.broadcast_to(n_runs, len(budgets)).tolist()
     numbers = [checks.count("n_runs", n) for n in numbers]
-    settings = checks.count("rng", rng), checks.count("n_windows", n_windows)
+    settings = _seed(rng), checks.count("n_windows", n_windows)
     work = np.array([b * n for b, n in zip(budgets, numbers, strict=True)])
     runs, done, begun = {}, 0.0, time.monotonic()
     for world, nature in worlds.items():
@@ -371,6 +371,13 @@ def benchmark(
                 progress(done, time.monotonic() - begun)
     bootstrap = {world: nature.bootstrap for world, nature in worlds.items()}
     return Benchmark(runs, bootstrap)
+
+
+def _seed(rng):
+    """An integer that stands for a source of randomness: itself, if it is one."""
+    if isinstance(rng, (int, np.integer)) and rng >= 0:
+        return int(rng)
+    return int(np.random.default_rng(rng).integers(2**63))
 
 
 class _Cell(NamedTuple):
