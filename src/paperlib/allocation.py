@@ -194,7 +194,9 @@ def uniform(
     *,
     model: Callable[..., Any] = freshness.poisson,
 ) -> Allocation:
-    """Crawl every page at the same rate, bandwidth / n_pages.
+    r"""Crawl every page at the same rate.
+
+    .. math:: p_i = R / n
 
     Parameters
     ----------
@@ -240,7 +242,10 @@ def proportional(
     to: Literal["change_rate", "importance"] = "change_rate",
     model: Callable[..., Any] = freshness.poisson,
 ) -> Allocation:
-    """Crawl pages in proportion to their change rates or importances.
+    r"""Crawl pages in proportion to their change rates or importances.
+
+    .. math:: p_i = R\, \Delta_i / \sum_j \Delta_j \quad\text{or}\quad
+        p_i = R\, \mu_i / \sum_j \mu_j
 
     Parameters
     ----------

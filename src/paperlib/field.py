@@ -176,8 +176,8 @@ def _pareto(n, rng):
     return 0.5 ** (1 / 1.2) * (1 + rng.pareto(1.2, n))
 
 
-def _poisson(n_pages, horizon, law, rng):
-    pages = SignalledPages(law(n_pages, rng), rng.random(n_pages), 0.0, 0.0)
+def _poisson(n_pages, horizon, draw_rates, rng):
+    pages = SignalledPages(draw_rates(n_pages, rng), rng.random(n_pages), 0.0, 0.0)
     return draw_world(pages, horizon, rng=rng)
 
 

@@ -211,9 +211,10 @@ def interval_time(
 ) -> Values:
     r"""Expected fresh time under crawls at equal intervals that begin now.
 
-    Derived. Until the first crawl the copy is fresh with probability
-    s exp(-Delta t); after it, the mean over a whole interval is `interval`,
-    and a last interval that `duration` cuts off is integrated by itself.
+    Derived: with crawls at :math:`t_0 + k / p`,
+
+    .. math:: \int_0^{t_0} s\, e^{-\Delta t}\, dt
+        + \int_{t_0}^{T} e^{-\Delta\,((t - t_0) \bmod 1/p)}\, dt .
 
     Parameters
     ----------

@@ -372,7 +372,9 @@ class _AgeOfInformation(_Delay):
 
 
 class deadline(Objective):
-    """Rate of the changes that a crawl sees later than a time tau.
+    r"""Rate of the changes that a crawl sees later than a time tau.
+
+    .. math:: c(t) = \Delta\, [t > \tau]
 
     Parameters
     ----------

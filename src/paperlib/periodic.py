@@ -301,7 +301,9 @@ class ProfileFit(NamedTuple):
 
 
 class Flatness(NamedTuple):
-    """A likelihood ratio test of a flat profile.
+    r"""A likelihood ratio test of a flat profile.
+
+    .. math:: 2\,\bigl(\ell(\hat g, \hat\Delta) - \ell(1, \tilde\Delta)\bigr)
 
     Parameters
     ----------
@@ -690,7 +692,13 @@ def staleness(
     *,
     demand: ArrayLike | None = None,
 ) -> Values:
-    """Staleness of a page that is crawled at the same times of every period.
+    r"""Staleness of a page that is crawled at the same times of every period.
+
+    With the crawls :math:`s_k` of a period of length L, their successors
+    :math:`s_{k+1}` and the demand d, of mean 1,
+
+    .. math:: \frac{1}{L} \sum_k \int_{s_k}^{s_{k+1}}
+        \left(1 - e^{-\Delta\,(G(t) - G(s_k))}\right) d(t)\, dt .
 
     Parameters
     ----------

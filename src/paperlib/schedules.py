@@ -73,7 +73,9 @@ def regular(
     phase: ArrayLike | None = None,
     rng: Seed = None,
 ) -> tuple[Array, NDArray[np.integer]]:
-    """Crawl times at equal intervals, 1 / crawl_rate.
+    r"""Crawl times at equal intervals.
+
+    .. math:: t_{ik} = (\phi_i + k) / p_i, \qquad k = 0, 1, \dots
 
     Parameters
     ----------

@@ -45,8 +45,15 @@ PARAMETERS = "change_rate", "importance", "recall", "false_rate"
 class SignalledPages:
     r"""Pages some of whose changes are signalled, among false signals.
 
-    Section 3 of [www25]. The four arguments broadcast; they are kept as
-    read-only arrays of shape (n_pages,).
+    Section 3 of [www25]: changes without a signal have the rate alpha, signals
+    the rate gamma, and a signal counts as much as the time beta.
+
+    .. math:: \alpha = (1 - \lambda)\,\Delta, \qquad
+        \gamma = \lambda\Delta + \nu, \qquad
+        \beta = \frac{1}{\alpha} \ln\frac{\gamma}{\nu}
+
+    The four arguments broadcast; they are kept as read-only arrays of shape
+    (n_pages,).
 
     Parameters
     ----------

@@ -131,7 +131,10 @@ class _DueDates:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Nutch(_DueDates):
-    """Due dates by AdaptiveFetchSchedule of Apache Nutch 1.x.
+    r"""Due dates by AdaptiveFetchSchedule of Apache Nutch 1.x.
+
+    .. math:: w \leftarrow \begin{cases} w \cdot \mathrm{shrink} & \text{changed} \\
+        w \cdot \mathrm{grow} & \text{unchanged} \end{cases}
 
     The code is that since NUTCH-1564 is repaired, the defaults are those of
     nutch-default.xml. A crawl multiplies the interval by `shrink` if it found
@@ -200,7 +203,11 @@ class Nutch(_DueDates):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class StormCrawler(_DueDates):
-    """Due dates by AdaptiveScheduler of Apache StormCrawler.
+    r"""Due dates by AdaptiveScheduler of Apache StormCrawler.
+
+    .. math:: w \leftarrow \begin{cases}
+        w - \mathrm{shrink}\,(w - \mathrm{low}) & \text{changed} \\
+        \min(w \cdot \mathrm{grow}, \mathrm{high}) & \text{unchanged} \end{cases}
 
     The defaults are its own. A crawl that found a change takes the interval
     the share 1 - `shrink` of the way to the lower limit; any other crawl

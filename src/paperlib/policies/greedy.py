@@ -251,11 +251,18 @@ class GreedyNCIS(_WithSignals):
 
 @dataclass(frozen=True, eq=False)
 class GreedyCIS(_WithSignals):
-    """Greedy policy that takes all signals for true: GREEDY-CIS of [www25]_.
+    r"""Greedy policy that takes all signals for true: GREEDY-CIS of [www25]_.
 
-    A page that has sent a signal is certainly stale. The draft does not say
-    what is believed where there are false signals; here the rate of believed
-    signals is recall x change_rate.
+    A page that has sent a signal is certainly stale: its effective elapsed time
+    is infinite, that of a page without signals is the time t. With the recall
+    :math:`\lambda` and :math:`\alpha = (1 - \lambda) \Delta`, the values are
+
+    .. math:: V(\infty) = \frac{\mu}{\Delta}, \qquad
+        V(t) = \mu \left(\frac{1 - e^{-\Delta t}}{\Delta}
+        - e^{-\alpha t}\, \frac{1 - e^{-\lambda\Delta t}}{\lambda\Delta}\right).
+
+    The draft does not say what is believed where there are false signals; here
+    the rate of believed signals is :math:`\lambda\Delta`.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ __all__ = ["MirrorSync", "mirror_step", "probe_gradient"]
 
 @dataclass(frozen=True, eq=False)
 class MirrorSync:
-    r"""Learn crawl rates from probes, whatever the law of the changes.
+    r"""Learn crawl rates from probes, however the pages change.
 
     MirrorSync of Kolobov, Bubeck and Zimmert (ICML 2020). A crawl either
     replaces the copy of a page, or it is a probe, which only looks whether the
@@ -32,7 +32,7 @@ class MirrorSync:
     replace copies. Crawl rates are fixed for a round; `probe_gradient` then
     estimates the slope of the cost of each page, and `mirror_step` changes the
     rates. Nothing is assumed of the changes but that a copy is more often
-    stale the older it is. This freedom is dear: 240 rounds, as published, are
+    stale the older it is. This freedom is expensive: 240 rounds, as published, are
     3,840 slots for each page, where a policy that assumes Poisson changes needs
     tens.
 
@@ -160,7 +160,7 @@ def probe_gradient(
         \hat g = \frac{w}{\epsilon}\,(\text{stale at the probe}
         - \text{stale at the crawl}), \qquad 0 \text{ without a probe},
 
-    has the mean J'(1 / w), whatever the law of the changes.
+    has the mean J'(1 / w), however the pages change.
 
     Parameters
     ----------

@@ -23,7 +23,11 @@ _NEWTON = 3
 
 
 class GammaPrior(NamedTuple):
-    """Gamma distribution of change rates: of a population, or one for each page.
+    r"""Gamma distribution of change rates: of a population, or one for each page.
+
+    .. math:: f(\Delta) = \frac{b^a}{\Gamma(a)}\, \Delta^{a-1} e^{-b\Delta}
+
+    with shape a and rate b.
 
     `gamma_prior` and `host_priors` learn such distributions.
 
