@@ -132,7 +132,7 @@ class Scheduler:
             raise ValueError("policy must have at least one page, got none")
         crawled = _crawled(crawled, n_pages)
         self._engine = (_ByIndex.begun if by_index else _WithSignals)(policy, crawled)
-        self._clock = crawled.max()
+        self._clock = crawled.max().item()
 
     def __repr__(self):
         rule = "time and signals"
@@ -181,7 +181,11 @@ class Scheduler:
         ValueError
             An unknown page, or a time before the last event.
         """
-        page = self._known(page)[0]
+        usual = type(page) is int and 0 <= page < self._engine.n_pages
+        if not (usual and self._engine.present(page)):
+            if np.ndim(page):
+                raise ValueError(f"page must be the index of one page, got {page!r}")
+            page = self._known(page).item()
         self._advance(time)
         self._engine.signal(page, self._clock)
 
@@ -209,7 +213,10 @@ class Scheduler:
         self._advance(time)
         page = self._engine.next(self._clock)
         if page < 0:
-            raise NoPageError(f"there is no page to crawl at time {self._clock}")
+            why, free_from = "", self._engine.free_from()
+            if free_from < math.inf:
+                why = f": limits forbid all pages until time {free_from}"
+            raise NoPageError(f"there is no page to crawl at time {self._clock}{why}")
         return page
 
     def report(
@@ -254,6 +261,12 @@ class Scheduler:
             Ages or counts contradict the bit, which is then used.
         """
         self._must_learn()
+        # The usual call, in a fraction of the time; what it refuses is checked below.
+        usual = type(page) is int and 0 <= page < self._engine.n_pages
+        usual = usual and isinstance(changed, (bool, np.bool_))
+        usual = usual and age is None and count is None
+        if usual and self._engine.report_bit(page, changed, self._clock):
+            return
         page = self._known(page)
         changed = np.atleast_1d(checks.bits("changed", changed))
         if changed.shape != page.shape:
@@ -312,7 +325,7 @@ class Scheduler:
         if times.size:
             n = np.searchsorted(signal_time, times[-1], side="right")
             self._engine.slots(times, signal_page[:n], signal_time[:n], pages)
-            self._clock = times[-1]
+            self._clock = times[-1].item()
         return pages
 
     def add(self, pages: Any, *, crawled: ArrayLike = -np.inf) -> NDArray[np.integer]:
@@ -453,10 +466,13 @@ class Scheduler:
 
     def _advance(self, time):
         """Set the clock to a time that is not before it."""
-        time = checks.scalar(checks.finite, "time", time)
-        if time < self._clock:
-            raise ValueError(f"time must not go back, got {time!r} after {self._clock}")
-        self._clock = time
+        if not (isinstance(time, float) and self._clock <= time < math.inf):
+            time = checks.scalar(checks.finite, "time", time)
+            if time < self._clock:
+                raise ValueError(
+                    f"time must not go back, got {time!r} after {self._clock}"
+                )
+        self._clock = float(time)
 
     def _in_order(self, name, times):
         """Times as an array of one axis, finite, rising from the clock on."""
@@ -490,10 +506,35 @@ class Scheduler:
         return page.astype(np.int64)
 
 
-class _WithSignals:
+class _Engine:
+    """The state of a kernel.
+
+    It is kept as arrays, because calls of one slot are faster with these: the last
+    one has a single record, the scalars of the state.
+    """
+
+    @property
+    def state(self):
+        *arrays, scalars = self._arrays
+        return self._kernels.State(*arrays, scalars[0])
+
+    @state.setter
+    def state(self, state):
+        *arrays, scalars = state
+        self._arrays = *arrays, scalars.base
+
+    @property
+    def pages(self):
+        return self._arrays[0][: self.n_pages]
+
+    def present(self, page=slice(None)):
+        return self.pages["place"][page] != self._kernels.ABSENT
+
+
+class _WithSignals(_Engine):
     """Pages with signals: their beliefs, and the state of `kernels`."""
 
-    learns = False
+    _kernels, learns = kernels, False
 
     def __init__(self, policy, crawled, *, n_signals=None, present=True):
         self._belief = _belief(policy.believed)
@@ -508,14 +549,14 @@ class _WithSignals:
             discard_window=self._discard_window,
         )
 
-    def present(self, page=slice(None)):
-        return self.state.pages[: self.n_pages]["place"][page] != kernels.ABSENT
-
     def signal(self, page, time):
-        kernels.next_signal(self.state, page, time)
+        kernels.one_signal(*self._arrays, page, time)
 
     def next(self, time):
-        return kernels.next_slot(self.state, time)
+        return kernels.one_slot(*self._arrays, time)
+
+    def free_from(self):
+        return math.inf  # no limits: it is asked only where there is no page
 
     def slots(self, times, signal_page, signal_time, out):
         kernels.greedy_slots(self.state, times, signal_page, signal_time, out)
@@ -546,12 +587,10 @@ class _WithSignals:
         kernels.change_pages(self.state, page, False, clock)
 
     def arrays(self):
-        n = self.n_pages
-        pages = self.state.pages[:n]
         return {
-            **dict(zip(PARAMETERS, self._belief[:, :n], strict=True)),
-            "crawled": pages["last"],
-            "n_signals": pages["n_signals"],
+            **dict(zip(PARAMETERS, self._belief[:, : self.n_pages], strict=True)),
+            "crawled": self.pages["last"],
+            "n_signals": self.pages["n_signals"],
             "present": self.present(),
             "terms": self._terms,
             "discard_window": self._discard_window,
@@ -608,8 +647,10 @@ def _terms(changed, interval, age, count):
     return changed, interval, n_known
 
 
-class _ByIndex:
+class _ByIndex(_Engine):
     """Pages without signals, under limits: the state of `indices`."""
+
+    _kernels = indices
 
     def __init__(self, kind, labels, state, n_pages):
         self._kind, self._labels, self.n_pages = kind, labels, n_pages
@@ -622,26 +663,23 @@ class _ByIndex:
         return cls(policy.kind, policy.labels, state, crawled.size)
 
     @property
-    def pages(self):
-        return self.state.pages[: self.n_pages]
-
-    @property
     def learns(self):
         return self._kind == indices.BAYES
-
-    def present(self, page=slice(None)):
-        return self.pages["place"][page] != indices.ABSENT
 
     def signal(self, page, time):
         """Signals are not used."""
 
     def next(self, time):
-        page = np.empty(1, np.int64)
-        indices.slots(self.state, np.array([time]), UNTOLD, False, page)
-        return page.item()
+        return indices.next_slot(*self._arrays, time)
+
+    def free_from(self):
+        return indices.free_from(*self._arrays[:2])
 
     def slots(self, times, signal_page, signal_time, out):
         indices.slots(self.state, times, UNTOLD, False, out)
+
+    def report_bit(self, page, changed, clock):
+        return indices.report_bit(*self._arrays, page, changed, clock)
 
     def report(self, page, terms, clock):
         indices.report(self.state, page, *terms, clock)
