@@ -66,7 +66,8 @@ class Scheduler:
         page without signals, which stand for `policies.GreedyNCIS` of them; or
         a policy that goes by an index or signals: `policies.Greedy`,
         `LagrangianIndex`, `BayesGreedy`, `GreedyCIS`, `GreedyCISPlus` or
-        `GreedyNCIS`.
+        `GreedyNCIS`. Where no page has signals, `policies.Greedy` of the pages
+        gives the same schedule, and is fast from the first slot.
     terms : int, optional
         Terms of the crawl value, as in `policies.GreedyNCIS`; by default all.
         Only with SignalledPages: a policy has its own.
@@ -179,7 +180,7 @@ class Scheduler:
         Raises
         ------
         ValueError
-            An unknown page, or a time before the last event.
+            An unknown page, or several; a time before the last event.
         """
         usual = type(page) is int and 0 <= page < self._engine.n_pages
         if not (usual and self._engine.present(page)):
@@ -208,7 +209,7 @@ class Scheduler:
             A time before the last event.
         NoPageError
             There is no page, or limits forbid to crawl any at this time, which
-            is then the last event.
+            is then the last event; the message says until when.
         """
         self._advance(time)
         page = self._engine.next(self._clock)
@@ -350,7 +351,7 @@ class Scheduler:
         ------
         ValueError
             `crawled` lies after the last event, or has another shape; pages
-            that do not fit the policy.
+            that do not fit the policy, or have no hosts where all have one.
         """
         new = self._engine.checked(pages)
         crawled = _crawled(crawled, len(new[0]))
@@ -364,7 +365,10 @@ class Scheduler:
     def update(self, page: ArrayLike, pages: Any) -> None:
         """Believe other parameters of pages from now on.
 
-        The time and the signals since the last crawl stay.
+        The time and the signals since the last crawl stay, and nothing else: a
+        policy replaces limits and hosts too, and the prior of `BayesGreedy`
+        replaces what was learnt. To keep it, give the `posterior` of the pages
+        as their prior.
 
         Parameters
         ----------
@@ -376,7 +380,18 @@ class Scheduler:
         Raises
         ------
         ValueError
-            An unknown page, or `pages` of another length.
+            An unknown page, or `pages` of another length, or without hosts
+            where all pages have one.
+
+        Examples
+        --------
+        Another importance:
+
+        >>> from paperlib.policies import BayesGreedy
+        >>> scheduler = Scheduler(BayesGreedy([1.0, 0.5], shape=0.5, rate=1.0))
+        >>> shape, rate = scheduler.posterior
+        >>> new = BayesGreedy([3.0], shape=shape[1], rate=rate[1])
+        >>> scheduler.update(1, new)
         """
         page, new = self._known(page), self._engine.checked(pages)
         if page.size != len(new[0]):
@@ -534,7 +549,8 @@ class _Engine:
 class _WithSignals(_Engine):
     """Pages with signals: their beliefs, and the state of `kernels`."""
 
-    _kernels, learns = kernels, False
+    _kernels = kernels
+    learns = False
 
     def __init__(self, policy, crawled, *, n_signals=None, present=True):
         self._belief = _belief(policy.believed)
@@ -659,8 +675,9 @@ class _ByIndex(_Engine):
     @classmethod
     def begun(cls, policy, crawled):
         """The engine of a policy, for pages last crawled at some times."""
+        labels = _lasting(policy.labels)
         state = policy.start(crawled, time=crawled.max())
-        return cls(policy.kind, policy.labels, state, crawled.size)
+        return cls(policy.kind, labels, state, crawled.size)
 
     @property
     def learns(self):
@@ -698,9 +715,14 @@ class _ByIndex(_Engine):
                 "pages must not change for LagrangianIndex, whose multiplier is "
                 f"that of all pages: begin a new scheduler; got {pages!r}"
             )
+        labels = _lasting(pages.labels)
+        if labels == [None] and None not in self._labels:
+            raise ValueError(
+                "host must be given, because all pages before have one, got None"
+            )
         records, hosts, _ = pages.records()
         spacing = dict(zip(self._labels, self.state.hosts["spacing"], strict=True))
-        for label, new in zip(pages.labels, hosts["spacing"], strict=True):
+        for label, new in zip(labels, hosts["spacing"], strict=True):
             if spacing.get(label, new) != new:
                 with np.errstate(divide="ignore"):  # inf: no limit
                     before, limit = 1 / spacing[label], 1 / new
@@ -708,7 +730,7 @@ class _ByIndex(_Engine):
                     f"host_limit must be {before} for host {label!r}, "
                     f"as it has been, got {limit}"
                 )
-        return records, pages.labels, hosts
+        return records, labels, hosts
 
     def _settled(self, records, labels, hosts):
         """The records on the hosts of all pages, to which new hosts are added."""
@@ -774,6 +796,14 @@ class _ByIndex(_Engine):
         return cls(int(kinds.max(initial=0)), labels, state, last.size), last
 
 
+def _lasting(labels):
+    """Labels of hosts, of types that a file of `Scheduler.save` can hold."""
+    for label in labels:
+        if not isinstance(label, str | float | int | None):
+            raise ValueError(f"host must hold numbers or strings, got {label!r}")
+    return labels
+
+
 def _belief(pages):
     """Parameters of pages as one array, shape (4, n_pages)."""
     return np.array(list(vars(pages).values()))
@@ -782,8 +812,8 @@ def _belief(pages):
 def _crawled(crawled, n_pages):
     """Times of the last crawls, finite or -inf, shape (n_pages,)."""
     try:
-        crawled = np.broadcast_to(np.asarray(crawled, dtype=float), n_pages)
-    except (TypeError, ValueError):
+        crawled = np.broadcast_to(checks.numbers("crawled", crawled), n_pages)
+    except ValueError:
         raise ValueError(
             f"crawled must be a time for each of {n_pages} pages, got {crawled!r}"
         ) from None
