@@ -1,10 +1,12 @@
 """Crawling by an index under limits: the full arg max, slot for slot."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
 from numba import njit
+from numpy.testing import assert_array_equal
 
 from paperlib import allocation, objectives, policies, simulate
 from paperlib._kernels import indices as kernels
@@ -190,6 +192,14 @@ def test_hosts_are_crawled_within_their_limits():
             most = np.searchsorted(own, own + width) - np.arange(own.size)
             assert most.max() <= limit * width + 2
         assert own.size >= 0.98 * limit * time[-1]
+
+
+def test_a_pickled_greedy_policy_is_as_fast_as_before(monkeypatch):
+    pages = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
+    again = pickle.loads(pickle.dumps(policies.Greedy(pages)))
+    expected, _ = crawls_of(policies.Greedy(pages), 2, 1.0, 12)
+    monkeypatch.delattr(policies.IndexPolicy, "choose")  # the slower way
+    assert_array_equal(crawls_of(again, 2, 1.0, 12)[0], expected)
 
 
 def test_slots_are_left_empty_where_no_page_may_be_crawled():

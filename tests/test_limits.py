@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog, minimize, minimize_scalar
 
-from paperlib import allocation, freshness, objectives
+from paperlib import allocation, freshness, objectives, reference
 from paperlib._kernels import allocation as kernels
 from paperlib.allocation import conditional, harmonic, optimal
 from paperlib.errors import ConvergenceError
@@ -676,6 +676,94 @@ def test_no_other_solver_finds_a_higher_freshness_of_conditional_requests():
         assert_allclose(fresh, found.x, atol=1e-4)
 
 
+def conic_with_changes(change_rate, importance, bandwidth, limits, change_cost):
+    """Freshness f of each page by interior points, in which all is convex.
+
+    A page of rate p = Delta f / (1 - f) spends c0 p + c1 Delta f.
+    """
+    import cvxpy as cp
+
+    stale = cp.Variable(change_rate.size)
+    rate = cp.multiply(change_rate, cp.inv_pos(stale) - 1)
+    spent = cp.multiply(limits["cost"], rate)
+    spent += cp.multiply(change_cost * change_rate, 1 - stale)
+    with np.errstate(divide="ignore"):
+        high = change_rate / (limits["max_rate"] + change_rate)
+    constraints = [
+        cp.sum(spent) <= bandwidth,
+        stale <= change_rate / (limits["min_rate"] + change_rate),
+        stale >= high,
+    ]
+    for h, limit in limits["host_limit"].items():
+        if limit < np.inf:
+            constraints.append(cp.sum(spent[limits["host"] == h]) <= limit)
+    program = cp.Problem(cp.Minimize(importance @ stale), constraints)
+    program.solve(solver=cp.CLARABEL)
+    return stale.value
+
+
+def with_changes(seed, n=24):
+    """Arguments of `optimal` with all limits and a cost of changes of each page."""
+    (change_rate, importance, bandwidth), limits = problem(seed, n=n, n_hosts=4)
+    change_cost = np.random.default_rng(seed).uniform(0.0, 2.0, n)
+    change_cost[::3] = 0.0
+    low = limits["min_rate"]
+    more = change_cost * change_rate * freshness.poisson(change_rate, low)
+    limits["host_limit"] = {
+        h: limit + more[limits["host"] == h].sum()
+        for h, limit in limits["host_limit"].items()
+    }
+    return (change_rate, importance, bandwidth + more.sum()), limits, change_cost
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_costs_of_changes_agree_with_a_convex_solver_under_all_limits(seed):
+    given, limits, change_cost = with_changes(seed)
+    best = optimal(*given, crawls="poisson", change_cost=change_cost, **limits)
+    stale = conic_with_changes(*given, limits, change_cost)
+    assert best.cost == pytest.approx(given[1] @ stale, rel=1e-6)
+    found = objectives.freshness.poisson_cost(best.crawl_rate, given[0])
+    assert_allclose(found, stale, atol=1e-4)
+    changes = given[0] * freshness.poisson(given[0], best.crawl_rate)
+    spent = limits["cost"] * best.crawl_rate + change_cost * changes
+    assert spent.sum() == pytest.approx(given[2], rel=1e-12, abs=0)
+
+
+def test_prices_are_derivatives_where_changes_cost_more():
+    given, limits, change_cost = with_changes(3)
+
+    def cost_at(**moved):
+        return optimal(
+            *given, crawls="poisson", **({"change_cost": change_cost} | limits | moved)
+        ).cost
+
+    best = optimal(*given, crawls="poisson", change_cost=change_cost, **limits)
+    assert 0 < len(best.price_host) < 4
+    step = 1e-5
+    for name, sign in ("max_rate", 1), ("min_rate", -1):
+        price = getattr(best, f"price_{name}")
+        costly = (price > 0) & (change_cost > 0) & (limits[name] > 0)
+        assert costly.any()
+        for page in np.flatnonzero(costly):
+            unit = step * np.eye(24)[page] * sign
+            down, up = (cost_at(**{name: limits[name] + s * unit}) for s in (-1, 1))
+            slope = (down - up) / (2 * step)
+            assert slope == pytest.approx(price[page], rel=1e-4, abs=1e-6)
+
+
+def test_conditional_requests_may_have_costs_of_their_own():
+    rng = np.random.default_rng(8)
+    change_rate, importance, request_cost, change_cost = rng.lognormal(0, 1, (4, 12))
+    costs = {"request_cost": request_cost, "change_cost": change_cost}
+    best = conditional(change_rate, importance, 5.0, **costs)
+    rate, multiplier = reference.optimal_conditional(
+        change_rate, importance, 5.0, *costs.values()
+    )
+    assert best.multiplier == pytest.approx(multiplier, rel=1e-11, abs=0)
+    assert_allclose(best.crawl_rate, rate, rtol=1e-9, atol=1e-9)
+
+
 def test_idle_pages_need_no_conditional_requests():
     best = conditional([0.0, 2.0], [1.0, 0.0], 3.0, request_cost=1.0, change_cost=1.0)
     assert_array_equal(best.crawl_rate, 0.0)
@@ -774,6 +862,28 @@ D, M = [1.0, 2.0], [1.0, 1.0]
         ),
         ({"host_limit": 1.0}, "host_limit must be inf without host, got 1.0"),
         ({"cost": [1.0, 1.0, 1.0]}, "must have shapes that broadcast"),
+        ({"host": ["a", None]}, "host must be labels that can be sorted"),
+        (
+            {"host": [1, "a"], "host_limit": {1: 1.0}},
+            "host must be labels of one type, got strings and others",
+        ),
+        (
+            {"change_cost": [0.0, 1.0]},
+            "change_cost must be 0 but for objectives.freshness and crawls='poisson', "
+            "got 1.0 for objectives.freshness and crawls='interval'",
+        ),
+        (
+            {"change_cost": 1.0, "crawls": "poisson", "objective": objectives.age},
+            "got 1.0 for objectives.age and crawls='poisson'",
+        ),
+        (
+            {"change_cost": -1.0, "crawls": "poisson"},
+            "change_cost must be non-negative and finite, got -1.0",
+        ),
+        (
+            {"change_cost": 1.0, "crawls": "poisson", "min_rate": 0.5},
+            "min_rate x cost must sum to at most the bandwidth, 1.0, got 1.73333",
+        ),
     ],
 )  # fmt: skip
 def test_optimal_refuses(options, message):
@@ -826,3 +936,21 @@ def test_bandwidth_that_no_page_may_take_is_worth_nothing():
     plan = allocation.optimal([1.0, 2.0], [1.0, 1.0], 10.0, max_rate=2.0)
     assert plan.crawl_rate.tolist() == [2.0, 2.0]
     assert plan.multiplier == 0.0
+
+
+def test_a_price_of_nothing_is_no_negative_zero():
+    plan = allocation.optimal([0.0, 1.0], 1.0, 10.0, max_rate=2.0)
+    assert plan.crawl_rate.tolist() == [0.0, 2.0]
+    assert not np.signbit([plan.price_min_rate, plan.price_max_rate]).any()
+
+
+@pytest.mark.parametrize(
+    "solve",
+    [allocation.optimal_poisson, allocation.optimal_interval, harmonic, optimal],
+)
+def test_pages_without_importance_are_refused_before_a_search(solve, monkeypatch):
+    monkeypatch.setattr(freshness, "mean", None)  # which refuses them, too
+    with pytest.raises(ValueError, match="importance must be positive for at least"):
+        solve([0.2, 1.0], 0.0, 1.0)
+    with pytest.raises(ValueError, match="importance must be positive for at least"):
+        solve([0.2, 1.0], [[1.0, 0.0], [0.0, 0.0]], 1.0)

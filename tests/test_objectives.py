@@ -1,5 +1,6 @@
 """Objectives: tables of reference, quadrature, 60 digits, simulation, limits."""
 
+import pickle
 import re
 from decimal import Decimal, localcontext
 from fractions import Fraction
@@ -448,6 +449,17 @@ def test_a_deadline_is_positive_and_finite(tau):
 def test_a_deadline_is_one_number():
     with pytest.raises(ValueError, match=r"tau must be a single number, got shape"):
         objectives.deadline([1.0, 2.0])
+
+
+def test_objectives_are_equal_after_pickling_and_by_their_deadline():
+    for objective in ALL.values():
+        again = pickle.loads(pickle.dumps(objective))
+        assert again == objective
+        assert hash(again) == hash(objective)
+    assert len(set(ALL.values())) == len(ALL)
+    assert objectives.deadline(1.0) == objectives.deadline(1.0)
+    assert objectives.deadline(1.0) != objectives.deadline(2.0)
+    assert objectives.freshness != "freshness"
 
 
 def test_objectives_print_as_they_are_written():

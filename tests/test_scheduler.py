@@ -498,6 +498,11 @@ BAD = {
     # page 1 was removed
     "signal(1, 9.0)": "page must be the index of a page that is there, got 1",
     "signal(0.5, 9.0)": "page must be an index",
+    "signal([0], 9.0)": "page must be the index of one page, got [0]",
+    "signal([], 9.0)": "page must be the index of one page, got []",
+    "signal(2**70, 9.0)": "page must be an index",
+    "signal(0, None)": "time must be finite, got None",
+    "next(np.timedelta64(9, 'D'))": "time must be finite, got np.timedelta64",
     "signal(0, 4.0)": "time must not go back, got 4.0 after 5.0",
     "signal(0, np.nan)": "time must be finite",
     "next(4.0)": "time must not go back",

@@ -1,5 +1,7 @@
 """The scheduler that learns, and its limits: posteriors, reports, bad input."""
 
+import copy
+import pickle
 import re
 
 import numpy as np
@@ -7,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from paperlib import objectives
-from paperlib.errors import DistrustedAgeWarning
+from paperlib.errors import DistrustedAgeWarning, NoPageError
 from paperlib.estimators import GammaFilter
 from paperlib.policies import BayesGreedy, Greedy, LagrangianIndex, Rates
 from paperlib.scheduler import Scheduler
@@ -197,6 +199,78 @@ def test_a_posterior_that_is_read_cannot_be_written():
     assert_array_equal(ours.posterior[0], [SHAPE])
 
 
+# Three ways to call: the first two are the usual ones, and have a faster path.
+WAYS = {
+    "bool": (lambda t: t, lambda page: page, lambda bit: bit),
+    "np.bool_": (np.float64, lambda page: page, np.bool_),
+    "arrays": (np.array, np.int64, int),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_every_way_to_call_gives_the_same_schedule_and_posterior(way, tmp_path):
+    time, page, bit = way
+    rng = np.random.default_rng(5)
+    policy = learning(300, host=rng.integers(0, 3, 300), host_limit=40.0)
+    ours, plain = Scheduler(policy), Scheduler(policy)
+    for t in np.arange(1, 1201) / 100.0:
+        (expected,) = plain.run([t])
+        assert ours.next(time(t.item())) == expected
+        if rng.random() < 0.7:
+            changed = rng.random() < 0.4
+            plain.report([expected], [changed])
+            ours.report(page(expected.item()), bit(changed))
+    assert saved(ours, tmp_path / "ours.npz") == saved(plain, tmp_path / "plain.npz")
+
+
+def test_a_copy_goes_on_by_itself():
+    ours = Scheduler(learning(40), crawled=0.0)
+    ours.run(np.arange(1, 31) / 10.0)
+    copies = copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))
+    times = np.arange(31, 91) / 10.0
+    expected = [ours.next(t) for t in times]
+    for other in copies:
+        assert other.next(3.1) == expected[0]
+        assert_array_equal(other.run(times[1:]), expected[1:])
+
+
+@pytest.mark.parametrize("changed", [True, np.bool_(True), 1])
+def test_a_page_removed_before_its_report_takes_none(changed, tmp_path):
+    ours = Scheduler(learning(3), crawled=0.0)
+    page = ours.next(1.0)
+    ours.remove(page)
+    before = saved(ours, tmp_path / "state.npz")
+    with pytest.raises(ValueError, match="page must be the index of a page that is"):
+        ours.report(page, changed)
+    assert saved(ours, tmp_path / "state.npz") == before
+
+
+def test_limits_that_forbid_all_pages_say_until_when():
+    two = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
+    ours = Scheduler(Greedy(two, min_interval=[3.0, 4.0]), crawled=0.0)
+    with pytest.raises(NoPageError, match=r"limits forbid all pages until time 3\.0"):
+        ours.next(1.0)
+    assert ours.next(3.0) == 0
+    ours = Scheduler(Greedy(two, host=["a", "a"], host_limit=0.5), crawled=0.0)
+    assert {ours.next(1.0), ours.next(1.0)} == {0, 1}
+    with pytest.raises(NoPageError, match=r"limits forbid all pages until time 3\.0"):
+        ours.next(2.0)
+    assert ours.next(3.0) == 0
+    ours.remove([0, 1])
+    with pytest.raises(NoPageError, match=r"no page to crawl at time 4\.0$"):
+        ours.next(4.0)
+
+
+def test_a_posterior_is_kept_where_it_is_given_with_a_new_importance():
+    ours = Scheduler(BayesGreedy([1.0, 2.0], shape=SHAPE, rate=RATE), crawled=0.0)
+    for t in range(1, 5):
+        ours.report(ours.next(t), True)
+    shape, rate = ours.posterior
+    ours.update(1, BayesGreedy([3.0], shape=shape[1], rate=rate[1]))
+    for found, expected in zip(ours.posterior, (shape, rate), strict=True):
+        assert_array_equal(found, expected)
+
+
 # ---------------------------------------------------------------- bad input
 
 # Pages 0 to 2 are crawled at 0, page 0 again at 5, which waits for its report;
@@ -215,6 +289,16 @@ BAD = {
     "report([0, 3], True)": "changed must have one entry for each page, 2",
     "report(0, 0.5)": "changed must be",
     "report(0, None)": "changed must be",
+    "report(1, np.bool_(False))": "crawled since its last report, got 1",
+    "report(4, np.bool_(True))": "page must be the index of a page that is there",
+    "report(2, np.bool_(True))": "page must be the index of a page that is there",
+    "report(True, True)": "page must be an index",
+    "report(2**70, True)": "page must be an index",
+    "next(None)": "time must be finite, got None",
+    "next(np.datetime64('2020-01-01'))": "time must be finite, got np.datetime64",
+    "run(np.array(['2020-01-01'], 'M8[s]'))": "times must be finite, got array",
+    "signal([0], 6.0)": "page must be the index of one page, got [0]",
+    "signal(2, 6.0)": "page must be the index of a page that is there, got 2",
     "next(4.5)": "time must not go back, got 4.5 after 5.0",
     "signal(0, 4.5)": "time must not go back, got 4.5 after 5.0",
     "run([6.0, 5.5])": "times must not go back, got 5.5 at index 1",
@@ -228,13 +312,19 @@ BAD = {
     "add(HASTY)": "host_limit must be 0.5 for host 'a', as it has been, got 2.0",
     "update(0, HASTY)": "host_limit must be 0.5 for host 'a', as it has been, got 2.0",
     "update([0, 1], ONE)": "pages must have one entry for each page, 2, got 1",
+    "add(HOMELESS)": "host must be given, because all pages before have one",
+    "update(0, HOMELESS)": "host must be given, because all pages before have one",
+    "add(BYTES)": "host must hold numbers or strings, got b'a'",
     "update(2, ONE)": "page must be the index of a page that is there, got 2",
     "remove(2)": "page must be the index of a page that is there, got 2",
 }
 NAMES = {
     "KNOWN": Greedy(SignalledPages([1.0], 1.0, 0.0, 0.0)),
     "SIGNALS": SignalledPages([1.0], 1.0, 0.0, 0.0),
-    "ONE": BayesGreedy([1.0], shape=1.0, rate=1.0),
+    "np": np,
+    "ONE": BayesGreedy([1.0], shape=1.0, rate=1.0, host=["b"]),
+    "HOMELESS": BayesGreedy([1.0], shape=1.0, rate=1.0),
+    "BYTES": BayesGreedy([1.0], shape=1.0, rate=1.0, host=[b"a"]),
     "HASTY": BayesGreedy([1.0], shape=1.0, rate=1.0, host=["a"], host_limit=2.0),
 }
 
@@ -263,6 +353,7 @@ def test_refused_calls_say_what_is_wrong_and_change_nothing(call, tmp_path):
 
 
 ONE_PAGE = SignalledPages([1.0], 1.0, 0.0, 0.0)
+TWO_PAGES = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
 # Made by the tests: to make a policy here would compile while tests are collected.
 WITHOUT = {
     "signals": lambda: ONE_PAGE,
@@ -395,6 +486,16 @@ def test_bad_limits(options, message):
             "crawled must be a time for each of 1 pages",
         ),
         (lambda: Scheduler(NAMES["ONE"], crawled=np.nan), "crawled must be finite"),
+        (
+            lambda: Scheduler(NAMES["ONE"], crawled=np.datetime64("2020-01-01")),
+            "crawled must be a time for each of 1 pages, got np.datetime64",
+        ),
+        (lambda: Scheduler(NAMES["BYTES"]), "host must hold numbers or strings"),
+        (
+            lambda: Greedy(TWO_PAGES, host=[1, "a"], host_limit={1: 1.0}),
+            "host must be labels of one type, got strings and others",
+        ),
+        (objectives.Objective, "Objective must be one of those in paperlib.objectives"),
     ],
 )
 def test_bad_policies(call, message):
@@ -428,9 +529,9 @@ def test_a_host_without_a_limit_stays_without():
 
 
 def test_labels_of_hosts_are_the_same_after_a_restart(tmp_path):
-    ours = Scheduler(Greedy(ONE_PAGE, host=["1"], host_limit=0.5), crawled=0.0)
+    ours = Scheduler(Greedy(ONE_PAGE), crawled=0.0)
+    ours.add(Greedy(ONE_PAGE, host=["1"], host_limit=0.5))
     ours.add(Greedy(ONE_PAGE, host=[1], host_limit=0.25))
-    ours.add(Greedy(ONE_PAGE))
     ours.save(tmp_path / "state.npz")
     ours = Scheduler.load(tmp_path / "state.npz")
     for label, limit in (["1"], 0.5), ([1], 0.25), (None, np.inf):

@@ -171,6 +171,10 @@ def _problem(change_rate, importance, bandwidth):
         raise ValueError(
             f"change_rate must hold at least one page, got shape {change_rate.shape}"
         )
+    if not importance.any(axis=-1).all():
+        raise ValueError(
+            "importance must be positive for at least one page, got only zeros"
+        )
     return change_rate, importance, bandwidth
 
 
@@ -296,6 +300,7 @@ def optimal(
     min_rate: ArrayLike = 0.0,
     max_rate: ArrayLike = np.inf,
     cost: ArrayLike = 1.0,
+    change_cost: ArrayLike = 0.0,
     host: ArrayLike | None = None,
     host_limit: float | Mapping[Any, float] = np.inf,
 ) -> Allocation:
@@ -333,6 +338,9 @@ def optimal(
         Greatest rate: a least interval w is ``max_rate=1 / w``.
     cost : float or array_like, positive, default 1
         What one crawl of a page spends, in the unit of the bandwidth.
+    change_cost : float or array_like, non-negative, default 0
+        What a crawl spends more if the page has changed, as with conditional
+        requests; see `conditional`. Only with freshness and Poisson times.
     host : array_like of int or str, shape (n_pages,), optional
         Label of the host of each page; None puts all pages on one host. With
         hosts, there is one problem, of shape (n_pages,).
@@ -351,9 +359,10 @@ def optimal(
     Raises
     ------
     ValueError
-        Arguments out of range; an unknown objective; `min_rate` above
-        `max_rate`, or more than the bandwidth or a host allow; host labels not
-        one for each page; a limit for a host that has no page.
+        Arguments out of range; no page with importance; an unknown objective,
+        or one that `change_cost` does not go with; `min_rate` above `max_rate`,
+        or more than the bandwidth or a host allow; host labels not one for
+        each page; a limit for a host that has no page.
     ConvergenceError
         No solution was found.
 
@@ -383,7 +392,15 @@ def optimal(
         )
     if crawls not in ("interval", "poisson"):
         raise ValueError(f"crawls must be 'interval' or 'poisson', got {crawls!r}")
-    pages = _limited_pages(change_rate, importance, min_rate, max_rate, cost)
+    pages = _limited_pages(
+        change_rate, importance, min_rate, max_rate, cost, change_cost
+    )
+    fits = objective == objectives.freshness and crawls == "poisson"
+    if pages[-1].any() and not fits:
+        raise ValueError(
+            "change_cost must be 0 but for objectives.freshness and crawls='poisson', "
+            f"got {pages[-1].max()} for {objective!r} and crawls={crawls!r}"
+        )
     labels, member, limit = _labelled_hosts(host, host_limit, change_rate.shape)
     _check_least(pages, bandwidth, labels, member, limit)
     problem = pages, objective, crawls == "poisson"
@@ -427,14 +444,15 @@ def optimal_poisson(
     Returns
     -------
     Allocation
-        A page that never changes or has no importance gets `min_rate`; if all
-        are such, bandwidth is left over and the multiplier is 0.
+        A page that never changes or has no importance gets `min_rate`; if no
+        page with importance changes, bandwidth is left over and the multiplier
+        is 0.
 
     Raises
     ------
     ValueError
-        Arguments out of range; minimum rates that need more than the
-        bandwidth.
+        Arguments out of range; no page with importance; minimum rates that
+        need more than the bandwidth.
     ConvergenceError
         No solution was found.
 
@@ -494,13 +512,13 @@ def optimal_interval(
     Returns
     -------
     Allocation
-        A page that never changes or has no importance gets 0; if all are such,
-        bandwidth is left over and the multiplier is 0.
+        A page that never changes or has no importance gets 0; if no page with
+        importance changes, bandwidth is left over and the multiplier is 0.
 
     Raises
     ------
     ValueError
-        Arguments out of range.
+        Arguments out of range; no page with importance.
     ConvergenceError
         No solution was found.
 
@@ -661,14 +679,14 @@ def harmonic(
     Allocation
         The multiplier is the cost that a little more bandwidth saves; the
         freshness is that of Poisson crawls, and q where changes are announced.
-        A page that never changes or has no importance gets 0; if all are such,
-        or are crawled at every change, bandwidth is left over and the
-        multiplier is 0.
+        A page that never changes or has no importance gets 0; if all others
+        are crawled at every change, or there are none, bandwidth is left over
+        and the multiplier is 0.
 
     Raises
     ------
     ValueError
-        Arguments out of range.
+        Arguments out of range; no page with importance.
     ConvergenceError
         No solution was found.
 
@@ -734,8 +752,8 @@ def conditional(
     importance: ArrayLike,
     bandwidth: float,
     *,
-    request_cost: float,
-    change_cost: float,
+    request_cost: ArrayLike,
+    change_cost: ArrayLike,
 ) -> Allocation:
     r"""Crawl with conditional requests, where changed pages cost more.
 
@@ -750,7 +768,7 @@ def conditional(
 
     or 0 where that is not positive. Pages that change fast get less than they
     would if all crawls cost the same: most of their requests are answered in
-    full.
+    full. This is `optimal` with both costs and no limits.
 
     Parameters
     ----------
@@ -760,9 +778,9 @@ def conditional(
         Importances; they broadcast with `change_rate`.
     bandwidth : float, cost/time, positive
         What may be spent on all pages.
-    request_cost : float, positive
+    request_cost : float or array_like, shape (..., n_pages), positive
         Cost of a request, c_0.
-    change_cost : float, non-negative
+    change_cost : float or array_like, shape (..., n_pages), non-negative
         What a request costs more if the page has changed, c_1.
 
     Returns
@@ -770,13 +788,15 @@ def conditional(
     Allocation
         The multiplier is what a little more bandwidth adds to the sum of
         importance x freshness. A page that never changes or has no importance
-        gets 0; if all are such, bandwidth is left over and the multiplier is
-        0.
+        gets 0; if no page with importance changes, bandwidth is left over and
+        the multiplier is 0.
 
     Raises
     ------
     ValueError
-        Arguments out of range.
+        Arguments out of range; no page with importance.
+    ConvergenceError
+        No solution was found.
 
     Notes
     -----
@@ -792,30 +812,14 @@ def conditional(
     >>> plan.crawl_rate.round(3)
     array([1.379, 2.043, 0.709])
     """
-    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-    request_cost = checks.scalar(checks.positive, "request_cost", request_cost)
-    change_cost = checks.scalar(checks.non_negative, "change_cost", change_cost)
-
-    def one_problem(bandwidth, change_rate, importance, rate):
-        on = (change_rate > 0) & (importance > 0)
-        d, mu = change_rate[on], importance[on]
-        rate[:] = 0.0
-        if not on.any():
-            return 0.0
-
-        def spent(multiplier):
-            more = np.maximum(mu / multiplier - change_cost * d, 0.0)
-            p = np.maximum(np.sqrt(d * more / request_cost) - d, 0.0)
-            rate[on] = p
-            return (request_cost * p + change_cost * d * p / (p + d)).sum()
-
-        # the solution without the cost of changes is a bound
-        _, free = _poisson(d, mu, bandwidth / request_cost)
-        least = np.sqrt(request_cost / free)
-        return _spend(spent, rate, bandwidth, least, 2.0 * least)
-
-    rate, multiplier = _each_problem(one_problem, bandwidth, change_rate, importance)
-    return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
+    return optimal(
+        change_rate,
+        importance,
+        bandwidth,
+        crawls="poisson",
+        cost=checks.positive("request_cost", request_cost),
+        change_cost=change_cost,
+    )
 
 
 def polite(
@@ -889,7 +893,7 @@ def polite(
         importance,
         bandwidth,
         crawls=crawls,
-        host=np.asarray(host),
+        host=() if host is None else host,
         host_limit=host_limit,
     )
 
@@ -971,7 +975,7 @@ def polite_thresholds(
 # ------------------------------ limits of pages and hosts
 
 
-def _limited_pages(change_rate, importance, min_rate, max_rate, cost):
+def _limited_pages(change_rate, importance, min_rate, max_rate, cost, change_cost):
     """The checked arrays of the pages of `optimal`, all of one shape."""
     low = checks.non_negative("min_rate", min_rate)
     high = checks.non_negative_or_inf("max_rate", max_rate)
@@ -981,8 +985,9 @@ def _limited_pages(change_rate, importance, min_rate, max_rate, cost):
         min_rate=low,
         max_rate=high,
         cost=checks.positive("cost", cost),
+        change_cost=checks.non_negative("change_cost", change_cost),
     )
-    _, _, low, high, _ = pages
+    _, _, low, high, _, _ = pages
     checks.require("min_rate", low, "at most max_rate", low <= high)
     return pages
 
@@ -998,14 +1003,15 @@ def _labelled_hosts(host, host_limit, shape):
             "host must have one label for each page of one problem, "
             f"got shape {np.shape(host)} for pages of shape {shape}"
         )
-    labels, member = np.unique(host, return_inverse=True)
+    labels, member = checks.labels("host", host, shape)
     return labels, member, hosts.host_limits(labels, host_limit)
 
 
 def _check_least(pages, bandwidth, labels, member, limit):
     """Raise unless the least rates fit the bandwidth and the limits of hosts."""
-    _, _, low, _, cost = pages
-    least = (cost * low).reshape(-1, member.size)
+    change_rate, _, low, _, cost, change_cost = pages
+    changes = change_rate * freshness.poisson(change_rate, low)  # that crawls find
+    least = (cost * low + change_cost * changes).reshape(-1, member.size)
     if not least.any():
         return
     of_hosts = [np.bincount(member, problem) for problem in least]
@@ -1033,7 +1039,9 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
     price = np.zeros(limit.size)
     power = _POWERS_OF_TIME.get(objective.name, 1)
 
-    def one_problem(granted, change_rate, importance, low, high, cost, rate):
+    def one_problem(
+        granted, change_rate, importance, low, high, cost, change_cost, rate
+    ):
         unit = bandwidth / granted  # of rates here
         tau, allowed = objective.tau * unit, limit / unit
         each = np.empty(rate.size, kernels.PAGE)
@@ -1041,6 +1049,7 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
         each["change_rate"], each["cost"] = change_rate, cost
         each["worth"] = np.where(helped, importance / cost, 0.0)
         each["low"], each["high"] = low, high
+        each["extra"] = change_cost / cost * change_rate
         if tau < np.inf:
             enough = _NEVER_LATE if poisson else 1.0
             each["high"] = np.clip(enough / tau, low, high)
@@ -1053,9 +1062,9 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
             price[full] = np.maximum(price[full] - multiplier, 0.0)
         return np.append(multiplier, price) * unit ** (1 - power)
 
-    change_rate, importance, low, high, cost = (a[..., by_host] for a in pages)
+    change_rate, importance, low, high, *costs = (a[..., by_host] for a in pages)
     rate, found = _each_problem(
-        one_problem, bandwidth, change_rate, importance, (low, high), (cost,)
+        one_problem, bandwidth, change_rate, importance, (low, high), costs
     )
     unsorted = np.empty_like(rate)
     unsorted[..., by_host] = rate
@@ -1064,7 +1073,7 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
 
 def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
     """What `optimal` returns: with the cost and the prices of the limits."""
-    change_rate, importance, low, high, cost = pages
+    change_rate, importance, low, high, cost, change_cost = pages
     model = freshness.poisson if poisson else freshness.interval
     mean_cost = objective.poisson_cost if poisson else objective.interval_cost
     matters = importance > 0  # 0 of an infinite cost is 0
@@ -1075,19 +1084,22 @@ def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
         out=np.zeros(rate.shape),
     )
     at_low, at_high = rate == low, rate == high
-    more = -cost * (np.expand_dims(multiplier, -1) + price[member])
+    unit_price = np.expand_dims(multiplier, -1) + price[member]
+    more, gains = -cost * unit_price, importance
+    if change_cost.any():  # not in general, as the price may be inf
+        gains = importance - unit_price * change_cost * change_rate
     here = (at_low | at_high) & matters
     gain = _marginal(objective, poisson, rate[here], change_rate[here])
     # inf - inf on a host that allows nothing:
     with np.errstate(over="ignore", invalid="ignore"):
-        more[here] += importance[here] * gain  # fmax takes that for 0
+        more[here] += gains[here] * gain  # fmax takes that for 0
     return Allocation(
         rate,
         multiplier,
         freshness.mean(model(change_rate, rate), importance),
         cost=paid.sum(axis=-1),
-        price_min_rate=np.where(at_low, np.fmax(-more, 0.0), 0.0),
-        price_max_rate=np.where(at_high, np.fmax(more, 0.0), 0.0),
+        price_min_rate=np.where(at_low, np.fmax(-more, 0.0) + 0.0, 0.0),  # not -0
+        price_max_rate=np.where(at_high, np.fmax(more, 0.0) + 0.0, 0.0),
         price_host=None if labels is None else _by_label(labels, price),
     )
 

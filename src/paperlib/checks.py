@@ -69,22 +69,31 @@ def require(name: str, array: Array, rule: str, good: NDArray[np.bool_]) -> None
         return
     bad = np.argwhere(~good)[0]
     where = f" at index {tuple(bad.tolist())}" if array.ndim else ""
-    value = array[tuple(bad)].item()
+    value = array.item(*bad)
     raise ValueError(f"{name} must be {rule}, got {value!r}{where}")
 
 
 def _numbers(name, value, rule, within):
     """`value` as a float array whose entries are all `within`, an interval."""
     try:
-        array = np.asarray(value, dtype=float)
+        given, array = _as_floats(value)
     except _NOT_FLOAT:
         raise ValueError(f"{name} must be {rule}, got {value!r}") from None
     # The rules are intervals, so that the extremes decide: two passes and no
     # temporary array. NaN passes through min and max, and no comparison with
     # it is true.
     if array.size and not (within(array.min()) and within(array.max())):
-        require(name, array, rule, within(array))
+        # an object, such as None, is shown as it was given
+        require(name, given if given.dtype == object else array, rule, within(array))
     return array
+
+
+def _as_floats(value):
+    """`value` as an array, and that as floats; dates and durations are not numbers."""
+    given = np.asarray(value)
+    if given.dtype.kind in "mMc":
+        raise TypeError
+    return given, given.astype(float, copy=False)
 
 
 def positive(name: str, value: ArrayLike) -> Array:
@@ -152,7 +161,7 @@ def count(name: str, value: object) -> int:
 def numbers(name: str, value: ArrayLike) -> Array:
     """`value` as a float array, of which it is a copy; entries may be NaN."""
     try:
-        return np.array(value, dtype=float)
+        return _as_floats(value)[1].copy()
     except _NOT_FLOAT:
         raise ValueError(f"{name} must be numbers, got {value!r}") from None
 
@@ -194,6 +203,15 @@ def labels(
             f"{name} must have one label for each page, shape {shape}, "
             f"got shape {array.shape}"
         )
+    if array.dtype.kind in "US" and not isinstance(value, np.ndarray):
+        # of [1, "a"] NumPy makes two strings, and the label 1 would be lost
+        strings = [
+            isinstance(label, str) for label in np.ravel(np.array(value, object))
+        ]
+        if len(set(strings)) > 1:
+            raise ValueError(
+                f"{name} must be labels of one type, got strings and others"
+            )
     try:
         found, member = np.unique(array, return_inverse=True)
     except TypeError as error:

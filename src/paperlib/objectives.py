@@ -126,8 +126,23 @@ class Objective:
     name = code = None
     tau = np.inf
 
+    def __init__(self) -> None:
+        if self.code is None:
+            known = ", ".join(__all__[1:])
+            raise ValueError(
+                f"Objective must be one of those in paperlib.objectives ({known}), "
+                f"got {type(self).__name__}()"
+            )
+
     def __repr__(self):
         return f"objectives.{self.name}"
+
+    def __eq__(self, other):
+        same = isinstance(other, Objective)
+        return same and (self.code, self.tau) == (other.code, other.tau)
+
+    def __hash__(self):
+        return hash((self.code, self.tau))
 
     def cost(self, elapsed: ArrayLike, change_rate: ArrayLike) -> Values:
         r"""Cost per unit of time at an elapsed time, c.

@@ -599,7 +599,7 @@ def optimal_conditional(change_rate, importance, bandwidth, request_cost, change
         changed = d * poisson_freshness(d, rate(multiplier))
         return request_cost * rate(multiplier) + change_cost * changed
 
-    _, multiplier = _spend(spent, bandwidth, 2 * np.max(mu / d) / request_cost)
+    _, multiplier = _spend(spent, bandwidth, 2 * np.max(mu / d / request_cost))
     return rate(multiplier), multiplier
 
 

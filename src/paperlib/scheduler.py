@@ -66,7 +66,8 @@ class Scheduler:
         page without signals, which stand for `policies.GreedyNCIS` of them; or
         a policy that goes by an index or signals: `policies.Greedy`,
         `LagrangianIndex`, `BayesGreedy`, `GreedyCIS`, `GreedyCISPlus` or
-        `GreedyNCIS`.
+        `GreedyNCIS`. Where no page has signals, `policies.Greedy` of the pages
+        gives the same schedule, and is fast from the first slot.
     terms : int, optional
         Terms of the crawl value, as in `policies.GreedyNCIS`; by default all.
         Only with SignalledPages: a policy has its own.
@@ -132,7 +133,7 @@ class Scheduler:
             raise ValueError("policy must have at least one page, got none")
         crawled = _crawled(crawled, n_pages)
         self._engine = (_ByIndex.begun if by_index else _WithSignals)(policy, crawled)
-        self._clock = crawled.max()
+        self._clock = crawled.max().item()
 
     def __repr__(self):
         rule = "time and signals"
@@ -179,9 +180,13 @@ class Scheduler:
         Raises
         ------
         ValueError
-            An unknown page, or a time before the last event.
+            An unknown page, or several; a time before the last event.
         """
-        page = self._known(page)[0]
+        usual = type(page) is int and 0 <= page < self._engine.n_pages
+        if not (usual and self._engine.present(page)):
+            if np.ndim(page):
+                raise ValueError(f"page must be the index of one page, got {page!r}")
+            page = self._known(page).item()
         self._advance(time)
         self._engine.signal(page, self._clock)
 
@@ -204,12 +209,15 @@ class Scheduler:
             A time before the last event.
         NoPageError
             There is no page, or limits forbid to crawl any at this time, which
-            is then the last event.
+            is then the last event; the message says until when.
         """
         self._advance(time)
         page = self._engine.next(self._clock)
         if page < 0:
-            raise NoPageError(f"there is no page to crawl at time {self._clock}")
+            why, free_from = "", self._engine.free_from()
+            if free_from < math.inf:
+                why = f": limits forbid all pages until time {free_from}"
+            raise NoPageError(f"there is no page to crawl at time {self._clock}{why}")
         return page
 
     def report(
@@ -254,6 +262,12 @@ class Scheduler:
             Ages or counts contradict the bit, which is then used.
         """
         self._must_learn()
+        # The usual call, in a fraction of the time; what it refuses is checked below.
+        usual = type(page) is int and 0 <= page < self._engine.n_pages
+        usual = usual and isinstance(changed, (bool, np.bool_))
+        usual = usual and age is None and count is None
+        if usual and self._engine.report_bit(page, changed, self._clock):
+            return
         page = self._known(page)
         changed = np.atleast_1d(checks.bits("changed", changed))
         if changed.shape != page.shape:
@@ -312,7 +326,7 @@ class Scheduler:
         if times.size:
             n = np.searchsorted(signal_time, times[-1], side="right")
             self._engine.slots(times, signal_page[:n], signal_time[:n], pages)
-            self._clock = times[-1]
+            self._clock = times[-1].item()
         return pages
 
     def add(self, pages: Any, *, crawled: ArrayLike = -np.inf) -> NDArray[np.integer]:
@@ -337,7 +351,7 @@ class Scheduler:
         ------
         ValueError
             `crawled` lies after the last event, or has another shape; pages
-            that do not fit the policy.
+            that do not fit the policy, or have no hosts where all have one.
         """
         new = self._engine.checked(pages)
         crawled = _crawled(crawled, len(new[0]))
@@ -351,7 +365,10 @@ class Scheduler:
     def update(self, page: ArrayLike, pages: Any) -> None:
         """Believe other parameters of pages from now on.
 
-        The time and the signals since the last crawl stay.
+        The time and the signals since the last crawl stay, and nothing else: a
+        policy replaces limits and hosts too, and the prior of `BayesGreedy`
+        replaces what was learnt. To keep it, give the `posterior` of the pages
+        as their prior.
 
         Parameters
         ----------
@@ -363,7 +380,18 @@ class Scheduler:
         Raises
         ------
         ValueError
-            An unknown page, or `pages` of another length.
+            An unknown page, or `pages` of another length, or without hosts
+            where all pages have one.
+
+        Examples
+        --------
+        Another importance:
+
+        >>> from paperlib.policies import BayesGreedy
+        >>> scheduler = Scheduler(BayesGreedy([1.0, 0.5], shape=0.5, rate=1.0))
+        >>> shape, rate = scheduler.posterior
+        >>> new = BayesGreedy([3.0], shape=shape[1], rate=rate[1])
+        >>> scheduler.update(1, new)
         """
         page, new = self._known(page), self._engine.checked(pages)
         if page.size != len(new[0]):
@@ -453,10 +481,13 @@ class Scheduler:
 
     def _advance(self, time):
         """Set the clock to a time that is not before it."""
-        time = checks.scalar(checks.finite, "time", time)
-        if time < self._clock:
-            raise ValueError(f"time must not go back, got {time!r} after {self._clock}")
-        self._clock = time
+        if not (isinstance(time, float) and self._clock <= time < math.inf):
+            time = checks.scalar(checks.finite, "time", time)
+            if time < self._clock:
+                raise ValueError(
+                    f"time must not go back, got {time!r} after {self._clock}"
+                )
+        self._clock = float(time)
 
     def _in_order(self, name, times):
         """Times as an array of one axis, finite, rising from the clock on."""
@@ -490,9 +521,35 @@ class Scheduler:
         return page.astype(np.int64)
 
 
-class _WithSignals:
+class _Engine:
+    """The state of a kernel.
+
+    It is kept as arrays, because calls of one slot are faster with these: the last
+    one has a single record, the scalars of the state.
+    """
+
+    @property
+    def state(self):
+        *arrays, scalars = self._arrays
+        return self._kernels.State(*arrays, scalars[0])
+
+    @state.setter
+    def state(self, state):
+        *arrays, scalars = state
+        self._arrays = *arrays, scalars.base
+
+    @property
+    def pages(self):
+        return self._arrays[0][: self.n_pages]
+
+    def present(self, page=slice(None)):
+        return self.pages["place"][page] != self._kernels.ABSENT
+
+
+class _WithSignals(_Engine):
     """Pages with signals: their beliefs, and the state of `kernels`."""
 
+    _kernels = kernels
     learns = False
 
     def __init__(self, policy, crawled, *, n_signals=None, present=True):
@@ -508,14 +565,14 @@ class _WithSignals:
             discard_window=self._discard_window,
         )
 
-    def present(self, page=slice(None)):
-        return self.state.pages[: self.n_pages]["place"][page] != kernels.ABSENT
-
     def signal(self, page, time):
-        kernels.next_signal(self.state, page, time)
+        kernels.one_signal(*self._arrays, page, time)
 
     def next(self, time):
-        return kernels.next_slot(self.state, time)
+        return kernels.one_slot(*self._arrays, time)
+
+    def free_from(self):
+        return math.inf  # no limits: it is asked only where there is no page
 
     def slots(self, times, signal_page, signal_time, out):
         kernels.greedy_slots(self.state, times, signal_page, signal_time, out)
@@ -546,12 +603,10 @@ class _WithSignals:
         kernels.change_pages(self.state, page, False, clock)
 
     def arrays(self):
-        n = self.n_pages
-        pages = self.state.pages[:n]
         return {
-            **dict(zip(PARAMETERS, self._belief[:, :n], strict=True)),
-            "crawled": pages["last"],
-            "n_signals": pages["n_signals"],
+            **dict(zip(PARAMETERS, self._belief[:, : self.n_pages], strict=True)),
+            "crawled": self.pages["last"],
+            "n_signals": self.pages["n_signals"],
             "present": self.present(),
             "terms": self._terms,
             "discard_window": self._discard_window,
@@ -608,8 +663,10 @@ def _terms(changed, interval, age, count):
     return changed, interval, n_known
 
 
-class _ByIndex:
+class _ByIndex(_Engine):
     """Pages without signals, under limits: the state of `indices`."""
+
+    _kernels = indices
 
     def __init__(self, kind, labels, state, n_pages):
         self._kind, self._labels, self.n_pages = kind, labels, n_pages
@@ -618,30 +675,28 @@ class _ByIndex:
     @classmethod
     def begun(cls, policy, crawled):
         """The engine of a policy, for pages last crawled at some times."""
+        labels = _lasting(policy.labels)
         state = policy.start(crawled, time=crawled.max())
-        return cls(policy.kind, policy.labels, state, crawled.size)
-
-    @property
-    def pages(self):
-        return self.state.pages[: self.n_pages]
+        return cls(policy.kind, labels, state, crawled.size)
 
     @property
     def learns(self):
         return self._kind == indices.BAYES
 
-    def present(self, page=slice(None)):
-        return self.pages["place"][page] != indices.ABSENT
-
     def signal(self, page, time):
         """Signals are not used."""
 
     def next(self, time):
-        page = np.empty(1, np.int64)
-        indices.slots(self.state, np.array([time]), UNTOLD, False, page)
-        return page.item()
+        return indices.next_slot(*self._arrays, time)
+
+    def free_from(self):
+        return indices.free_from(*self._arrays[:2])
 
     def slots(self, times, signal_page, signal_time, out):
         indices.slots(self.state, times, UNTOLD, False, out)
+
+    def report_bit(self, page, changed, clock):
+        return indices.report_bit(*self._arrays, page, changed, clock)
 
     def report(self, page, terms, clock):
         indices.report(self.state, page, *terms, clock)
@@ -660,9 +715,14 @@ class _ByIndex:
                 "pages must not change for LagrangianIndex, whose multiplier is "
                 f"that of all pages: begin a new scheduler; got {pages!r}"
             )
+        labels = _lasting(pages.labels)
+        if labels == [None] and None not in self._labels:
+            raise ValueError(
+                "host must be given, because all pages before have one, got None"
+            )
         records, hosts, _ = pages.records()
         spacing = dict(zip(self._labels, self.state.hosts["spacing"], strict=True))
-        for label, new in zip(pages.labels, hosts["spacing"], strict=True):
+        for label, new in zip(labels, hosts["spacing"], strict=True):
             if spacing.get(label, new) != new:
                 with np.errstate(divide="ignore"):  # inf: no limit
                     before, limit = 1 / spacing[label], 1 / new
@@ -670,7 +730,7 @@ class _ByIndex:
                     f"host_limit must be {before} for host {label!r}, "
                     f"as it has been, got {limit}"
                 )
-        return records, pages.labels, hosts
+        return records, labels, hosts
 
     def _settled(self, records, labels, hosts):
         """The records on the hosts of all pages, to which new hosts are added."""
@@ -736,6 +796,14 @@ class _ByIndex:
         return cls(int(kinds.max(initial=0)), labels, state, last.size), last
 
 
+def _lasting(labels):
+    """Labels of hosts, of types that a file of `Scheduler.save` can hold."""
+    for label in labels:
+        if not isinstance(label, str | float | int | None):
+            raise ValueError(f"host must hold numbers or strings, got {label!r}")
+    return labels
+
+
 def _belief(pages):
     """Parameters of pages as one array, shape (4, n_pages)."""
     return np.array(list(vars(pages).values()))
@@ -744,8 +812,8 @@ def _belief(pages):
 def _crawled(crawled, n_pages):
     """Times of the last crawls, finite or -inf, shape (n_pages,)."""
     try:
-        crawled = np.broadcast_to(np.asarray(crawled, dtype=float), n_pages)
-    except (TypeError, ValueError):
+        crawled = np.broadcast_to(checks.numbers("crawled", crawled), n_pages)
+    except ValueError:
         raise ValueError(
             f"crawled must be a time for each of {n_pages} pages, got {crawled!r}"
         ) from None

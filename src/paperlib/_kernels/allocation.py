@@ -312,8 +312,10 @@ def harmonic_rates(change_rate, importance, bandwidth, rate):
 
 
 # One page under limits: worth is importance / cost, or 0 where no crawl gains
-# anything; low and high are the least and the greatest rate.
-PAGE = np.dtype(fields("f8", "change_rate worth cost low high"))
+# anything; low and high are the least and the greatest rate. A crawl that finds a
+# change spends extra / change_rate times as much more; only with freshness and
+# Poisson crawls is that not 0.
+PAGE = np.dtype(fields("f8", "change_rate worth cost low high extra"))
 
 
 @compiled
@@ -335,6 +337,7 @@ def _rate_at(page, kind, multiplier):
     """Rate of a page at a multiplier, within its limits."""
     objective, tau, poisson = kind
     level = multiplier / page["worth"]  # NaN or inf for a page without worth
+    level /= max(1.0 - level * page["extra"], 0.0)  # 1 / level falls by extra
     if not level < np.inf:
         return page["low"]
     if level == 0.0:
@@ -353,8 +356,20 @@ def _gain_at(page, kind, rate):
     if page["worth"] == 0.0:
         return 0.0
     if poisson:
-        return page["worth"] * poisson_value(objective, page["change_rate"], tau, rate)
+        gain = poisson_value(objective, page["change_rate"], tau, rate)
+        if page["extra"] > 0.0:
+            gain /= 1.0 + page["extra"] * gain
+        return page["worth"] * gain
     return page["worth"] * value(objective, page["change_rate"], tau, 1.0 / rate)
+
+
+@compiled
+def _spent_at(page, rate):
+    """What a page spends at a rate."""
+    more = 0.0
+    if page["extra"] > 0.0:
+        more = page["extra"] / (1.0 + page["change_rate"] / rate)
+    return page["cost"] * (rate + more)
 
 
 @compiled
@@ -386,7 +401,7 @@ def _ask(pages, kind, multiplier, offsets, limit, rate, spent):
     for h in prange(limit.size):
         asked = 0.0
         for i in range(offsets[h], offsets[h + 1]):
-            asked += pages[i]["cost"] * rate[i]
+            asked += _spent_at(pages[i], rate[i])
         spent[h] = asked
         granted += min(asked, limit[h])
     return granted

@@ -909,6 +909,51 @@ def slots(state, times, changes, with_ages, out):
         _place(state, i, t, -1.0)
 
 
+@plain
+def next_slot(pages, hosts, active, far, near, new, asleep, scalars, t):
+    """Page of the slot at time t, now crawled; -1 if none may be crawled.
+
+    One slot of `slots`, called from Python. The state comes array by array, and its
+    scalars as an array of one record: for a State with such a record, numba looks up
+    the types in Python at each call, for longer than a slot takes.
+    """
+    state = State(pages, hosts, active, far, near, new, asleep, scalars[0])
+    i = _choose(state, t)
+    if i >= 0:
+        _crawl(state, i, t)
+        _place(state, i, t, -1.0)
+    return i
+
+
+@plain
+def report_bit(
+    pages, hosts, active, far, near, new, asleep, scalars, i, changed, t
+):  # fmt: skip
+    """Learn whether page i had changed; False if there is no such crawl to learn from.
+
+    Arguments are those of `next_slot`.
+    """
+    state = State(pages, hosts, active, far, near, new, asleep, scalars[0])
+    page = pages[i]
+    if page.place == ABSENT or not page.last > page.seen:
+        return False
+    _learn(page, changed, page.last - page.seen, 0.0)
+    _take_out(state, i)
+    _place(state, i, t, -1.0)
+    return True
+
+
+@plain
+def free_from(pages, hosts):
+    """The first time at which a page may be crawled; inf if there is no page."""
+    first = np.inf
+    for i in range(pages.size):
+        page = pages[i]
+        if page.place != ABSENT:
+            first = min(first, max(page.last + page.least, free_at(hosts[page.host])))
+    return first
+
+
 @compiled
 def report(state, which, changed, interval, n_known, t):
     """Learn what the last crawls of pages found."""

@@ -265,6 +265,20 @@ def next_slot(state, t):
 
 
 @plain
+def one_slot(pages, active, heap, candidates, calendar, signals, scalars, t):
+    """`next_slot`, called from Python: see `indices.next_slot`."""
+    state = State(pages, active, heap, candidates, calendar, signals, scalars[0])
+    return next_slot(state, t)
+
+
+@plain
+def one_signal(pages, active, heap, candidates, calendar, signals, scalars, i, t):
+    """`next_signal`, likewise."""
+    state = State(pages, active, heap, candidates, calendar, signals, scalars[0])
+    next_signal(state, i, t)
+
+
+@plain
 def greedy_slots(state, slots, signal_page, signal_time, out):
     """Page of each slot, each after the signals up to then.
 

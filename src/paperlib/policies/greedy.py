@@ -103,7 +103,7 @@ class Greedy(IndexPolicy):
             -1 where no page can be crawled.
         """
         limited = np.any(self.min_interval) or np.isfinite(self.max_interval).any()
-        if self.objective is objectives.freshness and self.host is None and not limited:
+        if self.objective == objectives.freshness and self.host is None and not limited:
             # The same slots, in a half to a third of the time: bounds of the
             # crawl value of freshness are sharper than those of any index.
             return _WithoutSignals(self.pages).choose(world, time, last)
