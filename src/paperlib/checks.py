@@ -150,9 +150,9 @@ def count(name: str, value: object) -> int:
 
 
 def numbers(name: str, value: ArrayLike) -> Array:
-    """`value` as a float array, of which it is a copy; entries may be NaN."""
+    """`value` as a float array; entries may be NaN."""
     try:
-        return np.array(value, dtype=float)
+        return np.asarray(value, dtype=float)
     except _NOT_FLOAT:
         raise ValueError(f"{name} must be numbers, got {value!r}") from None
 

@@ -12,9 +12,18 @@ from numpy.typing import ArrayLike
 from paperlib import checks
 from paperlib._kernels import false_changes as kernels
 from paperlib._kernels import threads_for
-from paperlib._kernels.batch import MAX_NEWTON_STEPS, MLE
+from paperlib._kernels.batch import (
+    MAX_NEWTON_STEPS,
+    MLE,
+    estimating_equation_roots,
+)
 from paperlib.errors import ConvergenceError
-from paperlib.estimators.batch import _SAME_INTERVAL, _solved, _warn_degenerate
+from paperlib.estimators.batch import (
+    _SAME_INTERVAL,
+    _solved,
+    _warn_degenerate,
+    bits_alone,
+)
 from paperlib.types import Values
 
 if TYPE_CHECKING:
@@ -397,8 +406,7 @@ def design_variance(
 
 def _bits_mle(history):
     """MLE of each page from the bits alone, as if all changes were true."""
-    bits = history.ragged()
-    return _solved(MLE, *bits, np.zeros(bits[0].size))
+    return _solved(estimating_equation_roots, *bits_alone(history), MLE)
 
 
 class _Pages:
