@@ -552,6 +552,8 @@ def test_groups_of_another_shape_are_refused(group):
         false_changes(History([[0.1, 1.0]] * 3, [[1, 0]] * 3), group=group)
     with pytest.raises(ValueError, match="group must be labels that can be sorted"):
         false_changes(History([[1.0, 2.0]] * 2, [[1, 0]] * 2), group=["a", None])
+    with pytest.raises(ValueError, match="group must be labels, which NaN is not"):
+        false_changes(History([[1.0, 2.0]] * 2, [[1, 0]] * 2), group=[1.0, np.nan])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Gamma priors: closed forms of ages and counts, and one prior for each host."""
 
 import itertools
-import warnings
 import re
+import warnings
 
 import numpy as np
 import pytest

@@ -73,10 +73,17 @@ def require(name: str, array: Array, rule: str, good: NDArray[np.bool_]) -> None
     raise ValueError(f"{name} must be {rule}, got {value!r}{where}")
 
 
+def _floats(value):
+    """`value` as a float array; not of dates, nor of times in a unit of their own."""
+    if getattr(getattr(value, "dtype", None), "kind", None) in ("m", "M"):
+        raise TypeError
+    return np.asarray(value, dtype=float)
+
+
 def _numbers(name, value, rule, within):
     """`value` as a float array whose entries are all `within`, an interval."""
     try:
-        array = np.asarray(value, dtype=float)
+        array = _floats(value)
     except _NOT_FLOAT:
         raise ValueError(f"{name} must be {rule}, got {value!r}") from None
     # The rules are intervals, so that the extremes decide: two passes and no
@@ -152,7 +159,7 @@ def count(name: str, value: object) -> int:
 def numbers(name: str, value: ArrayLike) -> Array:
     """`value` as a float array; entries may be NaN."""
     try:
-        return np.asarray(value, dtype=float)
+        return _floats(value)
     except _NOT_FLOAT:
         raise ValueError(f"{name} must be numbers, got {value!r}") from None
 
@@ -198,6 +205,8 @@ def labels(
         found, member = np.unique(array, return_inverse=True)
     except TypeError as error:
         raise ValueError(f"{name} must be labels that can be sorted: {error}") from None
+    if found.dtype.kind == "f":  # NaNs would be one label
+        require(name, array, "labels, which NaN is not", ~np.isnan(array))
     return found, np.ravel(member)
 
 

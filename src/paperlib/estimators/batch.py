@@ -175,7 +175,9 @@ def last_modified(
     entries whose interval is much longer than their age it is (N - 1) / S, which is
     unbiased. Where the time of the fetch is not known, let the newest entry stand
     for it and count the others alone: (N - 2) / S, with S from the oldest entry to
-    the newest.
+    the newest. Of a first fetch alone, whose interval is its age, the first form is
+    1 / age, which has no finite mean, and the median 1.44 Delta; log(2) times it is
+    median-unbiased. The second form is not meant for it.
 
     Examples
     --------

@@ -61,7 +61,7 @@ class FalseChangeFit(NamedTuple):
         Probability q that a crawl finds a false change.
     change_rate_stderr : ndarray or float, shape ``history.shape``, 1/time
         Standard errors from the observed information; NaN at a change rate of
-        0 or inf.
+        0 or inf. At q = 0 they are those of a known q, and too small.
     false_change_stderr : ndarray or float, for each group
         The same of q; NaN at q = 0.
     log_likelihood : ndarray or float, for each group
