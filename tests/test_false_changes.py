@@ -88,6 +88,22 @@ def test_joint_estimate_of_twelve_crawls():
     assert fit.change_rate == pytest.approx(0.30706143, abs=5e-9)
     assert fit.log_likelihood == pytest.approx(-7.3272578978, abs=5e-11)
     assert mle(TWELVE) == pytest.approx(0.5043710763, abs=5e-11)
+    without = reference.log_likelihood(mle(TWELVE), *pages(TWELVE)[0])
+    assert without == pytest.approx(-7.8178417773, abs=5e-11)
+
+
+@pytest.mark.parametrize(
+    ("interval", "found"),
+    [(0.1, 0.1308881947), (1.0, 0.5873024750), (5.0, 0.8942727451)],
+)
+def test_a_missed_comparison_is_a_lost_bit_of_more_false_changes(interval, found):
+    """1 - m - (1 - q - m) exp(-w) at q = 0.05, and m = 0.1 of comparisons missed."""
+    missed, q = 0.1, 0.05
+    b = -np.log1p(-q / (1 - missed))
+    log = reference.false_change_log_likelihood(
+        1.0, b, np.array([interval]), np.array([True])
+    )
+    assert (1 - missed) * np.exp(log) == pytest.approx(found, abs=5e-11)
 
 
 def test_tests_of_twelve_crawls():

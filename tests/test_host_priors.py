@@ -44,6 +44,20 @@ def test_the_posterior_of_bits_has_the_mean_of_the_alternating_sum():
     assert found.mean == pytest.approx(2.2062175869, rel=2e-9)
 
 
+@pytest.mark.parametrize(
+    ("interval", "changed", "marginal"),
+    [
+        ([3.2, 1, 0.4, 2, 1], [0, 1, 1, 1, 1], 0.0017196811276),
+        ([1.0], [1], 0.5365369432),
+    ],
+)
+def test_marginals_of_bits(interval, changed, marginal):
+    found = reference.gamma_bits(interval, changed, 0.7, 0.5)[0]
+    assert found == pytest.approx(marginal, rel=1e-10)
+    by_quadrature = reference.gamma_marginal(interval, changed, 0.7, 0.5)
+    assert by_quadrature == pytest.approx(marginal, rel=1e-10)
+
+
 def test_the_prior_of_counts_is_the_best_negative_binomial():
     history = counted(K, S)
     found = gamma_prior(history)
