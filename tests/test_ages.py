@@ -591,9 +591,36 @@ def test_what_contradicts_the_bit_is_distrusted(changed, age, count):
     assert np.isnan([history.age[0], history.count[0]]).all()
     assert mle(history) == mle(bits)
     filter_, plain = GammaFilter(), GammaFilter()
-    with pytest.warns(DistrustedAgeWarning):
+    with pytest.warns(DistrustedAgeWarning) as caught:
         filter_.update(changed, interval=2.0, age=age, count=count)
+    assert caught[0].filename == __file__
     assert filter_.estimate == plain.update(changed, interval=2.0)
+
+
+def test_what_needs_all_ages_says_how_many_are_distrusted():
+    with pytest.warns(DistrustedAgeWarning):
+        history = History([1.0, 1.0, 1.0], [1, 0, 1], age=[0.2, NAN, 1.7])
+    for function in (
+        last_modified,
+        counting_interval,
+        lambda history: freshness.empirical_crawl_value(history, 1.0),
+    ):
+        with pytest.raises(ValueError, match=r"\(1 contradict their bit and count as"):
+            function(history)
+    with pytest.raises(ValueError, match=r"got nan$") as error:
+        last_modified(History([1.0], [1]))
+    assert "contradict" not in str(error.value)
+
+
+def test_ages_of_zero_are_named_as_the_cause_of_an_infinite_rate():
+    message = "1 changed at every crawl, or only at ages of 0"
+    with pytest.warns(estimators.DegenerateHistoryWarning, match=message):
+        assert mle(History([1.0, 2.0], [1, 1], age=[0, 0])) == np.inf
+
+
+def test_information_of_short_and_long_intervals_does_not_underflow():
+    assert fisher_information(1.0, interval=1e-170) == pytest.approx(1e-170)
+    assert fisher_information(1.0, interval=1e200) == 0.0
 
 
 def test_rounding_is_no_contradiction():
@@ -627,6 +654,14 @@ def test_rounding_is_no_contradiction():
         ),
         (lambda: History([1.0], [True], count=[np.inf]), "got inf at index"),
         (lambda: History([1.0], [True], age=["old"]), "age must be numbers"),
+        (
+            lambda: History([1.0], [True], age=np.array([3600], "m8[s]")),
+            r"age must be numbers, got array\(\[3600\], dtype='timedelta64",
+        ),
+        (
+            lambda: History(np.array([3600], "m8[s]"), [True]),
+            "interval must be positive and finite, got array",
+        ),
         (
             lambda: last_modified(example()),
             "age must be known at every change, .* got nan$",

@@ -440,6 +440,87 @@ def test_logs_one_after_the_other_give_what_the_whole_log_gives(
     compare_rates(tmp_path / "whole.parquet", tmp_path / "parts.parquet", 1e-4)
 
 
+def of_hosts(path, spread, n_pages=600, n_hosts=20, n_crawls=3):
+    """Log of hosts whose mean rates differ by e^spread, the rates, and the hosts."""
+    rng = np.random.default_rng(2)
+    host = rng.integers(n_hosts, size=n_pages)
+    mean = np.exp(rng.normal(0, spread, n_hosts))
+    rate = rng.gamma(1.5, mean[host] / 1.5)
+    history = simulate_history(
+        rate, interval=rng.exponential(size=(n_pages, n_crawls)) + 1e-3, rng=rng
+    )
+    time = np.cumsum(history.interval * DAY, axis=1)
+    log_of(
+        path,
+        [
+            (f"https://h{host[page]}.org/{page}", START + round(t), bool(bit))
+            for page in range(n_pages)
+            for t, bit in zip(
+                np.append(0.0, time[page]),
+                np.append(False, history.changed[page]),
+                strict=True,
+            )
+        ],
+    )
+    return rate, mean
+
+
+@pytest.mark.slow
+def test_hosts_of_different_rates_have_a_prior_each(tmp_path):
+    path = tmp_path / "log.parquet"
+    rate, mean = of_hosts(path, 1.5)
+    error, covered = [], []
+    for name in (None, "prior"):
+        rates = tmp_path / f"{name}.parquet"
+        state_file = tmp_path / f"{name}.state"
+        found = estimate(path, rates, estimator=name, state=state_file)
+        assert found.estimator == "prior"
+        assert (found.scales is None) == (name == "prior")
+        table = pq.read_table(rates)
+        page = [int(url.rpartition("/")[2]) for url in table["url"].to_pylist()]
+        by_name = {each: table[each].to_numpy() for each in ("change_rate", "low")}
+        true = rate[page]
+        error.append(np.sqrt(np.mean(np.log(by_name["change_rate"] / true) ** 2)))
+        covered.append(
+            np.mean((by_name["low"] <= true) & (true <= table["high"].to_numpy()))
+        )
+        if name is None:
+            off = table["log_rate"].to_numpy() - np.log(true)
+            expected = np.sqrt(np.mean(table["log_stderr"].to_numpy() ** 2))
+            assert np.std(off) == pytest.approx(expected, rel=0.3)
+            own = [found.scales[f"h{k}.org"] for k in range(mean.size)]
+            assert np.corrcoef(np.log(own), np.log(mean))[0, 1] > 0.9
+    assert error[0] < 0.85 * error[1]
+    assert covered[0] > 0.85
+
+
+@pytest.mark.slow
+def test_hosts_of_equal_rates_have_one_prior(tmp_path):
+    of_hosts(tmp_path / "log.parquet", 0.0, n_crawls=6)
+    found = estimate(tmp_path / "log.parquet", tmp_path / "rates.parquet")
+    assert found.scales is None
+    assert "one prior" in found.why
+
+
+def test_scales_of_hosts_are_units_of_time():
+    host = pa.array(["a", "b", "new"])
+    crawls = [2.0, 4.0, 1.0, 3.0, 1.0, 5.0], [1, 1, 0, 1, 0, 1], [0, 2, 4, 6]
+    history = History(*crawls, age=[1.0, *[np.nan] * 5])
+    ours, scale = choosing.scaled(history, {"a": 2.0, "b": 0.5}, host)
+    assert scale.tolist() == [2.0, 0.5, 1.0]
+    assert ours.interval.tolist() == [4.0, 8.0, 0.5, 1.5, 1.0, 5.0]
+    assert ours.age[0] == 2.0
+    np.testing.assert_allclose(
+        estimators.mle(ours)[1:] * scale[1:], estimators.mle(history)[1:], rtol=1e-13
+    )
+    same, scale = choosing.scaled(history, None, host)
+    assert same is history
+    assert scale.tolist() == [1.0] * 3
+    # a host without a crawl has no scale
+    history = History([1.0, 1.0, 2.0, 2.0], [1, 0, 1, 0], [0, 2, 2, 4])
+    assert set(choosing.host_scales(history, host)) == {"a", "new"}
+
+
 def statuses(rows):
     """Rows with a status, some of which failed."""
     rng = np.random.default_rng(5)

@@ -14,6 +14,7 @@ from paperlib._kernels import false_changes as kernels
 from paperlib.estimators import (
     ConvergenceError,
     DegenerateHistoryWarning,
+    UnidentifiedWarning,
     design_variance,
     false_change_score,
     false_change_test,
@@ -57,7 +58,9 @@ def hosts(seed, n_pages=40, n_groups=8, n=(2, 12), spread=1.0):
 
 
 def quiet(function, *arguments, **options):
-    with warnings.catch_warnings(action="ignore", category=DegenerateHistoryWarning):
+    with warnings.catch_warnings():
+        for category in DegenerateHistoryWarning, UnidentifiedWarning:
+            warnings.simplefilter("ignore", category)
         return function(*arguments, **options)
 
 
@@ -85,6 +88,22 @@ def test_joint_estimate_of_twelve_crawls():
     assert fit.change_rate == pytest.approx(0.30706143, abs=5e-9)
     assert fit.log_likelihood == pytest.approx(-7.3272578978, abs=5e-11)
     assert mle(TWELVE) == pytest.approx(0.5043710763, abs=5e-11)
+    without = reference.log_likelihood(mle(TWELVE), *pages(TWELVE)[0])
+    assert without == pytest.approx(-7.8178417773, abs=5e-11)
+
+
+@pytest.mark.parametrize(
+    ("interval", "found"),
+    [(0.1, 0.1308881947), (1.0, 0.5873024750), (5.0, 0.8942727451)],
+)
+def test_a_missed_comparison_is_a_lost_bit_of_more_false_changes(interval, found):
+    """1 - m - (1 - q - m) exp(-w) at q = 0.05, and m = 0.1 of comparisons missed."""
+    missed, q = 0.1, 0.05
+    b = -np.log1p(-q / (1 - missed))
+    log = reference.false_change_log_likelihood(
+        1.0, b, np.array([interval]), np.array([True])
+    )
+    assert (1 - missed) * np.exp(log) == pytest.approx(found, abs=5e-11)
 
 
 def test_tests_of_twelve_crawls():
@@ -131,6 +150,9 @@ def test_estimates_are_the_maximum(spread):
             if changed.all():
                 assert np.isinf(rate)
                 continue
+            if np.isnan(evidence(fit)[label]):  # its crawls do not tell
+                assert rate == 0 if not changed.any() else np.isnan(rate)
+                continue
             u = evidence(fit)[label] + rate * w[changed]
             r = np.exp(-u) / -np.expm1(-u)
             in_b[label] += r.sum() - (~changed).sum()
@@ -141,6 +163,7 @@ def test_estimates_are_the_maximum(spread):
                 assert in_rate <= 1e-10
             edges.add((bool(rate > 0), bool(fit.false_change[label] > 0)))
         inside = fit.false_change > 0
+        assert inside.any()
         assert_allclose(in_b[inside], 0, atol=1e-10 * n.max())
         assert (in_b < 1e-9 * n).all()
     assert len(edges) == 4
@@ -495,23 +518,18 @@ def test_one_interval_is_refused_unless_the_group_helps():
     interval = [0.5, 0.5, 0.5, 2.0, 2.0]
     history = History(interval, [1, 0, 1, 1, 0], [0, 3, 5])
     message = (
-        "interval must take two values that tell false changes from true ones "
-        "{}, got {} for changed crawls and on average for unchanged crawls of page {}"
+        "interval must differ enough, over enough crawls, to tell false changes from "
+        "true ones, got 3 crawls at intervals from 0.5 to 0.5 on page (0,)"
     )
     for function in (false_changes, false_change_test):
-        with pytest.raises(
-            ValueError, match=re.escape(message.format("on each page", 0.5, (0,)))
-        ):
+        with pytest.raises(ValueError, match=f"{re.escape(message)}$"):
             function(history)
         # two pages, each of one interval, do not help each other
-        with pytest.raises(
-            ValueError,
-            match=re.escape(message.format("on a page of group 'x'", 0.5, (0,))),
-        ):
+        with pytest.raises(ValueError, match=f"{re.escape(message)} of group 'x'$"):
             function(history, group=["x", "x"])
     # a page with two intervals is enough
-    interval, changed = [*interval, 0.1, 3.0, 3.0], [1, 0, 1, 1, 0, 0, 1, 0]
-    helped = History(interval, changed, [0, 3, 5, 8])
+    interval, changed = [*interval, *[0.1, 3.0] * 5], [1, 0, 1, 1, 0, *[0, 1] * 4, 1, 0]
+    helped = History(interval, changed, [0, 3, 5, 15])
     assert np.isfinite(false_changes(helped, group=[1, 1, 1]).change_rate).all()
     # and so is one that never changed: then q = 0
     helped = History([0.5, 0.5, 1.0], [1, 0, 0], [0, 2, 3])
@@ -521,23 +539,37 @@ def test_one_interval_is_refused_unless_the_group_helps():
     assert np.isnan(false_change_score(history, mle(history))).all()
 
 
-def test_intervals_count_as_one_up_to_rounding():
-    interval = np.full(10, 0.3)
-    bits = np.arange(10) % 3 == 0
-    rounded = History(interval * (1 + 1e-11 * np.arange(10)), bits)
-    with pytest.raises(ValueError, match="interval must take two values"):
-        false_changes(rounded)
-    assert np.isnan(false_change_score(rounded, mle(rounded)))
-    assert np.isfinite(false_changes(History(interval + np.arange(10), bits)))[0]
+@pytest.mark.parametrize(("jitter", "known"), [(0.0, 0), (5 / 86400, 0), (1 / 6, 1)])
+def test_intervals_that_hardly_differ_are_refused(jitter, known):
+    """Daily crawls, on time, some seconds early or late, or some hours."""
+    rng = np.random.default_rng(3)
+    interval = np.abs(1 + jitter * rng.standard_normal((20, 400)))
+    history = simulate_history(np.ones(20), interval=interval, rng=4)
+    for group in (None, np.zeros(20)):
+        if known:
+            assert np.isfinite(false_changes(history, group=group).change_rate).all()
+            continue
+        with pytest.raises(ValueError, match="interval must differ enough"):
+            false_changes(history, group=group)
 
 
-def test_a_line_of_maxima_is_refused():
-    """The changed crawls have one interval, the mean of the other crawls."""
-    with pytest.raises(ValueError, match=r"got 1\.0 for changed crawls and on average"):
-        false_changes(History([1.0, 0.5, 1.5], [1, 0, 0]))
-    for other in (0.4, 0.6):  # either way there is one maximum
-        fit = false_changes(History([1.0, other, 1.5], [1, 0, 0]))
-        assert np.isfinite(fit.log_likelihood)
+@pytest.mark.parametrize("function", [false_changes, false_change_test])
+def test_pages_that_tell_nothing_leave_the_others_alone(function):
+    interval = np.tile([0.1, 1.0], (5, 50))
+    interval[[1, 3]] = 1.0
+    history = simulate_history(np.ones(5), interval=interval, false_change=0.1, rng=1)
+    message = r"2 of 5 pages do not tell .* 100 crawls at intervals from 1 to 1 on page"
+    with pytest.warns(UnidentifiedWarning, match=message) as caught:
+        found = function(history)
+    assert [w.filename for w in caught] == [__file__]
+    told = [0, 2, 4]
+    alone = function(History(interval[told], history.changed[told]))
+    for ours, theirs in zip(found, alone, strict=True):
+        assert_array_equal(ours[told], theirs)
+        assert np.isnan(ours[[1, 3]]).all()
+    message = "1 of 3 groups do not tell .* of group 'b'"
+    with pytest.warns(UnidentifiedWarning, match=message):
+        function(history, group=list("abcba"))
 
 
 def test_a_group_that_does_not_converge_is_an_error(monkeypatch):
@@ -552,6 +584,8 @@ def test_groups_of_another_shape_are_refused(group):
         false_changes(History([[0.1, 1.0]] * 3, [[1, 0]] * 3), group=group)
     with pytest.raises(ValueError, match="group must be labels that can be sorted"):
         false_changes(History([[1.0, 2.0]] * 2, [[1, 0]] * 2), group=["a", None])
+    with pytest.raises(ValueError, match="group must be labels, which NaN is not"):
+        false_changes(History([[1.0, 2.0]] * 2, [[1, 0]] * 2), group=[1.0, np.nan])
 
 
 @pytest.mark.parametrize(

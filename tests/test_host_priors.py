@@ -2,6 +2,7 @@
 
 import itertools
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -41,6 +42,20 @@ def test_the_posterior_of_bits_has_the_mean_of_the_alternating_sum():
     )
     found = GammaPrior(0.7, 0.5).posterior(History([1.0], [1]))
     assert found.mean == pytest.approx(2.2062175869, rel=2e-9)
+
+
+@pytest.mark.parametrize(
+    ("interval", "changed", "marginal"),
+    [
+        ([3.2, 1, 0.4, 2, 1], [0, 1, 1, 1, 1], 0.0017196811276),
+        ([1.0], [1], 0.5365369432),
+    ],
+)
+def test_marginals_of_bits(interval, changed, marginal):
+    found = reference.gamma_bits(interval, changed, 0.7, 0.5)[0]
+    assert found == pytest.approx(marginal, rel=1e-10)
+    by_quadrature = reference.gamma_marginal(interval, changed, 0.7, 0.5)
+    assert by_quadrature == pytest.approx(marginal, rel=1e-10)
 
 
 def test_the_prior_of_counts_is_the_best_negative_binomial():
@@ -359,13 +374,26 @@ def test_a_history_without_an_interval_tells_nothing():
         GammaPrior(0.5, 2.0).posterior(History([], [], [0, 0]))
 
 
-def test_a_page_that_the_prior_all_but_excludes_is_named():
-    history = History(
-        [[10.0, 1.0]] * 2, [[1, 1]] * 2, count=[[1, np.nan], [300, np.nan]]
-    )
-    message = r"prior must allow what the history has, at index \(1,\) it gives it"
-    with pytest.raises(ValueError, match=message):
-        GammaPrior(0.5, 100.0).posterior(history)
+@pytest.mark.parametrize(
+    ("shape", "rate", "interval", "n_changed", "unchanged"),
+    [
+        (400.0, 400.0, 1 / 24, 250, 0.0),
+        (20.0, 20.0, 1 / 1440, 1000, 0.0),
+        (400.0, 0.04, 1.0, 1, 40.0),  # the prior is beyond what the page tells
+        (30.0, 30e3, 1.0, 50, 2.0),
+    ],
+)
+def test_a_page_may_be_far_from_the_prior(shape, rate, interval, n_changed, unchanged):
+    x = np.linspace(-12.0, 16.0, 200_001)
+    log = shape * x - (rate + unchanged) * np.exp(x)
+    log += n_changed * np.log(-np.expm1(-interval * np.exp(x)))
+    weight = np.exp(log - log.max())
+    crawls = [interval] * n_changed + [unchanged] * (unchanged > 0)
+    with warnings.catch_warnings(action="error"):
+        found = GammaPrior(shape, rate).posterior(
+            History(crawls, np.arange(len(crawls)) < n_changed)
+        )
+    assert found.mean == pytest.approx(weight @ np.exp(x) / weight.sum(), rel=1e-5)
 
 
 def test_over_all_bits_the_posterior_means_average_to_the_prior():

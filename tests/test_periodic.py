@@ -480,6 +480,12 @@ def test_other_bad_arguments(monkeypatch):
     for times in (1.0, []):
         with pytest.raises(ValueError, match="crawl_time must hold"):
             periodic.staleness(UNEVEN, 1.0, times)
+    with pytest.raises(ValueError, match=r"profile must be a Profile, got \[1, 2\]"):
+        periodic.best_crawl_times([1, 2], 1.0, 1)
+    with pytest.raises(ValueError, match="importance must be not all 0"):
+        periodic.slot_staleness(
+            UNEVEN, [1.0], [0.5], [0], horizon=1.0, importance=[0.0]
+        )
     with pytest.raises(ValueError, match="n_phases must be at least n_crawls, 5"):
         periodic.best_crawl_times(UNEVEN, 1.0, 5, n_phases=4)
     with pytest.raises(ValueError, match="change_rate must be a single number"):

@@ -260,6 +260,24 @@ def test_false_changes_explain_pages_that_always_change(tmp_path):
     assert cause.startswith("false changes at ")
 
 
+@pytest.mark.parametrize("jitter", [5 / 86_400, 1 / 6])
+def test_crawls_at_almost_one_interval_do_not_tell_false_changes(tmp_path, jitter):
+    """Pages change four times a day, and are crawled daily but for seconds or hours."""
+    rng = np.random.default_rng(6)
+    rows = []
+    for page in range(40):
+        interval = np.abs(1 + jitter * rng.standard_normal(15))
+        changed = rng.random(15) < -np.expm1(-4 * interval)
+        rows.append((f"https://fast.org/{page}", START, 0))
+        times = START + DAY * np.cumsum(interval)
+        rows += [
+            (f"https://fast.org/{page}", time, int(bit))
+            for time, bit in zip(times, changed, strict=True)
+        ]
+    found = suspects_of(write(tmp_path / "log.csv", table(rows)))
+    assert "too rarely to tell" in found["fast.org", "changed at every crawl"].cause
+
+
 def test_honest_hosts_are_no_suspects(tmp_path):
     rows = [
         r

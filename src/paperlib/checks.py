@@ -159,9 +159,9 @@ def count(name: str, value: object) -> int:
 
 
 def numbers(name: str, value: ArrayLike) -> Array:
-    """`value` as a float array, of which it is a copy; entries may be NaN."""
+    """`value` as a float array; entries may be NaN."""
     try:
-        return _as_floats(value)[1].copy()
+        return _as_floats(value)[1]
     except _NOT_FLOAT:
         raise ValueError(f"{name} must be numbers, got {value!r}") from None
 
@@ -216,6 +216,8 @@ def labels(
         found, member = np.unique(array, return_inverse=True)
     except TypeError as error:
         raise ValueError(f"{name} must be labels that can be sorted: {error}") from None
+    if found.dtype.kind == "f":  # NaNs would be one label
+        require(name, array, "labels, which NaN is not", ~np.isnan(array))
     return found, np.ravel(member)
 
 

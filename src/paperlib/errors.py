@@ -15,6 +15,7 @@ __all__ = [
     "DistrustedAgeWarning",
     "NoPageError",
     "UnexploredWarning",
+    "UnidentifiedWarning",
 ]
 
 
@@ -119,6 +120,20 @@ class UnexploredWarning(UserWarning):
     >>> import warnings
     >>> from paperlib.errors import UnexploredWarning
     >>> warnings.simplefilter("ignore", UnexploredWarning)
+    """
+
+
+class UnidentifiedWarning(UserWarning):
+    """The crawls of a page or group do not tell false changes from true ones.
+
+    Issued by `paperlib.estimators.false_changes` and ``false_change_test``, which say
+    of how many, and return NaN for them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from paperlib.errors import UnidentifiedWarning
+    >>> warnings.simplefilter("ignore", UnidentifiedWarning)
     """
 
 

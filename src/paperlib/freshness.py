@@ -618,8 +618,8 @@ def empirical_crawl_value(history: History, elapsed: ArrayLike) -> Array:
         if history.count is not None:
             age = np.where(history.count.reshape(-1) > 1, np.nan, age)
     unknown = (changed & np.isnan(age)).reshape(history.changed.shape)
-    rule = "known at every crawl that found a change, and be that of the last one"
-    checks.require("age", np.where(unknown, np.nan, 0.0), rule, ~unknown)
+    rule = "every crawl that found a change, and be that of the last one"
+    history.require_told(rule, ~unknown)
     value = np.empty((offsets.size - 1, elapsed.size))
     span = np.where(changed, np.minimum(age, interval), interval)
     order = np.argsort(elapsed, axis=None)

@@ -816,6 +816,8 @@ def best_crawl_times(
     (array([12., 16.]), 0.0710204)
     """
     n_crawls = checks.count("n_crawls", n_crawls)
+    if not isinstance(profile, Profile):
+        raise ValueError(f"profile must be a Profile, got {profile!r}")
     if n_phases is None:
         n_phases = -(-_LEAST_GRID // profile.n_bins) * profile.n_bins
         n_phases *= -(-n_crawls // n_phases)
@@ -860,7 +862,7 @@ def slot_staleness(
     horizon : float, time
         End of the time that is judged, positive.
     importance : array_like, shape (n_pages,)
-        Request rates of the pages, non-negative.
+        Request rates of the pages, non-negative, not all 0.
     demand : array_like, shape (profile.n_bins,), optional
         As in `stale_time`.
 
@@ -896,6 +898,7 @@ def slot_staleness(
         change_rate=np.atleast_1d(checks.non_negative("change_rate", change_rate)),
         importance=checks.non_negative("importance", importance),
     )
+    checks.require("importance", importance, "not all 0", importance.any(keepdims=True))
     horizon = checks.scalar(checks.positive, "horizon", horizon)
     time, page = checks.finite("time", time), np.asarray(page)
     checks.require("time", time, "in [0, horizon]", (time >= 0) & (time <= horizon))

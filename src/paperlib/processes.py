@@ -10,8 +10,9 @@ addresses of the pages; the functions of this module observe or simulate histori
 from __future__ import annotations
 
 import copy
+import sys
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
@@ -84,10 +85,14 @@ class History:
         time before. The first fetch of a page, which ends no interval, can be
         entered as a changed crawl whose interval is its age; but not for estimates
         from bits alone, nor for the bias reduction of `estimators.last_modified`,
-        because this interval is not one that was chosen.
+        because this interval is not one that was chosen. An age known to the day
+        alone, between a and b, is two crawls: one that found no change after the
+        time a, and one that found a change, by its bit alone, after b - a.
     count : array_like, same shape, optional
         Number of changes since the crawl before, or since the `age` that goes
-        with it; whole, NaN where unknown.
+        with it; whole, NaN where unknown. A feed that shows what is newer than a
+        time L, shorter than the interval, is a count with the age L or, if it is
+        empty, a crawl that found no change after the interval L.
 
     Raises
     ------
@@ -126,6 +131,7 @@ class History:
     _: KW_ONLY
     age: Values | None = None
     count: Values | None = None
+    _n_distrusted: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self):
         interval = checks.positive("interval", self.interval).view()
@@ -145,9 +151,10 @@ class History:
         if self.offsets is not None:
             object.__setattr__(self, "offsets", _offsets(self.offsets, interval))
         if self.tells_more:
-            age, count = _trusted(interval, changed, self.age, self.count)
+            age, count, n_wrong = _trusted(interval, changed, self.age, self.count)
             object.__setattr__(self, "age", age)
             object.__setattr__(self, "count", count)
+            object.__setattr__(self, "_n_distrusted", n_wrong)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -289,6 +296,26 @@ class History:
             kernels.likelihood_totals(interval, changed, *self._told(), offsets, totals)
         return tuple(total.reshape(self.shape)[()] for total in totals)
 
+    def require_told(self, rule: str, good: NDArray[np.bool_]) -> None:
+        """Raise unless ages or counts are known where an estimator needs them.
+
+        Parameters
+        ----------
+        rule : str
+            What ends the sentence "age must be known at".
+        good : ndarray of bool
+            Whether they are known, of each page or of each crawl.
+
+        Raises
+        ------
+        ValueError
+            Naming the first that is not, and how many ages and counts are
+            distrusted.
+        """
+        if self._n_distrusted:
+            rule += f" ({self._n_distrusted} contradict their bit and count as unknown)"
+        checks.require("age", np.where(good, 0.0, np.nan), f"known at {rule}", good)
+
     def _told(self):
         """Flat ages and counts; an empty array if there are none."""
         return [_flat(values, _NOTHING) for values in (self.age, self.count)]
@@ -345,7 +372,7 @@ _NOTHING = _frozen(np.empty(0))
 
 
 def _trusted(interval, changed, age, count):
-    """Ages and counts, NaN where they contradict the bit; read-only copies."""
+    """Read-only ages and counts, NaN where they contradict the bit, and how often."""
     given = {
         name: None if values is None else check(name, values)
         for name, values, check in (
@@ -359,26 +386,29 @@ def _trusted(interval, changed, age, count):
                 f"{name} must have the shape of interval, {interval.shape}, "
                 f"got {values.shape}"
             )
-    age, count = given.values()
-    wrong = np.zeros(interval.shape, dtype=bool)
-    if count is not None:
-        wrong |= ~np.isnan(count) & ((count > 0) != changed)
-    if age is not None:
-        least = np.where(changed, 0.0, interval * (1 - _SAME_TIME))
-        most = np.where(changed, interval * (1 + _SAME_TIME), np.inf)
-        wrong |= (age < least) | (age > most)
-    if wrong.any():
+    told = [_frozen(_flat(values, _NOTHING).view()) for values in given.values()]
+    trusted = [np.empty(values.size) for values in told]
+    bits = _flat(interval, None), _flat(changed, None)
+    n_wrong = kernels.trust(*bits, *told, _SAME_TIME, *trusted)
+    if n_wrong:
         warnings.warn(
-            f"{np.count_nonzero(wrong)} of {wrong.size} crawls have an age or a count "
+            f"{n_wrong} of {interval.size} crawls have an age or a count "
             "that contradicts their bit, which is used instead",
             DistrustedAgeWarning,
-            stacklevel=4,  # of _trusted, __post_init__, __init__ and their caller
+            stacklevel=_users_line(),
         )
-    for values in given.values():
-        if values is not None:
-            values[wrong] = np.nan
-            values.flags.writeable = False
-    return age, count
+    return *(
+        None if values is None else _frozen(flat).reshape(interval.shape)
+        for values, flat in zip(given.values(), trusted, strict=True)
+    ), n_wrong
+
+
+def _users_line():
+    """Stack level, for a warning of the caller, of the line that called the package."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back and frame.f_globals["__name__"].startswith("paperlib."):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _flat(values, missing):

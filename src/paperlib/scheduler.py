@@ -652,7 +652,7 @@ def _terms(changed, interval, age, count):
         first = np.isinf(interval)
         interval, changed = np.where(first, told["age"], interval), changed | first
         if count is not None:  # it is of changes since a copy that was not there
-            told["count"][first] = np.nan
+            told["count"] = np.where(first, np.nan, told["count"])
     crawls = (interval > 0) & (interval < np.inf)
     if told and crawls.any():
         told = {name: values[crawls] for name, values in told.items()}

@@ -43,6 +43,7 @@ from numba import njit, prange
 
 from paperlib._kernels import compiled, parallel
 from paperlib._kernels.online import expm1
+from paperlib._kernels.processes import term
 
 # The two estimating equations.
 MLE, MOMENTS = 0, 1
@@ -237,7 +238,7 @@ def page_root(kind, known, interval, changed):
 
 
 @parallel
-def estimating_equation_roots(kind, interval, changed, offsets, n_known, out):
+def estimating_equation_roots(interval, changed, offsets, n_known, kind, out):
     """Solve equation `kind` for every page; writes `out`, shape (n_pages,).
 
     interval, changed, n_known: shape (n_crawls,); offsets: shape (n_pages + 1,).
@@ -250,6 +251,32 @@ def estimating_equation_roots(kind, interval, changed, offsets, n_known, out):
         if offsets[i + 1] > offsets[i]:
             known = n_known[own].sum()
             out[i] = page_root(kind, known, interval[own], changed[own])
+
+
+@parallel
+def told_roots(interval, changed, offsets, age, count, out):
+    """MLE of every page from ages and counts; writes `out`, shape (n_pages,).
+
+    The same as `estimating_equation_roots` of the terms of the likelihood, but for
+    rounding. Only one page's are made at a time, and crawls that enter by their sum
+    become one: the search for the root passes over the other crawls alone.
+    """
+    for i in prange(offsets.size - 1):
+        own = slice(offsets[i], offsets[i + 1])
+        n = offsets[i + 1] - offsets[i]
+        w, bits = np.empty(n + 1), np.ones(n + 1, np.bool_)
+        n_bits, known, quiet = 0, 0.0, 0.0
+        for j in range(offsets[i], offsets[i + 1]):
+            time, bit, told = term(interval, changed, age, count, j)
+            w[n_bits] = time  # the next crawl overwrites it if it is in the sum
+            n_bits += 1 if bit else 0
+            quiet += 0.0 if bit else time
+            known += told
+        w[n_bits], bits[n_bits] = quiet, False
+        if known > 0.0:
+            out[i] = page_root(MLE, known, w[: n_bits + 1], bits[: n_bits + 1])
+        else:  # exactly what bits give
+            out[i] = page_root(MLE, 0.0, interval[own], changed[own]) if n else np.nan
 
 
 @compiled

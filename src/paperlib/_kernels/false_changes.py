@@ -93,3 +93,23 @@ def profiles(b, wanted, t_unchanged, interval, starts, rate, sums):
                 rate[i] = _best_rate(b[i], rate[i], t_unchanged[i], own)
             in_b, _in_rate, bb, cross, rr = _sums(b[i], rate[i], own)
             sums[i, 0], sums[i, 1], sums[i, 2], sums[i, 3] = in_b, bb, cross, rr
+
+
+@parallel
+def information(rate, interval, offsets, out):
+    """Expected information on b at b = 0 in each page, as its rate is not known.
+
+    rate: shape (n_pages,); interval: of all crawls. Writes `out`, shape (n_pages,);
+    0 unless the rate is positive and finite.
+    """
+    for i in prange(rate.size):
+        out[i] = 0.0
+        if 0.0 < rate[i] < np.inf:
+            bb = cross = rr = 0.0
+            for j in range(offsets[i], offsets[i + 1]):
+                w = interval[j]
+                v = 1.0 / expm1(rate[i] * w)
+                bb += v
+                cross += v * w
+                rr += v * w * w
+            out[i] = max(bb - cross * cross / rr, 0.0) if rr > 0.0 else 0.0

@@ -29,7 +29,30 @@ def interleave(first, offsets_1, second, offsets_2, out):
 
 
 @compiled
-def _term(interval, changed, age, count, j):
+def trust(interval, changed, age, count, same, trusted_age, trusted_count):
+    """Copy ages and counts, NaN where they contradict the bit; return how many do.
+
+    Ages and intervals that differ by the relative `same` count as equal. age or
+    count may be empty: nothing is known, and nothing is written.
+    """
+    n_wrong = 0
+    for j in range(interval.size):
+        a = age[j] if age.size else math.nan
+        m = count[j] if count.size else math.nan
+        # Selections, not branches, as below; no comparison with NaN is true.
+        least = 0.0 if changed[j] else interval[j] * (1.0 - same)
+        most = interval[j] * (1.0 + same) if changed[j] else math.inf
+        wrong = (a < least) | (a > most) | ((m == m) & ((m > 0.0) != changed[j]))
+        n_wrong += wrong
+        if age.size:
+            trusted_age[j] = math.nan if wrong else a
+        if count.size:
+            trusted_count[j] = math.nan if wrong else m
+    return n_wrong
+
+
+@compiled
+def term(interval, changed, age, count, j):
     """Time, bit and known changes of crawl j, see `History.likelihood_terms`.
 
     age or count may be empty: nothing is known.
@@ -48,7 +71,7 @@ def _term(interval, changed, age, count, j):
 def likelihood_terms(interval, changed, age, count, time, bits, n_known):
     """Write the terms of each crawl into the last three arrays, shape (n_crawls,)."""
     for j in prange(interval.size):
-        time[j], bits[j], n_known[j] = _term(interval, changed, age, count, j)
+        time[j], bits[j], n_known[j] = term(interval, changed, age, count, j)
 
 
 @parallel
@@ -57,7 +80,7 @@ def likelihood_totals(interval, changed, age, count, offsets, totals):
     for i in prange(offsets.size - 1):
         known = known_time = n_bits = bits_time = 0.0
         for j in range(offsets[i], offsets[i + 1]):
-            time, bit, n = _term(interval, changed, age, count, j)
+            time, bit, n = term(interval, changed, age, count, j)
             known += n
             n_bits += 1.0 if bit else 0.0
             known_time += 0.0 if bit else time

@@ -1,8 +1,11 @@
 """The estimators of a log's change rates, and which of them predicts best."""
 
 import warnings
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from paperlib import estimators
@@ -15,9 +18,12 @@ __all__ = [
     "SAMPLE",
     "choose",
     "choose_half_life",
+    "choose_scales",
     "filtered",
+    "host_scales",
     "learn_prior",
     "log_loss",
+    "scaled",
 ]
 
 # Pages from which the prior is learnt and on which estimators are compared.
@@ -27,6 +33,10 @@ SAMPLE = 2000
 # Predicted probabilities are kept this far from 0 and 1, so that one bit that
 # was thought impossible does not outweigh all others.
 _SURE = 1e-4
+
+# Variance of the logarithm of the rate of a host, times its crawls: the least at the
+# best interval is 1.5, and pages of one host differ (our choice).
+_LOG_VARIANCE = 3.0
 
 # Half-lives that are tried, as parts of the time that the log spans; those that
 # are as long as the log would hardly differ from none.
@@ -180,6 +190,151 @@ def choose(
     return prior, order[0] if better else "prior", why
 
 
+def host_scales(history: History, host: Any) -> dict[str, float]:
+    """Mean change rates of hosts, over that of an average host.
+
+    The MLE of all crawls of a host as if they were of one page, the logarithm of
+    which is shrunk to the mean of all hosts, the more the fewer crawls there are.
+
+    Parameters
+    ----------
+    history : History, shape (n_pages,)
+        Of a random sample.
+    host : pyarrow.Array or ChunkedArray
+        Host of each page.
+
+    Returns
+    -------
+    dict of float
+        By host, of hosts with crawls.
+
+    Examples
+    --------
+    >>> history = History([1.0] * 6, [1, 1, 0, 0, 0, 1], [0, 3, 6])
+    >>> host_scales(history, pa.array(["a", "b"]))
+    {'a': 1.0, 'b': 1.0}
+    """
+    names, member = _encoded(host)
+    owner = history.per_crawl(member)
+    order = np.argsort(owner, kind="stable")
+    n = np.bincount(owner, minlength=len(names))
+    offsets = np.append(0, np.cumsum(n))
+    told = {
+        name: values if values is None else values[order]
+        for name, values in (("age", history.age), ("count", history.count))
+    }
+    crawls = history.interval[order], history.changed[order]
+    rate = estimators.mle(History(*crawls, offsets, **told), edges="substitute")
+    known = (n > 0) & (rate > 0) & (rate < np.inf)
+    if not known.any():
+        return {}
+    log, error = np.log(rate[known]), _LOG_VARIANCE / n[known]
+    spread = max(log.var() - error.mean(), 0.0)
+    log = spread / (spread + error) * (log - log.mean())
+    names = [names[k] for k in np.flatnonzero(known)]
+    return dict(zip(names, np.exp(log).tolist(), strict=True))
+
+
+def scaled(
+    history: History, scales: dict[str, float] | None, host: Any
+) -> tuple[History, Array]:
+    """Crawls in units of time in which hosts have equal mean rates.
+
+    Parameters
+    ----------
+    history : History, shape (n_pages,)
+        Of any pages.
+    scales : dict of float, or None
+        Of `host_scales`; None for no hosts.
+    host : pyarrow.Array or ChunkedArray
+        Host of each page.
+
+    Returns
+    -------
+    history : History
+        With the times of each page multiplied by its scale.
+    scale : ndarray, shape (n_pages,)
+        By which rates are to be multiplied; 1 for hosts without a scale.
+
+    Examples
+    --------
+    >>> history = History([1.0], [1], [0, 1])
+    >>> history, scale = scaled(history, {"a": 2.0}, pa.array(["a"]))
+    >>> history.interval, scale
+    (array([2.]), array([2.]))
+    """
+    if not scales:
+        return history, np.ones(history.shape)
+    names, member = _encoded(host)
+    scale = np.array([scales.get(name, 1.0) for name in names])[member]
+    by = history.per_crawl(scale)
+    age = None if history.age is None else history.age * by
+    crawls = history.interval * by, history.changed, history.offsets
+    return History(*crawls, age=age, count=history.count), scale
+
+
+def choose_scales(
+    sample: History, prior: FakeIntervals, host: Any, *, bits: History
+) -> tuple[FakeIntervals, dict[str, float] | None, str]:
+    """Choose whether each host has a scale of its own, by the last bit of pages.
+
+    Scales and priors are learnt from the bits before the last one of each page. Scales
+    are chosen if the log loss is smaller with them by two standard errors.
+
+    Parameters
+    ----------
+    sample : History, shape (n_pages,)
+        Pages drawn at random.
+    prior : FakeIntervals
+        Learnt from the sample.
+    host : pyarrow.Array or ChunkedArray
+        Host of each page.
+    bits : History, shape (n_pages,)
+        As in `choose`.
+
+    Returns
+    -------
+    prior : FakeIntervals
+        In units of `scaled` where scales were chosen.
+    scales : dict of float, or None
+        Of `host_scales`.
+    why : str
+        The reason, with the log losses; empty where nothing is compared.
+
+    Examples
+    --------
+    >>> history = History([1.0, 3.0], [True, False], [0, 1, 2])
+    >>> prior = FakeIntervals(1.0, 1.0)
+    >>> choose_scales(history, prior, pa.array(["a", "a"]), bits=history)[1:]
+    (None, '')
+    """
+    before, compared, last = _without_last(bits)
+    if not compared.any() or len(_encoded(host)[0]) < 2:
+        return prior, None, ""
+
+    def loss(scales):
+        history, scale = scaled(before, scales, host)
+        rate = learn_prior(history).estimate(history) * scale
+        return log_loss(rate[compared], *last)
+
+    one, own = loss(None), loss(host_scales(before, host))
+    gain = one - own
+    better = gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
+    why = f"; one prior {one.mean():.4f}, one for each host {own.mean():.4f}"
+    if not better:
+        return prior, None, why
+    scales = host_scales(sample, host)
+    return learn_prior(scaled(sample, scales, host)[0]), scales, why
+
+
+def _encoded(host):
+    """Names of hosts, and the number of each page's host."""
+    if isinstance(host, pa.ChunkedArray):
+        host = host.combine_chunks()
+    named = pc.dictionary_encode(host, null_encoding="encode")
+    return named.dictionary.to_pylist(), np.asarray(named.indices)
+
+
 def filtered(history: History, prior: FakeIntervals, half_life: float | None) -> Array:
     """Gamma posteriors of rates that drift, and what was predicted on the way.
 
@@ -268,6 +423,15 @@ def choose_half_life(sample: History, prior: FakeIntervals) -> tuple[float | Non
 
 def _losses(sample, prior):
     """Log loss of the last bit of pages with two intervals, by estimator."""
+    before, compared, last = _without_last(sample)
+    return {
+        name: log_loss(rule(before, prior)[compared], *last)
+        for name, rule in ESTIMATORS.items()
+    }
+
+
+def _without_last(sample):
+    """Crawls without the last of pages that have two, which pages, and the last."""
     n = sample.n_crawls
     compared = n >= 2
     last = sample.offsets[1:][compared] - 1
@@ -276,8 +440,4 @@ def _losses(sample, prior):
         np.delete(sample.changed, last),
         np.append(0, np.cumsum(n - compared)),
     )
-    bits = sample.interval[last], sample.changed[last]
-    return {
-        name: log_loss(rule(before, prior)[compared], *bits)
-        for name, rule in ESTIMATORS.items()
-    }
+    return before, compared, (sample.interval[last], sample.changed[last])

@@ -78,6 +78,10 @@ class Estimates:
         length; 0 if it does not tell, as a dump of states.
     suspects : list of Suspect
         Hosts whose pages are not what they seem.
+    scales : dict of float or None
+        Mean change rates of hosts over that of an average host, by which the two
+        pseudo-observations are divided for a page of each; None where one prior
+        for all hosts predicts as well.
 
     Examples
     --------
@@ -97,6 +101,7 @@ class Estimates:
     what: str = ""
     pace: float = 0.0
     suspects: list = field(default_factory=list)
+    scales: dict | None = None
 
 
 @dataclass(frozen=True)
@@ -109,11 +114,13 @@ class _Model:
     dependence: Dependence
     level: float
     quality: Quality | None = None
+    scales: dict[str, float] | None = None
 
-    def rate(self, history):
+    def rate(self, history, host):
         """Change rates of pages, 1/day."""
         if self.half_life is None:
-            return ESTIMATORS[self.estimator](history, self.prior)
+            history, scale = choosing.scaled(history, self.scales, host)
+            return ESTIMATORS[self.estimator](history, self.prior) * scale
         _, shape, rate = choosing.filtered(history, self.prior, self.half_life)
         return shape / rate
 
@@ -182,8 +189,10 @@ def estimate(
         learnt from the log (`FakeIntervals.learn`), for pages of few crawls;
         the others have the substitutes of `estimators.mle`. By default
         "prior", unless another predicts the last bit of pages from those
-        before better, by two standard errors. A page without an interval gets
-        the mode of the prior.
+        before better, by two standard errors. If pages of hosts with a mean rate
+        of their own predict better than that, each host has a prior, which is
+        that of all but for its unit of time. A page without an interval gets the
+        mode of the prior.
     half_life : float or "auto", optional
         Days in which observations lose half of their weight, for rates that
         drift: the rate is then the mean of a `GammaFilter`, and low and high are
@@ -311,7 +320,8 @@ def estimate(
                     n_crawls += pc.sum(rows["n_crawls"]).as_py()
                     first.append(pc.min(rows["first_crawl"]).as_py())
                     last.append(pc.max(rows["last_crawl"]).as_py())
-        calibration = calibrating.learn(sample, model.rate)
+        rate = functools.partial(model.rate, host=sample.page["host"])
+        calibration = calibrating.learn(sample, rate)
         found = Estimates(
             dict(log.tally.counts),
             log.n_pages,
@@ -325,6 +335,7 @@ def estimate(
             log.what,
             _pace(n_crawls, first, last),
             suspects.found(),
+            model.scales,
         )
         rates.describe(asdict(found))
     return found
@@ -354,7 +365,8 @@ def _half_life(half_life, estimator, state):
 
 def _learn(sample, estimator, half_life, level):
     """Learn the model from a sample of pages; the model, and why it is this one."""
-    history, bits = sample.all_crawls, sample.all_bits
+    history, bits, host = sample.all_crawls, sample.all_bits, sample.page["host"]
+    asked, scales = estimator, None
     if half_life is None:
         prior, estimator, why = choosing.choose(history, estimator, bits=bits)
     else:
@@ -366,13 +378,17 @@ def _learn(sample, estimator, half_life, level):
             why = f"{chosen}; no half-life, {why}"
         else:
             estimator = "prior"
-    dependence = Dependence.learn(
-        sample.bits, prior.estimate(history), sample.page["host"], sample.page
-    )
+    if half_life is None and asked is None and estimator == "prior":
+        prior, scales, more = choosing.choose_scales(history, prior, host, bits=bits)
+        why += more
+    own, scale = choosing.scaled(history, scales, host)
+    rate = prior.estimate(own) * scale
+    dependence = Dependence.learn(sample.bits, rate, host, sample.page)
     quality = None
     if sample.n_signals is not None:
         quality = Quality(sample.bits, *_signalled(sample))
-    return _Model(prior, estimator, half_life, dependence, level, quality), why
+    model = _Model(prior, estimator, half_life, dependence, level, quality, scales)
+    return model, why
 
 
 def _signalled(batch):
@@ -458,29 +474,31 @@ def _posterior(batch, history, model):
     """Rates, their intervals and standard errors, with the dispersion."""
     if model.half_life is not None:
         return _fading(batch, history, model)
+    history, scale = choosing.scaled(history, model.scales, batch.page["host"])
     posterior, mode = model.prior.observed(history), model.prior.estimate(history)
     information = estimators.log_information(posterior, mode)
     own = estimators.log_information(history, mode)
-    wider = _wider(batch, mode, model)
+    wider = _wider(batch, mode * scale, model)
     dispersion = 1 + (wider - 1) * own / information
     found = {
-        "change_rate": mode,
+        "change_rate": mode * scale,
         "low": None,
         "high": None,
         "log_stderr": estimators.log_stderr(information, dispersion),
-        "log_rate": estimators.mean_log_rate(posterior, mode, dispersion),
+        "log_rate": estimators.mean_log_rate(posterior, mode, dispersion)
+        + np.log(scale),
         "dispersion": dispersion,
     }
     limits = functools.partial(estimators.likelihood_interval, level=model.level)
     if model.estimator == "prior":
-        found["low"], found["high"] = limits(posterior, dispersion=dispersion)
-        return found
+        low, high = limits(posterior, dispersion=dispersion)
+        return found | {"low": low * scale, "high": high * scale}
     # pages without crawls have the prior alone
     empty = history.n_crawls == 0
     only = limits(model.prior.observed(History([], [], [0, 0])))
     both = zip(limits(history, dispersion=wider), only, strict=True)
     low, high = (np.where(empty, alone, own) for own, alone in both)
-    rate = np.where(empty, mode, model.rate(history))
+    rate = np.where(empty, mode, model.rate(history, batch.page["host"]))
     return found | {"change_rate": rate, "low": low, "high": high, "dispersion": wider}
 
 

@@ -27,6 +27,7 @@ __all__ = ["Suspect", "Suspects"]
 _CRAWLS = 5  # of a page, before "at every crawl" means something
 _PAGES = 3  # of a host that changed at every crawl, and half of its pages
 _FALSE = 0.2  # share of false changes that explains such pages
+_CERTAIN = 0.01  # probability of as much evidence of them where there are none
 
 
 @dataclass(frozen=True)
@@ -168,9 +169,10 @@ class Suspects:
         with warnings.catch_warnings(
             action="ignore", category=DegenerateHistoryWarning
         ):
+            group = np.zeros(sizes.size)
             try:
-                fit = estimators.false_changes(history, group=np.zeros(sizes.size))
+                test = estimators.false_change_test(history, group=group)
+                fit = estimators.false_changes(history, group=group)
             except (ValueError, ConvergenceError):
                 return None
-        share = float(np.ravel(fit.false_change)[0])
-        return None if np.isnan(share) else share
+        return fit.false_change.item() if test.pvalue < _CERTAIN else None

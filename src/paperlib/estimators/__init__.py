@@ -14,7 +14,11 @@ Crawls that find changes where there were none: `false_changes`,
 `false_change_test`, `false_change_score`, `design_variance`.
 """
 
-from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
+from paperlib.errors import (
+    ConvergenceError,
+    DegenerateHistoryWarning,
+    UnidentifiedWarning,
+)
 from paperlib.estimators.batch import (
     bias_reduced,
     last_modified,
@@ -68,6 +72,7 @@ __all__ = [
     "Guarantee",
     "Naive",
     "OnlineEstimator",
+    "UnidentifiedWarning",
     "affinity",
     "after",
     "asymptotic_variances",

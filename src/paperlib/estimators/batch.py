@@ -175,7 +175,9 @@ def last_modified(
     entries whose interval is much longer than their age it is (N - 1) / S, which is
     unbiased. Where the time of the fetch is not known, let the newest entry stand
     for it and count the others alone: (N - 2) / S, with S from the oldest entry to
-    the newest.
+    the newest. Of a first fetch alone, whose interval is its age, the first form is
+    1 / age, which has no finite mean, and the median 1.44 Delta; log(2) times it is
+    median-unbiased. The second form is not meant for it.
 
     Examples
     --------
@@ -199,8 +201,7 @@ def known_totals(history):
     Raises a ValueError where a change is known by its bit alone.
     """
     n_known, time, n_bits, _ = history.likelihood_totals()
-    rule = "known at every change, or the count (mle takes bits too)"
-    checks.require("age", np.where(n_bits, np.nan, 0.0), rule, n_bits == 0)
+    history.require_told("every change, or the count (mle takes bits too)", n_bits == 0)
     return n_known, time
 
 
@@ -281,12 +282,13 @@ def mle(
     """
     if edges not in ("limits", "substitute"):
         raise ValueError(f"edges must be 'limits' or 'substitute', got {edges!r}")
-    if history.tells_more and not np.any((totals := history.likelihood_totals())[2]):
-        rate = np.ravel(_ratio(*totals[:2]))
+    if history.tells_more:
+        rate = _solved(kernels.told_roots, *history.ragged(), *history._told())
     else:
-        rate = _solved(kernels.MLE, *history.likelihood_terms())
+        terms = history.likelihood_terms()
+        rate = _solved(kernels.estimating_equation_roots, *terms, kernels.MLE)
     if edges == "limits":
-        _warn_degenerate(rate)
+        _warn_degenerate(rate, history.tells_more)
     else:
         _substitute(rate, history)
     return _finish(rate, history, bounds)
@@ -345,24 +347,28 @@ def moment_matching(
     >>> float(moment_matching(history).round(4))
     0.8814
     """
-    interval, changed, offsets = history.ragged()
-    no_known = np.zeros(interval.size)
-    rate = _solved(kernels.MOMENTS, interval, changed, offsets, no_known)
+    terms = bits_alone(history)
+    rate = _solved(kernels.estimating_equation_roots, *terms, kernels.MOMENTS)
     if history.tells_more:
         n_known, time, n_bits, _ = map(np.ravel, history.likelihood_totals())
         told = (n_known > 0) & (n_bits == 0)
         rate = np.where(told, _ratio(n_known, time), rate)
-    _warn_degenerate(rate)
+    _warn_degenerate(rate, history.tells_more)
     return _finish(rate, history, bounds)
 
 
-def _solved(kind, *terms):
-    """Roots of an estimating equation, one for each page, flat."""
-    interval, _changed, offsets, n_known = terms
+def bits_alone(history):
+    """What `History.likelihood_terms` would be without ages and counts."""
+    n_known = np.zeros(history.interval.size)
     n_known.flags.writeable = False  # else the kernel is compiled for both types
+    return *history.ragged(), n_known
+
+
+def _solved(roots, interval, changed, offsets, *told):
+    """Roots of an estimating equation by a kernel, one for each page, flat."""
     rate = np.empty(offsets.size - 1)
     with threads_for(interval.size):
-        kernels.estimating_equation_roots(kind, *terms, rate)
+        roots(interval, changed, offsets, *told, rate)
     failed = np.isnan(rate) & (np.diff(offsets) > 0)
     if failed.any():
         raise ConvergenceError(
@@ -371,13 +377,14 @@ def _solved(kind, *terms):
     return rate
 
 
-def _warn_degenerate(rate):
+def _warn_degenerate(rate, told=False):
     """Warn of rates of 0 and inf, at the line that called the estimator."""
+    always = "changed at every crawl" + told * ", or only at ages of 0"
     n_never, n_always = np.count_nonzero(rate == 0), np.count_nonzero(np.isinf(rate))
     if n_never or n_always:
         warnings.warn(
             f"of {rate.size} pages {n_never} never changed (estimate 0) "
-            f"and {n_always} changed at every crawl (estimate inf)",
+            f"and {n_always} {always} (estimate inf)",
             DegenerateHistoryWarning,
             stacklevel=3,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,9 +13,18 @@ from numpy.typing import ArrayLike
 from paperlib import checks
 from paperlib._kernels import false_changes as kernels
 from paperlib._kernels import threads_for
-from paperlib._kernels.batch import MAX_NEWTON_STEPS, MLE
-from paperlib.errors import ConvergenceError
-from paperlib.estimators.batch import _SAME_INTERVAL, _solved, _warn_degenerate
+from paperlib._kernels.batch import (
+    MAX_NEWTON_STEPS,
+    MLE,
+    estimating_equation_roots,
+)
+from paperlib.errors import ConvergenceError, UnidentifiedWarning
+from paperlib.estimators.batch import (
+    _SAME_INTERVAL,
+    _solved,
+    _warn_degenerate,
+    bits_alone,
+)
 from paperlib.types import Values
 
 if TYPE_CHECKING:
@@ -29,9 +39,13 @@ __all__ = [
     "false_changes",
 ]
 
-# Relative slope and curvature of the log-likelihood in b that count as 0: equal
-# intervals that differ by rounding cause as much.
+# Relative slope of the log-likelihood in b that counts as 0: equal intervals that
+# differ by rounding cause as much.
 _FLAT = _SAME_INTERVAL
+# Information on b below which its standard error, above 1, leaves q open. At 400 daily
+# crawls of a page of rate 1 the error is 1135 if they are some 5 s early or late, 1.6
+# if an hour, and 0.4 if four (derived).
+_LEAST_INFORMATION = 1.0
 # The error of b after a Newton step is of the order of its square.
 _TOLERANCE = 1e-8
 # Logarithms of two equal sums over many crawls differ by this much from rounding.
@@ -52,7 +66,7 @@ class FalseChangeFit(NamedTuple):
         Probability q that a crawl finds a false change.
     change_rate_stderr : ndarray or float, shape ``history.shape``, 1/time
         Standard errors from the observed information; NaN at a change rate of
-        0 or inf.
+        0 or inf. At q = 0 they are those of a known q, and too small.
     false_change_stderr : ndarray or float, for each group
         The same of q; NaN at q = 0.
     log_likelihood : ndarray or float, for each group
@@ -105,15 +119,17 @@ def false_changes(
         Both estimates, their standard errors, and the log-likelihood. A page
         with nothing but changes says nothing of q and has the rate inf; where
         all pages of a group are like this, q is NaN. A page without crawls has
-        the rate NaN.
+        the rate NaN. Where a group does not tell false changes from true ones, q
+        and the rates of its other pages are NaN.
 
     Raises
     ------
     ValueError
-        Labels of another shape; or the maximum is a line, so that b + Delta w
-        is known but neither of the two. This is so where each page of a group
-        has one interval (up to a relative 1e-9), or one for its changed crawls
-        that is the mean of the others, unless a page never changed: q is then 0.
+        Labels of another shape; or no group tells false changes from true ones:
+        the standard error of b, if q = 0, would be above 1 in each. This is so
+        where each page of a group is crawled at one interval, or nearly one. Then
+        b + Delta w is known but neither of the two. A group of which a page never
+        changed has q = 0 all the same.
     ConvergenceError
         The maximum of a group was not found.
 
@@ -122,6 +138,8 @@ def false_changes(
     DegenerateHistoryWarning
         Pages that never changed (rate 0, and q = 0 of their group) or changed
         at every crawl (rate inf).
+    UnidentifiedWarning
+        Some groups do not tell false changes from true ones.
 
     Notes
     -----
@@ -210,7 +228,7 @@ def false_change_test(
     -------
     FalseChangeTest
         Statistic and p-value, shaped as ``false_change`` of `FalseChangeFit`;
-        NaN where all pages have nothing but changes.
+        NaN where q is.
 
     Raises
     ------
@@ -219,7 +237,7 @@ def false_change_test(
 
     Warns
     -----
-    DegenerateHistoryWarning
+    DegenerateHistoryWarning, UnidentifiedWarning
         As `false_changes`.
 
     Notes
@@ -397,8 +415,7 @@ def design_variance(
 
 def _bits_mle(history):
     """MLE of each page from the bits alone, as if all changes were true."""
-    bits = history.ragged()
-    return _solved(MLE, *bits, np.zeros(bits[0].size))
+    return _solved(estimating_equation_roots, *bits_alone(history), MLE)
 
 
 class _Pages:
@@ -406,8 +423,8 @@ class _Pages:
 
     def __init__(self, history, group):
         interval, changed, _offsets = history.ragged()
+        self.history = history
         unchanged = np.where(history.changed, 0.0, history.interval)
-        self.history_shape = history.shape
         self.interval = interval[changed]  # of changed crawls only
         self.n_changed = np.ravel(history.total(history.changed)).astype(np.int64)
         self.starts = np.append(0, np.cumsum(self.n_changed))
@@ -443,12 +460,24 @@ def _maximum(pages, rate):
     active = n_changed > 0
     rate = rate.copy()
     _profile(pages, b, active, rate, sums)
-    active = _rises_at_zero(pages, n_unchanged, n_changed, rate, sums)
+    slope = pages.by_group(sums[:, 0]) - n_unchanged
+    flat = _FLAT * (n_changed + n_unchanged)
+    information = np.empty(rate.size)
+    interval, _changed, offsets = pages.history.ragged()
+    with threads_for(interval.size):
+        kernels.information(rate, interval, offsets, information)
+    unknown = (n_changed > 0) & (pages.by_group(information) < _LEAST_INFORMATION)
+    # a slope of -1 or less leaves b small, as the crawls of pages that never changed
+    unknown &= slope > flat - 1
+    if unknown.any():
+        _tell_unknown(pages, unknown)
+    active = ~unknown & (slope > flat)
     with np.errstate(divide="ignore", invalid="ignore"):
         high = np.log1p(n_changed / n_unchanged)
     for _ in range(MAX_NEWTON_STEPS):
         if not active.any():
-            b[n_unchanged == 0] = np.nan
+            b[unknown | (n_unchanged == 0)] = np.nan
+            rate[pages.mixed & unknown[pages.member]] = np.nan
             return b, rate, sums
         with np.errstate(divide="ignore", invalid="ignore"):
             total = pages.by_group(sums[:, 0])
@@ -485,26 +514,28 @@ def _effective(rate, sums):
     return np.where(rate > 0, np.maximum(bb - cross**2 / rr, 0.0), bb)
 
 
-def _rises_at_zero(pages, n_unchanged, n_changed, rate, sums):
-    """Whether the likelihood of each group rises in b at 0; raise if it is flat."""
-    slope = pages.by_group(sums[:, 0]) - n_unchanged
-    flat = _FLAT * (n_changed + n_unchanged)
-    information = pages.by_group(_effective(rate, sums))
-    unknown = (np.abs(slope) <= flat) & (n_changed > 0)
-    unknown &= information <= _FLAT * pages.by_group(sums[:, 1])
-    if unknown.any():
-        page = np.flatnonzero(pages.mixed & unknown[pages.member])[0]
-        index = tuple(map(int, np.unravel_index(page, pages.history_shape)))
-        everywhere = "on each page"
-        if pages.labels is not None:
-            label = pages.labels[pages.member[page]]
-            everywhere = f"on a page of group {str(label)!r}"
+def _tell_unknown(pages, unknown):
+    """Warn of groups that do not tell their false changes; raise if all are such."""
+    page = np.flatnonzero(pages.mixed & unknown[pages.member])[0]
+    interval, _changed, offsets = pages.history.ragged()
+    own = interval[offsets[page] : offsets[page + 1]]
+    index = tuple(map(int, np.unravel_index(page, pages.history.shape)))
+    found = f"{own.size} crawls at intervals from {own.min():.6g} to {own.max():.6g}"
+    where, kind = f"on page {index}", "pages"
+    if pages.labels is not None:
+        where += f" of group {str(pages.labels[pages.member[page]])!r}"
+        kind = "groups"
+    if unknown.all():
         raise ValueError(
-            "interval must take two values that tell false changes from true ones "
-            f"{everywhere}, got {pages.interval[pages.starts[page]].item()!r} for "
-            f"changed crawls and on average for unchanged crawls of page {index}"
+            "interval must differ enough, over enough crawls, to tell false changes "
+            f"from true ones, got {found} {where}"
         )
-    return slope > flat
+    warnings.warn(
+        f"{np.count_nonzero(unknown)} of {unknown.size} {kind} do not tell false "
+        f"changes from true ones (estimate NaN), the first with {found} {where}",
+        UnidentifiedWarning,
+        stacklevel=4,  # of _tell_unknown, _maximum, the estimator and its caller
+    )
 
 
 def _standard_errors(pages, b, rate, sums):

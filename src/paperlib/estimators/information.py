@@ -186,7 +186,8 @@ def _at_poisson_times(ratio, observation, n_entries):
 def _at_intervals(x, observation, n_entries):
     """Information times the squared rate, at `x` expected changes."""
     if observation == "bit":
-        return x * x * np.exp(-x) / -np.expm1(-x)
+        # not x^2, which is 0 below 1e-162
+        return x * np.exp(-x) * (x / -np.expm1(-x))
     if observation == "age":
         return -np.expm1(-x)
     if observation == "count":

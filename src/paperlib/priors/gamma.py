@@ -94,7 +94,7 @@ class GammaPrior(NamedTuple):
         ------
         ValueError
             Several distributions, or one that is not positive and finite; a history
-            without an interval; a page that is all but impossible under the prior.
+            without an interval.
 
         Notes
         -----
@@ -110,16 +110,7 @@ class GammaPrior(NamedTuple):
         """
         shape = checks.scalar(checks.positive, "shape", self.shape)
         rate = checks.scalar(checks.positive, "rate", self.rate)
-        logs = np.log(shape), np.log(shape / rate)
-        with np.errstate(invalid="ignore"):  # where the prior allows no such page
-            shape, rate = gamma_of(*marginal(history).moments(*logs))
-        impossible = ~np.isfinite(shape).reshape(history.shape)
-        if impossible.any():
-            first = tuple(np.argwhere(impossible)[0].tolist())
-            raise ValueError(
-                "prior must allow what the history has, "
-                f"at index {first} it gives it a probability below 1e-300"
-            )
+        shape, rate = gamma_of(*marginal(history, shape / rate).posterior(shape, rate))
         return GammaPrior(
             shape.reshape(history.shape)[()], rate.reshape(history.shape)[()]
         )

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import digamma, gammainc, gammaincc, gammaln
 
+from paperlib._kernels import priors as kernels
+from paperlib._kernels import threads_for
 from paperlib.priors.grid import grid_posterior
 from paperlib.types import Array, Values
 
@@ -34,10 +36,16 @@ LEAST_SHAPE, MOST_SHAPE = 0.01, 400.0
 _CERTAIN, _NONE = 40.0, 1e-6
 # Below this a probability counts as this: the logarithm stays finite.
 TINY = 1e-300
+# Logarithm of a marginal likelihood, relative to the likelihoods of the grid, below
+# which their products with the weights underflow.
+_FAR = np.log(1e-200)
 
 
-def marginal(history: History) -> Any:
-    """Marginal likelihood of the pages of a history, in closed form if it has one."""
+def marginal(history: History, mean: float | None = None) -> Any:
+    """Marginal likelihood of the pages of a history, in closed form if it has one.
+
+    With a `mean` for distributions of that mean alone, which may be any.
+    """
     interval, unknown, _, n_known = history.likelihood_terms()
     n_changes, time = (
         np.reshape(history.total(of.reshape(history.interval.shape)), -1)
@@ -51,7 +59,10 @@ def marginal(history: History) -> Any:
         )
     # the mean time, because the shortest one may be any accident
     shortest = (time[seen] / n_told[seen]).min()
-    ends = np.log([_NONE / time.max(), _CERTAIN / shortest])
+    ends = np.array([_NONE / time.max(), _CERTAIN / shortest])
+    if mean is not None and not ends[0] < mean < ends[1]:
+        ends = np.array([min(ends[0], _NONE * mean), max(ends[1], _CERTAIN * mean)])
+    ends = np.log(ends)
     if unknown.any():
         return GridMarginal(history, ends, n_told.max())
     return CountMarginal(n_changes, time, ends)
@@ -71,7 +82,7 @@ class GridMarginal:
     """
 
     def __init__(self, history: History, ends: Array, n_told: int) -> None:
-        self.ends = ends
+        self.ends, self._terms = ends, history.likelihood_terms()
         # The likelihood of n crawls is no narrower in log rate than n^-1/2, because
         # the information of a crawl is at most 0.65, and of a known change 1; nor is
         # the prior of most shape
@@ -102,6 +113,37 @@ class GridMarginal:
         total = self._integral(weights)
         mean = np.exp(log_mean) * self._integral(of_rate) / total
         return mean, self._likelihood @ (weights * log_rate).T / total
+
+    def posterior(self, shape: float, rate: float) -> Any:
+        """Moments under one distribution, however far from it a page is.
+
+        Two arrays of shape (n_pages,).
+        """
+        logs = np.log(shape), np.log(shape / rate)
+        found = [moment[:, 0] for moment in self.moments(*logs)]
+        far = self.log(*logs)[:, 0] < _FAR
+        if far.any():
+            found = np.where(far, self._far_moments(shape, rate), found)
+        return found
+
+    def _far_moments(self, shape, rate):
+        """Moments by sums of logarithms, which do not underflow.
+
+        The distribution enters the terms of each page as a count that is the shape,
+        in the time `rate`. What lies beyond the grid is nothing here.
+        """
+        interval, changed, offsets, n_known = self._terms
+        terms = (
+            np.insert(interval, offsets[:-1], rate),
+            np.insert(changed, offsets[:-1], False),
+            offsets + np.arange(offsets.size),
+            np.insert(n_known, offsets[:-1], shape),
+        )
+        grid, flat = np.exp(self._log_rate), np.ones((1, self._log_rate.size))
+        share = np.empty_like(self._likelihood)
+        with threads_for(terms[0].size * grid.size):
+            kernels.grid_posteriors(*terms, grid, flat, share)
+        return share @ grid, share @ self._log_rate
 
     def _integral(self, weights):
         return np.maximum(self._likelihood @ weights.T, TINY)
@@ -139,6 +181,11 @@ class CountMarginal:
         shape = np.exp(log_shape) + self._n_changes
         rate = np.exp(log_shape - log_mean) + self._time
         return shape / rate, digamma(shape) - np.log(rate)
+
+    def posterior(self, shape: float, rate: float) -> Any:
+        """Moments under one distribution, two arrays of shape (n_pages,)."""
+        logs = np.log(shape), np.log(shape / rate)
+        return [moment[:, 0] for moment in self.moments(*logs)]
 
 
 def gamma_weights(log_shape: Values, log_mean: Values, log_rate: Values) -> Values:
