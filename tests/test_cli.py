@@ -829,6 +829,18 @@ def test_an_output_that_is_a_folder(tmp_path, capsys):
     assert capsys.readouterr() == ("", message)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with a name are of Unix")
+def test_an_output_that_is_a_pipe_shows_before_a_log_is_read(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(reading, "opened", lambda *_, **__: pytest.fail("too early"))
+    path = tmp_path / "pipe.csv"
+    os.mkfifo(path)
+    assert cli.main(["estimate", str(LOG), "-o", str(path), "--force"]) == 2
+    assert "a pipe or a device is there" in capsys.readouterr().err
+    assert path.is_fifo()
+
+
 def run_process(*arguments, code=None):
     """Run the command, or some Python, in a process of its own."""
     start = ["-m", "paperlib"] if code is None else ["-c", code]

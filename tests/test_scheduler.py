@@ -487,6 +487,9 @@ def test_nothing_in_a_file_is_executed(saved, tmp_path):
     assert not (tmp_path / "executed").exists()
     with pytest.raises(FileNotFoundError):
         Scheduler.load(tmp_path / "absent.npz")
+    (tmp_path / "plan.csv").write_text("url,crawl_rate\na,1\n")
+    with pytest.raises(ValueError, match=r"not a saved scheduler: it is no npz file$"):
+        Scheduler.load(tmp_path / "plan.csv")
 
 
 # ---------------------------------------------------------------- bad input
