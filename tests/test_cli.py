@@ -405,7 +405,8 @@ def test_estimate(tmp_path, capsys):
         "500MiB",
     ]
     assert cli.main(command) == 0
-    first, begun, second, spread, third, *rest = capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out.splitlines()
+    first, begun, second, spread, failed, third, *rest = out
     assert begun == f"{state}: a new state"
     pages = pq.read_table(path)
     written = json.loads(pq.read_metadata(path).metadata[b"paperlib"])
@@ -428,8 +429,10 @@ def test_estimate(tmp_path, capsys):
     gone = pages["gone"].to_pylist().count(True)
     assert third == (
         f"pages: {never} never changed, {always} always changed, {bursty} bursty, "
-        f"{regular} regular, {gone} gone"
+        f"{regular} regular, {gone} gone, 0 never fetched well, 0 fetched, but with "
+        "nothing to compare"
     )
+    assert failed == "failed fetches by status: 247 of 503, 9 of 404"
     assert gone == 9
     assert bursty > 0
     assert pq.read_table(state).num_rows == 62
@@ -442,6 +445,10 @@ def test_estimate(tmp_path, capsys):
     assert cli.main(["estimate", str(LOG), "-o", str(path)]) == 2
     assert f"{path} exists" in capsys.readouterr().err
     assert path.read_bytes() == before
+    assert (
+        cli.main([*command[:2], "-o", str(tmp_path / "rates.csv"), *command[6:]]) == 0
+    )
+    assert third in capsys.readouterr().out, "a CSV file tells it too"
     assert cli.main(["estimate", str(LOG), "-o", str(path), "--force"]) == 0
     assert "log loss of the last bit of 62 pages" in capsys.readouterr().out
 
@@ -528,9 +535,14 @@ def test_schedule(rates, tmp_path, capsys):
         "9 pages without crawls, being gone: 404 or 410 when last fetched: "
         f"{', '.join(map(repr, plan.gone['first']))}, ..."
     )
-    assert lines[7].split() == ["crawls", "a", "day", "freshness", "if", "Poisson"]
+    assert re.split("  +", lines[7]) == [
+        "crawls a day", "freshness if Poisson", "calibrated"
+    ]  # fmt: skip
     assert [line.split() for line in lines[8:]] == [
-        [f"{crawls:g}", f"{fresh:.4f}"] for crawls, fresh in plan.worth
+        [f"{crawls:g}", f"{fresh:.4f}", f"{calibrated:.4f}"]
+        for (crawls, fresh), calibrated in zip(
+            plan.worth, plan.worth_calibrated, strict=True
+        )
     ]
     assert len({len(line) for line in lines[7:]}) == 1, "columns"
     scarce = ["--bandwidth", "0.5/day", "--hedge", "0", "-o", str(tmp_path / "b.csv")]
@@ -660,11 +672,13 @@ def test_compare(tmp_path, capsys):
         re.split("  +", line) for line in capsys.readouterr().out.splitlines()
     ]
     assert pages == ["from 53 pages, crawled twice or more and not gone"]
-    assert head[0] == "freshness"
+    assert head[0] == "freshness if changes were Poisson"
     assert re.fullmatch(r"in the log's \d+ days", head[1])
-    assert head[2] == "in the long run"
+    assert head[2:] == ["in the long run", "calibrated on the log"]
     assert last == [str(path)]
-    fresh = [float(number) for *_, number in rows]
+    fresh = [float(row[2]) for row in rows]
+    calibrated = {name for name, *numbers in rows if len(numbers) == 3}
+    assert calibrated == {"the log", "uniform", "proportional", "optimal"}
     assert fresh == sorted(fresh)
     assert {name for name, *_ in rows} == {
         "the log",

@@ -442,8 +442,20 @@ def test_the_calibration_of_the_log_gives_a_second_number(run):
     fresh = calibration.freshness(columns["change_rate"], plan["crawl_rate"])
     mean = np.average(fresh, weights=columns["importance"])
     assert found.calibrated == pytest.approx(mean, rel=1e-12)
-    assert run(columns, 20.0)[0].calibrated is None
-    assert run(columns, 20.0, metadata=metadata, policy="poisson")[0].calibrated is None
+    assert found.not_calibrated == ""
+    worth = [
+        run(columns, bandwidth, metadata=metadata)[0].calibrated
+        for bandwidth in found.worth[:, 0]
+    ]
+    assert found.worth_calibrated == pytest.approx(worth, rel=1e-12)
+    for given, options, why in [
+        (None, {}, "the rates lack the metadata of `paperlib estimate`"),
+        ({"calibration": None}, {}, "the log has fewer than 400 bits"),
+        (metadata, {"policy": "poisson"}, "this needs crawls at equal intervals"),
+    ]:
+        found, _ = run(columns, 20.0, metadata=given, **options)
+        assert (found.calibrated, found.worth_calibrated) == (None, [])
+        assert found.not_calibrated.startswith(why)
 
 
 def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp_path):
@@ -526,6 +538,28 @@ def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
     assert plan["crawl_rate"][3].as_py() == 0.0
 
 
+def test_costs_of_a_table_are_those_of_a_column(run, tmp_path):
+    """So that a cost needs no rewriting of the rates, which loses the calibration."""
+    columns = pages()
+    path = tmp_path / "costs.csv"
+    pa.csv.write_csv(pa.table({n: columns[n] for n in ("url", "cost")}), path)
+    expected, plan = run(columns, 15.0, cost="cost")
+    del columns["cost"]
+    found, same = run(columns, 15.0, cost=path)
+    assert found.costs == {"named": 60, "others": 0, "unknown": 0}
+    assert found.loss == expected.loss
+    assert plan["crawl_rate"] == same["crawl_rate"]
+    path.write_text(f"url,cost\n{columns['url'][4]},9\n")
+    found, plan = run(columns, 15.0, cost=str(path))
+    _, same = run(columns | {"cost": [9.0 if k == 4 else 1.0 for k in range(60)]}, 15.0,
+                  cost="cost")  # fmt: skip
+    assert found.costs == {"named": 1, "others": 59, "unknown": 0}
+    assert plan["crawl_rate"] == same["crawl_rate"]
+    path.write_text(f"url,cost\n{columns['url'][4]},0\n")
+    with pytest.raises(ValueError, match="column cost must be positive"):
+        run(columns, 15.0, cost=path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -565,7 +599,7 @@ def test_the_command_says_which_pages_have_their_importance_from_a_table(
     command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "9/day"]
     command += ["-o", str(tmp_path / "plan.parquet"), "--importance", str(views)]
     assert cli.main(command) == 0
-    line = f"importance: 1 pages from {views}, 59 as in the rates; 1 rows name no page"
+    line = f"importance: 1 page from {views}, 59 as in the rates; 1 rows name no page"
     assert line in capsys.readouterr().out
 
 

@@ -1,13 +1,16 @@
 """Signals beside a crawl log, and hosts whose pages are not what they seem."""
 
 import gzip
+import re
+import warnings
 from bisect import bisect_left
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from crawl_logs import parquet, recorded, table, write
 
-from paperlib import crawl_log, signals
+from paperlib import cli, crawl_log, signals
 from paperlib.crawl_log import reading
 from paperlib.crawl_log.signalling import Quality
 from paperlib.crawl_log.suspects import Suspects
@@ -258,6 +261,52 @@ def test_false_changes_explain_pages_that_always_change(tmp_path):
     found = suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS)))
     cause = found["clock.org", "changed at every crawl"].cause
     assert cause.startswith("false changes at ")
+
+
+def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
+    """Servers that send the time of the fetch as Last-Modified, and no digest."""
+    rows = [
+        (f"https://made.org/{k}", f"2026-08-{day:02}T00:00Z", 200, f"2026-08-{day:02}")
+        for k in range(5)
+        for day in range(1, 21)
+    ]
+    rows += [
+        ("https://ok.org/", f"2026-08-{day:02}T00:00Z", 200, "2026-07-31")
+        for day in range(1, 21)
+    ]
+    rows += [
+        (f"https://down.org/{k}", f"2026-08-{day:02}T00:00Z", 503 if k else 301, "")
+        for k in range(3)
+        for day in range(1, 6)
+    ]
+    columns = ("url", "time", "status", "last_modified")
+    log = write(tmp_path / "log.csv", table(rows, columns))
+    rates, plan = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
+    with warnings.catch_warnings(action="ignore", category=crawl_log.BadRowsWarning):
+        assert cli.main(["estimate", str(log), "-o", str(rates)]) == 0
+        found = crawl_log.estimate(log, tmp_path / "rates.csv")
+    out = capsys.readouterr().out
+    assert "100 of fetches that cannot be compared: Last-Modified is when they" in out
+    assert "failed fetches by status: 10 of 503, 5 of 301\n" in out
+    assert "3 never fetched well, 5 fetched, but with nothing to compare\n" in out
+    assert "suspect: made.org, 5 pages without digest or ETag, and Last-Mod" in out
+    assert found.kinds["fetched, but with nothing to compare"] == 5
+    assert found.pace == pytest.approx((100 + 19) / 19)
+    command = ["schedule", str(rates), "--bandwidth", "10/day", "-o", str(plan)]
+    assert cli.main(command) == 0
+    out = capsys.readouterr().out
+    rate = pq.read_table(plan).to_pandas().set_index("url")["crawl_rate"]
+    spent = rate[rate.index.str.startswith("https://made")].sum()
+    assert "5 pages fetched, but with nothing to compare (" in out
+    assert "3 pages never fetched well, and promised no freshness (" in out
+    assert f"{spent:.3g} of 10 crawls a day go to suspect hosts: 'made.org'\n" in out
+    page = tmp_path / "log.html"
+    with warnings.catch_warnings(action="ignore", category=crawl_log.BadRowsWarning):
+        crawl_log.report(log, page)
+    text = re.sub("<[^>]+>", " ", page.read_text())
+    assert re.search(r"\b5\s+nothing to compare", text)
+    assert re.search(r"\b3\s+never fetched well", text)
+    assert "of failed fetches: 10 of status 503, 5 of status 301" in text
 
 
 def test_honest_hosts_are_no_suspects(tmp_path):

@@ -21,14 +21,6 @@ _STATUSES = (
     "130 interrupted, 141 nobody reads the output"
 )
 _COMPLETION = 'for completion in a shell: eval "$(paperlib --print-completion bash)"'
-# What is printed of the values of some columns of a file of rates.
-_KINDS = {
-    "never": "never changed",
-    "always": "always changed",
-    "bursty": "bursty",
-    "regular": "regular",
-    True: "gone",
-}
 # The extra that brings a package; packages not named here come with "figures".
 _EXTRAS = {
     "duckdb": "log",
@@ -633,9 +625,12 @@ def _estimate(options):
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson; "
         f"calibration: {calibrated}"
     )
-    if options.output.suffix != ".csv":
-        kinds = _kinds_of_pages(options.output)
-        print("pages: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
+    for what, counts in {
+        "failed fetches by status": {f"of {s}": n for s, n in found.failed.items()},
+        "pages": found.kinds,
+    }.items():
+        if counts:
+            print(f"{what}: {', '.join(f'{n:,} {kind}' for kind, n in counts.items())}")
     for suspect in found.suspects[:_SUSPECTS]:
         found_there = f"{units.counted(suspect.n_pages, 'page')} {suspect.what}"
         print(f"suspect: {suspect.host or 'no host'}, {found_there}: {suspect.cause}")
@@ -665,19 +660,6 @@ def _print_next(rates, pace):
         return
     named = shlex.quote(str(rates))
     print(f"next: paperlib schedule {named} --bandwidth {rate} -o schedule.parquet")
-
-
-def _kinds_of_pages(path):
-    """How many pages are of which kind, from a file of rates."""
-    import pyarrow.parquet as pq
-
-    counts = {}
-    pages = pq.read_table(path, columns=["degenerate", "pattern", "gone"])
-    for column in pages.columns:
-        counts |= {
-            row["values"]: row["counts"] for row in column.value_counts().to_pylist()
-        }
-    return {text: counts.get(kind, 0) for kind, text in _KINDS.items()}
 
 
 @_command(
@@ -742,8 +724,9 @@ def _kinds_of_pages(path):
     ),
     _option(
         "--cost",
-        metavar="COLUMN",
-        help="column of RATES with the cost of a crawl; then rates are cost a time",
+        metavar="COLUMN|FILE",
+        help="column of RATES with the cost of a crawl, or a table (url, cost); then "
+        "rates are cost a time",
     ),
     _option(
         "--objective",
@@ -801,28 +784,34 @@ def _write_schedule(options, path):
     given = {name: getattr(options, name) for name in names}
     given["per_host"] = _limits(options.per_host)
     found = crawl_log.schedule(options.rates, path, options.bandwidth, **given)
-    unit = "crawls" if options.cost is None else f"units of {options.cost}"
+    unit = "crawls" if options.cost is None else "units of cost"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         kinds = found.prices.keys() - {"hedge"}
         what = "hosts" if kinds == {"hosts"} else "limits"
         why = f"the {what} allow no more" if kinds else "no page gains by more"
         print(f"of these only {found.spent:,.6g}: {why}")
-    if found.weights:
-        counts = {name: f"{n:,}" for name, n in found.weights.items()}
-        print(
-            "importance: {named} pages from {file}, {others} as in the rates; "
-            "{unknown} rows name no page".format(file=options.importance, **counts)
-        )
+    for name, counts in (("importance", found.weights), ("cost", found.costs)):
+        if counts:
+            named = units.counted(counts["named"], "page")
+            print(
+                f"{name}: {named} from {getattr(options, name)}, {counts['others']:,} "
+                f"as in the rates; {counts['unknown']:,} rows name no page"
+            )
     _print_freshness(found)
     _print_prices(found, options)
     _print_unknown(found)
     without = " without limits of hosts" if "hosts" in found.prices else ""
+    head = [f"{unit} a day", f"freshness if Poisson{without}"]
+    columns = [found.worth[:, 1]]
+    if found.worth_calibrated:
+        head.append("calibrated")
+        columns.append(found.worth_calibrated)
     rows = [
-        (f"{crawls:,.6g}", "too few" if fresh != fresh else f"{fresh:.4f}")
-        for crawls, fresh in found.worth
+        (f"{crawls:,.6g}", *("too few" if f != f else f"{f:.4f}" for f in fresh))
+        for crawls, *fresh in zip(found.worth[:, 0], *columns, strict=True)
     ]
-    _table((f"{unit} a day", f"freshness if Poisson{without}"), rows)
+    _table(head, rows)
 
 
 def _limits(given):
@@ -855,7 +844,9 @@ def _print_freshness(found):
             "  if the estimates were exact; "
             f"{found.freshness:.4f} with an allowance for their errors"
         )
-    if found.calibrated is not None:
+    if found.calibrated is None:
+        print(f"not calibrated on the log: {found.not_calibrated}")
+    else:
         print(f"freshness calibrated on the log: {found.calibrated:.4f}")
     if found.objective != "freshness":
         print(f"{found.loss:.4g} {_LOSSES[found.objective]}, if changes were Poisson")
@@ -867,7 +858,7 @@ def _print_prices(found, options):
     fewer = "the limits allow no fewer"
     if found.one_fewer is not None:
         fewer = f"one fewer costs {found.one_fewer:.2g}"
-    what = "crawl" if options.cost is None else f"unit of {options.cost}"
+    what = "crawl" if options.cost is None else "unit of cost"
     print(f"one more {what} a day is worth {found.one_more:.2g} {unit}, {fewer}")
     for kind, price in found.prices.items():
         cost, share = f"{price['cost']:.2g} {unit}", f"{price['share']:.0%}"
@@ -890,6 +881,7 @@ def _print_unknown(found):
     """Print how many pages are not known or not crawled, and some of their names."""
     for pages, what in [
         (found.unfetched, "never fetched well, and promised no freshness"),
+        (found.incomparable, "fetched, but with nothing to compare"),
         (found.unmeasured, "fetched, but without an interval"),
         (found.gone, "without crawls, being gone: 404 or 410 when last fetched"),
         (found.uncrawled, "without crawls, as others gain more by them"),
@@ -902,6 +894,11 @@ def _print_unknown(found):
                 f"{units.counted(pages['pages'], 'page')} {what}{rate}: "
                 f"{', '.join(map(repr, pages['first']))}{more}"
             )
+    if found.suspect["crawls"]:
+        print(
+            f"{found.suspect['crawls']:,.3g} of {found.spent:,.6g} crawls a day go to "
+            f"suspect hosts: {', '.join(map(repr, found.suspect['first']))}"
+        )
 
 
 @_command(
@@ -945,12 +942,19 @@ def _compare(options):
 
     _check_picture(options)
     found = crawl_log.compare(_source(options), rng=1, memory=options.memory)
+    columns = {
+        f"in the log's {found.days:.3g} days": found.in_log,
+        "in the long run": found.long_run,
+        "calibrated on the log": found.calibrated,
+    }
+    columns = {head: fresh for head, fresh in columns.items() if fresh}
     rows = [
-        (name, f"{found.in_log[name]:.4f}", f"{fresh:.4f}")
-        for name, fresh in found.long_run.items()
+        (name, *(f"{c[name]:.4f}" if name in c else "" for c in columns.values()))
+        for name in found.long_run
     ]
-    days = f"in the log's {found.days:.3g} days"
-    _table(("freshness", days, "in the long run"), rows)
+    _table(("freshness if changes were Poisson", *columns), rows)
+    if not found.calibrated:
+        print("not calibrated: the log has too few bits to measure it on")
     pages = units.counted(found.n_pages, "page")
     print(f"from {pages}, crawled twice or more and not gone")
     if options.output:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from paperlib import allocation, freshness, objectives
+from paperlib.crawl_log.calibrating import Calibration
 from paperlib.signals import SignalledPages
 from paperlib.types import Array
 
@@ -302,6 +303,23 @@ class Problem:
         with np.errstate(invalid="ignore"):  # 0 times infinity, of pages without crawls
             fresh = crawl_rate * freshness.fresh_time(plan.best.threshold[here], pages)
         return np.where(crawl_rate > 0, fresh, pages.change_rate == 0)
+
+    def calibrated(self, plan: Plan, calibration: Calibration) -> float:
+        """Freshness of a plan of equal intervals, as measured on a log.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of `solve`.
+        calibration : Calibration
+            Of the log.
+
+        Returns
+        -------
+        float
+            In [0, 1], weighted by importance.
+        """
+        return self._mean(calibration.freshness(self.change_rate, plan.crawl_rate))
 
     def loss(self, plan: Plan) -> float:
         """Mean cost of a plan, weighted by importance.

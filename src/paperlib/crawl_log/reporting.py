@@ -23,7 +23,7 @@ from paperlib.crawl_log.estimating import Estimates, estimate
 from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.output import check_output
 from paperlib.crawl_log.scheduling import schedule
-from paperlib.crawl_log.tally import USED
+from paperlib.crawl_log.tally import FAILED, USED
 from paperlib.files import replacing, temporary_folder
 from paperlib.types import PathLike, Seed
 
@@ -235,6 +235,7 @@ def _contents(source, log, totals, found, suspects, bandwidth):
         "files": len(source.files()[0]),
         "counts": [(n, why) for why, n in found.estimates.counts.items() if n],
         "used": USED,
+        "failed": FAILED,
         "inf": math.inf,
         "totals": totals,
         "found": found,
