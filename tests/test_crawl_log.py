@@ -902,6 +902,8 @@ def test_thresholds(tmp_path):
     plan = pq.read_table(tmp_path / "plan.parquet")
     np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate)
     np.testing.assert_allclose(plan["threshold"], best.threshold)
+    beta = SignalledPages(rate, 1.0, recall, false_rate).beta
+    np.testing.assert_allclose(plan["signal_days"], beta)
     assert found.freshness == pytest.approx(best.freshness)
     assert found.worth[2, 1] == pytest.approx(found.freshness)
     due, soon = plan["due"].to_numpy(), np.isfinite(best.threshold)

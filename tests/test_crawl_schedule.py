@@ -772,7 +772,7 @@ def test_files_of_limits_that_are_no_text(run, limits):
         run(pages(), 10.0, limits=limits("pattern,rate", "hé,1/day", encoding="latin1"))
 
 
-def test_thresholds_promise_what_signals_give(run):
+def test_thresholds_promise_what_signals_give(run, tmp_path, capsys):
     rng = np.random.default_rng(6)
     rate, recall, false_rate = rng.random((3, 50))
     recall[:5], rate[5] = 0.0, 0.0  # no signals, no changes
@@ -785,3 +785,7 @@ def test_thresholds_promise_what_signals_give(run):
     assert found.freshness == pytest.approx(best, rel=1e-9)
     assert found.freshness_compared == pytest.approx(best, rel=1e-9)
     assert np.mean(plan["freshness"]) == pytest.approx(best, rel=1e-9)
+    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "10/day"]
+    command += ["--policy", "thresholds", "-o", str(tmp_path / "again.parquet")]
+    assert cli.main(command) == 0
+    assert "  if rates, recall and false rates were exact" in capsys.readouterr().out

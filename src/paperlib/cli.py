@@ -798,7 +798,7 @@ def _write_schedule(options, path):
                 f"{name}: {named} from {getattr(options, name)}, {counts['others']:,} "
                 f"as in the rates; {counts['unknown']:,} rows name no page"
             )
-    _print_freshness(found)
+    _print_freshness(found, options.policy)
     _print_prices(found, options)
     _print_unknown(found)
     without = " without limits of hosts" if "hosts" in found.prices else ""
@@ -825,7 +825,7 @@ def _limits(given):
     return limits.get(None) if limits.keys() <= {None} else limits
 
 
-def _print_freshness(found):
+def _print_freshness(found, policy):
     """Print what a schedule promises, and on what condition."""
     known = found.freshness_now == found.freshness_now
     before = f"{found.freshness_now:.4f}" if known else "not known"
@@ -839,7 +839,9 @@ def _print_freshness(found):
             "  on the pages that the log has an interval of; "
             f"on all pages that were fetched: {exact:.4f}"
         )
-    if found.freshness != exact:
+    if policy == "thresholds":
+        print("  if rates, recall and false rates were exact, without an allowance")
+    elif found.freshness != exact:
         print(
             "  if the estimates were exact; "
             f"{found.freshness:.4f} with an allowance for their errors"

@@ -213,6 +213,21 @@ class Problem:
             return np.zeros(self.importance.size)
         return self.spent(self.min_rate)
 
+    def signalled(self, here: slice = _ALL) -> SignalledPages:
+        """Pages with their signals, for thresholds.
+
+        Parameters
+        ----------
+        here : slice
+            The pages.
+
+        Returns
+        -------
+        signals.SignalledPages
+        """
+        given = self.change_rate, self.importance, *self.signals
+        return SignalledPages(*(each[here] for each in given))
+
     def solve(self, bandwidth: float) -> Plan:
         """Optimal crawl rates, mixed with equal ones.
 
@@ -228,9 +243,7 @@ class Problem:
         """
         pages = self.change_rate, self.importance
         if self.policy == "thresholds":
-            best = allocation.optimal_thresholds(
-                SignalledPages(*pages, *self.signals), bandwidth
-            )
+            best = allocation.optimal_thresholds(self.signalled(), bandwidth)
             return Plan(best.crawl_rate, best)
         if self._limits or self.objective != "freshness":
             best = allocation.optimal(
@@ -298,8 +311,7 @@ class Problem:
         if self.policy != "thresholds":
             model = MODELS[self.policy]
             return self._expected(lambda rate: model(rate, crawl_rate), here)
-        given = (self.change_rate, self.importance, *self.signals)
-        pages = SignalledPages(*(each[here] for each in given))
+        pages = self.signalled(here)
         with np.errstate(invalid="ignore"):  # 0 times infinity, of pages without crawls
             fresh = crawl_rate * freshness.fresh_time(plan.best.threshold[here], pages)
         return np.where(crawl_rate > 0, fresh, pages.change_rate == 0)

@@ -191,8 +191,10 @@ def schedule(
     policy : {"interval", "poisson", "thresholds"}
         Crawls at equal intervals, at Poisson times (`allocation.optimal`), or
         `allocation.optimal_thresholds`. The last one needs the columns recall
-        and false_rate (1/day) and writes a column threshold (days); then due
-        is when the time alone makes the page due. It has no limits.
+        and false_rate (1/day) and writes the columns threshold and signal_days
+        (days): a page is to be crawled when the time since its last crawl plus
+        signal_days for each signal since then reaches the threshold; due is when
+        the time alone does. It has no limits.
     objective : {"freshness", "delay", "age", "harmonic"}
         What is optimised, see `objectives`.
     least_interval, greatest_interval : float, optional
@@ -656,4 +658,7 @@ def _outcome(problem, plan, log, here):
         else freshness.interval(change_rate, rate_now),
         "freshness": problem.page_freshness(plan, here),
     }
-    return columns if threshold is None else columns | {"threshold": threshold[here]}
+    if threshold is not None:
+        columns["threshold"] = threshold[here]
+        columns["signal_days"] = problem.signalled(here).beta
+    return columns

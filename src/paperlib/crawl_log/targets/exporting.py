@@ -59,7 +59,8 @@ def export(
     output : path
         The file to write.
     to : str
-        The crawler, one of `TARGETS`: "jsonl" (url, due, interval_s a line),
+        The crawler, one of `TARGETS`: "jsonl" (url, due, interval_s a line, and
+        signal_s with thresholds: the time that one signal counts for),
         "urls" (one URL a line), "nutch" (seeds with intervals), "storm" (bulk
         requests for StormCrawler's index), "frontier" (items of URLFrontier),
         "heritrix" (an action file of what is due), "changedetection" (a shell
@@ -147,8 +148,8 @@ def export(
     if n_never:
         fate = "paused" if crawler.pauses else "left out: the crawler is not told"
         notes = [*notes, f"{counted(n_never, 'page')} of crawl rate 0: {fate}"]
-    if by_signals and to != "urls":
-        notes = [*notes, "intervals are 1 / crawl rate: thresholds are not exported"]
+    if by_signals and to not in ("urls", "jsonl"):
+        notes = [*notes, "intervals are the thresholds, for pages without signals: the file tells no more"]
     apply = crawler.apply.format(file=shlex.quote(str(output)))
     return "\n".join([f"{counted(n_pages, 'page')}; next:", apply, *notes])
 
