@@ -835,6 +835,23 @@ def test_a_folder_that_is_missing_shows_before_a_log_is_read(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--to", "nutch", "--due", "31.12.2026"], "--due must be a time in ISO 8601"),
+        (["--to", "frontier"], "--exported must be the lines that DumpURLs"),
+    ],
+)
+def test_a_wrong_export_shows_before_a_schedule_is_made(
+    rates, tmp_path, capsys, options, message
+):
+    command = ["schedule", str(rates), "--bandwidth", "9/day", *options]
+    assert cli.main([*command, "-o", str(tmp_path / "seeds.txt")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert message in told.err
+
+
 def test_an_output_that_is_a_folder(tmp_path, capsys):
     path = tmp_path / "rates.csv"
     path.mkdir()

@@ -766,10 +766,10 @@ def _schedule(options):
             )
         _write_schedule(options, options.output)
         return
-    from paperlib.crawl_log.output import check_output
+    from paperlib.crawl_log.targets.exporting import check_export
     from paperlib.files import temporary_folder
 
-    check_output(options.output, options.force)  # before all is computed
+    check_export(options.output, options.to, **_asked(options))
     with temporary_folder() as folder:
         options.schedule = folder / "schedule.parquet"
         _write_schedule(options, options.schedule)
@@ -926,10 +926,15 @@ def _print_unknown(found):
 def _export(options):
     from paperlib import crawl_log
 
-    names = {"until": "due", "exported": "exported", "force": "force"}
-    given = {name: getattr(options, option) for name, option in names.items()}
-    text = crawl_log.export(options.schedule, options.output, options.to, **given)
+    given = options.output, options.to
+    text = crawl_log.export(options.schedule, *given, **_asked(options))
     print(f"{options.output}: {text}")
+
+
+def _asked(options):
+    """What an export is asked for, beside the file and the crawler."""
+    names = {"until": "due", "exported": "exported", "force": "force"}
+    return {name: getattr(options, option) for name, option in names.items()}
 
 
 @_command(

@@ -18,7 +18,7 @@ from paperlib.files import replacing
 from paperlib.types import PathLike
 from paperlib.units import counted
 
-__all__ = ["TARGETS", "ExportWarning", "export"]
+__all__ = ["TARGETS", "ExportWarning", "check_export", "export"]
 
 TARGETS = tuple(CRAWLERS)
 _MEMORY = "1GiB"
@@ -119,14 +119,10 @@ def export(
     1 page; next:
     'https://example.org/\\tnutch.fetchInterval=172800\\n'
     """
-    if to not in CRAWLERS:
-        raise ValueError(f"to must be one of {', '.join(TARGETS)}, got {to!r}")
-    crawler = CRAWLERS[to]
-    now = time.time_ns() // 1000
+    check_export(output, to, until=until, exported=exported, force=force)
+    crawler, now = CRAWLERS[to], time.time_ns() // 1000
     until = _microseconds(crawler.until if until is None else until, now)
     by_signals = "threshold" in _checked_columns(schedule)
-    _check_exported(to, crawler, exported)
-    check_output(output, force)
     with database(_MEMORY) as (connection, _):
         _plan(connection, schedule, crawler.unfit, until, now)
         if crawler.exported:
@@ -155,6 +151,39 @@ def export(
 
 
 # ---- checks
+
+
+def check_export(
+    output: PathLike,
+    to: str,
+    *,
+    until: Any = None,
+    exported: PathLike | None = None,
+    force: bool = False,
+) -> None:
+    """Raise the errors of `export` that need no schedule, before one is made.
+
+    Parameters
+    ----------
+    output, to, until, exported, force
+        As in `export`.
+
+    Raises
+    ------
+    FileExistsError, FileNotFoundError, OSError, ValueError
+        As `export`.
+
+    Examples
+    --------
+    >>> check_export("seeds.txt", "nutch", until="tomorrow")
+    Traceback (most recent call last):
+    ValueError: until must be a time in ISO 8601 or 'now', got 'tomorrow'
+    """
+    if to not in CRAWLERS:
+        raise ValueError(f"to must be one of {', '.join(TARGETS)}, got {to!r}")
+    _microseconds(until, 0)
+    _check_exported(to, CRAWLERS[to], exported)
+    check_output(output, force)
 
 
 def _microseconds(until, now):
