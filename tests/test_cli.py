@@ -20,7 +20,7 @@ import pytest
 
 from paperlib import __version__, cli, crawl_log
 from paperlib.crawl_log import reading, scheduling
-from paperlib.repro import build, report, traces
+from paperlib.repro import build, plotting, report, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
 RATE = (
@@ -665,8 +665,14 @@ def test_units(monkeypatch, unit, a_day):
 
 
 @pytest.mark.slow
-def test_compare(tmp_path, capsys):
+def test_compare(tmp_path, capsys, monkeypatch):
     path = tmp_path / "rules.png"
+    drawn, bars = [], plotting.bars
+    monkeypatch.setattr(
+        plotting,
+        "bars",
+        lambda *given: drawn.append((*given, bars(*given))) or drawn[-1][0],
+    )
     assert cli.main(["compare", str(LOG), "-o", str(path)]) == 0
     head, *rows, pages, last = [
         re.split("  +", line) for line in capsys.readouterr().out.splitlines()
@@ -676,6 +682,11 @@ def test_compare(tmp_path, capsys):
     assert re.fullmatch(r"in the log's \d+ days", head[1])
     assert head[2:] == ["in the long run", "calibrated on the log"]
     assert last == [str(path)]
+    ((ax, values, _),) = drawn
+    assert {name: f"{fresh:.4f}" for name, fresh in values.items()} == {
+        row[0]: row[1] for row in rows
+    }, "what the log would have seen in its own days"
+    assert ax.get_xlabel() == f"freshness {head[1]}"
     fresh = [float(row[2]) for row in rows]
     calibrated = {name for name, *numbers in rows if len(numbers) == 3}
     assert calibrated == {"the log", "uniform", "proportional", "optimal"}

@@ -112,7 +112,7 @@ def test_nutch(plan):
 def test_an_export_says_that_it_tells_nothing_of_signals(tmp_path):
     row = (HOME, 0.5, "2026-10-03T06:12:08Z")
     plan = plan_of(tmp_path / "signals.parquet", row, threshold=pa.array([3.5]))
-    told = "intervals are the thresholds, for pages without signals: the file tells no more"
+    told = "intervals are the thresholds; that signals shorten them is left out"
     assert written(plan, "nutch")[1].endswith(f"\n{told}")
     assert told not in written(plan, "urls")[1] + written(plan, "jsonl")[1]
 

@@ -949,8 +949,9 @@ def _compare(options):
 
     _check_picture(options)
     found = crawl_log.compare(_source(options), rng=1, memory=options.memory)
+    days = f"in the log's {found.days:.3g} days"
     columns = {
-        f"in the log's {found.days:.3g} days": found.in_log,
+        days: found.in_log,
         "in the long run": found.long_run,
         "calibrated on the log": found.calibrated,
     }
@@ -965,7 +966,7 @@ def _compare(options):
     pages = units.counted(found.n_pages, "page")
     print(f"from {pages}, crawled twice or more and not gone")
     if options.output:
-        _draw("bars", found.long_run, options.output)
+        _draw("bars", found.in_log, options.output, f"freshness {days}")
 
 
 @_command(
@@ -995,7 +996,7 @@ def _backtest(options):
     ]
     _table(("estimator", "log loss", "behind the best"), rows)
     if options.output:
-        _draw("calibration", found.calibration, options.output)
+        _draw("calibration", found.calibration, options.output, None)
 
 
 @_command(
@@ -1119,7 +1120,7 @@ def _check_picture(options):
         check_output(options.output, force=True)
 
 
-def _draw(kind, values, path):
+def _draw(kind, values, path, label):
     """Write a picture, drawn by a function of `paperlib.repro.plotting`."""
     import io
 
@@ -1130,7 +1131,8 @@ def _draw(kind, values, path):
 
     plotting.use_style()
     figure = Figure(figsize=(5, 3.5))
-    getattr(plotting, kind)(figure.subplots(), values)
+    ax = getattr(plotting, kind)(figure.subplots(), values)
+    ax.set_xlabel(label or ax.get_xlabel())
     image = io.BytesIO()
     figure.savefig(image, format=path.suffix[1:])
     write_atomic(path, image.getvalue())

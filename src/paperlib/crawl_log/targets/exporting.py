@@ -145,7 +145,10 @@ def export(
         fate = "paused" if crawler.pauses else "left out: the crawler is not told"
         notes = [*notes, f"{counted(n_never, 'page')} of crawl rate 0: {fate}"]
     if by_signals and to not in ("urls", "jsonl"):
-        notes = [*notes, "intervals are the thresholds, for pages without signals: the file tells no more"]
+        notes = [
+            *notes,
+            "intervals are the thresholds; that signals shorten them is left out",
+        ]
     apply = crawler.apply.format(file=shlex.quote(str(output)))
     return "\n".join([f"{counted(n_pages, 'page')}; next:", apply, *notes])
 
