@@ -24,8 +24,8 @@ from paperlib.repro import build, plotting, report, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
 RATE = (
-    "must be a positive number a unit (second, minute, hour, day, week), "
-    "such as 10/hour"
+    "must be a positive number and a unit of time, such as 10/hour (units: second, "
+    "minute, hour, day, week)"
 )
 FIGURES = ("figures", "verify", "refresh")
 COMMANDS = (

@@ -159,7 +159,7 @@ def test_silent_pages_have_no_recall_and_unknown_hosts_take_the_mean_of_all():
     quality = Quality(history, n_signals, ["h"] * 300)
     bits = History([1.0, 2.0, 1.0], [True, False, True], [0, 2, 3])
     found = quality.columns(bits, np.array([1, 0, 0]), ["other", "h"])
-    assert found["signals_from"].tolist() == ["all", "host"]
+    assert found["signals_from"].tolist() == ["all", "none"]
     assert found["recall"][1] == found["false_rate"][1] == 0
     assert found["recall"][0] == pytest.approx(0.8, abs=0.08)
 
@@ -316,6 +316,26 @@ def test_honest_hosts_are_no_suspects(tmp_path):
         for r in rows_of("a.org", k, [f"md5:{k}{n // 3}" for n in range(9)])
     ]
     assert suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS))) == {}
+
+
+def test_the_command_says_what_signals_tell(tmp_path, capsys):
+    """Of a page that tells enough, of one of its host, and of one without a signal."""
+    rng = np.random.default_rng(7)
+    changed = {"a": rng.random(4000) < 0.5, "b": [0, 1, 1, 0], "c": [1] * 9}
+    log = [
+        (f"https://h.org/{page}", START + k * DAY // 8, bit)
+        for page, bits in changed.items()
+        for k, bit in enumerate([0, *map(int, bits)])
+    ]
+    likely = {"a": (0.1, 0.8), "b": (0, 1), "c": (0, 0)}
+    pings = [(url, t - 9) for url, t, bit in log if rng.random() < likely[url[-1]][bit]]
+    write(tmp_path / "log.csv", table(log))
+    write(tmp_path / "pings.csv", table(pings, ("url", "time")))
+    command = ["estimate", str(tmp_path / "log.csv"), "-o", str(tmp_path / "r.csv")]
+    assert cli.main([*command, "--signals", str(tmp_path / "pings.csv")]) == 0
+    out = capsys.readouterr().out
+    assert f"{len(pings):,} signals used, precision 0." in out
+    assert "; pages by whose these are: 1 page, 1 host, 0 all, 1 none\n" in out
 
 
 def test_signals_before_what_a_state_knows_are_not_counted_again(tmp_path):

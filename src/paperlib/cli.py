@@ -631,11 +631,20 @@ def _estimate(options):
     }.items():
         if counts:
             print(f"{what}: {', '.join(f'{n:,} {kind}' for kind, n in counts.items())}")
+    if told := found.signals:
+        sources = ("page", "host", "all", "none")
+        print(
+            f"{units.counted(told['used'], 'signal')} used, precision "
+            f"{told['precision']:.2f}, recall {told['recall']:.2f}; pages by whose "
+            f"these are: {', '.join(f'{told.get(s, 0):,} {s}' for s in sources)}"
+        )
     for suspect in found.suspects[:_SUSPECTS]:
         found_there = f"{units.counted(suspect.n_pages, 'page')} {suspect.what}"
         print(f"suspect: {suspect.host or 'no host'}, {found_there}: {suspect.cause}")
     if len(found.suspects) > _SUSPECTS:
         print(f"and {len(found.suspects) - _SUSPECTS:,} suspects more: paperlib report")
+    if options.dask:
+        print("soft 404s and dates that servers make up are not looked for with --dask")
     _print_next(options.output, found.pace)
 
 

@@ -85,6 +85,9 @@ class Estimates:
         Number of pages by kind, such as "never changed" or "gone".
     failed : dict of int
         Number of failed fetches by status of HTTP; "none" of those without one.
+    signals : dict
+        "used", how many signals, their "precision" and "recall" on all pages, and
+        the number of pages by signals_from; empty without signals.
 
     Examples
     --------
@@ -106,6 +109,7 @@ class Estimates:
     suspects: list = field(default_factory=list)
     kinds: dict = field(default_factory=dict)
     failed: dict = field(default_factory=dict)
+    signals: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,8 @@ def estimate(
         entries of feeds): a CSV or Parquet file with the columns url and time.
         Then there are columns recall, precision, false_rate (1/day) and
         signals_from ("page", "host" or "all": whose estimates they are, see
-        `crawl_log.signalling`), which `schedule` needs for thresholds.
+        `crawl_log.signalling`; "none" of pages without a signal), which `schedule`
+        needs for thresholds.
     estimator : {"prior", "mle", "moment_matching", "naive"}, optional
         "prior" is the posterior mode under two pseudo-observations that are
         learnt from the log (`FakeIntervals.learn`), for pages of few crawls;
@@ -311,7 +316,7 @@ def estimate(
         model, why = _learn(sample, estimator, half_life, level)
         suspects = Suspects(log.connection, sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
-        n_crawls, first, last, kinds = 0, [], [], Counter()
+        n_crawls, first, last, kinds, quality = 0, [], [], Counter(), Counter()
         for found in log.map(function):
             # one table without a state, two with it
             for writer, rows in zip([rates, states], found, strict=False):
@@ -319,10 +324,17 @@ def estimate(
                 if writer is rates:
                     suspects.add(rows)
                     kinds.update(_kinds(rows))
+                    if model.quality is not None:
+                        quality.update(rows["signals_from"].to_pylist())
                     for name in ("n_crawls", "n_incomparable"):
                         n_crawls += pc.sum(rows[name]).as_py()
                     first.append(pc.min(rows["first_crawl"]).as_py())
                     last.append(pc.max(rows["last_crawl"]).as_py())
+        if model.quality is not None:
+            n_signals = "select sum(n_signals)::bigint from sorted"
+            (quality["used"],) = log.connection.execute(n_signals).fetchone()
+            both = map(float, model.quality.of_all)
+            quality["precision"], quality["recall"] = both
         calibration = calibrating.learn(sample, model.rate)
         found = Estimates(
             dict(log.tally.counts),
@@ -339,6 +351,7 @@ def estimate(
             suspects.found(),
             dict(kinds),
             {str(status or "none"): n for status, n in log.tally.failed.most_common()},
+            dict(quality),
         )
         rates.describe(asdict(found))
     return found

@@ -25,11 +25,11 @@ import duckdb
 import pyarrow.parquet as pq
 
 from paperlib.crawl_log.database import pattern, quoted, run, sql
-from paperlib.crawl_log.formats.base import Format, beginning
+from paperlib.crawl_log.formats.base import Format, beginning, is_packed
 from paperlib.crawl_log.formats.checking import Quotes, Utf8
 from paperlib.crawl_log.formats.pieces import fields, first_object
 from paperlib.crawl_log.formats.records import unpacked
-from paperlib.crawl_log.tally import FAILED
+from paperlib.crawl_log.tally import FAILED, BadRowsWarning
 
 if TYPE_CHECKING:
     from paperlib.crawl_log.tally import Tally
@@ -278,6 +278,9 @@ def _insert_text(connection, number, file, renamed, tally):
     names, delimiter = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
+    if _plain(names[-1]) == _plain(renamed.get("url", "url")) and _is_cut(file):
+        message = f"{file}: the last line ends without a line break, perhaps in a URL"
+        warnings.warn(message, BadRowsWarning, stacklevel=2)
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
     options = (
         f"auto_detect = false, header = true, delim = '{delimiter}', quote = '\"', "
@@ -301,6 +304,13 @@ def _insert_text(connection, number, file, renamed, tally):
     ).fetchall()
     connection.execute("drop table reject_errors; drop table reject_scans")
     _count(tally, number, file, "that do not fit the columns", rejected)
+
+
+def _is_cut(file):
+    """Whether no line break ends a file; a gzip file that is cut shows otherwise."""
+    with open(file, "rb") as lines:
+        lines.seek(-1, io.SEEK_END)
+        return not is_packed(file) and lines.read() not in b"\r\n"
 
 
 def _insert_json(connection, number, file, renamed, tally):
