@@ -308,6 +308,10 @@ def test_nobody_reads_the_output():
             "argument -o/--output: must end in .png, .svg or .pdf, got 'picture'",
         ),
         (
+            ["estimate", "log.csv", "-o", "r.parquet", "--half-life", "200"],
+            "argument --half-life: must be a positive number with a unit (s, min,",
+        ),
+        (
             ["backtest", "log.csv", "--share", "0"],
             "argument --share: must be a number between 0 and 1, got '0'",
         ),

@@ -965,7 +965,7 @@ def test_limits_of_hosts(rates, tmp_path, policy):
         ({"policy": "thresholds"}, "rates must have a column 'recall', got url, host,"),
         (
             {"per_host": {"h0": 1.0, "nix": 1.0, "h9": 2.0}},
-            "per_host must name hosts that have pages, got 2 without: ['h9', 'nix']",
+            "per_host must name hosts that have pages, got 2 without: 'h9', 'nix'",
         ),
         ({"per_host": {"h0": -1.0}}, "per_host must be non-negative, got {'h0': -1.0}"),
         ({"per_host": -2.0}, "per_host must be non-negative, got -2.0"),

@@ -245,6 +245,11 @@ def test_limits_of_a_file_by_another_matcher(limits, tmp_path):
     assert of_odd.matches(odd).tolist() == [True, False]
     assert len(set(low)) == 5
     assert len(set(high)) == 2
+    hosts = read_limits(limits("pattern,greatest_interval", "h*,3d", "*,9d", "h1*,4d"))
+    low, _ = page_limits(table.to_batches(7), hosts, None, None)
+    assert (1 / low).round(9).tolist() == [
+        4 if host == "h1" else 3 for host in columns["host"]
+    ]
 
 
 @pytest.mark.parametrize("policy", ["interval", "poisson"])
@@ -654,6 +659,10 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
     [
         (["--least-interval", "1"], "must be a positive number with a unit (s, min,"),
         (["--hedge", "1.5"], "must be a number from 0 to 1, got '1.5'"),
+        (
+            ["--greatest-interval", "30"],
+            "must be a positive number with a unit (s, min,",
+        ),
         (["--objective", "speed"], "invalid choice: 'speed'"),
     ],
 )
@@ -714,7 +723,7 @@ def test_bad_arguments(run, tmp_path, options, rule):
         ([], "must have the column pattern, and others only of least_interval"),
         (["pattern,interval"], "got pattern, interval"),
         (["pattern,rate"], "must hold at least one pattern, got none"),
-        (["pattern,rate", "h1,ten"], "line 2: rate must be a positive number a unit"),
+        (["pattern,rate", "h1,ten"], "line 2: rate must be a positive number and a"),
         (
             ["pattern,rate", ",1/day"],
             "line 2 must hold a pattern and its limits",
@@ -727,14 +736,18 @@ def test_bad_arguments(run, tmp_path, options, rule):
             ["pattern,rate", "h1,1/day", "h1,"],
             "line 3: pattern must stand once, got",
         ),
-        (["pattern,rate", "https://h1/*,1/day"], "line 2: rate must be that of a host"),
+        (["pattern,rate", "https://h1/*,1/day"], "line 2: rate must be that of one"),
+        (
+            ["pattern,rate", "h*,1/day"],
+            "rate must be that of one host, got one for 'h*'",
+        ),
         (
             ["pattern,rate", "h9,1/day"],
             "the patterns of limits must match pages",
         ),
         (
             ["pattern,greatest_interval", "https://h1/nix*,9d"],
-            "must match pages, got 1 without: ['https://h1/nix*']",
+            "must match pages, got 1 without: 'https://h1/nix*'",
         ),
         (
             ["pattern,greatest_interval,least_interval", "h1,9d,", "https://h1/*,,10d"],

@@ -2,7 +2,6 @@
 
 import argparse
 import importlib.util
-import math
 import os
 import re
 import shlex
@@ -283,15 +282,8 @@ def _share(text):
 
 
 def _half_life(text):
-    """Days such as 200d, or auto."""
-    if text == "auto":
-        return text
-    value = _number(text.removesuffix("d"))
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(
-            f"must be auto or a positive number of days, such as 200d, got {text!r}"
-        )
-    return value
+    """A duration such as 200d, or auto."""
+    return text if text == "auto" else _duration(text)
 
 
 def _positive(text):
@@ -584,7 +576,7 @@ def _rows(counts):
     _option(
         "--half-life",
         type=_half_life,
-        metavar="DAYS",
+        metavar="TIME",
         help="such as 200d, for rates that drift: observations lose half of their "
         "weight in this time; or auto: the one that predicts best, or none",
     ),

@@ -170,6 +170,7 @@ def report(
         suspects = estimates.suspects
         bandwidth = bandwidth or pace
         shown = _contents(source, log, totals, found, suspects, bandwidth)
+        shown["commands"] = _commands(source, bandwidth, output)
         page = _rendered(**shown, why_not=why_not)
         Path(temporary).write_text(page, encoding="utf-8")
     return found
@@ -250,7 +251,6 @@ def _contents(source, log, totals, found, suspects, bandwidth):
         "compared": _compared(found) if found.backtest else [],
         "rules": _columns(found.rules),
         "repeat": repeat,
-        "commands": _commands(source, bandwidth),
         "pictures": _pictures(bins, factors, found),
     }
 
@@ -283,7 +283,7 @@ def _cause(host):
     return ""
 
 
-def _commands(source, bandwidth):
+def _commands(source, bandwidth, output):
     """Command lines that go on from here, by name."""
     how = "" if source.format == "auto" else f" --from {source.format}"
     for ours, theirs in source.columns.items():
@@ -298,7 +298,7 @@ def _commands(source, bandwidth):
         "estimate": f"paperlib estimate {log} {keeping}",
         "schedule": plan,
         "again": f"paperlib estimate NEXT_LOG{how} {keeping} --force\n{plan} --force",
-        "report": f"paperlib report {log} -o report.html --force",
+        "report": f"paperlib report {log} -o {_word(output)} --force",
     }
 
 

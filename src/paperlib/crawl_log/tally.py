@@ -151,7 +151,8 @@ class Tally:
         self.places.clear()
         known = state is not None and Path(state).exists()
         if not self.counts.keys() & {USED, KNOWN, *[FAILED] * known}:
-            found = dict(sorted(self.counts.items())) or "none at all"
+            found = ", ".join(f"{n:,} {why}" for why, n in sorted(self.counts.items()))
             raise ValueError(
-                f"{path} must hold at least one row that can be used, got {found}"
+                f"{path} must hold at least one row that can be used, "
+                f"got {found or 'none at all'}"
             )

@@ -278,7 +278,8 @@ def _insert_text(connection, number, file, renamed, tally):
     names, delimiter = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
-    if _plain(names[-1]) == _plain(renamed.get("url", "url")) and _is_cut(file):
+    last = [_plain(name) for name in names[-1:]]
+    if last == [_plain(renamed.get("url", "url"))] and _is_cut(file):
         message = f"{file}: the last line ends without a line break, perhaps in a URL"
         warnings.warn(message, BadRowsWarning, stacklevel=2)
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
@@ -408,14 +409,14 @@ def _check_names(file, names, theirs):
     unsigned = names.isdisjoint(signs)
     if not missing and not unsigned:
         return
+    ours = {their: our for our, their in theirs.items()}
     if not names or any(name[:1].isdigit() for name in names):
         hint = "; the first line of a table must name its columns"
     else:
-        ours = {their: our for our, their in theirs.items()}
         looked_for = [*missing, *(signs if unsigned else [])]
         looked_for = {ours.get(name, name): name for name in looked_for}
         hint = _hint(looked_for, names - {*wanted, *signs})
-    needed = [repr(name) for name in missing]
+    needed = [f"{n!r} for {ours[n]}" if n in ours else repr(n) for n in missing]
     if unsigned:
         needed.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")
     raise ValueError(
