@@ -485,6 +485,12 @@ def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp
     weight = np.where(plan["freshness"].is_null(), 0.0, columns["importance"])
     fresh = np.nan_to_num(plan["freshness"].to_numpy())
     assert found.freshness == pytest.approx(np.average(fresh, weights=weight))
+    given = {"unfetched_interval": 25.0, "greatest_interval": 20.0}
+    found, rare = run(columns, 20.0, **given)
+    rate = rare["crawl_rate"].to_numpy()
+    assert rate[never] == pytest.approx(np.full(len(never), 0.04))
+    assert np.delete(rate, never).min() >= 0.05
+    assert rate.sum() == pytest.approx(20.0)
     few = {name: columns[name] for name in ("url", "change_rate")}
     assert run(few, 20.0)[0].unfetched["pages"] == 0, "nobody says so"
     assert run(few | {"n_crawls": n_crawls}, 20.0)[0].unfetched["pages"] == 6
@@ -701,6 +707,11 @@ def test_wrong_arguments(capsys, arguments, message):
             "the greatest intervals must fit the limit of host 'h1', 1 crawls a day: "
             "they need 2, 1 too many (and 1 other limits are exceeded)",
         ),
+        (
+            {"policy": "thresholds", "unfetched_interval": 10.0},
+            "unfetched_interval must be None for policy 'thresholds'",
+        ),
+        ({"unfetched_interval": 0.0}, "unfetched_interval must be positive"),
         (
             {"policy": "thresholds", "greatest_interval": 10.0},
             "greatest_interval must be None for policy 'thresholds'",

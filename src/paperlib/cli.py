@@ -710,6 +710,13 @@ def _print_next(rates, pace):
         help="no page waits longer, such as 30d",
     ),
     _option(
+        "--unfetched-interval",
+        type=_duration,
+        metavar="TIME",
+        help="no page that was never fetched well, or has nothing to compare, is "
+        "crawled more often",
+    ),
+    _option(
         "--limits",
         type=Path,
         metavar="FILE",
@@ -781,7 +788,7 @@ def _write_schedule(options, path):
     from paperlib import crawl_log
 
     names = ("policy", "objective", "limits", "importance", "cost", "hedge", "force")
-    names += ("least_interval", "greatest_interval")
+    names += ("least_interval", "greatest_interval", "unfetched_interval")
     given = {name: getattr(options, name) for name in names}
     given["per_host"] = _limits(options.per_host)
     found = crawl_log.schedule(options.rates, path, options.bandwidth, **given)
@@ -864,20 +871,21 @@ def _print_prices(found, options):
     what = "crawl" if options.cost is None else "unit of cost"
     print(f"one more {what} a day is worth {found.one_more:.2g} {unit}, {fewer}")
     for kind, price in found.prices.items():
-        cost, share = f"{price['cost']:.2g} {unit}", f"{price['share']:.0%}"
+        saves = price["cost"] < 0  # the promise allows for errors of the estimates
+        verb, share = "gain" if saves else "cost", f"{price['share']:.0%}"
+        amount = f"{abs(price['cost']):.2g} {unit}"
         if kind == "hedge":
-            if price["cost"] < 0:  # the promise allows for errors of the estimates
-                gain = f"{-price['cost']:.2g} {unit}"
-                print(f"the hedge of {share} gains {gain}, as rates are uncertain")
-            else:
-                print(f"the hedge of {share} costs {cost} if changes are Poisson")
+            why = ", as rates are uncertain" if saves else " if changes are Poisson"
+            print(f"the hedge of {share} {verb}s {amount}{why}")
         elif kind == "hosts":
-            print(f"the limits of hosts cost {cost}; {share} of hosts are at theirs")
-        elif options.limits is None:
+            print(
+                f"the limits of hosts {verb} {amount}; {share} of hosts are at theirs"
+            )
+        elif options.limits is None and options.unfetched_interval is None:
             text = units.as_text(getattr(options, kind.replace(" ", "_")))
-            print(f"the {kind} of {text} costs {cost}; {share} of pages are at it")
+            print(f"the {kind} of {text} {verb}s {amount}; {share} of pages are at it")
         else:
-            print(f"the {kind}s cost {cost}; {share} of pages are at theirs")
+            print(f"the {kind}s {verb} {amount}; {share} of pages are at theirs")
 
 
 def _print_unknown(found):

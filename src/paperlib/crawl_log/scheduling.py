@@ -163,6 +163,7 @@ def schedule(
     objective: Literal["freshness", "delay", "age", "harmonic"] = "freshness",
     least_interval: float | None = None,
     greatest_interval: float | None = None,
+    unfetched_interval: float | None = None,
     limits: PathLike | None = None,
     per_host: float | Mapping[str, float] | None = None,
     importance: PathLike | None = None,
@@ -200,6 +201,9 @@ def schedule(
     least_interval, greatest_interval : float, optional
         Days between crawls of a page, at least and at most. Pages that are
         gone have none.
+    unfetched_interval : float, optional
+        Days between crawls, at least, of pages that were never fetched well or have
+        nothing to compare; for these it overrules `greatest_interval`.
     limits : path, optional
         A CSV file of other limits by host or URL, see `limits.read_limits`.
     per_host : float or mapping from str to float, optional
@@ -255,8 +259,11 @@ def schedule(
     """
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
     intervals = _check_intervals(least_interval, greatest_interval)
+    if unfetched_interval is not None:
+        checks.scalar(checks.positive, "unfetched_interval", unfetched_interval)
     hedge = _check_hedge(hedge, policy)
-    _check_policy(policy, objective, per_host, intervals, limits, cost, hedge)
+    limited = *intervals, unfetched_interval
+    _check_policy(policy, objective, per_host, limited, limits, cost, hedge)
     check_output(output, force)
     rows = [] if limits is None else read_limits(limits)
     by_host = per_host is not None or any(limit.is_host for limit in rows)
@@ -268,7 +275,7 @@ def schedule(
     needed += ["host"] if by_host else []
     file = _open(rates, ("url", "change_rate", *needed))
     columns = _read(file, needed, tables)
-    columns |= _limits(file, columns, rows, intervals, per_host)
+    columns |= _limits(file, columns, rows, limited, per_host)
     problem = _problem(columns, policy, objective, cost, hedge)
     _check_possible(problem, columns, bandwidth)
     plan = problem.solve(bandwidth)
@@ -353,11 +360,12 @@ def _check_policy(policy, objective, per_host, intervals, limits, cost, hedge):
             f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}"
         )
     if policy == "thresholds":
-        least, greatest = intervals
+        least, greatest, unfetched = intervals
         for name, value in {
             "per_host": per_host,
             "least_interval": least,
             "greatest_interval": greatest,
+            "unfetched_interval": unfetched,
             "limits": limits,
             "cost": cost,
             "hedge": hedge or None,
@@ -473,13 +481,16 @@ def _column(table, name):
 
 def _limits(file, columns, rows, intervals, per_host):
     """Limits of pages and hosts as arrays, only those that are given."""
-    found = {}
+    found, (*every, unfetched) = {}, intervals
     if any(intervals) or rows:
         names = ["change_rate"]
         if rows:
             names = ["url", "host"] if "host" in columns else ["url"]
         batches = file.iter_batches(PAGES_PER_BATCH, columns=names)
-        low, high = page_limits(batches, rows, *intervals)
+        low, high = page_limits(batches, rows, *every)
+        if unfetched is not None:
+            high[columns["unpromised"]] = 1 / unfetched
+            low = np.minimum(low, high)
         low = np.where(columns["gone"], 0.0, low)
         found |= {"min_rate": low} if low.any() else {}
         found |= {"max_rate": high} if (high < np.inf).any() else {}
