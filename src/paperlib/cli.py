@@ -806,7 +806,7 @@ def _write_schedule(options, path):
                 f"{name}: {named} from {getattr(options, name)}, {counts['others']:,} "
                 f"as in the rates; {counts['unknown']:,} rows name no page"
             )
-    _print_freshness(found, options.policy)
+    _print_freshness(found)
     _print_prices(found, options)
     _print_unknown(found)
     without = " without limits of hosts" if "hosts" in found.prices else ""
@@ -833,7 +833,7 @@ def _limits(given):
     return limits.get(None) if limits.keys() <= {None} else limits
 
 
-def _print_freshness(found, policy):
+def _print_freshness(found):
     """Print what a schedule promises, and on what condition."""
     known = found.freshness_now == found.freshness_now
     before = f"{found.freshness_now:.4f}" if known else "not known"
@@ -847,8 +847,12 @@ def _print_freshness(found, policy):
             "  on the pages that the log has an interval of; "
             f"on all pages that were fetched: {exact:.4f}"
         )
-    if policy == "thresholds":
-        print("  if rates, recall and false rates were exact, without an allowance")
+    if found.expected_crawls is not None:
+        print(
+            f"  if rates, recall and false rates were exact; {found.freshness:.4f}, "
+            f"with {found.expected_crawls:,.6g} crawls a day, with an allowance for "
+            "errors of the rates"
+        )
     elif found.freshness != exact:
         print(
             "  if the estimates were exact; "

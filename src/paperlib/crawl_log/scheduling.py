@@ -118,6 +118,9 @@ class Schedule:
         are "others", and how many of its rows are "unknown" pages.
     costs : dict, optional
         The same of a table of costs.
+    expected_crawls : float, optional
+        Crawls a day that thresholds lead to, with an allowance for errors of the
+        change rates.
     worth_calibrated : list of float
         Calibrated freshness at the bandwidths of `worth`; empty if there is none.
 
@@ -151,6 +154,7 @@ class Schedule:
     freshness_compared: float = np.nan
     weights: dict | None = None
     costs: dict | None = None
+    expected_crawls: float | None = None
     worth_calibrated: list = field(default_factory=list)
 
 
@@ -292,6 +296,7 @@ def schedule(
             multiplier=float(plan.best.multiplier) / problem.importance.sum().item(),
             worth=worth,
             worth_calibrated=worth_calibrated,
+            expected_crawls=problem.expected_crawls(plan) if problem.signals else None,
             spent=problem.spent(plan.crawl_rate).sum().item(),
             freshness_if_exact=replace(problem, log_stderr=None).freshness(plan),
             not_calibrated=why_not,
