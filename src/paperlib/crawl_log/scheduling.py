@@ -39,7 +39,6 @@ _ENOUGH = 1 - 1e-12  # of what is needed: rates sum to no better than this
 _NOW = ("n_crawls", "first_crawl", "last_crawl", "freshness_now")
 _NAMED = 3  # URLs, where pages are counted
 _UNKNOWN = ("unfetched", "incomparable", "unmeasured")
-_NONE = {"pages": 0, "crawls": 0.0, "first": []}
 _DEFAULTS = {
     "importance": 1.0,
     "cost": 1.0,
@@ -50,6 +49,11 @@ _DEFAULTS = {
     "last_crawl": np.datetime64("NaT", "us"),
     "freshness_now": np.nan,
 }
+
+
+def _none():
+    """No pages, as the default of a field."""
+    return {"pages": 0, "crawls": 0.0, "first": []}
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,12 +149,12 @@ class Schedule:
     prices: dict = field(default_factory=dict)
     one_more: float = np.nan
     one_fewer: float | None = None
-    unfetched: dict = field(default_factory=lambda: dict(_NONE))
-    incomparable: dict = field(default_factory=lambda: dict(_NONE))
-    unmeasured: dict = field(default_factory=lambda: dict(_NONE))
-    gone: dict = field(default_factory=lambda: dict(_NONE))
-    uncrawled: dict = field(default_factory=lambda: dict(_NONE))
-    suspect: dict = field(default_factory=lambda: dict(_NONE))
+    unfetched: dict = field(default_factory=_none)
+    incomparable: dict = field(default_factory=_none)
+    unmeasured: dict = field(default_factory=_none)
+    gone: dict = field(default_factory=_none)
+    uncrawled: dict = field(default_factory=_none)
+    suspect: dict = field(default_factory=_none)
     freshness_compared: float = np.nan
     weights: dict | None = None
     costs: dict | None = None
