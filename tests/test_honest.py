@@ -632,4 +632,4 @@ def test_half_lives_of_the_command(month, tmp_path, capsys):
     assert "estimator prior, half-life 20 days (asked for" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         cli.main([*command, "--half-life", "soon"])
-    assert "must be auto or a positive number of days" in capsys.readouterr().err
+    assert "must be a positive number with a unit" in capsys.readouterr().err
