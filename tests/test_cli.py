@@ -20,12 +20,12 @@ import pytest
 
 from paperlib import __version__, cli, crawl_log
 from paperlib.crawl_log import reading, scheduling
-from paperlib.repro import build, report, traces
+from paperlib.repro import build, plotting, report, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
 RATE = (
-    "must be a positive number a unit (second, minute, hour, day, week), "
-    "such as 10/hour"
+    "must be a positive number and a unit of time, such as 10/hour (units: second, "
+    "minute, hour, day, week)"
 )
 FIGURES = ("figures", "verify", "refresh")
 COMMANDS = (
@@ -308,6 +308,10 @@ def test_nobody_reads_the_output():
             "argument -o/--output: must end in .png, .svg or .pdf, got 'picture'",
         ),
         (
+            ["estimate", "log.csv", "-o", "r.parquet", "--half-life", "200"],
+            "argument --half-life: must be a positive number with a unit (s, min,",
+        ),
+        (
             ["backtest", "log.csv", "--share", "0"],
             "argument --share: must be a number between 0 and 1, got '0'",
         ),
@@ -405,7 +409,8 @@ def test_estimate(tmp_path, capsys):
         "500MiB",
     ]
     assert cli.main(command) == 0
-    first, begun, second, spread, third, *rest = capsys.readouterr().out.splitlines()
+    out = capsys.readouterr().out.splitlines()
+    first, begun, second, spread, failed, third, *rest = out
     assert begun == f"{state}: a new state"
     pages = pq.read_table(path)
     written = json.loads(pq.read_metadata(path).metadata[b"paperlib"])
@@ -428,8 +433,10 @@ def test_estimate(tmp_path, capsys):
     gone = pages["gone"].to_pylist().count(True)
     assert third == (
         f"pages: {never} never changed, {always} always changed, {bursty} bursty, "
-        f"{regular} regular, {gone} gone"
+        f"{regular} regular, {gone} gone, 0 never fetched well, 0 fetched, but with "
+        "nothing to compare"
     )
+    assert failed == "failed fetches by status: 247 of 503, 9 of 404"
     assert gone == 9
     assert bursty > 0
     assert pq.read_table(state).num_rows == 62
@@ -442,6 +449,10 @@ def test_estimate(tmp_path, capsys):
     assert cli.main(["estimate", str(LOG), "-o", str(path)]) == 2
     assert f"{path} exists" in capsys.readouterr().err
     assert path.read_bytes() == before
+    assert (
+        cli.main([*command[:2], "-o", str(tmp_path / "rates.csv"), *command[6:]]) == 0
+    )
+    assert third in capsys.readouterr().out, "a CSV file tells it too"
     assert cli.main(["estimate", str(LOG), "-o", str(path), "--force"]) == 0
     assert "log loss of the last bit of 62 pages" in capsys.readouterr().out
 
@@ -528,9 +539,14 @@ def test_schedule(rates, tmp_path, capsys):
         "9 pages without crawls, being gone: 404 or 410 when last fetched: "
         f"{', '.join(map(repr, plan.gone['first']))}, ..."
     )
-    assert lines[7].split() == ["crawls", "a", "day", "freshness", "if", "Poisson"]
+    assert re.split("  +", lines[7]) == [
+        "crawls a day", "freshness if Poisson", "calibrated"
+    ]  # fmt: skip
     assert [line.split() for line in lines[8:]] == [
-        [f"{crawls:g}", f"{fresh:.4f}"] for crawls, fresh in plan.worth
+        [f"{crawls:g}", f"{fresh:.4f}", f"{calibrated:.4f}"]
+        for (crawls, fresh), calibrated in zip(
+            plan.worth, plan.worth_calibrated, strict=True
+        )
     ]
     assert len({len(line) for line in lines[7:]}) == 1, "columns"
     scarce = ["--bandwidth", "0.5/day", "--hedge", "0", "-o", str(tmp_path / "b.csv")]
@@ -653,18 +669,31 @@ def test_units(monkeypatch, unit, a_day):
 
 
 @pytest.mark.slow
-def test_compare(tmp_path, capsys):
+def test_compare(tmp_path, capsys, monkeypatch):
     path = tmp_path / "rules.png"
+    drawn, bars = [], plotting.bars
+    monkeypatch.setattr(
+        plotting,
+        "bars",
+        lambda *given: drawn.append((*given, bars(*given))) or drawn[-1][0],
+    )
     assert cli.main(["compare", str(LOG), "-o", str(path)]) == 0
     head, *rows, pages, last = [
         re.split("  +", line) for line in capsys.readouterr().out.splitlines()
     ]
     assert pages == ["from 53 pages, crawled twice or more and not gone"]
-    assert head[0] == "freshness"
+    assert head[0] == "freshness if changes were Poisson"
     assert re.fullmatch(r"in the log's \d+ days", head[1])
-    assert head[2] == "in the long run"
+    assert head[2:] == ["in the long run", "calibrated on the log"]
     assert last == [str(path)]
-    fresh = [float(number) for *_, number in rows]
+    ((ax, values, _),) = drawn
+    assert {name: f"{fresh:.4f}" for name, fresh in values.items()} == {
+        row[0]: row[1] for row in rows
+    }, "what the log would have seen in its own days"
+    assert ax.get_xlabel() == f"freshness {head[1]}"
+    fresh = [float(row[2]) for row in rows]
+    calibrated = {name for name, *numbers in rows if len(numbers) == 3}
+    assert calibrated == {"the log", "uniform", "proportional", "optimal"}
     assert fresh == sorted(fresh)
     assert {name for name, *_ in rows} == {
         "the log",
@@ -821,12 +850,41 @@ def test_a_folder_that_is_missing_shows_before_a_log_is_read(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--to", "nutch", "--due", "31.12.2026"], "--due must be a time in ISO 8601"),
+        (["--to", "frontier"], "--exported must be the lines that DumpURLs"),
+    ],
+)
+def test_a_wrong_export_shows_before_a_schedule_is_made(
+    rates, tmp_path, capsys, options, message
+):
+    command = ["schedule", str(rates), "--bandwidth", "9/day", *options]
+    assert cli.main([*command, "-o", str(tmp_path / "seeds.txt")]) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert message in told.err
+
+
 def test_an_output_that_is_a_folder(tmp_path, capsys):
     path = tmp_path / "rates.csv"
     path.mkdir()
     assert cli.main(["estimate", str(LOG), "-o", str(path), "--force"]) == 2
     message = f"paperlib: [Errno 21] Is a directory: '{path}'\n"
     assert capsys.readouterr() == ("", message)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with a name are of Unix")
+def test_an_output_that_is_a_pipe_shows_before_a_log_is_read(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(reading, "opened", lambda *_, **__: pytest.fail("too early"))
+    path = tmp_path / "pipe.csv"
+    os.mkfifo(path)
+    assert cli.main(["estimate", str(LOG), "-o", str(path), "--force"]) == 2
+    assert "a pipe or a device is there" in capsys.readouterr().err
+    assert path.is_fifo()
 
 
 def run_process(*arguments, code=None):

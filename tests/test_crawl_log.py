@@ -983,6 +983,8 @@ def test_thresholds(tmp_path):
     plan = pq.read_table(tmp_path / "plan.parquet")
     np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate)
     np.testing.assert_allclose(plan["threshold"], best.threshold)
+    beta = SignalledPages(rate, 1.0, recall, false_rate).beta
+    np.testing.assert_allclose(plan["signal_days"], beta)
     assert found.freshness == pytest.approx(best.freshness)
     assert found.worth[2, 1] == pytest.approx(found.freshness)
     due, soon = plan["due"].to_numpy(), np.isfinite(best.threshold)
@@ -1044,7 +1046,7 @@ def test_limits_of_hosts(rates, tmp_path, policy):
         ({"policy": "thresholds"}, "rates must have a column 'recall', got url, host,"),
         (
             {"per_host": {"h0": 1.0, "nix": 1.0, "h9": 2.0}},
-            "per_host must name hosts that have pages, got 2 without: ['h9', 'nix']",
+            "per_host must name hosts that have pages, got 2 without: 'h9', 'nix'",
         ),
         ({"per_host": {"h0": -1.0}}, "per_host must be non-negative, got {'h0': -1.0}"),
         ({"per_host": -2.0}, "per_host must be non-negative, got -2.0"),

@@ -245,6 +245,11 @@ def test_limits_of_a_file_by_another_matcher(limits, tmp_path):
     assert of_odd.matches(odd).tolist() == [True, False]
     assert len(set(low)) == 5
     assert len(set(high)) == 2
+    hosts = read_limits(limits("pattern,greatest_interval", "h*,3d", "*,9d", "h1*,4d"))
+    low, _ = page_limits(table.to_batches(7), hosts, None, None)
+    assert (1 / low).round(9).tolist() == [
+        4 if host == "h1" else 3 for host in columns["host"]
+    ]
 
 
 @pytest.mark.parametrize("policy", ["interval", "poisson"])
@@ -442,8 +447,20 @@ def test_the_calibration_of_the_log_gives_a_second_number(run):
     fresh = calibration.freshness(columns["change_rate"], plan["crawl_rate"])
     mean = np.average(fresh, weights=columns["importance"])
     assert found.calibrated == pytest.approx(mean, rel=1e-12)
-    assert run(columns, 20.0)[0].calibrated is None
-    assert run(columns, 20.0, metadata=metadata, policy="poisson")[0].calibrated is None
+    assert found.not_calibrated == ""
+    worth = [
+        run(columns, bandwidth, metadata=metadata)[0].calibrated
+        for bandwidth in found.worth[:, 0]
+    ]
+    assert found.worth_calibrated == pytest.approx(worth, rel=1e-12)
+    for given, options, why in [
+        (None, {}, "the rates lack the metadata of `paperlib estimate`"),
+        ({"calibration": None}, {}, "the log has fewer than 400 bits"),
+        (metadata, {"policy": "poisson"}, "this needs crawls at equal intervals"),
+    ]:
+        found, _ = run(columns, 20.0, metadata=given, **options)
+        assert (found.calibrated, found.worth_calibrated) == (None, [])
+        assert found.not_calibrated.startswith(why)
 
 
 def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp_path):
@@ -468,6 +485,12 @@ def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp
     weight = np.where(plan["freshness"].is_null(), 0.0, columns["importance"])
     fresh = np.nan_to_num(plan["freshness"].to_numpy())
     assert found.freshness == pytest.approx(np.average(fresh, weights=weight))
+    given = {"unfetched_interval": 25.0, "greatest_interval": 20.0}
+    found, rare = run(columns, 20.0, **given)
+    rate = rare["crawl_rate"].to_numpy()
+    assert rate[never] == pytest.approx(np.full(len(never), 0.04))
+    assert np.delete(rate, never).min() >= 0.05
+    assert rate.sum() == pytest.approx(20.0)
     few = {name: columns[name] for name in ("url", "change_rate")}
     assert run(few, 20.0)[0].unfetched["pages"] == 0, "nobody says so"
     assert run(few | {"n_crawls": n_crawls}, 20.0)[0].unfetched["pages"] == 6
@@ -526,6 +549,28 @@ def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
     assert plan["crawl_rate"][3].as_py() == 0.0
 
 
+def test_costs_of_a_table_are_those_of_a_column(run, tmp_path):
+    """So that a cost needs no rewriting of the rates, which loses the calibration."""
+    columns = pages()
+    path = tmp_path / "costs.csv"
+    pa.csv.write_csv(pa.table({n: columns[n] for n in ("url", "cost")}), path)
+    expected, plan = run(columns, 15.0, cost="cost")
+    del columns["cost"]
+    found, same = run(columns, 15.0, cost=path)
+    assert found.costs == {"named": 60, "others": 0, "unknown": 0}
+    assert found.loss == expected.loss
+    assert plan["crawl_rate"] == same["crawl_rate"]
+    path.write_text(f"url,cost\n{columns['url'][4]},9\n")
+    found, plan = run(columns, 15.0, cost=str(path))
+    _, same = run(columns | {"cost": [9.0 if k == 4 else 1.0 for k in range(60)]}, 15.0,
+                  cost="cost")  # fmt: skip
+    assert found.costs == {"named": 1, "others": 59, "unknown": 0}
+    assert plan["crawl_rate"] == same["crawl_rate"]
+    path.write_text(f"url,cost\n{columns['url'][4]},0\n")
+    with pytest.raises(ValueError, match="column cost must be positive"):
+        run(columns, 15.0, cost=path)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -565,7 +610,7 @@ def test_the_command_says_which_pages_have_their_importance_from_a_table(
     command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "9/day"]
     command += ["-o", str(tmp_path / "plan.parquet"), "--importance", str(views)]
     assert cli.main(command) == 0
-    line = f"importance: 1 pages from {views}, 59 as in the rates; 1 rows name no page"
+    line = f"importance: 1 page from {views}, 59 as in the rates; 1 rows name no page"
     assert line in capsys.readouterr().out
 
 
@@ -620,6 +665,10 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
     [
         (["--least-interval", "1"], "must be a positive number with a unit (s, min,"),
         (["--hedge", "1.5"], "must be a number from 0 to 1, got '1.5'"),
+        (
+            ["--greatest-interval", "30"],
+            "must be a positive number with a unit (s, min,",
+        ),
         (["--objective", "speed"], "invalid choice: 'speed'"),
     ],
 )
@@ -659,6 +708,11 @@ def test_wrong_arguments(capsys, arguments, message):
             "they need 2, 1 too many (and 1 other limits are exceeded)",
         ),
         (
+            {"policy": "thresholds", "unfetched_interval": 10.0},
+            "unfetched_interval must be None for policy 'thresholds'",
+        ),
+        ({"unfetched_interval": 0.0}, "unfetched_interval must be positive"),
+        (
             {"policy": "thresholds", "greatest_interval": 10.0},
             "greatest_interval must be None for policy 'thresholds'",
         ),
@@ -680,7 +734,7 @@ def test_bad_arguments(run, tmp_path, options, rule):
         ([], "must have the column pattern, and others only of least_interval"),
         (["pattern,interval"], "got pattern, interval"),
         (["pattern,rate"], "must hold at least one pattern, got none"),
-        (["pattern,rate", "h1,ten"], "line 2: rate must be a positive number a unit"),
+        (["pattern,rate", "h1,ten"], "line 2: rate must be a positive number and a"),
         (
             ["pattern,rate", ",1/day"],
             "line 2 must hold a pattern and its limits",
@@ -693,14 +747,18 @@ def test_bad_arguments(run, tmp_path, options, rule):
             ["pattern,rate", "h1,1/day", "h1,"],
             "line 3: pattern must stand once, got",
         ),
-        (["pattern,rate", "https://h1/*,1/day"], "line 2: rate must be that of a host"),
+        (["pattern,rate", "https://h1/*,1/day"], "line 2: rate must be that of one"),
+        (
+            ["pattern,rate", "h*,1/day"],
+            "rate must be that of one host, got one for 'h*'",
+        ),
         (
             ["pattern,rate", "h9,1/day"],
             "the patterns of limits must match pages",
         ),
         (
             ["pattern,greatest_interval", "https://h1/nix*,9d"],
-            "must match pages, got 1 without: ['https://h1/nix*']",
+            "must match pages, got 1 without: 'https://h1/nix*'",
         ),
         (
             ["pattern,greatest_interval,least_interval", "h1,9d,", "https://h1/*,,10d"],
@@ -738,7 +796,44 @@ def test_files_of_limits_that_are_no_text(run, limits):
         run(pages(), 10.0, limits=limits("pattern,rate", "hé,1/day", encoding="latin1"))
 
 
-def test_thresholds_promise_what_signals_give(run):
+def test_thresholds_allow_for_rates_that_are_not_those_believed(run):
+    """Pages change twice as often; thresholds and values of signals stay."""
+    believed, recall, false_rate = np.array([[0.3, 1.0, 0.1], [0.6, 0.3, 0], [0.2] * 3])
+    columns = {"url": ["a", "b", "c"], "change_rate": believed, "n_crawls": [5] * 3}
+    columns |= {"recall": recall, "false_rate": false_rate, "last_crawl": [END] * 3}
+    exact, plan = run(columns, 1.5, policy="thresholds")
+    rate = 2 * believed
+    # a posterior that is nearly a point
+    columns |= {"log_stderr": [1e-9] * 3, "log_rate": np.log(rate)}
+    found, same = run(columns, 1.5, policy="thresholds")
+    assert same["threshold"] == plan["threshold"]
+    assert found.freshness_if_exact == pytest.approx(exact.freshness, rel=1e-12)
+    assert exact.expected_crawls == pytest.approx(1.5, rel=1e-6)
+    rng, n, most = np.random.default_rng(9), 4_000, 40
+    fresh, crawls, stderr = np.zeros((3, 3))
+    for k, (threshold, step) in enumerate(zip(plan["threshold"].to_numpy(),
+                                              plan["signal_days"].to_numpy(),
+                                              strict=True)):  # fmt: skip
+        signalled = recall[k] * rate[k]
+        gamma = signalled + false_rate[k]
+        sent = np.cumsum(rng.exponential(1 / gamma, (n, most)), axis=1)
+        after = np.column_stack([np.zeros(n), sent])
+        # between two signals the page is crawled as soon as time and signals suffice
+        due = np.maximum(after, threshold - step * np.arange(most + 1))[:, :-1]
+        crawl = due[np.arange(n), np.argmax(due <= sent, axis=1)]
+        tells = rng.random(sent.shape) < signalled / gamma
+        told = np.where(tells.any(axis=1), sent[np.arange(n), tells.argmax(1)], np.inf)
+        other = rng.exponential(1 / (rate[k] - signalled), n)
+        good = np.minimum(crawl, np.minimum(told, other))
+        fresh[k], crawls[k] = good.mean() / crawl.mean(), 1 / crawl.mean()
+        stderr[k] = np.std(good - fresh[k] * crawl) / crawl.mean() / np.sqrt(n)
+    assert (step, found.freshness < exact.freshness) == (0.0, True)
+    error = np.abs(same["freshness"].to_numpy() - fresh)
+    assert (error < 4 * stderr).all()
+    assert found.expected_crawls == pytest.approx(crawls.sum(), rel=0.01)
+
+
+def test_thresholds_promise_what_signals_give(run, tmp_path, capsys):
     rng = np.random.default_rng(6)
     rate, recall, false_rate = rng.random((3, 50))
     recall[:5], rate[5] = 0.0, 0.0  # no signals, no changes
@@ -751,3 +846,7 @@ def test_thresholds_promise_what_signals_give(run):
     assert found.freshness == pytest.approx(best, rel=1e-9)
     assert found.freshness_compared == pytest.approx(best, rel=1e-9)
     assert np.mean(plan["freshness"]) == pytest.approx(best, rel=1e-9)
+    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "10/day"]
+    command += ["--policy", "thresholds", "-o", str(tmp_path / "again.parquet")]
+    assert cli.main(command) == 0
+    assert "  if rates, recall and false rates were exact" in capsys.readouterr().out

@@ -1,6 +1,7 @@
 """What is wrong in a file of a log is left out and told, never read as it stands."""
 
 import gzip
+import warnings
 import zlib
 
 import pyarrow as pa
@@ -54,7 +55,6 @@ def put(path, data):
     return path
 
 
-@pytest.mark.parametrize("name", ["log.csv.gz", "log.csv"])
 @pytest.mark.parametrize("end", [b"", b"\0" * 700])
 def test_all_members_are_read(tmp_path, name, end):
     data = members("", *PARTS, "")[0] + end
@@ -90,6 +90,19 @@ def test_bytes_that_follow_the_last_member(tmp_path):
 
 
 @pytest.mark.parametrize("missing", [4, 8, 9, 40])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_url_at_the_end_that_may_be_cut_is_told(tmp_path, end):
+    rows = "time,changed,url\n2026-01-01,0,https://a.example/\n"
+    path = tmp_path / "log.csv"
+    path.write_bytes(f"{rows}2026-01-02,1,https://a.exam{end}".encode())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        crawl_log.read_crawl_log(path)
+    told = "the last line ends without a line break, perhaps in a URL"
+    assert [told in str(warning.message) for warning in caught] == [True] * (not end)
+
+
+@pytest.mark.parametrize("name", ["log.csv.gz", "log.csv"])
 def test_a_cut_member_gives_its_whole_lines(tmp_path, missing):
     data, starts = members(*PARTS)
     data = data[:-missing]

@@ -124,6 +124,34 @@ def test_where_nothing_can_be_written(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
 
 
+def test_a_folder_is_made_only_where_this_is_meant(tmp_path):
+    with pytest.raises(FileNotFoundError, match="new"):
+        write_atomic(tmp_path / "new" / "file", "text", make_folder=False)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with a name are of Unix")
+def test_a_pipe_is_not_replaced(tmp_path):
+    """A file in place of a pipe or a device is lost to who reads or writes it."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    (tmp_path / "link").symlink_to(path)
+    for name in ("pipe", "link"):
+        with pytest.raises(FileExistsError, match=f"a pipe or a device .*{name}"):
+            write_atomic(tmp_path / name, "new")
+    assert path.is_fifo()
+
+
+def test_a_link_stays_and_its_target_is_new(tmp_path):
+    (tmp_path / "folder").mkdir()
+    path, link = tmp_path / "folder" / "file", tmp_path / "link"
+    link.symlink_to(path)
+    for content in ("first", "second"):  # the link leads nowhere before the first
+        write_atomic(link, content)
+        assert link.is_symlink()
+        assert path.read_text() == content
+
+
 def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
     code = """if True:
         import sys
@@ -163,5 +191,5 @@ def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
 
 def test_the_temporary_file_stands_beside_its_target(tmp_path):
     """A rename is atomic within one file system only."""
-    with _files.replacing(tmp_path / "new" / "note.txt") as temporary:
-        assert pathlib.Path(temporary).parent == tmp_path / "new"
+    with _files.replacing(tmp_path / "note.txt") as temporary:
+        assert pathlib.Path(temporary).parent == tmp_path

@@ -300,6 +300,16 @@ def test_a_sitemap_with_entities_is_refused(tmp_path):
         rows(path)
 
 
+@pytest.mark.parametrize("size", [330, 400])
+def test_a_feed_that_is_cut_is_told(tmp_path, size):
+    """The entries before the cut are used, as they are whole."""
+    path = tmp_path / "feed.xml"
+    path.write_bytes((SAMPLES / "feed.xml").read_bytes()[:size])
+    (fault,) = (row for row in rows(path) if "of XML" in row.get("reason", ""))
+    assert fault["reason"] == "of XML with a fault, behind which entries may be missing"
+    assert fault["given"].startswith("feed.xml: <unknown>:")
+
+
 def test_samples_of_feeds():
     first, oldest, undated = rows(SAMPLES / "feed.xml")
     window = {"url": URL, "start": time("2026-09-30T11:00"), "stop": AS_OF}

@@ -510,6 +510,29 @@ def test_compare_within_the_days_of_the_log(month, tmp_path):
     assert found.in_log["uniform"] == pytest.approx(expected, rel=1e-9)
     # a rule that begins with intervals of a month has done little in a month
     assert found.in_log["Nutch"] < found.long_run["Nutch"] - 0.05
+    assert found.calibrated == {}, "for too few crawls are held out"
+
+
+def test_compare_calibrates_what_crawls_at_equal_intervals(tmp_path):
+    """The same calibration as that of the rates, at the intervals of each rule."""
+    rng = np.random.default_rng(15)
+    interval = rng.exponential(2.5, (120, 25)) + 0.01
+    bits = rng.random(interval.shape) < -np.expm1(-0.3 * interval)
+    history = History(interval.ravel(), bits.ravel(), np.arange(121) * 25)
+    log = log_of(tmp_path / "log.parquet", history)
+    found = compare(log, rng=1, horizon=40.0)
+    assert found.calibrated.keys() == {"the log", "uniform", "proportional", "optimal"}
+    learnt = estimate(log, tmp_path / "rates.parquet").calibration
+    calibration = Calibration.from_dict(learnt)
+    page = pq.read_table(tmp_path / "rates.parquet").to_pandas()
+    rate = page["change_rate"].to_numpy()
+    even = (history.n_crawls / history.total(history.interval)).sum() / 120
+    fresh = calibration.freshness(rate, even).mean()
+    assert found.calibrated["uniform"] == pytest.approx(fresh, rel=1e-9)
+    of_url = rate[np.argsort(page["url"].astype(int))]
+    fresh = calibration.freshness(of_url[:, None], 1 / interval)
+    fresh = np.average(fresh, axis=1, weights=interval).mean()
+    assert found.calibrated["the log"] == pytest.approx(fresh, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -609,4 +632,4 @@ def test_half_lives_of_the_command(month, tmp_path, capsys):
     assert "estimator prior, half-life 20 days (asked for" in capsys.readouterr().out
     with pytest.raises(SystemExit):
         cli.main([*command, "--half-life", "soon"])
-    assert "must be auto or a positive number of days" in capsys.readouterr().err
+    assert "must be a positive number with a unit" in capsys.readouterr().err

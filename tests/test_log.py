@@ -23,7 +23,7 @@ import pytest
 from crawl_logs import START, parquet, recorded, table, write
 from thinned import every
 
-from paperlib.crawl_log import BadRowsWarning, formats, read_crawl_log, reading
+from paperlib.crawl_log import BadRowsWarning, Source, formats, read_crawl_log, reading
 from paperlib.crawl_log.database import database
 
 DAY = 86_400
@@ -534,7 +534,7 @@ def test_bad_rows_of_several_files_add_up(tmp_path):
         (
             HEADER + "a,x,1\n",
             "must hold at least one row that can be used, "
-            "got {'whose time cannot be read': 1}",
+            "got 1 whose time cannot be read",
         ),
     ],
 )
@@ -543,6 +543,13 @@ def test_files_without_a_usable_row(tmp_path, text, rule):
     with pytest.raises(ValueError, match=re.escape(rule)) as error:
         read(path)
     assert str(path) in str(error.value)
+
+
+def test_a_column_that_the_user_named_and_the_file_lacks(tmp_path):
+    path = write(tmp_path / "log.csv", "url,time\na,0\n")
+    rule = "must have a column 'nope' for time and 'changed' (or 'digest', 'etag', "
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        read(Source(path, columns={"time": "nope"}))
 
 
 def test_missing_columns_of_parquet(tmp_path):

@@ -481,12 +481,18 @@ def test_nothing_in_a_file_is_executed(saved, tmp_path):
         def __reduce__(self):
             return (tmp_path.joinpath("executed").touch, ())
 
+    kept = Scheduler.load(saved)
     np.savez(saved, version=np.array([Evil()], dtype=object))
     with pytest.raises(ValueError, match="not a saved scheduler"):
         Scheduler.load(saved)
     assert not (tmp_path / "executed").exists()
     with pytest.raises(FileNotFoundError):
         Scheduler.load(tmp_path / "absent.npz")
+    with pytest.raises(FileNotFoundError, match="no"):
+        kept.save(tmp_path / "no" / "state.npz")
+    (tmp_path / "plan.csv").write_text("url,crawl_rate\na,1\n")
+    with pytest.raises(ValueError, match=r"not a saved scheduler: it is no npz file$"):
+        Scheduler.load(tmp_path / "plan.csv")
 
 
 # ---------------------------------------------------------------- bad input

@@ -1,13 +1,16 @@
 """Signals beside a crawl log, and hosts whose pages are not what they seem."""
 
 import gzip
+import re
+import warnings
 from bisect import bisect_left
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from crawl_logs import parquet, recorded, table, write
 
-from paperlib import crawl_log, signals
+from paperlib import cli, crawl_log, signals
 from paperlib.crawl_log import reading
 from paperlib.crawl_log.signalling import Quality
 from paperlib.crawl_log.suspects import Suspects
@@ -156,7 +159,7 @@ def test_silent_pages_have_no_recall_and_unknown_hosts_take_the_mean_of_all():
     quality = Quality(history, n_signals, ["h"] * 300)
     bits = History([1.0, 2.0, 1.0], [True, False, True], [0, 2, 3])
     found = quality.columns(bits, np.array([1, 0, 0]), ["other", "h"])
-    assert found["signals_from"].tolist() == ["all", "host"]
+    assert found["signals_from"].tolist() == ["all", "none"]
     assert found["recall"][1] == found["false_rate"][1] == 0
     assert found["recall"][0] == pytest.approx(0.8, abs=0.08)
 
@@ -278,6 +281,52 @@ def test_crawls_at_almost_one_interval_do_not_tell_false_changes(tmp_path, jitte
     assert "too rarely to tell" in found["fast.org", "changed at every crawl"].cause
 
 
+def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
+    """Servers that send the time of the fetch as Last-Modified, and no digest."""
+    rows = [
+        (f"https://made.org/{k}", f"2026-08-{day:02}T00:00Z", 200, f"2026-08-{day:02}")
+        for k in range(5)
+        for day in range(1, 21)
+    ]
+    rows += [
+        ("https://ok.org/", f"2026-08-{day:02}T00:00Z", 200, "2026-07-31")
+        for day in range(1, 21)
+    ]
+    rows += [
+        (f"https://down.org/{k}", f"2026-08-{day:02}T00:00Z", 503 if k else 301, "")
+        for k in range(3)
+        for day in range(1, 6)
+    ]
+    columns = ("url", "time", "status", "last_modified")
+    log = write(tmp_path / "log.csv", table(rows, columns))
+    rates, plan = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
+    with warnings.catch_warnings(action="ignore", category=crawl_log.BadRowsWarning):
+        assert cli.main(["estimate", str(log), "-o", str(rates)]) == 0
+        found = crawl_log.estimate(log, tmp_path / "rates.csv")
+    out = capsys.readouterr().out
+    assert "100 of fetches that cannot be compared: Last-Modified is when they" in out
+    assert "failed fetches by status: 10 of 503, 5 of 301\n" in out
+    assert "3 never fetched well, 5 fetched, but with nothing to compare\n" in out
+    assert "suspect: made.org, 5 pages without digest or ETag, and Last-Mod" in out
+    assert found.kinds["fetched, but with nothing to compare"] == 5
+    assert found.pace == pytest.approx((100 + 19) / 19)
+    command = ["schedule", str(rates), "--bandwidth", "10/day", "-o", str(plan)]
+    assert cli.main(command) == 0
+    out = capsys.readouterr().out
+    rate = pq.read_table(plan).to_pandas().set_index("url")["crawl_rate"]
+    spent = rate[rate.index.str.startswith("https://made")].sum()
+    assert "5 pages fetched, but with nothing to compare (" in out
+    assert "3 pages never fetched well, and promised no freshness (" in out
+    assert f"{spent:.3g} of 10 crawls a day go to suspect hosts: 'made.org'\n" in out
+    page = tmp_path / "log.html"
+    with warnings.catch_warnings(action="ignore", category=crawl_log.BadRowsWarning):
+        crawl_log.report(log, page)
+    text = re.sub("<[^>]+>", " ", page.read_text())
+    assert re.search(r"\b5\s+nothing to compare", text)
+    assert re.search(r"\b3\s+never fetched well", text)
+    assert "of failed fetches: 10 of status 503, 5 of status 301" in text
+
+
 def test_honest_hosts_are_no_suspects(tmp_path):
     rows = [
         r
@@ -285,6 +334,26 @@ def test_honest_hosts_are_no_suspects(tmp_path):
         for r in rows_of("a.org", k, [f"md5:{k}{n // 3}" for n in range(9)])
     ]
     assert suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS))) == {}
+
+
+def test_the_command_says_what_signals_tell(tmp_path, capsys):
+    """Of a page that tells enough, of one of its host, and of one without a signal."""
+    rng = np.random.default_rng(7)
+    changed = {"a": rng.random(4000) < 0.5, "b": [0, 1, 1, 0], "c": [1] * 9}
+    log = [
+        (f"https://h.org/{page}", START + k * DAY // 8, bit)
+        for page, bits in changed.items()
+        for k, bit in enumerate([0, *map(int, bits)])
+    ]
+    likely = {"a": (0.1, 0.8), "b": (0, 1), "c": (0, 0)}
+    pings = [(url, t - 9) for url, t, bit in log if rng.random() < likely[url[-1]][bit]]
+    write(tmp_path / "log.csv", table(log))
+    write(tmp_path / "pings.csv", table(pings, ("url", "time")))
+    command = ["estimate", str(tmp_path / "log.csv"), "-o", str(tmp_path / "r.csv")]
+    assert cli.main([*command, "--signals", str(tmp_path / "pings.csv")]) == 0
+    out = capsys.readouterr().out
+    assert f"{len(pings):,} signals used, precision 0." in out
+    assert "; pages by whose these are: 1 page, 1 host, 0 all, 1 none\n" in out
 
 
 def test_signals_before_what_a_state_knows_are_not_counted_again(tmp_path):

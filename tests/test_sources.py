@@ -463,7 +463,8 @@ def test_columns_by_other_names(tmp_path):
     assert [row[1:3] for row in pages["a"]] == [(2.0, True)]
     assert (counts, messages) == ({"rows": 2, "repeated": 0}, [])
     with pytest.raises(
-        ValueError, match="must have a column 'seen', got page, fetched_at, hash, time"
+        ValueError,
+        match="must have a column 'seen' for time, got page, fetched_at, hash, time",
     ):
         read(Source(log, columns=names | {"time": "seen"}))
     with pytest.raises(ValueError, match=r"columns must be for some of .*, got 'when'"):

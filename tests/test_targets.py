@@ -109,12 +109,12 @@ def test_nutch(plan):
     assert said.endswith("\n1 page of crawl rate 0: left out: the crawler is not told")
 
 
-def test_an_export_says_that_thresholds_are_not_in_it(tmp_path):
+def test_an_export_says_that_it_tells_nothing_of_signals(tmp_path):
     row = (HOME, 0.5, "2026-10-03T06:12:08Z")
     plan = plan_of(tmp_path / "signals.parquet", row, threshold=pa.array([3.5]))
-    told = "intervals are 1 / crawl rate: thresholds are not exported"
+    told = "intervals are the thresholds; that signals shorten them is left out"
     assert written(plan, "nutch")[1].endswith(f"\n{told}")
-    assert told not in written(plan, "urls")[1]
+    assert told not in written(plan, "urls")[1] + written(plan, "jsonl")[1]
 
 
 def test_storm(plan):
@@ -424,11 +424,16 @@ def test_a_page_that_was_not_crawled_yet_is_due_now(tmp_path):
 
 def test_intervals_of_thresholds(tmp_path):
     """The time that alone makes a page due; none where signals alone do."""
-    rows = [("a", 4.0, "2026-10-01"), ("b", 4.0, None)]
-    threshold = pa.array([0.5, np.inf])
-    plan = plan_of(tmp_path / "plan.parquet", *rows, threshold=threshold)
-    (line,) = written(plan, "jsonl")[0].splitlines()
-    assert json.loads(line)["interval_s"] == 43_200
+    rows = [(name, 4.0, "2026-10-01") for name in "abc"]
+    columns = {"threshold": pa.array([0.5, np.inf, 0.5])}
+    columns["signal_days"] = pa.array([0.1, 1.0, np.inf])
+    plan = plan_of(tmp_path / "plan.parquet", *rows, **columns)
+    lines = map(json.loads, written(plan, "jsonl")[0].splitlines())
+    told = [{k: v for k, v in line.items() if k != "due"} for line in lines]
+    assert told == [
+        {"url": "a", "interval_s": 43_200, "signal_s": 8_640},
+        {"url": "c", "interval_s": 43_200, "signal_s": 43_200},
+    ]
 
 
 # ---------------------------------------------------------------- bad input

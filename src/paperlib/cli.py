@@ -2,7 +2,6 @@
 
 import argparse
 import importlib.util
-import math
 import os
 import re
 import shlex
@@ -21,14 +20,6 @@ _STATUSES = (
     "130 interrupted, 141 nobody reads the output"
 )
 _COMPLETION = 'for completion in a shell: eval "$(paperlib --print-completion bash)"'
-# What is printed of the values of some columns of a file of rates.
-_KINDS = {
-    "never": "never changed",
-    "always": "always changed",
-    "bursty": "bursty",
-    "regular": "regular",
-    True: "gone",
-}
 # The extra that brings a package; packages not named here come with "figures".
 _EXTRAS = {
     "duckdb": "log",
@@ -291,15 +282,8 @@ def _share(text):
 
 
 def _half_life(text):
-    """Days such as 200d, or auto."""
-    if text == "auto":
-        return text
-    value = _number(text.removesuffix("d"))
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(
-            f"must be auto or a positive number of days, such as 200d, got {text!r}"
-        )
-    return value
+    """A duration such as 200d, or auto."""
+    return text if text == "auto" else _duration(text)
 
 
 def _positive(text):
@@ -592,7 +576,7 @@ def _rows(counts):
     _option(
         "--half-life",
         type=_half_life,
-        metavar="DAYS",
+        metavar="TIME",
         help="such as 200d, for rates that drift: observations lose half of their "
         "weight in this time; or auto: the one that predicts best, or none",
     ),
@@ -633,14 +617,26 @@ def _estimate(options):
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson; "
         f"calibration: {calibrated}"
     )
-    if options.output.suffix != ".csv":
-        kinds = _kinds_of_pages(options.output)
-        print("pages: " + ", ".join(f"{n:,} {kind}" for kind, n in kinds.items()))
+    for what, counts in {
+        "failed fetches by status": {f"of {s}": n for s, n in found.failed.items()},
+        "pages": found.kinds,
+    }.items():
+        if counts:
+            print(f"{what}: {', '.join(f'{n:,} {kind}' for kind, n in counts.items())}")
+    if told := found.signals:
+        sources = ("page", "host", "all", "none")
+        print(
+            f"{units.counted(told['used'], 'signal')} used, precision "
+            f"{told['precision']:.2f}, recall {told['recall']:.2f}; pages by whose "
+            f"these are: {', '.join(f'{told.get(s, 0):,} {s}' for s in sources)}"
+        )
     for suspect in found.suspects[:_SUSPECTS]:
         found_there = f"{units.counted(suspect.n_pages, 'page')} {suspect.what}"
         print(f"suspect: {suspect.host or 'no host'}, {found_there}: {suspect.cause}")
     if len(found.suspects) > _SUSPECTS:
         print(f"and {len(found.suspects) - _SUSPECTS:,} suspects more: paperlib report")
+    if options.dask:
+        print("soft 404s and dates that servers make up are not looked for with --dask")
     _print_next(options.output, found.pace)
 
 
@@ -665,19 +661,6 @@ def _print_next(rates, pace):
         return
     named = shlex.quote(str(rates))
     print(f"next: paperlib schedule {named} --bandwidth {rate} -o schedule.parquet")
-
-
-def _kinds_of_pages(path):
-    """How many pages are of which kind, from a file of rates."""
-    import pyarrow.parquet as pq
-
-    counts = {}
-    pages = pq.read_table(path, columns=["degenerate", "pattern", "gone"])
-    for column in pages.columns:
-        counts |= {
-            row["values"]: row["counts"] for row in column.value_counts().to_pylist()
-        }
-    return {text: counts.get(kind, 0) for kind, text in _KINDS.items()}
 
 
 @_command(
@@ -727,6 +710,13 @@ def _kinds_of_pages(path):
         help="no page waits longer, such as 30d",
     ),
     _option(
+        "--unfetched-interval",
+        type=_duration,
+        metavar="TIME",
+        help="no page that was never fetched well, or has nothing to compare, is "
+        "crawled more often",
+    ),
+    _option(
         "--limits",
         type=Path,
         metavar="FILE",
@@ -742,8 +732,9 @@ def _kinds_of_pages(path):
     ),
     _option(
         "--cost",
-        metavar="COLUMN",
-        help="column of RATES with the cost of a crawl; then rates are cost a time",
+        metavar="COLUMN|FILE",
+        help="column of RATES with the cost of a crawl, or a table (url, cost); then "
+        "rates are cost a time",
     ),
     _option(
         "--objective",
@@ -783,10 +774,10 @@ def _schedule(options):
             )
         _write_schedule(options, options.output)
         return
-    from paperlib.crawl_log.output import check_output
+    from paperlib.crawl_log.targets.exporting import check_export
     from paperlib.files import temporary_folder
 
-    check_output(options.output, options.force)  # before all is computed
+    check_export(options.output, options.to, **_asked(options))
     with temporary_folder() as folder:
         options.schedule = folder / "schedule.parquet"
         _write_schedule(options, options.schedule)
@@ -797,32 +788,38 @@ def _write_schedule(options, path):
     from paperlib import crawl_log
 
     names = ("policy", "objective", "limits", "importance", "cost", "hedge", "force")
-    names += ("least_interval", "greatest_interval")
+    names += ("least_interval", "greatest_interval", "unfetched_interval")
     given = {name: getattr(options, name) for name in names}
     given["per_host"] = _limits(options.per_host)
     found = crawl_log.schedule(options.rates, path, options.bandwidth, **given)
-    unit = "crawls" if options.cost is None else f"units of {options.cost}"
+    unit = "crawls" if options.cost is None else "units of cost"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         kinds = found.prices.keys() - {"hedge"}
         what = "hosts" if kinds == {"hosts"} else "limits"
         why = f"the {what} allow no more" if kinds else "no page gains by more"
         print(f"of these only {found.spent:,.6g}: {why}")
-    if found.weights:
-        counts = {name: f"{n:,}" for name, n in found.weights.items()}
-        print(
-            "importance: {named} pages from {file}, {others} as in the rates; "
-            "{unknown} rows name no page".format(file=options.importance, **counts)
-        )
+    for name, counts in (("importance", found.weights), ("cost", found.costs)):
+        if counts:
+            named = units.counted(counts["named"], "page")
+            print(
+                f"{name}: {named} from {getattr(options, name)}, {counts['others']:,} "
+                f"as in the rates; {counts['unknown']:,} rows name no page"
+            )
     _print_freshness(found)
     _print_prices(found, options)
     _print_unknown(found)
     without = " without limits of hosts" if "hosts" in found.prices else ""
+    head = [f"{unit} a day", f"freshness if Poisson{without}"]
+    columns = [found.worth[:, 1]]
+    if found.worth_calibrated:
+        head.append("calibrated")
+        columns.append(found.worth_calibrated)
     rows = [
-        (f"{crawls:,.6g}", "too few" if fresh != fresh else f"{fresh:.4f}")
-        for crawls, fresh in found.worth
+        (f"{crawls:,.6g}", *("too few" if f != f else f"{f:.4f}" for f in fresh))
+        for crawls, *fresh in zip(found.worth[:, 0], *columns, strict=True)
     ]
-    _table((f"{unit} a day", f"freshness if Poisson{without}"), rows)
+    _table(head, rows)
 
 
 def _limits(given):
@@ -850,12 +847,20 @@ def _print_freshness(found):
             "  on the pages that the log has an interval of; "
             f"on all pages that were fetched: {exact:.4f}"
         )
-    if found.freshness != exact:
+    if found.expected_crawls is not None:
+        print(
+            f"  if rates, recall and false rates were exact; {found.freshness:.4f}, "
+            f"with {found.expected_crawls:,.6g} crawls a day, with an allowance for "
+            "errors of the rates"
+        )
+    elif found.freshness != exact:
         print(
             "  if the estimates were exact; "
             f"{found.freshness:.4f} with an allowance for their errors"
         )
-    if found.calibrated is not None:
+    if found.calibrated is None:
+        print(f"not calibrated on the log: {found.not_calibrated}")
+    else:
         print(f"freshness calibrated on the log: {found.calibrated:.4f}")
     if found.objective != "freshness":
         print(f"{found.loss:.4g} {_LOSSES[found.objective]}, if changes were Poisson")
@@ -867,29 +872,31 @@ def _print_prices(found, options):
     fewer = "the limits allow no fewer"
     if found.one_fewer is not None:
         fewer = f"one fewer costs {found.one_fewer:.2g}"
-    what = "crawl" if options.cost is None else f"unit of {options.cost}"
+    what = "crawl" if options.cost is None else "unit of cost"
     print(f"one more {what} a day is worth {found.one_more:.2g} {unit}, {fewer}")
     for kind, price in found.prices.items():
-        cost, share = f"{price['cost']:.2g} {unit}", f"{price['share']:.0%}"
+        saves = price["cost"] < 0  # the promise allows for errors of the estimates
+        verb, share = "gain" if saves else "cost", f"{price['share']:.0%}"
+        amount = f"{abs(price['cost']):.2g} {unit}"
         if kind == "hedge":
-            if price["cost"] < 0:  # the promise allows for errors of the estimates
-                gain = f"{-price['cost']:.2g} {unit}"
-                print(f"the hedge of {share} gains {gain}, as rates are uncertain")
-            else:
-                print(f"the hedge of {share} costs {cost} if changes are Poisson")
+            why = ", as rates are uncertain" if saves else " if changes are Poisson"
+            print(f"the hedge of {share} {verb}s {amount}{why}")
         elif kind == "hosts":
-            print(f"the limits of hosts cost {cost}; {share} of hosts are at theirs")
-        elif options.limits is None:
+            print(
+                f"the limits of hosts {verb} {amount}; {share} of hosts are at theirs"
+            )
+        elif options.limits is None and options.unfetched_interval is None:
             text = units.as_text(getattr(options, kind.replace(" ", "_")))
-            print(f"the {kind} of {text} costs {cost}; {share} of pages are at it")
+            print(f"the {kind} of {text} {verb}s {amount}; {share} of pages are at it")
         else:
-            print(f"the {kind}s cost {cost}; {share} of pages are at theirs")
+            print(f"the {kind}s {verb} {amount}; {share} of pages are at theirs")
 
 
 def _print_unknown(found):
     """Print how many pages are not known or not crawled, and some of their names."""
     for pages, what in [
         (found.unfetched, "never fetched well, and promised no freshness"),
+        (found.incomparable, "fetched, but with nothing to compare"),
         (found.unmeasured, "fetched, but without an interval"),
         (found.gone, "without crawls, being gone: 404 or 410 when last fetched"),
         (found.uncrawled, "without crawls, as others gain more by them"),
@@ -902,6 +909,11 @@ def _print_unknown(found):
                 f"{units.counted(pages['pages'], 'page')} {what}{rate}: "
                 f"{', '.join(map(repr, pages['first']))}{more}"
             )
+    if found.suspect["crawls"]:
+        print(
+            f"{found.suspect['crawls']:,.3g} of {found.spent:,.6g} crawls a day go to "
+            f"suspect hosts: {', '.join(map(repr, found.suspect['first']))}"
+        )
 
 
 @_command(
@@ -927,10 +939,15 @@ def _print_unknown(found):
 def _export(options):
     from paperlib import crawl_log
 
-    names = {"until": "due", "exported": "exported", "force": "force"}
-    given = {name: getattr(options, option) for name, option in names.items()}
-    text = crawl_log.export(options.schedule, options.output, options.to, **given)
+    given = options.output, options.to
+    text = crawl_log.export(options.schedule, *given, **_asked(options))
     print(f"{options.output}: {text}")
+
+
+def _asked(options):
+    """What an export is asked for, beside the file and the crawler."""
+    names = {"until": "due", "exported": "exported", "force": "force"}
+    return {name: getattr(options, option) for name, option in names.items()}
 
 
 @_command(
@@ -945,16 +962,24 @@ def _compare(options):
 
     _check_picture(options)
     found = crawl_log.compare(_source(options), rng=1, memory=options.memory)
-    rows = [
-        (name, f"{found.in_log[name]:.4f}", f"{fresh:.4f}")
-        for name, fresh in found.long_run.items()
-    ]
     days = f"in the log's {found.days:.3g} days"
-    _table(("freshness", days, "in the long run"), rows)
+    columns = {
+        days: found.in_log,
+        "in the long run": found.long_run,
+        "calibrated on the log": found.calibrated,
+    }
+    columns = {head: fresh for head, fresh in columns.items() if fresh}
+    rows = [
+        (name, *(f"{c[name]:.4f}" if name in c else "" for c in columns.values()))
+        for name in found.long_run
+    ]
+    _table(("freshness if changes were Poisson", *columns), rows)
+    if not found.calibrated:
+        print("not calibrated: the log has too few bits to measure it on")
     pages = units.counted(found.n_pages, "page")
     print(f"from {pages}, crawled twice or more and not gone")
     if options.output:
-        _draw("bars", found.long_run, options.output)
+        _draw("bars", found.in_log, options.output, f"freshness {days}")
 
 
 @_command(
@@ -984,7 +1009,7 @@ def _backtest(options):
     ]
     _table(("estimator", "log loss", "behind the best"), rows)
     if options.output:
-        _draw("calibration", found.calibration, options.output)
+        _draw("calibration", found.calibration, options.output, None)
 
 
 @_command(
@@ -1108,7 +1133,7 @@ def _check_picture(options):
         check_output(options.output, force=True)
 
 
-def _draw(kind, values, path):
+def _draw(kind, values, path, label):
     """Write a picture, drawn by a function of `paperlib.repro.plotting`."""
     import io
 
@@ -1119,7 +1144,8 @@ def _draw(kind, values, path):
 
     plotting.use_style()
     figure = Figure(figsize=(5, 3.5))
-    getattr(plotting, kind)(figure.subplots(), values)
+    ax = getattr(plotting, kind)(figure.subplots(), values)
+    ax.set_xlabel(label or ax.get_xlabel())
     image = io.BytesIO()
     figure.savefig(image, format=path.suffix[1:])
     write_atomic(path, image.getvalue())

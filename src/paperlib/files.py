@@ -7,6 +7,7 @@ or by the next run if its own run was killed.
 """
 
 import contextlib
+import errno
 import functools
 import hashlib
 import os
@@ -26,6 +27,7 @@ else:
 __all__ = [
     "replacing",
     "sha256",
+    "target",
     "temporary_folder",
     "verified",
     "write_atomic",
@@ -42,6 +44,33 @@ def sha256(path: PathLike) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def target(path: PathLike) -> Path:
+    """File that a path names, behind symbolic links, if it may be replaced.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, which need not exist.
+
+    Returns
+    -------
+    Path
+        The same, or where the link leads.
+
+    Raises
+    ------
+    OSError
+        A folder; or a pipe or a device, which others would lose.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        reason = "a pipe or a device is there, which is not written over"
+        raise OSError(errno.EEXIST, reason, str(path))
+    return path.resolve() if path.is_symlink() else path
+
+
 @contextlib.contextmanager
 def replacing(path: PathLike) -> Iterator[str]:
     """Context of a temporary path that replaces `path` at its end.
@@ -49,7 +78,7 @@ def replacing(path: PathLike) -> Iterator[str]:
     Parameters
     ----------
     path : str or Path
-        The file to write; missing folders are made.
+        The file to write; of a symbolic link, that to which it leads.
 
     Yields
     ------
@@ -61,10 +90,9 @@ def replacing(path: PathLike) -> Iterator[str]:
     Raises
     ------
     OSError
-        That of the step that failed, with the name of `path`.
+        That of the step that failed, with the name of `path`; or as `target`.
     """
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = target(path)
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
@@ -81,15 +109,19 @@ def replacing(path: PathLike) -> Iterator[str]:
         raise
 
 
-def write_atomic(path: PathLike, content: str | bytes) -> None:
+def write_atomic(
+    path: PathLike, content: str | bytes, *, make_folder: bool = True
+) -> None:
     """Write a file as a whole.
 
     Parameters
     ----------
     path : str or Path
-        The file to write; missing folders are made.
+        The file to write.
     content : str or bytes
         Text is encoded as UTF-8.
+    make_folder : bool, default True
+        Make the folder, and those above it, where they are missing.
 
     Raises
     ------
@@ -103,6 +135,8 @@ def write_atomic(path: PathLike, content: str | bytes) -> None:
     ...     print(Path(f"{folder}/new/note.txt").read_text())
     whole
     """
+    if make_folder:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
 

@@ -437,7 +437,7 @@ class Scheduler:
         arrays = {"version": _VERSION, "clock": self._clock, **self._engine.arrays()}
         file = io.BytesIO()
         np.savez(file, **{k: np.ascontiguousarray(v) for k, v in arrays.items()})
-        write_atomic(path, file.getvalue())
+        write_atomic(path, file.getvalue(), make_folder=False)
 
     @classmethod
     def load(cls, path: PathLike) -> Scheduler:
@@ -825,6 +825,8 @@ def _read(path):
     """Arrays of a saved scheduler, undamaged and of this version."""
     content = Path(path).read_bytes()
     try:
+        if not content.startswith(b"PK"):  # NumPy would advise to unpickle it
+            raise ValueError("it is no npz file")
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             if damaged := file.zip.testzip():
                 raise ValueError(f"{damaged} is damaged")

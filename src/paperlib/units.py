@@ -32,8 +32,8 @@ def per_day(text: str) -> float:
     value = _number(number) * A_DAY.get(unit.strip(), math.nan)
     if not 0 < value < math.inf:
         raise ValueError(
-            f"must be a positive number a unit ({', '.join(A_DAY)}), such as 10/hour, "
-            f"got {text!r}"
+            f"must be a positive number and a unit of time, such as 10/hour (units: "
+            f"{', '.join(A_DAY)}), got {text!r}"
         )
     return value
 

@@ -17,7 +17,7 @@ from paperlib.types import Values
 __all__ = ["Calibration", "learn"]
 
 _SHARE = 0.8  # of the crawls, the first in time, from which rates are learnt
-_LEAST_BITS = 400  # held out; with fewer, a standard error is above 0.025
+LEAST_BITS = 400  # held out; with fewer, a standard error is above 0.025
 _BITS_PER_BIN, _MOST_BINS = 100, 40
 _SAME = 1e-6  # relative difference of equal numbers
 
@@ -168,7 +168,7 @@ def learn(batch: Any, rule: Callable[..., Any]) -> Calibration | None:
     x = rule(before)[owner] * after.interval
     # a rate of 0, as the naive rule gives, says nothing of how it goes on
     x, unchanged = x[x > 0], ~after.changed[x > 0]
-    if x.size < _LEAST_BITS:
+    if x.size < LEAST_BITS:
         return None
     n_bins = min(x.size // _BITS_PER_BIN, _MOST_BINS)
     edges = np.quantile(x, np.arange(1, n_bins) / n_bins)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 import scipy
 
 from paperlib import allocation, checks, freshness, policies, simulate
-from paperlib.crawl_log import choosing, reading
+from paperlib.crawl_log import calibrating, choosing, reading
 from paperlib.signals import SignalledPages
 from paperlib.types import PathLike, Seed
 
@@ -36,6 +37,10 @@ class Comparison:
         log as above. Both have the worst rule in the long run first.
     n_pages : int
         Pages on which it rests, see `compare`.
+    calibrated : dict of float
+        As `long_run`, but by the `Calibration` of the log in place of Poisson
+        changes, of the log and the rules with equal intervals; empty if the log has
+        too few bits to measure it on.
 
     Examples
     --------
@@ -48,6 +53,7 @@ class Comparison:
     in_log: dict
     long_run: dict
     n_pages: int
+    calibrated: dict = field(default_factory=dict)
 
 
 def compare(
@@ -127,7 +133,8 @@ def compare(
     history, crawled = batch.bits, (batch.bits.n_crawls > 0) & ~gone
     # as `estimate` does
     prior, estimator, _ = choosing.choose(few.all_crawls, bits=few.all_bits)
-    rate = choosing.ESTIMATORS[estimator](batch.all_crawls, prior)
+    rule = functools.partial(choosing.ESTIMATORS[estimator], prior=prior)
+    rate, calibration = rule(batch.all_crawls), calibrating.learn(few, rule)
     if not batch.all_crawls.total(batch.all_crawls.changed)[crawled].any():
         raise ValueError(
             f"{path} must hold a page that was crawled twice, "
@@ -140,12 +147,19 @@ def compare(
     days = _days(batch.page)
     log = {"the log": freshness.mean(fresh, weight).item()}
     given = rate[crawled], weight, bandwidth
-    fixed = _allocated(*given, days)
-    long_run = log | fixed[1] | _simulated(*given, horizon, 0.5, rng)
+    at_first, fixed, calibrated = _allocated(*given, days, calibration)
+    if calibration is not None:
+        interval, _, offsets = history.ragged()
+        owner = np.repeat(np.arange(rate.size), np.diff(offsets))
+        fresh = calibration.freshness(np.nan_to_num(rate)[owner], 1 / interval)
+        fresh = np.bincount(owner, interval * fresh, rate.size)[crawled] / observed
+        calibrated |= {"the log": freshness.mean(fresh, weight).item()}
+    long_run = log | fixed | _simulated(*given, horizon, 0.5, rng)
     long_run = dict(sorted(long_run.items(), key=lambda item: item[1]))
-    in_log = log | fixed[0] | _simulated(*given, days, 0.0, rng)
+    in_log = log | at_first | _simulated(*given, days, 0.0, rng)
     in_log = {name: in_log[name] for name in long_run}
-    return Comparison(days, in_log, long_run, int(np.count_nonzero(crawled)))
+    n_pages = int(np.count_nonzero(crawled))
+    return Comparison(days, in_log, long_run, n_pages, calibrated)
 
 
 def _days(page):
@@ -154,10 +168,10 @@ def _days(page):
     return (last.as_py() - first.as_py()) / _DAY
 
 
-def _allocated(rate, weight, bandwidth, days):
+def _allocated(rate, weight, bandwidth, days, calibration):
     """Freshness of rules that give each page a fixed crawl rate.
 
-    In so many days from a fresh copy, and in the long run.
+    In so many days from a fresh copy, in the long run, and this calibrated.
     """
     given, model = (rate, weight, bandwidth), freshness.interval
     plans = {
@@ -169,7 +183,15 @@ def _allocated(rate, weight, bandwidth, days):
         name: freshness.mean(_at_first(rate, plan.crawl_rate, days), weight).item()
         for name, plan in plans.items()
     }
-    return in_log, {name: float(plan.freshness) for name, plan in plans.items()}
+    calibrated = {
+        name: freshness.mean(
+            calibration.freshness(rate, plan.crawl_rate), weight
+        ).item()
+        for name, plan in plans.items()
+        if calibration is not None
+    }
+    long_run = {name: float(plan.freshness) for name, plan in plans.items()}
+    return in_log, long_run, calibrated
 
 
 def _at_first(rate, crawl_rate, days):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -39,6 +40,7 @@ _COPIED = (
     "host",
     "importance",
     "n_failed",
+    "n_incomparable",
     "first_crawl",
     "last_crawl",
     "gone",
@@ -74,14 +76,22 @@ class Estimates:
     what : str
         The format that the files were taken for.
     pace : float
-        Crawls a day that the log made: its intervals between crawls by its
-        length; 0 if it does not tell, as a dump of states.
+        Crawls a day that the log made: its intervals between crawls, and its
+        fetches with nothing to compare, by its length; 0 if it does not tell, as
+        a dump of states.
     suspects : list of Suspect
         Hosts whose pages are not what they seem.
     scales : dict of float or None
         Mean change rates of hosts over that of an average host, by which the two
         pseudo-observations are divided for a page of each; None where one prior
         for all hosts predicts as well.
+    kinds : dict of int
+        Number of pages by kind, such as "never changed" or "gone".
+    failed : dict of int
+        Number of failed fetches by status of HTTP; "none" of those without one.
+    signals : dict
+        "used", how many signals, their "precision" and "recall" on all pages, and
+        the number of pages by signals_from; empty without signals.
 
     Examples
     --------
@@ -102,6 +112,9 @@ class Estimates:
     pace: float = 0.0
     suspects: list = field(default_factory=list)
     scales: dict | None = None
+    kinds: dict = field(default_factory=dict)
+    failed: dict = field(default_factory=dict)
+    signals: dict = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -162,7 +175,8 @@ def estimate(
     output : path
         Parquet file (or CSV, if the name says so, which `schedule` does not take)
         to write, one row for each page: url, host, importance, n_crawls
-        (intervals between crawls), n_changed (of these), n_failed, first_crawl,
+        (intervals between crawls), n_changed (of these), n_failed, n_incomparable
+        (fetches of this log that have nothing to be compared by), first_crawl,
         last_crawl, gone, change_rate (1/day), low and high
         (`estimators.likelihood_interval`), outside ("below" or "above" where the
         rate is not within low and high, or null), log_stderr (standard
@@ -183,7 +197,8 @@ def estimate(
         entries of feeds): a CSV or Parquet file with the columns url and time.
         Then there are columns recall, precision, false_rate (1/day) and
         signals_from ("page", "host" or "all": whose estimates they are, see
-        `crawl_log.signalling`), which `schedule` needs for thresholds.
+        `crawl_log.signalling`; "none" of pages without a signal), which `schedule`
+        needs for thresholds.
     estimator : {"prior", "mle", "moment_matching", "naive"}, optional
         "prior" is the posterior mode under two pseudo-observations that are
         learnt from the log (`FakeIntervals.learn`), for pages of few crawls;
@@ -310,16 +325,25 @@ def estimate(
         model, why = _learn(sample, estimator, half_life, level)
         suspects = Suspects(log.connection, sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
-        n_crawls, first, last = 0, [], []
+        n_crawls, first, last, kinds, quality = 0, [], [], Counter(), Counter()
         for found in log.map(function):
             # one table without a state, two with it
             for writer, rows in zip([rates, states], found, strict=False):
                 writer.write(rows)
                 if writer is rates:
                     suspects.add(rows)
-                    n_crawls += pc.sum(rows["n_crawls"]).as_py()
+                    kinds.update(_kinds(rows))
+                    if model.quality is not None:
+                        quality.update(rows["signals_from"].to_pylist())
+                    for name in ("n_crawls", "n_incomparable"):
+                        n_crawls += pc.sum(rows[name]).as_py()
                     first.append(pc.min(rows["first_crawl"]).as_py())
                     last.append(pc.max(rows["last_crawl"]).as_py())
+        if model.quality is not None:
+            n_signals = "select sum(n_signals)::bigint from sorted"
+            (quality["used"],) = log.connection.execute(n_signals).fetchone()
+            both = map(float, model.quality.of_all)
+            quality["precision"], quality["recall"] = both
         rate = functools.partial(model.rate, host=sample.page["host"])
         calibration = calibrating.learn(sample, rate)
         found = Estimates(
@@ -336,9 +360,28 @@ def estimate(
             _pace(n_crawls, first, last),
             suspects.found(),
             model.scales,
+            dict(kinds),
+            {str(status or "none"): n for status, n in log.tally.failed.most_common()},
+            dict(quality),
         )
         rates.describe(asdict(found))
     return found
+
+
+def _kinds(rows):
+    """How many pages of a table of rates are of which kind."""
+    unknown = pc.and_not(pc.is_null(rows["last_crawl"]), rows["gone"])
+    fetched = pc.greater(rows["n_incomparable"], 0)
+    kinds = {
+        "never changed": pc.equal(rows["degenerate"], "never"),
+        "always changed": pc.equal(rows["degenerate"], "always"),
+        "bursty": pc.equal(rows["pattern"], "bursty"),
+        "regular": pc.equal(rows["pattern"], "regular"),
+        "gone": rows["gone"],
+        "never fetched well": pc.and_not(unknown, fetched),
+        "fetched, but with nothing to compare": pc.and_(unknown, fetched),
+    }
+    return {kind: pc.sum(pages).as_py() or 0 for kind, pages in kinds.items()}
 
 
 def _pace(n_crawls, first, last):

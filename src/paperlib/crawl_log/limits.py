@@ -27,7 +27,7 @@ class Limit:
     Parameters
     ----------
     pattern : str
-        A host, or a URL in which each * stands for any text.
+        A host or a URL, in which each * stands for any text.
     least_interval, greatest_interval : float, optional
         Limits of the time between crawls of a page, days.
     rate : float, optional
@@ -62,14 +62,12 @@ class Limit:
         bool ndarray, shape (n_pages,)
             True where it does.
         """
-        if self.is_host:
-            mask = pc.equal(batch["host"], self.pattern)
-        else:
-            # LIKE has its own signs for any text and any character
-            like = self.pattern
-            for sign in "\\%_":
-                like = like.replace(sign, f"\\{sign}")
-            mask = pc.match_like(batch["url"], like.replace("*", "%"))
+        # LIKE has its own signs for any text and any character
+        like = self.pattern
+        for sign in "\\%_":
+            like = like.replace(sign, f"\\{sign}")
+        column = batch["host" if self.is_host else "url"]
+        mask = pc.match_like(column, like.replace("*", "%"))
         return mask.fill_null(False).to_numpy(zero_copy_only=False)
 
 
@@ -94,7 +92,7 @@ def read_limits(path: PathLike) -> list[Limit]:
         No such file.
     ValueError
         Another column, no row, or a cell that cannot be read, with its line;
-        a rate of a URL pattern; a pattern that stands twice.
+        a rate of a URL or of several hosts; a pattern that stands twice.
 
     Examples
     --------
@@ -152,9 +150,9 @@ def _limit(where, row):
         except ValueError as error:
             raise ValueError(f"{where}: {name} {error}") from None
     limit = Limit(pattern, **values)
-    if limit.rate is not None and not limit.is_host:
+    if limit.rate is not None and (not limit.is_host or "*" in pattern):
         raise ValueError(
-            f"{where}: rate must be that of a host, got one for the URL {pattern!r}"
+            f"{where}: rate must be that of one host, got one for {pattern!r}"
         )
     return limit
 
@@ -216,9 +214,10 @@ def page_limits(
             )
         found.append(rows)
     if unmatched:
+        shown = ", ".join(map(repr, sorted(unmatched)[:5]))
         raise ValueError(
             "the patterns of limits must match pages, got "
-            f"{len(unmatched)} without: {sorted(unmatched)[:5]}"
+            f"{len(unmatched)} without: {shown}"
         )
     least, greatest = np.concatenate(found, axis=1)
     with np.errstate(divide="ignore"):

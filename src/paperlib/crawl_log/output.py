@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from paperlib import __version__
-from paperlib.files import replacing
+from paperlib.files import replacing, target
 from paperlib.types import PathLike
 
 __all__ = ["CsvOutput", "ParquetOutput", "check_output", "parquet", "table"]
@@ -152,7 +150,7 @@ def check_output(path: PathLike, force: bool) -> None:
         The file exists, and `force` is false.
     OSError
         There is no such folder, or no file can be written in it; or the path is
-        that of a folder.
+        that of a folder, a pipe or a device.
 
     Examples
     --------
@@ -160,9 +158,7 @@ def check_output(path: PathLike, force: bool) -> None:
     Traceback (most recent call last):
     FileNotFoundError: [Errno 2] cannot write in the folder, ...: 'no/such'
     """
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    path = target(path)
     if path.exists() and not force:
         raise FileExistsError(
             f"{path} exists; say --force (force=True) to write over it"

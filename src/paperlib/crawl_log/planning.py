@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import scipy
 
 from paperlib import allocation, freshness, objectives
+from paperlib.crawl_log.calibrating import Calibration
 from paperlib.signals import SignalledPages
 from paperlib.types import Array
 
@@ -92,6 +94,38 @@ def expected(
         middle = np.where(np.isnan(log_rate), middle, np.exp(log_rate))
     terms = zip(_NODES, _WEIGHTS, strict=True)
     return sum(w * function(middle * np.exp(z * log_stderr)) for z, w in terms)
+
+
+def _cycle(threshold, pages, rate):
+    """Fresh time and time between crawls at thresholds, if the change rates are others.
+
+    A signal counts for the time beta that the believed rates give. Of the true
+    rates, the fresh time depends on change and false rate alone, and the other on
+    the rate of signals: so both are those of other pages with this beta. The first
+    have the recall that solves log(1 + recall rate / false rate) = (1 - recall) rate
+    beta, by Wright's omega function; of the second, one signal in e is false.
+    """
+    recall, false_rate, beta = pages.recall, pages.false_rate, pages.beta
+    gamma = recall * rate + false_rate
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        x = beta * false_rate
+        odds = scipy.special.wrightomega(np.log(x) + x + beta * rate) / x - 1
+        alike = np.clip(odds * false_rate / rate, 0, 1)
+        signalled = -np.expm1(-1) * gamma
+        others = signalled + 1 / beta, signalled / (signalled + 1 / beta), gamma / np.e
+    # signals of no value, or that are enough alone, are so at all rates
+    middle = (beta > 0) & (beta < np.inf) & (rate > 0)
+    alike = SignalledPages(rate, 1.0, np.where(middle, alike, recall), false_rate)
+    own = rate, recall, false_rate
+    rates, recalls, falses = (
+        np.where(middle, *both) for both in zip(others, own, strict=True)
+    )
+    length = freshness.cycle_length(
+        threshold, SignalledPages(rates, 1.0, recalls, falses)
+    )
+    with np.errstate(divide="ignore"):  # without a threshold, the first signal counts
+        length = np.where(np.isfinite(threshold), length, 1 / gamma)
+    return freshness.fresh_time(threshold, alike), length
 
 
 def _above_mode(log_stderr):
@@ -212,6 +246,21 @@ class Problem:
             return np.zeros(self.importance.size)
         return self.spent(self.min_rate)
 
+    def signalled(self, here: slice = _ALL) -> SignalledPages:
+        """Pages with their signals, for thresholds.
+
+        Parameters
+        ----------
+        here : slice
+            The pages.
+
+        Returns
+        -------
+        signals.SignalledPages
+        """
+        given = self.change_rate, self.importance, *self.signals
+        return SignalledPages(*(each[here] for each in given))
+
     def solve(self, bandwidth: float) -> Plan:
         """Optimal crawl rates, mixed with equal ones.
 
@@ -227,9 +276,7 @@ class Problem:
         """
         pages = self.change_rate, self.importance
         if self.policy == "thresholds":
-            best = allocation.optimal_thresholds(
-                SignalledPages(*pages, *self.signals), bandwidth
-            )
+            best = allocation.optimal_thresholds(self.signalled(), bandwidth)
             return Plan(best.crawl_rate, best)
         if self._limits or self.objective != "freshness":
             best = allocation.optimal(
@@ -273,8 +320,8 @@ class Problem:
         Returns
         -------
         float
-            In [0, 1], under the posterior of the change rates. With signals,
-            that of the thresholds, at the estimates.
+            In [0, 1], under the posterior of the change rates; with signals, at
+            the thresholds and the value of a signal that the estimates give.
         """
         return self._mean(self.page_freshness(plan))
 
@@ -297,11 +344,55 @@ class Problem:
         if self.policy != "thresholds":
             model = MODELS[self.policy]
             return self._expected(lambda rate: model(rate, crawl_rate), here)
-        given = (self.change_rate, self.importance, *self.signals)
-        pages = SignalledPages(*(each[here] for each in given))
-        with np.errstate(invalid="ignore"):  # 0 times infinity, of pages without crawls
-            fresh = crawl_rate * freshness.fresh_time(plan.best.threshold[here], pages)
-        return np.where(crawl_rate > 0, fresh, pages.change_rate == 0)
+        followed = self._followed(plan, here)
+        return self._expected(lambda rate: followed(rate)[0], here)
+
+    def expected_crawls(self, plan: Plan) -> float:
+        """Crawls a day that thresholds lead to, under the posterior of the rates.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of `solve`.
+
+        Returns
+        -------
+        float
+            As many as planned if the estimates are exact.
+        """
+        followed = self._followed(plan)
+        return self._expected(lambda rate: followed(rate)[1]).sum().item()
+
+    def _followed(self, plan, here=_ALL):
+        """Function from change rates to freshness and crawls a day of thresholds."""
+        crawl_rate, pages = plan.crawl_rate[here], self.signalled(here)
+        cycle = functools.partial(_cycle, plan.best.threshold[here], pages)
+        _, planned = cycle(pages.change_rate)
+
+        def followed(rate):
+            fresh, length = cycle(rate)
+            with np.errstate(invalid="ignore"):  # of pages without crawls
+                crawls = np.where(crawl_rate > 0, crawl_rate * planned / length, 0.0)
+                return np.where(crawl_rate > 0, crawls * fresh, rate == 0), crawls
+
+        return followed
+
+    def calibrated(self, plan: Plan, calibration: Calibration) -> float:
+        """Freshness of a plan of equal intervals, as measured on a log.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of `solve`.
+        calibration : Calibration
+            Of the log.
+
+        Returns
+        -------
+        float
+            In [0, 1], weighted by importance.
+        """
+        return self._mean(calibration.freshness(self.change_rate, plan.crawl_rate))
 
     def loss(self, plan: Plan) -> float:
         """Mean cost of a plan, weighted by importance.

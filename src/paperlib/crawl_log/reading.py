@@ -27,6 +27,7 @@ from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.signalling import attach
 from paperlib.crawl_log.state import expand
 from paperlib.crawl_log.tally import (
+    DATED_NOW,
     FAILED,
     KNOWN,
     TORN,
@@ -70,7 +71,7 @@ class Batch:
     ----------
     page : pyarrow.Table
         One row for each page: url, host, importance, first_crawl, last_crawl,
-        gone, n_failed, and what the state holds.
+        gone, n_failed, n_incomparable, and what the state holds.
     history : History, shape (n_pages,)
         The crawls of this log; intervals in days.
     time : ndarray of int64, shape (n_intervals,)
@@ -410,8 +411,8 @@ def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:
     ...         grouped(*read).n_pages
     1
     """
-    failures = {"failed": FAILED, "unsigned": UNSIGNED}
-    run(connection, sql("pages"), "grouping", **failures)
+    reasons = {"failed": FAILED, "incomparable": [UNSIGNED, DATED_NOW]}
+    run(connection, sql("pages"), "grouping", **reasons)
     run(connection, sql("sort_crawls"), "sorting")
     connection.execute("drop table crawl")
     return _log(connection, tally, what)
@@ -523,8 +524,9 @@ def _derive(connection):
             connection.execute(statement, parameters)
     for table, step in _STEPS.items():
         if _filled_table(connection, table):
-            unsigned = {"unsigned": UNSIGNED} if table == "fetches" else {}
-            run(connection, sql(f"derive_{step}"), "comparing", **unsigned)
+            reasons = {"unsigned": UNSIGNED, "dated_now": DATED_NOW}
+            reasons = reasons if table == "fetches" else {}
+            run(connection, sql(f"derive_{step}"), "comparing", **reasons)
             if table == "fetches":
                 for statement in connection.extract_statements(sql("find_suspects")):
                     connection.execute(statement)
@@ -588,9 +590,11 @@ def read_state(
 def _count_rows(connection, files, tally):
     """Count the rows by the reason why they are left out."""
     parameters = {"used": USED, "failed": FAILED}
-    for reason, n, places in connection.execute(
+    for reason, status, n, places in connection.execute(
         sql("count_rows"), parameters
     ).fetchall():
+        if reason == FAILED:
+            tally.failed[status] += n
         named = [
             (number, row, f"{files[number].name} row {row}: {given}")
             for number, row, given in places or ()

@@ -23,7 +23,7 @@ from paperlib.crawl_log.estimating import Estimates, estimate
 from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.output import check_output
 from paperlib.crawl_log.scheduling import schedule
-from paperlib.crawl_log.tally import USED
+from paperlib.crawl_log.tally import FAILED, USED
 from paperlib.files import replacing, temporary_folder
 from paperlib.types import PathLike, Seed
 
@@ -170,6 +170,7 @@ def report(
         suspects = estimates.suspects
         bandwidth = bandwidth or pace
         shown = _contents(source, log, totals, found, suspects, bandwidth)
+        shown["commands"] = _commands(source, bandwidth, output)
         page = _rendered(**shown, why_not=why_not)
         Path(temporary).write_text(page, encoding="utf-8")
     return found
@@ -235,6 +236,7 @@ def _contents(source, log, totals, found, suspects, bandwidth):
         "files": len(source.files()[0]),
         "counts": [(n, why) for why, n in found.estimates.counts.items() if n],
         "used": USED,
+        "failed": FAILED,
         "inf": math.inf,
         "totals": totals,
         "found": found,
@@ -249,7 +251,6 @@ def _contents(source, log, totals, found, suspects, bandwidth):
         "compared": _compared(found) if found.backtest else [],
         "rules": _columns(found.rules),
         "repeat": repeat,
-        "commands": _commands(source, bandwidth),
         "pictures": _pictures(bins, factors, found),
     }
 
@@ -282,7 +283,7 @@ def _cause(host):
     return ""
 
 
-def _commands(source, bandwidth):
+def _commands(source, bandwidth, output):
     """Command lines that go on from here, by name."""
     how = "" if source.format == "auto" else f" --from {source.format}"
     for ours, theirs in source.columns.items():
@@ -297,7 +298,7 @@ def _commands(source, bandwidth):
         "estimate": f"paperlib estimate {log} {keeping}",
         "schedule": plan,
         "again": f"paperlib estimate NEXT_LOG{how} {keeping} --force\n{plan} --force",
-        "report": f"paperlib report {log} -o report.html --force",
+        "report": f"paperlib report {log} -o {_word(output)} --force",
     }
 
 

@@ -6,14 +6,16 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paperlib import checks, freshness
-from paperlib.crawl_log.calibrating import Calibration
+from paperlib.crawl_log.calibrating import LEAST_BITS, Calibration
 from paperlib.crawl_log.limits import page_limits, read_limits
 from paperlib.crawl_log.output import check_output, table
 from paperlib.crawl_log.planning import OBJECTIVES, POLICIES, Problem
@@ -22,8 +24,8 @@ from paperlib.types import PathLike
 
 __all__ = ["HEDGE", "Schedule", "schedule"]
 
-#: Share of the bandwidth at equal rates by default: the best of those that
-#: benchmarks/hedge.py compares.
+#: Share of the bandwidth at equal rates by default. Of the hedges that keep all limits,
+#: which benchmarks/hedge.py compares, it gains most where rates are learnt: .0014.
 HEDGE = 0.25
 
 PAGES_PER_BATCH = 1_000_000  # written at a time: some 200 MB
@@ -36,15 +38,22 @@ _FOREVER = 365_000  # days; later times are beyond the years of a timestamp
 _ENOUGH = 1 - 1e-12  # of what is needed: rates sum to no better than this
 _NOW = ("n_crawls", "first_crawl", "last_crawl", "freshness_now")
 _NAMED = 3  # URLs, where pages are counted
-_NONE = {"pages": 0, "crawls": 0.0, "first": []}
+_UNKNOWN = ("unfetched", "incomparable", "unmeasured")
 _DEFAULTS = {
     "importance": 1.0,
+    "cost": 1.0,
     "gone": False,
     "n_crawls": 0.0,
+    "n_incomparable": 0,
     "first_crawl": np.datetime64("NaT", "us"),
     "last_crawl": np.datetime64("NaT", "us"),
     "freshness_now": np.nan,
 }
+
+
+def _none():
+    """No pages, as the default of a field."""
+    return {"pages": 0, "crawls": 0.0, "first": []}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +86,9 @@ class Schedule:
     freshness_if_exact : float
         Expected freshness if the estimates of the rates were exact.
     calibrated : float, optional
-        Freshness by the `Calibration` of the log; None if the rates have none,
-        or crawls are not at equal intervals.
+        Freshness by the `Calibration` of the log.
+    not_calibrated : str
+        Why there is none; empty where there is.
     objective : str
         The objective.
     loss : float
@@ -93,20 +103,30 @@ class Schedule:
     one_more, one_fewer : float, optional
         By how much one more crawl a day lowers the loss, and one less raises
         it; None where the greatest intervals need all crawls.
-    unfetched, unmeasured : dict
-        Pages that were never fetched well, which are promised no freshness;
-        and those that were fetched but have no interval, whose change rate is
-        that of the prior: "pages", how many, "crawls", how many these get a day,
-        and "first", some URLs.
+    unfetched, incomparable, unmeasured : dict
+        Pages that were never fetched well, and those that were but have nothing to
+        compare, both of which are promised no freshness; and those that have no
+        interval yet. Their change rate is that of the prior: "pages", how many,
+        "crawls", how many these get a day, and "first", some URLs.
     gone, uncrawled : dict
         In the same form, pages that are gone; and others that get no crawls, as all
         other pages gain more by a crawl.
+    suspect : dict
+        In the same form, pages on hosts that `estimate` found suspect, with the
+        names of hosts in place of URLs.
     freshness_compared : float
         As `freshness_if_exact`, but of the pages of `freshness_now` alone: to be
         compared with it.
     weights : dict, optional
         Of a table of importance: how many pages it names ("named") and how many
         are "others", and how many of its rows are "unknown" pages.
+    costs : dict, optional
+        The same of a table of costs.
+    expected_crawls : float, optional
+        Crawls a day that thresholds lead to, with an allowance for errors of the
+        change rates.
+    worth_calibrated : list of float
+        Calibrated freshness at the bandwidths of `worth`; empty if there is none.
 
     Examples
     --------
@@ -122,18 +142,24 @@ class Schedule:
     spent: float = np.nan
     freshness_if_exact: float = np.nan
     calibrated: float | None = None
+    not_calibrated: str = ""
     objective: str = "freshness"
     loss: float = np.nan
     hedge: float = 0.0
     prices: dict = field(default_factory=dict)
     one_more: float = np.nan
     one_fewer: float | None = None
-    unfetched: dict = field(default_factory=lambda: dict(_NONE))
-    unmeasured: dict = field(default_factory=lambda: dict(_NONE))
-    gone: dict = field(default_factory=lambda: dict(_NONE))
-    uncrawled: dict = field(default_factory=lambda: dict(_NONE))
+    unfetched: dict = field(default_factory=_none)
+    incomparable: dict = field(default_factory=_none)
+    unmeasured: dict = field(default_factory=_none)
+    gone: dict = field(default_factory=_none)
+    uncrawled: dict = field(default_factory=_none)
+    suspect: dict = field(default_factory=_none)
     freshness_compared: float = np.nan
     weights: dict | None = None
+    costs: dict | None = None
+    expected_crawls: float | None = None
+    worth_calibrated: list = field(default_factory=list)
 
 
 def schedule(
@@ -145,10 +171,11 @@ def schedule(
     objective: Literal["freshness", "delay", "age", "harmonic"] = "freshness",
     least_interval: float | None = None,
     greatest_interval: float | None = None,
+    unfetched_interval: float | None = None,
     limits: PathLike | None = None,
     per_host: float | Mapping[str, float] | None = None,
     importance: PathLike | None = None,
-    cost: str | None = None,
+    cost: PathLike | None = None,
     hedge: float | None = None,
     force: bool = False,
 ) -> Schedule:
@@ -158,7 +185,7 @@ def schedule(
     ----------
     rates : path
         Parquet file with the columns url and change_rate (1/day); optional
-        importance, host, gone, n_crawls, first_crawl, last_crawl,
+        importance, host, gone, n_crawls, n_incomparable, first_crawl, last_crawl,
         freshness_now (at the intervals of the log), log_stderr and log_rate
         (standard deviation and mean of the logarithm of the rate).
     output : path
@@ -166,20 +193,25 @@ def schedule(
         crawl_rate (1/day), due (last_crawl + 1 / crawl_rate: in the past if
         overdue; null where it is never), freshness_now (that of the rates, or
         at the rate of the log) and freshness (at crawl_rate). Pages that are
-        gone get no crawls; the freshness of pages that were never fetched well
-        is null.
+        gone get no crawls; the freshness of pages that were never fetched well,
+        or have nothing to compare, is null.
     bandwidth : float
         Crawls a day, or what they may cost a day.
     policy : {"interval", "poisson", "thresholds"}
         Crawls at equal intervals, at Poisson times (`allocation.optimal`), or
         `allocation.optimal_thresholds`. The last one needs the columns recall
-        and false_rate (1/day) and writes a column threshold (days); then due
-        is when the time alone makes the page due. It has no limits.
+        and false_rate (1/day) and writes the columns threshold and signal_days
+        (days): a page is to be crawled when the time since its last crawl plus
+        signal_days for each signal since then reaches the threshold; due is when
+        the time alone does. It has no limits.
     objective : {"freshness", "delay", "age", "harmonic"}
         What is optimised, see `objectives`.
     least_interval, greatest_interval : float, optional
         Days between crawls of a page, at least and at most. Pages that are
         gone have none.
+    unfetched_interval : float, optional
+        Days between crawls, at least, of pages that were never fetched well or have
+        nothing to compare; for these it overrules `greatest_interval`.
     limits : path, optional
         A CSV file of other limits by host or URL, see `limits.read_limits`.
     per_host : float or mapping from str to float, optional
@@ -188,8 +220,9 @@ def schedule(
     importance : path, optional
         A table of the importance of pages, see `weights.weighted`; pages that it
         does not name keep that of the rates.
-    cost : str, optional
-        Column of the rates with the cost of a crawl; by default 1.
+    cost : str or path, optional
+        Column of the rates with the cost of a crawl; or a file, which is a table as
+        for importance, with the columns url and cost; by default 1.
     hedge : float, optional
         Share of the bandwidth at equal rates for all pages of importance,
         where limits allow it; the rest is optimal. By default `HEDGE`, and 0
@@ -234,46 +267,53 @@ def schedule(
     """
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
     intervals = _check_intervals(least_interval, greatest_interval)
+    if unfetched_interval is not None:
+        checks.scalar(checks.positive, "unfetched_interval", unfetched_interval)
     hedge = _check_hedge(hedge, policy)
-    _check_policy(policy, objective, per_host, intervals, limits, cost, hedge)
+    limited = *intervals, unfetched_interval
+    _check_policy(policy, objective, per_host, limited, limits, cost, hedge)
     check_output(output, force)
     rows = [] if limits is None else read_limits(limits)
     by_host = per_host is not None or any(limit.is_host for limit in rows)
-    needed = [] if cost is None else [cost]
+    tables = {"importance": importance}
+    if cost is not None and Path(cost).is_file():
+        tables["cost"], cost = cost, "cost"
+    needed = [] if cost is None or "cost" in tables else [cost]
     needed += _SIGNALS if policy == "thresholds" else ()
     needed += ["host"] if by_host else []
     file = _open(rates, ("url", "change_rate", *needed))
-    columns = _read(file, needed, importance)
-    columns |= _limits(file, columns, rows, intervals, per_host)
+    columns = _read(file, needed, tables)
+    columns |= _limits(file, columns, rows, limited, per_host)
     problem = _problem(columns, policy, objective, cost, hedge)
     _check_possible(problem, columns, bandwidth)
     plan = problem.solve(bandwidth)
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
-    unfetched, unmeasured = columns["unfetched"], columns["unmeasured"]
-    uncrawled = (plan.crawl_rate == 0) & ~columns["gone"]
+    calibration, why_not = _calibration(file, policy)
+    worth, worth_calibrated = _worth(problem, bandwidth, calibration)
+    kinds = {name: columns[name] for name in (*_UNKNOWN, "gone")}
+    kinds["uncrawled"] = (plan.crawl_rate == 0) & ~columns["gone"]
     with table(output) as out:
-        now, compared, calibrated = _write(out, file, problem, plan, unfetched)
+        written = _write(out, file, problem, plan, columns["unpromised"], calibration)
         found = Schedule(
             bandwidth=bandwidth,
-            freshness_now=now,
             freshness=problem.freshness(plan),
             multiplier=float(plan.best.multiplier) / problem.importance.sum().item(),
-            worth=_worth(problem, bandwidth),
+            worth=worth,
+            worth_calibrated=worth_calibrated,
+            expected_crawls=problem.expected_crawls(plan) if problem.signals else None,
             spent=problem.spent(plan.crawl_rate).sum().item(),
             freshness_if_exact=replace(problem, log_stderr=None).freshness(plan),
-            calibrated=calibrated,
+            not_calibrated=why_not,
             objective=objective,
             loss=problem.loss(plan),
             hedge=hedge,
             prices=prices,
             one_more=one_more,
             one_fewer=one_fewer,
-            unfetched=_named(file, unfetched, plan),
-            unmeasured=_named(file, unmeasured, plan),
-            gone=_named(file, columns["gone"], plan),
-            uncrawled=_named(file, uncrawled, plan),
-            freshness_compared=compared,
-            weights=columns.get("weights"),
+            weights=columns.get("importance counts"),
+            costs=columns.get("cost counts"),
+            **written,
+            **{kind: _named(file, pages, plan) for kind, pages in kinds.items()},
         )
         out.describe(_as_json(found) | {"policy": policy})
     return found
@@ -329,11 +369,12 @@ def _check_policy(policy, objective, per_host, intervals, limits, cost, hedge):
             f"objective must be one of {', '.join(OBJECTIVES)}, got {objective!r}"
         )
     if policy == "thresholds":
-        least, greatest = intervals
+        least, greatest, unfetched = intervals
         for name, value in {
             "per_host": per_host,
             "least_interval": least,
             "greatest_interval": greatest,
+            "unfetched_interval": unfetched,
             "limits": limits,
             "cost": cost,
             "hedge": hedge or None,
@@ -397,11 +438,12 @@ def _open(rates, needed):
     return file
 
 
-def _read(file, needed, importance):
+def _read(file, needed, tables):
     """Read what decides the crawl rates; gone pages have no importance."""
-    optional = {"log_stderr", "log_rate", "n_crawls", "last_crawl"}
-    optional |= set() if importance is None else {"url"}
-    names = {"change_rate", "importance", "gone", *needed}
+    optional = {"log_stderr", "log_rate", "n_crawls", "n_incomparable", "last_crawl"}
+    tables = {name: path for name, path in tables.items() if path is not None}
+    optional |= {"url"} if tables else set()
+    names = {"change_rate", "importance", "gone", *needed, *tables}
     table = file.read(columns=list(names | optional))  # the file may lack some
     columns = {name: _column(table, name) for name in names - {"host"}}
     columns |= _unknown(table, columns["gone"])
@@ -412,9 +454,9 @@ def _read(file, needed, importance):
         columns["log_stderr"] = checks.non_negative("log_stderr", stderr)
     if "log_rate" in table.column_names:
         columns["log_rate"] = _column(table, "log_rate")
-    if importance is not None:
-        given = table["url"], columns["importance"]
-        columns["importance"], columns["weights"] = weighted(importance, *given)
+    for name, path in tables.items():
+        found = weighted(path, table["url"], columns[name], name)
+        columns[name], columns[f"{name} counts"] = found
     columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
     if not columns["importance"].any():
         raise ValueError(
@@ -425,16 +467,15 @@ def _read(file, needed, importance):
 
 
 def _unknown(table, gone):
-    """Pages that were never fetched well, and others without an interval."""
-    missing = np.zeros(table.num_rows, dtype=bool)
-    unfetched, unmeasured = missing, missing
+    """Pages of which nothing is promised, by the reason, and those without interval."""
+    unpromised = unmeasured = np.zeros(table.num_rows, dtype=bool)
     if "n_crawls" in table.column_names:
-        unmeasured = (_column(table, "n_crawls") == 0) & ~gone
+        unpromised = unmeasured = (_column(table, "n_crawls") == 0) & ~gone
     if "last_crawl" in table.column_names:
-        unfetched = np.isnat(_column(table, "last_crawl")) & ~gone
-    elif "n_crawls" in table.column_names:
-        unfetched = unmeasured
-    return {"unfetched": unfetched, "unmeasured": unmeasured & ~unfetched}
+        unpromised = np.isnat(_column(table, "last_crawl")) & ~gone
+    incomparable = unpromised & (_column(table, "n_incomparable") > 0)
+    masks = (unpromised & ~incomparable, incomparable, unmeasured & ~unpromised)
+    return {"unpromised": unpromised} | dict(zip(_UNKNOWN, masks, strict=True))
 
 
 def _column(table, name):
@@ -449,13 +490,16 @@ def _column(table, name):
 
 def _limits(file, columns, rows, intervals, per_host):
     """Limits of pages and hosts as arrays, only those that are given."""
-    found = {}
+    found, (*every, unfetched) = {}, intervals
     if any(intervals) or rows:
         names = ["change_rate"]
         if rows:
             names = ["url", "host"] if "host" in columns else ["url"]
         batches = file.iter_batches(PAGES_PER_BATCH, columns=names)
-        low, high = page_limits(batches, rows, *intervals)
+        low, high = page_limits(batches, rows, *every)
+        if unfetched is not None:
+            high[columns["unpromised"]] = 1 / unfetched
+            low = np.minimum(low, high)
         low = np.where(columns["gone"], 0.0, low)
         found |= {"min_rate": low} if low.any() else {}
         found |= {"max_rate": high} if (high < np.inf).any() else {}
@@ -480,7 +524,7 @@ def _check_hosts(argument, named, hosts):
     if unknown := sorted(named - set(hosts)):
         raise ValueError(
             f"{argument} must name hosts that have pages, "
-            f"got {len(unknown)} without: {unknown[:5]}"
+            f"got {len(unknown)} without: {', '.join(map(repr, unknown[:5]))}"
         )
 
 
@@ -505,20 +549,21 @@ def _problem(columns, policy, objective, cost, hedge):
         columns.get(cost),
         columns.get("host_index"),
         columns.get("host_limit"),
-        ~columns["unfetched"] if columns["unfetched"].any() else None,
+        ~columns["unpromised"] if columns["unpromised"].any() else None,
     )
 
 
-def _worth(problem, bandwidth):
-    """Freshness at multiples of the bandwidth, from every n-th page."""
+def _worth(problem, bandwidth, calibration):
+    """Freshness at multiples of the bandwidth, and calibrated, of every n-th page."""
     few, share = problem.sample()
-    least = few.least_spent().sum()
-    bandwidths = [factor * bandwidth for factor in _FACTORS]
-    fresh = [
-        few.freshness(few.solve(b * share)) if least <= b * share else np.nan
-        for b in bandwidths
-    ]
-    return np.column_stack([bandwidths, fresh]).astype(float)
+    least, worth, calibrated = few.least_spent().sum(), [], []
+    for here in (factor * bandwidth for factor in _FACTORS):
+        plan = few.solve(here * share) if least <= here * share else None
+        worth.append((here, np.nan if plan is None else few.freshness(plan)))
+        if calibration is not None:
+            fresh = np.nan if plan is None else few.calibrated(plan, calibration)
+            calibrated.append(fresh)
+    return np.array(worth, dtype=float), calibrated
 
 
 def _named(file, pages, plan):
@@ -538,20 +583,23 @@ def _named(file, pages, plan):
 # ---- writing
 
 
-def _write(out, file, problem, plan, unfetched):
+def _write(out, file, problem, plan, unpromised, calibration):
     """Write the schedule batch by batch.
 
     URLs and crawls are read from the file once more, to hold only a batch.
-    Returns the mean freshness at the crawls of the log, that of the schedule on the
-    same pages, both with the estimates taken as exact, and that by the calibration
-    (or None). A thread writes one batch while the next one is computed.
+    Returns what a `Schedule` tells of sums over these: the mean freshness at the
+    crawls of the log, that of the schedule on the same pages, both with the estimates
+    taken as exact, that by the calibration, and the crawls of suspect hosts. A thread
+    writes one batch while the next one is computed.
     """
-    calibration = _calibration(file, problem.policy)
-    weight = np.where(unfetched, 0.0, problem.importance)
+    hosts = _suspects(file)
+    names = ["url", *_NOW, *(["host"] if hosts else [])]
+    suspect = {"pages": 0, "crawls": 0.0, "first": hosts[:_NAMED]}
+    weight = np.where(unpromised, 0.0, problem.importance)
     exact = replace(problem, log_stderr=None)
     start, writing, now, compared, known, calibrated = 0, None, 0.0, 0.0, 0.0, 0.0
     with ThreadPoolExecutor(1) as thread:
-        for log in file.iter_batches(PAGES_PER_BATCH, columns=["url", *_NOW]):
+        for log in file.iter_batches(PAGES_PER_BATCH, columns=names):
             here = slice(start, start := start + log.num_rows)
             found = _outcome(problem, plan, log, here)
             told = ~np.isnan(found["freshness_now"])
@@ -561,9 +609,14 @@ def _write(out, file, problem, plan, unfetched):
             if calibration is not None:
                 rates = problem.change_rate[here], plan.crawl_rate[here]
                 calibrated += calibration.freshness(*rates) @ weight[here]
+            if hosts:
+                there = pc.is_in(log["host"], pa.array(hosts)).to_numpy(False)
+                crawls = plan.crawl_rate[here][there]
+                suspect["pages"] += crawls.size
+                suspect["crawls"] += crawls.sum().item()
             for name, here_null in (
-                ("freshness_now", unfetched[here] | ~told),
-                ("freshness", unfetched[here]),
+                ("freshness_now", unpromised[here] | ~told),
+                ("freshness", unpromised[here]),
             ):
                 found[name] = pa.array(found[name], mask=here_null)
             if writing is not None:
@@ -573,16 +626,36 @@ def _write(out, file, problem, plan, unfetched):
     with np.errstate(invalid="ignore"):  # NaN if no page was fetched, or none twice
         now, compared = (np.array([now, compared]) / known).tolist()
         calibrated = (calibrated / weight.sum()).item()
-    return now, compared, None if calibration is None else calibrated
+    return {
+        "freshness_now": now,
+        "freshness_compared": compared,
+        "calibrated": None if calibration is None else calibrated,
+        "suspect": suspect,
+    }
+
+
+def _told(file):
+    """What `estimate` told in the metadata of a file of rates."""
+    return json.loads((file.metadata.metadata or {}).get(b"paperlib", b"{}"))
+
+
+def _suspects(file):
+    """Hosts that `estimate` found suspect, those with the most pages first."""
+    if "host" not in file.schema_arrow.names:
+        return []
+    return list(dict.fromkeys(each["host"] for each in _told(file).get("suspects", ())))
 
 
 def _calibration(file, policy):
-    """The `Calibration` in the metadata of a file of rates, or None."""
-    text = (file.metadata.metadata or {}).get(b"paperlib", b"{}")
-    values = json.loads(text).get("calibration")
-    if policy != "interval" or values is None:
-        return None
-    return Calibration.from_dict(values)
+    """The `Calibration` in the metadata of a file of rates, or None and why."""
+    told = _told(file)
+    if policy != "interval":
+        return None, f"this needs crawls at equal intervals, not policy {policy!r}"
+    if "calibration" not in told:
+        return None, "the rates lack the metadata of `paperlib estimate`"
+    if told["calibration"] is None:
+        return None, f"the log has fewer than {LEAST_BITS} bits to measure it on"
+    return Calibration.from_dict(told["calibration"]), ""
 
 
 def _outcome(problem, plan, log, here):
@@ -605,4 +678,7 @@ def _outcome(problem, plan, log, here):
         else freshness.interval(change_rate, rate_now),
         "freshness": problem.page_freshness(plan, here),
     }
-    return columns if threshold is None else columns | {"threshold": threshold[here]}
+    if threshold is not None:
+        columns["threshold"] = threshold[here]
+        columns["signal_days"] = problem.signalled(here).beta
+    return columns

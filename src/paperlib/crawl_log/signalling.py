@@ -130,6 +130,11 @@ class Quality:
     host : sequence, shape (n_pages,)
         Host of each page.
 
+    Attributes
+    ----------
+    of_all : list of float
+        Precision and recall of the signals of all pages.
+
     Notes
     -----
     A page's own estimates (`signals.fit`) are taken where its crawls tell both to
@@ -165,7 +170,7 @@ class Quality:
         of_host = np.array(
             [np.bincount(number[known], n[known], self._hosts.size) for n in counts]
         )
-        self._of_host, self._of_all = _ratios(of_host), _ratios(of_host.sum(axis=1))
+        self._of_host, self.of_all = _ratios(of_host), _ratios(of_host.sum(axis=1))
         self._enough = (of_host[1:] >= _ENOUGH).all(axis=0)
 
     def columns(
@@ -186,7 +191,8 @@ class Quality:
         -------
         dict of ndarray
             ``recall``, ``precision``, ``false_rate`` (1/day), and
-            ``signals_from``: "page", "host" or "all".
+            ``signals_from``: "page", "host", "all", or "none" of pages without a
+            signal.
         """
         own, host = _fit(history, n_signals), np.asarray(host, str)
         with np.errstate(invalid="ignore"):
@@ -201,13 +207,15 @@ class Quality:
                 ("precision", "recall"),
                 (own.precision, own.recall),
                 self._of_host,
-                self._of_all,
+                self.of_all,
                 strict=True,
             )
         }
-        found["recall"][own.gamma == 0] = 0.0
+        silent = own.gamma == 0
+        found["recall"][silent] = 0.0
         found["false_rate"] = np.nan_to_num(own.gamma) * (1 - found["precision"])
-        found["signals_from"] = np.select([precise, known], ["page", "host"], "all")
+        sources = [silent, precise, known], ["none", "page", "host"]
+        found["signals_from"] = np.select(*sources, "all")
         return found
 
 

@@ -28,6 +28,7 @@ _CRAWLS = 5  # of a page, before "at every crawl" means something
 _PAGES = 3  # of a host that changed at every crawl, and half of its pages
 _FALSE = 0.2  # share of false changes that explains such pages
 _CERTAIN = 0.01  # probability of as much evidence of them where there are none
+_MADE_UP = "Last-Modified is the time of the fetch"
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,19 @@ class Suspects:
             Suspect(
                 host,
                 n,
+                f"without digest or ETag, and {_MADE_UP}",
+                "nothing can be compared: let the crawler keep a digest of the content",
+            )
+            for host, n in self._rows(
+                "select host, count(*) from page where first_crawl is null "
+                "and n_incomparable > 0 and host_of(url) in (from dated_now) "
+                "group by host"
+            )
+        ]
+        found += [
+            Suspect(
+                host,
+                n,
                 f"that are {n_pages:,} without fragments and parameters of tracking "
                 "or sessions",
                 "one page under many addresses; a crawler should remove these parts",
@@ -143,7 +157,7 @@ class Suspects:
     def _cause(self, host):
         """The likely cause of pages that changed at every crawl."""
         if (host,) in self._rows("select host from dated_now"):
-            return "Last-Modified is the time of the fetch"
+            return _MADE_UP
         share = self._false_share(host)
         if share is not None and share >= _FALSE:
             return (

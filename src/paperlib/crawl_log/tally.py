@@ -11,6 +11,7 @@ from typing import Any
 from paperlib.types import PathLike
 
 __all__ = [
+    "DATED_NOW",
     "FAILED",
     "KNOWN",
     "TORN",
@@ -25,6 +26,7 @@ USED = "rows"
 FAILED = "of failed fetches"
 KNOWN = "not after the last row of their page in the state"
 UNSIGNED = "of fetches without the digest, ETag or date that their page has mostly"
+DATED_NOW = "of fetches that cannot be compared: Last-Modified is when they were made"
 TORN = "two crawls at one time that disagree, taken as changed"
 
 _SHOWN = 3  # places named in a warning
@@ -54,6 +56,8 @@ class Tally:
     places : dict of list
         The first places by reason, ``(file, row, text)`` or
         ``(url, time, text)``, in order.
+    failed : collections.Counter
+        Number of failed fetches by status of HTTP; None of those without one.
 
     Examples
     --------
@@ -65,7 +69,7 @@ class Tally:
     """
 
     def __init__(self) -> None:
-        self.counts, self.places = Counter(), {}
+        self.counts, self.places, self.failed = Counter(), {}, Counter()
 
     def add(self, reason: str, n: int, places: Sequence[tuple[Any, ...]] = ()) -> None:
         """Count more rows of one kind.
@@ -94,6 +98,7 @@ class Tally:
         """
         for reason, n in other.counts.items():
             self.add(reason, n, other.places.get(reason, ()))
+        self.failed.update(other.failed)
 
     def copy(self) -> Tally:
         """Make a tally with the same counts and no places.
@@ -104,6 +109,7 @@ class Tally:
         """
         other = Tally()
         other.counts.update(self.counts)
+        other.failed.update(self.failed)
         return other
 
     def report(
@@ -145,7 +151,8 @@ class Tally:
         self.places.clear()
         known = state is not None and Path(state).exists()
         if not self.counts.keys() & {USED, KNOWN, *[FAILED] * known}:
-            found = dict(sorted(self.counts.items())) or "none at all"
+            found = ", ".join(f"{n:,} {why}" for why, n in sorted(self.counts.items()))
             raise ValueError(
-                f"{path} must hold at least one row that can be used, got {found}"
+                f"{path} must hold at least one row that can be used, "
+                f"got {found or 'none at all'}"
             )

@@ -1,4 +1,4 @@
-"""Importance of pages, from a table such as an export of page views."""
+"""Importance of pages, or the cost of their crawls, from a table of one's own."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ from paperlib.types import Array, PathLike
 
 __all__ = ["weighted"]
 
-# large: the text of all URLs may exceed 2 GiB
-_COLUMNS = pa.schema({"url": pa.large_string(), "importance": pa.float64()})
-
 
 def weighted(
-    path: PathLike, url: Any, importance: Array
+    path: PathLike, url: Any, values: Array, column: str = "importance"
 ) -> tuple[Array, dict[str, int]]:
     r"""Importance of pages by a table, where it names them.
 
@@ -32,12 +29,14 @@ def weighted(
         the columns url and importance.
     url : pyarrow.ChunkedArray of str, shape (n_pages,)
         The pages.
-    importance : ndarray, shape (n_pages,)
+    values : ndarray, shape (n_pages,)
         Of the pages that the table does not name.
+    column : str
+        Another column of the table than importance.
 
     Returns
     -------
-    importance : ndarray, shape (n_pages,)
+    values : ndarray, shape (n_pages,)
         Of all pages.
     counts : dict of int
         Number of pages that the table names ("named") and others ("others"), and
@@ -60,12 +59,12 @@ def weighted(
     ...     weighted(table, pa.chunked_array([["a", "b"]]), np.ones(2))
     (array([ 1., 30.]), {'named': 1, 'others': 1, 'unknown': 1})
     """
-    table = _read(path)
-    names, given = table["url"].combine_chunks(), table["importance"].to_numpy()
+    table = _read(path, column)
+    names, given = table["url"].combine_chunks(), table[column].to_numpy()
     wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
     if wrong.size:
         raise ValueError(
-            f"importance in {path} must be non-negative and finite, got "
+            f"{column} in {path} must be non-negative and finite, got "
             f"{given[wrong[0]]} of {names[wrong[0]].as_py()!r}"
         )
     if pc.count_distinct(names, mode="all").as_py() < len(names):
@@ -79,30 +78,32 @@ def weighted(
             f"{path} must name pages of the rates, got none of {len(url):,}; its "
             f"first URL is {names[0].as_py() if len(names) else None!r}"
         )
-    importance = np.array(importance, dtype=float)
-    importance[named] = given[row.drop_null().to_numpy()]
+    values = np.array(values, dtype=float)
+    values[named] = given[row.drop_null().to_numpy()]
     n_named = int(named.sum())
     counts = {"named": n_named, "others": named.size - n_named}
-    return importance, counts | {"unknown": len(names) - n_named}
+    return values, counts | {"unknown": len(names) - n_named}
 
 
-def _read(path):
+def _read(path, column):
     """The table, with URLs as text and numbers."""
-    names = _COLUMNS.names
+    # large: the text of all URLs may exceed 2 GiB
+    columns = pa.schema({"url": pa.large_string(), column: pa.float64()})
+    names = columns.names
     try:
         if Path(path).suffix == ".parquet":
-            return pq.read_table(path, columns=names).select(names).cast(_COLUMNS)
+            return pq.read_table(path, columns=names).select(names).cast(columns)
         _, delimiter = header(Path(path))
         return pyarrow.csv.read_csv(
             path,
             parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
             convert_options=pyarrow.csv.ConvertOptions(
-                column_types=_COLUMNS, include_columns=names
+                column_types=columns, include_columns=names
             ),
         )
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
     except (pa.ArrowInvalid, pa.ArrowKeyError, ValueError) as error:
         raise ValueError(
-            f"{path} must be a table with the columns url and importance: {error}"
+            f"{path} must be a table with the columns url and {column}: {error}"
         ) from None

@@ -14,11 +14,14 @@ that are dated at the download or later have made-up dates and are left out.
 import calendar
 import io
 from datetime import UTC, datetime
+from xml.sax import SAXException
 
 from paperlib.crawl_log.formats.base import Format
 from paperlib.crawl_log.formats.records import batches, downloaded, root, unpacked
 
 __all__ = ["FORMATS"]
+
+_FAULTY = "of XML with a fault, behind which entries may be missing"
 
 
 def _read(path, as_of):
@@ -29,6 +32,9 @@ def _rows(path, as_of):
     """Rows of a feed, one for each item."""
     feed = _parsed(path)
     url = _page(feed.feed)
+    if feed.bozo and isinstance(feed.bozo_exception, SAXException):
+        given = f"{path.name}: {feed.bozo_exception}"
+        yield {"row": 0, "url": url, "given": given, "reason": _FAULTY}
     times = [_time(item) for item in feed.entries]
     known = [time for time in times if time is not None and time < as_of]
     for row, (item, time) in enumerate(zip(feed.entries, times, strict=True), 1):

@@ -25,11 +25,11 @@ import duckdb
 import pyarrow.parquet as pq
 
 from paperlib.crawl_log.database import pattern, quoted, run, sql
-from paperlib.crawl_log.formats.base import Format, beginning
+from paperlib.crawl_log.formats.base import Format, beginning, is_packed
 from paperlib.crawl_log.formats.checking import Quotes, Utf8
 from paperlib.crawl_log.formats.pieces import fields, first_object
 from paperlib.crawl_log.formats.records import unpacked
-from paperlib.crawl_log.tally import FAILED
+from paperlib.crawl_log.tally import FAILED, BadRowsWarning
 
 if TYPE_CHECKING:
     from paperlib.crawl_log.tally import Tally
@@ -278,6 +278,10 @@ def _insert_text(connection, number, file, renamed, tally):
     names, delimiter = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
+    last = [_plain(name) for name in names[-1:]]
+    if last == [_plain(renamed.get("url", "url"))] and _is_cut(file):
+        message = f"{file}: the last line ends without a line break, perhaps in a URL"
+        warnings.warn(message, BadRowsWarning, stacklevel=2)
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
     options = (
         f"auto_detect = false, header = true, delim = '{delimiter}', quote = '\"', "
@@ -301,6 +305,13 @@ def _insert_text(connection, number, file, renamed, tally):
     ).fetchall()
     connection.execute("drop table reject_errors; drop table reject_scans")
     _count(tally, number, file, "that do not fit the columns", rejected)
+
+
+def _is_cut(file):
+    """Whether no line break ends a file; a gzip file that is cut shows otherwise."""
+    with open(file, "rb") as lines:
+        lines.seek(-1, io.SEEK_END)
+        return not is_packed(file) and lines.read() not in b"\r\n"
 
 
 def _insert_json(connection, number, file, renamed, tally):
@@ -398,14 +409,14 @@ def _check_names(file, names, theirs):
     unsigned = names.isdisjoint(signs)
     if not missing and not unsigned:
         return
+    ours = {their: our for our, their in theirs.items()}
     if not names or any(name[:1].isdigit() for name in names):
         hint = "; the first line of a table must name its columns"
     else:
-        ours = {their: our for our, their in theirs.items()}
         looked_for = [*missing, *(signs if unsigned else [])]
         looked_for = {ours.get(name, name): name for name in looked_for}
         hint = _hint(looked_for, names - {*wanted, *signs})
-    needed = [repr(name) for name in missing]
+    needed = [f"{n!r} for {ours[n]}" if n in ours else repr(n) for n in missing]
     if unsigned:
         needed.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")
     raise ValueError(

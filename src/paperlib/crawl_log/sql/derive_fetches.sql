@@ -3,7 +3,8 @@
 -- with content have; fetches without it are left out before the rest are compared,
 -- so that a bit belongs to the interval between two fetches that are kept. A signal
 -- that can prove only one outcome would make all bits equal.
--- Parameter: $unsigned, the reason of fetches without their page's signal.
+-- Parameters: $unsigned, the reason of fetches without their page's signal, and
+-- $dated_now, that of those whose page has none but dates that its server makes up.
 
 insert into crawl by name
 with usable as (
@@ -54,6 +55,7 @@ preferred as (
 signed as (
     select
         *,
+        n_prints + n_tags + n_times = 0 and last_modified is not null as made_up,
         -- '' of a fetch without its page's signal
         -- (null where it has that of the fetch before it)
         case
@@ -79,6 +81,7 @@ all_signed as (
         own,
         -- that of a 304 is no time made up, whatever else this log tells
         case when timed or still then modified end as modified,
+        made_up,
         importance,
         host,
         file,
@@ -165,7 +168,7 @@ select
     carried.status,
     carried.file,
     carried.row,
-    $unsigned as reason,
+    case when made_up then $dated_now else $unsigned end as reason,
     carried.url as given
 from carried
 where signal = '' and not known

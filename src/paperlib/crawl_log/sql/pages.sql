@@ -1,8 +1,8 @@
 -- One row for each page, of the log and of the state, in an order that has
 -- nothing to do with what the pages are: that of a hash of their URLs. So the
 -- first pages are a random sample, and ranges of the hash are shares of the log.
--- Parameters: $failed and $unsigned, the reasons of failed fetches and of those
--- without their page's signal, which tell that there is such a page.
+-- Parameters: $failed, the reason of failed fetches, and $incomparable, those of
+-- fetches without their page's signal, which tell that there is such a page.
 
 create table page as
 with fetched as (
@@ -27,9 +27,10 @@ with fetched as (
         -- what the last bit was derived from
         arg_max(signal, t) filter (signal is not null) as signal,
         count(*) filter (used(reason)) as n_rows,
-        count(*) filter (reason = $failed) as n_failed
+        count(*) filter (reason = $failed) as n_failed,
+        count(*) filter (list_contains($incomparable, reason)) as n_incomparable
     from crawl
-    where used(reason) or reason in ($failed, $unsigned)
+    where used(reason) or reason = $failed or list_contains($incomparable, reason)
     group by url
 ),
 
@@ -44,6 +45,7 @@ merged as (
         coalesce(fetched.last_row, state.last_row) as last_row,
         coalesce(fetched.gone, state.gone, false) as gone,
         coalesce(fetched.n_failed, 0) + coalesce(state.n_failed, 0) as n_failed,
+        coalesce(fetched.n_incomparable, 0) as n_incomparable,
         coalesce(state.interval, []) as interval,
         coalesce(state.bits, []) as bits,
         coalesce(state.n, []) as n,

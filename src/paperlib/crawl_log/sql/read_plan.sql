@@ -5,8 +5,8 @@
 
 create table page as
 with scheduled as (
-    -- by name: the column threshold is null where the file has none
-    select null::double as threshold
+    -- by name: these columns are null where the file has none
+    select null::double as threshold, null::double as signal_days
     where false
     union all by name
     select *
@@ -18,6 +18,7 @@ with scheduled as (
         case when crawl_rate > 0 then
             coalesce(86400 * threshold, 86400 / crawl_rate)
         end as seconds,
+        86400 * signal_days as signal_seconds,
         -- a page that waits, but is never due, was not crawled yet
         coalesce(due::timestamptz, make_timestamptz($now)) as due
     from scheduled

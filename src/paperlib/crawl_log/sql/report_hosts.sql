@@ -9,11 +9,11 @@ select
     count(*) filter (never) as never,
     count(*) filter (bursty) as bursty,
     count(*) filter (gone) as gone,
-    count(*) filter (not fetched) as unfetched,
+    count(*) filter (unfetched) as unfetched,
     -- a page to look at
     coalesce(
         min(url) filter (always),
-        min(url) filter (not fetched),
+        min(url) filter (unfetched or incomparable),
         min(url) filter (bursty),
         min(url) filter (gone),
         min(url) filter (never)

@@ -14,6 +14,8 @@ select
     low,
     high,
     first_crawl is not null as fetched,
+    first_crawl is null and n_incomparable = 0 as unfetched,
+    first_crawl is null and n_incomparable > 0 as incomparable,
     n_crawls > 0 as measured,
     coalesce(degenerate = 'never', false) as never,
     coalesce(degenerate = 'always', false) as always,

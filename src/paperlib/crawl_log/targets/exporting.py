@@ -18,7 +18,7 @@ from paperlib.files import replacing
 from paperlib.types import PathLike
 from paperlib.units import counted
 
-__all__ = ["TARGETS", "ExportWarning", "export"]
+__all__ = ["TARGETS", "ExportWarning", "check_export", "export"]
 
 TARGETS = tuple(CRAWLERS)
 _MEMORY = "1GiB"
@@ -59,7 +59,8 @@ def export(
     output : path
         The file to write.
     to : str
-        The crawler, one of `TARGETS`: "jsonl" (url, due, interval_s a line),
+        The crawler, one of `TARGETS`: "jsonl" (url, due, interval_s a line, and
+        signal_s with thresholds: the time that one signal counts for),
         "urls" (one URL a line), "nutch" (seeds with intervals), "storm" (bulk
         requests for StormCrawler's index), "frontier" (items of URLFrontier),
         "heritrix" (an action file of what is due), "changedetection" (a shell
@@ -118,14 +119,10 @@ def export(
     1 page; next:
     'https://example.org/\\tnutch.fetchInterval=172800\\n'
     """
-    if to not in CRAWLERS:
-        raise ValueError(f"to must be one of {', '.join(TARGETS)}, got {to!r}")
-    crawler = CRAWLERS[to]
-    now = time.time_ns() // 1000
+    check_export(output, to, until=until, exported=exported, force=force)
+    crawler, now = CRAWLERS[to], time.time_ns() // 1000
     until = _microseconds(crawler.until if until is None else until, now)
     by_signals = "threshold" in _checked_columns(schedule)
-    _check_exported(to, crawler, exported)
-    check_output(output, force)
     with database(_MEMORY) as (connection, _):
         _plan(connection, schedule, crawler.unfit, until, now)
         if crawler.exported:
@@ -147,13 +144,49 @@ def export(
     if n_never:
         fate = "paused" if crawler.pauses else "left out: the crawler is not told"
         notes = [*notes, f"{counted(n_never, 'page')} of crawl rate 0: {fate}"]
-    if by_signals and to != "urls":
-        notes = [*notes, "intervals are 1 / crawl rate: thresholds are not exported"]
+    if by_signals and to not in ("urls", "jsonl"):
+        notes = [
+            *notes,
+            "intervals are the thresholds; that signals shorten them is left out",
+        ]
     apply = crawler.apply.format(file=shlex.quote(str(output)))
     return "\n".join([f"{counted(n_pages, 'page')}; next:", apply, *notes])
 
 
 # ---- checks
+
+
+def check_export(
+    output: PathLike,
+    to: str,
+    *,
+    until: Any = None,
+    exported: PathLike | None = None,
+    force: bool = False,
+) -> None:
+    """Raise the errors of `export` that need no schedule, before one is made.
+
+    Parameters
+    ----------
+    output, to, until, exported, force
+        As in `export`.
+
+    Raises
+    ------
+    FileExistsError, FileNotFoundError, OSError, ValueError
+        As `export`.
+
+    Examples
+    --------
+    >>> check_export("seeds.txt", "nutch", until="tomorrow")
+    Traceback (most recent call last):
+    ValueError: until must be a time in ISO 8601 or 'now', got 'tomorrow'
+    """
+    if to not in CRAWLERS:
+        raise ValueError(f"to must be one of {', '.join(TARGETS)}, got {to!r}")
+    _microseconds(until, 0)
+    _check_exported(to, CRAWLERS[to], exported)
+    check_output(output, force)
 
 
 def _microseconds(until, now):
