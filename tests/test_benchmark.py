@@ -602,6 +602,13 @@ def test_an_error_of_an_entrant_has_its_line(tmp_path, capsys, code, message, jo
     assert "field:" not in printed  # the others have not been run
 
 
+def test_a_folder_that_does_not_exist_shows_before_the_run(tmp_path, capsys):
+    assert cli.main(["benchmark", "--preview", "--output", f"{tmp_path}/new"]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("paperlib: --output must be a folder that exists, got")
+    assert not list(tmp_path.iterdir())
+
+
 def test_two_entrants_need_two_names(tmp_path):
     (tmp_path / "mine.py").write_text(ENTRANT)
     with pytest.raises(ValueError, match="names of their own, got two Mine"):
