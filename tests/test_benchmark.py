@@ -299,6 +299,13 @@ def test_a_kept_cell_of_another_nature_is_run_anew(tmp_path, other):
     equal(found, alone, nutch)
 
 
+def test_a_kept_cell_of_another_format_is_run_anew(tmp_path):
+    few = {"uniform": MAKERS["uniform"]}
+    np.savez(tmp_path / "small-1.npz", **{"": [3, 7, 20, 1], "uniform": np.zeros(3)})
+    equal(bench(few, folder=tmp_path), bench(few), few)
+    equal(bench(few, folder=tmp_path), bench(few), few)
+
+
 @pytest.mark.parametrize("content", [b"", b"junk", b"PK\3\4", None])
 def test_a_kept_cell_that_is_damaged_is_named(tmp_path, content):
     bench(folder=tmp_path)

@@ -40,7 +40,7 @@ MEASURES = (
 _RUNS = "runs of "  # before the names of policies in the file of a cell
 _OF_PAGES = "change_rate", "importance", "recall", "false_rate"
 # What NumPy raises for a file that is none of its own, or that is not whole.
-_UNREADABLE = EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error
+_UNREADABLE = EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error
 _N_PRIOR = 10  # worlds of other pages that the prior is learnt from
 
 
@@ -503,7 +503,7 @@ class _Cell(NamedTuple):
         try:
             # NumPy would leave a file open that it cannot read
             with open(self._path(folder), "rb") as raw, np.load(raw) as file:
-                settings = file["settings"].tolist()
+                settings = file.get("settings", np.empty(0)).tolist()
                 runs = {k[len(_RUNS) :]: file[k] for k in file if k != "settings"}
         except _UNREADABLE as error:
             raise ValueError(
