@@ -8,6 +8,10 @@ have it. With their files in one folder::
     for package in *.deb; do dpkg-deb --extract $package root; done
     python data/make_debian_panel.py root
 
+Versions are compared with root/var/lib/dpkg, or else with the names of the .deb
+files beside root: pinned packages that are not there are listed. A panel with
+another checksum than the committed one is written with ``--force`` only.
+
 ``python data/make_debian_panel.py / --pin`` takes the packages that are
 installed on this machine instead, and writes debian_panel_sources.csv.
 
@@ -20,12 +24,15 @@ import csv
 import gzip
 import re
 import subprocess
+import sys
 from collections import defaultdict
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from hashlib import sha256
 from pathlib import Path
+from urllib.parse import unquote
 
-from paperlib.files import sha256, write_atomic, write_checked
+from paperlib.files import write_atomic, write_checked
 from paperlib.repro import traces
 
 PANEL = traces.DATA / "debian_panel.csv"
@@ -47,10 +54,11 @@ HEAD = re.compile(r"\S+ \([^)]+\) (?P<suites>[^;]+);")
 TRAILER = re.compile(r" -- .*>\s+(?P<time>.+)")
 
 
-def installed():
+def installed(root):
     """Source and package=version of each installed binary package."""
     shown = "${source:Package}\t${Package}=${Version}\n"
-    command = ["dpkg-query", "--show", f"--showformat={shown}"]
+    folder = f"--admindir={root / 'var/lib/dpkg'}"
+    command = ["dpkg-query", folder, "--show", f"--showformat={shown}"]
     lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     return [line.split("\t") for line in lines.splitlines()]
 
@@ -59,6 +67,14 @@ def pinned():
     """The same of the packages that the committed panel was made from."""
     with PINS.open(encoding="utf-8") as file:
         return [(row["source"], row["package"]) for row in csv.DictReader(file)]
+
+
+def present(root):
+    """The package=version of all packages that are installed or were extracted."""
+    if (root / "var/lib/dpkg/status").is_file():
+        return {package for _, package in installed(root)}
+    debs = root.absolute().parent.glob("*.deb")
+    return {unquote("=".join(deb.name.split("_")[:2])) for deb in debs}
 
 
 def read_changelog(root, package):
@@ -108,7 +124,8 @@ def without_copies(pages):
     return sorted(kept)
 
 
-def write_panel(pages):
+def panel_text(pages):
+    """The file, with a line for each time of each page."""
     lines = [
         "# source: changelogs of Debian 12 packages, see debian_panel_sources.csv",
         "# licence: times only, which are facts",
@@ -117,12 +134,19 @@ def write_panel(pages):
     ]
     for number, (times, *_) in enumerate(pages):
         lines += [f"{number},{time:%FT%TZ}" for time in times]
-    write_checked(PANEL, "\n".join(lines) + "\n")
+    return "\n".join(lines) + "\n"
 
 
-def main(root, pin):
-    pages = without_copies(read_pages(root, installed() if pin else pinned()))
-    write_panel(pages)
+def main(root, pin, force):
+    packages = installed(root) if pin else pinned()
+    if missing := sorted({package for _, package in packages} - present(root)):
+        print("not there in the pinned version:", *missing, file=sys.stderr)
+    pages = without_copies(read_pages(root, packages))
+    text = panel_text(pages)
+    digest = sha256(text.encode()).hexdigest()
+    if not (pin or force or Path(f"{PANEL}.sha256").read_text().startswith(digest)):
+        sys.exit(f"the sha256 of the panel is another, {digest}: nothing is written")
+    write_checked(PANEL, text)
     if pin:
         rows = [(number, *page[1:3]) for number, page in enumerate(pages)]
         lines = [",".join(map(str, row)) for row in (COLUMNS, *rows)]
@@ -131,7 +155,7 @@ def main(root, pin):
     print(
         f"{len(pages)} pages, {sum(sizes)} times, "
         f"{sum(size > 30 for size in sizes)} pages with 30 changes or more, "
-        f"{sum(cut for *_, cut in pages)} changelogs cut, sha256 {sha256(PANEL)}"
+        f"{sum(cut for *_, cut in pages)} changelogs cut, sha256 {digest}"
     )
 
 
@@ -141,4 +165,5 @@ if __name__ == "__main__":
     )
     parser.add_argument("root", type=Path, help="folder that holds usr/share/doc")
     parser.add_argument("--pin", action="store_true", help="take installed packages")
+    parser.add_argument("--force", action="store_true", help="write another panel")
     main(**vars(parser.parse_args()))

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import itertools
+import re
 from functools import partial
 from pathlib import Path
 
@@ -284,6 +285,54 @@ def test_finished_cells_are_kept_and_missing_policies_added(tmp_path):
     assert len(made) == 9
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        simulate.Nature(draw, 3.0),
+        simulate.Nature(lambda rng: draw(rng).with_false_changes(0.9, rng=1), 1.0),
+    ],
+)
+def test_a_kept_cell_of_another_nature_is_run_anew(tmp_path, other):
+    nutch = {"nutch": lambda at: policies.Nutch(day=0.1)}
+    bench(nutch, folder=tmp_path)
+    found, alone = (bench(nutch, {"small": other}, folder=f) for f in (tmp_path, None))
+    equal(found, alone, nutch)
+
+
+def test_a_kept_cell_of_another_format_is_run_anew(tmp_path):
+    few = {"uniform": MAKERS["uniform"]}
+    np.savez(tmp_path / "small-1.npz", **{"": [3, 7, 20, 1], "uniform": np.zeros(3)})
+    equal(bench(few, folder=tmp_path), bench(few), few)
+    equal(bench(few, folder=tmp_path), bench(few), few)
+
+
+@pytest.mark.parametrize("content", [b"", b"junk", b"PK\3\4", None])
+def test_a_kept_cell_that_is_damaged_is_named(tmp_path, content):
+    bench(folder=tmp_path)
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    file.write_bytes(whole[: len(whole) // 2] if content is None else content)
+    with pytest.raises(ValueError, match=r"small-1\.npz .* damaged: delete it"):
+        bench(folder=tmp_path)
+
+
+def test_any_text_is_the_name_of_a_policy(tmp_path):
+    odd = dict.fromkeys(("", "file", "settings", "a/b"), MAKERS["uniform"])
+    equal(bench(odd, folder=tmp_path), bench(odd, folder=tmp_path), odd)
+
+
+def test_progress_is_that_of_the_work_that_is_left(tmp_path):
+    seen = []
+
+    def noted(share, seconds):
+        seen.append(share)
+
+    bench(budgets=[1.0], folder=tmp_path, progress=noted)
+    bench(budgets=[1.0, 3.0], folder=tmp_path, progress=noted)
+    bench(budgets=[1.0, 3.0], folder=tmp_path, progress=noted)
+    assert seen == [1.0, 0.0, 1.0, 1.0, 1.0]
+
+
 def test_gains_are_paired_differences():
     found = bench(n_runs=5)
     runs = {name: found.runs["small", 1.0, name] for name in MAKERS}
@@ -347,11 +396,26 @@ def test_rows_have_every_measure_and_comparison():
         ({"n_runs": 0}, "n_runs must be a positive integer"),
         ({"n_runs": [3, 3]}, "one for each of the 1 budgets, got \\[3, 3\\]"),
         ({"n_windows": 0}, "n_windows must be a positive integer"),
+        ({"budgets": [[1.0, 2.0]]}, "budgets must be numbers in one list"),
+        ({"budgets": []}, "budgets must not be empty"),
+        ({"worlds": {}}, "worlds must not be empty"),
+        ({"makers": {}}, "policies must not be empty"),
+        ({"jobs": 0}, "jobs must be positive, or -1"),
     ],
 )
 def test_bad_arguments(changed, message):
     with pytest.raises(ValueError, match=message):
         bench(**changed)
+
+
+def test_a_measure_that_is_none():
+    found = bench({"uniform": MAKERS["uniform"]}, n_runs=1)
+    cell = "small", 1.0, "uniform"
+    message = "name must be one of freshness, .*, got 'speed'"
+    with pytest.raises(ValueError, match=message):
+        found.measure(*cell, "speed")
+    with pytest.raises(ValueError, match=message):
+        found.gain(*cell, over="uniform", name="speed")
 
 
 @pytest.mark.parametrize(
@@ -369,6 +433,19 @@ def test_a_policy_that_chooses_what_is_no_page(page, message):
             return page(time.size)
 
     with pytest.raises(ValueError, match=message):
+        bench({"wrong": lambda at: Wrong()})
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("page", [10**9, 20, -2, 10**30, 1.5, np.nan, None, "3"])
+def test_a_scheduler_whose_next_is_no_page(page, told):
+    class Wrong:
+        def next(self, time):
+            return page
+
+    if told:
+        Wrong.report = lambda self, page, changed: None
+    with pytest.raises(ValueError, match="next must return an integer from 0 to 19"):
         bench({"wrong": lambda at: Wrong()})
 
 
@@ -436,6 +513,15 @@ def test_real_worlds_take_pages_that_were_observed_long_enough():
     assert set(world.pages.importance) <= set(pages.importance[old])
 
 
+def test_real_worlds_have_as_many_pages_as_there_are_to_draw_from():
+    pages = traces.panel()
+    nature = field.real_worlds(pages, least_window=14 * 365.25)
+    world = nature.draw(np.random.default_rng(1))
+    assert world.start.size == np.count_nonzero(pages.window >= 14 * 365.25)
+    with pytest.raises(ValueError, match=r"longest window, 10\d+\.\d, got 1e"):
+        field.real_worlds(pages, 1e9)
+
+
 # -------------------------------------------------------------------- the command
 
 
@@ -447,6 +533,10 @@ class Mine:
     def next(self, time):
         self.page = (self.page + 1) % self.n
         return self.page
+
+
+class Nutch(Mine):
+    pass
 
 
 nothing = 3
@@ -484,6 +574,7 @@ def test_the_command_runs_an_entrant_beside_others(tmp_path, monkeypatch, capsys
         ("mine.py:", "must be given as FILE.py:NAME"),
         ("mine.py:Nobody", "must have a function or class Nobody, got None"),
         ("mine.py:nothing", "must have a function or class nothing, got 3"),
+        ("mine.py:Nutch", "the field has a Nutch; give yours another name"),
         ("other.py:Mine", "No such file"),
     ],
 )
@@ -494,23 +585,100 @@ def test_an_entrant_that_is_none(tmp_path, monkeypatch, text, message):
         benchmarking.entrant(text)
 
 
+@pytest.mark.parametrize(
+    ("code", "message", "jobs"),
+    [
+        ("def Mine(at):\n    raise OSError('boom')", ", line 2: OSError: boom", "1"),
+        ("class Mine:\n    def __init__(self): pass", ": TypeError: .*takes 1", "1"),
+        ("class Mine:\n    def __init__(self, at)", ", line 2: SyntaxError", "1"),
+        ("import nowhere_to_be_found", ", line 1: ModuleNotFoundError", "1"),
+        pytest.param(
+            ENTRANT.replace("return", "1 / 0 #"),
+            ", line 8: ZeroDivisionError",
+            "2",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_an_error_of_an_entrant_has_its_line(tmp_path, capsys, code, message, jobs):
+    (tmp_path / "mine.py").write_text(code)
+    call = ["benchmark", f"{tmp_path / 'mine.py'}:Mine", "--preview", "--jobs", jobs]
+    assert cli.main(call) == 2
+    printed = capsys.readouterr().err
+    assert re.search(f"paperlib: .*mine.py{message}", printed)
+    assert "field:" not in printed  # the others have not been run
+
+
+def test_a_folder_that_does_not_exist_shows_before_the_run(tmp_path, capsys):
+    assert cli.main(["benchmark", "--preview", "--output", f"{tmp_path}/new"]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("paperlib: --output must be a folder that exists, got")
+    assert not list(tmp_path.iterdir())
+
+
+def test_two_entrants_need_two_names(tmp_path):
+    (tmp_path / "mine.py").write_text(ENTRANT)
+    with pytest.raises(ValueError, match="names of their own, got two Mine"):
+        benchmarking.run([f"{tmp_path / 'mine.py'}:Mine"] * 2, preview=True)
+
+
+def test_pages_need_a_name_of_their_own():
+    with pytest.raises(ValueError, match="that is not named as a world is"):
+        benchmarking.worlds("bursty.csv")
+
+
 # ------------------------------------------------------------- the committed table
 
 
-def test_the_page_on_policies_says_what_the_benchmark_measured():
+def committed():
     with open(ROOT / "data" / "benchmark.csv", newline="") as file:
-        rows = list(csv.DictReader(file))
-    measured = {
-        (row["world"], float(row["budget"]), row["policy"]): row for row in rows
-    }
+        return {
+            (row["world"], float(row["budget"]), row["policy"]): row
+            for row in csv.DictReader(file)
+        }
+
+
+PLACES = "lognormal 1.5", "real pages, 14 years"
+
+
+@pytest.mark.slow
+def test_the_committed_table_is_what_the_code_measures():
+    of = "GREEDY", "interval optimum", "Bayes value", "uniform", "Nutch"
+    kinds = {name: benchmarking.worlds()[name] for name in PLACES}
+    makers = {name: field.POLICIES[name].make for name in of}
+    budget, n_runs = field.BUDGETS[-1], field.RUNS[-1]
+    found = bench(makers, kinds, [budget], n_runs=n_runs, rng=20)
+    rows, table = found.rows(["GREEDY", "uniform"]), committed()
+    assert len(rows) == len(PLACES) * len(of)
+    for row in rows:
+        kept = table[row["world"], budget, row["policy"]]
+        for name in set(row) - {"world", "policy"}:
+            # five digits are kept, and rounding may swap two crawls
+            assert row[name] == pytest.approx(float(kept[name]), rel=1e-3, abs=1e-6)
+
+
+def test_the_page_on_policies_says_what_the_benchmark_measured():
+    measured = committed()
     page = (ROOT / "docs" / "which-policy.md").read_text().splitlines()
     table = [line.strip("| ").split(" | ") for line in page if line.startswith("| ")]
-    assert len(table) > 12
-    for _, policy, world, *cells in table[1:]:
-        of = [("uniform", budget) for budget in field.BUDGETS] + [("Nutch", 1.0)]
+    heads = [k for k, row in enumerate(table) if "world" in row]
+    gains, costs = table[1 : heads[1]], table[heads[1] + 1 :]
+    assert heads[0] == 0
+    assert len(gains) > 12
+    assert len(costs) > 12
+    shown = []
+    for _, policy, world, *cells in gains:
+        of = [("uniform", budget) for budget in field.BUDGETS]
+        of += [("Nutch", 0.1), ("Nutch", 1.0)]
         for cell, (other, budget) in zip(cells, of, strict=True):
-            row = measured[world, budget, policy]
-            for shown, sign in zip(cell.split(" ± "), ("", " ±"), strict=True):
-                half = 0.051 if "." in shown else 0.51  # of the last digit
-                expected = 1e3 * float(row[f"over {other}{sign}"])
-                assert float(shown) == pytest.approx(expected, abs=half)
+            shown.append((cell, measured[world, budget, policy], f"over {other}", 1e3))
+    for world, policy, *cells in costs:
+        of = itertools.product(["delay", "harmonic"], [0.1, 1.0])
+        for cell, (name, budget) in zip(cells, of, strict=True):
+            shown.append((cell, measured[world, budget, policy], name, 1))
+    for cell, row, name, unit in shown:
+        for text, sign in zip(cell.split(" ± "), ("", " ±"), strict=True):
+            half = 0.51 * 10.0 ** -len(text.partition(".")[2])  # of the last digit
+            assert float(text) == pytest.approx(
+                unit * float(row[name + sign]), abs=half
+            )

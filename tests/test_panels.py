@@ -271,6 +271,40 @@ def test_pages_are_sources_without_copies(script, tmp_path):
     ]
 
 
+@pytest.fixture
+def rebuilt(script, tmp_path, monkeypatch):
+    """Rebuild a panel of one package, whose .deb file has a version."""
+    monkeypatch.setitem(script["main"].__globals__, "PANEL", tmp_path / "panel.csv")
+    monkeypatch.setitem(script["main"].__globals__, "PINS", tmp_path / "pins.csv")
+    (tmp_path / "pins.csv").write_text("page,source,package\n0,a,liba=2:1.0-1\n")
+    folder = tmp_path / "root/usr/share/doc/liba"
+    folder.mkdir(parents=True)
+
+    def rebuild(version, *days, force=False):
+        (tmp_path / f"liba_{version}_amd64.deb").touch()
+        log = _changelog(*(("unstable", f"{d} Jan 2020 00:00:00 +0000") for d in days))
+        (folder / "changelog.Debian.gz").write_bytes(gzip.compress(log.encode()))
+        script["main"](tmp_path / "root", pin=False, force=force)
+        return (tmp_path / "panel.csv").read_text()
+
+    return rebuild
+
+
+def test_a_pinned_version_that_is_not_there_is_listed(rebuilt, capsys):
+    first = rebuilt("2%3a1.0-2", 9, 8, force=True)
+    assert "pinned version: liba=2:1.0-1" in capsys.readouterr().err
+    assert rebuilt("2%3a1.0-1", 9, 8) == first
+    assert not capsys.readouterr().err
+
+
+def test_another_panel_is_written_by_force_only(rebuilt):
+    first = rebuilt("2%3a1.0-1", 9, 8, force=True)
+    with pytest.raises(SystemExit, match="sha256 of the panel is another"):
+        rebuilt("2%3a1.0-1", 9, 8, 7)
+    assert rebuilt("2%3a1.0-1", 9, 8) == first
+    assert rebuilt("2%3a1.0-1", 9, 8, 7, force=True) != first
+
+
 def test_the_pinned_packages_are_the_pages(script):
     assert len(script["pinned"]()) == traces.panel(min_changes=1).n_pages
 

@@ -1076,7 +1076,7 @@ def _report(options):
         "--output",
         type=Path,
         metavar="DIR",
-        help="write benchmark.csv and benchmark_over_time.csv here",
+        help="write benchmark.csv and benchmark_over_time.csv into this folder",
     ),
     _option(
         "--jobs",
@@ -1090,6 +1090,8 @@ def _report(options):
 def _benchmark(options):
     from paperlib.repro import benchmarking
 
+    if options.output and not options.output.is_dir():  # rather than in an hour
+        raise ValueError(f"output must be a folder that exists, got {options.output}")
     names = ("preview", "pages", "cells", "jobs")
     given = {name: getattr(options, name) for name in names}
     found = benchmarking.run(options.policies, **given)

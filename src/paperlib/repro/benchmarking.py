@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
+import re
 import runpy
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +59,12 @@ def worlds(pages: PathLike | None = None) -> dict[str, Nature]:
     Returns
     -------
     dict of Nature
-        By name.
+        By name; that of `pages` is the name of the file without its ending.
+
+    Raises
+    ------
+    ValueError
+        A file that has the name of another kind of worlds.
 
     Examples
     --------
@@ -64,13 +72,18 @@ def worlds(pages: PathLike | None = None) -> dict[str, Nature]:
     ['signals', 'real pages, 3 years', 'real pages, 14 years']
     """
     panel = traces.panel()
-    real = {
+    kinds = field.worlds() | {
         "real pages, 3 years": field.real_worlds(panel),
         "real pages, 14 years": field.real_worlds(panel, _LONG),
     }
     if pages is not None:
-        real[Path(pages).stem] = field.real_worlds(traces.jodie(pages))
-    return field.worlds() | real
+        name = Path(pages).stem
+        if name in kinds:
+            raise ValueError(
+                f"pages must be a file that is not named as a world is, got {pages}"
+            )
+        kinds[name] = field.real_worlds(traces.jodie(pages))
+    return kinds
 
 
 def entrant(text: str) -> tuple[str, Callable[..., Any]]:
@@ -91,9 +104,12 @@ def entrant(text: str) -> tuple[str, Callable[..., Any]]:
     Raises
     ------
     ValueError
-        No such form, or nothing callable under this name.
+        No such form, nothing callable under this name, or the name of a policy of
+        the field.
     FileNotFoundError
         No such file.
+    RuntimeError
+        The file cannot be run; the message has the line.
 
     Examples
     --------
@@ -106,10 +122,28 @@ def entrant(text: str) -> tuple[str, Callable[..., Any]]:
     path, colon, name = text.rpartition(":")
     if not (colon and path.endswith(".py") and name.isidentifier()):
         raise ValueError(f"a policy must be given as FILE.py:NAME, got {text!r}")
-    make = runpy.run_path(path).get(name)
+    with open(path, "rb"):  # a FileNotFoundError of this file, not of one it opens
+        pass
+    with _blamed(path):
+        make = runpy.run_path(path).get(name)
     if not callable(make):
         raise ValueError(f"{path} must have a function or class {name}, got {make!r}")
+    if name in field.POLICIES:
+        raise ValueError(f"{path}: the field has a {name}; give yours another name")
     return name, make
+
+
+@contextlib.contextmanager
+def _blamed(path: str) -> Iterator[None]:
+    """Context in which errors are those of a file: with its name and the line."""
+    try:
+        yield
+    except Exception as error:
+        # The text, because an error in another process brings no frames.
+        text = "".join(traceback.format_exception(error))
+        lines = re.findall(rf'File "{re.escape(path)}", line (\d+)', text)
+        where = f"{path}, line {lines[-1]}" if lines else path
+        raise RuntimeError(f"{where}: {type(error).__name__}: {error}") from error
 
 
 def run(
@@ -133,7 +167,7 @@ def run(
     cells : path, optional
         Where finished cells of the field are kept, see `simulate.benchmark`.
         Entrants, which may change from run to run, always run, in the same
-        worlds.
+        worlds, and before the field.
     jobs : int, default 1
         Processes.
 
@@ -144,8 +178,9 @@ def run(
 
     Raises
     ------
-    ValueError, FileNotFoundError
-        As in `entrant`, and for pages that cannot be read.
+    ValueError, FileNotFoundError, RuntimeError
+        As in `entrant`, and for pages that cannot be read; two entrants of one
+        name; an error in an entrant.
 
     Examples
     --------
@@ -159,7 +194,11 @@ def run(
         kinds = {name: kinds[name] for name in (*PREVIEW["worlds"], *extra)}
         known = {name: known[name] for name in PREVIEW["policies"]}
         budgets, n_runs = PREVIEW["budgets"], PREVIEW["n_runs"]
-    new = dict(entrant(text) for text in entrants)
+    new = [(text.rpartition(":")[0], *entrant(text)) for text in entrants]
+    names = [name for _, name, _ in new]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"entrants must have names of their own, got two {name}")
     given = {"n_runs": n_runs, "rng": _SEED, "jobs": jobs}
 
     def compete(makers, what, folder=None):
@@ -171,11 +210,12 @@ def run(
             options = given | {"folder": folder, "progress": progress}
             return simulate.benchmark(kinds, makers, budgets, **options)
 
+    own = {}
+    for path, name, make in new:
+        with _blamed(path):
+            own |= compete({name: make}, name).runs
     found = compete(known, "field", None if preview else cells)
-    if new:
-        own = compete(new, ", ".join(new))
-        found = dataclasses.replace(found, runs=found.runs | own.runs)
-    return found
+    return dataclasses.replace(found, runs=found.runs | own)
 
 
 def write(found: Benchmark, folder: PathLike) -> list[Path]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import operator
 import time
+import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +37,10 @@ MEASURES = (
     "never_crawled",
     "used",
 )
+_RUNS = "runs of "  # before the names of policies in the file of a cell
+_OF_PAGES = "change_rate", "importance", "recall", "false_rate"
+# What NumPy raises for a file that is none of its own, or that is not whole.
+_UNREADABLE = EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error
 _N_PRIOR = 10  # worlds of other pages that the prior is learnt from
 
 
@@ -150,8 +156,13 @@ class Benchmark:
         -------
         mean, stderr : float
             The standard error is NaN for one run.
+
+        Raises
+        ------
+        ValueError
+            No such measure.
         """
-        values = self.runs[world, budget, policy][:, MEASURES.index(name)]
+        values = self.runs[world, budget, policy][:, _column(name)]
         return self._mean(world, values)
 
     def gain(
@@ -174,8 +185,13 @@ class Benchmark:
         -------
         mean, stderr : float
             Of the paired differences; the standard error is NaN for one run.
+
+        Raises
+        ------
+        ValueError
+            No such measure.
         """
-        k = MEASURES.index(name)
+        k = _column(name)
         one, other = (self.runs[world, budget, who][:, k] for who in (policy, over))
         return self._mean(world, one - other)
 
@@ -272,6 +288,12 @@ class Benchmark:
         return values.mean(axis=0), spread if self.bootstrap[world] else spread / n**0.5
 
 
+def _column(name):
+    if name not in MEASURES:
+        raise ValueError(f"name must be one of {', '.join(MEASURES)}, got {name!r}")
+    return MEASURES.index(name)
+
+
 def benchmark(
     worlds: dict[str, Nature],
     policies: Mapping[str, Callable[..., Any]],
@@ -310,14 +332,14 @@ def benchmark(
         Number of equal windows of time.
     folder : path, optional
         Where finished cells are kept. Policies that a kept cell has are not run
-        again, as long as seed, numbers of runs and windows, and the first world
-        are the same. Whether a policy of the same name has changed is not seen:
-        delete the folder then.
+        again, as long as seed, numbers of runs and windows, the change rate of the
+        `Nature`, and the first world are the same. Whether a policy of the same
+        name has changed is not seen: delete the folder then.
     jobs : int, default 1
         As in `replicate`; also on a Dask cluster.
     progress : callable, optional
-        Called after each cell with the share of the slots that are done, and the
-        seconds since the start.
+        Called after each cell with the share of the slots that are done, of those
+        that no kept cell has, and the seconds since the start.
 
     Returns
     -------
@@ -327,7 +349,8 @@ def benchmark(
     Raises
     ------
     ValueError
-        Arguments out of range, or a policy that names pages that are none.
+        Arguments out of range, a policy that names pages that are none, or a kept
+        cell that cannot be read.
 
     Examples
     --------
@@ -351,6 +374,12 @@ def benchmark(
     True
     """
     budgets = np.atleast_1d(checks.positive("budgets", budgets)).tolist()
+    if np.ndim(budgets) > 1:
+        raise ValueError(f"budgets must be numbers in one list, got {budgets!r}")
+    named = {"worlds": worlds, "policies": policies, "budgets": budgets}
+    for name, given in named.items():
+        if not given:
+            raise ValueError(f"{name} must not be empty, got {given!r}")
     if np.size(n_runs) not in (1, len(budgets)):
         raise ValueError(
             "n_runs must be one number, or one for each of the "
@@ -359,16 +388,25 @@ def benchmark(
     numbers = np.broadcast_to(n_runs, len(budgets)).tolist()
     numbers = [checks.count("n_runs", n) for n in numbers]
     settings = _seed(rng), checks.count("n_windows", n_windows)
-    work = np.array([b * n for b, n in zip(budgets, numbers, strict=True)])
-    runs, done, begun = {}, 0.0, time.monotonic()
-    for world, nature in worlds.items():
-        for k, budget in enumerate(budgets):
-            cell = _Cell(world, nature, budget, numbers[k], *settings)
-            kept = cell.run(policies, folder, jobs)
-            runs |= {(world, budget, policy): kept[policy] for policy in kept}
-            done += work[k] / work.sum() / len(worlds)
-            if progress:
-                progress(done, time.monotonic() - begun)
+    cells = [
+        _Cell(world, nature, budget, n, *settings)
+        for world, nature in worlds.items()
+        for budget, n in zip(budgets, numbers, strict=True)
+    ]
+    kept = [cell.kept(folder) for cell in cells]
+    work = np.array(
+        [
+            cell.budget * cell.n_runs * len(policies.keys() - have)
+            for cell, have in zip(cells, kept, strict=True)
+        ]
+    )
+    shares = work.cumsum() / work.sum() if work.any() else np.ones(work.size)
+    runs, begun = {}, time.monotonic()
+    for cell, have, share in zip(cells, kept, shares.tolist(), strict=True):
+        found = cell.run(policies, have, folder, jobs)
+        runs |= {(cell.world, cell.budget, policy): found[policy] for policy in found}
+        if progress:
+            progress(share, time.monotonic() - begun)
     bootstrap = {world: nature.bootstrap for world, nature in worlds.items()}
     return Benchmark(runs, bootstrap)
 
@@ -390,12 +428,8 @@ class _Cell(NamedTuple):
     seed: int
     n_windows: int
 
-    def run(self, policies, folder, jobs):
-        """Runs of all policies, some of which may be kept in a file."""
-        kept, path = {}, None
-        if folder is not None:
-            path = Path(folder) / f"{_slug(self.world)}-{self.budget:g}.npz"
-            kept = self._kept(path)
+    def run(self, policies, kept, folder, jobs):
+        """Runs of all policies; some may be kept, the others are added."""
         missing = {name: make for name, make in policies.items() if name not in kept}
         if missing:
             prior = self._prior(self._stream("prior"))
@@ -407,8 +441,8 @@ class _Cell(NamedTuple):
             )
             for name in found[0]:
                 kept[name] = np.stack([one[name] for one in found])
-            if path:
-                self._keep(path, kept)
+            if folder is not None:
+                self._keep(kept, folder)
         return {name: kept[name] for name in policies if kept[name].size}
 
     def _stream(self, what):
@@ -462,25 +496,44 @@ class _Cell(NamedTuple):
                 measured[name] = _measures(run, world)
         return measured
 
-    def _kept(self, path):
-        """What a file holds of this cell; nothing if it has other settings."""
-        if not path.exists():
+    def kept(self, folder):
+        """What a file holds of this cell, by policy; nothing if it is another's."""
+        if folder is None or not self._path(folder).exists():
             return {}
-        with np.load(path) as file:
-            kept = dict(file)
-        return kept if kept.pop("").tolist() == self._settings() else {}
+        try:
+            # NumPy would leave a file open that it cannot read
+            with open(self._path(folder), "rb") as raw, np.load(raw) as file:
+                settings = file.get("settings", np.empty(0)).tolist()
+                runs = {k[len(_RUNS) :]: file[k] for k in file if k != "settings"}
+        except _UNREADABLE as error:
+            raise ValueError(
+                f"{self._path(folder)} is no cell of a benchmark, or damaged: delete "
+                "it, and the cell is run again"
+            ) from error
+        return runs if settings == self._settings() else {}
 
-    def _keep(self, path, kept):
-        """Write the runs, with the settings under the empty name."""
+    def _keep(self, runs, folder):
         content = io.BytesIO()
-        np.savez_compressed(content, **{"": self._settings()}, **kept)
-        write_atomic(path, content.getvalue())
+        named = {_RUNS + name: of for name, of in runs.items()}
+        np.savez_compressed(content, settings=self._settings(), **named)
+        write_atomic(self._path(folder), content.getvalue())
+
+    def _path(self, folder):
+        return Path(folder) / f"{_slug(self.world)}-{self.budget:g}.npz"
 
     def _settings(self):
-        """What runs depend on, and the changes of the first world as a checksum."""
+        """What runs depend on, with a checksum of the first world."""
         (first,) = self._stream("runs").spawn(1)
-        time, _ = self.nature.draw(first.spawn(2)[0]).changes
-        return [self.n_runs, self.seed, self.n_windows, zlib.crc32(time.tobytes())]
+        world = self.nature.draw(first.spawn(2)[0])
+        parts = (
+            (self.nature.change_rate, world.horizon, world.false_change),
+            *world.changes,
+            world.signal_time,
+            world.arrival,
+            *(getattr(world.pages, name) for name in _OF_PAGES),
+        )
+        seen = b"".join(np.asarray(part).tobytes() for part in parts)
+        return [self.n_runs, self.seed, self.n_windows, zlib.crc32(seen)]
 
 
 class _Asked:
@@ -494,10 +547,24 @@ class _Asked:
         changes, page = world.unseen(time.size), np.empty(time.size, dtype=np.int64)
         report = getattr(self.scheduler, "report", None)
         for j, t in enumerate(time.tolist()):
-            i = page[j] = self.scheduler.next(t)
+            # the kernel would look for a page that is none beyond its array
+            i = page[j] = _checked(self.scheduler.next(t), last.size)
             if i >= 0 and report:
                 report(int(i), bool(look(changes, i, j, t)[0]))
         return page
+
+
+def _checked(page, n_pages):
+    """A page, or -1, as an int."""
+    try:
+        index = operator.index(page)
+    except TypeError:
+        index = n_pages
+    if not -1 <= index < n_pages:
+        raise ValueError(
+            f"next must return an integer from 0 to {n_pages - 1}, or -1, got {page!r}"
+        )
+    return index
 
 
 def _measures(run, world):

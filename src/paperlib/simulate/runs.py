@@ -340,7 +340,7 @@ def replicate(
     Raises
     ------
     ValueError
-        A number of runs that is not a positive integer.
+        A number of runs that is not a positive integer; no job at all.
     ImportError
         More than one job without joblib.
 
@@ -357,6 +357,8 @@ def replicate(
     True
     """
     streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
+    if jobs == 0:
+        raise ValueError("jobs must be positive, or -1 for all processors, got 0")
     try:
         import joblib  # optional, and one job does without it
     except ImportError:
