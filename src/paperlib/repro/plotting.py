@@ -458,6 +458,9 @@ def boxes(ax: Any, runs: Mapping[str, ArrayLike]) -> Any:
     >>> float(ax.patches[0].get_y()), float(ax.patches[0].get_height())
     (1.5, 1.0)
     """
+    # The lower end of a box is not the bottom of the panel. This comes first, as the
+    # line of BASELINE fixes the limits.
+    ax.use_sticky_edges = False
     styles, names = _styles(runs), [name for name in runs if name != "BASELINE"]
     for i, name in enumerate(names):
         color, values = styles[name]["color"], np.asarray(runs[name])
@@ -472,8 +475,6 @@ def boxes(ax: Any, runs: Mapping[str, ArrayLike]) -> Any:
     if "BASELINE" in runs:
         mean = np.mean(runs["BASELINE"])
         ax.axhline(mean, label="BASELINE", **POLICIES["BASELINE"])
-    # The lower end of a box is not the bottom of the panel.
-    ax.use_sticky_edges = False
     slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     ax.set_xticks(range(len(names)), names, **slanted)
     return ax
@@ -911,7 +912,8 @@ def faults(figure: Any) -> list[str]:
     -------
     list of str
         Text below 6.5 pt, text or legends that leave the canvas, texts that
-        overlap, and data that have no name in the stored arrays.
+        overlap, boxes that reach the edge of their panel, and data that have
+        no name in the stored arrays.
 
     Examples
     --------
@@ -931,10 +933,9 @@ def faults(figure: Any) -> list[str]:
         for text in texts
         if text.get_fontsize() < _LEAST_POINTS
     ]
-    canvas = figure.bbox
     for artist in [*texts, *figure.findobj(mpl.legend.Legend)]:
         box = artist.get_window_extent()
-        if box.width and not (canvas.contains(*box.min) and canvas.contains(*box.max)):
+        if box.width and not _contains(figure.bbox, box):
             what = getattr(artist, "get_text", lambda: "a legend")()
             found.append(f"outside the picture: {what!r}")
     # The box of slanted text is larger than the text itself.
@@ -946,6 +947,13 @@ def faults(figure: Any) -> list[str]:
             for j in range(i)
             if box.overlaps(boxes[j])
         ]
+    found += [
+        f"a box touches the edge of its panel: {patch.get_label()[1:]!r}"
+        for ax in _panels(figure)
+        for patch in ax.patches
+        if str(patch.get_label()).endswith(" quartiles")
+        and not _contains(ax.bbox.padded(-0.5), patch.get_window_extent())
+    ]
     unnamed = {
         f"data without a name: {type(artist).__name__}"
         for ax in _panels(figure)
@@ -953,6 +961,11 @@ def faults(figure: Any) -> list[str]:
         if _is_unnamed(artist)
     }
     return found + sorted(unnamed)
+
+
+def _contains(outer, box):
+    """Whether a box lies in another one."""
+    return outer.contains(*box.min) and outer.contains(*box.max)
 
 
 def _visible_texts(figure):
