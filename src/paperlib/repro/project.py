@@ -282,7 +282,8 @@ def description(notebook: PathLike) -> str:
     seen = re.sub(told, "", seen.removeprefix(start))
     plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`\\]", r"\1", seen)
     sentence = re.split(r"(?<=[.?])\s+(?=[A-Z])", plain)[0]
-    return f"{title(notebook)}. {sentence}".replace("?.", "?").strip()
+    said = f"{title(notebook)}. {sentence}".replace("?.", "?")
+    return said if sentence else title(notebook)
 
 
 def short_title(title: str) -> str:
