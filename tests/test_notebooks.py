@@ -65,7 +65,8 @@ def test_outputs_are_stored_and_compared(path):
     outputs = [o for c in cells for o in c["outputs"]]
     images = [o for o in outputs if "image/png" in o.get("data", {})]
     assert images, "the figure is stored"
-    assert all(o["metadata"]["image/png"]["alt"] for o in images), "and is described"
+    told = {o["metadata"]["image/png"]["alt"] for o in images}
+    assert told == {project.description(path)}, "and is described; refresh does it"
     assert not [
         o for o in outputs if o.get("name") == "stderr" or o["output_type"] == "error"
     ]
@@ -97,6 +98,7 @@ def test_cells_are_short_and_between_them_is_text(path):
         lines = code.splitlines()
         assert len(lines) <= MOST_LINES, code
         assert max(map(len, lines), default=0) <= MOST_COLUMNS, code
+        assert "fontsize" not in code, "sizes of texts belong to plotting"
 
 
 @each_figure

@@ -401,12 +401,22 @@ def test_a_plain_figure_has_no_fault():
         ),
         (lambda ax: ax.scatter([1], [2]), "data without a name: PathCollection"),
         (lambda ax: ax.errorbar([1], [2], [3]), "data without a name: Line2D"),
+        (
+            lambda ax: ax.bar(0, 1)[0].set_label("_SA quartiles"),
+            "a box touches the edge of its panel: 'SA quartiles'",
+        ),
     ],
 )
 def test_faults_are_found(draw, fault):
     figure, ax = plt.subplots(figsize=(3, 2), layout="none")
     draw(ax)
     assert fault in plotting.faults(figure)
+
+
+def test_boxes_lie_inside_their_panel():
+    figure, ax = plt.subplots(figsize=(3, 2))
+    plotting.boxes(ax, {"BASELINE": [0.0], "GREEDY": np.arange(-9, 10)})
+    assert plotting.faults(figure) == []
 
 
 def test_what_another_library_drew_can_be_named():

@@ -757,7 +757,7 @@ def _refresh(figure, path):
             output.get("data", {}).pop(_WIDGET_VIEW, None)  # its id is random
             if "image/png" in output.get("data", {}):
                 # For readers who do not see it; exports to HTML show it.
-                output.metadata = {"image/png": {"alt": project.title(path)}}
+                output.metadata = {"image/png": {"alt": project.description(path)}}
     notebook.metadata = {"kernelspec": _KERNELSPEC, "language_info": _LANGUAGE}
     write_atomic(path, nbformat.writes(notebook) + "\n")
     return time.monotonic() - began

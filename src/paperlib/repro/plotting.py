@@ -124,32 +124,36 @@ CRAWLERS = {
     "Nutch, fallbacks": _style(_OLIVE, 6, 1, 1, 1, 1, 1, marker="^", markersize=3.5),
     "StormCrawler": _style(_SKY, 9, 1, marker="s", markersize=3.5),
 }
-# ... and a marker for each policy of the benchmark: those that know the change rates
-# are filled, those that learn are not.
-_OPEN = {"fillstyle": "none", "markeredgewidth": 0.9}
+# The policies of the benchmark by what they know, with a colour for each group.
 FIELD = {
-    "Lagrangian index": {"color": _INDIGO, "marker": "s"},
-    "interval optimum": {"color": _BLUE, "marker": "o"},
-    "hedged optimum": {"color": _GREEN, "marker": "^"},
-    "LambdaCrawl": {"color": _PURPLE, "marker": "D"},
-    "by importance": {"color": _OLIVE, "marker": "v"},
-    "interval optimum, Poisson times": {"color": _SKY, "marker": "X"},
-    "by change rate": {"color": _RED, "marker": "P"},
-    "GREEDY-NCIS": {"color": _BROWN, "marker": "p"},
-    "Bayes value, ages": {"color": _INDIGO, "marker": "s", **_OPEN},
-    "Bayes value": {"color": _BLUE, "marker": "o", **_OPEN},
-    "Bayes value, vague": {"color": _GREEN, "marker": "^", **_OPEN},
-    "Thompson": {"color": _PURPLE, "marker": "D", **_OPEN},
-    "plug-in mean": {"color": _OLIVE, "marker": "v", **_OPEN},
-    "LearningGreedy": {"color": _BROWN, "marker": "p", **_OPEN},
-    "phases": {"color": _ORANGE, "marker": "<", **_OPEN},
-    "explore, then commit, posterior mean": {"color": _RED, "marker": "P", **_OPEN},
-    "MirrorSync": {"color": _SKY, "marker": "X", **_OPEN},
-    "LambdaLearnAndCrawl": {"color": _GREEN, "marker": "x"},
-    "StormCrawler": {"color": _ORANGE, "marker": "+"},
-    "Nutch": {"color": "black", "marker": "x"},
+    "knows the change rates": (
+        _BLUE,
+        [
+            "Lagrangian index",
+            "interval optimum",
+            "hedged optimum",
+            "LambdaCrawl",
+            "interval optimum, Poisson times",
+            "by change rate",
+        ],
+    ),
+    "learns them": (
+        _RED,
+        [
+            "Bayes value, ages",
+            "Bayes value",
+            "Bayes value, vague",
+            "Thompson",
+            "plug-in mean",
+            "LearningGreedy",
+            "phases",
+            "explore, then commit, posterior mean",
+            "MirrorSync",
+            "LambdaLearnAndCrawl",
+        ],
+    ),
+    "does neither": ("black", ["by importance", "uniform", "StormCrawler", "Nutch"]),
 }
-_N_KNOWING = 8  # of them, which come first
 _STYLES = LINES | POLICIES | ALLOCATIONS
 # Variants of one method: dark to light, each with a line style of its own.
 VARIANTS = [
@@ -395,45 +399,56 @@ def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray[Any]], **style: Any) -
 
 def regrets(
     ax: Any,
-    values: dict[str, float],
-    errors: dict[str, float],
+    values: Mapping[str, float],
+    low: Mapping[str, float],
+    high: Mapping[str, float],
     *,
-    uniform: float | None = None,
+    shift: float = 0.0,
+    suffix: str = "",
+    **style: Any,
 ) -> None:
-    """Draw a marker for each policy of `FIELD`, one below the other.
+    """Draw a dot for each policy of `FIELD` at its name, and a bar.
+
+    The axis of the regret is linear up to 0.01, and logarithmic beyond.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
         Where to draw.
-    values : dict of float
-        Regret by name; policies without one leave their line empty.
-    errors : dict of float
-        Standard errors by name.
-    uniform : float, optional
-        Regret of uniform crawling, a vertical line.
+    values, low, high : dict of float
+        Regret by name, and the ends of the bar.
+    shift : float, default 0
+        How far below its name a policy is drawn, in rows.
+    suffix : str, default ""
+        What is added to the label, which is the group of the policy.
+    **style
+        Of the dots, for ``ax.plot``.
 
     Examples
     --------
     >>> from matplotlib.figure import Figure
+    >>> from paperlib.repro import plotting
     >>> ax = Figure().subplots()
-    >>> regrets(ax, {"Bayes value": 0.01}, {"Bayes value": 0.001}, uniform=0.06)
-    >>> ax.get_xscale()
-    'symlog'
+    >>> names = [name for _, names in plotting.FIELD.values() for name in names]
+    >>> regret = dict.fromkeys(names, 0.01)
+    >>> plotting.regrets(ax, regret, regret, regret)
+    >>> ax.get_yticklabels()[0].get_text()
+    'Lagrangian index'
     """
-    if uniform is not None:
-        ax.axvline(uniform, color="0.5", linewidth=1.0, label="uniform")
-    ax.axvline(0.0, color="black", linewidth=0.6, label="_GREEDY")
-    for place, (name, style) in enumerate(FIELD.items()):
-        place += 1.5 * (place >= _N_KNOWING)  # a gap between the two groups
-        if name in values:
-            line = {"linestyle": "", "markersize": 3.5, "elinewidth": 0.7, **style}
-            line |= {"ecolor": style["color"], "label": name}
-            ax.errorbar(values[name], -place, xerr=errors[name], **line)
-    # Above this, the logarithm; below it, and for negative regrets, a line.
+    rows: dict[str, float] = {}
+    for gap, (group, (color, names)) in enumerate(FIELD.items()):
+        at = len(rows) + 0.5 * gap + shift + np.arange(len(names))
+        x, left, right = ([of[name] for name in names] for of in (values, low, high))
+        look = {"color": color, "linestyle": "", "marker": "o", "markersize": 3} | style
+        ax.plot(x, at, label=group + suffix, **look)
+        ax.hlines(at, left, right, color, linewidth=0.9, label=f"_{group}{suffix} bar")
+        rows |= dict(zip(names, at - shift, strict=True))
+    ax.axvline(0.0, color="0.7", linewidth=0.6, zorder=0, label="_no regret")
     ax.set_xscale("symlog", linthresh=0.01, linscale=0.6)
-    ax.set(ylim=(-1.5 - len(FIELD), 1.0), xlim=(-0.02, 0.6), yticks=[])
-    ax.set_xticks([0.0, 0.01, 0.1], ["0", ".01", ".1"])
+    ax.set_xticks([0.0, 0.01, 0.1], ["0", "0.01", "0.1"])
+    ax.set_yticks(list(rows.values()), list(rows))
+    ax.set_ylim(max(rows.values()) + 1, -1)
+    ax.tick_params(axis="y", length=0)
     ax.minorticks_off()
 
 
@@ -463,6 +478,9 @@ def boxes(ax: Any, runs: Mapping[str, ArrayLike]) -> Any:
     >>> float(ax.patches[0].get_y()), float(ax.patches[0].get_height())
     (1.5, 1.0)
     """
+    # The lower end of a box is not the bottom of the panel. This comes first, as the
+    # line of BASELINE fixes the limits.
+    ax.use_sticky_edges = False
     styles, names = _styles(runs), [name for name in runs if name != "BASELINE"]
     for i, name in enumerate(names):
         color, values = styles[name]["color"], np.asarray(runs[name])
@@ -477,8 +495,6 @@ def boxes(ax: Any, runs: Mapping[str, ArrayLike]) -> Any:
     if "BASELINE" in runs:
         mean = np.mean(runs["BASELINE"])
         ax.axhline(mean, label="BASELINE", **POLICIES["BASELINE"])
-    # The lower end of a box is not the bottom of the panel.
-    ax.use_sticky_edges = False
     slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
     ax.set_xticks(range(len(names)), names, **slanted)
     return ax
@@ -916,7 +932,8 @@ def faults(figure: Any) -> list[str]:
     -------
     list of str
         Text below 6.5 pt, text or legends that leave the canvas, texts that
-        overlap, and data that have no name in the stored arrays.
+        overlap, boxes that reach the edge of their panel, and data that have
+        no name in the stored arrays.
 
     Examples
     --------
@@ -936,10 +953,9 @@ def faults(figure: Any) -> list[str]:
         for text in texts
         if text.get_fontsize() < _LEAST_POINTS
     ]
-    canvas = figure.bbox
     for artist in [*texts, *figure.findobj(mpl.legend.Legend)]:
         box = artist.get_window_extent()
-        if box.width and not (canvas.contains(*box.min) and canvas.contains(*box.max)):
+        if box.width and not _contains(figure.bbox, box):
             what = getattr(artist, "get_text", lambda: "a legend")()
             found.append(f"outside the picture: {what!r}")
     # The box of slanted text is larger than the text itself.
@@ -951,6 +967,13 @@ def faults(figure: Any) -> list[str]:
             for j in range(i)
             if box.overlaps(boxes[j])
         ]
+    found += [
+        f"a box touches the edge of its panel: {patch.get_label()[1:]!r}"
+        for ax in _panels(figure)
+        for patch in ax.patches
+        if str(patch.get_label()).endswith(" quartiles")
+        and not _contains(ax.bbox.padded(-0.5), patch.get_window_extent())
+    ]
     unnamed = {
         f"data without a name: {type(artist).__name__}"
         for ax in _panels(figure)
@@ -958,6 +981,11 @@ def faults(figure: Any) -> list[str]:
         if _is_unnamed(artist)
     }
     return found + sorted(unnamed)
+
+
+def _contains(outer, box):
+    """Whether a box lies in another one."""
+    return outer.contains(*box.min) and outer.contains(*box.max)
 
 
 def _visible_texts(figure):

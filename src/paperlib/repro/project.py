@@ -18,6 +18,7 @@ __all__ = [
     "about",
     "cells",
     "defaults",
+    "description",
     "kind",
     "limits",
     "notebooks",
@@ -251,6 +252,38 @@ def title(notebook: PathLike) -> str:
     """
     first = json.loads(Path(notebook).read_text())["cells"][0]["source"]
     return "".join(first).partition("\n")[0].lstrip("# ")
+
+
+def description(notebook: PathLike) -> str:
+    """Describe the picture of a notebook, for readers who do not see it.
+
+    Parameters
+    ----------
+    notebook : path
+        The text of one of its cells may begin with "What to see".
+
+    Returns
+    -------
+    str
+        The title, and the first sentence of what there is to see.
+
+    Examples
+    --------
+    >>> from paperlib.repro import project
+    >>> project.description(project.notebooks()["www25/fig3"])[-58:]
+    'Signals help for every number of pages, as the paper says.'
+    """
+    cells = json.loads(Path(notebook).read_text())["cells"]
+    texts = [" ".join("".join(cell["source"]).split()) for cell in cells]
+    start = "**What to see.** "
+    seen = next((text for text in texts if text.startswith(start)), start)
+    # Where the numbers come from is no description.
+    told = r"\((Numbers|Shown|At)([^()]|\([^)]*\))*\) |These numbers [^.]*\. "
+    seen = re.sub(told, "", seen.removeprefix(start))
+    plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`\\]", r"\1", seen)
+    sentence = re.split(r"(?<=[.?])\s+(?=[A-Z])", plain)[0]
+    said = f"{title(notebook)}. {sentence}".replace("?.", "?")
+    return said if sentence else title(notebook)
 
 
 def short_title(title: str) -> str:
