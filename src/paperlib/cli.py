@@ -786,7 +786,8 @@ def _schedule(options):
     from paperlib.crawl_log.output import check_output
     from paperlib.files import temporary_folder
 
-    check_output(options.output, options.force)  # before all is computed
+    given = options.rates, options.limits, options.importance, options.exported
+    check_output(options.output, options.force, given)  # before all is computed
     with temporary_folder() as folder:
         options.schedule = folder / "schedule.parquet"
         _write_schedule(options, options.schedule)

@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -136,7 +136,9 @@ class CsvOutput(_Output):
         """
 
 
-def check_output(path: PathLike, force: bool) -> None:
+def check_output(
+    path: PathLike, force: bool, inputs: Iterable[PathLike | None] = ()
+) -> None:
     """Raise an error if a file cannot be written, before all is computed for it.
 
     Parameters
@@ -145,9 +147,13 @@ def check_output(path: PathLike, force: bool) -> None:
         The file.
     force : bool
         True if a file that exists may be overwritten.
+    inputs : iterable of path
+        What is read, and must stay; None stands for no file.
 
     Raises
     ------
+    ValueError
+        The output is one of the inputs.
     FileExistsError
         The file exists, and `force` is false.
     OSError
@@ -163,6 +169,11 @@ def check_output(path: PathLike, force: bool) -> None:
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    for file in inputs if path.exists() else ():
+        if file is not None and os.path.exists(file) and path.samefile(file):
+            raise ValueError(
+                f"output must be another file than those that are read, got {path}"
+            )
     if path.exists() and not force:
         raise FileExistsError(
             f"{path} exists; say --force (force=True) to write over it"

@@ -43,6 +43,7 @@ __all__ = [
     "collect",
     "gathered",
     "grouped",
+    "inputs",
     "not_read",
     "opened",
     "read_crawl_log",
@@ -385,6 +386,34 @@ def opened(
         log.tally.report(source, state=state)
         yield log
         log.tally.report(source, state=state)
+
+
+def inputs(
+    path: PathLike | Sequence[PathLike] | Source | OpenedLog,
+) -> Iterator[Path]:
+    """Files of a log, which no output may replace.
+
+    Parameters
+    ----------
+    path : path, sequence of path, Source, or OpenedLog
+        The log; none of one that is open.
+
+    Yields
+    ------
+    pathlib.Path
+        The next file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "log.csv").write_text("url,time,changed\\n")
+    ...     [file.name for file in inputs(folder)]
+    ['log.csv']
+    """
+    if not isinstance(path, OpenedLog):
+        yield from (file for file, _ in Source.of(path).files()[0])
 
 
 def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:

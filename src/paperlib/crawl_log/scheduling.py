@@ -236,7 +236,7 @@ def schedule(
     intervals = _check_intervals(least_interval, greatest_interval)
     hedge = _check_hedge(hedge, policy)
     _check_policy(policy, objective, per_host, intervals, limits, cost, hedge)
-    check_output(output, force)
+    check_output(output, force, [rates, limits, importance])
     rows = [] if limits is None else read_limits(limits)
     by_host = per_host is not None or any(limit.is_host for limit in rows)
     needed = [] if cost is None else [cost]

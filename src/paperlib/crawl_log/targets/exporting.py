@@ -125,7 +125,7 @@ def export(
     until = _microseconds(crawler.until if until is None else until, now)
     by_signals = "threshold" in _checked_columns(schedule)
     _check_exported(to, crawler, exported)
-    check_output(output, force)
+    check_output(output, force, [schedule, exported])
     with database(_MEMORY) as (connection, _):
         _plan(connection, schedule, crawler.unfit, until, now)
         if crawler.exported:
