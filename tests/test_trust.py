@@ -1,7 +1,7 @@
 """Nothing is silently wrong: what could be lost or misread is refused or told."""
 
 import pytest
-from crawl_logs import START, table
+from crawl_logs import START, recorded, table, write
 
 from paperlib import cli, crawl_log
 
@@ -52,3 +52,39 @@ def test_no_output_replaces_what_is_read(folder, capsys, command):
     assert cli.main(command.split()) == 2
     assert " must be another file than " in capsys.readouterr().err
     assert {file: file.read_bytes() for file in folder.iterdir()} == before
+
+
+# ---- bits that are none
+
+
+def bits(values):
+    """The text of a log whose bits are these."""
+    return table([(*row[:2], value) for row, value in zip(ROWS, values, strict=True)])
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "message"),
+    [
+        ("2", "0", "got '2' in 27 of 80 rows"),
+        ("ja", "nein", "got 'nein', 'ja' in 80 of 80 rows"),
+        ("", "", "got nothing in all 80;"),
+    ],
+)
+def test_a_column_changed_that_holds_something_else(tmp_path, yes, no, message):
+    path = write(tmp_path / "log.csv", bits([yes if row[2] else no for row in ROWS]))
+    with pytest.raises(ValueError, match=message):
+        crawl_log.estimate(path, tmp_path / "rates.parquet")
+    with pytest.raises(ValueError, match=message):
+        crawl_log.convert(path, tmp_path / "new.parquet")
+
+
+def test_a_few_bits_that_cannot_be_read_are_told_of(tmp_path):
+    path = write(tmp_path / "log.csv", bits(["?"] * 10 + ["no", "yes"] * 35))
+    _, (told,) = recorded(crawl_log.estimate, path, tmp_path / "rates.parquet")
+    assert "10 whose changed is neither yes nor no" in told
+
+
+def test_pages_that_are_new_need_no_bits(tmp_path):
+    rows = [(f"http://h/{k}", START, "") for k in range(80)]
+    path = write(tmp_path / "log.csv", table(rows))
+    assert crawl_log.estimate(path, tmp_path / "rates.parquet").n_pages == 80

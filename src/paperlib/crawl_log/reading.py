@@ -58,6 +58,10 @@ _NEVER = np.iinfo(np.int64).min  # before all times of a log
 _TABLES = ("page", "sorted")  # what is left of a log when it has been read
 # Tables that a log may be read into beside ``crawl``, and the step from each.
 _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
+# Bits of a table that cannot be read are told of; if they are more than a few, and
+# than this share, the column is a different one than it seems.
+_FEW, _SHARE = 10, 0.05
+_VALUES = 5  # that are shown of them
 # The user's own line, above `Source.warn_of_keys`, `gathered` and `opened`, each of
 # which is entered by an `__enter__`, and the function that entered them.
 _USER = 7
@@ -529,6 +533,11 @@ def collect(connection: Any, files: list[Path], tally: Tally) -> None:
     tally : Tally
         Gets the numbers of rows by the reason why they are left out.
 
+    Raises
+    ------
+    ValueError
+        A twentieth of the bits of a table cannot be read, or there is none.
+
     Examples
     --------
     >>> with database("200MiB") as (connection, _):
@@ -541,6 +550,7 @@ def collect(connection: Any, files: list[Path], tally: Tally) -> None:
     """
     _derive(connection)
     _count_rows(connection, files, tally)
+    _check_bits(connection)
 
 
 def _derive(connection):
@@ -625,6 +635,32 @@ def _count_rows(connection, files, tally):
             for number, row, given in places or ()
         ]
         tally.add(reason, n, named)
+
+
+def _check_bits(connection):
+    """Raise an error if the bits of a table are something else, or none."""
+    n, empty, refused = connection.execute(
+        "select count(*), count(*) filter (refused = ''), "
+        "count(*) filter (refused <> '') from crawl where used(reason)"
+    ).fetchone()
+    if refused > max(_FEW, _SHARE * (n - empty)):
+        values = connection.execute(
+            "select refused from crawl where used(reason) and refused <> '' "
+            f"group by refused order by count(*) desc, refused limit {_VALUES}"
+        ).fetchall()
+        raise ValueError(
+            "changed must be yes or no, 1 or 0, or the like, got "
+            f"{', '.join(repr(value) for (value,) in values)} in {refused:,} of {n:,} "
+            "rows; if these are counts or codes, write yes or no in their place, or "
+            "name another column (--column changed=NAME)"
+        )
+    urls = "select count(distinct url) from crawl where used(reason)"
+    if n and n == empty and n > connection.execute(urls).fetchone()[0]:
+        raise ValueError(
+            f"changed must be yes or no in some rows, got nothing in all {n:,}; name "
+            "another column (--column changed=NAME), or leave it out if there are "
+            "digests, ETags or dates to compare"
+        )
 
 
 def _log(connection, tally, what):

@@ -60,6 +60,9 @@ select
     $file as file,
     row,
     reason,
+    case when changed is null and used(reason)
+        then coalesce(trim(text_of(changed_given)), '')
+    end as refused,
     case when reason is not null then concat_ws(
         ',',
         url,

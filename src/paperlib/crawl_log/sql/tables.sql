@@ -16,7 +16,8 @@ create table crawl (
     file integer,       -- number of its file, from 0
     row bigint,         -- its number in that file, from 1
     reason varchar,     -- why the row is left out; null if it is used
-    given varchar       -- a row that is left out, as it stands in the file
+    given varchar,      -- a row that is left out, as it stands in the file
+    refused varchar     -- in place of a bit: what cannot be read, or nothing
 );
 
 -- Fetches from which bits are derived, by `derive_fetches.sql`.
