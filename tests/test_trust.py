@@ -1,11 +1,14 @@
 """Nothing is silently wrong: what could be lost or misread is refused or told."""
 
+import pyarrow.parquet as pq
 import pytest
 from crawl_logs import START, recorded, table, write
 
 from paperlib import cli, crawl_log
+from paperlib.crawl_log.tally import OVERLAP
 
 DAY = 86_400
+NAMES = ("url", "time", "changed")
 ROWS = [(f"http://h/{k % 4}", START + DAY * (k // 4), k % 3 == 0) for k in range(80)]
 
 
@@ -88,3 +91,79 @@ def test_pages_that_are_new_need_no_bits(tmp_path):
     rows = [(f"http://h/{k}", START, "") for k in range(80)]
     path = write(tmp_path / "log.csv", table(rows))
     assert crawl_log.estimate(path, tmp_path / "rates.parquet").n_pages == 80
+
+
+# ---- intervals that overlap the row before
+
+
+def overlapping(path, days):
+    """A log whose rows begin some days before the row before them."""
+    rows = [(u, t, bit, t - (1 + days) * DAY) for u, t, bit in ROWS]
+    return write(path, table(rows, ("url", "time", "changed", "start")))
+
+
+def measured(path, **options):
+    """Number of intervals and changes, mean rate, and what was told of overlaps."""
+    rates = path.with_suffix(".parquet")
+    options = {"estimator": "mle", "force": True, **options}
+    found, told = recorded(crawl_log.estimate, path, rates, **options)
+    read = pq.read_table(rates).to_pandas()
+    return found.counts.get(OVERLAP, 0), read.change_rate.mean(), " ".join(told)
+
+
+def test_a_small_overlap_loses_no_change(tmp_path):
+    n, rate, told = measured(overlapping(tmp_path / "log.csv", 0))
+    assert (n, told) == (0, "")
+    n, other, told = measured(overlapping(tmp_path / "log.csv", 1 / DAY))
+    assert (n, told) == (0, "")
+    assert other == pytest.approx(rate, rel=1e-4)
+
+
+def test_a_large_overlap_loses_changed_and_unchanged_crawls_alike(tmp_path):
+    n, rate, told = measured(overlapping(tmp_path / "log.csv", 0.5), estimator="prior")
+    assert n == 76  # all but the first of each page
+    assert "crawls all the same: 76 whose interval begins before the page's" in told
+    assert rate > 0.1
+
+
+@pytest.mark.parametrize("days", [1 / DAY, 0.5])
+def test_a_state_and_an_overlap(tmp_path, days):
+    """Each day is a log of its own, whose rows begin before the last of the state."""
+    text = overlapping(tmp_path / "log.csv", days).read_text().splitlines()
+    lost = 0
+    for day in range(20):
+        lines = [text[0], *text[1 + 4 * day : 5 + 4 * day]]
+        path = write(tmp_path / "day.csv", "\n".join(lines))
+        n, rate, told = measured(path, state=tmp_path / "state.parquet")
+        lost += n
+    assert bool(lost) == bool(told) == (days == 0.5)
+    if not lost:
+        assert rate == pytest.approx(measured(tmp_path / "log.csv")[1], rel=1e-4)
+
+
+# ---- exports of a spreadsheet
+
+
+def test_a_comma_is_a_decimal_point_where_it_is_no_delimiter(tmp_path):
+    rows = [(*row, "1,25") for row in ROWS]
+    text = table(rows, ("url", "time", "changed", "weight"), delimiter=";")
+    path = write(tmp_path / "log.csv", text)
+    source = crawl_log.Source(path, columns={"importance": "weight"})
+    _, told = recorded(crawl_log.estimate, source, tmp_path / "rates.parquet")
+    assert not told
+    rates = pq.read_table(tmp_path / "rates.parquet")
+    assert rates["importance"].to_pylist() == [1.25] * 4
+
+
+def test_a_log_without_any_importance_that_can_be_read_is_used(tmp_path):
+    text = table([(*row, "high") for row in ROWS], (*NAMES, "importance"))
+    path = write(tmp_path / "log.csv", text)
+    found, (told,) = recorded(crawl_log.estimate, path, tmp_path / "rates.parquet")
+    assert found.n_pages == 4
+    assert told.startswith(f"rows of {path} that are crawls all the same: 80 whose imp")
+
+
+def test_a_header_in_another_encoding_is_named(tmp_path):
+    text = table(ROWS, ("url", "time", "geändert")).encode("cp1252")
+    with pytest.raises(ValueError, match="not in UTF-8, as tables must be, but perha"):
+        crawl_log.estimate(write(tmp_path / "log.csv", text), tmp_path / "r.parquet")

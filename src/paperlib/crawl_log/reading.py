@@ -29,6 +29,7 @@ from paperlib.crawl_log.state import expand
 from paperlib.crawl_log.tally import (
     FAILED,
     KNOWN,
+    OVERLAP,
     TORN,
     UNSIGNED,
     USED,
@@ -55,6 +56,7 @@ __all__ = [
 ROWS_PER_BATCH = 1_000_000  # with those that the state stands for; some 200 MB
 _DAY = 86_400_000_000  # microseconds
 _NEVER = np.iinfo(np.int64).min  # before all times of a log
+_LITTLE = 0.1  # of an interval: whose bit is taken for that of the rest
 _TABLES = ("page", "sorted")  # what is left of a log when it has been read
 # Tables that a log may be read into beside ``crawl``, and the step from each.
 _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
@@ -241,7 +243,8 @@ class OpenedLog:
         offsets = np.searchsorted(page, np.arange(first, end + 1))
         known = pages["known_crawl"].cast(pa.int64()).fill_null(_NEVER)
         crawls = time, changed, start, modified
-        *intervals, kept = _intervals(*crawls, offsets, known.to_numpy())
+        *intervals, kept, lost = _intervals(*crawls, offsets, known.to_numpy())
+        tally.update(_told(OVERLAP, pages["url"], page[lost] - first, time[lost]))
         n_signals = None if n_signals is None else n_signals[kept]
         return Batch(pages, *intervals, n_signals), tally
 
@@ -275,15 +278,24 @@ def _tally(url, page, time, starts, torn):
     """Count the rows that were merged, and show where they disagree."""
     tally = Tally()
     tally.add("repeated", page.size - starts.size - torn.size)
-    if torn.size:
-        where = zip(url.take(page[torn]).to_pylist(), time[torn].tolist(), strict=True)
+    tally.update(_told(TORN, url, page[torn], time[torn]))
+    return tally
+
+
+def _told(reason, url, page, time):
+    """Count rows of some pages at some times, if there are any, and show them."""
+    tally = Tally()
+    if page.size:
+        where = zip(url.take(page).to_pylist(), time.tolist(), strict=True)
         places = [(name, t, f"{name} at {np.datetime64(t, 'us')}") for name, t in where]
-        tally.add(TORN, torn.size, places)
+        tally.add(reason, page.size, places)
     return tally
 
 
 def _intervals(time, changed, start, modified, offsets, known):
     """History, time of each interval's end, whether a crawl began it, and its row.
+
+    Last, the rows that are told of because their interval is left out.
 
     The first crawl of a page follows the last one that the state knows. If the
     state knows none, it begins the first interval and has none itself, unless
@@ -296,7 +308,7 @@ def _intervals(time, changed, start, modified, offsets, known):
     crawled = (start == _NEVER) & (previous > _NEVER)
     new = firsts[(previous[firsts] == _NEVER) & (modified[firsts] > _NEVER)]
     changed[new], start[new] = True, modified[new]
-    _cut_at_rows_before(previous, time, changed, start, modified)
+    lost = _cut_at_rows_before(previous, time, changed, start, modified)
     previous = np.where(start > _NEVER, start, previous)
     kept = (previous > _NEVER) & (previous < time)
     interval = (time[kept] - previous[kept]) / _DAY
@@ -306,7 +318,7 @@ def _intervals(time, changed, start, modified, offsets, known):
     offsets = np.append(0, np.cumsum(kept))[offsets]
     given = {"age": age} if told.any() else {}
     history = History(interval, changed[kept], offsets, **given)
-    return history, time[kept], crawled[kept], kept
+    return history, time[kept], crawled[kept], kept, lost
 
 
 def _cut_at_rows_before(previous, time, changed, start, modified):
@@ -314,13 +326,23 @@ def _cut_at_rows_before(previous, time, changed, start, modified):
 
     `sql/cut_known_crawls.sql` does the same with what a state knows. A sitemap that is
     downloaded every day thus tells of each change once. Arrays are written in place.
+    Returned are the rows of which nothing is left, but those that say once more what
+    the row before said.
     """
     cut = (start > _NEVER) & (start < previous)
-    undated = cut & changed & (modified == _NEVER)  # may be known, or new
+    began = np.where(start > _NEVER, start, previous)
+    before = np.roll(began, 1)  # no page's first row is cut here
+    later = cut & (start > before)  # else it tells of all that the row before told
+    little = later & (previous - start < _LITTLE * (time - start))
+    undated = cut & ~little & (modified == _NEVER)  # a change may be known, or new
+    # without the changed rows alone, the others would make the rate too low
+    left_out = undated & (changed | later)
+    again = (began == before) & np.roll(changed, 1)
     start[cut] = previous[cut]
-    start[undated] = time[undated]
-    known = cut & (modified <= previous)
+    start[left_out] = time[left_out]
+    known = cut & (modified > _NEVER) & (modified <= previous)
     changed[known], modified[known] = False, _NEVER
+    return np.flatnonzero(left_out & ~again)
 
 
 @contextlib.contextmanager
@@ -548,12 +570,12 @@ def collect(connection: Any, files: list[Path], tally: Tally) -> None:
     ...     dict(tally.counts)
     {'rows': 1}
     """
-    _derive(connection)
+    _derive(connection, tally)
     _count_rows(connection, files, tally)
     _check_bits(connection)
 
 
-def _derive(connection):
+def _derive(connection, tally):
     """Bring what was read into the table ``crawl``, without what a state knows."""
     parameters = {"known": KNOWN, "failed": FAILED}
     with_state = _filled_table(connection, "state")
@@ -570,7 +592,13 @@ def _derive(connection):
         connection.execute(f"drop table {table}")
     if with_state:
         connection.execute(sql("leave_out_known_crawls"), parameters)
-        connection.execute(sql("cut_known_crawls"))
+        for statement in connection.extract_statements(sql("cut_known_crawls")):
+            connection.execute(statement)
+        query = "select count(*), min((url, t), 3) from lost"
+        n, places = connection.execute(query).fetchone()
+        if n:
+            shown = [(u, t, f"{u} at {np.datetime64(t, 'us')}") for u, t in places]
+            tally.add(OVERLAP, n, shown)
 
 
 def _filled_table(connection, table):

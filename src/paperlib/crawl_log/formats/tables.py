@@ -277,6 +277,14 @@ def _insert_text(connection, number, file, renamed, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
     names, delimiter = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
+    if delimiter in ";\t":  # a comma is then a decimal point
+        weight = _plain(renamed.get("importance", "importance"))
+        columns = [
+            (name, (rf"regexp_replace({c}, '^\s*(\d+),(\d+)\s*$', '\1.\2')", kind))
+            if _plain(name) == weight
+            else (name, (c, kind))
+            for name, (c, kind) in columns
+        ]
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
     options = (
@@ -398,7 +406,12 @@ def _check_names(file, names, theirs):
     unsigned = names.isdisjoint(signs)
     if not missing and not unsigned:
         return
-    if not names or any(name[:1].isdigit() for name in names):
+    if any("\ufffd" in name for name in names):
+        hint = (
+            "; they are not in UTF-8, as tables must be, but perhaps in Windows-1252: "
+            "iconv -f WINDOWS-1252 -t UTF-8 makes a copy in UTF-8"
+        )
+    elif not names or any(name[:1].isdigit() for name in names):
         hint = "; the first line of a table must name its columns"
     else:
         ours = {their: our for our, their in theirs.items()}
