@@ -1,11 +1,17 @@
 """Nothing is silently wrong: what could be lost or misread is refused or told."""
 
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from crawl_logs import START, recorded, table, write
+from crawl_logs import START, parquet, recorded, table, write
+from mediawiki_server import TITLE, Answer, Wiki, serve
 
 from paperlib import cli, crawl_log
 from paperlib.crawl_log.tally import OVERLAP
+from paperlib.repro.traces import mediawiki
 
 DAY = 86_400
 NAMES = ("url", "time", "changed")
@@ -167,3 +173,114 @@ def test_a_header_in_another_encoding_is_named(tmp_path):
     text = table(ROWS, ("url", "time", "geändert")).encode("cp1252")
     with pytest.raises(ValueError, match="not in UTF-8, as tables must be, but perha"):
         crawl_log.estimate(write(tmp_path / "log.csv", text), tmp_path / "r.parquet")
+
+
+# ---- messages in place of tracebacks
+
+
+def said(capsys, *command, status=2):
+    """What a command says on its way to an exit status."""
+    capsys.readouterr()
+    assert cli.main(list(map(str, command))) == status
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("change_rate", ["1", "2"], "rates must hold numbers in the column 'change_ra"),
+        ("n_crawls", ["1", "2"], "rates must hold numbers in the column 'n_crawls', g"),
+        ("gone", ["no", "no"], "rates must hold true or false in the column 'gone', g"),
+        ("last_crawl", [1.0, 2.0], "rates must hold times in the column 'last_crawl'"),
+        ("importance", [1e308, 1e308], "importance must have a finite sum, got inf;"),
+    ],
+)
+def test_rates_of_another_type(tmp_path, capsys, column, values, message):
+    columns = {"url": ["a", "b"], "change_rate": [1.0, 2.0], column: values}
+    path = parquet(tmp_path / "rates.parquet", **columns)
+    plan = tmp_path / "plan.parquet"
+    assert message in said(capsys, "schedule", path, "--bandwidth", "1/day", "-o", plan)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("importance", -5.0),
+        ("importance", np.nan),
+        ("dispersion", np.nan),
+        ("freedom", 1e308),
+        ("n_failed", -1),
+        ("n_told", 1 << 60),
+        ("lag", np.inf),
+        ("n", [1 << 42]),
+        ("interval", [-1.0]),
+        ("interval", [np.nan]),
+        ("aged", []),
+        ("last_row", datetime(2224, 1, 1, tzinfo=UTC)),
+        ("url", None),
+    ],
+)
+def test_a_state_that_was_not_written_so_is_refused(folder, capsys, column, value):
+    state = folder / "state.parquet"
+    given = ["log.csv", "-o", "r.parquet", "--state", state, "--force"]
+    assert said(capsys, "estimate", *given, status=0) == ""
+    stored = pq.read_table(state)
+    k = stored.schema.get_field_index(column)
+    values = stored[column].to_pylist()
+    damaged = pa.array([*values[:3], value], stored.schema.field(k).type)
+    pq.write_table(stored.set_column(k, column, damaged), state)
+    assert "--state must be as estimate wrote it" in said(capsys, "estimate", *given)
+
+
+def test_an_error_that_nobody_thought_of_is_one_line(capsys, monkeypatch):
+    def broken(*_, **__):
+        raise OverflowError("date value\x1b[2J out of range")
+
+    monkeypatch.setattr(crawl_log, "estimate", broken)
+    message = said(capsys, "estimate", "log.csv", "-o", "rates.parquet")
+    assert "OverflowError, date value\\x1b[2J out of range; a file may be d" in message
+    assert "Traceback" not in message and message.count("\n") == 1
+    with pytest.raises(OverflowError):
+        cli.main(["estimate", "log.csv", "-o", "rates.parquet", "--debug"])
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"revisions": "abc"},
+        {"revisions": [{"revid": 1}]},
+        {"revisions": [{"revid": 1, "timestamp": "1999-01-01T01:00:00Z"}]},
+        {"pageid": None},
+        None,
+    ],
+)
+def test_answers_of_a_wiki_that_are_none(tmp_path, monkeypatch, capsys, page):
+    given = {"pageid": 2, "title": TITLE}
+    given |= {"revisions": [{"revid": 1, "timestamp": "2020-04-01T01:00:00Z"}]}
+    answer = {"pages": [given | page]} if page else [1]
+    wiki = Wiki([], script=[Answer({"query": answer})])
+    monkeypatch.setattr(mediawiki.time, "sleep", lambda _: None)
+    with serve(wiki):
+        window = "2020-04-01", "2020-04-02", "--contact", "a@b.org"
+        path = tmp_path / "w.csv"
+        command = "wikipedia", TITLE, *window, "--path", path, "--api", wiki.api
+        message = said(capsys, *command)
+    assert " must " in message and "Error," not in message
+    assert not list(tmp_path.iterdir())
+
+
+# ---- what is shown of a log steers no terminal
+
+
+@pytest.mark.filterwarnings("default")
+def test_no_value_of_a_log_steers_the_terminal(tmp_path, capsys):
+    evil = "\x1b[2J\u202e"
+    rows = [(f"http://h/{k}{evil}", "never" + evil + "x" * 9000, "no") for k in range(3)]
+    path = write(tmp_path / "log.csv", table([*rows, ("a", START, "no")]))
+    message = said(capsys, "convert", path, "-o", tmp_path / "new.csv", status=0)
+    assert "3 whose time cannot be read" in message
+    assert "\\x1b[2J\\u202e" in message and not {*message} & {*evil} - {*'[2J'}
+    assert len(message) < 1000
+    path = write(tmp_path / f"a{evil}.csv", f"{evil},b\n1,2\n")
+    message = said(capsys, "convert", path, "-o", tmp_path / "b.csv")
+    assert "\\x1b" in message and not {*message} & {*evil} - {*'[2J'}

@@ -57,6 +57,7 @@ _TARGETS = (
     *("crontab", "systemd", "urls"),
 )
 _SUSPECTS = 5  # hosts that are printed
+_LONGEST = 2000  # characters of a line of a message
 _NO_READER = 141  # the status of a program that the signal SIGPIPE ends
 _COMMANDS = {}  # by name: function, help, arguments, examples
 
@@ -93,10 +94,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _NO_READER
         if options.debug:
             raise
-        print(f"paperlib: {_message(error, options.command)}", file=sys.stderr)
+        print(f"paperlib: {_clean(_message(error, options.command))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if options.debug:
+            raise
+        print(
+            f"paperlib: {type(error).__name__}, {_clean(error)}; a file may be damaged, "
+            "or this is a fault of paperlib: --debug shows where it comes from",
+            file=sys.stderr,
+        )
+        return 2
 
 
 def _nobody_reads():
@@ -115,7 +125,12 @@ def _nobody_reads():
 
 def _show_warning(message, *_, **__):
     """Print a warning in one line, without the place in the code."""
-    print(f"paperlib: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"paperlib: {_clean(' '.join(str(message).split()))}", file=sys.stderr)
+
+
+def _clean(text):
+    """Lines that are safe to print, whatever comes from a file into a message."""
+    return "\n".join(units.shown(line, _LONGEST) for line in str(text).split("\n"))
 
 
 def _message(error, command):

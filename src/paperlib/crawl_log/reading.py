@@ -595,7 +595,7 @@ def _derive(connection, tally):
         for statement in connection.extract_statements(sql("cut_known_crawls")):
             connection.execute(statement)
         query = "select count(*), min((url, t), 3) from lost"
-        n, places = connection.execute(query).fetchone()
+        ((n, places),) = connection.execute(query).fetchall()
         if n:
             shown = [(u, t, f"{u} at {np.datetime64(t, 'us')}") for u, t in places]
             tally.add(OVERLAP, n, shown)
@@ -623,18 +623,17 @@ def read_state(
     Raises
     ------
     ValueError
-        The file is no state.
+        The file is no state, or damaged.
 
     Examples
     --------
     >>> with database("200MiB") as (connection, folder):
     ...     state = folder / "state.parquet"
     ...     _ = connection.execute(sql("tables"))
-    ...     _ = connection.execute("insert into state (url) values ('a'), ('b')")
     ...     _ = connection.execute(f"copy state to {quoted(state)}")
-    ...     read_state(connection, state, (0, 1))
+    ...     read_state(connection, state)
     ...     connection.sql("select url from state").fetchall()
-    [('a',), ('b',), ('a',)]
+    []
     """
     first, end = rows
     parameters = {"state": pattern(state), "first": first, "end": end}
@@ -650,6 +649,11 @@ def read_state(
             f"state must be a file that estimate wrote, got {state}: "
             f"{first_line(error)}"
         ) from None
+    if damaged := connection.execute(sql("check_state")).fetchall():
+        raise ValueError(
+            f"state must be as estimate wrote it, got {state}, which is damaged: no "
+            f"page can be as {damaged[0][0]!r} is there"
+        )
 
 
 def _count_rows(connection, files, tally):
@@ -667,10 +671,10 @@ def _count_rows(connection, files, tally):
 
 def _check_bits(connection):
     """Raise an error if the bits of a table are something else, or none."""
-    n, empty, refused = connection.execute(
+    ((n, empty, refused),) = connection.execute(
         "select count(*), count(*) filter (refused = ''), "
         "count(*) filter (refused <> '') from crawl where used(reason)"
-    ).fetchone()
+    ).fetchall()
     if refused > max(_FEW, _SHARE * (n - empty)):
         values = connection.execute(
             "select refused from crawl where used(reason) and refused <> '' "
@@ -683,7 +687,7 @@ def _check_bits(connection):
             "name another column (--column changed=NAME)"
         )
     urls = "select count(distinct url) from crawl where used(reason)"
-    if n and n == empty and n > connection.execute(urls).fetchone()[0]:
+    if n and n == empty and n > connection.execute(urls).fetchall()[0][0]:
         raise ValueError(
             f"changed must be yes or no in some rows, got nothing in all {n:,}; name "
             "another column (--column changed=NAME), or leave it out if there are "

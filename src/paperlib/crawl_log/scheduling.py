@@ -416,6 +416,10 @@ def _read(file, needed, importance):
         given = table["url"], columns["importance"]
         columns["importance"], columns["weights"] = weighted(importance, *given)
     columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
+    with np.errstate(over="ignore"):
+        total = columns["importance"].sum()
+    if total == np.inf:
+        raise ValueError("importance must have a finite sum, got inf; use another unit")
     if not columns["importance"].any():
         raise ValueError(
             "rates must hold a page with importance that is not gone, "
@@ -441,7 +445,14 @@ def _column(table, name):
     """Array of a column of a table, or of its default."""
     if name not in table.column_names:
         return np.broadcast_to(_DEFAULTS[name], table.num_rows)
-    column = table[name]
+    column, types = table[name], pa.types
+    wanted = {"gone": "boolean", "first_crawl": "timestamp", "last_crawl": "timestamp"}
+    kind = wanted.get(name, "floating" if types.is_floating(column.type) else "integer")
+    if not (types.is_null(column.type) or getattr(types, f"is_{kind}")(column.type)):
+        what = {"boolean": "true or false", "timestamp": "times"}.get(kind, "numbers")
+        raise ValueError(
+            f"rates must hold {what} in the column {name!r}, got {column.type}"
+        )
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us"))
     return column.to_numpy()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paperlib.types import PathLike
+from paperlib.units import shown
 
 __all__ = [
     "FAILED",
@@ -140,7 +141,7 @@ class Tally:
         """
         left_out, in_part = [], []
         for reason, places in sorted(self.places.items()):
-            where = "; ".join(text for *_, text in places)
+            where = "; ".join(shown(text) for *_, text in places)
             n = f"{self.counts[reason]:,}"
             if reason == TORN:
                 message = f"{n} times {reason} ({where})"
