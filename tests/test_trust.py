@@ -10,6 +10,7 @@ from crawl_logs import START, parquet, recorded, table, write
 from mediawiki_server import TITLE, Answer, Wiki, serve
 
 from paperlib import cli, crawl_log
+from paperlib.crawl_log.formats import records
 from paperlib.crawl_log.tally import OVERLAP
 from paperlib.repro.traces import mediawiki
 
@@ -284,3 +285,55 @@ def test_no_value_of_a_log_steers_the_terminal(tmp_path, capsys):
     path = write(tmp_path / f"a{evil}.csv", f"{evil},b\n1,2\n")
     message = said(capsys, "convert", path, "-o", tmp_path / "b.csv")
     assert "\\x1b" in message and not {*message} & {*evil} - {*'[2J'}
+
+
+# ---- one time does not end the reading of a log
+
+
+FAR = "294247-01-10T04:00:54Z"
+
+
+@pytest.mark.parametrize("column", ["time", "start", "last_modified"])
+def test_a_time_beyond_all_calendars_is_one_bad_row(tmp_path, column):
+    rows = [(*row, "", "") for row in ROWS]
+    rows[7] = tuple(
+        FAR if name == column else value
+        for name, value in zip((*NAMES, "start", "last_modified"), rows[7], strict=True)
+    )
+    path = write(tmp_path / "log.csv", table(rows, (*NAMES, "start", "last_modified")))
+    (_, counts), _ = recorded(crawl_log.convert, path, tmp_path / "new.csv")
+    assert counts["rows"] == (80 if column == "last_modified" else 79)
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])  # the database itself refuses others
+@pytest.mark.parametrize("value", [2**63 - 1, 1 - 2**63, 2**63 - 99])
+def test_a_time_of_parquet_beyond_all_calendars(tmp_path, unit, value):
+    factor = {"us": 10**6, "ns": 10**9}[unit]
+    times = [row[1] * factor for row in ROWS]
+    times[7] = value
+    url, _, changed = zip(*ROWS, strict=True)
+    columns = {"url": url, "time": pa.array(times, pa.timestamp(unit))}
+    path = parquet(tmp_path / "log.parquet", **columns, changed=changed)
+    (_, counts), (told,) = recorded(crawl_log.convert, path, tmp_path / "new.csv")
+    assert counts["rows"] == 79
+    assert "log.parquet row 8: " in told
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-10-01T06:12:08+99:99",
+        "2026-10-01T06:12:08+14:30",
+        "20261001T061208-1500",
+        "Thu, 01 Oct 2026 06:12:08 +9900",
+    ],
+)
+def test_offsets_are_at_most_fourteen_hours(tmp_path, text):
+    path = write(tmp_path / "log.csv", table([*ROWS, ("a", text, "no")]))
+    (_, counts), _ = recorded(crawl_log.convert, path, tmp_path / "new.csv")
+    assert counts["whose time cannot be read"] == 1
+
+
+def test_an_offset_of_a_sitemap_is_at_most_fourteen_hours():
+    assert records.w3c("2026-10-01T06:12:08+23:00") is None
+    assert records.w3c("2026-10-01T06:12:08+14:00") is not None

@@ -142,6 +142,8 @@ def w3c(text: str) -> Any:
     try:
         zone = datetime.strptime(zone, "%z").tzinfo if zone else UTC
         first = datetime(*fields, *clock, microsecond, zone)
+        if abs(first.utcoffset()) > timedelta(hours=14):
+            return None
         if hour:
             return first, first + timedelta(seconds=1 if second else 60)
         days = 365 + calendar.isleap(first.year)

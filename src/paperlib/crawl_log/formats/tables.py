@@ -393,7 +393,7 @@ def _time(column):
         return "null::bigint"
     name, kind = column
     if kind.startswith(("TIMESTAMP", "DATE")):
-        return f"epoch_us(cast({name} as timestamptz))"
+        return f"epoch_us(try_cast({name} as timestamptz))"
     return f"parse_time(trim(cast({name} as varchar)))"
 
 

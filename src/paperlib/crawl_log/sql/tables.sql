@@ -155,13 +155,13 @@ create macro parse_common(text) as
 
 -- The forms of ISO 8601 and of databases that a cast reads. Other texts are kept
 -- from it: it takes names of time zones that stand for several, such as BST, IST
--- or CST, and words such as infinity.
+-- or CST, words such as infinity, and offsets of more than the 14 hours that exist.
 create macro parse_plain(text) as
     case
         when regexp_matches(
             text,
             '^\d{4}[-/]\d\d?[-/]\d\d?'
-            '([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?UTC| GMT|Z|[+-]\d\d(:?\d\d)?)?)?$'
+            '([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?UTC| GMT|Z|[+-](0\d|1[0-3])(:?[0-5]\d)?|[+-]14(:?00)?)?)?$'
         ) then epoch_us(try_cast(replace(text, ' GMT', ' UTC') as timestamptz))
     end;
 
@@ -187,7 +187,7 @@ create macro local_time(text) as
             moments: list_filter(
                 list_transform(
                     [-60, -30, 0, 30, 60],
-                    lambda minutes: try_cast(text as timestamptz)
+                    lambda minutes: try_cast(if(part.zone <> '', text, null) as timestamptz)
                         + minutes * interval 1 minute
                 ),
                 lambda moment: case when part.zone <> '' and moment is not null
@@ -217,7 +217,7 @@ create macro parse_iso(text) as
             [regexp_extract(
                 upper(text),
                 '^(\d{4})-?(\d\d)-?(\d\d)[T ](\d\d)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?'
-                ' ?(Z|[+-]\d\d(?::?\d\d)?)?$',
+                ' ?(Z|[+-](?:0\d|1[0-3])(?::?[0-5]\d)?|[+-]14(?::?00)?)?$',
                 ['y', 'm', 'd', 'hour', 'minute', 'second', 'fraction', 'zone']
             )],
             lambda part: concat(
@@ -266,7 +266,9 @@ create macro parse_words(text) as
             'g'
         ))],
         lambda plain: coalesce(
-            epoch_us(try_strptime(plain, [
+            epoch_us(try_strptime(case
+                when not regexp_matches(plain, ' [+-](1[5-9]|[2-9]\d)\d\d') then plain
+            end, [
                 '%d %b %y %H:%M:%S %z', '%d %b %Y %H:%M:%S %z',
                 '%d %b %y %H:%M %z', '%d %b %Y %H:%M %z',
                 '%d-%b-%y %H:%M:%S %z', '%d-%b-%Y %H:%M:%S %z',
