@@ -10,7 +10,7 @@ from crawl_logs import START, parquet, recorded, table, write
 from paperlib import crawl_log
 from paperlib.crawl_log import ColumnsWarning, Source, reading
 
-LOST = "lost with the end of a truncated or damaged file, at least"
+LOST = "end of a truncated or damaged file"
 UNFIT = "that do not fit the columns"
 ROWS = [(f"http://h/{k % 4}", START + 86_400 * (k // 4), k % 7 == 0) for k in range(40)]
 TEXT = table(ROWS)

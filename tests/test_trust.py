@@ -1,5 +1,6 @@
 """Nothing is silently wrong: what could be lost or misread is refused or told."""
 
+import bz2
 from datetime import UTC, datetime
 
 import numpy as np
@@ -337,3 +338,50 @@ def test_offsets_are_at_most_fourteen_hours(tmp_path, text):
 def test_an_offset_of_a_sitemap_is_at_most_fourteen_hours():
     assert records.w3c("2026-10-01T06:12:08+23:00") is None
     assert records.w3c("2026-10-01T06:12:08+14:00") is not None
+
+
+# ---- files of ours
+
+
+def test_a_url_that_stands_twice_in_the_rates(tmp_path, capsys):
+    path = parquet(tmp_path / "rates.parquet", url=["a", "b", "a"], change_rate=[1.0] * 3)
+    given = path, "--bandwidth", "1/day", "-o", tmp_path / "plan.parquet"
+    assert "must name each URL once, got 'a' again" in said(capsys, "schedule", *given)
+
+
+@pytest.mark.parametrize("name", ["rates", "state", "plan"])
+def test_a_flipped_bit_in_a_file_of_ours_is_told(folder, capsys, name):
+    given = ["log.csv", "-o", "rates.parquet", "--state", "state.parquet", "--force"]
+    assert said(capsys, "estimate", *given, status=0) == ""
+    path = folder / f"{name}.parquet"
+    data = bytearray(path.read_bytes())
+    data[data.index(b"http://h/") + 9] ^= 4  # a URL becomes another one
+    path.write_bytes(data)
+    commands = {
+        "rates": ["schedule", path, "--bandwidth", "1/day", "-o", "new.parquet"],
+        "state": ["estimate", *given],
+        "plan": ["export", path, "--to", "urls", "-o", "urls"],
+    }
+    assert f"{name}.parquet is damaged: " in said(capsys, *commands[name])
+
+
+def test_one_column_for_two(tmp_path, capsys):
+    given = "log.csv", "-o", "r.parquet", "--column", "url=time", "--column", "host=Time"
+    assert "must be one for each of ours" in said(capsys, "estimate", *given)
+
+
+def test_a_file_that_is_packed_in_another_way(tmp_path, capsys):
+    path = write(tmp_path / "log.csv.bz2", bz2.compress(table(ROWS).encode()))
+    given = path, "-o", tmp_path / "rates.parquet"
+    assert "packed in another way: unpack it first" in said(capsys, "estimate", *given)
+
+
+def test_a_schedule_in_csv_says_what_it_is_not_for(folder, capsys):
+    command = "schedule rates.parquet --bandwidth 1/day -o plan.csv"
+    assert cli.main(command.split()) == 0
+    assert "export takes a schedule in .parquet" in capsys.readouterr().out
+
+
+def test_a_figure_that_resembles_none(capsys):
+    message = said(capsys, "figures", "zzzz")
+    assert message == "paperlib: unknown figure 'zzzz'; --list names all\n"

@@ -819,6 +819,8 @@ def _write_schedule(options, path):
     found = crawl_log.schedule(options.rates, path, options.bandwidth, **given)
     unit = "crawls" if options.cost is None else f"units of {options.cost}"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
+    if options.output.suffix == ".csv" and options.to is None:
+        print("(for other programs: paperlib export takes a schedule in .parquet)")
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         kinds = found.prices.keys() - {"hedge"}
         what = "hosts" if kinds == {"hosts"} else "limits"

@@ -11,14 +11,23 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from paperlib import __version__
+from paperlib.crawl_log.database import first_line
 from paperlib.files import replacing
 from paperlib.types import PathLike
 
-__all__ = ["CsvOutput", "ParquetOutput", "check_output", "parquet", "table"]
+__all__ = [
+    "CsvOutput",
+    "ParquetOutput",
+    "check_output",
+    "check_pages",
+    "parquet",
+    "table",
+]
 
 
 class _Output:
@@ -77,6 +86,7 @@ class ParquetOutput(_Output):
                 compression="snappy",
                 use_dictionary=False,
                 write_statistics=limits,
+                write_page_checksum=True,
             )
         self._writer.write_table(table)
 
@@ -184,6 +194,36 @@ def check_output(
     except OSError as error:
         reason = f"cannot write in the folder, {error.strerror}"
         raise OSError(error.errno, reason, str(path.parent)) from None
+
+
+def check_pages(path: PathLike) -> None:
+    """Raise an error if a Parquet file is damaged, by the checksums of its pages.
+
+    Parameters
+    ----------
+    path : path
+        The file; files that this package writes have such checksums.
+
+    Raises
+    ------
+    ValueError
+        A checksum is wrong, or the file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with parquet(f"{folder}/rates.parquet") as output:
+    ...         output.write(pa.table({"url": ["a"]}))
+    ...     check_pages(f"{folder}/rates.parquet")
+    """
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for k in range(file.num_row_groups):
+                file.read_row_group(k)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is damaged: {first_line(error)}") from None
 
 
 @contextlib.contextmanager

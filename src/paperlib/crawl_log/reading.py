@@ -23,6 +23,7 @@ import pyarrow as pa
 from paperlib.crawl_log.database import database, first_line, pattern, quoted, run, sql
 from paperlib.crawl_log.formats.inserting import insert
 from paperlib.crawl_log.formats.source import Source
+from paperlib.crawl_log.output import check_pages
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.signalling import attach
 from paperlib.crawl_log.state import expand
@@ -57,6 +58,7 @@ ROWS_PER_BATCH = 1_000_000  # with those that the state stands for; some 200 MB
 _DAY = 86_400_000_000  # microseconds
 _NEVER = np.iinfo(np.int64).min  # before all times of a log
 _LITTLE = 0.1  # of an interval: whose bit is taken for that of the rest
+_ALL_ROWS = 0, 2**63 - 1
 _TABLES = ("page", "sorted")  # what is left of a log when it has been read
 # Tables that a log may be read into beside ``crawl``, and the step from each.
 _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
@@ -607,7 +609,7 @@ def _filled_table(connection, table):
 
 
 def read_state(
-    connection: Any, state: PathLike, rows: tuple[int, ...] = (0, 2**63 - 1)
+    connection: Any, state: PathLike, rows: tuple[int, ...] = _ALL_ROWS
 ) -> None:
     """Read what earlier logs left into the table ``state``.
 
@@ -649,6 +651,8 @@ def read_state(
             f"state must be a file that estimate wrote, got {state}: "
             f"{first_line(error)}"
         ) from None
+    if rows == _ALL_ROWS:  # a part is read by a worker, and others read the rest
+        check_pages(state)
     if damaged := connection.execute(sql("check_state")).fetchall():
         raise ValueError(
             f"state must be as estimate wrote it, got {state}, which is damaged: no "

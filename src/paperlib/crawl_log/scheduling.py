@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 
 from paperlib import checks, freshness
 from paperlib.crawl_log.calibrating import Calibration
+from paperlib.crawl_log.database import database, pattern
 from paperlib.crawl_log.limits import page_limits, read_limits
-from paperlib.crawl_log.output import check_output, table
+from paperlib.crawl_log.output import check_output, check_pages, table
 from paperlib.crawl_log.planning import OBJECTIVES, POLICIES, Problem
 from paperlib.crawl_log.weights import weighted
 from paperlib.types import PathLike
@@ -28,6 +29,7 @@ HEDGE = 0.25
 
 PAGES_PER_BATCH = 1_000_000  # written at a time: some 200 MB
 
+_MEMORY = "1GiB"  # to find URLs that stand twice
 _SIGNALS = ("recall", "false_rate")
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the bandwidth, to show its value
 _DAY = np.timedelta64(1, "D")
@@ -243,6 +245,8 @@ def schedule(
     needed += _SIGNALS if policy == "thresholds" else ()
     needed += ["host"] if by_host else []
     file = _open(rates, ("url", "change_rate", *needed))
+    check_pages(rates)
+    _check_once(rates)
     columns = _read(file, needed, importance)
     columns |= _limits(file, columns, rows, intervals, per_host)
     problem = _problem(columns, policy, objective, cost, hedge)
@@ -395,6 +399,17 @@ def _open(rates, needed):
     if not file.metadata.num_rows:
         raise ValueError("rates must hold at least one page, got none")
     return file
+
+
+def _check_once(rates):
+    """Raise an error if a URL stands twice in a file of rates."""
+    with database(_MEMORY) as (connection, _):
+        query = (
+            "select url from read_parquet($rates, hive_partitioning = false) "
+            "group by url having count(*) > 1 limit 1"
+        )
+        for (url,) in connection.execute(query, {"rates": pattern(rates)}).fetchall():
+            raise ValueError(f"{rates} must name each URL once, got {url!r} again")
 
 
 def _read(file, needed, importance):

@@ -17,7 +17,7 @@ from paperlib.types import PathLike
 __all__ = ["LOST", "batches", "downloaded", "http_date", "root", "unpacked", "w3c"]
 
 #: Reason of the row that stands for the lost end of a file.
-LOST = "lost with the end of a truncated or damaged file, at least"
+LOST = "end of a truncated or damaged file"
 
 _ROWS = 50_000  # in a batch: some 20 MB of rows as Python objects
 _TIME = pa.timestamp("us", "UTC")

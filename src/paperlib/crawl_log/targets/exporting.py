@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paperlib.crawl_log.database import database, first_line, pattern, sql
-from paperlib.crawl_log.output import check_output
+from paperlib.crawl_log.output import check_output, check_pages
 from paperlib.crawl_log.targets.crawlers import CRAWLERS
 from paperlib.files import replacing
 from paperlib.types import PathLike
@@ -126,6 +126,7 @@ def export(
     by_signals = "threshold" in _checked_columns(schedule)
     _check_exported(to, crawler, exported)
     check_output(output, force, [schedule, exported])
+    check_pages(schedule)
     with database(_MEMORY) as (connection, _):
         _plan(connection, schedule, crawler.unfit, until, now)
         if crawler.exported:
