@@ -574,10 +574,7 @@ def test_what_can_be_read_of_a_truncated_gzip_is_kept(tmp_path, share):
     assert counts["rows"] == sum(len(page) + 1 for page in crawls.values())
     assert share - 0.1 < counts["rows"] / 50_000 <= 1
     assert counts["end of a truncated or damaged file"] == 1
-    assert (
-        "end of a truncated or damaged file (log.csv.gz,"
-        in told
-    )
+    assert "end of a truncated or damaged file (log.csv.gz," in told
     reference = {
         f"http://h/{i}": [(i + 1000 * k) % 7 == 0 for k in range(1, 50)]
         for i in range(1000)

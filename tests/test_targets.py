@@ -346,7 +346,13 @@ def test_nutch_takes_whole_seconds_within_its_limits(tmp_path):
     assert found == [60, 60, 3601, 2_592_001, 7_776_000, 7_776_000]
 
 
-NO_WEB = ("#a", "--output-document=/tmp/x", "file:///etc/passwd", "/etc/passwd", "http:")
+NO_WEB = (
+    "#a",
+    "--output-document=/tmp/x",
+    "file:///etc/passwd",
+    "/etc/passwd",
+    "http:",
+)
 ODD = ("b\tc", "d\ne", "f\rg", "h i", "j\x01k", "l", 'm"n', "ö\\p")
 ODD = (*NO_WEB, *(f"HTTPS://a/{text}" for text in ODD))
 LINES = ODD[:8] + ODD[9:10]
@@ -534,7 +540,11 @@ def test_names_never_become_sql(tmp_path):
 @pytest.fixture
 def rates(tmp_path):
     crawled = pa.array([0, 0], pa.timestamp("us", "UTC"))
-    columns = {"url": ["http://a", "http://b"], "change_rate": [0.1, 1.0], "last_crawl": crawled}
+    columns = {
+        "url": ["http://a", "http://b"],
+        "change_rate": [0.1, 1.0],
+        "last_crawl": crawled,
+    }
     return parquet(tmp_path / "rates.parquet", **columns)
 
 

@@ -1,6 +1,7 @@
 """Nothing is silently wrong: what could be lost or misread is refused or told."""
 
 import bz2
+import gzip
 from datetime import UTC, datetime
 
 import numpy as np
@@ -241,7 +242,8 @@ def test_an_error_that_nobody_thought_of_is_one_line(capsys, monkeypatch):
     monkeypatch.setattr(crawl_log, "estimate", broken)
     message = said(capsys, "estimate", "log.csv", "-o", "rates.parquet")
     assert "OverflowError, date value\\x1b[2J out of range; a file may be d" in message
-    assert "Traceback" not in message and message.count("\n") == 1
+    assert "Traceback" not in message
+    assert message.count("\n") == 1
     with pytest.raises(OverflowError):
         cli.main(["estimate", "log.csv", "-o", "rates.parquet", "--debug"])
 
@@ -267,7 +269,8 @@ def test_answers_of_a_wiki_that_are_none(tmp_path, monkeypatch, capsys, page):
         path = tmp_path / "w.csv"
         command = "wikipedia", TITLE, *window, "--path", path, "--api", wiki.api
         message = said(capsys, *command)
-    assert " must " in message and "Error," not in message
+    assert " must " in message
+    assert "Error," not in message
     assert not list(tmp_path.iterdir())
 
 
@@ -277,15 +280,19 @@ def test_answers_of_a_wiki_that_are_none(tmp_path, monkeypatch, capsys, page):
 @pytest.mark.filterwarnings("default")
 def test_no_value_of_a_log_steers_the_terminal(tmp_path, capsys):
     evil = "\x1b[2J\u202e"
-    rows = [(f"http://h/{k}{evil}", "never" + evil + "x" * 9000, "no") for k in range(3)]
+    rows = [
+        (f"http://h/{k}{evil}", "never" + evil + "x" * 9000, "no") for k in range(3)
+    ]
     path = write(tmp_path / "log.csv", table([*rows, ("a", START, "no")]))
     message = said(capsys, "convert", path, "-o", tmp_path / "new.csv", status=0)
     assert "3 whose time cannot be read" in message
-    assert "\\x1b[2J\\u202e" in message and not {*message} & {*evil} - {*'[2J'}
+    assert "\\x1b[2J\\u202e" in message
+    assert not {*message} & {*evil} - {*"[2J"}
     assert len(message) < 1000
     path = write(tmp_path / f"a{evil}.csv", f"{evil},b\n1,2\n")
     message = said(capsys, "convert", path, "-o", tmp_path / "b.csv")
-    assert "\\x1b" in message and not {*message} & {*evil} - {*'[2J'}
+    assert "\\x1b" in message
+    assert not {*message} & {*evil} - {*"[2J"}
 
 
 # ---- one time does not end the reading of a log
@@ -344,7 +351,9 @@ def test_an_offset_of_a_sitemap_is_at_most_fourteen_hours():
 
 
 def test_a_url_that_stands_twice_in_the_rates(tmp_path, capsys):
-    path = parquet(tmp_path / "rates.parquet", url=["a", "b", "a"], change_rate=[1.0] * 3)
+    path = parquet(
+        tmp_path / "rates.parquet", url=["a", "b", "a"], change_rate=[1.0] * 3
+    )
     given = path, "--bandwidth", "1/day", "-o", tmp_path / "plan.parquet"
     assert "must name each URL once, got 'a' again" in said(capsys, "schedule", *given)
 
@@ -366,7 +375,15 @@ def test_a_flipped_bit_in_a_file_of_ours_is_told(folder, capsys, name):
 
 
 def test_one_column_for_two(tmp_path, capsys):
-    given = "log.csv", "-o", "r.parquet", "--column", "url=time", "--column", "host=Time"
+    given = (
+        "log.csv",
+        "-o",
+        "r.parquet",
+        "--column",
+        "url=time",
+        "--column",
+        "host=Time",
+    )
     assert "must be one for each of ours" in said(capsys, "estimate", *given)
 
 
@@ -385,3 +402,38 @@ def test_a_schedule_in_csv_says_what_it_is_not_for(folder, capsys):
 def test_a_figure_that_resembles_none(capsys):
     message = said(capsys, "figures", "zzzz")
     assert message == "paperlib: unknown figure 'zzzz'; --list names all\n"
+
+
+# ---- messages that say what it is
+
+
+def test_a_last_modified_in_the_future_is_counted(tmp_path):
+    rows = [(*row, START + 200 * DAY if k < 3 else "") for k, row in enumerate(ROWS)]
+    path = write(tmp_path / "log.csv", table(rows, (*NAMES, "last_modified")))
+    _, (told,) = recorded(crawl_log.convert, path, tmp_path / "new.csv")
+    assert "3 whose last_modified is after its time by more than a day" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "log.csv.gz",
+            table(ROWS).encode(),
+            "it is not gzipped, as its name says; ren",
+        ),
+        ("log.json", b'[{"url": "a"}]', "must be JSON Lines, got an array of JSON"),
+        ("log.csv", b'"url,time,changed\na,2026-01-01,0\n', "must have a column"),
+        (
+            "x.csv.gz",
+            gzip.compress(b"url,time\n")[:10] + b"\xff" * 9,
+            "at byte 0 is no",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file(tmp_path, capsys, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    text = said(capsys, "convert", path, "-o", tmp_path / "new.csv")
+    assert message in text
+    assert "--column" not in text

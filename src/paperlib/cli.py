@@ -94,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _NO_READER
         if options.debug:
             raise
-        print(f"paperlib: {_clean(_message(error, options.command))}", file=sys.stderr)
+        message = _clean(_message(error, options.command))
+        print(f"paperlib: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -102,8 +103,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.debug:
             raise
         print(
-            f"paperlib: {type(error).__name__}, {_clean(error)}; a file may be damaged, "
-            "or this is a fault of paperlib: --debug shows where it comes from",
+            f"paperlib: {type(error).__name__}, {_clean(error)}; a file may be "
+            "damaged, or this is a fault of paperlib: --debug shows where",
             file=sys.stderr,
         )
         return 2

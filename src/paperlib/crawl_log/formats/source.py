@@ -158,6 +158,11 @@ class Source:
                         f"{file} must be a log, plain or gzipped, got one that is "
                         "packed in another way: unpack it first"
                     )
+                elif alone and beginning(file).lstrip().startswith((b"[{", b"[\n")):
+                    raise ValueError(
+                        f"{file} must be JSON Lines, got an array of JSON: write one "
+                        "object a line (jq -c '.[]' does it)"
+                    )
                 elif alone:
                     raise ValueError(
                         f"{file} must be of a known format ({', '.join(NAMES)}), "

@@ -17,6 +17,7 @@ import io
 import json
 import re
 import warnings
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -201,7 +202,10 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
     kind = _kind(file)
     if kind != "text":
         return Utf8() if kind == "json" else None
-    names, delimiter = header(file)
+    try:
+        names, delimiter = header(file)
+    except (EOFError, OSError, zlib.error):  # a damaged gzip file, which `mended` tells
+        return None
     names, time = [_plain(name) for name in names], _plain(columns.get("time", "time"))
     if time not in names:
         return None
@@ -417,7 +421,8 @@ def _check_names(file, names, theirs):
         ours = {their: our for our, their in theirs.items()}
         looked_for = [*missing, *(signs if unsigned else [])]
         looked_for = {ours.get(name, name): name for name in looked_for}
-        hint = _hint(looked_for, names - {*wanted, *signs})
+        near = names - {*wanted, *signs}
+        hint = _hint(looked_for, {n for n in near if not {*n} & {*_DELIMITERS}})
     needed = [repr(name) for name in missing]
     if unsigned:
         needed.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")

@@ -98,7 +98,8 @@ create macro share_of(url, n) as
 create macro used(reason) as
     coalesce(reason in (
         'whose changed is neither yes nor no',
-        'whose importance is not a number from 0'
+        'whose importance is not a number from 0',
+        'whose last_modified is after its time by more than a day'
     ), true);
 
 create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');

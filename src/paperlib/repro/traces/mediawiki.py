@@ -354,11 +354,15 @@ def _advice(error):
 def _revisions(page, query, api):
     """Number and time of each revision that an answer gives of a page."""
     try:
-        found = [(each["revid"], each["timestamp"]) for each in page.get("revisions", ())]
+        found = [
+            (each["revid"], each["timestamp"]) for each in page.get("revisions", ())
+        ]
         times = [np.datetime64(time.removesuffix("Z")) for _, time in found]
         first, last = (np.datetime64(query[k][:-1]) for k in ("rvstart", "rvend"))
         good = all(first <= time <= last for time in times)
-        good = good and isinstance(page["pageid"], int) and isinstance(page["title"], str)
+        good = (
+            good and isinstance(page["pageid"], int) and isinstance(page["title"], str)
+        )
     except (TypeError, KeyError, AttributeError, ValueError):
         good = False
     if not good:
