@@ -398,3 +398,21 @@ def test_formulas_of_the_symbols_page_are_those_of_the_library():
     )
     pages = signals.SignalledPages(delta, 1.0, 0.4, 0.3)
     assert pages.beta == pytest.approx(np.log(pages.gamma / 0.3) / pages.alpha)
+
+
+def test_titles_and_claims_bring_no_markup_into_pages(project):
+    evil = "<img src=x onerror=alert(1)>"
+    path = project / "notebooks" / "peva22" / "claims.yaml"
+    claims = yaml.safe_load(path.read_text())
+    for claim in claims["fig2"]:
+        claim |= {"says": evil, "where": evil}
+    path.write_text(yaml.safe_dump(claims))
+    path = next(path.parent.glob("fig2*.ipynb"))
+    notebook = json.loads(path.read_text())
+    notebook["cells"][0]["source"] = f"# {evil}\nA text."
+    path.write_text(json.dumps(notebook))
+    page_of(project)
+    for path in (project / "site" / "source").rglob("*"):
+        if path.suffix in (".md", ".html", ".rst"):
+            text = path.read_text().replace(f"{evil} <fig2>", "")  # plain, in a toctree
+            assert evil not in text, path.name

@@ -48,6 +48,7 @@ _TARGETS = (
     *("crontab", "systemd", "urls"),
 )
 _SUSPECTS = 5  # hosts that are printed
+_LONGEST = 2000  # characters of a line of a message
 _NO_READER = 141  # the status of a program that the signal SIGPIPE ends
 _COMMANDS = {}  # by name: function, help, arguments, examples
 
@@ -84,10 +85,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _NO_READER
         if options.debug:
             raise
-        print(f"paperlib: {_message(error, options.command)}", file=sys.stderr)
+        message = _clean(_message(error, options.command))
+        print(f"paperlib: {message}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        if options.debug:
+            raise
+        print(
+            f"paperlib: {type(error).__name__}, {_clean(error)}; a file may be "
+            "damaged, or this is a fault of paperlib: --debug shows where",
+            file=sys.stderr,
+        )
+        return 2
 
 
 def _nobody_reads():
@@ -106,7 +117,12 @@ def _nobody_reads():
 
 def _show_warning(message, *_, **__):
     """Print a warning in one line, without the place in the code."""
-    print(f"paperlib: {' '.join(str(message).split())}", file=sys.stderr)
+    print(f"paperlib: {_clean(' '.join(str(message).split()))}", file=sys.stderr)
+
+
+def _clean(text):
+    """Lines that are safe to print, whatever comes from a file into a message."""
+    return "\n".join(units.shown(line, _LONGEST) for line in str(text).split("\n"))
 
 
 def _message(error, command):
@@ -777,7 +793,8 @@ def _schedule(options):
     from paperlib.crawl_log.targets.exporting import check_export
     from paperlib.files import temporary_folder
 
-    check_export(options.output, options.to, **_asked(options))
+    inputs = options.rates, options.limits, options.importance, options.cost
+    check_export(options.output, options.to, inputs=inputs, **_asked(options))
     with temporary_folder() as folder:
         options.schedule = folder / "schedule.parquet"
         _write_schedule(options, options.schedule)
@@ -794,6 +811,8 @@ def _write_schedule(options, path):
     found = crawl_log.schedule(options.rates, path, options.bandwidth, **given)
     unit = "crawls" if options.cost is None else "units of cost"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
+    if options.output.suffix == ".csv" and options.to is None:
+        print("(for other programs: paperlib export takes a schedule in .parquet)")
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         kinds = found.prices.keys() - {"hedge"}
         what = "hosts" if kinds == {"hosts"} else "limits"

@@ -3,7 +3,7 @@
 import math
 import re
 
-__all__ = ["A_DAY", "DURATIONS", "as_text", "counted", "days", "per_day"]
+__all__ = ["A_DAY", "DURATIONS", "as_text", "counted", "days", "per_day", "shown"]
 
 #: How many of each unit make a day.
 A_DAY = {"second": 86_400, "minute": 1440, "hour": 24, "day": 1, "week": 1 / 7}
@@ -56,6 +56,32 @@ def as_text(duration: float) -> str:
     name = units[0] if units else "second"
     number = float(f"{duration * A_DAY[name]:.4g}")
     return f"{number:,g} {name}{'' if number == 1 else 's'}"
+
+
+def shown(text: str, most: int = 160) -> str:
+    r"""Text that is safe to print: of one line, without control characters.
+
+    Parameters
+    ----------
+    text : str
+        Text that may come from anywhere; it could steer a terminal.
+    most : int
+        Characters of the text that are shown.
+
+    Returns
+    -------
+    str
+        With an escape in place of each character that is not printable.
+
+    Examples
+    --------
+    >>> print(shown("\x1b[2J" + "a" * 200, 12))
+    \x1b[2Jaaaaaaaa...
+    """
+    kept = text[:most] + "..." if len(text) > most else text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode() for c in kept
+    )
 
 
 def counted(n: int, name: str) -> str:

@@ -69,8 +69,8 @@ def convert(
     ...     pq.read_table(output)["changed"].to_pylist()
     [False, True]
     """
-    check_output(output, force)
     source = Source.of(path)
+    check_output(output, force, reading.inputs(source))
     with (
         reading.gathered(source, memory=memory) as (connection, tally, what),
         table(output) as out,

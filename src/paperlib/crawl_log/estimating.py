@@ -304,9 +304,12 @@ def estimate(
         names = ", ".join(ESTIMATORS)
         raise ValueError(f"estimator must be one of {names}, got {estimator!r}")
     half_life = _half_life(half_life, estimator, state)
-    check_output(output, force)
+    read = [*reading.inputs(path), signals]
+    check_output(output, force, [*read, state])
     if state is not None:
-        check_output(state, force=True)
+        check_output(state, True, read)
+        if Path(state).resolve() == Path(output).resolve():
+            raise ValueError(f"state must be another file than output, got {state}")
     opened = functools.partial(reading.opened, signals=signals)
     if dask is not None:
         if signals is not None:

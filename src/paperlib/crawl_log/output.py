@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from paperlib import __version__
+from paperlib.crawl_log.database import first_line
 from paperlib.files import replacing, target
 from paperlib.types import PathLike
 
-__all__ = ["CsvOutput", "ParquetOutput", "check_output", "parquet", "table"]
+__all__ = [
+    "CsvOutput",
+    "ParquetOutput",
+    "check_output",
+    "check_pages",
+    "parquet",
+    "table",
+]
 
 
 class _Output:
@@ -75,6 +85,7 @@ class ParquetOutput(_Output):
                 compression="snappy",
                 use_dictionary=False,
                 write_statistics=limits,
+                write_page_checksum=True,
             )
         self._writer.write_table(table)
 
@@ -134,7 +145,9 @@ class CsvOutput(_Output):
         """
 
 
-def check_output(path: PathLike, force: bool) -> None:
+def check_output(
+    path: PathLike, force: bool, inputs: Iterable[PathLike | None] = ()
+) -> None:
     """Raise an error if a file cannot be written, before all is computed for it.
 
     Parameters
@@ -143,9 +156,13 @@ def check_output(path: PathLike, force: bool) -> None:
         The file.
     force : bool
         True if a file that exists may be overwritten.
+    inputs : iterable of path
+        What is read, and must stay; None stands for no file.
 
     Raises
     ------
+    ValueError
+        The output is one of the inputs.
     FileExistsError
         The file exists, and `force` is false.
     OSError
@@ -159,6 +176,11 @@ def check_output(path: PathLike, force: bool) -> None:
     FileNotFoundError: [Errno 2] cannot write in the folder, ...: 'no/such'
     """
     path = target(path)
+    for file in inputs if path.exists() else ():
+        if file is not None and os.path.exists(file) and path.samefile(file):
+            raise ValueError(
+                f"output must be another file than those that are read, got {path}"
+            )
     if path.exists() and not force:
         raise FileExistsError(
             f"{path} exists; say --force (force=True) to write over it"
@@ -169,6 +191,36 @@ def check_output(path: PathLike, force: bool) -> None:
     except OSError as error:
         reason = f"cannot write in the folder, {error.strerror}"
         raise OSError(error.errno, reason, str(path.parent)) from None
+
+
+def check_pages(path: PathLike) -> None:
+    """Raise an error if a Parquet file is damaged, by the checksums of its pages.
+
+    Parameters
+    ----------
+    path : path
+        The file; files that this package writes have such checksums.
+
+    Raises
+    ------
+    ValueError
+        A checksum is wrong, or the file cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import pyarrow as pa
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with parquet(f"{folder}/rates.parquet") as output:
+    ...         output.write(pa.table({"url": ["a"]}))
+    ...     check_pages(f"{folder}/rates.parquet")
+    """
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for k in range(file.num_row_groups):
+                file.read_row_group(k)
+    except (pa.ArrowException, OSError) as error:
+        raise ValueError(f"{path} is damaged: {first_line(error)}") from None
 
 
 @contextlib.contextmanager

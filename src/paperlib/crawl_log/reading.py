@@ -23,6 +23,7 @@ import pyarrow as pa
 from paperlib.crawl_log.database import database, first_line, pattern, quoted, run, sql
 from paperlib.crawl_log.formats.inserting import insert
 from paperlib.crawl_log.formats.source import Source
+from paperlib.crawl_log.output import check_pages
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.signalling import attach
 from paperlib.crawl_log.state import expand
@@ -30,6 +31,7 @@ from paperlib.crawl_log.tally import (
     DATED_NOW,
     FAILED,
     KNOWN,
+    OVERLAP,
     TORN,
     UNSIGNED,
     USED,
@@ -44,6 +46,7 @@ __all__ = [
     "collect",
     "gathered",
     "grouped",
+    "inputs",
     "not_read",
     "opened",
     "read_crawl_log",
@@ -55,9 +58,15 @@ __all__ = [
 ROWS_PER_BATCH = 1_000_000  # with those that the state stands for; some 200 MB
 _DAY = 86_400_000_000  # microseconds
 _NEVER = np.iinfo(np.int64).min  # before all times of a log
+_LITTLE = 0.1  # of an interval: whose bit is taken for that of the rest
+_ALL_ROWS = 0, 2**63 - 1
 _TABLES = ("page", "sorted")  # what is left of a log when it has been read
 # Tables that a log may be read into beside ``crawl``, and the step from each.
 _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
+# Bits of a table that cannot be read are told of; if they are more than a few, and
+# than this share, the column is a different one than it seems.
+_FEW, _SHARE = 10, 0.05
+_VALUES = 5  # that are shown of them
 # The user's own line, above `Source.warn_of_keys`, `gathered` and `opened`, each of
 # which is entered by an `__enter__`, and the function that entered them.
 _USER = 7
@@ -237,7 +246,8 @@ class OpenedLog:
         offsets = np.searchsorted(page, np.arange(first, end + 1))
         known = pages["known_crawl"].cast(pa.int64()).fill_null(_NEVER)
         crawls = time, changed, start, modified
-        *intervals, kept = _intervals(*crawls, offsets, known.to_numpy())
+        *intervals, kept, lost = _intervals(*crawls, offsets, known.to_numpy())
+        tally.update(_told(OVERLAP, pages["url"], page[lost] - first, time[lost]))
         n_signals = None if n_signals is None else n_signals[kept]
         return Batch(pages, *intervals, n_signals), tally
 
@@ -271,15 +281,24 @@ def _tally(url, page, time, starts, torn):
     """Count the rows that were merged, and show where they disagree."""
     tally = Tally()
     tally.add("repeated", page.size - starts.size - torn.size)
-    if torn.size:
-        where = zip(url.take(page[torn]).to_pylist(), time[torn].tolist(), strict=True)
+    tally.update(_told(TORN, url, page[torn], time[torn]))
+    return tally
+
+
+def _told(reason, url, page, time):
+    """Count rows of some pages at some times, if there are any, and show them."""
+    tally = Tally()
+    if page.size:
+        where = zip(url.take(page).to_pylist(), time.tolist(), strict=True)
         places = [(name, t, f"{name} at {np.datetime64(t, 'us')}") for name, t in where]
-        tally.add(TORN, torn.size, places)
+        tally.add(reason, page.size, places)
     return tally
 
 
 def _intervals(time, changed, start, modified, offsets, known):
     """History, time of each interval's end, whether a crawl began it, and its row.
+
+    Last, the rows that are told of because their interval is left out.
 
     The first crawl of a page follows the last one that the state knows. If the
     state knows none, it begins the first interval and has none itself, unless
@@ -292,7 +311,7 @@ def _intervals(time, changed, start, modified, offsets, known):
     crawled = (start == _NEVER) & (previous > _NEVER)
     new = firsts[(previous[firsts] == _NEVER) & (modified[firsts] > _NEVER)]
     changed[new], start[new] = True, modified[new]
-    _cut_at_rows_before(previous, time, changed, start, modified)
+    lost = _cut_at_rows_before(previous, time, changed, start, modified)
     previous = np.where(start > _NEVER, start, previous)
     kept = (previous > _NEVER) & (previous < time)
     interval = (time[kept] - previous[kept]) / _DAY
@@ -302,7 +321,7 @@ def _intervals(time, changed, start, modified, offsets, known):
     offsets = np.append(0, np.cumsum(kept))[offsets]
     given = {"age": age} if told.any() else {}
     history = History(interval, changed[kept], offsets, **given)
-    return history, time[kept], crawled[kept], kept
+    return history, time[kept], crawled[kept], kept, lost
 
 
 def _cut_at_rows_before(previous, time, changed, start, modified):
@@ -310,13 +329,23 @@ def _cut_at_rows_before(previous, time, changed, start, modified):
 
     `sql/cut_known_crawls.sql` does the same with what a state knows. A sitemap that is
     downloaded every day thus tells of each change once. Arrays are written in place.
+    Returned are the rows of which nothing is left, but those that say once more what
+    the row before said.
     """
     cut = (start > _NEVER) & (start < previous)
-    undated = cut & changed & (modified == _NEVER)  # may be known, or new
+    began = np.where(start > _NEVER, start, previous)
+    before = np.roll(began, 1)  # no page's first row is cut here
+    later = cut & (start > before)  # else it tells of all that the row before told
+    little = later & (previous - start < _LITTLE * (time - start))
+    undated = cut & ~little & (modified == _NEVER)  # a change may be known, or new
+    # without the changed rows alone, the others would make the rate too low
+    left_out = undated & (changed | later)
+    again = (began == before) & np.roll(changed, 1)
     start[cut] = previous[cut]
-    start[undated] = time[undated]
-    known = cut & (modified <= previous)
+    start[left_out] = time[left_out]
+    known = cut & (modified > _NEVER) & (modified <= previous)
     changed[known], modified[known] = False, _NEVER
+    return np.flatnonzero(left_out & ~again)
 
 
 @contextlib.contextmanager
@@ -386,6 +415,34 @@ def opened(
         log.tally.report(source, state=state)
         yield log
         log.tally.report(source, state=state)
+
+
+def inputs(
+    path: PathLike | Sequence[PathLike] | Source | OpenedLog,
+) -> Iterator[Path]:
+    """Files of a log, which no output may replace.
+
+    Parameters
+    ----------
+    path : path, sequence of path, Source, or OpenedLog
+        The log; none of one that is open.
+
+    Yields
+    ------
+    pathlib.Path
+        The next file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "log.csv").write_text("url,time,changed\\n")
+    ...     [file.name for file in inputs(folder)]
+    ['log.csv']
+    """
+    if not isinstance(path, OpenedLog):
+        yield from (file for file, _ in Source.of(path).files()[0])
 
 
 def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:
@@ -501,6 +558,11 @@ def collect(connection: Any, files: list[Path], tally: Tally) -> None:
     tally : Tally
         Gets the numbers of rows by the reason why they are left out.
 
+    Raises
+    ------
+    ValueError
+        A twentieth of the bits of a table cannot be read, or there is none.
+
     Examples
     --------
     >>> with database("200MiB") as (connection, _):
@@ -511,11 +573,12 @@ def collect(connection: Any, files: list[Path], tally: Tally) -> None:
     ...     dict(tally.counts)
     {'rows': 1}
     """
-    _derive(connection)
+    _derive(connection, tally)
     _count_rows(connection, files, tally)
+    _check_bits(connection)
 
 
-def _derive(connection):
+def _derive(connection, tally):
     """Bring what was read into the table ``crawl``, without what a state knows."""
     parameters = {"known": KNOWN, "failed": FAILED}
     with_state = _filled_table(connection, "state")
@@ -533,7 +596,13 @@ def _derive(connection):
         connection.execute(f"drop table {table}")
     if with_state:
         connection.execute(sql("leave_out_known_crawls"), parameters)
-        connection.execute(sql("cut_known_crawls"))
+        for statement in connection.extract_statements(sql("cut_known_crawls")):
+            connection.execute(statement)
+        query = "select count(*), min((url, t), 3) from lost"
+        ((n, places),) = connection.execute(query).fetchall()
+        if n:
+            shown = [(u, t, f"{u} at {np.datetime64(t, 'us')}") for u, t in places]
+            tally.add(OVERLAP, n, shown)
 
 
 def _filled_table(connection, table):
@@ -542,7 +611,7 @@ def _filled_table(connection, table):
 
 
 def read_state(
-    connection: Any, state: PathLike, rows: tuple[int, ...] = (0, 2**63 - 1)
+    connection: Any, state: PathLike, rows: tuple[int, ...] = _ALL_ROWS
 ) -> None:
     """Read what earlier logs left into the table ``state``.
 
@@ -558,18 +627,17 @@ def read_state(
     Raises
     ------
     ValueError
-        The file is no state.
+        The file is no state, or damaged.
 
     Examples
     --------
     >>> with database("200MiB") as (connection, folder):
     ...     state = folder / "state.parquet"
     ...     _ = connection.execute(sql("tables"))
-    ...     _ = connection.execute("insert into state (url) values ('a'), ('b')")
     ...     _ = connection.execute(f"copy state to {quoted(state)}")
-    ...     read_state(connection, state, (0, 1))
+    ...     read_state(connection, state)
     ...     connection.sql("select url from state").fetchall()
-    [('a',), ('b',), ('a',)]
+    []
     """
     first, end = rows
     parameters = {"state": pattern(state), "first": first, "end": end}
@@ -585,6 +653,13 @@ def read_state(
             f"state must be a file that estimate wrote, got {state}: "
             f"{first_line(error)}"
         ) from None
+    if rows == _ALL_ROWS:  # a part is read by a worker, and others read the rest
+        check_pages(state)
+    if damaged := connection.execute(sql("check_state")).fetchall():
+        raise ValueError(
+            f"state must be as estimate wrote it, got {state}, which is damaged: no "
+            f"page can be as {damaged[0][0]!r} is there"
+        )
 
 
 def _count_rows(connection, files, tally):
@@ -600,6 +675,32 @@ def _count_rows(connection, files, tally):
             for number, row, given in places or ()
         ]
         tally.add(reason, n, named)
+
+
+def _check_bits(connection):
+    """Raise an error if the bits of a table are something else, or none."""
+    ((n, empty, refused),) = connection.execute(
+        "select count(*), count(*) filter (refused = ''), "
+        "count(*) filter (refused <> '') from crawl where used(reason)"
+    ).fetchall()
+    if refused > max(_FEW, _SHARE * (n - empty)):
+        values = connection.execute(
+            "select refused from crawl where used(reason) and refused <> '' "
+            f"group by refused order by count(*) desc, refused limit {_VALUES}"
+        ).fetchall()
+        raise ValueError(
+            "changed must be yes or no, 1 or 0, or the like, got "
+            f"{', '.join(repr(value) for (value,) in values)} in {refused:,} of {n:,} "
+            "rows; if these are counts or codes, write yes or no in their place, or "
+            "name another column (--column changed=NAME)"
+        )
+    urls = "select count(distinct url) from crawl where used(reason)"
+    if n and n == empty and n > connection.execute(urls).fetchall()[0][0]:
+        raise ValueError(
+            f"changed must be yes or no in some rows, got nothing in all {n:,}; name "
+            "another column (--column changed=NAME), or leave it out if there are "
+            "digests, ETags or dates to compare"
+        )
 
 
 def _log(connection, tally, what):

@@ -149,8 +149,8 @@ def report(
     _check_extra()
     if bandwidth is not None:
         bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
-    check_output(output, force)
     source = Source.of(path)
+    check_output(output, force, reading.inputs(source))
     with (
         reading.opened(source, memory=memory) as log,
         temporary_folder() as folder,

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 
 from paperlib import checks, freshness
 from paperlib.crawl_log.calibrating import LEAST_BITS, Calibration
+from paperlib.crawl_log.database import database, pattern
 from paperlib.crawl_log.limits import page_limits, read_limits
-from paperlib.crawl_log.output import check_output, table
+from paperlib.crawl_log.output import check_output, check_pages, table
 from paperlib.crawl_log.planning import OBJECTIVES, POLICIES, Problem
 from paperlib.crawl_log.weights import weighted
 from paperlib.types import PathLike
@@ -30,6 +31,7 @@ HEDGE = 0.25
 
 PAGES_PER_BATCH = 1_000_000  # written at a time: some 200 MB
 
+_MEMORY = "1GiB"  # to find URLs that stand twice
 _SIGNALS = ("recall", "false_rate")
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the bandwidth, to show its value
 _DAY = np.timedelta64(1, "D")
@@ -272,7 +274,7 @@ def schedule(
     hedge = _check_hedge(hedge, policy)
     limited = *intervals, unfetched_interval
     _check_policy(policy, objective, per_host, limited, limits, cost, hedge)
-    check_output(output, force)
+    check_output(output, force, [rates, limits, importance, cost])
     rows = [] if limits is None else read_limits(limits)
     by_host = per_host is not None or any(limit.is_host for limit in rows)
     tables = {"importance": importance}
@@ -282,6 +284,8 @@ def schedule(
     needed += _SIGNALS if policy == "thresholds" else ()
     needed += ["host"] if by_host else []
     file = _open(rates, ("url", "change_rate", *needed))
+    check_pages(rates)
+    _check_once(rates)
     columns = _read(file, needed, tables)
     columns |= _limits(file, columns, rows, limited, per_host)
     problem = _problem(columns, policy, objective, cost, hedge)
@@ -438,6 +442,17 @@ def _open(rates, needed):
     return file
 
 
+def _check_once(rates):
+    """Raise an error if a URL stands twice in a file of rates."""
+    with database(_MEMORY) as (connection, _):
+        query = (
+            "select url from read_parquet($rates, hive_partitioning = false) "
+            "group by url having count(*) > 1 limit 1"
+        )
+        for (url,) in connection.execute(query, {"rates": pattern(rates)}).fetchall():
+            raise ValueError(f"{rates} must name each URL once, got {url!r} again")
+
+
 def _read(file, needed, tables):
     """Read what decides the crawl rates; gone pages have no importance."""
     optional = {"log_stderr", "log_rate", "n_crawls", "n_incomparable", "last_crawl"}
@@ -458,6 +473,10 @@ def _read(file, needed, tables):
         found = weighted(path, table["url"], columns[name], name)
         columns[name], columns[f"{name} counts"] = found
     columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
+    with np.errstate(over="ignore"):
+        total = columns["importance"].sum()
+    if total == np.inf:
+        raise ValueError("importance must have a finite sum, got inf; use another unit")
     if not columns["importance"].any():
         raise ValueError(
             "rates must hold a page with importance that is not gone, "
@@ -482,7 +501,14 @@ def _column(table, name):
     """Array of a column of a table, or of its default."""
     if name not in table.column_names:
         return np.broadcast_to(_DEFAULTS[name], table.num_rows)
-    column = table[name]
+    column, types = table[name], pa.types
+    wanted = {"gone": "boolean", "first_crawl": "timestamp", "last_crawl": "timestamp"}
+    kind = wanted.get(name, "floating" if types.is_floating(column.type) else "integer")
+    if not (types.is_null(column.type) or getattr(types, f"is_{kind}")(column.type)):
+        what = {"boolean": "true or false", "timestamp": "times"}.get(kind, "numbers")
+        raise ValueError(
+            f"rates must hold {what} in the column {name!r}, got {column.type}"
+        )
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us"))
     return column.to_numpy()

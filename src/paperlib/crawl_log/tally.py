@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from paperlib.types import PathLike
+from paperlib.units import shown
 
 __all__ = [
     "DATED_NOW",
     "FAILED",
     "KNOWN",
+    "OVERLAP",
     "TORN",
     "UNSIGNED",
     "USED",
@@ -28,6 +30,14 @@ KNOWN = "not after the last row of their page in the state"
 UNSIGNED = "of fetches without the digest, ETag or date that their page has mostly"
 DATED_NOW = "of fetches that cannot be compared: Last-Modified is when they were made"
 TORN = "two crawls at one time that disagree, taken as changed"
+OVERLAP = "whose interval begins before the page's previous row, so that it is left out"
+# Of rows that count as crawls all the same.
+_USED_IN_PART = (
+    OVERLAP,
+    "whose changed is neither yes nor no",
+    "whose importance is not a number from 0",
+    "whose last_modified is after its time by more than a day",
+)
 
 _SHOWN = 3  # places named in a warning
 # The user's own line, above `Tally.report`, the context manager `opened`, its
@@ -136,21 +146,26 @@ class Tally:
         BadRowsWarning
             Rows with a place to show: not failed fetches.
         """
-        left_out = []
+        left_out, in_part = [], []
         for reason, places in sorted(self.places.items()):
-            where = "; ".join(text for *_, text in places)
+            where = "; ".join(shown(text) for *_, text in places)
             n = f"{self.counts[reason]:,}"
             if reason == TORN:
                 message = f"{n} times {reason} ({where})"
                 warnings.warn(message, BadRowsWarning, stacklevel=level)
             else:
-                left_out.append(f"{n} {reason} ({where})")
+                what = in_part if reason in _USED_IN_PART else left_out
+                what.append(f"{n} {reason} ({where})")
         if left_out:
             message = f"rows left out of {path}: {', '.join(left_out)}"
             warnings.warn(message, BadRowsWarning, stacklevel=level)
+        if in_part:
+            message = f"rows of {path} that are crawls all the same: "
+            message += ", ".join(in_part)
+            warnings.warn(message, BadRowsWarning, stacklevel=level)
         self.places.clear()
         known = state is not None and Path(state).exists()
-        if not self.counts.keys() & {USED, KNOWN, *[FAILED] * known}:
+        if not self.counts.keys() & {USED, KNOWN, *_USED_IN_PART, *[FAILED] * known}:
             found = ", ".join(f"{n:,} {why}" for why, n in sorted(self.counts.items()))
             raise ValueError(
                 f"{path} must hold at least one row that can be used, "

@@ -159,8 +159,9 @@ def select(
 def _unknown(name, known):
     """What to say of an unknown id, with similar ones."""
     names = [*known, *{figure.split("/")[0] for figure in known}]
-    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4) or list(known)
-    return f"unknown figure {name!r}; did you mean {', '.join(near)}?"
+    near = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+    meant = f"did you mean {', '.join(near)}?" if near else "--list names all"
+    return f"unknown figure {name!r}; {meant}"
 
 
 def listing(ids: Sequence[str] = (), root: Path = ROOT) -> list[tuple[Any, ...]]:

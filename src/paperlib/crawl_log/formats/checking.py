@@ -365,6 +365,10 @@ def mended(
     (incorrect header check)
     """
     packed, whole = is_packed(file), file
+    if file.suffix == ".gz" and not packed and file.stat().st_size:
+        raise ValueError(
+            f"{file} cannot be read: it is not gzipped, as its name says; rename it"
+        )
     if not packed and check is None:
         return file
     scan = _scan(file, check)

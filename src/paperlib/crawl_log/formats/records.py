@@ -17,7 +17,7 @@ from paperlib.types import PathLike
 __all__ = ["LOST", "batches", "downloaded", "http_date", "root", "unpacked", "w3c"]
 
 #: Reason of the row that stands for the lost end of a file.
-LOST = "lost with the end of a truncated or damaged file, at least"
+LOST = "end of a truncated or damaged file"
 
 _ROWS = 50_000  # in a batch: some 20 MB of rows as Python objects
 _TIME = pa.timestamp("us", "UTC")
@@ -142,6 +142,8 @@ def w3c(text: str) -> Any:
     try:
         zone = datetime.strptime(zone, "%z").tzinfo if zone else UTC
         first = datetime(*fields, *clock, microsecond, zone)
+        if abs(first.utcoffset()) > timedelta(hours=14):
+            return None
         if hour:
             return first, first + timedelta(seconds=1 if second else 60)
         days = 365 + calendar.isleap(first.year)

@@ -27,6 +27,8 @@ __all__ = ["Source"]
 
 _NAMES_SHOWN = 3
 _BYTES_SHOWN = 30
+# How files of bzip2, xz, Zstandard and zip begin.
+_PACKED = (b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,12 @@ class Source:
                 raise ValueError(
                     f"columns must be for some of {', '.join(known)}, got {name!r}"
                 )
+        theirs = [name.strip().lower() for name in self.columns.values()]
+        if len({*theirs}) < len(theirs):
+            raise ValueError(
+                f"columns must be one for each of ours, got {self.columns}, which has "
+                "one for two"
+            )
 
     def __str__(self):
         first, *others = self.path
@@ -145,6 +153,16 @@ class Source:
                     raise ValueError(f"{file} must not be empty")
                 if format is not None:
                     found.append((file, format))
+                elif alone and beginning(file).startswith(_PACKED):
+                    raise ValueError(
+                        f"{file} must be a log, plain or gzipped, got one that is "
+                        "packed in another way: unpack it first"
+                    )
+                elif alone and beginning(file).lstrip().startswith((b"[{", b"[\n")):
+                    raise ValueError(
+                        f"{file} must be JSON Lines, got an array of JSON: write one "
+                        "object a line (jq -c '.[]' does it)"
+                    )
                 elif alone:
                     raise ValueError(
                         f"{file} must be of a known format ({', '.join(NAMES)}), "

@@ -17,6 +17,7 @@ import io
 import json
 import re
 import warnings
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -201,7 +202,10 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
     kind = _kind(file)
     if kind != "text":
         return Utf8() if kind == "json" else None
-    names, delimiter = header(file)
+    try:
+        names, delimiter = header(file)
+    except (EOFError, OSError, zlib.error):  # a damaged gzip file, which `mended` tells
+        return None
     names, time = [_plain(name) for name in names], _plain(columns.get("time", "time"))
     if time not in names:
         return None
@@ -277,6 +281,14 @@ def _insert_text(connection, number, file, renamed, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
     names, delimiter = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
+    if delimiter in ";\t":  # a comma is then a decimal point
+        weight = _plain(renamed.get("importance", "importance"))
+        columns = [
+            (name, (rf"regexp_replace({c}, '^\s*(\d+),(\d+)\s*$', '\1.\2')", kind))
+            if _plain(name) == weight
+            else (name, (c, kind))
+            for name, (c, kind) in columns
+        ]
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
     last = [_plain(name) for name in names[-1:]]
     if last == [_plain(renamed.get("url", "url"))] and _is_cut(file):
@@ -396,7 +408,7 @@ def _time(column):
         return "null::bigint"
     name, kind = column
     if kind.startswith(("TIMESTAMP", "DATE")):
-        return f"epoch_us(cast({name} as timestamptz))"
+        return f"epoch_us(try_cast({name} as timestamptz))"
     return f"parse_time(trim(cast({name} as varchar)))"
 
 
@@ -410,12 +422,18 @@ def _check_names(file, names, theirs):
     if not missing and not unsigned:
         return
     ours = {their: our for our, their in theirs.items()}
-    if not names or any(name[:1].isdigit() for name in names):
+    if any("\ufffd" in name for name in names):
+        hint = (
+            "; they are not in UTF-8, as tables must be, but perhaps in Windows-1252: "
+            "iconv -f WINDOWS-1252 -t UTF-8 makes a copy in UTF-8"
+        )
+    elif not names or any(name[:1].isdigit() for name in names):
         hint = "; the first line of a table must name its columns"
     else:
         looked_for = [*missing, *(signs if unsigned else [])]
         looked_for = {ours.get(name, name): name for name in looked_for}
-        hint = _hint(looked_for, names - {*wanted, *signs})
+        near = names - {*wanted, *signs}
+        hint = _hint(looked_for, {n for n in near if not {*n} & {*_DELIMITERS}})
     needed = [f"{n!r} for {ours[n]}" if n in ours else repr(n) for n in missing]
     if unsigned:
         needed.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")

@@ -39,6 +39,8 @@ judged as (
             when t < start or t = start and changed
                 then 'whose start is not before its time'
             -- last, for the row is used without it
+            when last_modified > t + 86400000000
+                then 'whose last_modified is after its time by more than a day'
             when importance_text <> '' and importance is null
                 then 'whose importance is not a number from 0'
         end as reason
@@ -60,6 +62,9 @@ select
     $file as file,
     row,
     reason,
+    case when changed is null and used(reason)
+        then coalesce(trim(text_of(changed_given)), '')
+    end as refused,
     case when reason is not null then concat_ws(
         ',',
         url,

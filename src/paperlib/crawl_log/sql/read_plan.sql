@@ -26,6 +26,7 @@ with scheduled as (
 select
     *,
     not coalesce(seconds < $forever, false) as never,
-    regexp_matches(url, $unfit) as unfit
+    regexp_matches(url, $unfit) or not regexp_matches(url, '^(?i:https?)://[^/]')
+        as unfit
 from waiting
 where never or $until is null or epoch_us(due) <= $until

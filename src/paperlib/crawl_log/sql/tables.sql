@@ -16,7 +16,8 @@ create table crawl (
     file integer,       -- number of its file, from 0
     row bigint,         -- its number in that file, from 1
     reason varchar,     -- why the row is left out; null if it is used
-    given varchar       -- a row that is left out, as it stands in the file
+    given varchar,      -- a row that is left out, as it stands in the file
+    refused varchar     -- in place of a bit: what cannot be read, or nothing
 );
 
 -- Fetches from which bits are derived, by `derive_fetches.sql`.
@@ -97,7 +98,8 @@ create macro share_of(url, n) as
 create macro used(reason) as
     coalesce(reason in (
         'whose changed is neither yes nor no',
-        'whose importance is not a number from 0'
+        'whose importance is not a number from 0',
+        'whose last_modified is after its time by more than a day'
     ), true);
 
 create macro text_of(value) as coalesce(trim(cast(value as varchar)), '');
@@ -154,13 +156,13 @@ create macro parse_common(text) as
 
 -- The forms of ISO 8601 and of databases that a cast reads. Other texts are kept
 -- from it: it takes names of time zones that stand for several, such as BST, IST
--- or CST, and words such as infinity.
+-- or CST, words such as infinity, and offsets of more than the 14 hours that exist.
 create macro parse_plain(text) as
     case
         when regexp_matches(
             text,
             '^\d{4}[-/]\d\d?[-/]\d\d?'
-            '([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?UTC| GMT|Z|[+-]\d\d(:?\d\d)?)?)?$'
+            '([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?( ?UTC| GMT|Z|[+-](0\d|1[0-3])(:?[0-5]\d)?|[+-]14(:?00)?)?)?$'
         ) then epoch_us(try_cast(replace(text, ' GMT', ' UTC') as timestamptz))
     end;
 
@@ -186,7 +188,7 @@ create macro local_time(text) as
             moments: list_filter(
                 list_transform(
                     [-60, -30, 0, 30, 60],
-                    lambda minutes: try_cast(text as timestamptz)
+                    lambda minutes: try_cast(if(part.zone <> '', text, null) as timestamptz)
                         + minutes * interval 1 minute
                 ),
                 lambda moment: case when part.zone <> '' and moment is not null
@@ -216,7 +218,7 @@ create macro parse_iso(text) as
             [regexp_extract(
                 upper(text),
                 '^(\d{4})-?(\d\d)-?(\d\d)[T ](\d\d)(?::?(\d\d)(?::?(\d\d)([.,]\d+)?)?)?'
-                ' ?(Z|[+-]\d\d(?::?\d\d)?)?$',
+                ' ?(Z|[+-](?:0\d|1[0-3])(?::?[0-5]\d)?|[+-]14(?::?00)?)?$',
                 ['y', 'm', 'd', 'hour', 'minute', 'second', 'fraction', 'zone']
             )],
             lambda part: concat(
@@ -265,7 +267,9 @@ create macro parse_words(text) as
             'g'
         ))],
         lambda plain: coalesce(
-            epoch_us(try_strptime(plain, [
+            epoch_us(try_strptime(case
+                when not regexp_matches(plain, ' [+-](1[5-9]|[2-9]\d)\d\d') then plain
+            end, [
                 '%d %b %y %H:%M:%S %z', '%d %b %Y %H:%M:%S %z',
                 '%d %b %y %H:%M %z', '%d %b %Y %H:%M %z',
                 '%d-%b-%y %H:%M:%S %z', '%d-%b-%Y %H:%M:%S %z',

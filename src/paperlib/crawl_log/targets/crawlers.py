@@ -7,6 +7,8 @@ from paperlib.crawl_log.targets import writers
 
 __all__ = ["CRAWLERS", "Crawler"]
 
+# Others would be options of a command, or files of the machine.
+_WEB = "that do not begin with http:// or https://"
 _CONTROL = r"[\x00-\x1f\x7f]"  # ends a line or a field in most formats
 
 
@@ -19,8 +21,8 @@ class Crawler:
     apply : str
         The command that applies the file, with ``{file}`` in its place.
     unfit : str
-        Regular expression of the URLs that the file cannot hold; none by
-        default.
+        Regular expression of the URLs that the file cannot hold, beside those
+        that are not of http or https; none by default.
     why : str
         What these URLs have, after "with URLs".
     exported : str
@@ -44,7 +46,7 @@ class Crawler:
 
     apply: str
     unfit: str = r"[^\x00-\x{10FFFF}]"  # no character at all
-    why: str = ""
+    why: str = _WEB
     exported: str = ""
     optional: bool = False
     query: str | None = None
@@ -53,7 +55,7 @@ class Crawler:
     pauses: bool = False
 
 
-_LINE = {"unfit": _CONTROL, "why": "with control characters, such as newline"}
+_LINE = {"unfit": _CONTROL, "why": f"with control characters, or {_WEB}"}
 CRAWLERS = {
     "jsonl": Crawler(
         "scrapy runspider scrapy_spider.py -a due={file} -o fetched.jsonl"
@@ -61,8 +63,8 @@ CRAWLERS = {
     "nutch": Crawler(
         "mkdir SEEDDIR && cp {file} SEEDDIR && "
         "bin/nutch inject crawl/crawldb SEEDDIR -update -noFilter -noNormalize",
-        unfit=rf"{_CONTROL}|^#",
-        why="with control characters, such as tab, or that begin with #",
+        unfit=_CONTROL,
+        why=f"with control characters, or {_WEB}",
     ),
     "storm": Crawler(
         "split -l 10000 {file} bulk. && for part in bulk.*; do curl -s "
@@ -79,7 +81,7 @@ CRAWLERS = {
     "heritrix": Crawler(
         "mv {file} JOB/action/",
         unfit=rf"{_CONTROL}| ",
-        why="with spaces or control characters",
+        why=f"with spaces or control characters, or {_WEB}",
         until="now",
     ),
     "changedetection": Crawler(

@@ -3,6 +3,7 @@
 import shlex
 import time
 import warnings
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paperlib.crawl_log.database import database, first_line, pattern, sql
-from paperlib.crawl_log.output import check_output
+from paperlib.crawl_log.output import check_output, check_pages
 from paperlib.crawl_log.targets.crawlers import CRAWLERS
 from paperlib.files import replacing
 from paperlib.types import PathLike
@@ -119,10 +120,12 @@ def export(
     1 page; next:
     'https://example.org/\\tnutch.fetchInterval=172800\\n'
     """
-    check_export(output, to, until=until, exported=exported, force=force)
+    given = {"until": until, "exported": exported, "force": force}
+    check_export(output, to, inputs=[schedule], **given)
     crawler, now = CRAWLERS[to], time.time_ns() // 1000
     until = _microseconds(crawler.until if until is None else until, now)
     by_signals = "threshold" in _checked_columns(schedule)
+    check_pages(schedule)
     with database(_MEMORY) as (connection, _):
         _plan(connection, schedule, crawler.unfit, until, now)
         if crawler.exported:
@@ -163,6 +166,7 @@ def check_export(
     until: Any = None,
     exported: PathLike | None = None,
     force: bool = False,
+    inputs: Iterable[PathLike | None] = (),
 ) -> None:
     """Raise the errors of `export` that need no schedule, before one is made.
 
@@ -170,6 +174,8 @@ def check_export(
     ----------
     output, to, until, exported, force
         As in `export`.
+    inputs : iterable of path or None
+        Other files that are read, which the output must not replace.
 
     Raises
     ------
@@ -186,7 +192,7 @@ def check_export(
         raise ValueError(f"to must be one of {', '.join(TARGETS)}, got {to!r}")
     _microseconds(until, 0)
     _check_exported(to, CRAWLERS[to], exported)
-    check_output(output, force)
+    check_output(output, force, [exported, *inputs])
 
 
 def _microseconds(until, now):

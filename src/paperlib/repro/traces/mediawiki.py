@@ -254,6 +254,7 @@ def _download(session, api, query, source, partial, batches, bar):
                 f"download stopped, {len(batches)} answers are kept: {_advice(error)}"
             ) from error
         page = _page(answer, query["titles"])
+        revisions = _revisions(page, query, api)
         if batches and page["pageid"] != batches[-1].get("pageid"):
             partial.unlink()
             raise ValueError(
@@ -269,10 +270,6 @@ def _download(session, api, query, source, partial, batches, bar):
                 stacklevel=3,
             )
         more = answer.get("continue")
-        revisions = [
-            (revision["revid"], revision["timestamp"])
-            for revision in page.get("revisions", ())
-        ]
         batch = {"query": source, "title": page["title"], "pageid": page["pageid"]}
         batches.append(batch | {"revisions": revisions, "continue": more})
         with open(partial, "a", encoding="utf-8") as file:
@@ -354,9 +351,32 @@ def _advice(error):
     return f"{todo} ({error})"
 
 
+def _revisions(page, query, api):
+    """Number and time of each revision that an answer gives of a page."""
+    try:
+        found = [
+            (each["revid"], each["timestamp"]) for each in page.get("revisions", ())
+        ]
+        times = [np.datetime64(time.removesuffix("Z")) for _, time in found]
+        first, last = (np.datetime64(query[k][:-1]) for k in ("rvstart", "rvend"))
+        good = all(first <= time <= last for time in times)
+        good = (
+            good and isinstance(page["pageid"], int) and isinstance(page["title"], str)
+        )
+    except (TypeError, KeyError, AttributeError, ValueError):
+        good = False
+    if not good:
+        raise ValueError(
+            f"api must be the api.php of a MediaWiki, got {api!r}, whose answer is not "
+            "a page with its pageid, and revisions in the window"
+        )
+    return found
+
+
 def _page(answer, title):
     """The one page of an answer."""
-    pages = answer.get("query", {}).get("pages", ())
+    query = answer.get("query", {})
+    pages = query.get("pages", ()) if isinstance(query, dict) else ()
     if isinstance(pages, dict):  # a wiki that knows formatversion 1 only
         pages = list(pages.values())
     if len(pages) != 1:
@@ -365,6 +385,7 @@ def _page(answer, title):
             f"{len(pages)}"
         )
     [page] = pages
+    page = page if isinstance(page, dict) else {}
     if "invalid" in page:
         reason = page.get("invalidreason", "no reason given")
         raise ValueError(f"title must be a valid title, got {title!r}: {reason}")

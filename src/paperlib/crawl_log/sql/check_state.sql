@@ -1,0 +1,25 @@
+-- A page of the state that `state.compress` cannot have written, if there is one.
+
+select url
+from state
+where
+    not coalesce(
+        url <> ''
+        and importance >= 0 and importance < 'inf'
+        and n_failed >= 0 and abs(n_told) <= 1e12
+        and len(interval) = len(n) and len(bits) = len(n) and len(aged) = len(n)
+        and (
+            len(n) = 0
+            or list_min(interval) > 0 and list_max(interval) < 'inf'
+            -- a hundred million: a crawl every ten seconds for thirty years
+            and list_min(n) > 0 and list_sum(n) <= 1e8
+        )
+        and abs(lag) < 'inf' and lag_squares >= 0 and lag_squares < 'inf'
+        and dispersion >= 0 and dispersion < 1e15
+        and freedom >= 0 and freedom < 1e15
+        and plausible(coalesce(epoch_us(first_crawl), epoch_us(last_row)))
+        and plausible(coalesce(epoch_us(last_crawl), epoch_us(last_row)))
+        and plausible(epoch_us(last_row)),
+        false
+    )
+limit 1
