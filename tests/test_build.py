@@ -571,7 +571,7 @@ def _not_plain(root):
         (
             None,
             {"ids": ["a", "zzzzzz"]},
-            r"unknown figure 'zzzzzz'; did you mean a/fig1, a/fig2, b/fig1\?",
+            r"unknown figure 'zzzzzz'; --list names all",
         ),
         (None, {"ids": [""]}, r"unknown figure ''"),
         (

@@ -196,7 +196,7 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
             )
         assert dask == local
         assert told_by_dask == told
-        assert len(told) == 2
+        assert len(told) in (2, 3)  # left out, used in part, and two at one time
         assert dask.counts[TORN] > 10
         assert (KNOWN in dask.counts) == (number == 1)
         assert_same("local.parquet", "new/dask.parquet")

@@ -111,7 +111,8 @@ def test_a_report_escapes_everything(tmp_path):
 def test_outputs_stay_where_they_were_told(tmp_path, monkeypatch):
     """No URL and no host is a part of a path, of an archive's member neither."""
     inside = tmp_path / "one" / "two"
-    names = ["../../evil", f"{tmp_path}/evil", "https://a/../../evil", "..\\evil"]
+    names = ["../../evil", f"a/{tmp_path}/evil", "a/../../evil", "..\\evil"]
+    names = [f"https://{name}" for name in names]
     table = pa.concat_tables([_rows(name) for name in names])
     table = table.append_column("host", pa.array(np.repeat(names, 3)))
     _write(table, inside / "log.parquet")
