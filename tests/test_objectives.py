@@ -348,6 +348,22 @@ def test_a_page_that_is_never_crawled(name):
 
 
 @each
+def test_no_cost_or_value_is_nan(name):
+    """0 times inf, where a number beyond floating point meets one below it."""
+    numbers = 10.0 ** np.array([-300, -160, -100, -50, 0, 50, 100, 160, 300])
+    objective, change_rate = ALL[name], numbers[:, np.newaxis]
+    for method in (
+        objective.cost,
+        objective.value,
+        objective.interval_cost,
+        objective.poisson_cost,
+        objective.poisson_value,
+    ):
+        assert not np.isnan(method(numbers, change_rate)).any()
+    assert objectives.freshness.interval_cost(1e-300, 1e50) == 1.0
+
+
+@each
 def test_a_page_that_never_changes_costs_nothing_but_age_of_information(name):
     objective, aoi = ALL[name], name == "age_of_information"
     assert objective.cost(4.0, 0.0) == (4.0 if aoi else 0.0)

@@ -70,6 +70,10 @@ _EIN = np.append(0.0, -((-1.0) ** _POWERS) / _POWERS / special.factorial(_POWERS
 _EIN_MEAN = np.append(0.0, _EIN[1:] / (_POWERS + 1))
 
 
+# Beyond this and its inverse change_rate / crawl_rate hardly matters to freshness.
+_TINY = 1e-300
+
+
 def _early_and_late(x, series, late):
     """A power series for small x, and a function for the others."""
     early, y = x < _SMALL, np.empty_like(x)
@@ -326,7 +330,8 @@ class _Freshness(Objective):
         return -np.expm1(-d * t)
 
     def _interval_cost(self, p, d):
-        return np.where(p > 0, kernels.excesses(d / p) / (d / p), 1.0)
+        x = np.clip(d / p, _TINY, 1.0 / _TINY)  # 0 / 0 and inf / inf are no numbers
+        return kernels.excesses(x) / x
 
     def _poisson_cost(self, p, d):
         return d / (p + d)
@@ -340,7 +345,8 @@ class _Age(Objective):
         return kernels.excesses(d * t) / d
 
     def _interval_cost(self, p, d):
-        return np.where(p > 0, kernels.integrals(d / p) * p / d / d, np.inf)
+        # at most half the interval, also where the rest is beyond floating point
+        return np.fmin(0.5 / p, kernels.integrals(d / p) * p / d / d)
 
     def _poisson_cost(self, p, d):
         return d / p / (p + d)
