@@ -1108,7 +1108,7 @@ def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
     matters = importance > 0  # 0 of an infinite cost is 0
     paid = np.multiply(
         importance,
-        mean_cost(rate, change_rate),
+        mean_cost(change_rate, rate),
         where=matters,
         out=np.zeros(rate.shape),
     )
@@ -1140,7 +1140,7 @@ def _by_label(labels, price):
 def _marginal(objective, poisson, rate, change_rate):
     """What one more crawl per unit of time saves at a rate."""
     if poisson:
-        return objective.poisson_value(rate, change_rate)
+        return objective.poisson_value(change_rate, rate)
     with np.errstate(divide="ignore"):
         return objective.value(1.0 / rate, change_rate)
 

@@ -237,15 +237,15 @@ class Objective:
         """
         return self.value(np.inf, change_rate)
 
-    def interval_cost(self, crawl_rate: ArrayLike, change_rate: ArrayLike) -> Values:
+    def interval_cost(self, change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
         r"""Mean cost under crawls at equal intervals, J_I.
 
         Parameters
         ----------
-        crawl_rate : array_like, 1/time, non-negative
-            Crawl rates; at 0 the cost is that of a page never crawled.
         change_rate : array_like, 1/time, non-negative
             Change rates; they broadcast with `crawl_rate`.
+        crawl_rate : array_like, 1/time, non-negative
+            Crawl rates; at 0 the cost is that of a page never crawled.
 
         Returns
         -------
@@ -261,15 +261,15 @@ class Objective:
             self._interval_cost, crawl_rate=crawl_rate, change_rate=change_rate
         )
 
-    def poisson_cost(self, crawl_rate: ArrayLike, change_rate: ArrayLike) -> Values:
+    def poisson_cost(self, change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
         r"""Mean cost under crawls at Poisson times, J_P.
 
         Parameters
         ----------
-        crawl_rate : array_like, 1/time, non-negative
-            Crawl rates; at 0 the cost is that of a page never crawled.
         change_rate : array_like, 1/time, non-negative
             Change rates; they broadcast with `crawl_rate`.
+        crawl_rate : array_like, 1/time, non-negative
+            Crawl rates; at 0 the cost is that of a page never crawled.
 
         Returns
         -------
@@ -285,15 +285,15 @@ class Objective:
             self._poisson_cost, crawl_rate=crawl_rate, change_rate=change_rate
         )
 
-    def poisson_value(self, crawl_rate: ArrayLike, change_rate: ArrayLike) -> Values:
+    def poisson_value(self, change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
         r"""Marginal value of the rate of crawls at Poisson times, E V(A).
 
         Parameters
         ----------
-        crawl_rate : array_like, 1/time, non-negative
-            Crawl rates; at 0 the result is `limit`.
         change_rate : array_like, 1/time, non-negative
             Change rates; they broadcast with `crawl_rate`.
+        crawl_rate : array_like, 1/time, non-negative
+            Crawl rates; at 0 the result is `limit`.
 
         Returns
         -------
@@ -409,7 +409,7 @@ class deadline(Objective):
 
     Examples
     --------
-    >>> deadline(0.5).poisson_cost(crawl_rate=4.0, change_rate=1.0).round(4)
+    >>> deadline(0.5).poisson_cost(change_rate=1.0, crawl_rate=4.0).round(4)
     np.float64(0.1353)
     """
 
