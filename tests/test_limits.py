@@ -52,14 +52,14 @@ def problem(seed, n=60, n_hosts=8, spread=1.0):
 def gain(objective, crawls, rate, change_rate):
     """What one more crawl saves."""
     if crawls == "poisson":
-        return objective.poisson_value(rate, change_rate)
+        return objective.poisson_value(change_rate, rate)
     with np.errstate(divide="ignore"):
         return objective.value(1 / rate, change_rate)
 
 
 def total_cost(objective, crawls, rate, change_rate, importance):
     mean = getattr(objective, f"{crawls}_cost")
-    return importance @ mean(rate, change_rate)
+    return importance @ mean(change_rate, rate)
 
 
 # ------------------------------ the conditions of optimality
@@ -377,7 +377,7 @@ def test_against_all_rates_on_a_grid(objective, crawls):
     rate = np.stack([first, (bandwidth - first) / 0.5], axis=1)
     rate = rate[(rate[:, 1] >= low[1]) & (rate[:, 1] <= high[1])]
     mean = getattr(objective, f"{crawls}_cost")
-    costs = mean(rate, change_rate) @ importance
+    costs = mean(change_rate, rate) @ importance
     assert best.cost <= costs.min() * (1 + 1e-12)
     # the costs of both pages change by less than this from point to point
     saved = importance * gain(objective, crawls, low, change_rate)
@@ -723,7 +723,7 @@ def test_costs_of_changes_agree_with_a_convex_solver_under_all_limits(seed):
     best = optimal(*given, crawls="poisson", change_cost=change_cost, **limits)
     stale = conic_with_changes(*given, limits, change_cost)
     assert best.cost == pytest.approx(given[1] @ stale, rel=1e-6)
-    found = objectives.freshness.poisson_cost(best.crawl_rate, given[0])
+    found = objectives.freshness.poisson_cost(given[0], best.crawl_rate)
     assert_allclose(found, stale, atol=1e-4)
     changes = given[0] * freshness.poisson(given[0], best.crawl_rate)
     spent = limits["cost"] * best.crawl_rate + change_cost * changes

@@ -51,8 +51,8 @@ def test_reference_numbers(change_rate, time, name, cost, value, interval, poiss
     found = [
         objective.cost(time, change_rate),
         objective.value(time, change_rate),
-        objective.interval_cost(1 / time, change_rate),
-        objective.poisson_cost(1 / time, change_rate),
+        objective.interval_cost(change_rate, 1 / time),
+        objective.poisson_cost(change_rate, 1 / time),
     ]
     assert_allclose(found, [cost, value, interval, poisson], rtol=0, atol=5.1e-11)
 
@@ -76,13 +76,13 @@ def test_freshness_and_harmonic_cost_are_those_of_the_module_freshness():
         (objectives.freshness.poisson_cost, freshness.poisson),
     ]:
         assert_allclose(
-            found(crawl_rate, change_rate),
+            found(change_rate, crawl_rate),
             1 - fresh(change_rate, crawl_rate),
             atol=1e-15,
             rtol=1e-12,
         )
     assert_allclose(
-        objectives.harmonic.poisson_cost(crawl_rate, change_rate),
+        objectives.harmonic.poisson_cost(change_rate, crawl_rate),
         freshness.harmonic_penalty(change_rate, crawl_rate),
         rtol=1e-14,
     )
@@ -92,10 +92,10 @@ def test_age_is_the_integral_of_freshness_and_harmonic_has_its_value():
     t, d = np.geomspace(1e-3, 1e3, 50), 0.7
     age = objectives.age.cost(t, d)
     assert_allclose(objectives.harmonic.value(t, d), age, rtol=1e-13)
-    assert_allclose(t * objectives.freshness.interval_cost(1 / t, d), age, rtol=1e-13)
+    assert_allclose(t * objectives.freshness.interval_cost(d, 1 / t), age, rtol=1e-13)
     for name in ("delay", "age_of_information"):
         assert_allclose(
-            ALL[name].value(t, 1.0), objectives.delay.interval_cost(1 / t, 1) * t
+            ALL[name].value(t, 1.0), objectives.delay.interval_cost(1, 1 / t) * t
         )
 
 
@@ -126,9 +126,9 @@ def test_means_over_intervals_and_exponential_times_are_integrals(
     interval = rate * (quad(cost, 0, low)[0] + quad(cost, low, time)[0])
     assert_allclose(
         [
-            objective.interval_cost(rate, change_rate),
-            objective.poisson_cost(rate, change_rate),
-            objective.poisson_value(rate, change_rate),
+            objective.interval_cost(change_rate, rate),
+            objective.poisson_cost(change_rate, rate),
+            objective.poisson_value(change_rate, rate),
         ],
         [interval, mean(cost), mean(lambda t: objective.value(t, change_rate))],
         rtol=1e-9,
@@ -143,22 +143,22 @@ def test_values_are_the_slopes_of_the_costs(name, change_rate, time):
     step = 1e-5 * rate
 
     def slope(cost):
-        above, below = cost(rate + step, change_rate), cost(rate - step, change_rate)
+        above, below = cost(change_rate, rate + step), cost(change_rate, rate - step)
         return (below - above) / (2 * step)
 
     assert slope(objective.interval_cost) == pytest.approx(
         objective.value(time, change_rate), rel=1e-7
     )
     assert slope(objective.poisson_cost) == pytest.approx(
-        objective.poisson_value(rate, change_rate), rel=1e-7
+        objective.poisson_value(change_rate, rate), rel=1e-7
     )
 
 
 @each
 def test_equal_intervals_cost_no_more_than_poisson_crawls(name):
     rates = np.geomspace(1e-2, 1e2, 21)
-    intervals = ALL[name].interval_cost(rates, rates[:, np.newaxis])
-    assert (intervals <= ALL[name].poisson_cost(rates, rates[:, np.newaxis])).all()
+    intervals = ALL[name].interval_cost(rates[:, np.newaxis], rates)
+    assert (intervals <= ALL[name].poisson_cost(rates[:, np.newaxis], rates)).all()
 
 
 # ------------------------------------------------------------------- precision
@@ -210,7 +210,7 @@ def test_twelve_digits_from_the_shortest_to_the_longest_time(name, change_rate):
         found = [
             ALL[name].cost(time, change_rate),
             ALL[name].value(time, change_rate),
-            ALL[name].interval_cost(1 / time, change_rate),
+            ALL[name].interval_cost(change_rate, 1 / time),
         ]
         assert_allclose(found, expected, rtol=1e-11)
 
@@ -228,10 +228,10 @@ def test_twelve_digits_from_the_rarest_to_the_most_frequent_crawls(ratio):
         "age_of_information": 1 / p**2,
     }
     for name, cost in costs.items():
-        found = ALL[name].poisson_cost(crawl_rate, change_rate)
+        found = ALL[name].poisson_cost(change_rate, crawl_rate)
         assert found == pytest.approx(float(cost), rel=1e-14)
     for name, value in values.items():
-        found = ALL[name].poisson_value(crawl_rate, change_rate)
+        found = ALL[name].poisson_value(change_rate, crawl_rate)
         assert found == pytest.approx(float(value), rel=1e-14)
 
 
@@ -293,7 +293,7 @@ def test_costs_are_the_means_of_simulated_changes_and_crawls(
 ):
     world = simulated(change_rate, crawl_rate, crawls)
     for name in ("freshness", "age", "delay", "harmonic", "deadline"):
-        cost = getattr(ALL[name], f"{crawls}_cost")(crawl_rate, change_rate)
+        cost = getattr(ALL[name], f"{crawls}_cost")(change_rate, crawl_rate)
         assert_mean(cost, name, world)
 
 
@@ -302,12 +302,12 @@ def test_a_penalty_of_the_age_and_the_penalty_added_once_a_crawl():
     world = simulated(change_rate, crawl_rate, "poisson")
     # where a copy is stale its age is Exp(p): the mean penalty is f's mean over
     # it, times the stale share, here for f = 1, age, and age squared
-    stale = objectives.freshness.poisson_cost(crawl_rate, change_rate)
-    age = objectives.age.poisson_cost(crawl_rate, change_rate)
+    stale = objectives.freshness.poisson_cost(change_rate, crawl_rate)
+    age = objectives.age.poisson_cost(change_rate, crawl_rate)
     assert age == pytest.approx(stale / crawl_rate, rel=1e-13)
     assert_mean(stale * 2 / crawl_rate**2, "age squared", world)
     # the sum of 1 + 1/2 + ... + 1/N over crawls, and the mean over time
-    mean = objectives.harmonic.poisson_cost(crawl_rate, change_rate)
+    mean = objectives.harmonic.poisson_cost(change_rate, crawl_rate)
     assert_mean(crawl_rate * mean, "harmonic once a crawl", world)
     assert_mean(mean, "harmonic", world)
 
@@ -326,7 +326,7 @@ def test_costs_and_values_never_fall_with_time(name):
             # 1e-15 of rounding, where a cost has reached its limit
             assert (found[1:] >= found[:-1] * (1 - 1e-15)).all()
         for method in (objective.interval_cost, objective.poisson_cost):
-            found = method(1 / time[1:-1], change_rate)
+            found = method(change_rate, 1 / time[1:-1])
             assert (found[1:] >= found[:-1] * (1 - 1e-15)).all()
 
 
@@ -336,15 +336,31 @@ def test_a_page_that_is_never_crawled(name):
     limit = {"freshness": 1 / 3, "deadline": 3 * TAU}.get(name, np.inf)
     assert objective.limit(3.0) == pytest.approx(limit, rel=1e-15)
     assert objective.value(np.inf, 3.0) == objective.limit(3.0)
-    assert objective.poisson_value(0.0, 3.0) == pytest.approx(limit, rel=1e-15)
+    assert objective.poisson_value(3.0, 0.0) == pytest.approx(limit, rel=1e-15)
     cost = {"freshness": 1.0, "deadline": 3.0}.get(name, np.inf)
     assert objective.cost(np.inf, 3.0) == cost
-    assert objective.interval_cost(0.0, 3.0) == cost
-    assert objective.poisson_cost(0.0, 3.0) == cost
+    assert objective.interval_cost(3.0, 0.0) == cost
+    assert objective.poisson_cost(3.0, 0.0) == cost
     assert objective.elapsed_at(np.inf, 3.0) == np.inf
     if limit < np.inf:
         assert objective.elapsed_at(limit * 1.001, 3.0) == np.inf
         assert objective.elapsed_at(limit * 0.999, 3.0) < np.inf
+
+
+@each
+def test_no_cost_or_value_is_nan(name):
+    """0 times inf, where a number beyond floating point meets one below it."""
+    numbers = 10.0 ** np.array([-300, -160, -100, -50, 0, 50, 100, 160, 300])
+    objective, change_rate = ALL[name], numbers[:, np.newaxis]
+    for method in (
+        objective.cost,
+        objective.value,
+        objective.interval_cost,
+        objective.poisson_cost,
+        objective.poisson_value,
+    ):
+        assert not np.isnan(method(numbers, change_rate)).any()
+    assert objectives.freshness.interval_cost(1e50, 1e-300) == 1.0
 
 
 @each
@@ -354,13 +370,13 @@ def test_a_page_that_never_changes_costs_nothing_but_age_of_information(name):
     assert objective.cost(np.inf, 0.0) == (np.inf if aoi else 0.0)
     assert objective.value(4.0, 0.0) == (8.0 if aoi else 0.0)
     assert objective.limit(0.0) == (np.inf if aoi else 0.0)
-    assert objective.interval_cost([0.0, 0.5], 0.0).tolist() == (
+    assert objective.interval_cost(0.0, [0.0, 0.5]).tolist() == (
         [np.inf, 1.0] if aoi else [0.0, 0.0]
     )
-    assert objective.poisson_cost([0.0, 0.5], 0.0).tolist() == (
+    assert objective.poisson_cost(0.0, [0.0, 0.5]).tolist() == (
         [np.inf, 2.0] if aoi else [0.0, 0.0]
     )
-    assert objective.poisson_value(0.5, 0.0) == (4.0 if aoi else 0.0)
+    assert objective.poisson_value(0.0, 0.5) == (4.0 if aoi else 0.0)
     assert objective.elapsed_at(8.0, 0.0) == (4.0 if aoi else np.inf)
     assert objective.elapsed_at(0.0, 0.0) == 0.0
 
@@ -374,7 +390,7 @@ def test_a_deadline_is_a_jump():
         2.0,
         np.inf,
     ]
-    assert objective.interval_cost([0.5, 0.6], 3.0).tolist() == [0.0, 0.0]
+    assert objective.interval_cost(3.0, [0.5, 0.6]).tolist() == [0.0, 0.0]
 
 
 @each
@@ -393,8 +409,8 @@ def test_another_unit_of_time(name):
         )
         method = "poisson_" + method
         assert_allclose(
-            getattr(second, method)(time / 60, rate / 60),
-            unit * getattr(first, method)(time, rate),
+            getattr(second, method)(rate / 60, time / 60),
+            unit * getattr(first, method)(rate, time),
             rtol=1e-12,
         )
 
@@ -413,19 +429,23 @@ def test_shapes_and_bad_input(name):
     }
     for argument, found in methods.items():
         for method in found:
-            assert method([[1.0], [2.0]], [0.1, 0.2, 0.3]).shape == (2, 3)
-            assert isinstance(method(1.0, 0.1), float)
+
+            def of(first, change_rate, method=method, argument=argument):
+                return method(**{argument: first, "change_rate": change_rate})
+
+            assert of([[1.0], [2.0]], [0.1, 0.2, 0.3]).shape == (2, 3)
+            assert isinstance(of(1.0, 0.1), float)
             for bad in (-1.0, np.nan):
                 with pytest.raises(
                     ValueError, match=rf"{argument} must be non-negative.*, got {bad}"
                 ):
-                    method([1.0, bad], 0.1)
+                    of([1.0, bad], 0.1)
                 with pytest.raises(
                     ValueError, match=rf"change_rate must be non-negative.*, got {bad}"
                 ):
-                    method(1.0, [bad, 0.1])
+                    of(1.0, [bad, 0.1])
             with pytest.raises(ValueError, match=r"change_rate must be .* got inf"):
-                method(1.0, np.inf)
+                of(1.0, np.inf)
             with pytest.raises(
                 ValueError,
                 match=re.escape(
@@ -433,9 +453,9 @@ def test_shapes_and_bad_input(name):
                     f"got {argument} (2,), change_rate (3,)"
                 ),
             ):
-                method([1.0, 2.0], [1.0, 2.0, 3.0])
+                of([1.0, 2.0], [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="crawl_rate must be non-negative and finite"):
-        objective.poisson_cost(np.inf, 1.0)
+        objective.poisson_cost(1.0, np.inf)
 
 
 @pytest.mark.parametrize("tau", [0.0, -1.0, np.inf, np.nan])

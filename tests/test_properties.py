@@ -22,7 +22,11 @@ from hypothesis.stateful import (
 )
 
 from paperlib import allocation, estimators, freshness, objectives, regret, signals
-from paperlib.errors import DegenerateHistoryWarning, DegenerateSignalsWarning
+from paperlib.errors import (
+    ConvergenceError,
+    DegenerateHistoryWarning,
+    DegenerateSignalsWarning,
+)
 from paperlib.policies import BayesGreedy
 from paperlib.processes import History
 from paperlib.scheduler import Scheduler
@@ -86,14 +90,14 @@ ALLOCATIONS = *HEURISTICS, *OPTIMA, on_two_hosts
 
 # One page for which c root and the change rate are equal numbers, beside one that
 # takes the bandwidth; the search for the multiplier over 50 decades; pages all of
-# whose rates are 300 decades from the bandwidth.
+# whose rates are 190 decades from the bandwidth.
 AT_AN_EDGE = (
     np.array([2e47, 2e7, 4e-17, 1e34, 0.05]),
     np.array([4e33, 3e-34, 4e-36, 3e-27, 1e36]),
     6e-12,
 )
 OVER_DECADES = np.array([3e-49, 3e-39, 8e22, 6e46]), np.full(4, 1e48), 4e-24
-FAR_FROM_BANDWIDTH = np.full(3, 1e-165), np.array([7e24, 0.0, 1e-56]), 5e192
+FAR_FROM_BANDWIDTH = np.full(3, 1e-99), np.array([7e24, 0.0, 1e-56]), 5e91
 
 
 @pytest.mark.parametrize("allocate", ALLOCATIONS)
@@ -205,6 +209,89 @@ def test_least_rates_leave_the_rest_to_the_optimum(problem, data):
     assert plan.crawl_rate.sum() == pytest.approx(bandwidth, rel=1e-9, abs=0)
     gain = (change_rate > 0) & (importance > 0)
     assert (plan.crawl_rate[~gain] == least[~gain]).all()
+
+
+def in_range(number):
+    """As a limit: what lies beyond the range of arguments is at its end."""
+    return np.clip(number, 1e-100, 1e100)
+
+
+OBJECTIVES = (
+    objectives.freshness,
+    objectives.age,
+    objectives.delay,
+    objectives.harmonic,
+    objectives.age_of_information,
+    objectives.deadline(0.3),
+)
+
+
+@st.composite
+def limited_problems(draw, *, span):
+    """Arguments of `optimal`, all of them."""
+    change_rate, importance, bandwidth = draw(problems(span=span))
+    n = change_rate.size
+    cost = draw(several(decades(-span, span), n))
+    objective = draw(st.sampled_from(OBJECTIVES))
+    crawls = draw(st.sampled_from(["interval", "poisson"]))
+    low = bandwidth / cost * draw(several(st.floats(0, 0.5 / n), n))
+    low[low < 1e-100] = 0
+    high = in_range(np.maximum(low, bandwidth / cost * draw(decades(-2, 2))))
+    low, change_cost = np.minimum(low, high), np.zeros(n)
+    if objective == objectives.freshness and crawls == "poisson":
+        change_cost = draw(several(decades(-span, span, zero=True), n))
+        low[change_cost > 0] = 0
+    host = np.arange(n) % 2
+    limit = in_range((cost * low)[host == 0].sum() + 0.3 * bandwidth)
+    return (change_rate, importance, bandwidth), {
+        "objective": objective,
+        "crawls": crawls,
+        "min_rate": low,
+        "max_rate": high,
+        "cost": cost,
+        "change_cost": change_cost,
+        "host": host,
+        "host_limit": {0: limit},
+    }
+
+
+@pytest.mark.parametrize("span", [50, 100])
+@given(data=st.data())
+def test_all_limits_together_are_kept(span, data):
+    """Beyond 50 decades the search may fail, but says so."""
+    problem, limits = data.draw(limited_problems(span=span))
+    try:
+        plan = allocation.optimal(*problem, **limits)
+    except ConvergenceError:
+        assert span > 50
+        return
+    change_rate, _, bandwidth = problem
+    rate = plan.crawl_rate
+    assert (rate >= limits["min_rate"] * (1 - 1e-12)).all()
+    assert (rate <= limits["max_rate"] * (1 + 1e-12)).all()
+    found = change_rate * freshness.poisson(change_rate, rate)
+    spent = limits["cost"] * rate + limits["change_cost"] * found
+    on_first = spent[limits["host"] == 0].sum()
+    assert on_first <= limits["host_limit"][0] * (1 + 1e-12)
+    assert spent.sum() <= bandwidth * (1 + 1e-9)
+    if plan.multiplier > 0:
+        assert spent.sum() == pytest.approx(bandwidth, rel=1e-9, abs=0)
+    for number in (plan.cost, plan.freshness, plan.price_min_rate, plan.price_max_rate):
+        assert not np.isnan(number).any()
+
+
+@pytest.mark.parametrize(
+    "name", ["change_rate", "importance", "bandwidth", "min_rate", "max_rate", "cost"]
+)
+@pytest.mark.parametrize("number", [1e-120, 1e120])
+def test_numbers_out_of_range_are_refused(name, number):
+    """With a cost of 1e300 the search never ended."""
+    problem = {"change_rate": [1.0, 2.0], "importance": 1.0, "bandwidth": 1.0}
+    problem[name] = number
+    if name in ("change_rate", "importance"):
+        problem[name] = [1.0, number]
+    with pytest.raises(ValueError, match=f"{name} must be between 1e-100 and 1e.100"):
+        allocation.optimal(**problem)
 
 
 @pytest.mark.parametrize("allocate", ALLOCATIONS)

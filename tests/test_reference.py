@@ -589,7 +589,7 @@ def test_optimal_conditional():
 
 GAINS = {
     "interval": lambda objective: lambda p, d: objective.value(1 / p, d),
-    "poisson": lambda objective: objective.poisson_value,
+    "poisson": lambda objective: lambda p, d: objective.poisson_value(d, p),
 }
 
 

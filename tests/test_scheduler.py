@@ -599,3 +599,49 @@ def test_a_scheduler_shows_what_it_is(policy, shown):
     scheduler = Scheduler(policy, crawled=0.5)
     assert shown in repr(scheduler)
     assert repr(scheduler).endswith("at time 0.5>")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [policies.GreedyNCIS, policies.GreedyCIS, policies.GreedyCISPlus],
+)
+def test_pages_to_come_are_believed_as_the_first_ones(kind, tmp_path):
+    """False signals, of which GreedyCIS knows nothing, came back by an update."""
+    rng = np.random.default_rng(5)
+    pages = SignalledPages(*rng.uniform(0.2, 1.0, (4, 20)))
+    times, some = np.arange(1.0, 201.0) / 8, rng.permutation(20)
+    signals = rng.integers(0, 20, 100), np.sort(rng.uniform(0, 25, 100))
+    expected = Scheduler(kind(pages), crawled=0.0).run(times, *signals)
+
+    def added(new):
+        scheduler = Scheduler(kind(some_of(pages, [0])), crawled=0.0)
+        scheduler.add(new(some_of(pages, slice(1, None))), crawled=0.0)
+        return scheduler
+
+    def updated(new):
+        scheduler = Scheduler(kind(pages), crawled=0.0)
+        scheduler.save(tmp_path / "scheduler.npz")
+        scheduler = Scheduler.load(tmp_path / "scheduler.npz")
+        scheduler.update(some, new(some_of(pages, some)))
+        return scheduler
+
+    for scheduler in (added, updated):
+        for new in (kind, lambda pages: pages):
+            found = scheduler(new).run(times, *signals)
+            np.testing.assert_array_equal(found, expected)
+
+
+def some_of(pages, which):
+    return SignalledPages(*(array[which] for array in vars(pages).values()))
+
+
+def test_the_thresholds_of_the_policy_are_saved(tmp_path):
+    pages = SignalledPages([1.0, 1.5], 1.0, 0.5, 0.0)
+    one = Scheduler(policies.GreedyCISPlus(pages, min_recall=0.4), crawled=0.0)
+    one.save(tmp_path / "scheduler.npz")
+    other = Scheduler.load(tmp_path / "scheduler.npz")
+    for scheduler in (one, other):
+        scheduler.update(0, some_of(pages, [1]))
+    signals = [0] * 5, np.arange(5.0)
+    times = np.arange(1.0, 40.0) / 8
+    assert one.run(times, *signals).tolist() == other.run(times, *signals).tolist()

@@ -36,13 +36,15 @@ The total of the rates falls as the multiplier grows; each function finds the
 multiplier at which it is the bandwidth. Change rates and importances have
 shape (..., n_pages), and each leading index is a problem of its own.
 
-Positive change rates, importances and bandwidths may lie between 1e-100 and 1e100.
-With `optimal`, an objective other than freshness may need them between 1e-50 and
-1e50; a multiplier beyond floating point is 0 or inf.
+All numbers that are given must be 0 or between 1e-100 and 1e100, or inf where that
+stands for no limit. With `optimal`, costs and objectives other than freshness may
+need them between 1e-50 and 1e50, or the search may fail with a ConvergenceError. A
+multiplier or a price beyond floating point is 0 or inf.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -106,6 +108,13 @@ _FAR_OUT = 1e30
 # A change rate that is farther from the bandwidth counts as this far: the page is
 # always fresh then, or never.
 _FARTHEST = 1e120
+# What is given may be multiplied and divided a few times in floating point.
+_LEAST, _GREATEST = 1e-100, 1e100
+# Relative width of the last bracket of v, some rounding errors: where crawl values are
+# flat, thresholds and rates differ by far more between its ends.
+_WIDTH = 2e-15
+# Bounds of v = 1 / sqrt(multiplier), as v^2 is a number too.
+_LEAST_V, _GREATEST_V = 1e-150, 1e150
 # One entry on the last axis: the minimum rate of all pages.
 _NO_MINIMUM = np.zeros(1)
 
@@ -157,11 +166,23 @@ class Allocation:
     price_host: dict | None = None
 
 
+def _in_range(**arguments):
+    """Raise unless all positive numbers are in the range that is computed with."""
+    for name, array in arguments.items():
+        array = np.asarray(array)
+        inside = (array >= _LEAST) & (array <= _GREATEST)
+        if not inside.all():
+            inside |= (array == 0) | (array == np.inf)
+            rule = f"between {_LEAST} and {_GREATEST} where it is not 0 or inf"
+            checks.require(name, array, rule, inside)
+
+
 def _problem(change_rate, importance, bandwidth):
     """The checked arguments of an allocation, broadcast."""
     change_rate = checks.non_negative("change_rate", change_rate)
     importance = checks.non_negative("importance", importance)
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
+    _in_range(change_rate=change_rate, importance=importance, bandwidth=bandwidth)
     if change_rate.ndim == importance.ndim == 0:
         raise ValueError("change_rate must be an array of pages, got a single number")
     change_rate, importance = checks.broadcast(
@@ -402,6 +423,7 @@ def optimal(
             f"got {pages[-1].max()} for {objective!r} and crawls={crawls!r}"
         )
     labels, member, limit = _labelled_hosts(host, host_limit, change_rate.shape)
+    _in_range(host_limit=limit, tau=objective.tau)
     _check_least(pages, bandwidth, labels, member, limit)
     problem = pages, objective, crawls == "poisson"
     rate, multiplier, price = _limited(*problem, bandwidth, member, limit)
@@ -475,6 +497,7 @@ def optimal_poisson(
 def _minimum(min_rate, change_rate, bandwidth):
     """Checked minimum rates; one entry on the last axis serves all pages."""
     min_rate = checks.non_negative("min_rate", min_rate)
+    _in_range(min_rate=min_rate)
     each, _ = checks.broadcast(min_rate=min_rate, change_rate=change_rate)
     needed = each.sum(axis=-1)
     if not (needed <= bandwidth * (1 + _SPENT)).all():
@@ -609,10 +632,8 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
 
         unsignalled = optimal_interval(pages.change_rate, pages.importance, bandwidth)
         guess = 1.0 / np.sqrt(unsignalled.multiplier)
-        multiplier = _spend(
-            spent, rate, bandwidth, guess / _NEAR, guess * _NEAR, width=1e-13
-        )
-        if np.isnan(rate).any():
+        multiplier = _spend(spent, rate, bandwidth, guess / _NEAR, guess * _NEAR)
+        if np.isnan(multiplier) or np.isnan(rate).any():
             raise ConvergenceError("the thresholds did not converge", rate)
         # the states at the multiplier itself; the rates stay interpolated
         crawl_value.threshold_rates(
@@ -977,16 +998,14 @@ def polite_thresholds(
 
 def _limited_pages(change_rate, importance, min_rate, max_rate, cost, change_cost):
     """The checked arrays of the pages of `optimal`, all of one shape."""
-    low = checks.non_negative("min_rate", min_rate)
-    high = checks.non_negative_or_inf("max_rate", max_rate)
-    pages = checks.broadcast(
-        change_rate=change_rate,
-        importance=importance,
-        min_rate=low,
-        max_rate=high,
-        cost=checks.positive("cost", cost),
-        change_cost=checks.non_negative("change_cost", change_cost),
-    )
+    limits = {
+        "min_rate": checks.non_negative("min_rate", min_rate),
+        "max_rate": checks.non_negative_or_inf("max_rate", max_rate),
+        "cost": checks.positive("cost", cost),
+        "change_cost": checks.non_negative("change_cost", change_cost),
+    }
+    _in_range(**limits)
+    pages = checks.broadcast(change_rate=change_rate, importance=importance, **limits)
     _, _, low, high, _, _ = pages
     checks.require("min_rate", low, "at most max_rate", low <= high)
     return pages
@@ -1032,6 +1051,11 @@ def _check_least(pages, bandwidth, labels, member, limit):
 
 def _limited(pages, objective, poisson, bandwidth, member, limit):
     """Rates, multiplier, and price of the limit of each host."""
+    cost, change_cost = pages[-2:]
+    # a unit of what is spent, which leaves all digits: a power of 4
+    money = _power_of_4(math.sqrt(cost.min()) * math.sqrt(cost.max()))
+    pages = *pages[:-2], cost / money, change_cost / money
+    bandwidth, limit = bandwidth / money, limit / money
     offsets = np.append(0, np.cumsum(np.bincount(member)))
     by_host = slice(None)
     if limit.size > 1:
@@ -1068,9 +1092,14 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
     )
     unsorted = np.empty_like(rate)
     unsorted[..., by_host] = rate
+    with np.errstate(over="ignore"):
+        found = found / money
     return unsorted, found[0], found[1:] if rate.ndim == 1 else price
 
 
+# beyond floating point costs and prices are inf, and inf - inf on a host that
+# allows nothing is NaN, which fmax takes for 0
+@np.errstate(over="ignore", invalid="ignore")
 def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
     """What `optimal` returns: with the cost and the prices of the limits."""
     change_rate, importance, low, high, cost, change_cost = pages
@@ -1079,7 +1108,7 @@ def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
     matters = importance > 0  # 0 of an infinite cost is 0
     paid = np.multiply(
         importance,
-        mean_cost(rate, change_rate),
+        mean_cost(change_rate, rate),
         where=matters,
         out=np.zeros(rate.shape),
     )
@@ -1090,9 +1119,7 @@ def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
         gains = importance - unit_price * change_cost * change_rate
     here = (at_low | at_high) & matters
     gain = _marginal(objective, poisson, rate[here], change_rate[here])
-    # inf - inf on a host that allows nothing:
-    with np.errstate(over="ignore", invalid="ignore"):
-        more[here] += gains[here] * gain  # fmax takes that for 0
+    more[here] += gains[here] * gain
     return Allocation(
         rate,
         multiplier,
@@ -1113,7 +1140,7 @@ def _by_label(labels, price):
 def _marginal(objective, poisson, rate, change_rate):
     """What one more crawl per unit of time saves at a rate."""
     if poisson:
-        return objective.poisson_value(rate, change_rate)
+        return objective.poisson_value(change_rate, rate)
     with np.errstate(divide="ignore"):
         return objective.value(1.0 / rate, change_rate)
 
@@ -1185,44 +1212,44 @@ def _secant(spent, bandwidth, v):
     return 0.0
 
 
-def _spend(spent, rate, bandwidth, left, right, *, width=1e-10):
+def _spend(spent, rate, bandwidth, left, right):
     """The multiplier at which a bandwidth is spent; sets the rates.
 
     ``spent(multiplier)`` writes `rate` and returns its sum, which falls as the
     multiplier grows. The search is in v = 1 / sqrt(multiplier), in which the
-    sum rises, often nearly in proportion; left < right are guesses of v, and
-    `width` is the relative width of the last bracket.
+    sum rises, often nearly in proportion; left < right are guesses of v. NaN
+    where no v in floating point spends the bandwidth.
     """
     # Imported here, because it takes as long as the rest of this module.
-    from scipy.optimize import elementwise
+    from scipy.optimize import brentq
 
     def excess(v):
-        return np.array([spent(1.0 / v.item() / v.item())]) - bandwidth
+        return spent(1.0 / v / v) - bandwidth
 
-    left, right = np.array([left]), np.array([right])
-    while excess(left) > 0:  # with growing strides
-        left, right = left * (left / right) ** 2, left
-    while excess(right) < 0:
-        left, right = right, right * (right / left) ** 2
+    known = functools.cache(excess)  # each is a pass over all pages
+    while known(left) > 0 and left > _LEAST_V:  # with growing strides
+        left, right = max(left * (left / right) ** 2, _LEAST_V), left
+    while known(right) < 0 and right < _GREATEST_V:
+        stride = right / left
+        left, right = right, min(right * stride * stride, _GREATEST_V)
     while right > _FAR * left:  # halve the range of the exponents
-        middle = np.sqrt(left) * np.sqrt(right)
-        left, right = (left, middle) if excess(middle) > 0 else (middle, right)
-    root = elementwise.find_root(
-        excess,
-        (left, right),
-        tolerances={"xatol": 0, "xrtol": width, "fatol": 0, "frtol": 0},
-    )
+        middle = math.sqrt(left) * math.sqrt(right)
+        left, right = (left, middle) if known(middle) > 0 else (middle, right)
+    if not known(left) <= 0 <= known(right):
+        return math.nan
+    root = brentq(known, left, right, xtol=_LEAST_V, rtol=_WIDTH, maxiter=1000)
     # Interpolate between the rates at the ends of the last bracket (`excess`
     # sets them): the error is of the order of its width squared. Where the sum
     # jumps across the bandwidth between neighbouring numbers (bandwidth is
     # scarce, or pages are equal), this takes the share of the jump that spends
     # the bandwidth.
-    above = excess(root.bracket[1])
+    left, right = root * (1.0 - _WIDTH), root * (1.0 + _WIDTH)
+    above = excess(right)
     upper = rate.copy()
-    below = excess(root.bracket[0])
-    share = below / (below - above) if above > below else 0.0
+    below = excess(left)
+    share = min(max(below / (below - above), 0.0), 1.0) if above > below else 0.0
     rate += (upper - rate) * share
-    return np.interp(share, [0.0, 1.0], np.ravel(root.bracket)).item() ** -2
+    return (left + share * (right - left)) ** -2
 
 
 def _each_problem(solve, bandwidth, change_rate, importance, rates=(), others=()):
@@ -1245,15 +1272,14 @@ def _each_problem(solve, bandwidth, change_rate, importance, rates=(), others=()
     far = not 1 / _FAR_OUT < min(extremes) <= max(extremes) < _FAR_OUT
     unit = _power_of_4(bandwidth) if far else 1.0
     worth = np.ones(len(rate))
-    with threads_for(shape[-1]):
+    with threads_for(shape[-1]), np.errstate(over="ignore"):
         for i, given in enumerate(zip(*rows, strict=True)):
             if far:
                 d, mu, *more = given
                 worth[i] = _power_of_4(mu.max(where=d > 0, initial=0.0))
-                with np.errstate(over="ignore"):
-                    d = np.where(d > 0, np.clip(d / unit, 1 / _FARTHEST, _FARTHEST), 0)
-                    of_time, more = more[: len(rates)], more[len(rates) :]
-                    given = d, mu / worth[i], *(x / unit for x in of_time), *more
+                d = np.where(d > 0, np.clip(d / unit, 1 / _FARTHEST, _FARTHEST), 0)
+                of_time, more = more[: len(rates)], more[len(rates) :]
+                given = d, mu / worth[i], *(x / unit for x in of_time), *more
             # Read-only, whatever came in: for numba that is part of the type, and a
             # kernel would be compiled once more for arrays that can be written.
             for row in given:

@@ -70,6 +70,10 @@ _EIN = np.append(0.0, -((-1.0) ** _POWERS) / _POWERS / special.factorial(_POWERS
 _EIN_MEAN = np.append(0.0, _EIN[1:] / (_POWERS + 1))
 
 
+# Beyond this and its inverse change_rate / crawl_rate hardly matters to freshness.
+_TINY = 1e-300
+
+
 def _early_and_late(x, series, late):
     """A power series for small x, and a function for the others."""
     early, y = x < _SMALL, np.empty_like(x)
@@ -233,15 +237,15 @@ class Objective:
         """
         return self.value(np.inf, change_rate)
 
-    def interval_cost(self, crawl_rate: ArrayLike, change_rate: ArrayLike) -> Values:
+    def interval_cost(self, change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
         r"""Mean cost under crawls at equal intervals, J_I.
 
         Parameters
         ----------
-        crawl_rate : array_like, 1/time, non-negative
-            Crawl rates; at 0 the cost is that of a page never crawled.
         change_rate : array_like, 1/time, non-negative
             Change rates; they broadcast with `crawl_rate`.
+        crawl_rate : array_like, 1/time, non-negative
+            Crawl rates; at 0 the cost is that of a page never crawled.
 
         Returns
         -------
@@ -257,15 +261,15 @@ class Objective:
             self._interval_cost, crawl_rate=crawl_rate, change_rate=change_rate
         )
 
-    def poisson_cost(self, crawl_rate: ArrayLike, change_rate: ArrayLike) -> Values:
+    def poisson_cost(self, change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
         r"""Mean cost under crawls at Poisson times, J_P.
 
         Parameters
         ----------
-        crawl_rate : array_like, 1/time, non-negative
-            Crawl rates; at 0 the cost is that of a page never crawled.
         change_rate : array_like, 1/time, non-negative
             Change rates; they broadcast with `crawl_rate`.
+        crawl_rate : array_like, 1/time, non-negative
+            Crawl rates; at 0 the cost is that of a page never crawled.
 
         Returns
         -------
@@ -281,15 +285,15 @@ class Objective:
             self._poisson_cost, crawl_rate=crawl_rate, change_rate=change_rate
         )
 
-    def poisson_value(self, crawl_rate: ArrayLike, change_rate: ArrayLike) -> Values:
+    def poisson_value(self, change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
         r"""Marginal value of the rate of crawls at Poisson times, E V(A).
 
         Parameters
         ----------
-        crawl_rate : array_like, 1/time, non-negative
-            Crawl rates; at 0 the result is `limit`.
         change_rate : array_like, 1/time, non-negative
             Change rates; they broadcast with `crawl_rate`.
+        crawl_rate : array_like, 1/time, non-negative
+            Crawl rates; at 0 the result is `limit`.
 
         Returns
         -------
@@ -326,7 +330,8 @@ class _Freshness(Objective):
         return -np.expm1(-d * t)
 
     def _interval_cost(self, p, d):
-        return np.where(p > 0, kernels.excesses(d / p) / (d / p), 1.0)
+        x = np.clip(d / p, _TINY, 1.0 / _TINY)  # 0 / 0 and inf / inf are no numbers
+        return kernels.excesses(x) / x
 
     def _poisson_cost(self, p, d):
         return d / (p + d)
@@ -340,7 +345,8 @@ class _Age(Objective):
         return kernels.excesses(d * t) / d
 
     def _interval_cost(self, p, d):
-        return np.where(p > 0, kernels.integrals(d / p) * p / d / d, np.inf)
+        # at most half the interval, also where the rest is beyond floating point
+        return np.fmin(0.5 / p, kernels.integrals(d / p) * p / d / d)
 
     def _poisson_cost(self, p, d):
         return d / p / (p + d)
@@ -403,7 +409,7 @@ class deadline(Objective):
 
     Examples
     --------
-    >>> deadline(0.5).poisson_cost(crawl_rate=4.0, change_rate=1.0).round(4)
+    >>> deadline(0.5).poisson_cost(change_rate=1.0, crawl_rate=4.0).round(4)
     np.float64(0.1353)
     """
 

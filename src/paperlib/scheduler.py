@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,13 @@ from paperlib._kernels.changes import UNTOLD
 from paperlib._kernels.polite import HOST
 from paperlib.errors import NoPageError
 from paperlib.files import write_atomic
-from paperlib.policies import Greedy, GreedyCIS, GreedyNCIS, IndexPolicy
+from paperlib.policies import (
+    Greedy,
+    GreedyCIS,
+    GreedyCISPlus,
+    GreedyNCIS,
+    IndexPolicy,
+)
 from paperlib.processes import History
 from paperlib.signals import PARAMETERS, SignalledPages
 from paperlib.types import Array, PathLike
@@ -42,6 +49,7 @@ _STATE = "crawled", "n_signals", "present", "clock", "terms", "discard_window"
 _SIGNALS = *PARAMETERS, *_STATE
 _RECORDS = *indices.DESCRIBED, "kind", "place", "last", "seen"
 _HOSTS, _SCALARS = HOST.names, ("slot", "price")
+_BY_SIGNALS = {kind.__name__: kind for kind in (GreedyNCIS, GreedyCIS, GreedyCISPlus)}
 _INDEX = *_RECORDS, *_HOSTS, *_SCALARS, "labels", "clock"
 
 
@@ -335,10 +343,10 @@ class Scheduler:
         Parameters
         ----------
         pages : SignalledPages or a policy
-            Pages as they are believed to be; of a policy with signals, its
-            `believed`. Or a policy of the kind that is scheduled, of the new
-            pages, with their limits. A host that is already known keeps its
-            tokens, and must have the same limit.
+            Pages as they are believed to be; the policy that is scheduled takes
+            them as it took those it began with. Or a policy of its kind, of the
+            new pages: with their limits, but without its other options. A host
+            that is already known keeps its tokens, and must have the same limit.
         crawled : float or array_like, shape (n_added,), time, default -inf
             Time of the last crawl of each page; ``-inf`` for never.
 
@@ -553,6 +561,11 @@ class _WithSignals(_Engine):
     learns = False
 
     def __init__(self, policy, crawled, *, n_signals=None, present=True):
+        self._policy = policy  # pages to come are believed as it believes them
+        self._options = {}
+        if isinstance(policy, GreedyCISPlus):
+            names = "min_precision", "min_recall"
+            self._options = {name: float(getattr(policy, name)) for name in names}
         self._belief = _belief(policy.believed)
         self._terms = policy.terms or crawl_value.EXACT
         self._discard_window = policy.discard_window
@@ -578,9 +591,13 @@ class _WithSignals(_Engine):
         kernels.greedy_slots(self.state, times, signal_page, signal_time, out)
 
     def checked(self, pages):
+        """What the policy believes of new pages, or of a policy of its class."""
+        if type(pages) is type(self._policy):
+            pages = pages.pages
         if not isinstance(pages, SignalledPages):
-            raise ValueError(f"pages must be SignalledPages, got {pages!r}")
-        return _belief(pages)
+            kind = type(self._policy).__name__
+            raise ValueError(f"pages must be SignalledPages or {kind}, got {pages!r}")
+        return _belief(replace(self._policy, pages=pages).believed)
 
     def add(self, new, crawled, clock):
         index = np.arange(self.n_pages, self.n_pages + new.shape[1])
@@ -610,16 +627,21 @@ class _WithSignals(_Engine):
             "present": self.present(),
             "terms": self._terms,
             "discard_window": self._discard_window,
+            "policy": json.dumps([type(self._policy).__name__, self._options]),
         }
 
     @classmethod
     def restored(cls, arrays, clock):
         crawled, n_signals, present, _, terms, window = (arrays[k] for k in _STATE)
-        policy = GreedyNCIS(
-            SignalledPages(*(arrays[name] for name in PARAMETERS)),
-            terms=terms.item() or None,
-            discard_window=window.item(),
-        )
+        kind, options = "GreedyNCIS", {}
+        if "policy" in arrays:  # it is not in older files
+            kind, options = json.loads(arrays["policy"].item())
+        if kind not in _BY_SIGNALS:
+            raise ValueError(f"its policy {kind!r} is not known")
+        if kind == "GreedyNCIS":
+            options = {"terms": terms.item() or None, "discard_window": window.item()}
+        pages = SignalledPages(*(arrays[name] for name in PARAMETERS))
+        policy = _BY_SIGNALS[kind](pages, **options)
         crawled = _crawled(crawled, policy.pages.change_rate.size)
         if (
             not n_signals.shape == present.shape == crawled.shape
@@ -831,7 +853,8 @@ def _read(path):
             if damaged := file.zip.testzip():
                 raise ValueError(f"{damaged} is damaged")
             names = _INDEX if "kind" in file.files else _SIGNALS
-            arrays = {name: file[name] for name in ("version", *names)}
+            later = [name for name in ("policy",) if name in file.files]
+            arrays = {name: file[name] for name in ("version", *names, *later)}
     except Exception as error:  # a damaged archive fails in many ways
         raise ValueError(f"{path} is not a saved scheduler: {error}") from None
     version = arrays["version"].tolist()

@@ -417,7 +417,7 @@ def _first_guess(pages, kind, bandwidth):
     for i in prange(pages.size):
         cost += pages[i]["cost"] if pages[i]["worth"] > 0.0 else 0.0
     even, roots = bandwidth / cost, 0.0
-    while roots == 0.0:  # no crawl gains anything at rates that are too high
+    while roots == 0.0 and even > 0.0:  # rates that are too high gain nothing
         for i in prange(pages.size):
             page = pages[i]
             gain = _gain_at(page, kind, min(max(even, page["low"]), page["high"]))
@@ -524,6 +524,8 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, spent):
         return np.nan
     if fx > 0.0:
         x, fx, y, fy = y, fy, x, fx
+    if fy == np.inf and fx < -_SPENT * bandwidth:  # the multiplier has underflowed
+        return np.nan
     share = fx / (fx - fy)
     for h in prange(limit.size):
         low, high = asked[below, h], asked[above, h]

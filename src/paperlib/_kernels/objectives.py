@@ -222,7 +222,8 @@ def inverse_profile(objective, y):
 def value(objective, change_rate, deadline, elapsed):
     """V(elapsed) of one page of importance 1."""
     scale, rate = scale_and_rate(objective, 1.0, change_rate, deadline)
-    return scale * profile(objective, rate * elapsed) if scale > 0.0 else 0.0
+    share = profile(objective, rate * elapsed)
+    return scale * share if scale > 0.0 and share > 0.0 else 0.0
 
 
 @compiled

@@ -411,7 +411,7 @@ class Problem:
             return 1.0 - self.freshness(plan)
         of = OBJECTIVES[self.objective]
         cost = of.interval_cost if self.policy == "interval" else of.poisson_cost
-        return self._mean(self._expected(lambda rate: cost(plan.crawl_rate, rate)))
+        return self._mean(self._expected(lambda rate: cost(rate, plan.crawl_rate)))
 
     def _expected(self, function, here=_ALL):
         """Expectation of a function of the change rate, by page."""
