@@ -12,6 +12,7 @@ from paperlib._kernels import crawl_value
 from paperlib._kernels import polite as kernels
 from paperlib._kernels.changes import UNTOLD
 from paperlib.hosts import members
+from paperlib.policies.fixed_rates import check_pages
 from paperlib.signals import SignalledPages
 from paperlib.types import Array, Values
 
@@ -65,6 +66,7 @@ class PoliteGreedy:
     host_limit: float = np.inf
 
     def __post_init__(self):
+        check_pages(self.pages)
         members(self.host, self.host_limit, self.pages.change_rate.size)
 
     def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
