@@ -244,8 +244,8 @@ class GreedyNCIS(_WithSignals):
     True
     """
 
-    terms: int | None = None
-    discard_window: float = 0.0
+    terms: int | None = field(default=None, kw_only=True)
+    discard_window: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self):
         super().__post_init__()
@@ -310,8 +310,8 @@ class GreedyCISPlus(GreedyCIS):
     [True, False, False]
     """
 
-    min_precision: float = 0.7
-    min_recall: float = 0.6
+    min_precision: float = field(default=0.7, kw_only=True)
+    min_recall: float = field(default=0.6, kw_only=True)
 
     @property
     def uses_signals(self) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,8 +62,8 @@ class PoliteGreedy:
     """
 
     pages: SignalledPages
-    host: Values | None = None
-    host_limit: float = np.inf
+    host: Values | None = field(default=None, kw_only=True)
+    host_limit: float = field(default=np.inf, kw_only=True)
 
     def __post_init__(self):
         check_pages(self.pages)
