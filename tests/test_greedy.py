@@ -4,6 +4,7 @@ Every slot goes to the page of the full arg max; thresholds and windows hold to
 the last bit.
 """
 
+import functools
 import re
 
 import numpy as np
@@ -556,3 +557,24 @@ def test_a_signal_at_the_very_time_of_the_last_slot_counts_in_it():
         world = simulate.World(pages, 2.0, sent, by, sent, np.array([True]), *here)
         chosen = GreedyNCIS(pages).choose(world, np.array([1.0]), np.zeros(2))
         assert chosen.tolist() == [page]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        policies.Greedy,
+        policies.GreedyNCIS,
+        policies.GreedyCIS,
+        policies.PoliteGreedy,
+        functools.partial(policies.LagrangianIndex, bandwidth=1.0),
+    ],
+)
+def test_pages_are_signalled_pages(policy):
+    with pytest.raises(ValueError, match=r"pages must be SignalledPages, got \[1, 2\]"):
+        policy([1, 2])
+
+
+def test_copies_take_a_list_of_rates():
+    simulate.Copies([1.0, 2.0], filled=True)
+    with pytest.raises(ValueError, match="change_rate must be non-negative"):
+        simulate.Copies([1.0, -2.0], filled=True)

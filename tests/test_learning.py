@@ -97,9 +97,9 @@ def test_limits_are_those_of_the_full_arg_max():
         np.zeros(12),
         np.zeros(4),
     )
-    page = PoliteGreedy(pages, host, dict(enumerate(limit.tolist()))).choose(
-        world, time, last.copy()
-    )
+    page = PoliteGreedy(
+        pages, host=host, host_limit=dict(enumerate(limit.tolist()))
+    ).choose(world, time, last.copy())
     chosen, before = [], 0.0
     for t in time:
         arrived = world.signal_page[(before < world.arrival) & (world.arrival <= t)]
@@ -126,7 +126,7 @@ def test_limits_and_bandwidth_are_never_exceeded(limit, learns):
     policy = (
         learner(pages, host=host, host_limit=limit)
         if learns
-        else PoliteGreedy(pages, host, limit)
+        else PoliteGreedy(pages, host=host, host_limit=limit)
     )
     run = simulate.crawl(world, policy, BANDWIDTH)
     assert most_above(run, host, limit) <= 2 + 1e-9
@@ -447,10 +447,13 @@ def test_bad_input():
             "host must have one label for each page, shape (30,)",
             lambda: learner(pages, host=host[1:]),
         ),
-        ("host_limit must be positive", lambda: PoliteGreedy(pages, host, 0.0)),
+        (
+            "host_limit must be positive",
+            lambda: PoliteGreedy(pages, host=host, host_limit=0.0),
+        ),
         (
             "host_limit must be a non-negative number",
-            lambda: PoliteGreedy(pages, host, -1.0),
+            lambda: PoliteGreedy(pages, host=host, host_limit=-1.0),
         ),
         (
             "host_limit must name hosts",

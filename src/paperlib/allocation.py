@@ -38,8 +38,9 @@ shape (..., n_pages), and each leading index is a problem of its own.
 
 All numbers that are given must be 0 or between 1e-100 and 1e100, or inf where that
 stands for no limit. With `optimal`, costs and objectives other than freshness may
-need them between 1e-50 and 1e50, or the search may fail with a ConvergenceError. A
-multiplier or a price beyond floating point is 0 or inf.
+need them between 1e-50 and 1e50, and change costs at most 1e10 times the costs, or
+the search may fail with a ConvergenceError. A multiplier or a price beyond floating
+point is 0 or inf.
 """
 
 from __future__ import annotations
@@ -90,6 +91,8 @@ _SECANT_STEPS = 8
 # Relative error to which rates sum to the bandwidth: the sum of millions of
 # rates is not known better.
 _SPENT = 1e-12
+# By so much more nothing may be spent.
+_MISSED = 1e-9
 # A factor on a lower bound, for rounding must not put it above the solution.
 _ROUNDED = 0.999
 # Between numbers that differ by a larger factor the search is for the exponent.
@@ -1084,6 +1087,14 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
         if full.any():
             kernels.host_rates(*given, spent, rate, price)
             price[full] = np.maximum(price[full] - multiplier, 0.0)
+        if change_cost.any():
+            found = change_rate * freshness.poisson(change_rate, rate)
+            on_hosts = np.add.reduceat(cost * rate + change_cost * found, offsets[:-1])
+            # Where a changed page costs many decades more, its rate jumps from
+            # one multiplier to the next, and what it spends between is not known.
+            most, total = 1 + _MISSED, on_hosts.sum() / granted
+            if (on_hosts > allowed * most).any() or total > most:
+                multiplier = math.nan
         return np.append(multiplier, price) * unit ** (1 - power)
 
     change_rate, importance, low, high, *costs = (a[..., by_host] for a in pages)

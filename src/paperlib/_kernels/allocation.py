@@ -3,7 +3,7 @@ r"""Crawl rates that spend a bandwidth: one unknown, many pages.
 Every optimum of `paperlib.allocation` has one multiplier for all pages. Given
 the multiplier, each crawl rate is known by itself, so that the kernels look
 for the number at which the crawl rates sum to the bandwidth; one pass over all
-pages, in parallel, gives the sum. No pages are sorted.
+pages, in parallel where that gains, gives the sum. No pages are sorted.
 
 * **Poisson crawls** (`poisson_rates`). With r = sqrt(importance change_rate)
   and c = 1 / sqrt(multiplier) the rate is max(min_rate, c r - change_rate).
@@ -177,7 +177,8 @@ def _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, tota
             total += rate[i]
 
 
-@parallel
+# A second thread gained nothing at any number of pages (measured).
+@compiled
 def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     """Rates max(min_rate, c root - change_rate) that sum to `bandwidth`.
 

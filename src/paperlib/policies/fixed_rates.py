@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paperlib import schedules
+from paperlib.signals import SignalledPages
 from paperlib.types import Array, Values
 
 if TYPE_CHECKING:
@@ -66,6 +67,11 @@ class Rates:
         page = self.schedule(self.crawl_rate, time.size)
         there = (world.start[page] <= time) & (time < world.stop[page])
         return np.where(there, page, -1)
+
+
+def check_pages(pages):
+    if not isinstance(pages, SignalledPages):
+        raise ValueError(f"pages must be SignalledPages, got {pages!r}")
 
 
 def check_n_pages(name, n_pages, world):

@@ -12,7 +12,7 @@ from paperlib import checks, objectives
 from paperlib._kernels import crawl_value, indices
 from paperlib._kernels import scheduler as kernels
 from paperlib.policies.by_index import IndexPolicy, in_spans
-from paperlib.policies.fixed_rates import check_n_pages
+from paperlib.policies.fixed_rates import check_n_pages, check_pages
 from paperlib.signals import SignalledPages
 from paperlib.types import Array
 
@@ -73,6 +73,7 @@ class Greedy(IndexPolicy):
             raise ValueError(
                 f"objective must be one of paperlib.objectives, got {self.objective!r}"
             )
+        check_pages(self.pages)
         super().__post_init__()
 
     @property
@@ -127,6 +128,9 @@ class _WithSignals:
     pages: SignalledPages
     terms = None
     discard_window = 0.0
+
+    def __post_init__(self):
+        check_pages(self.pages)
 
     @property
     def uses_signals(self):
@@ -240,10 +244,11 @@ class GreedyNCIS(_WithSignals):
     True
     """
 
-    terms: int | None = None
-    discard_window: float = 0.0
+    terms: int | None = field(default=None, kw_only=True)
+    discard_window: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self):
+        super().__post_init__()
         if self.terms is not None:
             checks.count("terms", self.terms)
         checks.scalar(checks.non_negative, "discard_window", self.discard_window)
@@ -305,8 +310,8 @@ class GreedyCISPlus(GreedyCIS):
     [True, False, False]
     """
 
-    min_precision: float = 0.7
-    min_recall: float = 0.6
+    min_precision: float = field(default=0.7, kw_only=True)
+    min_recall: float = field(default=0.6, kw_only=True)
 
     @property
     def uses_signals(self) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +12,7 @@ from paperlib._kernels import crawl_value
 from paperlib._kernels import polite as kernels
 from paperlib._kernels.changes import UNTOLD
 from paperlib.hosts import members
+from paperlib.policies.fixed_rates import check_pages
 from paperlib.signals import SignalledPages
 from paperlib.types import Array, Values
 
@@ -61,10 +62,11 @@ class PoliteGreedy:
     """
 
     pages: SignalledPages
-    host: Values | None = None
-    host_limit: float = np.inf
+    host: Values | None = field(default=None, kw_only=True)
+    host_limit: float = field(default=np.inf, kw_only=True)
 
     def __post_init__(self):
+        check_pages(self.pages)
         members(self.host, self.host_limit, self.pages.change_rate.size)
 
     def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:

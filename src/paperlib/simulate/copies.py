@@ -101,6 +101,7 @@ class Copies:
     """
 
     def __init__(self, change_rate: Array, *, filled: bool, rng: Seed = None) -> None:
+        change_rate = checks.non_negative("change_rate", change_rate)
         self.change_rate, self.rng = change_rate, np.random.default_rng(rng)
         self.now, self.history = 0.0, None
         # of each schedule followed: crawl rates, and crawls that count
