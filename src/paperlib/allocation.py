@@ -1248,13 +1248,20 @@ def _spend(spent, rate, bandwidth, left, right):
         left, right = (left, middle) if known(middle) > 0 else (middle, right)
     if not known(left) <= 0 <= known(right):
         return math.nan
-    root = brentq(known, left, right, xtol=_LEAST_V, rtol=_WIDTH, maxiter=1000)
+    tried = {left: known(left), right: known(right)}
+
+    def noted(v):
+        tried[v] = known(v)
+        return tried[v]
+
+    brentq(noted, left, right, xtol=_LEAST_V, rtol=_WIDTH, maxiter=1000)
     # Interpolate between the rates at the ends of the last bracket (`excess`
     # sets them): the error is of the order of its width squared. Where the sum
     # jumps across the bandwidth between neighbouring numbers (bandwidth is
     # scarce, or pages are equal), this takes the share of the jump that spends
     # the bandwidth.
-    left, right = root * (1.0 - _WIDTH), root * (1.0 + _WIDTH)
+    left = max(v for v, over in tried.items() if over <= 0)
+    right = min(v for v, over in tried.items() if over >= 0)
     above = excess(right)
     upper = rate.copy()
     below = excess(left)
