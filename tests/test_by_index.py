@@ -66,7 +66,7 @@ def random_pages(rng, n_pages):
     if extreme < 0.2:
         change_rate[:], importance[:] = 0.7, 0.3
     elif extreme < 0.4:
-        importance = rng.choice([0.0, 1e-200, 1.0], n_pages)
+        importance = rng.choice([0.0, 1e-90, 1.0], n_pages)
         change_rate = rng.choice([0.0, 1e-12, 0.3, 1e4], n_pages)
     importance[0] = 1.0  # the multiplier of a Lagrangian index needs one page
     return SignalledPages(change_rate, importance, 0.0, 0.0)
