@@ -1234,38 +1234,35 @@ def _spend(spent, rate, bandwidth, left, right):
     # Imported here, because it takes as long as the rest of this module.
     from scipy.optimize import brentq
 
-    def excess(v):
-        return spent(1.0 / v / v) - bandwidth
+    # By whether they spend more than the bandwidth: the v on each side, what it
+    # spends too much, and its rates. The last v that is tried on a side is the
+    # nearest one. The rates are kept, as `spent` may depend on the v before.
+    ends = {}
 
-    known = functools.cache(excess)  # each is a pass over all pages
-    while known(left) > 0 and left > _LEAST_V:  # with growing strides
+    @functools.cache  # each is a pass over all pages
+    def excess(v):
+        over = spent(1.0 / v / v) - bandwidth
+        ends[over > 0] = v, over, rate.copy()
+        return over
+
+    while excess(left) > 0 and left > _LEAST_V:  # with growing strides
         left, right = max(left * (left / right) ** 2, _LEAST_V), left
-    while known(right) < 0 and right < _GREATEST_V:
+    while excess(right) < 0 and right < _GREATEST_V:
         stride = right / left
         left, right = right, min(right * stride * stride, _GREATEST_V)
     while right > _FAR * left:  # halve the range of the exponents
         middle = math.sqrt(left) * math.sqrt(right)
-        left, right = (left, middle) if known(middle) > 0 else (middle, right)
-    if not known(left) <= 0 <= known(right):
+        left, right = (left, middle) if excess(middle) > 0 else (middle, right)
+    if not excess(left) <= 0 <= excess(right):
         return math.nan
-    tried = {left: known(left), right: known(right)}
-
-    def noted(v):
-        tried[v] = known(v)
-        return tried[v]
-
-    brentq(noted, left, right, xtol=_LEAST_V, rtol=_WIDTH, maxiter=1000)
-    # Interpolate between the rates at the ends of the last bracket (`excess`
-    # sets them): the error is of the order of its width squared. Where the sum
-    # jumps across the bandwidth between neighbouring numbers (bandwidth is
-    # scarce, or pages are equal), this takes the share of the jump that spends
-    # the bandwidth.
-    left = max(v for v, over in tried.items() if over <= 0)
-    right = min(v for v, over in tried.items() if over >= 0)
-    above = excess(right)
-    upper = rate.copy()
-    below = excess(left)
-    share = min(max(below / (below - above), 0.0), 1.0) if above > below else 0.0
+    brentq(excess, left, right, xtol=_LEAST_V, rtol=_WIDTH, maxiter=1000)
+    # Interpolate between the rates at the ends of the last bracket: the error is
+    # of the order of its width squared. Where the sum jumps across the bandwidth
+    # between neighbouring numbers (bandwidth is scarce, or pages are equal), this
+    # takes the share of the jump that spends the bandwidth.
+    left, below, rate[:] = ends[False]
+    right, above, upper = ends.get(True, ends[False])
+    share = below / (below - above) if above > below else 0.0
     rate += (upper - rate) * share
     return (left + share * (right - left)) ** -2
 
