@@ -216,7 +216,8 @@ def test_the_estimator_by_default_is_the_prior_unless_another_predicts_better(
     pages = [crawls for crawls in by_page(rows).values() if len(crawls) > 1]
     prior = FakeIntervals(found.changed, found.unchanged)
     losses = {}
-    for name, text in re.findall(r"(\w+) (\d\.\d+)", found.why.split(": ")[1]):
+    tried = found.why.split(": ")[1].partition(";")[0]
+    for name, text in re.findall(r"(\w+) (\d\.\d+)", tried):
         losses[name] = []
         for crawls in pages:
             history = History(*zip(*crawls[:-1], strict=True))

@@ -65,7 +65,7 @@ def problems(draw, *, span=15, least_pages=1):
 
 def on_two_hosts(change_rate, importance, bandwidth, **model):
     host = np.arange(change_rate.size) % 2
-    limit = {0: 0.3 * bandwidth}
+    limit = {0: max(0.3 * bandwidth, 1e-100)}  # not below what is allowed
     return allocation.polite(
         change_rate, importance, bandwidth, host.tolist(), limit, **model
     )
