@@ -60,12 +60,13 @@ def problems(draw, *, span=15, least_pages=1):
     change_rate = draw(several(st.sampled_from(few), n))
     importance = draw(several(decades(-span, span, zero=True), n))
     assume(((importance > 0) & (change_rate > 0)).any())
-    return change_rate, importance, draw(decades(-span, span))
+    # so that a share of it, as a limit, is in the range too
+    return change_rate, importance, draw(decades(1 - span, span))
 
 
 def on_two_hosts(change_rate, importance, bandwidth, **model):
     host = np.arange(change_rate.size) % 2
-    limit = {0: max(0.3 * bandwidth, 1e-100)}  # not below what is allowed
+    limit = {0: 0.3 * bandwidth}
     return allocation.polite(
         change_rate, importance, bandwidth, host.tolist(), limit, **model
     )
