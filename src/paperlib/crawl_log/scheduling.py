@@ -444,12 +444,21 @@ def _open(rates, needed):
 
 def _check_once(rates):
     """Raise an error if a URL stands twice in a file of rates."""
+    file, given = "read_parquet(?, hive_partitioning = false)", pattern(rates)
     with database(_MEMORY) as (connection, _):
-        query = (
-            "select url from read_parquet($rates, hive_partitioning = false) "
+        # To sort hashes takes half the time of grouping by URL, and less memory.
+        query = connection.execute(f"select hash(url) as h from {file}", [given])
+        hashes = query.fetchnumpy()["h"]
+        hashes.sort()
+        twice = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+        if not twice.size:
+            return
+        connection.register("twice", pa.table({"h": twice}))
+        query = (  # two URLs may have one hash
+            f"select url from {file} where hash(url) in (select h from twice) "
             "group by url having count(*) > 1 limit 1"
         )
-        for (url,) in connection.execute(query, {"rates": pattern(rates)}).fetchall():
+        for (url,) in connection.execute(query, [given]).fetchall():
             raise ValueError(f"{rates} must name each URL once, got {url!r} again")
 
 
