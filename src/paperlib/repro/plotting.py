@@ -1115,7 +1115,7 @@ def save(
     contents = {
         ".png": _image(figure, "png"),
         # Without a date it is the same file every time.
-        ".svg": _numbered(_image(figure, "svg", metadata={"Date": None})),
+        ".svg": _portable(_image(figure, "svg", metadata={"Date": None})),
         ".npz": _packed(arrays),
         ".json": json.dumps(record, indent=1, ensure_ascii=False) + "\n",
     }
@@ -1124,12 +1124,16 @@ def save(
     plt.close(figure)
 
 
-def _numbered(svg):
-    """An SVG file with ids by number, in place of checksums of places.
+def _portable(svg):
+    """An SVG file that is the same on all machines: rounded places, ids by number.
 
-    The layout of a figure differs by rounding with the order in which objects lie in
-    memory; places are written with six decimals, but their checksums are not rounded.
+    The layout of a figure differs by rounding between machines, and with the order in
+    which objects lie in memory. Places are written with six decimals, of which the
+    last may differ: here they have three, a thousandth of a point. Ids are checksums
+    of unrounded places.
     """
+    place = rb"(?<!scale\()-?\b\d+\.\d{5,}"
+    svg = re.sub(place, lambda m: b"%.3f" % float(m[0]), svg)
     ids = dict.fromkeys(re.findall(rb'id="([A-Za-z]+[0-9a-f]{10})"', svg))
     number = {name: b"id%d" % k for k, name in enumerate(ids, 1)}
     return re.sub(
