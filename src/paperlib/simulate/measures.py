@@ -108,4 +108,5 @@ def _mean_and_late(delay, weight):
     order = np.argsort(delay)
     share = np.cumsum(weight[order]) / weight.sum()
     late = delay[order][np.searchsorted(share, _MOST)]
-    return float(delay @ weight / weight.sum()), float(late)
+    # Not delay @ weight: threads of BLAS wait for one another on busy cores.
+    return float((delay * weight).sum() / weight.sum()), float(late)
