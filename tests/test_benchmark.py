@@ -101,7 +101,7 @@ def test_false_changes_reach_every_policy_that_is_told_what_it_finds():
         runs = [simulate.crawl(world, policy, 1.0) for world in (quiet, noisy)]
         assert not np.array_equal(runs[0].page, runs[1].page), policy
         # A false change does not make a copy stale.
-        assert runs[1].accuracy == 1.0
+        assert runs[1].freshness == 1.0
 
 
 def test_ages_update_the_posterior_as_a_conjugate_prior_does():

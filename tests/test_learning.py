@@ -174,9 +174,9 @@ def test_what_is_seen(monkeypatch):
     change_time, offsets = world.changes
     assert len(seen) == len(found.beliefs) == 6  # 5 to 5 x 1.5^5
     edges = [0.0, *5.0 * 1.5 ** np.arange(6), HORIZON]
-    np.testing.assert_allclose(found.time, edges)
+    np.testing.assert_allclose(found.borders, edges)
     for now, (page, interval, n_signals, changed, importance, gamma) in zip(
-        found.time[1:-1], seen, strict=True
+        found.borders[1:-1], seen, strict=True
     ):
         np.testing.assert_array_equal(page, found.page[time < now])
         np.testing.assert_array_equal(importance, pages.importance)
@@ -353,7 +353,7 @@ def test_less_is_lost_the_longer_it_learns():
         borders = [8.0, 30.0, 100.0, 150.0]
         return np.subtract(
             *(
-                simulate.crawl(world, policy, 10.0, borders=borders).window_accuracy
+                simulate.crawl(world, policy, 10.0, borders=borders).window_freshness
                 for policy in (PoliteGreedy(pages), learner(pages))
             )
         )

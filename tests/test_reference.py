@@ -1027,7 +1027,7 @@ def test_accuracy_is_the_mean_of_eq_1():
             )
         )
         expected = reference.accuracy(rows, run.time, run.page, arrival, page, 30.0)
-        assert run.accuracy == pytest.approx(expected, rel=EXACT)
+        assert run.freshness == pytest.approx(expected, rel=EXACT)
 
 
 def test_low_discrepancy():

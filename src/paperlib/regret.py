@@ -695,7 +695,7 @@ def learning_regret(
     if borders[0] != 0:
         raise ValueError(f"borders must begin at 0, got {borders[0].item()!r}")
     fresh = {
-        name: crawl(world, policy, bandwidth, borders=borders).window_accuracy
+        name: crawl(world, policy, bandwidth, borders=borders).window_freshness
         for name, policy in policies.items()
     }
     lost = {

@@ -22,7 +22,7 @@ the same family that returns only the crawl rates of each phase.
 
 What a policy of either kind has learnt is a `LearningRun`, for change rates in
 many runs, or a `Learnt`, for pages with signals in one world. In both,
-``time`` holds the borders of the phases, the first of which explores, and
+``borders`` holds the borders of the phases, the first of which explores, and
 ``believed`` what the last phase went by.
 """
 

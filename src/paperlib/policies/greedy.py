@@ -240,7 +240,7 @@ class GreedyNCIS(_WithSignals):
     ...     simulate.crawl(world, policy, bandwidth=1.0)
     ...     for policy in (Greedy(pages), GreedyNCIS(pages))
     ... ]
-    >>> bool(runs[1].accuracy > runs[0].accuracy)
+    >>> bool(runs[1].freshness > runs[0].freshness)
     True
     """
 

@@ -37,7 +37,7 @@ class RatesInPhases:
     importance : array_like, shape (n_pages,), non-negative
         Importances.
     borders : array_like, shape (n_phases - 1,), time, rising, positive
-        When the phases after the first begin.
+        Inner borders of the phases: when those after the first begin.
     estimator : callable
         Function of a History: change rates, shape (n_pages,), 1/time. A page
         without an estimate (NaN) is taken for the median of the others. Infinite

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,10 +37,10 @@ class Learnt:
     ----------
     page : ndarray of int, shape (n_slots,)
         The page of each slot, -1 for none.
-    time : ndarray, shape (n_phases + 1,), time
+    borders : ndarray, shape (n_phases + 1,), time
         Borders of the phases; in the first one nothing is believed yet.
     beliefs : list of SignalledPages, length n_phases - 1
-        What each phase after the first went by.
+        What each phase after the first went by; the last is `believed`.
 
     Examples
     --------
@@ -49,13 +50,15 @@ class Learnt:
     >>> slots = simulate.slot_times(1.0, 40.0)
     >>> policy = LearningGreedy(pages.importance, first=10.0, growth=2.0)
     >>> learnt = policy.learn(world, slots, np.zeros(2))
-    >>> learnt.time.tolist(), len(learnt.beliefs)
+    >>> learnt.borders.tolist(), len(learnt.beliefs)
     ([0.0, 10.0, 20.0, 40.0], 2)
     """
 
     page: np.ndarray
-    time: np.ndarray
+    borders: np.ndarray
     beliefs: list
+
+    time = property(attrgetter("borders"), doc="Earlier name of `borders`.")
 
     @property
     def believed(self) -> Any:

@@ -571,7 +571,7 @@ def _measures(run, world):
     """`MEASURES` of a run, and its freshness in each window."""
     of = costs(run, world)
     never, used = (run.n_crawls == 0).mean(), 1 - run.n_idle / run.time.size
-    return np.array([run.accuracy, *of, never, used, *run.window_accuracy])
+    return np.array([run.freshness, *of, never, used, *run.window_freshness])
 
 
 def _slug(name):
