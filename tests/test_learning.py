@@ -448,10 +448,6 @@ def test_bad_input():
             lambda: learner(pages, host=host[1:]),
         ),
         (
-            "host_limit must be positive",
-            lambda: PoliteGreedy(pages, host=host, host_limit=0.0),
-        ),
-        (
             "host_limit must be a non-negative number",
             lambda: PoliteGreedy(pages, host=host, host_limit=-1.0),
         ),

@@ -103,8 +103,9 @@ class Greedy(IndexPolicy):
         ndarray of int, shape (n_slots,)
             -1 where no page can be crawled.
         """
-        limited = np.any(self.min_interval) or np.isfinite(self.max_interval).any()
-        if self.objective == objectives.freshness and self.host is None and not limited:
+        least, most, _, limit = self._limits
+        limited = least.any() or np.isfinite(most).any() or np.isfinite(limit).any()
+        if self.objective == objectives.freshness and not limited:
             # The same slots, in a half to a third of the time: bounds of the
             # crawl value of freshness are sharper than those of any index.
             return _WithoutSignals(self.pages).choose(world, time, last)
