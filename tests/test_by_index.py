@@ -128,7 +128,13 @@ def instance(seed, kind, n_slots=1500):
         told = UNTOLD
         if kind == "bayes" or crawl is full_argmax:
             told = Changes(changes, offsets[:-1].copy(), offsets[1:], false)
-        crawl(policy.start(last, present, begin), times, told, with_ages, pages)
+        crawl(
+            policy.start(last, present=present, time=begin),
+            times,
+            told,
+            with_ages,
+            pages,
+        )
     np.testing.assert_array_equal(*out)
     return n_slots
 

@@ -1454,7 +1454,7 @@ def test_exposures_and_stale_times_of_periodic_rates(seed):
     n_bins, period = int(rng.integers(2, 9)), rates(rng, 1, -2, 2).item()
     weight, demand = rng.random((2, n_bins)) * rng.integers(0, 2, (2, n_bins))
     weight[0], demand[-1] = 1.0, 0.3
-    profile = periodic.Profile(weight, period)
+    profile = periodic.Profile(weight, period=period)
     start, length = period * rng.uniform(-2, 2), period * rates(rng, 1, -2, 0.7).item()
     bins = n_bins, period
     # edges of bins are rounded

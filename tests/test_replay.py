@@ -65,7 +65,7 @@ def test_a_policy_receives_no_signal_of_the_changes():
 def test_history_is_what_each_page_alone_shows():
     world = replay(CHANGES, HORIZON)
     run = crawl(world, StormCrawler(initial=3.0), 5.0)
-    found = run.history(world, 20.0, 80.0)
+    found = run.history(world, start=20.0, stop=80.0)
     for page, changes in enumerate(CHANGES):
         crawls = run.time[(run.page == page) & (run.time > 20.0) & (run.time <= 80.0)]
         alone = observe(changes - crawls[0], crawls[1:] - crawls[0])

@@ -111,7 +111,7 @@ class Profile:
     """
 
     weight: np.ndarray
-    period: float = 1.0
+    period: float = field(default=1.0, kw_only=True)
     _knots: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self):
@@ -403,7 +403,7 @@ def fit_profile(
     >>> round(float(fit.change_rate), 2)
     2.01
     """
-    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period))
+    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period=period))
     smoothing = checks.scalar(checks.non_negative, "smoothing", smoothing)
     weight, fitted, value = bits.maximum(smoothing)
     n_changed, n = np.ravel(history.total(history.changed)), np.ravel(history.n_crawls)
@@ -411,7 +411,7 @@ def fit_profile(
     change_rate[n == 0] = np.nan
     change_rate[bits.kept] = fitted
     rates = change_rate.reshape(history.shape)[()]
-    return ProfileFit(Profile(weight, period), rates, value)
+    return ProfileFit(Profile(weight, period=period), rates, value)
 
 
 def flatness_test(
@@ -462,7 +462,7 @@ def flatness_test(
     0.7324
     0.0
     """
-    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period))
+    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period=period))
     best, flat = bits.maximum(0.0)[2], bits.at(np.ones(n_bins))[0]
     statistic = max(2.0 * (best - flat), 0.0)
     return Flatness(statistic, n_bins - 1, special.chdtrc(n_bins - 1, statistic).item())
@@ -667,7 +667,7 @@ def stale_time(
 @functools.lru_cache
 def _even(n_bins, period):
     """Profile that is the same at all times; kept for the next call."""
-    return Profile(np.ones(n_bins), period)
+    return Profile(np.ones(n_bins), period=period)
 
 
 def _demand(profile, demand):
@@ -680,7 +680,7 @@ def _demand(profile, demand):
             f"got shape {np.shape(demand)}"
         )
     try:
-        return Profile(demand, profile.period)
+        return Profile(demand, period=profile.period)
     except ValueError as error:
         raise ValueError(str(error).replace("weight", "demand", 1)) from None
 

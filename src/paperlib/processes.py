@@ -561,8 +561,8 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
 def observe_feed(
     change_times: ArrayLike,
     crawl_times: ArrayLike,
-    n_entries: int | None = None,
     *,
+    n_entries: int | None = None,
     start: float = 0.0,
 ) -> History:
     """Observe a page by the entries of a feed that shows its last changes.

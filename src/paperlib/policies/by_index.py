@@ -102,7 +102,9 @@ class IndexPolicy:
         scalars = self._describe(pages)
         return pages, hosts, scalars
 
-    def start(self, last: Array, present: ArrayLike = True, time: float = 0.0) -> Any:
+    def start(
+        self, last: Array, *, present: ArrayLike = True, time: float = 0.0
+    ) -> Any:
         """State of the kernels at a time, for pages last crawled at `last`.
 
         Parameters
@@ -142,7 +144,7 @@ class IndexPolicy:
             -1 where no page can be crawled.
         """
         check_n_pages("pages", self.n_pages, world)
-        state = self.start(last, world.start == 0)
+        state = self.start(last, present=world.start == 0)
         changes, with_ages = self._told(world, time.size)
 
         def crawl(span, out):

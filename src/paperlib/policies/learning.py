@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -138,11 +138,11 @@ class LearningGreedy:
 
     importance: Values
     first: float
-    growth: float = 1.5
-    exploration: float = 0.05
-    use_signals: bool = True
-    host: Values | None = None
-    host_limit: float = np.inf
+    growth: float = field(default=1.5, kw_only=True)
+    exploration: float = field(default=0.05, kw_only=True)
+    use_signals: bool = field(default=True, kw_only=True)
+    host: Values | None = field(default=None, kw_only=True)
+    host_limit: float = field(default=np.inf, kw_only=True)
 
     def __post_init__(self):
         importance = np.atleast_1d(checks.non_negative("importance", self.importance))
@@ -199,7 +199,7 @@ class LearningGreedy:
         beliefs = []
         for now, n in zip(starts, np.diff(slots), strict=True):
             gamma = crawler.signal_rate(now) if self.use_signals else None
-            beliefs.append(estimate(*crawler.seen(), importance, gamma))
+            beliefs.append(estimate(*crawler.seen(), importance, gamma=gamma))
             shares = np.arange(n + 1) * self.exploration * np.sqrt(self.first / now)
             crawler.crawl(beliefs[-1], np.diff(np.floor(shares)) > 0)
         return Learnt(crawler.page, np.array([0.0, *starts, world.horizon]), beliefs)
@@ -217,6 +217,7 @@ def estimate(
     n_signals: NDArray[np.integer],
     changed: NDArray[np.bool_],
     importance: Array,
+    *,
     gamma: Array | None = None,
 ) -> SignalledPages:
     """Estimate pages from some crawls and a few pseudo-observations.

@@ -166,7 +166,13 @@ class Benchmark:
         return self._mean(world, values)
 
     def gain(
-        self, world: str, budget: float, policy: str, over: str, name: str = "freshness"
+        self,
+        world: str,
+        budget: float,
+        policy: str,
+        over: str,
+        *,
+        name: str = "freshness",
     ) -> float:
         """By how much a policy is above another in the same worlds.
 
@@ -219,7 +225,7 @@ class Benchmark:
         )
         return self._mean(world, one - other)
 
-    def rows(self, over: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def rows(self, *, over: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Make a table with a row for each policy in each cell.
 
         Parameters

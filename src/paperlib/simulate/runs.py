@@ -64,7 +64,7 @@ class CrawlRun:
     importance: np.ndarray
 
     def history(
-        self, world: World, start: float = 0.0, stop: float = np.inf
+        self, world: World, *, start: float = 0.0, stop: float = np.inf
     ) -> History:
         """What the crawls found.
 
