@@ -1190,7 +1190,7 @@ def test_reoptimise(name):
     fast = {"lln": estimators.LLN, "sa": estimators.SA, "sam": estimators.SAM}[name](
         1.0
     )
-    found = policies.reoptimise(
+    found = simulate.reoptimise(
         fast, d, mu, 1.0, n_phases=4, n_crawls=30, n_runs=2, rng=31
     )
 
