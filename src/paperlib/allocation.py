@@ -933,10 +933,14 @@ def polite_thresholds(
     host: ArrayLike,
     host_limit: float | Mapping[Any, float],
 ) -> Allocation:
-    """Crawl pages with signals at optimal thresholds under limits of hosts.
+    r"""Crawl pages with signals at optimal thresholds under limits of hosts.
 
     `optimal_thresholds` where each host allows its pages so much bandwidth
-    together and no more; exact, as `polite` is.
+    together and no more; exact, as `polite` is. With the price
+    :math:`\nu_h` of the limit of a host, 0 where it is not reached,
+
+    .. math:: V_i(\iota_i) = \lambda + \nu_{h(i)}, \qquad
+              \sum_{i \in h} \rho_i \le R_h .
 
     Parameters
     ----------

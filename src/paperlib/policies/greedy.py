@@ -208,9 +208,12 @@ class _WithoutSignals(_WithSignals):
 class GreedyNCIS(_WithSignals):
     r"""Greedy policy with noisy signals: GREEDY-NCIS of [www25]_.
 
-    Algorithm 1 with the crawl value of Lemma 4, `freshness.crawl_value`, at
-    the effective elapsed time :math:`\tau_i + \beta_i n_i` of a page that has
-    sent :math:`n_i` signals since its last crawl.
+    Algorithm 1 with the crawl value of Lemma 4, `freshness.crawl_value`,
+
+    .. math:: \arg\max_i V_i(\tau_i + \beta_i n_i),
+
+    at the effective elapsed time of a page that has sent :math:`n_i` signals
+    in the time :math:`\tau_i` since its last crawl.
 
     Parameters
     ----------
@@ -290,10 +293,14 @@ class GreedyCIS(_WithSignals):
 
 @dataclass(frozen=True, eq=False)
 class GreedyCISPlus(GreedyCIS):
-    """Greedy policy that uses only good signals: GREEDY-CIS+ of [www25]_.
+    r"""Greedy policy that uses only good signals: GREEDY-CIS+ of [www25]_.
 
     Section 6.7: GREEDY-CIS on the pages whose believed precision and recall
-    are high, GREEDY on the others.
+    are high,
+
+    .. math:: \mathrm{precision}_i > 0.7 \text{ and } \mathrm{recall}_i > 0.6,
+
+    GREEDY on the others.
 
     Parameters
     ----------

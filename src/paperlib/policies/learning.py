@@ -287,7 +287,12 @@ def estimate(
 
 
 def parameter_errors(pages: SignalledPages, believed: SignalledPages) -> Array:
-    """Medians over pages of the errors of what was believed.
+    r"""Medians over pages of the errors of what was believed.
+
+    .. math:: |\ln \hat\Delta - \ln \Delta|, \qquad |\hat\lambda - \lambda|,
+              \qquad |\hat\nu - \nu|,
+
+    with the recall :math:`\lambda` and the precision :math:`\nu` of signals.
 
     Parameters
     ----------

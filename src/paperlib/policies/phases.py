@@ -68,7 +68,10 @@ class LearningRun:
         normalise: Literal[None, "mass"] = None,
         path: bool = False,
     ) -> Array:
-        """Requests that the best policy with known change rates serves more.
+        r"""Requests that the best policy with known change rates serves more.
+
+        .. math:: R(T) = T \sum_i \mu_i F_i^*
+                  - \text{requests served fresh up to } T
 
         Parameters
         ----------

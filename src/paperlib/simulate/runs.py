@@ -30,7 +30,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class CrawlRun:
-    """What a policy did in a world.
+    r"""What a policy did in a world.
+
+    .. math:: \mathrm{freshness} = \frac{\sum_i \mu_i\,\mathrm{fresh}_i}
+              {\sum_i \mu_i\,\mathrm{there}_i}
 
     Parameters
     ----------
@@ -136,7 +139,9 @@ def _ratio(some, whole):
 
 
 def slot_times(bandwidth: float | tuple[ArrayLike, ArrayLike], horizon: float) -> Array:
-    """Times of the slots: slot j comes when the bandwidth has added up to j.
+    r"""Times of the slots: slot j comes when the bandwidth has added up to j.
+
+    .. math:: \int_0^{t_j} B(s)\,ds = j
 
     Parameters
     ----------
