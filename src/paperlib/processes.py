@@ -561,8 +561,8 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
 def observe_feed(
     change_times: ArrayLike,
     crawl_times: ArrayLike,
-    n_entries: int | None = None,
     *,
+    n_entries: int | None = None,
     start: float = 0.0,
 ) -> History:
     """Observe a page by the entries of a feed that shows its last changes.
@@ -854,9 +854,12 @@ def simulate_adaptive_history(
 ) -> History:
     r"""Simulate crawls whose next interval depends on the bit just seen.
 
-    After a crawl that found a change the interval is multiplied by `shrink`,
-    otherwise by `grow`, and kept within `limits`: the rule of production
-    crawlers such as Apache Nutch. Given the interval w,
+    The rule of production crawlers such as Apache Nutch:
+
+    .. math:: w \leftarrow \begin{cases} w \cdot \mathrm{shrink} & \text{changed} \\
+        w \cdot \mathrm{grow} & \text{unchanged,} \end{cases}
+
+    kept within `limits`. Given the interval w,
     :math:`P(\mathrm{changed}) = 1 - e^{-\Delta w}`, whatever came before.
 
     Parameters
@@ -921,10 +924,12 @@ def simulate_sequential_history(
     n_runs: int | None = None,
     rng: Seed = None,
 ) -> tuple[History, Array]:
-    """Simulate crawls of Poisson pages at a multiple of the estimated period.
+    r"""Simulate crawls of Poisson pages at a multiple of the estimated period.
 
-    Crawl, estimate, take factor / estimate within `limits` as the next
-    interval, crawl: sections 4.1 and 5 of [grimes08].
+    Crawl, estimate, take the next interval within `limits`, crawl: sections
+    4.1 and 5 of [grimes08],
+
+    .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n .
 
     Parameters
     ----------

@@ -91,6 +91,11 @@ def fisher_information(
 ) -> Values:
     r"""Fisher information of one crawl about the change rate.
 
+    With the probability of what a crawl observes, it is
+
+    .. math:: I(\Delta) = E\left[\left(
+              \frac{\partial \ln P}{\partial \Delta}\right)^2\right] .
+
     For crawls at an interval w, with :math:`x = \Delta w`, and for crawls at
     Poisson times of rate p, with :math:`r = \Delta / (\Delta + p)` (derived), it is
     :math:`\Delta^{-2}` times
@@ -202,8 +207,12 @@ def asymptotic_variances(
 ) -> Values:
     r"""Asymptotic variance of each estimator, for one crawl at Poisson times.
 
-    After many crawls n an estimate has the variance of this table divided by
-    n (derived).
+    For the estimate after many crawls n at Poisson times of rate p,
+
+    .. math:: \sqrt n\,(\hat\Delta_n - \Delta) \to N(0, \sigma^2),
+              \qquad q = e^{-\Delta w},
+
+    with the variance :math:`\sigma^2` of this table (derived):
 
     ======  ===================================================================
     "MLE"   1 / `fisher_information`, the bound

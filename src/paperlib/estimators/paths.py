@@ -193,7 +193,9 @@ def after(paths: dict[str, NDArray[Any]], n_crawls: int) -> dict[str, NDArray[An
 
 
 def rmse(paths: dict[str, NDArray[Any]], change_rate: float) -> dict[str, NDArray[Any]]:
-    """Root mean squared error over runs after every crawl.
+    r"""Root mean squared error over runs after every crawl.
+
+    .. math:: \sqrt{\mathrm{mean}_r\,(\hat\Delta_{r, n} - \Delta)^2}
 
     Parameters
     ----------

@@ -30,10 +30,13 @@ class BayesGreedy(IndexPolicy):
     What is known of a change rate is a gamma distribution of shape a and rate
     b, which every crawl updates as `estimators.GammaFilter` does. The copy of
     a page is stale at the elapsed time t with probability
-    :math:`1 - (b / (b + t))^a`, and `freshness.bayes_crawl_value` is the crawl
-    value of this cost. A page of which little is known keeps a large value in
-    the long run, so that a change rate that was once taken for too high is
-    corrected: the policy explores without a parameter. In none of the papers.
+
+    .. math:: c(t) = 1 - \left(\frac{b}{b + t}\right)^a ,
+
+    and `freshness.bayes_crawl_value` is the crawl value of this cost. A page
+    of which little is known keeps a large value in the long run, so that a
+    change rate that was once taken for too high is corrected: the policy
+    explores without a parameter. In none of the papers.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,7 +42,7 @@ class Rates:
     """
 
     crawl_rate: Values
-    schedule: Callable = schedules.low_discrepancy
+    schedule: Callable = field(default=schedules.low_discrepancy, kw_only=True)
 
     def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
         """Page of each slot.

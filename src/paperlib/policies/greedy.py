@@ -103,8 +103,9 @@ class Greedy(IndexPolicy):
         ndarray of int, shape (n_slots,)
             -1 where no page can be crawled.
         """
-        limited = np.any(self.min_interval) or np.isfinite(self.max_interval).any()
-        if self.objective == objectives.freshness and self.host is None and not limited:
+        least, most, _, limit = self._limits
+        limited = least.any() or np.isfinite(most).any() or np.isfinite(limit).any()
+        if self.objective == objectives.freshness and not limited:
             # The same slots, in a half to a third of the time: bounds of the
             # crawl value of freshness are sharper than those of any index.
             return _WithoutSignals(self.pages).choose(world, time, last)
@@ -207,9 +208,12 @@ class _WithoutSignals(_WithSignals):
 class GreedyNCIS(_WithSignals):
     r"""Greedy policy with noisy signals: GREEDY-NCIS of [www25]_.
 
-    Algorithm 1 with the crawl value of Lemma 4, `freshness.crawl_value`, at
-    the effective elapsed time :math:`\tau_i + \beta_i n_i` of a page that has
-    sent :math:`n_i` signals since its last crawl.
+    Algorithm 1 with the crawl value of Lemma 4, `freshness.crawl_value`,
+
+    .. math:: \arg\max_i V_i(\tau_i + \beta_i n_i),
+
+    at the effective elapsed time of a page that has sent :math:`n_i` signals
+    in the time :math:`\tau_i` since its last crawl.
 
     Parameters
     ----------
@@ -240,7 +244,7 @@ class GreedyNCIS(_WithSignals):
     ...     simulate.crawl(world, policy, bandwidth=1.0)
     ...     for policy in (Greedy(pages), GreedyNCIS(pages))
     ... ]
-    >>> bool(runs[1].accuracy > runs[0].accuracy)
+    >>> bool(runs[1].freshness > runs[0].freshness)
     True
     """
 
@@ -289,10 +293,14 @@ class GreedyCIS(_WithSignals):
 
 @dataclass(frozen=True, eq=False)
 class GreedyCISPlus(GreedyCIS):
-    """Greedy policy that uses only good signals: GREEDY-CIS+ of [www25]_.
+    r"""Greedy policy that uses only good signals: GREEDY-CIS+ of [www25]_.
 
     Section 6.7: GREEDY-CIS on the pages whose believed precision and recall
-    are high, GREEDY on the others.
+    are high,
+
+    .. math:: \mathrm{precision}_i > 0.7 \text{ and } \mathrm{recall}_i > 0.6,
+
+    GREEDY on the others.
 
     Parameters
     ----------

@@ -24,9 +24,13 @@ __all__ = ["RatesInPhases"]
 
 @dataclass(frozen=True, eq=False)
 class RatesInPhases:
-    """Set crawl rates at the start of each phase, from all crawls so far.
+    r"""Set crawl rates at the start of each phase, from all crawls so far.
 
-    The first phase crawls all pages alike. With one more phase this is explore,
+    The first phase crawls all pages alike; the later ones at the rates
+
+    .. math:: (1 - \epsilon)\,\rho(\hat\Delta) + \epsilon\,R / m .
+
+    With one more phase this is explore,
     then commit; with a share of uniform rates, phased epsilon-greedy; with
     `allocation.harmonic`, Poisson times and a phase a day it is
     LambdaLearnAndCrawl of Kolobov et al. (NeurIPS 2019). Unlike
@@ -37,7 +41,7 @@ class RatesInPhases:
     importance : array_like, shape (n_pages,), non-negative
         Importances.
     borders : array_like, shape (n_phases - 1,), time, rising, positive
-        When the phases after the first begin.
+        Inner borders of the phases: when those after the first begin.
     estimator : callable
         Function of a History: change rates, shape (n_pages,), 1/time. A page
         without an estimate (NaN) is taken for the median of the others. Infinite

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,10 +37,10 @@ class Learnt:
     ----------
     page : ndarray of int, shape (n_slots,)
         The page of each slot, -1 for none.
-    time : ndarray, shape (n_phases + 1,), time
+    borders : ndarray, shape (n_phases + 1,), time
         Borders of the phases; in the first one nothing is believed yet.
     beliefs : list of SignalledPages, length n_phases - 1
-        What each phase after the first went by.
+        What each phase after the first went by; the last is `believed`.
 
     Examples
     --------
@@ -49,13 +50,15 @@ class Learnt:
     >>> slots = simulate.slot_times(1.0, 40.0)
     >>> policy = LearningGreedy(pages.importance, first=10.0, growth=2.0)
     >>> learnt = policy.learn(world, slots, np.zeros(2))
-    >>> learnt.time.tolist(), len(learnt.beliefs)
+    >>> learnt.borders.tolist(), len(learnt.beliefs)
     ([0.0, 10.0, 20.0, 40.0], 2)
     """
 
     page: np.ndarray
-    time: np.ndarray
+    borders: np.ndarray
     beliefs: list
+
+    time = property(attrgetter("borders"), doc="Earlier name of `borders`.")
 
     @property
     def believed(self) -> Any:
@@ -135,11 +138,11 @@ class LearningGreedy:
 
     importance: Values
     first: float
-    growth: float = 1.5
-    exploration: float = 0.05
-    use_signals: bool = True
-    host: Values | None = None
-    host_limit: float = np.inf
+    growth: float = field(default=1.5, kw_only=True)
+    exploration: float = field(default=0.05, kw_only=True)
+    use_signals: bool = field(default=True, kw_only=True)
+    host: Values | None = field(default=None, kw_only=True)
+    host_limit: float = field(default=np.inf, kw_only=True)
 
     def __post_init__(self):
         importance = np.atleast_1d(checks.non_negative("importance", self.importance))
@@ -196,7 +199,7 @@ class LearningGreedy:
         beliefs = []
         for now, n in zip(starts, np.diff(slots), strict=True):
             gamma = crawler.signal_rate(now) if self.use_signals else None
-            beliefs.append(estimate(*crawler.seen(), importance, gamma))
+            beliefs.append(estimate(*crawler.seen(), importance, gamma=gamma))
             shares = np.arange(n + 1) * self.exploration * np.sqrt(self.first / now)
             crawler.crawl(beliefs[-1], np.diff(np.floor(shares)) > 0)
         return Learnt(crawler.page, np.array([0.0, *starts, world.horizon]), beliefs)
@@ -214,6 +217,7 @@ def estimate(
     n_signals: NDArray[np.integer],
     changed: NDArray[np.bool_],
     importance: Array,
+    *,
     gamma: Array | None = None,
 ) -> SignalledPages:
     """Estimate pages from some crawls and a few pseudo-observations.
@@ -283,7 +287,12 @@ def estimate(
 
 
 def parameter_errors(pages: SignalledPages, believed: SignalledPages) -> Array:
-    """Medians over pages of the errors of what was believed.
+    r"""Medians over pages of the errors of what was believed.
+
+    .. math:: |\ln \hat\Delta - \ln \Delta|, \qquad |\hat\lambda - \lambda|,
+              \qquad |\hat\nu - \nu|,
+
+    with the recall :math:`\lambda` and the precision :math:`\nu` of signals.
 
     Parameters
     ----------

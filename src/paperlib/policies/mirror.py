@@ -31,7 +31,12 @@ class MirrorSync:
     copy is stale. Of R slots in a unit of time, :math:`R / (1 + \epsilon)`
     replace copies. Crawl rates are fixed for a round; `probe_gradient` then
     estimates the slope of the cost of each page, and `mirror_step` changes the
-    rates. Nothing is assumed of the changes but that a copy is more often
+    rates:
+
+    .. math:: r \leftarrow \arg\min_x\; \eta \sum_i \hat g_i x_i + \sum_i
+        \left(\frac{x_i}{r_i} - 1 - \ln\frac{x_i}{r_i}\right) .
+
+    Nothing is assumed of the changes but that a copy is more often
     stale the older it is. This freedom is expensive: 240 rounds, as published, are
     3,840 slots for each page, where a policy that assumes Poisson changes needs
     tens.

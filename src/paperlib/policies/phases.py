@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Literal
 
 import numpy as np
@@ -24,7 +25,7 @@ class LearningRun:
 
     Parameters
     ----------
-    time : ndarray, shape (n_phases + 1,), time
+    borders : ndarray, shape (n_phases + 1,), time
         Borders of the phases.
     expected : ndarray, shape (n_runs, n_phases)
         Requests served fresh, in expectation given the crawls before the
@@ -44,11 +45,11 @@ class LearningRun:
     --------
     >>> policy = ExploreThenCommit(exploration=5.0, bounds=(0.1, 5.0))
     >>> run = policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, n_runs=3, rng=1)
-    >>> run.time.tolist(), run.believed.shape, run.regret().shape
+    >>> run.borders.tolist(), run.believed.shape, run.regret().shape
     ([0.0, 5.0, 20.0], (3, 2), (3,))
     """
 
-    time: np.ndarray
+    borders: np.ndarray
     expected: np.ndarray
     simulated: np.ndarray
     fresh: np.ndarray
@@ -56,6 +57,8 @@ class LearningRun:
     n_crawls: np.ndarray
     believed: np.ndarray
     pages: tuple = field(repr=False)
+
+    time = property(attrgetter("borders"), doc="Earlier name of `borders`.")
 
     def regret(
         self,
@@ -65,7 +68,10 @@ class LearningRun:
         normalise: Literal[None, "mass"] = None,
         path: bool = False,
     ) -> Array:
-        """Requests that the best policy with known change rates serves more.
+        r"""Requests that the best policy with known change rates serves more.
+
+        .. math:: R(T) = T \sum_i \mu_i F_i^*
+                  - \text{requests served fresh up to } T
 
         Parameters
         ----------
@@ -100,7 +106,7 @@ class LearningRun:
         if normalise not in (None, "mass"):
             raise ValueError(f"normalise must be None or 'mass', got {normalise!r}")
         mass = self.pages[1].sum()
-        best = mass * against(*self.pages).freshness * self.time[1:]
+        best = mass * against(*self.pages).freshness * self.borders[1:]
         lost = best - getattr(self, kind).cumsum(axis=-1)
         lost = lost if path else lost[:, -1]
         return lost / mass if normalise else lost
@@ -188,8 +194,8 @@ class _Learner:
                 UnexploredWarning,
                 stacklevel=2,
             )
-        time = np.cumsum([0.0, *(duration for duration, _ in phases)])
-        return LearningRun(time, *map(np.stack, zip(*results, strict=True)), pages)
+        borders = np.cumsum([0.0, *(duration for duration, _ in phases)])
+        return LearningRun(borders, *map(np.stack, zip(*results, strict=True)), pages)
 
     def believe(self, copies):
         """Change rates to believe after some crawls.
@@ -321,7 +327,7 @@ class ExploreThenCommit(_Learner):
     ...     first_horizon=10.0,
     ...     bounds=(0.1, 5.0),
     ... )
-    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=30.0, rng=1).time.tolist()
+    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=30.0, rng=1).borders.tolist()
     [0.0, 2.0, 10.0, 14.0, 30.0]
     """
 
@@ -405,7 +411,7 @@ class PhasedEpsilonGreedy(_Learner):
     >>> policy = PhasedEpsilonGreedy(
     ...     exploration=4.0, bounds=(0.1, 5.0), n_phases=2
     ... )
-    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, rng=1).time.tolist()
+    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, rng=1).borders.tolist()
     [0.0, 4.0, 12.0, 20.0]
     """
 

@@ -41,9 +41,10 @@ class PoliteGreedy:
     host : array_like, shape (n_pages,), optional
         The host of each page, integers or strings; by default all pages have
         one host.
-    host_limit : float or mapping, 1/time, positive, default inf
+    host_limit : float or mapping, 1/time, non-negative, default inf
         Crawls of a host per unit of time, or a mapping from host to limit, as
-        in `allocation.polite`; ``inf`` is no limit.
+        in `allocation.polite`; ``inf`` is no limit, and at 0 no page of the
+        host is crawled.
 
     Raises
     ------
@@ -100,7 +101,7 @@ class _Crawler:
     """
 
     def __init__(self, world, time, last, hosts, *, use_signals=True, look=False):
-        member, limit = hosts
+        _, member, limit = hosts
         if member.size != world.start.size:
             raise ValueError(
                 f"world must hold the pages of the policy, {member.size}, "
@@ -117,7 +118,8 @@ class _Crawler:
         self._pages = np.zeros(member.size, kernels.PAGE)
         self._pages["last"], self._pages["host"] = last, member
         self._hosts = np.zeros(limit.size, kernels.HOST)
-        self._hosts["spacing"] = 1.0 / limit
+        with np.errstate(divide="ignore"):  # inf: no page is crawled
+            self._hosts["spacing"] = 1.0 / limit
         self._slots = np.zeros(time.size, kernels.SLOT)
         self._slots["time"] = time
         self._done, self._received, self._again = 0, 0, -1

@@ -113,7 +113,10 @@ class FakeIntervals:
         return 1 / self.mode
 
     def estimate(self, history: History) -> Values:
-        """Posterior mode of the change rate.
+        r"""Posterior mode of the change rate.
+
+        .. math:: \arg\max_\Delta \; (1 - e^{-a\Delta})\,e^{-b\Delta}
+                  \prod_k P(\mathrm{bit}_k \mid \Delta)
 
         It is `estimators.mle` with the two pseudo-observations among the
         crawls, so that no history is degenerate; section 4.4 of [grimes08].
@@ -156,7 +159,10 @@ class FakeIntervals:
     def probabilities(
         self, period: ArrayLike, *, base: Literal["period", "rate"] = "period"
     ) -> Array:
-        """Distribution of the mean time between changes on a grid.
+        r"""Distribution of the mean time between changes on a grid.
+
+        .. math:: p_k \propto (1 - e^{-a / T_k})\,e^{-b / T_k}\,f(T_k)\,
+                  \delta T_k, \qquad f(T) = 1 \text{ or } T^{-2} \text{, see base.}
 
         Parameters
         ----------
@@ -188,9 +194,12 @@ class FakeIntervals:
         *,
         base: Literal["period", "rate"] = "period",
     ) -> float:
-        """L2 distance of the prior to a population of pages, on a grid.
+        r"""L2 distance of the prior to a population of pages, on a grid.
 
-        Section 4.4 of [grimes08].
+        Section 4.4 of [grimes08]: with the `probabilities` p of the grid, and
+        the shares s of the pages that are nearest to its points,
+
+        .. math:: \sqrt{\textstyle\sum_k (p_k - s_k)^2} .
 
         Parameters
         ----------

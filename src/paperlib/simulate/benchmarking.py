@@ -166,7 +166,13 @@ class Benchmark:
         return self._mean(world, values)
 
     def gain(
-        self, world: str, budget: float, policy: str, over: str, name: str = "freshness"
+        self,
+        world: str,
+        budget: float,
+        policy: str,
+        over: str,
+        *,
+        name: str = "freshness",
     ) -> float:
         """By how much a policy is above another in the same worlds.
 
@@ -219,7 +225,7 @@ class Benchmark:
         )
         return self._mean(world, one - other)
 
-    def rows(self, over: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def rows(self, *, over: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Make a table with a row for each policy in each cell.
 
         Parameters
@@ -571,7 +577,7 @@ def _measures(run, world):
     """`MEASURES` of a run, and its freshness in each window."""
     of = costs(run, world)
     never, used = (run.n_crawls == 0).mean(), 1 - run.n_idle / run.time.size
-    return np.array([run.accuracy, *of, never, used, *run.window_accuracy])
+    return np.array([run.freshness, *of, never, used, *run.window_freshness])
 
 
 def _slug(name):

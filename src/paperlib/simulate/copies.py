@@ -178,13 +178,14 @@ class Copies:
         self._counts.append(found.n_crawls)
 
     def probability(self) -> Array:
-        """Probability that each copy is fresh now, given the crawls so far.
+        r"""Probability that each copy is fresh now, given the crawls so far.
+
+        .. math:: e^{-\Delta t} \quad\text{at time t after the last crawl}
 
         Returns
         -------
         ndarray, shape (n_pages,)
-            Exponential exp(-change_rate t) at time t after the last crawl; 0
-            for a page that was never crawled.
+            0 for a page that was never crawled.
         """
         last = self._pages["last"]
         elapsed = np.where(last >= 0, self.now - last, 0.0)

@@ -30,7 +30,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class CrawlRun:
-    """What a policy did in a world.
+    r"""What a policy did in a world.
+
+    .. math:: \mathrm{freshness} = \frac{\sum_i \mu_i\,\mathrm{fresh}_i}
+              {\sum_i \mu_i\,\mathrm{there}_i}
 
     Parameters
     ----------
@@ -52,7 +55,7 @@ class CrawlRun:
     >>> from paperlib import policies, simulate
     >>> world = simulate.replay([[1.5], []], 4.0)
     >>> run = simulate.crawl(world, policies.Rates([1.0, 1.0]), bandwidth=1.0)
-    >>> run.page.tolist(), run.page_accuracy.tolist()
+    >>> run.page.tolist(), run.page_freshness.tolist()
     ([0, 1, 0, 1], [0.625, 1.0])
     """
 
@@ -64,7 +67,7 @@ class CrawlRun:
     importance: np.ndarray
 
     def history(
-        self, world: World, start: float = 0.0, stop: float = np.inf
+        self, world: World, *, start: float = 0.0, stop: float = np.inf
     ) -> History:
         """What the crawls found.
 
@@ -85,7 +88,7 @@ class CrawlRun:
         return world.observe(self.time, np.where(counted, self.page, -1))
 
     @property
-    def accuracy(self) -> float:
+    def freshness(self) -> float:
         """Share of requests served fresh; NaN without any."""
         return _ratio(
             self.fresh.sum(axis=0) @ self.importance,
@@ -93,14 +96,18 @@ class CrawlRun:
         )
 
     @property
-    def window_accuracy(self) -> Array:
+    def window_freshness(self) -> Array:
         """Share of requests served fresh in each window, shape (n_windows,)."""
         return _ratio(self.fresh @ self.importance, self.there @ self.importance)
 
     @property
-    def page_accuracy(self) -> Array:
+    def page_freshness(self) -> Array:
         """Freshness of each page, shape (n_pages,); NaN for one never there."""
         return _ratio(self.fresh.sum(axis=0), self.there.sum(axis=0))
+
+    # The word of [www25], by which earlier versions named the three.
+    accuracy, window_accuracy = freshness, window_freshness
+    page_accuracy = page_freshness
 
     @property
     def n_crawls(self) -> NDArray[np.integer]:
@@ -132,7 +139,9 @@ def _ratio(some, whole):
 
 
 def slot_times(bandwidth: float | tuple[ArrayLike, ArrayLike], horizon: float) -> Array:
-    """Times of the slots: slot j comes when the bandwidth has added up to j.
+    r"""Times of the slots: slot j comes when the bandwidth has added up to j.
+
+    .. math:: \int_0^{t_j} B(s)\,ds = j
 
     Parameters
     ----------
@@ -237,7 +246,7 @@ def crawl(
     >>> pages = signals.SignalledPages([0.5, 2.0], 1.0, 0.5, 0.1)
     >>> world = draw_world(pages, 50.0, rng=1)
     >>> run = crawl(world, policies.GreedyNCIS(pages), bandwidth=2.0)
-    >>> int(run.n_crawls.sum()), bool(0.5 < run.accuracy < 0.9)
+    >>> int(run.n_crawls.sum()), bool(0.5 < run.freshness < 0.9)
     (100, True)
     """
     if initial not in ("fresh", "empty"):
@@ -380,7 +389,7 @@ def compare(
     *,
     n_runs: int,
     rng: Seed = None,
-    keep: Callable[..., Any] = attrgetter("accuracy"),
+    keep: Callable[..., Any] = attrgetter("freshness"),
     jobs: int = 1,
     arrivals: tuple[Any, ...] | None = None,
     delays: dict[str, Any] | None = None,
@@ -409,7 +418,7 @@ def compare(
     rng : None, int, SeedSequence or Generator, optional
         Source of random numbers; run i depends on it and i alone.
     keep : callable, optional
-        Function of a CrawlRun: what to keep of it; by default its accuracy.
+        Function of a CrawlRun: what to keep of it; by default its freshness.
     jobs : int, default 1
         As in `replicate`.
     arrivals : tuple, optional
