@@ -286,6 +286,8 @@ def test_table_sets_this_run_beside_the_record(clone):
         ({"at_least": 0.0}, 0.000845, 4e-5, "0.00085 ± 0.00004"),
         ({"at_least": 0.0}, 943.2, 12.3, "943 ± 12"),
         ({"at_least": 0.0}, 0.5, math.inf, "0.5"),
+        # all runs have the same value, and the mean of them rounds
+        ({"at_least": 0.75}, 0.916667, 1.12e-17, "0.917"),
     ],
 )
 def test_numbers_are_written_as_their_status_reads(

@@ -388,7 +388,8 @@ def measurement(claim: dict[str, Any]) -> str:
     str
         Empty if nothing was measured. As many decimals as the first digit of
         the standard error, or as it takes for the written numbers to give the
-        same status: without sampling error, 1.0004 is not at most 1.
+        same status: without sampling error, 1.0004 is not at most 1. A
+        standard error below 1e-12 of the value is rounding, and not written.
 
     Examples
     --------
@@ -402,6 +403,8 @@ def measurement(claim: dict[str, Any]) -> str:
         return ""
     if stderr is None:
         return f"{measured:.3g}"
+    if stderr < 1e-12 * abs(measured):  # rounding of runs that agree
+        stderr = 0.0
     for more in range(4):
         if stderr:
             # A stderr of 0.96 is written as 1.0, and 0.04 as 0.04.
