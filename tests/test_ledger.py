@@ -214,15 +214,15 @@ def test_a_family_has_one_entry_and_a_case_can_override_it(clone):
         {"id": "loss-0.2", "says": "It wins at 0.2.", "at_most": 0.5},
     )
     claims = Claims("a/fig1", root=root)
-    found = {p: claims.measure("loss-{p}", 0.4, p=p) for p in (0.1, 0.2, 1.0)}
-    assert found == {0.1: "differs", 0.2: "holds", 1.0: "differs"}
+    found = {p: claims.measure("loss-{p}", 0.4, p=p) for p in (0.1, 0.2, 1000.0)}
+    assert found == {0.1: "differs", 0.2: "holds", 1000.0: "differs"}
     assert [record["id"] for record in claims.records()] == [
         "loss-0.1",
-        "loss-1",
+        "loss-1000",
         "loss-0.2",
     ]
     says = [row[0] for row in claims.table().rows]
-    assert says == ["It loses at 0.1.", "It loses at 1.", "It wins at 0.2."]
+    assert says == ["It loses at 0.1.", "It loses at 1,000.", "It wins at 0.2."]
 
 
 def test_parameters_are_those_of_the_parameters_cell(clone):

@@ -341,7 +341,10 @@ def join(claim: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     'It loses with p = 0.1.'
     """
     joined = claim | found
-    fields = found.get("fields", {})
+    fields = {
+        name: f"{int(text):,}" if text.isdecimal() else text
+        for name, text in found.get("fields", {}).items()
+    }
     for key in ("says", "where", "quantity", "reason"):
         text = joined.get(key) or ""
         joined[key] = text.format(**fields) if fields else text
