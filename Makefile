@@ -46,7 +46,7 @@ benchmark: $(READY)
 bench: $(READY)
 	$(PYTHON) benchmarks/run.py
 lab: $(READY)
-	$(PYTHON) -m jupyterlab notebooks
+	$(PYTHON) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks
 notebooks: $(READY)
 	$(PYTHON) -m paperlib refresh
 lock: $(READY)
