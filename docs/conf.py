@@ -68,6 +68,9 @@ def _excerpts(app, exception):
         main = re.search(r'(?s)<article[^>]*role="main".*?</article>', page)[0]
         main = re.sub(r"(?s)<(script|style|svg)\b.*?</\1>", "", main)
         main = re.sub(r'<a class="headerlink".*?</a>', "", main)
+        # The excerpts are text: what stands apart on the page stays apart.
+        main = re.sub(r"(?=</(?:t[dh]|p|h\d|li|pre)>)", " ", main)
+        main = re.sub(r"\\[()]", "", main)  # the marks of formulas
         texts[f"{name}.html"] = re.sub(r"<\w[^>]*>", _without_attributes, main)
     script = Path(__file__).with_name("_static") / "search.js"
     script = script.read_text() + f"const pages = {json.dumps(texts)};\n"
