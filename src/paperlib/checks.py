@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from paperlib.types import Array
+from paperlib.types import Array, Bits
 
 __all__ = [
     "bits",
@@ -38,7 +38,7 @@ __all__ = [
 _NOT_FLOAT = TypeError, ValueError, OverflowError
 
 
-def require(name: str, array: Array, rule: str, good: NDArray[np.bool_]) -> None:
+def require(name: str, array: Array, rule: str, good: Bits) -> None:
     """Raise unless an array is good everywhere.
 
     Parameters
@@ -176,7 +176,7 @@ def counts(name: str, value: ArrayLike) -> Array:
     return array
 
 
-def bits(name: str, value: ArrayLike) -> NDArray[np.bool_]:
+def bits(name: str, value: ArrayLike) -> Bits:
     """`value` as a boolean array; booleans, or numbers that are 0 or 1."""
     array = np.asarray(value)
     if array.dtype == bool:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paperlib import checks
 from paperlib._kernels import indices as kernels
 from paperlib._kernels import learning
 from paperlib.policies.by_index import IndexPolicy
 from paperlib.policies.fixed_rates import check_n_pages
-from paperlib.types import Array, Seed, Values
+from paperlib.types import Array, Ints, Seed, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -79,9 +78,10 @@ class BayesGreedy(IndexPolicy):
     """
 
     importance: Values
-    shape: Values = field(kw_only=True)
-    rate: Values = field(kw_only=True)
-    observation: str = field(default="bit", kw_only=True)
+    _: KW_ONLY
+    shape: Values
+    rate: Values
+    observation: str = "bit"
 
     def __post_init__(self):
         _check_prior(self)
@@ -161,11 +161,12 @@ class PosteriorGreedy:
     """
 
     importance: Values
-    shape: Values = field(kw_only=True)
-    rate: Values = field(kw_only=True)
-    how: str = field(default="mean", kw_only=True)
-    exploration: float = field(default=0.0, kw_only=True)
-    rng: Seed = field(default=None, kw_only=True)
+    _: KW_ONLY
+    shape: Values
+    rate: Values
+    how: str = "mean"
+    exploration: float = 0.0
+    rng: Seed = None
 
     def __post_init__(self):
         _check_prior(self)
@@ -175,7 +176,7 @@ class PosteriorGreedy:
             )
         checks.scalar(checks.share, "exploration", self.exploration)
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters

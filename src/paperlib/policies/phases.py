@@ -4,14 +4,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from paperlib import allocation, checks, estimators, schedules
 from paperlib.errors import BoundsWarning, UnexploredWarning
 from paperlib.simulate.copies import EXPLORE, Copies, checked_pages
-from paperlib.types import Array
+from paperlib.types import Array, Function
 
 __all__ = ["ExploreThenCommit", "LearningRun", "PhasedEpsilonGreedy"]
 
@@ -64,7 +64,7 @@ class LearningRun:
         self,
         *,
         kind: Literal["expected", "simulated", "fresh"] = "expected",
-        against: Callable[..., Any] = allocation.optimal_poisson,
+        against: Function = allocation.optimal_poisson,
         normalise: Literal[None, "mass"] = None,
         path: bool = False,
     ) -> Array:

@@ -23,7 +23,7 @@ from paperlib.schedules import low_discrepancy
 from paperlib.signals import SignalledPages
 from paperlib.simulate.measures import costs
 from paperlib.simulate.runs import crawl, replicate, slot_times
-from paperlib.types import Array, PathLike, Seed
+from paperlib.types import Array, Function, PathLike, Seed
 
 __all__ = ["MEASURES", "Benchmark", "Nature", "Situation", "benchmark"]
 
@@ -302,7 +302,7 @@ def _column(name):
 
 def benchmark(
     worlds: dict[str, Nature],
-    policies: Mapping[str, Callable[..., Any]],
+    policies: Mapping[str, Function],
     budgets: ArrayLike,
     *,
     n_runs: ArrayLike,
@@ -310,7 +310,7 @@ def benchmark(
     n_windows: int = 20,
     folder: PathLike | None = None,
     jobs: int = 1,
-    progress: Callable[..., Any] | None = None,
+    progress: Function | None = None,
 ) -> Benchmark:
     """Run every policy in the same worlds, at every budget.
 
