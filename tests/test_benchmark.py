@@ -411,7 +411,7 @@ def test_bad_arguments(changed, message):
 def test_a_measure_that_is_none():
     found = bench({"uniform": MAKERS["uniform"]}, n_runs=1)
     cell = "small", 1.0, "uniform"
-    message = "name must be one of freshness, .*, got 'speed'"
+    message = "name must be 'freshness', .*, got 'speed'"
     with pytest.raises(ValueError, match=message):
         found.measure(*cell, "speed")
     with pytest.raises(ValueError, match=message):

@@ -6,7 +6,7 @@ argument, the rule and the first value that breaks it, with its index. Behind
 the public functions nothing is checked again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ __all__ = [
     "non_negative",
     "non_negative_or_inf",
     "numbers",
+    "one_of",
     "positive",
     "positive_or_inf",
     "probability",
@@ -156,6 +157,14 @@ def count(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
         raise ValueError(f"{name} must be a positive integer, got {value!r}")
     return int(value)
+
+
+def one_of(name: str, value: object, choices: Iterable[Any]) -> None:
+    """Raise unless `value` is one of the choices."""
+    choices = list(choices)
+    if value not in choices:
+        known = " or ".join(", ".join(map(repr, choices)).rsplit(", ", 1))
+        raise ValueError(f"{name} must be {known}, got {value!r}")
 
 
 def numbers(name: str, value: ArrayLike) -> Array:

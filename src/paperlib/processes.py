@@ -782,9 +782,7 @@ def simulate_history(
         if mean.ndim:
             n_crawls = _length(mean, n_crawls)
     n_crawls = checks.count("n_crawls", n_crawls)
-    if observation not in _UNCHANGED:
-        names = ", ".join(map(repr, _UNCHANGED))
-        raise ValueError(f"observation must be one of {names}, got {observation!r}")
+    checks.one_of("observation", observation, _UNCHANGED)
     given["false_change"] = q = checks.share("false_change", false_change)[..., None]
     pages = checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1]
     shape = (*pages, n_crawls)

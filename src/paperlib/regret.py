@@ -692,11 +692,7 @@ def learning_regret(
     >>> lost["learns"].round(2).tolist(), lost["knows"].tolist()
     ([0.58, 0.64], [0.0, 0.0])
     """
-    if reference not in policies:
-        raise ValueError(
-            f"reference must be one of {', '.join(map(repr, policies))}, "
-            f"got {reference!r}"
-        )
+    checks.one_of("reference", reference, policies)
     borders = checks.non_negative("borders", borders)
     if borders[0] != 0:
         raise ValueError(f"borders must begin at 0, got {borders[0].item()!r}")

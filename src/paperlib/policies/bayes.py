@@ -85,11 +85,7 @@ class BayesGreedy(IndexPolicy):
 
     def __post_init__(self):
         _check_prior(self)
-        if self.observation not in ("bit", "last_modified"):
-            raise ValueError(
-                "observation must be 'bit' or 'last_modified', "
-                f"got {self.observation!r}"
-            )
+        checks.one_of("observation", self.observation, ("bit", "last_modified"))
         super().__post_init__()
 
     kind = kernels.BAYES  # no field: it has no type
@@ -170,10 +166,7 @@ class PosteriorGreedy:
 
     def __post_init__(self):
         _check_prior(self)
-        if self.how not in _HOW:
-            raise ValueError(
-                f"how must be 'mean', 'thompson' or 'held', got {self.how!r}"
-            )
+        checks.one_of("how", self.how, _HOW)
         checks.scalar(checks.share, "exploration", self.exploration)
 
     def choose(self, world: World, time: Array, last: Array) -> Ints:

@@ -90,10 +90,7 @@ class RatesInPhases:
         borders = checks.positive("borders", np.atleast_1d(self.borders))
         if not (np.diff(borders) > 0).all():
             raise ValueError(f"borders must rise, got {self.borders!r}")
-        if self.spacing not in ("interval", "poisson"):
-            raise ValueError(
-                f"spacing must be 'interval' or 'poisson', got {self.spacing!r}"
-            )
+        checks.one_of("spacing", self.spacing, ("interval", "poisson"))
 
     def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.

@@ -295,8 +295,7 @@ class Benchmark:
 
 
 def _column(name):
-    if name not in MEASURES:
-        raise ValueError(f"name must be one of {', '.join(MEASURES)}, got {name!r}")
+    checks.one_of("name", name, MEASURES)
     return MEASURES.index(name)
 
 

@@ -248,8 +248,7 @@ def crawl(
     >>> int(run.n_crawls.sum()), bool(0.5 < run.freshness < 0.9)
     (100, True)
     """
-    if initial not in ("fresh", "empty"):
-        raise ValueError(f"initial must be 'fresh' or 'empty', got {initial!r}")
+    checks.one_of("initial", initial, ("fresh", "empty"))
     borders = _windows(borders, world.horizon)
     time = slot_times(bandwidth, world.horizon)
     last = np.where((world.start == 0) & (initial == "fresh"), 0.0, -np.inf)
