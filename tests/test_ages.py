@@ -170,7 +170,7 @@ def test_posterior_on_a_grid_is_the_gamma_distribution_of_known_changes():
 def test_a_feed_is_read_as_its_plain_form_says(n_entries):
     changes = poisson_times(2.0, 30.0, rng=4)
     crawls = np.cumsum(np.random.default_rng(5).exponential(1.0, 25))
-    history = observe_feed(changes, crawls, n_entries)
+    history = observe_feed(changes, crawls, n_entries=n_entries)
     plain = np.array(reference.feed_terms(changes, crawls, n_entries))
     time, _, _, n_known = history.likelihood_terms()
     assert_allclose(np.transpose([n_known, time]), plain, rtol=1e-12)
@@ -182,7 +182,7 @@ def test_a_feed_is_read_as_its_plain_form_says(n_entries):
     assert_allclose(first, wanted[0], rtol=1e-12)
     # all entries that were seen, whatever was missed, give the same history
     shown = [changes[changes <= now][-n_entries:] for now in crawls]
-    seen = observe_feed(np.unique(np.concatenate(shown)), crawls, n_entries)
+    seen = observe_feed(np.unique(np.concatenate(shown)), crawls, n_entries=n_entries)
     assert_array_equal(seen.age, history.age)
     assert_array_equal(seen.count, history.count)
 
@@ -191,7 +191,9 @@ def test_counts_are_a_feed_without_an_end():
     changes, crawls = poisson_times(2.0, 30.0, rng=4), np.arange(1.0, 31.0)
     history = observe_feed(changes, crawls)
     assert history.count.sum() == changes.size
-    assert_array_equal(observe_feed(changes, crawls, 100).count, history.count)
+    assert_array_equal(
+        observe_feed(changes, crawls, n_entries=100).count, history.count
+    )
     for estimate in (mle, naive, moment_matching, last_modified, bias_reduced):
         assert_allclose(estimate(history), changes.size / 30.0, rtol=1e-12)
 
@@ -292,7 +294,7 @@ def test_crawl_value_without_a_model(shape):
     changes = np.cumsum(gaps)[1000:]
     changes -= changes[0]
     crawls = np.arange(2.0, changes[-1], 2.0)
-    history = observe_feed(changes, crawls, 1)
+    history = observe_feed(changes, crawls, n_entries=1)
     # P(age < s) has the density P(gap > s) / mean gap
     density = stats.gamma(shape, scale=1 / shape).sf
     truth = [integrate.quad(lambda s: s * density(s), 0, end)[0] for end in t]
@@ -306,7 +308,7 @@ def test_crawl_value_without_a_model(shape):
     assert_allclose(found, truth, atol=6 / np.sqrt(crawls.size))
     # half the crawls too early for the longer times
     crawls = np.sort(np.concatenate([crawls, crawls[::2] + 0.7]))
-    short = observe_feed(changes, crawls, 1)
+    short = observe_feed(changes, crawls, n_entries=1)
     assert (short.interval < 1.0).sum() > 10_000
     found = freshness.empirical_crawl_value(short, t[:2])
     assert_allclose(found, truth[:2], atol=6 / np.sqrt(crawls.size))
@@ -487,9 +489,12 @@ def test_pages_without_crawls_and_without_changes():
 
 def test_times_of_a_feed_may_count_from_any_moment():
     changes, crawls = [2.0, 2.5, 4.0, 7.25], [3.0, 5.0, 6.0, 8.0]
-    history = observe_feed(changes, crawls, 2, start=1.0)
+    history = observe_feed(changes, crawls, n_entries=2, start=1.0)
     later = observe_feed(
-        np.add(changes, 2.0**30), np.add(crawls, 2.0**30), 2, start=2.0**30 + 1.0
+        np.add(changes, 2.0**30),
+        np.add(crawls, 2.0**30),
+        n_entries=2,
+        start=2.0**30 + 1.0,
     )
     for name in ("interval", "age", "count"):
         assert_array_equal(getattr(later, name), getattr(history, name))
@@ -688,11 +693,14 @@ def test_rounding_is_no_contradiction():
             lambda: freshness.empirical_crawl_value(History([1.0], [0]), -1.0),
             "elapsed must be non-negative",
         ),
-        (lambda: observe_feed([1.0], [2.0], 0), "n_entries must be a positive integer"),
-        (lambda: observe_feed([2.0, 1.0], [2.0], 1), "change_times must be flat"),
+        (
+            lambda: observe_feed([1.0], [2.0], n_entries=0),
+            "n_entries must be a positive integer",
+        ),
+        (lambda: observe_feed([2.0, 1.0], [2.0]), "change_times must be flat"),
         (
             lambda: simulate_history(1.0, interval=1.0, n_crawls=2, observation="age?"),
-            "observation must be one of 'bit', 'age', 'count', got 'age\\?'",
+            "observation must be 'bit', 'age' or 'count', got 'age\\?'",
         ),
         (
             lambda: History([1.0, 2.0], [1, 0], [0, 1, 2]).prefix(1),
@@ -709,7 +717,7 @@ def test_rounding_is_no_contradiction():
         (lambda: fisher_information(1.0), "exactly one of crawl_rate and interval"),
         (
             lambda: fisher_information(1.0, interval=1.0, observation="digest"),
-            "observation must be one of .* got 'digest'",
+            "observation must be .* got 'digest'",
         ),
         (
             lambda: fisher_information(1.0, interval=1.0, observation="last n"),

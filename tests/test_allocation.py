@@ -15,13 +15,17 @@ from paperlib._kernels import allocation as _rates
 from paperlib.allocation import (
     Allocation,
     harmonic,
+    optimal,
     optimal_interval,
     optimal_poisson,
+    optimal_thresholds,
     polite,
+    polite_thresholds,
     proportional,
     uniform,
 )
 from paperlib.estimators import ConvergenceError
+from paperlib.signals import SignalledPages
 
 OPTIMAL = {"poisson": optimal_poisson, "interval": optimal_interval}
 MODEL = {"poisson": freshness.poisson, "interval": freshness.interval}
@@ -1024,14 +1028,12 @@ LIMIT = "host_limit must be a non-negative number, or a mapping from host to suc
         (
             [1, 2, 3],
             1.0,
-            "host must have one label for each page of one problem, "
-            "got shape (3,) for pages of shape (2,)",
+            "host must have one label for each page, shape (2,), got shape (3,)",
         ),
         (
             1,
             1.0,
-            "host must have one label for each page of one problem, "
-            "got shape () for pages of shape (2,)",
+            "host must have one label for each page, shape (2,), got shape ()",
         ),
     ],
 )
@@ -1041,12 +1043,42 @@ def test_polite_refuses(host, limit, message):
 
 
 def test_members_number_hosts_by_their_sorted_labels():
-    member, limit = host_module.members(["b", "c", "b"], {"c": 2.0}, 3)
+    labels, member, limit = host_module.members(["b", "c", "b"], {"c": 0}, 3)
+    assert labels == ["b", "c"]
     assert member.tolist() == [0, 1, 0]
-    assert limit.tolist() == [np.inf, 2.0]
-    member, limit = host_module.members(None, 3, 4)
-    assert member.tolist() == [0, 0, 0, 0]
-    assert limit.tolist() == [3.0]
+    assert limit.tolist() == [np.inf, 0.0]
+    for of_all in (3, {None: 3.0}):
+        labels, member, limit = host_module.members(None, of_all, 4)
+        assert labels == [None]
+        assert member.tolist() == [0, 0, 0, 0]
+        assert limit.tolist() == [3.0]
+
+
+def test_pages_without_hosts_share_one_limit():
+    for plan in (
+        optimal(D, M, 9.0, host_limit=2.0),
+        polite(D, M, 9.0, None, 2.0, model=freshness.interval),
+    ):
+        alone = optimal_interval(D, M, 2.0)
+        np.testing.assert_allclose(plan.crawl_rate, alone.crawl_rate, rtol=1e-12)
+        assert plan.multiplier == 0.0
+        assert plan.price_host == pytest.approx({None: alone.multiplier})
+    signalled = SignalledPages(D, M, 0.5, 0.1)
+    plan = polite_thresholds(signalled, 9.0, None, 2.0)
+    alone = optimal_thresholds(signalled, 2.0)
+    np.testing.assert_array_equal(plan.threshold, alone.threshold)
+
+
+def test_at_a_limit_of_zero_no_page_of_a_host_is_crawled():
+    """Beside optimal and polite, where test_limits has it: with signals."""
+    pages = SignalledPages([0.0, *D, 1.0], 1.0, 0.5, 0.1)
+    plan = polite_thresholds(pages, 9.0, ["a", "b", "b", "a"], {"a": 0})
+    others = SignalledPages(D, 1.0, 0.5, 0.1)
+    alone = optimal_thresholds(others, 9.0)
+    np.testing.assert_array_equal(plan.crawl_rate, [0.0, *alone.crawl_rate, 0.0])
+    np.testing.assert_array_equal(plan.threshold, [np.inf, *alone.threshold, np.inf])
+    # of the two pages that are not crawled, one never changes
+    assert plan.freshness == pytest.approx((1 + 2 * alone.freshness) / 4, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -1054,8 +1086,8 @@ def test_members_number_hosts_by_their_sorted_labels():
     [
         ([1, 2], 1.0, "host must have one label for each page, shape (3,), got"),
         ([[1], [1, 2], [3]], 1.0, "host must have one label for each page, shape"),
-        (None, 0.0, "host_limit must be positive, got 0.0"),
-        ([1, 2, 2], {2: 0}, "host_limit must be positive, got 0.0"),
+        (None, -1.0, LIMIT + "-1.0"),
+        (None, {0: 1.0}, "host_limit must name hosts that have pages"),
         ([1, 2, 2], {3: 1.0}, "host_limit must name hosts that have pages"),
         ([1, 2, 2], "fast", LIMIT + "'fast'"),
     ],
@@ -1088,12 +1120,10 @@ def test_within_limits_takes_out_hosts_until_none_is_above():
 
 def test_polite_takes_one_problem_at_a_time():
     with pytest.raises(
-        ValueError, match=re.escape("got shape (2,) for pages of shape (3, 2)")
+        ValueError, match=re.escape("host_limit must be inf for problems of shape (3,)")
     ):
         polite(np.ones((3, 2)), M, 1.0, [1, 2], 1.0)
-    with pytest.raises(
-        ValueError, match=re.escape("got shape (3, 2) for pages of shape (3, 2)")
-    ):
+    with pytest.raises(ValueError, match=re.escape("shape (2,), got shape (3, 2)")):
         polite(np.ones((3, 2)), M, 1.0, np.ones((3, 2)), 1.0)
 
 

@@ -101,7 +101,7 @@ def test_false_changes_reach_every_policy_that_is_told_what_it_finds():
         runs = [simulate.crawl(world, policy, 1.0) for world in (quiet, noisy)]
         assert not np.array_equal(runs[0].page, runs[1].page), policy
         # A false change does not make a copy stale.
-        assert runs[1].accuracy == 1.0
+        assert runs[1].freshness == 1.0
 
 
 def test_ages_update_the_posterior_as_a_conjugate_prior_does():
@@ -377,7 +377,7 @@ def test_the_prior_is_learnt_from_other_pages():
 
 
 def test_rows_have_every_measure_and_comparison():
-    rows = bench().rows(["uniform", "nobody"])
+    rows = bench().rows(over=["uniform", "nobody"])
     assert [row["policy"] for row in rows] == list(MAKERS)
     for row in rows:
         names = [*simulate.MEASURES, "over uniform"]
@@ -411,7 +411,7 @@ def test_bad_arguments(changed, message):
 def test_a_measure_that_is_none():
     found = bench({"uniform": MAKERS["uniform"]}, n_runs=1)
     cell = "small", 1.0, "uniform"
-    message = "name must be one of freshness, .*, got 'speed'"
+    message = "name must be 'freshness', .*, got 'speed'"
     with pytest.raises(ValueError, match=message):
         found.measure(*cell, "speed")
     with pytest.raises(ValueError, match=message):
@@ -519,7 +519,7 @@ def test_real_worlds_have_as_many_pages_as_there_are_to_draw_from():
     world = nature.draw(np.random.default_rng(1))
     assert world.start.size == np.count_nonzero(pages.window >= 14 * 365.25)
     with pytest.raises(ValueError, match=r"longest window, 10\d+\.\d, got 1e"):
-        field.real_worlds(pages, 1e9)
+        field.real_worlds(pages, least_window=1e9)
 
 
 # -------------------------------------------------------------------- the command
@@ -648,7 +648,7 @@ def test_the_committed_table_is_what_the_code_measures():
     makers = {name: field.POLICIES[name].make for name in of}
     budget, n_runs = field.BUDGETS[-1], field.RUNS[-1]
     found = bench(makers, kinds, [budget], n_runs=n_runs, rng=20)
-    rows, table = found.rows(["GREEDY", "uniform"]), committed()
+    rows, table = found.rows(over=["GREEDY", "uniform"]), committed()
     assert len(rows) == len(PLACES) * len(of)
     for row in rows:
         kept = table[row["world"], budget, row["policy"]]

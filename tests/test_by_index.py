@@ -12,6 +12,7 @@ from paperlib import allocation, objectives, policies, simulate
 from paperlib._kernels import indices as kernels
 from paperlib._kernels.changes import UNTOLD, Changes
 from paperlib._kernels.polite import spend_token
+from paperlib.errors import NoPageError
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
 
@@ -127,7 +128,13 @@ def instance(seed, kind, n_slots=1500):
         told = UNTOLD
         if kind == "bayes" or crawl is full_argmax:
             told = Changes(changes, offsets[:-1].copy(), offsets[1:], false)
-        crawl(policy.start(last, present, begin), times, told, with_ages, pages)
+        crawl(
+            policy.start(last, present=present, time=begin),
+            times,
+            told,
+            with_ages,
+            pages,
+        )
     np.testing.assert_array_equal(*out)
     return n_slots
 
@@ -192,6 +199,51 @@ def test_hosts_are_crawled_within_their_limits():
             most = np.searchsorted(own, own + width) - np.arange(own.size)
             assert most.max() <= limit * width + 2
         assert own.size >= 0.98 * limit * time[-1]
+
+
+SIX = SignalledPages([1.0, 2.0, 0.5, 3.0, 1.5, 0.1], 1.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("initial", ["fresh", "empty"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda pages, **hosts: policies.Greedy(pages, max_interval=9.0, **hosts),
+        lambda pages, **hosts: policies.Greedy(
+            pages, objective=objectives.age, **hosts
+        ),
+        lambda pages, **hosts: policies.BayesGreedy(
+            pages.importance, shape=0.5, rate=0.5, **hosts
+        ),
+        policies.PoliteGreedy,
+        lambda pages, **hosts: policies.LearningGreedy(pages.importance, 5.0, **hosts),
+    ],
+)
+def test_at_a_limit_of_zero_slots_go_as_if_the_host_were_not_there(make, initial):
+    host, kept = ["a", "a", "b", "a", "b", "b"], [2, 4, 5]
+    some = SignalledPages(*(array[kept] for array in vars(SIX).values()))
+    rng, runs = np.random.default_rng(3), []
+    changes = [np.sort(50.0 * rng.random(40)) for _ in range(6)]
+    for policy, times in (
+        (make(SIX, host=host, host_limit={"a": 0, "b": 0.7}), changes),
+        (make(some, host_limit=0.7), [changes[i] for i in kept]),
+    ):
+        world = simulate.replay(times, 50.0)
+        runs.append(simulate.crawl(world, policy, 1.0, initial=initial))
+    limited, alone = runs
+    assert 0 < alone.n_idle < 20
+    np.testing.assert_array_equal(limited.page, np.append(kept, -1)[alone.page])
+
+
+def test_a_limit_of_all_pages_together_holds_without_labels():
+    world = simulate.draw_world(SIX, 50.0, rng=1)
+    run = simulate.crawl(world, policies.Greedy(SIX, host_limit=0.5), 2.0)
+    assert 24 <= run.n_crawls.sum() <= 27
+    none = simulate.crawl(world, policies.Greedy(SIX, host_limit=0.0), 2.0)
+    assert none.n_idle == 100
+    scheduler = Scheduler(policies.Greedy(SIX, host_limit=0), crawled=0.0)
+    with pytest.raises(NoPageError, match=r"no page to crawl at time 1\.0$"):
+        scheduler.next(1.0)
 
 
 def test_a_pickled_greedy_policy_is_as_fast_as_before(monkeypatch):

@@ -1205,7 +1205,9 @@ def test_compare_runs_the_production_rules(rows, log):
         rng=1,
     )
     for rule in (policies.Nutch(), policies.StormCrawler()):
-        direct = simulate.crawl(world, rule, bandwidth, borders=[150.0, 300.0]).accuracy
+        direct = simulate.crawl(
+            world, rule, bandwidth, borders=[150.0, 300.0]
+        ).freshness
         assert found[type(rule).__name__] == pytest.approx(float(direct), rel=1e-12)
 
 

@@ -472,7 +472,7 @@ def test_simulated_pages_settle_there_when_the_budget_is_ample(policy):
     crawl_rate, fresh = policy.settled(rates)
     for measured, expected in (
         (run.crawl_rate, crawl_rate),
-        (run.page_accuracy, fresh),
+        (run.page_freshness, fresh),
     ):
         measured = measured.reshape(4, n)
         error = 4 * measured.std(axis=1, ddof=1) / np.sqrt(n)

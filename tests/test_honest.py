@@ -548,7 +548,7 @@ def test_a_production_rule_within_the_days_of_the_log(month, tmp_path):
     pages = SignalledPages(rate[order], 1.0, 0.0, 0.0)
     world = simulate.draw_world(pages, found.days, rng=1)
     run = simulate.crawl(world, policies.Nutch(), bandwidth)
-    assert found.in_log["Nutch"] == pytest.approx(float(run.accuracy), rel=1e-9)
+    assert found.in_log["Nutch"] == pytest.approx(float(run.freshness), rel=1e-9)
 
 
 def test_what_estimate_keeps_of_the_log(month, tmp_path):

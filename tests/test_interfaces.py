@@ -188,6 +188,54 @@ def test_public_signatures_are_typed():
     assert untyped == {}
 
 
+# Arguments with a default that may be given by position, because they are data: a
+# record holds what was found, and arrays belong to the arrays before them.
+DATA = {
+    "allocation.Allocation": {"threshold", "cost", "price_min_rate", "price_max_rate",
+                              "price_host"},
+    "estimators.dispersion.log_stderr": {"dispersion"},
+    "estimators.dispersion.mean_log_rate": {"dispersion"},
+    "field.Entry": {"sees"},
+    "periodic.fit_profile": {"start"},
+    "periodic.flatness_test": {"start"},
+    "processes.CrawlLog": {"constrained", "known_rate"},
+    "processes.History": {"offsets"},
+    "scheduler.Scheduler.run": {"signal_page", "signal_time"},
+    "simulate.benchmarking.Nature": {"bootstrap"},
+    "simulate.benchmarking.Situation": {"signals"},
+    "simulate.worlds.World": {"silent", "false_change", "false_seed"},
+    "simulate.worlds.World.observe": {"last"},
+}  # fmt: skip
+
+
+def _callables():
+    """Public functions, classes and methods of the science, by path."""
+    other = (*WINGS, "cli", "errors", *(name.split(".")[1] for name in BRIEF))
+    for path, thing in PUBLIC.items():
+        _, room, _ = path.split(".", 2)
+        if room not in other:
+            yield path, thing
+            for name, member in vars(thing).items() if inspect.isclass(thing) else ():
+                method = getattr(member, "__func__", member)  # of a class method
+                if inspect.isfunction(method) and not name.startswith("_"):
+                    yield f"{path}.{name}", method
+
+
+def test_options_of_the_science_are_given_by_name():
+    found = {}
+    for path, thing in _callables():
+        arguments = inspect.signature(thing).parameters.values()
+        if options := {
+            each.name
+            for each in arguments
+            if each.default is not each.empty
+            and each.kind is each.POSITIONAL_OR_KEYWORD
+        }:
+            found[path.removeprefix("paperlib.")] = options
+    assert len(dict(_callables())) > 200
+    assert found == DATA
+
+
 def test_docstrings_point_to_plain_forms_that_exist():
     named = {
         (file.name, name)

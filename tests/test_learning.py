@@ -150,7 +150,7 @@ def test_one_host_leaves_slots_empty():
 @pytest.mark.parametrize("hosts", [False, True])
 def test_phases_do_not_matter_to_a_policy_that_believes_the_truth(hosts, monkeypatch):
     pages, world, host = draw()
-    monkeypatch.setattr(ESTIMATE, lambda *_: pages)
+    monkeypatch.setattr(ESTIMATE, lambda *_, **__: pages)
     limits = {"host": host, "host_limit": 4.0} if hosts else {}
     found = course(
         pages, world, first=0.01, growth=1.3, exploration=0.0, **limits
@@ -168,15 +168,17 @@ def test_phases_do_not_matter_to_a_policy_that_believes_the_truth(hosts, monkeyp
 def test_what_is_seen(monkeypatch):
     pages, world, _ = draw()
     seen = []
-    monkeypatch.setattr(ESTIMATE, lambda *found: seen.append(found) or pages)
+    monkeypatch.setattr(
+        ESTIMATE, lambda *found, gamma: seen.append((*found, gamma)) or pages
+    )
     found = course(pages, world)
     time = simulate.slot_times(BANDWIDTH, HORIZON)
     change_time, offsets = world.changes
     assert len(seen) == len(found.beliefs) == 6  # 5 to 5 x 1.5^5
     edges = [0.0, *5.0 * 1.5 ** np.arange(6), HORIZON]
-    np.testing.assert_allclose(found.time, edges)
+    np.testing.assert_allclose(found.borders, edges)
     for now, (page, interval, n_signals, changed, importance, gamma) in zip(
-        found.time[1:-1], seen, strict=True
+        found.borders[1:-1], seen, strict=True
     ):
         np.testing.assert_array_equal(page, found.page[time < now])
         np.testing.assert_array_equal(importance, pages.importance)
@@ -201,7 +203,9 @@ def test_what_is_seen(monkeypatch):
 def test_the_first_crawls_into_an_empty_cache_are_no_observations(monkeypatch):
     pages, world, _ = draw()
     seen = []
-    monkeypatch.setattr(ESTIMATE, lambda *found: seen.append(found) or pages)
+    monkeypatch.setattr(
+        ESTIMATE, lambda *found, gamma: seen.append((*found, gamma)) or pages
+    )
     simulate.crawl(world, learner(pages), BANDWIDTH, initial="empty")
     assert (
         seen[0][0].size == BANDWIDTH * 5.0 - 1 - 30
@@ -212,7 +216,7 @@ def test_the_first_crawls_into_an_empty_cache_are_no_observations(monkeypatch):
 def test_exploration(monkeypatch):
     pages, world, _ = draw()
     believed = SignalledPages(pages.change_rate, 0.0, pages.recall, pages.false_rate)
-    monkeypatch.setattr(ESTIMATE, lambda *_: believed)
+    monkeypatch.setattr(ESTIMATE, lambda *_, **__: believed)
     time = simulate.slot_times(BANDWIDTH, HORIZON)
     first = np.count_nonzero(time < 5.0)
     # round robin, then nothing but pairs
@@ -260,7 +264,9 @@ def test_estimates_tend_to_the_truth():
             history.changed.ravel(),
         )
         order = rng.permutation(flat[0].size)  # crawls come in any order of pages
-        found = estimate(*(a[order] for a in flat), 1.0 * np.ones(40), pages.gamma)
+        found = estimate(
+            *(a[order] for a in flat), 1.0 * np.ones(40), gamma=pages.gamma
+        )
         errors.append(parameter_errors(pages, found))
     assert (np.diff(errors, axis=0) < 0).all()
     # the crawls made up move an estimate by a few 1 / n
@@ -311,7 +317,7 @@ def test_estimates_are_inside_their_bounds_whatever_was_seen():
         ),
     ):
         for gamma in (None, np.ones(3)):
-            found = estimate(*crawls, np.ones(3), gamma)
+            found = estimate(*crawls, np.ones(3), gamma=gamma)
             assert ((found.change_rate > 0) & (found.change_rate < np.inf)).all()
             assert (
                 gamma is None
@@ -353,7 +359,7 @@ def test_less_is_lost_the_longer_it_learns():
         borders = [8.0, 30.0, 100.0, 150.0]
         return np.subtract(
             *(
-                simulate.crawl(world, policy, 10.0, borders=borders).window_accuracy
+                simulate.crawl(world, policy, 10.0, borders=borders).window_freshness
                 for policy in (PoliteGreedy(pages), learner(pages))
             )
         )
@@ -446,10 +452,6 @@ def test_bad_input():
         (
             "host must have one label for each page, shape (30,)",
             lambda: learner(pages, host=host[1:]),
-        ),
-        (
-            "host_limit must be positive",
-            lambda: PoliteGreedy(pages, host=host, host_limit=0.0),
         ),
         (
             "host_limit must be a non-negative number",

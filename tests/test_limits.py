@@ -229,7 +229,7 @@ def test_reference_limits():
     assert 4.5 - best.cost == pytest.approx(1.9678084613, abs=1e-10)
     assert_allclose(best.price_max_rate, [0.0982097147, 0, 0, 0], rtol=0, atol=1e-10)
     assert_array_equal(best.price_min_rate, 0.0)
-    assert best.price_host is None
+    assert best.price_host == {}
 
 
 def test_reference_conditional_requests():
@@ -858,9 +858,12 @@ D, M = [1.0, 2.0], [1.0, 1.0]
         ),
         (
             {"host": [1, 2, 3]},
-            "host must have one label for each page of one problem, got shape (3,)",
+            "host must have one label for each page, shape (2,), got shape (3,)",
         ),
-        ({"host_limit": 1.0}, "host_limit must be inf without host, got 1.0"),
+        (
+            {"max_rate": [[1.0], [2.0]], "host_limit": 1.0},
+            "host_limit must be inf for problems of shape (2,), got 1.0",
+        ),
         ({"cost": [1.0, 1.0, 1.0]}, "must have shapes that broadcast"),
         ({"host": ["a", None]}, "host must be labels that can be sorted"),
         (

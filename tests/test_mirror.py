@@ -130,7 +130,7 @@ def test_it_pays_for_probes_at_first_and_gains_later():
     borders = world.horizon * np.array([0.0, 0.02, 0.75, 1.0])
     policy = policies.MirrorSync(np.ones(20), step=1.0, rng=2)
     mirror, uniform = (
-        simulate.crawl(world, one, 8.0, borders=borders).window_accuracy
+        simulate.crawl(world, one, 8.0, borders=borders).window_freshness
         for one in (policy, policies.Rates(np.ones(20)))
     )
     assert mirror[0] < uniform[0]

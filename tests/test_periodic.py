@@ -42,7 +42,9 @@ def simulated(n_pages, n_crawls, profile, low, high, seed=1):
 def dense(history, start, n_bins, period):
     """Page, exposures and bit of every crawl, for the plain forms."""
     time = history.time + np.broadcast_to(start, history.shape)[..., np.newaxis]
-    exposure = Profile(np.ones(n_bins), period).exposure(time - history.interval, time)
+    exposure = Profile(np.ones(n_bins), period=period).exposure(
+        time - history.interval, time
+    )
     page = np.repeat(np.arange(len(history.changed)), history.changed.shape[-1])
     return page, exposure.reshape(-1, n_bins), history.changed.ravel()
 
@@ -103,7 +105,9 @@ def test_two_pages_and_two_bins():
 @pytest.mark.parametrize("smoothing", [0.0, 1.0])
 @pytest.mark.parametrize(("low", "high"), [(0.02, 0.3), (0.1, 2.5)])
 def test_the_fit_is_the_maximum_that_another_optimiser_finds(smoothing, low, high):
-    history, start = simulated(12, 80, Profile([0.5, 2.0, 1.0, 0.3], 3.0), low, high)
+    history, start = simulated(
+        12, 80, Profile([0.5, 2.0, 1.0, 0.3], period=3.0), low, high
+    )
     fit = periodic.fit_profile(
         history, start, n_bins=4, period=3.0, smoothing=smoothing
     )
@@ -355,7 +359,7 @@ def test_a_bin_without_changes_gets_zero_only_without_smoothing():
 
 
 def test_finer_bins_of_the_same_profile_cost_the_same():
-    fine, times = Profile(np.repeat(UNEVEN.weight, 3), 7.0), [0.3, 2.2, 6.0]
+    fine, times = Profile(np.repeat(UNEVEN.weight, 3), period=7.0), [0.3, 2.2, 6.0]
     cost = periodic.staleness(UNEVEN, 0.8, times)
     assert cost == pytest.approx(periodic.staleness(fine, 0.8, times), rel=1e-13)
     assert cost == pytest.approx(

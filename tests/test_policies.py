@@ -398,7 +398,7 @@ def test_regret_with_known_rates_is_that_of_exploration_and_the_transient(
         estimator=lambda history: CHANGE,
     )
     run = policy.run(*PAGES, 50.0, n_runs=30, rng=12)
-    np.testing.assert_array_equal(run.time, [0, 10, 50])
+    np.testing.assert_array_equal(run.borders, [0, 10, 50])
     np.testing.assert_array_equal(run.believed, np.tile(CHANGE, (30, 1)))
     best = plan(*PAGES)
     later = (
@@ -419,7 +419,7 @@ def test_regret_with_known_rates_is_that_of_exploration_and_the_transient(
         second = later(CHANGE, best.crawl_rate, 40.0, initial=then) @ IMPORTANCE
         agree(run.expected[:, 1], [second])
     np.testing.assert_allclose(run.expected[:, 0], first, rtol=1e-10)
-    path = MASS * best.freshness * run.time[1:] - np.cumsum(run.expected, axis=1)
+    path = MASS * best.freshness * run.borders[1:] - np.cumsum(run.expected, axis=1)
     np.testing.assert_allclose(
         run.regret(against=plan, path=True), path, rtol=1e-12, atol=1e-9
     )
@@ -471,8 +471,8 @@ POLICY = {
 def test_three_counts_of_one_regret(kind, explore, how):
     (make, time), n = POLICY[kind], 100 if how == "poisson" else 50
     run = make(explore=explore, **HOW[how]).run(*PAGES, 45.0, n_runs=n, rng=13)
-    np.testing.assert_allclose(run.time, time, rtol=1e-12)
-    duration = np.diff(run.time)
+    np.testing.assert_allclose(run.borders, time, rtol=1e-12)
+    duration = np.diff(run.borders)
     assert run.expected.shape == run.stale.shape == (n, duration.size)
     for name in ("fresh", "stale", "n_crawls"):
         assert getattr(run, name).dtype.kind == "i"
@@ -513,7 +513,7 @@ def test_fresh_requests_are_poisson_given_the_time():
     run = etc(exploration=8.0).run(*PAGES, 45.0, n_runs=400, rng=14)
     for seen, mean in [
         (run.fresh, run.simulated),
-        (run.stale, MASS * np.diff(run.time) - run.simulated),
+        (run.stale, MASS * np.diff(run.borders) - run.simulated),
     ]:
         assert (
             1e-5
@@ -550,7 +550,7 @@ def test_exploration_is_rounded_to_whole_rounds(wanted, rounds):
         greedy(exploration=wanted, n_phases=1),
         etc(exploration=lambda horizon: wanted * horizon / 20),
     ):
-        assert policy.run(*PAGES, 20.0, rng=0).time[1] == 2 * rounds
+        assert policy.run(*PAGES, 20.0, rng=0).borders[1] == 2 * rounds
     with pytest.raises(ValueError, match="horizon"):
         etc(exploration=wanted).run(*PAGES, 2.0 * rounds)
 
@@ -573,7 +573,7 @@ def test_the_horizon_is_doubled(horizon, time):
         return h / 5
 
     run = etc(exploration=exploration, first_horizon=10.0).run(*PAGES, horizon, rng=0)
-    np.testing.assert_array_equal(run.time, time)
+    np.testing.assert_array_equal(run.borders, time)
     assert asked == [10.0, 20.0, 40.0][: len(asked)]
 
 
@@ -689,7 +689,7 @@ def test_phases_may_be_shorter_than_a_round(how):
     """Days in which a page is crawled 0.2 times on average; rounds of 5 days."""
     policy = greedy(exploration=5.0, n_phases=21, epsilon=0.4, **HOW[how])
     run = policy.run(CHANGE, IMPORTANCE, 0.2 * CHANGE.size, 26.0, n_runs=50, rng=25)
-    np.testing.assert_allclose(run.time, [0.0, *range(5, 27)], rtol=1e-12)
+    np.testing.assert_allclose(run.borders, [0.0, *range(5, 27)], rtol=1e-12)
     np.testing.assert_array_equal(run.n_crawls[:, 0], CHANGE.size)
     spent = run.n_crawls[:, 1:].sum(axis=1)
     # Crawls on different days are independent given the rates, and Poisson
@@ -819,7 +819,7 @@ def test_other_allocations(make, plan):
         run.regret(path=True)[:, 0]
         == make().run(*PAGES, 30.0, n_runs=3, rng=26).regret(path=True)[:, 0]
     ).all()
-    crawls = 4.0 * np.diff(run.time)
+    crawls = 4.0 * np.diff(run.borders)
     assert (
         np.abs(run.n_crawls.sum(axis=0) - 3 * crawls) < 5 * np.sqrt(3 * crawls)
     ).all()
@@ -1080,10 +1080,11 @@ def test_what_is_learnt_has_the_same_names_in_both_protocols():
     )
     sets = greedy(exploration=first, n_phases=2).run(*PAGES, horizon, rng=30)
     for learnt in (picks, sets):
-        assert learnt.time[0] == 0.0
-        assert learnt.time[1] == first
-        assert learnt.time[-1] == horizon
-        assert learnt.time.size == 4
+        assert learnt.borders[0] == 0.0
+        assert learnt.borders[1] == first
+        assert learnt.borders[-1] == horizon
+        assert learnt.borders.size == 4
+        assert learnt.time is learnt.borders  # its earlier name
     assert picks.believed is picks.beliefs[-1]
     assert len(picks.beliefs) == 2
     assert picks.believed.change_rate.shape == sets.believed[0].shape == (8,)
@@ -1095,7 +1096,7 @@ def test_one_phase_believes_nothing():
     policy = policies.LearningGreedy(IMPORTANCE, first=5.0)
     learnt = policy.learn(world, simulate.slot_times(4.0, 5.0), np.zeros(8))
     assert learnt.believed is None
-    assert learnt.time.tolist() == [0.0, 5.0]
+    assert learnt.borders.tolist() == [0.0, 5.0]
 
 
 def test_explore_then_commit_at_many_lengths_needs_no_length_of_the_policy():

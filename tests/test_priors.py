@@ -432,15 +432,15 @@ def test_gamma_prior_of_pages_that_are_alike_says_so():
     assert shape / rate == pytest.approx(np.log(2), rel=1e-3)
 
 
-@pytest.mark.parametrize("law", ["lognormal", "log-logistic"])
-def test_population(law):
-    period = 1 / priors.population(100_000, law=law, rng=10)
+@pytest.mark.parametrize("distribution", ["lognormal", "log-logistic"])
+def test_population(distribution):
+    period = 1 / priors.population(100_000, distribution=distribution, rng=10)
     quartiles = (
         15
         * 24
         * (
             np.exp(stats.norm.ppf([0.25, 0.5, 0.75]))
-            if law == "lognormal"
+            if distribution == "lognormal"
             else np.array([1 / 3, 1, 3])
         )
     )
@@ -559,8 +559,8 @@ HISTORY = History([[1.0], [2.0]], [[1], [0]])
             "prior must allow what the history has, at index (0,)",
         ),
         (
-            lambda: priors.population(10, law="flat"),
-            "law must be one of 'lognormal', 'log-logistic', got 'flat'",
+            lambda: priors.population(10, distribution="flat"),
+            "distribution must be 'lognormal' or 'log-logistic', got 'flat'",
         ),
         (lambda: priors.population(0), "n_pages must be a positive integer, got 0"),
         (

@@ -1027,7 +1027,7 @@ def test_accuracy_is_the_mean_of_eq_1():
             )
         )
         expected = reference.accuracy(rows, run.time, run.page, arrival, page, 30.0)
-        assert run.accuracy == pytest.approx(expected, rel=EXACT)
+        assert run.freshness == pytest.approx(expected, rel=EXACT)
 
 
 def test_low_discrepancy():
@@ -1190,7 +1190,7 @@ def test_reoptimise(name):
     fast = {"lln": estimators.LLN, "sa": estimators.SA, "sam": estimators.SAM}[name](
         1.0
     )
-    found = policies.reoptimise(
+    found = simulate.reoptimise(
         fast, d, mu, 1.0, n_phases=4, n_crawls=30, n_runs=2, rng=31
     )
 
@@ -1454,7 +1454,7 @@ def test_exposures_and_stale_times_of_periodic_rates(seed):
     n_bins, period = int(rng.integers(2, 9)), rates(rng, 1, -2, 2).item()
     weight, demand = rng.random((2, n_bins)) * rng.integers(0, 2, (2, n_bins))
     weight[0], demand[-1] = 1.0, 0.3
-    profile = periodic.Profile(weight, period)
+    profile = periodic.Profile(weight, period=period)
     start, length = period * rng.uniform(-2, 2), period * rates(rng, 1, -2, 0.7).item()
     bins = n_bins, period
     # edges of bins are rounded

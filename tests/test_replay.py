@@ -32,11 +32,13 @@ def test_freshness_is_that_of_the_changes_given():
     )
     for page, changes in enumerate(CHANGES):
         crawls = run.time[run.page == page]
-        assert run.page_accuracy[page] == pytest.approx(
+        assert run.page_freshness[page] == pytest.approx(
             brute_freshness(changes, crawls), abs=5e-4
         )
-    assert run.accuracy == pytest.approx(run.page_accuracy @ [1.0, 2.0, 0.5, 0.0] / 3.5)
-    assert run.page_accuracy[3] == 1.0
+    assert run.freshness == pytest.approx(
+        run.page_freshness @ [1.0, 2.0, 0.5, 0.0] / 3.5
+    )
+    assert run.page_freshness[3] == 1.0
 
 
 def test_change_rate_counts_the_changes_within_the_horizon():
@@ -63,7 +65,7 @@ def test_a_policy_receives_no_signal_of_the_changes():
 def test_history_is_what_each_page_alone_shows():
     world = replay(CHANGES, HORIZON)
     run = crawl(world, StormCrawler(initial=3.0), 5.0)
-    found = run.history(world, 20.0, 80.0)
+    found = run.history(world, start=20.0, stop=80.0)
     for page, changes in enumerate(CHANGES):
         crawls = run.time[(run.page == page) & (run.time > 20.0) & (run.time <= 80.0)]
         alone = observe(changes - crawls[0], crawls[1:] - crawls[0])

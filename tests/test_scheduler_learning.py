@@ -439,7 +439,7 @@ def test_pages_may_be_added_to_a_host_with_its_limit_and_to_new_hosts(tmp_path):
         ({"max_interval": -1.0}, "max_interval must be positive, got -1.0"),
         ({"max_interval": np.nan}, "max_interval must be positive, got nan"),
         ({"host": ["a"]}, "host must have one label for each page, shape (2,)"),
-        ({"host_limit": 0.0}, "host_limit must be positive, got 0.0"),
+        ({"host_limit": -1.0}, "host_limit must be a non-negative number"),
         ({"host_limit": {"b": 1.0}}, "host_limit"),
     ],
 )

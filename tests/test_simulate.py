@@ -11,6 +11,7 @@ import math
 import re
 import sys
 from fractions import Fraction
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -493,7 +494,7 @@ def test_fresh_time_is_the_plain_integral(initial):
         total = world.pages.importance @ run.there.sum(axis=0)
         if total > 0:
             np.testing.assert_allclose(
-                run.accuracy,
+                run.freshness,
                 world.pages.importance @ expected.sum(axis=0) / total,
                 rtol=1e-11,
             )
@@ -615,14 +616,17 @@ def test_a_run_by_hand():
     np.testing.assert_array_equal(run.crawl_rate, [0.5, 0.25, np.nan])
     by_page = np.sum(fresh, axis=0)
     np.testing.assert_allclose(
-        run.page_accuracy, [by_page[0] / 4, by_page[1] / 4, np.nan], rtol=1e-14
+        run.page_freshness, [by_page[0] / 4, by_page[1] / 4, np.nan], rtol=1e-14
     )
     np.testing.assert_allclose(
-        run.window_accuracy, [(3 * a + b) / 8 for a, b, _ in fresh], rtol=1e-14
+        run.window_freshness, [(3 * a + b) / 8 for a, b, _ in fresh], rtol=1e-14
     )
     np.testing.assert_allclose(
-        run.accuracy, (3 * by_page[0] + by_page[1]) / 16, rtol=1e-14
+        run.freshness, (3 * by_page[0] + by_page[1]) / 16, rtol=1e-14
     )
+    for name in ("freshness", "window_freshness", "page_freshness"):
+        earlier = getattr(run, name.replace("freshness", "accuracy"))
+        np.testing.assert_array_equal(earlier, getattr(run, name))
 
 
 def test_time_there_is_the_part_of_every_window_between_start_and_stop():
@@ -685,7 +689,7 @@ def test_no_slot_falls_into_a_pause_and_freshness_decays_through_it(policy):
     )
     assert run.time.size == run.n_crawls.sum() == 800
     assert not ((run.time > 10.0) & (run.time <= 20.0)).any()
-    before, kept, decayed, _, again = run.window_accuracy[1:]
+    before, kept, decayed, _, again = run.window_freshness[1:]
     assert decayed < kept < before
     assert again > 0.6
     assert decayed < 0.2
@@ -782,9 +786,13 @@ def equal(one, other, first=None):
 def test_comparisons_depend_on_the_seed_and_the_number_of_the_run_alone():
     five = compare(draw, greedy_family, 5.0, 20.0, n_runs=5, rng=3)
     assert all(
-        accuracy.shape == (5,) and np.unique(accuracy).size == 5
-        for accuracy in five.values()
+        freshness.shape == (5,) and np.unique(freshness).size == 5
+        for freshness in five.values()
     )
+    earlier = compare(
+        draw, greedy_family, 5.0, 20.0, n_runs=5, rng=3, keep=attrgetter("accuracy")
+    )
+    equal(five, earlier)
     assert not (five["greedy"] == five["ncis"]).any()
     equal(five, compare(draw, greedy_family, 5.0, 20.0, n_runs=3, rng=3), 3)
     joblib = pytest.importorskip("joblib")
@@ -834,7 +842,7 @@ def test_a_comparison_is_draws_and_crawls_of_four_streams():
         20.0,
         n_runs=3,
         rng=5,
-        keep=lambda run: run.window_accuracy,
+        keep=lambda run: run.window_freshness,
         delays=delays,
         **options,
     )
@@ -856,7 +864,7 @@ def test_a_comparison_is_draws_and_crawls_of_four_streams():
             policy = policy[0] if isinstance(policy, tuple) else policy
             np.testing.assert_array_equal(
                 found[name][k],
-                crawl(worlds[name], policy, 5.0, **options).window_accuracy,
+                crawl(worlds[name], policy, 5.0, **options).window_freshness,
             )
 
 
@@ -928,5 +936,5 @@ def test_windows_without_a_page_are_nan_without_a_warning():
         1.0,
         borders=[0.0, 1.0],
     )
-    assert np.isnan(run.accuracy)
-    assert np.isnan(run.window_accuracy).all()
+    assert np.isnan(run.freshness)
+    assert np.isnan(run.window_freshness).all()

@@ -23,7 +23,7 @@ scheduler = Scheduler(GreedyNCIS(pages))
 assert_type(scheduler.next(1.0), int)
 world = assert_type(simulate.draw_world(pages, 10.0, rng=1), simulate.World)
 run = simulate.crawl(world, Greedy(pages), bandwidth=2.0)
-assert_type(run.accuracy, float)
+assert_type(run.freshness, float)
 
 # Each of these is an error: an unused ignore would be one, too.
 allocation.optimal([0.5], 1.0, 3.0, crawls="often")  # type: ignore[arg-type]

@@ -306,8 +306,7 @@ def proportional(
     array([2., 6.])
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-    if to not in ("change_rate", "importance"):
-        raise ValueError(f"to must be 'change_rate' or 'importance', got {to!r}")
+    checks.one_of("to", to, ("change_rate", "importance"))
     share = change_rate if to == "change_rate" else importance
     if not share.any(axis=-1).all():
         raise ValueError(f"{to} must be positive for at least one page, got only zeros")
@@ -366,11 +365,11 @@ def optimal(
         What a crawl spends more if the page has changed, as with conditional
         requests; see `conditional`. Only with freshness and Poisson times.
     host : array_like of int or str, shape (n_pages,), optional
-        Label of the host of each page; None puts all pages on one host. With
-        hosts, there is one problem, of shape (n_pages,).
+        Label of the host of each page; None puts all pages on one host.
     host_limit : float, or mapping from host to float, cost/time, default inf
         What each host allows to be spent; or the hosts named, the others have
-        no limit. At 0 no page of the host is crawled.
+        no limit. At 0 no page of the host is crawled. With limits, there is
+        one problem, of shape (n_pages,).
 
     Returns
     -------
@@ -414,8 +413,7 @@ def optimal(
         raise ValueError(
             f"objective must be an objectives.Objective ({known}), got {objective!r}"
         )
-    if crawls not in ("interval", "poisson"):
-        raise ValueError(f"crawls must be 'interval' or 'poisson', got {crawls!r}")
+    checks.one_of("crawls", crawls, ("interval", "poisson"))
     pages = _limited_pages(
         change_rate, importance, min_rate, max_rate, cost, change_cost
     )
@@ -425,7 +423,12 @@ def optimal(
             "change_cost must be 0 but for objectives.freshness and crawls='poisson', "
             f"got {pages[-1].max()} for {objective!r} and crawls={crawls!r}"
         )
-    labels, member, limit = _labelled_hosts(host, host_limit, change_rate.shape)
+    labels, member, limit = hosts.members(host, host_limit, pages[0].shape[-1])
+    if pages[0].ndim > 1 and limit.min() < np.inf:
+        raise ValueError(
+            f"host_limit must be inf for problems of shape {pages[0].shape[:-1]}, "
+            f"got {host_limit!r}"
+        )
     _in_range(host_limit=limit, tau=objective.tau)
     _check_least(pages, bandwidth, labels, member, limit)
     problem = pages, objective, crawls == "poisson"
@@ -874,8 +877,8 @@ def polite(
         Importances; they broadcast with `change_rate`.
     bandwidth : float, 1/time, positive
         Crawls of all pages.
-    host : array_like of int or str, shape (n_pages,)
-        Label of the host of each page.
+    host : array_like of int or str, shape (n_pages,), or None
+        Label of the host of each page; None puts all pages on one host.
     host_limit : float, or mapping from host to float, 1/time, non-negative
         The limit of every host; or of the hosts named, the others have none.
         ``inf`` is no limit; at 0 no page of the host is crawled.
@@ -917,7 +920,7 @@ def polite(
         importance,
         bandwidth,
         crawls=crawls,
-        host=() if host is None else host,
+        host=host,
         host_limit=host_limit,
     )
 
@@ -928,10 +931,14 @@ def polite_thresholds(
     host: ArrayLike,
     host_limit: float | Mapping[Any, float],
 ) -> Allocation:
-    """Crawl pages with signals at optimal thresholds under limits of hosts.
+    r"""Crawl pages with signals at optimal thresholds under limits of hosts.
 
     `optimal_thresholds` where each host allows its pages so much bandwidth
-    together and no more; exact, as `polite` is.
+    together and no more; exact, as `polite` is. With the price
+    :math:`\nu_h` of the limit of a host, 0 where it is not reached,
+
+    .. math:: V_i(\iota_i) = \lambda + \nu_{h(i)}, \qquad
+              \sum_{i \in h} \rho_i \le R_h .
 
     Parameters
     ----------
@@ -941,8 +948,9 @@ def polite_thresholds(
         Crawls of all pages.
     host : array_like of int or str, shape (n_pages,), or None
         Label of the host of each page; None puts all pages on one host.
-    host_limit : float, or mapping from host to float, 1/time, positive
+    host_limit : float, or mapping from host to float, 1/time, non-negative
         The limit of every host; or of the hosts named, the others have none.
+        At 0 no page of the host is crawled.
 
     Returns
     -------
@@ -965,11 +973,14 @@ def polite_thresholds(
     >>> plan.crawl_rate.round(3)
     array([1., 1., 4.])
     """
-    member, limit = hosts.members(host, host_limit, pages.change_rate.size)
+    _, member, limit = hosts.members(host, host_limit, pages.change_rate.size)
     rate, threshold, fresh = np.zeros((3, member.size))
 
     def plan(here, bandwidth):
         """Allocate to the pages of a mask; returns the multiplier."""
+        if not bandwidth:  # the limit of a host of which no page is crawled
+            threshold[here], fresh[here] = np.inf, pages.change_rate[here] == 0
+            return 0.0
         some = SignalledPages(*(array[here] for array in vars(pages).values()))
         with threads_for(member.size):
             best = optimal_thresholds(some, bandwidth)
@@ -1014,21 +1025,6 @@ def _limited_pages(change_rate, importance, min_rate, max_rate, cost, change_cos
     return pages
 
 
-def _labelled_hosts(host, host_limit, shape):
-    """Labels of the hosts, host of each page, and limit of each host."""
-    if host is None:
-        if host_limit != np.inf:
-            raise ValueError(f"host_limit must be inf without host, got {host_limit!r}")
-        return None, np.zeros(shape[-1], dtype=np.int64), np.array([np.inf])
-    if not np.shape(host) == shape == shape[-1:]:
-        raise ValueError(
-            "host must have one label for each page of one problem, "
-            f"got shape {np.shape(host)} for pages of shape {shape}"
-        )
-    labels, member = checks.labels("host", host, shape)
-    return labels, member, hosts.host_limits(labels, host_limit)
-
-
 def _check_least(pages, bandwidth, labels, member, limit):
     """Raise unless the least rates fit the bandwidth and the limits of hosts."""
     change_rate, _, low, _, cost, change_cost = pages
@@ -1044,7 +1040,7 @@ def _check_least(pages, bandwidth, labels, member, limit):
         worst = np.argmax(needed - allowed)
         name = "bandwidth"
         if worst < limit.size:
-            name = f"limit of host {labels.tolist()[worst]!r}"
+            name = f"limit of host {labels[worst]!r}"
         raise ValueError(
             f"min_rate x cost must sum to at most the {name}, {allowed[worst]}, "
             f"got {needed[worst]}, {needed[worst] - allowed[worst]:.6g} too much "
@@ -1138,14 +1134,17 @@ def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
         cost=paid.sum(axis=-1),
         price_min_rate=np.where(at_low, np.fmax(-more, 0.0) + 0.0, 0.0),  # not -0
         price_max_rate=np.where(at_high, np.fmax(more, 0.0) + 0.0, 0.0),
-        price_host=None if labels is None else _by_label(labels, price),
+        price_host=_by_label(labels, price),
     )
 
 
 def _by_label(labels, price):
     """The prices that are not 0, by label."""
-    active = price > 0
-    return dict(zip(labels[active].tolist(), price[active].tolist(), strict=True))
+    return {
+        label: value
+        for label, value in zip(labels, price.tolist(), strict=True)
+        if value > 0
+    }
 
 
 def _marginal(objective, poisson, rate, change_rate):

@@ -1117,7 +1117,7 @@ def _benchmark(options):
     head = ("world", "budget", "policy", "freshness", "over uniform", "delay", "used")
     rows = []
     for row in sorted(
-        found.rows(["uniform"]),
+        found.rows(over=["uniform"]),
         key=lambda row: (row["world"], row["budget"], -row["freshness"]),
     ):
         fresh, over = (

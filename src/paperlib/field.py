@@ -69,7 +69,7 @@ class Entry(NamedTuple):
 # ------------------------------------------------------------------------- worlds
 
 
-def worlds(n_pages: int = 100, horizon: float = 100.0) -> dict[str, Nature]:
+def worlds(*, n_pages: int = 100, horizon: float = 100.0) -> dict[str, Nature]:
     """Kinds of worlds, by name.
 
     Importances are uniform on [0, 1].
@@ -127,7 +127,7 @@ def worlds(n_pages: int = 100, horizon: float = 100.0) -> dict[str, Nature]:
 
 
 def real_worlds(
-    panel: Panel, least_window: float = 0.0, n_pages: int | None = None
+    panel: Panel, *, least_window: float = 0.0, n_pages: int | None = None
 ) -> Nature:
     """Worlds of real pages: samples with replacement, each from a random time on.
 
@@ -283,7 +283,7 @@ def _at_random(rates):
             share = crawl_rate / crawl_rate.sum()
             return at.rng.choice(share.size, n_slots, p=share)
 
-        return policies.Rates(rates(at), draw)
+        return policies.Rates(rates(at), schedule=draw)
 
     return make
 

@@ -313,8 +313,12 @@ def crawled(
 ) -> Array:
     r"""Expected freshness of pages whose crawl times are known.
 
-    The mean of :math:`e^{-\Delta \tau}` over time, with tau the time since the
-    last crawl; the copies are fresh at time 0 (derived).
+    For crawls at times :math:`t_1, t_2, \ldots`, with copies that are fresh at
+    :math:`t_0 = 0` (derived),
+
+    .. math:: \frac{1}{T} \sum_k \int_0^{w_k} e^{-\Delta \tau}\,d\tau
+              = \frac{1}{T} \sum_k \frac{1 - e^{-\Delta w_k}}{\Delta} ,
+              \qquad w_k = t_k - t_{k-1} .
 
     Parameters
     ----------
@@ -399,7 +403,8 @@ def mean(fresh: ArrayLike, importance: ArrayLike) -> Values:
     r"""Freshness over pages, weighted by importance.
 
     The share of requests that are served fresh,
-    :math:`\sum_i \mu_i F_i / \sum_i \mu_i`.
+
+    .. math:: \frac{\sum_i \mu_i F_i}{\sum_i \mu_i} .
 
     Parameters
     ----------

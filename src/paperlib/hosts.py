@@ -5,17 +5,17 @@ allocation is brought below them: `paperlib.allocation` and the policies that
 respect limits call these functions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
-from paperlib.types import Array
+from paperlib.types import Array, Bits, Function, Ints
 
-__all__ = ["host_limits", "members", "within_limits"]
+__all__ = ["members", "within_limits"]
 
 
 def __dir__():
@@ -23,72 +23,46 @@ def __dir__():
 
 
 def members(
-    host: ArrayLike, host_limit: float | Mapping[Any, float], n_pages: int
-) -> tuple[NDArray[np.integer], Array]:
-    """Index of the host of each page, and limit of each host.
+    host: ArrayLike | None, host_limit: float | Mapping[Any, float], n_pages: int
+) -> tuple[list[Any], Ints, Array]:
+    """Label and limit of each host, and the host of each page.
 
     Parameters
     ----------
     host : array_like, shape (n_pages,), or None
-        Label of the host of each page; None puts all pages on one host.
-    host_limit : float, or mapping from label to float, 1/time
-        As in `host_limits`, and positive.
+        Label of the host of each page; None puts all pages on one host, whose
+        label is None.
+    host_limit : float, or mapping from label to float, 1/time, non-negative
+        The limit of every host; or of the hosts named, the others have none.
+        ``inf`` is no limit; at 0 no page of the host is crawled.
     n_pages : int
         Number of pages.
 
     Returns
     -------
+    labels : list
+        Labels of the hosts, sorted.
     member : int ndarray, shape (n_pages,)
-        Index of each page's host, in the order of the sorted labels.
+        Index of each page's host.
     limit : ndarray, shape (n_hosts,), 1/time
         ``inf`` for a host without a limit.
 
     Raises
     ------
     ValueError
-        Labels that are not one for each page; a limit that is not positive; a
-        limit for a host that has no page.
+        Labels that are not one for each page; a limit that is negative or no
+        number; a limit for a host that has no page.
 
     Examples
     --------
-    >>> member, limit = members(["b", "a", "b"], {"b": 2.0}, 3)
-    >>> member.tolist(), limit.tolist()
-    ([1, 0, 1], [inf, 2.0])
+    >>> labels, member, limit = members(["b", "a", "b"], {"b": 2.0}, 3)
+    >>> labels, member.tolist(), limit.tolist()
+    (['a', 'b'], [1, 0, 1], [inf, 2.0])
     """
-    host = np.zeros(n_pages, dtype=np.int64) if host is None else host
-    labels, member = checks.labels("host", host, (n_pages,))
-    limit = host_limits(labels, host_limit)
-    if not (limit > 0).all():
-        raise ValueError(f"host_limit must be positive, got {limit.min().item()!r}")
-    return member, limit
-
-
-def host_limits(labels: Array, host_limit: float | Mapping[Any, float]) -> Array:
-    """Limit of each host.
-
-    Parameters
-    ----------
-    labels : ndarray, shape (n_hosts,)
-        All hosts, each once.
-    host_limit : float, or mapping from label to float, 1/time, non-negative
-        The limit of every host; or of the hosts named, the others have none.
-
-    Returns
-    -------
-    ndarray, shape (n_hosts,), 1/time
-        ``inf`` for a host without a limit.
-
-    Raises
-    ------
-    ValueError
-        A limit that is negative or no number, or of a host that is not among
-        the labels.
-
-    Examples
-    --------
-    >>> host_limits(np.array(["a", "b"]), {"b": 2.0}).tolist()
-    [inf, 2.0]
-    """
+    labels, member = [None], np.zeros(n_pages, dtype=np.int64)
+    if host is not None:
+        found, member = checks.labels("host", host, (n_pages,))
+        labels = found.tolist()
     named = isinstance(host_limit, Mapping)
     for label, value in host_limit.items() if named else [(None, host_limit)]:
         if not (isinstance(value, Real) and value >= 0):
@@ -98,23 +72,23 @@ def host_limits(labels: Array, host_limit: float | Mapping[Any, float]) -> Array
                 f"to such, got {value!r}{where}"
             )
     if not named:
-        return np.full(labels.size, float(host_limit))
-    labels = labels.tolist()
+        return labels, member, np.full(len(labels), float(host_limit))
     unknown = sorted(host_limit.keys() - set(labels), key=str)
     if unknown:
         raise ValueError(
             "host_limit must name hosts that have pages, "
             f"got {len(unknown)} without: {unknown[:5]}"
         )
-    return np.array([float(host_limit.get(label, np.inf)) for label in labels])
+    limit = np.array([float(host_limit.get(label, np.inf)) for label in labels])
+    return labels, member, limit
 
 
 def within_limits(
-    allocate: Callable[..., Any],
+    allocate: Function,
     bandwidth: float,
-    member: NDArray[np.integer],
+    member: Ints,
     limit: Array,
-) -> tuple[NDArray[np.bool_], Array, float]:
+) -> tuple[Bits, Array, float]:
     r"""Allocate a bandwidth so that no host exceeds its limit.
 
     Kolobov et al. 2019 (SIGIR, algorithm 2): allocate to all hosts; take out

@@ -99,7 +99,9 @@ def _ein_mean(x):
 
 
 class Objective:
-    """Cost of a stale copy, and what follows from it.
+    r"""Cost of a stale copy, and what follows from it.
+
+    .. math:: c(t), \qquad V(t) = t\,c(t) - \int_0^t c(s)\,ds .
 
     The module has its instances: `freshness`, `age`, `delay`, `harmonic`,
     `age_of_information` and, for any time tau, ``deadline(tau)``.

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,6 +111,7 @@ class Profile:
     """
 
     weight: np.ndarray
+    _: KW_ONLY
     period: float = 1.0
     _knots: np.ndarray = field(init=False, repr=False)
 
@@ -141,7 +142,12 @@ class Profile:
         return self.weight.size
 
     def rate(self, time: ArrayLike) -> Values:
-        """Relative change rate at given times.
+        r"""Relative change rate at given times.
+
+        .. math:: g(t) = g_b, \qquad
+                  b = \lfloor B\,(t \bmod P) / P \rfloor,
+
+        with B bins of the period P.
 
         Parameters
         ----------
@@ -156,7 +162,9 @@ class Profile:
         return self.weight[_places(time, self)[0]]
 
     def cumulative(self, time: ArrayLike) -> Values:
-        """Operational time, the integral of the profile from 0.
+        r"""Operational time, the integral of the profile from 0.
+
+        .. math:: G(t) = \int_0^t g(s)\,ds
 
         Parameters
         ----------
@@ -171,7 +179,10 @@ class Profile:
         return _cumulative(self._knots, _places(time, self))
 
     def exposure(self, start: ArrayLike, end: ArrayLike) -> Array:
-        """Time that intervals spend in each bin.
+        r"""Time that intervals spend in each bin.
+
+        .. math:: e_b = |\{t \in (\mathrm{start}, \mathrm{end}] :
+                  t \text{ is in bin } b\}|
 
         Parameters
         ----------
@@ -217,9 +228,12 @@ def simulate_periodic_history(
     n_crawls: int | None = None,
     rng: Seed = None,
 ) -> History:
-    """Simulate crawls of pages whose rates follow a profile.
+    r"""Simulate crawls of pages whose rates follow a profile.
 
-    In operational time it is `processes.simulate_history`.
+    In operational time G it is `processes.simulate_history`: after a crawl at
+    s, that at t finds a change with probability
+
+    .. math:: 1 - e^{-\Delta\,(G(t) - G(s))} .
 
     Parameters
     ----------
@@ -403,7 +417,7 @@ def fit_profile(
     >>> round(float(fit.change_rate), 2)
     2.01
     """
-    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period))
+    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period=period))
     smoothing = checks.scalar(checks.non_negative, "smoothing", smoothing)
     weight, fitted, value = bits.maximum(smoothing)
     n_changed, n = np.ravel(history.total(history.changed)), np.ravel(history.n_crawls)
@@ -411,16 +425,21 @@ def fit_profile(
     change_rate[n == 0] = np.nan
     change_rate[bits.kept] = fitted
     rates = change_rate.reshape(history.shape)[()]
-    return ProfileFit(Profile(weight, period), rates, value)
+    return ProfileFit(Profile(weight, period=period), rates, value)
 
 
 def flatness_test(
     history: Any, start: Any = 0.0, *, n_bins: Any, period: Any = 1.0
 ) -> Flatness:
-    """Test whether the change rates of a group of pages have a profile at all.
+    r"""Test whether the change rates of a group of pages have a profile at all.
 
     The likelihood ratio of the best profile, without smoothing, to the flat
-    one; for many crawls it has a chi-square distribution with ``n_bins - 1``
+    one, with the log-likelihood :math:`\ell` of `fit_profile`,
+
+    .. math:: 2\,\bigl(\max_{\Delta, g} \ell(\Delta, g)
+              - \max_\Delta \ell(\Delta, 1)\bigr) .
+
+    For many crawls it has a chi-square distribution with ``n_bins - 1``
     degrees of freedom if the profile is flat.
 
     Parameters
@@ -462,7 +481,7 @@ def flatness_test(
     0.7324
     0.0
     """
-    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period))
+    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period=period))
     best, flat = bits.maximum(0.0)[2], bits.at(np.ones(n_bins))[0]
     statistic = max(2.0 * (best - flat), 0.0)
     return Flatness(statistic, n_bins - 1, special.chdtrc(n_bins - 1, statistic).item())
@@ -667,7 +686,7 @@ def stale_time(
 @functools.lru_cache
 def _even(n_bins, period):
     """Profile that is the same at all times; kept for the next call."""
-    return Profile(np.ones(n_bins), period)
+    return Profile(np.ones(n_bins), period=period)
 
 
 def _demand(profile, demand):
@@ -680,7 +699,7 @@ def _demand(profile, demand):
             f"got shape {np.shape(demand)}"
         )
     try:
-        return Profile(demand, profile.period)
+        return Profile(demand, period=profile.period)
     except ValueError as error:
         raise ValueError(str(error).replace("weight", "demand", 1)) from None
 
@@ -774,8 +793,12 @@ def best_crawl_times(
     demand: ArrayLike | None = None,
     n_phases: int | None = None,
 ) -> CrawlTimes:
-    """Find the best times of the period at which to crawl one page.
+    r"""Find the best times of the period at which to crawl one page.
 
+    .. math:: \min_{t_1 < \cdots < t_n} \sum_{k=1}^n S(t_k, t_{k+1}),
+              \qquad t_{n+1} = t_1 + P,
+
+    with the expected stale time S of `stale_time` between two crawls.
     Dynamic programming over a grid of times; on the grid the result is the
     optimum.
 
@@ -845,9 +868,14 @@ def slot_staleness(
     importance: ArrayLike = 1.0,
     demand: ArrayLike | None = None,
 ) -> float:
-    """Staleness of pages that are crawled in slots, exactly.
+    r"""Staleness of pages that are crawled in slots, exactly.
 
     All pages are crawled at time 0; crawls that the slots bring are given.
+    With the expected stale time S of `stale_time` between two crawls of a
+    page, and the demand d,
+
+    .. math:: \frac{\sum_i \mu_i \sum_k S_i(t_{i,k}, t_{i,k+1})}
+              {\sum_i \mu_i \int_0^T d} .
 
     Parameters
     ----------

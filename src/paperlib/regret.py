@@ -22,12 +22,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import allocation, checks, freshness
 from paperlib.simulate.explore_then_commit import explore_then_commit
 from paperlib.simulate.runs import crawl
-from paperlib.types import Array, Seed, Values
+from paperlib.types import Array, ByName, Seed, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -167,7 +167,9 @@ def suboptimality(
     r"""Utility lost by crawl rates that are optimal for estimates.
 
     The left-hand side of Lemma 4 of [aaai20]_, with F of its eq. (5),
-    :math:`F(\rho^*; \Delta) - F(\hat\rho; \Delta)`.
+
+    .. math:: F(\rho^*; \Delta) - F(\hat\rho; \Delta), \qquad
+              F(\rho; \Delta) = \sum_i \mu_i \frac{\rho_i}{\rho_i + \Delta_i} .
 
     Parameters
     ----------
@@ -482,7 +484,9 @@ def exploration_horizon(
 
 
 def best_exploration(regret: ArrayLike, exploration: ArrayLike) -> tuple[Array, Array]:
-    """Exploration of least mean regret for each horizon, and that regret.
+    r"""Exploration of least mean regret for each horizon, and that regret.
+
+    .. math:: \tau^*(T) = \arg\min_\tau \bar R(\tau, T)
 
     Between the lengths of the grid: the minimum of the parabola through the
     lowest point and its neighbours, in the logarithm of the exploration.
@@ -556,7 +560,9 @@ def slopes(
     n_bootstrap: int = 500,
     rng: Seed = None,
 ) -> dict[str, tuple[float, float]]:
-    """Exponents of the horizon in the best exploration and in its regret.
+    r"""Exponents of the horizon in the best exploration and in its regret.
+
+    .. math:: \tau^*(T) \propto T^a, \qquad \bar R(\tau^*(T), T) \propto T^b
 
     Theorem 1 of [aaai20]_ has 1/2 for both. Least squares on logarithms, with
     bootstrap standard errors over runs.
@@ -622,7 +628,7 @@ def learning_regret(
     *,
     reference: str,
     borders: ArrayLike,
-) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+) -> tuple[ByName, ByName]:
     r"""Regret over time of policies that learn, in one world.
 
     The policies pick pages one by one and meet the same changes and signals.
@@ -686,16 +692,12 @@ def learning_regret(
     >>> lost["learns"].round(2).tolist(), lost["knows"].tolist()
     ([0.58, 0.64], [0.0, 0.0])
     """
-    if reference not in policies:
-        raise ValueError(
-            f"reference must be one of {', '.join(map(repr, policies))}, "
-            f"got {reference!r}"
-        )
+    checks.one_of("reference", reference, policies)
     borders = checks.non_negative("borders", borders)
     if borders[0] != 0:
         raise ValueError(f"borders must begin at 0, got {borders[0].item()!r}")
     fresh = {
-        name: crawl(world, policy, bandwidth, borders=borders).window_accuracy
+        name: crawl(world, policy, bandwidth, borders=borders).window_freshness
         for name, policy in policies.items()
     }
     lost = {

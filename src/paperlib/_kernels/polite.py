@@ -46,7 +46,9 @@ SLOT = np.dtype(
 
 @compiled
 def free_at(host):
-    """The time from which a host has a token."""
+    """The time from which a host has a token; inf for one that allows no crawl."""
+    if host.spacing == np.inf:
+        return np.inf
     return host.full_at - (_BURST - 1) * host.spacing
 
 

@@ -220,4 +220,4 @@ def _simulated(rate, weight, bandwidth, horizon, skipped, rng):
         name: simulate.crawl(world, rule, bandwidth, borders=borders)
         for name, rule in rules.items()
     }
-    return {name: float(run.accuracy) for name, run in runs.items()}
+    return {name: float(run.freshness) for name, run in runs.items()}

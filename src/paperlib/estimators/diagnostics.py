@@ -60,7 +60,9 @@ def serial_score(history: History, change_rate: ArrayLike) -> Values:
 
 
 def serial_sums(history: History, change_rate: ArrayLike) -> Values:
-    """Sums from which the score of clustering is computed.
+    r"""Sums from which the score of clustering is computed.
+
+    .. math:: \sum_n r_n r_{n-1}, \qquad \sum_n (r_n r_{n-1})^2
 
     They can be added over parts of a page's history that are read one after
     the other; a product across two parts is then left out.

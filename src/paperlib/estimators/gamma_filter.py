@@ -276,7 +276,10 @@ class GammaFilter(OnlineEstimator):
             kernels.gamma_update(*crawl, *posterior)
 
     def credible_interval(self, *, level: float = 0.95) -> Array:
-        """Equal-tailed credible interval of the change rate.
+        r"""Equal-tailed credible interval of the change rate.
+
+        .. math:: P(\Delta < \mathrm{low}) = P(\Delta > \mathrm{high})
+                  = (1 - \mathrm{level}) / 2
 
         Its coverage of true rates is about nominal (measured).
 

@@ -91,6 +91,11 @@ def fisher_information(
 ) -> Values:
     r"""Fisher information of one crawl about the change rate.
 
+    With the probability of what a crawl observes, it is
+
+    .. math:: I(\Delta) = E\left[\left(
+              \frac{\partial \ln P}{\partial \Delta}\right)^2\right] .
+
     For crawls at an interval w, with :math:`x = \Delta w`, and for crawls at
     Poisson times of rate p, with :math:`r = \Delta / (\Delta + p)` (derived), it is
     :math:`\Delta^{-2}` times
@@ -150,9 +155,7 @@ def fisher_information(
     change_rate = checks.positive("change_rate", change_rate)
     if (crawl_rate is None) == (interval is None):
         raise ValueError("exactly one of crawl_rate and interval must be given")
-    names = "bit", "age", "last n", "count"
-    if observation not in names:
-        raise ValueError(f"observation must be one of {names}, got {observation!r}")
+    checks.one_of("observation", observation, ("bit", "age", "last n", "count"))
     if (observation == "last n") != (n_entries is not None):
         raise ValueError(
             f"n_entries must be given for 'last n' alone, got {n_entries!r} "
@@ -202,8 +205,12 @@ def asymptotic_variances(
 ) -> Values:
     r"""Asymptotic variance of each estimator, for one crawl at Poisson times.
 
-    After many crawls n an estimate has the variance of this table divided by
-    n (derived).
+    For the estimate after many crawls n at Poisson times of rate p,
+
+    .. math:: \sqrt n\,(\hat\Delta_n - \Delta) \to N(0, \sigma^2),
+              \qquad q = e^{-\Delta w},
+
+    with the variance :math:`\sigma^2` of this table (derived):
 
     ======  ===================================================================
     "MLE"   1 / `fisher_information`, the bound

@@ -17,12 +17,12 @@ kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
 A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
 horizon, *, n_runs, rng)``. It simulates Poisson pages of these true change
 rates, which it has to learn, and returns a `LearningRun`. To this kind belong
-`ExploreThenCommit` and `PhasedEpsilonGreedy`; `reoptimise` is a function of
-the same family that returns only the crawl rates of each phase.
+`ExploreThenCommit` and `PhasedEpsilonGreedy`; `simulate.reoptimise` simulates
+one more of the same family, and returns only the crawl rates of each phase.
 
 What a policy of either kind has learnt is a `LearningRun`, for change rates in
 many runs, or a `Learnt`, for pages with signals in one world. In both,
-``time`` holds the borders of the phases, the first of which explores, and
+``borders`` holds the borders of the phases, the first of which explores, and
 ``believed`` what the last phase went by.
 """
 
@@ -43,8 +43,8 @@ from paperlib.policies.learning import (
 from paperlib.policies.mirror import MirrorSync, mirror_step, probe_gradient
 from paperlib.policies.phases import ExploreThenCommit, LearningRun, PhasedEpsilonGreedy
 from paperlib.policies.polite import PoliteGreedy
-from paperlib.policies.reoptimise import reoptimise
 from paperlib.simulate.copies import EXPLORE, Copies
+from paperlib.simulate.reoptimise import reoptimise
 
 __all__ = [
     "EXPLORE",

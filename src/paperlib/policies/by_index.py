@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import indices as kernels
@@ -14,7 +14,7 @@ from paperlib._kernels.changes import UNTOLD
 from paperlib._kernels.polite import HOST
 from paperlib.hosts import members
 from paperlib.policies.fixed_rates import check_n_pages
-from paperlib.types import Array, Values
+from paperlib.types import Array, Ints, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -41,10 +41,10 @@ class IndexPolicy:
     host : array_like, shape (n_pages,), optional
         The host of each page, integers or strings; by default all pages have
         one host.
-    host_limit : float or mapping, 1/time, positive, default inf
+    host_limit : float or mapping, 1/time, non-negative, default inf
         Crawls of a host per unit of time, or a mapping from host to limit. As
         in `PoliteGreedy`, a host has a bucket of at most two tokens that come
-        at this rate.
+        at this rate; at 0 no page of the host is crawled.
 
     Raises
     ------
@@ -73,14 +73,15 @@ class IndexPolicy:
             min_interval=least, max_interval=most, pages=np.empty(self.n_pages)
         )
         checks.require("min_interval", least, "at most max_interval", least <= most)
-        member, limit = members(self.host, self.host_limit, self.n_pages)
+        labels, member, limit = members(self.host, self.host_limit, self.n_pages)
         # because the dataclass is frozen
+        object.__setattr__(self, "_labels", labels)
         object.__setattr__(self, "_limits", (least, most, member, limit))
 
     @property
     def labels(self) -> list[Any]:
         """Labels of the hosts, sorted; None for the one host of all pages."""
-        return [None] if self.host is None else np.unique(self.host).tolist()
+        return self._labels
 
     def records(self) -> tuple[Any, dict[str, Any]]:
         """What the kernels need: records of pages and of hosts, and scalars.
@@ -95,12 +96,15 @@ class IndexPolicy:
         pages = np.zeros(self.n_pages, kernels.PAGE)
         pages["least"], pages["most"], pages["host"], limit = self._limits
         hosts = np.zeros(limit.size, HOST)
-        hosts["spacing"], hosts["full_at"] = 1.0 / limit, -np.inf
+        with np.errstate(divide="ignore"):  # inf: no page is crawled
+            hosts["spacing"], hosts["full_at"] = 1.0 / limit, -np.inf
         pages["kind"], pages["place"] = self.kind, kernels.IDLE
         scalars = self._describe(pages)
         return pages, hosts, scalars
 
-    def start(self, last: Array, present: ArrayLike = True, time: float = 0.0) -> Any:
+    def start(
+        self, last: Array, *, present: ArrayLike = True, time: float = 0.0
+    ) -> Any:
         """State of the kernels at a time, for pages last crawled at `last`.
 
         Parameters
@@ -122,7 +126,7 @@ class IndexPolicy:
         pages["place"][~np.broadcast_to(present, last.size)] = kernels.ABSENT
         return kernels.new_state(pages, hosts, time, **scalars)
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters
@@ -140,7 +144,7 @@ class IndexPolicy:
             -1 where no page can be crawled.
         """
         check_n_pages("pages", self.n_pages, world)
-        state = self.start(last, world.start == 0)
+        state = self.start(last, present=world.start == 0)
         changes, with_ages = self._told(world, time.size)
 
         def crawl(span, out):

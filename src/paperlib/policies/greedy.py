@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paperlib import checks, objectives
 from paperlib._kernels import crawl_value, indices
@@ -14,7 +13,7 @@ from paperlib._kernels import scheduler as kernels
 from paperlib.policies.by_index import IndexPolicy, in_spans
 from paperlib.policies.fixed_rates import check_n_pages, check_pages
 from paperlib.signals import SignalledPages
-from paperlib.types import Array
+from paperlib.types import Array, Bits, Ints
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -66,7 +65,8 @@ class Greedy(IndexPolicy):
     """
 
     pages: SignalledPages
-    objective: objectives.Objective = field(default=objectives.freshness, kw_only=True)
+    _: KW_ONLY
+    objective: objectives.Objective = objectives.freshness
 
     def __post_init__(self):
         if not isinstance(self.objective, objectives.Objective):
@@ -86,7 +86,7 @@ class Greedy(IndexPolicy):
         """Which index it is, for the kernels."""
         return self.objective.code
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot; see `IndexPolicy.choose`.
 
         Parameters
@@ -103,8 +103,9 @@ class Greedy(IndexPolicy):
         ndarray of int, shape (n_slots,)
             -1 where no page can be crawled.
         """
-        limited = np.any(self.min_interval) or np.isfinite(self.max_interval).any()
-        if self.objective == objectives.freshness and self.host is None and not limited:
+        least, most, _, limit = self._limits
+        limited = least.any() or np.isfinite(most).any() or np.isfinite(limit).any()
+        if self.objective == objectives.freshness and not limited:
             # The same slots, in a half to a third of the time: bounds of the
             # crawl value of freshness are sharper than those of any index.
             return _WithoutSignals(self.pages).choose(world, time, last)
@@ -207,9 +208,12 @@ class _WithoutSignals(_WithSignals):
 class GreedyNCIS(_WithSignals):
     r"""Greedy policy with noisy signals: GREEDY-NCIS of [www25]_.
 
-    Algorithm 1 with the crawl value of Lemma 4, `freshness.crawl_value`, at
-    the effective elapsed time :math:`\tau_i + \beta_i n_i` of a page that has
-    sent :math:`n_i` signals since its last crawl.
+    Algorithm 1 with the crawl value of Lemma 4, `freshness.crawl_value`,
+
+    .. math:: \arg\max_i V_i(\tau_i + \beta_i n_i),
+
+    at the effective elapsed time of a page that has sent :math:`n_i` signals
+    in the time :math:`\tau_i` since its last crawl.
 
     Parameters
     ----------
@@ -240,12 +244,13 @@ class GreedyNCIS(_WithSignals):
     ...     simulate.crawl(world, policy, bandwidth=1.0)
     ...     for policy in (Greedy(pages), GreedyNCIS(pages))
     ... ]
-    >>> bool(runs[1].accuracy > runs[0].accuracy)
+    >>> bool(runs[1].freshness > runs[0].freshness)
     True
     """
 
-    terms: int | None = field(default=None, kw_only=True)
-    discard_window: float = field(default=0.0, kw_only=True)
+    _: KW_ONLY
+    terms: int | None = None
+    discard_window: float = 0.0
 
     def __post_init__(self):
         super().__post_init__()
@@ -289,10 +294,14 @@ class GreedyCIS(_WithSignals):
 
 @dataclass(frozen=True, eq=False)
 class GreedyCISPlus(GreedyCIS):
-    """Greedy policy that uses only good signals: GREEDY-CIS+ of [www25]_.
+    r"""Greedy policy that uses only good signals: GREEDY-CIS+ of [www25]_.
 
     Section 6.7: GREEDY-CIS on the pages whose believed precision and recall
-    are high, GREEDY on the others.
+    are high,
+
+    .. math:: \mathrm{precision}_i > 0.7 \text{ and } \mathrm{recall}_i > 0.6,
+
+    GREEDY on the others.
 
     Parameters
     ----------
@@ -310,11 +319,12 @@ class GreedyCISPlus(GreedyCIS):
     [True, False, False]
     """
 
-    min_precision: float = field(default=0.7, kw_only=True)
-    min_recall: float = field(default=0.6, kw_only=True)
+    _: KW_ONLY
+    min_precision: float = 0.7
+    min_recall: float = 0.6
 
     @property
-    def uses_signals(self) -> NDArray[np.bool_]:
+    def uses_signals(self) -> Bits:
         """Pages of good signals, bool array of shape (n_pages,)."""
         precise = np.nan_to_num(self.pages.precision) > self.min_precision
         return precise & (self.pages.recall > self.min_recall)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks, estimators
 from paperlib._kernels import threads_for
@@ -14,7 +15,7 @@ from paperlib.hosts import members
 from paperlib.policies.polite import _Crawler
 from paperlib.processes import History
 from paperlib.signals import SignalledPages, fit
-from paperlib.types import Array, Values
+from paperlib.types import Array, Bits, Ints, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -36,10 +37,10 @@ class Learnt:
     ----------
     page : ndarray of int, shape (n_slots,)
         The page of each slot, -1 for none.
-    time : ndarray, shape (n_phases + 1,), time
+    borders : ndarray, shape (n_phases + 1,), time
         Borders of the phases; in the first one nothing is believed yet.
     beliefs : list of SignalledPages, length n_phases - 1
-        What each phase after the first went by.
+        What each phase after the first went by; the last is `believed`.
 
     Examples
     --------
@@ -49,20 +50,22 @@ class Learnt:
     >>> slots = simulate.slot_times(1.0, 40.0)
     >>> policy = LearningGreedy(pages.importance, first=10.0, growth=2.0)
     >>> learnt = policy.learn(world, slots, np.zeros(2))
-    >>> learnt.time.tolist(), len(learnt.beliefs)
+    >>> learnt.borders.tolist(), len(learnt.beliefs)
     ([0.0, 10.0, 20.0, 40.0], 2)
     """
 
     page: np.ndarray
-    time: np.ndarray
+    borders: np.ndarray
     beliefs: list
+
+    time = property(attrgetter("borders"), doc="Earlier name of `borders`.")
 
     @property
     def believed(self) -> Any:
         """What the last phase went by; None if there was one phase only."""
         return self.beliefs[-1] if self.beliefs else None
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot: those chosen before, whatever the arguments.
 
         Parameters
@@ -135,6 +138,7 @@ class LearningGreedy:
 
     importance: Values
     first: float
+    _: KW_ONLY
     growth: float = 1.5
     exploration: float = 0.05
     use_signals: bool = True
@@ -149,7 +153,7 @@ class LearningGreedy:
         checks.scalar(checks.share, "exploration", self.exploration)
         members(self.host, self.host_limit, importance.size)
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters
@@ -196,7 +200,7 @@ class LearningGreedy:
         beliefs = []
         for now, n in zip(starts, np.diff(slots), strict=True):
             gamma = crawler.signal_rate(now) if self.use_signals else None
-            beliefs.append(estimate(*crawler.seen(), importance, gamma))
+            beliefs.append(estimate(*crawler.seen(), importance, gamma=gamma))
             shares = np.arange(n + 1) * self.exploration * np.sqrt(self.first / now)
             crawler.crawl(beliefs[-1], np.diff(np.floor(shares)) > 0)
         return Learnt(crawler.page, np.array([0.0, *starts, world.horizon]), beliefs)
@@ -211,9 +215,10 @@ class LearningGreedy:
 def estimate(
     page: ArrayLike,
     interval: Array,
-    n_signals: NDArray[np.integer],
-    changed: NDArray[np.bool_],
+    n_signals: Ints,
+    changed: Bits,
     importance: Array,
+    *,
     gamma: Array | None = None,
 ) -> SignalledPages:
     """Estimate pages from some crawls and a few pseudo-observations.
@@ -283,7 +288,12 @@ def estimate(
 
 
 def parameter_errors(pages: SignalledPages, believed: SignalledPages) -> Array:
-    """Medians over pages of the errors of what was believed.
+    r"""Medians over pages of the errors of what was believed.
+
+    .. math:: |\ln \hat\Delta - \ln \Delta|, \qquad |\hat\lambda - \lambda|,
+              \qquad |\hat\nu - \nu|,
+
+    with the recall :math:`\lambda` and the precision :math:`\nu` of signals.
 
     Parameters
     ----------

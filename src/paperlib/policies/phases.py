@@ -3,14 +3,15 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Literal
 
 import numpy as np
 
 from paperlib import allocation, checks, estimators, schedules
 from paperlib.errors import BoundsWarning, UnexploredWarning
 from paperlib.simulate.copies import EXPLORE, Copies, checked_pages
-from paperlib.types import Array
+from paperlib.types import Array, Function
 
 __all__ = ["ExploreThenCommit", "LearningRun", "PhasedEpsilonGreedy"]
 
@@ -24,7 +25,7 @@ class LearningRun:
 
     Parameters
     ----------
-    time : ndarray, shape (n_phases + 1,), time
+    borders : ndarray, shape (n_phases + 1,), time
         Borders of the phases.
     expected : ndarray, shape (n_runs, n_phases)
         Requests served fresh, in expectation given the crawls before the
@@ -44,11 +45,11 @@ class LearningRun:
     --------
     >>> policy = ExploreThenCommit(exploration=5.0, bounds=(0.1, 5.0))
     >>> run = policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, n_runs=3, rng=1)
-    >>> run.time.tolist(), run.believed.shape, run.regret().shape
+    >>> run.borders.tolist(), run.believed.shape, run.regret().shape
     ([0.0, 5.0, 20.0], (3, 2), (3,))
     """
 
-    time: np.ndarray
+    borders: np.ndarray
     expected: np.ndarray
     simulated: np.ndarray
     fresh: np.ndarray
@@ -57,15 +58,20 @@ class LearningRun:
     believed: np.ndarray
     pages: tuple = field(repr=False)
 
+    time = property(attrgetter("borders"), doc="Earlier name of `borders`.")
+
     def regret(
         self,
         *,
         kind: Literal["expected", "simulated", "fresh"] = "expected",
-        against: Callable[..., Any] = allocation.optimal_poisson,
+        against: Function = allocation.optimal_poisson,
         normalise: Literal[None, "mass"] = None,
         path: bool = False,
     ) -> Array:
-        """Requests that the best policy with known change rates serves more.
+        r"""Requests that the best policy with known change rates serves more.
+
+        .. math:: R(T) = T \sum_i \mu_i F_i^*
+                  - \text{requests served fresh up to } T
 
         Parameters
         ----------
@@ -93,14 +99,10 @@ class LearningRun:
         ValueError
             An unknown `kind` or `normalise`.
         """
-        if kind not in ("expected", "simulated", "fresh"):
-            raise ValueError(
-                f"kind must be 'expected', 'simulated' or 'fresh', got {kind!r}"
-            )
-        if normalise not in (None, "mass"):
-            raise ValueError(f"normalise must be None or 'mass', got {normalise!r}")
+        checks.one_of("kind", kind, ("expected", "simulated", "fresh"))
+        checks.one_of("normalise", normalise, (None, "mass"))
         mass = self.pages[1].sum()
-        best = mass * against(*self.pages).freshness * self.time[1:]
+        best = mass * against(*self.pages).freshness * self.borders[1:]
         lost = best - getattr(self, kind).cumsum(axis=-1)
         lost = lost if path else lost[:, -1]
         return lost / mass if normalise else lost
@@ -127,10 +129,7 @@ class _Learner:
             raise ValueError(
                 f"bounds must satisfy 0 <= low < high, finite, got {self.bounds!r}"
             )
-        if self.explore not in EXPLORE:
-            raise ValueError(
-                f"explore must be 'interval' or 'rate', got {self.explore!r}"
-            )
+        checks.one_of("explore", self.explore, EXPLORE)
         if not (self.exploration is None or callable(self.exploration)):
             checks.scalar(checks.positive, "exploration", self.exploration)
 
@@ -188,8 +187,8 @@ class _Learner:
                 UnexploredWarning,
                 stacklevel=2,
             )
-        time = np.cumsum([0.0, *(duration for duration, _ in phases)])
-        return LearningRun(time, *map(np.stack, zip(*results, strict=True)), pages)
+        borders = np.cumsum([0.0, *(duration for duration, _ in phases)])
+        return LearningRun(borders, *map(np.stack, zip(*results, strict=True)), pages)
 
     def believe(self, copies):
         """Change rates to believe after some crawls.
@@ -321,7 +320,7 @@ class ExploreThenCommit(_Learner):
     ...     first_horizon=10.0,
     ...     bounds=(0.1, 5.0),
     ... )
-    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=30.0, rng=1).time.tolist()
+    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=30.0, rng=1).borders.tolist()
     [0.0, 2.0, 10.0, 14.0, 30.0]
     """
 
@@ -405,7 +404,7 @@ class PhasedEpsilonGreedy(_Learner):
     >>> policy = PhasedEpsilonGreedy(
     ...     exploration=4.0, bounds=(0.1, 5.0), n_phases=2
     ... )
-    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, rng=1).time.tolist()
+    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, rng=1).borders.tolist()
     [0.0, 4.0, 12.0, 20.0]
     """
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paperlib._kernels import crawl_value
 from paperlib._kernels import polite as kernels
@@ -14,7 +13,7 @@ from paperlib._kernels.changes import UNTOLD
 from paperlib.hosts import members
 from paperlib.policies.fixed_rates import check_pages
 from paperlib.signals import SignalledPages
-from paperlib.types import Array, Values
+from paperlib.types import Array, Ints, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -41,9 +40,10 @@ class PoliteGreedy:
     host : array_like, shape (n_pages,), optional
         The host of each page, integers or strings; by default all pages have
         one host.
-    host_limit : float or mapping, 1/time, positive, default inf
+    host_limit : float or mapping, 1/time, non-negative, default inf
         Crawls of a host per unit of time, or a mapping from host to limit, as
-        in `allocation.polite`; ``inf`` is no limit.
+        in `allocation.polite`; ``inf`` is no limit, and at 0 no page of the
+        host is crawled.
 
     Raises
     ------
@@ -62,14 +62,15 @@ class PoliteGreedy:
     """
 
     pages: SignalledPages
-    host: Values | None = field(default=None, kw_only=True)
-    host_limit: float = field(default=np.inf, kw_only=True)
+    _: KW_ONLY
+    host: Values | None = None
+    host_limit: float = np.inf
 
     def __post_init__(self):
         check_pages(self.pages)
         members(self.host, self.host_limit, self.pages.change_rate.size)
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters
@@ -100,7 +101,7 @@ class _Crawler:
     """
 
     def __init__(self, world, time, last, hosts, *, use_signals=True, look=False):
-        member, limit = hosts
+        _, member, limit = hosts
         if member.size != world.start.size:
             raise ValueError(
                 f"world must hold the pages of the policy, {member.size}, "
@@ -117,7 +118,8 @@ class _Crawler:
         self._pages = np.zeros(member.size, kernels.PAGE)
         self._pages["last"], self._pages["host"] = last, member
         self._hosts = np.zeros(limit.size, kernels.HOST)
-        self._hosts["spacing"] = 1.0 / limit
+        with np.errstate(divide="ignore"):  # inf: no page is crawled
+            self._hosts["spacing"] = 1.0 / limit
         self._slots = np.zeros(time.size, kernels.SLOT)
         self._slots["time"] = time
         self._done, self._received, self._again = 0, 0, -1

@@ -57,7 +57,10 @@ class GammaPrior(NamedTuple):
         return self.shape / self.rate
 
     def interval(self, *, level: float = 0.95) -> Values:
-        """Quantiles of the change rate that leave out equal probabilities.
+        r"""Quantiles of the change rate that leave out equal probabilities.
+
+        .. math:: P(\Delta < \mathrm{low}) = P(\Delta > \mathrm{high})
+                  = (1 - \mathrm{level}) / 2
 
         Parameters
         ----------
@@ -75,7 +78,10 @@ class GammaPrior(NamedTuple):
         )
 
     def posterior(self, history: History) -> GammaPrior:
-        """What is known of each page of the population after its crawls.
+        r"""What is known of each page of the population after its crawls.
+
+        .. math:: f(\Delta \mid \mathrm{crawls}) \propto
+                  \Delta^{a-1} e^{-b\Delta} \prod_k P(\mathrm{bit}_k \mid \Delta)
 
         Parameters
         ----------

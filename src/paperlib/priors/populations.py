@@ -20,7 +20,7 @@ _SHORTEST_PERIOD, _LONGEST_PERIOD = 2.0, 365 * _HOURS_A_DAY
 def population(
     n_pages: int,
     *,
-    law: Literal["lognormal", "log-logistic"] = "lognormal",
+    distribution: Literal["lognormal", "log-logistic"] = "lognormal",
     rng: Seed = None,
 ) -> Array:
     """Draw change rates of pages that stand in for the data of [grimes08].
@@ -34,8 +34,8 @@ def population(
     ----------
     n_pages : int
         Number of pages.
-    law : {"lognormal", "log-logistic"}
-        Distribution of the mean times between changes: "lognormal" with
+    distribution : {"lognormal", "log-logistic"}
+        That of the mean times between changes: "lognormal" with
         standard deviation 1 of the logarithm, or "log-logistic" with shape 1,
         whose tail is so heavy that it has no mean without the clip.
     rng : seed or numpy.random.Generator, optional
@@ -59,10 +59,7 @@ def population(
     """
     rng = np.random.default_rng(rng)
     draws = {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
-    if law not in draws:
-        raise ValueError(
-            f"law must be one of {', '.join(map(repr, draws))}, got {law!r}"
-        )
-    log_ratio = draws[law](size=checks.count("n_pages", n_pages))
+    checks.one_of("distribution", distribution, draws)
+    log_ratio = draws[distribution](size=checks.count("n_pages", n_pages))
     period = _MEDIAN_PERIOD * np.exp(log_ratio)
     return 1 / np.clip(period, _SHORTEST_PERIOD, _LONGEST_PERIOD)

@@ -113,7 +113,10 @@ class FakeIntervals:
         return 1 / self.mode
 
     def estimate(self, history: History) -> Values:
-        """Posterior mode of the change rate.
+        r"""Posterior mode of the change rate.
+
+        .. math:: \arg\max_\Delta \; (1 - e^{-a\Delta})\,e^{-b\Delta}
+                  \prod_k P(\mathrm{bit}_k \mid \Delta)
 
         It is `estimators.mle` with the two pseudo-observations among the
         crawls, so that no history is degenerate; section 4.4 of [grimes08].
@@ -156,7 +159,10 @@ class FakeIntervals:
     def probabilities(
         self, period: ArrayLike, *, base: Literal["period", "rate"] = "period"
     ) -> Array:
-        """Distribution of the mean time between changes on a grid.
+        r"""Distribution of the mean time between changes on a grid.
+
+        .. math:: p_k \propto (1 - e^{-a / T_k})\,e^{-b / T_k}\,f(T_k)\,
+                  \delta T_k, \qquad f(T) = 1 \text{ or } T^{-2} \text{, see base.}
 
         Parameters
         ----------
@@ -172,8 +178,7 @@ class FakeIntervals:
         ndarray, shape (n_grid,)
             Probabilities of sum 1.
         """
-        if base not in ("period", "rate"):
-            raise ValueError(f"base must be 'period' or 'rate', got {base!r}")
+        checks.one_of("base", base, ("period", "rate"))
         rate = 1 / rising("period", period)
         # relative to the longest period, so that not all of them vanish
         unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
@@ -188,9 +193,12 @@ class FakeIntervals:
         *,
         base: Literal["period", "rate"] = "period",
     ) -> float:
-        """L2 distance of the prior to a population of pages, on a grid.
+        r"""L2 distance of the prior to a population of pages, on a grid.
 
-        Section 4.4 of [grimes08].
+        Section 4.4 of [grimes08]: with the `probabilities` p of the grid, and
+        the shares s of the pages that are nearest to its points,
+
+        .. math:: \sqrt{\textstyle\sum_k (p_k - s_k)^2} .
 
         Parameters
         ----------
@@ -263,6 +271,7 @@ class FakeIntervals:
             to exp(-unchanged / period) / period. Both do where no pair is
             near the population.
         """
+        checks.one_of("method", method, ("annealing", "search"))
         wanted, period = _shares(change_rate, period), rising("period", period)
         max_iterations = checks.count("max_iterations", max_iterations)
 
@@ -274,10 +283,8 @@ class FakeIntervals:
         bounds = np.log(period[[0, -1]])
         if method == "annealing":
             best, converged = _anneal(losses, bounds, max_iterations, rng)
-        elif method == "search":
-            best, converged = search(losses, [bounds] * 2, max_iterations)
         else:
-            raise ValueError(f"method must be 'annealing' or 'search', got {method!r}")
+            best, converged = search(losses, [bounds] * 2, max_iterations)
         return cls._fitted(best, converged, bounds, max_iterations)
 
     @classmethod

@@ -74,7 +74,7 @@ def worlds(pages: PathLike | None = None) -> dict[str, Nature]:
     panel = traces.panel()
     kinds = field.worlds() | {
         "real pages, 3 years": field.real_worlds(panel),
-        "real pages, 14 years": field.real_worlds(panel, _LONG),
+        "real pages, 14 years": field.real_worlds(panel, least_window=_LONG),
     }
     if pages is not None:
         name = Path(pages).stem
@@ -239,7 +239,7 @@ def write(found: Benchmark, folder: PathLike) -> list[Path]:
     """
     over_time = found.rows_over_time("GREEDY")
     tables = {
-        "benchmark": found.rows(_COMPARED),
+        "benchmark": found.rows(over=_COMPARED),
         "benchmark_over_time": [r for r in over_time if found.bootstrap[r["world"]]],
     }
     paths = []

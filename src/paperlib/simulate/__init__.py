@@ -7,7 +7,8 @@ pages in a world, `compare` runs several policies in many worlds, and
 
 `Copies` simulates the copies of a crawler that follows crawl rates, for the
 policies that set rates; `explore_then_commit` evaluates one such policy for
-many lengths of exploration at once.
+many lengths of exploration at once, and `reoptimise` sets the rates anew after
+every phase.
 
 `benchmark` runs many policies in many kinds of worlds at many budgets; the worlds
 and policies of the field are in `paperlib.field`.
@@ -23,6 +24,7 @@ from paperlib.simulate.benchmarking import (
 from paperlib.simulate.copies import EXPLORE, Copies
 from paperlib.simulate.explore_then_commit import explore_then_commit
 from paperlib.simulate.measures import Costs, costs
+from paperlib.simulate.reoptimise import reoptimise
 from paperlib.simulate.runs import CrawlRun, compare, crawl, replicate, slot_times
 from paperlib.simulate.worlds import World, draw_world, replay
 
@@ -42,6 +44,7 @@ __all__ = [
     "crawl",
     "draw_world",
     "explore_then_commit",
+    "reoptimise",
     "replay",
     "replicate",
     "slot_times",

@@ -23,7 +23,7 @@ from paperlib.schedules import low_discrepancy
 from paperlib.signals import SignalledPages
 from paperlib.simulate.measures import costs
 from paperlib.simulate.runs import crawl, replicate, slot_times
-from paperlib.types import Array, PathLike, Seed
+from paperlib.types import Array, Function, PathLike, Seed
 
 __all__ = ["MEASURES", "Benchmark", "Nature", "Situation", "benchmark"]
 
@@ -166,7 +166,13 @@ class Benchmark:
         return self._mean(world, values)
 
     def gain(
-        self, world: str, budget: float, policy: str, over: str, name: str = "freshness"
+        self,
+        world: str,
+        budget: float,
+        policy: str,
+        over: str,
+        *,
+        name: str = "freshness",
     ) -> float:
         """By how much a policy is above another in the same worlds.
 
@@ -219,7 +225,7 @@ class Benchmark:
         )
         return self._mean(world, one - other)
 
-    def rows(self, over: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def rows(self, *, over: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Make a table with a row for each policy in each cell.
 
         Parameters
@@ -289,14 +295,13 @@ class Benchmark:
 
 
 def _column(name):
-    if name not in MEASURES:
-        raise ValueError(f"name must be one of {', '.join(MEASURES)}, got {name!r}")
+    checks.one_of("name", name, MEASURES)
     return MEASURES.index(name)
 
 
 def benchmark(
     worlds: dict[str, Nature],
-    policies: Mapping[str, Callable[..., Any]],
+    policies: Mapping[str, Function],
     budgets: ArrayLike,
     *,
     n_runs: ArrayLike,
@@ -304,7 +309,7 @@ def benchmark(
     n_windows: int = 20,
     folder: PathLike | None = None,
     jobs: int = 1,
-    progress: Callable[..., Any] | None = None,
+    progress: Function | None = None,
 ) -> Benchmark:
     """Run every policy in the same worlds, at every budget.
 
@@ -571,7 +576,7 @@ def _measures(run, world):
     """`MEASURES` of a run, and its freshness in each window."""
     of = costs(run, world)
     never, used = (run.n_crawls == 0).mean(), 1 - run.n_idle / run.time.size
-    return np.array([run.accuracy, *of, never, used, *run.window_accuracy])
+    return np.array([run.freshness, *of, never, used, *run.window_freshness])
 
 
 def _slug(name):

@@ -1,7 +1,6 @@
 """The copies that a crawler keeps while it follows schedules."""
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ from paperlib import checks, estimators, freshness, schedules
 from paperlib._kernels import simulate as kernels
 from paperlib._kernels import threads_for
 from paperlib.processes import History, join
-from paperlib.types import Array, Seed
+from paperlib.types import Array, Function, Seed
 
 __all__ = ["EXPLORE", "Copies", "checked_pages"]
 
@@ -115,7 +114,7 @@ class Copies:
                 self._pages["change_at"] = wait / change_rate
 
     def follow(
-        self, schedule: Callable[..., Any], crawl_rate: Array, duration: float
+        self, schedule: Function, crawl_rate: Array, duration: float
     ) -> tuple[Array, Array, int]:
         """Crawl by a schedule for some time.
 
@@ -178,13 +177,14 @@ class Copies:
         self._counts.append(found.n_crawls)
 
     def probability(self) -> Array:
-        """Probability that each copy is fresh now, given the crawls so far.
+        r"""Probability that each copy is fresh now, given the crawls so far.
+
+        .. math:: e^{-\Delta t} \quad\text{at time t after the last crawl}
 
         Returns
         -------
         ndarray, shape (n_pages,)
-            Exponential exp(-change_rate t) at time t after the last crawl; 0
-            for a page that was never crawled.
+            0 for a page that was never crawled.
         """
         last = self._pages["last"]
         elapsed = np.where(last >= 0, self.now - last, 0.0)

@@ -43,7 +43,14 @@ class Costs(NamedTuple):
 
 
 def costs(run: CrawlRun, world: World) -> Costs:
-    """Measure the costs of a run by the changes of its world.
+    r"""Measure the costs of a run by the changes of its world.
+
+    For the changes at times t, each seen by a crawl at s(t), as the k-th that
+    this crawl sees,
+
+    .. math:: \mathrm{delay} = \frac{\sum \mu\,(s - t)}{\sum \mu}, \qquad
+        \mathrm{age} = \frac{\sum_{k=1} \mu\,(s - t)^2 / 2}{T \sum_i \mu_i},
+        \qquad \mathrm{harmonic} = \frac{\sum \mu\,(s - t) / k}{T \sum_i \mu_i} .
 
     A change that no crawl has seen by the end of the world counts until then, so
     that delays are slightly too short where crawls are rare.

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import simulate as kernels
 from paperlib.allocation import Allocation
 from paperlib.simulate.worlds import draw_world
-from paperlib.types import Array, Seed
+from paperlib.types import Array, ByName, Function, Ints, Seed
 
 if TYPE_CHECKING:
     from paperlib.processes import History
@@ -30,7 +29,10 @@ _ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class CrawlRun:
-    """What a policy did in a world.
+    r"""What a policy did in a world.
+
+    .. math:: \mathrm{freshness} = \frac{\sum_i \mu_i\,\mathrm{fresh}_i}
+              {\sum_i \mu_i\,\mathrm{there}_i}
 
     Parameters
     ----------
@@ -52,7 +54,7 @@ class CrawlRun:
     >>> from paperlib import policies, simulate
     >>> world = simulate.replay([[1.5], []], 4.0)
     >>> run = simulate.crawl(world, policies.Rates([1.0, 1.0]), bandwidth=1.0)
-    >>> run.page.tolist(), run.page_accuracy.tolist()
+    >>> run.page.tolist(), run.page_freshness.tolist()
     ([0, 1, 0, 1], [0.625, 1.0])
     """
 
@@ -64,7 +66,7 @@ class CrawlRun:
     importance: np.ndarray
 
     def history(
-        self, world: World, start: float = 0.0, stop: float = np.inf
+        self, world: World, *, start: float = 0.0, stop: float = np.inf
     ) -> History:
         """What the crawls found.
 
@@ -85,7 +87,7 @@ class CrawlRun:
         return world.observe(self.time, np.where(counted, self.page, -1))
 
     @property
-    def accuracy(self) -> float:
+    def freshness(self) -> float:
         """Share of requests served fresh; NaN without any."""
         return _ratio(
             self.fresh.sum(axis=0) @ self.importance,
@@ -93,17 +95,21 @@ class CrawlRun:
         )
 
     @property
-    def window_accuracy(self) -> Array:
+    def window_freshness(self) -> Array:
         """Share of requests served fresh in each window, shape (n_windows,)."""
         return _ratio(self.fresh @ self.importance, self.there @ self.importance)
 
     @property
-    def page_accuracy(self) -> Array:
+    def page_freshness(self) -> Array:
         """Freshness of each page, shape (n_pages,); NaN for one never there."""
         return _ratio(self.fresh.sum(axis=0), self.there.sum(axis=0))
 
+    # The word of [www25], by which earlier versions named the three.
+    accuracy, window_accuracy = freshness, window_freshness
+    page_accuracy = page_freshness
+
     @property
-    def n_crawls(self) -> NDArray[np.integer]:
+    def n_crawls(self) -> Ints:
         """Crawls of every page within the windows, shape (n_pages,)."""
         pages = self.page[self._counted & (self.page >= 0)]
         return np.bincount(pages, minlength=self.importance.size)
@@ -132,7 +138,9 @@ def _ratio(some, whole):
 
 
 def slot_times(bandwidth: float | tuple[ArrayLike, ArrayLike], horizon: float) -> Array:
-    """Times of the slots: slot j comes when the bandwidth has added up to j.
+    r"""Times of the slots: slot j comes when the bandwidth has added up to j.
+
+    .. math:: \int_0^{t_j} B(s)\,ds = j
 
     Parameters
     ----------
@@ -237,11 +245,10 @@ def crawl(
     >>> pages = signals.SignalledPages([0.5, 2.0], 1.0, 0.5, 0.1)
     >>> world = draw_world(pages, 50.0, rng=1)
     >>> run = crawl(world, policies.GreedyNCIS(pages), bandwidth=2.0)
-    >>> int(run.n_crawls.sum()), bool(0.5 < run.accuracy < 0.9)
+    >>> int(run.n_crawls.sum()), bool(0.5 < run.freshness < 0.9)
     (100, True)
     """
-    if initial not in ("fresh", "empty"):
-        raise ValueError(f"initial must be 'fresh' or 'empty', got {initial!r}")
+    checks.one_of("initial", initial, ("fresh", "empty"))
     borders = _windows(borders, world.horizon)
     time = slot_times(bandwidth, world.horizon)
     last = np.where((world.start == 0) & (initial == "fresh"), 0.0, -np.inf)
@@ -317,7 +324,7 @@ def _fresh_time(world, time, page, last, borders):
 
 
 def replicate(
-    function: Callable[..., Any], n_runs: int, *, rng: Seed = None, jobs: int = 1
+    function: Function, n_runs: int, *, rng: Seed = None, jobs: int = 1
 ) -> list[Any]:
     """Call ``function(rng)`` for every run.
 
@@ -373,20 +380,20 @@ def replicate(
 
 
 def compare(
-    draw: Callable[..., Any],
-    policies: Callable[..., Any],
+    draw: Function,
+    policies: Function,
     bandwidth: float | tuple[ArrayLike, ArrayLike],
     horizon: float,
     *,
     n_runs: int,
     rng: Seed = None,
-    keep: Callable[..., Any] = attrgetter("accuracy"),
+    keep: Function = attrgetter("freshness"),
     jobs: int = 1,
     arrivals: tuple[Any, ...] | None = None,
     delays: dict[str, Any] | None = None,
-    remember: Callable[..., Any] = lambda depends_on, compute: compute(),
+    remember: Function = lambda depends_on, compute: compute(),
     **options: Any,
-) -> dict[str, NDArray[Any]]:
+) -> ByName:
     """Run policies in the same worlds.
 
     Every run has new pages and a new world.
@@ -409,7 +416,7 @@ def compare(
     rng : None, int, SeedSequence or Generator, optional
         Source of random numbers; run i depends on it and i alone.
     keep : callable, optional
-        Function of a CrawlRun: what to keep of it; by default its accuracy.
+        Function of a CrawlRun: what to keep of it; by default its freshness.
     jobs : int, default 1
         As in `replicate`.
     arrivals : tuple, optional

@@ -25,9 +25,13 @@ def reoptimise(
     n_runs: int = 1,
     rng: Seed = None,
 ) -> Array:
-    """Re-optimise crawl rates from the estimates after every phase.
+    r"""Re-optimise crawl rates from the estimates after every phase.
 
-    Section 5 of [peva22]_. All pages start at the uniform rate. In a phase
+    Section 5 of [peva22]_:
+
+    .. math:: \rho^{(k+1)} = \arg\max_\rho F(\rho; \hat\Delta^{(k)}) .
+
+    All pages start at the uniform rate. In a phase
     every page is crawled `n_crawls` times, at Poisson times of its present
     rate; then `allocation.optimal_poisson` of the estimates gives the next
     rates. The estimator goes on over phases as its class does when the crawl
