@@ -66,7 +66,8 @@ def _headings(page):
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
     plain = (
         re.sub(r"[^\w\s-]", "", heading.lower())
-        for heading in re.findall(r"^#+ (.+)$", text, re.M)
+        # of a notebook, too, where it is the first line of a cell
+        for heading in re.findall(r'^(?: +")?#+ (.+?)(?:\\n",)?$', text, re.M)
     )
     return {heading.strip().replace(" ", "-") for heading in plain} | set(
         re.findall(r'<a id="([^"]+)"', text)

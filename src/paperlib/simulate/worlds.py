@@ -211,7 +211,9 @@ class World:
         before, slot = np.flatnonzero(last > -np.inf), np.flatnonzero(page >= 0)
         time = np.append(last[before], time[slot])
         page = np.append(before, page[slot])
-        order = np.argsort(page, kind="stable")
+        # short integers are sorted by radix: in a tenth of the time
+        short = np.min_scalar_type(changes.stop.size)
+        order = np.argsort(page.astype(short), kind="stable")
         page, time = page[order], time[order]
         # One search for all pages: their times laid end to end.
         ends = 2 * self.horizon * np.arange(changes.stop.size)
