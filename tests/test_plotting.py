@@ -463,17 +463,18 @@ def test_no_two_styles_share_a_colour_or_a_dash(styles):
     "styles", [plotting.LINES, plotting.POLICIES], ids=["LINES", "POLICIES"]
 )
 def test_styles_differ_as_drawn(styles):
-    _, ax = plt.subplots()
+    figure, ax = plt.subplots()
+    ax.set_axis_off()
     plotting.lines(ax, [1, 2], {name: np.array([1.0, 2.0]) for name in styles})
-    drawn = [
-        (line.get_color(), tuple(line._unscaled_dash_pattern[1] or ()))
-        for line in ax.lines
-    ]
-    assert (
-        len({color for color, _ in drawn})
-        == len({dash for _, dash in drawn})
-        == len(styles)
-    )
+    colors = {line.get_color() for line in ax.lines}
+    plt.setp(ax.lines, color="black", marker="", visible=False)
+    pictures = set()
+    for line in ax.lines:
+        line.set_visible(True)
+        figure.canvas.draw()
+        pictures.add(bytes(figure.canvas.buffer_rgba()))
+        line.set_visible(False)
+    assert len(colors) == len(pictures) == len(styles)
 
 
 def test_more_curves_than_variants_are_still_told_apart():
