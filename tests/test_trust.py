@@ -195,7 +195,12 @@ def said(capsys, *command, status=2):
         ("n_crawls", ["1", "2"], "rates must hold numbers in the column 'n_crawls', g"),
         ("gone", ["no", "no"], "rates must hold true or false in the column 'gone', g"),
         ("last_crawl", [1.0, 2.0], "rates must hold times in the column 'last_crawl'"),
-        ("importance", [1e308, 1e308], "importance must have a finite sum, got inf;"),
+        (
+            "importance",
+            [1e308, 1e308],
+            "paperlib: column importance must have a finite sum, got inf;",
+        ),
+        ("importance", [1.0, -1.0], "paperlib: column importance must be non-negative"),
     ],
 )
 def test_rates_of_another_type(tmp_path, capsys, column, values, message):
@@ -313,18 +318,26 @@ def test_a_time_beyond_all_calendars_is_one_bad_row(tmp_path, column):
     assert counts["rows"] == (80 if column == "last_modified" else 79)
 
 
-@pytest.mark.parametrize("unit", ["us", "ns"])  # the database itself refuses others
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("value", [2**63 - 1, 1 - 2**63, 2**63 - 99])
 def test_a_time_of_parquet_beyond_all_calendars(tmp_path, unit, value):
-    factor = {"us": 10**6, "ns": 10**9}[unit]
+    factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     times = [row[1] * factor for row in ROWS]
-    times[7] = value
+    times[7] = value // 1001 if unit == "s" else value  # stored in milliseconds
+    times[9] = None
     url, _, changed = zip(*ROWS, strict=True)
     columns = {"url": url, "time": pa.array(times, pa.timestamp(unit))}
     path = parquet(tmp_path / "log.parquet", **columns, changed=changed)
-    (_, counts), (told,) = recorded(crawl_log.convert, path, tmp_path / "new.csv")
-    assert counts["rows"] == 79
+    (_, counts), (told,) = recorded(crawl_log.convert, path, tmp_path / "new.parquet")
+    exact = [row for k, row in enumerate(ROWS) if k not in (7, 9)]
+    crawl_log.convert(
+        write(tmp_path / "l.csv", table(exact)), tmp_path / "exact.parquet"
+    )
+    assert counts["rows"] == 78
     assert "log.parquet row 8: " in told
+    assert pq.read_table(tmp_path / "new.parquet") == pq.read_table(
+        tmp_path / "exact.parquet"
+    )
 
 
 @pytest.mark.parametrize(

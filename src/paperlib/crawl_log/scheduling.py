@@ -501,11 +501,14 @@ def _read(file, needed, tables):
     for name, path in tables.items():
         found = weighted(path, table["url"], columns[name], name)
         columns[name], columns[f"{name} counts"] = found
-    columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
+    weight = np.where(columns["gone"], 0.0, columns["importance"])
+    columns["importance"] = checks.non_negative("column importance", weight)
     with np.errstate(over="ignore"):
         total = columns["importance"].sum()
     if total == np.inf:
-        raise ValueError("importance must have a finite sum, got inf; use another unit")
+        raise ValueError(
+            "column importance must have a finite sum, got inf; use another unit"
+        )
     if not columns["importance"].any():
         raise ValueError(
             "rates must hold a page with importance that is not gone, "
