@@ -17,7 +17,7 @@ verify: $(READY)
 # One BLAS thread for each process: two processes with two threads each would wait
 # for one another.
 test quick: export OPENBLAS_NUM_THREADS = 1
-PYTEST = $(PYTHON) -m pytest -n 2 --dist loadscope
+PYTEST = $(PYTHON) -m pytest -n 2 --dist loadfile
 lint: $(READY)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .

@@ -9,7 +9,13 @@ import paperlib
 project = html_title = "paperlib"
 copyright = "The paperlib developers"
 release = paperlib.__version__
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.mathjax", "numpydoc"]
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",  # docs/formulas.md leads to the lines of plain forms
+]
 suppress_warnings = [
     "ref.python",  # two classes may have an attribute of one name
     "ref.citation",  # not every paper is cited

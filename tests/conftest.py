@@ -1,32 +1,13 @@
-"""Which worker of pytest-xdist gets which tests; kernels of notebooks are forks.
-
-And what is collected is left out of garbage collection.
-"""
+"""No process is left, kernels of notebooks are forks, and less garbage collection."""
 
 import gc
-from pathlib import PurePath
+import sys
+from importlib.metadata import EntryPoint
 
 import psutil
 import pytest
 
 collect_ignore = ["typed.py"]  # for mypy, and not to be run
-
-# These call the greedy scheduler, which compiles for 25 s in a fresh clone: on two
-# workers at once they would compile it twice, as its cache is not there yet.
-SCHEDULER = {
-    "test_due",
-    "test_greedy",
-    "test_learning",
-    "test_policies",
-    "test_properties",
-    "test_reference",
-    "test_replay",
-    "test_scheduler",
-    "test_scheduler_learning",
-    "test_simulate",
-    "test_value",
-}
-
 
 # Servers of paperlib, multiprocessing and joblib, which end with their user.
 SERVERS = (
@@ -56,15 +37,13 @@ def no_process_is_left():
 
 
 def pytest_configure(config):
-    if config.getoption("nbval", default=False):
-        import nbval.kernel
+    if config.getoption("nbval", default=False) and sys.platform == "linux":
+        from jupyter_client.provisioning import KernelProvisionerFactory as Factory
 
-        from paperlib.repro.kernels import Guarded
-
-        class Manager(Guarded, nbval.kernel.KernelManager):
-            """Forks, as the kernels of builds are."""
-
-        nbval.kernel.KernelManager = Manager
+        # Forks, as the kernels of builds are.
+        forks = "paperlib.repro.kernels:_Provisioner"
+        Factory.instance().provisioners["forks"] = EntryPoint("forks", forks, "")
+        Factory.instance().default_provisioner_name = "forks"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -84,16 +63,3 @@ def pytest_collection():
 def pytest_unconfigure():
     """At the end all of it goes, as libraries report what they hold then."""
     gc.unfreeze()
-
-
-@pytest.hookimpl(optionalhook=True)  # so that pytest works without pytest-xdist
-def pytest_xdist_make_scheduler(config, log):
-    """`--dist loadscope`, where the tests of the scheduler are one scope."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Together(LoadScopeScheduling):
-        def _split_scope(self, nodeid):
-            scope = super()._split_scope(nodeid)
-            return "scheduler" if PurePath(scope).stem in SCHEDULER else scope
-
-    return Together(config, log) if config.getvalue("dist") == "loadscope" else None

@@ -549,6 +549,16 @@ def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
     assert plan["crawl_rate"][3].as_py() == 0.0
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_decimal_commas_are_read_as_in_a_log(run, tmp_path, delimiter):
+    columns, path = pages(), tmp_path / "views.csv"
+    rows = ["url;importance", f"{columns['url'][3]};2,5", f"{columns['url'][4]};1.5"]
+    path.write_text("\n".join(rows).replace(";", delimiter))
+    _, plan = run(columns, 15.0, importance=path)
+    columns["importance"][[3, 4]] = [2.5, 1.5]
+    assert plan["crawl_rate"] == run(columns, 15.0)[1]["crawl_rate"]
+
+
 def test_costs_of_a_table_are_those_of_a_column(run, tmp_path):
     """So that a cost needs no rewriting of the rates, which loses the calibration."""
     columns = pages()
@@ -576,12 +586,12 @@ def test_costs_of_a_table_are_those_of_a_column(run, tmp_path):
     [
         (
             "url\nh\n",
-            "must be a table with the columns url and importance: .*importance",
+            "must be a table with the columns url and importance, .*without importance",
         ),
-        ("url,importance\nh,many\n", "columns url and importance: .*many"),
+        ("url,importance\nh,many\n", "non-negative and finite, got 'many' of 'h'"),
         (
             "url,importance\nh,-1\n",
-            "importance in .* non-negative and finite, got -1.0 of 'h'",
+            "importance in .* non-negative and finite, got '-1' of 'h'",
         ),
         ("url,importance\nh,nan\n", "importance in .* must be"),
         ("url,importance\nh,1\nh,2\n", "must name each URL once, got 'h' again"),

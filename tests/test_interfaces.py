@@ -1,7 +1,6 @@
 """Guards on the interfaces: names, docstrings, imports, and the installed wheel."""
 
 import ast
-import functools
 import importlib
 import inspect
 import os
@@ -112,19 +111,9 @@ def test_the_package_offers_its_modules_and_nothing_else():
         paperlib.nothing  # noqa: B018 (the look-up is what is tested)
 
 
-@pytest.fixture(scope="module")
-def parsed_once():
-    """numpydoc tokenizes the whole file for each name in it: here, once a file."""
-    name = "extract_ignore_validation_comments"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(validate, name, functools.cache(getattr(validate, name)))
-        yield
-
-
 @pytest.mark.parametrize(
     "module", sorted({thing.__module__ for thing in PUBLIC.values()})
 )
-@pytest.mark.usefixtures("parsed_once")
 def test_docstrings_have_the_sections_of_numpydoc(module):
     paths = [path for path, thing in PUBLIC.items() if thing.__module__ == module]
     paths += [

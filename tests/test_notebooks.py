@@ -115,14 +115,8 @@ def test_the_order_is_figure_what_to_see_claims(figure):
     assert places == sorted(places)
 
 
-# Mended elsewhere at the same time; to be emptied, then deleted.
-WITHOUT_HINT = {"ages", "bayes", "field", "indices", "learning", "panel", "real"}
-
-
 @each_figure
 def test_below_the_parameters_it_says_to_change_them(figure):
-    if figure.removeprefix("beyond/") in WITHOUT_HINT:
-        return
     cells = _read(FIGURES[figure])["cells"]
     parameters = next(c for c in cells if c["metadata"].get("tags") == ["parameters"])
     hint = "".join(cells[cells.index(parameters) + 1]["source"])

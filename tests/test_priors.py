@@ -560,7 +560,7 @@ HISTORY = History([[1.0], [2.0]], [[1], [0]])
         ),
         (
             lambda: priors.population(10, distribution="flat"),
-            "distribution must be one of 'lognormal', 'log-logistic', got 'flat'",
+            "distribution must be 'lognormal' or 'log-logistic', got 'flat'",
         ),
         (lambda: priors.population(0), "n_pages must be a positive integer, got 0"),
         (

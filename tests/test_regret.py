@@ -821,7 +821,7 @@ def test_slopes_of_lists():
 def test_learning_regret_says_what_is_wrong():
     world = simulate.draw_world(SignalledPages([1.0], 1.0, 0.0, 0.0), 4.0, rng=1)
     policies = {"even": Rates([1.0])}
-    with pytest.raises(ValueError, match="reference must be one of 'even', got 'all'"):
+    with pytest.raises(ValueError, match="reference must be 'even', got 'all'"):
         regret.learning_regret(world, policies, 1.0, reference="all", borders=[0, 4])
     with pytest.raises(ValueError, match="borders must begin at 0, got 1"):
         regret.learning_regret(world, policies, 1.0, reference="even", borders=[1, 4])

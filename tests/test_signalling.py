@@ -113,7 +113,9 @@ def test_bad_files_of_signals(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such file: .*nix\.csv"):
         opened(log, signals=tmp_path / "nix.csv")
     path = write(tmp_path / "s.csv", "page,time\na,2026-01-01\n")
-    with pytest.raises(ValueError, match="signals must have columns url and time"):
+    with pytest.raises(
+        ValueError, match="with the columns url and time, got one without url"
+    ):
         opened(log, signals=path)
 
 

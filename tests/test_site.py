@@ -84,6 +84,8 @@ def test_what_raw_html_links_to_is_there(written):
                     (target / "source" / there).with_suffix(suffix)
                     for suffix in (".md", ".ipynb")
                 ),
+                # written by Sphinx, with the source of the module
+                build.ROOT / re.sub("_modules(.*).html", r"src\1.py", str(there)),
             ]
             assert any(path.exists() for path in made), f"{page}: {link}"
             found += 1

@@ -150,6 +150,52 @@ def test_a_state_and_an_overlap(tmp_path, days):
         assert rate == pytest.approx(measured(tmp_path / "log.csv")[1], rel=1e-4)
 
 
+def random_rows(seed):
+    """Rows of a log in whole hours, whose intervals overlap in all ways, or do not."""
+    rng = np.random.default_rng(seed)
+    for page in "abcdefgh":
+        time = 0
+        for _ in range(12):
+            time += int(rng.integers(1, 12))
+            start, modified = (
+                time - int(rng.integers(1, 30)) if rng.random() < share else None
+                for share in (0.6, 0.3)
+            )
+            row = time, int(rng.random() < 0.5), start, modified
+            status = 500 if rng.random() < 0.1 else 200
+            hours = [h if h is None else START + 3600 * h for h in row[::2]]
+            late = None if modified is None else START + 3600 * modified
+            yield page, hours[0], row[1], hours[1], late, status
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_two_runs_with_a_state_give_the_rates_of_one(tmp_path, seed):
+    """Hours are groups of their own in a state, so that none is a mean of several."""
+    rows, names = sorted(random_rows(seed), key=lambda row: row[1]), (*NAMES, "start")
+    names += ("last_modified", "status")
+
+    def rates(parts, state):
+        counts = []
+        for part in parts:
+            path = write(tmp_path / "log.csv", table(part, names))
+            given = {"state": tmp_path / state, "estimator": "mle", "force": True}
+            output = tmp_path / "rates.parquet"
+            found, _ = recorded(crawl_log.estimate, path, output, **given)
+            counts.append(found.counts.get(OVERLAP, 0))
+        read = pq.read_table(output).to_pandas().set_index("url").sort_index()
+        return sum(counts), read[["change_rate", "n_crawls", "n_changed", "n_failed"]]
+
+    n, whole = rates([rows], "whole")
+    assert n > 0
+    cuts = np.random.default_rng(seed).choice(np.arange(10, 80), 4, replace=False)
+    for cut in cuts:
+        there = next(k for k in range(cut, 96) if rows[k][1] > rows[k - 1][1])
+        n_parts, parts = rates([rows[:there], rows[there:]], f"state{cut}")
+        assert n_parts == n
+        np.testing.assert_allclose(parts, whole, rtol=1e-12)
+
+
 # ---- exports of a spreadsheet
 
 
@@ -195,7 +241,12 @@ def said(capsys, *command, status=2):
         ("n_crawls", ["1", "2"], "rates must hold numbers in the column 'n_crawls', g"),
         ("gone", ["no", "no"], "rates must hold true or false in the column 'gone', g"),
         ("last_crawl", [1.0, 2.0], "rates must hold times in the column 'last_crawl'"),
-        ("importance", [1e308, 1e308], "importance must have a finite sum, got inf;"),
+        (
+            "importance",
+            [1e308, 1e308],
+            "paperlib: column importance must have a finite sum, got inf;",
+        ),
+        ("importance", [1.0, -1.0], "paperlib: column importance must be non-negative"),
     ],
 )
 def test_rates_of_another_type(tmp_path, capsys, column, values, message):
@@ -213,7 +264,8 @@ def test_rates_of_another_type(tmp_path, capsys, column, values, message):
         ("dispersion", np.nan),
         ("freedom", 1e308),
         ("n_failed", -1),
-        ("n_told", 1 << 60),
+        ("n_crawls", 1 << 60),
+        ("n_changed", 99),
         ("lag", np.inf),
         ("n", [1 << 42]),
         ("interval", [-1.0]),
@@ -313,18 +365,26 @@ def test_a_time_beyond_all_calendars_is_one_bad_row(tmp_path, column):
     assert counts["rows"] == (80 if column == "last_modified" else 79)
 
 
-@pytest.mark.parametrize("unit", ["us", "ns"])  # the database itself refuses others
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("value", [2**63 - 1, 1 - 2**63, 2**63 - 99])
 def test_a_time_of_parquet_beyond_all_calendars(tmp_path, unit, value):
-    factor = {"us": 10**6, "ns": 10**9}[unit]
+    factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     times = [row[1] * factor for row in ROWS]
-    times[7] = value
+    times[7] = value // 1001 if unit == "s" else value  # stored in milliseconds
+    times[9] = None
     url, _, changed = zip(*ROWS, strict=True)
     columns = {"url": url, "time": pa.array(times, pa.timestamp(unit))}
     path = parquet(tmp_path / "log.parquet", **columns, changed=changed)
-    (_, counts), (told,) = recorded(crawl_log.convert, path, tmp_path / "new.csv")
-    assert counts["rows"] == 79
+    (_, counts), (told,) = recorded(crawl_log.convert, path, tmp_path / "new.parquet")
+    exact = [row for k, row in enumerate(ROWS) if k not in (7, 9)]
+    crawl_log.convert(
+        write(tmp_path / "l.csv", table(exact)), tmp_path / "exact.parquet"
+    )
+    assert counts["rows"] == 78
     assert "log.parquet row 8: " in told
+    assert pq.read_table(tmp_path / "new.parquet") == pq.read_table(
+        tmp_path / "exact.parquet"
+    )
 
 
 @pytest.mark.parametrize(

@@ -306,8 +306,7 @@ def proportional(
     array([2., 6.])
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-    if to not in ("change_rate", "importance"):
-        raise ValueError(f"to must be 'change_rate' or 'importance', got {to!r}")
+    checks.one_of("to", to, ("change_rate", "importance"))
     share = change_rate if to == "change_rate" else importance
     if not share.any(axis=-1).all():
         raise ValueError(f"{to} must be positive for at least one page, got only zeros")
@@ -414,8 +413,7 @@ def optimal(
         raise ValueError(
             f"objective must be an objectives.Objective ({known}), got {objective!r}"
         )
-    if crawls not in ("interval", "poisson"):
-        raise ValueError(f"crawls must be 'interval' or 'poisson', got {crawls!r}")
+    checks.one_of("crawls", crawls, ("interval", "poisson"))
     pages = _limited_pages(
         change_rate, importance, min_rate, max_rate, cost, change_cost
     )

@@ -6,13 +6,13 @@ argument, the rule and the first value that breaks it, with its index. Behind
 the public functions nothing is checked again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from paperlib.types import Array
+from paperlib.types import Array, Bits
 
 __all__ = [
     "bits",
@@ -25,6 +25,7 @@ __all__ = [
     "non_negative",
     "non_negative_or_inf",
     "numbers",
+    "one_of",
     "positive",
     "positive_or_inf",
     "probability",
@@ -38,7 +39,7 @@ __all__ = [
 _NOT_FLOAT = TypeError, ValueError, OverflowError
 
 
-def require(name: str, array: Array, rule: str, good: NDArray[np.bool_]) -> None:
+def require(name: str, array: Array, rule: str, good: Bits) -> None:
     """Raise unless an array is good everywhere.
 
     Parameters
@@ -158,6 +159,14 @@ def count(name: str, value: object) -> int:
     return int(value)
 
 
+def one_of(name: str, value: object, choices: Iterable[Any]) -> None:
+    """Raise unless `value` is one of the choices."""
+    choices = list(choices)
+    if value not in choices:
+        known = " or ".join(", ".join(map(repr, choices)).rsplit(", ", 1))
+        raise ValueError(f"{name} must be {known}, got {value!r}")
+
+
 def numbers(name: str, value: ArrayLike) -> Array:
     """`value` as a float array; entries may be NaN."""
     try:
@@ -176,7 +185,7 @@ def counts(name: str, value: ArrayLike) -> Array:
     return array
 
 
-def bits(name: str, value: ArrayLike) -> NDArray[np.bool_]:
+def bits(name: str, value: ArrayLike) -> Bits:
     """`value` as a boolean array; booleans, or numbers that are 0 or 1."""
     array = np.asarray(value)
     if array.dtype == bool:

@@ -80,24 +80,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             failed = options.run(options)
             sys.stdout.flush()
             return 1 if failed else 0
-    except (ValueError, OSError, RuntimeError, ImportError) as error:
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
         if isinstance(error, BrokenPipeError) and _nobody_reads():
             return _NO_READER
         if options.debug:
             raise
-        message = _clean(_message(error, options.command))
-        print(f"paperlib: {message}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    except Exception as error:
-        if options.debug:
-            raise
-        print(
-            f"paperlib: {type(error).__name__}, {_clean(error)}; a file may be "
-            "damaged, or this is a fault of paperlib: --debug shows where",
-            file=sys.stderr,
-        )
+        _complain(_message(error, options.command))
         return 2
 
 
@@ -117,16 +107,22 @@ def _nobody_reads():
 
 def _show_warning(message, *_, **__):
     """Print a warning in one line, without the place in the code."""
-    print(f"paperlib: {_clean(' '.join(str(message).split()))}", file=sys.stderr)
+    _complain(" ".join(str(message).split()))
 
 
-def _clean(text):
-    """Lines that are safe to print, whatever comes from a file into a message."""
-    return "\n".join(units.shown(line, _LONGEST) for line in str(text).split("\n"))
+def _complain(text):
+    """Print lines of a message that are safe, whatever a file brings into them."""
+    lines = (units.shown(line, _LONGEST) for line in text.split("\n"))
+    print("paperlib:", "\n".join(lines), file=sys.stderr)
 
 
 def _message(error, command):
     """What an error says, of options, or which extra is missing."""
+    if not isinstance(error, ValueError | OSError | RuntimeError | ImportError):
+        return (
+            f"{type(error).__name__}, {error}; a file may be damaged, or this is a "
+            "fault of paperlib: --debug shows where"
+        )
     if not isinstance(error, ModuleNotFoundError):
         options = _options(command) if isinstance(error, ValueError) else {}
         rule, got, given = str(error).partition(", got ")
@@ -145,9 +141,8 @@ def _message(error, command):
 
 def _options(command):
     """By arguments of functions that a command calls, its options."""
-    _, _, arguments, _ = _COMMANDS[command]
-    flags = [names[-1] for names, _ in arguments if names[-1].startswith("--")]
-    options = {flag[2:].replace("-", "_"): flag for flag in flags}
+    flags = [names[-1] for names, _ in _COMMANDS[command][2]]
+    options = {f[2:].replace("-", "_"): f for f in flags if f.startswith("--")}
     aliases = {"until": "due", "columns": "column"}
     options |= {ours: options[o] for ours, o in aliases.items() if o in options}
     return options
@@ -205,116 +200,87 @@ class _PrintCompletion(argparse.Action):
 # ---- kinds of arguments
 
 
-def _picture(text):
-    """The path of a picture."""
-    if Path(text).suffix not in (".png", ".svg", ".pdf"):
-        raise argparse.ArgumentTypeError(
-            f"must end in .png, .svg or .pdf, got {text!r}"
-        )
-    return Path(text)
+def _kind(convert, rule=None, holds=lambda value: True):
+    """A kind of argument: what `convert` makes of a text, if this holds of it.
+
+    The rule is what is told of other texts; by default it is the error of `convert`.
+    """
+
+    def kind(text):
+        try:
+            value = convert(text)
+            if holds(value):
+                return value
+            raise ValueError
+        except ValueError as error:
+            told = f"must {rule}, got {text!r}" if rule else error
+            raise argparse.ArgumentTypeError(told) from None
+
+    return kind
 
 
-def _number(text):
-    """A number, NaN if the text is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
+_RATE = _kind(units.per_day)
+_DURATION = _kind(units.days)
+_POSITIVE = _kind(int, "be a positive integer", lambda number: number >= 1)
+_HEDGE = _kind(float, "be a number from 0 to 1", lambda share: 0 <= share <= 1)
+_SHARE = _kind(float, "be a number between 0 and 1", lambda share: 0 < share < 1)
 
 
-def _rate(text):
-    """A rate such as 10/hour, in crawls a day."""
-    try:
-        return units.per_day(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(error) from None
+def _path(rule, *suffixes):
+    return _kind(Path, rule, lambda path: path.suffix in suffixes)
 
 
-def _duration(text):
-    """A duration such as 12h, in days."""
-    try:
-        return units.days(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(error) from None
+_PICTURE_PATH = _path("end in .png, .svg or .pdf", ".png", ".svg", ".pdf")
+_PAGE_PATH = _path("end in .html", "", ".html", ".htm")
+_TABLE_PATH = _path("end in .parquet or .csv", "", ".parquet", ".csv")
 
 
-def _hedge(text):
-    """A number from 0 to 1."""
-    value = _number(text)
-    if not 0 <= value <= 1:
-        raise argparse.ArgumentTypeError(f"must be a number from 0 to 1, got {text!r}")
-    return value
-
-
+@_kind
 def _limit(text):
     """A host, or None for all hosts, and its crawls a day."""
     host, equals, rate = text.rpartition("=")
     if equals and not host:
-        raise argparse.ArgumentTypeError(f"must name a host before the =, got {text!r}")
-    return host or None, _rate(rate)
+        raise ValueError(f"must name a host before the =, got {text!r}")
+    return host or None, units.per_day(rate)
 
 
-def _page(text):
-    """The path of a page of HTML."""
-    if Path(text).suffix not in ("", ".html", ".htm"):
-        raise argparse.ArgumentTypeError(f"must end in .html, got {text!r}")
-    return Path(text)
-
-
+@_kind
 def _renamed(text):
     """Our name and theirs of a column."""
-    ours, equals, theirs = text.partition("=")
-    if not (ours and equals and theirs):
-        raise argparse.ArgumentTypeError(f"must be OURS=THEIRS, got {text!r}")
+    ours, _, theirs = text.partition("=")
+    if not (ours and theirs):
+        raise ValueError(f"must be OURS=THEIRS, got {text!r}")
     return ours, theirs
 
 
-def _time(text):
+def _in_utc(text):
     """A time in ISO 8601, UTC if it names no zone."""
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"must be a time such as 2026-10-01T06:12Z, got {text!r}"
-        ) from None
+    time = datetime.fromisoformat(text)
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _table_file(text):
-    """The path of a table."""
-    if Path(text).suffix not in ("", ".parquet", ".csv"):
-        raise argparse.ArgumentTypeError(f"must end in .parquet or .csv, got {text!r}")
-    return Path(text)
+_TIME = _kind(_in_utc, "be a time such as 2026-10-01T06:12Z")
 
 
-def _share(text):
-    """A number between 0 and 1."""
-    value = _number(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a number between 0 and 1, got {text!r}"
-        )
-    return value
-
-
+@_kind
 def _half_life(text):
     """A duration such as 200d, or auto."""
-    return text if text == "auto" else _duration(text)
-
-
-def _positive(text):
-    """A positive integer."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"must be a positive integer, got {text!r}")
-    return int(text)
+    return text if text == "auto" else units.days(text)
 
 
 # ---- arguments of several commands
 
 
-def _option(*names, **given):
-    """An argument, as for `add_argument`."""
-    return names, given
+def _option(names, about, kind=None, **given):
+    """An argument, as for `add_argument`: its names, and then METAVARS."""
+    words = names.split()
+    flags = [word for word in words if word.startswith("-")] or words[:1]
+    metavar = words[len(flags) :]
+    if metavar:
+        given["metavar"] = metavar[0] if len(metavar) == 1 else tuple(metavar)
+    if kind:
+        given["type"] = kind
+    return flags, given | {"help": about}
 
 
 def _command(about, *arguments, examples):
@@ -328,93 +294,70 @@ def _command(about, *arguments, examples):
     return register
 
 
-_DEBUG = _option("--debug", action="store_true", help="show where an error comes from")
+def _given(options, *names):
+    """Some of the options, by name."""
+    return {name: getattr(options, name) for name in names}
+
+
+_DEBUG = _option("--debug", "show where an error comes from", action="store_true")
 _IDS = _option(
-    "ids",
-    nargs="*",
-    metavar="ID",
-    help="a figure (peva22/fig2) or a paper (peva22); all by default",
+    "ids ID", "a figure (peva22/fig2) or a paper (peva22); all by default", nargs="*"
 )
-_JOBS = _option(
-    "--jobs",
-    type=_positive,
-    metavar="N",
-    help="notebooks at a time (default: number of cores)",
-)
+_JOBS = _option("--jobs N", "notebooks at a time (default: number of cores)", _POSITIVE)
 # What reads a log: files, their format, their columns, and when they were made.
 _LOG = (
     _option(
-        "log",
-        type=Path,
-        nargs="+",
-        metavar="LOG",
-        help="files and folders of one format: a table (url, time, changed, ...), or "
+        "log LOG",
+        "files and folders of one format: a table (url, time, changed, ...), or "
         "what a crawler stored",
+        Path,
+        nargs="+",
     ),
     _option(
-        "--from",
+        "--from FORMAT",
+        "of the log, recognised by its first bytes unless named: "
+        f"{', '.join(_FORMATS)}",
         dest="format",
         default="auto",
         choices=("auto", *_FORMATS),
-        metavar="FORMAT",
-        help="of the log, recognised by its first bytes unless named: "
-        f"{', '.join(_FORMATS)}",
     ),
     _option(
-        "--column",
-        type=_renamed,
-        action="append",
-        metavar="OURS=THEIRS",
-        help="a column of a table by another name, such as time=fetched_at (again for "
+        "--column OURS=THEIRS",
+        "a column of a table by another name, such as time=fetched_at (again for "
         "others)",
+        _renamed,
+        action="append",
     ),
     _option(
-        "--as-of",
-        type=_time,
-        metavar="TIME",
-        help="when sitemaps, feeds or logs of git were downloaded (default: when the "
+        "--as-of TIME",
+        "when sitemaps, feeds or logs of git were downloaded (default: when the "
         "file was written)",
+        _TIME,
+    ),
+    _option(
+        "--memory SIZE",
+        "what sorting may use (default: 1GiB); the rest goes to disk",
+        default="1GiB",
     ),
 )
-_MEMORY = _option(
-    "--memory",
-    default="1GiB",
-    metavar="SIZE",
-    help="what sorting may use (default: 1GiB); the rest goes to disk",
-)
-_TO = _option(
-    "--to",
-    choices=_TARGETS,
-    help="write the file that this crawler takes",
-)
+_TO = _option("--to", "write the file that this crawler takes", choices=_TARGETS)
 _EXPORTED = _option(
-    "--exported",
-    type=Path,
-    metavar="DUMP",
-    help="what the crawler stores: of frontier, changedetection and storm",
+    "--exported DUMP",
+    "what the crawler stores: of frontier, changedetection and storm",
+    Path,
 )
 _DUE = _option(
-    "--due",
-    metavar="UNTIL",
-    help="with --to: only pages that are due by this time (ISO 8601), or now",
+    "--due UNTIL", "with --to: only pages that are due by this time (ISO 8601), or now"
 )
 _TABLE = _option(
-    "-o",
-    "--output",
-    type=_table_file,
+    "-o --output FILE",
+    "the file to write, Parquet, or CSV for other programs",
+    _TABLE_PATH,
     required=True,
-    metavar="FILE",
-    help="the file to write, Parquet, or CSV for other programs",
 )
-_FORCE = _option(
-    "--force", action="store_true", help="write over an output that exists"
-)
+_FORCE = _option("--force", "write over an output that exists", action="store_true")
 _PICTURE = _option(
-    "-o",
-    "--output",
-    type=_picture,
-    metavar="FILE",
-    help="a picture too: .png, .svg or .pdf",
+    "-o --output FILE", "a picture too: .png, .svg or .pdf", _PICTURE_PATH
 )
 
 
@@ -427,28 +370,26 @@ _PICTURE = _option(
     _JOBS,
     _option(
         "--profile",
+        "the papers' parameters, or a quick preview",
         choices=("paper", "preview"),
         default="paper",
-        help="the papers' parameters, or a quick preview",
     ),
     _option(
-        "-p",
+        "-p NAME VALUE",
+        "another value of a parameter (a list as '[1, 2]'); can be repeated, the "
+        "figure then goes to build/custom/",
         dest="parameters",
         nargs=2,
         action="append",
         default=[],
-        metavar=("NAME", "VALUE"),
-        help="another value of a parameter (a list as '[1, 2]'); can be repeated, the "
-        "figure then goes to build/custom/",
     ),
-    _option("--force", action="store_true", help="build also what is up to date"),
+    _option("--force", "build also what is up to date", action="store_true"),
     _option(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where figures go (default: figures/, build/preview/ or build/custom/)",
+        "--output DIR",
+        "where figures go (default: figures/, build/preview/ or build/custom/)",
+        Path,
     ),
-    _option("--list", action="store_true", help="build nothing, print what there is"),
+    _option("--list", "build nothing, print what there is", action="store_true"),
     examples=[
         "figures peva22/fig2 --profile preview",
         "figures peva22/fig2 -p change_rate 2.0",
@@ -464,9 +405,9 @@ def _figures(options):
         head = ("figure", "seconds", "hold", "differ", "other", "shows")
         _table(head, build.listing(options.ids), left=(0, 5))
         return None
-    given = {name: getattr(options, name) for name in ("profile", "force", "output")}
-    given["parameters"] = {n: yaml.safe_load(v) for n, v in options.parameters}
-    return build.figures(options.ids, jobs=options.jobs, **given)
+    given = _given(options, "profile", "force", "output", "jobs")
+    parameters = {name: yaml.safe_load(value) for name, value in options.parameters}
+    return build.figures(options.ids, parameters=parameters, **given)
 
 
 @_command(
@@ -495,22 +436,20 @@ def _refresh(options):
 
 @_command(
     "download the change times of a Wikipedia page",
-    _option("title", metavar="TITLE", help='such as "Template talk:Did you know"'),
-    _option("start", metavar="START", help="date or time, ISO 8601, UTC"),
-    _option("end", metavar="END", help="a date means its last second"),
+    _option("title TITLE", 'such as "Template talk:Did you know"'),
+    _option("start START", "date or time, ISO 8601, UTC"),
+    _option("end END", "a date means its last second"),
     _option(
         "--contact",
-        help="mail address or web page of yours, for the User-Agent "
+        "mail address or web page of yours, for the User-Agent "
         "(or set PAPERLIB_CONTACT)",
     ),
     _option(
         "--path",
-        type=Path,
-        help="the CSV to write (default: data/wikipedia.csv, which peva22/fig1 reads)",
+        "the CSV to write (default: data/wikipedia.csv, which peva22/fig1 reads)",
+        Path,
     ),
-    _option(
-        "--api", default="https://en.wikipedia.org/w/api.php", help="of another wiki"
-    ),
+    _option("--api", "of another wiki", default="https://en.wikipedia.org/w/api.php"),
     examples=[
         'wikipedia "Template talk:Did you know" 2020-04-01 2020-08-31 '
         "--contact you@example.org"
@@ -520,10 +459,8 @@ def _wikipedia(options):
     from paperlib.repro import traces
 
     path = options.path or traces.DOWNLOADS / "wikipedia.csv"
-    period = options.start, options.end
-    trace = traces.wikipedia(
-        options.title, *period, path=path, contact=options.contact, api=options.api
-    )
+    period, given = (options.start, options.end), _given(options, "contact", "api")
+    trace = traces.wikipedia(options.title, *period, path=path, **given)
     changes = f"{trace.times.size} changes of {trace.title!r}"
     print(f"{path}: {changes}, {trace.change_rate:.4g} a day")
 
@@ -535,15 +472,13 @@ def _source(options):
     """The log that the arguments of a command name."""
     from paperlib.crawl_log import Source
 
-    names = ("format", "as_of")
-    given = {name: getattr(options, name) for name in names}
-    return Source(options.log, columns=dict(options.column or ()), **given)
+    columns = dict(options.column or ())
+    return Source(options.log, columns=columns, **_given(options, "format", "as_of"))
 
 
 @_command(
     "a log of any format as one table",
     *_LOG,
-    _MEMORY,
     _TABLE,
     _FORCE,
     examples=["convert crawl.log -o log.parquet", "convert segments/ -o log.csv"],
@@ -551,11 +486,14 @@ def _source(options):
 def _convert(options):
     from paperlib import crawl_log
 
-    given = {"force": options.force, "memory": options.memory}
+    given = _given(options, "force", "memory")
     what, counts = crawl_log.convert(_source(options), options.output, **given)
     print(f"{options.output}: {_rows(counts)}, read from {what}")
-    named = shlex.quote(str(options.output))
-    print(f"next: paperlib estimate {named} -o rates.parquet")
+    print(f"next: paperlib estimate {_quoted(options.output)} -o rates.parquet")
+
+
+def _quoted(path):
+    return shlex.quote(str(path))
 
 
 def _rows(counts):
@@ -569,43 +507,35 @@ def _rows(counts):
 @_command(
     "change rates of the pages of a crawl log, with intervals",
     *_LOG,
-    _MEMORY,
     _TABLE,
     _FORCE,
     _option(
-        "--state",
-        type=Path,
-        metavar="FILE",
-        help="a Parquet file to go on from, and to keep for the next log",
+        "--state FILE",
+        "a Parquet file to go on from, and to keep for the next log",
+        Path,
     ),
     _option(
-        "--signals",
-        type=Path,
-        metavar="FILE",
-        help="a table (url, time) of pings or the like, for schedules by thresholds",
+        "--signals FILE",
+        "a table (url, time) of pings or the like, for schedules by thresholds",
+        Path,
     ),
     _option(
         "--estimator",
+        "default: the one that predicts best",
         choices=("prior", "mle", "moment_matching", "naive"),
-        help="default: the one that predicts best",
     ),
     _option(
-        "--half-life",
-        type=_half_life,
-        metavar="TIME",
-        help="such as 200d, for rates that drift: observations lose half of their "
+        "--half-life TIME",
+        "such as 200d, for rates that drift: observations lose half of their "
         "weight in this time; or auto: the one that predicts best, or none",
+        _half_life,
     ),
     _option(
-        "--level",
-        type=_share,
-        default=0.95,
-        help="of the confidence intervals (default: 0.95)",
+        "--level", "of the confidence intervals (default: 0.95)", _SHARE, default=0.95
     ),
     _option(
-        "--dask",
-        metavar="ADDRESS",
-        help="of a Dask scheduler, such as tcp://10.0.0.5:8786, whose workers do it; "
+        "--dask ADDRESS",
+        "of a Dask scheduler, such as tcp://10.0.0.5:8786, whose workers do it; "
         "they share the file system",
     ),
     examples=[
@@ -617,7 +547,7 @@ def _estimate(options):
     from paperlib import crawl_log
 
     names = ("state", "signals", "estimator", "half_life", "level", "force", "memory")
-    given = {name: getattr(options, name) for name in (*names, "dask")}
+    given = _given(options, *names, "dask")
     known = 0 if options.state is None else _n_pages(options.state)
     found = crawl_log.estimate(_source(options), options.output, **given)
     pages = units.counted(found.n_pages, "page")
@@ -675,101 +605,81 @@ def _print_next(rates, pace):
     if rates.suffix == ".csv":
         print("next: write the rates as .parquet, from which paperlib schedule goes on")
         return
-    named = shlex.quote(str(rates))
-    print(f"next: paperlib schedule {named} --bandwidth {rate} -o schedule.parquet")
+    given = f"{_quoted(rates)} --bandwidth {rate}"
+    print(f"next: paperlib schedule {given} -o schedule.parquet")
 
 
 @_command(
     "crawl rates and due times for a bandwidth",
+    _option("rates RATES", "the file that `paperlib estimate` wrote", Path),
     _option(
-        "rates",
-        type=Path,
-        metavar="RATES",
-        help="the file that `paperlib estimate` wrote",
-    ),
-    _option(
-        "-o",
-        "--output",
-        type=Path,
+        "-o --output FILE",
+        "the file to write: Parquet, one row a page, or what --to says",
+        Path,
         required=True,
-        metavar="FILE",
-        help="the file to write: Parquet, one row a page, or what --to says",
     ),
     _TO,
     _EXPORTED,
     _DUE,
     _FORCE,
     _option(
-        "--bandwidth",
-        type=_rate,
+        "--bandwidth RATE",
+        f"such as 1000/day; units: {', '.join(units.A_DAY)}",
+        _RATE,
         required=True,
-        metavar="RATE",
-        help=f"such as 1000/day; units: {', '.join(units.A_DAY)}",
     ),
     _option(
-        "--per-host",
-        type=_limit,
+        "--per-host [HOST=]RATE",
+        "what every host allows, or this one (again for exceptions)",
+        _limit,
         action="append",
-        metavar="[HOST=]RATE",
-        help="what every host allows, or this one (again for exceptions)",
     ),
     _option(
-        "--least-interval",
-        type=_duration,
-        metavar="TIME",
-        help=f"between crawls of a page, such as 1h; units: {_TIMES}",
+        "--least-interval TIME",
+        f"between crawls of a page, such as 1h; units: {_TIMES}",
+        _DURATION,
     ),
+    _option("--greatest-interval TIME", "no page waits longer, such as 30d", _DURATION),
     _option(
-        "--greatest-interval",
-        type=_duration,
-        metavar="TIME",
-        help="no page waits longer, such as 30d",
-    ),
-    _option(
-        "--unfetched-interval",
-        type=_duration,
-        metavar="TIME",
-        help="no page that was never fetched well, or has nothing to compare, is "
+        "--unfetched-interval TIME",
+        "no page that was never fetched well, or has nothing to compare, is "
         "crawled more often",
+        _DURATION,
     ),
     _option(
-        "--limits",
-        type=Path,
-        metavar="FILE",
-        help="CSV of exceptions: pattern (a host, or a URL with *), least_interval, "
+        "--limits FILE",
+        "CSV of exceptions: pattern (a host, or a URL with *), least_interval, "
         "greatest_interval, rate (of a host)",
+        Path,
     ),
     _option(
-        "--importance",
-        type=Path,
-        metavar="FILE",
-        help="a table (url, importance), such as page views; pages that it does not "
+        "--importance FILE",
+        "a table (url, importance), such as page views; pages that it does not "
         "name keep the importance in RATES",
+        Path,
     ),
     _option(
-        "--cost",
-        metavar="COLUMN|FILE",
-        help="column of RATES with the cost of a crawl, or a table (url, cost); then "
+        "--cost COLUMN|FILE",
+        "column of RATES with the cost of a crawl, or a table (url, cost); then "
         "rates are cost a time",
     ),
     _option(
         "--objective",
+        "what the schedule optimises (default: freshness)",
         choices=tuple(_LOSSES),
         default="freshness",
-        help="what the schedule optimises (default: freshness)",
     ),
     _option(
-        "--hedge",
-        type=_hedge,
-        metavar="SHARE",
-        help="of the bandwidth at equal rates, for changes that are not Poisson and "
+        "--hedge SHARE",
+        "of the bandwidth at equal rates, for changes that are not Poisson and "
         "rates that are not exact (default: 0.25; 0 is the optimum)",
+        _HEDGE,
     ),
     _option(
         "--policy",
+        "crawls at equal intervals (default), at random, or by time and signals",
         choices=("interval", "poisson", "thresholds"),
         default="interval",
-        help="crawls at equal intervals (default), at random, or by time and signals",
     ),
     examples=[
         "schedule rates.parquet --bandwidth 1000/day --per-host 10/hour "
@@ -794,7 +704,7 @@ def _schedule(options):
     from paperlib.files import temporary_folder
 
     inputs = options.rates, options.limits, options.importance, options.cost
-    check_export(options.output, options.to, inputs=inputs, **_asked(options))
+    check_export(inputs=inputs, **_asked(options))
     with temporary_folder() as folder:
         options.schedule = folder / "schedule.parquet"
         _write_schedule(options, options.schedule)
@@ -806,8 +716,7 @@ def _write_schedule(options, path):
 
     names = ("policy", "objective", "limits", "importance", "cost", "hedge", "force")
     names += ("least_interval", "greatest_interval", "unfetched_interval")
-    given = {name: getattr(options, name) for name in names}
-    given["per_host"] = _limits(options.per_host)
+    given = _given(options, *names) | {"per_host": _limits(options.per_host)}
     found = crawl_log.schedule(options.rates, path, options.bandwidth, **given)
     unit = "crawls" if options.cost is None else "units of cost"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
@@ -938,15 +847,10 @@ def _print_unknown(found):
 @_command(
     "the file that a crawler takes, of a schedule",
     _option(
-        "schedule",
-        type=Path,
-        metavar="SCHEDULE",
-        help="the Parquet file that `paperlib schedule` wrote",
+        "schedule SCHEDULE", "the Parquet file that `paperlib schedule` wrote", Path
     ),
     (_TO[0], _TO[1] | {"required": True}),
-    _option(
-        "-o", "--output", type=Path, required=True, metavar="FILE", help="to write"
-    ),
+    _option("-o --output FILE", "to write", Path, required=True),
     _EXPORTED,
     _DUE,
     _FORCE,
@@ -958,21 +862,18 @@ def _print_unknown(found):
 def _export(options):
     from paperlib import crawl_log
 
-    given = options.output, options.to
-    text = crawl_log.export(options.schedule, *given, **_asked(options))
+    text = crawl_log.export(options.schedule, **_asked(options))
     print(f"{options.output}: {text}")
 
 
 def _asked(options):
-    """What an export is asked for, beside the file and the crawler."""
-    names = {"until": "due", "exported": "exported", "force": "force"}
-    return {name: getattr(options, option) for name, option in names.items()}
+    """What an export is asked for, beside the schedule."""
+    return _given(options, "output", "to", "exported", "force") | {"until": options.due}
 
 
 @_command(
     "freshness of what a log did, and of other rules",
     *_LOG,
-    _MEMORY,
     _PICTURE,
     examples=["compare log.parquet -o rules.png"],
 )
@@ -1004,13 +905,9 @@ def _compare(options):
 @_command(
     "how well the first part of a log predicts the rest",
     *_LOG,
-    _MEMORY,
     _PICTURE,
     _option(
-        "--share",
-        type=_share,
-        default=0.8,
-        help="of the rows, the first in time (default: 0.8)",
+        "--share", "of the rows, the first in time (default: 0.8)", _SHARE, default=0.8
     ),
     examples=["backtest log.parquet --share 0.7 -o calibration.png"],
 )
@@ -1018,8 +915,7 @@ def _backtest(options):
     from paperlib import crawl_log
 
     _check_picture(options)
-    given = {"share": options.share, "memory": options.memory}
-    found = crawl_log.backtest(_source(options), **given)
+    found = crawl_log.backtest(_source(options), **_given(options, "share", "memory"))
     print(f"{found.n_bits:,} bits predicted")
     best = min(found.log_loss.values())
     rows = [
@@ -1034,30 +930,20 @@ def _backtest(options):
 @_command(
     "all of this as one page of HTML that needs no network",
     *_LOG,
-    _MEMORY,
-    _option(
-        "-o",
-        "--output",
-        type=_page,
-        required=True,
-        metavar="FILE",
-        help="the .html file to write",
-    ),
+    _option("-o --output FILE", "the .html file to write", _PAGE_PATH, required=True),
     _FORCE,
     _option(
-        "--bandwidth",
-        type=_rate,
-        metavar="RATE",
-        help="of the middle one of five budgets, such as 1000/day (default: the pace "
+        "--bandwidth RATE",
+        "of the middle one of five budgets, such as 1000/day (default: the pace "
         "of the log)",
+        _RATE,
     ),
     examples=["report log.parquet -o report.html"],
 )
 def _report(options):
     from paperlib import crawl_log
 
-    names = ("bandwidth", "force", "memory")
-    given = {name: getattr(options, name) for name in names}
+    given = _given(options, "bandwidth", "force", "memory")
     found = crawl_log.report(_source(options), options.output, rng=1, **given)
     pages = units.counted(found.estimates.n_pages, "page")
     rows = f"{_rows(found.estimates.counts)} of {pages}"
@@ -1067,43 +953,33 @@ def _report(options):
 @_command(
     "compare the policies of the field in common worlds, and yours with them",
     _option(
-        "policies",
+        "policies FILE.py:NAME",
+        "a function or class that makes a policy of a simulate.Situation",
         nargs="*",
-        metavar="FILE.py:NAME",
-        help="a function or class that makes a policy of a simulate.Situation",
     ),
     _option(
         "--preview",
+        "three worlds, two budgets and five policies beside yours: two minutes",
         action="store_true",
-        help="three worlds, two budgets and five policies beside yours: two minutes",
     ),
     _option(
-        "--pages",
-        type=Path,
-        metavar="FILE",
-        help="change times of other real pages, in the format of JODIE: user, page, "
+        "--pages FILE",
+        "change times of other real pages, in the format of JODIE: user, page, "
         "seconds, ...",
+        Path,
     ),
     _option(
-        "--cells",
-        type=Path,
+        "--cells DIR",
+        "where what is finished is kept, to go on from (default: build/benchmark)",
+        Path,
         default=Path("build/benchmark"),
-        metavar="DIR",
-        help="where what is finished is kept, to go on from (default: build/benchmark)",
     ),
     _option(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="write benchmark.csv and benchmark_over_time.csv into this folder",
+        "--output DIR",
+        "write benchmark.csv and benchmark_over_time.csv into this folder",
+        Path,
     ),
-    _option(
-        "--jobs",
-        type=_positive,
-        metavar="N",
-        default=-1,
-        help="processes (default: number of cores)",
-    ),
+    _option("--jobs N", "processes (default: number of cores)", _POSITIVE, default=-1),
     examples=["benchmark mypolicy.py:MyPolicy --preview"],
 )
 def _benchmark(options):
@@ -1111,8 +987,7 @@ def _benchmark(options):
 
     if options.output and not options.output.is_dir():  # rather than in an hour
         raise ValueError(f"output must be a folder that exists, got {options.output}")
-    names = ("preview", "pages", "cells", "jobs")
-    given = {name: getattr(options, name) for name in names}
+    given = _given(options, "preview", "pages", "cells", "jobs")
     found = benchmarking.run(options.policies, **given)
     head = ("world", "budget", "policy", "freshness", "over uniform", "delay", "used")
     rows = []

@@ -5,15 +5,15 @@ allocation is brought below them: `paperlib.allocation` and the policies that
 respect limits call these functions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
-from paperlib.types import Array
+from paperlib.types import Array, Bits, Function, Ints
 
 __all__ = ["members", "within_limits"]
 
@@ -24,7 +24,7 @@ def __dir__():
 
 def members(
     host: ArrayLike | None, host_limit: float | Mapping[Any, float], n_pages: int
-) -> tuple[list[Any], NDArray[np.integer], Array]:
+) -> tuple[list[Any], Ints, Array]:
     """Label and limit of each host, and the host of each page.
 
     Parameters
@@ -84,11 +84,11 @@ def members(
 
 
 def within_limits(
-    allocate: Callable[..., Any],
+    allocate: Function,
     bandwidth: float,
-    member: NDArray[np.integer],
+    member: Ints,
     limit: Array,
-) -> tuple[NDArray[np.bool_], Array, float]:
+) -> tuple[Bits, Array, float]:
     r"""Allocate a bandwidth so that no host exceeds its limit.
 
     Kolobov et al. 2019 (SIGIR, algorithm 2): allocate to all hosts; take out

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import functools
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,7 +111,8 @@ class Profile:
     """
 
     weight: np.ndarray
-    period: float = field(default=1.0, kw_only=True)
+    _: KW_ONLY
+    period: float = 1.0
     _knots: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self):

@@ -18,13 +18,13 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import processes as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import DistrustedAgeWarning
-from paperlib.types import Array, Seed, Values
+from paperlib.types import Array, Bits, Ints, Seed, Values
 
 __all__ = [
     "CrawlLog",
@@ -169,7 +169,7 @@ class History:
         return self.age is not None or self.count is not None
 
     @property
-    def n_crawls(self) -> NDArray[np.integer]:
+    def n_crawls(self) -> Ints:
         """Number of crawls of each page, int array of `shape`."""
         if self.offsets is None:
             return np.full(self.shape, self.interval.shape[-1])
@@ -222,7 +222,7 @@ class History:
         sums = np.add.reduceat(values, self.offsets[:-1])
         return np.where(self.n_crawls > 0, sums, 0.0)
 
-    def ragged(self) -> tuple[Array, NDArray[np.bool_], NDArray[np.integer]]:
+    def ragged(self) -> tuple[Array, Bits, Ints]:
         """Return the flat arrays of the ragged form, whichever form this has.
 
         Returns
@@ -245,7 +245,7 @@ class History:
 
     def likelihood_terms(
         self,
-    ) -> tuple[Array, NDArray[np.bool_], NDArray[np.integer], Array]:
+    ) -> tuple[Array, Bits, Ints, Array]:
         r"""Return what enters the likelihood of a change rate, in the ragged form.
 
         .. math:: \log L(\Delta) = K \log \Delta - \Delta S
@@ -296,7 +296,7 @@ class History:
             kernels.likelihood_totals(interval, changed, *self._told(), offsets, totals)
         return tuple(total.reshape(self.shape)[()] for total in totals)
 
-    def require_told(self, rule: str, good: NDArray[np.bool_]) -> None:
+    def require_told(self, rule: str, good: Bits) -> None:
         """Raise unless ages or counts are known where an estimator needs them.
 
         Parameters
@@ -782,9 +782,7 @@ def simulate_history(
         if mean.ndim:
             n_crawls = _length(mean, n_crawls)
     n_crawls = checks.count("n_crawls", n_crawls)
-    if observation not in _UNCHANGED:
-        names = ", ".join(map(repr, _UNCHANGED))
-        raise ValueError(f"observation must be one of {names}, got {observation!r}")
+    checks.one_of("observation", observation, _UNCHANGED)
     given["false_change"] = q = checks.share("false_change", false_change)[..., None]
     pages = checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1]
     shape = (*pages, n_crawls)

@@ -22,12 +22,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import allocation, checks, freshness
 from paperlib.simulate.explore_then_commit import explore_then_commit
 from paperlib.simulate.runs import crawl
-from paperlib.types import Array, Seed, Values
+from paperlib.types import Array, ByName, Seed, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -628,7 +628,7 @@ def learning_regret(
     *,
     reference: str,
     borders: ArrayLike,
-) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+) -> tuple[ByName, ByName]:
     r"""Regret over time of policies that learn, in one world.
 
     The policies pick pages one by one and meet the same changes and signals.
@@ -692,11 +692,7 @@ def learning_regret(
     >>> lost["learns"].round(2).tolist(), lost["knows"].tolist()
     ([0.58, 0.64], [0.0, 0.0])
     """
-    if reference not in policies:
-        raise ValueError(
-            f"reference must be one of {', '.join(map(repr, policies))}, "
-            f"got {reference!r}"
-        )
+    checks.one_of("reference", reference, policies)
     borders = checks.non_negative("borders", borders)
     if borders[0] != 0:
         raise ValueError(f"borders must begin at 0, got {borders[0].item()!r}")

@@ -7,11 +7,11 @@ many pages come as one flat array with offsets.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import schedules as kernels
-from paperlib.types import Array, Seed
+from paperlib.types import Array, Ints, Seed
 
 __all__ = ["low_discrepancy", "poisson", "regular"]
 
@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 def poisson(
     crawl_rate: ArrayLike, duration: float, *, rng: Seed = None
-) -> tuple[Array, NDArray[np.integer]]:
+) -> tuple[Array, Ints]:
     """Crawl times of Poisson processes.
 
     Parameters
@@ -72,7 +72,7 @@ def regular(
     *,
     phase: ArrayLike | None = None,
     rng: Seed = None,
-) -> tuple[Array, NDArray[np.integer]]:
+) -> tuple[Array, Ints]:
     r"""Crawl times at equal intervals.
 
     .. math:: t_{ik} = (\phi_i + k) / p_i, \qquad k = 0, 1, \dots
@@ -125,7 +125,7 @@ def regular(
     return np.minimum(number / np.repeat(crawl_rate, count), duration), offsets
 
 
-def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray[np.integer]:
+def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> Ints:
     r"""Page of each slot, every page with its share of the slots at all times.
 
     LDS of [www25]_, algorithm 3 of Azar et al. 2018: earliest deadline first

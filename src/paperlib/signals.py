@@ -12,14 +12,14 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import signals as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateSignalsWarning
 from paperlib.processes import History, simulate_history
-from paperlib.types import Array, Seed, Values
+from paperlib.types import Array, Ints, Seed, Values
 
 __all__ = [
     "PARAMETERS",
@@ -324,7 +324,7 @@ def simulate_signalled_history(
     interval: ArrayLike | None = None,
     n_crawls: int | None = None,
     rng: Seed = None,
-) -> tuple[History, NDArray[np.integer]]:
+) -> tuple[History, Ints]:
     r"""Simulate crawls of pages, and the signals between them.
 
     After an interval w with n signals, which are Poisson of mean gamma w,

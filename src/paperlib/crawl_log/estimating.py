@@ -45,6 +45,7 @@ _COPIED = (
     "last_crawl",
     "gone",
 )
+_COUNTS = "n_crawls", "n_changed"
 _PATTERN = 3  # standard deviations of the score of a Poisson page
 
 
@@ -454,15 +455,15 @@ def _tables(batch, *, model, with_state):
     yield rates
     del rates
     if with_state:
-        n_bits = history.n_crawls - _n_ages(history)
-        n_told = _n_crawls(batch) - n_bits
         dispersion = measured(batch.bits, change_rate, batch.page)
-        yield compress(batch.page, history, n_told, sums, dispersion)
+        yield compress(batch.page, history, _counts(batch), sums, dispersion)
 
 
-def _n_crawls(batch):
-    """Crawls of each page that had one before, those of earlier logs too."""
-    return batch.all_bits.n_crawls + np.asarray(batch.page["n_told"])
+def _counts(batch):
+    """Crawls of each page that had one before, and that changed, of all logs."""
+    bits = batch.bits
+    new = bits.n_crawls, bits.total(bits.changed).astype(int)
+    return [n + batch.page[k].to_numpy() for n, k in zip(new, _COUNTS, strict=True)]
 
 
 def _serial_sums(batch, history):
@@ -478,9 +479,7 @@ def _serial_sums(batch, history):
 
 def _rates(batch, history, model, sums):
     """Table of what `estimate` writes of each page."""
-    bits = batch.all_bits
-    n = _n_crawls(batch)
-    n_changed = bits.total(bits.changed).astype(int) + np.asarray(batch.page["n_told"])
+    n, n_changed = _counts(batch)
     any_change = history.total(history.changed) > 0
     by_bits = (history.n_crawls == n) & (_n_ages(history) == 0)
     quality = {}

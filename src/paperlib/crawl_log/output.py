@@ -25,6 +25,7 @@ __all__ = [
     "check_output",
     "check_pages",
     "parquet",
+    "sound",
     "table",
 ]
 
@@ -215,10 +216,34 @@ def check_pages(path: PathLike) -> None:
     ...         output.write(pa.table({"url": ["a"]}))
     ...     check_pages(f"{folder}/rates.parquet")
     """
+    with sound(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
+        for k in range(file.num_row_groups):
+            file.read_row_group(k)
+
+
+@contextlib.contextmanager
+def sound(path: PathLike) -> Iterator[None]:
+    """Context in which errors of reading a Parquet file say that it is damaged.
+
+    Parameters
+    ----------
+    path : path
+        The file, opened with ``page_checksum_verification``.
+
+    Raises
+    ------
+    ValueError
+        In place of errors of pyarrow.
+
+    Examples
+    --------
+    >>> with sound("rates.parquet"):
+    ...     raise pa.ArrowInvalid("no page")
+    Traceback (most recent call last):
+    ValueError: rates.parquet is damaged: no page
+    """
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for k in range(file.num_row_groups):
-                file.read_row_group(k)
+        yield
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path} is damaged: {first_line(error)}") from None
 

@@ -323,29 +323,26 @@ class Problem:
             In [0, 1], under the posterior of the change rates; with signals, at
             the thresholds and the value of a signal that the estimates give.
         """
-        return self._mean(self.page_freshness(plan))
+        return self.mean(self.page_freshness(plan))
 
-    def page_freshness(self, plan: Plan, here: slice = _ALL) -> Array:
+    def page_freshness(self, plan: Plan) -> Array:
         """Expected freshness of each page under a plan.
 
         Parameters
         ----------
         plan : Plan
             Of `solve`.
-        here : slice
-            The pages.
 
         Returns
         -------
         ndarray
             As in `freshness`.
         """
-        crawl_rate = plan.crawl_rate[here]
         if self.policy != "thresholds":
             model = MODELS[self.policy]
-            return self._expected(lambda rate: model(rate, crawl_rate), here)
-        followed = self._followed(plan, here)
-        return self._expected(lambda rate: followed(rate)[0], here)
+            return self._expected(lambda rate: model(rate, plan.crawl_rate))
+        followed = self._followed(plan)
+        return self._expected(lambda rate: followed(rate)[0])
 
     def expected_crawls(self, plan: Plan) -> float:
         """Crawls a day that thresholds lead to, under the posterior of the rates.
@@ -363,10 +360,10 @@ class Problem:
         followed = self._followed(plan)
         return self._expected(lambda rate: followed(rate)[1]).sum().item()
 
-    def _followed(self, plan, here=_ALL):
+    def _followed(self, plan):
         """Function from change rates to freshness and crawls a day of thresholds."""
-        crawl_rate, pages = plan.crawl_rate[here], self.signalled(here)
-        cycle = functools.partial(_cycle, plan.best.threshold[here], pages)
+        crawl_rate, pages = plan.crawl_rate, self.signalled()
+        cycle = functools.partial(_cycle, plan.best.threshold, pages)
         _, planned = cycle(pages.change_rate)
 
         def followed(rate):
@@ -392,15 +389,17 @@ class Problem:
         float
             In [0, 1], weighted by importance.
         """
-        return self._mean(calibration.freshness(self.change_rate, plan.crawl_rate))
+        return self.mean(calibration.freshness(self.change_rate, plan.crawl_rate))
 
-    def loss(self, plan: Plan) -> float:
+    def loss(self, plan: Plan, fresh: Array | None = None) -> float:
         """Mean cost of a plan, weighted by importance.
 
         Parameters
         ----------
         plan : Plan
             Of `solve`.
+        fresh : ndarray, optional
+            Its `page_freshness`, if that is known already.
 
         Returns
         -------
@@ -408,18 +407,29 @@ class Problem:
             In the unit of the objective; 1 - freshness for freshness.
         """
         if self.objective == "freshness":
-            return 1.0 - self.freshness(plan)
+            fresh = self.page_freshness(plan) if fresh is None else fresh
+            return 1.0 - self.mean(fresh)
         of = OBJECTIVES[self.objective]
         cost = of.interval_cost if self.policy == "interval" else of.poisson_cost
-        return self._mean(self._expected(lambda rate: cost(rate, plan.crawl_rate)))
+        return self.mean(self._expected(lambda rate: cost(rate, plan.crawl_rate)))
 
-    def _expected(self, function, here=_ALL):
+    def _expected(self, function):
         """Expectation of a function of the change rate, by page."""
-        given = self.change_rate, self.log_stderr, self.log_rate
-        return expected(function, *(None if g is None else g[here] for g in given))
+        return expected(function, self.change_rate, self.log_stderr, self.log_rate)
 
-    def _mean(self, value):
-        """Mean of the pages' values, weighted by importance."""
+    def mean(self, value: Array) -> float:
+        """Mean of a value of each page that is promised, weighted by importance.
+
+        Parameters
+        ----------
+        value : ndarray, shape (n_pages,)
+            Of pages.
+
+        Returns
+        -------
+        float
+            NaN if no page is promised.
+        """
         counts = self.importance > 0  # 0 of an infinite cost is 0
         if self.promised is not None:
             counts &= self.promised

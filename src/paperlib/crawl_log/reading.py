@@ -59,6 +59,7 @@ ROWS_PER_BATCH = 1_000_000  # with those that the state stands for; some 200 MB
 _DAY = 86_400_000_000  # microseconds
 _NEVER = np.iinfo(np.int64).min  # before all times of a log
 _LITTLE = 0.1  # of an interval: whose bit is taken for that of the rest
+_LAST = "last_start", "last_change"  # of each page's last row, for the state
 _ALL_ROWS = 0, 2**63 - 1
 _TABLES = ("page", "sorted")  # what is left of a log when it has been read
 # Tables that a log may be read into beside ``crawl``, and the step from each.
@@ -244,12 +245,20 @@ class OpenedLog:
         n_signals = columns[3][starts] if len(columns) > 3 else None
         page, time, start = page[starts], time[starts], start[starts]
         offsets = np.searchsorted(page, np.arange(first, end + 1))
-        known = pages["known_crawl"].cast(pa.int64()).fill_null(_NEVER)
         crawls = time, changed, start, modified
-        *intervals, kept, lost = _intervals(*crawls, offsets, known.to_numpy())
+        *intervals, kept, lost, last = _intervals(*crawls, offsets, _known(pages))
+        for name, values in zip(_LAST, last, strict=True):
+            pages = pages.append_column(name, pa.array(values))
         tally.update(_told(OVERLAP, pages["url"], page[lost] - first, time[lost]))
         n_signals = None if n_signals is None else n_signals[kept]
         return Batch(pages, *intervals, n_signals), tally
+
+
+def _known(pages):
+    """Last crawl that the state knows of each page, its interval's begin and bit."""
+    times = (pages[f"known_{name}"].cast(pa.int64()) for name in ("crawl", "start"))
+    times = [time.fill_null(_NEVER).to_numpy() for time in times]
+    return *times, pages["known_change"].to_numpy()
 
 
 def _filled(times):
@@ -298,7 +307,8 @@ def _told(reason, url, page, time):
 def _intervals(time, changed, start, modified, offsets, known):
     """History, time of each interval's end, whether a crawl began it, and its row.
 
-    Last, the rows that are told of because their interval is left out.
+    Then the rows that are told of because their interval is left out, and when the
+    interval of each page's last row began, and its bit.
 
     The first crawl of a page follows the last one that the state knows. If the
     state knows none, it begins the first interval and has none itself, unless
@@ -307,11 +317,18 @@ def _intervals(time, changed, start, modified, offsets, known):
     previous = np.roll(time, 1)
     present = offsets[:-1] < offsets[1:]
     firsts = offsets[:-1][present]
-    previous[firsts] = known[present]
+    crawl, began, found = known
+    previous[firsts] = crawl[present]
     crawled = (start == _NEVER) & (previous > _NEVER)
     new = firsts[(previous[firsts] == _NEVER) & (modified[firsts] > _NEVER)]
     changed[new], start[new] = True, modified[new]
-    lost = _cut_at_rows_before(previous, time, changed, start, modified)
+    began_here = np.where(start > _NEVER, start, previous)
+    before, found_before = np.roll(began_here, 1), np.roll(changed, 1)
+    before[firsts], found_before[firsts] = began[present], found[present]
+    lasts, last = offsets[1:][present] - 1, (began.copy(), found.copy())
+    last[0][present], last[1][present] = began_here[lasts], changed[lasts]
+    rows = previous, time, changed, start, modified
+    lost = _cut_at_rows_before(*rows, before, found_before)
     previous = np.where(start > _NEVER, start, previous)
     kept = (previous > _NEVER) & (previous < time)
     interval = (time[kept] - previous[kept]) / _DAY
@@ -321,26 +338,24 @@ def _intervals(time, changed, start, modified, offsets, known):
     offsets = np.append(0, np.cumsum(kept))[offsets]
     given = {"age": age} if told.any() else {}
     history = History(interval, changed[kept], offsets, **given)
-    return history, time[kept], crawled[kept], kept, lost
+    return history, time[kept], crawled[kept], kept, lost, last
 
 
-def _cut_at_rows_before(previous, time, changed, start, modified):
+def _cut_at_rows_before(previous, time, changed, start, modified, before, found_before):
     """Keep only the new part of an interval that overlaps the page's previous row.
 
-    `sql/cut_known_crawls.sql` does the same with what a state knows. A sitemap that is
-    downloaded every day thus tells of each change once. Arrays are written in place.
-    Returned are the rows of which nothing is left, but those that say once more what
-    the row before said.
+    A sitemap that is downloaded every day thus tells of each change once. `before` and
+    `found_before` are when the interval of that row began, and its bit. Arrays are
+    written in place. Returned are the rows of which nothing is left, but those that
+    say once more what the row before said.
     """
     cut = (start > _NEVER) & (start < previous)
-    began = np.where(start > _NEVER, start, previous)
-    before = np.roll(began, 1)  # no page's first row is cut here
     later = cut & (start > before)  # else it tells of all that the row before told
     little = later & (previous - start < _LITTLE * (time - start))
     undated = cut & ~little & (modified == _NEVER)  # a change may be known, or new
     # without the changed rows alone, the others would make the rate too low
     left_out = undated & (changed | later)
-    again = (began == before) & np.roll(changed, 1)
+    again = (start == before) & found_before
     start[cut] = previous[cut]
     start[left_out] = time[left_out]
     known = cut & (modified > _NEVER) & (modified <= previous)
@@ -573,12 +588,12 @@ def collect(connection: Any, files: list[Path], tally: Tally) -> None:
     ...     dict(tally.counts)
     {'rows': 1}
     """
-    _derive(connection, tally)
+    _derive(connection)
     _count_rows(connection, files, tally)
     _check_bits(connection)
 
 
-def _derive(connection, tally):
+def _derive(connection):
     """Bring what was read into the table ``crawl``, without what a state knows."""
     parameters = {"known": KNOWN, "failed": FAILED}
     with_state = _filled_table(connection, "state")
@@ -596,13 +611,6 @@ def _derive(connection, tally):
         connection.execute(f"drop table {table}")
     if with_state:
         connection.execute(sql("leave_out_known_crawls"), parameters)
-        for statement in connection.extract_statements(sql("cut_known_crawls")):
-            connection.execute(statement)
-        query = "select count(*), min((url, t), 3) from lost"
-        ((n, places),) = connection.execute(query).fetchall()
-        if n:
-            shown = [(u, t, f"{u} at {np.datetime64(t, 'us')}") for u, t in places]
-            tally.add(OVERLAP, n, shown)
 
 
 def _filled_table(connection, table):

@@ -18,7 +18,7 @@ from paperlib import checks, freshness
 from paperlib.crawl_log.calibrating import LEAST_BITS, Calibration
 from paperlib.crawl_log.database import database, pattern
 from paperlib.crawl_log.limits import page_limits, read_limits
-from paperlib.crawl_log.output import check_output, check_pages, table
+from paperlib.crawl_log.output import check_output, sound, table
 from paperlib.crawl_log.planning import OBJECTIVES, POLICIES, Problem
 from paperlib.crawl_log.weights import weighted
 from paperlib.types import PathLike
@@ -283,33 +283,36 @@ def schedule(
     needed = [] if cost is None or "cost" in tables else [cost]
     needed += _SIGNALS if policy == "thresholds" else ()
     needed += ["host"] if by_host else []
-    file = _open(rates, ("url", "change_rate", *needed))
-    check_pages(rates)
-    _check_once(rates)
+    file = _Rates(rates, ("url", "change_rate", *needed))
     columns = _read(file, needed, tables)
     columns |= _limits(file, columns, rows, limited, per_host)
     problem = _problem(columns, policy, objective, cost, hedge)
     _check_possible(problem, columns, bandwidth)
-    plan = problem.solve(bandwidth)
+    with ThreadPoolExecutor(1) as thread:  # the solution leaves a core idle
+        once = thread.submit(_check_once, rates)
+        plan = problem.solve(bandwidth)
+        once.result()
+    fresh, exact = _fresh(problem, plan)
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
     calibration, why_not = _calibration(file, policy)
     worth, worth_calibrated = _worth(problem, bandwidth, calibration)
     kinds = {name: columns[name] for name in (*_UNKNOWN, "gone")}
     kinds["uncrawled"] = (plan.crawl_rate == 0) & ~columns["gone"]
     with table(output) as out:
-        written = _write(out, file, problem, plan, columns["unpromised"], calibration)
+        arrays = fresh, exact, columns["unpromised"]
+        written = _write(out, file, problem, plan, arrays, calibration)
         found = Schedule(
             bandwidth=bandwidth,
-            freshness=problem.freshness(plan),
+            freshness=problem.mean(fresh),
             multiplier=float(plan.best.multiplier) / problem.importance.sum().item(),
             worth=worth,
             worth_calibrated=worth_calibrated,
             expected_crawls=problem.expected_crawls(plan) if problem.signals else None,
             spent=problem.spent(plan.crawl_rate).sum().item(),
-            freshness_if_exact=replace(problem, log_stderr=None).freshness(plan),
+            freshness_if_exact=problem.mean(exact),
             not_calibrated=why_not,
             objective=objective,
-            loss=problem.loss(plan),
+            loss=problem.loss(plan, fresh),
             hedge=hedge,
             prices=prices,
             one_more=one_more,
@@ -421,25 +424,42 @@ def _check_possible(problem, columns, bandwidth):
 # ---- reading
 
 
-def _open(rates, needed):
-    """Open a Parquet file of rates, with the columns that are needed."""
-    try:
-        file = pq.ParquetFile(rates)
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no such file: {rates}") from None
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"rates must be a Parquet file, got {rates}: {error}"
-        ) from None
-    found = file.schema_arrow.names
-    for name in needed:
-        if name not in found:
+class _Rates:
+    """A file of rates, with the columns that are needed.
+
+    The checksums of its pages are compared when they are read.
+    """
+
+    def __init__(self, path, needed):
+        try:
+            self._file = pq.ParquetFile(path, page_checksum_verification=True)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"no such file: {path}") from None
+        except pa.ArrowInvalid as error:
             raise ValueError(
-                f"rates must have a column {name!r}, got {', '.join(found)}"
-            )
-    if not file.metadata.num_rows:
-        raise ValueError("rates must hold at least one page, got none")
-    return file
+                f"rates must be a Parquet file, got {path}: {error}"
+            ) from None
+        self._path, self.names = path, self._file.schema_arrow.names
+        for name in needed:
+            if name not in self.names:
+                raise ValueError(
+                    f"rates must have a column {name!r}, got {', '.join(self.names)}"
+                )
+        if not self._file.metadata.num_rows:
+            raise ValueError("rates must hold at least one page, got none")
+        #: What `estimate` told in the metadata.
+        told = (self._file.metadata.metadata or {}).get(b"paperlib", b"{}")
+        self.told = json.loads(told)
+
+    def read(self, columns):
+        """Table of columns; the file may lack some."""
+        with sound(self._path):
+            return self._file.read(columns=columns)
+
+    def batches(self, columns):
+        """Yield the same in batches, to hold only one of them."""
+        with sound(self._path):
+            yield from self._file.iter_batches(PAGES_PER_BATCH, columns=columns)
 
 
 def _check_once(rates):
@@ -468,7 +488,7 @@ def _read(file, needed, tables):
     tables = {name: path for name, path in tables.items() if path is not None}
     optional |= {"url"} if tables else set()
     names = {"change_rate", "importance", "gone", *needed, *tables}
-    table = file.read(columns=list(names | optional))  # the file may lack some
+    table = file.read(list(names | optional))
     columns = {name: _column(table, name) for name in names - {"host"}}
     columns |= _unknown(table, columns["gone"])
     if "host" in names:
@@ -481,11 +501,14 @@ def _read(file, needed, tables):
     for name, path in tables.items():
         found = weighted(path, table["url"], columns[name], name)
         columns[name], columns[f"{name} counts"] = found
-    columns["importance"] = np.where(columns["gone"], 0.0, columns["importance"])
+    weight = np.where(columns["gone"], 0.0, columns["importance"])
+    columns["importance"] = checks.non_negative("column importance", weight)
     with np.errstate(over="ignore"):
         total = columns["importance"].sum()
     if total == np.inf:
-        raise ValueError("importance must have a finite sum, got inf; use another unit")
+        raise ValueError(
+            "column importance must have a finite sum, got inf; use another unit"
+        )
     if not columns["importance"].any():
         raise ValueError(
             "rates must hold a page with importance that is not gone, "
@@ -530,8 +553,7 @@ def _limits(file, columns, rows, intervals, per_host):
         names = ["change_rate"]
         if rows:
             names = ["url", "host"] if "host" in columns else ["url"]
-        batches = file.iter_batches(PAGES_PER_BATCH, columns=names)
-        low, high = page_limits(batches, rows, *every)
+        low, high = page_limits(file.batches(names), rows, *every)
         if unfetched is not None:
             high[columns["unpromised"]] = 1 / unfetched
             low = np.minimum(low, high)
@@ -588,6 +610,14 @@ def _problem(columns, policy, objective, cost, hedge):
     )
 
 
+def _fresh(problem, plan):
+    """Expected freshness of each page, and that if the estimates were exact."""
+    fresh = problem.page_freshness(plan)
+    if problem.log_stderr is None:
+        return fresh, fresh
+    return fresh, replace(problem, log_stderr=None).page_freshness(plan)
+
+
 def _worth(problem, bandwidth, calibration):
     """Freshness at multiples of the bandwidth, and calibrated, of every n-th page."""
     few, share = problem.sample()
@@ -605,7 +635,7 @@ def _named(file, pages, plan):
     """How many pages a mask has, their crawls, and the URLs of the first of them."""
     first, start = [], 0
     numbers = np.flatnonzero(pages)[:_NAMED]
-    batches = file.iter_batches(PAGES_PER_BATCH, columns=["url"])
+    batches = file.batches(["url"])
     while len(first) < numbers.size:
         batch = next(batches)
         here = numbers[(numbers >= start) & (numbers < start + batch.num_rows)]
@@ -618,7 +648,7 @@ def _named(file, pages, plan):
 # ---- writing
 
 
-def _write(out, file, problem, plan, unpromised, calibration):
+def _write(out, file, problem, plan, arrays, calibration):
     """Write the schedule batch by batch.
 
     URLs and crawls are read from the file once more, to hold only a batch.
@@ -627,19 +657,18 @@ def _write(out, file, problem, plan, unpromised, calibration):
     taken as exact, that by the calibration, and the crawls of suspect hosts. A thread
     writes one batch while the next one is computed.
     """
-    hosts = _suspects(file)
+    (fresh, exact, unpromised), hosts = arrays, _suspects(file)
     names = ["url", *_NOW, *(["host"] if hosts else [])]
     suspect = {"pages": 0, "crawls": 0.0, "first": hosts[:_NAMED]}
     weight = np.where(unpromised, 0.0, problem.importance)
-    exact = replace(problem, log_stderr=None)
     start, writing, now, compared, known, calibrated = 0, None, 0.0, 0.0, 0.0, 0.0
     with ThreadPoolExecutor(1) as thread:
-        for log in file.iter_batches(PAGES_PER_BATCH, columns=names):
+        for log in file.batches(names):
             here = slice(start, start := start + log.num_rows)
-            found = _outcome(problem, plan, log, here)
+            found = _outcome(problem, plan, fresh, log, here)
             told = ~np.isnan(found["freshness_now"])
             now += found["freshness_now"][told] @ weight[here][told]
-            compared += exact.page_freshness(plan, here)[told] @ weight[here][told]
+            compared += exact[here][told] @ weight[here][told]
             known += weight[here][told].sum()
             if calibration is not None:
                 rates = problem.change_rate[here], plan.crawl_rate[here]
@@ -669,31 +698,25 @@ def _write(out, file, problem, plan, unpromised, calibration):
     }
 
 
-def _told(file):
-    """What `estimate` told in the metadata of a file of rates."""
-    return json.loads((file.metadata.metadata or {}).get(b"paperlib", b"{}"))
-
-
 def _suspects(file):
     """Hosts that `estimate` found suspect, those with the most pages first."""
-    if "host" not in file.schema_arrow.names:
+    if "host" not in file.names:
         return []
-    return list(dict.fromkeys(each["host"] for each in _told(file).get("suspects", ())))
+    return list(dict.fromkeys(each["host"] for each in file.told.get("suspects", ())))
 
 
 def _calibration(file, policy):
     """The `Calibration` in the metadata of a file of rates, or None and why."""
-    told = _told(file)
     if policy != "interval":
         return None, f"this needs crawls at equal intervals, not policy {policy!r}"
-    if "calibration" not in told:
+    if "calibration" not in file.told:
         return None, "the rates lack the metadata of `paperlib estimate`"
-    if told["calibration"] is None:
+    if file.told["calibration"] is None:
         return None, f"the log has fewer than {LEAST_BITS} bits to measure it on"
-    return Calibration.from_dict(told["calibration"]), ""
+    return Calibration.from_dict(file.told["calibration"]), ""
 
 
-def _outcome(problem, plan, log, here):
+def _outcome(problem, plan, fresh, log, here):
     """Columns of a schedule, of pages that a log has told of."""
     change_rate, crawl_rate = problem.change_rate[here], plan.crawl_rate[here]
     log = pa.table(log)
@@ -711,7 +734,7 @@ def _outcome(problem, plan, log, here):
         "freshness_now": now
         if "freshness_now" in log.column_names
         else freshness.interval(change_rate, rate_now),
-        "freshness": problem.page_freshness(plan, here),
+        "freshness": fresh[here],
     }
     if threshold is not None:
         columns["threshold"] = threshold[here]

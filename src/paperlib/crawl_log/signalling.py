@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paperlib import signals
-from paperlib.crawl_log.database import first_line, pattern, quoted, run, sql
+from paperlib.crawl_log.database import first_line, run, sql
 from paperlib.crawl_log.formats.checking import mended
-from paperlib.crawl_log.formats.tables import check
+from paperlib.crawl_log.formats.tables import check, selected
 from paperlib.errors import DegenerateSignalsWarning
 from paperlib.files import temporary_folder
 from paperlib.types import PathLike
@@ -82,20 +82,13 @@ def attach(connection: Any, path: PathLike, tally: Tally) -> None:
 
 def _read(connection, file, given):
     """Read a file into the table ``signal``; errors name the file as given."""
-    name = quoted(pattern(file))
-    name += ", hive_partitioning = false"  # folders such as url=a are no columns
-    source = f"read_csv({name}, header = true, all_varchar = true)"
-    if file.suffix == ".parquet":
-        source = f"(select columns(*)::varchar from read_parquet({name}))"
     try:
-        connection.execute(
-            "create or replace temp view signals_text as "
-            f"select url, time from {source}"
-        )
+        query = selected(connection, file, ("url", "time"))
+        connection.execute(f"create or replace temp view signals_text as {query}")
         run(connection, sql("read_signals"), "signals")
-    except (duckdb.BinderException, duckdb.InvalidInputException) as error:
+    except duckdb.InvalidInputException as error:
         raise ValueError(
-            f"signals must have columns url and time, {given}: {first_line(error)}"
+            f"signals cannot be read, {given}: {first_line(error)}"
         ) from None
 
 

@@ -29,6 +29,8 @@ _KEPT = (
     "first_crawl",
     "last_crawl",
     "last_row",
+    "last_start",
+    "last_change",
     "gone",
     "n_failed",
     "signal",
@@ -39,7 +41,7 @@ _SHORTEST = 1e-9  # days; an interval cannot be 0, an age can
 def compress(
     page: Any,
     history: History,
-    n_told: NDArray[np.integer],
+    counts: Sequence[NDArray[np.integer]],
     sums: Sequence[NDArray[Any]],
     dispersion: Sequence[NDArray[Any]],
 ) -> Any:
@@ -51,10 +53,9 @@ def compress(
         Of a `reading.Batch`.
     history : History, shape (n_pages,)
         All crawls of these pages; intervals in days.
-    n_told : ndarray of int, shape (n_pages,)
-        Crawls that found a change and stand in the history as the ages of the last
-        changes. Not every age belongs to one: a page may also tell its age when it
-        is crawled for the first time.
+    counts : sequence of two ndarray of int, shape (n_pages,)
+        Crawls that had one before, of all logs, and how many of them found a change.
+        The history may also have intervals that no crawl began.
     sums : sequence of two ndarray, shape (n_pages,)
         Of `estimators.serial_sums`, added up over the logs.
     dispersion : sequence of two ndarray, shape (n_pages,)
@@ -70,7 +71,7 @@ def compress(
     >>> page = pa.table({name: ["a"] for name in _KEPT})
     >>> changed = [True, True, False, True]
     >>> history = History([1.0, 2.0, 4.0, 2.01], changed, [0, 4])
-    >>> table = compress(page, history, [0], np.zeros((2, 1)), np.zeros((2, 1)))
+    >>> table = compress(page, history, [[4], [3]], *np.zeros((2, 2, 1)))
     >>> table["interval"].to_pylist(), table["n"].to_pylist()
     ([[1.0, 2.005, 4.0]], [[1, 2, 1]])
     """
@@ -94,7 +95,8 @@ def compress(
             name: pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat)
             for name, flat in lists.items()
         }
-        | {"n_told": n_told, "lag": sums[0], "lag_squares": sums[1]}
+        | {"n_crawls": counts[0], "n_changed": counts[1]}
+        | {"lag": sums[0], "lag_squares": sums[1]}
         | {"dispersion": dispersion[0], "freedom": dispersion[1]}
     )
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
-import pyarrow.parquet as pq
 
-from paperlib.crawl_log.formats.tables import header
+from paperlib.crawl_log.database import database, first_line
+from paperlib.crawl_log.formats.tables import selected
 from paperlib.types import Array, PathLike
 
 __all__ = ["weighted"]
+
+_MEMORY = "1GiB"
 
 
 def weighted(
@@ -59,13 +61,12 @@ def weighted(
     ...     weighted(table, pa.chunked_array([["a", "b"]]), np.ones(2))
     (array([ 1., 30.]), {'named': 1, 'others': 1, 'unknown': 1})
     """
-    table = _read(path, column)
-    names, given = table["url"].combine_chunks(), table[column].to_numpy()
+    names, given, texts = _read(path, column)
     wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
     if wrong.size:
         raise ValueError(
             f"{column} in {path} must be non-negative and finite, got "
-            f"{given[wrong[0]]} of {names[wrong[0]].as_py()!r}"
+            f"{texts[wrong[0]].as_py()!r} of {names[wrong[0]].as_py()!r}"
         )
     if pc.count_distinct(names, mode="all").as_py() < len(names):
         counts = pc.value_counts(names)
@@ -86,24 +87,14 @@ def weighted(
 
 
 def _read(path, column):
-    """The table, with URLs as text and numbers."""
-    # large: the text of all URLs may exceed 2 GiB
-    columns = pa.schema({"url": pa.large_string(), column: pa.float64()})
-    names = columns.names
-    try:
-        if Path(path).suffix == ".parquet":
-            return pq.read_table(path, columns=names).select(names).cast(columns)
-        _, delimiter = header(Path(path))
-        return pyarrow.csv.read_csv(
-            path,
-            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=columns, include_columns=names
-            ),
-        )
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no such file: {path}") from None
-    except (pa.ArrowInvalid, pa.ArrowKeyError, ValueError) as error:
-        raise ValueError(
-            f"{path} must be a table with the columns url and {column}: {error}"
-        ) from None
+    """URLs, the numbers of the column (NaN where there is none), and their texts."""
+    with database(_MEMORY) as (connection, _):
+        query = selected(connection, Path(path), ("url", column))
+        number = f"coalesce(try_cast({column} as double), 'nan') as number"
+        try:
+            found = connection.sql(f"select *, {number} from ({query})")
+            table = found.to_arrow_table()
+        except duckdb.Error as error:
+            raise ValueError(f"{path} cannot be read: {first_line(error)}") from None
+    names = table["url"].cast(pa.large_string())  # all may be more than 2 GiB
+    return names.combine_chunks(), table["number"].to_numpy(), table[column]

@@ -280,8 +280,7 @@ def mle(
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    if edges not in ("limits", "substitute"):
-        raise ValueError(f"edges must be 'limits' or 'substitute', got {edges!r}")
+    checks.one_of("edges", edges, ("limits", "substitute"))
     if history.tells_more:
         rate = _solved(kernels.told_roots, *history.ragged(), *history._told())
     else:

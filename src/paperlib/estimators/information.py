@@ -155,9 +155,7 @@ def fisher_information(
     change_rate = checks.positive("change_rate", change_rate)
     if (crawl_rate is None) == (interval is None):
         raise ValueError("exactly one of crawl_rate and interval must be given")
-    names = "bit", "age", "last n", "count"
-    if observation not in names:
-        raise ValueError(f"observation must be one of {names}, got {observation!r}")
+    checks.one_of("observation", observation, ("bit", "age", "last n", "count"))
     if (observation == "last n") != (n_entries is not None):
         raise ValueError(
             f"n_entries must be given for 'last n' alone, got {n_entries!r} "

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy
@@ -13,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import online as kernels
-from paperlib.types import Array, Values
+from paperlib.types import Array, Function, Values
 
 __all__ = ["LLN", "Guarantee", "Naive", "OnlineEstimator"]
 
@@ -371,7 +369,7 @@ class LLN(_Counting):
     """
 
     def __init__(
-        self, crawl_rate: ArrayLike, *, offset: float | Callable[..., Any] = 1.0
+        self, crawl_rate: ArrayLike, *, offset: float | Function = 1.0
     ) -> None:
         super().__init__(crawl_rate)
         self.offset = _sequence("offset", offset)

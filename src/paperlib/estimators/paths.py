@@ -6,10 +6,10 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
-from paperlib.types import Array
+from paperlib.types import Array, ByName
 
 if TYPE_CHECKING:
     from paperlib.estimators.online import OnlineEstimator
@@ -87,7 +87,7 @@ def _estimates(estimator, changed, **arrays):
     return np.moveaxis(out, 0, -1)
 
 
-def paths(history: History, **estimators: Any) -> dict[str, NDArray[Any]]:
+def paths(history: History, **estimators: Any) -> ByName:
     """Estimates after every crawl, for each named estimator.
 
     Parameters
@@ -118,9 +118,7 @@ def paths(history: History, **estimators: Any) -> dict[str, NDArray[Any]]:
     }
 
 
-def snapshots(
-    history: History, counts: ArrayLike, **estimators: Any
-) -> dict[str, NDArray[Any]]:
+def snapshots(history: History, counts: ArrayLike, **estimators: Any) -> ByName:
     """Estimates after some numbers of crawls, for each named estimator.
 
     Parameters
@@ -156,7 +154,7 @@ def snapshots(
     }
 
 
-def after(paths: dict[str, NDArray[Any]], n_crawls: int) -> dict[str, NDArray[Any]]:
+def after(paths: ByName, n_crawls: int) -> ByName:
     """Estimates of all runs after a number of crawls.
 
     Parameters
@@ -192,7 +190,7 @@ def after(paths: dict[str, NDArray[Any]], n_crawls: int) -> dict[str, NDArray[An
     return {name: values[:, n_crawls - 1] for name, values in paths.items()}
 
 
-def rmse(paths: dict[str, NDArray[Any]], change_rate: float) -> dict[str, NDArray[Any]]:
+def rmse(paths: ByName, change_rate: float) -> ByName:
     r"""Root mean squared error over runs after every crawl.
 
     .. math:: \sqrt{\mathrm{mean}_r\,(\hat\Delta_{r, n} - \Delta)^2}
@@ -222,7 +220,7 @@ def rmse(paths: dict[str, NDArray[Any]], change_rate: float) -> dict[str, NDArra
     }
 
 
-def summary(paths: dict[str, NDArray[Any]], change_rate: float) -> str:
+def summary(paths: ByName, change_rate: float) -> str:
     """Table of the errors after the last crawl.
 
     Parameters

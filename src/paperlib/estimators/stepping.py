@@ -1,6 +1,5 @@
 """Online estimators that move by steps."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from paperlib.estimators.online import (
     _PoissonCrawls,
     _sequence,
 )
+from paperlib.types import Function
 
 __all__ = ["SA", "SAM", "Averaged"]
 
@@ -179,7 +179,7 @@ class SA(_Stepping):
         self,
         crawl_rate: ArrayLike,
         *,
-        step: float | Callable[..., Any] = 0.75,
+        step: float | Function = 0.75,
         initial: ArrayLike = 0.0,
     ) -> None:
         self.step = _sequence("step", step)
@@ -252,8 +252,8 @@ class SAM(_Stepping):
         self,
         crawl_rate: ArrayLike,
         *,
-        step: float | Callable[..., Any] = 1.3,
-        momentum: float | Callable[..., Any] = 0.75,
+        step: float | Function = 1.3,
+        momentum: float | Function = 0.75,
         omega: float = 1.0,
         initial: ArrayLike = 0.0,
     ) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paperlib import checks
 from paperlib._kernels import indices as kernels
 from paperlib._kernels import learning
 from paperlib.policies.by_index import IndexPolicy
 from paperlib.policies.fixed_rates import check_n_pages
-from paperlib.types import Array, Seed, Values
+from paperlib.types import Array, Ints, Seed, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -79,17 +78,14 @@ class BayesGreedy(IndexPolicy):
     """
 
     importance: Values
-    shape: Values = field(kw_only=True)
-    rate: Values = field(kw_only=True)
-    observation: str = field(default="bit", kw_only=True)
+    _: KW_ONLY
+    shape: Values
+    rate: Values
+    observation: str = "bit"
 
     def __post_init__(self):
         _check_prior(self)
-        if self.observation not in ("bit", "last_modified"):
-            raise ValueError(
-                "observation must be 'bit' or 'last_modified', "
-                f"got {self.observation!r}"
-            )
+        checks.one_of("observation", self.observation, ("bit", "last_modified"))
         super().__post_init__()
 
     kind = kernels.BAYES  # no field: it has no type
@@ -161,21 +157,19 @@ class PosteriorGreedy:
     """
 
     importance: Values
-    shape: Values = field(kw_only=True)
-    rate: Values = field(kw_only=True)
-    how: str = field(default="mean", kw_only=True)
-    exploration: float = field(default=0.0, kw_only=True)
-    rng: Seed = field(default=None, kw_only=True)
+    _: KW_ONLY
+    shape: Values
+    rate: Values
+    how: str = "mean"
+    exploration: float = 0.0
+    rng: Seed = None
 
     def __post_init__(self):
         _check_prior(self)
-        if self.how not in _HOW:
-            raise ValueError(
-                f"how must be 'mean', 'thompson' or 'held', got {self.how!r}"
-            )
+        checks.one_of("how", self.how, _HOW)
         checks.scalar(checks.share, "exploration", self.exploration)
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import indices as kernels
@@ -14,7 +14,7 @@ from paperlib._kernels.changes import UNTOLD
 from paperlib._kernels.polite import HOST
 from paperlib.hosts import members
 from paperlib.policies.fixed_rates import check_n_pages
-from paperlib.types import Array, Values
+from paperlib.types import Array, Ints, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -126,7 +126,7 @@ class IndexPolicy:
         pages["place"][~np.broadcast_to(present, last.size)] = kernels.ABSENT
         return kernels.new_state(pages, hosts, time, **scalars)
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters

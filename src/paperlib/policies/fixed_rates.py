@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paperlib import schedules
 from paperlib.signals import SignalledPages
-from paperlib.types import Array, Values
+from paperlib.types import Array, Ints, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -42,9 +41,10 @@ class Rates:
     """
 
     crawl_rate: Values
-    schedule: Callable = field(default=schedules.low_discrepancy, kw_only=True)
+    _: KW_ONLY
+    schedule: Callable = schedules.low_discrepancy
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paperlib import checks, objectives
 from paperlib._kernels import crawl_value, indices
@@ -14,7 +13,7 @@ from paperlib._kernels import scheduler as kernels
 from paperlib.policies.by_index import IndexPolicy, in_spans
 from paperlib.policies.fixed_rates import check_n_pages, check_pages
 from paperlib.signals import SignalledPages
-from paperlib.types import Array
+from paperlib.types import Array, Bits, Ints
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -66,7 +65,8 @@ class Greedy(IndexPolicy):
     """
 
     pages: SignalledPages
-    objective: objectives.Objective = field(default=objectives.freshness, kw_only=True)
+    _: KW_ONLY
+    objective: objectives.Objective = objectives.freshness
 
     def __post_init__(self):
         if not isinstance(self.objective, objectives.Objective):
@@ -86,7 +86,7 @@ class Greedy(IndexPolicy):
         """Which index it is, for the kernels."""
         return self.objective.code
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot; see `IndexPolicy.choose`.
 
         Parameters
@@ -248,8 +248,9 @@ class GreedyNCIS(_WithSignals):
     True
     """
 
-    terms: int | None = field(default=None, kw_only=True)
-    discard_window: float = field(default=0.0, kw_only=True)
+    _: KW_ONLY
+    terms: int | None = None
+    discard_window: float = 0.0
 
     def __post_init__(self):
         super().__post_init__()
@@ -318,11 +319,12 @@ class GreedyCISPlus(GreedyCIS):
     [True, False, False]
     """
 
-    min_precision: float = field(default=0.7, kw_only=True)
-    min_recall: float = field(default=0.6, kw_only=True)
+    _: KW_ONLY
+    min_precision: float = 0.7
+    min_recall: float = 0.6
 
     @property
-    def uses_signals(self) -> NDArray[np.bool_]:
+    def uses_signals(self) -> Bits:
         """Pages of good signals, bool array of shape (n_pages,)."""
         precise = np.nan_to_num(self.pages.precision) > self.min_precision
         return precise & (self.pages.recall > self.min_recall)

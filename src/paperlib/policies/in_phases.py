@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paperlib import allocation, checks
 from paperlib.errors import DegenerateHistoryWarning
 from paperlib.policies.fixed_rates import check_n_pages
-from paperlib.types import Array, Seed, Values
+from paperlib.types import Array, Ints, Seed, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -78,11 +77,12 @@ class RatesInPhases:
     importance: Values
     borders: Values
     estimator: Callable
-    allocation: Callable = field(default=allocation.optimal_interval, kw_only=True)
-    spacing: str = field(default="interval", kw_only=True)
-    epsilon: float = field(default=0.0, kw_only=True)
-    ages: bool = field(default=False, kw_only=True)
-    rng: Seed = field(default=None, kw_only=True)
+    _: KW_ONLY
+    allocation: Callable = allocation.optimal_interval
+    spacing: str = "interval"
+    epsilon: float = 0.0
+    ages: bool = False
+    rng: Seed = None
 
     def __post_init__(self):
         checks.non_negative("importance", self.importance)
@@ -90,12 +90,9 @@ class RatesInPhases:
         borders = checks.positive("borders", np.atleast_1d(self.borders))
         if not (np.diff(borders) > 0).all():
             raise ValueError(f"borders must rise, got {self.borders!r}")
-        if self.spacing not in ("interval", "poisson"):
-            raise ValueError(
-                f"spacing must be 'interval' or 'poisson', got {self.spacing!r}"
-            )
+        checks.one_of("spacing", self.spacing, ("interval", "poisson"))
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters

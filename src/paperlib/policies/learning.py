@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks, estimators
 from paperlib._kernels import threads_for
@@ -15,7 +15,7 @@ from paperlib.hosts import members
 from paperlib.policies.polite import _Crawler
 from paperlib.processes import History
 from paperlib.signals import SignalledPages, fit
-from paperlib.types import Array, Values
+from paperlib.types import Array, Bits, Ints, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -65,7 +65,7 @@ class Learnt:
         """What the last phase went by; None if there was one phase only."""
         return self.beliefs[-1] if self.beliefs else None
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot: those chosen before, whatever the arguments.
 
         Parameters
@@ -138,11 +138,12 @@ class LearningGreedy:
 
     importance: Values
     first: float
-    growth: float = field(default=1.5, kw_only=True)
-    exploration: float = field(default=0.05, kw_only=True)
-    use_signals: bool = field(default=True, kw_only=True)
-    host: Values | None = field(default=None, kw_only=True)
-    host_limit: float = field(default=np.inf, kw_only=True)
+    _: KW_ONLY
+    growth: float = 1.5
+    exploration: float = 0.05
+    use_signals: bool = True
+    host: Values | None = None
+    host_limit: float = np.inf
 
     def __post_init__(self):
         importance = np.atleast_1d(checks.non_negative("importance", self.importance))
@@ -152,7 +153,7 @@ class LearningGreedy:
         checks.scalar(checks.share, "exploration", self.exploration)
         members(self.host, self.host_limit, importance.size)
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters
@@ -214,8 +215,8 @@ class LearningGreedy:
 def estimate(
     page: ArrayLike,
     interval: Array,
-    n_signals: NDArray[np.integer],
-    changed: NDArray[np.bool_],
+    n_signals: Ints,
+    changed: Bits,
     importance: Array,
     *,
     gamma: Array | None = None,

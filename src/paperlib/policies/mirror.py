@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from paperlib import checks
 from paperlib.policies.fixed_rates import check_n_pages
 from paperlib.policies.in_phases import at_intervals
-from paperlib.types import Array, Seed, Values
+from paperlib.types import Array, Ints, Seed, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -85,10 +85,11 @@ class MirrorSync:
     """
 
     importance: Values
-    step: float = field(default=5.0, kw_only=True)
-    probes: float = field(default=0.05, kw_only=True)
-    limits: tuple = field(default=(1 / 16, 15.0), kw_only=True)
-    rng: Seed = field(default=None, kw_only=True)
+    _: KW_ONLY
+    step: float = 5.0
+    probes: float = 0.05
+    limits: tuple = (1 / 16, 15.0)
+    rng: Seed = None
 
     def __post_init__(self):
         importance = checks.non_negative("importance", self.importance)
@@ -103,7 +104,7 @@ class MirrorSync:
                 f"1 / (1 + probes) and the upper one above 1, got {self.limits!r}"
             )
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters
@@ -148,7 +149,7 @@ class MirrorSync:
 def probe_gradient(
     world: World,
     time: Array,
-    page: NDArray[np.integer],
+    page: Ints,
     last: Array,
     probability: float,
     *,

@@ -4,14 +4,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from paperlib import allocation, checks, estimators, schedules
 from paperlib.errors import BoundsWarning, UnexploredWarning
 from paperlib.simulate.copies import EXPLORE, Copies, checked_pages
-from paperlib.types import Array
+from paperlib.types import Array, Function
 
 __all__ = ["ExploreThenCommit", "LearningRun", "PhasedEpsilonGreedy"]
 
@@ -64,7 +64,7 @@ class LearningRun:
         self,
         *,
         kind: Literal["expected", "simulated", "fresh"] = "expected",
-        against: Callable[..., Any] = allocation.optimal_poisson,
+        against: Function = allocation.optimal_poisson,
         normalise: Literal[None, "mass"] = None,
         path: bool = False,
     ) -> Array:
@@ -99,12 +99,8 @@ class LearningRun:
         ValueError
             An unknown `kind` or `normalise`.
         """
-        if kind not in ("expected", "simulated", "fresh"):
-            raise ValueError(
-                f"kind must be 'expected', 'simulated' or 'fresh', got {kind!r}"
-            )
-        if normalise not in (None, "mass"):
-            raise ValueError(f"normalise must be None or 'mass', got {normalise!r}")
+        checks.one_of("kind", kind, ("expected", "simulated", "fresh"))
+        checks.one_of("normalise", normalise, (None, "mass"))
         mass = self.pages[1].sum()
         best = mass * against(*self.pages).freshness * self.borders[1:]
         lost = best - getattr(self, kind).cumsum(axis=-1)
@@ -133,10 +129,7 @@ class _Learner:
             raise ValueError(
                 f"bounds must satisfy 0 <= low < high, finite, got {self.bounds!r}"
             )
-        if self.explore not in EXPLORE:
-            raise ValueError(
-                f"explore must be 'interval' or 'rate', got {self.explore!r}"
-            )
+        checks.one_of("explore", self.explore, EXPLORE)
         if not (self.exploration is None or callable(self.exploration)):
             checks.scalar(checks.positive, "exploration", self.exploration)
 

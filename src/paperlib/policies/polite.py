@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paperlib._kernels import crawl_value
 from paperlib._kernels import polite as kernels
@@ -14,7 +13,7 @@ from paperlib._kernels.changes import UNTOLD
 from paperlib.hosts import members
 from paperlib.policies.fixed_rates import check_pages
 from paperlib.signals import SignalledPages
-from paperlib.types import Array, Values
+from paperlib.types import Array, Ints, Values
 
 if TYPE_CHECKING:
     from paperlib.simulate.worlds import World
@@ -63,14 +62,15 @@ class PoliteGreedy:
     """
 
     pages: SignalledPages
-    host: Values | None = field(default=None, kw_only=True)
-    host_limit: float = field(default=np.inf, kw_only=True)
+    _: KW_ONLY
+    host: Values | None = None
+    host_limit: float = np.inf
 
     def __post_init__(self):
         check_pages(self.pages)
         members(self.host, self.host_limit, self.pages.change_rate.size)
 
-    def choose(self, world: World, time: Array, last: Array) -> NDArray[np.integer]:
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
 
         Parameters

@@ -59,11 +59,7 @@ def population(
     """
     rng = np.random.default_rng(rng)
     draws = {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
-    if distribution not in draws:
-        raise ValueError(
-            f"distribution must be one of {', '.join(map(repr, draws))}, "
-            f"got {distribution!r}"
-        )
+    checks.one_of("distribution", distribution, draws)
     log_ratio = draws[distribution](size=checks.count("n_pages", n_pages))
     period = _MEDIAN_PERIOD * np.exp(log_ratio)
     return 1 / np.clip(period, _SHORTEST_PERIOD, _LONGEST_PERIOD)

@@ -178,8 +178,7 @@ class FakeIntervals:
         ndarray, shape (n_grid,)
             Probabilities of sum 1.
         """
-        if base not in ("period", "rate"):
-            raise ValueError(f"base must be 'period' or 'rate', got {base!r}")
+        checks.one_of("base", base, ("period", "rate"))
         rate = 1 / rising("period", period)
         # relative to the longest period, so that not all of them vanish
         unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
@@ -272,6 +271,7 @@ class FakeIntervals:
             to exp(-unchanged / period) / period. Both do where no pair is
             near the population.
         """
+        checks.one_of("method", method, ("annealing", "search"))
         wanted, period = _shares(change_rate, period), rising("period", period)
         max_iterations = checks.count("max_iterations", max_iterations)
 
@@ -283,10 +283,8 @@ class FakeIntervals:
         bounds = np.log(period[[0, -1]])
         if method == "annealing":
             best, converged = _anneal(losses, bounds, max_iterations, rng)
-        elif method == "search":
-            best, converged = search(losses, [bounds] * 2, max_iterations)
         else:
-            raise ValueError(f"method must be 'annealing' or 'search', got {method!r}")
+            best, converged = search(losses, [bounds] * 2, max_iterations)
         return cls._fitted(best, converged, bounds, max_iterations)
 
     @classmethod

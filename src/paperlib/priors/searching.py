@@ -1,7 +1,6 @@
 """What the fits of priors share: a search for the maximum, and its checks."""
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib.errors import ConvergenceError, DegeneratePriorWarning
-from paperlib.types import Array, Values
+from paperlib.types import Array, Function, Values
 
 __all__ = []
 
@@ -18,7 +17,7 @@ __all__ = []
 _AT_BOUND = 1e-3
 
 
-def search(losses: Callable[..., Any], bounds: ArrayLike, max_iterations: int) -> Any:
+def search(losses: Function, bounds: ArrayLike, max_iterations: int) -> Any:
     """Minimum by the simplex of Nelder and Mead from the best point of a grid.
 
     `losses` takes many points, shape (n_points, 2), at once. Returns the

@@ -46,6 +46,18 @@ _COMPARED = (
     "uniform",
     "Nutch",
 )
+# Whose delays the page on policies compares, and where.
+_DELAYED = (
+    "uniform",
+    "Nutch",
+    "LambdaCrawl",
+    "GREEDY",
+    "Thompson",
+    "Bayes value",
+    "Bayes value, ages",
+    "Bayes value, vague",
+)
+_DELAYED_IN = "lognormal 1.5", "real pages, 14 years"
 
 
 def worlds(pages: PathLike | None = None) -> dict[str, Nature]:
@@ -219,7 +231,10 @@ def run(
 
 
 def write(found: Benchmark, folder: PathLike) -> list[Path]:
-    """Write ``benchmark.csv`` and, of real pages, ``benchmark_over_time.csv``.
+    """Write ``benchmark.csv``, and pairs that it leaves out.
+
+    In ``benchmark_over_time.csv`` are the pairs in each window, of real pages; in
+    ``benchmark_delay.csv`` those of the delays, of some policies in two worlds.
 
     Parameters
     ----------
@@ -241,6 +256,7 @@ def write(found: Benchmark, folder: PathLike) -> list[Path]:
     tables = {
         "benchmark": found.rows(over=_COMPARED),
         "benchmark_over_time": [r for r in over_time if found.bootstrap[r["world"]]],
+        "benchmark_delay": _delays(found),
     }
     paths = []
     for name, rows in tables.items():
@@ -251,6 +267,18 @@ def write(found: Benchmark, folder: PathLike) -> list[Path]:
         paths.append(Path(folder) / f"{name}.csv")
         write_atomic(paths[-1], text.getvalue())
     return paths
+
+
+def _delays(found):
+    """Paired differences in delay to uniform crawling."""
+    rows = []
+    for world, budget, policy in found.runs:
+        if world in _DELAYED_IN and policy in _DELAYED:
+            pair = found.gain(world, budget, policy, "uniform", "delay")
+            row = {"world": world, "budget": budget, "policy": policy}
+            row["over uniform"], row["over uniform ±"] = pair
+            rows.append(row)
+    return rows
 
 
 def _rounded(value):

@@ -17,7 +17,7 @@ from jupyter_client.provisioning import LocalProvisioner
 
 from paperlib.repro import guard
 
-__all__ = ["Guarded", "GuardedManager"]
+__all__ = ["GuardedManager"]
 
 # macOS may end forks of a process that has used its frameworks.
 _FORKS = sys.platform == "linux"
@@ -28,8 +28,8 @@ _PATIENCE = 5.0  # seconds
 _READ_AT_IMPORT = "NUMBA_", "NPY_", "OPENBLAS_", "OMP_", "MKL_", "MPL", "PYTHON"
 
 
-class Guarded:
-    """Mixin for a kernel manager of Jupyter: each kernel has a guard.
+class GuardedManager(AsyncKernelManager):
+    """The manager of a build's kernels, each of which has a guard.
 
     The guard ends the kernel with the process that started it. On Linux a kernel
     is a fork of a process that has made its imports (`paperlib.repro.forks`).
@@ -37,15 +37,13 @@ class Guarded:
     Parameters
     ----------
     *args, **kwargs
-        Those of the manager.
+        Those of the manager of Jupyter.
 
     Examples
     --------
-    >>> from jupyter_client import KernelManager
-    >>> from paperlib.repro.kernels import Guarded
-    >>> class Manager(Guarded, KernelManager):
-    ...     pass
-    >>> "ipykernel_launcher" in Manager(kernel_name="python3").format_kernel_cmd()
+    >>> from paperlib.repro.kernels import GuardedManager
+    >>> manager = GuardedManager(kernel_name="python3")
+    >>> "ipykernel_launcher" in manager.format_kernel_cmd()
     True
     """
 
@@ -71,22 +69,6 @@ class Guarded:
         # Without the paths and packages that only the kernel needs (-I -S).
         by_guard = [] if _FORKS else [sys.executable, "-IS", guard.__file__]
         return [*by_guard, *command]
-
-
-class GuardedManager(Guarded, AsyncKernelManager):
-    """The manager of a build's kernels.
-
-    Parameters
-    ----------
-    *args, **kwargs
-        Those of the manager of Jupyter.
-
-    Examples
-    --------
-    >>> from paperlib.repro.kernels import GuardedManager
-    >>> GuardedManager(kernel_name="python3").kernel_name
-    'python3'
-    """
 
 
 class _Provisioner(LocalProvisioner):

@@ -55,7 +55,6 @@ __all__ = [
     "save",
     "shades",
     "thin",
-    "timeline",
     "use_style",
 ]
 
@@ -500,12 +499,6 @@ def boxes(ax: Any, runs: Mapping[str, ArrayLike]) -> Any:
     return ax
 
 
-def _strokes(ax, x, low, high, **style):
-    """Draw vertical strokes as one line, with NaN between the strokes."""
-    ends = np.broadcast_arrays(low, high, np.full(len(x), np.nan))
-    ax.plot(np.repeat(x, 3), np.column_stack(ends).ravel(), **style)
-
-
 def medians(
     ax: Any,
     x: ArrayLike,
@@ -546,125 +539,10 @@ def medians(
         at = np.asarray(x) * 1.07 ** (i - (len(runs) - 1) / 2)
         low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
         (line,) = ax.plot(at, middle, label=name, markersize=3, **styles[name])
-        _strokes(
-            ax,
-            at,
-            low,
-            high,
-            color=line.get_color(),
-            linewidth=1.0,
-            label=f"_{name} quartiles",
-        )
+        strokes = np.column_stack([low, high, np.full(at.size, np.nan)]).ravel()
+        style = {"color": line.get_color(), "linewidth": 1.0}
+        ax.plot(np.repeat(at, 3), strokes, label=f"_{name} quartiles", **style)
     return ax
-
-
-# ---- pages through time
-
-
-def timeline(ax: Any, pages: dict[str, tuple[Any, ...]], horizon: float) -> Any:
-    """Draw what happens to some pages, one above the other.
-
-    Shaded is the time in which the copy is fresh, from a crawl to the next
-    change; there is no copy before the first crawl.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The panel.
-    pages : dict of tuple
-        By name, the first on top: (changes, crawls, bits, requests, fresh),
-        which are times, times, a text for each crawl, times, and whether each
-        request was served fresh.
-    horizon : float
-        The end of the time axis.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        The panel.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from matplotlib.figure import Figure
-    >>> from paperlib.repro import plotting
-    >>> times = np.array([1.0, 3.0])
-    >>> fresh = np.array([True, True])
-    >>> page = times, times + 0.5, ["0", "1"], times + 0.7, fresh
-    >>> ax = plotting.timeline(Figure().subplots(), {"a page": page}, 5.0)
-    >>> [text.get_text() for text in ax.texts]
-    ['0', '1']
-    """
-    for row, (name, page) in enumerate(pages.items()):
-        _page(ax, -row, name, page, horizon)
-    ax.set(
-        xlim=(0, horizon),
-        ylim=(-len(pages) + 0.5, 0.65),
-        yticks=-np.arange(len(pages)),
-        yticklabels=list(pages),
-    )
-    ax.tick_params(axis="y", length=0)
-    ax.spines["left"].set_visible(False)
-    return ax
-
-
-_REQUEST = {"marker": "o", "color": "black", "markersize": 5}
-# Each kind of event: its height above the axis of the page, and its marker.
-_MARKS = {
-    "change": (
-        0.0,
-        {"marker": "X", "color": _RED, "markeredgecolor": "white", "markersize": 8},
-    ),
-    "request served fresh": (-0.17, _REQUEST),
-    "request served stale": (-0.17, _REQUEST | {"fillstyle": "none"}),
-}
-
-
-def _page(ax, y, name, page, horizon):
-    """Draw one page at height y; only that at 0 has entries in the legend."""
-    changes, crawls, bits, requests, fresh = page
-    events = np.sort(np.concatenate([changes, crawls, [horizon]]))
-    until = events[np.searchsorted(events, crawls, side="right")]
-    ax.broken_barh(
-        list(zip(crawls, until - crawls, strict=True)),
-        (y - 0.3, 0.6),
-        color=_SKY,
-        alpha=0.45,
-        linewidth=0,
-        label=f"_fresh {name}" if y else "copy fresh",
-    )
-    ax.plot(
-        [0, horizon],
-        [y, y],
-        color="0.6",
-        linewidth=0.8,
-        zorder=1,
-        label=f"_axis {name}",
-    )
-    _strokes(
-        ax,
-        crawls,
-        y - 0.3,
-        y + 0.3,
-        color=_BLUE,
-        linewidth=1.8,
-        label="_crawl" if y else "crawl, with its bit (–: first crawl)",
-    )
-    bit_style = {"ha": "center", "va": "bottom", "color": _BLUE, "fontsize": "small"}
-    for time, bit in zip(crawls, bits, strict=True):
-        ax.text(time, y + 0.32, bit, **bit_style)
-    times_of_kinds = changes, requests[fresh], requests[~fresh]
-    for (kind, (height, marker)), times in zip(
-        _MARKS.items(), times_of_kinds, strict=True
-    ):
-        ax.plot(
-            times,
-            np.full(times.size, y + height),
-            linestyle="none",
-            clip_on=False,
-            label=f"_{kind}" if y else kind,
-            **marker,
-        )
 
 
 # ---- clouds

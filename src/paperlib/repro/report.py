@@ -7,6 +7,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from paperlib import reference
 from paperlib.repro import ledger, project
 from paperlib.types import PathLike
 
@@ -26,6 +27,8 @@ __all__ = [
 _STATUSES = ("holds", "differs", "too few runs", "calibrated", "not testable")
 # A number in a page of docs/: its text is the measurement of the claim it links to.
 _NUMBER = re.compile(r"\[[^][]*\]\(\.\./figures/CLAIMS\.md#(\w+-\w+-[\w.-]+)\)")
+# The plain form of a formula: its link leads to the line where it begins.
+_PLAIN_FORM = re.compile(r"(\[`paperlib\.reference\.(\w+)`\])\([^)]*\)")
 COST_COLUMNS = ("figure", "processor_seconds", "megabytes", "date", "machine")
 
 
@@ -309,20 +312,22 @@ def anchor(figure: str, claim: str) -> str:
 
 
 def filled(text: str, records: dict[str, dict[str, Any]]) -> str:
-    """Write measurements into a page of docs/.
+    """Write measurements, and lines of plain forms, into a page of docs/.
 
     Parameters
     ----------
     text : str
         In Markdown. A link ``[?](../figures/CLAIMS.md#ANCHOR)`` asks for the
-        measurement of a claim, whatever stands in place of the question mark.
+        measurement of a claim, whatever stands in place of the question mark, and
+        ``[`paperlib.reference.mle`](?)`` for the line of a function.
     records : dict of dict
         From `read_all`.
 
     Returns
     -------
     str
-        The text, with the measurements as the texts of these links.
+        The text, with the measurements as the texts of these links, and the lines
+        as their targets.
 
     Raises
     ------
@@ -352,7 +357,14 @@ def filled(text: str, records: dict[str, dict[str, Any]]) -> str:
         _, bracket, target = found[0].partition("]")
         return f"[{said[found[1]]}{bracket}{target}"
 
-    return _NUMBER.sub(link, text)
+    return _PLAIN_FORM.sub(_place, _NUMBER.sub(link, text))
+
+
+def _place(found):
+    """The link to a plain form, with its file and line."""
+    function = getattr(reference, found[2])
+    path, line = function.__module__.replace(".", "/"), function.__code__.co_firstlineno
+    return f"{found[1]}(../src/{path}.py#L{line})"
 
 
 def gallery(records: dict[str, dict[str, Any]], root: PathLike = project.ROOT) -> str:

@@ -221,6 +221,11 @@ def _write_docs(figures, source, root):
                 r'<a href="claims.html#\2">\1</a>',
                 text,
             )
+            text = re.sub(
+                r"\[`([\w.]+\.(\w+))`\]\(\.\./src/([\w/]+)\.py#L\d+\)",
+                r'<a href="_modules/\3.html#\2"><code>\1</code></a>',
+                text,
+            )
             # Pictures of figures lie beside the pages, where Sphinx does not look.
             text = re.sub(
                 r"!\[([^\]]*)\]\(\.\./(figures/\S+\.png)\)",

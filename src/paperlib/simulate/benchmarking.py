@@ -23,7 +23,7 @@ from paperlib.schedules import low_discrepancy
 from paperlib.signals import SignalledPages
 from paperlib.simulate.measures import costs
 from paperlib.simulate.runs import crawl, replicate, slot_times
-from paperlib.types import Array, PathLike, Seed
+from paperlib.types import Array, Function, PathLike, Seed
 
 __all__ = ["MEASURES", "Benchmark", "Nature", "Situation", "benchmark"]
 
@@ -295,14 +295,13 @@ class Benchmark:
 
 
 def _column(name):
-    if name not in MEASURES:
-        raise ValueError(f"name must be one of {', '.join(MEASURES)}, got {name!r}")
+    checks.one_of("name", name, MEASURES)
     return MEASURES.index(name)
 
 
 def benchmark(
     worlds: dict[str, Nature],
-    policies: Mapping[str, Callable[..., Any]],
+    policies: Mapping[str, Function],
     budgets: ArrayLike,
     *,
     n_runs: ArrayLike,
@@ -310,7 +309,7 @@ def benchmark(
     n_windows: int = 20,
     folder: PathLike | None = None,
     jobs: int = 1,
-    progress: Callable[..., Any] | None = None,
+    progress: Function | None = None,
 ) -> Benchmark:
     """Run every policy in the same worlds, at every budget.
 

@@ -1,7 +1,6 @@
 """The copies that a crawler keeps while it follows schedules."""
 
 import warnings
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +11,7 @@ from paperlib import checks, estimators, freshness, schedules
 from paperlib._kernels import simulate as kernels
 from paperlib._kernels import threads_for
 from paperlib.processes import History, join
-from paperlib.types import Array, Seed
+from paperlib.types import Array, Function, Seed
 
 __all__ = ["EXPLORE", "Copies", "checked_pages"]
 
@@ -115,7 +114,7 @@ class Copies:
                 self._pages["change_at"] = wait / change_rate
 
     def follow(
-        self, schedule: Callable[..., Any], crawl_rate: Array, duration: float
+        self, schedule: Function, crawl_rate: Array, duration: float
     ) -> tuple[Array, Array, int]:
         """Crawl by a schedule for some time.
 

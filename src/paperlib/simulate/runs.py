@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import simulate as kernels
 from paperlib.allocation import Allocation
 from paperlib.simulate.worlds import draw_world
-from paperlib.types import Array, Seed
+from paperlib.types import Array, ByName, Function, Ints, Seed
 
 if TYPE_CHECKING:
     from paperlib.processes import History
@@ -110,7 +109,7 @@ class CrawlRun:
     page_accuracy = page_freshness
 
     @property
-    def n_crawls(self) -> NDArray[np.integer]:
+    def n_crawls(self) -> Ints:
         """Crawls of every page within the windows, shape (n_pages,)."""
         pages = self.page[self._counted & (self.page >= 0)]
         return np.bincount(pages, minlength=self.importance.size)
@@ -249,8 +248,7 @@ def crawl(
     >>> int(run.n_crawls.sum()), bool(0.5 < run.freshness < 0.9)
     (100, True)
     """
-    if initial not in ("fresh", "empty"):
-        raise ValueError(f"initial must be 'fresh' or 'empty', got {initial!r}")
+    checks.one_of("initial", initial, ("fresh", "empty"))
     borders = _windows(borders, world.horizon)
     time = slot_times(bandwidth, world.horizon)
     last = np.where((world.start == 0) & (initial == "fresh"), 0.0, -np.inf)
@@ -326,7 +324,7 @@ def _fresh_time(world, time, page, last, borders):
 
 
 def replicate(
-    function: Callable[..., Any], n_runs: int, *, rng: Seed = None, jobs: int = 1
+    function: Function, n_runs: int, *, rng: Seed = None, jobs: int = 1
 ) -> list[Any]:
     """Call ``function(rng)`` for every run.
 
@@ -382,20 +380,20 @@ def replicate(
 
 
 def compare(
-    draw: Callable[..., Any],
-    policies: Callable[..., Any],
+    draw: Function,
+    policies: Function,
     bandwidth: float | tuple[ArrayLike, ArrayLike],
     horizon: float,
     *,
     n_runs: int,
     rng: Seed = None,
-    keep: Callable[..., Any] = attrgetter("freshness"),
+    keep: Function = attrgetter("freshness"),
     jobs: int = 1,
     arrivals: tuple[Any, ...] | None = None,
     delays: dict[str, Any] | None = None,
-    remember: Callable[..., Any] = lambda depends_on, compute: compute(),
+    remember: Function = lambda depends_on, compute: compute(),
     **options: Any,
-) -> dict[str, NDArray[Any]]:
+) -> ByName:
     """Run policies in the same worlds.
 
     Every run has new pages and a new world.

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from paperlib import checks, schedules
 from paperlib._kernels.changes import Changes
 from paperlib.processes import History
 from paperlib.signals import SignalledPages
-from paperlib.types import Array, Seed
+from paperlib.types import Array, Function, Ints, Seed
 
 __all__ = ["World", "draw_world", "replay"]
 
@@ -70,7 +69,7 @@ class World:
     false_seed: int | np.random.SeedSequence = 0
 
     @cached_property
-    def offsets(self) -> NDArray[np.integer]:
+    def offsets(self) -> Ints:
         """Signals of page i are those from offsets[i] to offsets[i + 1]."""
         return np.searchsorted(self.signal_page, np.arange(self.start.size + 1))
 
@@ -96,9 +95,7 @@ class World:
         """How many pages come or go."""
         return np.count_nonzero((self.start > 0) | np.isfinite(self.stop))
 
-    def delayed(
-        self, signal_delay: float | Callable[..., Any], *, rng: Seed = None
-    ) -> World:
+    def delayed(self, signal_delay: float | Function, *, rng: Seed = None) -> World:
         """Delay the signals further.
 
         Parameters
@@ -184,7 +181,7 @@ class World:
     def observe(
         self,
         time: Array,
-        page: NDArray[np.integer],
+        page: Ints,
         last: Array | None = None,
         *,
         ages: bool = False,
@@ -214,7 +211,9 @@ class World:
         before, slot = np.flatnonzero(last > -np.inf), np.flatnonzero(page >= 0)
         time = np.append(last[before], time[slot])
         page = np.append(before, page[slot])
-        order = np.argsort(page, kind="stable")
+        # short integers are sorted by radix: in a tenth of the time
+        short = np.min_scalar_type(changes.stop.size)
+        order = np.argsort(page.astype(short), kind="stable")
         page, time = page[order], time[order]
         # One search for all pages: their times laid end to end.
         ends = 2 * self.horizon * np.arange(changes.stop.size)
@@ -236,13 +235,13 @@ class World:
         )
 
     @property
-    def in_order(self) -> tuple[NDArray[np.integer], Array]:
+    def in_order(self) -> tuple[Ints, Array]:
         """Page and time of all signals in the order of their arrival."""
         order = np.argsort(self.arrival, kind="stable")
         return self.signal_page[order], self.arrival[order]
 
     @cached_property
-    def changes(self) -> tuple[Array, NDArray[np.integer]]:
+    def changes(self) -> tuple[Array, Ints]:
         """When pages change, with a signal and without: (time, offsets).
 
         The changes of page i are time[offsets[i] : offsets[i + 1]], rising.
@@ -264,7 +263,7 @@ def draw_world(
     pages: SignalledPages,
     horizon: float,
     *,
-    signal_delay: float | Callable[..., Any] | None = None,
+    signal_delay: float | Function | None = None,
     arrivals: ArrayLike | None = None,
     rng: Seed = None,
 ) -> World:

@@ -84,7 +84,12 @@ def insert(
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             whole = _mended(file, format, source, scratch, number, tally)
             if format.kind == "table":
-                tables.insert(connection, number, whole, source.columns, tally, rows)
+                given = source.columns, tally, rows
+                try:
+                    tables.insert(connection, number, whole, *given)
+                except duckdb.ConversionException:  # of a time in a Parquet file
+                    copy = tables.within_range(whole, scratch)
+                    tables.insert(connection, number, copy, *given)
             else:
                 _insert(connection, number, whole, format, source)
     except (duckdb.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paperlib.crawl_log.database import pattern, quoted, run, sql
@@ -31,6 +33,7 @@ from paperlib.crawl_log.formats.checking import Quotes, Utf8
 from paperlib.crawl_log.formats.pieces import fields, first_object
 from paperlib.crawl_log.formats.records import unpacked
 from paperlib.crawl_log.tally import FAILED, BadRowsWarning
+from paperlib.types import PathLike
 
 if TYPE_CHECKING:
     from paperlib.crawl_log.tally import Tally
@@ -44,6 +47,8 @@ __all__ = [
     "check",
     "header",
     "insert",
+    "selected",
+    "within_range",
 ]
 
 REQUIRED = ("url", "time")
@@ -53,6 +58,8 @@ OPTIONAL = ("changed", "start", "importance", "host", "status")
 _TEXT_SUFFIXES = (".csv", ".tsv")
 _DELIMITERS = ",;\t|"
 _UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
+_MICROSECONDS = {"s": 1_000_000, "ms": 1000}
+_FARTHEST = 9 * 10**18  # microseconds since 1970, near the ends of DuckDB's calendar
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".jl")
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
@@ -255,21 +262,141 @@ def _plain(name):
     return name.strip().lower()
 
 
-def _insert_parquet(connection, number, file, renamed, rows):
-    """Insert rows of a Parquet file."""
+def selected(connection: Any, file: Path, names: tuple[str, ...]) -> str:
+    r"""SELECT of some columns of a table as text, in Parquet or in CSV and its kin.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        A database.
+    file : pathlib.Path
+        The file.
+    names : tuple of str
+        Names of columns; the last one may hold decimal commas.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    FileNotFoundError
+        No such file.
+    ValueError
+        The file is no table, or lacks a column.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "views.csv")
+    ...     _ = file.write_text("url;views\na;1,5\n")
+    ...     query = selected(duckdb, file, ("url", "views"))
+    ...     duckdb.sql(query).fetchall()
+    [('a', '1.5')]
+    """
+    if not file.is_file():
+        raise FileNotFoundError(f"no such file: {file}")
+    if _is_parquet(beginning(file), file):
+        columns, source = _parquet(connection, file)
+    else:
+        columns, source = _text(file, names[-1])
+    found = {_plain(name): field for name, (field, _) in columns}
+    if missing := [name for name in names if name not in found]:
+        raise ValueError(
+            f"{file} must be a table with the columns {' and '.join(names)}, "
+            f"got one without {' and '.join(missing)}"
+        )
+    fields = ", ".join(f"cast({found[name]} as varchar) as {name}" for name in names)
+    return f"select {fields} from {source}"
+
+
+def _parquet(connection, file):
+    """Columns of a Parquet file, ``(name, (SQL, type))``, and the SQL of its rows."""
     # keys in the names of folders would hide columns of the file
     source = (
         f"read_parquet({quoted(pattern(file))}, file_row_number = true, "
         "hive_partitioning = false)"
     )
     found = [
-        (name, ('"' + name.replace('"', '""') + '"', kind))
-        for name, kind, *_ in connection.sql(f"describe from {source}").fetchall()
+        ('"' + name.replace('"', '""') + '"', kind)
+        for name, kind, *_ in connection.execute(f"describe from {source}").fetchall()
         if name != "file_row_number"
     ]
     # DuckDB gives other names to columns whose names differ in case alone
-    names = pq.read_schema(file).names
-    columns = [(name, column) for name, (_, column) in zip(names, found, strict=True)]
+    return list(zip(pq.read_schema(file).names, found, strict=True)), source
+
+
+def _text(file, weight, options="strict_mode = true"):
+    """The same of a CSV or TSV file, in which one column may have decimal commas."""
+    names, delimiter = header(file)
+    columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
+    if delimiter in ";\t":  # a comma is then a decimal point
+        comma, point = r"'^\s*(\d+),(\d+)\s*$'", r"'\1.\2'"
+        columns = [
+            (name, (f"regexp_replace({c}, {comma}, {point})", kind))
+            if _plain(name) == weight
+            else (name, (c, kind))
+            for name, (c, kind) in columns
+        ]
+    types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
+    # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
+    return columns, (
+        f"read_csv({quoted(pattern(file))}, "
+        f"auto_detect = false, header = true, delim = '{delimiter}', quote = '\"', "
+        f"escape = '\"', columns = {{{types}}}, hive_partitioning = false, {options})"
+    )
+
+
+def within_range(file: Path, folder: PathLike) -> Path:
+    """Copy a Parquet file with its times within the range of microseconds.
+
+    DuckDB brings times in milliseconds to microseconds before a query can tell that
+    one of them is too large, and then refuses the file.
+
+    Parameters
+    ----------
+    file : pathlib.Path
+        The file.
+    folder : path
+        For the copy.
+
+    Returns
+    -------
+    pathlib.Path
+        The copy, in which the first or last time stands for those beyond it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "log.parquet")
+    ...     pq.write_table(pa.table({"t": pa.array([2**62], pa.timestamp("ms"))}), file)
+    ...     pq.read_table(within_range(file, folder))["t"].cast("int64").to_pylist()
+    [9000000000000000]
+    """
+    given, copy = pq.ParquetFile(file), Path(folder, f"copy-{file.name}")
+    with pq.ParquetWriter(copy, given.schema_arrow) as writer:
+        for batch in given.iter_batches():
+            columns = [_clipped(column) for column in batch.columns]
+            rows = pa.record_batch(columns, schema=given.schema_arrow)
+            writer.write_batch(rows)
+    return copy
+
+
+def _clipped(column):
+    """A column, with times in seconds or milliseconds in the range of microseconds."""
+    unit = getattr(column.type, "unit", None)
+    if unit not in _MICROSECONDS or not pa.types.is_timestamp(column.type):
+        return column
+    most = _FARTHEST // _MICROSECONDS[unit]
+    time = pc.min_element_wise(column.cast(pa.int64()), most, skip_nulls=False)
+    return pc.max_element_wise(time, -most, skip_nulls=False).cast(column.type)
+
+
+def _insert_parquet(connection, number, file, renamed, rows):
+    """Insert rows of a Parquet file."""
+    columns, source = _parquet(connection, file)
     if rows is not None:  # DuckDB reads the row groups that hold them only
         within = "where file_row_number >= {} and file_row_number < {}"
         source += " " + within.format(*rows)
@@ -279,31 +406,18 @@ def _insert_parquet(connection, number, file, renamed, rows):
 
 def _insert_text(connection, number, file, renamed, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
-    names, delimiter = header(file)
-    columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
-    if delimiter in ";\t":  # a comma is then a decimal point
-        weight = _plain(renamed.get("importance", "importance"))
-        columns = [
-            (name, (rf"regexp_replace({c}, '^\s*(\d+),(\d+)\s*$', '\1.\2')", kind))
-            if _plain(name) == weight
-            else (name, (c, kind))
-            for name, (c, kind) in columns
-        ]
-    types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
-    last = [_plain(name) for name in names[-1:]]
-    if last == [_plain(renamed.get("url", "url"))] and _is_cut(file):
-        message = f"{file}: the last line ends without a line break, perhaps in a URL"
-        warnings.warn(message, BadRowsWarning, stacklevel=2)
-    # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
-    options = (
-        f"auto_detect = false, header = true, delim = '{delimiter}', quote = '\"', "
-        f"escape = '\"', store_rejects = true, columns = {{{types}}}, "
-        "hive_partitioning = false"
-    )
+    weight = _plain(renamed.get("importance", "importance"))
     # Only the strict parser rejects rows with too many values, but it cannot
     # parse a file with line breaks of two kinds.
     for strict in (True, False):
-        source = f"read_csv({quoted(pattern(file))}, {options}, strict_mode = {strict})"
+        options = f"store_rejects = true, strict_mode = {strict}"
+        columns, source = _text(file, weight, options)
+        last = [_plain(name) for name, _ in columns[-1:]]
+        if strict and last == [_plain(renamed.get("url", "url"))] and _is_cut(file):
+            message = (
+                f"{file}: the last line ends without a line break, perhaps in a URL"
+            )
+            warnings.warn(message, BadRowsWarning, stacklevel=2)
         try:
             row = "row_number() over ()"
             _insert(connection, number, file, columns, renamed, row, source)

@@ -6,7 +6,8 @@ where
     not coalesce(
         url <> ''
         and importance >= 0 and importance < 'inf'
-        and n_failed >= 0 and abs(n_told) <= 1e12
+        and n_failed >= 0
+        and n_changed between 0 and n_crawls and n_crawls <= 1e12
         and len(interval) = len(n) and len(bits) = len(n) and len(aged) = len(n)
         and (
             len(n) = 0
@@ -19,7 +20,8 @@ where
         and freedom >= 0 and freedom < 1e15
         and plausible(coalesce(epoch_us(first_crawl), epoch_us(last_row)))
         and plausible(coalesce(epoch_us(last_crawl), epoch_us(last_row)))
-        and plausible(epoch_us(last_row)),
+        and plausible(epoch_us(last_row))
+        and last_change is not null,
         false
     )
 limit 1

@@ -74,13 +74,16 @@ create table state (
     first_crawl timestamptz,
     last_crawl timestamptz,
     last_row timestamptz,   -- that of a failed fetch, perhaps
+    last_start bigint,      -- when the interval of the last crawl began
+    last_change boolean,    -- whether that crawl found a change
     gone boolean,
     n_failed bigint,
     interval double[],      -- mean interval of each group of crawls, days
     bits boolean[],         -- whether the crawls of a group found a change
     n bigint[],             -- how many crawls each group stands for
     aged boolean[],         -- whether their intervals are ages of a last change
-    n_told bigint,          -- crawls that found a change, of which ages tell
+    n_crawls bigint,        -- crawls that had one before, and those of them that
+    n_changed bigint,       -- found a change: groups may be of other intervals
     signal varchar,         -- what the last bit was derived from
     lag double,             -- sums for the serial score
     lag_squares double,
