@@ -884,7 +884,7 @@ def field_policies(n_pages=100, n_slots=10_000):
             situation = simulate.Situation(*known, *times, prior, rng, signals)
             entry.make(situation).choose(world, time, never.copy())
 
-        found[entry.knows].append(f"{name} {seconds(run, 15) / n_slots * 1e6:.2g}")
+        found[entry.knows].append(f"{name} {seconds(run, 40) / n_slots * 1e6:.2g}")
     for knows, costs in found.items():
         what = f"policies of the field, {n_pages} pages, known: {knows}"
         yield what, f"seconds for a million slots: {'; '.join(costs)}", "", ""

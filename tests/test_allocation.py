@@ -1239,3 +1239,45 @@ def test_millions_of_pages_agree_with_the_general_search(
     )
     assert many.multiplier == pytest.approx(general.multiplier, rel=1e-10)
     assert many.freshness == pytest.approx(general.freshness, rel=1e-12)
+
+
+# ------------------------------------------------- downloads by samples of the hosts
+
+
+@pytest.mark.parametrize(
+    ("k", "greedy", "proportional"),
+    [
+        (1, 0.584, 0.584),
+        (5, 0.628, 0.587),
+        (10, 0.626, 0.577),
+        (20, 0.593, 0.554),
+        (40, 0.532, 0.517),
+    ],
+)
+def test_changed_downloads_after_samples_of_two_hosts(k, greedy, proportional):
+    # 100 pages each, 100 downloads, shares of changed pages uniform on [0, 1]: all
+    # numbers of changed pages in a sample of k are equally likely, and of the other
+    # pages (changed + 1) / (k + 2) have changed on average
+    for how, simulated in (("greedy", greedy), ("proportional", proportional)):
+        found = 0.0
+        for changed in np.ndindex(k + 1, k + 1):
+            sample = np.array(changed)
+            more = host_module.by_samples(
+                sample / k, [100 - k] * 2, 100 - 2 * k, how=how
+            )
+            assert more.sum() == 100 - 2 * k
+            found += sample.sum() + more @ (sample + 1) / (k + 2)
+        assert found / (k + 1) ** 2 / 100 == pytest.approx(simulated, abs=6e-3)
+
+
+def test_downloads_by_samples_are_greedy_within_the_pages_of_hosts():
+    share, left = [0.2, 0.9, 0.5, 0.9], [9, 2, 4, 3]
+    assert host_module.by_samples(share, left, 7).tolist() == [0, 2, 2, 3]
+    by_share = host_module.by_samples(share, left, 10, how="proportional")
+    assert by_share.tolist() == [1, 2, 4, 3]
+    none = host_module.by_samples([0.0, 0.0], [2, 2], 3, how="proportional")
+    assert none.tolist() == [2, 1]
+    with pytest.raises(ValueError, match="at most the 4 pages that are left, got 5"):
+        host_module.by_samples([0.1, 0.2], [2, 2], 5)
+    with pytest.raises(ValueError, match="how must be 'greedy' or 'proportional'"):
+        host_module.by_samples([0.1, 0.2], [2, 2], 3, how="best")

@@ -44,6 +44,17 @@ def test_the_posterior_of_bits_has_the_mean_of_the_alternating_sum():
     assert found.mean == pytest.approx(2.2062175869, rel=2e-9)
 
 
+@pytest.mark.parametrize("shape", [2e3, 1e6])
+def test_posteriors_of_narrow_priors(shape):
+    page = [1.0, 2.0, 0.5], [True, False, True]
+    found = GammaPrior(shape, shape / 1.3).posterior(History(*page))
+    _, mean = reference.gamma_bits(*page, shape, shape / 1.3)
+    assert found.mean == pytest.approx(mean, rel=1e-8)
+    assert found.shape == pytest.approx(shape, rel=2e-3)
+    with pytest.raises(ValueError, match=r"shape must be at most 1e\+06, got 2e\+06"):
+        GammaPrior(2e6, 2e6).posterior(History(*page))
+
+
 @pytest.mark.parametrize(
     ("interval", "changed", "marginal"),
     [

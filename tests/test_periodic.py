@@ -174,32 +174,6 @@ def test_steps_that_go_too_far_are_halved(seed):
         assert_allclose(now, then, rtol=1e-6)
 
 
-@pytest.mark.slow
-def test_crawls_within_a_bin_are_a_generalised_linear_model():
-    from statsmodels.genmod import families  # takes a second to import
-    from statsmodels.genmod.generalized_linear_model import GLM
-
-    history = periodic.simulate_periodic_history(
-        np.geomspace(0.5, 8.0, 8),
-        Profile([0.5, 2.0, 0.7]),
-        interval=1 / 3,
-        n_crawls=200,
-        rng=1,
-    )
-    page, bin = np.divmod(np.arange(8 * 200), 200)
-    bin %= 3
-    design = np.zeros((1600, 10))  # of pages, and of two bins against the first
-    design[np.arange(1600), page] = 1.0
-    design[bin > 0, 7 + bin[bin > 0]] = 1.0
-    family = families.Binomial(link=families.links.CLogLog())
-    bits, offset = history.changed.ravel().astype(float), np.full(1600, np.log(1 / 3))
-    x = GLM(bits, design, family=family, offset=offset).fit(tol=1e-14).params
-    weight = np.exp([0.0, *x[8:]])
-    fit = periodic.fit_profile(history, n_bins=3, smoothing=0.0)
-    assert_allclose(fit.profile.weight, weight / weight.mean(), rtol=1e-6)
-    assert_allclose(fit.change_rate, np.exp(x[:8]) * weight.mean(), rtol=1e-6)
-
-
 @pytest.mark.parametrize("demand", [None, [1.0, 0.0, 3.0, 1.0, 2.0]])
 def test_stale_time_is_an_integral(demand):
     rng = np.random.default_rng(2)

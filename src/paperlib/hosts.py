@@ -7,7 +7,7 @@ respect limits call these functions.
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from paperlib import checks
 from paperlib.types import Array, Bits, Function, Ints
 
-__all__ = ["members", "within_limits"]
+__all__ = ["by_samples", "members", "within_limits"]
 
 
 def __dir__():
@@ -146,3 +146,71 @@ def within_limits(
         if not above.any():
             return within, rate, multiplier
         within &= ~above
+
+
+def by_samples(
+    share: ArrayLike,
+    n_left: ArrayLike,
+    n_downloads: int,
+    *,
+    how: Literal["greedy", "proportional"] = "greedy",
+) -> Ints:
+    """Downloads from each host, by samples of their pages.
+
+    The policy of Cho and Ntoulas (VLDB 2002): a few pages of each host are
+    downloaded, and the rest goes where most of them have changed. It needs no
+    history, and counts changes that are found, not freshness. Where samples are all
+    that is known of hosts of the same kind, "greedy" finds most of them.
+
+    Parameters
+    ----------
+    share : array_like, shape (n_hosts,), in [0, 1]
+        Share of the sample of each host that has changed.
+    n_left : array_like of int, shape (n_hosts,)
+        Pages of each host that are not in its sample.
+    n_downloads : int
+        Downloads that are left, at most as many as pages.
+    how : {"greedy", "proportional"}, default "greedy"
+        All pages of the host of largest share first; or shares of the downloads in
+        proportion, and what is left by rounding, or beyond the pages of a host,
+        greedily.
+
+    Returns
+    -------
+    ndarray of int, shape (n_hosts,)
+        Downloads from each host, of sum `n_downloads`.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range; more downloads than pages.
+
+    Examples
+    --------
+    Of five pages each, four and one have changed:
+
+    >>> by_samples([0.8, 0.2], [95, 95], 90).tolist()
+    [90, 0]
+    >>> by_samples([0.8, 0.2], [95, 95], 90, how="proportional").tolist()
+    [72, 18]
+    """
+    share, left = checks.broadcast(
+        share=checks.share("share", share),
+        n_left=np.floor(checks.non_negative("n_left", n_left)),
+    )
+    n_downloads = checks.count("n_downloads", n_downloads)
+    if n_downloads > left.sum():
+        raise ValueError(
+            f"n_downloads must be at most the {left.sum():g} pages that are left, "
+            f"got {n_downloads}"
+        )
+    if how not in ("greedy", "proportional"):
+        raise ValueError(f"how must be 'greedy' or 'proportional', got {how!r}")
+    found = np.zeros(left.size, dtype=np.int64)
+    if how == "proportional" and share.any():
+        found[:] = np.minimum(n_downloads * share / share.sum(), left)
+    order = np.argsort(-share, kind="stable")
+    room = (left - found)[order]
+    before = room.cumsum() - room
+    found[order] += np.clip(n_downloads - found.sum() - before, 0, room).astype(int)
+    return found

@@ -20,6 +20,8 @@ __all__ = ["GammaPrior", "gamma_prior"]
 
 # Relative error of the starting shape is below 2%; each step squares it.
 _NEWTON = 3
+# The shape at which `posterior` needs some 300 kB for each page.
+_MOST = 1e6
 
 
 class GammaPrior(NamedTuple):
@@ -99,12 +101,13 @@ class GammaPrior(NamedTuple):
         Raises
         ------
         ValueError
-            Several distributions, or one that is not positive and finite; a history
-            without an interval.
+            Several distributions, one that is not positive and finite, or of a
+            shape above 1e6; a history without an interval.
 
         Notes
         -----
-        The plain form of the mean is `paperlib.reference.gamma_bits`.
+        The plain form of the mean is `paperlib.reference.gamma_bits`. The quadrature
+        needs some 4 kB for each page, and more for a shape above 400: with its root.
 
         Examples
         --------
@@ -116,7 +119,10 @@ class GammaPrior(NamedTuple):
         """
         shape = checks.scalar(checks.positive, "shape", self.shape)
         rate = checks.scalar(checks.positive, "rate", self.rate)
-        shape, rate = gamma_of(*marginal(history, shape / rate).posterior(shape, rate))
+        if shape > _MOST:
+            raise ValueError(f"shape must be at most {_MOST:g}, got {shape:g}")
+        known = marginal(history, shape / rate, shape)
+        shape, rate = gamma_of(*known.posterior(shape, rate))
         return GammaPrior(
             shape.reshape(history.shape)[()], rate.reshape(history.shape)[()]
         )

@@ -41,10 +41,11 @@ TINY = 1e-300
 _FAR = np.log(1e-200)
 
 
-def marginal(history: History, mean: float | None = None) -> Any:
+def marginal(history: History, mean: float | None = None, shape: float = 0.0) -> Any:
     """Marginal likelihood of the pages of a history, in closed form if it has one.
 
-    With a `mean` for distributions of that mean alone, which may be any.
+    With a `mean` for distributions of that mean alone, which may be any; of a shape
+    of `shape` at most.
     """
     interval, unknown, _, n_known = history.likelihood_terms()
     n_changes, time = (
@@ -64,7 +65,7 @@ def marginal(history: History, mean: float | None = None) -> Any:
         ends = np.array([min(ends[0], _NONE * mean), max(ends[1], _CERTAIN * mean)])
     ends = np.log(ends)
     if unknown.any():
-        return GridMarginal(history, ends, n_told.max())
+        return GridMarginal(history, ends, max(n_told.max(), shape, MOST_SHAPE))
     return CountMarginal(n_changes, time, ends)
 
 
@@ -77,16 +78,16 @@ class GridMarginal:
         In either form.
     ends : ndarray, shape (2,)
         Logarithms of rates beyond which the likelihoods are constant.
-    n_told : int
-        The most crawls and known changes of a page.
+    size : float
+        The most crawls and known changes of a page, or a shape if that is greater.
     """
 
-    def __init__(self, history: History, ends: Array, n_told: int) -> None:
+    def __init__(self, history: History, ends: Array, size: float) -> None:
         self.ends, self._terms = ends, history.likelihood_terms()
         # The likelihood of n crawls is no narrower in log rate than n^-1/2, because
         # the information of a crawl is at most 0.65, and of a known change 1; nor is
-        # the prior of most shape
-        step = max(n_told, MOST_SHAPE) ** -0.5
+        # a prior of such a shape
+        step = size**-0.5
         n = 1 + int(np.ceil(np.diff(ends).item() / step))
         self._log_rate = np.linspace(*ends, n)
         likelihood = grid_posterior(history, np.exp(self._log_rate), np.ones(n))
