@@ -201,6 +201,21 @@ class History:
             return values[..., np.newaxis]
         return np.repeat(values, self.n_crawls)
 
+    def by_page(self, values: Array) -> Values:
+        """Give flat numbers of the pages the shape of the pages.
+
+        Parameters
+        ----------
+        values : ndarray, shape (n_pages,)
+            One number for each page.
+
+        Returns
+        -------
+        ndarray or float, of `shape`
+            The same numbers.
+        """
+        return values.reshape(self.shape)[()]
+
     def total(self, values: ArrayLike) -> Values:
         """Sum a number of each crawl over the crawls of each page.
 
@@ -294,7 +309,7 @@ class History:
         totals = np.empty((4, offsets.size - 1))
         with threads_for(interval.size):
             kernels.likelihood_totals(interval, changed, *self._told(), offsets, totals)
-        return tuple(total.reshape(self.shape)[()] for total in totals)
+        return tuple(map(self.by_page, totals))
 
     def require_told(self, rule: str, good: Bits) -> None:
         """Raise unless ages or counts are known where an estimator needs them.

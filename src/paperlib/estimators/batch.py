@@ -407,7 +407,7 @@ def _finish(rate, history, bounds):
         if not 0 <= low < high:
             raise ValueError(f"bounds must satisfy 0 <= low < high, got {bounds!r}")
         rate = np.clip(rate, low, high)
-    return rate.reshape(history.shape)[()]
+    return history.by_page(rate)
 
 
 def mle_path(history: History) -> Array:

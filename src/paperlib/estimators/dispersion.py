@@ -107,7 +107,7 @@ def dispersion(history: History, change_rate: ArrayLike) -> tuple[Values, Values
     value, freedom = np.empty(rate.size), np.empty(rate.size)
     with threads_for(history.interval.size):
         kernels.dispersions(rate, _N_BLOCKS, *terms, value, freedom)
-    return value.reshape(history.shape)[()], freedom.reshape(history.shape)[()]
+    return history.by_page(value), history.by_page(freedom)
 
 
 def log_information(history: History, change_rate: ArrayLike) -> Values:
@@ -155,7 +155,7 @@ def log_information(history: History, change_rate: ArrayLike) -> Values:
     out = np.empty(rate.size)
     with threads_for(history.interval.size):
         kernels.log_information(rate, *history.likelihood_terms(), out)
-    return out.reshape(history.shape)[()]
+    return history.by_page(out)
 
 
 def log_stderr(information: ArrayLike, dispersion: ArrayLike = 1.0) -> Values:
@@ -250,14 +250,13 @@ def mean_log_rate(
     """
     rate = checks.positive("change_rate", change_rate)
     dispersion = checks.positive("dispersion", dispersion)
-    shape = history.shape
     rate, dispersion = (
-        np.ravel(np.broadcast_to(each, shape)) for each in (rate, dispersion)
+        np.ravel(np.broadcast_to(each, history.shape)) for each in (rate, dispersion)
     )
     out = np.empty(rate.size)
     with threads_for(history.interval.size):
         kernels.mean_log_rate(rate, dispersion, *history.likelihood_terms(), out)
-    return out.reshape(shape)[()]
+    return history.by_page(out)
 
 
 def pooled_dispersion(value: ArrayLike, freedom: ArrayLike) -> tuple[float, float]:

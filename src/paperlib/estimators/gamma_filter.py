@@ -393,8 +393,7 @@ def filtered(
             predicted,
             posterior,
         )
-    shape, rate = (values.reshape(history.shape)[()] for values in posterior)
-    return predicted.reshape(history.changed.shape), shape, rate
+    return predicted.reshape(history.changed.shape), *map(history.by_page, posterior)
 
 
 def _half_life(half_life):

@@ -96,7 +96,7 @@ def likelihood_interval(
         raise ConvergenceError(
             f"{failed.sum()} of {rate.size} intervals did not converge", (low, high)
         )
-    return low.reshape(history.shape)[()], high.reshape(history.shape)[()]
+    return history.by_page(low), history.by_page(high)
 
 
 def counting_interval(history: History, *, level: float = 0.95) -> Values:

@@ -48,8 +48,8 @@ class GammaPrior(NamedTuple):
     0.1
     """
 
-    shape: float
-    rate: float
+    shape: Values
+    rate: Values
 
     @property
     def mean(self) -> Values:
@@ -117,9 +117,7 @@ class GammaPrior(NamedTuple):
         shape = checks.scalar(checks.positive, "shape", self.shape)
         rate = checks.scalar(checks.positive, "rate", self.rate)
         shape, rate = gamma_of(*marginal(history, shape / rate).posterior(shape, rate))
-        return GammaPrior(
-            shape.reshape(history.shape)[()], rate.reshape(history.shape)[()]
-        )
+        return GammaPrior(history.by_page(shape), history.by_page(rate))
 
 
 def gamma_of(mean, mean_log):

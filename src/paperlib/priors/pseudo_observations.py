@@ -131,7 +131,7 @@ class FakeIntervals:
         ndarray or float, shape ``history.shape``, 1/time
             Change rates; the mode of the prior for a page without crawls.
         """
-        return mle(self.observed(history)).reshape(history.shape)[()]
+        return history.by_page(mle(self.observed(history)))
 
     def observed(self, history: History) -> History:
         """Append a history to the two pseudo-observations.
