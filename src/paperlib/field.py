@@ -50,10 +50,10 @@ class Entry(NamedTuple):
     ----------
     make : callable
         Function of a `simulate.Situation`.
-    knows : str
-        What it knows before its first crawl: "rates", "prior" or "nothing".
-    sees : str
-        What a crawl tells: "bit", "age" for Last-Modified, or "signals".
+    knows : {"nothing", "prior", "rates"}
+        What it knows before its first crawl.
+    sees : {"bit", "age", "signals"}
+        What a crawl tells: the age of the last change is that of Last-Modified.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Entry(NamedTuple):
     """
 
     make: Callable
-    knows: str
+    knows: str = "nothing"
     sees: str = "bit"
 
 
@@ -381,9 +381,9 @@ def _if_signals(make):
 #: Who competes, by name.
 POLICIES = {
     # what may be known or not does not matter to these
-    "uniform": Entry(_at_intervals(_equal), "nothing"),
-    "uniform, Poisson times": Entry(_at_random(_equal), "nothing"),
-    "by importance": Entry(_at_intervals(lambda at: at.importance), "nothing"),
+    "uniform": Entry(_at_intervals(_equal)),
+    "uniform, Poisson times": Entry(_at_random(_equal)),
+    "by importance": Entry(_at_intervals(lambda at: at.importance)),
     # known rates
     "by change rate": Entry(_at_intervals(lambda at: at.pages.change_rate), "rates"),
     "Poisson optimum": Entry(
@@ -427,30 +427,21 @@ POLICIES = {
     ),
     "explore, then commit, moments": Entry(_phases(_moments, _one_round), "prior"),
     # nothing
-    "Bayes value, vague": Entry(_bayes(_vague), "nothing"),
-    "plug-in mean, vague": Entry(_posterior(_vague), "nothing"),
-    "epsilon-greedy, vague": Entry(_posterior(_vague, exploration=0.1), "nothing"),
-    "LearningGreedy": Entry(_learning_greedy(use_signals=False), "nothing"),
+    "Bayes value, vague": Entry(_bayes(_vague)),
+    "plug-in mean, vague": Entry(_posterior(_vague)),
+    "epsilon-greedy, vague": Entry(_posterior(_vague, exploration=0.1)),
+    "LearningGreedy": Entry(_learning_greedy(use_signals=False)),
     "LearningGreedy, no exploration": Entry(
-        _learning_greedy(use_signals=False, exploration=0.0), "nothing"
+        _learning_greedy(use_signals=False, exploration=0.0)
     ),
-    "LearningGreedy, signals": Entry(
-        _if_signals(_learning_greedy()), "nothing", "signals"
-    ),
-    "phases": Entry(_phases(_pseudo, _growing), "nothing"),
-    "phases, ages": Entry(_phases(_pseudo, _growing, ages=True), "nothing", "age"),
-    "phases, epsilon-greedy": Entry(_phases(_pseudo, _growing, epsilon=0.1), "nothing"),
+    "LearningGreedy, signals": Entry(_if_signals(_learning_greedy()), sees="signals"),
+    "phases": Entry(_phases(_pseudo, _growing)),
+    "phases, ages": Entry(_phases(_pseudo, _growing, ages=True), sees="age"),
+    "phases, epsilon-greedy": Entry(_phases(_pseudo, _growing, epsilon=0.1)),
     "LambdaLearnAndCrawl": Entry(
         _phases(_pseudo, _daily, allocation=allocation.harmonic, spacing="poisson"),
-        "nothing",
     ),
-    "MirrorSync": Entry(
-        lambda at: policies.MirrorSync(at.importance, rng=at.rng), "nothing"
-    ),
-    "Nutch": Entry(
-        lambda at: policies.Nutch(day=_one_round(at) / 30, cap=None), "nothing"
-    ),
-    "StormCrawler": Entry(
-        lambda at: policies.StormCrawler(day=_one_round(at)), "nothing"
-    ),
+    "MirrorSync": Entry(lambda at: policies.MirrorSync(at.importance, rng=at.rng)),
+    "Nutch": Entry(lambda at: policies.Nutch(day=_one_round(at) / 30, cap=None)),
+    "StormCrawler": Entry(lambda at: policies.StormCrawler(day=_one_round(at))),
 }

@@ -129,12 +129,8 @@ class Profile:
         weight.flags.writeable = False
         knots = np.append(0.0, np.cumsum(weight)) * period / weight.size
         knots[-1] = period  # not up to rounding
-        for name, value in {
-            "weight": weight,
-            "period": period,
-            "_knots": knots,
-        }.items():
-            object.__setattr__(self, name, value)  # because the dataclass is frozen
+        # in place, because the dataclass is frozen
+        vars(self).update(weight=weight, period=period, _knots=knots)
 
     @property
     def n_bins(self) -> int:

@@ -146,15 +146,13 @@ class History:
                 f"interval must hold at least one crawl, got shape {interval.shape}"
             )
         interval.flags.writeable = changed.flags.writeable = False
-        object.__setattr__(self, "interval", interval)
-        object.__setattr__(self, "changed", changed)
+        own = vars(self)  # because the dataclass is frozen
+        own.update(interval=interval, changed=changed)
         if self.offsets is not None:
-            object.__setattr__(self, "offsets", _offsets(self.offsets, interval))
+            own["offsets"] = _offsets(self.offsets, interval)
         if self.tells_more:
             age, count, n_wrong = _trusted(interval, changed, self.age, self.count)
-            object.__setattr__(self, "age", age)
-            object.__setattr__(self, "count", count)
-            object.__setattr__(self, "_n_distrusted", n_wrong)
+            own.update(age=age, count=count, _n_distrusted=n_wrong)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -1115,9 +1113,8 @@ class CrawlLog:
                     f"{name} must have one entry per page of history, shape "
                     f"{self.history.shape}, got {column.shape}"
                 )
-            column = column.view()
-            column.flags.writeable = False
-            object.__setattr__(self, name, column)
+            # in place, because the dataclass is frozen
+            vars(self)[name] = _frozen(column.view())
 
 
 def _rate_or_nan(rate):

@@ -207,10 +207,10 @@ def _check_prior(policy):
     importance = checks.non_negative("importance", policy.importance)
     if importance.ndim != 1:
         raise ValueError(f"importance must have one axis, got shape {importance.shape}")
-    prior = checks.broadcast(
+    importance, shape, rate = checks.broadcast(
         importance=importance,
         shape=checks.positive("shape", policy.shape),
         rate=checks.positive("rate", policy.rate),
     )
-    for name, value in zip(("importance", "shape", "rate"), prior, strict=True):
-        object.__setattr__(policy, name, value)  # because the dataclass is frozen
+    # in place, because the dataclass is frozen
+    vars(policy).update(importance=importance, shape=shape, rate=rate)

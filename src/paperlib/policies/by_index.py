@@ -74,9 +74,8 @@ class IndexPolicy:
         )
         checks.require("min_interval", least, "at most max_interval", least <= most)
         labels, member, limit = members(self.host, self.host_limit, self.n_pages)
-        # because the dataclass is frozen
-        object.__setattr__(self, "_labels", labels)
-        object.__setattr__(self, "_limits", (least, most, member, limit))
+        # in place, because the dataclass is frozen
+        vars(self).update(_labels=labels, _limits=(least, most, member, limit))
 
     @property
     def labels(self) -> list[Any]:

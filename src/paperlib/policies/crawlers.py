@@ -14,20 +14,14 @@ __all__ = ["Nutch", "StormCrawler"]
 _STEP = 0.02
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class _DueDates:
     """Each page has an interval, which a crawl shortens or lengthens.
 
     The most overdue page gets the slot; a slot without a page that is due
     stays empty. Ties go to the lower index. A page never crawled is due at
-    once.
+    once. The parameters are fields of the two kinds.
     """
 
-    day: float
-    initial: float
-    shrink: float
-    grow: float
-    limits: tuple
     # of `Nutch` only
     sync_delta = cap = None
     cycle = 0.0

@@ -95,8 +95,8 @@ class LagrangianIndex(IndexPolicy):
                 low, high = (price, high) if wanted(price) > 1 else (low, price)
             price = high
         wanted(price)
-        for name, value in {"multiplier": float(price), "n_slots": n_slots}.items():
-            object.__setattr__(self, name, value)  # because the dataclass is frozen
+        # in place, because the dataclass is frozen
+        vars(self).update(multiplier=float(price), n_slots=n_slots)
 
     kind = kernels.LAGRANGIAN  # no field: it has no type
 

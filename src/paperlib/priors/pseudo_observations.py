@@ -73,8 +73,8 @@ class FakeIntervals:
 
     def __post_init__(self):
         for name in ("changed", "unchanged"):
-            value = checks.scalar(checks.positive, name, getattr(self, name))
-            object.__setattr__(self, name, value)
+            # in place, because the dataclass is frozen
+            vars(self)[name] = checks.scalar(checks.positive, name, vars(self)[name])
 
     def density(self, rate: ArrayLike) -> Array:
         """Density of the change rate.
