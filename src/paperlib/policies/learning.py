@@ -151,7 +151,9 @@ class LearningGreedy:
         if not self.growth > 1:
             raise ValueError(f"growth must be above 1, got {self.growth!r}")
         checks.scalar(checks.share, "exploration", self.exploration)
-        members(self.host, self.host_limit, importance.size)
+        hosts = members(self.host, self.host_limit, importance.size)
+        # in place, because the dataclass is frozen
+        vars(self).update(importance=importance, _hosts=hosts)
 
     def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
@@ -189,10 +191,8 @@ class LearningGreedy:
         Learnt
             Pages, phases and beliefs.
         """
-        importance = np.atleast_1d(np.asarray(self.importance, dtype=float))
-        hosts = members(self.host, self.host_limit, importance.size)
         crawler = _Crawler(
-            world, time, last, hosts, use_signals=self.use_signals, look=True
+            world, time, last, self._hosts, use_signals=self.use_signals, look=True
         )
         starts = self._starts(world.horizon)
         slots = np.searchsorted(time, [*starts, np.inf])
@@ -200,7 +200,7 @@ class LearningGreedy:
         beliefs = []
         for now, n in zip(starts, np.diff(slots), strict=True):
             gamma = crawler.signal_rate(now) if self.use_signals else None
-            beliefs.append(estimate(*crawler.seen(), importance, gamma=gamma))
+            beliefs.append(estimate(*crawler.seen(), self.importance, gamma=gamma))
             shares = np.arange(n + 1) * self.exploration * np.sqrt(self.first / now)
             crawler.crawl(beliefs[-1], np.diff(np.floor(shares)) > 0)
         return Learnt(crawler.page, np.array([0.0, *starts, world.horizon]), beliefs)

@@ -92,8 +92,9 @@ class MirrorSync:
     rng: Seed = None
 
     def __post_init__(self):
-        importance = checks.non_negative("importance", self.importance)
-        if not importance.any():
+        # in place, because the dataclass is frozen
+        vars(self)["importance"] = checks.non_negative("importance", self.importance)
+        if not self.importance.any():
             raise ValueError("importance must not be 0 for all pages")
         checks.scalar(checks.positive, "step", self.step)
         checks.scalar(_probability, "probes", self.probes)
@@ -121,11 +122,10 @@ class MirrorSync:
         ndarray of int, shape (n_slots,)
             A page, whether it is there or not; -1 in the slots of probes.
         """
-        check_n_pages("importance", np.size(self.importance), world)
+        check_n_pages("importance", self.importance.size, world)
         if not time.size:
             return np.empty(0, dtype=np.int64)
-        importance = np.asarray(self.importance, dtype=float)
-        weight = importance / importance.sum()
+        weight = self.importance / self.importance.sum()
         share = 1 / (1 + self.probes)
         mean = time.size / world.horizon / last.size
         bandwidth = share * mean * last.size
