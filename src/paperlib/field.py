@@ -111,19 +111,21 @@ def worlds(*, n_pages: int = 100, horizon: float = 100.0) -> dict[str, Nature]:
     >>> world.start.size, natures["bursty"].change_rate
     (5, 1.0)
     """
-    sizes = n_pages, horizon
     kinds = {
-        "lognormal 1": partial(_poisson, *sizes, partial(_lognormal, 1.0)),
-        "lognormal 1.5": partial(_poisson, *sizes, _lognormal_wide),
-        "heavy tail": partial(_poisson, *sizes, _pareto),
-        "bursty": partial(_renewal, *sizes, 0.4),
-        "regular": partial(_renewal, *sizes, 3.0),
-        "office hours": partial(_office, *sizes),
-        "drift": partial(_drift, *sizes),
-        "false changes": partial(_false_changes, *sizes),
-        "signals": partial(_signals, *sizes),
+        "lognormal 1": (_poisson, partial(_lognormal, 1.0)),
+        "lognormal 1.5": (_poisson, _lognormal_wide),
+        "heavy tail": (_poisson, _pareto),
+        "bursty": (_renewal, 0.4),
+        "regular": (_renewal, 3.0),
+        "office hours": (_office,),
+        "drift": (_drift,),
+        "false changes": (_false_changes,),
+        "signals": (_signals,),
     }
-    return {name: Nature(draw, 1.0) for name, draw in kinds.items()}
+    return {
+        name: Nature(partial(draw, n_pages, horizon, *more), 1.0)
+        for name, (draw, *more) in kinds.items()
+    }
 
 
 def real_worlds(

@@ -1106,7 +1106,10 @@ class CrawlLog:
         if self.constrained is not None:
             columns["constrained"] = checks.bits("constrained", self.constrained)
         if self.known_rate is not None:
-            columns["known_rate"] = _rate_or_nan(self.known_rate)
+            rate = np.asarray(self.known_rate, dtype=float)
+            bad = (rate < 0) | np.isinf(rate)
+            checks.require("known_rate", rate, "non-negative and finite, or NaN", ~bad)
+            columns["known_rate"] = rate
         for name, column in columns.items():
             if column.shape != self.history.shape:
                 raise ValueError(
@@ -1115,11 +1118,3 @@ class CrawlLog:
                 )
             # in place, because the dataclass is frozen
             vars(self)[name] = _frozen(column.view())
-
-
-def _rate_or_nan(rate):
-    """Array of change rates that are non-negative and finite, or NaN."""
-    rate = np.asarray(rate, dtype=float)
-    bad = (rate < 0) | np.isinf(rate)
-    checks.require("known_rate", rate, "non-negative and finite, or NaN", ~bad)
-    return rate
