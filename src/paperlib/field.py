@@ -19,6 +19,7 @@ import numpy as np
 from paperlib import allocation, checks, estimators, policies, priors, schedules
 from paperlib.signals import SignalledPages
 from paperlib.simulate import Nature, draw_world, replay
+from paperlib.types import Function
 
 if TYPE_CHECKING:
     from paperlib.repro.traces import Panel
@@ -111,20 +112,20 @@ def worlds(*, n_pages: int = 100, horizon: float = 100.0) -> dict[str, Nature]:
     >>> world.start.size, natures["bursty"].change_rate
     (5, 1.0)
     """
-    kinds = {
-        "lognormal 1": (_poisson, partial(_lognormal, 1.0)),
-        "lognormal 1.5": (_poisson, _lognormal_wide),
-        "heavy tail": (_poisson, _pareto),
-        "bursty": (_renewal, 0.4),
-        "regular": (_renewal, 3.0),
-        "office hours": (_office,),
-        "drift": (_drift,),
-        "false changes": (_false_changes,),
-        "signals": (_signals,),
+    kinds: dict[str, Function] = {
+        "lognormal 1": partial(_poisson, draw_rates=partial(_lognormal, 1.0)),
+        "lognormal 1.5": partial(_poisson, draw_rates=_lognormal_wide),
+        "heavy tail": partial(_poisson, draw_rates=_pareto),
+        "bursty": partial(_renewal, shape=0.4),
+        "regular": partial(_renewal, shape=3.0),
+        "office hours": _office,
+        "drift": _drift,
+        "false changes": _false_changes,
+        "signals": _signals,
     }
     return {
-        name: Nature(partial(draw, n_pages, horizon, *more), 1.0)
-        for name, (draw, *more) in kinds.items()
+        name: Nature(partial(draw, n_pages, horizon), 1.0)
+        for name, draw in kinds.items()
     }
 
 
@@ -194,12 +195,12 @@ def _pareto(n, rng):
     return 0.5 ** (1 / 1.2) * (1 + rng.pareto(1.2, n))
 
 
-def _poisson(n_pages, horizon, draw_rates, rng):
+def _poisson(n_pages, horizon, rng, draw_rates):
     pages = SignalledPages(draw_rates(n_pages, rng), rng.random(n_pages), 0.0, 0.0)
     return draw_world(pages, horizon, rng=rng)
 
 
-def _renewal(n_pages, horizon, shape, rng):
+def _renewal(n_pages, horizon, rng, shape):
     """Gamma times between changes, begun so long before that they are stationary."""
     rate = _lognormal_wide(n_pages, rng)
     times = []
@@ -238,7 +239,7 @@ def _drift(n_pages, horizon, rng):
 
 
 def _false_changes(n_pages, horizon, rng):
-    world = _poisson(n_pages, horizon, _lognormal_wide, rng)
+    world = _poisson(n_pages, horizon, rng, _lognormal_wide)
     return world.with_false_changes(_FALSE, rng=rng)
 
 
