@@ -329,6 +329,14 @@ class History:
             rule += f" ({self._n_distrusted} contradict their bit and count as unknown)"
         checks.require("age", np.where(good, 0.0, np.nan), f"known at {rule}", good)
 
+    @property
+    def _arrays(self):
+        """The arrays of the crawls that there are, by name."""
+        names = "interval", "changed", "age", "count"
+        return {
+            name: vars(self)[name] for name in names if vars(self)[name] is not None
+        }
+
     def _told(self):
         """Flat ages and counts; an empty array if there are none."""
         return [_flat(values, _NOTHING) for values in (self.age, self.count)]
@@ -367,11 +375,9 @@ class History:
                 "history must be in the dense form, without offsets, got offsets of "
                 f"{self.offsets.size - 1} pages"
             )
-        first = [
-            array if array is None else array[..., :n_crawls]
-            for array in (self.interval, self.changed, self.age, self.count)
-        ]
-        return History(*first[:2], age=first[2], count=first[3])
+        return History(
+            **{name: array[..., :n_crawls] for name, array in self._arrays.items()}
+        )
 
 
 def _frozen(array):
@@ -483,13 +489,10 @@ def join(first: History, second: History) -> History:
         )
     starts, later_starts = first.ragged()[2], second.ragged()[2]
     offsets, joined = starts + later_starts, {}
-    for name in ("interval", "changed", "age", "count"):
-        pair = getattr(first, name), getattr(second, name)
-        if all(values is None for values in pair):
-            continue
+    for name in first._arrays | second._arrays:
         one, other = (
-            _flat(values, np.full(history.interval.size, np.nan))
-            for values, history in zip(pair, (first, second), strict=True)
+            _flat(getattr(history, name), np.full(history.interval.size, np.nan))
+            for history in (first, second)
         )
         joined[name] = np.empty(offsets[-1], dtype=one.dtype)
         kernels.interleave(one, starts, other, later_starts, joined[name])

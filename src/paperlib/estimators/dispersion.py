@@ -151,10 +151,15 @@ def log_information(history: History, change_rate: ArrayLike) -> Values:
     0.9609
     """
     rate = checks.positive("change_rate", change_rate)
-    rate = np.ravel(np.broadcast_to(rate, history.shape))
-    out = np.empty(rate.size)
+    return _each_page(kernels.log_information, history, rate)
+
+
+def _each_page(kernel, history, *of_pages):
+    """What a kernel finds of each page from the likelihood and numbers of pages."""
+    flat = [np.ravel(np.broadcast_to(each, history.shape)) for each in of_pages]
+    out = np.empty(flat[0].size)
     with threads_for(history.interval.size):
-        kernels.log_information(rate, *history.likelihood_terms(), out)
+        kernel(*flat, *history.likelihood_terms(), out)
     return history.by_page(out)
 
 
@@ -250,13 +255,7 @@ def mean_log_rate(
     """
     rate = checks.positive("change_rate", change_rate)
     dispersion = checks.positive("dispersion", dispersion)
-    rate, dispersion = (
-        np.ravel(np.broadcast_to(each, history.shape)) for each in (rate, dispersion)
-    )
-    out = np.empty(rate.size)
-    with threads_for(history.interval.size):
-        kernels.mean_log_rate(rate, dispersion, *history.likelihood_terms(), out)
-    return history.by_page(out)
+    return _each_page(kernels.mean_log_rate, history, rate, dispersion)
 
 
 def pooled_dispersion(value: ArrayLike, freedom: ArrayLike) -> tuple[float, float]:
