@@ -19,7 +19,7 @@ number of pages), the bandwidth, and then what is crawled or explored.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,10 +27,8 @@ from numpy.typing import ArrayLike
 from paperlib import allocation, checks, freshness
 from paperlib.simulate.explore_then_commit import explore_then_commit
 from paperlib.simulate.runs import crawl
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, ByName, Seed, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = [
     "best_exploration",

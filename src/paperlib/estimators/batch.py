@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -12,10 +12,8 @@ from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
+from paperlib.processes import History
 from paperlib.types import Array, Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = [
     "bias_reduced",

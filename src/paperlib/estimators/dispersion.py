@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
@@ -11,10 +9,8 @@ from numpy.typing import ArrayLike
 from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
+from paperlib.processes import History
 from paperlib.types import Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = [
     "dispersion",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -25,10 +25,8 @@ from paperlib.estimators.batch import (
     _warn_degenerate,
     bits_alone,
 )
+from paperlib.processes import History
 from paperlib.types import Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = [
     "FalseChangeFit",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -14,10 +13,8 @@ from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 from paperlib.estimators.batch import known_totals, mle
+from paperlib.processes import History
 from paperlib.types import Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = ["confidence_radius", "counting_interval", "likelihood_interval"]
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from paperlib import checks
+from paperlib.estimators.online import OnlineEstimator
+from paperlib.processes import History
 from paperlib.types import Array, ByName
-
-if TYPE_CHECKING:
-    from paperlib.estimators.online import OnlineEstimator
-    from paperlib.processes import History
 
 __all__ = ["after", "path", "paths", "rmse", "snapshots", "summary"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +11,8 @@ from paperlib._kernels import indices as kernels
 from paperlib._kernels import learning
 from paperlib.policies.by_index import IndexPolicy
 from paperlib.policies.fixed_rates import check_n_pages
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Seed, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["BayesGreedy", "PosteriorGreedy"]
 

@@ -6,17 +6,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paperlib import allocation, checks
 from paperlib.errors import DegenerateHistoryWarning
 from paperlib.policies.fixed_rates import check_n_pages
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Seed, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["RatesInPhases"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,8 @@ from paperlib.hosts import members
 from paperlib.policies.polite import _Crawler
 from paperlib.processes import History
 from paperlib.signals import SignalledPages, fit
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Bits, Ints, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["LearningGreedy", "Learnt", "estimate", "parameter_errors"]
 

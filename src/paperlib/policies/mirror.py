@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +13,8 @@ from scipy.optimize import brentq
 from paperlib import checks
 from paperlib.policies.fixed_rates import check_n_pages
 from paperlib.policies.in_phases import at_intervals
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Seed, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["MirrorSync", "mirror_step", "probe_gradient"]
 

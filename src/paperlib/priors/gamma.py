@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaincinv, polygamma
@@ -10,10 +10,8 @@ from scipy.special import digamma, gammaincinv, polygamma
 from paperlib import checks
 from paperlib.priors.marginals import LEAST_SHAPE, MOST_SHAPE, marginal
 from paperlib.priors.searching import require_convergence, search, warn_at_bound
+from paperlib.processes import History
 from paperlib.types import Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = ["GammaPrior", "gamma_prior"]
 
