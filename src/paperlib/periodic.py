@@ -124,7 +124,7 @@ class Profile:
             )
         if not weight.any():
             raise ValueError("weight must be positive in some bin, got zeros only")
-        period = checks.scalar(checks.positive, "period", self.period)
+        period = checks.positive_number("period", self.period)
         weight = weight / weight.mean()
         weight.flags.writeable = False
         knots = np.append(0.0, np.cumsum(weight)) * period / weight.size
@@ -919,7 +919,7 @@ def slot_staleness(
         importance=checks.non_negative("importance", importance),
     )
     checks.require("importance", importance, "not all 0", importance.any(keepdims=True))
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    horizon = checks.positive_number("horizon", horizon)
     time, page = checks.finite("time", time), np.asarray(page)
     checks.require("time", time, "in [0, horizon]", (time >= 0) & (time <= horizon))
     if page.shape != time.shape or (page.size and page.dtype.kind not in "iu"):

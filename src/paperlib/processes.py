@@ -529,7 +529,7 @@ def poisson_times(rate: float, horizon: float, *, rng: Seed = None) -> Array:
     array([2.12, 2.46, 4.5 , 4.62, 6.7 , 6.97, 9.72])
     """
     rate = checks.scalar(checks.non_negative, "rate", rate)
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    horizon = checks.positive_number("horizon", horizon)
     rng = np.random.default_rng(rng)
     return np.sort(_uniform_times(rng, rng.poisson(rate * horizon), horizon))
 
@@ -714,7 +714,7 @@ def recrawl(
     >>> history.interval.round(2).tolist()
     [[3.01, 0.54, 3.25, 1.46], [3.99, 1.25, 2.31, 0.2]]
     """
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    horizon = checks.positive_number("horizon", horizon)
     n_crawls = checks.count("n_crawls", n_crawls)
     (times,) = _each_run(
         lambda stream: [_uniform_times(stream, n_crawls, horizon)],
@@ -912,8 +912,8 @@ def simulate_adaptive_history(
     >>> history.interval, history.changed.astype(int)
     (array([1. , 0.5, 1. , 0.5, 1. ]), array([1, 0, 1, 0, 1]))
     """
-    shrink = checks.scalar(checks.positive, "shrink", shrink)
-    grow = checks.scalar(checks.positive, "grow", grow)
+    shrink = checks.positive_number("shrink", shrink)
+    grow = checks.positive_number("grow", grow)
     if shrink > 1:
         raise ValueError(f"shrink must be at most 1, got {shrink!r}")
     if grow < 1:
@@ -996,7 +996,7 @@ def simulate_sequential_history(
     >>> history.interval.round(2), estimates.round(2)
     (array([1., 1., 2., 1.]), array([1.  , 0.5 , 1.  , 0.67]))
     """
-    factor = checks.scalar(checks.positive, "factor", factor)
+    factor = checks.positive_number("factor", factor)
     online = copy.deepcopy(estimate) if hasattr(estimate, "update") else None
     estimates = []
 

@@ -195,7 +195,7 @@ def confidence_radius(
     >>> float(confidence_radius(history, max_rate=2.0).round(3))
     0.738
     """
-    max_rate = checks.scalar(checks.positive, "max_rate", max_rate)
+    max_rate = checks.positive_number("max_rate", max_rate)
     level = checks.probability("level", level)
     n = history.n_crawls
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -29,10 +29,10 @@ class _DueDates:
     _base = 0.0
 
     def __post_init__(self):
-        checks.scalar(checks.positive, "day", self.day)
-        checks.scalar(checks.positive, "initial", self.initial)
+        checks.positive_number("day", self.day)
+        checks.positive_number("initial", self.initial)
         checks.probability("shrink", self.shrink)
-        if not checks.scalar(checks.positive, "grow", self.grow) > 1:
+        if not checks.positive_number("grow", self.grow) > 1:
             raise ValueError(f"grow must be above 1, got {self.grow!r}")
         limits = checks.positive("limits", self.limits)
         if limits.shape != (2,) or not limits[0] < limits[1]:
@@ -191,8 +191,8 @@ class Nutch(_DueDates):
         if self.sync_delta is not None:
             checks.scalar(checks.share, "sync_delta", self.sync_delta)
         if self.cap is not None:
-            checks.scalar(checks.positive, "cap", self.cap)
-        checks.scalar(checks.positive, "cycle", self.cycle)
+            checks.positive_number("cap", self.cap)
+        checks.positive_number("cycle", self.cycle)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -76,7 +76,7 @@ class LagrangianIndex(IndexPolicy):
     def __post_init__(self):
         check_pages(self.pages)
         super().__post_init__()
-        slot = 1.0 / checks.scalar(checks.positive, "bandwidth", self.bandwidth)
+        slot = 1.0 / checks.positive_number("bandwidth", self.bandwidth)
         n_slots = np.empty(self.n_pages)
         rates = self.pages.change_rate, self.pages.importance
 

@@ -145,7 +145,7 @@ class LearningGreedy:
 
     def __post_init__(self):
         importance = np.atleast_1d(checks.non_negative("importance", self.importance))
-        checks.scalar(checks.positive, "first", self.first)
+        checks.positive_number("first", self.first)
         if not self.growth > 1:
             raise ValueError(f"growth must be above 1, got {self.growth!r}")
         checks.scalar(checks.share, "exploration", self.exploration)

@@ -93,7 +93,7 @@ class MirrorSync:
         vars(self)["importance"] = checks.non_negative("importance", self.importance)
         if not self.importance.any():
             raise ValueError("importance must not be 0 for all pages")
-        checks.scalar(checks.positive, "step", self.step)
+        checks.positive_number("step", self.step)
         checks.scalar(_probability, "probes", self.probes)
         low, high = _checked_limits(self.limits)
         if not low * (1 + self.probes) < 1 < high:
@@ -292,9 +292,9 @@ def mirror_step(
     crawl_rate = checks.positive("crawl_rate", crawl_rate)
     gradient = checks.finite("gradient", gradient)
     checks.fit(crawl_rate=crawl_rate, gradient=gradient)
-    bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
+    bandwidth = checks.positive_number("bandwidth", bandwidth)
     low, high = _checked_limits(limits)
-    step = checks.scalar(checks.positive, "step", step)
+    step = checks.positive_number("step", step)
     slope = 1 / crawl_rate + step * gradient
     if low * slope.size >= bandwidth:
         raise ValueError(

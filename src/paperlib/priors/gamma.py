@@ -112,8 +112,8 @@ class GammaPrior(NamedTuple):
         >>> posterior.mean.round(3)
         array([0.1  , 0.621])
         """
-        shape = checks.scalar(checks.positive, "shape", self.shape)
-        rate = checks.scalar(checks.positive, "rate", self.rate)
+        shape = checks.positive_number("shape", self.shape)
+        rate = checks.positive_number("rate", self.rate)
         shape, rate = gamma_of(*marginal(history, shape / rate).posterior(shape, rate))
         return GammaPrior(history.by_page(shape), history.by_page(rate))
 

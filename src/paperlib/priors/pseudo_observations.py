@@ -74,7 +74,7 @@ class FakeIntervals:
     def __post_init__(self):
         for name in ("changed", "unchanged"):
             # in place, because the dataclass is frozen
-            vars(self)[name] = checks.scalar(checks.positive, name, vars(self)[name])
+            vars(self)[name] = checks.positive_number(name, vars(self)[name])
 
     def density(self, rate: ArrayLike) -> Array:
         """Density of the change rate.
