@@ -184,7 +184,7 @@ DATA = {
                               "price_host"},
     "estimators.dispersion.log_stderr": {"dispersion"},
     "estimators.dispersion.mean_log_rate": {"dispersion"},
-    "field.Entry": {"sees"},
+    "field.Entry": {"knows", "sees"},
     "periodic.fit_profile": {"start"},
     "periodic.flatness_test": {"start"},
     "processes.CrawlLog": {"constrained", "known_rate"},

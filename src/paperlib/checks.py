@@ -27,6 +27,7 @@ __all__ = [
     "numbers",
     "one_of",
     "positive",
+    "positive_number",
     "positive_or_inf",
     "probability",
     "require",
@@ -139,6 +140,11 @@ def scalar(
     if array.ndim:
         raise ValueError(f"{name} must be a single number, got shape {array.shape}")
     return array.item()
+
+
+def positive_number(name: str, value: ArrayLike) -> float:
+    """`value` as a float; one number, positive and finite."""
+    return scalar(positive, name, value)
 
 
 def _open_share(name, value):

@@ -19,6 +19,7 @@ import numpy as np
 from paperlib import allocation, checks, estimators, policies, priors, schedules
 from paperlib.signals import SignalledPages
 from paperlib.simulate import Nature, draw_world, replay
+from paperlib.types import Function
 
 if TYPE_CHECKING:
     from paperlib.repro.traces import Panel
@@ -50,10 +51,10 @@ class Entry(NamedTuple):
     ----------
     make : callable
         Function of a `simulate.Situation`.
-    knows : str
-        What it knows before its first crawl: "rates", "prior" or "nothing".
-    sees : str
-        What a crawl tells: "bit", "age" for Last-Modified, or "signals".
+    knows : {"nothing", "prior", "rates"}
+        What it knows before its first crawl.
+    sees : {"bit", "age", "signals"}
+        What a crawl tells: the age of the last change is that of Last-Modified.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class Entry(NamedTuple):
     """
 
     make: Callable
-    knows: str
+    knows: str = "nothing"
     sees: str = "bit"
 
 
@@ -111,19 +112,21 @@ def worlds(*, n_pages: int = 100, horizon: float = 100.0) -> dict[str, Nature]:
     >>> world.start.size, natures["bursty"].change_rate
     (5, 1.0)
     """
-    sizes = n_pages, horizon
-    kinds = {
-        "lognormal 1": partial(_poisson, *sizes, partial(_lognormal, 1.0)),
-        "lognormal 1.5": partial(_poisson, *sizes, _lognormal_wide),
-        "heavy tail": partial(_poisson, *sizes, _pareto),
-        "bursty": partial(_renewal, *sizes, 0.4),
-        "regular": partial(_renewal, *sizes, 3.0),
-        "office hours": partial(_office, *sizes),
-        "drift": partial(_drift, *sizes),
-        "false changes": partial(_false_changes, *sizes),
-        "signals": partial(_signals, *sizes),
+    kinds: dict[str, Function] = {
+        "lognormal 1": partial(_poisson, draw_rates=partial(_lognormal, 1.0)),
+        "lognormal 1.5": partial(_poisson, draw_rates=_lognormal_wide),
+        "heavy tail": partial(_poisson, draw_rates=_pareto),
+        "bursty": partial(_renewal, shape=0.4),
+        "regular": partial(_renewal, shape=3.0),
+        "office hours": _office,
+        "drift": _drift,
+        "false changes": _false_changes,
+        "signals": _signals,
     }
-    return {name: Nature(draw, 1.0) for name, draw in kinds.items()}
+    return {
+        name: Nature(partial(draw, n_pages, horizon), 1.0)
+        for name, draw in kinds.items()
+    }
 
 
 def real_worlds(
@@ -192,12 +195,12 @@ def _pareto(n, rng):
     return 0.5 ** (1 / 1.2) * (1 + rng.pareto(1.2, n))
 
 
-def _poisson(n_pages, horizon, draw_rates, rng):
+def _poisson(n_pages, horizon, rng, draw_rates):
     pages = SignalledPages(draw_rates(n_pages, rng), rng.random(n_pages), 0.0, 0.0)
     return draw_world(pages, horizon, rng=rng)
 
 
-def _renewal(n_pages, horizon, shape, rng):
+def _renewal(n_pages, horizon, rng, shape):
     """Gamma times between changes, begun so long before that they are stationary."""
     rate = _lognormal_wide(n_pages, rng)
     times = []
@@ -236,7 +239,7 @@ def _drift(n_pages, horizon, rng):
 
 
 def _false_changes(n_pages, horizon, rng):
-    world = _poisson(n_pages, horizon, _lognormal_wide, rng)
+    world = _poisson(n_pages, horizon, rng, _lognormal_wide)
     return world.with_false_changes(_FALSE, rng=rng)
 
 
@@ -381,9 +384,9 @@ def _if_signals(make):
 #: Who competes, by name.
 POLICIES = {
     # what may be known or not does not matter to these
-    "uniform": Entry(_at_intervals(_equal), "nothing"),
-    "uniform, Poisson times": Entry(_at_random(_equal), "nothing"),
-    "by importance": Entry(_at_intervals(lambda at: at.importance), "nothing"),
+    "uniform": Entry(_at_intervals(_equal)),
+    "uniform, Poisson times": Entry(_at_random(_equal)),
+    "by importance": Entry(_at_intervals(lambda at: at.importance)),
     # known rates
     "by change rate": Entry(_at_intervals(lambda at: at.pages.change_rate), "rates"),
     "Poisson optimum": Entry(
@@ -427,30 +430,21 @@ POLICIES = {
     ),
     "explore, then commit, moments": Entry(_phases(_moments, _one_round), "prior"),
     # nothing
-    "Bayes value, vague": Entry(_bayes(_vague), "nothing"),
-    "plug-in mean, vague": Entry(_posterior(_vague), "nothing"),
-    "epsilon-greedy, vague": Entry(_posterior(_vague, exploration=0.1), "nothing"),
-    "LearningGreedy": Entry(_learning_greedy(use_signals=False), "nothing"),
+    "Bayes value, vague": Entry(_bayes(_vague)),
+    "plug-in mean, vague": Entry(_posterior(_vague)),
+    "epsilon-greedy, vague": Entry(_posterior(_vague, exploration=0.1)),
+    "LearningGreedy": Entry(_learning_greedy(use_signals=False)),
     "LearningGreedy, no exploration": Entry(
-        _learning_greedy(use_signals=False, exploration=0.0), "nothing"
+        _learning_greedy(use_signals=False, exploration=0.0)
     ),
-    "LearningGreedy, signals": Entry(
-        _if_signals(_learning_greedy()), "nothing", "signals"
-    ),
-    "phases": Entry(_phases(_pseudo, _growing), "nothing"),
-    "phases, ages": Entry(_phases(_pseudo, _growing, ages=True), "nothing", "age"),
-    "phases, epsilon-greedy": Entry(_phases(_pseudo, _growing, epsilon=0.1), "nothing"),
+    "LearningGreedy, signals": Entry(_if_signals(_learning_greedy()), sees="signals"),
+    "phases": Entry(_phases(_pseudo, _growing)),
+    "phases, ages": Entry(_phases(_pseudo, _growing, ages=True), sees="age"),
+    "phases, epsilon-greedy": Entry(_phases(_pseudo, _growing, epsilon=0.1)),
     "LambdaLearnAndCrawl": Entry(
         _phases(_pseudo, _daily, allocation=allocation.harmonic, spacing="poisson"),
-        "nothing",
     ),
-    "MirrorSync": Entry(
-        lambda at: policies.MirrorSync(at.importance, rng=at.rng), "nothing"
-    ),
-    "Nutch": Entry(
-        lambda at: policies.Nutch(day=_one_round(at) / 30, cap=None), "nothing"
-    ),
-    "StormCrawler": Entry(
-        lambda at: policies.StormCrawler(day=_one_round(at)), "nothing"
-    ),
+    "MirrorSync": Entry(lambda at: policies.MirrorSync(at.importance, rng=at.rng)),
+    "Nutch": Entry(lambda at: policies.Nutch(day=_one_round(at) / 30, cap=None)),
+    "StormCrawler": Entry(lambda at: policies.StormCrawler(day=_one_round(at))),
 }

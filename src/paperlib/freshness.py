@@ -354,7 +354,7 @@ def crawled(
     if horizon is None:
         with np.errstate(invalid="ignore"):  # 0 / 0 of a page without crawls
             return history.total(_decayed(rate, length)) / total
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    horizon = checks.positive_number("horizon", horizon)
     before = np.clip(horizon - history.time + length, 0.0, length)
     since = np.maximum(horizon - total, 0.0)
     fresh = history.total(_decayed(rate, before)) + _decayed(change_rate, since)

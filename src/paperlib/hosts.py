@@ -196,7 +196,7 @@ def by_samples(
     """
     share, left = checks.broadcast(
         share=checks.share("share", share),
-        n_left=np.floor(checks.non_negative("n_left", n_left)),
+        n_left=checks.counts("n_left", n_left),
     )
     n_downloads = checks.count("n_downloads", n_downloads)
     if n_downloads > left.sum():
@@ -204,8 +204,7 @@ def by_samples(
             f"n_downloads must be at most the {left.sum():g} pages that are left, "
             f"got {n_downloads}"
         )
-    if how not in ("greedy", "proportional"):
-        raise ValueError(f"how must be 'greedy' or 'proportional', got {how!r}")
+    checks.one_of("how", how, ("greedy", "proportional"))
     found = np.zeros(left.size, dtype=np.int64)
     if how == "proportional" and share.any():
         found[:] = np.minimum(n_downloads * share / share.sum(), left)

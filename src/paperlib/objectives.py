@@ -419,7 +419,7 @@ class deadline(Objective):
     code = kernels.DEADLINE
 
     def __init__(self, tau: float) -> None:
-        self.tau = checks.scalar(checks.positive, "tau", tau)
+        self.tau = checks.positive_number("tau", tau)
 
     def __repr__(self):
         return f"objectives.deadline({self.tau!r})"

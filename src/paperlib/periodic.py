@@ -124,17 +124,13 @@ class Profile:
             )
         if not weight.any():
             raise ValueError("weight must be positive in some bin, got zeros only")
-        period = checks.scalar(checks.positive, "period", self.period)
+        period = checks.positive_number("period", self.period)
         weight = weight / weight.mean()
         weight.flags.writeable = False
         knots = np.append(0.0, np.cumsum(weight)) * period / weight.size
         knots[-1] = period  # not up to rounding
-        for name, value in {
-            "weight": weight,
-            "period": period,
-            "_knots": knots,
-        }.items():
-            object.__setattr__(self, name, value)  # because the dataclass is frozen
+        # in place, because the dataclass is frozen
+        vars(self).update(weight=weight, period=period, _knots=knots)
 
     @property
     def n_bins(self) -> int:
@@ -417,14 +413,14 @@ def fit_profile(
     >>> round(float(fit.change_rate), 2)
     2.01
     """
-    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period=period))
+    bits = _Bits.of(history, start, n_bins, period)
     smoothing = checks.scalar(checks.non_negative, "smoothing", smoothing)
     weight, fitted, value = bits.maximum(smoothing)
     n_changed, n = np.ravel(history.total(history.changed)), np.ravel(history.n_crawls)
     change_rate = np.where(n_changed > 0, np.inf, 0.0)
     change_rate[n == 0] = np.nan
     change_rate[bits.kept] = fitted
-    rates = change_rate.reshape(history.shape)[()]
+    rates = history.by_page(change_rate)
     return ProfileFit(Profile(weight, period=period), rates, value)
 
 
@@ -481,17 +477,10 @@ def flatness_test(
     0.7324
     0.0
     """
-    bits = _Bits.of(history, start, Profile(np.ones(_bins(n_bins)), period=period))
+    bits = _Bits.of(history, start, n_bins, period)
     best, flat = bits.maximum(0.0)[2], bits.at(np.ones(n_bins))[0]
     statistic = max(2.0 * (best - flat), 0.0)
     return Flatness(statistic, n_bins - 1, special.chdtrc(n_bins - 1, statistic).item())
-
-
-def _bins(n_bins):
-    """Number of bins of a profile that is to be learnt."""
-    if checks.count("n_bins", n_bins) < 2:
-        raise ValueError(f"n_bins must be at least 2, got {n_bins!r}")
-    return n_bins
 
 
 class _Bits(NamedTuple):
@@ -504,8 +493,11 @@ class _Bits(NamedTuple):
     to_bins: np.ndarray  # from steps to bins, shape (n_bins, n_bins + 1)
 
     @classmethod
-    def of(cls, history, start, profile):
+    def of(cls, history, start, n_bins, period):
         """The bits of a history whose pages became known at `start`."""
+        if checks.count("n_bins", n_bins) < 2:
+            raise ValueError(f"n_bins must be at least 2, got {n_bins!r}")
+        profile = Profile(np.ones(n_bins), period=period)
         start = checks.finite("start", start)
         if start.ndim and start.shape != history.shape:
             raise ValueError(
@@ -927,7 +919,7 @@ def slot_staleness(
         importance=checks.non_negative("importance", importance),
     )
     checks.require("importance", importance, "not all 0", importance.any(keepdims=True))
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    horizon = checks.positive_number("horizon", horizon)
     time, page = checks.finite("time", time), np.asarray(page)
     checks.require("time", time, "in [0, horizon]", (time >= 0) & (time <= horizon))
     if page.shape != time.shape or (page.size and page.dtype.kind not in "iu"):

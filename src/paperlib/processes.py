@@ -146,15 +146,13 @@ class History:
                 f"interval must hold at least one crawl, got shape {interval.shape}"
             )
         interval.flags.writeable = changed.flags.writeable = False
-        object.__setattr__(self, "interval", interval)
-        object.__setattr__(self, "changed", changed)
+        own = vars(self)  # because the dataclass is frozen
+        own.update(interval=interval, changed=changed)
         if self.offsets is not None:
-            object.__setattr__(self, "offsets", _offsets(self.offsets, interval))
+            own["offsets"] = _offsets(self.offsets, interval)
         if self.tells_more:
             age, count, n_wrong = _trusted(interval, changed, self.age, self.count)
-            object.__setattr__(self, "age", age)
-            object.__setattr__(self, "count", count)
-            object.__setattr__(self, "_n_distrusted", n_wrong)
+            own.update(age=age, count=count, _n_distrusted=n_wrong)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -200,6 +198,21 @@ class History:
         if self.offsets is None:
             return values[..., np.newaxis]
         return np.repeat(values, self.n_crawls)
+
+    def by_page(self, values: Array) -> Values:
+        """Give flat numbers of the pages the shape of the pages.
+
+        Parameters
+        ----------
+        values : ndarray, shape (n_pages,)
+            One number for each page.
+
+        Returns
+        -------
+        ndarray or float, of `shape`
+            The same numbers.
+        """
+        return values.reshape(self.shape)[()]
 
     def total(self, values: ArrayLike) -> Values:
         """Sum a number of each crawl over the crawls of each page.
@@ -294,7 +307,7 @@ class History:
         totals = np.empty((4, offsets.size - 1))
         with threads_for(interval.size):
             kernels.likelihood_totals(interval, changed, *self._told(), offsets, totals)
-        return tuple(total.reshape(self.shape)[()] for total in totals)
+        return tuple(map(self.by_page, totals))
 
     def require_told(self, rule: str, good: Bits) -> None:
         """Raise unless ages or counts are known where an estimator needs them.
@@ -315,6 +328,14 @@ class History:
         if self._n_distrusted:
             rule += f" ({self._n_distrusted} contradict their bit and count as unknown)"
         checks.require("age", np.where(good, 0.0, np.nan), f"known at {rule}", good)
+
+    @property
+    def _arrays(self):
+        """The arrays of the crawls that there are, by name."""
+        names = "interval", "changed", "age", "count"
+        return {
+            name: vars(self)[name] for name in names if vars(self)[name] is not None
+        }
 
     def _told(self):
         """Flat ages and counts; an empty array if there are none."""
@@ -354,11 +375,9 @@ class History:
                 "history must be in the dense form, without offsets, got offsets of "
                 f"{self.offsets.size - 1} pages"
             )
-        first = [
-            array if array is None else array[..., :n_crawls]
-            for array in (self.interval, self.changed, self.age, self.count)
-        ]
-        return History(*first[:2], age=first[2], count=first[3])
+        return History(
+            **{name: array[..., :n_crawls] for name, array in self._arrays.items()}
+        )
 
 
 def _frozen(array):
@@ -470,13 +489,10 @@ def join(first: History, second: History) -> History:
         )
     starts, later_starts = first.ragged()[2], second.ragged()[2]
     offsets, joined = starts + later_starts, {}
-    for name in ("interval", "changed", "age", "count"):
-        pair = getattr(first, name), getattr(second, name)
-        if all(values is None for values in pair):
-            continue
+    for name in first._arrays | second._arrays:
         one, other = (
-            _flat(values, np.full(history.interval.size, np.nan))
-            for values, history in zip(pair, (first, second), strict=True)
+            _flat(getattr(history, name), np.full(history.interval.size, np.nan))
+            for history in (first, second)
         )
         joined[name] = np.empty(offsets[-1], dtype=one.dtype)
         kernels.interleave(one, starts, other, later_starts, joined[name])
@@ -513,7 +529,7 @@ def poisson_times(rate: float, horizon: float, *, rng: Seed = None) -> Array:
     array([2.12, 2.46, 4.5 , 4.62, 6.7 , 6.97, 9.72])
     """
     rate = checks.scalar(checks.non_negative, "rate", rate)
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    horizon = checks.positive_number("horizon", horizon)
     rng = np.random.default_rng(rng)
     return np.sort(_uniform_times(rng, rng.poisson(rate * horizon), horizon))
 
@@ -698,7 +714,7 @@ def recrawl(
     >>> history.interval.round(2).tolist()
     [[3.01, 0.54, 3.25, 1.46], [3.99, 1.25, 2.31, 0.2]]
     """
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    horizon = checks.positive_number("horizon", horizon)
     n_crawls = checks.count("n_crawls", n_crawls)
     (times,) = _each_run(
         lambda stream: [_uniform_times(stream, n_crawls, horizon)],
@@ -896,8 +912,8 @@ def simulate_adaptive_history(
     >>> history.interval, history.changed.astype(int)
     (array([1. , 0.5, 1. , 0.5, 1. ]), array([1, 0, 1, 0, 1]))
     """
-    shrink = checks.scalar(checks.positive, "shrink", shrink)
-    grow = checks.scalar(checks.positive, "grow", grow)
+    shrink = checks.positive_number("shrink", shrink)
+    grow = checks.positive_number("grow", grow)
     if shrink > 1:
         raise ValueError(f"shrink must be at most 1, got {shrink!r}")
     if grow < 1:
@@ -980,7 +996,7 @@ def simulate_sequential_history(
     >>> history.interval.round(2), estimates.round(2)
     (array([1., 1., 2., 1.]), array([1.  , 0.5 , 1.  , 0.67]))
     """
-    factor = checks.scalar(checks.positive, "factor", factor)
+    factor = checks.positive_number("factor", factor)
     online = copy.deepcopy(estimate) if hasattr(estimate, "update") else None
     estimates = []
 
@@ -1093,21 +1109,15 @@ class CrawlLog:
         if self.constrained is not None:
             columns["constrained"] = checks.bits("constrained", self.constrained)
         if self.known_rate is not None:
-            columns["known_rate"] = _rate_or_nan(self.known_rate)
+            rate = np.asarray(self.known_rate, dtype=float)
+            bad = (rate < 0) | np.isinf(rate)
+            checks.require("known_rate", rate, "non-negative and finite, or NaN", ~bad)
+            columns["known_rate"] = rate
         for name, column in columns.items():
             if column.shape != self.history.shape:
                 raise ValueError(
                     f"{name} must have one entry per page of history, shape "
                     f"{self.history.shape}, got {column.shape}"
                 )
-            column = column.view()
-            column.flags.writeable = False
-            object.__setattr__(self, name, column)
-
-
-def _rate_or_nan(rate):
-    """Array of change rates that are non-negative and finite, or NaN."""
-    rate = np.asarray(rate, dtype=float)
-    bad = (rate < 0) | np.isinf(rate)
-    checks.require("known_rate", rate, "non-negative and finite, or NaN", ~bad)
-    return rate
+            # in place, because the dataclass is frozen
+            vars(self)[name] = _frozen(column.view())

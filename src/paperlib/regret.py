@@ -19,7 +19,7 @@ number of pages), the bandwidth, and then what is crawled or explored.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,10 +27,8 @@ from numpy.typing import ArrayLike
 from paperlib import allocation, checks, freshness
 from paperlib.simulate.explore_then_commit import explore_then_commit
 from paperlib.simulate.runs import crawl
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, ByName, Seed, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = [
     "best_exploration",
@@ -152,7 +150,7 @@ def burn_in(importance: ArrayLike, tolerance: ArrayLike, *, min_rate: float) -> 
     >>> burn_in([3.0, 1.0], 0.1, min_rate=0.5).round(3)
     np.float64(7.378)
     """
-    min_rate = checks.scalar(checks.positive, "min_rate", min_rate)
+    min_rate = checks.positive_number("min_rate", min_rate)
     tolerance = checks.positive("tolerance", tolerance)
     total = np.sum(checks.non_negative("importance", importance))
     return np.log(np.maximum(total / tolerance, 1.0)) / min_rate
@@ -473,7 +471,7 @@ def exploration_horizon(
     >>> exploration_horizon(20, 200.0, horizon=1e4, bounds=(0.5, 1.0)).round(1)
     np.float64(1209.8)
     """
-    one_round = n_pages / checks.scalar(checks.positive, "bandwidth", bandwidth)
+    one_round = n_pages / checks.positive_number("bandwidth", bandwidth)
     min_rate, max_rate = _bounds(bounds)
     # The bound is tau + c T (r(1) / min_rate)^2 / tau, as r(tau)^2 falls as
     # 1 / tau: least where both terms are equal.

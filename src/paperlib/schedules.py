@@ -180,7 +180,7 @@ def _rates(crawl_rate, duration):
         raise ValueError(
             f"crawl_rate must be a flat array of pages, got shape {crawl_rate.shape}"
         )
-    return crawl_rate, checks.scalar(checks.positive, "duration", duration)
+    return crawl_rate, checks.positive_number("duration", duration)
 
 
 def _offsets(count):

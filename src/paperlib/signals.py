@@ -91,9 +91,8 @@ class SignalledPages:
     false_rate: Values
 
     def __post_init__(self):
-        arrays = _pages(**vars(self))
-        for name, array in arrays.items():
-            object.__setattr__(self, name, array)
+        # in place, because the dataclass is frozen
+        vars(self).update(_pages(**vars(self)))
 
     @classmethod
     def from_precision(

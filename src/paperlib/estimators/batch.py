@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -12,10 +12,8 @@ from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
+from paperlib.processes import History
 from paperlib.types import Array, Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = [
     "bias_reduced",
@@ -407,7 +405,7 @@ def _finish(rate, history, bounds):
         if not 0 <= low < high:
             raise ValueError(f"bounds must satisfy 0 <= low < high, got {bounds!r}")
         rate = np.clip(rate, low, high)
-    return rate.reshape(history.shape)[()]
+    return history.by_page(rate)
 
 
 def mle_path(history: History) -> Array:

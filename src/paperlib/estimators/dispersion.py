@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
@@ -11,10 +9,8 @@ from numpy.typing import ArrayLike
 from paperlib import checks
 from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
+from paperlib.processes import History
 from paperlib.types import Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = [
     "dispersion",
@@ -107,7 +103,7 @@ def dispersion(history: History, change_rate: ArrayLike) -> tuple[Values, Values
     value, freedom = np.empty(rate.size), np.empty(rate.size)
     with threads_for(history.interval.size):
         kernels.dispersions(rate, _N_BLOCKS, *terms, value, freedom)
-    return value.reshape(history.shape)[()], freedom.reshape(history.shape)[()]
+    return history.by_page(value), history.by_page(freedom)
 
 
 def log_information(history: History, change_rate: ArrayLike) -> Values:
@@ -151,11 +147,16 @@ def log_information(history: History, change_rate: ArrayLike) -> Values:
     0.9609
     """
     rate = checks.positive("change_rate", change_rate)
-    rate = np.ravel(np.broadcast_to(rate, history.shape))
-    out = np.empty(rate.size)
+    return _each_page(kernels.log_information, history, rate)
+
+
+def _each_page(kernel, history, *of_pages):
+    """What a kernel finds of each page from the likelihood and numbers of pages."""
+    flat = [np.ravel(np.broadcast_to(each, history.shape)) for each in of_pages]
+    out = np.empty(flat[0].size)
     with threads_for(history.interval.size):
-        kernels.log_information(rate, *history.likelihood_terms(), out)
-    return out.reshape(history.shape)[()]
+        kernel(*flat, *history.likelihood_terms(), out)
+    return history.by_page(out)
 
 
 def log_stderr(information: ArrayLike, dispersion: ArrayLike = 1.0) -> Values:
@@ -250,14 +251,7 @@ def mean_log_rate(
     """
     rate = checks.positive("change_rate", change_rate)
     dispersion = checks.positive("dispersion", dispersion)
-    shape = history.shape
-    rate, dispersion = (
-        np.ravel(np.broadcast_to(each, shape)) for each in (rate, dispersion)
-    )
-    out = np.empty(rate.size)
-    with threads_for(history.interval.size):
-        kernels.mean_log_rate(rate, dispersion, *history.likelihood_terms(), out)
-    return out.reshape(shape)[()]
+    return _each_page(kernels.mean_log_rate, history, rate, dispersion)
 
 
 def pooled_dispersion(value: ArrayLike, freedom: ArrayLike) -> tuple[float, float]:

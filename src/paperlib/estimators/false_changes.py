@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
@@ -25,10 +25,8 @@ from paperlib.estimators.batch import (
     _warn_degenerate,
     bits_alone,
 )
+from paperlib.processes import History
 from paperlib.types import Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = [
     "FalseChangeFit",
@@ -174,9 +172,9 @@ def false_changes(
     b, rate, sums = _maximum(pages, rate)
     rate_stderr, stderr = _standard_errors(pages, b, rate, sums)
     return FalseChangeFit(
-        change_rate=rate.reshape(history.shape)[()],
+        change_rate=history.by_page(rate),
         false_change=-np.expm1(-b).reshape(pages.shape)[()],
-        change_rate_stderr=rate_stderr.reshape(history.shape)[()],
+        change_rate_stderr=history.by_page(rate_stderr),
         false_change_stderr=stderr.reshape(pages.shape)[()],
         log_likelihood=_log_likelihood(pages, b, rate).reshape(pages.shape)[()],
     )

@@ -375,7 +375,7 @@ def filtered(
     (array([0.5  , 0.819]), 0.448)
     """
     prior = [
-        checks.scalar(checks.positive, name, value)
+        checks.positive_number(name, value)
         for name, value in (("shape", shape), ("rate", rate))
     ]
     half_life = _half_life(half_life)
@@ -393,15 +393,14 @@ def filtered(
             predicted,
             posterior,
         )
-    shape, rate = (values.reshape(history.shape)[()] for values in posterior)
-    return predicted.reshape(history.changed.shape), shape, rate
+    return predicted.reshape(history.changed.shape), *map(history.by_page, posterior)
 
 
 def _half_life(half_life):
     """A half-life as a number; inf where nothing is forgotten."""
     if half_life is None:
         return np.inf
-    return checks.scalar(checks.positive, "half_life", half_life)
+    return checks.positive_number("half_life", half_life)
 
 
 def _indices(page, n_pages):

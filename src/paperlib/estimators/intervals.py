@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
@@ -14,10 +13,8 @@ from paperlib._kernels import batch as kernels
 from paperlib._kernels import threads_for
 from paperlib.errors import ConvergenceError, DegenerateHistoryWarning
 from paperlib.estimators.batch import known_totals, mle
+from paperlib.processes import History
 from paperlib.types import Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = ["confidence_radius", "counting_interval", "likelihood_interval"]
 
@@ -96,7 +93,7 @@ def likelihood_interval(
         raise ConvergenceError(
             f"{failed.sum()} of {rate.size} intervals did not converge", (low, high)
         )
-    return low.reshape(history.shape)[()], high.reshape(history.shape)[()]
+    return history.by_page(low), history.by_page(high)
 
 
 def counting_interval(history: History, *, level: float = 0.95) -> Values:
@@ -198,7 +195,7 @@ def confidence_radius(
     >>> float(confidence_radius(history, max_rate=2.0).round(3))
     0.738
     """
-    max_rate = checks.scalar(checks.positive, "max_rate", max_rate)
+    max_rate = checks.positive_number("max_rate", max_rate)
     level = checks.probability("level", level)
     n = history.n_crawls
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

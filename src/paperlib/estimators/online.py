@@ -128,7 +128,7 @@ class OnlineEstimator(ABC):
 
 def _sequence(name, value):
     """A step sequence: a function of k, or the exponent x of (k + 1)^-x."""
-    return value if callable(value) else checks.scalar(checks.positive, name, value)
+    return value if callable(value) else checks.positive_number(name, value)
 
 
 def _at(sequence, k):

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from paperlib import checks
+from paperlib.estimators.online import OnlineEstimator
+from paperlib.processes import History
 from paperlib.types import Array, ByName
-
-if TYPE_CHECKING:
-    from paperlib.estimators.online import OnlineEstimator
-    from paperlib.processes import History
 
 __all__ = ["after", "path", "paths", "rmse", "snapshots", "summary"]
 
@@ -55,6 +53,8 @@ def path(
     """
     shape = history.changed.shape
     arrays = {"changed": history.changed, "interval": history.interval}
+    if getattr(estimator, "takes_ages", False):  # any object that has `update`
+        arrays = history._arrays
     if crawl_rate is not None:
         crawl_rate = checks.positive("crawl_rate", crawl_rate)
         if crawl_rate.shape != shape:
@@ -63,9 +63,6 @@ def path(
                 f"got {crawl_rate.shape}"
             )
         arrays["crawl_rate"] = crawl_rate
-    if getattr(estimator, "takes_ages", False):  # any object that has `update`
-        told = {"age": history.age, "count": history.count}
-        arrays |= {name: values for name, values in told.items() if values is not None}
     estimator = copy.deepcopy(estimator)
     if history.offsets is None:
         return _estimates(estimator, **arrays)

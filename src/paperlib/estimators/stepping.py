@@ -259,7 +259,7 @@ class SAM(_Stepping):
     ) -> None:
         self.step = _sequence("step", step)
         self.momentum = _sequence("momentum", momentum)
-        self.omega = checks.scalar(checks.positive, "omega", omega)
+        self.omega = checks.positive_number("omega", omega)
         super().__init__(crawl_rate, checks.finite("initial", initial), np.asarray(0.0))
 
     def _advance(self, changed, k, crawl_rate, z, u):

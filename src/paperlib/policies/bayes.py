@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,10 +11,8 @@ from paperlib._kernels import indices as kernels
 from paperlib._kernels import learning
 from paperlib.policies.by_index import IndexPolicy
 from paperlib.policies.fixed_rates import check_n_pages
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Seed, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["BayesGreedy", "PosteriorGreedy"]
 
@@ -207,10 +204,10 @@ def _check_prior(policy):
     importance = checks.non_negative("importance", policy.importance)
     if importance.ndim != 1:
         raise ValueError(f"importance must have one axis, got shape {importance.shape}")
-    prior = checks.broadcast(
+    importance, shape, rate = checks.broadcast(
         importance=importance,
         shape=checks.positive("shape", policy.shape),
         rate=checks.positive("rate", policy.rate),
     )
-    for name, value in zip(("importance", "shape", "rate"), prior, strict=True):
-        object.__setattr__(policy, name, value)  # because the dataclass is frozen
+    # in place, because the dataclass is frozen
+    vars(policy).update(importance=importance, shape=shape, rate=rate)

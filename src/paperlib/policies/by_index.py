@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,8 @@ from paperlib._kernels.changes import UNTOLD
 from paperlib._kernels.polite import HOST
 from paperlib.hosts import members
 from paperlib.policies.fixed_rates import check_n_pages
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["IndexPolicy"]
 
@@ -74,9 +72,8 @@ class IndexPolicy:
         )
         checks.require("min_interval", least, "at most max_interval", least <= most)
         labels, member, limit = members(self.host, self.host_limit, self.n_pages)
-        # because the dataclass is frozen
-        object.__setattr__(self, "_labels", labels)
-        object.__setattr__(self, "_limits", (least, most, member, limit))
+        # in place, because the dataclass is frozen
+        vars(self).update(_labels=labels, _limits=(least, most, member, limit))
 
     @property
     def labels(self) -> list[Any]:

@@ -14,20 +14,14 @@ __all__ = ["Nutch", "StormCrawler"]
 _STEP = 0.02
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
 class _DueDates:
     """Each page has an interval, which a crawl shortens or lengthens.
 
     The most overdue page gets the slot; a slot without a page that is due
     stays empty. Ties go to the lower index. A page never crawled is due at
-    once.
+    once. The parameters are fields of the two kinds.
     """
 
-    day: float
-    initial: float
-    shrink: float
-    grow: float
-    limits: tuple
     # of `Nutch` only
     sync_delta = cap = None
     cycle = 0.0
@@ -35,10 +29,10 @@ class _DueDates:
     _base = 0.0
 
     def __post_init__(self):
-        checks.scalar(checks.positive, "day", self.day)
-        checks.scalar(checks.positive, "initial", self.initial)
+        checks.positive_number("day", self.day)
+        checks.positive_number("initial", self.initial)
         checks.probability("shrink", self.shrink)
-        if not checks.scalar(checks.positive, "grow", self.grow) > 1:
+        if not checks.positive_number("grow", self.grow) > 1:
             raise ValueError(f"grow must be above 1, got {self.grow!r}")
         limits = checks.positive("limits", self.limits)
         if limits.shape != (2,) or not limits[0] < limits[1]:
@@ -197,8 +191,8 @@ class Nutch(_DueDates):
         if self.sync_delta is not None:
             checks.scalar(checks.share, "sync_delta", self.sync_delta)
         if self.cap is not None:
-            checks.scalar(checks.positive, "cap", self.cap)
-        checks.scalar(checks.positive, "cycle", self.cycle)
+            checks.positive_number("cap", self.cap)
+        checks.positive_number("cycle", self.cycle)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

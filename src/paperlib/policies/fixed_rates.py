@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paperlib import schedules
 from paperlib.signals import SignalledPages
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["Rates"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from paperlib._kernels import scheduler as kernels
 from paperlib.policies.by_index import IndexPolicy, in_spans
 from paperlib.policies.fixed_rates import check_n_pages, check_pages
 from paperlib.signals import SignalledPages
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Bits, Ints
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["Greedy", "GreedyCIS", "GreedyCISPlus", "GreedyNCIS"]
 

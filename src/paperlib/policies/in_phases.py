@@ -6,17 +6,14 @@ import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paperlib import allocation, checks
 from paperlib.errors import DegenerateHistoryWarning
 from paperlib.policies.fixed_rates import check_n_pages
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Seed, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["RatesInPhases"]
 
@@ -85,12 +82,14 @@ class RatesInPhases:
     rng: Seed = None
 
     def __post_init__(self):
-        checks.non_negative("importance", self.importance)
+        importance = checks.non_negative("importance", self.importance)
         checks.scalar(checks.share, "epsilon", self.epsilon)
         borders = checks.positive("borders", np.atleast_1d(self.borders))
         if not (np.diff(borders) > 0).all():
             raise ValueError(f"borders must rise, got {self.borders!r}")
         checks.one_of("spacing", self.spacing, ("interval", "poisson"))
+        # in place, because the dataclass is frozen
+        vars(self).update(importance=importance, borders=borders)
 
     def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
@@ -109,11 +108,11 @@ class RatesInPhases:
         ndarray of int, shape (n_slots,)
             A page for every slot, whether it is there or not.
         """
-        check_n_pages("importance", np.size(self.importance), world)
+        check_n_pages("importance", self.importance.size, world)
         rng, bandwidth = np.random.default_rng(self.rng), time.size / world.horizon
         uniform = np.full(last.size, bandwidth / last.size)
         page, rate, latest = np.empty(time.size, dtype=np.int64), uniform, last.copy()
-        edges = np.searchsorted(time, [0.0, *np.atleast_1d(self.borders), np.inf])
+        edges = np.searchsorted(time, [0.0, *self.borders, np.inf])
         for first, end in pairwise(edges):
             if first == end:
                 continue
@@ -139,7 +138,7 @@ class RatesInPhases:
         unknown = np.isnan(believed)
         # If nothing is known of any page, they are all alike: any rate will do.
         believed[unknown] = 1.0 if unknown.all() else np.median(believed[~unknown])
-        plan = self.allocation(believed, np.asarray(self.importance), bandwidth)
+        plan = self.allocation(believed, self.importance, bandwidth)
         return plan.crawl_rate
 
 

@@ -76,7 +76,7 @@ class LagrangianIndex(IndexPolicy):
     def __post_init__(self):
         check_pages(self.pages)
         super().__post_init__()
-        slot = 1.0 / checks.scalar(checks.positive, "bandwidth", self.bandwidth)
+        slot = 1.0 / checks.positive_number("bandwidth", self.bandwidth)
         n_slots = np.empty(self.n_pages)
         rates = self.pages.change_rate, self.pages.importance
 
@@ -95,8 +95,8 @@ class LagrangianIndex(IndexPolicy):
                 low, high = (price, high) if wanted(price) > 1 else (low, price)
             price = high
         wanted(price)
-        for name, value in {"multiplier": float(price), "n_slots": n_slots}.items():
-            object.__setattr__(self, name, value)  # because the dataclass is frozen
+        # in place, because the dataclass is frozen
+        vars(self).update(multiplier=float(price), n_slots=n_slots)
 
     kind = kernels.LAGRANGIAN  # no field: it has no type
 

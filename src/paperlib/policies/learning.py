@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,10 +15,8 @@ from paperlib.hosts import members
 from paperlib.policies.polite import _Crawler
 from paperlib.processes import History
 from paperlib.signals import SignalledPages, fit
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Bits, Ints, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["LearningGreedy", "Learnt", "estimate", "parameter_errors"]
 
@@ -147,11 +145,13 @@ class LearningGreedy:
 
     def __post_init__(self):
         importance = np.atleast_1d(checks.non_negative("importance", self.importance))
-        checks.scalar(checks.positive, "first", self.first)
+        checks.positive_number("first", self.first)
         if not self.growth > 1:
             raise ValueError(f"growth must be above 1, got {self.growth!r}")
         checks.scalar(checks.share, "exploration", self.exploration)
-        members(self.host, self.host_limit, importance.size)
+        hosts = members(self.host, self.host_limit, importance.size)
+        # in place, because the dataclass is frozen
+        vars(self).update(importance=importance, _hosts=hosts)
 
     def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
@@ -189,10 +189,8 @@ class LearningGreedy:
         Learnt
             Pages, phases and beliefs.
         """
-        importance = np.atleast_1d(np.asarray(self.importance, dtype=float))
-        hosts = members(self.host, self.host_limit, importance.size)
         crawler = _Crawler(
-            world, time, last, hosts, use_signals=self.use_signals, look=True
+            world, time, last, self._hosts, use_signals=self.use_signals, look=True
         )
         starts = self._starts(world.horizon)
         slots = np.searchsorted(time, [*starts, np.inf])
@@ -200,7 +198,7 @@ class LearningGreedy:
         beliefs = []
         for now, n in zip(starts, np.diff(slots), strict=True):
             gamma = crawler.signal_rate(now) if self.use_signals else None
-            beliefs.append(estimate(*crawler.seen(), importance, gamma=gamma))
+            beliefs.append(estimate(*crawler.seen(), self.importance, gamma=gamma))
             shares = np.arange(n + 1) * self.exploration * np.sqrt(self.first / now)
             crawler.crawl(beliefs[-1], np.diff(np.floor(shares)) > 0)
         return Learnt(crawler.page, np.array([0.0, *starts, world.horizon]), beliefs)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +13,8 @@ from scipy.optimize import brentq
 from paperlib import checks
 from paperlib.policies.fixed_rates import check_n_pages
 from paperlib.policies.in_phases import at_intervals
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Seed, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["MirrorSync", "mirror_step", "probe_gradient"]
 
@@ -92,10 +89,11 @@ class MirrorSync:
     rng: Seed = None
 
     def __post_init__(self):
-        importance = checks.non_negative("importance", self.importance)
-        if not importance.any():
+        # in place, because the dataclass is frozen
+        vars(self)["importance"] = checks.non_negative("importance", self.importance)
+        if not self.importance.any():
             raise ValueError("importance must not be 0 for all pages")
-        checks.scalar(checks.positive, "step", self.step)
+        checks.positive_number("step", self.step)
         checks.scalar(_probability, "probes", self.probes)
         low, high = _checked_limits(self.limits)
         if not low * (1 + self.probes) < 1 < high:
@@ -121,11 +119,10 @@ class MirrorSync:
         ndarray of int, shape (n_slots,)
             A page, whether it is there or not; -1 in the slots of probes.
         """
-        check_n_pages("importance", np.size(self.importance), world)
+        check_n_pages("importance", self.importance.size, world)
         if not time.size:
             return np.empty(0, dtype=np.int64)
-        importance = np.asarray(self.importance, dtype=float)
-        weight = importance / importance.sum()
+        weight = self.importance / self.importance.sum()
         share = 1 / (1 + self.probes)
         mean = time.size / world.horizon / last.size
         bandwidth = share * mean * last.size
@@ -295,9 +292,9 @@ def mirror_step(
     crawl_rate = checks.positive("crawl_rate", crawl_rate)
     gradient = checks.finite("gradient", gradient)
     checks.fit(crawl_rate=crawl_rate, gradient=gradient)
-    bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
+    bandwidth = checks.positive_number("bandwidth", bandwidth)
     low, high = _checked_limits(limits)
-    step = checks.scalar(checks.positive, "step", step)
+    step = checks.positive_number("step", step)
     slope = 1 / crawl_rate + step * gradient
     if low * slope.size >= bandwidth:
         raise ValueError(

@@ -131,7 +131,7 @@ class _Learner:
             )
         checks.one_of("explore", self.explore, EXPLORE)
         if not (self.exploration is None or callable(self.exploration)):
-            checks.scalar(checks.positive, "exploration", self.exploration)
+            checks.positive_number("exploration", self.exploration)
 
     def run(self, change_rate, importance, bandwidth, horizon, *, n_runs=1, rng=None):
         """Run the policy on simulated Poisson pages.
@@ -171,7 +171,7 @@ class _Learner:
         if self.exploration is None:
             raise ValueError("exploration must be given for a policy that is run")
         pages = checked_pages(change_rate, importance, bandwidth)
-        horizon = checks.scalar(checks.positive, "horizon", horizon)
+        horizon = checks.positive_number("horizon", horizon)
         streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
         self._warn_of_bounds(pages[0])
         phases = self._phases(horizon, pages[0].size / pages[2])
@@ -229,7 +229,7 @@ class _Learner:
         """The time to explore within `horizon`, rounded to whole rounds."""
         wanted = self.exploration
         wanted = wanted(horizon) if callable(wanted) else wanted
-        wanted = checks.scalar(checks.positive, "exploration", wanted)
+        wanted = checks.positive_number("exploration", wanted)
         exploration = max(1, round(wanted / one_round)) * one_round
         if horizon <= exploration:
             raise ValueError(
@@ -329,7 +329,7 @@ class ExploreThenCommit(_Learner):
     def __post_init__(self):
         super().__post_init__()
         if self.first_horizon is not None:
-            checks.scalar(checks.positive, "first_horizon", self.first_horizon)
+            checks.positive_number("first_horizon", self.first_horizon)
             if not callable(self.exploration):
                 raise ValueError(
                     "exploration must be a function of the horizon where it is "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,10 +12,8 @@ from paperlib._kernels.changes import UNTOLD
 from paperlib.hosts import members
 from paperlib.policies.fixed_rates import check_pages
 from paperlib.signals import SignalledPages
+from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Values
-
-if TYPE_CHECKING:
-    from paperlib.simulate.worlds import World
 
 __all__ = ["PoliteGreedy"]
 

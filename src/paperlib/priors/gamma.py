@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import digamma, gammaincinv, polygamma
@@ -10,10 +10,8 @@ from scipy.special import digamma, gammaincinv, polygamma
 from paperlib import checks
 from paperlib.priors.marginals import LEAST_SHAPE, MOST_SHAPE, marginal
 from paperlib.priors.searching import require_convergence, search, warn_at_bound
+from paperlib.processes import History
 from paperlib.types import Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = ["GammaPrior", "gamma_prior"]
 
@@ -50,8 +48,8 @@ class GammaPrior(NamedTuple):
     0.1
     """
 
-    shape: float
-    rate: float
+    shape: Values
+    rate: Values
 
     @property
     def mean(self) -> Values:
@@ -117,15 +115,13 @@ class GammaPrior(NamedTuple):
         >>> posterior.mean.round(3)
         array([0.1  , 0.621])
         """
-        shape = checks.scalar(checks.positive, "shape", self.shape)
-        rate = checks.scalar(checks.positive, "rate", self.rate)
+        shape = checks.positive_number("shape", self.shape)
+        rate = checks.positive_number("rate", self.rate)
         if shape > _MOST:
             raise ValueError(f"shape must be at most {_MOST:g}, got {shape:g}")
         known = marginal(history, shape / rate, shape)
         shape, rate = gamma_of(*known.posterior(shape, rate))
-        return GammaPrior(
-            shape.reshape(history.shape)[()], rate.reshape(history.shape)[()]
-        )
+        return GammaPrior(history.by_page(shape), history.by_page(rate))
 
 
 def gamma_of(mean, mean_log):

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import priors as kernels
 from paperlib._kernels import threads_for
+from paperlib.processes import History
 from paperlib.types import Array
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = ["grid_posterior"]
 

@@ -12,7 +12,7 @@ grid into weights on the coarse one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,9 +25,7 @@ from paperlib import checks
 from paperlib.priors.gamma import GammaPrior, gamma_of, require_telling
 from paperlib.priors.marginals import LEAST_SHAPE, MOST_SHAPE, TINY, marginal
 from paperlib.priors.searching import require_convergence, search, warn_at_bound
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
+from paperlib.processes import History
 
 __all__ = ["HostPriors", "host_priors"]
 

@@ -12,7 +12,7 @@ distribution: numbers, or arrays of shape (n,).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.special import digamma, gammainc, gammaincc, gammaln
@@ -20,10 +20,8 @@ from scipy.special import digamma, gammainc, gammaincc, gammaln
 from paperlib._kernels import priors as kernels
 from paperlib._kernels import threads_for
 from paperlib.priors.grid import grid_posterior
+from paperlib.processes import History
 from paperlib.types import Array, Values
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
 
 __all__ = []
 

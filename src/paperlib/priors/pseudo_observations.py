@@ -73,8 +73,8 @@ class FakeIntervals:
 
     def __post_init__(self):
         for name in ("changed", "unchanged"):
-            value = checks.scalar(checks.positive, name, getattr(self, name))
-            object.__setattr__(self, name, value)
+            # in place, because the dataclass is frozen
+            vars(self)[name] = checks.positive_number(name, vars(self)[name])
 
     def density(self, rate: ArrayLike) -> Array:
         """Density of the change rate.
@@ -131,7 +131,7 @@ class FakeIntervals:
         ndarray or float, shape ``history.shape``, 1/time
             Change rates; the mode of the prior for a page without crawls.
         """
-        return mle(self.observed(history)).reshape(history.shape)[()]
+        return history.by_page(mle(self.observed(history)))
 
     def observed(self, history: History) -> History:
         """Append a history to the two pseudo-observations.

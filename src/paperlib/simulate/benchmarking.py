@@ -37,8 +37,8 @@ MEASURES = (
     "never_crawled",
     "used",
 )
+_CELL = "world", "budget", "policy"
 _RUNS = "runs of "  # before the names of policies in the file of a cell
-_OF_PAGES = "change_rate", "importance", "recall", "false_rate"
 # What NumPy raises for a file that is none of its own, or that is not whole.
 _UNREADABLE = EOFError, TypeError, ValueError, zipfile.BadZipFile, zlib.error
 _N_PRIOR = 10  # worlds of other pages that the prior is learnt from
@@ -197,9 +197,7 @@ class Benchmark:
         ValueError
             No such measure.
         """
-        k = _column(name)
-        one, other = (self.runs[world, budget, who][:, k] for who in (policy, over))
-        return self._mean(world, one - other)
+        return self._gain(world, budget, policy, over, _column(name))
 
     def gain_over_time(
         self, world: str, budget: float, policy: str, over: str
@@ -220,10 +218,7 @@ class Benchmark:
         mean, stderr : ndarray, shape (n_windows,)
             Of the paired differences.
         """
-        one, other = (
-            self.runs[world, budget, who][:, len(MEASURES) :] for who in (policy, over)
-        )
-        return self._mean(world, one - other)
+        return self._gain(world, budget, policy, over, slice(len(MEASURES), None))
 
     def rows(self, *, over: Sequence[str] = ()) -> list[dict[str, Any]]:
         """Make a table with a row for each policy in each cell.
@@ -241,18 +236,12 @@ class Benchmark:
             of the others.
         """
         table = []
-        for (world, budget, policy), runs in self.runs.items():
-            cell = world, budget, policy
-            row = {
-                "world": world,
-                "budget": budget,
-                "policy": policy,
-                "runs": len(runs),
-            }
+        for cell, runs in self.runs.items():
+            row = dict(zip(_CELL, cell, strict=True)) | {"runs": len(runs)}
             for name in MEASURES:
                 row[name], row[f"{name} ±"] = self.measure(*cell, name)
             for other in over:
-                if (world, budget, other) in self.runs:
+                if (*cell[:2], other) in self.runs:
                     pair = self.gain(*cell, over=other)
                     row[f"over {other}"], row[f"over {other} ±"] = pair
             table.append(row)
@@ -274,19 +263,21 @@ class Benchmark:
             error.
         """
         return [
-            {
-                "world": world,
-                "budget": budget,
-                "policy": policy,
+            dict(zip(_CELL, cell, strict=True))
+            | {
                 "until": (k + 1) / (runs.shape[1] - len(MEASURES)),
                 f"over {over}": mean,
                 f"over {over} ±": stderr,
             }
-            for (world, budget, policy), runs in self.runs.items()
+            for cell, runs in self.runs.items()
             for k, (mean, stderr) in enumerate(
-                zip(*self.gain_over_time(world, budget, policy, over), strict=True)
+                zip(*self.gain_over_time(*cell, over), strict=True)
             )
         ]
+
+    def _gain(self, world, budget, policy, over, columns):
+        one, other = (self.runs[world, budget, who] for who in (policy, over))
+        return self._mean(world, (one - other)[:, columns])
 
     def _mean(self, world, values):
         n = values.shape[0]
@@ -535,7 +526,7 @@ class _Cell(NamedTuple):
             *world.changes,
             world.signal_time,
             world.arrival,
-            *(getattr(world.pages, name) for name in _OF_PAGES),
+            *vars(world.pages).values(),
         )
         seen = b"".join(np.asarray(part).tobytes() for part in parts)
         return [self.n_runs, self.seed, self.n_windows, zlib.crc32(seen)]

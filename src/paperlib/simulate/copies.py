@@ -65,7 +65,7 @@ def checked_pages(
             "change_rate and importance must be flat arrays of at least one page, "
             f"got shape {change_rate.shape}"
         )
-    bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
+    bandwidth = checks.positive_number("bandwidth", bandwidth)
     return change_rate, importance, bandwidth
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from paperlib.simulate.runs import CrawlRun
-    from paperlib.simulate.worlds import World
+from paperlib.simulate.runs import CrawlRun
+from paperlib.simulate.worlds import World
 
 __all__ = ["Costs", "costs"]
 

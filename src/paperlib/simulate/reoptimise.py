@@ -86,7 +86,7 @@ def reoptimise(
     change_rate, importance = np.broadcast_arrays(
         checks.non_negative("change_rate", change_rate), importance
     )
-    min_rate = checks.scalar(checks.positive, "min_rate", min_rate)
+    min_rate = checks.positive_number("min_rate", min_rate)
     estimator = copy.deepcopy(estimator)
     n_runs, n_phases = (
         checks.count("n_runs", n_runs),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,12 +13,9 @@ from numpy.typing import ArrayLike
 from paperlib import checks
 from paperlib._kernels import simulate as kernels
 from paperlib.allocation import Allocation
-from paperlib.simulate.worlds import draw_world
+from paperlib.processes import History
+from paperlib.simulate.worlds import World, draw_world
 from paperlib.types import Array, ByName, Function, Ints, Seed
-
-if TYPE_CHECKING:
-    from paperlib.processes import History
-    from paperlib.simulate.worlds import World
 
 __all__ = ["CrawlRun", "compare", "crawl", "replicate", "slot_times"]
 

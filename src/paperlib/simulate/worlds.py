@@ -306,7 +306,7 @@ def draw_world(
     >>> bool((world.arrival == world.signal_time + 0.5).all())
     True
     """
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    horizon = checks.positive_number("horizon", horizon)
     rng = np.random.default_rng(rng)
     n_pages = pages.change_rate.size
     start, stop = _presence(arrivals or (0.0, np.inf), n_pages)
@@ -379,7 +379,7 @@ def replay(
     >>> world.pages.change_rate.tolist(), world.changes[0].tolist()
     ([0.5, 0.25], [1.0, 3.0, 2.5])
     """
-    horizon = checks.scalar(checks.positive, "horizon", horizon)
+    horizon = checks.positive_number("horizon", horizon)
     times = [checks.finite("change_times", time).ravel() for time in change_times]
     n_pages = len(times)
     page = np.repeat(np.arange(n_pages, dtype=np.int32), [t.size for t in times])
