@@ -5,7 +5,7 @@ the multiplier, each crawl rate is known by itself, so that the kernels look
 for the number at which the crawl rates sum to the bandwidth; one pass over all
 pages, in parallel where that gains, gives the sum. No pages are sorted.
 `poisson_rates` is not parallel: a second thread gained nothing at any number of
-pages, and took 1.5 times as long while other processes took the cores (measured).
+pages, and lost where other processes took the cores (measured).
 
 * **Poisson crawls** (`poisson_rates`). With r = sqrt(importance change_rate)
   and c = 1 / sqrt(multiplier) the rate is max(min_rate, c r - change_rate).
