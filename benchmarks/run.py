@@ -279,11 +279,11 @@ def threads(sizes=(50_000, 200_000, 1_000_000), repeat=200):
                     for n_threads, took in zip((1, before), times, strict=True):
                         numba.set_num_threads(n_threads)
                         began = time.perf_counter()
-                        allocation.optimal_poisson(*pages, n_pages / 5)
+                        allocation.optimal_interval(*pages, n_pages / 5)
                         took.append(time.perf_counter() - began)
                 one, every = (1e3 * np.median(took) for took in times)
                 yield (
-                    f"optimal_poisson, {n_pages:,} pages, cores "
+                    f"optimal_interval, {n_pages:,} pages, cores "
                     f"{'taken' if taken else 'free'}, medians",
                     f"{every:.2f} ms on {before} threads, {one:.2f} ms on one",
                     "at most 1.1 times one thread",

@@ -196,7 +196,7 @@ def by_samples(
     """
     share, left = checks.broadcast(
         share=checks.share("share", share),
-        n_left=checks.counts("n_left", n_left),
+        n_left=checks.counts("n_left", checks.non_negative("n_left", n_left)),
     )
     n_downloads = checks.count("n_downloads", n_downloads)
     if n_downloads > left.sum():

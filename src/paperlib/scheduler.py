@@ -422,7 +422,7 @@ class Scheduler:
         ValueError
             An unknown page.
         """
-        self._engine.remove(self._known(page), self._clock)
+        self._engine.change(self._known(page), False, self._clock)
 
     def _must_learn(self):
         if not self._engine.learns:
@@ -553,6 +553,22 @@ class _Engine:
     def present(self, page=slice(None)):
         return self.pages["place"][page] != self._kernels.ABSENT
 
+    def next(self, time):
+        return self._kernels.one_slot(*self._arrays, time)
+
+    def added(self, n_added):
+        """Indices of new pages, for which there is room from now on."""
+        first, self.n_pages = self.n_pages, self.n_pages + n_added
+        if self.n_pages > len(self._arrays[0]):
+            self.grow(int(self.n_pages * _SPARE))
+        return np.arange(first, self.n_pages)
+
+    def grow(self, size):
+        self.state = self._kernels.longer(self.state, size)
+
+    def change(self, page, present, clock):
+        self._kernels.change_pages(self.state, page, present, clock)
+
 
 class _WithSignals(_Engine):
     """Pages with signals: their beliefs, and the state of `kernels`."""
@@ -581,9 +597,6 @@ class _WithSignals(_Engine):
     def signal(self, page, time):
         kernels.one_signal(*self._arrays, page, time)
 
-    def next(self, time):
-        return kernels.one_slot(*self._arrays, time)
-
     def free_from(self):
         return math.inf  # no limits: it is asked only where there is no page
 
@@ -600,24 +613,20 @@ class _WithSignals(_Engine):
         return _belief(replace(self._policy, pages=pages).believed)
 
     def add(self, new, crawled, clock):
-        index = np.arange(self.n_pages, self.n_pages + new.shape[1])
-        self.n_pages += new.shape[1]
-        if self.n_pages > len(self.state.pages):
-            size = int(self.n_pages * _SPARE)
-            self.state = kernels.longer(self.state, size)
-            self._belief = kernels.padded(self._belief.T, size).T
-        self.state.pages["last"][index] = crawled
+        index = self.added(new.shape[1])
+        self.pages["last"][index] = crawled
         self.update(index, new, clock)
         return index
+
+    def grow(self, size):
+        super().grow(size)
+        self._belief = kernels.padded(self._belief.T, size).T
 
     def update(self, page, new, clock):
         self._belief[:, page] = new
         constants = crawl_value.page_constants(*new, self._terms)
-        self.state.pages["constants"][page] = constants
-        kernels.change_pages(self.state, page, True, clock)
-
-    def remove(self, page, clock):
-        kernels.change_pages(self.state, page, False, clock)
+        self.pages["constants"][page] = constants
+        self.change(page, True, clock)
 
     def arrays(self):
         return {
@@ -708,9 +717,6 @@ class _ByIndex(_Engine):
     def signal(self, page, time):
         """Signals are not used."""
 
-    def next(self, time):
-        return indices.next_slot(*self._arrays, time)
-
     def free_from(self):
         return indices.free_from(*self._arrays[:2])
 
@@ -767,22 +773,16 @@ class _ByIndex(_Engine):
     def add(self, new, crawled, clock):
         records = self._settled(*new)
         records["last"] = records["seen"] = crawled
-        index = np.arange(self.n_pages, self.n_pages + records.size)
-        self.n_pages += records.size
-        if self.n_pages > len(self.state.pages):
-            self.state = indices.longer(self.state, int(self.n_pages * _SPARE))
-        self.state.pages[index] = records
-        indices.change_pages(self.state, index, True, clock)
+        index = self.added(records.size)
+        self.pages[index] = records
+        self.change(index, True, clock)
         return index
 
     def update(self, page, new, clock):
         records = self._settled(*new)
         for name in indices.DESCRIBED:
-            self.state.pages[name][page] = records[name]
-        indices.change_pages(self.state, page, True, clock)
-
-    def remove(self, page, clock):
-        indices.change_pages(self.state, page, False, clock)
+            self.pages[name][page] = records[name]
+        self.change(page, True, clock)
 
     def arrays(self):
         hosts, scalars = self.state.hosts, self.state.scalars

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from paperlib import checks
 from paperlib._kernels import schedules as kernels
+from paperlib._kernels.heaps import ENTRY
 from paperlib.types import Array, Ints, Seed
 
 __all__ = ["low_discrepancy", "poisson", "regular"]
@@ -170,7 +171,8 @@ def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> Ints:
             "crawl_rate must be positive for at least one page, got only zeros"
         )
     page = np.empty(checks.count("n_slots", n_slots), dtype=np.int64)
-    kernels.earliest_deadline_first(crawl_rate, crawl_rate.sum(), page)
+    heaps = np.empty((2, crawl_rate.size), ENTRY)
+    kernels.earliest_deadline_first(crawl_rate, crawl_rate.sum(), *heaps, page)
     return page
 
 

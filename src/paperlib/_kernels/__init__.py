@@ -30,9 +30,10 @@ inlined = njit(cache=True, error_model="numpy", _nrt=False, forceinline=True)
 # kernel runs. Threads of our own over chunks would wait between loops as well.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-# Array size from which a second thread saves more than it costs (measured on
-# optimal_poisson beside other work: two threads took up to 7 times as long as one
-# at 50,000 and 100,000 pages, 0.6 to 1.1 times at 200,000).
+# Array size from which a second thread may save more than it costs. Of a pass over
+# pages that does little for each, two threads took up to 7 times as long as one at
+# 50,000 and 100,000 pages beside other work (measured on optimal_poisson, which
+# gained nothing at 200,000 either, and has one thread since).
 _MIN_SIZE_FOR_THREADS = 200_000
 
 

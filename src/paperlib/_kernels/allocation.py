@@ -4,6 +4,8 @@ Every optimum of `paperlib.allocation` has one multiplier for all pages. Given
 the multiplier, each crawl rate is known by itself, so that the kernels look
 for the number at which the crawl rates sum to the bandwidth; one pass over all
 pages, in parallel where that gains, gives the sum. No pages are sorted.
+`poisson_rates` is not parallel: a second thread gained nothing at any number of
+pages, and lost where other processes took the cores (measured).
 
 * **Poisson crawls** (`poisson_rates`). With r = sqrt(importance change_rate)
   and c = 1 / sqrt(multiplier) the rate is max(min_rate, c r - change_rate).
@@ -72,7 +74,7 @@ _EDGE = 1.0 - _ROUNDING
 _SPENT, _MAX_CORRECTIONS = 1e-12, 4
 
 
-@njit(inline="always")
+@compiled
 def _square_roots(change_rate, importance, min_rate, stride, root):
     """Write sqrt(importance change_rate); sums, and the least threshold.
 
@@ -83,7 +85,7 @@ def _square_roots(change_rate, importance, min_rate, stride, root):
     """
     minima = roots = changes = 0.0
     least = np.inf
-    for i in prange(root.size):
+    for i in range(root.size):
         r = math.sqrt(importance[i] * change_rate[i])
         d = change_rate[i] + min_rate[i * stride]
         root[i] = r
@@ -94,7 +96,7 @@ def _square_roots(change_rate, importance, min_rate, stride, root):
     return minima, roots, changes, least
 
 
-@njit(inline="always")
+@compiled
 def _newton(change_rate, root, spare, min_rate, stride, c):
     """The c at which the rates above the minimum sum to `spare`.
 
@@ -108,7 +110,7 @@ def _newton(change_rate, root, spare, min_rate, stride, c):
     """
     for _ in range(_MAX_STEPS):
         active = rest = 0.0
-        for i in prange(root.size):
+        for i in range(root.size):
             d = change_rate[i] + min_rate[i * stride]
             if c * root[i] * _EDGE > d:
                 active += root[i]
@@ -129,7 +131,7 @@ def _rate_above(root, d, least, above):
     return root * (above - (d / root - least)) if root > 0.0 else 0.0
 
 
-@njit(inline="always")
+@compiled
 def _newton_above(change_rate, root, spare, min_rate, stride, least, above):
     """The solution of `_newton`, as its distance above the least threshold.
 
@@ -139,7 +141,7 @@ def _newton_above(change_rate, root, spare, min_rate, stride, least, above):
     """
     for _ in range(_MAX_STEPS):
         active = rest = 0.0
-        for i in prange(root.size):
+        for i in range(root.size):
             d = change_rate[i] + min_rate[i * stride]
             gain = _rate_above(root[i], d, least, above)
             if gain > root[i] * above * _ROUNDING:
@@ -153,7 +155,7 @@ def _newton_above(change_rate, root, spare, min_rate, stride, least, above):
     return np.nan
 
 
-@njit(inline="always")
+@compiled
 def _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total):
     """Give the crawled pages what rounding left of the bandwidth, or took of it.
 
@@ -166,18 +168,17 @@ def _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, tota
         if not abs(rest) > _SPENT * bandwidth:
             break
         active = total = 0.0
-        for i in prange(rate.size):
+        for i in range(rate.size):
             more = rate[i] > min_rate[i * stride]
             active += math.sqrt(importance[i] * change_rate[i]) if more else 0.0
         part = rest / active if active > 0.0 else 0.0
-        for i in prange(rate.size):
+        for i in range(rate.size):
             if rate[i] > min_rate[i * stride]:
                 root = math.sqrt(importance[i] * change_rate[i])
                 rate[i] = max(rate[i] + part * root, min_rate[i * stride])
             total += rate[i]
 
 
-# A second thread gained nothing at any number of pages (measured).
 @compiled
 def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     """Rates max(min_rate, c root - change_rate) that sum to `bandwidth`.
@@ -207,20 +208,20 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     # more: c is not left of the solution.
     c = (spare + changes) / roots
     if not (roots > 0.0 and spare > 0.0):
-        for i in prange(rate.size):
+        for i in range(rate.size):
             rate[i] = min_rate[i * stride]
         return least if roots > 0.0 else 0.0
     c = _newton(change_rate, rate, spare, min_rate, stride, c)
     above = c - least
     total = 0.0
     if above > _TWO_DIGITS * c:
-        for i in prange(rate.size):
+        for i in range(rate.size):
             rate[i] = max(c * rate[i] - change_rate[i], min_rate[i * stride])
             total += rate[i]
     else:  # too few digits, and none where the difference is rounding itself
         start = max(above, _ROUNDING * c)
         above = _newton_above(change_rate, rate, spare, min_rate, stride, least, start)
-        for i in prange(rate.size):
+        for i in range(rate.size):
             d = change_rate[i] + min_rate[i * stride]
             gain = _rate_above(rate[i], d, least, above)
             rate[i] = min_rate[i * stride] + max(gain, 0.0)

@@ -460,6 +460,14 @@ def likelihood_limits(
         low[i], high[i] = _page_limits(rate[i], *drops, *crawls)
 
 
+@compiled
+def _crawls(i, interval, changed, offsets, n_known):
+    """The crawls of page i, as `_log_likelihood` takes them."""
+    own = slice(offsets[i], offsets[i + 1])
+    _, _, t_unchanged = page_totals(interval[own], changed[own])
+    return t_unchanged, n_known[own].sum(), interval[own], changed[own]
+
+
 @parallel
 def log_information(rate, interval, changed, offsets, n_known, out):
     """Minus the curvature of the log-likelihood at `rate`; writes `out`.
@@ -467,9 +475,7 @@ def log_information(rate, interval, changed, offsets, n_known, out):
     Both have the shape (n_pages,); 0 for a page without crawls.
     """
     for i in prange(offsets.size - 1):
-        own = slice(offsets[i], offsets[i + 1])
-        _, _, t_unchanged = page_totals(interval[own], changed[own])
-        crawls = t_unchanged, n_known[own].sum(), interval[own], changed[own]
+        crawls = _crawls(i, interval, changed, offsets, n_known)
         out[i] = -_log_likelihood(math.log(rate[i]), *crawls)[2]
 
 
@@ -503,9 +509,7 @@ def mean_log_rate(rate, dispersion, interval, changed, offsets, n_known, out):
     All three have the shape (n_pages,).
     """
     for i in prange(offsets.size - 1):
-        own = slice(offsets[i], offsets[i + 1])
-        _, _, t_unchanged = page_totals(interval[own], changed[own])
-        crawls = t_unchanged, n_known[own].sum(), interval[own], changed[own]
+        crawls = _crawls(i, interval, changed, offsets, n_known)
         out[i] = _mean_log_rate(math.log(rate[i]), dispersion[i], *crawls)
 
 

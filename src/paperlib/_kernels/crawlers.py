@@ -5,12 +5,11 @@ rule (`following`): shorter if the page had changed, longer if not, and kept
 within limits; the page is due again after the interval, or a little sooner.
 
 `due_slots` gives each slot to the page whose due date lies furthest back. The
-pages wait in a binary heap ordered by due date, the lower index first among
+pages wait in a heap ordered by due date, the lower index first among
 equal ones, so a slot costs a logarithm of the number of pages. Only the page
 on top of the heap can be due, because no other page has an earlier date; and
-after its crawl its own due date is the only one that has changed, so one sift
-restores the heap. A page that has gone is removed when it reaches the top, for
-before that it does no harm.
+after its crawl its own due date is the only one that has changed. A page that
+has gone is removed when it reaches the top, for before that it does no harm.
 
 `from_change_to_change` describes one Poisson page that is crawled when it is
 due. The interval at a crawl that finds a change is a Markov chain: until the
@@ -29,7 +28,7 @@ import numpy as np
 
 from paperlib._kernels import compiled, plain
 from paperlib._kernels.changes import look
-from paperlib._kernels.schedules import _pop, _sift_down
+from paperlib._kernels.heaps import pop, replace_first
 
 NO_SYNC = -1.0  # Rule.sync of a rule that ignores the last change; others are >= 0
 # The probability that no crawl has found a change yet, below which the rest is
@@ -46,7 +45,7 @@ Rule = namedtuple("Rule", "base shrink grow low high sync cap cycle")
 # Arrays of shape (n_pages,) of `due_slots`, which updates all but `stop`. `found`
 # is the last crawl that found a change. A page that was never crawled has `last`
 # = -inf. A page is never crawled from `stop` on.
-DuePages = namedtuple("DuePages", "due interval last found stop")
+DuePages = namedtuple("DuePages", "interval last found stop")
 
 
 @compiled
@@ -78,20 +77,19 @@ def due_slots(time, changes, pages, heap, rule, out):
     """Give each slot to the most overdue page, or to none (-1).
 
     `time` and `out` have shape (n_slots,); `out` is written. `pages` are
-    `DuePages`. `heap` holds all pages in the order of their due dates; it is
-    used up.
+    `DuePages`. `heap` holds an `ENTRY` for the due date of each page, in order; it
+    is used up.
     """
-    due, last, found = pages.due, pages.last, pages.found
+    last, found = pages.last, pages.found
     size = heap.size
     for j in range(time.size):
         t = time[j]
-        while size and pages.stop[heap[0]] <= t:
-            _pop(heap, due, size)
-            size -= 1
+        while size and pages.stop[heap[0].page] <= t:
+            size = pop(heap, size)
         out[j] = -1
-        if size == 0 or due[heap[0]] > t:
+        if size == 0 or heap[0].key > t:
             continue
-        i = heap[0]
+        i = heap[0].page
         changed, _ = look(changes, i, j, t)
         first = last[i] == -np.inf  # nothing to compare with
         if changed or first:
@@ -99,8 +97,8 @@ def due_slots(time, changes, pages, heap, rule, out):
         wait = pages.interval[i]
         if not first:
             pages.interval[i], wait = following(wait, t - found[i], changed, rule)
-        out[j], last[i], due[i] = i, t, t + wait
-        _sift_down(heap, due, size, 0)
+        out[j], last[i] = i, t
+        replace_first(heap, size, t + wait, i)
 
 
 @compiled

@@ -59,6 +59,7 @@ from paperlib._kernels import (
 )
 from paperlib._kernels.changes import look
 from paperlib._kernels.crawl_value import rounded
+from paperlib._kernels.heaps import ENTRY, pop, push
 from paperlib._kernels.online import gamma_step
 from paperlib._kernels.polite import free_at, spend_token, waits
 from paperlib._kernels.scheduler import add_to_pool, kth_largest, padded
@@ -86,7 +87,6 @@ PAGE = np.dtype(
 )
 # What a policy says of a page; `kind` is one for all pages.
 DESCRIBED = "scale", "rate", "gamma_shape", "cycle", "rent", "least", "most", "host"
-ENTRY = np.dtype([("key", "f8"), ("page", "i8")])
 SCALARS = np.dtype(
     # slot, price: of LAGRANGIAN, the time between slots and the multiplier
     # origin: when the pages asleep were crawled; n_awake: how many of them were
@@ -116,9 +116,6 @@ class State(NamedTuple):
 
 _HEAPS = "far", "near", "new"  # each has room for as many entries again
 
-# Four children of an entry of a heap are in one or two lines of the cache: half
-# as many lines are read as for two.
-_CHILDREN = 4
 _LEAST = 5e-324  # the lowest threshold: a page of index 0 need not be active
 _SAFE = 1.0 - 1e-7  # the rounding of an index, 1e-11, and of a time stay inside
 # Indices of overdue pages begin here; no other index comes near.
@@ -425,53 +422,6 @@ def _due(state, page, threshold):
 # ------------------------------------------------------------------------ heaps
 
 
-@inlined
-def _before(heap, p, key, page):
-    """Whether an entry precedes another: by key, then by page."""
-    return heap[p].key < key or (heap[p].key == key and heap[p].page < page)
-
-
-@inlined
-def _set(entry, key, page):
-    """Write an entry; numba would assign the record byte by byte."""
-    entry.key, entry.page = key, page
-
-
-@plain
-def _push(heap, n, key, page):
-    """Add an entry to the n of a heap; returns their number."""
-    p = n
-    while p > 0 and not _before(heap, (p - 1) // _CHILDREN, key, page):
-        parent = heap[(p - 1) // _CHILDREN]
-        _set(heap[p], parent.key, parent.page)
-        p = (p - 1) // _CHILDREN
-    _set(heap[p], key, page)
-    return n + 1
-
-
-@plain
-def _sink(heap, n, p, key, page):
-    """Write an entry at p, or below it where smaller ones come up."""
-    while True:
-        first = _CHILDREN * p + 1
-        q = first
-        for r in range(first + 1, min(first + _CHILDREN, n)):
-            if _before(heap, r, heap[q].key, heap[q].page):
-                q = r
-        if q >= n or not _before(heap, q, key, page):
-            break
-        _set(heap[p], heap[q].key, heap[q].page)
-        p = q
-    _set(heap[p], key, page)
-
-
-@plain
-def _pop(heap, n):
-    """Take the first of the n entries out; returns their number."""
-    _sink(heap, n - 1, 0, heap[n - 1].key, heap[n - 1].page)
-    return n - 1
-
-
 @plain
 def _counts(state, entry, place):
     """Whether an entry is the one of its page; HELD pages are among the FAR."""
@@ -497,8 +447,8 @@ def _queue(state, heap, n, place, i):
             page = state.pages[heap[p].page]
             if _counts(state, heap[p], place) and page.position == 0:
                 page.position = 1
-                n = _push(heap, n, heap[p].key, heap[p].page)
-    return _push(heap, n, state.pages[i].due, i)
+                n = push(heap, n, heap[p].key, heap[p].page)
+    return push(heap, n, state.pages[i].due, i)
 
 
 @plain
@@ -633,7 +583,7 @@ def _advance(state, t):
     scalars, far, near = state.scalars, state.far, state.near
     while scalars.n_far > 0 and far[0].key <= t:
         i, counts = far[0].page, _counts(state, far[0], FAR)
-        scalars.n_far = _pop(far, scalars.n_far)
+        scalars.n_far = pop(far, scalars.n_far)
         if not counts:
             continue
         page = state.pages[i]
@@ -645,7 +595,7 @@ def _advance(state, t):
             _approach(state, i, t)
     while scalars.n_near > 0 and near[0].key <= t:
         i, counts = near[0].page, _counts(state, near[0], NEAR)
-        scalars.n_near = _pop(near, scalars.n_near)
+        scalars.n_near = pop(near, scalars.n_near)
         if counts:
             _approach(state, i, t)
 
@@ -757,7 +707,7 @@ def _renew(state, t):
     for p in range(held):
         entry = state.far[p]
         if pages[entry.page].place == HELD and _counts(state, entry, FAR):
-            scalars.n_far = _push(state.far, scalars.n_far, entry.key, entry.page)
+            scalars.n_far = push(state.far, scalars.n_far, entry.key, entry.page)
     scalars.n_active = scalars.n_near = 0
     _set_both(state, members, values, _LEAST, t)
 
@@ -777,7 +727,7 @@ def _first_new(state, t):
             if not waits(host, t):
                 return
             page.place, page.due = HELD, free_at(host)
-        scalars.n_new = _pop(new, scalars.n_new)
+        scalars.n_new = pop(new, scalars.n_new)
         if counts:
             _queue_far(state, i)
 
@@ -910,7 +860,7 @@ def slots(state, times, changes, with_ages, out):
 
 
 @plain
-def next_slot(pages, hosts, active, far, near, new, asleep, scalars, t):
+def one_slot(pages, hosts, active, far, near, new, asleep, scalars, t):
     """Page of the slot at time t, now crawled; -1 if none may be crawled.
 
     One slot of `slots`, called from Python. The state comes array by array, and its
@@ -931,7 +881,7 @@ def report_bit(
 ):  # fmt: skip
     """Learn whether page i had changed; False if there is no such crawl to learn from.
 
-    Arguments are those of `next_slot`.
+    Arguments are those of `one_slot`.
     """
     state = State(pages, hosts, active, far, near, new, asleep, scalars[0])
     page = pages[i]

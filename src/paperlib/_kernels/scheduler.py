@@ -266,7 +266,7 @@ def next_slot(state, t):
 
 @plain
 def one_slot(pages, active, heap, candidates, calendar, signals, scalars, t):
-    """`next_slot`, called from Python: see `indices.next_slot`."""
+    """`next_slot`, called from Python: see `indices.one_slot`."""
     state = State(pages, active, heap, candidates, calendar, signals, scalars[0])
     return next_slot(state, t)
 

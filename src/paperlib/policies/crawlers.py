@@ -6,6 +6,7 @@ import numpy as np
 
 from paperlib import checks
 from paperlib._kernels import crawlers as kernels
+from paperlib._kernels.heaps import ENTRY
 
 __all__ = ["Nutch", "StormCrawler"]
 
@@ -71,8 +72,10 @@ class _DueDates:
         interval = np.full(last.size, float(self.initial) * self.day)
         due = np.where(last == -np.inf, world.start, last + interval)
         last = last.copy()
-        pages = kernels.DuePages(due, interval, last, last.copy(), world.stop)
-        heap = np.argsort(due, kind="stable")
+        pages = kernels.DuePages(interval, last, last.copy(), world.stop)
+        heap = np.empty(due.size, ENTRY)
+        heap["page"] = np.argsort(due, kind="stable")
+        heap["key"] = due[heap["page"]]
         out = np.empty(time.size, dtype=np.int64)
         changes = world.unseen(time.size)
         kernels.due_slots(time, changes, pages, heap, self._rule(), out)
