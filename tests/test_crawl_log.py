@@ -244,15 +244,15 @@ def test_another_estimator_is_chosen_where_it_is_better(monkeypatch):
     sample = History(
         *simulate_history(rate, crawl_rate=1.0, n_crawls=4, rng=2).ragged()
     )
-    assert choosing.choose(sample, None)[1] == "prior"
+    assert choosing.choose(sample, None).estimator == "prior"
     monkeypatch.setitem(crawl_log.ESTIMATORS, "oracle", lambda history, prior: rate)
-    assert choosing.choose(sample, None)[1] == "oracle"
+    assert choosing.choose(sample, None).estimator == "oracle"
     monkeypatch.setitem(
         crawl_log.ESTIMATORS,
         "oracle",
         lambda history, prior: 0.999999 * prior.estimate(history),
     )
-    assert choosing.choose(sample, None)[1] == "prior"
+    assert choosing.choose(sample, None).estimator == "prior"
 
 
 @pytest.mark.slow
@@ -493,6 +493,20 @@ def test_hosts_of_different_rates_have_a_prior_each(tmp_path):
             assert np.corrcoef(np.log(own), np.log(mean))[0, 1] > 0.9
     assert error[0] < 0.85 * error[1]
     assert covered[0] > 0.85
+
+
+@pytest.mark.slow
+def test_compare_and_backtest_use_the_priors_of_hosts_too(tmp_path):
+    path, one = tmp_path / "log.parquet", tmp_path / "one.parquet"
+    of_hosts(path, 1.5)
+    assert estimate(path, tmp_path / "rates.parquet").scales is not None
+    now = pq.read_table(tmp_path / "rates.parquet")["freshness_now"]
+    found = compare(path, horizon=10.0, rng=1)
+    assert found.long_run["the log"] == pytest.approx(np.mean(now), rel=1e-9)
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("host", pa.array(["h"] * len(table))), one)
+    loss, of_one = (backtest(each).log_loss["prior"] for each in (path, one))
+    assert loss < of_one
 
 
 @pytest.mark.slow
@@ -1192,9 +1206,9 @@ def test_compare_runs_the_production_rules(rows, log):
     found = compare(log, rng=1, horizon=300.0).long_run
     with reading.opened(log) as opened:
         batch = opened.sample(1000)
-    prior, chosen, _ = choosing.choose(batch.history, None)
+    chosen = choosing.choose(batch.history, host=batch.page["host"])
     kept = batch.history.n_crawls > 0
-    rate = crawl_log.ESTIMATORS[chosen](batch.history, prior)[kept]
+    rate = chosen.rate(batch.history, batch.page["host"])[kept]
     bandwidth = (
         batch.history.n_crawls
         / np.maximum(batch.history.total(batch.history.interval), 1e-300)

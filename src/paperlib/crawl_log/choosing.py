@@ -1,6 +1,7 @@
 """The estimators of a log's change rates, and which of them predicts best."""
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from paperlib.types import Array
 __all__ = [
     "ESTIMATORS",
     "SAMPLE",
+    "Chosen",
     "choose",
     "choose_half_life",
     "choose_scales",
@@ -135,14 +137,64 @@ def learn_prior(sample: History) -> FakeIntervals:
         return FakeIntervals.learn(sample, grid)
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """An estimator and what it learnt from a sample.
+
+    Parameters
+    ----------
+    prior : FakeIntervals
+        Learnt from the sample; in units of `scaled` where there are scales.
+    estimator : str
+        A name in `ESTIMATORS`.
+    why : str
+        Why it is this one, with the log losses.
+    scales : dict of float, optional
+        Of `host_scales`, where each host has its own prior.
+
+    Examples
+    --------
+    >>> history = History([1.0, 3.0], [True, False], [0, 2])
+    >>> chosen = Chosen(FakeIntervals(1.0, 2.0), "naive", "asked for")
+    >>> chosen.rate(history, pa.array(["a"]))
+    array([0.25])
+    """
+
+    prior: FakeIntervals
+    estimator: str
+    why: str
+    scales: dict[str, float] | None = None
+
+    def rate(self, history: History, host: Any) -> Array:
+        """Change rates of pages.
+
+        Parameters
+        ----------
+        history : History, shape (n_pages,)
+            Of any pages.
+        host : pyarrow.Array or ChunkedArray
+            Host of each page.
+
+        Returns
+        -------
+        ndarray, 1/time
+        """
+        history, scale = scaled(history, self.scales, host)
+        return ESTIMATORS[self.estimator](history, self.prior) * scale
+
+
 def choose(
-    sample: History, estimator: str | None = None, *, bits: History | None = None
-) -> tuple[FakeIntervals, str, str]:
+    sample: History,
+    estimator: str | None = None,
+    *,
+    bits: History | None = None,
+    host: Any = None,
+) -> Chosen:
     """Choose the estimator that predicts the last bit of pages best.
 
     Each estimator sees the crawls of each page but the last one. The prior is
     kept unless another estimator has a smaller log loss by two standard
-    errors.
+    errors; each host may then have its own, see `choose_scales`.
 
     Parameters
     ----------
@@ -153,31 +205,37 @@ def choose(
     bits : History, shape (n_pages,), optional
         The crawls that are compared, of the same pages: where the sample has
         observations that no crawl made, only crawls can be predicted.
+    host : pyarrow.Array or ChunkedArray, optional
+        Host of each page.
 
     Returns
     -------
-    prior : FakeIntervals
-        Learnt from the sample.
-    name : str
-        The estimator.
-    why : str
-        The reason, with the log losses.
+    Chosen
 
     Examples
     --------
     >>> history = History([1.0, 3.0], [True, False], [0, 1, 2])
-    >>> choose(history)[1:]
-    ('prior', 'no page has two intervals to compare estimators on')
+    >>> choose(history).why
+    'no page has two intervals to compare estimators on'
     """
     prior = learn_prior(sample)
     if estimator is not None:
-        return prior, estimator, "asked for"
+        return Chosen(prior, estimator, "asked for")
     bits = sample if bits is None else bits
+    name, why = _best(bits, prior)
+    if name != "prior" or host is None:
+        return Chosen(prior, name, why)
+    prior, scales, more = choose_scales(sample, prior, host, bits=bits)
+    return Chosen(prior, name, why + more, scales)
+
+
+def _best(bits, prior):
+    """The estimator that predicts the last bit of pages best, and why."""
     last = bits.changed[bits.offsets[1:][bits.n_crawls >= 2] - 1]
     if not last.size:
-        return prior, "prior", "no page has two intervals to compare estimators on"
+        return "prior", "no page has two intervals to compare estimators on"
     if last.all() or not last.any():  # a rate of 0 or infinity would seem perfect
-        return prior, "prior", "the last bits of all pages are the same"
+        return "prior", "the last bits of all pages are the same"
     loss = _losses(bits, prior)
     order = sorted(loss, key=lambda name: loss[name].mean())
     gain = loss["prior"] - loss[order[0]]
@@ -187,7 +245,7 @@ def choose(
         f"log loss of the last bit of {gain.size} pages, where another must be "
         f"better by two standard errors: {listed}"
     )
-    return prior, order[0] if better else "prior", why
+    return order[0] if better else "prior", why
 
 
 def host_scales(history: History, host: Any) -> dict[str, float]:
