@@ -726,14 +726,13 @@ def test_error_of_a_compressed_state(distribution, n):
         interval.ravel(), changed.ravel(), np.arange(0, n * n_pages + 1, n)
     )
     names = "url host importance first_crawl last_crawl last_row gone n_failed signal"
+    names += " last_start last_change"
     page = pa.table({name: [None] * n_pages for name in names.split()})
     kept = state.expand(
         state.compress(
             page,
             history,
-            np.zeros(n_pages),
-            np.zeros((2, n_pages)),
-            np.zeros((2, n_pages)),
+            *np.zeros((3, 2, n_pages)),
         )
     )
     np.testing.assert_array_equal(kept.offsets, history.offsets)
