@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from paperlib import checks, estimators, policies
 from paperlib.crawl_log import choosing, reading
+from paperlib.crawl_log.state import kept
 from paperlib.processes import History
 from paperlib.types import PathLike
 
@@ -136,9 +137,7 @@ def split(batch: Any, cut: int) -> tuple[History, History, NDArray[np.integer]]:
     """
     interval, changed, offsets = batch.bits.ragged()
     early = batch.time[batch.crawled] <= cut
-    before = History(
-        interval[early], changed[early], np.append(0, np.cumsum(early))[offsets]
-    )
+    before = kept(batch.bits, early)
     owner = np.repeat(np.arange(before.n_crawls.size), np.diff(offsets))
     late = ~early & (before.n_crawls > 0)[owner]
     after = History(interval[late], changed[late], [0, np.count_nonzero(late)])

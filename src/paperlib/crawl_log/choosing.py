@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from paperlib import estimators
+from paperlib.crawl_log.dependence import encoded
+from paperlib.crawl_log.state import kept
 from paperlib.priors import DegeneratePriorWarning, FakeIntervals
 from paperlib.processes import History
 from paperlib.types import Array
@@ -154,6 +154,7 @@ class Chosen:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> history = History([1.0, 3.0], [True, False], [0, 2])
     >>> chosen = Chosen(FakeIntervals(1.0, 2.0), "naive", "asked for")
     >>> chosen.rate(history, pa.array(["a"]))
@@ -239,13 +240,17 @@ def _best(bits, prior):
     loss = _losses(bits, prior)
     order = sorted(loss, key=lambda name: loss[name].mean())
     gain = loss["prior"] - loss[order[0]]
-    better = gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
     listed = ", ".join(f"{name} {loss[name].mean():.4f}" for name in order)
     why = (
         f"log loss of the last bit of {gain.size} pages, where another must be "
         f"better by two standard errors: {listed}"
     )
-    return order[0] if better else "prior", why
+    return order[0] if _better(gain) else "prior", why
+
+
+def _better(gain):
+    """Whether a mean gain of log loss is above two standard errors."""
+    return gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
 
 
 def host_scales(history: History, host: Any) -> dict[str, float]:
@@ -268,11 +273,12 @@ def host_scales(history: History, host: Any) -> dict[str, float]:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> history = History([1.0] * 6, [1, 1, 0, 0, 0, 1], [0, 3, 6])
     >>> host_scales(history, pa.array(["a", "b"]))
     {'a': 1.0, 'b': 1.0}
     """
-    names, member = _encoded(host)
+    names, member = encoded(host)
     owner = history.per_crawl(member)
     order = np.argsort(owner, kind="stable")
     n = np.bincount(owner, minlength=len(names))
@@ -316,6 +322,7 @@ def scaled(
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> history = History([1.0], [1], [0, 1])
     >>> history, scale = scaled(history, {"a": 2.0}, pa.array(["a"]))
     >>> history.interval, scale
@@ -323,7 +330,7 @@ def scaled(
     """
     if not scales:
         return history, np.ones(history.shape)
-    names, member = _encoded(host)
+    names, member = encoded(host)
     scale = np.array([scales.get(name, 1.0) for name in names])[member]
     by = history.per_crawl(scale)
     age = None if history.age is None else history.age * by
@@ -361,13 +368,14 @@ def choose_scales(
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> history = History([1.0, 3.0], [True, False], [0, 1, 2])
     >>> prior = FakeIntervals(1.0, 1.0)
     >>> choose_scales(history, prior, pa.array(["a", "a"]), bits=history)[1:]
     (None, '')
     """
     before, compared, last = _without_last(bits)
-    if not compared.any() or len(_encoded(host)[0]) < 2:
+    if not compared.any() or len(encoded(host)[0]) < 2:
         return prior, None, ""
 
     def loss(scales):
@@ -377,20 +385,11 @@ def choose_scales(
 
     one, own = loss(None), loss(host_scales(before, host))
     gain = one - own
-    better = gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
     why = f"; one prior {one.mean():.4f}, one for each host {own.mean():.4f}"
-    if not better:
+    if not _better(gain):
         return prior, None, why
     scales = host_scales(sample, host)
     return learn_prior(scaled(sample, scales, host)[0]), scales, why
-
-
-def _encoded(host):
-    """Names of hosts, and the number of each page's host."""
-    if isinstance(host, pa.ChunkedArray):
-        host = host.combine_chunks()
-    named = pc.dictionary_encode(host, null_encoding="encode")
-    return named.dictionary.to_pylist(), np.asarray(named.indices)
 
 
 def filtered(history: History, prior: FakeIntervals, half_life: float | None) -> Array:
@@ -490,12 +489,8 @@ def _losses(sample, prior):
 
 def _without_last(sample):
     """Crawls without the last of pages that have two, which pages, and the last."""
-    n = sample.n_crawls
-    compared = n >= 2
+    compared = sample.n_crawls >= 2
     last = sample.offsets[1:][compared] - 1
-    before = History(
-        np.delete(sample.interval, last),
-        np.delete(sample.changed, last),
-        np.append(0, np.cumsum(n - compared)),
-    )
-    return before, compared, (sample.interval[last], sample.changed[last])
+    keep = np.ones(sample.interval.size, dtype=bool)
+    keep[last] = False
+    return kept(sample, keep), compared, (sample.interval[last], sample.changed[last])
