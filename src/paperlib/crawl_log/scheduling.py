@@ -12,13 +12,12 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from paperlib import checks, freshness
 from paperlib.crawl_log.calibrating import LEAST_BITS, Calibration
 from paperlib.crawl_log.database import database, pattern
 from paperlib.crawl_log.limits import page_limits, read_limits
-from paperlib.crawl_log.output import check_output, sound, table
+from paperlib.crawl_log.output import check_output, opened, sound, table
 from paperlib.crawl_log.planning import OBJECTIVES, POLICIES, Problem
 from paperlib.crawl_log.weights import weighted
 from paperlib.types import PathLike
@@ -256,7 +255,7 @@ def schedule(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import pyarrow.parquet as pq, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rates, output = f"{folder}/rates.parquet", f"{folder}/plan.parquet"
     ...     columns = {"url": ["a", "b", "c"], "change_rate": [0.1, 1.0, 9.0]}
@@ -430,15 +429,8 @@ class _Rates:
     """
 
     def __init__(self, path, needed):
-        try:
-            self._file = pq.ParquetFile(path, page_checksum_verification=True)
-        except FileNotFoundError:
-            raise FileNotFoundError(f"no such file: {path}") from None
-        except pa.ArrowInvalid as error:
-            raise ValueError(
-                f"rates must be a Parquet file, got {path}: {error}"
-            ) from None
-        self._path, self.names = path, self._file.schema_arrow.names
+        self._path, self._file = path, opened(path, "rates")
+        self.names = self._file.schema_arrow.names
         for name in needed:
             if name not in self.names:
                 raise ValueError(
