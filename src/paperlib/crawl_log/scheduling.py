@@ -665,11 +665,11 @@ def _write(out, file, problem, plan, arrays, calibration, kinds):
 
 def _count(counted, url, pages, crawl_rate):
     """Add pages of a batch to those of a kind, their crawls, and the first URLs."""
-    counted["pages"] += int(np.count_nonzero(pages))
-    counted["crawls"] += crawl_rate[pages].sum().item()
-    if len(counted["first"]) < _NAMED:
-        first = counted["first"] + url.filter(pa.array(pages)).to_pylist()
-        counted["first"] = first[:_NAMED]
+    rows = np.flatnonzero(pages)
+    counted["pages"] += rows.size
+    counted["crawls"] += crawl_rate[rows].sum().item()
+    more = rows[: _NAMED - len(counted["first"])]
+    counted["first"] += url.take(pa.array(more)).to_pylist()
 
 
 def _suspects(file):
