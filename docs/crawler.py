@@ -6,49 +6,38 @@ number of fetches a minute. Interrupt it whenever you like, and start it again.
 
 import asyncio
 import contextlib
-import hashlib
 import json
-import math
 import signal
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from email.utils import parsedate_to_datetime
-from http.client import HTTPException
 from pathlib import Path
-from urllib.error import HTTPError
 from urllib.parse import urlsplit
-from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from fetching import FAILURES, TIMEOUT, age, fetch
 
 from paperlib.files import write_atomic
 from paperlib.policies import BayesGreedy
 from paperlib.scheduler import Scheduler
 
 DAY = 86_400  # seconds; the scheduler's times are in days
-AT_ONCE, TIMEOUT, SAVE_EVERY = 16, 30, 300  # fetches, seconds, seconds
-MOST = 10_000_000  # bytes of a page
+AT_ONCE, SAVE_EVERY = 16, 300  # fetches, seconds
 LIMITS = {"host_limit": DAY / 10, "min_interval": 2 * TIMEOUT / DAY}
-AGENT = "example-crawler/1.0 (+https://www.example.org/crawler)"  # who you are
 
 
 class Crawler:
     def __init__(self, urls, folder, per_day, *, clock=time.time, sleep=asyncio.sleep):
         self.per_day, self.clock, self.sleep = per_day, clock, sleep
-        self.running, self.now = set(), clock()
-        self.saved = self.now
+        self.running, self.now, self.saved = set(), clock(), clock()
         self.learnt, self.known = Path(folder, "learnt.npz"), Path(folder, "pages.json")
         self.pages = json.loads(self.known.read_text()) if self.known.exists() else []
         old = {page["url"] for page in self.pages}
         self.pages += [{"url": url} for url in dict.fromkeys(urls) if url not in old]
         self.scheduler = Scheduler.load(self.learnt) if self.learnt.exists() else None
         if new := self.pages[len(self.scheduler or ()) :]:
-            policy = BayesGreedy(
-                importance=[1.0] * len(new),
-                shape=0.5,
-                rate=0.5 * len(self.pages) / per_day,
-                host=[urlsplit(page["url"]).netloc for page in new],
-                **LIMITS,
-            )
+            prior = {"shape": 0.5, "rate": 0.5 * len(self.pages) / per_day}
+            host = [urlsplit(page["url"]).netloc for page in new]
+            policy = BayesGreedy([1.0] * len(new), **prior, host=host, **LIMITS)
             if self.scheduler:
                 self.scheduler.add(policy)
             else:
@@ -78,20 +67,13 @@ class Crawler:
         known = self.pages[page]
         try:
             async with asyncio.timeout(TIMEOUT):
-                headers, body = await asyncio.to_thread(fetch, known)
-        except (OSError, ValueError, HTTPException) as error:
+                body, found = await asyncio.to_thread(fetch, known)
+        except FAILURES as error:
             print(f"{known['url']}: {error!r}", file=sys.stderr)
             return
-        found = {} if body is None else {"digest": hashlib.sha256(body).hexdigest()}
         changed = found.get("digest", known.get("digest")) != known.get("digest")
-        for name in ("ETag", "Last-Modified"):
-            if body is not None or name in headers:
-                found[name] = headers[name]
         known.update(found)
-        age = (now - modified(known["Last-Modified"])) / DAY
-        # many servers give the time of the fetch
-        age = age if age > 2 / DAY else math.nan
-        self.scheduler.report(page, changed, age=[age])
+        self.scheduler.report(page, changed, age=[age(known, now) / DAY])
         if changed:
             self.keep(known["url"], body)
 
@@ -104,51 +86,9 @@ class Crawler:
         self.scheduler.save(self.learnt)  # last: what it lacks is added at the start
 
 
-class SameHost(HTTPRedirectHandler):
-    """Follow no redirect to another scheme or host: its content is another page's."""
-
-    def redirect_request(self, request, file, code, message, headers, url):
-        if urlsplit(url)[:2] != urlsplit(request.full_url)[:2]:
-            file.close()
-            raise ValueError(f"redirected to {url}")
-        return super().redirect_request(request, file, code, message, headers, url)
-
-
-def fetch(known):
-    """Headers and body of a page; the body is None if it is as it was."""
-    asked = {"If-None-Match": "ETag", "If-Modified-Since": "Last-Modified"}
-    sent = {name: known[of] for name, of in asked.items() if known.get(of)}
-    if urlsplit(known["url"]).scheme not in ("http", "https"):  # file: and ftp: work
-        raise ValueError("a URL must begin with http:// or https://")
-    request = Request(known["url"], headers=sent | {"User-Agent": AGENT})
-    try:
-        with build_opener(SameHost).open(request, timeout=TIMEOUT) as response:
-            if len(body := response.read(MOST + 1)) > MOST:
-                raise ValueError(f"more than {MOST} bytes")
-            return response.headers, body
-    except HTTPError as error:
-        error.close()
-        if error.code != 304:
-            raise
-        return error.headers, None
-
-
-def modified(text):
-    """Seconds since 1970 of an HTTP date, NaN for none."""
-    try:
-        return parsedate_to_datetime(text).timestamp()
-    except (TypeError, ValueError):
-        return math.nan
-
-
-async def main(urls, folder, per_minute):
-    crawler = Crawler(Path(urls).read_text().split(), folder, 1440 * float(per_minute))
-    stop = asyncio.current_task().cancel
-    for name in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(name, stop)
-    await crawler.crawl()
-
-
 if __name__ == "__main__":
-    with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(main(*sys.argv[1:]))
+    urls, folder, per_minute = sys.argv[1:]
+    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    crawler = Crawler(Path(urls).read_text().split(), folder, 1440 * float(per_minute))
+    with contextlib.suppress(KeyboardInterrupt):  # asyncio lets the crawler end
+        asyncio.run(crawler.crawl())

@@ -244,15 +244,15 @@ def test_another_estimator_is_chosen_where_it_is_better(monkeypatch):
     sample = History(
         *simulate_history(rate, crawl_rate=1.0, n_crawls=4, rng=2).ragged()
     )
-    assert choosing.choose(sample, None)[1] == "prior"
+    assert choosing.choose(sample, None).estimator == "prior"
     monkeypatch.setitem(crawl_log.ESTIMATORS, "oracle", lambda history, prior: rate)
-    assert choosing.choose(sample, None)[1] == "oracle"
+    assert choosing.choose(sample, None).estimator == "oracle"
     monkeypatch.setitem(
         crawl_log.ESTIMATORS,
         "oracle",
         lambda history, prior: 0.999999 * prior.estimate(history),
     )
-    assert choosing.choose(sample, None)[1] == "prior"
+    assert choosing.choose(sample, None).estimator == "prior"
 
 
 @pytest.mark.slow
@@ -496,6 +496,20 @@ def test_hosts_of_different_rates_have_a_prior_each(tmp_path):
 
 
 @pytest.mark.slow
+def test_compare_and_backtest_use_the_priors_of_hosts_too(tmp_path):
+    path, one = tmp_path / "log.parquet", tmp_path / "one.parquet"
+    of_hosts(path, 1.5)
+    assert estimate(path, tmp_path / "rates.parquet").scales is not None
+    now = pq.read_table(tmp_path / "rates.parquet")["freshness_now"]
+    found = compare(path, horizon=10.0, rng=1)
+    assert found.long_run["the log"] == pytest.approx(np.mean(now), rel=1e-9)
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("host", pa.array(["h"] * len(table))), one)
+    loss, of_one = (backtest(each).log_loss["prior"] for each in (path, one))
+    assert loss < of_one
+
+
+@pytest.mark.slow
 def test_hosts_of_equal_rates_have_one_prior(tmp_path):
     of_hosts(tmp_path / "log.parquet", 0.0, n_crawls=6)
     found = estimate(tmp_path / "log.parquet", tmp_path / "rates.parquet")
@@ -712,14 +726,13 @@ def test_error_of_a_compressed_state(distribution, n):
         interval.ravel(), changed.ravel(), np.arange(0, n * n_pages + 1, n)
     )
     names = "url host importance first_crawl last_crawl last_row gone n_failed signal"
+    names += " last_start last_change"
     page = pa.table({name: [None] * n_pages for name in names.split()})
     kept = state.expand(
         state.compress(
             page,
             history,
-            np.zeros(n_pages),
-            np.zeros((2, n_pages)),
-            np.zeros((2, n_pages)),
+            *np.zeros((3, 2, n_pages)),
         )
     )
     np.testing.assert_array_equal(kept.offsets, history.offsets)
@@ -1192,9 +1205,9 @@ def test_compare_runs_the_production_rules(rows, log):
     found = compare(log, rng=1, horizon=300.0).long_run
     with reading.opened(log) as opened:
         batch = opened.sample(1000)
-    prior, chosen, _ = choosing.choose(batch.history, None)
+    chosen = choosing.choose(batch.history, host=batch.page["host"])
     kept = batch.history.n_crawls > 0
-    rate = crawl_log.ESTIMATORS[chosen](batch.history, prior)[kept]
+    rate = chosen.rate(batch.history, batch.page["host"])[kept]
     bandwidth = (
         batch.history.n_crawls
         / np.maximum(batch.history.total(batch.history.interval), 1e-300)

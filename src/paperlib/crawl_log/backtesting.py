@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from paperlib import checks, estimators, policies
 from paperlib.crawl_log import choosing, reading
+from paperlib.crawl_log.state import kept
 from paperlib.processes import History
 from paperlib.types import PathLike
 
@@ -92,9 +93,9 @@ def backtest(
     share, n_bins = checks.probability("share", share), checks.count("n_bins", n_bins)
     with reading.opened(path, memory=memory) as log:
         cut = log.time_at(share)
-        sample, *_ = split(log.sample(choosing.SAMPLE), cut)
-        rules = _rules(sample)
-        scores = [_score(*split(b, cut), rules, n_bins) for b in log.batches()]
+        sample = log.sample(choosing.SAMPLE)
+        rules = _rules(split(sample, cut)[0], sample.page["host"])
+        scores = [_score(b, cut, rules, n_bins) for b in log.batches()]
     loss, n_bits, counts = zip(*scores, strict=True)
     n_bits = np.concatenate(n_bits)
     if not n_bits.any():
@@ -136,42 +137,45 @@ def split(batch: Any, cut: int) -> tuple[History, History, NDArray[np.integer]]:
     """
     interval, changed, offsets = batch.bits.ragged()
     early = batch.time[batch.crawled] <= cut
-    before = History(
-        interval[early], changed[early], np.append(0, np.cumsum(early))[offsets]
-    )
+    before = kept(batch.bits, early)
     owner = np.repeat(np.arange(before.n_crawls.size), np.diff(offsets))
     late = ~early & (before.n_crawls > 0)[owner]
     after = History(interval[late], changed[late], [0, np.count_nonzero(late)])
     return before, after, owner[late]
 
 
-def _rules(sample):
-    """Functions from a history to change rates, with what a sample teaches."""
+def _rules(sample, host):
+    """Functions from a history and hosts to change rates, with what a sample teaches.
+
+    Where `estimate` would give each host its own prior, this is the prior's rule.
+    """
     prior = choosing.learn_prior(sample)
+    own = choosing.choose_scales(sample, prior, host, bits=sample)
     interval, changed, _ = sample.ragged()
     together = History(interval, changed, [0, interval.size])
     one_rate = estimators.mle(together, edges="substitute")
     estimated = {
-        name: lambda history, rule=rule: rule(history, prior)
-        for name, rule in choosing.ESTIMATORS.items()
+        name: choosing.Chosen(prior, name, "").rate for name in choosing.ESTIMATORS
     }
     return estimated | {
-        "Nutch": _nutch_rate,
-        "one rate": lambda history: np.full(history.shape, one_rate),
+        "prior": choosing.Chosen(own[0], "prior", "", own[1]).rate,
+        "Nutch": lambda history, host: _nutch_rate(history),
+        "one rate": lambda history, host: np.full(history.shape, one_rate),
     }
 
 
-def _score(before, after, owner, rules, n_bins):
+def _score(batch, cut, rules, n_bins):
     """Score the predictions of the crawls after a time from those before.
 
     Returns the sum of losses by rule and page; the number of bits by page; and
     by rule and bin of probability the sum of probabilities, the number of
     changes, and the number of bits.
     """
+    before, after, owner = split(batch, cut)
     (n_pages,) = before.shape
     losses, counts = [], []
     for rule in rules.values():
-        rate = rule(before)[owner]
+        rate = rule(before, batch.page["host"])[owner]
         loss = choosing.log_loss(rate, after.interval, after.changed)
         losses.append(np.bincount(owner, loss, minlength=n_pages))
         probability = -np.expm1(-rate * after.interval)

@@ -1,14 +1,15 @@
 """The estimators of a log's change rates, and which of them predicts best."""
 
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import ArrayLike
 
 from paperlib import estimators
+from paperlib.crawl_log.dependence import encoded
+from paperlib.crawl_log.state import kept
 from paperlib.priors import DegeneratePriorWarning, FakeIntervals
 from paperlib.processes import History
 from paperlib.types import Array
@@ -16,6 +17,7 @@ from paperlib.types import Array
 __all__ = [
     "ESTIMATORS",
     "SAMPLE",
+    "Chosen",
     "choose",
     "choose_half_life",
     "choose_scales",
@@ -135,14 +137,65 @@ def learn_prior(sample: History) -> FakeIntervals:
         return FakeIntervals.learn(sample, grid)
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """An estimator and what it learnt from a sample.
+
+    Parameters
+    ----------
+    prior : FakeIntervals
+        Learnt from the sample; in units of `scaled` where there are scales.
+    estimator : str
+        A name in `ESTIMATORS`.
+    why : str
+        Why it is this one, with the log losses.
+    scales : dict of float, optional
+        Of `host_scales`, where each host has its own prior.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> history = History([1.0, 3.0], [True, False], [0, 2])
+    >>> chosen = Chosen(FakeIntervals(1.0, 2.0), "naive", "asked for")
+    >>> chosen.rate(history, pa.array(["a"]))
+    array([0.25])
+    """
+
+    prior: FakeIntervals
+    estimator: str
+    why: str
+    scales: dict[str, float] | None = None
+
+    def rate(self, history: History, host: Any) -> Array:
+        """Change rates of pages.
+
+        Parameters
+        ----------
+        history : History, shape (n_pages,)
+            Of any pages.
+        host : pyarrow.Array or ChunkedArray
+            Host of each page.
+
+        Returns
+        -------
+        ndarray, 1/time
+        """
+        history, scale = scaled(history, self.scales, host)
+        return ESTIMATORS[self.estimator](history, self.prior) * scale
+
+
 def choose(
-    sample: History, estimator: str | None = None, *, bits: History | None = None
-) -> tuple[FakeIntervals, str, str]:
+    sample: History,
+    estimator: str | None = None,
+    *,
+    bits: History | None = None,
+    host: Any = None,
+) -> Chosen:
     """Choose the estimator that predicts the last bit of pages best.
 
     Each estimator sees the crawls of each page but the last one. The prior is
     kept unless another estimator has a smaller log loss by two standard
-    errors.
+    errors; each host may then have its own, see `choose_scales`.
 
     Parameters
     ----------
@@ -153,41 +206,51 @@ def choose(
     bits : History, shape (n_pages,), optional
         The crawls that are compared, of the same pages: where the sample has
         observations that no crawl made, only crawls can be predicted.
+    host : pyarrow.Array or ChunkedArray, optional
+        Host of each page.
 
     Returns
     -------
-    prior : FakeIntervals
-        Learnt from the sample.
-    name : str
-        The estimator.
-    why : str
-        The reason, with the log losses.
+    Chosen
 
     Examples
     --------
     >>> history = History([1.0, 3.0], [True, False], [0, 1, 2])
-    >>> choose(history)[1:]
-    ('prior', 'no page has two intervals to compare estimators on')
+    >>> choose(history).why
+    'no page has two intervals to compare estimators on'
     """
     prior = learn_prior(sample)
     if estimator is not None:
-        return prior, estimator, "asked for"
+        return Chosen(prior, estimator, "asked for")
     bits = sample if bits is None else bits
+    name, why = _best(bits, prior)
+    if name != "prior" or host is None:
+        return Chosen(prior, name, why)
+    prior, scales, more = choose_scales(sample, prior, host, bits=bits)
+    return Chosen(prior, name, why + more, scales)
+
+
+def _best(bits, prior):
+    """The estimator that predicts the last bit of pages best, and why."""
     last = bits.changed[bits.offsets[1:][bits.n_crawls >= 2] - 1]
     if not last.size:
-        return prior, "prior", "no page has two intervals to compare estimators on"
+        return "prior", "no page has two intervals to compare estimators on"
     if last.all() or not last.any():  # a rate of 0 or infinity would seem perfect
-        return prior, "prior", "the last bits of all pages are the same"
+        return "prior", "the last bits of all pages are the same"
     loss = _losses(bits, prior)
     order = sorted(loss, key=lambda name: loss[name].mean())
     gain = loss["prior"] - loss[order[0]]
-    better = gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
     listed = ", ".join(f"{name} {loss[name].mean():.4f}" for name in order)
     why = (
         f"log loss of the last bit of {gain.size} pages, where another must be "
         f"better by two standard errors: {listed}"
     )
-    return prior, order[0] if better else "prior", why
+    return order[0] if _better(gain) else "prior", why
+
+
+def _better(gain):
+    """Whether a mean gain of log loss is above two standard errors."""
+    return gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
 
 
 def host_scales(history: History, host: Any) -> dict[str, float]:
@@ -210,11 +273,12 @@ def host_scales(history: History, host: Any) -> dict[str, float]:
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> history = History([1.0] * 6, [1, 1, 0, 0, 0, 1], [0, 3, 6])
     >>> host_scales(history, pa.array(["a", "b"]))
     {'a': 1.0, 'b': 1.0}
     """
-    names, member = _encoded(host)
+    names, member = encoded(host)
     owner = history.per_crawl(member)
     order = np.argsort(owner, kind="stable")
     n = np.bincount(owner, minlength=len(names))
@@ -258,6 +322,7 @@ def scaled(
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> history = History([1.0], [1], [0, 1])
     >>> history, scale = scaled(history, {"a": 2.0}, pa.array(["a"]))
     >>> history.interval, scale
@@ -265,7 +330,7 @@ def scaled(
     """
     if not scales:
         return history, np.ones(history.shape)
-    names, member = _encoded(host)
+    names, member = encoded(host)
     scale = np.array([scales.get(name, 1.0) for name in names])[member]
     by = history.per_crawl(scale)
     age = None if history.age is None else history.age * by
@@ -303,13 +368,14 @@ def choose_scales(
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> history = History([1.0, 3.0], [True, False], [0, 1, 2])
     >>> prior = FakeIntervals(1.0, 1.0)
     >>> choose_scales(history, prior, pa.array(["a", "a"]), bits=history)[1:]
     (None, '')
     """
     before, compared, last = _without_last(bits)
-    if not compared.any() or len(_encoded(host)[0]) < 2:
+    if not compared.any() or len(encoded(host)[0]) < 2:
         return prior, None, ""
 
     def loss(scales):
@@ -319,20 +385,11 @@ def choose_scales(
 
     one, own = loss(None), loss(host_scales(before, host))
     gain = one - own
-    better = gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
     why = f"; one prior {one.mean():.4f}, one for each host {own.mean():.4f}"
-    if not better:
+    if not _better(gain):
         return prior, None, why
     scales = host_scales(sample, host)
     return learn_prior(scaled(sample, scales, host)[0]), scales, why
-
-
-def _encoded(host):
-    """Names of hosts, and the number of each page's host."""
-    if isinstance(host, pa.ChunkedArray):
-        host = host.combine_chunks()
-    named = pc.dictionary_encode(host, null_encoding="encode")
-    return named.dictionary.to_pylist(), np.asarray(named.indices)
 
 
 def filtered(history: History, prior: FakeIntervals, half_life: float | None) -> Array:
@@ -432,12 +489,8 @@ def _losses(sample, prior):
 
 def _without_last(sample):
     """Crawls without the last of pages that have two, which pages, and the last."""
-    n = sample.n_crawls
-    compared = n >= 2
+    compared = sample.n_crawls >= 2
     last = sample.offsets[1:][compared] - 1
-    before = History(
-        np.delete(sample.interval, last),
-        np.delete(sample.changed, last),
-        np.append(0, np.cumsum(n - compared)),
-    )
-    return before, compared, (sample.interval[last], sample.changed[last])
+    keep = np.ones(sample.interval.size, dtype=bool)
+    keep[last] = False
+    return kept(sample, keep), compared, (sample.interval[last], sample.changed[last])

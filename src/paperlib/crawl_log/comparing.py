@@ -132,9 +132,11 @@ def compare(
     gone = batch.page["gone"].to_numpy()
     history, crawled = batch.bits, (batch.bits.n_crawls > 0) & ~gone
     # as `estimate` does
-    prior, estimator, _ = choosing.choose(few.all_crawls, bits=few.all_bits)
-    rule = functools.partial(choosing.ESTIMATORS[estimator], prior=prior)
-    rate, calibration = rule(batch.all_crawls), calibrating.learn(few, rule)
+    given = {"bits": few.all_bits, "host": few.page["host"]}
+    chosen = choosing.choose(few.all_crawls, **given)
+    rate = chosen.rate(batch.all_crawls, batch.page["host"])
+    rule = functools.partial(chosen.rate, host=few.page["host"])
+    calibration = calibrating.learn(few, rule)
     if not batch.all_crawls.total(batch.all_crawls.changed)[crawled].any():
         raise ValueError(
             f"{path} must hold a page that was crawled twice, "

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import scipy
+from numpy.typing import NDArray
 
 from paperlib import estimators
 from paperlib.types import Array
@@ -20,7 +21,7 @@ from paperlib.types import Array
 if TYPE_CHECKING:
     from paperlib.processes import History
 
-__all__ = ["Dependence", "measured"]
+__all__ = ["Dependence", "encoded", "measured"]
 
 
 def measured(
@@ -107,12 +108,11 @@ class Dependence:
         """
         value, freedom = measured(history, change_rate, page)
         mean, weight = estimators.pooled_dispersion(value, freedom)
-        named = _encoded(host)
-        own = np.bincount(named.indices, freedom, len(named.dictionary))
-        total = np.bincount(named.indices, freedom * value, len(named.dictionary))
+        names, member = encoded(host)
+        own = np.bincount(member, freedom, len(names))
+        total = np.bincount(member, freedom * value, len(names))
         value = total / np.maximum(own, 1.0)
         value = estimators.shrunk_dispersion(value, own, mean, weight)
-        names = named.dictionary.to_pylist()
         return cls(mean, weight, dict(zip(names, value.tolist(), strict=True)))
 
     def of(self, value: Array, freedom: Array, host: Any, level: float) -> Array:
@@ -134,10 +134,8 @@ class Dependence:
             squared ratio of the quantiles of Student's t and of the normal
             distribution.
         """
-        named = _encoded(host)
-        mean = np.array(
-            [self.hosts.get(name, self.mean) for name in named.dictionary.to_pylist()]
-        )[named.indices]
+        names, member = encoded(host)
+        mean = np.array([self.hosts.get(name, self.mean) for name in names])[member]
         value = estimators.shrunk_dispersion(value, freedom, mean, self.weight)
         # degrees of freedom of pages are small whole numbers: one quantile for each
         most = int(freedom.max(initial=0))
@@ -146,8 +144,27 @@ class Dependence:
         return np.maximum(value * wider[freedom.astype(int)], 1.0)
 
 
-def _encoded(host):
-    """Numbers of the hosts of pages, beside their names."""
+def encoded(host: Any) -> tuple[list[str], NDArray[np.integer]]:
+    """Names of hosts, and the number of each page's host.
+
+    Parameters
+    ----------
+    host : pyarrow.Array or ChunkedArray
+        Host of each page.
+
+    Returns
+    -------
+    names : list of str
+        Each host once.
+    member : ndarray of int, shape (n_pages,)
+        Places in the list.
+
+    Examples
+    --------
+    >>> encoded(pa.array(["b", "a", "b"]))
+    (['b', 'a'], array([0, 1, 0], dtype=int32))
+    """
     if isinstance(host, pa.ChunkedArray):
         host = host.combine_chunks()
-    return pc.dictionary_encode(host, null_encoding="encode")
+    named = pc.dictionary_encode(host, null_encoding="encode")
+    return named.dictionary.to_pylist(), np.asarray(named.indices)

@@ -7,7 +7,7 @@ import functools
 import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +25,6 @@ from paperlib.crawl_log.output import check_output, parquet, table
 from paperlib.crawl_log.signalling import Quality
 from paperlib.crawl_log.state import compress
 from paperlib.crawl_log.suspects import Suspects
-from paperlib.priors import FakeIntervals
 from paperlib.processes import History
 from paperlib.types import PathLike
 
@@ -122,20 +121,17 @@ class Estimates:
 class _Model:
     """What was learnt from a sample, for all batches."""
 
-    prior: FakeIntervals
-    estimator: str
+    chosen: choosing.Chosen
     half_life: float | None
     dependence: Dependence
     level: float
     quality: Quality | None = None
-    scales: dict[str, float] | None = None
 
     def rate(self, history, host):
         """Change rates of pages, 1/day."""
         if self.half_life is None:
-            history, scale = choosing.scaled(history, self.scales, host)
-            return ESTIMATORS[self.estimator](history, self.prior) * scale
-        _, shape, rate = choosing.filtered(history, self.prior, self.half_life)
+            return self.chosen.rate(history, host)
+        _, shape, rate = choosing.filtered(history, self.chosen.prior, self.half_life)
         return shape / rate
 
 
@@ -326,7 +322,7 @@ def estimate(
         table(output) as rates,
     ):
         sample = log.sample(choosing.SAMPLE)
-        model, why = _learn(sample, estimator, half_life, level)
+        model = _learn(sample, estimator, half_life, level)
         suspects = Suspects(log.connection, sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
         n_crawls, first, last, kinds, quality = 0, [], [], Counter(), Counter()
@@ -353,17 +349,17 @@ def estimate(
         found = Estimates(
             dict(log.tally.counts),
             log.n_pages,
-            model.estimator,
-            why,
-            model.prior.changed,
-            model.prior.unchanged,
+            model.chosen.estimator,
+            model.chosen.why,
+            model.chosen.prior.changed,
+            model.chosen.prior.unchanged,
             model.half_life,
             model.dependence.mean,
             None if calibration is None else calibration.to_dict(),
             log.what,
             _pace(n_crawls, first, last),
             suspects.found(),
-            model.scales,
+            model.chosen.scales,
             dict(kinds),
             {str(status or "none"): n for status, n in log.tally.failed.most_common()},
             dict(quality),
@@ -411,31 +407,23 @@ def _half_life(half_life, estimator, state):
 
 
 def _learn(sample, estimator, half_life, level):
-    """Learn the model from a sample of pages; the model, and why it is this one."""
+    """Learn the model from a sample of pages."""
     history, bits, host = sample.all_crawls, sample.all_bits, sample.page["host"]
-    asked, scales = estimator, None
+    prior, why, none = choosing.learn_prior(history), "asked for, with a half-life", ""
+    if half_life == "auto":
+        half_life, why = choosing.choose_half_life(bits, prior)
+        none = f"; no half-life, {why}"
     if half_life is None:
-        prior, estimator, why = choosing.choose(history, estimator, bits=bits)
+        chosen = choosing.choose(history, estimator, bits=bits, host=host)
+        chosen = replace(chosen, why=chosen.why + none)
     else:
-        prior, why = choosing.learn_prior(history), "asked for, with a half-life"
-        if half_life == "auto":
-            half_life, why = choosing.choose_half_life(bits, prior)
-        if half_life is None:
-            prior, estimator, chosen = choosing.choose(history, estimator, bits=bits)
-            why = f"{chosen}; no half-life, {why}"
-        else:
-            estimator = "prior"
-    if half_life is None and asked is None and estimator == "prior":
-        prior, scales, more = choosing.choose_scales(history, prior, host, bits=bits)
-        why += more
-    own, scale = choosing.scaled(history, scales, host)
-    rate = prior.estimate(own) * scale
+        chosen = choosing.Chosen(prior, "prior", why)
+    rate = replace(chosen, estimator="prior").rate(history, host)
     dependence = Dependence.learn(sample.bits, rate, host, sample.page)
     quality = None
     if sample.n_signals is not None:
         quality = Quality(sample.bits, *_signalled(sample))
-    model = _Model(prior, estimator, half_life, dependence, level, quality, scales)
-    return model, why
+    return _Model(chosen, half_life, dependence, level, quality)
 
 
 def _signalled(batch):
@@ -519,8 +507,9 @@ def _posterior(batch, history, model):
     """Rates, their intervals and standard errors, with the dispersion."""
     if model.half_life is not None:
         return _fading(batch, history, model)
-    history, scale = choosing.scaled(history, model.scales, batch.page["host"])
-    posterior, mode = model.prior.observed(history), model.prior.estimate(history)
+    prior, host = model.chosen.prior, batch.page["host"]
+    history, scale = choosing.scaled(history, model.chosen.scales, host)
+    posterior, mode = prior.observed(history), prior.estimate(history)
     information = estimators.log_information(posterior, mode)
     own = estimators.log_information(history, mode)
     wider = _wider(batch, mode * scale, model)
@@ -535,15 +524,15 @@ def _posterior(batch, history, model):
         "dispersion": dispersion,
     }
     limits = functools.partial(estimators.likelihood_interval, level=model.level)
-    if model.estimator == "prior":
+    if model.chosen.estimator == "prior":
         low, high = limits(posterior, dispersion=dispersion)
         return found | {"low": low * scale, "high": high * scale}
     # pages without crawls have the prior alone
     empty = history.n_crawls == 0
-    only = limits(model.prior.observed(History([], [], [0, 0])))
+    only = limits(prior.observed(History([], [], [0, 0])))
     both = zip(limits(history, dispersion=wider), only, strict=True)
     low, high = (np.where(empty, alone, own) for own, alone in both)
-    rate = np.where(empty, mode, model.rate(history, batch.page["host"]))
+    rate = np.where(empty, mode, model.rate(history, host))
     return found | {"change_rate": rate, "low": low, "high": high, "dispersion": wider}
 
 
@@ -552,8 +541,9 @@ def _fading(batch, history, model):
 
     Its shape above the prior's is what the crawls that are left tell.
     """
-    _, shape, rate = choosing.filtered(history, model.prior, model.half_life)
-    of_prior = model.prior.mean**2 / model.prior.variance
+    prior = model.chosen.prior
+    _, shape, rate = choosing.filtered(history, prior, model.half_life)
+    of_prior = prior.mean**2 / prior.variance
     wider = _wider(batch, shape / rate, model)
     dispersion = 1 + (wider - 1) * np.maximum(1 - of_prior / shape, 0.0)
     mean, shape, rate = shape / rate, shape / dispersion, rate / dispersion

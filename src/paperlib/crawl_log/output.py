@@ -24,6 +24,7 @@ __all__ = [
     "ParquetOutput",
     "check_output",
     "check_pages",
+    "opened",
     "parquet",
     "sound",
     "table",
@@ -219,6 +220,43 @@ def check_pages(path: PathLike) -> None:
     with sound(path), pq.ParquetFile(path, page_checksum_verification=True) as file:
         for k in range(file.num_row_groups):
             file.read_row_group(k)
+
+
+def opened(path: PathLike, argument: str) -> pq.ParquetFile:
+    """Open a Parquet file whose pages are checked when they are read.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    argument : str
+        The argument that names it, for errors.
+
+    Returns
+    -------
+    pyarrow.parquet.ParquetFile
+
+    Raises
+    ------
+    FileNotFoundError
+        No such file.
+    ValueError
+        The file is not Parquet.
+
+    Examples
+    --------
+    >>> opened("no/rates.parquet", "rates")
+    Traceback (most recent call last):
+    FileNotFoundError: no such file: no/rates.parquet
+    """
+    try:
+        return pq.ParquetFile(path, page_checksum_verification=True)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"no such file: {path}") from None
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"{argument} must be a Parquet file, got {path}: {first_line(error)}"
+        ) from None
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from paperlib.crawl_log.formats.source import Source
 from paperlib.crawl_log.output import check_pages
 from paperlib.crawl_log.progress import bar
 from paperlib.crawl_log.signalling import attach
-from paperlib.crawl_log.state import expand
+from paperlib.crawl_log.state import expand, kept
 from paperlib.crawl_log.tally import (
     DATED_NOW,
     FAILED,
@@ -114,14 +114,14 @@ class Batch:
     @property
     def bits(self) -> History:
         """History of the intervals between crawls, without ages."""
-        return _bits(self.history, self.crawled)
+        return kept(self.history, self.crawled)
 
     @property
     def all_bits(self) -> History:
         """The same with the crawls that the state holds."""
         known = expand(self.page)
         if known.age is not None:
-            known = _bits(known, np.isnan(known.age))
+            known = kept(known, np.isnan(known.age))
         return join(known, self.bits)
 
     @property
@@ -246,11 +246,11 @@ class OpenedLog:
         page, time, start = page[starts], time[starts], start[starts]
         offsets = np.searchsorted(page, np.arange(first, end + 1))
         crawls = time, changed, start, modified
-        *intervals, kept, lost, last = _intervals(*crawls, offsets, _known(pages))
+        *intervals, used, lost, last = _intervals(*crawls, offsets, _known(pages))
         for name, values in zip(_LAST, last, strict=True):
             pages = pages.append_column(name, pa.array(values))
         tally.update(_told(OVERLAP, pages["url"], page[lost] - first, time[lost]))
-        n_signals = None if n_signals is None else n_signals[kept]
+        n_signals = None if n_signals is None else n_signals[used]
         return Batch(pages, *intervals, n_signals), tally
 
 
@@ -264,13 +264,6 @@ def _known(pages):
 def _filled(times):
     """Times with the least integer where they are null."""
     return np.ma.filled(times, _NEVER) if np.ma.isMA(times) else times
-
-
-def _bits(history, keep):
-    """History of some of the intervals of each page, without ages."""
-    interval, changed, offsets = history.ragged()
-    starts = np.append(0, np.cumsum(keep))[offsets]
-    return History(interval[keep], changed[keep], starts)
 
 
 def _merged(page, time, changed):
@@ -330,15 +323,15 @@ def _intervals(time, changed, start, modified, offsets, known):
     rows = previous, time, changed, start, modified
     lost = _cut_at_rows_before(*rows, before, found_before)
     previous = np.where(start > _NEVER, start, previous)
-    kept = (previous > _NEVER) & (previous < time)
-    interval = (time[kept] - previous[kept]) / _DAY
+    used = (previous > _NEVER) & (previous < time)
+    interval = (time[used] - previous[used]) / _DAY
     # within the interval of a crawl that found a change, or else contradictory
-    told = (changed & (modified >= previous) & (modified <= time))[kept]
-    age = np.where(told, (time[kept] - modified[kept]) / _DAY, np.nan)
-    offsets = np.append(0, np.cumsum(kept))[offsets]
+    told = (changed & (modified >= previous) & (modified <= time))[used]
+    age = np.where(told, (time[used] - modified[used]) / _DAY, np.nan)
+    offsets = np.append(0, np.cumsum(used))[offsets]
     given = {"age": age} if told.any() else {}
-    history = History(interval, changed[kept], offsets, **given)
-    return history, time[kept], crawled[kept], kept, lost, last
+    history = History(interval, changed[used], offsets, **given)
+    return history, time[used], crawled[used], used, lost, last
 
 
 def _cut_at_rows_before(previous, time, changed, start, modified, before, found_before):

@@ -421,26 +421,16 @@ def _draw_rates(ax, bins):
     """Draw the histogram of change rates."""
     edges = 10 ** (np.array([row["bin"] for row in bins]) / 4)
     bottom = np.zeros(len(bins))
-    kinds = (("both", _BLUE, ""), ("never", _GREY, "//"), ("always", _ORANGE, ".."))
-    names = {
-        "both": "changed at some crawls",
-        "never": "at none",
-        "always": "at every crawl",
+    looks = {
+        "both": ("changed at some crawls", _BLUE, ""),
+        "never": ("at none", _GREY, "//"),
+        "always": ("at every crawl", _ORANGE, ".."),
     }
-    for kind, color, hatch in kinds:
+    for kind, (label, color, hatch) in looks.items():
         n = np.array([row[kind] for row in bins])
         if n.any():
-            width = edges * (10**0.25 - 1)
-            ax.bar(
-                edges,
-                n,
-                width,
-                bottom,
-                align="edge",
-                color=color,
-                hatch=hatch,
-                label=names[kind],
-            )
+            look = {"align": "edge", "color": color, "hatch": hatch, "label": label}
+            ax.bar(edges, n, edges * (10**0.25 - 1), bottom, **look)
             bottom += n
     ax.set(xscale="log", xlabel="one change in", ylabel="pages")
     low, high = edges[0] / 1.5, edges[-1] * 10**0.25 * 1.5

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from paperlib import checks, freshness
 from paperlib.crawl_log.calibrating import LEAST_BITS, Calibration
 from paperlib.crawl_log.database import database, pattern
 from paperlib.crawl_log.limits import page_limits, read_limits
-from paperlib.crawl_log.output import check_output, sound, table
+from paperlib.crawl_log.output import check_output, opened, sound, table
 from paperlib.crawl_log.planning import OBJECTIVES, POLICIES, Problem
 from paperlib.crawl_log.weights import weighted
 from paperlib.types import PathLike
@@ -256,7 +255,7 @@ def schedule(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import pyarrow.parquet as pq, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     rates, output = f"{folder}/rates.parquet", f"{folder}/plan.parquet"
     ...     columns = {"url": ["a", "b", "c"], "change_rate": [0.1, 1.0, 9.0]}
@@ -300,7 +299,7 @@ def schedule(
     kinds["uncrawled"] = (plan.crawl_rate == 0) & ~columns["gone"]
     with table(output) as out:
         arrays = fresh, exact, columns["unpromised"]
-        written = _write(out, file, problem, plan, arrays, calibration)
+        written = _write(out, file, problem, plan, arrays, calibration, kinds)
         found = Schedule(
             bandwidth=bandwidth,
             freshness=problem.mean(fresh),
@@ -320,7 +319,6 @@ def schedule(
             weights=columns.get("importance counts"),
             costs=columns.get("cost counts"),
             **written,
-            **{kind: _named(file, pages, plan) for kind, pages in kinds.items()},
         )
         out.describe(_as_json(found) | {"policy": policy})
     return found
@@ -431,15 +429,8 @@ class _Rates:
     """
 
     def __init__(self, path, needed):
-        try:
-            self._file = pq.ParquetFile(path, page_checksum_verification=True)
-        except FileNotFoundError:
-            raise FileNotFoundError(f"no such file: {path}") from None
-        except pa.ArrowInvalid as error:
-            raise ValueError(
-                f"rates must be a Parquet file, got {path}: {error}"
-            ) from None
-        self._path, self.names = path, self._file.schema_arrow.names
+        self._path, self._file = path, opened(path, "rates")
+        self.names = self._file.schema_arrow.names
         for name in needed:
             if name not in self.names:
                 raise ValueError(
@@ -492,7 +483,7 @@ def _read(file, needed, tables):
     columns = {name: _column(table, name) for name in names - {"host"}}
     columns |= _unknown(table, columns["gone"])
     if "host" in names:
-        columns["host"] = table["host"].dictionary_encode().combine_chunks()
+        columns["hosts"] = table["host"].dictionary_encode().combine_chunks()
     if "log_stderr" in table.column_names:
         stderr = np.nan_to_num(_column(table, "log_stderr"))  # unknown: none
         columns["log_stderr"] = checks.non_negative("log_stderr", stderr)
@@ -552,7 +543,7 @@ def _limits(file, columns, rows, intervals, per_host):
     if any(intervals) or rows:
         names = ["change_rate"]
         if rows:
-            names = ["url", "host"] if "host" in columns else ["url"]
+            names = ["url", "host"] if "hosts" in columns else ["url"]
         low, high = page_limits(file.batches(names), rows, *every)
         if unfetched is not None:
             high[columns["unpromised"]] = 1 / unfetched
@@ -560,8 +551,8 @@ def _limits(file, columns, rows, intervals, per_host):
         low = np.where(columns["gone"], 0.0, low)
         found |= {"min_rate": low} if low.any() else {}
         found |= {"max_rate": high} if (high < np.inf).any() else {}
-    if "host" in columns:
-        names = columns["host"].dictionary.to_pylist()
+    if "hosts" in columns:
+        names = columns["hosts"].dictionary.to_pylist()
         given = per_host if isinstance(per_host, Mapping) else {None: per_host}
         given = {host: limit for host, limit in given.items() if limit is not None}
         _check_hosts("per_host", given.keys() - {None}, names)
@@ -571,7 +562,7 @@ def _limits(file, columns, rows, intervals, per_host):
         if given:
             every = given.get(None, np.inf)
             limit = np.array([float(given.get(name, every)) for name in names])
-            found |= {"host_index": np.asarray(columns["host"].indices)}
+            found |= {"host": np.asarray(columns["hosts"].indices)}
             found |= {"host_limit": limit, "names": names}
     return found
 
@@ -592,22 +583,11 @@ def _problem(columns, policy, objective, cost, hedge):
         signals = tuple(columns[name] for name in _SIGNALS)
     if cost is not None:
         checks.positive(f"column {cost}", columns[cost])
-    return Problem(
-        columns["change_rate"],
-        columns["importance"],
-        policy,
-        objective,
-        hedge,
-        columns.get("log_stderr"),
-        columns.get("log_rate"),
-        signals,
-        columns.get("min_rate"),
-        columns.get("max_rate"),
-        columns.get(cost),
-        columns.get("host_index"),
-        columns.get("host_limit"),
-        ~columns["unpromised"] if columns["unpromised"].any() else None,
-    )
+    names = {each.name for each in fields(Problem)}
+    given = {name: array for name, array in columns.items() if name in names}
+    given |= {"cost": columns.get(cost), "signals": signals, "hedge": hedge}
+    promised = ~columns["unpromised"] if columns["unpromised"].any() else None
+    return Problem(policy=policy, objective=objective, promised=promised, **given)
 
 
 def _fresh(problem, plan):
@@ -631,71 +611,65 @@ def _worth(problem, bandwidth, calibration):
     return np.array(worth, dtype=float), calibrated
 
 
-def _named(file, pages, plan):
-    """How many pages a mask has, their crawls, and the URLs of the first of them."""
-    first, start = [], 0
-    numbers = np.flatnonzero(pages)[:_NAMED]
-    batches = file.batches(["url"])
-    while len(first) < numbers.size:
-        batch = next(batches)
-        here = numbers[(numbers >= start) & (numbers < start + batch.num_rows)]
-        first += batch["url"].take(pa.array(here - start)).to_pylist()
-        start += batch.num_rows
-    crawls = plan.crawl_rate[pages].sum().item()
-    return {"pages": int(np.count_nonzero(pages)), "crawls": crawls, "first": first}
-
-
 # ---- writing
 
 
-def _write(out, file, problem, plan, arrays, calibration):
+def _write(out, file, problem, plan, arrays, calibration, kinds):
     """Write the schedule batch by batch.
 
     URLs and crawls are read from the file once more, to hold only a batch.
     Returns what a `Schedule` tells of sums over these: the mean freshness at the
     crawls of the log, that of the schedule on the same pages, both with the estimates
-    taken as exact, that by the calibration, and the crawls of suspect hosts. A thread
-    writes one batch while the next one is computed.
+    taken as exact, that by the calibration, and the pages of each kind, given as
+    masks, and of suspect hosts. A thread writes one batch while the next one is
+    computed.
     """
     (fresh, exact, unpromised), hosts = arrays, _suspects(file)
     names = ["url", *_NOW, *(["host"] if hosts else [])]
-    suspect = {"pages": 0, "crawls": 0.0, "first": hosts[:_NAMED]}
     weight = np.where(unpromised, 0.0, problem.importance)
-    start, writing, now, compared, known, calibrated = 0, None, 0.0, 0.0, 0.0, 0.0
+    counted = {kind: _none() for kind in (*kinds, "suspect")}
+    start, writing, sums = 0, None, np.zeros(4)
     with ThreadPoolExecutor(1) as thread:
         for log in file.batches(names):
             here = slice(start, start := start + log.num_rows)
             found = _outcome(problem, plan, fresh, log, here)
-            told = ~np.isnan(found["freshness_now"])
-            now += found["freshness_now"][told] @ weight[here][told]
-            compared += exact[here][told] @ weight[here][told]
-            known += weight[here][told].sum()
+            now, by = found["freshness_now"], weight[here]
+            told, calibrated = ~np.isnan(now), 0.0
             if calibration is not None:
                 rates = problem.change_rate[here], plan.crawl_rate[here]
-                calibrated += calibration.freshness(*rates) @ weight[here]
+                calibrated = calibration.freshness(*rates) @ by
+            compared = now[told] @ by[told], exact[here][told] @ by[told]
+            sums += (*compared, by[told].sum(), calibrated)
+            masks = {kind: pages[here] for kind, pages in kinds.items()}
             if hosts:
-                there = pc.is_in(log["host"], pa.array(hosts)).to_numpy(False)
-                crawls = plan.crawl_rate[here][there]
-                suspect["pages"] += crawls.size
-                suspect["crawls"] += crawls.sum().item()
-            for name, here_null in (
-                ("freshness_now", unpromised[here] | ~told),
-                ("freshness", unpromised[here]),
-            ):
-                found[name] = pa.array(found[name], mask=here_null)
+                there = pc.is_in(log["host"], pa.array(hosts))
+                masks["suspect"] = there.to_numpy(False)
+            for kind, pages in masks.items():
+                _count(counted[kind], log["url"], pages, found["crawl_rate"])
+            for name, unknown in (("freshness_now", ~told), ("freshness", False)):
+                found[name] = pa.array(found[name], mask=unpromised[here] | unknown)
             if writing is not None:
                 writing.result()  # two tables in memory at most
             writing = thread.submit(out.write, pa.table({"url": log["url"]} | found))
         writing.result()
+    counted["suspect"]["first"] = hosts[:_NAMED]
     with np.errstate(invalid="ignore"):  # NaN if no page was fetched, or none twice
-        now, compared = (np.array([now, compared]) / known).tolist()
-        calibrated = (calibrated / weight.sum()).item()
-    return {
+        now, compared = (sums[:2] / sums[2]).tolist()
+        calibrated = (sums[3] / weight.sum()).item()
+    return counted | {
         "freshness_now": now,
         "freshness_compared": compared,
         "calibrated": None if calibration is None else calibrated,
-        "suspect": suspect,
     }
+
+
+def _count(counted, url, pages, crawl_rate):
+    """Add pages of a batch to those of a kind, their crawls, and the first URLs."""
+    rows = np.flatnonzero(pages)
+    counted["pages"] += rows.size
+    counted["crawls"] += crawl_rate[rows].sum().item()
+    more = rows[: _NAMED - len(counted["first"])]
+    counted["first"] += url.take(pa.array(more)).to_pylist()
 
 
 def _suspects(file):

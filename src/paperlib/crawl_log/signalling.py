@@ -95,20 +95,14 @@ def _read(connection, file, given):
 def _count(connection, name, tally):
     """Count the signals that are not used."""
     rows = connection.execute(
-        "select reason, count(*), min((row, coalesce(url, '')), 3) from signal "
-        "where reason is not null group by reason"
+        "select coalesce(reason, 'of pages that the log does not have') as why, "
+        "count(*), min((row, coalesce(signal.url, '')), 3) "
+        "from signal left join page using (url) "
+        "where reason is not null or page.url is null group by why"
     ).fetchall()
-    for reason, n, places in rows:
+    for why, n, places in rows:
         where = [(0, row, f"{name} row {row}: {url}") for row, url in places]
-        tally.add(f"signals {reason}", n, where)
-    rows = connection.execute(
-        "select count(*), min((row, url), 3) from signal anti join page using (url) "
-        "where reason is null"
-    ).fetchall()
-    for n, places in rows:
-        if n:
-            where = [(0, row, f"{name} row {row}: {url}") for row, url in places]
-            tally.add("signals of pages that the log does not have", n, where)
+        tally.add(f"signals {why}", n, where)
 
 
 class Quality:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from paperlib.processes import History
 
-__all__ = ["compress", "expand"]
+__all__ = ["compress", "expand", "kept"]
 
 _GROUPS = 64  # to a doubling of the interval
 _KEPT = (
@@ -146,3 +146,28 @@ def expand(page: Any) -> History:
     interval = np.repeat(interval, n)
     age = {"age": np.where(np.repeat(aged, n), interval, np.nan)} if aged.any() else {}
     return History(interval, np.repeat(bits, n), offsets, **age)
+
+
+def kept(history: History, keep: NDArray[np.bool_]) -> History:
+    """History of some of the crawls of each page, without ages.
+
+    Parameters
+    ----------
+    history : History, shape (n_pages,)
+        All crawls.
+    keep : bool ndarray, shape (n_intervals,)
+        Those that are kept.
+
+    Returns
+    -------
+    History, shape (n_pages,)
+
+    Examples
+    --------
+    >>> history = History([1.0, 2.0, 3.0], [0, 1, 1], [0, 2, 3])
+    >>> kept(history, np.array([False, True, True])).interval
+    array([2., 3.])
+    """
+    interval, changed, offsets = history.ragged()
+    starts = np.append(0, np.cumsum(keep))[offsets]
+    return History(interval[keep], changed[keep], starts)

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from paperlib.crawl_log.database import database, first_line, pattern, sql
-from paperlib.crawl_log.output import check_output, check_pages
+from paperlib.crawl_log.output import check_output, check_pages, opened
 from paperlib.crawl_log.targets.crawlers import CRAWLERS
 from paperlib.files import replacing
 from paperlib.types import PathLike
@@ -108,7 +106,7 @@ def export(
 
     Examples
     --------
-    >>> import tempfile
+    >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plan, output = f"{folder}/plan.parquet", f"{folder}/seeds.txt"
     ...     due = pa.array([0], pa.timestamp("us", "UTC"))
@@ -213,14 +211,8 @@ def _microseconds(until, now):
 
 def _checked_columns(schedule):
     """Columns of a schedule; an error if the file is none."""
-    try:
-        found = pq.read_schema(schedule).names
-    except FileNotFoundError:
-        raise FileNotFoundError(f"no such file: {schedule}") from None
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"schedule must be a Parquet file, got {schedule}: {first_line(error)}"
-        ) from None
+    with opened(schedule, "schedule") as file:
+        found = file.schema_arrow.names
     if missing := [name for name in _COLUMNS if name not in found]:
         raise ValueError(
             f"schedule must be a file of `paperlib schedule`, with the columns "
