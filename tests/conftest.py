@@ -60,9 +60,13 @@ def pytest_configure(config):
         import nbval.kernel
 
         from paperlib.repro.kernels import Guarded
+        from paperlib.repro.running import DRAWN_ONCE
 
         class Manager(Guarded, nbval.kernel.KernelManager):
-            """Forks, as the kernels of builds are."""
+            """Forks, as the kernels of builds are; pictures are not compared."""
+
+            def format_kernel_cmd(self, extra_arguments=None):
+                return super().format_kernel_cmd([*(extra_arguments or ()), DRAWN_ONCE])
 
         nbval.kernel.KernelManager = Manager
 
