@@ -770,6 +770,7 @@ def test_mirror_steps_stay_within_limits_and_bandwidth(rate, data):
 def test_a_policy_picks_pages_and_keeps_their_least_interval(data, n):
     rate, importance = (data.draw(several(decades(-3, 2, zero=True), n)) for _ in "ab")
     pages = SignalledPages(rate, importance, data.draw(st.floats(0, 1)), 0.1)
+    assume(importance.any())
     rest = data.draw(st.sampled_from([0.0, 0.7]))
     world = simulate.draw_world(pages, 20.0, rng=1)
     index = policies.LagrangianIndex if (rate * importance).any() else policies.Greedy
@@ -787,7 +788,7 @@ def test_a_policy_picks_pages_and_keeps_their_least_interval(data, n):
         assert ((run.fresh >= 0) & (run.fresh <= run.there * (1 + 1e-12))).all()
         assert run.n_crawls.sum() + run.n_idle == run.time.size
         found = simulate.costs(run, world)
-        assert not world.changes[0].size or min(found) >= 0
+        assert not (np.array(found) < 0).any()  # NaN where nothing changed
         if hasattr(policy, "min_interval"):
             for page in range(n):
                 crawls = np.append(0.0, run.time[run.page == page])
@@ -859,6 +860,7 @@ def test_posteriors_are_probabilities_in_any_unit(crawls, data, unit):
     np.testing.assert_allclose(other, found, rtol=1e-9, atol=1e-300)
 
 
+@pytest.mark.slow
 @given(seed=st.integers(0, 2**32), unit=UNITS_OF_TIME)
 def test_priors_are_learnt_in_any_unit(seed, unit):
     rng = np.random.default_rng(seed)
