@@ -21,14 +21,28 @@ from hypothesis.stateful import (
     rule,
 )
 
-from paperlib import allocation, estimators, freshness, objectives, regret, signals
+from paperlib import (
+    allocation,
+    estimators,
+    freshness,
+    hosts,
+    objectives,
+    periodic,
+    policies,
+    priors,
+    processes,
+    regret,
+    schedules,
+    signals,
+    simulate,
+)
 from paperlib.errors import (
     ConvergenceError,
     DegenerateHistoryWarning,
     DegenerateSignalsWarning,
 )
 from paperlib.policies import BayesGreedy
-from paperlib.processes import History
+from paperlib.processes import History, join, observe, observe_feed
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
 
@@ -648,7 +662,240 @@ def test_the_scheduler_is_the_full_arg_max(tmp_path):
     run_state_machine_as_test(Here)
 
 
-MODULES = allocation, estimators, freshness, regret, signals
+UNITS_OF_TIME = st.integers(-60, 60).map(lambda power: 4.0**power)
+
+
+@st.composite
+def few_rates(draw, *, span):
+    """Rates within a few decades of one another, not all 0, anywhere in the range."""
+    n, unit = draw(st.integers(1, 6)), draw(decades(-span, span))
+    rate = unit * draw(several(decades(-3, 1, zero=True), n))
+    assume(rate.any())
+    return rate
+
+
+@pytest.mark.parametrize("schedule", [schedules.poisson, schedules.regular])
+@given(crawl_rate=few_rates(span=90), crawls=decades(-2, 3), unit=UNITS_OF_TIME)
+def test_crawls_are_in_order_and_in_any_unit_of_time(
+    schedule, crawl_rate, crawls, unit
+):
+    duration = crawls / crawl_rate.max()
+    time, offsets = schedule(crawl_rate, duration, rng=1)
+    assert ((time > 0) & (time <= duration)).all()
+    page = np.repeat(np.arange(crawl_rate.size), np.diff(offsets))
+    assert (crawl_rate[page] > 0).all()
+    assert (np.diff(time)[np.diff(page) == 0] > 0).all()
+    other, same = schedule(crawl_rate / unit, duration * unit, rng=1)
+    np.testing.assert_array_equal(same, offsets)
+    np.testing.assert_allclose(other, time * unit, rtol=1e-12)
+
+
+@given(crawl_rate=few_rates(span=90), n_slots=st.integers(1, 300), unit=UNITS_OF_TIME)
+def test_every_page_has_its_share_of_the_slots(crawl_rate, n_slots, unit):
+    page = schedules.low_discrepancy(crawl_rate, n_slots)
+    np.testing.assert_array_equal(
+        page, schedules.low_discrepancy(crawl_rate * unit, n_slots)
+    )
+    crawls = page[:, np.newaxis] == np.arange(crawl_rate.size)
+    due = np.outer(np.arange(1, n_slots + 1), crawl_rate / crawl_rate.sum())
+    assert (np.abs(crawls.cumsum(axis=0) - due) < 1 + 1e-9).all()
+
+
+@given(
+    host=st.lists(st.sampled_from("abcd"), min_size=1, max_size=9),
+    data=st.data(),
+    bandwidth=decades(-100, 100),
+)
+def test_no_host_gets_more_than_its_limit(host, data, bandwidth):
+    n = len(host)
+    given_limits = data.draw(st.dictionaries(st.sampled_from(host), decades(-3, 1)))
+    named = {label: bandwidth * share for label, share in given_limits.items()}
+    member, limit = hosts.members(host, named, n)
+    labels = np.unique(host)
+    np.testing.assert_array_equal(labels[member], host)
+    np.testing.assert_array_equal(hosts.host_limits(labels, named), limit)
+
+    def equally(within, rest):
+        chosen = within[member]
+        return np.where(chosen, rest / max(chosen.sum(), 1), 0.0), 0.0
+
+    within, rate, _ = hosts.within_limits(equally, bandwidth, member, limit)
+    per_host = np.where(within, np.bincount(member, rate), limit)
+    assert (per_host <= limit).all()
+    assert per_host.sum() == pytest.approx(min(bandwidth, limit.sum()), rel=1e-12)
+
+
+@given(
+    gaps=st.lists(decades(-3, 3), min_size=1, max_size=9),
+    changes=st.lists(st.floats(1e-9, 1.2), max_size=9),
+    n_entries=st.integers(1, 4),
+    unit=UNITS_OF_TIME,
+)
+def test_what_crawls_see_is_the_same_in_any_unit(gaps, changes, n_entries, unit):
+    crawl_times = np.cumsum(gaps)
+    change_times = np.sort(changes) * crawl_times[-1]
+    bits = observe(change_times, crawl_times)
+    feed = observe_feed(change_times, crawl_times)
+    ages = observe_feed(change_times, crawl_times, n_entries)
+    seen = change_times <= crawl_times[-1]
+    assert feed.count.sum() == seen.sum()
+    assert (ages.count == np.minimum(feed.count, n_entries)).all()
+    for history in (bits, feed, ages):
+        np.testing.assert_array_equal(history.changed, feed.count > 0)
+        assert history.interval.sum() == pytest.approx(crawl_times[-1], rel=1e-12)
+    assert ((ages.age >= 0) & (ages.age <= crawl_times[-1]))[
+        ages.count == n_entries
+    ].all()
+    other = observe_feed(change_times * unit, crawl_times * unit, n_entries)
+    np.testing.assert_array_equal(other.age, ages.age * unit)
+    twice = join(ages, ages)
+    np.testing.assert_array_equal(twice.interval, np.append(*[ages.interval] * 2))
+
+
+@given(rate=few_rates(span=90), data=st.data())
+def test_mirror_steps_stay_within_limits_and_bandwidth(rate, data):
+    rate = rate[rate > 0]
+    n, bandwidth = rate.size, rate.sum()
+    slope = data.draw(several(st.floats(-3, 3), n)) / bandwidth
+    limits = bandwidth / n * data.draw(decades(-6, -1)), bandwidth * 2
+    new = policies.mirror_step(
+        rate, slope, bandwidth, limits, data.draw(decades(-3, 3))
+    )
+    inside = (new >= limits[0] * (1 - 1e-15)) & (new <= limits[1] * (1 + 1e-15))
+    assert inside.all()
+    assert new.sum() <= bandwidth * (1 + 1e-9)
+
+
+@given(data=st.data(), n=st.integers(1, 5))
+def test_a_policy_picks_pages_and_keeps_their_least_interval(data, n):
+    rate, importance = (data.draw(several(decades(-3, 2, zero=True), n)) for _ in "ab")
+    pages = SignalledPages(rate, importance, data.draw(st.floats(0, 1)), 0.1)
+    assume(importance.any())
+    rest = data.draw(st.sampled_from([0.0, 0.7]))
+    world = simulate.draw_world(pages, 20.0, rng=1)
+    index = policies.LagrangianIndex if (rate * importance).any() else policies.Greedy
+    given_rest = {"min_interval": rest}
+    bandwidth = () if index is policies.Greedy else (2.0,)
+    for policy in (
+        policies.GreedyNCIS(pages),
+        index(pages, *bandwidth, **given_rest),
+        policies.BayesGreedy(importance, shape=0.5, rate=1.0, **given_rest),
+        policies.Nutch(),
+        policies.StormCrawler(),
+    ):
+        run = simulate.crawl(world, policy, 2.0)
+        assert ((run.page >= -1) & (run.page < n)).all()
+        assert ((run.fresh >= 0) & (run.fresh <= run.there * (1 + 1e-12))).all()
+        assert run.n_crawls.sum() + run.n_idle == run.time.size
+        found = simulate.costs(run, world)
+        assert not (np.array(found) < 0).any()  # NaN where nothing changed
+        if hasattr(policy, "min_interval"):
+            for page in range(n):
+                crawls = np.append(0.0, run.time[run.page == page])
+                assert (np.diff(crawls) >= rest * (1 - 1e-12)).all()
+
+
+@given(
+    pieces=st.lists(
+        st.tuples(decades(-2, 2), decades(-2, 2, zero=True)), min_size=1, max_size=6
+    ),
+    unit=UNITS_OF_TIME,
+)
+def test_slots_come_when_the_bandwidth_has_added_up(pieces, unit):
+    length, rates = np.array(pieces).T
+    horizon = length.sum()
+    begin = np.cumsum(length) - length
+    time = simulate.slot_times((begin, rates), horizon)
+    assert (np.diff(time) > 0).all()
+    spent = np.clip(np.subtract.outer(time, begin), 0, length) @ rates
+    np.testing.assert_allclose(spent, np.arange(1, time.size + 1), rtol=1e-9)
+    assert time.size == int(rates @ length * (1 + 1e-12))
+    other = simulate.slot_times((begin * unit, rates / unit), horizon * unit)
+    np.testing.assert_allclose(other, time * unit, rtol=1e-12)
+
+
+@st.composite
+def profiles(draw):
+    n = draw(st.integers(2, 6))
+    weight = draw(several(decades(-3, 3, zero=True), n))
+    assume(weight.any())
+    return periodic.Profile(weight, draw(UNITS_OF_TIME))
+
+
+@given(
+    profile=profiles(),
+    change_rate=decades(-30, 30, zero=True),
+    crawls=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=5),
+)
+def test_stale_time_is_a_share_that_crawls_lower(profile, change_rate, crawls):
+    change_rate /= profile.period
+    crawls = np.array(crawls) * profile.period
+    stale = periodic.staleness(profile, change_rate, crawls)
+    assert 0 <= stale <= 1
+    more = periodic.staleness(
+        profile, change_rate, np.append(crawls, profile.period / 3)
+    )
+    assert more <= stale + 1e-12
+    whole = periodic.stale_time(profile, change_rate, 0.0, profile.period)
+    assert 0 <= whole <= profile.period
+    found = periodic.best_crawl_times(profile, change_rate, crawls.size, n_phases=12)
+    again = periodic.staleness(profile, change_rate, found.time)
+    assert found.staleness == pytest.approx(again, rel=1e-9, abs=1e-12)
+    slots = periodic.slot_staleness(
+        profile, [change_rate], np.sort(crawls), np.zeros(crawls.size, int),
+        horizon=profile.period,
+    )  # fmt: skip
+    assert 0 <= slots <= 1
+
+
+@given(crawls=histories(span=2), data=st.data(), unit=UNITS_OF_TIME)
+def test_posteriors_are_probabilities_in_any_unit(crawls, data, unit):
+    rate = np.geomspace(1e-4, 1e4, 9)
+    prior = data.draw(several(decades(-9, 0), rate.size))
+    interval, changed = crawls
+    found = priors.grid_posterior(History(interval, changed), rate, prior)
+    assert (found >= 0).all()
+    assert found.sum() == pytest.approx(1, rel=1e-12)
+    other = priors.grid_posterior(History(interval * unit, changed), rate / unit, prior)
+    np.testing.assert_allclose(other, found, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.slow
+@given(seed=st.integers(0, 2**32), unit=UNITS_OF_TIME)
+def test_priors_are_learnt_in_any_unit(seed, unit):
+    rng = np.random.default_rng(seed)
+    interval = 10.0 ** rng.uniform(-2, 2, (12, 9))
+    changed = rng.random(interval.shape) < -np.expm1(
+        -interval * rng.gamma(1, 1, (12, 1))
+    )
+    here, there = History(interval, changed), History(interval * unit, changed)
+    for learn in (
+        priors.gamma_prior,
+        lambda h: priors.host_priors(h, list("abc") * 4).prior,
+    ):
+        one, other = learn(here), learn(there)
+        np.testing.assert_allclose(other.shape, one.shape, rtol=1e-6)
+        np.testing.assert_allclose(other.rate / unit, one.rate, rtol=1e-6)
+
+
+@given(seed=st.integers(0, 2**32), unit=UNITS_OF_TIME)
+def test_profiles_are_learnt_in_any_unit(seed, unit):
+    rng = np.random.default_rng(seed)
+    interval = rng.uniform(0.1, 1.5, 200)
+    changed = rng.random(200) < 0.5
+    one = periodic.fit_profile(History(interval, changed), n_bins=3)
+    there = History(interval * unit, changed)
+    other = periodic.fit_profile(there, n_bins=3, period=unit)
+    np.testing.assert_allclose(other.profile.weight, one.profile.weight, rtol=1e-6)
+    np.testing.assert_allclose(other.change_rate * unit, one.change_rate, rtol=1e-6)
+    flat = periodic.flatness_test(there, n_bins=3, period=unit)
+    assert 0 <= flat.pvalue <= 1
+
+
+MODULES = (
+    *(allocation, estimators, freshness, hosts, periodic, policies, priors),
+    *(processes, regret, schedules, signals, simulate),
+)
 COVERED = {
     "allocation": {
         *("uniform", "proportional", "optimal", "optimal_poisson"),
@@ -662,8 +909,18 @@ COVERED = {
         *("poisson", "interval", "poisson_time", "interval_time", "mean"),
         *("harmonic_penalty", "crawl_value", "bayes_crawl_value"),
     },
+    "hosts": {"host_limits", "members", "within_limits"},
+    "periodic": {
+        *("best_crawl_times", "fit_profile", "flatness_test", "slot_staleness"),
+        *("stale_time", "staleness"),
+    },
+    "policies": {"mirror_step"},
+    "priors": {"gamma_prior", "grid_posterior", "host_priors"},
+    "processes": {"join", "observe", "observe_feed"},
     "regret": {"suboptimality", "utility"},
+    "schedules": {"low_discrepancy", "poisson", "regular"},
     "signals": {"fit"},
+    "simulate": {"costs", "crawl", "draw_world", "slot_times"},
 }
 SIMULATES = "draws random numbers: its module's tests hold it to its distribution"
 SLOW = "half a second a call: its own tests scale, permute and sum it"
@@ -671,7 +928,14 @@ OTHER = "held to its plain form at drawn arguments in its module's tests"
 EXCEPTED = {
     **dict.fromkeys(["optimal_thresholds", "polite_thresholds"], SLOW),
     **dict.fromkeys(
-        ["corrupt", "simulate_signalled_history", "explore_then_commit"], SIMULATES
+        [
+            *("corrupt", "simulate_signalled_history", "explore_then_commit"),
+            *("simulate_history", "simulate_adaptive_history", "poisson_times"),
+            *("simulate_sequential_history", "recrawl", "population"),
+            *("prior_from_arrivals", "simulate_periodic_history", "probe_gradient"),
+            *("reoptimise", "benchmark", "compare", "replicate"),
+        ],
+        SIMULATES,
     ),
     **dict.fromkeys(
         [
@@ -686,6 +950,7 @@ EXCEPTED = {
             *("best_exploration", "burn_in", "exploration_horizon"),
             *("exploration_radius", "learning_regret", "regret_bound"),
             *("sensitivity_bound", "slopes", "naive_precision_recall"),
+            *("estimate", "parameter_errors", "replay"),
         ],
         OTHER,
     ),

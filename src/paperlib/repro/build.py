@@ -29,6 +29,7 @@ from paperlib.files import sha256, write_atomic
 from paperlib.repro import project, report
 from paperlib.repro.project import ROOT, BuildError, cells, defaults, notebooks
 from paperlib.repro.running import (
+    DRAWN_ONCE,
     KERNEL,
     event_loop,
     locked,
@@ -477,7 +478,7 @@ def execute(job: Job, executed: Path, staging: Path) -> float:
             language="python",
             progress_bar=False,
             log_output=False,
-            **KERNEL,
+            **KERNEL | {"extra_arguments": [*KERNEL["extra_arguments"], DRAWN_ONCE]},
         )
     files = _files(staging, job.figure).values()
     if missing := [path.name for path in files if not path.exists()]:

@@ -634,9 +634,8 @@ def bars(ax: Any, values: dict[str, float]) -> Any:
     ['0.500', '0.750']
     """
     colors = [_ORANGE if name == "the log" else _BLUE for name in values]
-    drawn = ax.barh(list(values), list(values.values()), color=colors, linewidth=0)
-    for name, patch in zip(values, drawn, strict=True):
-        patch.set_label(name)
+    look = {"color": colors, "linewidth": 0, "label": list(values)}
+    drawn = ax.barh(list(values), list(values.values()), **look)
     ax.bar_label(drawn, fmt="%.3f", padding=3)
     ax.invert_yaxis()
     ax.set(xlim=(0, 1.12), xticks=np.linspace(0, 1, 6), xlabel="freshness")

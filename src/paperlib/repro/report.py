@@ -7,6 +7,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader
+
 from paperlib import reference
 from paperlib.repro import ledger, project
 from paperlib.types import PathLike
@@ -22,6 +24,7 @@ __all__ = [
     "pages",
     "read_all",
     "summary",
+    "templates",
 ]
 
 _STATUSES = ("holds", "differs", "too few runs", "calibrated", "not testable")
@@ -182,35 +185,7 @@ def claims_page(
     >>> print(report.claims_page({}).splitlines()[0])
     # What the papers claim, and what we measured
     """
-    parts = [
-        "# What the papers claim, and what we measured\n",
-        "Each claim has a criterion that was fixed before the run. It *holds*, or "
-        "*differs*, if the measurement meets the\ncriterion, or misses it, by "
-        f"{ledger.STANDARD_ERRORS:g} standard errors; between there are *too few runs* "
-        "to say. The number after ± is one\nstandard error. A claim is *calibrated* "
-        "where stand-in data were chosen to fit it, and *not testable* where it needs\n"
-        "data that we lack; the reason says more. *Ours* marks checks of this project, "
-        "which no paper makes.\nTo find the claims that differ, search this page for "
-        "**Differs**. The last word of a claim is its name. This page\nis made from "
-        "`notebooks/*/claims.yaml` and the records beside the figures.\n",
-        summary(records),
-    ]
-    notebooks = project.notebooks(root)
-    for paper, figures in _papers(records):
-        parts += [f"## {paper}\n", project.about(paper, root) + "\n"]
-        for record in figures:
-            figure = record["figure"]
-            notebook = notebooks.get(figure)
-            title = project.title(notebook) if notebook else figure
-            parts.append(f"### {title}\n")
-            if notebook:
-                path = notebook.relative_to(root).as_posix()
-                parts.append(
-                    f"`{figure}`: [picture]({figure}.png), [notebook](../{path}), "
-                    f"[criteria](../notebooks/{paper}/claims.yaml)\n"
-                )
-            parts.append(_sentences(figure, record["claims"]))
-    return "\n".join(parts)
+    return _page("CLAIMS.md", records, root)
 
 
 def costs(root: PathLike = project.ROOT) -> dict[str, dict[str, Any]]:
@@ -268,25 +243,6 @@ def figures_table(root: PathLike = project.ROOT) -> str:
         rows.append((figure, link, command, *cost, title))
     head = ("figure", "notebook", "command", "minutes", "GB", "what it shows")
     return _table(head, rows)
-
-
-def _sentences(figure, claims):
-    """A list item for each claim."""
-    items = []
-    for claim in claims:
-        limits, found = ledger.criterion(claim), ledger.measurement(claim)
-        place = anchor(figure, claim["id"])
-        said = f'- <a id="{place}"></a>{claim["says"]}'
-        if claim.get("ours"):
-            said += " *(ours)*"
-        if found:
-            quantity = claim["quantity"]
-            said += f" *{quantity[:1].upper()}{quantity[1:]}:* {found}; {limits}."
-        said += f" **{claim['status'].capitalize()}**"
-        said += f": {claim['reason']}" if claim["reason"] else "."
-        origin = claim["where"], claim.get("source"), f"`{claim['id']}`"
-        items.append(f"{said} ({'; '.join(filter(None, origin))})")
-    return "\n".join([*items, ""])
 
 
 def anchor(figure: str, claim: str) -> str:
@@ -388,33 +344,50 @@ def gallery(records: dict[str, dict[str, Any]], root: PathLike = project.ROOT) -
     >>> print(report.gallery({}).splitlines()[0])
     # Gallery
     """
-    notebooks = project.notebooks(root)
-    parts = [
-        "# Gallery\n",
-        "A picture leads to its notebook, with the question, the code and what was "
-        "measured. *Reconstructed*: our text of\nthe paper ends before the numbers of "
-        "this figure. *Added*: no paper shows it. All claims are in\n"
-        "[CLAIMS.md](CLAIMS.md); this page is made from the notebooks.\n",
-    ]
-    for paper, group in _papers(records):
-        cells = [
-            _picture(record["figure"], notebooks[record["figure"]], root)
-            for record in group
-            if record["figure"] in notebooks
-        ]
-        rows = [cells[k : k + 3] for k in range(0, len(cells), 3)]
-        rows[-1:] = [row + [""] * (3 - len(row)) for row in rows[-1:]]
-        parts += [f"## {paper}\n", _table(("", "", ""), rows)]
-    return "\n".join(parts)
+    return _page("pictures.md", records, root)
 
 
-def _picture(figure, notebook, root):
-    """A cell of the gallery."""
-    title = project.short_title(project.title(notebook))
-    kind = project.kind(figure)
-    kind = "" if kind == "paper" else f" *({kind})*"
-    path = notebook.relative_to(root).as_posix()
-    return f"[![{title}]({figure}.png)](../{path}) {title}{kind}"
+def _page(name, records, root):
+    """A page about all figures, by a template."""
+    return (
+        templates()
+        .get_template(name)
+        .render(
+            papers=list(_papers(records)),
+            notebooks=project.notebooks(root),
+            summary=summary(records),
+            errors=ledger.STANDARD_ERRORS,
+            anchor=anchor,
+            project=project,
+            root=root,
+        )
+    )
+
+
+def templates(**options: Any) -> Environment:
+    """Templates of pages, in docs/_templates.
+
+    Parameters
+    ----------
+    **options
+        Of `jinja2.Environment`.
+
+    Returns
+    -------
+    jinja2.Environment
+        With the filters ``number`` and ``criterion`` of claims.
+
+    Examples
+    --------
+    >>> from paperlib.repro import report
+    >>> report.templates().from_string("{{ {'at_most': 2.0} | criterion }}").render()
+    'at most 2'
+    """
+    folder = FileSystemLoader(project.ROOT / "docs" / "_templates")
+    options |= {"loader": folder, "trim_blocks": True, "lstrip_blocks": True}
+    pages = Environment(**options)
+    pages.filters |= {"number": ledger.measurement, "criterion": ledger.criterion}
+    return pages
 
 
 def _table(head, rows):

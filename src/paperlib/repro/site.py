@@ -11,11 +11,10 @@ import shutil
 from itertools import groupby
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 from PIL import Image
 
-from paperlib.repro import build, ledger, project, report
+from paperlib.repro import build, project, report
 from paperlib.types import PathLike
 
 __all__ = ["write"]
@@ -138,18 +137,9 @@ def _figure(record, path, root):
 
 
 def _renderer():
-    """Function that fills a template of docs/_templates."""
-    pages = Environment(
-        loader=FileSystemLoader(build.ROOT / "docs" / "_templates"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    pages.filters |= {
-        "number": ledger.measurement,
-        "criterion": ledger.criterion,
-        "code": _code,
-    }
+    """Function that fills a template of docs/_templates, and escapes what it shows."""
+    pages = report.templates(autoescape=True)
+    pages.filters["code"] = _code
     return lambda name, **shown: pages.get_template(name).render(**shown)
 
 
