@@ -744,22 +744,12 @@ def _upper_bound(page, t):
 
 @plain
 def _largest(state, t):
-    """Largest index at t of the active pages and those never crawled.
-
-    The page of the largest bound first: its index leaves few others to compute.
-    """
+    """Largest index at t of the active pages and those never crawled."""
     scalars, best, winner = state.scalars, -1.0, -1
     if scalars.n_new > 0:
         best, winner = -state.new[0].key, state.new[0].page
-    first, most = -1, -1.0
     for p in range(scalars.n_active):
-        bound = _upper_bound(state.pages[state.active[p]], t)
-        if bound > most and _may(state, state.pages[state.active[p]], t):
-            first, most = p, bound
-    for p in range(-1, scalars.n_active):
-        if p == first:
-            continue
-        i = state.active[first if p < 0 else p]
+        i = state.active[p]
         page = state.pages[i]
         if _upper_bound(page, t) >= best * _SAFE and _may(state, page, t):
             v = page.known = _value(state, page, t)
