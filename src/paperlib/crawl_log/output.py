@@ -268,6 +268,10 @@ def sound(path: PathLike) -> Iterator[None]:
     path : path
         The file, opened with ``page_checksum_verification``.
 
+    Yields
+    ------
+    None
+
     Raises
     ------
     ValueError
