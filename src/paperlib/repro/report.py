@@ -344,7 +344,7 @@ def gallery(records: dict[str, dict[str, Any]], root: PathLike = project.ROOT) -
     >>> print(report.gallery({}).splitlines()[0])
     # Gallery
     """
-    return _page("pictures.md", records, root)
+    return _page("README.md", records, root)
 
 
 def _page(name, records, root):
@@ -365,7 +365,7 @@ def _page(name, records, root):
 
 
 def templates(**options: Any) -> Environment:
-    """Templates of pages, in docs/_templates.
+    """Templates of pages: those of figures/ here, those of the site in docs/.
 
     Parameters
     ----------
@@ -383,9 +383,9 @@ def templates(**options: Any) -> Environment:
     >>> report.templates().from_string("{{ {'at_most': 2.0} | criterion }}").render()
     'at most 2'
     """
-    folder = FileSystemLoader(project.ROOT / "docs" / "_templates")
-    options |= {"loader": folder, "trim_blocks": True, "lstrip_blocks": True}
-    pages = Environment(**options)
+    folders = Path(__file__).parent / "pages", project.ROOT / "docs" / "_templates"
+    options |= {"loader": FileSystemLoader(folders)}
+    pages = Environment(trim_blocks=True, lstrip_blocks=True, **options)
     pages.filters |= {"number": ledger.measurement, "criterion": ledger.criterion}
     return pages
 
