@@ -274,7 +274,7 @@ def _delays(found):
     rows = []
     for world, budget, policy in found.runs:
         if world in _DELAYED_IN and policy in _DELAYED:
-            pair = found.gain(world, budget, policy, "uniform", "delay")
+            pair = found.gain(world, budget, policy, "uniform", name="delay")
             row = {"world": world, "budget": budget, "policy": policy}
             row["over uniform"], row["over uniform ±"] = pair
             rows.append(row)

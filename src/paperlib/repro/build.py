@@ -65,6 +65,7 @@ _SUFFIXES = (".png", ".svg", ".json", ".npz")  # the files of a figure
 # What modules read, apart from data, below src/paperlib.
 _READ_BY = {
     "paperlib.repro.plotting": "paper.mplstyle",
+    "paperlib.repro.report": "repro/pages/*",
     "paperlib.crawl_log": "crawl_log/sql/*.sql",
     "paperlib.crawl_log.reporting": "crawl_log/report.*",
     "paperlib.repro.traces.bing_data": "repro/traces/bing_data.sql",
