@@ -843,13 +843,13 @@ D, M = [1.0, 2.0], [1.0, 1.0]
         ({"cost": [1.0, 0.0]}, "cost must be positive and finite, got 0.0"),
         (
             {"min_rate": [0.75, 0.5]},
-            "min_rate x cost must sum to at most the bandwidth, 1.0, got 1.25, "
+            "min_rate must spend at most the bandwidth, 1.0, got 1.25, "
             "0.25 too much (1 of 2 limits are exceeded, this one most)",
         ),
         (
             {"min_rate": 0.375, "cost": 2.0, "host": ["a", "b"],
              "host_limit": {"b": 0.125}},
-            "min_rate x cost must sum to at most the limit of host 'b', 0.125, "
+            "min_rate must spend at most the limit of host 'b', 0.125, "
             "got 0.75, 0.625 too much (2 of 3 limits are exceeded, this one most)",
         ),
         (
@@ -872,8 +872,8 @@ D, M = [1.0, 2.0], [1.0, 1.0]
         ),
         (
             {"change_cost": [0.0, 1.0]},
-            "change_cost must be 0 but for objectives.freshness and crawls='poisson', "
-            "got 1.0 for objectives.freshness and crawls='interval'",
+            "change_cost must be 0 except for objectives.freshness and "
+            "crawls='poisson', got 1.0 for objectives.freshness and crawls='interval'",
         ),
         (
             {"change_cost": 1.0, "crawls": "poisson", "objective": objectives.age},
@@ -885,7 +885,7 @@ D, M = [1.0, 2.0], [1.0, 1.0]
         ),
         (
             {"change_cost": 1.0, "crawls": "poisson", "min_rate": 0.5},
-            "min_rate x cost must sum to at most the bandwidth, 1.0, got 1.73333",
+            "min_rate must spend at most the bandwidth, 1.0, got 1.73333",
         ),
     ],
 )  # fmt: skip

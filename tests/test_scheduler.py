@@ -499,14 +499,14 @@ def test_nothing_in_a_file_is_executed(saved, tmp_path):
 
 
 BAD = {
-    "signal(2, 9.0)": "page must be the index of a page that is there, got 2",
-    "signal(-1, 9.0)": "page must be the index of a page that is there, got -1",
+    "signal(2, 9.0)": "page must be the number of a page that is there, got 2",
+    "signal(-1, 9.0)": "page must be the number of a page that is there, got -1",
     # page 1 was removed
-    "signal(1, 9.0)": "page must be the index of a page that is there, got 1",
-    "signal(0.5, 9.0)": "page must be an index",
-    "signal([0], 9.0)": "page must be the index of one page, got [0]",
-    "signal([], 9.0)": "page must be the index of one page, got []",
-    "signal(2**70, 9.0)": "page must be an index",
+    "signal(1, 9.0)": "page must be the number of a page that is there, got 1",
+    "signal(0.5, 9.0)": "page must be a page number",
+    "signal([0], 9.0)": "page must be the number of one page, got [0]",
+    "signal([], 9.0)": "page must be the number of one page, got []",
+    "signal(2**70, 9.0)": "page must be a page number",
     "signal(0, None)": "time must be finite, got None",
     "next(np.timedelta64(9, 'D'))": "time must be finite, got np.timedelta64",
     "signal(0, 4.0)": "time must not go back, got 4.0 after 5.0",
@@ -520,7 +520,7 @@ BAD = {
     "run([6.0, np.nan])": "times must be finite",
     "run([6.0], [0], [])": "signal_page and signal_time must have the same length",
     "run([6.0], [0, 0], [5.8, 5.7])": "signal_time must not go back",
-    "run([6.0], [1], [5.5])": "signal_page must be the index of a page that is there",
+    "run([6.0], [1], [5.5])": "signal_page must be the number of a page that is there",
     "remove(1)": "page must be",
     "update(1, ONE)": "page must be",
     "update([0, 2], ONE)": "page must be",

@@ -240,7 +240,7 @@ def test_a_page_removed_before_its_report_takes_none(changed, tmp_path):
     page = ours.next(1.0)
     ours.remove(page)
     before = saved(ours, tmp_path / "state.npz")
-    with pytest.raises(ValueError, match="page must be the index of a page that is"):
+    with pytest.raises(ValueError, match="page must be the number of a page that is"):
         ours.report(page, changed)
     assert saved(ours, tmp_path / "state.npz") == before
 
@@ -281,24 +281,24 @@ BAD = {
     "report([0, 1], [1, 0])": "page must have been crawled since its last report",
     "report(3, True)": "page must have been crawled since its last report, got 3",
     "report([0, 0], [1, 1])": "page must name each page once, got [0, 0]",
-    "report(4, True)": "page must be the index of a page that is there, got 4",
-    "report(-1, True)": "page must be the index of a page that is there, got -1",
-    "report(2, True)": "page must be the index of a page that is there, got 2",
-    "report(0.0, True)": "page must be an index",
+    "report(4, True)": "page must be the number of a page that is there, got 4",
+    "report(-1, True)": "page must be the number of a page that is there, got -1",
+    "report(2, True)": "page must be the number of a page that is there, got 2",
+    "report(0.0, True)": "page must be a page number",
     "report(0, [True, False])": "changed must have one entry for each page, 1",
     "report([0, 3], True)": "changed must have one entry for each page, 2",
     "report(0, 0.5)": "changed must be",
     "report(0, None)": "changed must be",
     "report(1, np.bool_(False))": "crawled since its last report, got 1",
-    "report(4, np.bool_(True))": "page must be the index of a page that is there",
-    "report(2, np.bool_(True))": "page must be the index of a page that is there",
-    "report(True, True)": "page must be an index",
-    "report(2**70, True)": "page must be an index",
+    "report(4, np.bool_(True))": "page must be the number of a page that is there",
+    "report(2, np.bool_(True))": "page must be the number of a page that is there",
+    "report(True, True)": "page must be a page number",
+    "report(2**70, True)": "page must be a page number",
     "next(None)": "time must be finite, got None",
     "next(np.datetime64('2020-01-01'))": "time must be finite, got np.datetime64",
     "run(np.array(['2020-01-01'], 'M8[s]'))": "times must be finite, got array",
-    "signal([0], 6.0)": "page must be the index of one page, got [0]",
-    "signal(2, 6.0)": "page must be the index of a page that is there, got 2",
+    "signal([0], 6.0)": "page must be the number of one page, got [0]",
+    "signal(2, 6.0)": "page must be the number of a page that is there, got 2",
     "next(4.5)": "time must not go back, got 4.5 after 5.0",
     "signal(0, 4.5)": "time must not go back, got 4.5 after 5.0",
     "run([6.0, 5.5])": "times must not go back, got 5.5 at index 1",
@@ -315,8 +315,8 @@ BAD = {
     "add(HOMELESS)": "host must be given, because all pages before have one",
     "update(0, HOMELESS)": "host must be given, because all pages before have one",
     "add(BYTES)": "host must hold numbers or strings, got b'a'",
-    "update(2, ONE)": "page must be the index of a page that is there, got 2",
-    "remove(2)": "page must be the index of a page that is there, got 2",
+    "update(2, ONE)": "page must be the number of a page that is there, got 2",
+    "remove(2)": "page must be the number of a page that is there, got 2",
 }
 NAMES = {
     "KNOWN": Greedy(SignalledPages([1.0], 1.0, 0.0, 0.0)),

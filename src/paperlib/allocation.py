@@ -23,15 +23,17 @@ function                     crawls, and what is optimal  source
 ============================ ============================ ====================
 
 The optima share their theory. The objective is a sum over pages of concave
-functions of the crawl rates, so that rates are optimal exactly if the marginal
-gain of every crawled page is one number, the multiplier, and that of every
-other page at most as large:
+functions of the crawl rates, so that rates are optimal if and only if the
+marginal gain of every crawled page is one number, the multiplier, and that of
+every other page at most as large:
 
 .. math:: \mu_i\,\frac{\partial F_i}{\partial \rho_i} = \lambda
           \quad\text{where } \rho_i > 0, \qquad
           \mu_i\,\frac{\partial F_i}{\partial \rho_i} \le \lambda
           \quad\text{where } \rho_i = 0 .
 
+(`conditional` has its own conditions, as its spending is not linear in the
+rates, and deadlines at equal intervals are a knapsack, see `optimal`.)
 The total of the rates falls as the multiplier grows; each function finds the
 multiplier at which it is the bandwidth. Change rates and importances have
 shape (..., n_pages), and each leading index is a problem of its own.
@@ -49,7 +51,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,27 +93,27 @@ _SECANT_STEPS = 8
 # Relative error to which rates sum to the bandwidth: the sum of millions of
 # rates is not known better.
 _SPENT = 1e-12
-# By so much more nothing may be spent.
-_MISSED = 1e-9
+# Largest relative overspending that is accepted.
+_OVERSPENT = 1e-9
 # A factor on a lower bound, for rounding must not put it above the solution.
-_ROUNDED = 0.999
-# Between numbers that differ by a larger factor the search is for the exponent.
-_FAR = 1e3
+_SAFETY = 0.999
+# Between numbers that differ by a larger factor the search bisects the exponent.
+_BISECT_EXPONENT_ABOVE = 1e3
 # The first bracket of v = 1 / sqrt(multiplier) for pages with signals is this
 # factor to either side of the v without signals, and widened where needed.
 _NEAR = 1.05
 # Rates above 1 / tau miss no deadline at equal intervals; at Poisson times,
 # above this / tau, the share of late changes, exp(-rate tau), is below 1e-260.
 _NEVER_LATE = 600.0
-# What a crawl saves is importance times the first power of time, but for these.
+# The dimension of the multiplier is importance x time^k; k is 1 except here.
 _POWERS_OF_TIME = {"age": 2, "age_of_information": 2, "deadline": 0}
-# Numbers between this and its inverse may be multiplied and divided several times
-# before they leave the range of floating point.
-_FAR_OUT = 1e30
-# A change rate that is farther from the bandwidth counts as this far: the page is
-# always fresh then, or never.
-_FARTHEST = 1e120
-# What is given may be multiplied and divided a few times in floating point.
+# A problem with a number beyond this or its inverse is solved in other units: the
+# search multiplies and divides several such numbers.
+_RESCALE_BEYOND = 1e30
+# Change rates are clipped to this times the bandwidth, and to its inverse: the page is
+# never fresh then, or always.
+_CLIP_RATE = 1e120
+# Arguments must lie between these, so that two of them can be multiplied or divided.
 _LEAST, _GREATEST = 1e-100, 1e100
 # Relative width of the last bracket of v, some rounding errors: where crawl values are
 # flat, thresholds and rates differ by far more between its ends.
@@ -146,8 +148,9 @@ class Allocation:
     price_min_rate, price_max_rate : ndarray, shape (..., n_pages), or None
         Prices of the limits of each page: by how much the cost falls per unit
         by which the least rate of the page is lowered, or its greatest rate
-        raised. 0 where the limit is not active. Of a page that is not crawled,
-        `price_min_rate` is what a first crawl per unit of time would lose.
+        raised. 0 where the limit is not active. For a page that is not crawled,
+        `price_min_rate` is by how much the first crawl per unit of time would
+        cost more, at the multiplier, than it saves.
     price_host : dict, or None
         From the label of each host that uses its limit up to the price of the
         limit: by how much the cost falls per unit by which it is raised.
@@ -336,9 +339,9 @@ def optimal(
               \sum_{i \in h} c_i \rho_i \le R_h, \quad
               l_i \le \rho_i \le u_i .
 
-    Rates are optimal exactly if each is between its limits where its marginal
-    gain is what it spends at the multiplier and at the price of its host, and
-    is at a limit where it would be beyond:
+    Rates are optimal if and only if each is between its limits where its
+    marginal gain is what it spends at the multiplier and at the price of its
+    host, and is at a limit where it would be beyond:
 
     .. math:: -\mu_i J_i'(\rho_i) = c_i (\lambda + \nu_{h(i)})
               \quad\text{where } l_i < \rho_i < u_i .
@@ -394,8 +397,8 @@ def optimal(
     The plain form is `paperlib.reference.optimal`. Rates sum to the bandwidth
     to a relative error of 1e-12. Deadlines at equal intervals are a knapsack:
     pages get 1 / tau in order of falling importance x change_rate / cost, and
-    the last one what remains. Pages whose values differ by rounding alone
-    share what is between them.
+    the last one what remains. Pages whose values differ by rounding only
+    share the bandwidth that is left for them.
 
     Examples
     --------
@@ -418,22 +421,25 @@ def optimal(
         change_rate, importance, min_rate, max_rate, cost, change_cost
     )
     fits = objective == objectives.freshness and crawls == "poisson"
-    if pages[-1].any() and not fits:
+    if pages.change_cost.any() and not fits:
         raise ValueError(
-            "change_cost must be 0 but for objectives.freshness and crawls='poisson', "
-            f"got {pages[-1].max()} for {objective!r} and crawls={crawls!r}"
+            "change_cost must be 0 except for objectives.freshness and "
+            f"crawls='poisson', got {pages.change_cost.max()} for {objective!r} "
+            f"and crawls={crawls!r}"
         )
-    labels, member, limit = hosts.members(host, host_limit, pages[0].shape[-1])
-    if pages[0].ndim > 1 and limit.min() < np.inf:
+    labels, member, limit = hosts.members(host, host_limit, pages.cost.shape[-1])
+    if pages.cost.ndim > 1 and limit.min() < np.inf:
         raise ValueError(
-            f"host_limit must be inf for problems of shape {pages[0].shape[:-1]}, "
+            f"host_limit must be inf for problems of shape {pages.cost.shape[:-1]}, "
             f"got {host_limit!r}"
         )
     _in_range(host_limit=limit, tau=objective.tau)
     _check_least(pages, bandwidth, labels, member, limit)
-    problem = pages, objective, crawls == "poisson"
-    rate, multiplier, price = _limited(*problem, bandwidth, member, limit)
-    return _priced(*problem, rate, multiplier, price, member, labels)
+    poisson = crawls == "poisson"
+    rate, multiplier, price = _limited(
+        pages, objective, poisson, bandwidth, member, limit
+    )
+    return _priced(pages, objective, poisson, rate, multiplier, price, member, labels)
 
 
 def optimal_poisson(
@@ -629,7 +635,7 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     state, rate = np.zeros(limit.size), np.where(gains, gamma, 0.0)
     multiplier = 0.0
     if (gains & (alpha > 0)).any() or rate.sum() > bandwidth:
-        at_one = crawl_value.at_one(constants)
+        at_one = crawl_value.values_at_one(constants)
 
         def spent(multiplier):
             return crawl_value.threshold_rates(
@@ -827,9 +833,9 @@ def conditional(
 
     Notes
     -----
-    The plain form is `paperlib.reference.optimal_conditional`. The sum is not
-    concave in the crawl rates, but in the freshness of the pages, and what is
-    spent is convex in it: the conditions are sufficient.
+    The plain form is `paperlib.reference.optimal_conditional`. What is spent is
+    not convex in the crawl rates. In the freshness values F the objective is
+    linear and the spending convex, so that the conditions are sufficient.
 
     Examples
     --------
@@ -994,7 +1000,7 @@ def polite_thresholds(
         rate[:] = 0.0
         here = within[member]
         if not (within.all() or pages.importance[here].any()):
-            threshold[here] = np.inf  # what is left is worth no crawl
+            threshold[here] = np.inf  # no page that is left gains by crawls
             return rate, 0.0
         return rate, plan(here, rest)
 
@@ -1010,8 +1016,19 @@ def polite_thresholds(
 # ------------------------------ limits of pages and hosts
 
 
+class _Pages(NamedTuple):
+    """The pages of `optimal`: arrays of one shape, (..., n_pages)."""
+
+    change_rate: np.ndarray
+    importance: np.ndarray
+    min_rate: np.ndarray
+    max_rate: np.ndarray
+    cost: np.ndarray
+    change_cost: np.ndarray
+
+
 def _limited_pages(change_rate, importance, min_rate, max_rate, cost, change_cost):
-    """The checked arrays of the pages of `optimal`, all of one shape."""
+    """The checked `_Pages`, broadcast."""
     limits = {
         "min_rate": checks.non_negative("min_rate", min_rate),
         "max_rate": checks.non_negative_or_inf("max_rate", max_rate),
@@ -1019,17 +1036,23 @@ def _limited_pages(change_rate, importance, min_rate, max_rate, cost, change_cos
         "change_cost": checks.non_negative("change_cost", change_cost),
     }
     _in_range(**limits)
-    pages = checks.broadcast(change_rate=change_rate, importance=importance, **limits)
-    _, _, low, high, _, _ = pages
-    checks.require("min_rate", low, "at most max_rate", low <= high)
+    pages = _Pages(
+        *checks.broadcast(change_rate=change_rate, importance=importance, **limits)
+    )
+    below = pages.min_rate <= pages.max_rate
+    checks.require("min_rate", pages.min_rate, "at most max_rate", below)
     return pages
+
+
+def _spent(pages, rate):
+    """What each page spends at a rate, with Poisson crawls if changes cost more."""
+    changes = pages.change_rate * freshness.poisson(pages.change_rate, rate)  # found
+    return pages.cost * rate + pages.change_cost * changes
 
 
 def _check_least(pages, bandwidth, labels, member, limit):
     """Raise unless the least rates fit the bandwidth and the limits of hosts."""
-    change_rate, _, low, _, cost, change_cost = pages
-    changes = change_rate * freshness.poisson(change_rate, low)  # that crawls find
-    least = (cost * low + change_cost * changes).reshape(-1, member.size)
+    least = _spent(pages, pages.min_rate).reshape(-1, member.size)
     if not least.any():
         return
     of_hosts = [np.bincount(member, problem) for problem in least]
@@ -1042,19 +1065,34 @@ def _check_least(pages, bandwidth, labels, member, limit):
         if worst < limit.size:
             name = f"limit of host {labels[worst]!r}"
         raise ValueError(
-            f"min_rate x cost must sum to at most the {name}, {allowed[worst]}, "
+            f"min_rate must spend at most the {name}, {allowed[worst]}, "
             f"got {needed[worst]}, {needed[worst] - allowed[worst]:.6g} too much "
             f"({above.sum()} of {above.size} limits are exceeded, this one most)"
         )
 
 
+def _records(pages, objective, tau, poisson):
+    """The pages of one problem, as the kernels take them."""
+    records = np.empty(pages.cost.size, kernels.PAGE)
+    gains = objective.limit(pages.change_rate) > 0
+    records["change_rate"], records["cost"] = pages.change_rate, pages.cost
+    records["value_per_cost"] = np.where(gains, pages.importance / pages.cost, 0.0)
+    records["low"], records["high"] = pages.min_rate, pages.max_rate
+    records["change_cost_rate"] = pages.change_cost / pages.cost * pages.change_rate
+    if tau < np.inf:
+        enough = _NEVER_LATE if poisson else 1.0
+        records["high"] = np.clip(enough / tau, pages.min_rate, pages.max_rate)
+    return records
+
+
 def _limited(pages, objective, poisson, bandwidth, member, limit):
     """Rates, multiplier, and price of the limit of each host."""
-    cost, change_cost = pages[-2:]
-    # a unit of what is spent, which leaves all digits: a power of 4
-    money = _power_of_4(math.sqrt(cost.min()) * math.sqrt(cost.max()))
-    pages = *pages[:-2], cost / money, change_cost / money
-    bandwidth, limit = bandwidth / money, limit / money
+    # a power of 4, by which division is exact
+    cost_unit = _power_of_4(math.sqrt(pages.cost.min()) * math.sqrt(pages.cost.max()))
+    pages = pages._replace(
+        cost=pages.cost / cost_unit, change_cost=pages.change_cost / cost_unit
+    )
+    bandwidth, limit = bandwidth / cost_unit, limit / cost_unit
     offsets = np.append(0, np.cumsum(np.bincount(member)))
     by_host = slice(None)
     if limit.size > 1:
@@ -1062,50 +1100,41 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
     price = np.zeros(limit.size)
     power = _POWERS_OF_TIME.get(objective.name, 1)
 
-    def one_problem(
-        granted, change_rate, importance, low, high, cost, change_cost, rate
-    ):
-        unit = bandwidth / granted  # of rates here
+    def one_problem(scaled_bandwidth, *arrays):
+        row, rate = _Pages(*arrays[:-1]), arrays[-1]
+        unit = bandwidth / scaled_bandwidth  # of rates here
         tau, allowed = objective.tau * unit, limit / unit
-        each = np.empty(rate.size, kernels.PAGE)
-        helped = objective.limit(change_rate) > 0
-        each["change_rate"], each["cost"] = change_rate, cost
-        each["worth"] = np.where(helped, importance / cost, 0.0)
-        each["low"], each["high"] = low, high
-        each["extra"] = change_cost / cost * change_rate
-        if tau < np.inf:
-            enough = _NEVER_LATE if poisson else 1.0
-            each["high"] = np.clip(enough / tau, low, high)
-        spent = np.empty(limit.size)
-        given = each, (objective.code, tau, poisson), offsets, allowed
-        multiplier = kernels.limited_rates(*given, granted, rate, spent)
-        full = spent > allowed
+        records = _records(row, objective, tau, poisson)
+        asked = np.empty(limit.size)  # what each host spends at the multiplier alone
+        given = records, (objective.code, tau, poisson), offsets, allowed
+        multiplier = kernels.limited_rates(*given, scaled_bandwidth, rate, asked)
+        full = asked > allowed
         if full.any():
-            kernels.host_rates(*given, spent, rate, price)
-            price[full] = np.maximum(price[full] - multiplier, 0.0)
-        if change_cost.any():
-            found = change_rate * freshness.poisson(change_rate, rate)
-            on_hosts = np.add.reduceat(cost * rate + change_cost * found, offsets[:-1])
-            # Where a changed page costs many decades more, its rate jumps from
-            # one multiplier to the next, and what it spends between is not known.
-            most, total = 1 + _MISSED, on_hosts.sum() / granted
+            own = np.zeros(limit.size)  # multipliers of these hosts
+            kernels.host_rates(*given, asked, rate, own)
+            price[full] = np.maximum(own[full] - multiplier, 0.0)
+        if pages.change_cost.any():
+            on_hosts = np.add.reduceat(_spent(row, rate), offsets[:-1])
+            # Where a changed page costs many orders of magnitude more, its rate jumps
+            # from one multiplier to the next, and what it spends between is not known.
+            most, total = 1 + _OVERSPENT, on_hosts.sum() / scaled_bandwidth
             if (on_hosts > allowed * most).any() or total > most:
                 multiplier = math.nan
         return np.append(multiplier, price) * unit ** (1 - power)
 
     change_rate, importance, low, high, *costs = (a[..., by_host] for a in pages)
     rate, found = _each_problem(
-        one_problem, bandwidth, change_rate, importance, (low, high), costs
+        one_problem, bandwidth, change_rate, importance, rates=(low, high), others=costs
     )
     unsorted = np.empty_like(rate)
     unsorted[..., by_host] = rate
     with np.errstate(over="ignore"):
-        found = found / money
+        found = found / cost_unit
     return unsorted, found[0], found[1:] if rate.ndim == 1 else price
 
 
-# beyond floating point costs and prices are inf, and inf - inf on a host that
-# allows nothing is NaN, which fmax takes for 0
+# Beyond floating point costs and prices are inf, and inf - inf on a host that
+# allows nothing is NaN, which fmax takes for 0: no warning.
 @np.errstate(over="ignore", invalid="ignore")
 def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
     """What `optimal` returns: with the cost and the prices of the limits."""
@@ -1185,14 +1214,14 @@ def _interval(change_rate, importance, bandwidth):
         if rate.size >= _MANY:
             sample = change_rate[::_SAMPLE], importance[::_SAMPLE]
             _, guess = _interval(*sample, bandwidth / _SAMPLE)
-            multiplier = _secant(spent, bandwidth, guess**-0.5) if guess else 0.0
-            if multiplier:
+            multiplier = _secant(spent, bandwidth, guess**-0.5) if guess else math.nan
+            if not math.isnan(multiplier):
                 return multiplier
         # Two lower bounds of 1 / sqrt(multiplier): below the first no page is
         # crawled; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second.
         with np.errstate(over="ignore"):
             threshold = change_rate[changing] / importance[changing]
-        least = _ROUNDED * max(
+        least = _SAFETY * max(
             np.sqrt(threshold.min()),
             bandwidth * np.sqrt(2.0) / np.sqrt(importance * change_rate).sum(),
         )
@@ -1206,7 +1235,7 @@ def _secant(spent, bandwidth, v):
 
     The sum of the rates is about proportional to v: the secant method runs on
     the logarithms of both, with a first slope of 1 and steps of at most a
-    factor e. Returns 0 where it does not settle soon.
+    factor e. Returns NaN where it does not settle soon.
     """
     slope, before, step = 1.0, 0.0, 0.0
     for _ in range(_SECANT_STEPS):
@@ -1219,7 +1248,7 @@ def _secant(spent, bandwidth, v):
             break
         before, step = off, min(max(-off / slope, -1.0), 1.0)
         v *= math.exp(step)
-    return 0.0
+    return math.nan
 
 
 def _spend(spent, rate, bandwidth, left, right):
@@ -1233,15 +1262,19 @@ def _spend(spent, rate, bandwidth, left, right):
     # Imported here, because it takes as long as the rest of this module.
     from scipy.optimize import brentq
 
-    # By whether they spend more than the bandwidth: the v on each side, what it
-    # spends too much, and its rates. The last v that is tried on a side is the
-    # nearest one. The rates are kept, as `spent` may depend on the v before.
-    ends = {}
+    # On both sides of the bandwidth: v, what it spends too much, and its rates. The
+    # last v that is tried on a side is the nearest one. The rates are kept, as
+    # `spent` may depend on the v before.
+    below = above = None
 
     @functools.cache  # each is a pass over all pages
     def excess(v):
+        nonlocal below, above
         over = spent(1.0 / v / v) - bandwidth
-        ends[over > 0] = v, over, rate.copy()
+        if over > 0:
+            above = v, over, rate.copy()
+        else:
+            below = v, over, rate.copy()
         return over
 
     while excess(left) > 0 and left > _LEAST_V:  # with growing strides
@@ -1249,7 +1282,7 @@ def _spend(spent, rate, bandwidth, left, right):
     while excess(right) < 0 and right < _GREATEST_V:
         stride = right / left
         left, right = right, min(right * stride * stride, _GREATEST_V)
-    while right > _FAR * left:  # halve the range of the exponents
+    while right > _BISECT_EXPONENT_ABOVE * left:  # halve the range of the exponents
         middle = math.sqrt(left) * math.sqrt(right)
         left, right = (left, middle) if excess(middle) > 0 else (middle, right)
     if not excess(left) <= 0 <= excess(right):
@@ -1259,9 +1292,9 @@ def _spend(spent, rate, bandwidth, left, right):
     # of the order of its width squared. Where the sum jumps across the bandwidth
     # between neighbouring numbers (bandwidth is scarce, or pages are equal), this
     # takes the share of the jump that spends the bandwidth.
-    left, below, rate[:] = ends[False]
-    right, above, upper = ends.get(True, ends[False])
-    share = below / (below - above) if above > below else 0.0
+    left, too_little, rate[:] = below
+    right, too_much, upper = above or below
+    share = too_little / (too_little - too_much) if too_much > too_little else 0.0
     rate += (upper - rate) * share
     return (left + share * (right - left)) ** -2
 
@@ -1274,7 +1307,7 @@ def _each_problem(solve, bandwidth, change_rate, importance, rates=(), others=()
     did not converge.
     Where products of several numbers might leave the range of floating point,
     `solve` gets the arguments in other units of time and of importance. These
-    are powers of 4, as they and their roots leave all digits as they are.
+    are powers of 4: division by them, and by their roots, is exact.
     """
     shape = change_rate.shape
     rows = [
@@ -1283,17 +1316,13 @@ def _each_problem(solve, bandwidth, change_rate, importance, rates=(), others=()
     ]
     rate, found = np.empty(rows[0].shape), []
     extremes = bandwidth, rows[0].max(), rows[1].max()
-    far = not 1 / _FAR_OUT < min(extremes) <= max(extremes) < _FAR_OUT
+    far = not 1 / _RESCALE_BEYOND < min(extremes) <= max(extremes) < _RESCALE_BEYOND
     unit = _power_of_4(bandwidth) if far else 1.0
-    worth = np.ones(len(rate))
+    importance_unit = np.ones(len(rate))
     with threads_for(shape[-1]), np.errstate(over="ignore"):
         for i, given in enumerate(zip(*rows, strict=True)):
             if far:
-                d, mu, *more = given
-                worth[i] = _power_of_4(mu.max(where=d > 0, initial=0.0))
-                d = np.where(d > 0, np.clip(d / unit, 1 / _FARTHEST, _FARTHEST), 0)
-                of_time, more = more[: len(rates)], more[len(rates) :]
-                given = d, mu / worth[i], *(x / unit for x in of_time), *more
+                importance_unit[i], given = _rescaled(given, unit, len(rates))
             # Read-only, whatever came in: for numba that is part of the type, and a
             # kernel would be compiled once more for arrays that can be written.
             for row in given:
@@ -1303,10 +1332,19 @@ def _each_problem(solve, bandwidth, change_rate, importance, rates=(), others=()
     if far:
         rate *= unit
         with np.errstate(over="ignore"):
-            found *= worth / unit
+            found *= importance_unit / unit
     if np.isnan(found).any() or np.isnan(rate).any():
         raise ConvergenceError("the allocation did not converge", rate.reshape(shape))
     return rate.reshape(shape), found.reshape(found.shape[:-1] + shape[:-1])[()]
+
+
+def _rescaled(row, unit, n_rates):
+    """Unit of importance of one problem, and its row in that and the unit of rates."""
+    d, mu, *more = row
+    importance_unit = _power_of_4(mu.max(where=d > 0, initial=0.0))
+    d = np.where(d > 0, np.clip(d / unit, 1 / _CLIP_RATE, _CLIP_RATE), 0)
+    rates = (x / unit for x in more[:n_rates])
+    return importance_unit, (d, mu / importance_unit, *rates, *more[n_rates:])
 
 
 def _power_of_4(x):

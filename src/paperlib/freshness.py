@@ -1,11 +1,13 @@
 r"""How fresh crawls keep the copy of a page.
 
 The functions answer: with which probability does the copy of a page agree with
-the page, in the long run or over a given time? Changes are a Poisson process
-of rate Delta; after a crawl the copy is fresh until the next change, so that
-the probability at a random time is the mean over the time since the last crawl
+the page, in the long run or over a given time? What does one more crawl gain?
+Changes are a Poisson process of rate Delta. After a crawl the copy is fresh until
+the next change: at a random time it is fresh with probability
 
-.. math:: F = E\,e^{-\Delta \tau} .
+.. math:: F = E\,e^{-\Delta \tau} ,
+
+where tau is the time since the last crawl.
 
 What differs is how the crawls come: at Poisson times (`poisson`,
 `poisson_time`; eqs. (4) and (5) of [aaai20]_), at equal intervals (`interval`,
@@ -13,16 +15,20 @@ What differs is how the crawls come: at Poisson times (`poisson`,
 and signals reach a threshold (`cycle_length`, `fresh_time`, `crawl_value`:
 psi, w and V of Lemma 4 of [www25]_). `bayes_crawl_value` is V of a page whose
 change rate is known by a gamma distribution only, and `empirical_crawl_value` that of
-a page whose changes need not be Poisson. `harmonic_penalty` counts the changes
-missed instead. `mean` weights pages by importance.
+a page whose changes need not be Poisson. `harmonic_penalty` is the mean of
+1 + 1/2 + ... + 1/N over the number N of changes missed. `mean` weights pages by
+importance.
 
 Of a page with signals, alpha = (1 - recall) Delta is the rate of the changes
 without a signal, nu = false_rate, and gamma = recall Delta + nu the rate of
-all signals. A signal makes it as much less probable that the copy is fresh as
-the time beta = log(gamma / nu) / alpha does: the *effective elapsed time* of n
-signals in a time tau since the last crawl is iota = tau + beta n.
+all signals. One signal lowers the probability that the copy is fresh by the
+same factor as a time beta = log(gamma / nu) / alpha without signals: the
+*effective elapsed time* of n signals in a time tau since the last crawl is
+iota = tau + beta n.
 
-All functions broadcast, and all rates are in 1/time.
+All arguments broadcast; `crawled` and `empirical_crawl_value` take a `History`
+instead of crawl rates. Change rates, crawl rates and rates of signals are in
+1/time; `rate` of `bayes_crawl_value`, of a gamma distribution, is a time.
 """
 
 from __future__ import annotations
@@ -155,7 +161,7 @@ def poisson_time(
     *,
     initial: ArrayLike = 0.0,
 ) -> Values:
-    r"""Expected fresh time under crawls at Poisson times that begin now.
+    r"""Expected fresh time of a duration that starts now, at Poisson times.
 
     The integral of eq. (4) of [aaai20]_ over the duration T, for a copy that
     is fresh with probability s now: F is the long-run freshness of `poisson`,
@@ -194,11 +200,11 @@ def poisson_time(
     array([0.716, 5.25 ])
     """
     change_rate, crawl_rate = _rates(change_rate, crawl_rate)
-    duration, initial = _transient(duration, initial)
+    duration, initial = _checked_duration(duration, initial)
     stationary = poisson(change_rate, crawl_rate)
     lasting = _decayed(change_rate + crawl_rate, duration)
     fresh = stationary * duration + (initial - stationary) * lasting
-    return _at_most(duration, fresh)
+    return _clipped(duration, fresh)
 
 
 def interval_time(
@@ -209,12 +215,14 @@ def interval_time(
     initial: ArrayLike = 0.0,
     phase: ArrayLike | None = None,
 ) -> Values:
-    r"""Expected fresh time under crawls at equal intervals that begin now.
+    r"""Expected fresh time of a duration that starts now, at equal intervals.
 
-    Derived: with crawls at :math:`t_0 + k / p`,
+    Derived: with crawls at :math:`t_0 + k / \rho`, where :math:`t_0 \rho` is the
+    phase, over a duration :math:`T \ge t_0` (for a shorter one, the first integral
+    up to T),
 
     .. math:: \int_0^{t_0} s\, e^{-\Delta t}\, dt
-        + \int_{t_0}^{T} e^{-\Delta\,((t - t_0) \bmod 1/p)}\, dt .
+        + \int_{t_0}^{T} e^{-\Delta\,((t - t_0) \bmod 1/\rho)}\, dt .
 
     Parameters
     ----------
@@ -251,14 +259,14 @@ def interval_time(
     array([0.736, 6.425])
     """
     change_rate, crawl_rate = _rates(change_rate, crawl_rate)
-    duration, initial = _transient(duration, initial)
+    duration, initial = _checked_duration(duration, initial)
     with np.errstate(divide="ignore", over="ignore"):
         gap = 1.0 / crawl_rate
     stationary = interval(change_rate, crawl_rate)
     if phase is None:
         first = np.minimum(duration, gap)
         early = _before_a_uniform_crawl(change_rate, crawl_rate, first, initial)
-        return _at_most(duration, early + (duration - first) * stationary)
+        return _clipped(duration, early + (duration - first) * stationary)
     phase = checks.positive("phase", phase)
     checks.require("phase", phase, "at most 1", phase <= 1)
     first = np.minimum(duration, phase * gap)
@@ -270,7 +278,7 @@ def interval_time(
     whole = np.minimum(whole, rest)
     early = initial * _decayed(change_rate, first)
     late = _decayed(change_rate, rest - whole)
-    return _at_most(duration, early + whole * stationary + late)
+    return _clipped(duration, early + whole * stationary + late)
 
 
 def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
@@ -279,26 +287,26 @@ def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
     `first` is at most one interval, so that the time of the crawl has the
     density `crawl_rate` in it. The copy is fresh from the start, with
     probability `initial`, or since that crawl. With Delta = change_rate,
-    `kept` is the integral of exp(-Delta t) over t in (0, first), and first^2 x
-    `lost` that of (first - t) exp(-Delta t).
+    `integral` is that of exp(-Delta t) over t in (0, first), and first^2 x
+    `double` that of (first - t) exp(-Delta t), its integral once more.
     """
     x = change_rate * first
     with np.errstate(divide="ignore", invalid="ignore"):
         exact = (1.0 + np.expm1(-x) / x) / x
-    lost = np.where(x < _SMALL, 0.5 - x / 6 + x**2 / 24, exact)
-    kept = _decayed(change_rate, first)
+    double = np.where(x < _SMALL, 0.5 - x / 6 + x**2 / 24, exact)
+    integral = _decayed(change_rate, first)
     return (
-        initial * (kept - crawl_rate * first * (kept - first * lost))
-        + crawl_rate * first**2 * lost
+        initial * (integral - crawl_rate * first * (integral - first * double))
+        + crawl_rate * first**2 * double
     )
 
 
-def _transient(duration, initial):
+def _checked_duration(duration, initial):
     duration = checks.non_negative("duration", duration)
     return duration, checks.share("initial", initial)
 
 
-def _at_most(duration, fresh):
+def _clipped(duration, fresh):
     """A fresh time from 0 to `duration`, where rounding may lead outside."""
     return np.clip(fresh, 0.0, duration)
 
@@ -470,8 +478,8 @@ def crawl_value(
     terms : int, optional
         j of APPROX-j of appendix A.1, which takes the first j terms of the
         sums only; by default all terms. Where signals carry no information
-        (recall 0) the exact value is the one without signals; APPROX-j is its
-        own limit for recall -> 0, a different number.
+        (recall 0) the exact value is the one without signals; APPROX-j is
+        continued by its limit for recall -> 0, a different number.
 
     Returns
     -------
@@ -498,7 +506,7 @@ def crawl_value(
     elapsed = checks.non_negative_or_inf("elapsed", elapsed)
     n_signals = checks.non_negative("n_signals", n_signals)
     terms = values.EXACT if terms is None else checks.count("terms", terms)
-    return _of_pages(
+    return _call_kernel(
         values.crawl_values,
         pages,
         pages.importance,
@@ -539,7 +547,7 @@ def bayes_crawl_value(
     shape : array_like, positive
         Shape of the distribution of the change rate.
     rate : array_like, time, positive
-        Its rate; all arguments broadcast.
+        Rate of that distribution; all arguments broadcast.
 
     Returns
     -------
@@ -577,7 +585,7 @@ def empirical_crawl_value(history: History, elapsed: ArrayLike) -> Array:
     .. math:: \hat V(\tau) = \int_0^\tau a\,d\hat F(a) ,
 
     with the empirical distribution F of the age of the last change, by Kaplan and
-    Meier's estimator, since a crawl that found no change tells only that the age is
+    Meier's estimator, since a crawl that found no change shows only that the age is
     above its interval. Where all intervals are at least tau it is the mean of
     :math:`a\,1(a < \tau)` over all crawls (derived). It holds for any stationary
     process of changes, because the time back to the last change and the time on to
@@ -586,7 +594,7 @@ def empirical_crawl_value(history: History, elapsed: ArrayLike) -> Array:
     Parameters
     ----------
     history : History
-        In either form. The age of every change is known.
+        In either form. The age of every change must be known.
     elapsed : array_like, time
         Times tau since the last crawl, non-negative.
 
@@ -594,8 +602,8 @@ def empirical_crawl_value(history: History, elapsed: ArrayLike) -> Array:
     -------
     ndarray, shape ``(*history.shape, *elapsed.shape)``, time
         Crawl values for an importance of 1. NaN for a page without crawls, and
-        beyond the longest age and interval without a change of a page, unless that
-        is an age.
+        for elapsed times above the longest observation of a page, if that one is
+        an interval without a change.
 
     Raises
     ------
@@ -623,6 +631,7 @@ def empirical_crawl_value(history: History, elapsed: ArrayLike) -> Array:
         if history.count is not None:
             age = np.where(history.count.reshape(-1) > 1, np.nan, age)
     unknown = (changed & np.isnan(age)).reshape(history.changed.shape)
+    # the end of the message "age must be known at ..."
     rule = "every crawl that found a change, and be that of the last one"
     history.require_told(rule, ~unknown)
     value = np.empty((offsets.size - 1, elapsed.size))
@@ -675,7 +684,7 @@ def cycle_length(threshold: ArrayLike, pages: SignalledPages) -> Array:
     array([1.465])
     """
     threshold = checks.non_negative_or_inf("threshold", threshold)
-    return _of_pages(
+    return _call_kernel(
         values.psis, pages, pages.recall, pages.false_rate, threshold=threshold
     )
 
@@ -720,12 +729,12 @@ def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> Array:
     array([1.007])
     """
     threshold = checks.non_negative_or_inf("threshold", threshold)
-    return _of_pages(
+    return _call_kernel(
         values.ws, pages, pages.recall, pages.false_rate, threshold=threshold
     )
 
 
-def _of_pages(kernel, pages, *parameters, **states):
+def _call_kernel(kernel, pages, *parameters, **states):
     """Call a kernel with the states, the change rates and other parameters.
 
     The states are passed by name, for the message where they do not broadcast.

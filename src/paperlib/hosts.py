@@ -1,8 +1,9 @@
 """Limits of hosts: how many crawls per unit time each host allows.
 
-The one place where labels of hosts become indices, limits are checked, and an
-allocation is brought below them: `paperlib.allocation` and the policies that
-respect limits call these functions.
+`members` is the one place where labels of hosts become indices and limits are
+checked. `within_limits` brings any allocation below the limits, and
+`allocation.polite_thresholds` uses it; `allocation.optimal` and `policies` keep
+limits in kernels of their own. `by_samples` is a policy for hosts without a history.
 """
 
 from collections.abc import Mapping

@@ -405,10 +405,10 @@ def _trusted(interval, changed, age, count):
                 f"{name} must have the shape of interval, {interval.shape}, "
                 f"got {values.shape}"
             )
-    told = [_frozen(_flat(values, _NOTHING).view()) for values in given.values()]
-    trusted = [np.empty(values.size) for values in told]
+    reported = [_frozen(_flat(values, _NOTHING).view()) for values in given.values()]
+    trusted = [np.empty(values.size) for values in reported]
     bits = _flat(interval, None), _flat(changed, None)
-    n_wrong = kernels.trust(*bits, *told, _SAME_TIME, *trusted)
+    n_wrong = kernels.trust(*bits, *reported, _SAME_TIME, *trusted)
     if n_wrong:
         warnings.warn(
             f"{n_wrong} of {interval.size} crawls have an age or a count "
@@ -817,16 +817,16 @@ def simulate_history(
         # of the distribution when the last one was, or how many there were.
         if observation == "age":
             with np.errstate(divide="ignore", invalid="ignore"):
-                told = -np.log1p(-chance) / change_rate
+                reported = -np.log1p(-chance) / change_rate
         else:
-            told = np.ones(shape)
-            told[is_true] = _changes(1 - chance[is_true], expected[is_true])
-        told = np.where(is_true, told, _UNCHANGED[observation])
-        told[changed & ~is_true] = np.nan  # a false change reveals its bit alone
-        return length, changed, told
+            reported = np.ones(shape)
+            reported[is_true] = _changes(1 - chance[is_true], expected[is_true])
+        reported = np.where(is_true, reported, _UNCHANGED[observation])
+        reported[changed & ~is_true] = np.nan  # a false change reveals its bit alone
+        return length, changed, reported
 
-    interval, changed, *told = _each_run(draw, n_runs, rng)
-    return History(interval, changed, **{observation: told[0]} if told else {})
+    interval, changed, *reported = _each_run(draw, n_runs, rng)
+    return History(interval, changed, **{observation: reported[0]} if reported else {})
 
 
 def _changes(share, expected):

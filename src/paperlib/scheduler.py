@@ -1,6 +1,6 @@
 """Which page to crawl next: policies for real use, exact and fast.
 
-`Scheduler` gives the page of largest index in every slot, at a cost that hardly
+`Scheduler` gives the page of largest priority in every slot, at a cost that hardly
 depends on the number of pages. It learns change rates from what the crawls find,
 keeps limits of pages and hosts, and can be saved and loaded.
 """
@@ -44,7 +44,7 @@ def __dir__():
 
 _VERSION = 2  # of the file format; files of version 1 can still be read
 _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
-# What a file holds of a scheduler of pages with signals, and of one by an index.
+# What a file holds, by name: of `_WithSignals`, and of `_ByIndex`.
 _STATE = "crawled", "n_signals", "present", "clock", "terms", "discard_window"
 _SIGNALS = *PARAMETERS, *_STATE
 _RECORDS = *indices.DESCRIBED, "kind", "place", "last", "seen"
@@ -54,15 +54,17 @@ _INDEX = *_RECORDS, *_HOSTS, *_SCALARS, "labels", "clock"
 
 
 class Scheduler:
-    r"""The page to crawl in each slot, by the largest index, exact and fast.
+    r"""The page to crawl in each slot, by the largest priority, exact and fast.
 
-    Algorithm 1 of [www25]_: the slot at time t goes to
+    The slot goes to the page of the largest priority index of the policy; ties
+    go to the lower page number. With `policies.GreedyNCIS` this is Algorithm 1
+    of [www25]_: the slot at time t goes to
 
     .. math:: \arg\max_i V_i(\tau_i + \beta_i n_i)
 
     with the crawl value V, the time tau and the number n of signals since the
-    last crawl of the page; ties go to the lower index. The schedule is that of
-    the full arg max, slot for slot, but a slot looks at a few pages only.
+    last crawl of the page. The schedule is that of the full arg max, slot for
+    slot, but a slot looks at a few pages only.
 
     To begin without change rates, schedule `policies.BayesGreedy`, and `report`
     after each crawl whether the page had changed.
@@ -72,7 +74,7 @@ class Scheduler:
     policy : SignalledPages or a policy
         Pages as they are believed to be, with recall 0 and false_rate 0 for a
         page without signals, which stand for `policies.GreedyNCIS` of them; or
-        a policy that goes by an index or signals: `policies.Greedy`,
+        a policy that goes by a priority index or signals: `policies.Greedy`,
         `LagrangianIndex`, `BayesGreedy`, `GreedyCIS`, `GreedyCISPlus` or
         `GreedyNCIS`. Where no page has signals, `policies.Greedy` of the pages
         gives the same schedule, and is fast from the first slot.
@@ -95,7 +97,7 @@ class Scheduler:
     -----
     Time never goes back: a slot or a signal earlier than one before it is an
     error. A call that is refused by a ValueError changes nothing. Pages keep
-    their index; the index of a removed page is not used again. The plain form
+    their number; the number of a removed page is not used again. The plain form
     is the arg max over `paperlib.reference.crawl_value`.
 
     Examples
@@ -140,7 +142,8 @@ class Scheduler:
         if not n_pages:
             raise ValueError("policy must have at least one page, got none")
         crawled = _crawled(crawled, n_pages)
-        self._engine = (_ByIndex.begun if by_index else _WithSignals)(policy, crawled)
+        begun = _ByIndex.begun if by_index else _WithSignals
+        self._engine = begun(policy, crawled)
         self._clock = crawled.max().item()
 
     def __repr__(self):
@@ -174,14 +177,14 @@ class Scheduler:
         return pages["gamma_shape"].copy(), pages["rate"].copy()
 
     def signal(self, page: int, time: float) -> None:
-        """Tell that a signal of a page arrived.
+        """Report that a signal of a page arrived.
 
         It changes nothing where the policy uses no signals.
 
         Parameters
         ----------
         page : int
-            Index of the page.
+            Number of the page, from 0.
         time : float, time
             When the signal arrived.
 
@@ -193,7 +196,7 @@ class Scheduler:
         usual = type(page) is int and 0 <= page < self._engine.n_pages
         if not (usual and self._engine.present(page)):
             if np.ndim(page):
-                raise ValueError(f"page must be the index of one page, got {page!r}")
+                raise ValueError(f"page must be the number of one page, got {page!r}")
             page = self._known(page).item()
         self._advance(time)
         self._engine.signal(page, self._clock)
@@ -209,7 +212,7 @@ class Scheduler:
         Returns
         -------
         int
-            Index of the page.
+            Number of the page.
 
         Raises
         ------
@@ -236,24 +239,24 @@ class Scheduler:
         age: ArrayLike | None = None,
         count: ArrayLike | None = None,
     ) -> None:
-        """Tell what the last crawl of pages found.
+        """Report what the last crawl of pages found.
 
         The posterior of the page's change rate takes it in, as
         `estimators.GammaFilter` would. A crawl that failed is not reported: the
-        next report is then for the time since the copy that there is. The
-        first crawl of a page tells nothing of its changes; report it all the
+        next report is then for the time since the last copy was made. The
+        first crawl of a page says nothing of its changes; report it all the
         same, changed or not. Two crawls of a page at one time are one.
 
         Parameters
         ----------
         page : int or array_like of int, shape (n_reported,)
-            Indices of the pages, each once.
+            Numbers of the pages, each once.
         changed : bool or array_like of bool, shape (n_reported,)
             Whether the page had changed since its copy was made.
         age : array_like, shape (n_reported,), time, optional
             Age of the last change at the crawl, as by the header Last-Modified;
             NaN where unknown, see `processes.History`. At the first crawl of a page
-            it tells of a change too; a count does not, and is ignored then.
+            it dates a change too; a count does not, and is ignored then.
         count : array_like, shape (n_reported,), optional
             Number of changes, as there.
 
@@ -271,9 +274,13 @@ class Scheduler:
         """
         self._must_learn()
         # The usual call, in a fraction of the time; what it refuses is checked below.
-        usual = type(page) is int and 0 <= page < self._engine.n_pages
-        usual = usual and isinstance(changed, (bool, np.bool_))
-        usual = usual and age is None and count is None
+        usual = (
+            type(page) is int
+            and 0 <= page < self._engine.n_pages
+            and isinstance(changed, (bool, np.bool_))
+            and age is None
+            and count is None
+        )
         if usual and self._engine.report_bit(page, changed, self._clock):
             return
         page = self._known(page)
@@ -284,17 +291,17 @@ class Scheduler:
                 f"{page.size}, got shape {changed.shape}"
             )
         pages = self._engine.pages
-        known = pages["last"][page] <= pages["seen"][page]
-        if known.any():
+        last_crawl, last_report = pages["last"][page], pages["seen"][page]
+        reported = last_crawl <= last_report
+        if reported.any():
             raise ValueError(
                 "page must have been crawled since its last report, "
-                f"got {page[known][0].item()!r}"
+                f"got {page[reported][0].item()!r}"
             )
         if page.size > 1 and np.unique(page).size < page.size:
             raise ValueError(f"page must name each page once, got {page.tolist()}")
-        interval = pages["last"][page] - pages["seen"][page]
-        terms = _terms(changed, interval, age, count)
-        self._engine.report(page, terms, self._clock)
+        found = _likelihood_terms(changed, last_crawl - last_report, age, count)
+        self._engine.report(page, found, self._clock)
 
     def run(
         self, times: ArrayLike, signal_page: ArrayLike = (), signal_time: ArrayLike = ()
@@ -306,7 +313,7 @@ class Scheduler:
         times : array_like, shape (n_slots,), time
             Slots, never decreasing.
         signal_page : array_like of int, shape (n_signals,)
-            Index of the page of each signal.
+            Number of the page of each signal.
         signal_time : array_like, shape (n_signals,), time
             When each signal arrives, never decreasing. A signal at the time of
             a slot comes before the slot; one after the last slot is ignored.
@@ -314,7 +321,7 @@ class Scheduler:
         Returns
         -------
         ndarray of int, shape (n_slots,)
-            Indices of the pages, -1 where there is no page.
+            Numbers of the pages, -1 where there is no page.
 
         Raises
         ------
@@ -353,7 +360,7 @@ class Scheduler:
         Returns
         -------
         ndarray of int, shape (n_added,)
-            Indices of the new pages.
+            Numbers of the new pages.
 
         Raises
         ------
@@ -361,8 +368,8 @@ class Scheduler:
             `crawled` lies after the last event, or has another shape; pages
             that do not fit the policy, or have no hosts where all have one.
         """
-        new = self._engine.checked(pages)
-        crawled = _crawled(crawled, len(new[0]))
+        n_added, new = self._engine.checked(pages)
+        crawled = _crawled(crawled, n_added)
         if crawled.max() > self._clock:
             raise ValueError(
                 "crawled must not lie after the last event, "
@@ -381,7 +388,7 @@ class Scheduler:
         Parameters
         ----------
         page : int or array_like of int, shape (n_updated,)
-            Indices of the pages.
+            Numbers of the pages.
         pages : SignalledPages or a policy
             The new parameters, one entry for each page, as in `add`.
 
@@ -401,11 +408,11 @@ class Scheduler:
         >>> new = BayesGreedy([3.0], shape=shape[1], rate=rate[1])
         >>> scheduler.update(1, new)
         """
-        page, new = self._known(page), self._engine.checked(pages)
-        if page.size != len(new[0]):
+        page = self._known(page)
+        n_new, new = self._engine.checked(pages)
+        if page.size != n_new:
             raise ValueError(
-                "pages must have one entry for each page, "
-                f"{page.size}, got {len(new[0])}"
+                f"pages must have one entry for each page, {page.size}, got {n_new}"
             )
         self._engine.update(page, new, self._clock)
 
@@ -415,14 +422,14 @@ class Scheduler:
         Parameters
         ----------
         page : int or array_like of int
-            Indices of the pages.
+            Numbers of the pages.
 
         Raises
         ------
         ValueError
             An unknown page.
         """
-        self._engine.change(self._known(page), False, self._clock)
+        self._engine.set_present(self._known(page), False, self._clock)
 
     def _must_learn(self):
         if not self._engine.learns:
@@ -511,11 +518,11 @@ class Scheduler:
         return times
 
     def _known(self, page, name="page"):
-        """Indices of pages that are there, as an array."""
+        """Numbers of pages that are there, as an array."""
         page = np.asarray(page, dtype=None if np.size(page) else np.int64)
         if page.dtype.kind not in "iu" or page.ndim > 1:
             raise ValueError(
-                f"{name} must be an index or an array of them, got {page.dtype} "
+                f"{name} must be a page number or an array of them, got {page.dtype} "
                 f"of shape {page.shape}"
             )
         page = np.atleast_1d(page)
@@ -523,17 +530,23 @@ class Scheduler:
         good[good] = self._engine.present(page[good])
         if not good.all():
             raise ValueError(
-                f"{name} must be the index of a page that is there, "
+                f"{name} must be the number of a page that is there, "
                 f"got {page[~good][0].item()!r}"
             )
         return page.astype(np.int64)
 
 
 class _Engine:
-    """The state of a kernel.
+    """The state of a kernel module, `_kernels`, and the calls of it.
 
-    It is kept as arrays, because calls of one slot are faster with these: the last
-    one has a single record, the scalars of the state.
+    A subclass has `n_pages` and `learns`, and the methods `signal`, `free_from`
+    (when limits allow a crawl), `slots`, `checked` (the number of new pages, and
+    what `add` and `update` take), `add`, `update`, `arrays` (what a file holds) and
+    `restored` (the engine of such arrays, and the last crawls). One that learns has
+    `report_bit` and `report` too. Arguments are checked by `Scheduler`.
+
+    The state is kept as arrays, because calls of one slot are faster with these:
+    the last one has a single record, the scalars of the state.
     """
 
     @property
@@ -557,7 +570,7 @@ class _Engine:
         return self._kernels.one_slot(*self._arrays, time)
 
     def added(self, n_added):
-        """Indices of new pages, for which there is room from now on."""
+        """Numbers of new pages, for which there is room from now on."""
         first, self.n_pages = self.n_pages, self.n_pages + n_added
         if self.n_pages > len(self._arrays[0]):
             self.grow(int(self.n_pages * _SPARE))
@@ -566,12 +579,13 @@ class _Engine:
     def grow(self, size):
         self.state = self._kernels.longer(self.state, size)
 
-    def change(self, page, present, clock):
+    def set_present(self, page, present, clock):
+        """Add or remove pages, or take in that their records have changed."""
         self._kernels.change_pages(self.state, page, present, clock)
 
 
 class _WithSignals(_Engine):
-    """Pages with signals: their beliefs, and the state of `kernels`."""
+    """Policies by signals, also of pages without any: beliefs, state of `kernels`."""
 
     _kernels = kernels
     learns = False
@@ -604,13 +618,14 @@ class _WithSignals(_Engine):
         kernels.greedy_slots(self.state, times, signal_page, signal_time, out)
 
     def checked(self, pages):
-        """What the policy believes of new pages, or of a policy of its class."""
+        """Number of new pages, or of those of a policy, and the belief of them."""
         if type(pages) is type(self._policy):
             pages = pages.pages
         if not isinstance(pages, SignalledPages):
             kind = type(self._policy).__name__
             raise ValueError(f"pages must be SignalledPages or {kind}, got {pages!r}")
-        return _belief(replace(self._policy, pages=pages).believed)
+        belief = _belief(replace(self._policy, pages=pages).believed)
+        return belief.shape[1], belief
 
     def add(self, new, crawled, clock):
         index = self.added(new.shape[1])
@@ -626,7 +641,7 @@ class _WithSignals(_Engine):
         self._belief[:, page] = new
         constants = crawl_value.page_constants(*new, self._terms)
         self.pages["constants"][page] = constants
-        self.change(page, True, clock)
+        self.set_present(page, True, clock)
 
     def arrays(self):
         return {
@@ -661,19 +676,19 @@ class _WithSignals(_Engine):
         return cls(policy, crawled, n_signals=n_signals, present=present), crawled
 
 
-def _terms(changed, interval, age, count):
+def _likelihood_terms(changed, interval, age, count):
     """Bits, time and known changes of crawls, see `History.likelihood_terms`.
 
-    The interval of a first crawl is inf. Its age tells of a change all the same,
-    and stands for the interval, if it is positive.
+    The interval of a first crawl is inf. Its age dates a change all the same, and
+    stands for the interval, if it is positive.
     """
     changed, n_known = changed.copy(), np.zeros(changed.size)
-    told = {}
+    reported = {}
     if age is not None:
-        told["age"] = np.atleast_1d(checks.numbers("age", age))
+        reported["age"] = np.atleast_1d(checks.numbers("age", age))
     if count is not None:
-        told["count"] = np.atleast_1d(checks.counts("count", count))
-    for name, values in told.items():
+        reported["count"] = np.atleast_1d(checks.counts("count", count))
+    for name, values in reported.items():
         if values.shape != changed.shape:
             raise ValueError(
                 f"{name} must have one entry for each page, {changed.size}, "
@@ -681,13 +696,14 @@ def _terms(changed, interval, age, count):
             )
     if age is not None:
         first = np.isinf(interval)
-        interval, changed = np.where(first, told["age"], interval), changed | first
-        if count is not None:  # it is of changes since a copy that was not there
-            told["count"] = np.where(first, np.nan, told["count"])
+        interval = np.where(first, reported["age"], interval)
+        changed = changed | first
+        if count is not None:  # of changes since an earlier copy, which there is not
+            reported["count"] = np.where(first, np.nan, reported["count"])
     crawls = (interval > 0) & (interval < np.inf)
-    if told and crawls.any():
-        told = {name: values[crawls] for name, values in told.items()}
-        history = History(interval[crawls], changed[crawls], **told)
+    if reported and crawls.any():
+        reported = {name: values[crawls] for name, values in reported.items()}
+        history = History(interval[crawls], changed[crawls], **reported)
         interval[crawls], changed[crawls], _, n_known[crawls] = (
             history.likelihood_terms()
         )
@@ -695,7 +711,7 @@ def _terms(changed, interval, age, count):
 
 
 class _ByIndex(_Engine):
-    """Pages without signals, under limits: the state of `indices`."""
+    """Policies by a priority index, under limits: the state of `indices`."""
 
     _kernels = indices
 
@@ -726,11 +742,11 @@ class _ByIndex(_Engine):
     def report_bit(self, page, changed, clock):
         return indices.report_bit(*self._arrays, page, changed, clock)
 
-    def report(self, page, terms, clock):
-        indices.report(self.state, page, *terms, clock)
+    def report(self, page, found, clock):
+        indices.report(self.state, page, *found, clock)
 
     def checked(self, pages):
-        """Records of new pages, the labels of their hosts, and the hosts."""
+        """Number of new pages; their records, labels of their hosts, and hosts."""
         if isinstance(pages, SignalledPages):
             pages = Greedy(pages)
         fits = isinstance(pages, IndexPolicy) and pages.kind == self._kind
@@ -758,7 +774,7 @@ class _ByIndex(_Engine):
                     f"host_limit must be {before} for host {label!r}, "
                     f"as it has been, got {limit}"
                 )
-        return records, labels, hosts
+        return records.size, (records, labels, hosts)
 
     def _settled(self, records, labels, hosts):
         """The records on the hosts of all pages, to which new hosts are added."""
@@ -775,14 +791,14 @@ class _ByIndex(_Engine):
         records["last"] = records["seen"] = crawled
         index = self.added(records.size)
         self.pages[index] = records
-        self.change(index, True, clock)
+        self.set_present(index, True, clock)
         return index
 
     def update(self, page, new, clock):
         records = self._settled(*new)
         for name in indices.DESCRIBED:
             self.pages[name][page] = records[name]
-        self.change(page, True, clock)
+        self.set_present(page, True, clock)
 
     def arrays(self):
         hosts, scalars = self.state.hosts, self.state.scalars
@@ -853,8 +869,8 @@ def _read(path):
             if damaged := file.zip.testzip():
                 raise ValueError(f"{damaged} is damaged")
             names = _INDEX if "kind" in file.files else _SIGNALS
-            later = [name for name in ("policy",) if name in file.files]
-            arrays = {name: file[name] for name in ("version", *names, *later)}
+            optional = [name for name in ("policy",) if name in file.files]
+            arrays = {name: file[name] for name in ("version", *names, *optional)}
     except Exception as error:  # a damaged archive fails in many ways
         raise ValueError(f"{path} is not a saved scheduler: {error}") from None
     version = arrays["version"].tolist()

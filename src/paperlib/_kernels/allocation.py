@@ -313,11 +313,13 @@ def harmonic_rates(change_rate, importance, bandwidth, rate):
     return np.nan
 
 
-# One page under limits: worth is importance / cost, or 0 where no crawl gains
-# anything; low and high are the least and the greatest rate. A crawl that finds a
-# change spends extra / change_rate times as much more; only with freshness and
-# Poisson crawls is that not 0.
-PAGE = np.dtype(fields("f8", "change_rate worth cost low high extra"))
+# One page under limits: value_per_cost is importance / cost, or 0 where no crawl
+# gains anything; low and high are the least and the greatest rate. A crawl that
+# finds a change spends change_cost_rate / change_rate times as much more; only with
+# freshness and Poisson crawls is that not 0.
+PAGE = np.dtype(
+    fields("f8", "change_rate value_per_cost cost low high change_cost_rate")
+)
 
 
 @compiled
@@ -338,8 +340,9 @@ def pages_by_host(member, offsets):
 def _rate_at(page, kind, multiplier):
     """Rate of a page at a multiplier, within its limits."""
     objective, tau, poisson = kind
-    level = multiplier / page["worth"]  # NaN or inf for a page without worth
-    level /= max(1.0 - level * page["extra"], 0.0)  # 1 / level falls by extra
+    level = multiplier / page["value_per_cost"]  # NaN or inf where that is 0
+    # 1 / level falls by change_cost_rate
+    level /= max(1.0 - level * page["change_cost_rate"], 0.0)
     if not level < np.inf:
         return page["low"]
     if level == 0.0:
@@ -355,22 +358,23 @@ def _rate_at(page, kind, multiplier):
 def _gain_at(page, kind, rate):
     """What the first unit of bandwidth beyond a rate gains on a page."""
     objective, tau, poisson = kind
-    if page["worth"] == 0.0:
+    if page["value_per_cost"] == 0.0:
         return 0.0
     if poisson:
         gain = poisson_value(objective, page["change_rate"], tau, rate)
-        if page["extra"] > 0.0:
-            gain /= 1.0 + page["extra"] * gain
-        return page["worth"] * gain
-    return page["worth"] * value(objective, page["change_rate"], tau, 1.0 / rate)
+        if page["change_cost_rate"] > 0.0:
+            gain /= 1.0 + page["change_cost_rate"] * gain
+        return page["value_per_cost"] * gain
+    gain = value(objective, page["change_rate"], tau, 1.0 / rate)
+    return page["value_per_cost"] * gain
 
 
 @compiled
 def _spent_at(page, rate):
     """What a page spends at a rate."""
     more = 0.0
-    if page["extra"] > 0.0:
-        more = page["extra"] / (1.0 + page["change_rate"] / rate)
+    if page["change_cost_rate"] > 0.0:
+        more = page["change_cost_rate"] / (1.0 + page["change_rate"] / rate)
     return page["cost"] * (rate + more)
 
 
@@ -392,7 +396,7 @@ def _next_share(x, fx, y, fy, z, fz):
 
 
 @njit(inline="always")
-def _ask(pages, kind, multiplier, offsets, limit, rate, spent):
+def _ask(pages, kind, multiplier, offsets, limit, rate, asked):
     """Write the rates at a multiplier, and what each host asks for by them.
 
     Returns the bandwidth that is granted: no host gets more than its limit.
@@ -401,11 +405,11 @@ def _ask(pages, kind, multiplier, offsets, limit, rate, spent):
     for i in prange(rate.size):
         rate[i] = _rate_at(pages[i], kind, multiplier)
     for h in prange(limit.size):
-        asked = 0.0
+        total = 0.0
         for i in range(offsets[h], offsets[h + 1]):
-            asked += _spent_at(pages[i], rate[i])
-        spent[h] = asked
-        granted += min(asked, limit[h])
+            total += _spent_at(pages[i], rate[i])
+        asked[h] = total
+        granted += min(total, limit[h])
     return granted
 
 
@@ -417,7 +421,7 @@ def _first_guess(pages, kind, bandwidth):
     """
     cost = 0.0
     for i in prange(pages.size):
-        cost += pages[i]["cost"] if pages[i]["worth"] > 0.0 else 0.0
+        cost += pages[i]["cost"] if pages[i]["value_per_cost"] > 0.0 else 0.0
     even, roots = bandwidth / cost, 0.0
     while roots == 0.0 and even > 0.0:  # rates that are too high gain nothing
         for i in prange(pages.size):
@@ -429,11 +433,11 @@ def _first_guess(pages, kind, bandwidth):
 
 
 @compiled
-def _greatest_gain(pages, kind, offsets, limit, spent):
+def _greatest_gain(pages, kind, offsets, limit, asked):
     """What a little more bandwidth gains where all rates are the least ones."""
     greatest = 0.0
     for h in range(limit.size):
-        if spent[h] < limit[h]:
+        if asked[h] < limit[h]:
             for i in range(offsets[h], offsets[h + 1]):
                 page = pages[i]
                 if page["low"] < page["high"]:
@@ -452,11 +456,11 @@ def _copy(source, to):
 _WIDTH = 1e-14
 # Between numbers that differ by a larger factor the search is for the exponent:
 # bisection of c itself would take a step for each power of 2.
-_FAR = 1e3
+_BISECT_EXPONENT_ABOVE = 1e3
 
 
 @parallel
-def limited_rates(pages, kind, offsets, limit, bandwidth, rate, spent):
+def limited_rates(pages, kind, offsets, limit, bandwidth, rate, asked):
     """Rates under limits that spend `bandwidth`. Returns the multiplier.
 
     `pages` holds records of PAGE, sorted by host: the pages
@@ -479,25 +483,25 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, spent):
     """
     granted = 0.0
     # A loop because each call of `_ask` takes 2 s to compile.
-    for price in (0.0, np.inf):
-        granted = _ask(pages, kind, price, offsets, limit, rate, spent)
-        if price == 0.0 and granted <= bandwidth:
+    for multiplier in (0.0, np.inf):
+        granted = _ask(pages, kind, multiplier, offsets, limit, rate, asked)
+        if multiplier == 0.0 and granted <= bandwidth:
             return 0.0
     # x is the newest c, y the other end of the bracket, z one of both before
     x, fx = 0.0, granted - bandwidth
     if fx >= 0.0:
-        return _greatest_gain(pages, kind, offsets, limit, spent)
+        return _greatest_gain(pages, kind, offsets, limit, asked)
     # Rows for both ends of the bracket and for the newest c. Rows change roles
     # by number: numba mixes up arrays that are swapped between parallel loops.
-    rates, asked = np.empty((3, rate.size)), np.empty((3, spent.size))
+    rates, asks = np.empty((3, rate.size)), np.empty((3, asked.size))
     below, above, trial = 0, 1, 2
     _copy(rate, rates[below])
-    _copy(spent, asked[below])
+    _copy(asked, asks[below])
     y = fy = z = fz = np.inf
     new, stride = _first_guess(pages, kind, bandwidth), 2.0
     for _ in range(_MAX_STEPS):
-        price = 1.0 / (new * new)
-        off = _ask(pages, kind, price, offsets, limit, rates[trial], asked[trial])
+        multiplier = 1.0 / (new * new)
+        off = _ask(pages, kind, multiplier, offsets, limit, rates[trial], asks[trial])
         off -= bandwidth
         if (off > 0.0) == (fx > 0.0):
             z, fz = x, fx
@@ -514,7 +518,7 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, spent):
         if y == 0.0 and z < np.inf:  # likewise smaller; the secant was no help
             new, stride = x / stride, stride * stride
             continue
-        if min(x, y) * _FAR < max(x, y) and y > 0.0:
+        if min(x, y) * _BISECT_EXPONENT_ABOVE < max(x, y) and y > 0.0:
             new = math.sqrt(x) * math.sqrt(y)  # halve the range of the exponents
             continue
         least = _WIDTH * max(x, y) / abs(y - x)
@@ -530,13 +534,13 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, spent):
         return np.nan
     share = fx / (fx - fy)
     for h in prange(limit.size):
-        low, high = asked[below, h], asked[above, h]
+        low, high = asks[below, h], asks[above, h]
         rise = min(high, limit[h]) - min(low, limit[h])
         part = share * rise / (high - low) if share * rise > 0.0 else 0.0
         for i in range(offsets[h], offsets[h + 1]):
             jump = rates[above, i] - rates[below, i] if part > 0.0 else 0.0
             rate[i] = rates[below, i] + part * jump
-        spent[h] = low
+        asked[h] = low
     return (x + share * (y - x) if share > 0.0 else x) ** -2
 
 
@@ -545,14 +549,14 @@ _limited_rates_alone = limited_rates.alone
 
 
 @parallel
-def host_rates(pages, kind, offsets, limit, spent, rate, multiplier):
+def host_rates(pages, kind, offsets, limit, asked, rate, multiplier):
     """Rates inside the hosts that asked for more than their limits.
 
     Arguments are those of `limited_rates`. Writes the rates of these hosts,
     and their own multipliers.
     """
     for h in prange(limit.size):
-        if spent[h] > limit[h]:
+        if asked[h] > limit[h]:
             here = slice(offsets[h], offsets[h + 1])
             alone = np.array([0, offsets[h + 1] - offsets[h]])
             multiplier[h] = _limited_rates_alone(

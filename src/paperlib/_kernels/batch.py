@@ -267,11 +267,11 @@ def told_roots(interval, changed, offsets, age, count, out):
         w, bits = np.empty(n + 1), np.ones(n + 1, np.bool_)
         n_bits, known, quiet = 0, 0.0, 0.0
         for j in range(offsets[i], offsets[i + 1]):
-            time, bit, told = term(interval, changed, age, count, j)
+            time, bit, reported = term(interval, changed, age, count, j)
             w[n_bits] = time  # the next crawl overwrites it if it is in the sum
             n_bits += 1 if bit else 0
             quiet += 0.0 if bit else time
-            known += told
+            known += reported
         w[n_bits], bits[n_bits] = quiet, False
         if known > 0.0:
             out[i] = page_root(MLE, known, w[: n_bits + 1], bits[: n_bits + 1])

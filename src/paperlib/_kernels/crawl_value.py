@@ -1,17 +1,18 @@
 r"""Crawl value of a page with change-indicating signals: Lemma 4 of [www25]_.
 
-The algorithm. Everything is written in u = alpha tau + b n, the effective
-elapsed time iota in units of 1 / alpha: exp(-u) is the probability that the
-copy is still fresh (eq. (1)), and u stays finite where beta = b / alpha does
-not. (alpha is the rate of changes without a signal, gamma that of all signals,
-nu = false_rate and b = log(gamma / nu): see `Constants`.) Lemma 4 gives the
-value as a difference, V = importance (w - exp(-u) psi), which cancels for
-small u. Here V is a sum over the number i of signals,
+The algorithm. Everything is written in u = -log P(fresh), the cumulative hazard
+of the copy (eq. (1)). With the rate alpha of changes without a signal, the rate
+gamma of all signals, and the hazard b = log(gamma / false_rate) that one signal
+adds, u = alpha tau + b n: it is the effective elapsed time iota in units of
+1 / alpha, and finite where beta = b / alpha is not (see `Constants`). Lemma 4
+gives the value as a difference, V = importance (w - exp(-u) psi), which cancels
+for small u. Here V is a sum over the number i of signals,
 
     gamma V / importance = sum_i T_i,
     T_i = exp(-i b) int_0^(u - i b) exp(-s) P(i + 1, ratio s) ds,
 
-over all i with i b < u, where P is the regularised incomplete gamma function.
+over all i with i b < u, where P is the regularised incomplete gamma function (and
+Q = 1 - P).
 With p(j; x) = exp(-x) x^j / j!, x_i = ratio (u - i b), y_i = x_i + u - i b,
 q = false_rate / (alpha + gamma), rho = gamma / (alpha + gamma) and
 d_k = 1 - rho^k, each term takes one of three forms, and none of them cancels
@@ -25,21 +26,22 @@ where it is used:
 
 The first terms, y_i >= i + 1, use (b) for u <= 1, if ratio >= 1: T_i is of the
 order of the ratio where that is small, and (b) would cancel. For u > 1 they
-use (c), which gives what the value lacks to its limit, `lack`: there it is
-small, and V = limit - lack is exact to rounding. N_i is a sum of i + 1 terms;
+use (c), which gives the distance of the value to its limit: there it is small,
+and V = limit - distance is exact to rounding. N_i is a sum of i + 1 terms;
 it is left out where Chernoff's bound puts it below rounding. All other terms
-use (a), which has positive terms only.
+use (a), which has positive terms only; so do all terms for u <= 1, if ratio < 1.
 
-Why the series stop. In (a) a term is less than y_i / (i + 1 + k) < 1 of the
-one before (and d_(k + 1) / d_k, at most (k + 1) / k), and this quotient falls,
-so the series stops at a term below rounding. The sum over i falls faster than
-geometrically there: P(i + 2, x) is at most x / (i + 2) of P(i + 1, x), and x_i
-<= y_i < i + 1. So it stops at a term below rounding too.
+Why the series stop. In (a) term k + 1 is y_i / (i + 2 + k) d_(k + 1) / d_k of
+term k. The first factor is below 1, the second is at most (k + 1) / k, and both
+fall, so the series stops at a term below rounding. The sum over i falls faster
+than geometrically there: P(i + 2, x) is at most x / (i + 2) of P(i + 1, x), and
+x_i <= y_i < i + 1. So it stops at a term below rounding too. Where u <= 1 and
+ratio < 1, y_0 may be above 1, but x_i <= x_0 < 1 and y_i < 2, which is enough.
 
 Why the value never falls. The arg max over pages must not depend on rounding:
 V must not fall as u grows, in floating point. So u is rounded to 38 bits
 (`rounded`, which never decreases). From one such number to the next, V (for
-u <= 1), or the lack (above), moves by more than 1e-12 of itself; both are
+u <= 1), or the distance (above), moves by more than 1e-12 of itself; both are
 computed to about 1e-14, so two states have either the same rounded u, and then
 the same bits, or values in the right order. The rounding moves V by less than
 1e-11 of itself, which is the error of this module.
@@ -54,7 +56,8 @@ from numba import prange
 from paperlib._kernels import compiled, parallel, ufunc
 
 EXACT = 0  # `terms` of the value with all its terms
-# For larger u the lack is below rounding: some (2 u + 1) exp(-u) of the limit.
+# For larger u the distance of V to its limit is below rounding: some
+# (2 u + 1) exp(-u) of the limit.
 _LARGEST_U = 45.0
 _EPS = 1e-15  # a series stops at a term below this share of its sum
 # Stands for ratio = inf: its square overflows to inf, its product with a time
@@ -191,8 +194,8 @@ def rounded(u):
 
 
 @compiled
-def initial_slope(page):
-    """The factor g of dV/du at u = 0: see `value_and_rise`."""
+def initial_curvature(page):
+    """The second derivative of V in u at u = 0: g of `value_and_slope` there."""
     return page.scale * page.ratio if page.ratio > 0.0 else page.limit
 
 
@@ -223,8 +226,8 @@ def _poisson(n, x):
 
 
 @compiled
-def _below(i, x, rho, one_minus_rho):
-    """N_i, the probability Q(i + 1, x) of at most i events, and p(i; x)."""
+def _poisson_cdf(i, x, rho, one_minus_rho):
+    """Weighted and plain Poisson sums up to i: N_i and Q(i + 1, x); and p(i; x)."""
     d = one_minus_rho  # d_(i + 1 - j): 1 - rho^(k + 1) = (1 - rho) + rho d_k
     if i <= _SHORT:
         weighted, plain, p = d, 1.0, 1.0
@@ -250,7 +253,7 @@ def _below(i, x, rho, one_minus_rho):
 
 
 @compiled
-def _above(i, x, y, rho, one_minus_rho, so_far):
+def _poisson_tail(i, x, y, rho, one_minus_rho, so_far):
     """Form (a) of exp(u) T_i, P(i + 1, x) and p(i; x), by positive terms only.
 
     The series stops at a term below rounding of `so_far` + exp(u) T_i, where
@@ -274,7 +277,13 @@ def _above(i, x, y, rho, one_minus_rho, so_far):
 
 
 @compiled
-def _one_minus_below(i, x, rho):
+def _gamma_p(a, x, so_far):
+    """P(a, x) for a whole number a: `_poisson_tail` with d_k = 1 and y = x."""
+    return _poisson_tail(a - 2, x, x, 0.0, 1.0, so_far)[0]
+
+
+@compiled
+def _one_minus_cdf(i, x, rho):
     """1 - N_i where it is near 0 (small ratio), P(i + 1, x) and p(i; x).
 
     1 - N_i = P(i + 1, x) + sum_(j <= i) p(j; x) rho^(i + 1 - j).
@@ -285,8 +294,8 @@ def _one_minus_below(i, x, rho):
         power *= rho
         weighted = power + weighted * x / j
         p *= x / j
-    above = _above(i - 1, x, x, 0.0, 1.0, 0.0)[0]
-    return weighted * decay + above, above, p
+    tail = _gamma_p(i + 1, x, 0.0)
+    return weighted * decay + tail, tail, p
 
 
 @compiled
@@ -317,32 +326,35 @@ def _first_terms(page, u, decay):
 
     The sums of the terms, of P(i + 1, x_i) and of p(i; x_i). A term is T_i for
     u <= 1, by form (b), and 1 - N_i for u > 1, by form (c). `decay` is
-    exp(-u). None for u <= 1 and ratio < 1, where (b) would cancel.
+    exp(-u). There are no such terms for u <= 1 and ratio < 1, where (b) would
+    cancel.
     """
-    early, gone = u <= 1.0, -math.expm1(-u)
-    total = passed = creep = 0.0
-    g = page.one_minus_rho  # 1 - rho q^i
+    early, stale = u <= 1.0, -math.expm1(-u)
+    total = psi_sum = psi_slope = 0.0
     i = 0
-    while i < page.n_terms and not (early and page.ratio < 1.0):
+    if early and page.ratio < 1.0:
+        return i, total, psi_sum, psi_slope
+    g = page.one_minus_rho  # 1 - rho q^i
+    while i < page.n_terms:
         t = _remaining(page, u, i)
         x = page.ratio * t
         if not t > 0.0 or x + t < i + 1:
             break
-        gap = x - i
+        excess = x - i
         if not early and page.ratio < _SMALL_RATIO:
-            term, beyond, p = _one_minus_below(i, x, page.rho)
+            term, tail, p = _one_minus_cdf(i, x, page.rho)
             total += term
         else:
-            near = below = p = 0.0
-            if not (gap > 0.0 and gap * gap > _CHERNOFF * x):
-                near, below, p = _below(i, x, page.rho, page.one_minus_rho)
-            total += (gone - g) + decay * near if early else 1.0 - near
-            beyond = 1.0 - below
-        passed += beyond
-        creep += p
+            n_i = cdf = p = 0.0
+            if not (excess > 0.0 and excess * excess > _CHERNOFF * x):
+                n_i, cdf, p = _poisson_cdf(i, x, page.rho, page.one_minus_rho)
+            total += (stale - g) + decay * n_i if early else 1.0 - n_i
+            tail = 1.0 - cdf
+        psi_sum += tail
+        psi_slope += p
         g = g * (1.0 - page.one_minus_q) + page.one_minus_q
         i += 1
-    return i, total, passed, creep
+    return i, total, psi_sum, psi_slope
 
 
 @compiled
@@ -350,34 +362,35 @@ def _last_terms(page, u, unit, sums):
     """Sum of exp(u) T_i over the terms after the first, by form (a).
 
     Also returns the sums of P(i + 1, x_i) and of p(i; x_i) over all terms.
-    `sums` is the result of `_first_terms`, and `unit` the factor of its terms
-    to those here: exp(-u) for u <= 1, otherwise 1. The sum stops at a term
-    below rounding of it and the first terms together.
+    `sums` is the result of `_first_terms`, and `unit` the factor that converts
+    the terms here to the scale of those: exp(-u) for u <= 1, otherwise 1. The
+    sum stops at a term below rounding of it and the first terms together (for
+    u <= 1, `unit` is between 1/3 and 1, which the last test leaves out).
     """
-    i, total, passed, creep = sums
-    tail = 0.0
+    i, total, psi_sum, psi_slope = sums
+    rest = 0.0
     while i < page.n_terms:
         t = _remaining(page, u, i)
         if not t > 0.0:
             break
         x = page.ratio * t
-        term, beyond, p = _above(
-            i, x, x + t, page.rho, page.one_minus_rho, tail + total / unit
+        term, tail, p = _poisson_tail(
+            i, x, x + t, page.rho, page.one_minus_rho, rest + total / unit
         )
-        tail += term
-        passed += beyond
-        creep += p
-        if term == 0.0 or term <= _EPS * (total + tail):
+        rest += term
+        psi_sum += tail
+        psi_slope += p
+        if term == 0.0 or term <= _EPS * (total + rest):
             break
         i += 1
-    return tail, passed, creep
+    return rest, psi_sum, psi_slope
 
 
 @compiled
 def sums(page, u):
-    """V, its lack limit - V, and two sums for bounds, at u as it is.
+    """V, its distance limit - V, and two sums for bounds, at u as it is.
 
-    `u` is not rounded here. V is the more precise for u <= 1, the lack above
+    `u` is not rounded here. V is the more precise for u <= 1, the distance above
     that. The others are alpha psi = sum_i P(i + 1, x_i) / ratio and its
     derivative sum_i p(i; x_i), to a relative 1e-9.
     """
@@ -392,12 +405,12 @@ def sums(page, u):
     early = u <= 1.0
     head = _first_terms(page, u, decay)
     first, total = head[:2]
-    tail, passed, creep = _last_terms(page, u, decay if early else 1.0, head)
+    rest, psi_sum, psi_slope = _last_terms(page, u, decay if early else 1.0, head)
     if early:
-        value = page.scale * (total + decay * tail)
-        return value, limit - value, passed / page.ratio, creep
-    # The lack of the first terms is exp(-u) (1 - N_i) each by (c); that of all
-    # others together sum_(i >= first) rho q^i - exp(-u) tail.
+        value = page.scale * (total + decay * rest)
+        return value, limit - value, psi_sum / page.ratio, psi_slope
+    # The distance of the first terms to their limits is exp(-u) (1 - N_i) each by
+    # (c); that of all others together sum_(i >= first) rho q^i - exp(-u) rest.
     others = 0.0
     if first < page.n_terms:
         others = (
@@ -406,21 +419,21 @@ def sums(page, u):
             * -math.expm1((page.n_terms - first) * page.log_q)
             / page.one_minus_q
         )
-    lack = page.scale * (decay * (total - tail) + others)
-    return limit - lack, lack, passed / page.ratio, creep
+    distance = page.scale * (decay * (total - rest) + others)
+    return limit - distance, distance, psi_sum / page.ratio, psi_slope
 
 
 @compiled
-def value_and_rise(page, u):
+def value_and_slope(page, u):
     """V at u, which is rounded already; g, alpha psi and its derivative.
 
-    dV/du = g alpha psi (Lemma 4) with g = `initial_slope` x exp(-u); alpha psi
+    dV/du = g alpha psi (Lemma 4) with g = `initial_curvature` x exp(-u); alpha psi
     never falls and grows no faster than u. For bounds, to a relative 1e-9.
     """
     if not u <= _LARGEST_U:
         return page.limit, 0.0, 0.0, 0.0
-    v, _, passed, creep = sums(page, u)
-    return v, initial_slope(page) * math.exp(-u), passed, creep
+    v, _, psi, psi_slope = sums(page, u)
+    return v, initial_curvature(page) * math.exp(-u), psi, psi_slope
 
 
 @compiled
@@ -457,13 +470,13 @@ def signals_per_cycle(x, step):
         y = x - i * step if i > 0 else x
         if not y > 0.0:
             break
-        gap = y - i
-        if gap > 0.0 and gap * gap > _CHERNOFF * y:
+        excess = y - i
+        if excess > 0.0 and excess * excess > _CHERNOFF * y:
             term = 1.0
         elif y < i + 1:
-            term = _above(i - 1, y, y, 0.0, 1.0, total)[0]
+            term = _gamma_p(i + 1, y, total)
         else:
-            term = 1.0 - _below(i, y, 0.0, 1.0)[0]
+            term = 1.0 - _poisson_cdf(i, y, 0.0, 1.0)[0]
         total += term
         if term <= _EPS * total:
             break
@@ -521,14 +534,14 @@ def _newton(page, u, early, target, at_u):
     """One step of Newton's method towards V = target, from u.
 
     `at_u` is the result of `sums` at u. If `early`, for a solution u <= 1, the
-    step is for log V as a function of log u, otherwise for the log of the lack
-    as a function of u: each is nearly a straight line.
+    step is for log V as a function of log u, otherwise for the log of the
+    distance as a function of u: each is nearly a straight line.
     """
-    reached, lack, passed, _ = at_u
-    slope = math.exp(-u) * initial_slope(page) * passed
+    reached, distance, psi, _ = at_u
+    slope = math.exp(-u) * initial_curvature(page) * psi
     if early:
         return u * math.exp(math.log(target / reached) * reached / (u * slope))
-    return u + math.log(lack / (page.limit - target)) * lack / slope
+    return u + math.log(distance / (page.limit - target)) * distance / slope
 
 
 @compiled
@@ -537,20 +550,20 @@ def _state_at(page, at_one, target, u):
 
     Newton's method in a bracket; it would leave the bracket where V' jumps
     (recall 1, or nearly so), and then the bracket is halved. `at_one` is V and
-    its lack at u = 1. NaN when it has not converged.
+    its distance at u = 1. NaN when it has not converged.
     """
-    early, lacking = target <= at_one[0], page.limit - target
+    early, distance = target <= at_one[0], page.limit - target
     low, high = (0.0, 1.0) if early else (1.0, _LARGEST_U)
     if not low < u < high:
-        # At first V rises about as u^2, and later the lack falls as exp(-u).
+        # At first V rises about as u^2, and later the distance falls as exp(-u).
         if early:
             u = math.sqrt(target / at_one[0])
         else:
-            u = 1.0 + math.log(at_one[1] / lacking)
+            u = 1.0 + math.log(at_one[1] / distance)
         u = min(max(u, low), high)
     for _ in range(_MAX_STEPS):
         at_u = sums(page, u)
-        if at_u[0] < target if early else at_u[1] > lacking:
+        if at_u[0] < target if early else at_u[1] > distance:
             low = u
         else:
             high = u
@@ -569,8 +582,8 @@ def _state_at(page, at_one, target, u):
 
 
 @compiled
-def at_one(pages):
-    """V and its lack of each page at u = 1, shape (n_pages, 2)."""
+def values_at_one(pages):
+    """V and its distance to the limit at u = 1 of each page, shape (n_pages, 2)."""
     out = np.empty((pages.size, 2))
     for i in range(pages.size):
         out[i] = sums(pages[i], 1.0)[:2]
@@ -586,7 +599,7 @@ def threshold_rates(multiplier, pages, at_one, gamma, state, rate):
     multiplier : float
         The crawl value at which a page is crawled, positive.
     pages : records of dtype `CONSTANTS`, shape (n_pages,)
-    at_one : result of `at_one`
+    at_one : result of `values_at_one`
     gamma : shape (n_pages,)
         Rate of all signals of a page.
     state : shape (n_pages,), written in place

@@ -242,7 +242,7 @@ def _slots_between(price, change_rate, slot):
 def cycles(price, slot, change_rate, importance, n_slots):
     """Best number of slots between crawls of each page; returns the sum of 1 / it.
 
-    `n_slots` is written; inf for a page that is not worth a crawl.
+    `n_slots` is written; inf for a page that is never crawled.
     """
     total = 0.0
     for i in range(n_slots.size):

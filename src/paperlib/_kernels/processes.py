@@ -60,11 +60,11 @@ def term(interval, changed, age, count, j):
     a = age[j] if age.size else math.nan
     m = count[j] if count.size else math.nan
     # Selections, not branches: which crawls find a change cannot be predicted.
-    told = changed[j] & ((a == a) | (m == m))
+    reported = changed[j] & ((a == a) | (m == m))
     n = m if m == m else 1.0
     # no comparison with NaN is true: the interval was then seen to its end
-    time = a if told & (a < interval[j]) else interval[j]
-    return time, changed[j] & (not told), n if told else 0.0
+    time = a if reported & (a < interval[j]) else interval[j]
+    return time, changed[j] & (not reported), n if reported else 0.0
 
 
 @parallel

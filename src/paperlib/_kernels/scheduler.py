@@ -73,10 +73,10 @@ from paperlib._kernels import allocating, compiled, fields, inlined, plain
 from paperlib._kernels.crawl_value import (
     CONSTANTS,
     effective,
-    initial_slope,
+    initial_curvature,
     rounded,
     value,
-    value_and_rise,
+    value_and_slope,
 )
 
 # The place of a page: not there, which is what an empty record says; waiting,
@@ -338,7 +338,7 @@ def _remember(page, scalars, u):
     """
     scalars.n_values += 1
     alpha = page.constants.alpha
-    v, g, passed, creep = value_and_rise(page.constants, u)
+    v, g, passed, creep = value_and_slope(page.constants, u)
     known = page.high
     if page.low.value < v < scalars.threshold * _SAFE:
         known, page.safe_for = page.low, -1.0
@@ -356,7 +356,7 @@ def _forget(page):
     """Set the low state to the one known beforehand: 0 at a crawl."""
     c, low = page.constants, page.low
     low.value = low.at = low.rise = 0.0
-    low.max_curve = low.curve = 0.5 * initial_slope(c) * c.alpha * c.alpha
+    low.max_curve = low.curve = 0.5 * initial_curvature(c) * c.alpha * c.alpha
     low.cubic = low.max_curve * (c.ratio * c.alpha + 2.0 * c.alpha) / 3.0
 
 

@@ -328,10 +328,10 @@ def _terms(changed, interval, age, count):
     if age is None and count is None:
         return {"changed": changed, "interval": interval}
     given = {"changed": changed, "interval": interval, "age": age, "count": count}
-    changed, interval, *told = checks.broadcast(
+    changed, interval, *reported = checks.broadcast(
         **{name: np.nan if a is None else a for name, a in given.items()}
     )
-    age, count = (a.ravel() for a in told)
+    age, count = (a.ravel() for a in reported)
     one_page = interval.ravel(), changed.ravel(), [0, interval.size]
     history = History(*one_page, age=age, count=count)
     time, bits, _, n_known = history.likelihood_terms()

@@ -27,7 +27,7 @@ def affinity(
 
     It is 1 if the bits have the same distribution under both rates, and 0 if
     they tell the rates apart without error. By Kakutani's theorem the whole
-    sequence of bits does so exactly if the affinity tends to 0: this is the
+    sequence of bits does so if and only if the affinity tends to 0: this is the
     question of Lemma 2 of [aaai20]_, for two rates (derived).
 
     Parameters

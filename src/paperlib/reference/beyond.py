@@ -146,8 +146,8 @@ def design_variance(change_rate, false_change, interval, share, known):
 
 def affinity(change_rate, other_rate, interval):
     """Affinity of the bits under two change rates, after each crawl."""
-    # For Lemma 2 of aaai20; by Kakutani's theorem the whole sequence of bits
-    # tells the rates apart exactly if this tends to 0.
+    # For Lemma 2 of aaai20: by Kakutani's theorem the whole sequence of bits tells
+    # the rates apart if and only if this tends to 0.
     q, other_q = np.exp(-change_rate * interval), np.exp(-other_rate * interval)
     return np.cumprod(np.sqrt(q * other_q) + np.sqrt((1 - q) * (1 - other_q)))
 
