@@ -202,9 +202,9 @@ def estimate(
         the others have the substitutes of `estimators.mle`. By default
         "prior", unless another predicts the last bit of pages from those
         before better, by two standard errors. If pages of hosts with a mean rate
-        of their own predict better than that, each host has a prior, which is
-        that of all but for its unit of time. A page without an interval gets the
-        mode of the prior.
+        of their own predict better than that, each host has a prior, which
+        differs from that of all pages in its unit of time alone. A page without
+        an interval gets the mode of the prior.
     half_life : float or "auto", optional
         Days in which observations lose half of their weight, for rates that
         drift: the rate is then the mean of a `GammaFilter`, and low and high are

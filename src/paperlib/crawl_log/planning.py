@@ -294,7 +294,7 @@ class Problem:
         return Plan(best.crawl_rate + self.hedge * (even - best.crawl_rate), best)
 
     def _even(self, bandwidth):
-        """Rates that are equal but for the limits."""
+        """Rates that are equal, except where limits forbid it."""
         counts = self.importance > 0
         if not self._limits:
             return np.where(counts, bandwidth / counts.sum(), 0.0)

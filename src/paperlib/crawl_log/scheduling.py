@@ -30,7 +30,7 @@ HEDGE = 0.25
 
 PAGES_PER_BATCH = 1_000_000  # written at a time: some 200 MB
 
-_MEMORY = "1GiB"  # to find URLs that stand twice
+_MEMORY = "1GiB"  # to find URLs that occur twice
 _SIGNALS = ("recall", "false_rate")
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the bandwidth, to show its value
 _DAY = np.timedelta64(1, "D")
@@ -105,9 +105,9 @@ class Schedule:
         By how much one more crawl a day lowers the loss, and one less raises
         it; None where the greatest intervals need all crawls.
     unfetched, incomparable, unmeasured : dict
-        Pages that were never fetched well, and those that were but have nothing to
-        compare, both of which are promised no freshness; and those that have no
-        interval yet. Their change rate is that of the prior: "pages", how many,
+        Pages that were never fetched successfully, and those that were but have
+        nothing to compare, of which both have no expected freshness; and those that
+        have no interval yet. Their change rate is that of the prior: "pages", how many,
         "crawls", how many these get a day, and "first", some URLs.
     gone, uncrawled : dict
         In the same form, pages that are gone; and others that get no crawls, as all
@@ -194,8 +194,8 @@ def schedule(
         crawl_rate (1/day), due (last_crawl + 1 / crawl_rate: in the past if
         overdue; null where it is never), freshness_now (that of the rates, or
         at the rate of the log) and freshness (at crawl_rate). Pages that are
-        gone get no crawls; the freshness of pages that were never fetched well,
-        or have nothing to compare, is null.
+        gone get no crawls; the freshness of pages that were never fetched
+        successfully, or have nothing to compare, is null.
     bandwidth : float
         Crawls a day, or what they may cost a day.
     policy : {"interval", "poisson", "thresholds"}
@@ -211,8 +211,8 @@ def schedule(
         Days between crawls of a page, at least and at most. Pages that are
         gone have none.
     unfetched_interval : float, optional
-        Days between crawls, at least, of pages that were never fetched well or have
-        nothing to compare; for these it overrules `greatest_interval`.
+        Days between crawls, at least, of pages that were never fetched successfully
+        or have nothing to compare; for these it overrules `greatest_interval`.
     limits : path, optional
         A CSV file of other limits by host or URL, see `limits.read_limits`.
     per_host : float or mapping from str to float, optional
@@ -454,7 +454,7 @@ class _Rates:
 
 
 def _check_once(rates):
-    """Raise an error if a URL stands twice in a file of rates."""
+    """Raise an error if a URL occurs twice in a file of rates."""
     file, given = "read_parquet(?, hive_partitioning = false)", pattern(rates)
     with database(_MEMORY) as (connection, _):
         # To sort hashes takes half the time of grouping by URL, and less memory.
