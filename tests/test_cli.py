@@ -433,7 +433,7 @@ def test_estimate(tmp_path, capsys):
     gone = pages["gone"].to_pylist().count(True)
     assert third == (
         f"pages: {never} never changed, {always} always changed, {bursty} bursty, "
-        f"{regular} regular, {gone} gone, 0 never fetched well, "
+        f"{regular} regular, {gone} gone, 0 never fetched successfully, "
         "0 fetched, but with nothing to compare"
     )
     assert failed == "failed fetches by status: 247 of 503, 9 of 404"

@@ -309,7 +309,7 @@ def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
     assert "100 of fetches that cannot be compared: Last-Modified is when they" in out
     assert "failed fetches by status: 10 of 503, 5 of 301\n" in out
     assert (
-        "3 never fetched well, 5 fetched, but with nothing to compare\n" in out
+        "3 never fetched successfully, 5 fetched, but with nothing to compare\n" in out
     )
     assert "flagged: made.org, 5 pages without digest or ETag, and Last-Mod" in out
     assert found.kinds["fetched, but with nothing to compare"] == 5

@@ -378,7 +378,7 @@ def _kinds(rows):
         "bursty": pc.equal(rows["pattern"], "bursty"),
         "regular": pc.equal(rows["pattern"], "regular"),
         "gone": rows["gone"],
-        "never fetched well": pc.and_not(unknown, fetched),
+        "never fetched successfully": pc.and_not(unknown, fetched),
         "fetched, but with nothing to compare": pc.and_(unknown, fetched),
     }
     return {kind: pc.sum(pages).as_py() or 0 for kind, pages in kinds.items()}
