@@ -538,7 +538,7 @@ def test_schedule(rates, tmp_path, capsys):
     ]
     del lines[1]
     assert lines[4] == (
-        f"one more crawl a day is worth {plan.one_more:.2g} of freshness, "
+        f"value of one more crawl a day: {plan.one_more:.2g} of freshness, "
         f"one fewer costs {plan.one_fewer:.2g}"
     )
     cost = plan.prices["hedge"]["cost"]

@@ -667,7 +667,7 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
     assert cli.main([*command, "--objective", "age", "--cost", "cost"]) == 0
     out = capsys.readouterr().out
     assert "25 units of cost a day" in out
-    assert re.search(r"one more unit of cost a day is worth \S+ days of age, one", out)
+    assert re.search(r"value of one more unit of cost a day: \S+ days of age, one", out)
 
 
 @pytest.mark.parametrize(

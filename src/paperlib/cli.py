@@ -760,6 +760,11 @@ def _write_schedule(options, path):
     names += ("least_interval", "greatest_interval", "unfetched_interval")
     given = _given(options, *names) | {"per_host": _limits(options.per_host)}
     found = crawl_log.schedule(options.rates, path, options.bandwidth, **given)
+    _print_schedule(found, options)
+
+
+def _print_schedule(found, options):
+    """Print what a schedule spends, its expected freshness, and what limits cost."""
     unit = "crawls" if options.cost is None else "units of cost"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
     if options.output.suffix == ".csv" and options.to is None:
@@ -839,15 +844,15 @@ def _decimals(share, unknown):
 
 
 def _print_prices(found, options):
-    """Print what limits cost, and what a crawl is worth."""
+    """Print the value of a crawl a day, and what limits cost."""
     unit = _LOSSES[found.objective]
     fewer = "the limits allow no fewer"
     if found.one_fewer is not None:
         fewer = f"one fewer costs {found.one_fewer:.2g}"
     what = "crawl" if options.cost is None else "unit of cost"
-    print(f"one more {what} a day is worth {found.one_more:.2g} {unit}, {fewer}")
+    print(f"value of one more {what} a day: {found.one_more:.2g} {unit}, {fewer}")
     for kind, price in found.prices.items():
-        saves = price["cost"] < 0  # the promise allows for errors of the estimates
+        saves = price["cost"] < 0  # with the allowance for errors of estimates
         verb, share = "gain" if saves else "cost", f"{price['share']:.0%}"
         amount = f"{abs(price['cost']):.2g} {unit}"
         if kind == "hedge":

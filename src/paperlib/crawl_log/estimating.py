@@ -497,7 +497,7 @@ def _rates(batch, history, model, sums):
 
 
 def _n_ages(history):
-    """Number of crawls of each page that told the age of the last change."""
+    """Number of crawls of each page that showed the age of the last change."""
     if history.age is None:
         return np.zeros(history.shape, dtype=int)
     return history.total(~np.isnan(history.age)).astype(int)

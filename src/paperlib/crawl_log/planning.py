@@ -463,7 +463,7 @@ class Problem:
     def prices(
         self, bandwidth: float, plan: Plan
     ) -> tuple[dict[str, dict[str, Any]], float, float | None]:
-        """What each kind of limit costs, and what a crawl is worth.
+        """What each kind of limit costs, and the value of a crawl a day.
 
         Each is the difference in `loss` to the solution without the limit, or
         with one crawl a day more or less.
