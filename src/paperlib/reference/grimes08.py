@@ -1,4 +1,4 @@
-"""Grimes and O'Brien 2008. Delta of the paper is 1 / `change_rate`."""
+"""Grimes and Ford 2008. Delta of the paper is 1 / `change_rate`."""
 
 import numpy as np
 
