@@ -209,11 +209,11 @@ def test_nobody_reads_the_output():
         ),
         (
             ["estimate", "log.csv", "-o", "r.parquet", "--level", "1"],
-            "argument --level: must be a number between 0 and 1, got '1'",
+            "argument --level: must be a number strictly between 0 and 1, got '1'",
         ),
         (
             ["estimate", "log.csv", "-o", "r.parquet", "--level", "nan"],
-            "argument --level: must be a number between 0 and 1, got 'nan'",
+            "argument --level: must be a number strictly between 0 and 1, got 'nan'",
         ),
         (
             ["estimate", "log.csv", "-o", "r.parquet", "--estimator", "best"],
@@ -313,11 +313,11 @@ def test_nobody_reads_the_output():
         ),
         (
             ["backtest", "log.csv", "--share", "0"],
-            "argument --share: must be a number between 0 and 1, got '0'",
+            "argument --share: must be a number strictly between 0 and 1, got '0'",
         ),
         (
             ["backtest", "log.csv", "--share", "most"],
-            "argument --share: must be a number between 0 and 1, got 'most'",
+            "argument --share: must be a number strictly between 0 and 1, got 'most'",
         ),
     ],
 )
@@ -433,8 +433,8 @@ def test_estimate(tmp_path, capsys):
     gone = pages["gone"].to_pylist().count(True)
     assert third == (
         f"pages: {never} never changed, {always} always changed, {bursty} bursty, "
-        f"{regular} regular, {gone} gone, 0 never fetched well, 0 fetched, but with "
-        "nothing to compare"
+        f"{regular} regular, {gone} gone, 0 never fetched successfully, "
+        "0 fetched, but with nothing to compare"
     )
     assert failed == "failed fetches by status: 247 of 503, 9 of 404"
     assert gone == 9
@@ -491,11 +491,13 @@ def test_now_and_the_schedule_are_compared_on_the_same_pages(rates, tmp_path, ca
     )
     lines = capsys.readouterr().out.splitlines()
     plan = crawl_log.schedule(path, out, 9.0, force=True)
-    same = f"{plan.freshness_now:.4f} now, {plan.freshness_compared:.4f} with this"
-    assert lines[1] == f"freshness if changes were Poisson: {same} schedule"
-    assert lines[2].endswith(
-        f"on all pages that were fetched: {plan.freshness_if_exact:.4f}"
-    )
+    assumed = "if changes were Poisson and estimates exact"
+    now, then = f"{plan.freshness_now:.4f}", f"{plan.freshness_compared:.4f}"
+    everywhere = f"{plan.freshness_if_exact:.4f}"
+    assert [re.split("  +", line) for line in lines[2:4]] == [
+        [f"{assumed}, pages with intervals", now, then],
+        [f"{assumed}, all fetched pages", everywhere],
+    ]
 
 
 def test_a_log_of_other_pages_joins_a_state_and_this_is_told(tmp_path, capsys):
@@ -521,14 +523,22 @@ def test_schedule(rates, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     plan = crawl_log.schedule(rates, tmp_path / "again.parquet", 100.0)
     assert lines[0] == f"{path}: 100 crawls a day"
-    now = f"{plan.freshness_now:.4f} now"
-    then = f"{plan.freshness_if_exact:.4f} with this schedule"
-    assert lines[1] == f"freshness if changes were Poisson: {now}, {then}"
-    careful = f"{plan.freshness:.4f} with an allowance for their errors"
-    assert lines[2] == f"  if the estimates were exact; {careful}"
-    assert lines[3] == f"freshness calibrated on the log: {plan.calibrated:.4f}"
+    now, exact, allowing, calibrated = (
+        f"{getattr(plan, name):.4f}"
+        for name in ("freshness_now", "freshness_if_exact", "freshness", "calibrated")
+    )
+    assert [re.split("  +", line) for line in lines[1:5]] == [
+        ["expected freshness", "now", "scheduled"],
+        ["if changes were Poisson and estimates exact", now, exact],
+        [
+            "if changes were Poisson, with an allowance for errors of estimates",
+            allowing,
+        ],
+        ["calibrated on the log", calibrated],
+    ]
+    del lines[1]
     assert lines[4] == (
-        f"one more crawl a day is worth {plan.one_more:.2g} of freshness, "
+        f"value of one more crawl a day: {plan.one_more:.2g} of freshness, "
         f"one fewer costs {plan.one_fewer:.2g}"
     )
     cost = plan.prices["hedge"]["cost"]
@@ -628,8 +638,8 @@ def test_a_bandwidth_that_the_hosts_do_not_allow(rates, tmp_path, capsys):
     assert (
         lines("--per-host", "1/hour")[1] == "of these only 48: the hosts allow no more"
     ), "two hosts of 24 a day"
-    assert lines("--per-host", "100/hour")[1].startswith("freshness if ")
-    assert lines()[1].startswith("freshness if ")
+    assert lines("--per-host", "100/hour")[1].startswith("expected freshness  ")
+    assert lines()[1].startswith("expected freshness  ")
 
 
 @pytest.mark.parametrize(

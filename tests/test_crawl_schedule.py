@@ -649,12 +649,12 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
     out = capsys.readouterr().out
     price = found.prices["greatest interval"]
     for line in (
-        f"if the estimates were exact; {found.freshness:.4f} with an allowance",
+        f"an allowance for errors of estimates             {found.freshness:.4f}\n",
         f"the greatest interval of 8 days costs {price['cost']:.2g} of freshness; "
         f"{price['share']:.0%} of pages are at it",
         "the least interval of 12 hours costs",
         "the limits of hosts cost",
-        "1 page never fetched well, and promised no freshness "
+        "1 page never fetched successfully, without expected freshness "
         f"({found.unfetched['crawls']:.3g} crawls a day, by the prior): "
         "'https://h2/a_b%c/2'\n",
     ):
@@ -667,14 +667,14 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
     assert cli.main([*command, "--objective", "age", "--cost", "cost"]) == 0
     out = capsys.readouterr().out
     assert "25 units of cost a day" in out
-    assert re.search(r"one more unit of cost a day is worth \S+ days of age, one", out)
+    assert re.search(r"value of one more unit of cost a day: \S+ days of age, one", out)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--least-interval", "1"], "must be a positive number with a unit (s, min,"),
-        (["--hedge", "1.5"], "must be a number from 0 to 1, got '1.5'"),
+        (["--hedge", "1.5"], "must be a number in [0, 1], got '1.5'"),
         (
             ["--greatest-interval", "30"],
             "must be a positive number with a unit (s, min,",
@@ -859,4 +859,5 @@ def test_thresholds_promise_what_signals_give(run, tmp_path, capsys):
     command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "10/day"]
     command += ["--policy", "thresholds", "-o", str(tmp_path / "again.parquet")]
     assert cli.main(command) == 0
-    assert "  if rates, recall and false rates were exact" in capsys.readouterr().out
+    line = f"expected crawls a day of thresholds: {found.expected_crawls:,.6g}\n"
+    assert line in capsys.readouterr().out

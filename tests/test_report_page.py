@@ -120,7 +120,7 @@ def test_what_the_log_is(made):
         "4 of failed fetches",
         "1 never changed",
         "1 always changed",
-        "1 never fetched well",
+        "1 never fetched successfully",
         "https://h2.example/moved",
     ):
         assert part in text, part
@@ -273,7 +273,7 @@ def test_a_bandwidth_of_ones_own(made, tmp_path):
                 for d in (1, 2)
             ]
             + [("https://b.org/", "2026-01-01", 0, 200)],
-            ["3 gone", "3 never fetched well", "1 fetched once"],
+            ["3 gone", "3 never fetched successfully", "1 fetched once"],
         ),
     ],
     ids=["one row", "no change", "only changes", "failed fetches"],

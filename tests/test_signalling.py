@@ -308,8 +308,10 @@ def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "100 of fetches that cannot be compared: Last-Modified is when they" in out
     assert "failed fetches by status: 10 of 503, 5 of 301\n" in out
-    assert "3 never fetched well, 5 fetched, but with nothing to compare\n" in out
-    assert "suspect: made.org, 5 pages without digest or ETag, and Last-Mod" in out
+    assert (
+        "3 never fetched successfully, 5 fetched, but with nothing to compare\n" in out
+    )
+    assert "flagged: made.org, 5 pages without digest or ETag, and Last-Mod" in out
     assert found.kinds["fetched, but with nothing to compare"] == 5
     assert found.pace == pytest.approx((100 + 19) / 19)
     command = ["schedule", str(rates), "--bandwidth", "10/day", "-o", str(plan)]
@@ -318,14 +320,14 @@ def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
     rate = pq.read_table(plan).to_pandas().set_index("url")["crawl_rate"]
     spent = rate[rate.index.str.startswith("https://made")].sum()
     assert "5 pages fetched, but with nothing to compare (" in out
-    assert "3 pages never fetched well, and promised no freshness (" in out
-    assert f"{spent:.3g} of 10 crawls a day go to suspect hosts: 'made.org'\n" in out
+    assert "3 pages never fetched successfully, without expected freshness (" in out
+    assert f"{spent:.3g} of 10 crawls a day go to flagged hosts: 'made.org'\n" in out
     page = tmp_path / "log.html"
     with warnings.catch_warnings(action="ignore", category=crawl_log.BadRowsWarning):
         crawl_log.report(log, page)
     text = re.sub("<[^>]+>", " ", page.read_text())
     assert re.search(r"\b5\s+nothing to compare", text)
-    assert re.search(r"\b3\s+never fetched well", text)
+    assert re.search(r"\b3\s+never fetched successfully", text)
     assert "of failed fetches: 10 of status 503, 5 of status 301" in text
 
 

@@ -106,7 +106,9 @@ def test_nutch(plan):
     )
     assert said.startswith("3 pages; next:\n")
     assert "bin/nutch inject crawl/crawldb SEEDDIR -update -noFilter" in said
-    assert said.endswith("\n1 page of crawl rate 0: left out: the crawler is not told")
+    assert said.endswith(
+        "\n1 page of crawl rate 0: left out, and the crawler keeps its interval"
+    )
 
 
 def test_an_export_says_that_it_tells_nothing_of_signals(tmp_path):

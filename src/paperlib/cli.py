@@ -2,12 +2,14 @@
 
 import argparse
 import importlib.util
+import math
 import os
 import re
 import shlex
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -47,10 +49,22 @@ _TARGETS = (
     *("jsonl", "nutch", "storm", "frontier", "heritrix", "changedetection"),
     *("crontab", "systemd", "urls"),
 )
-_SUSPECTS = 5  # hosts that are printed
+_FLAGGED = 5  # hosts that are printed
 _LONGEST = 2000  # characters of a line of a message
 _NO_READER = 141  # the status of a program that the signal SIGPIPE ends
-_COMMANDS = {}  # by name: function, help, arguments, examples
+
+
+@dataclass(frozen=True)
+class _Command:
+    """A command: its function, help text, arguments by `_option`, and examples."""
+
+    run: Callable
+    about: str
+    arguments: tuple
+    examples: list
+
+
+_COMMANDS = {}  # by name
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,9 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _nobody_reads():
-    """Whether what reads the output, such as `head`, has ended.
+    """Whether the program that reads the output, such as `head`, has ended.
 
-    An empty line is written to see it, for what failed is not tried again.
+    The failed write does not show it, for another pipe may have failed; one more
+    line does.
     """
     try:
         print(flush=True)
@@ -117,7 +132,13 @@ def _complain(text):
 
 
 def _message(error, command):
-    """What an error says, of options, or which extra is missing."""
+    """Text of an error, with options in place of the arguments that they set.
+
+    All errors of arguments in this package read "NAME must RULE, got VALUE". In
+    such a text, but not in its value, names of arguments become those of options:
+    "least_interval must be ..." becomes "--least-interval must be ...". For a package
+    that is missing, the text names the extra that brings it.
+    """
     if not isinstance(error, ValueError | OSError | RuntimeError | ImportError):
         return (
             f"{type(error).__name__}, {error}; a file may be damaged, or this is a "
@@ -126,9 +147,9 @@ def _message(error, command):
     if not isinstance(error, ModuleNotFoundError):
         options = _options(command) if isinstance(error, ValueError) else {}
         rule, got, given = str(error).partition(", got ")
-        if not re.match(r"\w+ must ", rule):  # of a file, or what is in it
+        if not re.match(r"\w+ must ", rule):  # it is about a file or what is in it
             return str(error)
-        # the name that the sentence begins with, and such as per_host within it
+        # the first word, and names with an underscore, such as per_host, within
         named = r"^\w+|\b[a-z]+_[a-z]+\b"
         return re.sub(named, lambda m: options.get(m[0], m[0]), rule) + got + given
     package = error.name.partition(".")[0]
@@ -140,8 +161,8 @@ def _message(error, command):
 
 
 def _options(command):
-    """By arguments of functions that a command calls, its options."""
-    flags = [names[-1] for names, _ in _COMMANDS[command][2]]
+    """Options of a command, by the arguments of functions that they set."""
+    flags = [names[-1] for names, _ in _COMMANDS[command].arguments]
     options = {f[2:].replace("-", "_"): f for f in flags if f.startswith("--")}
     aliases = {"until": "due", "columns": "column"}
     options |= {ours: options[o] for ours, o in aliases.items() if o in options}
@@ -171,18 +192,19 @@ def _parser():
             help="print a script for completion in a shell",
         )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (run, about, arguments, examples) in _COMMANDS.items():
-        shown = "\n  paperlib ".join(["for example:", *examples])
+    for name, of in _COMMANDS.items():
+        shown = "\n  paperlib ".join(["for example:", *of.examples])
         command = commands.add_parser(
             name,
-            help=about,
+            help=of.about,
             epilog=f"{shown}\n\n{_STATUSES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.set_defaults(run=run)
-        # As from Python 3.14 on: -5/day is taken for a value, and refused.
+        command.set_defaults(run=of.run)
+        # As from Python 3.14 on: -5/day is taken for a value, and refused. Before,
+        # argparse has no public way to do so.
         command._negative_number_matcher = re.compile(r"-\.?\d")
-        for names, given in (*arguments, _DEBUG):
+        for names, given in (*of.arguments, _DEBUG):
             command.add_argument(*names, **given)
     return parser
 
@@ -197,37 +219,40 @@ class _PrintCompletion(argparse.Action):
         parser.exit()
 
 
-# ---- kinds of arguments
+# ---- types of arguments
 
 
-def _kind(convert, rule=None, holds=lambda value: True):
-    """A kind of argument: what `convert` makes of a text, if this holds of it.
+def _argument_type(convert, rule=None, holds=lambda value: True):
+    """Function from a text to its value, for argparse.
 
-    The rule is what is told of other texts; by default it is the error of `convert`.
+    It refuses texts that `convert` refuses, or of which `holds` is false. The
+    message gives the rule, if there is one, or else the error of `convert`.
     """
 
-    def kind(text):
+    def value_of(text):
         try:
             value = convert(text)
             if holds(value):
                 return value
             raise ValueError
         except ValueError as error:
-            told = f"must {rule}, got {text!r}" if rule else error
-            raise argparse.ArgumentTypeError(told) from None
+            message = f"must {rule}, got {text!r}" if rule else error
+            raise argparse.ArgumentTypeError(message) from None
 
-    return kind
+    return value_of
 
 
-_RATE = _kind(units.per_day)
-_DURATION = _kind(units.days)
-_POSITIVE = _kind(int, "be a positive integer", lambda number: number >= 1)
-_HEDGE = _kind(float, "be a number from 0 to 1", lambda share: 0 <= share <= 1)
-_SHARE = _kind(float, "be a number between 0 and 1", lambda share: 0 < share < 1)
+_RATE = _argument_type(units.per_day)
+_DURATION = _argument_type(units.days)
+_POSITIVE = _argument_type(int, "be a positive integer", lambda n: n >= 1)
+_SHARE = _argument_type(float, "be a number in [0, 1]", lambda x: 0 <= x <= 1)
+_OPEN_SHARE = _argument_type(
+    float, "be a number strictly between 0 and 1", lambda x: 0 < x < 1
+)
 
 
 def _path(rule, *suffixes):
-    return _kind(Path, rule, lambda path: path.suffix in suffixes)
+    return _argument_type(Path, rule, lambda path: path.suffix in suffixes)
 
 
 _PICTURE_PATH = _path("end in .png, .svg or .pdf", ".png", ".svg", ".pdf")
@@ -235,7 +260,7 @@ _PAGE_PATH = _path("end in .html", "", ".html", ".htm")
 _TABLE_PATH = _path("end in .parquet or .csv", "", ".parquet", ".csv")
 
 
-@_kind
+@_argument_type
 def _limit(text):
     """A host, or None for all hosts, and its crawls a day."""
     host, equals, rate = text.rpartition("=")
@@ -244,7 +269,7 @@ def _limit(text):
     return host or None, units.per_day(rate)
 
 
-@_kind
+@_argument_type
 def _renamed(text):
     """Our name and theirs of a column."""
     ours, _, theirs = text.partition("=")
@@ -259,10 +284,10 @@ def _in_utc(text):
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-_TIME = _kind(_in_utc, "be a time such as 2026-10-01T06:12Z")
+_TIME = _argument_type(_in_utc, "be a time such as 2026-10-01T06:12Z")
 
 
-@_kind
+@_argument_type
 def _half_life(text):
     """A duration such as 200d, or auto."""
     return text if text == "auto" else units.days(text)
@@ -271,24 +296,29 @@ def _half_life(text):
 # ---- arguments of several commands
 
 
-def _option(names, about, kind=None, **given):
-    """An argument, as for `add_argument`: its names, and then METAVARS."""
+def _option(names, about, convert=None, **given):
+    """Arguments of `add_argument` for one argument of a command.
+
+    `names` is written as in a usage line: first the flags, or the one name of a
+    positional argument, then how its values are shown, if that is not the default.
+    Examples are "-o --output FILE", "-p NAME VALUE" and "rates RATES".
+    """
     words = names.split()
     flags = [word for word in words if word.startswith("-")] or words[:1]
     metavar = words[len(flags) :]
     if metavar:
         given["metavar"] = metavar[0] if len(metavar) == 1 else tuple(metavar)
-    if kind:
-        given["type"] = kind
+    if convert:
+        given["type"] = convert
     return flags, given | {"help": about}
 
 
 def _command(about, *arguments, examples):
-    """Make a command of a function, with its name without "_"."""
+    """Decorator that makes a command of a function, named like it without "_"."""
 
     def register(run):
         name = run.__name__.removeprefix("_")
-        _COMMANDS[name] = run, about, arguments, examples
+        _COMMANDS[name] = _Command(run, about, arguments, examples)
         return run
 
     return register
@@ -303,7 +333,9 @@ _DEBUG = _option("--debug", "show where an error comes from", action="store_true
 _IDS = _option(
     "ids ID", "a figure (peva22/fig2) or a paper (peva22); all by default", nargs="*"
 )
-_JOBS = _option("--jobs N", "notebooks at a time (default: number of cores)", _POSITIVE)
+_JOBS = _option(
+    "--jobs N", "notebooks at one time (default: number of cores)", _POSITIVE
+)
 # What reads a log: files, their format, their columns, and when they were made.
 _LOG = (
     _option(
@@ -315,7 +347,7 @@ _LOG = (
     ),
     _option(
         "--from FORMAT",
-        "of the log, recognised by its first bytes unless named: "
+        "format of the log (default: recognised by its first bytes): "
         f"{', '.join(_FORMATS)}",
         dest="format",
         default="auto",
@@ -323,8 +355,7 @@ _LOG = (
     ),
     _option(
         "--column OURS=THEIRS",
-        "a column of a table by another name, such as time=fetched_at (again for "
-        "others)",
+        "name of a column in the table, such as time=fetched_at; can be repeated",
         _renamed,
         action="append",
     ),
@@ -336,18 +367,19 @@ _LOG = (
     ),
     _option(
         "--memory SIZE",
-        "what sorting may use (default: 1GiB); the rest goes to disk",
+        "memory that sorting may use (default: 1GiB); the rest goes to disk",
         default="1GiB",
     ),
 )
 _TO = _option("--to", "write the file that this crawler takes", choices=_TARGETS)
 _EXPORTED = _option(
     "--exported DUMP",
-    "what the crawler stores: of frontier, changedetection and storm",
+    "dump of what the crawler stores, with --to frontier, changedetection or storm",
     Path,
 )
 _DUE = _option(
-    "--due UNTIL", "with --to: only pages that are due by this time (ISO 8601), or now"
+    "--due UNTIL",
+    "write only pages that are due by this time (ISO 8601, or now); with --to",
 )
 _TABLE = _option(
     "-o --output FILE",
@@ -357,7 +389,7 @@ _TABLE = _option(
 )
 _FORCE = _option("--force", "write over an output that exists", action="store_true")
 _PICTURE = _option(
-    "-o --output FILE", "a picture too: .png, .svg or .pdf", _PICTURE_PATH
+    "-o --output FILE", "also draw a picture: .png, .svg or .pdf", _PICTURE_PATH
 )
 
 
@@ -376,8 +408,8 @@ _PICTURE = _option(
     ),
     _option(
         "-p NAME VALUE",
-        "another value of a parameter (a list as '[1, 2]'); can be repeated, the "
-        "figure then goes to build/custom/",
+        "set a parameter (a list as '[1, 2]'); can be repeated; the figure then goes "
+        "to build/custom/",
         dest="parameters",
         nargs=2,
         action="append",
@@ -438,7 +470,7 @@ def _refresh(options):
     "download the change times of a Wikipedia page",
     _option("title TITLE", 'such as "Template talk:Did you know"'),
     _option("start START", "date or time, ISO 8601, UTC"),
-    _option("end END", "a date means its last second"),
+    _option("end END", "the same; a date includes its last second"),
     _option(
         "--contact",
         "mail address or web page of yours, for the User-Agent "
@@ -449,7 +481,9 @@ def _refresh(options):
         "the CSV to write (default: data/wikipedia.csv, which peva22/fig1 reads)",
         Path,
     ),
-    _option("--api", "of another wiki", default="https://en.wikipedia.org/w/api.php"),
+    _option(
+        "--api", "API of another wiki", default="https://en.wikipedia.org/w/api.php"
+    ),
     examples=[
         'wikipedia "Template talk:Did you know" 2020-04-01 2020-08-31 '
         "--contact you@example.org"
@@ -477,7 +511,7 @@ def _source(options):
 
 
 @_command(
-    "a log of any format as one table",
+    "write a log of any format as one table",
     *_LOG,
     _TABLE,
     _FORCE,
@@ -505,13 +539,13 @@ def _rows(counts):
 
 
 @_command(
-    "change rates of the pages of a crawl log, with intervals",
+    "estimate change rates from a crawl log, with confidence intervals",
     *_LOG,
     _TABLE,
     _FORCE,
     _option(
         "--state FILE",
-        "a Parquet file to go on from, and to keep for the next log",
+        "a Parquet file that keeps what is learnt from one log to the next",
         Path,
     ),
     _option(
@@ -521,22 +555,25 @@ def _rows(counts):
     ),
     _option(
         "--estimator",
-        "default: the one that predicts best",
+        "estimator of change rates (default: the one that predicts best)",
         choices=("prior", "mle", "moment_matching", "naive"),
     ),
     _option(
         "--half-life TIME",
-        "such as 200d, for rates that drift: observations lose half of their "
-        "weight in this time; or auto: the one that predicts best, or none",
+        "time in which observations lose half of their weight, for rates that "
+        "drift, such as 200d; or auto: the one that predicts best, or none",
         _half_life,
     ),
     _option(
-        "--level", "of the confidence intervals (default: 0.95)", _SHARE, default=0.95
+        "--level",
+        "coverage of the confidence intervals (default: 0.95)",
+        _OPEN_SHARE,
+        default=0.95,
     ),
     _option(
         "--dask ADDRESS",
-        "of a Dask scheduler, such as tcp://10.0.0.5:8786, whose workers do it; "
-        "they share the file system",
+        "address of a Dask scheduler, such as tcp://10.0.0.5:8786, whose workers "
+        "share the work; they need a common file system",
     ),
     examples=[
         "estimate log.parquet -o rates.parquet",
@@ -554,8 +591,8 @@ def _estimate(options):
     print(f"{options.output}: {_rows(found.counts)} of {pages}, read from {found.what}")
     if options.state is not None:
         new = f"{found.n_pages - known:,} of {pages} new"
-        told = f"added to this state, {new}" if known else "a new state"
-        print(f"{options.state}: {told}")
+        state = f"added to this state, {new}" if known else "a new state"
+        print(f"{options.state}: {state}")
     fades = f", half-life {found.half_life:.3g} days" if found.half_life else ""
     print(f"estimator {found.estimator}{fades} ({found.why})")
     calibrated = "none, for too few bits" if found.calibration is None else "done"
@@ -569,25 +606,25 @@ def _estimate(options):
     }.items():
         if counts:
             print(f"{what}: {', '.join(f'{n:,} {kind}' for kind, n in counts.items())}")
-    if told := found.signals:
-        sources = ("page", "host", "all", "none")
+    if signals := found.signals:
+        by = (f"{signals.get(s, 0):,} {s}" for s in ("page", "host", "all", "none"))
         print(
-            f"{units.counted(told['used'], 'signal')} used, precision "
-            f"{told['precision']:.2f}, recall {told['recall']:.2f}; pages by whose "
-            f"these are: {', '.join(f'{told.get(s, 0):,} {s}' for s in sources)}"
+            f"{units.counted(signals['used'], 'signal')} used, precision "
+            f"{signals['precision']:.2f}, recall {signals['recall']:.2f}; pages by "
+            f"whose these are: {', '.join(by)}"
         )
-    for suspect in found.suspects[:_SUSPECTS]:
-        found_there = f"{units.counted(suspect.n_pages, 'page')} {suspect.what}"
-        print(f"suspect: {suspect.host or 'no host'}, {found_there}: {suspect.cause}")
-    if len(found.suspects) > _SUSPECTS:
-        print(f"and {len(found.suspects) - _SUSPECTS:,} suspects more: paperlib report")
+    for host in found.suspects[:_FLAGGED]:
+        pages = f"{units.counted(host.n_pages, 'page')} {host.what}"
+        print(f"flagged: {host.host or 'no host'}, {pages}: {host.cause}")
+    if len(found.suspects) > _FLAGGED:
+        print(f"{len(found.suspects) - _FLAGGED:,} more flagged hosts: paperlib report")
     if options.dask:
         print("soft 404s and dates that servers make up are not looked for with --dask")
     _print_next(options.output, found.pace)
 
 
 def _n_pages(state):
-    """Pages of a state; 0 if there is none yet, or no state, which `estimate` tells."""
+    """Pages of a state; 0 if no file, or another one, which `estimate` refuses."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -610,7 +647,7 @@ def _print_next(rates, pace):
 
 
 @_command(
-    "crawl rates and due times for a bandwidth",
+    "compute crawl rates and due times for a bandwidth",
     _option("rates RATES", "the file that `paperlib estimate` wrote", Path),
     _option(
         "-o --output FILE",
@@ -624,31 +661,35 @@ def _print_next(rates, pace):
     _FORCE,
     _option(
         "--bandwidth RATE",
-        f"such as 1000/day; units: {', '.join(units.A_DAY)}",
+        f"crawls in a time, such as 1000/day; units: {', '.join(units.A_DAY)}",
         _RATE,
         required=True,
     ),
     _option(
         "--per-host [HOST=]RATE",
-        "what every host allows, or this one (again for exceptions)",
+        "limit of crawls of each host, or of one; can be repeated",
         _limit,
         action="append",
     ),
     _option(
         "--least-interval TIME",
-        f"between crawls of a page, such as 1h; units: {_TIMES}",
+        f"least time between crawls of a page, such as 1h; units: {_TIMES}",
         _DURATION,
     ),
-    _option("--greatest-interval TIME", "no page waits longer, such as 30d", _DURATION),
+    _option(
+        "--greatest-interval TIME",
+        "greatest time between crawls of a page, such as 30d",
+        _DURATION,
+    ),
     _option(
         "--unfetched-interval TIME",
-        "no page that was never fetched well, or has nothing to compare, is "
-        "crawled more often",
+        "least time between crawls of pages that were never fetched successfully, or "
+        "have nothing to compare",
         _DURATION,
     ),
     _option(
         "--limits FILE",
-        "CSV of exceptions: pattern (a host, or a URL with *), least_interval, "
+        "a CSV file of exceptions: pattern (a host, or a URL with *), least_interval, "
         "greatest_interval, rate (of a host)",
         Path,
     ),
@@ -660,8 +701,8 @@ def _print_next(rates, pace):
     ),
     _option(
         "--cost COLUMN|FILE",
-        "column of RATES with the cost of a crawl, or a table (url, cost); then "
-        "rates are cost a time",
+        "column of RATES with the cost of a crawl, or a table (url, cost); "
+        "--bandwidth and --per-host are then costs in a time",
     ),
     _option(
         "--objective",
@@ -671,13 +712,14 @@ def _print_next(rates, pace):
     ),
     _option(
         "--hedge SHARE",
-        "of the bandwidth at equal rates, for changes that are not Poisson and "
-        "rates that are not exact (default: 0.25; 0 is the optimum)",
-        _HEDGE,
+        "share of the bandwidth at equal rates, for changes that are not Poisson "
+        "and rates that are not exact (default: 0.25; 0 is the optimum)",
+        _SHARE,
     ),
     _option(
         "--policy",
-        "crawls at equal intervals (default), at random, or by time and signals",
+        "when pages are crawled: at equal intervals (default), at random times, or "
+        "by time and signals",
         choices=("interval", "poisson", "thresholds"),
         default="interval",
     ),
@@ -704,11 +746,11 @@ def _schedule(options):
     from paperlib.files import temporary_folder
 
     inputs = options.rates, options.limits, options.importance, options.cost
-    check_export(inputs=inputs, **_asked(options))
+    check_export(inputs=inputs, **_of_export(options))
     with temporary_folder() as folder:
-        options.schedule = folder / "schedule.parquet"
-        _write_schedule(options, options.schedule)
-        _export(options)
+        schedule = folder / "schedule.parquet"
+        _write_schedule(options, schedule)
+        _write_export(options, schedule)
 
 
 def _write_schedule(options, path):
@@ -718,6 +760,11 @@ def _write_schedule(options, path):
     names += ("least_interval", "greatest_interval", "unfetched_interval")
     given = _given(options, *names) | {"per_host": _limits(options.per_host)}
     found = crawl_log.schedule(options.rates, path, options.bandwidth, **given)
+    _print_schedule(found, options)
+
+
+def _print_schedule(found, options):
+    """Print what a schedule spends, its expected freshness, and what limits cost."""
     unit = "crawls" if options.cost is None else "units of cost"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
     if options.output.suffix == ".csv" and options.to is None:
@@ -744,7 +791,7 @@ def _write_schedule(options, path):
         head.append("calibrated")
         columns.append(found.worth_calibrated)
     rows = [
-        (f"{crawls:,.6g}", *("too few" if f != f else f"{f:.4f}" for f in fresh))
+        (f"{crawls:,.6g}", *(_decimals(each, "too few") for each in fresh))
         for crawls, *fresh in zip(found.worth[:, 0], *columns, strict=True)
     ]
     _table(head, rows)
@@ -762,48 +809,50 @@ def _limits(given):
 
 
 def _print_freshness(found):
-    """Print what a schedule promises, and on what condition."""
-    known = found.freshness_now == found.freshness_now
-    before = f"{found.freshness_now:.4f}" if known else "not known"
-    exact, compared = found.freshness_if_exact, found.freshness_compared
-    print(
-        f"freshness if changes were Poisson: {before} now, "
-        f"{compared if known else exact:.4f} with this schedule"
+    """Print the expected freshness of a schedule, by what is assumed."""
+    exact, compared = (
+        _decimals(freshness, "unknown")
+        for freshness in (found.freshness_if_exact, found.freshness_compared)
     )
-    if known and f"{compared:.4f}" != f"{exact:.4f}":
-        print(
-            "  on the pages that the log has an interval of; "
-            f"on all pages that were fetched: {exact:.4f}"
+    now = _decimals(found.freshness_now, "unknown")
+    assumed = "if changes were Poisson and estimates exact"
+    rows = [(assumed, now, exact)]
+    if now != "unknown" and compared != exact:
+        rows = [
+            (f"{assumed}, pages with intervals", now, compared),
+            (f"{assumed}, all fetched pages", "", exact),
+        ]
+    if found.freshness != found.freshness_if_exact:
+        allowing = "if changes were Poisson, with an allowance for errors of estimates"
+        rows.append((allowing, "", _decimals(found.freshness, "unknown")))
+    if found.calibrated is not None:
+        rows.append(
+            ("calibrated on the log", "", _decimals(found.calibrated, "unknown"))
         )
-    if found.expected_crawls is not None:
-        print(
-            f"  if rates, recall and false rates were exact; {found.freshness:.4f}, "
-            f"with {found.expected_crawls:,.6g} crawls a day, with an allowance for "
-            "errors of the rates"
-        )
-    elif found.freshness != exact:
-        print(
-            "  if the estimates were exact; "
-            f"{found.freshness:.4f} with an allowance for their errors"
-        )
+    _table(("expected freshness", "now", "scheduled"), rows)
     if found.calibrated is None:
         print(f"not calibrated on the log: {found.not_calibrated}")
-    else:
-        print(f"freshness calibrated on the log: {found.calibrated:.4f}")
+    if found.expected_crawls is not None:
+        print(f"expected crawls a day of thresholds: {found.expected_crawls:,.6g}")
     if found.objective != "freshness":
         print(f"{found.loss:.4g} {_LOSSES[found.objective]}, if changes were Poisson")
 
 
+def _decimals(share, unknown):
+    """A share with four decimals, or a word in place of NaN."""
+    return unknown if math.isnan(share) else f"{share:.4f}"
+
+
 def _print_prices(found, options):
-    """Print what limits cost, and what a crawl is worth."""
+    """Print the value of a crawl a day, and what limits cost."""
     unit = _LOSSES[found.objective]
     fewer = "the limits allow no fewer"
     if found.one_fewer is not None:
         fewer = f"one fewer costs {found.one_fewer:.2g}"
     what = "crawl" if options.cost is None else "unit of cost"
-    print(f"one more {what} a day is worth {found.one_more:.2g} {unit}, {fewer}")
+    print(f"value of one more {what} a day: {found.one_more:.2g} {unit}, {fewer}")
     for kind, price in found.prices.items():
-        saves = price["cost"] < 0  # the promise allows for errors of the estimates
+        saves = price["cost"] < 0  # with the allowance for errors of estimates
         verb, share = "gain" if saves else "cost", f"{price['share']:.0%}"
         amount = f"{abs(price['cost']):.2g} {unit}"
         if kind == "hedge":
@@ -823,7 +872,7 @@ def _print_prices(found, options):
 def _print_unknown(found):
     """Print how many pages are not known or not crawled, and some of their names."""
     for pages, what in [
-        (found.unfetched, "never fetched well, and promised no freshness"),
+        (found.unfetched, "never fetched successfully, without expected freshness"),
         (found.incomparable, "fetched, but with nothing to compare"),
         (found.unmeasured, "fetched, but without an interval"),
         (found.gone, "without crawls, being gone: 404 or 410 when last fetched"),
@@ -840,17 +889,17 @@ def _print_unknown(found):
     if found.suspect["crawls"]:
         print(
             f"{found.suspect['crawls']:,.3g} of {found.spent:,.6g} crawls a day go to "
-            f"suspect hosts: {', '.join(map(repr, found.suspect['first']))}"
+            f"flagged hosts: {', '.join(map(repr, found.suspect['first']))}"
         )
 
 
 @_command(
-    "the file that a crawler takes, of a schedule",
+    "write a schedule as the file that a crawler takes",
     _option(
         "schedule SCHEDULE", "the Parquet file that `paperlib schedule` wrote", Path
     ),
     (_TO[0], _TO[1] | {"required": True}),
-    _option("-o --output FILE", "to write", Path, required=True),
+    _option("-o --output FILE", "the file to write", Path, required=True),
     _EXPORTED,
     _DUE,
     _FORCE,
@@ -860,19 +909,23 @@ def _print_unknown(found):
     ],
 )
 def _export(options):
+    _write_export(options, options.schedule)
+
+
+def _write_export(options, schedule):
     from paperlib import crawl_log
 
-    text = crawl_log.export(options.schedule, **_asked(options))
+    text = crawl_log.export(schedule, **_of_export(options))
     print(f"{options.output}: {text}")
 
 
-def _asked(options):
-    """What an export is asked for, beside the schedule."""
+def _of_export(options):
+    """Arguments of an export, beside the schedule."""
     return _given(options, "output", "to", "exported", "force") | {"until": options.due}
 
 
 @_command(
-    "freshness of what a log did, and of other rules",
+    "compare the freshness of the log's crawls with that of other rules",
     *_LOG,
     _PICTURE,
     examples=["compare log.parquet -o rules.png"],
@@ -903,11 +956,14 @@ def _compare(options):
 
 
 @_command(
-    "how well the first part of a log predicts the rest",
+    "measure how well the first part of a log predicts the rest",
     *_LOG,
     _PICTURE,
     _option(
-        "--share", "of the rows, the first in time (default: 0.8)", _SHARE, default=0.8
+        "--share",
+        "share of the rows, the earliest ones, to learn from (default: 0.8)",
+        _OPEN_SHARE,
+        default=0.8,
     ),
     examples=["backtest log.parquet --share 0.7 -o calibration.png"],
 )
@@ -928,14 +984,14 @@ def _backtest(options):
 
 
 @_command(
-    "all of this as one page of HTML that needs no network",
+    "write all of this as one page of HTML that needs no network",
     *_LOG,
     _option("-o --output FILE", "the .html file to write", _PAGE_PATH, required=True),
     _FORCE,
     _option(
         "--bandwidth RATE",
-        "of the middle one of five budgets, such as 1000/day (default: the pace "
-        "of the log)",
+        "the middle one of five budgets, such as 1000/day (default: the pace of "
+        "the log)",
         _RATE,
     ),
     examples=["report log.parquet -o report.html"],
@@ -970,7 +1026,7 @@ def _report(options):
     ),
     _option(
         "--cells DIR",
-        "where what is finished is kept, to go on from (default: build/benchmark)",
+        "folder of finished parts, which are not run again (default: build/benchmark)",
         Path,
         default=Path("build/benchmark"),
     ),
@@ -979,7 +1035,9 @@ def _report(options):
         "write benchmark.csv and benchmark_over_time.csv into this folder",
         Path,
     ),
-    _option("--jobs N", "processes (default: number of cores)", _POSITIVE, default=-1),
+    _option(
+        "--jobs N", "number of processes (default: of cores)", _POSITIVE, default=-1
+    ),
     examples=["benchmark mypolicy.py:MyPolicy --preview"],
 )
 def _benchmark(options):

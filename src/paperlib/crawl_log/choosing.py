@@ -283,12 +283,12 @@ def host_scales(history: History, host: Any) -> dict[str, float]:
     order = np.argsort(owner, kind="stable")
     n = np.bincount(owner, minlength=len(names))
     offsets = np.append(0, np.cumsum(n))
-    told = {
+    optional = {
         name: values if values is None else values[order]
         for name, values in (("age", history.age), ("count", history.count))
     }
     crawls = history.interval[order], history.changed[order]
-    rate = estimators.mle(History(*crawls, offsets, **told), edges="substitute")
+    rate = estimators.mle(History(*crawls, offsets, **optional), edges="substitute")
     known = (n > 0) & (rate > 0) & (rate < np.inf)
     if not known.any():
         return {}
@@ -449,9 +449,9 @@ def choose_half_life(sample: History, prior: FakeIntervals) -> tuple[float | Non
     (None, 'no page has two intervals to compare half-lives on')
     """
     # the first bit of a page is predicted by the prior alone
-    told = np.ones(sample.interval.size, dtype=bool)
-    told[sample.offsets[:-1][sample.n_crawls > 0]] = False
-    if not told.any():
+    later = np.ones(sample.interval.size, dtype=bool)
+    later[sample.offsets[:-1][sample.n_crawls > 0]] = False
+    if not later.any():
         return None, "no page has two intervals to compare half-lives on"
     span = sample.total(sample.interval).max()
     losses = {
@@ -460,10 +460,10 @@ def choose_half_life(sample: History, prior: FakeIntervals) -> tuple[float | Non
         )
         for half_life in (None, *(span / part for part in _PARTS))
     }
-    n, n_bits = told.sum(), sample.total(told)
-    mean = {half_life: loss[told].mean() for half_life, loss in losses.items()}
+    n, n_bits = later.sum(), sample.total(later)
+    mean = {half_life: loss[later].mean() for half_life, loss in losses.items()}
     best = min(mean, key=mean.get)
-    gain = sample.total((losses[None] - losses[best]) * told)
+    gain = sample.total((losses[None] - losses[best]) * later)
     # that of a ratio of sums over pages, for bits of a page are not independent
     stderr = np.sqrt(np.sum((gain - n_bits * gain.sum() / n) ** 2)) / n
     better = gain.sum() / n > 2 * stderr

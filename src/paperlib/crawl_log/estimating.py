@@ -202,9 +202,9 @@ def estimate(
         the others have the substitutes of `estimators.mle`. By default
         "prior", unless another predicts the last bit of pages from those
         before better, by two standard errors. If pages of hosts with a mean rate
-        of their own predict better than that, each host has a prior, which is
-        that of all but for its unit of time. A page without an interval gets the
-        mode of the prior.
+        of their own predict better than that, each host has a prior, which
+        differs from that of all pages in its unit of time alone. A page without
+        an interval gets the mode of the prior.
     half_life : float or "auto", optional
         Days in which observations lose half of their weight, for rates that
         drift: the rate is then the mean of a `GammaFilter`, and low and high are
@@ -378,7 +378,7 @@ def _kinds(rows):
         "bursty": pc.equal(rows["pattern"], "bursty"),
         "regular": pc.equal(rows["pattern"], "regular"),
         "gone": rows["gone"],
-        "never fetched well": pc.and_not(unknown, fetched),
+        "never fetched successfully": pc.and_not(unknown, fetched),
         "fetched, but with nothing to compare": pc.and_(unknown, fetched),
     }
     return {kind: pc.sum(pages).as_py() or 0 for kind, pages in kinds.items()}
@@ -497,7 +497,7 @@ def _rates(batch, history, model, sums):
 
 
 def _n_ages(history):
-    """Number of crawls of each page that told the age of the last change."""
+    """Number of crawls of each page that showed the age of the last change."""
     if history.age is None:
         return np.zeros(history.shape, dtype=int)
     return history.total(~np.isnan(history.age)).astype(int)

@@ -92,7 +92,7 @@ def read_limits(path: PathLike) -> list[Limit]:
         No such file.
     ValueError
         Another column, no row, or a cell that cannot be read, with its line;
-        a rate of a URL or of several hosts; a pattern that stands twice.
+        a rate of a URL or of several hosts; a pattern that occurs twice.
 
     Examples
     --------

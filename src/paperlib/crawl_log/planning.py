@@ -294,7 +294,7 @@ class Problem:
         return Plan(best.crawl_rate + self.hedge * (even - best.crawl_rate), best)
 
     def _even(self, bandwidth):
-        """Rates that are equal but for the limits."""
+        """Rates that are equal, except where limits forbid it."""
         counts = self.importance > 0
         if not self._limits:
             return np.where(counts, bandwidth / counts.sum(), 0.0)
@@ -463,7 +463,7 @@ class Problem:
     def prices(
         self, bandwidth: float, plan: Plan
     ) -> tuple[dict[str, dict[str, Any]], float, float | None]:
-        """What each kind of limit costs, and what a crawl is worth.
+        """What each kind of limit costs, and the value of a crawl a day.
 
         Each is the difference in `loss` to the solution without the limit, or
         with one crawl a day more or less.

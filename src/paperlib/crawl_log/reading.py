@@ -64,7 +64,7 @@ _ALL_ROWS = 0, 2**63 - 1
 _TABLES = ("page", "sorted")  # what is left of a log when it has been read
 # Tables that a log may be read into beside ``crawl``, and the step from each.
 _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
-# Bits of a table that cannot be read are told of; if they are more than a few, and
+# Bits of a table that cannot be read are reported; if they are more than a few, and
 # than this share, the column is a different one than it seems.
 _FEW, _SHARE = 10, 0.05
 _VALUES = 5  # that are shown of them
@@ -300,7 +300,7 @@ def _told(reason, url, page, time):
 def _intervals(time, changed, start, modified, offsets, known):
     """History, time of each interval's end, whether a crawl began it, and its row.
 
-    Then the rows that are told of because their interval is left out, and when the
+    Then the rows that are reported because their interval is left out, and when the
     interval of each page's last row began, and its bit.
 
     The first crawl of a page follows the last one that the state knows. If the
@@ -326,10 +326,10 @@ def _intervals(time, changed, start, modified, offsets, known):
     used = (previous > _NEVER) & (previous < time)
     interval = (time[used] - previous[used]) / _DAY
     # within the interval of a crawl that found a change, or else contradictory
-    told = (changed & (modified >= previous) & (modified <= time))[used]
-    age = np.where(told, (time[used] - modified[used]) / _DAY, np.nan)
+    dated = (changed & (modified >= previous) & (modified <= time))[used]
+    age = np.where(dated, (time[used] - modified[used]) / _DAY, np.nan)
     offsets = np.append(0, np.cumsum(used))[offsets]
-    given = {"age": age} if told.any() else {}
+    given = {"age": age} if dated.any() else {}
     history = History(interval, changed[used], offsets, **given)
     return history, time[used], crawled[used], used, lost, last
 
@@ -339,11 +339,11 @@ def _cut_at_rows_before(previous, time, changed, start, modified, before, found_
 
     A sitemap that is downloaded every day thus tells of each change once. `before` and
     `found_before` are when the interval of that row began, and its bit. Arrays are
-    written in place. Returned are the rows of which nothing is left, but those that
-    say once more what the row before said.
+    written in place. Returned are the rows of which nothing is left, except those that
+    repeat the row before.
     """
     cut = (start > _NEVER) & (start < previous)
-    later = cut & (start > before)  # else it tells of all that the row before told
+    later = cut & (start > before)  # else it covers all that the row before covered
     little = later & (previous - start < _LITTLE * (time - start))
     undated = cut & ~little & (modified == _NEVER)  # a change may be known, or new
     # without the changed rows alone, the others would make the rate too low
@@ -370,7 +370,7 @@ def opened(
     ----------
     path : path, sequence of path, Source, or OpenedLog
         The log; one that is open already is read no second time, and its bad
-        rows are not told of again.
+        rows are not reported again.
     state : path, optional
         A Parquet file that `crawl_log.estimate` wrote.
     signals : path, optional

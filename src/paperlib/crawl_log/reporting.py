@@ -277,7 +277,8 @@ def _cause(host):
             "something that cannot change"
         )
     if host["unfetched"] >= max(host["pages"] / 2, _LEAST_PAGES):
-        return "half or more were never fetched well: moved, refused, or behind a login"
+        why = "moved, refused, or behind a login"
+        return f"half or more were never fetched successfully: {why}"
     if host["gone"] >= max(host["pages"] / 2, _LEAST_PAGES):
         return "half or more are gone: has the host moved?"
     return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -24,22 +24,22 @@ from paperlib.types import PathLike
 
 __all__ = ["HEDGE", "Schedule", "schedule"]
 
-#: Share of the bandwidth at equal rates by default. Of the hedges that keep all limits,
-#: which benchmarks/hedge.py compares, it gains most where rates are learnt: .0014.
+#: The hedge, which is the share of the bandwidth at equal rates, by default. Of those
+#: in benchmarks/hedge.py that keep all limits, this one adds most to the mean freshness
+#: where rates are learnt: .0014.
 HEDGE = 0.25
 
 PAGES_PER_BATCH = 1_000_000  # written at a time: some 200 MB
 
-_MEMORY = "1GiB"  # to find URLs that stand twice
+_MEMORY = "1GiB"  # to find URLs that occur twice
 _SIGNALS = ("recall", "false_rate")
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the bandwidth, to show its value
 _DAY = np.timedelta64(1, "D")
 _MICROSECONDS = 86_400_000_000  # in a day
-_FOREVER = 365_000  # days; later times are beyond the years of a timestamp
-_ENOUGH = 1 - 1e-12  # of what is needed: rates sum to no better than this
-_NOW = ("n_crawls", "first_crawl", "last_crawl", "freshness_now")
-_NAMED = 3  # URLs, where pages are counted
-_UNKNOWN = ("unfetched", "incomparable", "unmeasured")
+_LONGEST_WAIT = 365_000  # days; later times are beyond the years of a timestamp
+_ROUNDING = 1e-12  # relative error of a sum of rates
+_LOG_COLUMNS = ("n_crawls", "first_crawl", "last_crawl", "freshness_now")
+_SHOWN = 3  # URLs, where pages are counted
 _DEFAULTS = {
     "importance": 1.0,
     "cost": 1.0,
@@ -61,20 +61,17 @@ def _none():
 class Schedule:
     """What `schedule` found.
 
-    All freshness but `calibrated` holds if changes are Poisson, and is that of
-    the pages that were fetched.
-
     Parameters
     ----------
     bandwidth : float
         Crawls a day, or what they may cost.
     freshness_now : float
         Expected freshness between the crawls of the log, in [0, 1], of the pages
-        of which it tells; NaN if it tells of none. Without the column
+        that have intervals in it; NaN if none has. Without the column
         freshness_now, that of as many crawls at equal intervals.
     freshness : float
         Expected freshness of the schedule, in [0, 1], with an allowance for
-        errors of the estimates where the rates tell them.
+        errors of the estimates where the rates have the column log_stderr.
     multiplier : float
         What a little more bandwidth adds to the freshness of the optimum (or
         takes from the mean cost of another objective), by crawl a day.
@@ -87,7 +84,7 @@ class Schedule:
     freshness_if_exact : float
         Expected freshness if the estimates of the rates were exact.
     calibrated : float, optional
-        Freshness by the `Calibration` of the log.
+        Freshness of the schedule by the `Calibration` of the log.
     not_calibrated : str
         Why there is none; empty where there is.
     objective : str
@@ -105,22 +102,22 @@ class Schedule:
         By how much one more crawl a day lowers the loss, and one less raises
         it; None where the greatest intervals need all crawls.
     unfetched, incomparable, unmeasured : dict
-        Pages that were never fetched well, and those that were but have nothing to
-        compare, both of which are promised no freshness; and those that have no
-        interval yet. Their change rate is that of the prior: "pages", how many,
+        Pages that were never fetched successfully, and those that were but have
+        nothing to compare, of which both have no expected freshness; and those that
+        have no interval yet. Their change rate is that of the prior: "pages", how many,
         "crawls", how many these get a day, and "first", some URLs.
     gone, uncrawled : dict
         In the same form, pages that are gone; and others that get no crawls, as all
         other pages gain more by a crawl.
     suspect : dict
-        In the same form, pages on hosts that `estimate` found suspect, with the
-        names of hosts in place of URLs.
+        In the same form, pages on hosts that `estimate` flagged, with the names of
+        hosts in place of URLs.
     freshness_compared : float
         As `freshness_if_exact`, but of the pages of `freshness_now` alone: to be
         compared with it.
     weights : dict, optional
-        Of a table of importance: how many pages it names ("named") and how many
-        are "others", and how many of its rows are "unknown" pages.
+        Of a table of importance: how many pages it names ("named"), how many it
+        does not ("others"), and how many of its rows are "unknown" pages.
     costs : dict, optional
         The same of a table of costs.
     expected_crawls : float, optional
@@ -128,6 +125,20 @@ class Schedule:
         change rates.
     worth_calibrated : list of float
         Calibrated freshness at the bandwidths of `worth`; empty if there is none.
+
+    Notes
+    -----
+    Each freshness is a mean over pages, weighted by importance:
+
+    ===================  =======================  ======================
+    field                pages                    assumes
+    ===================  =======================  ======================
+    freshness_now        with intervals           Poisson, exact rates
+    freshness_compared   with intervals           Poisson, exact rates
+    freshness_if_exact   fetched                  Poisson, exact rates
+    freshness            fetched                  Poisson
+    calibrated           fetched                  the log's calibration
+    ===================  =======================  ======================
 
     Examples
     --------
@@ -193,9 +204,9 @@ def schedule(
         Parquet file to write, one row for each page in the same order: url,
         crawl_rate (1/day), due (last_crawl + 1 / crawl_rate: in the past if
         overdue; null where it is never), freshness_now (that of the rates, or
-        at the rate of the log) and freshness (at crawl_rate). Pages that are
-        gone get no crawls; the freshness of pages that were never fetched well,
-        or have nothing to compare, is null.
+        at the rate of the log, which is 0 without dates of crawls) and freshness
+        (at crawl_rate). Pages that are gone get no crawls; the freshness of pages
+        that were never fetched successfully, or have nothing to compare, is null.
     bandwidth : float
         Crawls a day, or what they may cost a day.
     policy : {"interval", "poisson", "thresholds"}
@@ -211,8 +222,8 @@ def schedule(
         Days between crawls of a page, at least and at most. Pages that are
         gone have none.
     unfetched_interval : float, optional
-        Days between crawls, at least, of pages that were never fetched well or have
-        nothing to compare; for these it overrules `greatest_interval`.
+        Days between crawls, at least, of pages that were never fetched successfully
+        or have nothing to compare; for these it overrules `greatest_interval`.
     limits : path, optional
         A CSV file of other limits by host or URL, see `limits.read_limits`.
     per_host : float or mapping from str to float, optional
@@ -276,17 +287,19 @@ def schedule(
     check_output(output, force, [rates, limits, importance, cost])
     rows = [] if limits is None else read_limits(limits)
     by_host = per_host is not None or any(limit.is_host for limit in rows)
-    tables = {"importance": importance}
+    needed = list(_SIGNALS) if policy == "thresholds" else []
+    tables = {} if importance is None else {"importance": importance}
     if cost is not None and Path(cost).is_file():
         tables["cost"], cost = cost, "cost"
-    needed = [] if cost is None or "cost" in tables else [cost]
-    needed += _SIGNALS if policy == "thresholds" else ()
-    needed += ["host"] if by_host else []
+    elif cost is not None:
+        needed.append(cost)
+    if by_host:
+        needed.append("host")
     file = _Rates(rates, ("url", "change_rate", *needed))
-    columns = _read(file, needed, tables)
-    columns |= _limits(file, columns, rows, limited, per_host)
-    problem = _problem(columns, policy, objective, cost, hedge)
-    _check_possible(problem, columns, bandwidth)
+    pages = _read(file, needed, tables)
+    limit_arrays = _limits(file, pages, rows, limited, per_host)
+    problem = _problem(pages, limit_arrays, policy, objective, cost, hedge)
+    _check_possible(problem, pages.hosts, bandwidth)
     with ThreadPoolExecutor(1) as thread:  # the solution leaves a core idle
         once = thread.submit(_check_once, rates)
         plan = problem.solve(bandwidth)
@@ -295,13 +308,13 @@ def schedule(
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
     calibration, why_not = _calibration(file, policy)
     worth, worth_calibrated = _worth(problem, bandwidth, calibration)
-    kinds = {name: columns[name] for name in (*_UNKNOWN, "gone")}
-    kinds["uncrawled"] = (plan.crawl_rate == 0) & ~columns["gone"]
+    totals = _Totals(file, pages, problem, plan, exact, calibration)
     with table(output) as out:
-        arrays = fresh, exact, columns["unpromised"]
-        written = _write(out, file, problem, plan, arrays, calibration, kinds)
+        _write(out, file, problem, plan, fresh, totals)
+        now, compared, calibrated = totals.means()
         found = Schedule(
             bandwidth=bandwidth,
+            freshness_now=now,
             freshness=problem.mean(fresh),
             multiplier=float(plan.best.multiplier) / problem.importance.sum().item(),
             worth=worth,
@@ -309,6 +322,8 @@ def schedule(
             expected_crawls=problem.expected_crawls(plan) if problem.signals else None,
             spent=problem.spent(plan.crawl_rate).sum().item(),
             freshness_if_exact=problem.mean(exact),
+            freshness_compared=compared,
+            calibrated=calibrated,
             not_calibrated=why_not,
             objective=objective,
             loss=problem.loss(plan, fresh),
@@ -316,9 +331,9 @@ def schedule(
             prices=prices,
             one_more=one_more,
             one_fewer=one_fewer,
-            weights=columns.get("importance counts"),
-            costs=columns.get("cost counts"),
-            **written,
+            weights=pages.counts.get("importance"),
+            costs=pages.counts.get("cost"),
+            **totals.kinds,
         )
         out.describe(_as_json(found) | {"policy": policy})
     return found
@@ -396,7 +411,7 @@ def _check_policy(policy, objective, per_host, intervals, limits, cost, hedge):
             raise ValueError(f"per_host must be non-negative, got {per_host!r}")
 
 
-def _check_possible(problem, columns, bandwidth):
+def _check_possible(problem, hosts, bandwidth):
     """Raise a ValueError if the greatest intervals need more than there is."""
     least = problem.least_spent()
     needed, allowed = np.array([least.sum()]), np.array([bandwidth])
@@ -404,18 +419,19 @@ def _check_possible(problem, columns, bandwidth):
         of_hosts = np.bincount(problem.host, least, problem.host_limit.size)
         needed = np.append(needed, of_hosts)
         allowed = np.append(allowed, problem.host_limit)
-    above = np.flatnonzero(needed * _ENOUGH > allowed)
+    above = np.flatnonzero(needed * (1 - _ROUNDING) > allowed)
     if not above.size:
         return
     worst = above[np.argmax(needed[above] - allowed[above])]
     unit = "crawls" if problem.cost is None else "units of cost"
     name = "the bandwidth"
-    if worst:
-        name = f"the limit of host {columns['names'][worst - 1]!r}"
+    if worst > 0:  # all others are limits of hosts
+        name = f"the limit of host {hosts.dictionary[worst - 1].as_py()!r}"
+    others = f" (and {above.size - 1} other limits are exceeded)"
     raise ValueError(
         f"the greatest intervals must fit {name}, {allowed[worst]:.6g} {unit} a day: "
         f"they need {needed[worst]:.6g}, {needed[worst] - allowed[worst]:.6g} too many"
-        + (f" (and {above.size - 1} other limits are exceeded)" * (above.size > 1))
+        + (others if above.size > 1 else "")
     )
 
 
@@ -438,9 +454,9 @@ class _Rates:
                 )
         if not self._file.metadata.num_rows:
             raise ValueError("rates must hold at least one page, got none")
-        #: What `estimate` told in the metadata.
-        told = (self._file.metadata.metadata or {}).get(b"paperlib", b"{}")
-        self.told = json.loads(told)
+        #: What `estimate` wrote into the metadata.
+        text = (self._file.metadata.metadata or {}).get(b"paperlib", b"{}")
+        self.metadata = json.loads(text)
 
     def read(self, columns):
         """Table of columns; the file may lack some."""
@@ -454,7 +470,7 @@ class _Rates:
 
 
 def _check_once(rates):
-    """Raise an error if a URL stands twice in a file of rates."""
+    """Raise an error if a URL occurs twice in a file of rates."""
     file, given = "read_parquet(?, hive_partitioning = false)", pattern(rates)
     with database(_MEMORY) as (connection, _):
         # To sort hashes takes half the time of grouping by URL, and less memory.
@@ -473,17 +489,36 @@ def _check_once(rates):
             raise ValueError(f"{rates} must name each URL once, got {url!r} again")
 
 
+@dataclass(frozen=True)
+class _Pages:
+    """What is known of the pages, from the rates and tables of weights.
+
+    `columns` are arrays by name, `kinds` masks of the pages that `Schedule` counts,
+    `hosts` is a pyarrow.DictionaryArray if hosts have limits, and `counts` are those
+    of `weighted` by column.
+    """
+
+    columns: dict
+    kinds: dict
+    hosts: pa.DictionaryArray | None
+    counts: dict
+
+    @property
+    def unknown(self):
+        """Pages for which no freshness is predicted."""
+        return self.kinds["unfetched"] | self.kinds["incomparable"]
+
+
 def _read(file, needed, tables):
     """Read what decides the crawl rates; gone pages have no importance."""
     optional = {"log_stderr", "log_rate", "n_crawls", "n_incomparable", "last_crawl"}
-    tables = {name: path for name, path in tables.items() if path is not None}
     optional |= {"url"} if tables else set()
     names = {"change_rate", "importance", "gone", *needed, *tables}
     table = file.read(list(names | optional))
     columns = {name: _column(table, name) for name in names - {"host"}}
-    columns |= _unknown(table, columns["gone"])
+    hosts, counts = None, {}
     if "host" in names:
-        columns["hosts"] = table["host"].dictionary_encode().combine_chunks()
+        hosts = table["host"].dictionary_encode().combine_chunks()
     if "log_stderr" in table.column_names:
         stderr = np.nan_to_num(_column(table, "log_stderr"))  # unknown: none
         columns["log_stderr"] = checks.non_negative("log_stderr", stderr)
@@ -491,7 +526,7 @@ def _read(file, needed, tables):
         columns["log_rate"] = _column(table, "log_rate")
     for name, path in tables.items():
         found = weighted(path, table["url"], columns[name], name)
-        columns[name], columns[f"{name} counts"] = found
+        columns[name], counts[name] = found
     weight = np.where(columns["gone"], 0.0, columns["importance"])
     columns["importance"] = checks.non_negative("column importance", weight)
     with np.errstate(over="ignore"):
@@ -505,19 +540,24 @@ def _read(file, needed, tables):
             "rates must hold a page with importance that is not gone, "
             f"got none of {columns['importance'].size}"
         )
-    return columns
+    return _Pages(columns, _kinds(table, columns["gone"]), hosts, counts)
 
 
-def _unknown(table, gone):
-    """Pages of which nothing is promised, by the reason, and those without interval."""
-    unpromised = unmeasured = np.zeros(table.num_rows, dtype=bool)
+def _kinds(table, gone):
+    """Masks of pages of which little is known, by the reason, and of those gone."""
+    no_interval = np.zeros(table.num_rows, dtype=bool)
     if "n_crawls" in table.column_names:
-        unpromised = unmeasured = (_column(table, "n_crawls") == 0) & ~gone
+        no_interval = (_column(table, "n_crawls") == 0) & ~gone
+    no_crawl = no_interval
     if "last_crawl" in table.column_names:
-        unpromised = np.isnat(_column(table, "last_crawl")) & ~gone
-    incomparable = unpromised & (_column(table, "n_incomparable") > 0)
-    masks = (unpromised & ~incomparable, incomparable, unmeasured & ~unpromised)
-    return {"unpromised": unpromised} | dict(zip(_UNKNOWN, masks, strict=True))
+        no_crawl = np.isnat(_column(table, "last_crawl")) & ~gone
+    incomparable = no_crawl & (_column(table, "n_incomparable") > 0)
+    return {
+        "unfetched": no_crawl & ~incomparable,
+        "incomparable": incomparable,
+        "unmeasured": no_interval & ~no_crawl,
+        "gone": gone,
+    }
 
 
 def _column(table, name):
@@ -537,22 +577,22 @@ def _column(table, name):
     return column.to_numpy()
 
 
-def _limits(file, columns, rows, intervals, per_host):
-    """Limits of pages and hosts as arrays, only those that are given."""
-    found, (*every, unfetched) = {}, intervals
+def _limits(file, pages, rows, intervals, per_host):
+    """Limits of pages and hosts as arrays of a `Problem`, only those in force."""
+    found, (least, greatest, unfetched) = {}, intervals
     if any(intervals) or rows:
         names = ["change_rate"]
         if rows:
-            names = ["url", "host"] if "hosts" in columns else ["url"]
-        low, high = page_limits(file.batches(names), rows, *every)
+            names = ["url"] if pages.hosts is None else ["url", "host"]
+        low, high = page_limits(file.batches(names), rows, least, greatest)
         if unfetched is not None:
-            high[columns["unpromised"]] = 1 / unfetched
+            high[pages.unknown] = 1 / unfetched
             low = np.minimum(low, high)
-        low = np.where(columns["gone"], 0.0, low)
+        low = np.where(pages.kinds["gone"], 0.0, low)
         found |= {"min_rate": low} if low.any() else {}
         found |= {"max_rate": high} if (high < np.inf).any() else {}
-    if "hosts" in columns:
-        names = columns["hosts"].dictionary.to_pylist()
+    if pages.hosts is not None:
+        names = pages.hosts.dictionary.to_pylist()
         given = per_host if isinstance(per_host, Mapping) else {None: per_host}
         given = {host: limit for host, limit in given.items() if limit is not None}
         _check_hosts("per_host", given.keys() - {None}, names)
@@ -560,10 +600,9 @@ def _limits(file, columns, rows, intervals, per_host):
         _check_hosts("limits", of_rows.keys(), names)
         given |= of_rows
         if given:
-            every = given.get(None, np.inf)
-            limit = np.array([float(given.get(name, every)) for name in names])
-            found |= {"host": np.asarray(columns["hosts"].indices)}
-            found |= {"host_limit": limit, "names": names}
+            others = given.get(None, np.inf)
+            limit = np.array([float(given.get(name, others)) for name in names])
+            found |= {"host": np.asarray(pages.hosts.indices), "host_limit": limit}
     return found
 
 
@@ -576,18 +615,26 @@ def _check_hosts(argument, named, hosts):
         )
 
 
-def _problem(columns, policy, objective, cost, hedge):
-    """The `Problem` of the columns."""
-    signals = None
+def _problem(pages, limits, policy, objective, cost, hedge):
+    """The `Problem` of the pages under limits, given as arrays."""
+    columns, signals = pages.columns, None
     if policy == "thresholds":
         signals = tuple(columns[name] for name in _SIGNALS)
     if cost is not None:
         checks.positive(f"column {cost}", columns[cost])
-    names = {each.name for each in fields(Problem)}
-    given = {name: array for name, array in columns.items() if name in names}
-    given |= {"cost": columns.get(cost), "signals": signals, "hedge": hedge}
-    promised = ~columns["unpromised"] if columns["unpromised"].any() else None
-    return Problem(policy=policy, objective=objective, promised=promised, **given)
+    return Problem(
+        columns["change_rate"],
+        columns["importance"],
+        policy=policy,
+        objective=objective,
+        hedge=hedge,
+        log_stderr=columns.get("log_stderr"),
+        log_rate=columns.get("log_rate"),
+        signals=signals,
+        cost=columns.get(cost),
+        promised=~pages.unknown if pages.unknown.any() else None,
+        **limits,
+    )
 
 
 def _fresh(problem, plan):
@@ -614,53 +661,72 @@ def _worth(problem, bandwidth, calibration):
 # ---- writing
 
 
-def _write(out, file, problem, plan, arrays, calibration, kinds):
-    """Write the schedule batch by batch.
+class _Totals:
+    """What a `Schedule` holds of sums over pages, which come in batches.
 
-    URLs and crawls are read from the file once more, to hold only a batch.
-    Returns what a `Schedule` tells of sums over these: the mean freshness at the
-    crawls of the log, that of the schedule on the same pages, both with the estimates
-    taken as exact, that by the calibration, and the pages of each kind, given as
-    masks, and of suspect hosts. A thread writes one batch while the next one is
-    computed.
+    These are the freshness at the crawls of the log, that of the schedule on the
+    same pages, both with the estimates taken as exact, that by the calibration, and
+    the pages of each kind.
     """
-    (fresh, exact, unpromised), hosts = arrays, _suspects(file)
-    names = ["url", *_NOW, *(["host"] if hosts else [])]
-    weight = np.where(unpromised, 0.0, problem.importance)
-    counted = {kind: _none() for kind in (*kinds, "suspect")}
-    start, writing, sums = 0, None, np.zeros(4)
+
+    def __init__(self, file, pages, problem, plan, exact, calibration):
+        self._problem, self._plan = problem, plan
+        self._exact, self._calibration = exact, calibration
+        self.unknown, self.hosts = pages.unknown, _flagged(file)
+        self._weight = np.where(self.unknown, 0.0, problem.importance)
+        uncrawled = (plan.crawl_rate == 0) & ~pages.kinds["gone"]
+        self._masks = pages.kinds | {"uncrawled": uncrawled}
+        self.kinds = {kind: _none() for kind in (*self._masks, "suspect")}
+        self._sums = np.zeros(4)
+
+    def add(self, log, here, now):
+        """Add the pages of a batch, their slice, with their freshness in the log."""
+        weight, crawl_rate = self._weight[here], self._plan.crawl_rate[here]
+        known, calibrated = ~np.isnan(now), 0.0
+        if self._calibration is not None:
+            rates = self._problem.change_rate[here], crawl_rate
+            calibrated = self._calibration.freshness(*rates) @ weight
+        compared = self._exact[here][known] @ weight[known]
+        now = now[known] @ weight[known]
+        self._sums += now, compared, weight[known].sum(), calibrated
+        masks = {kind: pages[here] for kind, pages in self._masks.items()}
+        if self.hosts:
+            flagged = pc.is_in(log["host"], pa.array(self.hosts))
+            masks["suspect"] = flagged.to_numpy(False)
+        for kind, pages in masks.items():
+            _count(self.kinds[kind], log["url"], pages, crawl_rate)
+        self.kinds["suspect"]["first"] = self.hosts[:_SHOWN]
+
+    def means(self):
+        """Mean freshness in the log, of the schedule there, and by the calibration."""
+        now, compared, known, calibrated = self._sums
+        with np.errstate(invalid="ignore"):  # NaN if no page was fetched, or none twice
+            means = now / known, compared / known, calibrated / self._weight.sum()
+        now, compared, calibrated = (each.item() for each in means)
+        return now, compared, None if self._calibration is None else calibrated
+
+
+def _write(out, file, problem, plan, fresh, totals):
+    """Write the schedule batch by batch, and add each batch to the totals.
+
+    URLs and crawls are read from the file once more, to hold only a batch. A thread
+    writes one batch while the next one is computed.
+    """
+    names = ["url", *_LOG_COLUMNS, *(["host"] if totals.hosts else [])]
+    start, writing = 0, None
     with ThreadPoolExecutor(1) as thread:
         for log in file.batches(names):
             here = slice(start, start := start + log.num_rows)
-            found = _outcome(problem, plan, fresh, log, here)
-            now, by = found["freshness_now"], weight[here]
-            told, calibrated = ~np.isnan(now), 0.0
-            if calibration is not None:
-                rates = problem.change_rate[here], plan.crawl_rate[here]
-                calibrated = calibration.freshness(*rates) @ by
-            compared = now[told] @ by[told], exact[here][told] @ by[told]
-            sums += (*compared, by[told].sum(), calibrated)
-            masks = {kind: pages[here] for kind, pages in kinds.items()}
-            if hosts:
-                there = pc.is_in(log["host"], pa.array(hosts))
-                masks["suspect"] = there.to_numpy(False)
-            for kind, pages in masks.items():
-                _count(counted[kind], log["url"], pages, found["crawl_rate"])
-            for name, unknown in (("freshness_now", ~told), ("freshness", False)):
-                found[name] = pa.array(found[name], mask=unpromised[here] | unknown)
+            columns = _outcome(problem, plan, fresh, log, here)
+            now = columns["freshness_now"]
+            totals.add(log, here, now)
+            unknown = totals.unknown[here]
+            columns["freshness_now"] = pa.array(now, mask=unknown | np.isnan(now))
+            columns["freshness"] = pa.array(columns["freshness"], mask=unknown)
             if writing is not None:
                 writing.result()  # two tables in memory at most
-            writing = thread.submit(out.write, pa.table({"url": log["url"]} | found))
+            writing = thread.submit(out.write, pa.table({"url": log["url"]} | columns))
         writing.result()
-    counted["suspect"]["first"] = hosts[:_NAMED]
-    with np.errstate(invalid="ignore"):  # NaN if no page was fetched, or none twice
-        now, compared = (sums[:2] / sums[2]).tolist()
-        calibrated = (sums[3] / weight.sum()).item()
-    return counted | {
-        "freshness_now": now,
-        "freshness_compared": compared,
-        "calibrated": None if calibration is None else calibrated,
-    }
 
 
 def _count(counted, url, pages, crawl_rate):
@@ -668,39 +734,41 @@ def _count(counted, url, pages, crawl_rate):
     rows = np.flatnonzero(pages)
     counted["pages"] += rows.size
     counted["crawls"] += crawl_rate[rows].sum().item()
-    more = rows[: _NAMED - len(counted["first"])]
+    more = rows[: _SHOWN - len(counted["first"])]
     counted["first"] += url.take(pa.array(more)).to_pylist()
 
 
-def _suspects(file):
-    """Hosts that `estimate` found suspect, those with the most pages first."""
+def _flagged(file):
+    """Hosts that `estimate` flagged, those with the most pages first."""
     if "host" not in file.names:
         return []
-    return list(dict.fromkeys(each["host"] for each in file.told.get("suspects", ())))
+    flagged = file.metadata.get("suspects", ())
+    return list(dict.fromkeys(each["host"] for each in flagged))
 
 
 def _calibration(file, policy):
     """The `Calibration` in the metadata of a file of rates, or None and why."""
     if policy != "interval":
         return None, f"this needs crawls at equal intervals, not policy {policy!r}"
-    if "calibration" not in file.told:
+    if "calibration" not in file.metadata:
         return None, "the rates lack the metadata of `paperlib estimate`"
-    if file.told["calibration"] is None:
+    if file.metadata["calibration"] is None:
         return None, f"the log has fewer than {LEAST_BITS} bits to measure it on"
-    return Calibration.from_dict(file.told["calibration"]), ""
+    return Calibration.from_dict(file.metadata["calibration"]), ""
 
 
 def _outcome(problem, plan, fresh, log, here):
-    """Columns of a schedule, of pages that a log has told of."""
+    """Columns of a schedule, of a batch of pages."""
     change_rate, crawl_rate = problem.change_rate[here], plan.crawl_rate[here]
     log = pa.table(log)
-    n, first, last, now = (_column(log, name) for name in _NOW)
+    n, first, last, now = (_column(log, name) for name in _LOG_COLUMNS)
     days = np.nan_to_num((last - first) / _DAY)
     threshold = plan.best.threshold
     with np.errstate(divide="ignore", invalid="ignore"):
+        # 0 without dates of crawls: then a page counts as not crawled so far
         rate_now = np.where(days > 0, n / days, 0.0)
         wait = 1 / crawl_rate if threshold is None else threshold[here]
-    wait = np.where((crawl_rate > 0) & (wait < _FOREVER), wait, np.nan)
+    wait = np.where((crawl_rate > 0) & (wait < _LONGEST_WAIT), wait, np.nan)
     due = last + (wait * _MICROSECONDS).astype("m8[us]")  # NaT where NaN
     columns = {
         "crawl_rate": crawl_rate,

@@ -49,7 +49,7 @@ def weighted(
     FileNotFoundError
         No such file.
     ValueError
-        No table with these columns; a URL that stands twice; an importance that is
+        No table with these columns; a URL that occurs twice; an importance that is
         negative or not finite; no row that names a page.
 
     Examples

@@ -1,6 +1,6 @@
 """How crawlers store what they have seen: one small file a format.
 
-`FORMATS` are asked in their order whether a file is theirs; tables with the
+`FORMATS` are tried in their order on a file; tables with the
 columns of `crawl_log.estimate` come last, for they are known by their names.
 """
 
@@ -89,10 +89,11 @@ def recognise(path: Path, name: str = "auto") -> Format | None:
     found = next((each for each in FORMATS if each.recognises(head, path)), None)
     if name == "auto" or path.is_dir():
         return found
-    asked = [each for each in FORMATS if each.name == name]
-    for each in asked:
+    candidates = [each for each in FORMATS if each.name == name]
+    for each in candidates:
         if each.recognises(head, path):
             return each
     if found is not None:
-        raise ValueError(f"{path} must be {asked[0].what}, looks like {found.what}")
-    return asked[0]
+        what = candidates[0].what
+        raise ValueError(f"{path} must be {what}, looks like {found.what}")
+    return candidates[0]

@@ -59,9 +59,9 @@ def _rows(path):
         if len(times) < 2:
             yield about | {"reason": "without two checks that found the page"}
         elif interval:
-            yield from (about | told for told in _checks(times, found, interval))
+            yield from (about | row for row in _checks(times, found, interval))
         else:
-            yield from (about | told for told in _changes(times, found))
+            yield from (about | row for row in _changes(times, found))
 
 
 def _history(folder):
@@ -100,8 +100,8 @@ def _changes(times, found):
     if found == len(times):  # known to the very moment of the last change
         changes.append(changes[-1] + _MICROSECOND)
     for change, end in pairwise(changes):
-        told = {"start": change, "last_modified": change}
-        yield told | {"time": end, "changed": True}
+        row = {"start": change, "last_modified": change}
+        yield row | {"time": end, "changed": True}
 
 
 FORMATS = (

@@ -12,7 +12,7 @@ minus the interval, a day after an error. This holds for
 ``DefaultFetchSchedule``, until the interval is changed by ``inject -update``.
 ``AdaptiveFetchSchedule`` with ``sync_delta``, its default, moves the next fetch
 of a page that was not modified forward by 0.3 times its age: last fetches then
-come out too early, by nothing that can be told from the dump. Set sync_delta to
+come out too early, and the dump does not show by how much. Set sync_delta to
 false, or read the segments (readseg).
 One dump holds no change with its interval: keep every dump and read them all.
 """

@@ -61,8 +61,8 @@ def _rows(path, as_of):
         if reason is not None:
             yield about | {"reason": reason}
         elif last - first <= _NEAR:
-            told = {"start": first, "changed": True, "last_modified": first}
-            yield about | told
+            row = {"start": first, "changed": True, "last_modified": first}
+            yield about | row
         else:
             # the change was in (first, last], and nothing changed from then on
             end = min(last, as_of)

@@ -35,7 +35,7 @@ _PACKED = (b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
 class Source:
     """Files of one log, and how to read them.
 
-    Wherever a log is asked for, a path, a sequence of paths, or a `Source` can
+    Wherever an argument is a log, a path, a sequence of paths, or a `Source` can
     be given.
 
     Parameters

@@ -36,7 +36,7 @@ class Crawler:
     until : str, optional
         The time by which pages are due that are written, if no other is given.
     pauses : bool
-        Whether it is told of pages that are never to be crawled.
+        Whether it takes pages that are never to be crawled.
 
     Examples
     --------

@@ -101,8 +101,8 @@ def export(
     Notes
     -----
     A page of crawl rate 0 is left out, and keeps the interval that the crawler
-    has for it; changedetection.io is told to pause it. A page that was not
-    crawled yet is due now.
+    has for it; changedetection.io pauses it. A page that was not crawled yet is
+    due now.
 
     Examples
     --------
@@ -143,7 +143,8 @@ def export(
         warnings.warn(message, ExportWarning, stacklevel=2)
     n_pages = n // 2 if to == "storm" else n  # two lines a page
     if n_never:
-        fate = "paused" if crawler.pauses else "left out: the crawler is not told"
+        left = "left out, and the crawler keeps its interval"
+        fate = "paused" if crawler.pauses else left
         notes = [*notes, f"{counted(n_never, 'page')} of crawl rate 0: {fate}"]
     if by_signals and to not in ("urls", "jsonl"):
         notes = [
