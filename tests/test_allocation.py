@@ -568,7 +568,8 @@ def test_minimum_rates_may_need_all_of_the_bandwidth_and_no_more(plan):
     change_rate, least = np.ones(3), np.array([0.1, 0.2, 0.3])  # of sum 0.6 + 1e-16
     spent = plan(change_rate, 1.0, 0.6, min_rate=least).crawl_rate
     np.testing.assert_allclose(spent, least, rtol=1e-15)
-    with pytest.raises(ValueError, match=r"must (sum to|spend) at most the bandwidth, 0\.6"):
+    rule = r"must (sum to|spend) at most the bandwidth, 0\.6"
+    with pytest.raises(ValueError, match=rule):
         plan(change_rate, 1.0, 0.6, min_rate=least * (1 + 1e-9))
 
 
