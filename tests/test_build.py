@@ -69,14 +69,14 @@ plt.show()
 # The four files without matplotlib, for a kernel that starts in a second; in a
 # slow project it stops half-way and waits.
 PLAIN = """
-import os, pathlib, subprocess, sys
+import ctypes, os, pathlib, subprocess, sys
 stem = pathlib.Path(output_dir) / "{figure}"
 stem.parent.mkdir(parents=True, exist_ok=True)
 stem.with_suffix(".png").write_text("half")
 if {slow} and pathlib.Path("{root}/slow").exists():
-    worker = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    worker = subprocess.Popen(["sleep", "1000"])
     pathlib.Path("{root}/started").write_text(f"{{os.getpid()}} {{worker.pid}}")
-    sum(range(10**12))  # one call that lets no other thread of the kernel run
+    ctypes.PyDLL(None).sleep(1000)  # one call that lets no other thread run
 stem.with_suffix(".png").write_text("whole")
 stem.with_suffix(".svg").write_text("whole")
 stem.with_suffix(".npz").write_text("whole")
@@ -116,7 +116,7 @@ def make_project(root, **notebooks):
     shutil.copytree(
         build.ROOT / "src/paperlib",
         root / "src/paperlib",
-        ignore=shutil.ignore_patterns("__pycache__"),
+        ignore=shutil.ignore_patterns("*.nb[ic]"),
     )
     (root / "data").mkdir()
     (root / "data/trace.csv").write_text("1\n2\n")
