@@ -88,6 +88,8 @@ class Crawler:
 
 if __name__ == "__main__":
     urls, folder, per_minute = sys.argv[1:]
+    # A shell starts programs in the background with this signal ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     crawler = Crawler(Path(urls).read_text().split(), folder, 1440 * float(per_minute))
     with contextlib.suppress(KeyboardInterrupt):  # asyncio lets the crawler end

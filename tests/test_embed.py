@@ -332,8 +332,12 @@ def test_a_page_is_not_fetched_twice_at_once(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_program_stops_cleanly(tmp_path):
-    """As a process, by the wall clock; what it had learnt is on the disk."""
+@pytest.mark.parametrize("interrupt", [signal.SIG_DFL, signal.SIG_IGN])
+def test_the_program_stops_cleanly(tmp_path, interrupt):
+    """As a process, by the wall clock; what it had learnt is on the disk.
+
+    A shell starts programs in the background with SIGINT ignored.
+    """
 
     async def stopped():
         asked = asyncio.Event()
@@ -351,11 +355,14 @@ def test_the_program_stops_cleanly(tmp_path):
         command = [DOCS / "crawler.py", tmp_path / "urls", tmp_path / "kept", "600"]
         async with server:
             program = await asyncio.create_subprocess_exec(
-                sys.executable, *command, stderr=subprocess.PIPE
+                sys.executable,
+                *command,
+                stderr=subprocess.PIPE,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, interrupt),
             )
             await asyncio.wait_for(asked.wait(), 60)
             program.send_signal(signal.SIGTERM)
-            _, err = await program.communicate()
+            _, err = await asyncio.wait_for(program.communicate(), 60)
         return program.returncode, err, url
 
     code, err, url = asyncio.run(stopped())
