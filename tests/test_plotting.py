@@ -535,6 +535,16 @@ def test_estimation_styles_differ():
 # ---- boxes
 
 
+def test_groups_of_the_field_are_told_apart_without_colours():
+    ax = plt.figure().subplots()
+    regret = {name: 0.1 for _, names in plotting.FIELD.values() for name in names}
+    plotting.regrets(ax, regret, regret, regret)
+    markers = [line.get_marker() for line in ax.lines[: len(plotting.FIELD)]]
+    assert len(set(markers)) == len(plotting.FIELD)
+    plotting.regrets(ax, regret, regret, regret, marker="x")
+    assert ax.lines[-2].get_marker() == "x"
+
+
 def test_boxes_show_quartiles_mean_and_standard_error_and_baseline_as_a_line():
     figure, ax = plt.subplots()
     runs = {"BASELINE": np.full(5, 0.5), "GREEDY": np.array([0.0, 1.0, 2.0, 3.0, 14.0])}

@@ -406,7 +406,7 @@ def regrets(
     suffix: str = "",
     **style: Any,
 ) -> None:
-    """Draw a dot for each policy of `FIELD` at its name, and a bar.
+    """Draw a mark for each policy of `FIELD` at its name, and a bar.
 
     The axis of the regret is linear up to 0.01, and logarithmic beyond.
 
@@ -438,8 +438,9 @@ def regrets(
     for gap, (group, (color, names)) in enumerate(FIELD.items()):
         at = len(rows) + 0.5 * gap + shift + np.arange(len(names))
         x, left, right = ([of[name] for name in names] for of in (values, low, high))
-        look = {"color": color, "linestyle": "", "marker": "o", "markersize": 3} | style
-        ax.plot(x, at, label=group + suffix, **look)
+        # In grey the colours of the groups are alike, their markers are not.
+        look = {"color": color, "linestyle": "", "marker": "osD"[gap], "markersize": 3}
+        ax.plot(x, at, label=group + suffix, **look | style)
         ax.hlines(at, left, right, color, linewidth=0.9, label=f"_{group}{suffix} bar")
         rows |= dict(zip(names, at - shift, strict=True))
     ax.axvline(0.0, color="0.7", linewidth=0.6, zorder=0, label="_no regret")
