@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paperlib import cli, field, freshness, policies, reference, simulate
+from paperlib import cli, field, freshness, policies, priors, reference, simulate
 from paperlib._kernels import indices as kernels
 from paperlib.errors import DegeneratePriorWarning
 from paperlib.policies.in_phases import at_intervals
@@ -464,6 +464,26 @@ def test_every_policy_of_the_field_competes_where_it_can():
         assert np.isfinite(runs[:, [0, 5, 6]]).all()
         assert (runs[:, 0] >= 0).all()
         assert (runs[:, 0] <= 1).all()
+
+
+def test_a_hedge_of_learnt_rates_gives_no_page_up():
+    n_pages, horizon = 30, 100.0
+    nature = field.worlds(n_pages=n_pages, horizon=horizon)["lognormal 1.5"]
+    world = nature.draw(np.random.default_rng(1))
+    prior = priors.GammaPrior(1.0, 1.0)
+    at = simulate.Situation(
+        world.pages, world.pages.importance, n_pages, horizon, prior, None
+    )
+    least = {}
+    for name in ("phases", "phases, hedged"):
+        policy = field.POLICIES[name].make(at)
+        run = simulate.crawl(world, policy, bandwidth=n_pages)
+        late = run.page[run.time > horizon / 2]
+        least[name] = np.bincount(late, minlength=n_pages).min()
+    # equal rates would be one crawl in a unit of time
+    share = 0.25 * horizon / 2
+    assert least["phases"] == 0
+    assert least["phases, hedged"] == pytest.approx(share, abs=1.5)
 
 
 @pytest.mark.parametrize("name", list(field.worlds()))

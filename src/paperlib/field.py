@@ -41,6 +41,7 @@ RUNS = (300, 150, 80, 30)
 _FALSE = 0.05  # probability that a crawl reports a change that is none
 _OFFICE = 8, 18  # hours between which pages change
 _BURN_IN = 50  # mean times between changes
+_HEDGE = 0.25  # share of the bandwidth at equal rates
 _GROWTH = 1.5  # of the time from phase to phase, as in `LearningGreedy`
 
 
@@ -308,8 +309,9 @@ def _allocated(allocate):
 
 
 def _hedged(at):
-    """Three quarters of the bandwidth at the best rates, one at equal ones."""
-    return 0.75 * _allocated(allocation.optimal_interval)(at) + 0.25 * _equal(at)
+    """The mean of the best rates and of equal ones, as `paperlib schedule` has it."""
+    best = _allocated(allocation.optimal_interval)(at)
+    return (1 - _HEDGE) * best + _HEDGE * _equal(at)
 
 
 def _vague(at):
@@ -441,6 +443,8 @@ POLICIES = {
     "phases": Entry(_phases(_pseudo, _growing)),
     "phases, ages": Entry(_phases(_pseudo, _growing, ages=True), sees="age"),
     "phases, epsilon-greedy": Entry(_phases(_pseudo, _growing, epsilon=0.1)),
+    # The hedged optimum for learnt rates: epsilon is its share.
+    "phases, hedged": Entry(_phases(_pseudo, _growing, epsilon=_HEDGE)),
     "LambdaLearnAndCrawl": Entry(
         _phases(_pseudo, _daily, allocation=allocation.harmonic, spacing="poisson"),
     ),
