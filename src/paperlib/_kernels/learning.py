@@ -1,8 +1,16 @@
 """Crawling by draws from, or the means of, the posteriors of change rates.
 
-Every slot compares the crawl values of all pages: a draw of each page for each
-slot leaves no bound to skip pages by. The random numbers come from the
-Generator of the caller.
+Every slot goes through all pages, because a draw of each page for each slot
+leaves no bound that holds until a later slot. A value is computed only where
+its upper bounds, which cost a few products, reach the largest value so far.
+With x = change_rate elapsed it is importance / change_rate gamma2(x), and
+
+    gamma2(x) = 1 - (1 + x) exp(-x) <= min(1, x^2 / (2 + 4 x / 3)) .
+
+Both sides of the second bound are 0 at x = 0, and the derivative of the left
+one, x exp(-x), is at most that of the right one, x (1 + x / 3) / (1 + 2 x / 3)^2:
+exp(x) (1 + x / 3) = 1 + 4 x / 3 + 5 x^2 / 6 + ... has no negative term.
+The random numbers come from the Generator of the caller.
 """
 
 import numpy as np
@@ -14,6 +22,7 @@ from paperlib._kernels.online import gamma_step
 # What is taken for the change rate: the mean of the posterior, a draw for every
 # slot, or a draw that is held until the next crawl of its page.
 MEAN, THOMPSON, HELD = range(3)
+_SAFE = 1.0 - 1e-9  # the rounding of a value and of its bound stay inside
 
 
 @compiled
@@ -45,7 +54,12 @@ def slots(how, exploration, pages, posterior, presence, changes, times, rng, out
             else:
                 if how == THOMPSON:
                     believed[i] = _believed(how, shape[i], rate[i], rng)
-                x = believed[i] * (t - last[i])
+                elapsed, least = t - last[i], _SAFE * best
+                x = believed[i] * elapsed
+                if importance[i] < least * believed[i] or importance[
+                    i
+                ] * x * elapsed < least * (2.0 + 4.0 / 3.0 * x):
+                    continue
                 profile = objectives.profile(objectives.FRESHNESS, x)
                 value = importance[i] / believed[i] * profile
             if value > best:
