@@ -9,7 +9,8 @@ With x = change_rate elapsed it is importance / change_rate gamma2(x), and
 
 Both sides of the second bound are 0 at x = 0, and the derivative of the left
 one, x exp(-x), is at most that of the right one, x (1 + x / 3) / (1 + 2 x / 3)^2:
-exp(x) (1 + x / 3) = 1 + 4 x / 3 + 5 x^2 / 6 + ... has no negative term.
+term by term, (1 + 2 x / 3)^2 = 1 + 4 x / 3 + 4 x^2 / 9 is at most
+exp(x) (1 + x / 3) = 1 + 4 x / 3 + 5 x^2 / 6 + ...
 The random numbers come from the Generator of the caller.
 """
 
