@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
-from paperlib._kernels import crawl_value, indices
+from paperlib._kernels import addresses, crawl_value, indices
 from paperlib._kernels import scheduler as kernels
 from paperlib._kernels.changes import UNTOLD
 from paperlib._kernels.polite import HOST
@@ -545,34 +545,37 @@ class _Engine:
     `restored` (the engine of such arrays, and the last crawls). One that learns has
     `report_bit` and `report` too. Arguments are checked by `Scheduler`.
 
-    The state is kept as arrays, because calls of one slot are faster with these:
-    the last one has a single record, the scalars of the state.
+    Calls of one slot are faster with the addresses of the arrays of the state.
     """
 
     @property
     def state(self):
-        *arrays, scalars = self._arrays
-        return self._kernels.State(*arrays, scalars[0])
+        return self._state
 
     @state.setter
     def state(self, state):
         *arrays, scalars = state
-        self._arrays = *arrays, scalars.base
+        self._state, self._table = state, addresses([*arrays, scalars.base])
+
+    def __setstate__(self, attributes):
+        """Take in that the arrays of a copy are elsewhere."""
+        vars(self).update(attributes)
+        self.state = self.state
 
     @property
     def pages(self):
-        return self._arrays[0][: self.n_pages]
+        return self._state.pages[: self.n_pages]
 
     def present(self, page=slice(None)):
         return self.pages["place"][page] != self._kernels.ABSENT
 
     def next(self, time):
-        return self._kernels.one_slot(*self._arrays, time)
+        return self._kernels.one_slot(self._table, time)
 
     def added(self, n_added):
         """Numbers of new pages, for which there is room from now on."""
         first, self.n_pages = self.n_pages, self.n_pages + n_added
-        if self.n_pages > len(self._arrays[0]):
+        if self.n_pages > len(self._state.pages):
             self.grow(int(self.n_pages * _SPARE))
         return np.arange(first, self.n_pages)
 
@@ -609,7 +612,7 @@ class _WithSignals(_Engine):
         )
 
     def signal(self, page, time):
-        kernels.one_signal(*self._arrays, page, time)
+        kernels.one_signal(self._table, page, time)
 
     def free_from(self):
         return math.inf  # no limits: it is asked only where there is no page
@@ -734,13 +737,13 @@ class _ByIndex(_Engine):
         """Signals are not used."""
 
     def free_from(self):
-        return indices.free_from(*self._arrays[:2])
+        return indices.free_from(*self._state[:2])
 
     def slots(self, times, signal_page, signal_time, out):
         indices.slots(self.state, times, UNTOLD, False, out)
 
     def report_bit(self, page, changed, clock):
-        return indices.report_bit(*self._arrays, page, changed, clock)
+        return indices.report_bit(self._table, page, changed, clock)
 
     def report(self, page, found, clock):
         indices.report(self.state, page, *found, clock)

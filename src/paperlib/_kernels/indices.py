@@ -47,9 +47,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from paperlib._kernels import (
     allocating,
+    array_at,
     bayes,
     compiled,
     fields,
@@ -61,7 +63,7 @@ from paperlib._kernels.changes import look
 from paperlib._kernels.crawl_value import rounded
 from paperlib._kernels.heaps import ENTRY, pop, push
 from paperlib._kernels.online import gamma_step
-from paperlib._kernels.polite import free_at, spend_token, waits
+from paperlib._kernels.polite import HOST, free_at, spend_token, waits
 from paperlib._kernels.scheduler import add_to_pool, kth_largest, padded
 
 # The kinds of an index: the objectives have the numbers below these.
@@ -849,15 +851,28 @@ def slots(state, times, changes, with_ages, out):
         _place(state, i, t, -1.0)
 
 
-@plain
-def one_slot(pages, hosts, active, far, near, new, asleep, scalars, t):
+@njit(inline="always")  # numba cannot return a record that is in a tuple
+def _state_at(table):
+    """The State that is at `addresses`."""
+    return State(
+        array_at(table, 0, PAGE),
+        array_at(table, 1, HOST),
+        array_at(table, 2, np.int64),
+        array_at(table, 3, ENTRY),
+        array_at(table, 4, ENTRY),
+        array_at(table, 5, ENTRY),
+        array_at(table, 6, np.int64),
+        array_at(table, 7, SCALARS)[0],
+    )
+
+
+@compiled
+def one_slot(table, t):
     """Page of the slot at time t, now crawled; -1 if none may be crawled.
 
-    One slot of `slots`, called from Python. The state comes array by array, and its
-    scalars as an array of one record: for a State with such a record, numba looks up
-    the types in Python at each call, for longer than a slot takes.
+    One slot of `slots`, called from Python, with the `addresses` of the state.
     """
-    state = State(pages, hosts, active, far, near, new, asleep, scalars[0])
+    state = _state_at(table)
     i = _choose(state, t)
     if i >= 0:
         _crawl(state, i, t)
@@ -865,16 +880,14 @@ def one_slot(pages, hosts, active, far, near, new, asleep, scalars, t):
     return i
 
 
-@plain
-def report_bit(
-    pages, hosts, active, far, near, new, asleep, scalars, i, changed, t
-):  # fmt: skip
+@compiled
+def report_bit(table, i, changed, t):
     """Learn whether page i had changed; False if there is no such crawl to learn from.
 
     Arguments are those of `one_slot`.
     """
-    state = State(pages, hosts, active, far, near, new, asleep, scalars[0])
-    page = pages[i]
+    state = _state_at(table)
+    page = state.pages[i]
     if page.place == ABSENT or not page.last > page.seen:
         return False
     _learn(page, changed, page.last - page.seen, 0.0)
