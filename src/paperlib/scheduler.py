@@ -272,17 +272,19 @@ class Scheduler:
         DistrustedAgeWarning
             Ages or counts contradict the bit, which is then used.
         """
-        self._must_learn()
         # The usual call, in a fraction of the time; what it refuses is checked below.
+        engine = self._engine
         usual = (
             type(page) is int
-            and 0 <= page < self._engine.n_pages
+            and engine.learns
+            and 0 <= page < engine.n_pages
             and isinstance(changed, (bool, np.bool_))
             and age is None
             and count is None
         )
-        if usual and self._engine.report_bit(page, changed, self._clock):
+        if usual and engine.report_bit(page, changed, self._clock):
             return
+        self._must_learn()
         page = self._known(page)
         changed = np.atleast_1d(checks.bits("changed", changed))
         if changed.shape != page.shape:
@@ -550,12 +552,14 @@ class _Engine:
 
     @property
     def state(self):
-        return self._state
+        *arrays, scalars = self._arrays  # a copy of a record alone has no array
+        return self._kernels.State(*arrays, scalars[0])
 
     @state.setter
     def state(self, state):
         *arrays, scalars = state
-        self._state, self._table = state, addresses([*arrays, scalars.base])
+        self._arrays = *arrays, scalars.base
+        self._table = addresses(self._arrays)
 
     def __setstate__(self, attributes):
         """Take in that the arrays of a copy are elsewhere."""
@@ -564,7 +568,7 @@ class _Engine:
 
     @property
     def pages(self):
-        return self._state.pages[: self.n_pages]
+        return self._arrays[0][: self.n_pages]
 
     def present(self, page=slice(None)):
         return self.pages["place"][page] != self._kernels.ABSENT
@@ -575,7 +579,7 @@ class _Engine:
     def added(self, n_added):
         """Numbers of new pages, for which there is room from now on."""
         first, self.n_pages = self.n_pages, self.n_pages + n_added
-        if self.n_pages > len(self._state.pages):
+        if self.n_pages > len(self._arrays[0]):
             self.grow(int(self.n_pages * _SPARE))
         return np.arange(first, self.n_pages)
 
@@ -720,6 +724,7 @@ class _ByIndex(_Engine):
 
     def __init__(self, kind, labels, state, n_pages):
         self._kind, self._labels, self.n_pages = kind, labels, n_pages
+        self.learns = kind == indices.BAYES
         self.state = state
 
     @classmethod
@@ -729,15 +734,11 @@ class _ByIndex(_Engine):
         state = policy.start(crawled, time=crawled.max())
         return cls(policy.kind, labels, state, crawled.size)
 
-    @property
-    def learns(self):
-        return self._kind == indices.BAYES
-
     def signal(self, page, time):
         """Signals are not used."""
 
     def free_from(self):
-        return indices.free_from(*self._state[:2])
+        return indices.free_from(*self._arrays[:2])
 
     def slots(self, times, signal_page, signal_time, out):
         indices.slots(self.state, times, UNTOLD, False, out)
@@ -804,6 +805,7 @@ class _ByIndex(_Engine):
         self.set_present(page, True, clock)
 
     def arrays(self):
+        indices.place_crawled(self.state)
         hosts, scalars = self.state.hosts, self.state.scalars
         return {
             **{name: self.pages[name] for name in _RECORDS},
