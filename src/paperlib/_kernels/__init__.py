@@ -9,7 +9,7 @@ what it has learnt.
 import contextlib
 import functools
 import os
-import types as python_types
+from types import FunctionType
 
 import numpy as np
 from numba import carray, get_num_threads, njit, set_num_threads, types, vectorize
@@ -47,7 +47,7 @@ def parallel(function):
     """
     alone = compiled(function)
     # numba keeps two forms of one name in one entry of its cache.
-    twin = python_types.FunctionType(function.__code__, function.__globals__)
+    twin = FunctionType(function.__code__, function.__globals__)
     twin.__qualname__ = f"{function.__qualname__}_in_threads"
     threaded = njit(cache=True, error_model="numpy", parallel=True)(twin)
 
