@@ -245,6 +245,18 @@ def test_a_page_removed_before_its_report_takes_none(changed, tmp_path):
     assert saved(ours, tmp_path / "state.npz") == before
 
 
+@pytest.mark.parametrize("reported", [True, False])
+def test_a_page_removed_after_its_crawl_is_not_crawled_again(reported):
+    ours = Scheduler(learning(300), crawled=0.0)
+    ours.run(np.arange(1, 1001) / 100.0)
+    page = ours.next(10.01)
+    if reported:
+        ours.report(page, True)
+    ours.remove(page)
+    assert ours.next(10.02) != page
+    assert page not in ours.run(np.arange(1003, 3000) / 100.0)
+
+
 def test_limits_that_forbid_all_pages_say_until_when():
     two = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
     ours = Scheduler(Greedy(two, min_interval=[3.0, 4.0]), crawled=0.0)

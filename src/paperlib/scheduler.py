@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from paperlib import checks
-from paperlib._kernels import crawl_value, indices
+from paperlib._kernels import addresses, crawl_value, indices
 from paperlib._kernels import scheduler as kernels
 from paperlib._kernels.changes import UNTOLD
 from paperlib._kernels.polite import HOST
@@ -272,17 +272,19 @@ class Scheduler:
         DistrustedAgeWarning
             Ages or counts contradict the bit, which is then used.
         """
-        self._must_learn()
         # The usual call, in a fraction of the time; what it refuses is checked below.
+        engine = self._engine
         usual = (
             type(page) is int
-            and 0 <= page < self._engine.n_pages
+            and engine.learns
+            and 0 <= page < engine.n_pages
             and isinstance(changed, (bool, np.bool_))
             and age is None
             and count is None
         )
-        if usual and self._engine.report_bit(page, changed, self._clock):
+        if usual and engine.report_bit(page, changed, self._clock):
             return
+        self._must_learn()
         page = self._known(page)
         changed = np.atleast_1d(checks.bits("changed", changed))
         if changed.shape != page.shape:
@@ -545,19 +547,24 @@ class _Engine:
     `restored` (the engine of such arrays, and the last crawls). One that learns has
     `report_bit` and `report` too. Arguments are checked by `Scheduler`.
 
-    The state is kept as arrays, because calls of one slot are faster with these:
-    the last one has a single record, the scalars of the state.
+    Calls of one slot are faster with the addresses of the arrays of the state.
     """
 
     @property
     def state(self):
-        *arrays, scalars = self._arrays
+        *arrays, scalars = self._arrays  # a copy of a record alone has no array
         return self._kernels.State(*arrays, scalars[0])
 
     @state.setter
     def state(self, state):
         *arrays, scalars = state
         self._arrays = *arrays, scalars.base
+        self._table = addresses(self._arrays)
+
+    def __setstate__(self, attributes):
+        """Take in that the arrays of a copy are elsewhere."""
+        vars(self).update(attributes)
+        self.state = self.state
 
     @property
     def pages(self):
@@ -567,7 +574,7 @@ class _Engine:
         return self.pages["place"][page] != self._kernels.ABSENT
 
     def next(self, time):
-        return self._kernels.one_slot(*self._arrays, time)
+        return self._kernels.one_slot(self._table, time)
 
     def added(self, n_added):
         """Numbers of new pages, for which there is room from now on."""
@@ -609,7 +616,7 @@ class _WithSignals(_Engine):
         )
 
     def signal(self, page, time):
-        kernels.one_signal(*self._arrays, page, time)
+        kernels.one_signal(self._table, page, time)
 
     def free_from(self):
         return math.inf  # no limits: it is asked only where there is no page
@@ -717,6 +724,7 @@ class _ByIndex(_Engine):
 
     def __init__(self, kind, labels, state, n_pages):
         self._kind, self._labels, self.n_pages = kind, labels, n_pages
+        self.learns = kind == indices.BAYES
         self.state = state
 
     @classmethod
@@ -725,10 +733,6 @@ class _ByIndex(_Engine):
         labels = _lasting(policy.labels)
         state = policy.start(crawled, time=crawled.max())
         return cls(policy.kind, labels, state, crawled.size)
-
-    @property
-    def learns(self):
-        return self._kind == indices.BAYES
 
     def signal(self, page, time):
         """Signals are not used."""
@@ -740,7 +744,7 @@ class _ByIndex(_Engine):
         indices.slots(self.state, times, UNTOLD, False, out)
 
     def report_bit(self, page, changed, clock):
-        return indices.report_bit(*self._arrays, page, changed, clock)
+        return indices.report_bit(self._table, page, changed, clock)
 
     def report(self, page, found, clock):
         indices.report(self.state, page, *found, clock)
@@ -801,6 +805,7 @@ class _ByIndex(_Engine):
         self.set_present(page, True, clock)
 
     def arrays(self):
+        indices.place_crawled(self.state)
         hosts, scalars = self.state.hosts, self.state.scalars
         return {
             **{name: self.pages[name] for name in _RECORDS},

@@ -47,9 +47,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from paperlib._kernels import (
     allocating,
+    array_at,
     bayes,
     compiled,
     fields,
@@ -61,7 +63,7 @@ from paperlib._kernels.changes import look
 from paperlib._kernels.crawl_value import rounded
 from paperlib._kernels.heaps import ENTRY, pop, push
 from paperlib._kernels.online import gamma_step
-from paperlib._kernels.polite import free_at, spend_token, waits
+from paperlib._kernels.polite import HOST, free_at, spend_token, waits
 from paperlib._kernels.scheduler import add_to_pool, kth_largest, padded
 
 # The kinds of an index: the objectives have the numbers below these.
@@ -70,8 +72,9 @@ BAYES, LAGRANGIAN = 6, 7
 # The place of a page: not there, which is what an empty record says; below the
 # low threshold for ever, or not placed yet; below it until it is due, or longer;
 # between the thresholds; above the high one; never crawled; never crawled, and
-# its host has no token until it is due; asleep since the start.
-ABSENT, IDLE, FAR, NEAR, ACTIVE, NEW, HELD, ASLEEP = range(8)
+# its host has no token until it is due; asleep since the start; crawled by the last
+# call of `one_slot`, and to be placed by the next call, or by its report.
+ABSENT, IDLE, FAR, NEAR, ACTIVE, NEW, HELD, ASLEEP, CRAWLED = range(9)
 
 PAGE = np.dtype(
     # scale, rate: of an objective, index = scale profile(rate t). BAYES: scale
@@ -81,7 +84,8 @@ PAGE = np.dtype(
     fields("f8", "scale rate gamma_shape cycle rent")
     # last: time of the last crawl; due: the key of its entry in a heap; least,
     # most: intervals between crawls; seen: the crawl of which the copy is;
-    # known: the index of an active page `at` a time, inf for not yet
+    # known: the index of an active page `at` a time, inf for not yet; of a near
+    # page the threshold that it reaches when it is due
     + fields("f8", "last due least most seen known at")
     + fields("i4", "kind place position host")
 )
@@ -93,11 +97,9 @@ SCALARS = np.dtype(
     fields("f8", "high low slot price origin")
     # active_crowd, near_crowd: with more pages than these a threshold rises;
     # n_values: indices computed so far; alike: whether the pages asleep differ in
-    # importance alone
-    + fields(
-        "i8",
-        "n_active n_far n_near n_new n_awake active_crowd near_crowd n_values alike",
-    )
+    # importance alone; crawled: the page that may be in the place CRAWLED
+    + fields("i8", "n_active n_far n_near n_new n_awake active_crowd near_crowd")
+    + fields("i8", "n_values alike crawled")
 )
 
 
@@ -139,7 +141,7 @@ def new_state(pages, hosts, t, *, slot=0.0, price=0.0):
     """
     scalars = np.zeros(1, SCALARS)[0]
     scalars["low"] = scalars["high"] = -1.0
-    scalars["slot"], scalars["price"] = slot, price
+    scalars["slot"], scalars["price"], scalars["crawled"] = slot, price, -1
     there = np.flatnonzero(pages["place"] != ABSENT)
     asleep = np.zeros(0, np.int64)
     if there.size:
@@ -468,13 +470,15 @@ def _queue_far(state, i):
 def _approach(state, i, t):
     """Page i, in no place, is above the low threshold: near, or active."""
     page, scalars = state.pages[i], state.scalars
-    page.due = _due(state, page, scalars.high)
+    # A near page comes up when it is due, mostly for the threshold of today.
+    if page.place != NEAR or page.known != scalars.high:
+        page.due = _due(state, page, scalars.high)
     if page.due <= t:
         page.place, page.position, page.known = ACTIVE, scalars.n_active, np.inf
         state.active[scalars.n_active] = i
         scalars.n_active += 1
     else:
-        page.place = NEAR
+        page.place, page.known = NEAR, scalars.high
         scalars.n_near = _queue(state, state.near, scalars.n_near, NEAR, i)
 
 
@@ -809,6 +813,14 @@ def _crawl(state, i, t):
 
 
 @plain
+def place_crawled(state):
+    """Place the page that was crawled last, if its report has not placed it."""
+    i = state.scalars.crawled
+    if i >= 0 and state.pages[i].place == CRAWLED:
+        _place(state, i, state.pages[i].last, -1.0)
+
+
+@plain
 def _learn(page, changed, interval, n_known):
     """Take what the last crawl of a page found into its posterior.
 
@@ -832,6 +844,7 @@ def slots(state, times, changes, with_ages, out):
     the age of its last change if the crawl finds one and `with_ages`, else from
     the bit.
     """
+    place_crawled(state)
     for j in range(times.size):
         t = times[j]
         i = out[j] = _choose(state, t)
@@ -849,32 +862,46 @@ def slots(state, times, changes, with_ages, out):
         _place(state, i, t, -1.0)
 
 
-@plain
-def one_slot(pages, hosts, active, far, near, new, asleep, scalars, t):
+@njit(inline="always")  # numba cannot return a record that is in a tuple
+def _state_at(table):
+    """The State that is at `addresses`."""
+    return State(
+        array_at(table, 0, PAGE),
+        array_at(table, 1, HOST),
+        array_at(table, 2, np.int64),
+        array_at(table, 3, ENTRY),
+        array_at(table, 4, ENTRY),
+        array_at(table, 5, ENTRY),
+        array_at(table, 6, np.int64),
+        array_at(table, 7, SCALARS)[0],
+    )
+
+
+@compiled
+def one_slot(table, t):
     """Page of the slot at time t, now crawled; -1 if none may be crawled.
 
-    One slot of `slots`, called from Python. The state comes array by array, and its
-    scalars as an array of one record: for a State with such a record, numba looks up
-    the types in Python at each call, for longer than a slot takes.
+    One slot of `slots`, called from Python, with the `addresses` of the state.
     """
-    state = State(pages, hosts, active, far, near, new, asleep, scalars[0])
+    state = _state_at(table)
+    place_crawled(state)
     i = _choose(state, t)
     if i >= 0:
         _crawl(state, i, t)
-        _place(state, i, t, -1.0)
+        state.pages[i].place, state.scalars.crawled = CRAWLED, i
+        if state.scalars.low <= _LEAST:  # it is near at once, and counts as such
+            place_crawled(state)
     return i
 
 
-@plain
-def report_bit(
-    pages, hosts, active, far, near, new, asleep, scalars, i, changed, t
-):  # fmt: skip
+@compiled
+def report_bit(table, i, changed, t):
     """Learn whether page i had changed; False if there is no such crawl to learn from.
 
     Arguments are those of `one_slot`.
     """
-    state = State(pages, hosts, active, far, near, new, asleep, scalars[0])
-    page = pages[i]
+    state = _state_at(table)
+    page = state.pages[i]
     if page.place == ABSENT or not page.last > page.seen:
         return False
     _learn(page, changed, page.last - page.seen, 0.0)

@@ -68,8 +68,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
-from paperlib._kernels import allocating, compiled, fields, inlined, plain
+from paperlib._kernels import allocating, array_at, compiled, fields, inlined, plain
 from paperlib._kernels.crawl_value import (
     CONSTANTS,
     effective,
@@ -264,18 +265,30 @@ def next_slot(state, t):
     return winner
 
 
-@plain
-def one_slot(pages, active, heap, candidates, calendar, signals, scalars, t):
-    """`next_slot`, called from Python: see `indices.one_slot`."""
-    state = State(pages, active, heap, candidates, calendar, signals, scalars[0])
-    return next_slot(state, t)
+@njit(inline="always")  # numba cannot return a record that is in a tuple
+def _state_at(table):
+    """The State that is at `addresses`."""
+    return State(
+        array_at(table, 0, PAGE),
+        array_at(table, 1, ENTRY),
+        array_at(table, 2, np.int64),
+        array_at(table, 3, np.int64),
+        array_at(table, 4, np.int64),
+        array_at(table, 5, np.float64),
+        array_at(table, 6, SCALARS)[0],
+    )
 
 
-@plain
-def one_signal(pages, active, heap, candidates, calendar, signals, scalars, i, t):
+@compiled
+def one_slot(table, t):
+    """`next_slot`, called from Python with the `addresses` of the state."""
+    return next_slot(_state_at(table), t)
+
+
+@compiled
+def one_signal(table, i, t):
     """`next_signal`, likewise."""
-    state = State(pages, active, heap, candidates, calendar, signals, scalars[0])
-    next_signal(state, i, t)
+    next_signal(_state_at(table), i, t)
 
 
 @plain
