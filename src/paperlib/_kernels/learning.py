@@ -57,9 +57,8 @@ def slots(how, exploration, pages, posterior, presence, changes, times, rng, out
                     believed[i] = _believed(how, shape[i], rate[i], rng)
                 elapsed, least = t - last[i], _SAFE * best
                 x = believed[i] * elapsed
-                if importance[i] < least * believed[i] or importance[
-                    i
-                ] * x * elapsed < least * (2.0 + 4.0 / 3.0 * x):
+                most = importance[i] * x * elapsed / (2.0 + 4.0 / 3.0 * x)
+                if importance[i] < least * believed[i] or most < least:
                     continue
                 profile = objectives.profile(objectives.FRESHNESS, x)
                 value = importance[i] / believed[i] * profile
