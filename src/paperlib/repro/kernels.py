@@ -119,7 +119,7 @@ class _Fork:
 # again page by page for the next arrays. A kernel lives for minutes only and keeps its
 # memory: this saved 5% of the time of six figures (measured). Arrays above 32 MB come
 # from kept memory only without mmap: the system time of www25/fig8 was .65 s and not
-# 1.75 s (measured on 12 runs), and memory grew by 50 MB at most. Other C libraries
+# 1.75 s (measured on 12 runs), and memory grew by some 50 MB. Other C libraries
 # ignore these variables.
 _KEEP_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
