@@ -10,12 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import one_crawl
 import pyarrow.parquet as pq
 import pytest
-import written2 as written
 from crawl_logs import recorded, write
+from one_crawl import BEGIN, DAY, Crawl, sha1
 from warcio.warcwriter import WARCWriter
-from written2 import BEGIN, DAY, Crawl, sha1
 
 from paperlib import crawl_log
 from paperlib.crawl_log import read_crawl_log
@@ -351,7 +351,7 @@ def test_a_deletion_ends_a_window_of_git_and_a_last_commit_can_be_the_end(tmp_pa
     lines = [("A", 6), ("D", 4), ("M", 3), ("A", 1)]
     text = "".join(f"@{BEGIN + t}\n\n{kind}\ta\n" for kind, t in lines)
     path = write(tmp_path / "git.txt", text)
-    found = rows(path, written.utc(BEGIN + 5))  # before the last commit
+    found = rows(path, one_crawl.utc(BEGIN + 5))  # before the last commit
     spans = [
         tuple(row[k].timestamp() - BEGIN for k in ("start", "stop", "time") if k in row)
         for row in found
@@ -405,7 +405,7 @@ def test_a_watch_that_cannot_be_read_and_a_folder_of_an_old_release(tmp_path):
 
 def warc(path, **options):
     """A WARC file with each kind of record, written by warcio."""
-    add = written.add_record
+    add = one_crawl.add_record
     date = "2026-10-01T06:12:08Z"
     with open(path, "wb") as file:
         writer = WARCWriter(file, gzip=path.suffix == ".gz", **options)
@@ -609,9 +609,9 @@ def crawl():
 @pytest.mark.parametrize("name", ["log.jsonl", "a.warc", "a.warc.gz", "cdio"])
 def test_formats_that_store_fetches_give_all_bits_back(name, crawl, tmp_path):
     write_to = {
-        "log.jsonl": written.write_jsonl,
-        "cdio": written.write_changedetection,
-    }.get(name, written.write_warc)
+        "log.jsonl": one_crawl.write_jsonl,
+        "cdio": one_crawl.write_changedetection,
+    }.get(name, one_crawl.write_warc)
     write_to(tmp_path / name, crawl)
     found = pages(read_crawl_log(tmp_path / name))
     assert found.keys() == set(crawl.url)
@@ -627,10 +627,10 @@ def test_formats_that_store_changes_give_their_number_and_the_time(
 ):
     path = tmp_path / name
     if name == "cdio":
-        written.write_changedetection(path, crawl, own_interval=False)
+        one_crawl.write_changedetection(path, crawl, own_interval=False)
     else:
-        written.write_git(path, crawl)
-    source = Source(path, as_of=written.utc(crawl.end))
+        one_crawl.write_git(path, crawl)
+    source = Source(path, as_of=one_crawl.utc(crawl.end))
     found = totals(read_crawl_log(source))
     for page, url in enumerate(crawl.url):
         n, quiet = found[url]
@@ -645,7 +645,7 @@ def test_downloads_of_feeds_join(crawl, tmp_path):
         for day in range(8, crawl.n_days + 1, 8):
             at = BEGIN + day * DAY
             path = tmp_path / f"{day:02}-{page}.xml"
-            written.write_feed(path, crawl, page, at)
+            one_crawl.write_feed(path, crawl, page, at)
             os.utime(path, (at, at))  # the file's time is the download's
             if (items := times[times < at][-10:]).size:
                 spans.append((items[0], at))
@@ -668,8 +668,8 @@ def test_a_sitemap_gives_the_rate_of_many_pages_back(of_day, tmp_path):
     rate, n_pages = 0.4, 900
     crawl = Crawl(np.full(n_pages, rate), n_days=60)
     path = tmp_path / "sitemap.xml"
-    written.write_sitemap(path, crawl, of_day=of_day)
-    as_of = written.utc(crawl.end)
+    one_crawl.write_sitemap(path, crawl, of_day=of_day)
+    as_of = one_crawl.utc(crawl.end)
     log = read_crawl_log(Source(path, as_of=as_of))
     # all pages as one, for one download tells little of each
     history = log.history
@@ -687,7 +687,7 @@ def downloads(folder, crawl, step, **options):
     folder.mkdir()
     for day in range(step, crawl.n_days + 1, step):
         path, at = folder / f"{day:02}.xml", BEGIN + day * DAY
-        written.write_sitemap(path, crawl, at=at, **options)
+        one_crawl.write_sitemap(path, crawl, at=at, **options)
         os.utime(path, (at, at))
         yield path, at
 
@@ -700,7 +700,7 @@ def test_a_sitemap_that_is_downloaded_often_tells_of_each_change_once(of_day, tm
     together, one_by_one = tmp_path / "rates.parquet", tmp_path / "last.parquet"
     crawl_log.estimate(tmp_path / "all", together, estimator="mle")
     for path, at in made:
-        source = Source(path, as_of=written.utc(at))
+        source = Source(path, as_of=one_crawl.utc(at))
         options = {"state": tmp_path / "state.parquet", "estimator": "mle"}
         recorded(crawl_log.estimate, source, one_by_one, force=True, **options)
     found, same = map(pq.read_table, (together, one_by_one))
