@@ -56,6 +56,8 @@ _DELAYED = (
     "Bayes value",
     "Bayes value, ages",
     "Bayes value, vague",
+    "phases",
+    "phases, hedged",
 )
 _DELAYED_IN = "lognormal 1.5", "real pages, 14 years"
 
