@@ -309,7 +309,7 @@ def _allocated(allocate):
 
 
 def _hedged(at):
-    """The mean of the best rates and of equal ones, as `paperlib schedule` has it."""
+    """A share of the bandwidth at equal rates, the rest at the best ones."""
     best = _allocated(allocation.optimal_interval)(at)
     return (1 - _HEDGE) * best + _HEDGE * _equal(at)
 

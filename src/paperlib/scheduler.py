@@ -562,7 +562,7 @@ class _Engine:
         self._table = addresses(self._arrays)
 
     def __setstate__(self, attributes):
-        """Take in that the arrays of a copy are elsewhere."""
+        """Make the addresses anew: the arrays of a copy are elsewhere."""
         vars(self).update(attributes)
         self.state = self.state
 

@@ -470,7 +470,8 @@ def _queue_far(state, i):
 def _approach(state, i, t):
     """Page i, in no place, is above the low threshold: near, or active."""
     page, scalars = state.pages[i], state.scalars
-    # A near page comes up when it is due, mostly for the threshold of today.
+    # A near page that comes up has its due time already, if the threshold is still the
+    # one for which it was computed: no second root, a tenth of a slot (measured).
     if page.place != NEAR or page.known != scalars.high:
         page.due = _due(state, page, scalars.high)
     if page.due <= t:

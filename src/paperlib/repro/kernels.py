@@ -117,10 +117,10 @@ class _Fork:
 
 # glibc returns the memory of freed arrays to the system, which then has to provide it
 # again page by page for the next arrays. A kernel lives for minutes only and keeps its
-# memory: this saved 5% of the time of six figures (measured). Arrays above 32 MB come
-# from kept memory only without mmap: the system time of www25/fig8 was .65 s and not
-# 1.75 s (measured on 12 runs), and memory grew by some 50 MB. Other C libraries
-# ignore these variables.
+# memory: this saved 5% of the time of six figures (measured). As long as glibc may use
+# mmap, it takes arrays above 32 MB from the system each time. Without mmap 12 runs of
+# www25/fig8 took .65 s of system time in place of 1.75 s, and four figures up to 53 MB
+# more memory (measured). Other C libraries ignore these variables.
 _KEEP_MEMORY = {
     "MALLOC_MMAP_MAX_": "0",
     "MALLOC_TRIM_THRESHOLD_": str(2**33),
