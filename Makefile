@@ -6,8 +6,8 @@ READY = .venv/.ready
 endif
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: figures preview verify lint test quick mutate test-browser site test-site benchmark bench \
-  lab notebooks lock clean
+.PHONY: figures preview verify lint test quick all-tests quick-tests mutate test-browser \
+  site test-site benchmark bench lab notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperlib figures
 preview: $(READY)
@@ -16,18 +16,24 @@ verify: $(READY)
 	$(PYTHON) -m paperlib verify
 # One BLAS thread for each process: two processes with two threads each would wait
 # for one another.
-test quick: export OPENBLAS_NUM_THREADS = 1
+all-tests quick-tests: export OPENBLAS_NUM_THREADS = 1
 PYTEST = $(PYTHON) -m pytest -n 2 --dist loadfile
 lint: $(READY)
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command as run; run()"
 	$(PYTHON) -m mypy
-test: lint
+# The checks of the sources take one core for ten seconds, the tests two and sometimes
+# less: both at once.
+test: $(READY)
+	$(MAKE) --jobs 2 lint all-tests
+quick: $(READY)
+	$(MAKE) --jobs 2 lint quick-tests
+all-tests: $(READY)
 	$(PYTEST) --doctest-modules --nbval --nbval-current-env \
 	  --nbval-cell-timeout=120 src tests notebooks
 # nbval imports half a second of Jupyter into each process, and is not used here.
-quick: lint
+quick-tests: $(READY)
 	$(PYTEST) -p no:nbval --doctest-modules -m "not slow" src tests
 # Small errors that the tests should find; all of them take days: make mutate SAMPLE=500
 SAMPLE = 100

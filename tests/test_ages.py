@@ -153,6 +153,7 @@ def test_estimates_are_those_of_the_plain_forms():
         assert_allclose(found, each, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_posterior_on_a_grid_is_the_gamma_distribution_of_known_changes():
     rate, shape, scale = np.linspace(0, 12, 6001), 2.5, 1.3
     prior = rate ** (shape - 1) * np.exp(-scale * rate)

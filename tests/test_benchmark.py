@@ -155,6 +155,7 @@ def test_costs_without_changes_or_crawls():
     assert simulate.costs(missed, busy) == (4.0, 4.0, 16 / 2 / 10, 4 / 10)
 
 
+@pytest.mark.slow
 def test_uniform_crawling_has_the_costs_of_theory():
     def alike(rng):
         pages = SignalledPages(np.ones(50), 1.0, 0.0, 0.0)
@@ -452,6 +453,7 @@ def test_a_scheduler_whose_next_is_no_page(page, told):
 # ---------------------------------------------------------------------- the field
 
 
+@pytest.mark.slow
 def test_every_policy_of_the_field_competes_where_it_can():
     natures = field.worlds(n_pages=8, horizon=12.0)
     makers = {name: entry.make for name, entry in field.POLICIES.items()}
@@ -563,6 +565,7 @@ nothing = 3
 """
 
 
+@pytest.mark.slow
 def test_the_command_runs_an_entrant_beside_others(tmp_path, monkeypatch, capsys):
     preview = {
         "worlds": ("lognormal 1.5", "real pages, 14 years"),

@@ -154,6 +154,7 @@ def test_a_pipe_other_than_the_output_breaks(called, capsys):
     assert capsys.readouterr() == ("\n", "paperlib: [Errno 32] Broken pipe\n")
 
 
+@pytest.mark.slow
 def test_nobody_reads_the_output():
     """As of ``paperlib figures --list | head -1``."""
     reader, writer = os.pipe()
@@ -480,6 +481,7 @@ def test_degenerate_pages_are_counted(tmp_path, capsys):
     assert out[3].startswith("pages: 2 never changed, 1 always changed, ")
 
 
+@pytest.mark.slow
 def test_now_and_the_schedule_are_compared_on_the_same_pages(rates, tmp_path, capsys):
     told = pq.read_table(rates)
     now = [None, *told["freshness_now"].to_pylist()[1:]]
@@ -500,6 +502,7 @@ def test_now_and_the_schedule_are_compared_on_the_same_pages(rates, tmp_path, ca
     ]
 
 
+@pytest.mark.slow
 def test_a_log_of_other_pages_joins_a_state_and_this_is_told(tmp_path, capsys):
     log, state = tmp_path / "log.csv", tmp_path / "state.parquet"
     rows = "".join(
@@ -905,6 +908,7 @@ def run_process(*arguments, code=None):
     )
 
 
+@pytest.mark.slow
 def test_as_a_process():
     """The real command, without a traceback for what the user can mend."""
     assert run_process("--version").stdout == f"paperlib {__version__}\n"

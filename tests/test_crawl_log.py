@@ -304,6 +304,7 @@ def test_a_log_without_a_single_interval(tmp_path):
     assert 0 < page["low"] < page["change_rate"] < page["high"] < np.inf
 
 
+@pytest.mark.slow
 def test_a_page_is_bursty_from_a_score_of_three_on(tmp_path):
     rng = np.random.default_rng(1)
     stays = np.repeat(np.linspace(0.5, 0.75, 60), 5)  # probabilities of the same bit
@@ -1476,6 +1477,7 @@ def test_a_missing_package_is_named_with_the_extra(package):
     )
 
 
+@pytest.mark.slow
 def test_a_log_in_which_nothing_changed_has_rates_above_zero(tmp_path):
     """To say that nothing ever changes would predict all of its last bits."""
     for n_pages, n_crawls in ((1, 4), (3, 4), (50, 10)):
@@ -1494,6 +1496,7 @@ def test_a_log_in_which_nothing_changed_has_rates_above_zero(tmp_path):
         assert np.min(pq.read_table(rates)["change_rate"]) > 0
 
 
+@pytest.mark.slow
 def test_a_day_of_failed_fetches_joins_a_state(tmp_path):
     columns = ("url", "time", "changed", "status")
     days = [("a", START, None, 200), ("a", START + DAY, True, 200)]

@@ -338,6 +338,7 @@ def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
 # ---------------------------------------------------------------- promises
 
 
+@pytest.mark.slow
 def test_the_promise_is_honest_on_average(run):
     """True rates from a gamma prior, of which a log saw some changes."""
     n_pages, length = 20_000, 10.0

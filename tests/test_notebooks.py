@@ -8,6 +8,8 @@ import ast
 import json
 import re
 
+import pytest
+
 from paperlib.repro import project
 
 ROOT = project.ROOT
@@ -165,6 +167,7 @@ def test_parameters_are_numbers_texts_and_lists(path):
             assert isinstance(one, (bool, int, float, str, type(None)))
 
 
+@pytest.mark.slow
 @each_figure
 def test_paper_parameters_and_record_agree(figure):
     record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())

@@ -206,6 +206,7 @@ def test_best_crawl_times_beat_all_others_on_the_grid(n_crawls, demand):
     )
 
 
+@pytest.mark.slow
 def test_best_crawl_times_are_stationary():
     # m(s) (1 - exp(-D (G(s) - G(before)))) = D g(s) int_s^next m exp(-D (G - G(s)))
     n = 400  # a smooth profile in narrow bins, all of which are on the grid
@@ -250,6 +251,7 @@ def test_a_profile_is_found_from_its_bits():
     assert periodic.flatness_test(history, start, n_bins=6, period=24).pvalue < 1e-50
 
 
+@pytest.mark.slow
 def test_a_flat_profile_is_rejected_as_often_as_said():
     found = [
         periodic.flatness_test(

@@ -684,6 +684,7 @@ def test_what_comes_later_does_not_change_exploration(explore):
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", HOW)
 def test_phases_may_be_shorter_than_a_round(how):
     """Days in which a page is crawled 0.2 times on average; rounds of 5 days."""

@@ -189,12 +189,14 @@ def _needs_no_wing(path):
     )
 
 
+@pytest.mark.slow
 def test_all_tests_that_need_no_wing_run_where_there_is_none():
     tests = sorted(ROOT.glob("tests/test_*.py"))
     alone = [f"tests/{path.name}" for path in tests if _needs_no_wing(path)]
     assert (ROOT / "tests" / "science.txt").read_text().split() == alone
 
 
+@pytest.mark.slow
 def test_no_file_names_a_machine_or_an_index():
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],

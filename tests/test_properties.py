@@ -653,6 +653,7 @@ class Schedules(RuleBasedStateMachine):
         assert len(self.scheduler) == self.present.sum()
 
 
+@pytest.mark.slow
 def test_the_scheduler_is_the_full_arg_max(tmp_path):
     from hypothesis.stateful import run_state_machine_as_test
 

@@ -122,6 +122,7 @@ def test_bias_reduced():
             assert found == pytest.approx(expected, rel=EXACT, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_false_changes():
     for interval, changed in list(histories())[:30]:
         found = quiet(estimators.false_changes, History(interval, changed))

@@ -84,6 +84,7 @@ def made(tmp_path_factory):
     return log, Page(folder / "report.html"), found
 
 
+@pytest.mark.slow
 def test_numbers_are_those_of_the_functions(made, tmp_path):
     log, page, found = made
     rates, text = tmp_path / "rates.parquet", page.text()
@@ -237,6 +238,7 @@ def test_a_bandwidth_of_ones_own(made, tmp_path):
     assert "--bandwidth 30000/day" in Page(path).text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("log", "parts"),
     [
@@ -288,6 +290,7 @@ def test_logs_that_tell_little(tmp_path, log, parts):
     assert "None" not in text.split()
 
 
+@pytest.mark.slow
 def test_a_dump_of_states_has_no_pace(tmp_path):
     dump = Path(__file__).parent / "formats" / "storm.jsonl"
     given = {"rng": 1, "force": True}
@@ -323,6 +326,7 @@ def test_tables_are_cut_and_say_so(tmp_path):
     assert all(len(url) == 160 and "…" in url for url in shown)
 
 
+@pytest.mark.slow
 def test_a_log_is_read_once_and_its_bad_rows_are_told_of_once(tmp_path, monkeypatch):
     read, gathered = [], reading.gathered
 
@@ -375,6 +379,7 @@ def test_logs_that_cannot_be_read(tmp_path, content, error, message):
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_an_output_that_exists_is_kept(made, tmp_path, monkeypatch):
     output = write(tmp_path / "report.html", "mine")
     with pytest.raises(FileExistsError, match=r"report\.html exists; say --force"):
@@ -400,6 +405,7 @@ def test_the_extra_is_named(tmp_path, monkeypatch, capsys, package):
     assert told.endswith("pip install 'paperlib-crawl[report]'\n")
 
 
+@pytest.mark.slow
 def test_the_command(made, tmp_path, capsys):
     output = tmp_path / "report.html"
     command = ["report", str(made[0]), "-o", str(output)]

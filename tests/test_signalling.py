@@ -283,6 +283,7 @@ def test_crawls_at_almost_one_interval_do_not_tell_false_changes(tmp_path, jitte
     assert "too rarely to tell" in found["fast.org", "changed at every crawl"].cause
 
 
+@pytest.mark.slow
 def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
     """Servers that send the time of the fetch as Last-Modified, and no digest."""
     rows = [

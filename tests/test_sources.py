@@ -122,6 +122,7 @@ def test_a_fetch_without_the_pages_signal_is_left_out_whole(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_the_signal_that_most_fetches_have(tmp_path):
     rows = [fetch(k, etag=f'"{k // 2}"') for k in range(6)]
     rows[0] = fetch(0, "x", etag='"0"')
@@ -152,6 +153,7 @@ def test_ages_from_last_modified(tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_dates_that_are_no_time_of_a_change(tmp_path):
     # 1970, in the future, and the time of the fetch itself
     for modified in (-START / DAY, 9, 2 - 1 / DAY):
@@ -194,6 +196,7 @@ def random_fetches(rng):
     return sorted(rows, key=lambda row: row[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", every(4, range(4)))
 def test_two_logs_with_a_state_give_what_the_whole_log_gives(tmp_path, seed):
     rng = np.random.default_rng(seed)
@@ -309,6 +312,7 @@ DUMPS = formats.base.Format(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", every(3, range(3)))
 def test_dumps_with_a_state_give_what_all_dumps_give(tmp_path, monkeypatch, seed):
     monkeypatch.setattr(formats, "FORMATS", (DUMPS, *formats.FORMATS))
@@ -358,6 +362,7 @@ def kept(tmp_path, logs):
     return pages
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", every(5, range(1, 12)))
 def test_ages_before_the_first_crawl_are_no_crawls_after_a_state(tmp_path, cut):
     rng = np.random.default_rng(cut)
@@ -429,6 +434,7 @@ def test_a_start_that_is_not_before_its_time(tmp_path):
     assert "log.csv row 2" in told
 
 
+@pytest.mark.slow
 def test_intervals_through_a_state(tmp_path):
     rows = [("a", 1, 3, 0, None), ("a", 3, 4, 1, 3.5), ("a", 6, 9, 1, 8)]
     pages = []
