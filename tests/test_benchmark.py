@@ -153,6 +153,8 @@ def test_costs_without_changes_or_crawls():
     busy = simulate.replay([[1.0], []], 5.0)
     missed = simulate.crawl(busy, policies.Nutch(initial=90.0), bandwidth=1.0)
     assert simulate.costs(missed, busy) == (4.0, 4.0, 16 / 2 / 10, 4 / 10)
+    ignored = dataclasses.replace(missed, importance=np.zeros(2))
+    assert np.isnan(simulate.costs(ignored, busy)).all()
 
 
 @pytest.mark.slow

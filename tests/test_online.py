@@ -562,6 +562,9 @@ def test_helpers_over_runs():
     np.testing.assert_allclose(
         [float(x) for x in line[1:]], [last.mean(), last.std(), error[-1]], rtol=6e-3
     )  # three digits
+    for errors in (rmse, summary):
+        with pytest.raises(ValueError, match="change_rate must be a single number"):
+            errors(got, (5.0,))
 
 
 # ---------------------------------------------------------------- bad input

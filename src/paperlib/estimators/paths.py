@@ -204,6 +204,11 @@ def rmse(paths: ByName, change_rate: float) -> ByName:
     dict of str to ndarray, shape (n_crawls,)
         Root mean squared errors by name, 1/time.
 
+    Raises
+    ------
+    ValueError
+        `change_rate` is not one number, negative, or not finite.
+
     Examples
     --------
     >>> import numpy as np
@@ -211,6 +216,7 @@ def rmse(paths: ByName, change_rate: float) -> ByName:
     >>> rmse({"LLN": np.array([[4.0, 2.0], [0.0, 2.0]])}, 1.0)["LLN"].round(3)
     array([2.236, 1.   ])
     """
+    change_rate = checks.scalar(checks.non_negative, "change_rate", change_rate)
     return {
         name: np.sqrt(np.mean((values - change_rate) ** 2, axis=0))
         for name, values in paths.items()
@@ -233,6 +239,11 @@ def summary(paths: ByName, change_rate: float) -> str:
         Bias, standard deviation and root mean squared error over the runs,
         one line per name.
 
+    Raises
+    ------
+    ValueError
+        `change_rate` is not one number, negative, or not finite.
+
     Examples
     --------
     >>> import numpy as np
@@ -241,6 +252,7 @@ def summary(paths: ByName, change_rate: float) -> str:
     estimator         bias        sd      RMSE
     LLN                1.5       0.5      1.58
     """
+    change_rate = checks.scalar(checks.non_negative, "change_rate", change_rate)
     rows = [("estimator", "bias", "sd", "RMSE")]
     for name, values in paths.items():
         error = values[:, -1] - change_rate

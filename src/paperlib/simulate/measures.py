@@ -64,7 +64,7 @@ def costs(run: CrawlRun, world: World) -> Costs:
     Returns
     -------
     Costs
-        NaN delays if nothing changed.
+        NaN delays if nothing changed; all NaN if all importances are 0.
 
     Notes
     -----
@@ -99,7 +99,7 @@ def costs(run: CrawlRun, world: World) -> Costs:
     length = np.diff(begin, append=page.size)
     number = 1 + np.arange(page.size) - np.repeat(begin, length)
     weight = run.importance[page]
-    whole = run.importance.sum() * world.horizon
+    whole = run.importance.sum() * world.horizon or np.nan
     return Costs(
         *_mean_and_late(delay, weight),
         float((weight * delay**2)[first].sum() / 2 / whole),
