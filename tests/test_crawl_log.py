@@ -419,8 +419,9 @@ def compare_rates(whole, parts, rtol):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["mle", "moment_matching", "naive"])
-@pytest.mark.parametrize("n_parts", [2, 4])
+@pytest.mark.parametrize(
+    ("name", "n_parts"), [("mle", 2), ("mle", 4), ("moment_matching", 4), ("naive", 4)]
+)
 def test_logs_one_after_the_other_give_what_the_whole_log_gives(
     rows, log, tmp_path, name, n_parts, monkeypatch
 ):

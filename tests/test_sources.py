@@ -363,7 +363,7 @@ def kept(tmp_path, logs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cut", every(5, range(1, 12)))
+@pytest.mark.parametrize("cut", [1, 2, 6, 11])
 def test_ages_before_the_first_crawl_are_no_crawls_after_a_state(tmp_path, cut):
     rng = np.random.default_rng(cut)
     rows = []

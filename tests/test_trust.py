@@ -143,12 +143,12 @@ def test_a_large_overlap_loses_changed_and_unchanged_crawls_alike(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("days", [1 / DAY, 0.5])
 def test_a_state_and_an_overlap(tmp_path, days):
-    """Each day is a log of its own, whose rows begin before the last of the state."""
+    """Two days are a log, whose rows begin before the last of the state."""
     text = overlapping(tmp_path / "log.csv", days).read_text().splitlines()
     lost = 0
-    for day in range(20):
-        lines = [text[0], *text[1 + 4 * day : 5 + 4 * day]]
-        path = write(tmp_path / "day.csv", "\n".join(lines))
+    for day in range(0, 20, 2):
+        lines = [text[0], *text[1 + 4 * day : 9 + 4 * day]]
+        path = write(tmp_path / "days.csv", "\n".join(lines))
         n, rate, told = measured(path, state=tmp_path / "state.parquet")
         lost += n
     assert bool(lost) == bool(told) == (days == 0.5)
