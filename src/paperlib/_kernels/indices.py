@@ -84,8 +84,9 @@ PAGE = np.dtype(
     fields("f8", "scale rate gamma_shape cycle rent")
     # last: time of the last crawl; due: the key of its entry in a heap; least,
     # most: intervals between crawls; seen: the crawl of which the copy is
-    # base, slope: the line above the index of a near or active page, see `_line`
-    + fields("f8", "last due least most seen base slope")
+    # base, slope: the line above the index of a near or active page, see `_line`;
+    # known: the threshold that a near page reaches when it is due
+    + fields("f8", "last due least most seen base slope known")
     + fields("i4", "kind place position host")
 )
 # What a policy says of a page; `kind` is one for all pages.
@@ -477,7 +478,7 @@ def _line(page, elapsed, v, slope):
     The slope is inf where there is no such line.
     """
     power = _power(page, elapsed)
-    page.slope = min(slope, v / power) if v > _TINY else np.inf
+    page.slope = min(slope, v / power) if v > _TINY and slope < np.inf else np.inf
     page.base = v - page.slope * power
 
 
@@ -511,13 +512,16 @@ def _reaches(state, page, threshold):
 def _approach(state, i, t):
     """Page i, in no place, is above the low threshold: near, or active."""
     page, scalars = state.pages[i], state.scalars
-    page.due = _reaches(state, page, scalars.high)
+    # A near page that comes up has its due time already, if the threshold is still the
+    # one for which it was computed.
+    if page.place != NEAR or page.known != scalars.high:
+        page.due = _reaches(state, page, scalars.high)
     if page.due <= t:
         page.place, page.position = ACTIVE, scalars.n_active
         state.active[scalars.n_active] = i
         scalars.n_active += 1
     else:
-        page.place = NEAR
+        page.place, page.known = NEAR, scalars.high
         scalars.n_near = _queue(state, state.near, scalars.n_near, NEAR, i)
 
 
@@ -531,16 +535,16 @@ def _place(state, i, t, v):
     page.place = FAR
     if v < 0.0:
         page.due = _due(state, page, low)
-        if page.due <= t:
-            v = _value(state, page, t)
-            _draw(state, page, t, v)
-    else:
-        _draw(state, page, t, v)
-        page.due = _reaches(state, page, low)
-    if page.due <= t:
-        _approach(state, i, t)
-    else:
+        if page.due > t:
+            _queue_far(state, i)
+            return
+        v = _value(state, page, t)
+    _draw(state, page, t, v)
+    page.due = _reaches(state, page, low) if v < low else t
+    if page.due > t:
         _queue_far(state, i)
+    else:
+        _approach(state, i, t)
 
 
 @plain
