@@ -27,6 +27,12 @@ wakes when its bound reaches the largest index of a slot: only then can it win.
 A page never crawled has an index that does not change, that of an infinite
 time: such pages are in a heap of their own, by falling index.
 
+A root takes some ten exponentials and logarithms, and is computed once a crawl,
+for a far page. From then on a line takes its place: the index is a concave
+function of t^2 (for age, of t^3), so that the line that touches it is above it,
+and a square root tells when the line reaches a threshold. The line is so near to
+the index that a page comes up about a slot too early.
+
 Limits. A page is not crawled before its least interval, nor while its host has
 no token (as in `polite`). A page that has reached its greatest interval is
 *overdue*: its index is above all others, and grows with its lateness, so that
@@ -463,7 +469,7 @@ def _queue_far(state, i):
 
 @inlined
 def _power(page, elapsed):
-    """The power of the time in which the index of a page is concave: see `_line`."""
+    """The power of the elapsed time in which the index of a page is concave."""
     square = elapsed * elapsed
     return square * elapsed if page.kind == objectives.AGE else square
 
@@ -487,19 +493,23 @@ def _draw(state, page, t, v):
     """Note the line that touches the index of a page, which is v at time t."""
     elapsed = t - page.last
     if page.kind == BAYES:
-        slope = 0.5 * page.scale * bayes.cost_slope(page.gamma_shape, page.rate, elapsed)
+        slope = (
+            0.5 * page.scale * bayes.cost_slope(page.gamma_shape, page.rate, elapsed)
+        )
     elif page.kind == LAGRANGIAN:
         slope = np.inf
     else:
-        slope = page.scale * _power(page, page.rate) * objectives.profile_slope(
-            page.kind, page.rate * elapsed
+        slope = (
+            page.scale
+            * _power(page, page.rate)
+            * objectives.profile_slope(page.kind, page.rate * elapsed)
         )
     _line(page, elapsed, v, slope)
 
 
 @plain
 def _reaches(state, page, threshold):
-    """The time at which the line of a page reaches a threshold, as `_due`."""
+    """`_due` of a page whose line has been noted; never later than `_due`."""
     safe = threshold * _SAFE
     if not (0.0 < page.slope < np.inf and safe <= _OVERDUE):
         return _due(state, page, threshold)
@@ -513,7 +523,7 @@ def _approach(state, i, t):
     """Page i, in no place, is above the low threshold: near, or active."""
     page, scalars = state.pages[i], state.scalars
     # A near page that comes up has its due time already, if the threshold is still the
-    # one for which it was computed.
+    # one for which it was computed: no second root for a page without a line.
     if page.place != NEAR or page.known != scalars.high:
         page.due = _reaches(state, page, scalars.high)
     if page.due <= t:
