@@ -826,12 +826,17 @@ def slots_of_greedy(n_pages, n_first, n_slots):
 
 
 def learning_slots(
-    sizes=(10_000, 1_000_000), n_first=100_000, n_slots=1_000_000, n_calls=10_000
+    sizes=(10_000, 1_000_000),
+    n_first=100_000,
+    n_slots=1_000_000,
+    n_calls=10_000,
+    n_parallel=100,
 ):
     """`BayesGreedy`, which takes in what every crawl finds.
 
     In a world a kernel looks up the changes, as `simulate.crawl` does it; in
-    Python each of `n_calls` slots is a call of `next` and one of `report`.
+    Python each of `n_calls` slots is a call of `next` and one of `report`; a crawler
+    that fetches `n_parallel` pages at once calls `run` and `report` once for them.
     """
     for n_pages in sizes:
         pages = varied_pages(n_pages)
@@ -862,8 +867,25 @@ def learning_slots(
         first, *others = np.split(times[n_first : n_first + n_calls + 1], [1])
         calls(first)  # loads the kernels
         found = microseconds(calls, *others)
-        what += ", Scheduler.next and .report from Python"
-        yield what, f"{found:.1f} µs a slot", target.partition(",")[0], ""
+        target = target.partition(",")[0]
+        name = f"{what}, Scheduler.next and .report from Python"
+        yield name, f"{found:.1f} µs a slot", target, ""
+        last = np.array(last)
+
+        def batches(slots, scheduler=scheduler, last=last, rate=pages.change_rate):
+            chance = np.random.default_rng(1)
+            for batch in slots.reshape(-1, n_parallel):
+                found, k = np.unique(scheduler.run(batch), return_index=True)
+                gone = -np.expm1(-rate[found] * (batch[k] - last[found]))
+                scheduler.report(found, chance.random(found.size) < gone)
+                last[found] = batch[k]
+
+        first = n_first + 1 + n_calls
+        others = times[first : first + n_slots // 10]
+        batches(others[:n_parallel])  # loads the kernels
+        found = microseconds(batches, others[n_parallel:])
+        name = f"{what}, Scheduler.run and .report of {n_parallel} slots at once"
+        yield name, f"{found:.1f} µs a slot", target, ""
 
 
 def field_policies(n_pages=100, n_slots=10_000):

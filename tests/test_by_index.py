@@ -362,6 +362,24 @@ def test_the_bound_of_a_page_asleep_is_above_its_index_and_near_it_at_small_time
             np.testing.assert_allclose(index, bound, rtol=1e-3)
 
 
+@pytest.mark.parametrize("kind", [*map(repr, OBJECTIVES[:5]), "bayes"])
+def test_the_line_of_a_page_is_above_its_index_and_touches_it(kind):
+    rng = np.random.default_rng(6)
+    state = random_policy(rng, kind, 40).start(np.zeros(40))
+    for page in state.pages:
+        for drawn in (1e-3, 0.1, 3.0):
+            index = kernels.index(page, state.scalars, drawn)
+            kernels._draw(state, page, drawn, index)
+            for growth in (1.0, 1.001, 1.1, 3.0, 100.0):
+                index = kernels.index(page, state.scalars, growth * drawn)
+                line = kernels._upper_bound(page, growth * drawn)
+                assert index <= line * (1 + 1e-7)
+            if np.isfinite(line):  # not where the index is too small for one
+                index = kernels.index(page, state.scalars, 1.001 * drawn)
+                line = kernels._upper_bound(page, 1.001 * drawn)
+                np.testing.assert_allclose(index, line, rtol=1e-5)
+
+
 @pytest.mark.parametrize("kind", ["bayes", "lagrangian"])
 def test_equal_pages_are_crawled_in_turn(kind):
     n_pages = 2000  # more than those that wake before the first slot

@@ -49,6 +49,7 @@ _STATE = "crawled", "n_signals", "present", "clock", "terms", "discard_window"
 _SIGNALS = *PARAMETERS, *_STATE
 _RECORDS = *indices.DESCRIBED, "kind", "place", "last", "seen"
 _HOSTS, _SCALARS = HOST.names, ("slot", "price")
+_NO_SIGNALS = np.empty(0, np.int64), np.empty(0)
 _BY_SIGNALS = {kind.__name__: kind for kind in (GreedyNCIS, GreedyCIS, GreedyCISPlus)}
 _INDEX = *_RECORDS, *_HOSTS, *_SCALARS, "labels", "clock"
 
@@ -332,8 +333,11 @@ class Scheduler:
             different lengths.
         """
         times = self._in_order("times", times)
-        signal_time = self._in_order("signal_time", signal_time)
-        signal_page = self._known(signal_page, "signal_page")
+        if np.size(signal_page) or np.size(signal_time):
+            signal_time = self._in_order("signal_time", signal_time)
+            signal_page = self._known(signal_page, "signal_page")
+        else:  # the checks of nothing cost as much as ten slots
+            signal_page, signal_time = _NO_SIGNALS
         if signal_page.size != signal_time.size:
             raise ValueError(
                 "signal_page and signal_time must have the same length, got "

@@ -73,6 +73,12 @@ def value(shape, rate, elapsed):
 
 
 @compiled
+def cost_slope(shape, rate, elapsed):
+    """Slope of the cost at an elapsed time: a / b (1 + u)^-(a + 1)."""
+    return shape / rate * math.exp(-(shape + 1.0) * math.log1p(elapsed / rate))
+
+
+@compiled
 def _convex(m, w):
     """-log(1 - m w) / m, Y of W; w at m = 0."""
     return -math.log1p(-m * w) / m if m != 0.0 else w

@@ -27,6 +27,12 @@ wakes when its bound reaches the largest index of a slot: only then can it win.
 A page never crawled has an index that does not change, that of an infinite
 time: such pages are in a heap of their own, by falling index.
 
+A root takes some ten exponentials and logarithms, and is computed once a crawl,
+for a far page. From then on a line takes its place: the index is a concave
+function of t^2 (for age, of t^3), so that the line that touches it is above it,
+and a square root tells when the line reaches a threshold. The line is so near to
+the index that a page comes up about a slot too early.
+
 Limits. A page is not crawled before its least interval, nor while its host has
 no token (as in `polite`). A page that has reached its greatest interval is
 *overdue*: its index is above all others, and grows with its lateness, so that
@@ -83,10 +89,10 @@ PAGE = np.dtype(
     # between crawls and rent the mean cost per unit of time, crawls included.
     fields("f8", "scale rate gamma_shape cycle rent")
     # last: time of the last crawl; due: the key of its entry in a heap; least,
-    # most: intervals between crawls; seen: the crawl of which the copy is;
-    # known: the index of an active page `at` a time, inf for not yet; of a near
-    # page the threshold that it reaches when it is due
-    + fields("f8", "last due least most seen known at")
+    # most: intervals between crawls; seen: the crawl of which the copy is
+    # base, slope: the line above the index of a near or active page, see `_line`;
+    # known: the threshold that a near page reaches when it is due
+    + fields("f8", "last due least most seen base slope known")
     + fields("i4", "kind place position host")
 )
 # What a policy says of a page; `kind` is one for all pages.
@@ -118,6 +124,7 @@ class State(NamedTuple):
 
 _HEAPS = "far", "near", "new"  # each has room for as many entries again
 
+_TINY = 1e-280  # smaller indices are not exact to 1e-11
 _LEAST = 5e-324  # the lowest threshold: a page of index 0 need not be active
 _SAFE = 1.0 - 1e-7  # the rounding of an index, 1e-11, and of a time stay inside
 # Indices of overdue pages begin here; no other index comes near.
@@ -345,12 +352,6 @@ def _time_until(page, scalars, index):
     return objectives.inverse_profile(page.kind, index / page.scale) / page.rate
 
 
-@inlined
-def _bounded(page):
-    """Whether the index of a page grows no faster than `_grown` says."""
-    return page.kind < objectives.DEADLINE or page.kind == BAYES
-
-
 @plain
 def _bound(page, scalars, elapsed):
     """A bound of an index: b t^2, or b t^3 for age, by the slope c'(0) of the cost.
@@ -466,33 +467,72 @@ def _queue_far(state, i):
 # ------------------------------------------------------------- places of a page
 
 
+@inlined
+def _power(page, elapsed):
+    """The power of the elapsed time in which the index of a page is concave."""
+    square = elapsed * elapsed
+    return square * elapsed if page.kind == objectives.AGE else square
+
+
+@inlined
+def _line(page, elapsed, v, slope):
+    """Note the line above the index, which is v at a time since the crawl.
+
+    The crawl value is the integral of s c'(s), and c' never rises; for age that
+    holds of c' / s. So the index is a concave function of t^2, or t^3: it is below
+    the line with any slope that it had before, and with that from the origin.
+    The slope is inf where there is no such line.
+    """
+    power = _power(page, elapsed)
+    page.slope = min(slope, v / power) if v > _TINY and slope < np.inf else np.inf
+    page.base = v - page.slope * power
+
+
+@plain
+def _draw(state, page, t, v):
+    """Note the line that touches the index of a page, which is v at time t."""
+    elapsed = t - page.last
+    if page.kind == BAYES:
+        slope = (
+            0.5 * page.scale * bayes.cost_slope(page.gamma_shape, page.rate, elapsed)
+        )
+    elif page.kind == LAGRANGIAN:
+        slope = np.inf
+    else:
+        slope = (
+            page.scale
+            * _power(page, page.rate)
+            * objectives.profile_slope(page.kind, page.rate * elapsed)
+        )
+    _line(page, elapsed, v, slope)
+
+
+@plain
+def _reaches(state, page, threshold):
+    """`_due` of a page whose line has been noted; never later than `_due`."""
+    safe = threshold * _SAFE
+    if not (0.0 < page.slope < np.inf and safe <= _OVERDUE):
+        return _due(state, page, threshold)
+    ratio = max(safe - page.base, 0.0) / page.slope
+    wait = ratio ** (1.0 / 3.0) if page.kind == objectives.AGE else math.sqrt(ratio)
+    return _in_time(page, wait)
+
+
 @plain
 def _approach(state, i, t):
     """Page i, in no place, is above the low threshold: near, or active."""
     page, scalars = state.pages[i], state.scalars
     # A near page that comes up has its due time already, if the threshold is still the
-    # one for which it was computed: no second root, a tenth of a slot (measured).
+    # one for which it was computed: no second root for a page without a line.
     if page.place != NEAR or page.known != scalars.high:
-        page.due = _due(state, page, scalars.high)
+        page.due = _reaches(state, page, scalars.high)
     if page.due <= t:
-        page.place, page.position, page.known = ACTIVE, scalars.n_active, np.inf
+        page.place, page.position = ACTIVE, scalars.n_active
         state.active[scalars.n_active] = i
         scalars.n_active += 1
     else:
         page.place, page.known = NEAR, scalars.high
         scalars.n_near = _queue(state, state.near, scalars.n_near, NEAR, i)
-
-
-@plain
-def _grown(page, ratio):
-    """The least factor of the time in which an index grows by a ratio.
-
-    The crawl value is the integral of s c'(s). c' never rises, so V / t^2 never
-    rises; for age that holds of c' / s and V / t^3.
-    """
-    if page.kind == objectives.AGE:
-        return ratio ** (1.0 / 3.0)
-    return math.sqrt(ratio)
 
 
 @plain
@@ -503,14 +543,18 @@ def _place(state, i, t, v):
         page.place = IDLE
         return
     page.place = FAR
-    if 0.0 < v < low < _OVERDUE and _bounded(page):
-        page.due = _in_time(page, (t - page.last) * _grown(page, low * _SAFE / v))
-    else:
+    if v < 0.0:
         page.due = _due(state, page, low)
-    if page.due <= t:
-        _approach(state, i, t)
-    else:
+        if page.due > t:
+            _queue_far(state, i)
+            return
+        v = _value(state, page, t)
+    _draw(state, page, t, v)
+    page.due = _reaches(state, page, low) if v < low else t
+    if page.due > t:
         _queue_far(state, i)
+    else:
+        _approach(state, i, t)
 
 
 @plain
@@ -562,11 +606,10 @@ def _wake(state, t, floor, best, winner):
                 loses = _bound(page, scalars, elapsed) < least * _SAFE
             if loses:
                 break
-            _place(state, i, t, -1.0)
-            if _may(state, page, t):
-                v = _value(state, page, t)
-                if v > best or (v == best and i < winner):
-                    best, winner = v, i
+            v = _value(state, page, t)
+            _place(state, i, t, v)
+            if (v > best or (v == best and i < winner)) and _may(state, page, t):
+                best, winner = v, i
         scalars.n_awake += 1
     return best, winner
 
@@ -594,10 +637,8 @@ def _advance(state, t):
         page = state.pages[i]
         if page.place == HELD:
             _queue_new(state, i)
-        elif _value(state, page, t) < scalars.low:  # it was queued for a lower one
-            _place(state, i, t, -1.0)
-        else:
-            _approach(state, i, t)
+        else:  # it may have been queued for a lower threshold
+            _place(state, i, t, _value(state, page, t))
     while scalars.n_near > 0 and near[0].key <= t:
         i, counts = near[0].page, _counts(state, near[0], NEAR)
         scalars.n_near = pop(near, scalars.n_near)
@@ -739,12 +780,11 @@ def _first_new(state, t):
 
 @inlined
 def _upper_bound(page, t):
-    """Upper bound at t of the index of an active page; see `_grown`."""
-    if not (0.0 < page.known < np.inf and _bounded(page)):
+    """Upper bound at t of the index of an active page."""
+    elapsed = t - page.last
+    if not (page.slope < np.inf and elapsed < page.most * _SAFE):
         return np.inf
-    ratio = (t - page.last) / (page.at - page.last)
-    growth = ratio * ratio * (ratio if page.kind == objectives.AGE else 1.0)
-    return page.known * growth if t - page.last < page.most * _SAFE else np.inf
+    return page.base + page.slope * _power(page, elapsed)
 
 
 @plain
@@ -757,8 +797,8 @@ def _largest(state, t):
         i = state.active[p]
         page = state.pages[i]
         if _upper_bound(page, t) >= best * _SAFE and _may(state, page, t):
-            v = page.known = _value(state, page, t)
-            page.at = t
+            v = _value(state, page, t)
+            _line(page, t - page.last, v, page.slope)
             if v > best or (v == best and i < winner):
                 best, winner = v, i
     return best, winner

@@ -203,6 +203,18 @@ def profile(objective, x):
 
 
 @compiled
+def profile_slope(objective, x):
+    """Slope of the profile in x^2, for age in x^3; inf for a deadline."""
+    if objective == FRESHNESS:
+        return 0.5 * math.exp(-x)
+    if objective == AGE:
+        return math.expm1(-x) / (-3.0 * x)
+    if objective == HARMONIC:
+        return math.expm1(-x) / (-2.0 * x)
+    return np.inf if objective == DEADLINE else 1.0
+
+
+@compiled
 def inverse_profile(objective, y):
     """The first x at which the profile reaches y; inf if it never does."""
     if y <= 0.0:
