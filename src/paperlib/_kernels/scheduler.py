@@ -804,9 +804,11 @@ def _lower_threshold(state, t):
         page = pages[i]
         if page.place == ABSENT or page.place == NEW:
             continue
-        _count_signals(state, i, t)
         page.place = WAITING
         entry.page, most, alpha = i, page.constants.limit, page.constants.alpha
+        if most <= least:  # its signals need not be counted either
+            continue
+        _count_signals(state, i, t)
         back = abs(_effective_time(page, t) - page.low.at)
         bounded = alpha > 0.0 and alpha * back < 1.0
         if bounded:
