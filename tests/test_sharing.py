@@ -5,7 +5,7 @@ import pytest
 
 from paperlib import policies, signals, simulate
 from paperlib.repro import running, sharing
-from paperlib.repro.sharing import FILE_VARIABLE, Shared
+from paperlib.repro.sharing import FILE_VARIABLE, Shared, SharedSlots
 
 
 @pytest.fixture
@@ -107,6 +107,22 @@ def test_other_runs_are_not_shared(file, other):
     found, alone = compare(remember=Shared(), **other), compare(**other)
     for name, values in alone.items():
         np.testing.assert_array_equal(found[name], values)
+
+
+def test_greedy_shares_its_slots_whatever_the_signals(file, monkeypatch):
+    rates = np.random.default_rng(1).random((2, 5))
+
+    def slots(share, recall=0.0, false_rate=0.0, rates=rates):
+        pages = signals.SignalledPages(*rates, recall, false_rate)
+        world = simulate.draw_world(pages, 20.0, rng=1)
+        policy = share(policies.Greedy(pages))
+        return simulate.crawl(world, policy, 5.0).page.tolist()
+
+    alone, other = slots(lambda policy: policy), rates[::-1]
+    assert slots(SharedSlots) == alone
+    assert slots(SharedSlots, rates=other) == slots(lambda policy: policy, rates=other)
+    monkeypatch.setattr(policies.Greedy, "choose", lambda *_: refuse())
+    assert slots(SharedSlots, 0.5, 0.1) == alone
 
 
 def test_notebooks_inherit_variables_of_the_build(tmp_path):

@@ -98,8 +98,9 @@ PAGE = np.dtype(
         # last: time of the last crawl; due: time at which the page may reach
         # the threshold, or the value of a NEW page; beta: effective time of a
         # signal; safe_time: effective time from a crawl until due, at
-        # threshold `safe_for`
-        *fields("f8", "last due beta safe_time safe_for"),
+        # threshold `safe_for`; coming: when the next known signal comes, here
+        # because in `State.signals` it is a miss of the cache
+        *fields("f8", "last due beta safe_time safe_for coming"),
         # n_signals: counted since the last crawl, all before `next_signal`;
         # position: in the active set or the heap, or the bucket; before,
         # after: neighbours in the bucket; sharp: whether safe_time needs no
@@ -427,13 +428,20 @@ def _earlier(page, due, n):
 
 
 @inlined
+def _set_coming(state, page):
+    """Note when the next known signal of a page comes."""
+    more = page.next_signal < page.stop_signal
+    page.coming = state.signals[page.next_signal] if more else np.inf
+
+
+@inlined
 def _count_signals(state, i, t):
     """Count the signals of page i up to time t; returns how many are new."""
-    page, signals, before = state.pages[i], state.signals, state.pages[i].n_signals
-    while page.next_signal < page.stop_signal and signals[page.next_signal] <= t:
-        delay = signals[page.next_signal] - page.last
-        page.n_signals += delay >= state.scalars.discard_window
+    page, before = state.pages[i], state.pages[i].n_signals
+    while page.coming <= t:
+        page.n_signals += page.coming - page.last >= state.scalars.discard_window
         page.next_signal += 1
+        _set_coming(state, page)
     return page.n_signals - before
 
 
@@ -441,7 +449,8 @@ def _count_signals(state, i, t):
 def _due_with_signals(state, i, due):
     """When page i is due with the signals known ahead; `due` without them."""
     page, signals = state.pages[i], state.signals
-    if page.beta > 0.0 and due < np.inf:  # no signal makes it due from inf
+    # no signal makes it due from inf
+    if page.beta > 0.0 and page.coming < due < np.inf:
         k = page.next_signal
         while k < page.stop_signal and signals[k] < due:
             if signals[k] - page.last >= state.scalars.discard_window:
@@ -464,14 +473,6 @@ def next_signal(state, i, t):
         if page.due < scalars.end:
             _take_out(state, i)
             _queue_or_review(state, i, t)
-
-
-@inlined
-def _set_until(state, entry):
-    """Note when the next known signal of an active page comes."""
-    page = state.pages[entry.page]
-    more = page.next_signal < page.stop_signal
-    entry.until = state.signals[page.next_signal] if more else np.inf
 
 
 # ----------------------------------------------------- bounds of active pages
@@ -580,7 +581,7 @@ def _activate(state, i, t):
     entry = state.active[scalars.n_active]
     page.place, page.position, entry.page = ACTIVE, scalars.n_active, i
     scalars.n_active += 1
-    _set_until(state, entry)
+    entry.until = page.coming
     alpha, back = page.constants.alpha, _effective_time(page, t) - page.low.at
     if alpha == 0.0 or back == np.inf:
         _evaluate(state, entry, t)
@@ -697,6 +698,7 @@ def _insert(state, i, t):
     """Find the place at time t of page i, of which no state is known."""
     page, scalars = state.pages[i], state.scalars
     c = page.constants
+    _set_coming(state, page)
     _count_signals(state, i, t)
     page.beta = c.b / c.alpha if c.b > 0.0 else 0.0
     page.high.value, page.high.at, page.safe_for = 0.0, np.inf, -1.0
@@ -804,9 +806,11 @@ def _lower_threshold(state, t):
         page = pages[i]
         if page.place == ABSENT or page.place == NEW:
             continue
-        _count_signals(state, i, t)
         page.place = WAITING
         entry.page, most, alpha = i, page.constants.limit, page.constants.alpha
+        if most <= least:  # its signals need not be counted either
+            continue
+        _count_signals(state, i, t)
         back = abs(_effective_time(page, t) - page.low.at)
         bounded = alpha > 0.0 and alpha * back < 1.0
         if bounded:
@@ -884,7 +888,7 @@ def _collect(state, t):
         entry = state.active[p]
         if entry.until <= t:
             _add_signals(state, entry, _count_signals(state, entry.page, t), t)
-            _set_until(state, entry)
+            entry.until = state.pages[entry.page].coming
         if _upper_bound(entry, t) >= best * _SAFE:
             state.candidates[n] = p
             n += 1

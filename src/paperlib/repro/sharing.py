@@ -1,15 +1,23 @@
 """Results that several notebooks of a build need are computed once."""
 
 import contextlib
+import functools
 import hashlib
 import os
 import pickle
 import sqlite3
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-__all__ = ["FILE_VARIABLE", "Shared"]
+import numpy as np
+
+from paperlib.policies import Greedy
+from paperlib.simulate import World
+from paperlib.types import Array, Ints
+
+__all__ = ["FILE_VARIABLE", "Shared", "SharedSlots"]
 
 # The environment variable in which a build tells its notebooks the file. The
 # file is deleted at the end of the build.
@@ -77,6 +85,59 @@ class Shared:
         return result
 
 
+class SharedSlots:
+    """GREEDY for figures whose pages have the same rates, and other signals.
+
+    GREEDY uses no signals, so it crawls the same pages in all of them.
+
+    Parameters
+    ----------
+    policy : Greedy
+        The policy.
+
+    Examples
+    --------
+    >>> from paperlib import policies, signals, simulate
+    >>> from paperlib.repro.sharing import SharedSlots
+    >>> pages = signals.SignalledPages([1.0, 2.0], 1.0, recall=0.5, false_rate=0.1)
+    >>> policy = SharedSlots(policies.Greedy(pages))
+    >>> world = simulate.draw_world(pages, 3.0, rng=1)
+    >>> simulate.crawl(world, policy, bandwidth=1.0).page.tolist()
+    [1, 0, 1]
+    """
+
+    def __init__(self, policy: Greedy) -> None:
+        self._policy = policy
+
+    def choose(self, world: World, time: Array, last: Array) -> Ints:
+        """Page of each slot, as `Greedy.choose` or an equal call found them.
+
+        Parameters
+        ----------
+        world : World
+            When pages come and go.
+        time : ndarray, shape (n_slots,), time
+            The slots.
+        last : ndarray, shape (n_pages,), time
+            Last crawl of each page, -inf for none.
+
+        Returns
+        -------
+        ndarray of int, shape (n_slots,)
+            -1 where no page can be crawled.
+        """
+        pages = replace(self._policy.pages, recall=0.0, false_rate=0.0)
+        without_signals = replace(self._policy, pages=pages)
+        depends_on = without_signals, world.start, world.stop, time, last
+
+        def short():
+            slots = self._policy.choose(world, time, last)
+            return slots.astype(np.min_scalar_type(-last.size))
+
+        return Shared()(depends_on, short).astype(np.int64)
+
+
+@functools.cache
 def _code():
     """Checksum of the code of paperlib, which may change during a build."""
     digest = hashlib.sha256()
