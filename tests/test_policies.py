@@ -249,6 +249,17 @@ def test_a_border_between_phases_changes_nothing():
     assert w[~changed].sum() < total[0] < w.sum() + 20 - crawls[-1]
 
 
+def test_history_is_the_same_whether_it_is_asked_for_late_or_in_between():
+    late, between = (Copies(np.array([0.3, 2.0]), filled=False, rng=8) for _ in "ab")
+    for rate in ([0.05, 1.0], [2.0, 1.0], [0.0, 3.0]):
+        for copies in (late, between):
+            copies.follow(schedules.poisson, np.array(rate), 9.0)
+        assert between.history is not None
+    for one, other in zip(late.history.ragged(), between.history.ragged(), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert late.history is late.history  # and joined once
+
+
 def test_copies_that_do_not_change_or_are_not_crawled():
     copies = Copies(np.array([0.0, 0.0, 1.0]), filled=False, rng=7)
     np.testing.assert_array_equal(copies.probability(), 0.0)

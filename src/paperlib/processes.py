@@ -435,6 +435,14 @@ def _flat(values, missing):
     return missing if values is None else np.ascontiguousarray(values).reshape(-1)
 
 
+def _or_nan(history, name):
+    """Numbers of crawls in the ragged form; NaN if there are none."""
+    values = getattr(history, name)
+    if values is None:
+        return np.full(history.interval.size, np.nan)
+    return _flat(values, None)
+
+
 def _offsets(offsets, interval):
     """`offsets` as an int64 array that fits flat intervals."""
     offsets = np.asarray(offsets)
@@ -490,10 +498,7 @@ def join(first: History, second: History) -> History:
     starts, later_starts = first.ragged()[2], second.ragged()[2]
     offsets, joined = starts + later_starts, {}
     for name in first._arrays | second._arrays:
-        one, other = (
-            _flat(getattr(history, name), np.full(history.interval.size, np.nan))
-            for history in (first, second)
-        )
+        one, other = _or_nan(first, name), _or_nan(second, name)
         joined[name] = np.empty(offsets[-1], dtype=one.dtype)
         kernels.interleave(one, starts, other, later_starts, joined[name])
     return History(**joined, offsets=offsets)

@@ -105,11 +105,10 @@ def page_totals(interval, changed):
     n_changed = 0
     t_changed = t_unchanged = 0.0
     for j in range(interval.size):
-        if changed[j]:
-            n_changed += 1
-            t_changed += interval[j]
-        else:
-            t_unchanged += interval[j]
+        # Selections, not branches: which crawls find a change cannot be predicted.
+        n_changed += changed[j]
+        t_changed += interval[j] if changed[j] else 0.0
+        t_unchanged += 0.0 if changed[j] else interval[j]
     return n_changed, t_changed, t_unchanged
 
 

@@ -33,9 +33,13 @@ def _posterior(interval, changed, known, rate, prior, row):
         log, product = math.log(prior[k]) - rate[k] * t_unchanged, 1.0
         if known > 0.0:  # else a rate of 0 would make 0 log(0)
             log += known * math.log(rate[k])
+        time = probability = 0.0
         for j in range(interval.size):
             if changed[j]:
-                product *= -math.expm1(-rate[k] * interval[j])
+                if interval[j] != time:  # most crawlers keep to their intervals
+                    time = interval[j]
+                    probability = -math.expm1(-rate[k] * time)
+                product *= probability
                 if product < _TINY:
                     log += math.log(product)
                     product = 1.0

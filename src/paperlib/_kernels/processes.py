@@ -18,14 +18,12 @@ def interleave(first, offsets_1, second, offsets_2, out):
     `first` and `second` hold a number of each crawl; `out` has the length of both
     together.
     """
-    k = 0
     for i in range(offsets_1.size - 1):
-        for j in range(offsets_1[i], offsets_1[i + 1]):
-            out[k] = first[j]
-            k += 1
-        for j in range(offsets_2[i], offsets_2[i + 1]):
-            out[k] = second[j]
-            k += 1
+        one = first[offsets_1[i] : offsets_1[i + 1]]
+        other = second[offsets_2[i] : offsets_2[i + 1]]
+        own = out[offsets_1[i] + offsets_2[i] :]
+        own[: one.size] = one
+        own[one.size : one.size + other.size] = other
 
 
 @compiled

@@ -356,7 +356,7 @@ def moment_matching(
 
 def bits_alone(history):
     """What `History.likelihood_terms` would be without ages and counts."""
-    n_known = np.zeros(history.interval.size)
+    n_known = np.empty(0)  # sums over the crawls of a page are then 0
     n_known.flags.writeable = False  # else the kernel is compiled for both types
     return *history.ragged(), n_known
 

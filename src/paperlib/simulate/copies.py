@@ -85,9 +85,6 @@ class Copies:
     ----------
     now : float, time
         How far the simulation has come.
-    history : History or None
-        What the crawls found, ragged; None before the first observation. The
-        first crawl of a page has nothing to compare with and yields none.
 
     Examples
     --------
@@ -102,9 +99,10 @@ class Copies:
     def __init__(self, change_rate: Array, *, filled: bool, rng: Seed = None) -> None:
         change_rate = checks.non_negative("change_rate", change_rate)
         self.change_rate, self.rng = change_rate, np.random.default_rng(rng)
-        self.now, self.history = 0.0, None
+        self.now = 0.0
         # of each schedule followed: crawl rates, and crawls that count
         self._rates, self._counts = [], []
+        self._found = []  # histories of the same pages, one after the other
         self._pages = np.empty(change_rate.size, kernels.COPY)
         self._pages["change_rate"] = change_rate
         self._pages["last"] = self._pages["change_at"] = 0.0 if filled else -np.inf
@@ -112,6 +110,16 @@ class Copies:
             wait = self.rng.standard_exponential(change_rate.size)
             with np.errstate(divide="ignore"):
                 self._pages["change_at"] = wait / change_rate
+
+    @property
+    def history(self) -> History | None:
+        """What the crawls found, ragged; None before the first observation.
+
+        The first crawl of a page has nothing to compare with and yields none.
+        """
+        while len(self._found) > 1:
+            self._found[:2] = [join(*self._found[:2])]
+        return self._found[0] if self._found else None
 
     def follow(
         self, schedule: Function, crawl_rate: Array, duration: float
@@ -166,15 +174,16 @@ class Copies:
         )
 
     def _remember(self, interval, changed, offsets, crawl_rate):
-        """Append the crawls that had one before to the history."""
+        """Keep the crawls that had one before for the history."""
         seen = np.isfinite(interval)
         if not seen.any():
             return
-        counts = np.append(0, np.cumsum(seen))
-        found = History(interval[seen], changed[seen], counts[offsets])
-        self.history = found if self.history is None else join(self.history, found)
+        if not seen.all():
+            counts = np.append(0, np.cumsum(seen))
+            interval, changed, offsets = interval[seen], changed[seen], counts[offsets]
+        self._found.append(History(interval, changed, offsets))
         self._rates.append(crawl_rate)
-        self._counts.append(found.n_crawls)
+        self._counts.append(np.diff(offsets))
 
     def probability(self) -> Array:
         r"""Probability that each copy is fresh now, given the crawls so far.
