@@ -19,11 +19,15 @@ def interleave(first, offsets_1, second, offsets_2, out):
     together.
     """
     for i in range(offsets_1.size - 1):
+        # Slices, so that the loops are compiled to copies of memory.
         one = first[offsets_1[i] : offsets_1[i + 1]]
         other = second[offsets_2[i] : offsets_2[i + 1]]
         own = out[offsets_1[i] + offsets_2[i] :]
-        own[: one.size] = one
-        own[one.size : one.size + other.size] = other
+        for j in range(one.size):
+            own[j] = one[j]
+        own = own[one.size :]
+        for j in range(other.size):
+            own[j] = other[j]
 
 
 @compiled
