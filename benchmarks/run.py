@@ -837,40 +837,34 @@ def learning_slots(
     In a world a kernel looks up the changes, as `simulate.crawl` does it; in
     Python each of `n_calls` slots is a call of `next` and one of `report`; a crawler
     that fetches `n_parallel` pages at once calls `run` and `report` once for them.
+    The start ends when there have been two slots for each page.
     """
     for n_pages in sizes:
         pages = varied_pages(n_pages)
         policy = policies.BayesGreedy(pages.importance, shape=0.5, rate=0.5)
-        world = simulate.draw_world(pages, (n_first + n_slots) / n_pages, rng=1)
+        n_start = max(n_first, 2 * n_pages)
+        world = simulate.draw_world(pages, (n_start + n_slots) / n_pages, rng=1)
         times = simulate.slot_times(n_pages, world.horizon)
         assert world.changes  # drawn here, not in the first run
         never = np.zeros(n_pages)  # all were crawled at 0
-        run = functools.partial(policy.choose, world, last=never)
-        run(times[:1])  # compiles
-        start, both = (microseconds(run, slots) for slots in (times[:n_first], times))
-        later = (both * times.size - start * n_first) / n_slots
+        choose = functools.partial(policy.choose, world, last=never)
+        choose(times[:1])  # compiles
+
+        def total(n, choose=choose, times=times):
+            return microseconds(choose, times[:n]) * n
+
+        start = total(n_first)
+        early = total(n_first + n_slots) - start
+        later = total(times.size) - total(n_start)
         target = "2 µs a slot" if n_pages < 100_000 else "5 µs a slot, 40 at the start"
-        found = f"{later:.1f} µs a slot, {start:.1f} in the first {n_first:,}"
+        found = (
+            f"{later / n_slots:.1f} µs a slot after the start, "
+            f"{start / n_first:.1f} in the first {n_first:,}, "
+            f"{early / n_slots:.1f} in the next {n_slots:,}"
+        )
         what = f"BayesGreedy, {n_pages:,} pages"
         yield f"{what}, in a world", found, target, ""
-        scheduler, last = Scheduler(policy, crawled=0.0), [0.0] * n_pages
-        rate, chance = pages.change_rate.tolist(), random.Random(1).random
-
-        def calls(slots, scheduler=scheduler, last=last, rate=rate, chance=chance):
-            for slot in slots.tolist():
-                page = scheduler.next(slot)
-                gone = -math.expm1(-rate[page] * (slot - last[page]))
-                scheduler.report(page, chance() < gone)
-                last[page] = slot
-
-        scheduler.run(times[:n_first])
-        first, *others = np.split(times[n_first : n_first + n_calls + 1], [1])
-        calls(first)  # loads the kernels
-        found = microseconds(calls, *others)
-        target = target.partition(",")[0]
-        name = f"{what}, Scheduler.next and .report from Python"
-        yield name, f"{found:.1f} µs a slot", target, ""
-        last = np.array(last)
+        scheduler, last = Scheduler(policy, crawled=0.0), np.zeros(n_pages)
 
         def batches(slots, scheduler=scheduler, last=last, rate=pages.change_rate):
             chance = np.random.default_rng(1)
@@ -880,12 +874,28 @@ def learning_slots(
                 scheduler.report(found, chance.random(found.size) < gone)
                 last[found] = batch[k]
 
-        first = n_first + 1 + n_calls
-        others = times[first : first + n_slots // 10]
-        batches(others[:n_parallel])  # loads the kernels
-        found = microseconds(batches, others[n_parallel:])
-        name = f"{what}, Scheduler.run and .report of {n_parallel} slots at once"
-        yield name, f"{found:.1f} µs a slot", target, ""
+        batches(times[:n_start])
+        at_once, single = np.split(
+            times[n_start:][: n_slots // 10 + n_calls], [-n_calls]
+        )
+        by_batches = microseconds(batches, at_once)
+        last, rate, chance = last.tolist(), pages.change_rate.tolist(), random.Random(1)
+
+        def calls(slots, scheduler=scheduler, last=last, rate=rate, chance=chance):
+            for slot in slots.tolist():
+                page = scheduler.next(slot)
+                gone = -math.expm1(-rate[page] * (slot - last[page]))
+                scheduler.report(page, chance.random() < gone)
+                last[page] = slot
+
+        calls(single[:1])  # loads the kernels
+        by_calls = microseconds(calls, single[1:])
+        target = target.partition(",")[0]
+        for how, slot in (
+            ("Scheduler.next and .report from Python", by_calls),
+            (f"Scheduler.run and .report of {n_parallel} slots at once", by_batches),
+        ):
+            yield f"{what}, {how}", f"{slot:.1f} µs a slot", target, ""
 
 
 def field_policies(n_pages=100, n_slots=10_000):
