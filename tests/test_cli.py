@@ -393,6 +393,7 @@ def rates(tmp_path_factory):
     return path
 
 
+@pytest.mark.slow
 def test_estimate(tmp_path, capsys):
     path, state = tmp_path / "rates.parquet", tmp_path / "state.parquet"
     command = [

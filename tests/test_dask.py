@@ -420,12 +420,14 @@ def command(tmp_path, address):
     return cli.main(["estimate", str(log), "-o", rates, "--dask", address])
 
 
+@pytest.mark.slow
 def test_what_is_not_looked_for_on_a_cluster_is_told(tmp_path, cluster, capsys):
     assert command(tmp_path, cluster.scheduler_address) == 0
     told = "soft 404s and dates that servers make up are not looked for with --dask"
     assert told in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "address", ["tcp://127.0.0.1:1", "nowhere", "", "127.0.0.1:port"]
 )

@@ -82,16 +82,19 @@ WANTED = {url: [(3.0, 2.0, True), (8.0, 5.0, False)] for url in URLS}
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "log.csv",
-        "log.csv.gz",
-        "log.tsv",
-        "log.tsv.gz",
-        "semicolon.csv",
-        "it's.csv",
-        "log[1].csv",
-        "*?.csv",
-    ],
+    every(
+        3,
+        [
+            "log.csv",
+            "log.csv.gz",
+            "log.tsv",
+            "log.tsv.gz",
+            "semicolon.csv",
+            "it's.csv",
+            "log[1].csv",
+            "*?.csv",
+        ],
+    ),
 )
 def test_text_formats(tmp_path, name):
     write(
@@ -273,17 +276,20 @@ def test_hosts_and_importance(tmp_path):
 
 @pytest.mark.parametrize(
     ("url", "host"),
-    [
-        ("http://a.b/c", "a.b"),
-        ("HTTP://A.B:80/c", "a.b"),
-        ("https://user:p@ss@a.b:443?c", "a.b"),
-        ("https://a.b:80/c", "a.b:80"),
-        ("http://[2001:DB8::1]:8080/", "[2001:db8::1]:8080"),
-        ("www.a-b.org:8/c", "www.a-b.org:8"),
-        ("a.b", ""),
-        ("/a.org/b", ""),
-        ("ftp://a.b:21#c", "a.b:21"),
-    ],
+    every(
+        3,
+        [
+            ("http://a.b/c", "a.b"),
+            ("HTTP://A.B:80/c", "a.b"),
+            ("https://user:p@ss@a.b:443?c", "a.b"),
+            ("https://a.b:80/c", "a.b:80"),
+            ("http://[2001:DB8::1]:8080/", "[2001:db8::1]:8080"),
+            ("www.a-b.org:8/c", "www.a-b.org:8"),
+            ("a.b", ""),
+            ("/a.org/b", ""),
+            ("ftp://a.b:21#c", "a.b:21"),
+        ],
+    ),
 )
 def test_a_server_has_one_name(tmp_path, url, host):
     text = table([(url, START, 0)], ("url", "time", "changed"))
@@ -388,7 +394,7 @@ GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"
 
 @pytest.mark.parametrize(
     ("bad", "reason", "where"),
-    [
+    every(3, [
         ("b,yesterday,1\n", "whose time cannot be read", "row 3: b,yesterday,1"),
         (
             "b,2020-02-30,1\nb,infinity,0\nb,nan,1\nb,1e300,1\n",
@@ -410,7 +416,7 @@ GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"
         ("b,2020-01-01\n", "that do not fit the columns", "line 4: "),
         ("http://b.de/x,y,2020-01-01,1\n", "that do not fit the columns", "line 4: "),
         (b"http://\xe9/,2020-01-01,0\n", "that do not fit the columns", "line 4: "),
-    ],
+    ]),
 )  # fmt: skip
 def test_bad_rows_are_named_counted_and_left_out(tmp_path, bad, reason, where):
     bad = bad if isinstance(bad, bytes) else bad.encode()

@@ -110,6 +110,7 @@ def test_numbers_are_those_of_the_functions(made, tmp_path):
         assert not n or f"{n:g} {p:.3f} {share:.3f}" in text
 
 
+@pytest.mark.slow
 def test_what_the_log_is(made):
     text = made[1].text()
     for part in (

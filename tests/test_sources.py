@@ -510,7 +510,9 @@ def test_files_of_several_formats_are_refused(tmp_path, monkeypatch):
         read(tmp_path)
 
 
-@pytest.mark.parametrize("modified", ["-9.2233e21", "9e99", "0", "1970-01-01"])
+@pytest.mark.parametrize(
+    "modified", every(3, ["-9.2233e21", "9e99", "0", "1970-01-01"])
+)
 @pytest.mark.parametrize("bit", ["changed", "digest"])
 def test_impossible_dates_of_changes_are_no_ages(tmp_path, bit, modified):
     values = {"changed": "01", "digest": "xy"}[bit]

@@ -425,7 +425,7 @@ def test_a_url_that_stands_twice_in_the_rates(tmp_path, capsys):
     assert "must name each URL once, got 'a' again" in said(capsys, "schedule", *given)
 
 
-@pytest.mark.parametrize("name", ["rates", "state", "plan"])
+@pytest.mark.parametrize("name", every(3, ["rates", "state", "plan"]))
 def test_a_flipped_bit_in_a_file_of_ours_is_told(folder, capsys, name):
     given = ["log.csv", "-o", "rates.parquet", "--state", "state.parquet", "--force"]
     assert said(capsys, "estimate", *given, status=0) == ""

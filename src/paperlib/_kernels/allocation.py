@@ -276,7 +276,8 @@ def _harmonic_rate(change_rate, importance, v):
 _LAST_STEP = 1e-8
 
 
-@parallel
+# Two threads save 40 ms of 200 for five million pages, and take 1.3 s to compile.
+@compiled
 def harmonic_rates(change_rate, importance, bandwidth, rate):
     """Rates of `_harmonic_rate` that sum to `bandwidth`. Returns v.
 
@@ -290,7 +291,7 @@ def harmonic_rates(change_rate, importance, bandwidth, rate):
     halves the error in log v.
     """
     weights = roots = 0.0
-    for i in prange(rate.size):
+    for i in range(rate.size):
         root = math.sqrt(importance[i] * change_rate[i])
         roots += root
         weights += importance[i] if root > 0.0 else 0.0
@@ -300,14 +301,14 @@ def harmonic_rates(change_rate, importance, bandwidth, rate):
     v = max(bandwidth / weights, (bandwidth / roots) ** 2)
     for _ in range(_MAX_STEPS):
         total = slope = 0.0
-        for i in prange(rate.size):
+        for i in range(rate.size):
             here, slope_here = _harmonic_rate(change_rate[i], importance[i], v)
             total += here
             slope += slope_here
         step = (bandwidth - total) / (slope * v)
         v *= 1.0 + step
         if abs(step) <= _LAST_STEP:
-            for i in prange(rate.size):
+            for i in range(rate.size):
                 rate[i] = _harmonic_rate(change_rate[i], importance[i], v)[0]
             return v
     return np.nan
