@@ -508,14 +508,22 @@ def _draw(state, page, t, v):
 
 
 @plain
-def _reaches(state, page, threshold):
-    """`_due` of a page whose line has been noted; never later than `_due`."""
-    safe = threshold * _SAFE
-    if not (0.0 < page.slope < np.inf and safe <= _OVERDUE):
-        return _due(state, page, threshold)
-    ratio = max(safe - page.base, 0.0) / page.slope
-    wait = ratio ** (1.0 / 3.0) if page.kind == objectives.AGE else math.sqrt(ratio)
-    return _in_time(page, wait)
+def _reaches(state, page, t, threshold):
+    """When a page with a line may reach a threshold; never later than `_due`.
+
+    Where the slope of the cost falls by a factor of e until then, the line is far
+    above the index: a root costs less than to come up too early again and again.
+    """
+    safe, elapsed = threshold * _SAFE, t - page.last
+    if 0.0 < page.slope < np.inf and safe <= _OVERDUE:
+        ratio = max(safe - page.base, 0.0) / page.slope
+        wait = ratio ** (1.0 / 3.0) if page.kind == objectives.AGE else math.sqrt(ratio)
+        falls = page.rate
+        if page.kind == BAYES:
+            falls = (page.gamma_shape + 1.0) / (page.rate + elapsed)
+        if (wait - elapsed) * falls < 1.0:
+            return _in_time(page, wait)
+    return _due(state, page, threshold)
 
 
 @plain
@@ -525,7 +533,7 @@ def _approach(state, i, t):
     # A near page that comes up has its due time already, if the threshold is still the
     # one for which it was computed: no second root for a page without a line.
     if page.place != NEAR or page.known != scalars.high:
-        page.due = _reaches(state, page, scalars.high)
+        page.due = _reaches(state, page, t, scalars.high)
     if page.due <= t:
         page.place, page.position = ACTIVE, scalars.n_active
         state.active[scalars.n_active] = i
@@ -550,7 +558,7 @@ def _place(state, i, t, v):
             return
         v = _value(state, page, t)
     _draw(state, page, t, v)
-    page.due = _reaches(state, page, low) if v < low else t
+    page.due = _reaches(state, page, t, low) if v < low else t
     if page.due > t:
         _queue_far(state, i)
     else:
