@@ -137,7 +137,7 @@ class SharedSlots:
         return Shared()(depends_on, short).astype(np.int64)
 
 
-@functools.cache
+@functools.cache  # read once: a process keeps the code that it has imported
 def _code():
     """Checksum of the code of paperlib, which may change during a build."""
     digest = hashlib.sha256()
