@@ -27,11 +27,12 @@ wakes when its bound reaches the largest index of a slot: only then can it win.
 A page never crawled has an index that does not change, that of an infinite
 time: such pages are in a heap of their own, by falling index.
 
-A root takes some ten exponentials and logarithms, and is computed once a crawl,
-for a far page. From then on a line takes its place: the index is a concave
-function of t^2 (for age, of t^3), so that the line that touches it is above it,
-and a square root tells when the line reaches a threshold. The line is so near to
-the index that a page comes up about a slot too early.
+A root takes some ten exponentials and logarithms, and is computed once after a
+crawl, for a far page. From then on a line takes its place where the threshold is
+near (`_reaches`): the index is a concave function of t^2 (for age, of t^3), so
+that the line that touches it is above it, and a square root tells when the line
+reaches the threshold. Far ahead the line is far above the index: there it is a
+root again.
 
 Limits. A page is not crawled before its least interval, nor while its host has
 no token (as in `polite`). A page that has reached its greatest interval is
@@ -89,7 +90,7 @@ PAGE = np.dtype(
     # between crawls and rent the mean cost per unit of time, crawls included.
     fields("f8", "scale rate gamma_shape cycle rent")
     # last: time of the last crawl; due: the key of its entry in a heap; least,
-    # most: intervals between crawls; seen: the crawl of which the copy is
+    # most: intervals between crawls; seen: the crawl of which the copy is;
     # base, slope: the line above the index of a near or active page, see `_line`;
     # known: the threshold that a near page reaches when it is due
     + fields("f8", "last due least most seen base slope known")
