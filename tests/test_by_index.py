@@ -369,7 +369,7 @@ def test_the_line_of_a_page_is_above_its_index_and_touches_it(kind):
     for page in state.pages:
         for drawn in (1e-3, 0.1, 3.0):
             index = kernels.index(page, state.scalars, drawn)
-            kernels._draw(state, page, drawn, index)
+            kernels._draw(page, drawn, index)
             for growth in (1.0, 1.001, 1.1, 3.0, 100.0):
                 index = kernels.index(page, state.scalars, growth * drawn)
                 line = kernels._upper_bound(page, growth * drawn)

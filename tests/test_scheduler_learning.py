@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from paperlib import objectives
 from paperlib.errors import DistrustedAgeWarning, NoPageError
 from paperlib.estimators import GammaFilter
+from paperlib.freshness import bayes_crawl_value
 from paperlib.policies import BayesGreedy, Greedy, LagrangianIndex, Rates
 from paperlib.scheduler import Scheduler
 from paperlib.signals import SignalledPages
@@ -64,6 +65,27 @@ def test_reports_of_many_pages_at_once_are_those_of_each():
     assert_array_equal(one.posterior, all_at_once.posterior)
     times = np.arange(70, 100) / 10.0
     assert_array_equal(one.run(times), all_at_once.run(times))
+
+
+@pytest.mark.parametrize("share", [1.0, 0.7, 0.0])
+def test_where_reports_come_late_or_never_every_slot_is_the_full_arg_max(share):
+    rng, policy, n_pages = np.random.default_rng(4), learning(60), 60
+    ours, last, waiting = Scheduler(policy, crawled=0.0), np.zeros(n_pages), set()
+    for first in range(0, 3000, 50):
+        times = np.sort(first + 50 * rng.random(rng.integers(1, 50))) / n_pages
+        shape, rate = ours.posterior
+        expected = []
+        for time in times:
+            value = bayes_crawl_value(
+                time - last, policy.importance, shape=shape, rate=rate
+            )
+            expected.append(value.argmax().item())
+            last[expected[-1]] = time
+        assert_array_equal(ours.run(times), expected)
+        waiting |= set(expected)
+        told = [page for page in sorted(waiting) if rng.random() < share]
+        waiting -= set(told)
+        ours.report(told, rng.random(len(told)) < 0.5)
 
 
 def test_the_first_crawl_of_a_page_changes_no_posterior_and_the_second_does():

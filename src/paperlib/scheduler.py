@@ -301,7 +301,8 @@ class Scheduler:
                 "page must have been crawled since its last report, "
                 f"got {page[reported][0].item()!r}"
             )
-        if page.size > 1 and np.unique(page).size < page.size:
+        ordered = np.sort(page)
+        if (ordered[1:] == ordered[:-1]).any():
             raise ValueError(f"page must name each page once, got {page.tolist()}")
         found = _likelihood_terms(changed, last_crawl - last_report, age, count)
         self._engine.report(page, found, self._clock)
@@ -515,11 +516,12 @@ class Scheduler:
         times = checks.finite(name, times)
         if times.ndim != 1:
             raise ValueError(f"{name} must have one axis, got shape {times.shape}")
-        back = np.flatnonzero(np.diff(times, prepend=self._clock) < 0.0)
-        if back.size:
+        before = np.concatenate(([self._clock], times[:-1]))
+        back = times < before
+        if back.any():
+            first = back.argmax().item()
             raise ValueError(
-                f"{name} must not go back, got {times[back[0]].item()!r} "
-                f"at index {back[0]}"
+                f"{name} must not go back, got {times[first].item()!r} at index {first}"
             )
         return times
 

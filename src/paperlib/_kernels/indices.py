@@ -79,8 +79,8 @@ BAYES, LAGRANGIAN = 6, 7
 # The place of a page: not there, which is what an empty record says; below the
 # low threshold for ever, or not placed yet; below it until it is due, or longer;
 # between the thresholds; above the high one; never crawled; never crawled, and
-# its host has no token until it is due; asleep since the start; crawled by the last
-# call of `one_slot`, and to be placed by the next call, or by its report.
+# its host has no token until it is due; asleep since the start; crawled, and to be
+# placed by its report.
 ABSENT, IDLE, FAR, NEAR, ACTIVE, NEW, HELD, ASLEEP, CRAWLED = range(9)
 
 PAGE = np.dtype(
@@ -101,12 +101,13 @@ DESCRIBED = "scale", "rate", "gamma_shape", "cycle", "rent", "least", "most", "h
 SCALARS = np.dtype(
     # slot, price: of LAGRANGIAN, the time between slots and the multiplier
     # origin: when the pages asleep were crawled; n_awake: how many of them were
-    fields("f8", "high low slot price origin")
+    # awaited: until when reports can be waited for
+    fields("f8", "high low slot price origin awaited")
     # active_crowd, near_crowd: with more pages than these a threshold rises;
     # n_values: indices computed so far; alike: whether the pages asleep differ in
-    # importance alone; crawled: the page that may be in the place CRAWLED
+    # importance alone
     + fields("i8", "n_active n_far n_near n_new n_awake active_crowd near_crowd")
-    + fields("i8", "n_values alike crawled")
+    + fields("i8", "n_crawled n_values alike")
 )
 
 
@@ -120,6 +121,7 @@ class State(NamedTuple):
     near: np.ndarray  # heap of ENTRY by due time
     new: np.ndarray  # heap of ENTRY by -index
     asleep: np.ndarray  # pages asleep, by falling bound
+    crawled: np.ndarray  # pages, those of place CRAWLED among the first n_crawled
     scalars: np.void  # SCALARS
 
 
@@ -134,6 +136,7 @@ _TARGET = 8  # wanted number of active pages
 # A threshold rises when more than so many times its target are above it, or, if
 # pages are alike and no threshold parts them, so many times those of the last try.
 _CROWDED = 4
+_MOST_AWAITED = 1024  # so many reports are waited for at most
 _MIN_NEAR = 64  # wanted number of near pages, if its square is above n_pages
 _MAX_STEPS = 60  # of Newton's method; some five are usual
 
@@ -149,7 +152,7 @@ def new_state(pages, hosts, t, *, slot=0.0, price=0.0):
     """
     scalars = np.zeros(1, SCALARS)[0]
     scalars["low"] = scalars["high"] = -1.0
-    scalars["slot"], scalars["price"], scalars["crawled"] = slot, price, -1
+    scalars["slot"], scalars["price"], scalars["awaited"] = slot, price, np.inf
     there = np.flatnonzero(pages["place"] != ABSENT)
     asleep = np.zeros(0, np.int64)
     if there.size:
@@ -158,7 +161,8 @@ def new_state(pages, hosts, t, *, slot=0.0, price=0.0):
         if (last == last[0]).all() and np.isfinite(last[0]):
             asleep = _put_to_sleep(pages, there, scalars)
     heaps = (np.zeros(0, ENTRY) for _ in range(3))
-    state = State(pages, hosts, np.zeros(0, int), *heaps, asleep, scalars)
+    crawled = np.zeros(_MOST_AWAITED, int)
+    state = State(pages, hosts, np.zeros(0, int), *heaps, asleep, crawled, scalars)
     state = longer(state, len(pages))
     change_pages(state, there[pages["place"][there] != ASLEEP], True, t)
     return state
@@ -490,7 +494,7 @@ def _line(page, elapsed, v, slope):
 
 
 @plain
-def _draw(state, page, t, v):
+def _draw(page, t, v):
     """Note the line that touches the index of a page, which is v at time t."""
     elapsed = t - page.last
     if page.kind == BAYES:
@@ -558,12 +562,42 @@ def _place(state, i, t, v):
             _queue_far(state, i)
             return
         v = _value(state, page, t)
-    _draw(state, page, t, v)
+    _draw(page, t, v)
     page.due = _reaches(state, page, t, low) if v < low else t
     if page.due > t:
         _queue_far(state, i)
     else:
         _approach(state, i, t)
+
+
+@plain
+def place_crawled(state):
+    """Place the pages whose reports have been waited for."""
+    scalars = state.scalars
+    for p in range(scalars.n_crawled):
+        i = state.crawled[p]
+        if state.pages[i].place == CRAWLED:
+            _place(state, i, state.pages[i].last, -1.0)
+    scalars.n_crawled, scalars.awaited = 0, np.inf
+
+
+@plain
+def _await_report(state, i, t):
+    """Find the place of page i, crawled at time t: none until its report, if it learns.
+
+    It need not be placed twice, as long as its bound is below the low threshold.
+    """
+    page, scalars = state.pages[i], state.scalars
+    bound = _bound(page, scalars, 1.0)
+    if page.kind != BAYES or bound == 0.0 or not _LEAST < scalars.low <= _OVERDUE:
+        _place(state, i, t, -1.0)
+        return
+    if scalars.n_crawled == state.crawled.size:
+        place_crawled(state)
+    page.place, state.crawled[scalars.n_crawled] = CRAWLED, i
+    scalars.n_crawled += 1
+    until = _in_time(page, math.sqrt(scalars.low * _SAFE / bound))
+    scalars.awaited = min(scalars.awaited, until)
 
 
 @plain
@@ -833,6 +867,8 @@ def _bring_up(state, t):
 def _choose(state, t):
     """Page of largest index at time t; -1 if none may be crawled."""
     scalars = state.scalars
+    if t >= scalars.awaited:
+        place_crawled(state)
     if scalars.low < 0.0:
         _wake_first(state)
         _renew(state, t)
@@ -863,14 +899,6 @@ def _crawl(state, i, t):
 
 
 @plain
-def place_crawled(state):
-    """Place the page that was crawled last, if its report has not placed it."""
-    i = state.scalars.crawled
-    if i >= 0 and state.pages[i].place == CRAWLED:
-        _place(state, i, state.pages[i].last, -1.0)
-
-
-@plain
 def _learn(page, changed, interval, n_known):
     """Take what the last crawl of a page found into its posterior.
 
@@ -894,21 +922,22 @@ def slots(state, times, changes, with_ages, out):
     the age of its last change if the crawl finds one and `with_ages`, else from
     the bit.
     """
-    place_crawled(state)
     for j in range(times.size):
         t = times[j]
         i = out[j] = _choose(state, t)
         if i < 0:
             continue
         _crawl(state, i, t)
-        if changes.next.size > 0:
-            changed, latest = look(changes, i, j, t)
-            page = state.pages[i]
-            if with_ages and latest > -np.inf:
-                # no change for so long, and one known change before
-                _learn(page, False, t - latest, 1.0)
-            else:
-                _learn(page, changed, page.last - page.seen, 0.0)
+        if changes.next.size == 0:
+            _await_report(state, i, t)
+            continue
+        changed, latest = look(changes, i, j, t)
+        page = state.pages[i]
+        if with_ages and latest > -np.inf:
+            # no change for so long, and one known change before
+            _learn(page, False, t - latest, 1.0)
+        else:
+            _learn(page, changed, page.last - page.seen, 0.0)
         _place(state, i, t, -1.0)
 
 
@@ -923,7 +952,8 @@ def _state_at(table):
         array_at(table, 4, ENTRY),
         array_at(table, 5, ENTRY),
         array_at(table, 6, np.int64),
-        array_at(table, 7, SCALARS)[0],
+        array_at(table, 7, np.int64),
+        array_at(table, 8, SCALARS)[0],
     )
 
 
@@ -934,13 +964,10 @@ def one_slot(table, t):
     One slot of `slots`, called from Python, with the `addresses` of the state.
     """
     state = _state_at(table)
-    place_crawled(state)
     i = _choose(state, t)
     if i >= 0:
         _crawl(state, i, t)
-        state.pages[i].place, state.scalars.crawled = CRAWLED, i
-        if state.scalars.low <= _LEAST:  # it is near at once, and counts as such
-            place_crawled(state)
+        _await_report(state, i, t)
     return i
 
 
