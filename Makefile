@@ -18,13 +18,12 @@ verify: $(READY)
 # for one another.
 all-tests quick-tests: export OPENBLAS_NUM_THREADS = 1
 PYTEST = $(PYTHON) -m pytest -n 2 --dist loadfile
+# At low priority: beside tests, in the time that these leave.
 lint: $(READY)
-	$(PYTHON) -m ruff check .
-	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -c "from importlinter.cli import lint_imports_command as run; run()"
-	$(PYTHON) -m mypy
-# The checks of the sources take one core for ten seconds, the tests two and sometimes
-# less: both at once.
+	nice $(PYTHON) -m ruff check .
+	nice $(PYTHON) -m ruff format --check .
+	nice $(PYTHON) -c "from importlinter.cli import lint_imports_command as run; run()"
+	nice $(PYTHON) -m mypy
 test: $(READY)
 	$(MAKE) --jobs 2 lint all-tests
 quick: $(READY)

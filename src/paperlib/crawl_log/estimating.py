@@ -409,15 +409,16 @@ def _half_life(half_life, estimator, state):
 def _learn(sample, estimator, half_life, level):
     """Learn the model from a sample of pages."""
     history, bits, host = sample.all_crawls, sample.all_bits, sample.page["host"]
-    prior, why, none = choosing.learn_prior(history), "asked for, with a half-life", ""
-    if half_life == "auto":
-        half_life, why = choosing.choose_half_life(bits, prior)
-        none = f"; no half-life, {why}"
+    none = ""
+    if half_life is not None:
+        prior, why = choosing.learn_prior(history), "asked for, with a half-life"
+        if half_life == "auto":
+            half_life, why = choosing.choose_half_life(bits, prior)
+            none = f"; no half-life, {why}"
+        chosen = choosing.Chosen(prior, "prior", why)
     if half_life is None:
         chosen = choosing.choose(history, estimator, bits=bits, host=host)
         chosen = replace(chosen, why=chosen.why + none)
-    else:
-        chosen = choosing.Chosen(prior, "prior", why)
     rate = replace(chosen, estimator="prior").rate(history, host)
     dependence = Dependence.learn(sample.bits, rate, host, sample.page)
     quality = None
