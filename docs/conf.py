@@ -1,5 +1,6 @@
 """Sphinx, as `make site` calls it; what it reads is written by paperlib.repro.site."""
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -63,6 +64,15 @@ def _is_elsewhere(app, what, name, obj, skip, options):
     return skip or (what == "module" and not f"{home}.".startswith(f"{page}."))
 
 
+def _code_of(app, module, name):
+    """Return the module with the code of a name: of a member, that of its class.
+
+    A member whose value is a function would lead to the code of that function.
+    """
+    owner = getattr(importlib.import_module(module), name.partition(".")[0], None)
+    return getattr(owner, "__module__", None)
+
+
 def _excerpts(app, exception):
     """Write the texts of all pages for the search, which shows what it found.
 
@@ -93,3 +103,4 @@ def setup(app):
     app.connect("build-finished", _excerpts)
     app.connect("autodoc-skip-member", _is_elsewhere)
     app.connect("missing-reference", _within)
+    app.connect("viewcode-follow-imported", _code_of)
