@@ -836,7 +836,8 @@ def learning_slots(
 
     In a world a kernel looks up the changes, as `simulate.crawl` does it; in
     Python each of `n_calls` slots is a call of `next` and one of `report`; a crawler
-    that fetches `n_parallel` pages at once calls `run` and `report` once for them.
+    that fetches `n_parallel` pages at once calls `run` and `report` once for them, and
+    only these two are timed.
     The start ends when there have been two slots for each page.
     """
     for n_pages in sizes:
@@ -867,18 +868,25 @@ def learning_slots(
         scheduler, last = Scheduler(policy, crawled=0.0), np.zeros(n_pages)
 
         def batches(slots, scheduler=scheduler, last=last, rate=pages.change_rate):
-            chance = np.random.default_rng(1)
+            chance, seconds = np.random.default_rng(1), 0.0
             for batch in slots.reshape(-1, n_parallel):
-                found, k = np.unique(scheduler.run(batch), return_index=True)
+                began = time.perf_counter()
+                crawled = scheduler.run(batch)
+                seconds += time.perf_counter() - began
+                found, k = np.unique(crawled, return_index=True)
                 gone = -np.expm1(-rate[found] * (batch[k] - last[found]))
-                scheduler.report(found, chance.random(found.size) < gone)
+                changed = chance.random(found.size) < gone
+                began = time.perf_counter()
+                scheduler.report(found, changed)
+                seconds += time.perf_counter() - began
                 last[found] = batch[k]
+            return seconds / slots.size * 1e6
 
         batches(times[:n_start])
         at_once, single = np.split(
             times[n_start:][: n_slots // 10 + n_calls], [-n_calls]
         )
-        by_batches = microseconds(batches, at_once)
+        by_batches = batches(at_once)
         last, rate, chance = last.tolist(), pages.change_rate.tolist(), random.Random(1)
 
         def calls(slots, scheduler=scheduler, last=last, rate=rate, chance=chance):
