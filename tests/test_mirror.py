@@ -67,6 +67,19 @@ def test_the_step_spends_the_bandwidth_unless_no_page_gains(seed):
     assert_allclose(free, np.maximum(1 / (1 / rate - step * gaining), limits[0]))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_step_far_larger_than_the_rates_spends_the_bandwidth_too(seed):
+    rng = np.random.default_rng(seed)
+    rate, gradient, _, limits, _ = drawn_step(rng)
+    bandwidth = rate.sum()
+    gaining = -np.abs(gradient) * 10.0 ** rng.uniform(-5, 20, rate.size)
+    x = policies.mirror_step(rate, gaining, bandwidth, limits, 1e8)
+    spent = min(bandwidth, rate.size * limits[1])
+    assert x.sum() == pytest.approx(spent, rel=1e-12)
+    order = np.argsort(1 / rate + 1e8 * gaining)
+    assert (np.diff(x[order]) <= 1e-12 * x.max()).all()
+
+
 def test_other_units_of_time_are_the_same_step():
     day, hours = KNOWN, 24.0
     found = policies.mirror_step(

@@ -295,24 +295,32 @@ def mirror_step(
     bandwidth = checks.positive_number("bandwidth", bandwidth)
     low, high = _checked_limits(limits)
     step = checks.positive_number("step", step)
-    slope = 1 / crawl_rate + step * gradient
-    if low * slope.size >= bandwidth:
+    if low * crawl_rate.size >= bandwidth:
         raise ValueError(
-            f"limits must let {slope.size} pages share the bandwidth {bandwidth:g}, "
-            f"got {limits!r}"
+            f"limits must let {crawl_rate.size} pages share the bandwidth "
+            f"{bandwidth:g}, got {limits!r}"
         )
+    with np.errstate(over="ignore"):
+        steps = checks.finite("step times gradient", step * gradient)
+    slope = 1 / crawl_rate + steps
+    bounds = 1 / high, 1 / low
 
-    def rates(nu):
-        return 1 / np.clip(slope + nu, 1 / high, 1 / low)
+    def rates(base, y):  # the page of slope `base` has 1 / rate = y
+        return 1 / np.clip(slope - base + y, *bounds)
 
-    def excess(nu):
-        return rates(nu).sum() - bandwidth
+    def excess(base, y):
+        return rates(base, y).sum() - bandwidth
 
-    if excess(0.0) <= 0:
-        return rates(0.0)
-    # There no rate is above half an equal share of the bandwidth.
-    enough = 2 * slope.size / bandwidth - slope.min()
-    return rates(brentq(excess, 0.0, enough, xtol=1e-15 * enough))
+    if excess(0.0, 0.0) <= 0:
+        return rates(0.0, 0.0)
+    # The page of least slope whose rate is below the greatest. Seen from its slope, the
+    # rates lose no digits, however large the slopes are.
+    ordered = np.sort(slope)
+    first = bisect_right(ordered, 0.0, key=lambda base: excess(base, bounds[0]))
+    base = ordered[min(first, slope.size - 1)]
+    if excess(base, bounds[1]) >= 0:
+        return rates(base, bounds[1])
+    return rates(base, brentq(lambda y: excess(base, y), *bounds, xtol=1e-15 / high))
 
 
 def _probability(name, value):
