@@ -315,9 +315,11 @@ def mirror_step(
         return rates(0.0, 0.0)
     # The page of least slope whose rate is below the greatest. Seen from its slope, the
     # rates lose no digits, however large the slopes are.
-    ordered = np.sort(slope)
-    first = bisect_right(ordered, 0.0, key=lambda base: excess(base, bounds[0]))
-    base = ordered[min(first, slope.size - 1)]
+    base = slope.min()
+    if excess(base, bounds[0]) <= 0:
+        ordered = np.sort(slope)
+        first = bisect_right(ordered, 0.0, key=lambda base: excess(base, bounds[0]))
+        base = ordered[min(first, slope.size - 1)]
     if excess(base, bounds[1]) >= 0:
         return rates(base, bounds[1])
     return rates(base, brentq(lambda y: excess(base, y), *bounds, xtol=1e-15 / high))
