@@ -584,16 +584,21 @@ GOOD = History([1.0, 2.0, 1.0], [0, 1, 0])
         *[
             (
                 lambda f=f, bounds=bounds: f(GOOD, bounds=bounds),
-                f"bounds must satisfy 0 <= low < high, got {bounds!r}",
+                f"bounds must be {rule}, got {got}",
             )
             for f in (mle, moment_matching)
-            for bounds in [
-                (2.0, 1.0),
-                (1.0, 1.0),
-                (-1.0, 1.0),
-                (np.nan, 1.0),
-                (0.0, np.nan),
+            for bounds, rule, got in [
+                ((2.0, 1.0), "two numbers, the lower one first", "(2.0, 1.0)"),
+                ((1.0, 1.0), "two numbers, the lower one first", "(1.0, 1.0)"),
+                ((1, 2, 3), "two numbers, the lower one first", "(1, 2, 3)"),
+                ((-1.0, 1.0), "non-negative", "-1.0 at index (0,)"),
+                ((np.nan, 1.0), "non-negative", "nan at index (0,)"),
+                ((0.0, np.nan), "non-negative", "nan at index (1,)"),
             ]
+        ],
+        *[
+            (lambda f=f: f([True, False]), "history must be History, got [True, False]")
+            for f in (mle, moment_matching, naive)
         ],
         *[
             (

@@ -26,6 +26,7 @@ POLICIES = {
     "ncis-d": lambda pages: GreedyNCIS(pages, discard_window=0.3),
     "ncis-1-d": lambda pages: GreedyNCIS(pages, terms=1, discard_window=0.05),
 }
+TWO = SignalledPages([1.0, 2.0], 1.0, 0.5, 0.1)
 WITH_SIGNALS = [name for name in POLICIES if name != "greedy"]
 
 
@@ -524,7 +525,7 @@ def test_bad_options(options, message):
             [1.0, -1.0],
             "crawl_rate must be non-negative and finite, got -1.0 at index (1,)",
         ),
-        ([[1.0, 1.0]], "crawl_rate must be a flat array of pages, got shape (1, 2)"),
+        ([[1.0, 1.0]], "crawl_rate must have one axis, got shape (1, 2)"),
     ],
 )
 def test_bad_rates(rate, message):
@@ -534,6 +535,42 @@ def test_bad_rates(rate, message):
             world_of(SignalledPages([1.0, 1.0], 1.0, 0.0, 0.0)),
             [1.0, 2.0],
         )
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        (
+            lambda: policies.GreedyCISPlus(TWO, min_precision=5.0),
+            "min_precision must be in [0, 1], got 5.0",
+        ),
+        (
+            lambda: policies.GreedyCISPlus(TWO, min_recall=np.nan),
+            "min_recall must be in [0, 1], got nan",
+        ),
+        (
+            lambda: policies.Greedy(TWO, min_interval=[[1.0], [2.0]]),
+            "pages, min_interval and max_interval must have one axis, got shape (2, 2)",
+        ),
+        (
+            lambda: policies.BayesGreedy([1.0, 2.0], shape=[[1.0], [2.0]], rate=1.0),
+            "importance, shape and rate must have one axis, got shape (2, 2)",
+        ),
+        *(
+            (
+                lambda policy=policy: policy([[1.0, 2.0]]),
+                "importance must have one axis",
+            )
+            for policy in (
+                functools.partial(policies.LearningGreedy, first=1.0),
+                policies.MirrorSync,
+            )
+        ),
+    ],
+)
+def test_pages_have_one_axis_and_options_their_range(policy, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        policy()
 
 
 def test_a_policy_is_not_changed_by_use():

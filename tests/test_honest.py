@@ -614,7 +614,10 @@ def test_bad_numbers():
         (lambda: mean_log_rate(history, 1.0, 0.0), "dispersion must be positive"),
         (lambda: pooled_dispersion([-1.0], [1.0]), "value must be non-negative"),
         (lambda: shrunk_dispersion("a", 1, 1, 1), "value must be non-negative"),
-        (lambda: dispersion(history, [1.0, 2.0]), "must have one entry for each page"),
+        (
+            lambda: dispersion(history, [1.0, 2.0]),
+            "change_rate must be a number, or one for each page",
+        ),
         (lambda: filtered(history, shape=0.0, rate=1.0), "shape must be positive"),
         (lambda: GammaFilter(half_life=-1.0), "half_life must be positive"),
         (lambda: Calibration([0.0, 0.0], [1.0, 0.5]), "x must be rising from 0"),

@@ -212,7 +212,7 @@ def test_no_slots():
         (lambda: policies.MirrorSync([1], probes=1.5), r"probes must be in \[0, 1\]"),
         (
             lambda: policies.MirrorSync([1], limits=(2.0, 1.0)),
-            "limits must satisfy 0 < low < high",
+            "limits must be two numbers, the lower one first",
         ),
         (
             lambda: policies.MirrorSync([1], probes=0.5, limits=(0.7, 9.0)),

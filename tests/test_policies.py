@@ -847,23 +847,23 @@ run = partial(etc(exploration=6.0).run, rng=0)
     [
         (
             lambda: etc(exploration=1.0, bounds=(2.0, 1.0)),
-            "bounds must satisfy 0 <= low < high, finite, got (2.0, 1.0)",
+            "bounds must be two numbers, the lower one first, got (2.0, 1.0)",
         ),
         (
             lambda: etc(exploration=1.0, bounds=(1.0, 1.0)),
-            "bounds must satisfy 0 <= low < high, finite, got (1.0, 1.0)",
+            "bounds must be two numbers, the lower one first, got (1.0, 1.0)",
         ),
         (
             lambda: etc(exploration=1.0, bounds=(-1.0, 1.0)),
-            "bounds must satisfy 0 <= low < high, finite, got (-1.0, 1.0)",
+            "bounds must be non-negative and finite, got -1.0 at index (0,)",
         ),
         (
             lambda: etc(exploration=1.0, bounds=(0.0, np.inf)),
-            "bounds must satisfy 0 <= low < high, finite, got (0.0, inf)",
+            "bounds must be non-negative and finite, got inf at index (1,)",
         ),
         (
             lambda: etc(exploration=1.0, bounds=(np.nan, 1.0)),
-            "bounds must satisfy 0 <= low < high, finite, got (nan, 1.0)",
+            "bounds must be non-negative and finite, got nan at index (0,)",
         ),
         (
             lambda: etc(exploration=1.0, explore="intervals"),

@@ -477,7 +477,7 @@ HISTORY = History([[1.0], [2.0]], [[1], [0]])
         ),
         (
             lambda: FakeIntervals(1.0, 1.0).probabilities([2.0, 1.0]),
-            "period must rise along one axis of at least two points, got [2. 1.]",
+            "period must rise along one axis of at least 2 points, got [2. 1.]",
         ),
         (
             lambda: FakeIntervals.fit([0.1, 0.0], HOURS),
@@ -497,7 +497,7 @@ HISTORY = History([[1.0], [2.0]], [[1], [0]])
         ),
         (
             lambda: FakeIntervals.fit([0.1, 0.2], [1.0]),
-            "period must rise along one axis of at least two points, got [1.]",
+            "period must rise along one axis of at least 2 points, got [1.]",
         ),
         (
             lambda: FakeIntervals.fit([0.1, 0.2], HOURS, method="best"),

@@ -100,6 +100,13 @@ RISE = "offsets must rise from 0 to the number of crawls, 3, got"
             "interval must be positive and finite, got 0.0 at index (1,)",
         ),
         (["soon"], [1], None, "interval must be positive and finite, got ['soon']"),
+        (["1", "2"], [0, 1], None, "interval must be positive and finite, got ['1', "),
+        (
+            np.ma.array([1.0, 2.0], mask=[False, True]),
+            [0, 1],
+            None,
+            "interval must be positive and finite, got masked_array",
+        ),
         ([1, 1], [0, 2], None, "changed must be boolean or 0/1, got 2 at index (1,)"),
         (
             [1, 1],
@@ -595,7 +602,7 @@ def test_adaptive_shapes_and_runs():
         ({"grow": np.inf}, "grow must be positive and finite, got inf"),
         (
             {"limits": (8.0, 0.1)},
-            "limits must be two numbers, the lower one first, got [8.0, 0.1]",
+            "limits must be two numbers, the lower one first, got (8.0, 0.1)",
         ),
         ({"limits": 8.0}, "limits must be two numbers, the lower one first, got 8.0"),
         (
@@ -702,7 +709,7 @@ def test_sequential_runs_and_draws_are_those_of_adaptive():
         ({"initial": 60.0}, "initial must be within limits, 0.1 to 50, got 60.0"),
         (
             {"limits": (5.0, 1.0)},
-            "limits must be two numbers, the lower one first, got [5.0, 1.0]",
+            "limits must be two numbers, the lower one first, got (5.0, 1.0)",
         ),
         (
             {"limits": (0.1, np.inf)},

@@ -723,7 +723,25 @@ etc = partial(regret.explore_then_commit, POLICY)
         ),
         (
             lambda: regret.exploration_horizon(2, 1.0, horizon=9.0, bounds=(1.0, 0.5)),
-            "bounds must be the least and the greatest change rate, got (1.0, 0.5)",
+            "bounds must be two numbers, the lower one first, got (1.0, 0.5)",
+        ),
+        (
+            lambda: regret.best_exploration([[[1.0]] * 3], [10.0, 1.0, 100.0]),
+            "exploration must rise along one axis of at least 3 points, got [ 10.",
+        ),
+        (
+            lambda: regret.exploration_horizon(
+                2, 1.0, horizon=9.0, bounds=(0.5, 1.0), constant=-1.0
+            ),
+            "constant must be positive and finite, got -1.0",
+        ),
+        (
+            lambda: regret.sensitivity_bound([1.0], [4.0], [3.0], crawl_rate=[-5.0]),
+            "crawl_rate must be non-negative and finite, got -5.0",
+        ),
+        (
+            lambda: regret.sensitivity_bound([1.0], [4.0], [3.0], constant=-3.0),
+            "constant must be positive and finite, got -3.0",
         ),
         (
             lambda: regret.utility([1.0], [1.0], [1.0], elapsed=-1.0),
@@ -823,5 +841,8 @@ def test_learning_regret_says_what_is_wrong():
     policies = {"even": Rates([1.0])}
     with pytest.raises(ValueError, match="reference must be 'even', got 'all'"):
         regret.learning_regret(world, policies, 1.0, reference="all", borders=[0, 4])
-    with pytest.raises(ValueError, match="borders must begin at 0, got 1"):
-        regret.learning_regret(world, policies, 1.0, reference="even", borders=[1, 4])
+    for borders in ([1, 4], [0], [], 0.0):
+        with pytest.raises(ValueError, match="borders must be two times or more, from"):
+            regret.learning_regret(
+                world, policies, 1.0, reference="even", borders=borders
+            )

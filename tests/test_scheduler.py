@@ -524,7 +524,8 @@ BAD = {
     "remove(1)": "page must be",
     "update(1, ONE)": "page must be",
     "update([0, 2], ONE)": "page must be",
-    "update([0, 0], ONE)": "pages must have one entry for each page, 2, got 1",
+    "update([0, 0], ONE)": "page must name each page once, got [0, 0]",
+    "update(0, TWO)": "pages must have one entry for each page, 1, got 2",
     "add(ONE, crawled=6.0)": "crawled must not lie after the last event",
     "add(ONE, crawled=np.inf)": "crawled must be finite",
     "add(ONE, crawled=[1.0, 2.0])": "crawled must be a time for each of 1 pages",
@@ -533,12 +534,12 @@ BAD = {
 
 @pytest.mark.parametrize("call", BAD)
 def test_bad_calls_say_what_is_wrong_and_change_nothing(call):
-    one = SignalledPages(1.0, 1.0, 0.0, 0.0)
+    one, two = (SignalledPages(np.ones(n), 1.0, 0.0, 0.0) for n in (1, 2))
     ours = Scheduler(SignalledPages([1.0, 2.0], 1.0, 0.5, 0.1), crawled=0.0)
     assert ours.next(5.0) == 0
     ours.remove(1)
     with pytest.raises(ValueError, match=re.escape(BAD[call])):
-        eval(f"ours.{call}", {"ours": ours, "ONE": one, "np": np})
+        eval(f"ours.{call}", {"ours": ours, "ONE": one, "TWO": two, "np": np})
     assert ours.next(5.0) == 0
     assert len(ours) == 1
 

@@ -629,6 +629,7 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     (array([0.834, 1.166]), array([2.117, 2.509]))
     """
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
+    checks.instance("pages", pages, SignalledPages)
     constants = crawl_value.page_constants(**vars(pages), terms=crawl_value.EXACT)
     limit, alpha, gamma = constants["limit"], constants["alpha"], pages.gamma
     gains = limit > 0

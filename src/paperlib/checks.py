@@ -21,16 +21,21 @@ __all__ = [
     "counts",
     "finite",
     "fit",
+    "for_pages",
+    "instance",
     "labels",
+    "low_high",
     "non_negative",
     "non_negative_or_inf",
     "numbers",
     "one_of",
+    "per_page",
     "positive",
     "positive_number",
     "positive_or_inf",
     "probability",
     "require",
+    "rising",
     "scalar",
     "share",
 ]
@@ -91,9 +96,12 @@ def _numbers(name, value, rule, within):
 
 
 def _as_floats(value):
-    """`value` as an array, and that as floats; dates and durations are not numbers."""
+    """`value` as an array, and that as floats.
+
+    Dates, durations and strings are not numbers; a mask would be lost.
+    """
     given = np.asarray(value)
-    if given.dtype.kind in "mMc":
+    if given.dtype.kind in "mMcSU" or np.ma.is_masked(value):
         raise TypeError
     return given, given.astype(float, copy=False)
 
@@ -147,6 +155,45 @@ def positive_number(name: str, value: ArrayLike) -> float:
     return scalar(positive, name, value)
 
 
+def low_high(
+    name: str,
+    value: ArrayLike,
+    check: Callable[[str, ArrayLike], Array] = positive,
+    *,
+    equal: bool = False,
+) -> tuple[float, float]:
+    """`value` as two floats, the lower first, or two that may be `equal`."""
+    pair = check(name, value)
+    if pair.shape != (2,) or pair[0] > pair[1] or (pair[0] == pair[1] and not equal):
+        raise ValueError(
+            f"{name} must be two numbers, the lower one first, got {value!r}"
+        )
+    low, high = pair.tolist()
+    return low, high
+
+
+def rising(name: str, value: ArrayLike, *, least: int = 2) -> Array:
+    """`value` as a positive array that rises along one axis."""
+    array = positive(name, value)
+    if array.ndim != 1 or array.size < least or not (np.diff(array) > 0).all():
+        raise ValueError(
+            f"{name} must rise along one axis of at least {least} points, got {array}"
+        )
+    return array
+
+
+def per_page(
+    name: str,
+    value: ArrayLike,
+    check: Callable[[str, ArrayLike], Array] = non_negative,
+) -> Array:
+    """`value` as an array that passes `check` and has one axis, that of the pages."""
+    array = check(name, value)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one axis, got shape {array.shape}")
+    return array
+
+
 def _open_share(name, value):
     return _numbers(
         name, value, "strictly between 0 and 1", lambda x: (x > 0) & (x < 1)
@@ -171,6 +218,12 @@ def one_of(name: str, value: object, choices: Iterable[Any]) -> None:
     if value not in choices:
         known = " or ".join(", ".join(map(repr, choices)).rsplit(", ", 1))
         raise ValueError(f"{name} must be {known}, got {value!r}")
+
+
+def instance(name: str, value: object, kind: type) -> None:
+    """Raise unless `value` is of a class."""
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be {kind.__name__}, got {value!r}")
 
 
 def numbers(name: str, value: ArrayLike) -> Array:
@@ -246,6 +299,17 @@ def fit(**arrays: Any) -> None:
         )
         raise ValueError(
             f"{' and '.join(arrays)} must have shapes that broadcast, got {shapes}"
+        ) from None
+
+
+def for_pages(name: str, value: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
+    """`value`, one number or one for each page, in the shape of the pages."""
+    try:
+        return np.broadcast_to(value, shape)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a number, or one for each page, shape {shape}, "
+            f"got shape {np.shape(value)}"
         ) from None
 
 

@@ -194,7 +194,7 @@ class History:
         ndarray
             Broadcasts with `interval` and `changed`.
         """
-        values = np.broadcast_to(values, self.shape)
+        values = checks.for_pages("values", values, self.shape)
         if self.offsets is None:
             return values[..., np.newaxis]
         return np.repeat(values, self.n_crawls)
@@ -1051,12 +1051,7 @@ def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rn
 
 def _limits(limits, initial):
     """Shortest and longest interval; the first ones lie between them."""
-    limits = checks.positive("limits", limits)
-    if limits.shape != (2,) or limits[0] > limits[1]:
-        raise ValueError(
-            f"limits must be two numbers, the lower one first, got {limits.tolist()!r}"
-        )
-    low, high = limits
+    low, high = checks.low_high("limits", limits, equal=True)
     within = (low <= initial) & (initial <= high)
     checks.require("initial", initial, f"within limits, {low:g} to {high:g}", within)
     return low, high
@@ -1114,7 +1109,7 @@ class CrawlLog:
         if self.constrained is not None:
             columns["constrained"] = checks.bits("constrained", self.constrained)
         if self.known_rate is not None:
-            rate = np.asarray(self.known_rate, dtype=float)
+            rate = checks.numbers("known_rate", self.known_rate)
             bad = (rate < 0) | np.isinf(rate)
             checks.require("known_rate", rate, "non-negative and finite, or NaN", ~bad)
             columns["known_rate"] = rate

@@ -199,13 +199,15 @@ def suboptimality(
     >>> suboptimality([1.0, 1.0], [1.0, 4.0], [1.0, 1.0], 2.0).round(3)
     np.float64(0.029)
     """
+    change_rate = checks.non_negative("change_rate", change_rate)
+    importance = checks.non_negative("importance", importance)
     best, chosen = (
         allocation.optimal_poisson(rate, importance, bandwidth).crawl_rate
         for rate in (change_rate, estimated_rate)
     )
     # Term by term: the difference of the sums would lose what is small. A page
     # that never changes loses nothing.
-    lost = (best - chosen) * np.asarray(change_rate)
+    lost = (best - chosen) * change_rate
     both = (best + change_rate) * (chosen + change_rate)
     each = np.divide(lost, both, out=np.zeros_like(both), where=both > 0)
     return np.sum(importance * each, axis=-1)
@@ -271,10 +273,12 @@ def sensitivity_bound(
     true = checks.positive("change_rate", change_rate)
     believed = checks.positive("estimated_rate", estimated_rate)
     importance = checks.non_negative("importance", importance)
+    constant = checks.positive_number("constant", constant)
     if crawl_rate is None:
         squared = (believed - true) ** 2
         least = believed * np.minimum(believed, true)
         return constant * np.sum(importance * squared / least, axis=-1)
+    crawl_rate = checks.non_negative("crawl_rate", crawl_rate)
     now, meant = crawl_rate + true, crawl_rate + believed
     apart = np.sqrt(true) / now - np.sqrt(believed) / meant
     return np.sum(importance * now * apart**2, axis=-1)
@@ -396,7 +400,9 @@ def regret_bound(
     np.float64(24095.5)
     """
     importance = checks.non_negative("importance", importance)
-    min_rate, max_rate = _bounds(bounds)
+    constant = checks.positive_number("constant", constant)
+    exploration = checks.positive("exploration", exploration)
+    min_rate, max_rate = checks.low_high("bounds", bounds, equal=True)
     radius = exploration_radius(
         importance.size, bandwidth, exploration, max_rate=max_rate, level=level
     )
@@ -404,16 +410,6 @@ def regret_bound(
     left = np.where(left >= 0, left, np.nan)
     lost = constant * left * (radius / min_rate) ** 2
     return importance.sum() * (exploration + lost)
-
-
-def _bounds(bounds):
-    """The least and the greatest change rate, checked."""
-    rates = checks.positive("bounds", bounds)
-    if rates.shape != (2,) or rates[0] > rates[1]:
-        raise ValueError(
-            f"bounds must be the least and the greatest change rate, got {bounds!r}"
-        )
-    return rates
 
 
 def exploration_horizon(
@@ -472,7 +468,8 @@ def exploration_horizon(
     np.float64(1209.8)
     """
     one_round = n_pages / checks.positive_number("bandwidth", bandwidth)
-    min_rate, max_rate = _bounds(bounds)
+    min_rate, max_rate = checks.low_high("bounds", bounds, equal=True)
+    constant = checks.positive_number("constant", constant)
     # The bound is tau + c T (r(1) / min_rate)^2 / tau, as r(tau)^2 falls as
     # 1 / tau: least where both terms are equal.
     unit = exploration_radius(n_pages, bandwidth, 1.0, max_rate=max_rate, level=level)
@@ -517,12 +514,7 @@ def best_exploration(regret: ArrayLike, exploration: ArrayLike) -> tuple[Array, 
     >>> length.round(3), least.round(3)
     (array([10.]), array([1.]))
     """
-    exploration = checks.positive("exploration", exploration)
-    if exploration.ndim != 1 or exploration.size < 3:
-        raise ValueError(
-            "exploration must hold at least three lengths, "
-            f"got shape {exploration.shape}"
-        )
+    exploration = checks.rising("exploration", exploration, least=3)
     regret = checks.numbers("regret", regret)
     if regret.ndim != 3 or regret.shape[1] != exploration.size:
         raise ValueError(
@@ -692,8 +684,8 @@ def learning_regret(
     """
     checks.one_of("reference", reference, policies)
     borders = checks.non_negative("borders", borders)
-    if borders[0] != 0:
-        raise ValueError(f"borders must begin at 0, got {borders[0].item()!r}")
+    if borders.ndim != 1 or borders.size < 2 or borders[0] != 0:
+        raise ValueError(f"borders must be two times or more, from 0 on, got {borders}")
     fresh = {
         name: crawl(world, policy, bandwidth, borders=borders).window_freshness
         for name, policy in policies.items()

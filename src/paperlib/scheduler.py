@@ -257,7 +257,8 @@ class Scheduler:
         age : array_like, shape (n_reported,), time, optional
             Age of the last change at the crawl, as by the header Last-Modified;
             NaN where unknown, see `processes.History`. At the first crawl of a page
-            it dates a change too; a count does not, and is ignored then.
+            it dates a change too, if it is positive and finite; a count does not, and
+            is ignored then.
         count : array_like, shape (n_reported,), optional
             Number of changes, as there.
 
@@ -301,9 +302,7 @@ class Scheduler:
                 "page must have been crawled since its last report, "
                 f"got {page[reported][0].item()!r}"
             )
-        ordered = np.sort(page)
-        if (ordered[1:] == ordered[:-1]).any():
-            raise ValueError(f"page must name each page once, got {page.tolist()}")
+        _require_once(page)
         found = _likelihood_terms(changed, last_crawl - last_report, age, count)
         self._engine.report(page, found, self._clock)
 
@@ -395,15 +394,15 @@ class Scheduler:
         Parameters
         ----------
         page : int or array_like of int, shape (n_updated,)
-            Numbers of the pages.
+            Numbers of the pages, each once.
         pages : SignalledPages or a policy
             The new parameters, one entry for each page, as in `add`.
 
         Raises
         ------
         ValueError
-            An unknown page, or `pages` of another length, or without hosts
-            where all pages have one.
+            An unknown page, or one that is named twice; `pages` of another
+            length, or without hosts where all pages have one.
 
         Examples
         --------
@@ -416,6 +415,7 @@ class Scheduler:
         >>> scheduler.update(1, new)
         """
         page = self._known(page)
+        _require_once(page)
         n_new, new = self._engine.checked(pages)
         if page.size != n_new:
             raise ValueError(
@@ -542,6 +542,13 @@ class Scheduler:
                 f"got {page[~good][0].item()!r}"
             )
         return page.astype(np.int64)
+
+
+def _require_once(page):
+    """Raise if a page is named twice."""
+    ordered = np.sort(page)
+    if (ordered[1:] == ordered[:-1]).any():
+        raise ValueError(f"page must name each page once, got {page.tolist()}")
 
 
 class _Engine:

@@ -59,6 +59,7 @@ def naive(history: History) -> Values:
     >>> float(naive(History([1.0, 2.0, 1.0], [True, False, True])))
     0.5
     """
+    checks.instance("history", history, History)
     if history.tells_more:
         n_known, time, n_bits, bits_time = history.likelihood_totals()
         changes, time = n_known + n_bits, time + bits_time
@@ -278,6 +279,7 @@ def mle(
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
+    checks.instance("history", history, History)
     checks.one_of("edges", edges, ("limits", "substitute"))
     if history.tells_more:
         rate = _solved(kernels.told_roots, *history.ragged(), *history._told())
@@ -344,6 +346,7 @@ def moment_matching(
     >>> float(moment_matching(history).round(4))
     0.8814
     """
+    checks.instance("history", history, History)
     terms = bits_alone(history)
     rate = _solved(kernels.estimating_equation_roots, *terms, kernels.MOMENTS)
     if history.tells_more:
@@ -401,10 +404,9 @@ def _substitute(rate, history):
 def _finish(rate, history, bounds):
     """Clip rates to the bounds and give them the shape of the history."""
     if bounds is not None:
-        low, high = bounds
-        if not 0 <= low < high:
-            raise ValueError(f"bounds must satisfy 0 <= low < high, got {bounds!r}")
-        rate = np.clip(rate, low, high)
+        rate = np.clip(
+            rate, *checks.low_high("bounds", bounds, checks.non_negative_or_inf)
+        )
     return history.by_page(rate)
 
 

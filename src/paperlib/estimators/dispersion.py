@@ -94,12 +94,7 @@ def dispersion(history: History, change_rate: ArrayLike) -> tuple[Values, Values
     """
     terms = history.likelihood_terms()
     rate = checks.numbers("change_rate", change_rate)
-    if rate.shape not in ((), history.shape):
-        raise ValueError(
-            f"change_rate must have one entry for each page, {history.shape}, "
-            f"got shape {rate.shape}"
-        )
-    rate = np.ravel(np.broadcast_to(rate, history.shape))
+    rate = np.ravel(checks.for_pages("change_rate", rate, history.shape))
     value, freedom = np.empty(rate.size), np.empty(rate.size)
     with threads_for(history.interval.size):
         kernels.dispersions(rate, _N_BLOCKS, *terms, value, freedom)
@@ -152,7 +147,10 @@ def log_information(history: History, change_rate: ArrayLike) -> Values:
 
 def _each_page(kernel, history, *of_pages):
     """What a kernel finds of each page from the likelihood and numbers of pages."""
-    flat = [np.ravel(np.broadcast_to(each, history.shape)) for each in of_pages]
+    flat = [
+        np.ravel(checks.for_pages("change_rate", each, history.shape))
+        for each in of_pages
+    ]
     out = np.empty(flat[0].size)
     with threads_for(history.interval.size):
         kernel(*flat, *history.likelihood_terms(), out)

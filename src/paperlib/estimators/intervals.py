@@ -78,7 +78,7 @@ def likelihood_interval(
     """
     level = checks.probability("level", level)
     dispersion = checks.positive("dispersion", dispersion)
-    dispersion = np.ravel(np.broadcast_to(dispersion, history.shape))
+    dispersion = np.ravel(checks.for_pages("dispersion", dispersion, history.shape))
     terms = history.likelihood_terms()
     with warnings.catch_warnings(action="ignore", category=DegenerateHistoryWarning):
         rate = np.ravel(mle(history))

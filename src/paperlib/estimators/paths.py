@@ -51,6 +51,7 @@ def path(
     >>> path(LLN(crawl_rate=3.0), history)
     array([3. , 1.5, 3. ])
     """
+    checks.instance("history", history, History)
     shape = history.changed.shape
     arrays = {"changed": history.changed, "interval": history.interval}
     if getattr(estimator, "takes_ages", False):  # any object that has `update`

@@ -201,13 +201,12 @@ class PosteriorGreedy:
 
 def _check_prior(policy):
     """Check importance, shape and rate of a policy, and broadcast them."""
-    importance = checks.non_negative("importance", policy.importance)
-    if importance.ndim != 1:
-        raise ValueError(f"importance must have one axis, got shape {importance.shape}")
+    importance = checks.per_page("importance", policy.importance)
     importance, shape, rate = checks.broadcast(
         importance=importance,
         shape=checks.positive("shape", policy.shape),
         rate=checks.positive("rate", policy.rate),
     )
+    checks.per_page("importance, shape and rate", importance)
     # in place, because the dataclass is frozen
     vars(policy).update(importance=importance, shape=shape, rate=rate)

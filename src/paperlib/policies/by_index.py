@@ -71,6 +71,7 @@ class IndexPolicy:
             min_interval=least, max_interval=most, pages=np.empty(self.n_pages)
         )
         checks.require("min_interval", least, "at most max_interval", least <= most)
+        checks.per_page("pages, min_interval and max_interval", least)
         labels, member, limit = members(self.host, self.host_limit, self.n_pages)
         # in place, because the dataclass is frozen
         vars(self).update(_labels=labels, _limits=(least, most, member, limit))

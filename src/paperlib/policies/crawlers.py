@@ -35,11 +35,7 @@ class _DueDates:
         checks.probability("shrink", self.shrink)
         if not checks.positive_number("grow", self.grow) > 1:
             raise ValueError(f"grow must be above 1, got {self.grow!r}")
-        limits = checks.positive("limits", self.limits)
-        if limits.shape != (2,) or not limits[0] < limits[1]:
-            raise ValueError(
-                f"limits must be two numbers, the lower one first, got {self.limits!r}"
-            )
+        checks.low_high("limits", self.limits)
 
     def _rule(self):
         """The rule in the unit of the world."""

@@ -7,8 +7,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from paperlib import schedules
-from paperlib.signals import SignalledPages
+from paperlib import checks, schedules
 from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Values
 
@@ -29,6 +28,11 @@ class Rates:
     schedule : callable, default `schedules.low_discrepancy`
         Function of crawl rates and a number of slots: the page of each slot.
 
+    Raises
+    ------
+    ValueError
+        Crawl rates that are negative or have several axes.
+
     Examples
     --------
     >>> from paperlib import simulate
@@ -40,6 +44,9 @@ class Rates:
     crawl_rate: Values
     _: KW_ONLY
     schedule: Callable = schedules.low_discrepancy
+
+    def __post_init__(self):
+        checks.per_page("crawl_rate", self.crawl_rate)
 
     def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.
@@ -66,12 +73,8 @@ class Rates:
         return np.where(there, page, -1)
 
 
-def check_pages(pages):
-    if not isinstance(pages, SignalledPages):
-        raise ValueError(f"pages must be SignalledPages, got {pages!r}")
-
-
 def check_n_pages(name, n_pages, world):
+    """Raise unless a policy is of as many pages as the world has."""
     if n_pages != world.start.size:
         raise ValueError(
             f"{name} must hold the pages of the world, {world.start.size}, "

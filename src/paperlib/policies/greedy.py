@@ -10,7 +10,7 @@ from paperlib import checks, objectives
 from paperlib._kernels import crawl_value, indices
 from paperlib._kernels import scheduler as kernels
 from paperlib.policies.by_index import IndexPolicy, in_spans
-from paperlib.policies.fixed_rates import check_n_pages, check_pages
+from paperlib.policies.fixed_rates import check_n_pages
 from paperlib.signals import SignalledPages
 from paperlib.simulate.worlds import World
 from paperlib.types import Array, Bits, Ints
@@ -70,7 +70,7 @@ class Greedy(IndexPolicy):
             raise ValueError(
                 f"objective must be one of paperlib.objectives, got {self.objective!r}"
             )
-        check_pages(self.pages)
+        checks.instance("pages", self.pages, SignalledPages)
         super().__post_init__()
 
     @property
@@ -128,7 +128,7 @@ class _WithSignals:
     discard_window = 0.0
 
     def __post_init__(self):
-        check_pages(self.pages)
+        checks.instance("pages", self.pages, SignalledPages)
 
     @property
     def uses_signals(self):
@@ -307,6 +307,11 @@ class GreedyCISPlus(GreedyCIS):
     min_precision, min_recall : float, in [0, 1], default 0.7 and 0.6
         The signals of a page are used if it is above both.
 
+    Raises
+    ------
+    ValueError
+        `min_precision` or `min_recall` outside [0, 1].
+
     Examples
     --------
     >>> pages = SignalledPages.from_precision(
@@ -319,6 +324,11 @@ class GreedyCISPlus(GreedyCIS):
     _: KW_ONLY
     min_precision: float = 0.7
     min_recall: float = 0.6
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.scalar(checks.share, "min_precision", self.min_precision)
+        checks.scalar(checks.share, "min_recall", self.min_recall)
 
     @property
     def uses_signals(self) -> Bits:

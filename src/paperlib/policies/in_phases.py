@@ -82,7 +82,7 @@ class RatesInPhases:
     rng: Seed = None
 
     def __post_init__(self):
-        importance = checks.non_negative("importance", self.importance)
+        importance = checks.per_page("importance", self.importance)
         checks.scalar(checks.share, "epsilon", self.epsilon)
         borders = checks.positive("borders", np.atleast_1d(self.borders))
         if not (np.diff(borders) > 0).all():

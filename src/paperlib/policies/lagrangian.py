@@ -7,7 +7,6 @@ import numpy as np
 from paperlib import allocation, checks
 from paperlib._kernels import indices as kernels
 from paperlib.policies.by_index import IndexPolicy
-from paperlib.policies.fixed_rates import check_pages
 from paperlib.signals import SignalledPages
 
 __all__ = ["LagrangianIndex"]
@@ -74,7 +73,7 @@ class LagrangianIndex(IndexPolicy):
     bandwidth: float
 
     def __post_init__(self):
-        check_pages(self.pages)
+        checks.instance("pages", self.pages, SignalledPages)
         super().__post_init__()
         slot = 1.0 / checks.positive_number("bandwidth", self.bandwidth)
         n_slots = np.empty(self.n_pages)

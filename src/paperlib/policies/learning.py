@@ -144,7 +144,7 @@ class LearningGreedy:
     host_limit: float = np.inf
 
     def __post_init__(self):
-        importance = np.atleast_1d(checks.non_negative("importance", self.importance))
+        importance = checks.per_page("importance", np.atleast_1d(self.importance))
         checks.positive_number("first", self.first)
         if not self.growth > 1:
             raise ValueError(f"growth must be above 1, got {self.growth!r}")

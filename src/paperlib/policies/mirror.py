@@ -90,12 +90,12 @@ class MirrorSync:
 
     def __post_init__(self):
         # in place, because the dataclass is frozen
-        vars(self)["importance"] = checks.non_negative("importance", self.importance)
+        vars(self)["importance"] = checks.per_page("importance", self.importance)
         if not self.importance.any():
             raise ValueError("importance must not be 0 for all pages")
         checks.positive_number("step", self.step)
         checks.scalar(_probability, "probes", self.probes)
-        low, high = _checked_limits(self.limits)
+        low, high = checks.low_high("limits", self.limits)
         if not low * (1 + self.probes) < 1 < high:
             raise ValueError(
                 "limits must enclose the mean rate: the lower one must be below "
@@ -293,7 +293,7 @@ def mirror_step(
     gradient = checks.finite("gradient", gradient)
     checks.fit(crawl_rate=crawl_rate, gradient=gradient)
     bandwidth = checks.positive_number("bandwidth", bandwidth)
-    low, high = _checked_limits(limits)
+    low, high = checks.low_high("limits", limits)
     step = checks.positive_number("step", step)
     if low * crawl_rate.size >= bandwidth:
         raise ValueError(
@@ -329,10 +329,3 @@ def _probability(name, value):
     """`value` as a float array; all entries in (0, 1]."""
     checks.share(name, value)
     return checks.positive(name, value)
-
-
-def _checked_limits(limits):
-    low, high = limits
-    if not 0 < low < high < np.inf:
-        raise ValueError(f"limits must satisfy 0 < low < high, finite, got {limits!r}")
-    return low, high

@@ -124,11 +124,7 @@ class _Learner:
     explore: str = "interval"
 
     def __post_init__(self):
-        low, high = self.bounds
-        if not 0 <= low < high < np.inf:
-            raise ValueError(
-                f"bounds must satisfy 0 <= low < high, finite, got {self.bounds!r}"
-            )
+        checks.low_high("bounds", self.bounds, checks.non_negative)
         checks.one_of("explore", self.explore, EXPLORE)
         if not (self.exploration is None or callable(self.exploration)):
             checks.positive_number("exploration", self.exploration)

@@ -6,11 +6,11 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
+from paperlib import checks
 from paperlib._kernels import crawl_value
 from paperlib._kernels import polite as kernels
 from paperlib._kernels.changes import UNTOLD
 from paperlib.hosts import members
-from paperlib.policies.fixed_rates import check_pages
 from paperlib.signals import SignalledPages
 from paperlib.simulate.worlds import World
 from paperlib.types import Array, Ints, Values
@@ -64,7 +64,7 @@ class PoliteGreedy:
     host_limit: float = np.inf
 
     def __post_init__(self):
-        check_pages(self.pages)
+        checks.instance("pages", self.pages, SignalledPages)
         members(self.host, self.host_limit, self.pages.change_rate.size)
 
     def choose(self, world: World, time: Array, last: Array) -> Ints:

@@ -14,7 +14,6 @@ from paperlib.estimators import mle
 from paperlib.priors.grid import grid_posterior
 from paperlib.priors.searching import (
     require_convergence,
-    rising,
     search,
     warn_at_bound,
 )
@@ -179,7 +178,7 @@ class FakeIntervals:
             Probabilities of sum 1.
         """
         checks.one_of("base", base, ("period", "rate"))
-        rate = 1 / rising("period", period)
+        rate = 1 / checks.rising("period", period)
         # relative to the longest period, so that not all of them vanish
         unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
         weight = -np.expm1(-self.changed * rate) * unchanged
@@ -272,7 +271,7 @@ class FakeIntervals:
             near the population.
         """
         checks.one_of("method", method, ("annealing", "search"))
-        wanted, period = _shares(change_rate, period), rising("period", period)
+        wanted, period = _shares(change_rate, period), checks.rising("period", period)
         max_iterations = checks.count("max_iterations", max_iterations)
 
         def losses(logs):
@@ -329,7 +328,7 @@ class FakeIntervals:
         DegeneratePriorWarning
             An interval ended at its bound.
         """
-        rate = rising("rate", rate)
+        rate = checks.rising("rate", rate)
         if np.prod(history.shape, dtype=int) < 2:
             raise ValueError(
                 f"history must hold at least two pages, got shape {history.shape}"
@@ -378,7 +377,7 @@ def _anneal(losses, bounds, max_iterations, rng):
 def _shares(change_rate, period):
     """Share of the pages nearest to each period of the grid."""
     change_rate = checks.positive("change_rate", change_rate)
-    period = rising("period", period)
+    period = checks.rising("period", period)
     if change_rate.ndim != 1 or change_rate.size < 2:
         raise ValueError(
             f"change_rate must hold at least two pages, got shape {change_rate.shape}"

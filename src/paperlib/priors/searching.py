@@ -1,4 +1,4 @@
-"""What the fits of priors share: a search for the maximum, and its checks."""
+"""What the fits of priors share: a search for the maximum, and its warnings."""
 
 import warnings
 from typing import Any
@@ -7,9 +7,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from paperlib import checks
 from paperlib.errors import ConvergenceError, DegeneratePriorWarning
-from paperlib.types import Array, Function, Values
+from paperlib.types import Function, Values
 
 __all__ = []
 
@@ -56,13 +55,3 @@ def warn_at_bound(name: str, value: Values, bounds: ArrayLike, stacklevel: int) 
             DegeneratePriorWarning,
             stacklevel=stacklevel,
         )
-
-
-def rising(name: str, values: ArrayLike) -> Array:
-    """`values` as a positive array that rises along one axis."""
-    values = checks.positive(name, values)
-    if values.ndim != 1 or values.size < 2 or not (np.diff(values) > 0).all():
-        raise ValueError(
-            f"{name} must rise along one axis of at least two points, got {values}"
-        )
-    return values

@@ -155,7 +155,7 @@ def slot_times(bandwidth: float | tuple[ArrayLike, ArrayLike], horizon: float) -
     Raises
     ------
     ValueError
-        A negative rate; times that do not rise from 0.
+        A negative rate or horizon; times that do not rise from 0.
 
     Examples
     --------
@@ -165,6 +165,7 @@ def slot_times(bandwidth: float | tuple[ArrayLike, ArrayLike], horizon: float) -
     [1.0, 3.5, 4.0]
     """
     times, rates = bandwidth if isinstance(bandwidth, tuple) else ([0.0], [bandwidth])
+    horizon = checks.scalar(checks.non_negative, "horizon", horizon)
     times = checks.non_negative("bandwidth times", times)
     rates = checks.non_negative("bandwidth", rates)
     if (
