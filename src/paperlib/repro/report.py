@@ -9,7 +9,6 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from paperlib import reference
 from paperlib.repro import ledger, project
 from paperlib.types import PathLike
 
@@ -318,6 +317,8 @@ def filled(text: str, records: dict[str, dict[str, Any]]) -> str:
 
 def _place(found):
     """The link to a plain form, with its file and line."""
+    from paperlib import reference  # and SciPy, .8 s, which a build needs not
+
     function = getattr(reference, found[2])
     path, line = function.__module__.replace(".", "/"), function.__code__.co_firstlineno
     return f"{found[1]}(../src/{path}.py#L{line})"
