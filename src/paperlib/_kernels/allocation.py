@@ -492,7 +492,7 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, asked):
     # The multipliers 0 and inf are in the same loop, because each call of `_ask`
     # takes a second to compile.
     for step in range(_MAX_STEPS + 2):
-        multiplier = 1.0 / (new * new)
+        multiplier = 1.0 / (new * new) if new != 0.0 else np.inf
         off = _ask(pages, kind, multiplier, offsets, limit, rates[trial], asks[trial])
         off -= bandwidth
         if (step == 0 and off <= 0.0) or (step == 1 and off >= 0.0):

@@ -1,6 +1,7 @@
 """What pages say of the figures: claims, a gallery, and single numbers in docs/."""
 
 import csv
+import functools
 import json
 import re
 from itertools import groupby
@@ -348,10 +349,16 @@ def gallery(records: dict[str, dict[str, Any]], root: PathLike = project.ROOT) -
     return _page("README.md", records, root)
 
 
+@functools.cache
+def _templates():
+    """Those of figures/, each compiled once."""
+    return templates()
+
+
 def _page(name, records, root):
     """A page about all figures, by a template."""
     return (
-        templates()
+        _templates()
         .get_template(name)
         .render(
             papers=list(_papers(records)),
