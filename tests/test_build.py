@@ -111,13 +111,21 @@ def write_claims(root, paper, **criterion):
     path.write_text(yaml.safe_dump(claims))
 
 
-def make_project(root, **notebooks):
-    """A clone with other notebooks: code cells of paper a by name."""
-    shutil.copytree(
-        build.ROOT / "src/paperlib",
-        root / "src/paperlib",
-        ignore=shutil.ignore_patterns("*.nb[ic]"),
-    )
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """A copy of the package, without kernels."""
+    copy = tmp_path_factory.mktemp("sources") / "paperlib"
+    without = shutil.ignore_patterns("*.nb[ic]")
+    return shutil.copytree(build.ROOT / "src/paperlib", copy, ignore=without)
+
+
+def make_project(root, sources, **notebooks):
+    """A clone with other notebooks: code cells of paper a by name.
+
+    Its package has links to `sources`, as 300 copies take .1 s: a test that changes a
+    file unlinks it first.
+    """
+    shutil.copytree(sources, root / "src/paperlib", copy_function=os.link)
     (root / "data").mkdir()
     (root / "data/trace.csv").write_text("1\n2\n")
     (root / "figures").mkdir()
@@ -133,9 +141,10 @@ def make_project(root, **notebooks):
 
 
 @pytest.fixture
-def project(tmp_path):
+def project(tmp_path, sources):
     root = make_project(
         tmp_path,
+        sources,
         fig1_one=["import numpy as np\nfrom paperlib.repro import plotting"],
         fig2_two=["from paperlib.estimators import LLN", "print(seed)"],
     )
@@ -225,8 +234,10 @@ def test_builds_everything_then_nothing(stand_in, capsys):
 
 def _append(name, text="\nmore\n"):
     def change(root):
-        with open(root / name, "a") as file:
-            file.write(text)
+        path = root / name
+        before = path.read_text() if path.exists() else ""
+        path.unlink(missing_ok=True)
+        path.write_text(before + text)
 
     return change
 
@@ -850,12 +861,24 @@ def drawing(root):
     return [DRAW, SHOW, SAVE.format(root=root)]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def one_server():
+    """Kernels in one environment are forks of one server, which takes 2 s to start.
+
+    Builds of one notebook and of several have different numbers of threads.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NUMBA_NUM_THREADS", "1")
+        yield
+
+
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
+def built(tmp_path_factory, sources):
     """A project built once with real kernels: only fig1 is good."""
     root = tmp_path_factory.mktemp("built")
     make_project(
         root,
+        sources,
         fig1_good=drawing(root),
         fig2_raises=[
             "print('so far')",
@@ -970,9 +993,10 @@ def test_rebuilt_figure_is_the_same_byte_by_byte(built):
 
 
 @pytest.mark.slow
-def test_refresh_twice_changes_nothing(tmp_path, capsys):
+def test_refresh_twice_changes_nothing(tmp_path, sources, capsys):
     root = make_project(
         tmp_path,
+        sources,
         fig1_one=["print(n)", INLINE, "for i in range(3):\n    print(i, flush=True)"],
         fig2_two=["1 / 0"],
     )
@@ -1062,14 +1086,7 @@ def _wait_for(condition, seconds, what):
 def test_kernels_start_after_their_server_was_killed(project):
     if sys.platform != "linux":
         pytest.skip("kernels are forks on Linux alone")
-    (job,) = build.jobs_for(["a/fig1"], "preview", project)
-
-    def run():
-        # It saves no figure, which is told when its kernel has ended.
-        with pytest.raises(FileNotFoundError, match="saved no"):
-            build.execute(job, project / "run.ipynb", project / "out")
-
-    run()
+    assert build.refresh(["a/fig1"], root=project) == {}
     servers = [
         child
         for child in psutil.Process().children()
@@ -1080,20 +1097,25 @@ def test_kernels_start_after_their_server_was_killed(project):
     for server in servers:
         server.kill()
     psutil.wait_procs(servers, 10)
-    run()
+    assert build.refresh(["a/fig1"], root=project) == {}
 
 
 @pytest.mark.slow
-def test_a_notebook_runs_the_code_that_is_there_when_it_starts(tmp_path):
-    edit = (
-        "from paperlib import policies\nopen(policies.__file__, 'a').write('NEW = 1')"
-    )
+def test_a_notebook_runs_the_code_that_is_there_when_it_starts(tmp_path, sources):
+    edit = """
+import pathlib
+from paperlib import policies
+file = pathlib.Path(policies.__file__)
+code = file.read_text()
+file.unlink()
+file.write_text(code + "NEW = 1")
+"""
     use = "from paperlib.policies import NEW"
     codes = {
         f"fig{i}_x": [code, PLAIN.format(figure=f"a/fig{i}", slow=False, root="")]
         for i, code in ((1, edit), (2, use))
     }
-    root = make_project(tmp_path, **codes)
+    root = make_project(tmp_path, sources, **codes)
     done = subprocess.run(
         [sys.executable, "-m", "paperlib", "figures", "--jobs", "1"],
         cwd=root,
@@ -1122,12 +1144,12 @@ def test_a_notebook_runs_the_code_that_is_there_when_it_starts(tmp_path):
         ("SIGKILL", False),
     ],
 )
-def test_interrupted(tmp_path, how, forks, monkeypatch):
+def test_interrupted(tmp_path, sources, how, forks, monkeypatch):
     codes = {
         f"fig{i}_x": [PLAIN.format(figure=f"a/fig{i}", slow=i == 2, root=tmp_path)]
         for i in (1, 2)
     }
-    root = make_project(tmp_path, **codes)
+    root = make_project(tmp_path, sources, **codes)
     (root / "figures/a").mkdir()
     for suffix in SUFFIXES:
         (root / f"figures/a/fig2{suffix}").write_text(

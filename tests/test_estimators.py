@@ -563,7 +563,7 @@ def test_a_solver_that_gives_up_raises_with_its_last_iterate(monkeypatch):
     ) as error:
         likelihood_interval(history)
     assert np.isnan(error.value.last).all()
-    for name in ("estimating_equation_roots", "mle_paths"):
+    for name in ("estimating_equation_roots", "bisected_moments", "mle_paths"):
         monkeypatch.setattr(kernels, name, lambda *given: given[-1].fill(np.nan))
     for estimator, lost in (
         (mle, "1 of 1 pages"),

@@ -5,13 +5,14 @@ import pytest
 
 from paperlib import policies, signals, simulate
 from paperlib.repro import running, sharing
-from paperlib.repro.sharing import FILE_VARIABLE, Shared, SharedSlots
+from paperlib.repro.project import SHARED_RESULTS
+from paperlib.repro.sharing import Shared, SharedSlots
 
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
     path = tmp_path / "shared.sqlite"
-    monkeypatch.setenv(FILE_VARIABLE, str(path))
+    monkeypatch.setenv(SHARED_RESULTS, str(path))
     return path
 
 
@@ -20,7 +21,7 @@ def refuse():
 
 
 def test_without_a_build_everything_is_computed(monkeypatch):
-    monkeypatch.delenv(FILE_VARIABLE, raising=False)
+    monkeypatch.delenv(SHARED_RESULTS, raising=False)
     shared = Shared()
     assert [shared("a", lambda k=k: k) for k in range(2)] == [0, 1]
 

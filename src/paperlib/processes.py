@@ -439,8 +439,10 @@ def _or_nan(history, name):
     """Numbers of crawls in the ragged form; NaN if there are none."""
     values = getattr(history, name)
     if values is None:
-        return np.full(history.interval.size, np.nan)
-    return _flat(values, None)
+        values = np.full(history.interval.size, np.nan)
+    flat = _flat(values, None)
+    flat.flags.writeable = False  # else the kernel is compiled for both types
+    return flat
 
 
 def _offsets(offsets, interval):

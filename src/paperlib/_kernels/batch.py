@@ -168,34 +168,7 @@ def _root(kind, rate, bound, target, known, interval, changed):
         rate += step
         if abs(step) <= _NEWTON_TOLERANCE * rate and not flat:
             return rate
-    return _bisected(interval, changed.sum()) if kind == MOMENTS else np.nan
-
-
-@compiled
-def _bisected(interval, n_changed):
-    """Root of sum exp(-rate w) = n - n_changed, where w spans many decades.
-
-    Almost all terms of the sum are then 0 or 1, and what decides is below their
-    rounding. The equation is therefore written as the terms of the `n_changed`
-    longest intervals = what the others lack of 1, whose difference falls in the
-    rate; the exponent of the rate is bisected.
-    """
-    w = np.sort(interval)
-    few = w.size - n_changed
-    low, high = math.log(_LOWEST / w[-1]), math.log(_HIGHEST / w[0])
-    while high - low > _ROUNDING * max(abs(low), abs(high), 1.0):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        excess = 0.0
-        for j in range(w.size):
-            x = math.exp(middle) * w[j]
-            excess += math.expm1(-x) if j < few else math.exp(-x)
-        if excess > 0.0:
-            low = middle
-        else:
-            high = middle
-    return math.exp(middle)
+    return np.nan
 
 
 @compiled
@@ -242,7 +215,7 @@ def estimating_equation_roots(interval, changed, offsets, n_known, kind, out):
 
     interval, changed, n_known: shape (n_crawls,); offsets: shape (n_pages + 1,).
     0 and inf where degenerate, NaN for a page without crawls, and for one whose
-    root was not found.
+    root was not found; `bisected_moments` finds that of the moments.
     """
     for i in prange(offsets.size - 1):
         own = slice(offsets[i], offsets[i + 1])
@@ -250,6 +223,46 @@ def estimating_equation_roots(interval, changed, offsets, n_known, kind, out):
         if offsets[i + 1] > offsets[i]:
             known = n_known[own].sum()
             out[i] = page_root(kind, known, interval[own], changed[own])
+
+
+@compiled
+def _bisected(interval, n_changed):
+    """Root of sum exp(-rate w) = n - n_changed, where w spans many decades.
+
+    Almost all terms of the sum are then 0 or 1, and what decides is below their
+    rounding. The equation is therefore written as the terms of the `n_changed`
+    longest intervals = what the others lack of 1, whose difference falls in the
+    rate; the exponent of the rate is bisected.
+    """
+    w = np.sort(interval)
+    few = w.size - n_changed
+    low, high = math.log(_LOWEST / w[-1]), math.log(_HIGHEST / w[0])
+    while high - low > _ROUNDING * max(abs(low), abs(high), 1.0):
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            break
+        excess = 0.0
+        for j in range(w.size):
+            x = math.exp(middle) * w[j]
+            excess += math.expm1(-x) if j < few else math.exp(-x)
+        if excess > 0.0:
+            low = middle
+        else:
+            high = middle
+    return math.exp(middle)
+
+
+@parallel
+def bisected_moments(interval, changed, offsets, out):
+    """Write the roots of the moments where `out` is NaN and a page has crawls.
+
+    A kernel of its own, as such pages are rare: to compile the sort takes 1.5 s, and
+    made every kernel that contained it slower to compile.
+    """
+    for i in prange(offsets.size - 1):
+        own = slice(offsets[i], offsets[i + 1])
+        if np.isnan(out[i]) and offsets[i + 1] > offsets[i]:
+            out[i] = _bisected(interval[own], changed[own].sum())
 
 
 @parallel

@@ -348,7 +348,7 @@ def moment_matching(
     """
     checks.instance("history", history, History)
     terms = bits_alone(history)
-    rate = _solved(kernels.estimating_equation_roots, *terms, kernels.MOMENTS)
+    rate = _solved(_moments, *terms)
     if history.tells_more:
         n_known, time, n_bits, _ = map(np.ravel, history.likelihood_totals())
         told = (n_known > 0) & (n_bits == 0)
@@ -362,6 +362,14 @@ def bits_alone(history):
     n_known = np.empty(0)  # sums over the crawls of a page are then 0
     n_known.flags.writeable = False  # else the kernel is compiled for both types
     return *history.ragged(), n_known
+
+
+def _moments(interval, changed, offsets, n_known, rate):
+    """Write the roots of the moments, as a kernel does."""
+    crawls = interval, changed, offsets
+    kernels.estimating_equation_roots(*crawls, n_known, kernels.MOMENTS, rate)
+    if (np.isnan(rate) & (np.diff(offsets) > 0)).any():
+        kernels.bisected_moments(*crawls, rate)
 
 
 def _solved(roots, interval, changed, offsets, *told):

@@ -27,7 +27,14 @@ import numpy as np
 
 from paperlib.files import sha256, write_atomic
 from paperlib.repro import project, report
-from paperlib.repro.project import ROOT, BuildError, cells, defaults, notebooks
+from paperlib.repro.project import (
+    ROOT,
+    SHARED_RESULTS,
+    BuildError,
+    cells,
+    defaults,
+    notebooks,
+)
 from paperlib.repro.running import (
     DRAWN_ONCE,
     KERNEL,
@@ -36,7 +43,6 @@ from paperlib.repro.running import (
     read_seconds,
     run_all,
 )
-from paperlib.repro.sharing import FILE_VARIABLE
 from paperlib.types import PathLike
 
 __all__ = [
@@ -574,7 +580,7 @@ class _Build:
             jobs=jobs,
             seconds_file=_seconds_file(self.root, self.profile),
             interrupted=self.clear_staging,
-            environment={FILE_VARIABLE: str(self.staging / "shared.sqlite")},
+            environment={SHARED_RESULTS: str(self.staging / "shared.sqlite")},
         )
         self.clear_staging()
         print(

@@ -14,6 +14,7 @@ from paperlib.types import PathLike
 
 __all__ = [
     "ROOT",
+    "SHARED_RESULTS",
     "BuildError",
     "about",
     "cells",
@@ -30,6 +31,9 @@ __all__ = [
 ]
 
 ROOT = Path(__file__).resolve().parents[3]  # the clone of the project
+# The environment variable in which a build tells its notebooks the file of
+# `paperlib.repro.sharing`. The file is deleted at the end of the build.
+SHARED_RESULTS = "PAPERLIB_SHARED_RESULTS"
 
 # The keys of a claim in claims.yaml: those that every claim has, its criterion
 # (one of three), and those that it may have.

@@ -1,6 +1,7 @@
 """What pages say of the figures: claims, a gallery, and single numbers in docs/."""
 
 import csv
+import functools
 import json
 import re
 from itertools import groupby
@@ -9,7 +10,6 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader
 
-from paperlib import reference
 from paperlib.repro import ledger, project
 from paperlib.types import PathLike
 
@@ -318,6 +318,8 @@ def filled(text: str, records: dict[str, dict[str, Any]]) -> str:
 
 def _place(found):
     """The link to a plain form, with its file and line."""
+    from paperlib import reference  # and SciPy, .8 s, which a build needs not
+
     function = getattr(reference, found[2])
     path, line = function.__module__.replace(".", "/"), function.__code__.co_firstlineno
     return f"{found[1]}(../src/{path}.py#L{line})"
@@ -347,10 +349,16 @@ def gallery(records: dict[str, dict[str, Any]], root: PathLike = project.ROOT) -
     return _page("README.md", records, root)
 
 
+@functools.cache
+def _templates():
+    """Those of figures/, each compiled once."""
+    return templates()
+
+
 def _page(name, records, root):
     """A page about all figures, by a template."""
     return (
-        templates()
+        _templates()
         .get_template(name)
         .render(
             papers=list(_papers(records)),

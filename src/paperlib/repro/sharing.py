@@ -14,14 +14,12 @@ from typing import Any
 import numpy as np
 
 from paperlib.policies import Greedy
+from paperlib.repro.project import SHARED_RESULTS
 from paperlib.simulate import World
 from paperlib.types import Array, Ints
 
-__all__ = ["FILE_VARIABLE", "Shared", "SharedSlots"]
+__all__ = ["Shared", "SharedSlots"]
 
-# The environment variable in which a build tells its notebooks the file. The
-# file is deleted at the end of the build.
-FILE_VARIABLE = "PAPERLIB_SHARED_RESULTS"
 _PATIENCE = 60.0  # seconds to wait until another notebook has written
 
 
@@ -41,7 +39,7 @@ class Shared:
     """
 
     def __init__(self) -> None:
-        self._file = os.environ.get(FILE_VARIABLE)
+        self._file = os.environ.get(SHARED_RESULTS)
         if self._file:
             self._code = _code()
 
