@@ -482,33 +482,28 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, asked):
     several multipliers spend the bandwidth, it finds the least, which is what
     a little more bandwidth gains.
     """
+    granted = 0.0
+    # A loop because each call of `_ask` takes 2 s to compile.
+    for multiplier in (0.0, np.inf):
+        granted = _ask(pages, kind, multiplier, offsets, limit, rate, asked)
+        if multiplier == 0.0 and granted <= bandwidth:
+            return 0.0
     # x is the newest c, y the other end of the bracket, z one of both before
-    x = fx = y = fy = z = fz = np.inf
+    x, fx = 0.0, granted - bandwidth
+    if fx >= 0.0:
+        return _greatest_gain(pages, kind, offsets, limit, asked)
     # Rows for both ends of the bracket and for the newest c. Rows change roles
     # by number: numba mixes up arrays that are swapped between parallel loops.
     rates, asks = np.empty((3, rate.size)), np.empty((3, asked.size))
     below, above, trial = 0, 1, 2
-    new, stride = np.inf, 2.0
-    # The multipliers 0 and inf are in the same loop, because each call of `_ask`
-    # takes a second to compile.
-    for step in range(_MAX_STEPS + 2):
-        multiplier = 1.0 / (new * new) if new != 0.0 else np.inf
+    _copy(rate, rates[below])
+    _copy(asked, asks[below])
+    y = fy = z = fz = np.inf
+    new, stride = _first_guess(pages, kind, bandwidth), 2.0
+    for _ in range(_MAX_STEPS):
+        multiplier = 1.0 / (new * new)
         off = _ask(pages, kind, multiplier, offsets, limit, rates[trial], asks[trial])
         off -= bandwidth
-        if (step == 0 and off <= 0.0) or (step == 1 and off >= 0.0):
-            _copy(rates[trial], rate)
-            _copy(asks[trial], asked)
-            if step == 0:
-                return 0.0
-            return _greatest_gain(pages, kind, offsets, limit, asked)
-        if step == 0:
-            new = 0.0
-            continue
-        if step == 1:
-            x, fx = new, off
-            below, trial = trial, below
-            new = _first_guess(pages, kind, bandwidth)
-            continue
         if (off > 0.0) == (fx > 0.0):
             z, fz = x, fx
         else:
@@ -539,7 +534,7 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, asked):
     if fy == np.inf and fx < -_SPENT * bandwidth:  # the multiplier has underflowed
         return np.nan
     share = fx / (fx - fy)
-    for h in range(limit.size):
+    for h in prange(limit.size):
         low, high = asks[below, h], asks[above, h]
         rise = min(high, limit[h]) - min(low, limit[h])
         part = share * rise / (high - low) if share * rise > 0.0 else 0.0

@@ -318,7 +318,7 @@ def filled(text: str, records: dict[str, dict[str, Any]]) -> str:
 
 def _place(found):
     """The link to a plain form, with its file and line."""
-    from paperlib import reference  # and SciPy, .8 s, which a build needs not
+    from paperlib import reference  # imports SciPy, .8 s, which a build does not need
 
     function = getattr(reference, found[2])
     path, line = function.__module__.replace(".", "/"), function.__code__.co_firstlineno
