@@ -34,11 +34,13 @@ class Crawler:
         old = {page["url"] for page in self.pages}
         self.pages += [{"url": url} for url in dict.fromkeys(urls) if url not in old]
         self.scheduler = Scheduler.load(self.learnt) if self.learnt.exists() else None
-        if new := self.pages[len(self.scheduler or ()) :]:
+        # removed pages keep their numbers, so that `len` would not do
+        n_known = self.scheduler.posterior[0].size if self.scheduler else 0
+        if new := self.pages[n_known:]:
             prior = {"shape": 0.5, "rate": 0.5 * len(self.pages) / per_day}
             host = [urlsplit(page["url"]).netloc for page in new]
             policy = BayesGreedy([1.0] * len(new), **prior, host=host, **LIMITS)
-            if self.scheduler:
+            if n_known:
                 self.scheduler.add(policy)
             else:
                 self.scheduler = Scheduler(policy)

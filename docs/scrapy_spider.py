@@ -3,9 +3,11 @@
     scrapy runspider scrapy_spider.py -a due=due.jsonl -o fetched.jsonl
     paperlib estimate fetched.jsonl -o rates.parquet
 
-`due.jsonl` has one object a line: url, and etag and last_modified of the last
-fetch, if there are any. `-o` appends to fetched.jsonl, which thus becomes the log;
-`-O` would overwrite it. Tested with Scrapy 2.13 and newer.
+`due.jsonl` has one object a line, as `paperlib export --to jsonl` writes it: url, and
+due; what is due later is left for the next run. Add etag and last_modified of the
+last fetch, and servers can answer that nothing has changed. `-o` appends to
+fetched.jsonl, which thus becomes the log; `-O` would overwrite it. Tested with
+Scrapy 2.13 and newer.
 """
 
 import hashlib
@@ -30,6 +32,9 @@ class DueSpider(scrapy.Spider):
     async def start(self):
         with open(self.due, encoding="utf-8") as lines:
             for page in map(json.loads, lines):
+                due = page.get("due")
+                if due and datetime.fromisoformat(due) > datetime.now(UTC):
+                    continue
                 # with these a server can answer 304, without a body
                 known = {
                     "If-None-Match": page.get("etag"),

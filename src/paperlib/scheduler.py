@@ -205,6 +205,10 @@ class Scheduler:
     def next(self, time: float) -> int:
         """Return the page to crawl now; from then on it counts as crawled.
 
+        A page can come again before its report: give a policy the longest time that
+        a fetch takes as `min_interval` where several are fetched at once. A report is
+        for the last crawl of its page.
+
         Parameters
         ----------
         time : float, time
