@@ -52,9 +52,9 @@ class Entry(NamedTuple):
     ----------
     make : callable
         Function of a `simulate.Situation`.
-    knows : {"nothing", "prior", "rates"}
+    knows : {"nothing", "prior", "rates"}, default "nothing"
         What it knows before its first crawl.
-    sees : {"bit", "age", "signals"}
+    sees : {"bit", "age", "signals"}, default "bit"
         What a crawl tells: the age of the last change is that of Last-Modified.
 
     Examples

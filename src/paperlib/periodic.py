@@ -240,7 +240,7 @@ def simulate_periodic_history(
     interval : array_like, shape (..., n_crawls), time
         Intervals between crawls, positive; leading axes broadcast with the
         pages. A single number needs `n_crawls`.
-    start : array_like, shape of the pages, time
+    start : array_like, shape of the pages, time, default 0.0
         When each page became known.
     n_crawls : int, optional
         Crawls of each page, where `interval` is a number.
@@ -358,14 +358,14 @@ def fit_profile(
     ----------
     history : History
         In either form. Ages and counts of changes are not used.
-    start : array_like, number or shape ``history.shape``, time
+    start : array_like, number or shape ``history.shape``, time, default 0.0
         When each page became known: the time of a crawl is that of
         ``history.time`` plus this.
     n_bins : int, at least 2
         Bins of the profile.
-    period : float, time, positive
+    period : float, time, positive, default 1.0
         Length of the period.
-    smoothing : float, non-negative
+    smoothing : float, non-negative, default 1.0
         Pseudo-changes s in each bin, and the exposure in which a flat profile
         expects as many. 1 keeps rates from being 0 by chance; 0 is maximum
         likelihood.
@@ -881,7 +881,7 @@ def slot_staleness(
         Page of each slot, -1 for none; from `policies` or `scheduler`.
     horizon : float, time
         End of the time that is judged, positive.
-    importance : array_like, shape (n_pages,)
+    importance : array_like, shape (n_pages,), default 1.0
         Request rates of the pages, non-negative, not all 0.
     demand : array_like, shape (profile.n_bins,), optional
         As in `stale_time`.

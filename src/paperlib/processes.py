@@ -548,7 +548,7 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
     """Observe a page that changes at given times by crawls at given times.
 
     The page is known at time 0. A change at the very moment of a crawl is
-    seen by that crawl, as by I_k of section 2 of [peva22].
+    seen by that crawl, as by I_k of section 2 of [peva22]_.
 
     Parameters
     ----------
@@ -745,7 +745,7 @@ def simulate_history(
     .. math:: P(\mathrm{changed}) = 1 - e^{-\Delta w}
 
     independently for each crawl after an interval w; over Poisson crawls of
-    rate p this is Delta / (Delta + p), eq. (4) of [valuetools20].
+    rate p this is Delta / (Delta + p), eq. (4) of [valuetools20]_.
     False changes raise it to :math:`1 - (1 - q) e^{-\Delta w}`.
 
     Parameters
@@ -762,7 +762,7 @@ def simulate_history(
         Crawls of each page.
     n_runs : int, optional
         Independent runs along a new first axis.
-    observation : {"bit", "age", "count"}
+    observation : {"bit", "age", "count"}, default "bit"
         What a crawl reveals beside the bit: nothing, the age of the last change
         since the crawl before, or the number of changes. The bits are the same.
     false_change : array_like, default 0.0
@@ -946,7 +946,7 @@ def simulate_sequential_history(
     r"""Simulate crawls of Poisson pages at a multiple of the estimated period.
 
     Crawl, estimate, take the next interval within `limits`, crawl: sections
-    4.1 and 5 of [grimes08],
+    4.1 and 5 of [grimes08]_,
 
     .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n .
 

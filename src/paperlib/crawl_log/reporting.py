@@ -109,9 +109,9 @@ def report(
         Crawls a day of the middle budget; by default the pace of the log.
     rng : None, int, SeedSequence, BitGenerator or Generator
         As in `compare`.
-    force : bool
+    force : bool, default False
         Overwrite an output that exists.
-    memory : str
+    memory : str, default "1GiB"
         As in `estimate`.
 
     Returns

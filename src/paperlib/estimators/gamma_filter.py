@@ -153,7 +153,8 @@ class GammaFilter(OnlineEstimator):
         changed : array_like of bool or 0/1, shape of the pages
             True where the crawl found a change.
         interval : array_like, time
-            Time since the crawl before, positive; it must be given.
+            Time since the crawl before, positive. It must be given: None, the
+            default of other estimators, is refused.
         page : array_like of int, optional
             Indices of the crawled pages, each at most once, in the flattened
             array of pages; `changed` and `interval` broadcast with it. All

@@ -122,7 +122,7 @@ def fisher_information(
         Rate of crawls at Poisson times, positive; broadcasts with the change rate.
     interval : array_like, time, optional
         Given interval between crawls instead, positive; broadcasts too.
-    observation : {"bit", "age", "last n", "count"}
+    observation : {"bit", "age", "last n", "count"}, default "bit"
         What a crawl reveals.
     n_entries : int, optional
         The number N; needed for "last n", and for nothing else.

@@ -91,7 +91,7 @@ class Situation(NamedTuple):
         crawled alike at the same bandwidth.
     rng : Generator
         Source of random numbers, one for each run and policy.
-    signals : bool
+    signals : bool, default False
         Whether signals arrive.
 
     Examples
@@ -225,7 +225,7 @@ class Benchmark:
 
         Parameters
         ----------
-        over : sequence of str
+        over : sequence of str, optional
             Policies that the others are compared with, where they were run.
 
         Returns

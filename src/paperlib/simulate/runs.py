@@ -71,7 +71,7 @@ class CrawlRun:
         ----------
         world : World
             The world of the run.
-        start, stop : float, time
+        start, stop : float, time, default 0.0 and inf
             Crawls after `start` and up to `stop` count. The first of them of a
             page has nothing to compare with and gives no interval.
 
