@@ -244,8 +244,8 @@ def simulate_periodic_history(
         When each page became known.
     n_crawls : int, optional
         Crawls of each page, where `interval` is a number.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------
@@ -705,11 +705,11 @@ def staleness(
 ) -> Values:
     r"""Staleness of a page that is crawled at the same times of every period.
 
-    With the crawls :math:`s_k` of a period of length L, their successors
-    :math:`s_{k+1}` and the demand d, of mean 1,
+    With the crawls :math:`s_k` of a period of length P, their successors
+    :math:`s_{k+1}` and the demand m, of mean 1,
 
-    .. math:: \frac{1}{L} \sum_k \int_{s_k}^{s_{k+1}}
-        \left(1 - e^{-\Delta\,(G(t) - G(s_k))}\right) d(t)\, dt .
+    .. math:: \frac{1}{P} \sum_k \int_{s_k}^{s_{k+1}}
+        m(t) \left(1 - e^{-\Delta\,(G(t) - G(s_k))}\right) dt .
 
     Parameters
     ----------
@@ -864,10 +864,10 @@ def slot_staleness(
 
     All pages are crawled at time 0; crawls that the slots bring are given.
     With the expected stale time S of `stale_time` between two crawls of a
-    page, and the demand d,
+    page, and the demand m,
 
     .. math:: \frac{\sum_i \mu_i \sum_k S_i(t_{i,k}, t_{i,k+1})}
-              {\sum_i \mu_i \int_0^T d} .
+              {\sum_i \mu_i \int_0^T m(t)\,dt} .
 
     Parameters
     ----------

@@ -513,8 +513,8 @@ def poisson_times(rate: float, horizon: float, *, rng: Seed = None) -> Array:
         Rate of the events, non-negative.
     horizon : float, time
         End of the observation, positive.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------
@@ -699,8 +699,8 @@ def recrawl(
         Crawls are in (0, horizon], positive.
     n_crawls, n_runs : int
         Crawls of a run, and runs.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Run i depends on the seed and i alone.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------
@@ -768,8 +768,8 @@ def simulate_history(
     false_change : array_like, default 0.0
         Probability q that a crawl finds a change that is none, in [0, 1];
         broadcasts with the pages. Such a change has no age and no count.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Run i depends on the seed and i alone.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------
@@ -895,8 +895,8 @@ def simulate_adaptive_history(
         Crawls of each page.
     n_runs : int, optional
         Independent runs along a new first axis.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Run i depends on the seed and i alone.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------
@@ -970,8 +970,8 @@ def simulate_sequential_history(
         Crawls of each page.
     n_runs : int, optional
         Independent runs along a new first axis.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Run i depends on the seed and i alone.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------

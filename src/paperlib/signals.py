@@ -274,8 +274,8 @@ def corrupt(
     least_precision : float, in (0, 1], default 0.01
         Lower values are raised to it: the believed rate of false signals grows
         without bound as the precision goes to 0. Our choice.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------
@@ -343,8 +343,8 @@ def simulate_signalled_history(
         As in `processes.simulate_history`.
     n_crawls : int, optional
         As in `processes.simulate_history`.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------

@@ -87,7 +87,7 @@ def compare(
     horizon : float, optional
         Days of the simulation of the long run; by default 200 times the mean
         time between crawls of a page, and at least a year.
-    rng : None, int, SeedSequence, BitGenerator or Generator
+    rng : None, int, SeedSequence or Generator, optional
         Of the simulation, passed through `numpy.random.default_rng`.
     memory : str, default "1GiB"
         As in `estimate`.

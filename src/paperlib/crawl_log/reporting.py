@@ -107,7 +107,7 @@ def report(
         The file to write.
     bandwidth : float, optional
         Crawls a day of the middle budget; by default the pace of the log.
-    rng : None, int, SeedSequence, BitGenerator or Generator
+    rng : None, int, SeedSequence or Generator, optional
         As in `compare`.
     force : bool, default False
         Overwrite an output that exists.

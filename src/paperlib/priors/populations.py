@@ -38,8 +38,8 @@ def population(
         That of the mean times between changes: "lognormal" with
         standard deviation 1 of the logarithm, or "log-logistic" with shape 1,
         whose tail is so heavy that it has no mean without the clip.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------

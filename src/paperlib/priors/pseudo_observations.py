@@ -247,8 +247,8 @@ class FakeIntervals:
             simplex of Nelder and Mead from its best point.
         max_iterations : int, default 1000
             Iterations of the annealing or of the simplex.
-        rng : seed or numpy.random.Generator, optional
-            Source of randomness of the annealing.
+        rng : None, int, SeedSequence or Generator, optional
+            Source of random numbers of the annealing.
 
         Returns
         -------
@@ -421,9 +421,9 @@ def prior_from_arrivals(
         Crawls of each page.
     limits : (float, float), time
         Shortest and longest interval.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Batch k has the seed ``[*rng, k]`` where `rng` is
-        an integer or a list of them, and otherwise a stream of its own.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Batch k has the seed ``[*rng, k]`` where `rng`
+        is an integer or a list of them, and otherwise a stream of its own.
 
     Returns
     -------

@@ -322,8 +322,9 @@ def benchmark(
         Crawls of a page in the median time between changes, on average.
     n_runs : int or sequence of int
         Number of worlds of each cell; one number, or one for each budget.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Cells that were kept are found again by an integer.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Cells that were kept are found again by an
+        integer.
     n_windows : int, default 20
         Number of equal windows of time.
     folder : path, optional
