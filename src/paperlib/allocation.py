@@ -135,8 +135,8 @@ class Allocation:
         gains by more crawls or limits of hosts leave some over.
     multiplier : ndarray, shape (...), importance x time
         What a little more bandwidth adds to the sum of importance x freshness;
-        0 where bandwidth is left over, NaN for a heuristic. Of `harmonic` and
-        `optimal`, what it takes from their cost.
+        0 where bandwidth is left over, NaN for a heuristic. For `harmonic` and
+        `optimal`: by how much a little more bandwidth lowers the cost.
     freshness : ndarray, shape (...)
         Expected freshness over pages weighted by importance, in [0, 1].
     threshold : ndarray, shape (n_pages,), time, default None

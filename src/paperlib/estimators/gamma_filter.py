@@ -47,11 +47,11 @@ class GammaFilter(OnlineEstimator):
     Parameters
     ----------
     shape : array_like, default 0.5
-        Shape of the gamma prior, positive, one number or one for each page: it
-        acts as so many changes ...
+        Shape of the gamma prior, positive, one number or one for each page.
+        The prior counts as `shape` changes seen in the time `rate`.
     rate : array_like, time, optional
-        ... in this time, positive, one number or one for each page. The
-        default is 0.03 times the first interval of each page. With an array,
+        Rate of the gamma prior, positive, one number or one for each page. By
+        default 0.03 times the first interval of each page. With an array,
         which says how many pages there are, the first crawl may be one of
         some pages only.
     forgetting : float, default 1.0

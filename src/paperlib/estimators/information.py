@@ -111,8 +111,9 @@ def fisher_information(
     with Hurwitz's zeta function and M, Poisson with mean x. "age" is the age of the
     last change, "last n" are the times of the last N changes, "count" is the number
     of changes. No unbiased estimator from n crawls has a variance below
-    1 / (n x information); the MLE attains the bound asymptotically. A bit tells most
-    at x = 1.59, while of ages, more is never less.
+    1 / (n x information); the MLE attains the bound asymptotically. The
+    information of a bit is largest at x = 1.59; that of an age never falls as the
+    interval grows.
 
     Parameters
     ----------

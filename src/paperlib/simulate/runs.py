@@ -204,8 +204,8 @@ def crawl(
 
     at time t after the last crawl, in true parameters and with the n signals
     sent since then, arrived or not. It is the expectation given slots and
-    signals, so that no request has to be drawn. Due dates tell as little of
-    later changes, because they follow from what earlier crawls found.
+    signals, so that no request has to be drawn. This also holds for policies
+    with due dates: a due date depends only on what earlier crawls found.
 
     Parameters
     ----------
