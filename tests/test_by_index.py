@@ -346,7 +346,7 @@ def test_both_kernels_give_greedy_the_same_slots():
 
 
 @pytest.mark.parametrize("kind", [*map(repr, OBJECTIVES[:5]), "bayes", "lagrangian"])
-def test_the_bound_of_a_page_asleep_is_above_its_index_and_near_it_at_small_times(kind):
+def test_the_bound_of_a_deferred_page_is_above_its_index_and_near_it_when_young(kind):
     rng = np.random.default_rng(5)
     state = random_policy(rng, kind, 40).start(np.zeros(40))
     for page in state.pages:
@@ -382,7 +382,7 @@ def test_the_line_of_a_page_is_above_its_index_and_touches_it(kind):
 
 @pytest.mark.parametrize("kind", ["bayes", "lagrangian"])
 def test_equal_pages_are_crawled_in_turn(kind):
-    n_pages = 2000  # more than those that wake before the first slot
+    n_pages = 2000  # more than are activated before the first slot
     pages = SignalledPages(np.ones(n_pages), np.ones(n_pages), 0.0, 0.0)
     policy = policies.LagrangianIndex(pages, n_pages)
     if kind == "bayes":
@@ -394,7 +394,7 @@ def test_equal_pages_are_crawled_in_turn(kind):
     assert scheduler.n_values < 100 * found.size
 
 
-def test_pages_asleep_wake_when_the_thresholds_fall():
+def test_deferred_pages_are_activated_when_the_thresholds_fall():
     """The highest bounds may belong to pages that change too fast to be worth much."""
     sizes = [100, 300, 50]
     rate = np.repeat([1.0, 100.0, 0.5], sizes)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from numpydoc import validate
+from numpydoc.docscrape import NumpyDocString
 from packaging.requirements import Requirement
 
 import paperlib
@@ -223,6 +224,31 @@ def test_options_of_the_science_are_given_by_name():
             found[path.removeprefix("paperlib.")] = options
     assert len(dict(_callables())) > 200
     assert found == DATA
+
+
+def test_citations_are_links_on_the_site():
+    # not in examples, and not where the entry itself stands
+    plain = r"^(?! *>>>).*(?<!\.\. )\[[a-z]+\d\d\](?!_)"
+    found = {}
+    for path in (*PUBLIC, *_members()):
+        if lines := re.findall(plain, pydoc.locate(path).__doc__ or "", re.M):
+            found[path] = lines
+    assert found == {}
+
+
+def test_docstrings_name_defaults():
+    options = {
+        f"{path}: {each.name}": f"{each.type} {' '.join(each.desc)}"
+        for path, thing in {**dict(_signatures()), **dict(_callables())}.items()
+        for each in NumpyDocString(inspect.getdoc(thing) or "")["Parameters"]
+        if any(
+            given.default is not given.empty and given.name in each.name.split(", ")
+            for given in inspect.signature(thing).parameters.values()
+        )
+    }
+    named = re.compile("default|optional|As (in|for)")
+    assert len(options) > 300
+    assert [each for each, text in options.items() if not named.search(text)] == []
 
 
 def test_docstrings_point_to_plain_forms_that_exist():

@@ -135,23 +135,23 @@ class Allocation:
         gains by more crawls or limits of hosts leave some over.
     multiplier : ndarray, shape (...), importance x time
         What a little more bandwidth adds to the sum of importance x freshness;
-        0 where bandwidth is left over, NaN for a heuristic. Of `harmonic` and
-        `optimal`, what it takes from their cost.
+        0 where bandwidth is left over, NaN for a heuristic. For `harmonic` and
+        `optimal`: by how much a little more bandwidth lowers the cost.
     freshness : ndarray, shape (...)
         Expected freshness over pages weighted by importance, in [0, 1].
-    threshold : ndarray, shape (n_pages,), time, or None
+    threshold : ndarray, shape (n_pages,), time, default None
         Effective elapsed time at which a page is due; None unless the
         allocation is one of thresholds.
-    cost : ndarray, shape (...), or None
+    cost : ndarray, shape (...), default None
         Sum over pages of importance x cost of the objective, which `optimal`
         minimises; None for other allocations, as are the prices.
-    price_min_rate, price_max_rate : ndarray, shape (..., n_pages), or None
+    price_min_rate, price_max_rate : ndarray, shape (..., n_pages), optional
         Prices of the limits of each page: by how much the cost falls per unit
         by which the least rate of the page is lowered, or its greatest rate
         raised. 0 where the limit is not active. For a page that is not crawled,
         `price_min_rate` is by how much the first crawl per unit of time would
         cost more, at the multiplier, than it saves.
-    price_host : dict, or None
+    price_host : dict, default None
         From the label of each host that uses its limit up to the price of the
         limit: by how much the cost falls per unit by which it is raised.
 

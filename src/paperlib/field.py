@@ -33,10 +33,11 @@ def __dir__():
 
 #: Crawls of a page in the median time between changes.
 BUDGETS = (0.1, 0.3, 1.0, 3.0)
-#: Worlds of each. In Poisson worlds a difference of .002 between policies that crawl
-#: nearly as GREEDY does is three standard errors or more: paired differences spread
-#: less where crawls are many. Differences between unlike policies spread more, those
-#: of uniform crawling and Nutch to GREEDY twice and five times as much.
+#: Number of worlds at each budget. In Poisson worlds a difference of .002 between
+#: policies that crawl nearly as GREEDY does is three standard errors or more: paired
+#: differences spread less where crawls are many. Differences between unlike policies
+#: spread more, those of uniform crawling and Nutch to GREEDY twice and five times as
+#: much.
 RUNS = (300, 150, 80, 30)
 _FALSE = 0.05  # probability that a crawl reports a change that is none
 _OFFICE = 8, 18  # hours between which pages change
@@ -52,9 +53,9 @@ class Entry(NamedTuple):
     ----------
     make : callable
         Function of a `simulate.Situation`.
-    knows : {"nothing", "prior", "rates"}
+    knows : {"nothing", "prior", "rates"}, default "nothing"
         What it knows before its first crawl.
-    sees : {"bit", "age", "signals"}
+    sees : {"bit", "age", "signals"}, default "bit"
         What a crawl tells: the age of the last change is that of Last-Modified.
 
     Examples
@@ -383,7 +384,7 @@ def _if_signals(make):
     return lambda at: make(at) if at.signals else None
 
 
-#: Who competes, by name.
+#: The policies that are compared, by name.
 POLICIES = {
     # what may be known or not does not matter to these
     "uniform": Entry(_at_intervals(_equal)),

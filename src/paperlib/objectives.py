@@ -230,7 +230,9 @@ class Objective:
         Returns
         -------
         float or ndarray
-            In the unit of `value`; inf unless pages can be given up.
+            In the unit of `value`. Finite for `freshness` and `deadline`;
+            otherwise inf. 0 for a page that never changes, except with
+            `age_of_information`.
 
         Raises
         ------

@@ -240,12 +240,12 @@ def simulate_periodic_history(
     interval : array_like, shape (..., n_crawls), time
         Intervals between crawls, positive; leading axes broadcast with the
         pages. A single number needs `n_crawls`.
-    start : array_like, shape of the pages, time
+    start : array_like, shape of the pages, time, default 0.0
         When each page became known.
     n_crawls : int, optional
         Crawls of each page, where `interval` is a number.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------
@@ -358,14 +358,14 @@ def fit_profile(
     ----------
     history : History
         In either form. Ages and counts of changes are not used.
-    start : array_like, number or shape ``history.shape``, time
+    start : array_like, number or shape ``history.shape``, time, default 0.0
         When each page became known: the time of a crawl is that of
         ``history.time`` plus this.
     n_bins : int, at least 2
         Bins of the profile.
-    period : float, time, positive
+    period : float, time, positive, default 1.0
         Length of the period.
-    smoothing : float, non-negative
+    smoothing : float, non-negative, default 1.0
         Pseudo-changes s in each bin, and the exposure in which a flat profile
         expects as many. 1 keeps rates from being 0 by chance; 0 is maximum
         likelihood.
@@ -705,11 +705,11 @@ def staleness(
 ) -> Values:
     r"""Staleness of a page that is crawled at the same times of every period.
 
-    With the crawls :math:`s_k` of a period of length L, their successors
-    :math:`s_{k+1}` and the demand d, of mean 1,
+    With the crawls :math:`s_k` of a period of length P, their successors
+    :math:`s_{k+1}` and the demand m, of mean 1,
 
-    .. math:: \frac{1}{L} \sum_k \int_{s_k}^{s_{k+1}}
-        \left(1 - e^{-\Delta\,(G(t) - G(s_k))}\right) d(t)\, dt .
+    .. math:: \frac{1}{P} \sum_k \int_{s_k}^{s_{k+1}}
+        m(t) \left(1 - e^{-\Delta\,(G(t) - G(s_k))}\right) dt .
 
     Parameters
     ----------
@@ -864,10 +864,10 @@ def slot_staleness(
 
     All pages are crawled at time 0; crawls that the slots bring are given.
     With the expected stale time S of `stale_time` between two crawls of a
-    page, and the demand d,
+    page, and the demand m,
 
     .. math:: \frac{\sum_i \mu_i \sum_k S_i(t_{i,k}, t_{i,k+1})}
-              {\sum_i \mu_i \int_0^T d} .
+              {\sum_i \mu_i \int_0^T m(t)\,dt} .
 
     Parameters
     ----------
@@ -881,7 +881,7 @@ def slot_staleness(
         Page of each slot, -1 for none; from `policies` or `scheduler`.
     horizon : float, time
         End of the time that is judged, positive.
-    importance : array_like, shape (n_pages,)
+    importance : array_like, shape (n_pages,), default 1.0
         Request rates of the pages, non-negative, not all 0.
     demand : array_like, shape (profile.n_bins,), optional
         As in `stale_time`.

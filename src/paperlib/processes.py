@@ -515,8 +515,8 @@ def poisson_times(rate: float, horizon: float, *, rng: Seed = None) -> Array:
         Rate of the events, non-negative.
     horizon : float, time
         End of the observation, positive.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------
@@ -550,7 +550,7 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
     """Observe a page that changes at given times by crawls at given times.
 
     The page is known at time 0. A change at the very moment of a crawl is
-    seen by that crawl, as by I_k of section 2 of [peva22].
+    seen by that crawl, as by I_k of section 2 of [peva22]_.
 
     Parameters
     ----------
@@ -701,8 +701,8 @@ def recrawl(
         Crawls are in (0, horizon], positive.
     n_crawls, n_runs : int
         Crawls of a run, and runs.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Run i depends on the seed and i alone.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------
@@ -747,7 +747,7 @@ def simulate_history(
     .. math:: P(\mathrm{changed}) = 1 - e^{-\Delta w}
 
     independently for each crawl after an interval w; over Poisson crawls of
-    rate p this is Delta / (Delta + p), eq. (4) of [valuetools20].
+    rate p this is Delta / (Delta + p), eq. (4) of [valuetools20]_.
     False changes raise it to :math:`1 - (1 - q) e^{-\Delta w}`.
 
     Parameters
@@ -764,14 +764,14 @@ def simulate_history(
         Crawls of each page.
     n_runs : int, optional
         Independent runs along a new first axis.
-    observation : {"bit", "age", "count"}
+    observation : {"bit", "age", "count"}, default "bit"
         What a crawl reveals beside the bit: nothing, the age of the last change
         since the crawl before, or the number of changes. The bits are the same.
     false_change : array_like, default 0.0
         Probability q that a crawl finds a change that is none, in [0, 1];
         broadcasts with the pages. Such a change has no age and no count.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Run i depends on the seed and i alone.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------
@@ -897,8 +897,8 @@ def simulate_adaptive_history(
         Crawls of each page.
     n_runs : int, optional
         Independent runs along a new first axis.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Run i depends on the seed and i alone.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------
@@ -948,7 +948,7 @@ def simulate_sequential_history(
     r"""Simulate crawls of Poisson pages at a multiple of the estimated period.
 
     Crawl, estimate, take the next interval within `limits`, crawl: sections
-    4.1 and 5 of [grimes08],
+    4.1 and 5 of [grimes08]_,
 
     .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n .
 
@@ -972,8 +972,8 @@ def simulate_sequential_history(
         Crawls of each page.
     n_runs : int, optional
         Independent runs along a new first axis.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Run i depends on the seed and i alone.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------

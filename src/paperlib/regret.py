@@ -569,7 +569,7 @@ def slopes(
         the grid, or whose regret is negative, in any bootstrap sample.
     n_bootstrap : int, default 500
         Number of bootstrap samples.
-    rng : seed or numpy.random.Generator, optional
+    rng : None, int, SeedSequence or Generator, optional
         Draws the bootstrap samples.
 
     Returns

@@ -319,9 +319,9 @@ class Scheduler:
         ----------
         times : array_like, shape (n_slots,), time
             Slots, never decreasing.
-        signal_page : array_like of int, shape (n_signals,)
+        signal_page : array_like of int, shape (n_signals,), optional
             Number of the page of each signal.
-        signal_time : array_like, shape (n_signals,), time
+        signal_time : array_like, shape (n_signals,), time, optional
             When each signal arrives, never decreasing. A signal at the time of
             a slot comes before the slot; one after the last slot is ignored.
 

@@ -37,7 +37,7 @@ def poisson(
         Crawl rates.
     duration : float, time, positive
         End of the schedule.
-    rng : seed or numpy.random.Generator, optional
+    rng : None, int, SeedSequence or Generator, optional
         Draws the times.
 
     Returns
@@ -87,7 +87,7 @@ def regular(
     phase : float or array_like, shape (n_pages,), optional
         The first crawl comes after so many intervals, in (0, 1]; by default
         uniform, drawn for each page.
-    rng : seed or numpy.random.Generator, optional
+    rng : None, int, SeedSequence or Generator, optional
         Draws the phases.
 
     Returns

@@ -45,8 +45,8 @@ PARAMETERS = "change_rate", "importance", "recall", "false_rate"
 class SignalledPages:
     r"""Pages some of whose changes are signalled, among false signals.
 
-    Section 3 of [www25]: changes without a signal have the rate alpha, signals
-    the rate gamma, and a signal counts as much as the time beta.
+    Section 3 of [www25]_: changes without a signal have the rate alpha,
+    signals the rate gamma, and a signal counts as much as the time beta.
 
     .. math:: \alpha = (1 - \lambda)\,\Delta, \qquad
         \gamma = \lambda\Delta + \nu, \qquad
@@ -274,8 +274,8 @@ def corrupt(
     least_precision : float, in (0, 1], default 0.01
         Lower values are raised to it: the believed rate of false signals grows
         without bound as the precision goes to 0. Our choice.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------
@@ -331,7 +331,7 @@ def simulate_signalled_history(
     .. math:: P(\mathrm{changed})
         = 1 - e^{-\alpha w} (1 - \mathrm{precision})^n ,
 
-    eq. (1) of [www25].
+    eq. (1) of [www25]_.
 
     Parameters
     ----------
@@ -343,8 +343,8 @@ def simulate_signalled_history(
         As in `processes.simulate_history`.
     n_crawls : int, optional
         As in `processes.simulate_history`.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------
@@ -399,7 +399,7 @@ def naive_precision_recall(history: History, n_signals: ArrayLike) -> Values:
 
     As if a crawl that found a change had found exactly one: precision is the
     share of signals that came in intervals with a change,
-    recall the share of these intervals with a signal; appendix E of [www25].
+    recall the share of these intervals with a signal; appendix E of [www25]_.
     Both are biased. With equal intervals w they tend to
 
     .. math:: 1 - (1 - \mathrm{precision})\,e^{-\Delta w}
@@ -502,7 +502,7 @@ def fit(
 
     .. math:: P(\mathrm{changed}) = 1 - e^{-(\alpha w + b n)} ,
 
-    appendix E of [www25], which prints the probability of no change in its
+    appendix E of [www25]_, which prints the probability of no change in its
     place. This is a regression of the bits on w and n through the origin with
     the complementary log-log link, log(-log P(unchanged)) = log(alpha w +
     b n); its log-likelihood is concave in alpha and b, which are kept non-negative.

@@ -65,7 +65,7 @@ def shown(text: str, most: int = 160) -> str:
     ----------
     text : str
         Text that may come from anywhere; it could steer a terminal.
-    most : int
+    most : int, default 160
         Characters of the text that are shown.
 
     Returns

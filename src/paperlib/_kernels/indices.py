@@ -2,37 +2,40 @@ r"""Crawling by an index without signals: the page of largest index, exactly.
 
 The index of a page is a function of the time t since its crawl that never
 falls: the crawl value of an objective, of what is known of a change rate
-(`bayes`), or the Lagrangian index. All have an inverse, so that a page waits
-until its index can reach a threshold, and one root a crawl tells until when.
+(`bayes`), or the Lagrangian index. All have an inverse: after each crawl one
+root gives the time at which the index of the page reaches a threshold, and
+until then no slot looks at the page.
 
-The algorithm. Two thresholds, low < high, part the pages in three. Those that
-have not reached the low one are *far*, and stand in a heap by the time at
-which they do. Those between the two are *near*, in a second heap by the time
-at which they reach the high one. The others are *active*, and a slot compares
-the indices of these. If none of them reaches the high threshold, it is
-lowered so that about `target` of the active and near pages are above it; only
-if none reaches the low one either, all pages are looked at once and both
-thresholds are set anew. If too many pages are active or near, the thresholds
-rise. With some sqrt(n_pages) near pages the pass over all pages comes once in
-about n_pages slots, and to lower the high threshold costs as little.
+The algorithm. Two thresholds, low < high, divide the pages into three groups.
+Pages whose index has not reached the low threshold are *far*, in a heap by the
+time at which they reach it. Pages between the two thresholds are *near*, in a
+second heap by the time at which they reach the high one. The others are
+*active*, and a slot compares the indices of these. If no active page reaches
+the high threshold, it is lowered so that about `_TARGET` of the active and
+near pages are above it. Only if no page reaches the low threshold either, one
+pass over all pages sets both thresholds anew. If too many pages are active or
+near, the thresholds rise. With some sqrt(n_pages) near pages there is one pass
+over all pages in about n_pages slots; lowering the high threshold costs as
+little per slot.
 
-The start. When all pages were crawled at one time, all indices are small and
-grow by large factors: every page would be queued again and again for ever
-higher thresholds. So these pages stay *asleep*, in the order of a bound of
-their indices that is the same power of the time for all: V(t) <= b t^2, because
-c' never rises (for age, <= b t^3; the Lagrangian index is <= b t). Where pages
-differ in importance alone, the index itself is the bound. The first page asleep
-wakes when its bound reaches the largest index of a slot: only then can it win.
+The start. When all pages were crawled at the same time, all indices are small
+and grow by large factors: every page would be queued again and again as the
+thresholds rise. So these pages are *deferred*, in the order of a bound of
+their indices that is the same power of the time for all: V(t) <= b t^2,
+because c' never rises (for age, <= b t^3; the Lagrangian index is <= b t).
+Where pages differ in importance alone, the index itself is the bound. The
+first deferred page is activated when its bound reaches the largest index of a
+slot: before that its index cannot be the largest.
 
-A page never crawled has an index that does not change, that of an infinite
-time: such pages are in a heap of their own, by falling index.
+The index of a page that was never crawled does not change, it is that of an
+infinite time: such pages are in a heap of their own, by falling index.
 
-A root takes some ten exponentials and logarithms, and is computed once after a
-crawl, for a far page. From then on a line takes its place where the threshold is
-near (`_reaches`): the index is a concave function of t^2 (for age, of t^3), so
-that the line that touches it is above it, and a square root tells when the line
-reaches the threshold. Far ahead the line is far above the index: there it is a
-root again.
+A root takes some ten exponentials and logarithms. It is computed once after a
+crawl, for a far page. Later a line replaces it where the threshold is near
+(`_reaches`): the index is a concave function of t^2 (for age, of t^3), so that
+its tangent is above it, and a square root gives the time at which the tangent
+reaches the threshold. Where this time is far ahead, the tangent would be far
+above the index, and the root is computed again.
 
 Limits. A page is not crawled before its least interval, nor while its host has
 no token (as in `polite`). A page that has reached its greatest interval is
@@ -41,13 +44,13 @@ overdue pages are crawled in the order of their deadlines.
 
 Why the schedule is that of the full arg max. A page that is far or near is
 below its threshold by the margin `_SAFE`, because its index only grows and the
-margin is above the rounding of the index and of the time. So the winner of the
-active pages and of the pages never crawled wins among all pages if it reaches
-the high threshold. Ties go to the lower index, as in `argmax`.
+margin is above the rounding of the index and of the time. So the largest index
+of the active pages and of the pages never crawled is the largest of all if it
+reaches the high threshold. Ties go to the lower index, as in `argmax`.
 
-An entry of a heap is not taken out when its page moves: it is skipped when it
-comes up, because the page is then elsewhere or has another due time. Every page
-has one entry that counts.
+When a page moves, its entry stays in the heap. The entry is skipped when it
+becomes the first, because the page is then in another place or has another due
+time. Every page has one valid entry.
 """
 
 import math
@@ -76,12 +79,12 @@ from paperlib._kernels.scheduler import add_to_pool, kth_largest, padded
 # The kinds of an index: the objectives have the numbers below these.
 BAYES, LAGRANGIAN = 6, 7
 
-# The place of a page: not there, which is what an empty record says; below the
-# low threshold for ever, or not placed yet; below it until it is due, or longer;
-# between the thresholds; above the high one; never crawled; never crawled, and
-# its host has no token until it is due; asleep since the start; crawled, and to be
-# placed by its report.
-ABSENT, IDLE, FAR, NEAR, ACTIVE, NEW, HELD, ASLEEP, CRAWLED = range(9)
+# The place of a page. ABSENT: no such page, the place of an empty record. IDLE: below
+# the low threshold for ever, or not placed yet. FAR: below the low threshold at least
+# until it is due. NEAR: between the thresholds. ACTIVE: above the high one. NEW: never
+# crawled. HELD: never crawled, and its host has no token until it is due. DEFERRED:
+# since the start, see above. CRAWLED: placed when the report of its crawl arrives.
+ABSENT, IDLE, FAR, NEAR, ACTIVE, NEW, HELD, DEFERRED, CRAWLED = range(9)
 
 PAGE = np.dtype(
     # scale, rate: of an objective, index = scale profile(rate t). BAYES: scale
@@ -100,13 +103,14 @@ PAGE = np.dtype(
 DESCRIBED = "scale", "rate", "gamma_shape", "cycle", "rent", "least", "most", "host"
 SCALARS = np.dtype(
     # slot, price: of LAGRANGIAN, the time between slots and the multiplier
-    # origin: when the pages asleep were crawled; n_awake: how many of them were
-    # awaited: until when reports can be waited for
+    # origin: when the deferred pages were crawled; n_activated: how many of them have
+    # been activated
+    # awaited: pages of place CRAWLED need no place before this time
     fields("f8", "high low slot price origin awaited")
-    # active_crowd, near_crowd: with more pages than these a threshold rises;
-    # n_values: indices computed so far; alike: whether the pages asleep differ in
+    # active_crowd, near_crowd: with more active or near pages a threshold rises;
+    # n_values: indices computed so far; alike: whether the deferred pages differ in
     # importance alone
-    + fields("i8", "n_active n_far n_near n_new n_awake active_crowd near_crowd")
+    + fields("i8", "n_active n_far n_near n_new n_activated active_crowd near_crowd")
     + fields("i8", "n_crawled n_values alike")
 )
 
@@ -120,7 +124,7 @@ class State(NamedTuple):
     far: np.ndarray  # heap of ENTRY by due time, also of HELD pages
     near: np.ndarray  # heap of ENTRY by due time
     new: np.ndarray  # heap of ENTRY by -index
-    asleep: np.ndarray  # pages asleep, by falling bound
+    deferred: np.ndarray  # deferred pages, by falling bound
     crawled: np.ndarray  # pages, those of place CRAWLED among the first n_crawled
     scalars: np.void  # SCALARS
 
@@ -129,17 +133,18 @@ _HEAPS = "far", "near", "new"  # each has room for as many entries again
 
 _TINY = 1e-280  # smaller indices are not exact to 1e-11
 _LEAST = 5e-324  # the lowest threshold: a page of index 0 need not be active
-_SAFE = 1.0 - 1e-7  # the rounding of an index, 1e-11, and of a time stay inside
-# Indices of overdue pages begin here; no other index comes near.
+_SAFE = 1.0 - 1e-7  # a margin above the rounding of an index, 1e-11, and of a time
+# Indices of overdue pages begin here, far above all other indices.
 _OVERDUE, _LATENESS = 1e120, 1e200
 _TARGET = 8  # wanted number of active pages
-# A threshold rises when more than so many times its target are above it, or, if
-# pages are alike and no threshold parts them, so many times those of the last try.
+# A threshold rises when this many times its target of pages are above it, or, if
+# equal pages cannot be separated by a threshold, this many times the number that
+# were above it when it was last set.
 _CROWDED = 4
 # Where pages are crawled rarely, a slot took 4.5 us with 1 here, 3.3 with .1, and 2.1
 # with .03; elsewhere it makes no difference.
 _BENT = 0.03
-_MOST_AWAITED = 1024  # so many reports are waited for at most
+_MOST_AWAITED = 1024  # greatest number of pages of place CRAWLED
 _MIN_NEAR = 64  # wanted number of near pages, if its square is above n_pages
 _MAX_STEPS = 60  # of Newton's method; some five are usual
 
@@ -157,33 +162,33 @@ def new_state(pages, hosts, t, *, slot=0.0, price=0.0):
     scalars["low"] = scalars["high"] = -1.0
     scalars["slot"], scalars["price"], scalars["awaited"] = slot, price, np.inf
     there = np.flatnonzero(pages["place"] != ABSENT)
-    asleep = np.zeros(0, np.int64)
+    deferred = np.zeros(0, np.int64)
     if there.size:
         last = pages["last"][there]
         scalars["origin"] = last[0]
         if (last == last[0]).all() and np.isfinite(last[0]):
-            asleep = _put_to_sleep(pages, there, scalars)
+            deferred = _defer(pages, there, scalars)
     heaps = (np.zeros(0, ENTRY) for _ in range(3))
     crawled = np.zeros(_MOST_AWAITED, int)
-    state = State(pages, hosts, np.zeros(0, int), *heaps, asleep, crawled, scalars)
+    state = State(pages, hosts, np.zeros(0, int), *heaps, deferred, crawled, scalars)
     state = longer(state, len(pages))
-    change_pages(state, there[pages["place"][there] != ASLEEP], True, t)
+    change_pages(state, there[pages["place"][there] != DEFERRED], True, t)
     return state
 
 
-def _put_to_sleep(pages, there, scalars):
-    """Put pages to sleep that have a bound; returns them by falling bound."""
+def _defer(pages, there, scalars):
+    """Defer the pages that have a bound; returns them by falling bound."""
     bounds = np.empty(len(pages))
     fill_bounds(pages, scalars, bounds)
-    sleeps = there[(pages["most"][there] == np.inf) & (bounds[there] > 0.0)]
-    pages["place"][sleeps] = ASLEEP
-    kind, one = pages["kind"][there[0]], pages[sleeps[:1]]
+    later = there[(pages["most"][there] == np.inf) & (bounds[there] > 0.0)]
+    pages["place"][later] = DEFERRED
+    kind, one = pages["kind"][there[0]], pages[later[:1]]
     names = ("gamma_shape", "rate") + (("scale",) if kind == LAGRANGIAN else ())
-    alike = all((pages[name][sleeps] == one[name]).all() for name in names)
+    alike = all((pages[name][later] == one[name]).all() for name in names)
     scalars["alike"] = alike
     # pages of different importance may have equal bounds, by rounding
     key = pages["scale"] if alike else bounds
-    return sleeps[np.argsort(-key[sleeps], kind="stable")]
+    return later[np.argsort(-key[later], kind="stable")]
 
 
 def longer(state, size):
@@ -484,12 +489,13 @@ def _power(page, elapsed):
 
 @inlined
 def _line(page, elapsed, v, slope):
-    """Note the line above the index, which is v at a time since the crawl.
+    """Set the line above the index, which is v at a time since the crawl.
 
-    The crawl value is the integral of s c'(s), and c' never rises; for age that
-    holds of c' / s. So the index is a concave function of t^2, or t^3: it is below
-    the line with any slope that it had before, and with that from the origin.
-    The slope is inf where there is no such line.
+    The crawl value is the integral of s c'(s), and c' never rises; for age,
+    c' / s never rises. So the index is a concave function of t^2, or t^3: from here
+    on it is below a line through this point with the slope of an earlier tangent,
+    or with the slope of the line from the origin. The slope is inf where there is
+    no such line.
     """
     power = _power(page, elapsed)
     page.slope = min(slope, v / power) if v > _TINY and slope < np.inf else np.inf
@@ -498,7 +504,7 @@ def _line(page, elapsed, v, slope):
 
 @plain
 def _draw(page, t, v):
-    """Note the line that touches the index of a page, which is v at time t."""
+    """Set the line to the tangent of the index of a page, which is v at time t."""
     elapsed = t - page.last
     if page.kind == BAYES:
         slope = (
@@ -520,7 +526,8 @@ def _reaches(state, page, t, threshold):
     """When a page with a line may reach a threshold; never later than `_due`.
 
     Where the slope of the cost falls by more than `_BENT` until then, the line is too
-    far above the index: a root costs less than to come up too early again and again.
+    far above the index: the page would be due too early again and again, which costs
+    more than a root.
     """
     safe, elapsed = threshold * _SAFE, t - page.last
     if 0.0 < page.slope < np.inf and safe <= _OVERDUE:
@@ -538,8 +545,8 @@ def _reaches(state, page, t, threshold):
 def _approach(state, i, t):
     """Page i, in no place, is above the low threshold: near, or active."""
     page, scalars = state.pages[i], state.scalars
-    # A near page that comes up has its due time already, if the threshold is still the
-    # one for which it was computed: no second root for a page without a line.
+    # The due time of a near page is kept if it was computed for the present threshold:
+    # so a page without a line needs no second root.
     if page.place != NEAR or page.known != scalars.high:
         page.due = _reaches(state, page, t, scalars.high)
     if page.due <= t:
@@ -575,7 +582,7 @@ def _place(state, i, t, v):
 
 @plain
 def place_crawled(state):
-    """Place the pages whose reports have been waited for."""
+    """Place the crawled pages whose reports have not arrived."""
     scalars = state.scalars
     for p in range(scalars.n_crawled):
         i = state.crawled[p]
@@ -586,9 +593,10 @@ def place_crawled(state):
 
 @plain
 def _await_report(state, i, t):
-    """Find the place of page i, crawled at time t: none until its report, if it learns.
+    """Find the place of page i, crawled at time t.
 
-    It need not be placed twice, as long as its bound is below the low threshold.
+    A page that learns from its report is placed when the report arrives, and not
+    before as well, as long as its bound is below the low threshold.
     """
     page, scalars = state.pages[i], state.scalars
     bound = _bound(page, scalars, 1.0)
@@ -633,17 +641,17 @@ def _insert(state, i, t):
 
 
 @plain
-def _wake(state, t, floor, best, winner):
-    """Wake the pages asleep whose index may reach both `floor` and `best`.
+def _activate_deferred(state, t, floor, best, winner):
+    """Activate the deferred pages whose index may reach both `floor` and `best`.
 
     `best` is the largest index so far and `winner` its page. Returns both, updated
-    by the pages that woke.
+    by the activated pages.
     """
     scalars = state.scalars
-    while scalars.n_awake < state.asleep.size:
-        i = state.asleep[scalars.n_awake]
+    while scalars.n_activated < state.deferred.size:
+        i = state.deferred[scalars.n_activated]
         page = state.pages[i]
-        if page.place == ASLEEP:
+        if page.place == DEFERRED:
             least, elapsed = max(best, floor), t - scalars.origin
             if scalars.alike:  # no later page has a larger index, or wins a tie
                 v = index(page, scalars, elapsed)
@@ -656,24 +664,24 @@ def _wake(state, t, floor, best, winner):
             _place(state, i, t, v)
             if (v > best or (v == best and i < winner)) and _may(state, page, t):
                 best, winner = v, i
-        scalars.n_awake += 1
+        scalars.n_activated += 1
     return best, winner
 
 
 @plain
-def _wake_first(state):
-    """Wake the first pages, by which the thresholds can be set."""
+def _activate_first(state):
+    """Activate the first deferred pages: the thresholds are set by their indices."""
     scalars = state.scalars
-    n_awake = min(scalars.n_awake + 2 * _near_target(state), state.asleep.size)
-    for i in state.asleep[scalars.n_awake : n_awake]:
-        if state.pages[i].place == ASLEEP:
+    end = min(scalars.n_activated + 2 * _near_target(state), state.deferred.size)
+    for i in state.deferred[scalars.n_activated : end]:
+        if state.pages[i].place == DEFERRED:
             state.pages[i].place = IDLE
-    scalars.n_awake = n_awake
+    scalars.n_activated = end
 
 
 @plain
 def _advance(state, t):
-    """Bring pages that are due by time t where they belong."""
+    """Move the pages that are due by time t to their places."""
     scalars, far, near = state.scalars, state.far, state.near
     while scalars.n_far > 0 and far[0].key <= t:
         i, counts = far[0].page, _counts(state, far[0], FAR)
@@ -770,7 +778,7 @@ def _set_both(state, members, values, least, t):
 
 @allocating
 def _thin_out(state, t):
-    """Raise the thresholds above which too many pages are."""
+    """Raise each threshold that has too many pages above it."""
     scalars = state.scalars
     if scalars.n_near > scalars.near_crowd:
         members = _gather(state, True)
@@ -782,18 +790,18 @@ def _thin_out(state, t):
 
 @allocating
 def _renew(state, t):
-    """Set both thresholds by all pages that are not asleep."""
+    """Set both thresholds by all pages that are not deferred."""
     scalars, pages = state.scalars, state.pages
     members = np.empty(pages.size, np.int64)
     n = 0
     for i in range(pages.size):
         place = pages[i].place
-        if place != ABSENT and place != ASLEEP and pages[i].last > -np.inf:
+        if place != ABSENT and place != DEFERRED and pages[i].last > -np.inf:
             members[n] = i
             n += 1
     members = members[:n]
     values = _values(state, members, t)
-    if n > 0 and values.max() < 0.0:  # nobody may be crawled: nothing is learnt
+    if n > 0 and values.max() < 0.0:  # no page may be crawled: no index to set by
         return
     held, scalars.n_far = scalars.n_far, 0
     for p in range(held):
@@ -809,7 +817,7 @@ def _renew(state, t):
 
 @plain
 def _first_new(state, t):
-    """Put the first page never crawled that may be crawled first in its heap."""
+    """Remove pages from the top of the heap `new` until the first may be crawled."""
     scalars, new = state.scalars, state.new
     while scalars.n_new > 0:
         i, counts = new[0].page, _counts(state, new[0], NEW)
@@ -861,7 +869,7 @@ def _first_that_may(state, t):
 
 @plain
 def _bring_up(state, t):
-    """Bring all pages that are not asleep where they belong at time t."""
+    """Move all pages that are not deferred to their places at time t."""
     _advance(state, t)
     _thin_out(state, t)
 
@@ -873,14 +881,15 @@ def _choose(state, t):
     if t >= scalars.awaited:
         place_crawled(state)
     if scalars.low < 0.0:
-        _wake_first(state)
+        _activate_first(state)
         _renew(state, t)
     if scalars.low > 0.0:
         _bring_up(state, t)
     _first_new(state, t)
     best, winner = _largest(state, t)
-    # where no awake page is above the low threshold, a lower one comes first
-    best, winner = _wake(state, t, max(scalars.low, _LEAST), best, winner)
+    # If no activated page is above the low threshold, deferred pages below it may be
+    # activated at the end, after the threshold was lowered.
+    best, winner = _activate_deferred(state, t, max(scalars.low, _LEAST), best, winner)
     if best < scalars.high and scalars.high > scalars.low:
         _set_high(state, t, True)
         best, winner = _largest(state, t)
@@ -888,7 +897,7 @@ def _choose(state, t):
         _renew(state, t)
         _bring_up(state, t)
         best, winner = _largest(state, t)
-    best, winner = _wake(state, t, _LEAST, best, winner)
+    best, winner = _activate_deferred(state, t, _LEAST, best, winner)
     return winner if best > 0.0 else _first_that_may(state, t)
 
 

@@ -13,7 +13,7 @@ of a run. Crawls and signals of a page come in order of time, so one pass over
 both, with the borders of the windows as a third list, meets every event once.
 Between two events the probability is factor x exp(-alpha t), where t is the
 time since the last crawl and factor = (1 - precision)^signals, eq. (1) of
-[www25]; its integral has a closed form. After many signals the factor is so
+[www25]_; its integral has a closed form. After many signals the factor is so
 small that nothing more can be added to the window: the pass then jumps to the
 next crawl or border by bisection. The bound for this is an upper bound on the
 mean of the probability over what is left of the window: the probability never

@@ -59,12 +59,12 @@ def backtest(
     ----------
     path : path
         As in `estimate`.
-    share : float
+    share : float, default 0.8
         Share of the rows of the log, the first in time, that is estimated on,
         in (0, 1).
-    n_bins : int
+    n_bins : int, default 10
         Bins of the calibration, of equal width in probability.
-    memory : str
+    memory : str, default "1GiB"
         As in `estimate`.
 
     Returns

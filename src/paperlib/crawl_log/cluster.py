@@ -261,7 +261,7 @@ def opened(
         As in `reading.opened`.
     state : path, optional
         As in `reading.opened`.
-    memory : str
+    memory : str, default "1GiB"
         As in `reading.opened`, for each thread of a worker.
 
     Yields

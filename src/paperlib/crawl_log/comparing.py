@@ -81,15 +81,15 @@ def compare(
     ----------
     path : path
         As in `estimate`.
-    n_pages : int
+    n_pages : int, default 10000
         Pages drawn at random from the log, at most; those with two crawls or
         more that are not gone are used.
     horizon : float, optional
         Days of the simulation of the long run; by default 200 times the mean
         time between crawls of a page, and at least a year.
-    rng : None, int, SeedSequence, BitGenerator or Generator
+    rng : None, int, SeedSequence or Generator, optional
         Of the simulation, passed through `numpy.random.default_rng`.
-    memory : str
+    memory : str, default "1GiB"
         As in `estimate`.
 
     Returns

@@ -35,9 +35,9 @@ def convert(
         failed without one), importance, host, start (of an interval that no crawl
         began, else null) and last_modified (when the page last changed, as known at
         `time`, or null).
-    force : bool
+    force : bool, default False
         Overwrite an output that exists.
-    memory : str
+    memory : str, default "1GiB"
         As in `estimate`.
 
     Returns

@@ -35,7 +35,7 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
     memory : str
         Memory that the database may use, such as "1GiB"; what does not fit
         goes to a folder in the system's folder for temporary files.
-    files : iterable of pathlib.Path
+    files : iterable of pathlib.Path, optional
         What will be read. If it is large for the memory, all tables are in a file
         in that folder.
 

@@ -210,11 +210,11 @@ def estimate(
         drift: the rate is then the mean of a `GammaFilter`, and low and high are
         its quantiles. "auto" tries a few and none, and takes the best if it
         predicts bits better than none by two standard errors.
-    level : float
+    level : float, default 0.95
         Level of the confidence intervals, in (0, 1).
-    force : bool
+    force : bool, default False
         Overwrite an output that exists.
-    memory : str
+    memory : str, default "1GiB"
         Memory that the database may use to sort, such as "1GiB"; larger logs
         are sorted in the system's folder for temporary files. It needs some
         50 MiB, and 10 MiB for each core; the rest of the process needs some

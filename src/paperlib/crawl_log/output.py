@@ -158,7 +158,7 @@ def check_output(
         The file.
     force : bool
         True if a file that exists may be overwritten.
-    inputs : iterable of path
+    inputs : iterable of path, optional
         What is read, and must stay; None stands for no file.
 
     Raises

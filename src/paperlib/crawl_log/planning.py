@@ -251,7 +251,7 @@ class Problem:
 
         Parameters
         ----------
-        here : slice
+        here : slice, optional
             The pages.
 
         Returns

@@ -375,7 +375,7 @@ def opened(
         A Parquet file that `crawl_log.estimate` wrote.
     signals : path, optional
         Signals of changes, as in `signalling.attach`.
-    memory : str
+    memory : str, default "1GiB"
         Memory that the database may use, such as "1GiB"; larger logs are
         sorted on disk, in the system's folder for temporary files.
 
@@ -622,7 +622,7 @@ def read_state(
         With the tables of ``sql/tables.sql``.
     state : path
         A Parquet file that `crawl_log.estimate` wrote.
-    rows : tuple of int
+    rows : tuple of int, optional
         Its first row to be read, from 0, and the row after the last.
 
     Raises
@@ -748,7 +748,7 @@ def saved(
         Number of pages by folder, in the order of pages.
     what : str
         Their format.
-    memory : str
+    memory : str, default "1GiB"
         As in `opened`.
 
     Yields
@@ -792,7 +792,7 @@ def read_crawl_log(path: PathLike, *, memory: str = "1GiB") -> CrawlLog:
     ----------
     path : path
         A log with the columns that `crawl_log.estimate` documents.
-    memory : str
+    memory : str, default "1GiB"
         Memory that the database may use to sort.
 
     Returns

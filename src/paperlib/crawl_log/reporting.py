@@ -107,11 +107,11 @@ def report(
         The file to write.
     bandwidth : float, optional
         Crawls a day of the middle budget; by default the pace of the log.
-    rng : None, int, SeedSequence, BitGenerator or Generator
+    rng : None, int, SeedSequence or Generator, optional
         As in `compare`.
-    force : bool
+    force : bool, default False
         Overwrite an output that exists.
-    memory : str
+    memory : str, default "1GiB"
         As in `estimate`.
 
     Returns

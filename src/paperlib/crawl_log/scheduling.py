@@ -209,14 +209,14 @@ def schedule(
         that were never fetched successfully, or have nothing to compare, is null.
     bandwidth : float
         Crawls a day, or what they may cost a day.
-    policy : {"interval", "poisson", "thresholds"}
+    policy : {"interval", "poisson", "thresholds"}, default "interval"
         Crawls at equal intervals, at Poisson times (`allocation.optimal`), or
         `allocation.optimal_thresholds`. The last one needs the columns recall
         and false_rate (1/day) and writes the columns threshold and signal_days
         (days): a page is to be crawled when the time since its last crawl plus
         signal_days for each signal since then reaches the threshold; due is when
         the time alone does. It has no limits.
-    objective : {"freshness", "delay", "age", "harmonic"}
+    objective : {"freshness", "delay", "age", "harmonic"}, default "freshness"
         What is optimised, see `objectives`.
     least_interval, greatest_interval : float, optional
         Days between crawls of a page, at least and at most. Pages that are
@@ -239,7 +239,7 @@ def schedule(
         Share of the bandwidth at equal rates for all pages of importance,
         where limits allow it; the rest is optimal. By default `HEDGE`, and 0
         for thresholds.
-    force : bool
+    force : bool, default False
         Overwrite an output that exists.
 
     Returns

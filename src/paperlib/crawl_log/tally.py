@@ -90,7 +90,7 @@ class Tally:
             What became of them.
         n : int
             How many they are.
-        places : sequence of tuple
+        places : sequence of tuple, optional
             Where the first of them are.
         """
         self.counts[reason] += n
@@ -131,7 +131,7 @@ class Tally:
         ----------
         path : path
             The log, to be named.
-        level : int
+        level : int, default 5
             How many calls up the user's own line is.
         state : path, optional
             What earlier logs left. If it is there, failed fetches are news enough.

@@ -33,7 +33,7 @@ def weighted(
         The pages.
     values : ndarray, shape (n_pages,)
         Of the pages that the table does not name.
-    column : str
+    column : str, default "importance"
         Another column of the table than importance.
 
     Returns

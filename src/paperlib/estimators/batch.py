@@ -34,7 +34,7 @@ def naive(history: History) -> Values:
 
     .. math:: \hat\Delta = n_\mathrm{changed} \Big/ \sum_n w_n
 
-    Section 3.4 of [peva22]. It is biased low: several changes between two
+    Section 3.4 of [peva22]_. It is biased low: several changes between two
     crawls count as one. A crawl of known age or count enters with its known
     changes, and with the time in which no other change can hide.
 
@@ -80,10 +80,11 @@ def bias_reduced(history: History) -> Values:
     .. math:: \hat\Delta = -\frac{1}{w}
         \log \frac{n_\mathrm{unchanged} + 1/2}{n + 1/2}
 
-    Eq. (1) of [grimes08], corrected: the paper prints the inverse of the ratio
-    of the interval to the mean time between changes. The estimate is finite
-    also when every crawl found a change. A page all of whose changes are known by
-    their ages or counts gets `last_modified`, for which intervals may be any.
+    Eq. (1) of [grimes08]_, corrected: the paper prints the inverse of the
+    ratio of the interval to the mean time between changes. The estimate is
+    finite also when every crawl found a change. A page all of whose changes are
+    known by their ages or counts gets `last_modified`, for which intervals may
+    be any.
 
     Parameters
     ----------
@@ -236,16 +237,16 @@ def mle(
     .. math:: \sum_\mathrm{changed} \frac{w_n}{e^{\Delta w_n} - 1}
         = \sum_\mathrm{unchanged} w_n ,
 
-    eq. (9) of [valuetools20], eq. (16) of [peva22], eq. (2) of [grimes08].
+    eq. (9) of [valuetools20]_, eq. (16) of [peva22]_, eq. (2) of [grimes08]_.
 
     Parameters
     ----------
     history : History
         In either form.
-    edges : {"limits", "substitute"}
+    edges : {"limits", "substitute"}, default "limits"
         What a page gets where there is no root. "limits": 0 without a change,
         inf with nothing but changes. "substitute": what Cho and Garcia-Molina
-        put in their place (section 3.3 of [grimes08]), one change in the
+        put in their place (section 3.3 of [grimes08]_), one change in the
         whole time, and one in the shortest interval.
     bounds : tuple of float, optional
         Low and high, 1/time; the estimate is clipped to them.
@@ -303,8 +304,8 @@ def moment_matching(
 
     .. math:: \sum_n e^{-\Delta w_n} = n_\mathrm{unchanged} ,
 
-    eq. (7) of [aaai20] (our text of it lacks the formula; it is printed in
-    section 3.4 of [peva22]). It agrees with `mle` when the intervals of a
+    eq. (7) of [aaai20]_ (our text of it lacks the formula; it is printed in
+    section 3.4 of [peva22]_). It agrees with `mle` when the intervals of a
     page are equal. A page all of whose changes are known by their ages or counts
     gets their number over the time in which no other can hide, as from `mle`; of
     other pages the bits alone are used.
@@ -314,7 +315,7 @@ def moment_matching(
     history : History
         In either form.
     bounds : tuple of float, optional
-        Low and high, 1/time; the estimate is clipped to them as in [aaai20].
+        Low and high, 1/time; the estimate is clipped to them as in [aaai20]_.
 
     Returns
     -------

@@ -47,11 +47,11 @@ class GammaFilter(OnlineEstimator):
     Parameters
     ----------
     shape : array_like, default 0.5
-        Shape of the gamma prior, positive, one number or one for each page: it
-        acts as so many changes ...
+        Shape of the gamma prior, positive, one number or one for each page.
+        The prior counts as `shape` changes seen in the time `rate`.
     rate : array_like, time, optional
-        ... in this time, positive, one number or one for each page. The
-        default is 0.03 times the first interval of each page. With an array,
+        Rate of the gamma prior, positive, one number or one for each page. By
+        default 0.03 times the first interval of each page. With an array,
         which says how many pages there are, the first crawl may be one of
         some pages only.
     forgetting : float, default 1.0
@@ -153,7 +153,8 @@ class GammaFilter(OnlineEstimator):
         changed : array_like of bool or 0/1, shape of the pages
             True where the crawl found a change.
         interval : array_like, time
-            Time since the crawl before, positive; it must be given.
+            Time since the crawl before, positive. It must be given: None, the
+            default of other estimators, is refused.
         page : array_like of int, optional
             Indices of the crawled pages, each at most once, in the flattened
             array of pages; `changed` and `interval` broadcast with it. All

@@ -111,8 +111,9 @@ def fisher_information(
     with Hurwitz's zeta function and M, Poisson with mean x. "age" is the age of the
     last change, "last n" are the times of the last N changes, "count" is the number
     of changes. No unbiased estimator from n crawls has a variance below
-    1 / (n x information); the MLE attains the bound asymptotically. A bit tells most
-    at x = 1.59, while of ages, more is never less.
+    1 / (n x information); the MLE attains the bound asymptotically. The
+    information of a bit is largest at x = 1.59; that of an age never falls as the
+    interval grows.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def fisher_information(
         Rate of crawls at Poisson times, positive; broadcasts with the change rate.
     interval : array_like, time, optional
         Given interval between crawls instead, positive; broadcasts too.
-    observation : {"bit", "age", "last n", "count"}
+    observation : {"bit", "age", "last n", "count"}, default "bit"
         What a crawl reveals.
     n_entries : int, optional
         The number N; needed for "last n", and for nothing else.

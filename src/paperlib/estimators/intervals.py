@@ -158,7 +158,7 @@ def confidence_radius(
         \sqrt{\frac{\log(2 / \delta)}{2 n}},
         \qquad \delta = 1 - \mathrm{level},
 
-    Lemma 3 of [aaai20]: the clipped estimate is within the radius of the true
+    Lemma 3 of [aaai20]_: the clipped estimate is within the radius of the true
     rate with a probability of at least `level`. Valid for intervals chosen
     before any bit is seen and a true rate of at most `max_rate`; loose.
 

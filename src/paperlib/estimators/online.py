@@ -269,7 +269,7 @@ class Naive(_Counting):
     .. math:: \hat\Delta_k = p\,\hat I_k / k
 
     after k crawls at rate p of which :math:`\hat I_k` found a change, section
-    3.4 of [peva22]. It is inconsistent: several changes between two crawls
+    3.4 of [peva22]_. It is inconsistent: several changes between two crawls
     count as one.
 
     Parameters
@@ -308,7 +308,7 @@ class Naive(_Counting):
         Returns
         -------
         ndarray or float
-            The limit, 1/time; section 3.4 of [peva22].
+            The limit, 1/time; section 3.4 of [peva22]_.
         """
         change_rate = super().limit(change_rate)
         return self.crawl_rate * change_rate / (self.crawl_rate + change_rate)
@@ -332,7 +332,7 @@ class LLN(_Counting):
     .. math:: \hat\Delta_k = p\,\hat I_k / (k + \alpha_k - \hat I_k)
 
     after k crawls at rate p of which :math:`\hat I_k` found a change, eq. (2)
-    of [valuetools20] and eq. (1) of [peva22].
+    of [valuetools20]_ and eq. (1) of [peva22]_.
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ class LLN(_Counting):
         return kernels.counted_rate(n_changed, n, self._offset(n), self.crawl_rate)
 
     def guarantee(self) -> Guarantee:
-        """State what Theorem 1 of [peva22] says of the offset.
+        """State what Theorem 1 of [peva22]_ says of the offset.
 
         Returns
         -------

@@ -145,7 +145,7 @@ class SA(_Stepping):
     .. math:: y_{k+1} = y_k + \eta_k\,(I_{k+1}\,(y_k + p) - y_k)
 
     with crawls at rate p that find a change (I = 1) or not, eq. (3) of
-    [valuetools20] and eq. (2) of [peva22].
+    [valuetools20]_ and eq. (2) of [peva22]_.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class SA(_Stepping):
         return (kernels.stochastic_step(changed, y, crawl_rate, _at(self.step, k)),)
 
     def guarantee(self) -> Guarantee:
-        """State what Theorem 2 of [peva22] says of the steps.
+        """State what Theorem 2 of [peva22]_ says of the steps.
 
         Returns
         -------
@@ -215,7 +215,7 @@ class SAM(_Stepping):
             (I_{k+1}\,(z_k + p) - z_k - \omega u_k), \\
         z_{k+1} &= z_k + \beta_k u_{k+1} ,
 
-    eqs. (3) and (10) of [peva22] in the form of their eqs. (12) and (13). It
+    eqs. (3) and (10) of [peva22]_ in the form of their eqs. (12) and (13). It
     follows SA with steps beta / omega. An estimate may fall below 0.
 
     Parameters
@@ -269,7 +269,7 @@ class SAM(_Stepping):
         return z + beta * u, u
 
     def guarantee(self) -> Guarantee:
-        """State what Theorem 3 of [peva22] says of the two sequences.
+        """State what Theorem 3 of [peva22]_ says of the two sequences.
 
         Returns
         -------

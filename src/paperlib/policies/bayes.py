@@ -42,12 +42,13 @@ class BayesGreedy(IndexPolicy):
         Limits, as in `IndexPolicy`.
     shape : array_like, positive
         Shape of the prior of the change rates, one number or one for each
-        page; `priors.gamma_prior` learns it from other pages. For want of a
-        better one: 0.5, half a change ...
+        page. The prior counts as `shape` changes seen in the time `rate`;
+        `priors.gamma_prior` learns both from other pages. Without other pages
+        take 0.5.
     rate : array_like, time, positive
-        Rate of the prior, likewise: shape / rate is the mean change rate. For
-        want of a better one: ... in half the mean time between crawls of a
-        page, 0.5 n_pages / bandwidth.
+        Rate of the prior, likewise: shape / rate is the mean change rate.
+        Without other pages take 0.5 n_pages / bandwidth, half the mean time
+        between crawls of a page.
     observation : {"bit", "last_modified"}, default "bit"
         What a crawl in a world tells: whether the page has changed, or also how
         long ago it changed last. The age of that change is conjugate to the

@@ -14,7 +14,8 @@ __all__ = ["LagrangianIndex"]
 # The bracket of the multiplier begins this factor to either side of that of
 # crawls at equal intervals, and is halved until it is this narrow.
 _NEAR, _NARROW = 1.1, 1e-12
-_LOWEST = np.finfo(float).tiny  # a price at which nobody may want the bandwidth
+# Least multiplier of the search: even there the pages may not use up the bandwidth.
+_LOWEST = np.finfo(float).tiny
 
 
 @dataclass(frozen=True, eq=False)

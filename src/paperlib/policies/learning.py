@@ -289,9 +289,9 @@ def parameter_errors(pages: SignalledPages, believed: SignalledPages) -> Array:
     r"""Medians over pages of the errors of what was believed.
 
     .. math:: |\ln \hat\Delta - \ln \Delta|, \qquad |\hat\lambda - \lambda|,
-              \qquad |\hat\nu - \nu|,
+              \qquad |\hat\pi - \pi|,
 
-    with the recall :math:`\lambda` and the precision :math:`\nu` of signals.
+    with the recall :math:`\lambda` and the precision :math:`\pi` of signals.
 
     Parameters
     ----------

@@ -21,9 +21,9 @@ def grid_posterior(history: History, rate: ArrayLike, prior: ArrayLike) -> Array
         \prod_\mathrm{changed} (1 - e^{-\Delta w_n})
         \prod_\mathrm{unchanged} e^{-\Delta w_n}
 
-    for each page; section 4.3 of [grimes08]. Known ages and counts enter as in
-    `History.likelihood_terms`. It can be used online: what is returned is the
-    prior of the next call, which gets the new crawls alone.
+    for each page; section 4.3 of [grimes08]_. Known ages and counts enter as
+    in `History.likelihood_terms`. It can be used online: what is returned is
+    the prior of the next call, which gets the new crawls alone.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ def population(
     distribution: Literal["lognormal", "log-logistic"] = "lognormal",
     rng: Seed = None,
 ) -> Array:
-    """Draw change rates of pages that stand in for the data of [grimes08].
+    """Draw change rates of pages that stand in for the data of [grimes08]_.
 
     Their data are private. Mean times between changes have a median of 15
     days, chosen so that the best first interval of their figure 4 is near the
@@ -34,12 +34,12 @@ def population(
     ----------
     n_pages : int
         Number of pages.
-    distribution : {"lognormal", "log-logistic"}
+    distribution : {"lognormal", "log-logistic"}, default "lognormal"
         That of the mean times between changes: "lognormal" with
         standard deviation 1 of the logarithm, or "log-logistic" with shape 1,
         whose tail is so heavy that it has no mean without the clip.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers.
 
     Returns
     -------

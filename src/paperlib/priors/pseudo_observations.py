@@ -1,4 +1,4 @@
-"""The prior of [grimes08]: one changed and one unchanged pseudo-observation."""
+"""The prior of [grimes08]_: a changed and an unchanged pseudo-observation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _AGREEMENT = 1e-3
 class FakeIntervals:
     r"""Prior given by two pseudo-observations, one changed and one unchanged.
 
-    Section 4.4 of [grimes08]: every page gets a crawl that found a change
+    Section 4.4 of [grimes08]_: every page gets a crawl that found a change
     after an interval a and one that found none after an interval b. If all
     change rates are equally likely before the two, the density after them is
 
@@ -118,7 +118,7 @@ class FakeIntervals:
                   \prod_k P(\mathrm{bit}_k \mid \Delta)
 
         It is `estimators.mle` with the two pseudo-observations among the
-        crawls, so that no history is degenerate; section 4.4 of [grimes08].
+        crawls, so that no history is degenerate; section 4.4 of [grimes08]_.
 
         Parameters
         ----------
@@ -167,9 +167,9 @@ class FakeIntervals:
         ----------
         period : array_like, shape (n_grid,), time
             Mean times between changes, positive, rising.
-        base : {"period", "rate"}
+        base : {"period", "rate"}, default "period"
             What is flat without the two pseudo-observations: the period, as
-            in [grimes08], where the prior has no finite integral without a
+            in [grimes08]_, where the prior has no finite integral without a
             largest period, or the rate, as in `density`.
 
         Returns
@@ -194,7 +194,7 @@ class FakeIntervals:
     ) -> float:
         r"""L2 distance of the prior to a population of pages, on a grid.
 
-        Section 4.4 of [grimes08]: with the `probabilities` p of the grid, and
+        Section 4.4 of [grimes08]_: with the `probabilities` p of the grid, and
         the shares s of the pages that are nearest to its points,
 
         .. math:: \sqrt{\textstyle\sum_k (p_k - s_k)^2} .
@@ -205,7 +205,7 @@ class FakeIntervals:
             Change rates of two pages or more, positive.
         period : array_like, shape (n_grid,), time
             Mean times between changes, positive, rising.
-        base : {"period", "rate"}
+        base : {"period", "rate"}, default "period"
             As in `probabilities`.
 
         Returns
@@ -229,7 +229,7 @@ class FakeIntervals:
     ) -> FakeIntervals:
         """Fit the prior to known change rates by the least `distance`.
 
-        Section 4.4 of [grimes08].
+        Section 4.4 of [grimes08]_.
 
         Parameters
         ----------
@@ -238,16 +238,16 @@ class FakeIntervals:
         period : array_like, shape (n_grid,), time
             Mean times between changes, positive, rising; both intervals stay
             within this grid.
-        base : {"period", "rate"}
+        base : {"period", "rate"}, default "period"
             As in `probabilities`.
-        method : {"search", "annealing"}
+        method : {"search", "annealing"}, default "search"
             "annealing": simulated annealing as in the paper, twice, which
             must agree on the distance to 0.1%. "search": a grid, and the
             simplex of Nelder and Mead from its best point.
         max_iterations : int, default 1000
             Iterations of the annealing or of the simplex.
-        rng : seed or numpy.random.Generator, optional
-            Source of randomness of the annealing.
+        rng : None, int, SeedSequence or Generator, optional
+            Source of random numbers of the annealing.
 
         Returns
         -------
@@ -297,7 +297,7 @@ class FakeIntervals:
         .. math:: \prod_\mathrm{pages} \int
             P(\mathrm{bits} \mid \Delta)\,\pi(\Delta)\,d\Delta ,
 
-        an empirical-Bayes prior of base "rate". Beyond [grimes08]: pages need
+        an empirical-Bayes prior of base "rate". Beyond [grimes08]_: pages need
         not have been crawled until their rates are known, one bit of each is
         enough.
 
@@ -420,9 +420,9 @@ def prior_from_arrivals(
         Crawls of each page.
     limits : (float, float), time
         Shortest and longest interval.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Batch k has the seed ``[*rng, k]`` where `rng` is
-        an integer or a list of them, and otherwise a stream of its own.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Batch k has the seed ``[*rng, k]`` where `rng`
+        is an integer or a list of them, and otherwise a stream of its own.
 
     Returns
     -------

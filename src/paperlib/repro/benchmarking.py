@@ -172,7 +172,7 @@ def run(
 
     Parameters
     ----------
-    entrants : sequence of str
+    entrants : sequence of str, optional
         Policies beside those of the field, as in `entrant`.
     preview : bool, default False
         Whether to run `PREVIEW` only.

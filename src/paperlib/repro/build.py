@@ -514,7 +514,7 @@ def figures(
     ----------
     ids : sequence of str
         As in `select`.
-    profile : {"paper", "preview"}
+    profile : {"paper", "preview"}, default "paper"
         The papers' own parameters, or those of the notebooks.
     parameters : dict, optional
         Other values by name, for each of the figures.

@@ -964,7 +964,7 @@ def save(
     output_dir : path or None
         The files go below ``output_dir/<paper>/``; nothing is done if it is
         None.
-    data : sequence of Trace
+    data : sequence of Trace, optional
         The data used; their names and checksums go into the record.
 
     Examples

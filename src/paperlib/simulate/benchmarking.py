@@ -91,7 +91,7 @@ class Situation(NamedTuple):
         crawled alike at the same bandwidth.
     rng : Generator
         Source of random numbers, one for each run and policy.
-    signals : bool
+    signals : bool, default False
         Whether signals arrive.
 
     Examples
@@ -225,7 +225,7 @@ class Benchmark:
 
         Parameters
         ----------
-        over : sequence of str
+        over : sequence of str, optional
             Policies that the others are compared with, where they were run.
 
         Returns
@@ -322,8 +322,9 @@ def benchmark(
         Crawls of a page in the median time between changes, on average.
     n_runs : int or sequence of int
         Number of worlds of each cell; one number, or one for each budget.
-    rng : seed or numpy.random.Generator, optional
-        Source of randomness. Cells that were kept are found again by an integer.
+    rng : None, int, SeedSequence or Generator, optional
+        Source of random numbers. Cells that were kept are found again by an
+        integer.
     n_windows : int, default 20
         Number of equal windows of time.
     folder : path, optional

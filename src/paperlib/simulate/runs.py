@@ -71,7 +71,7 @@ class CrawlRun:
         ----------
         world : World
             The world of the run.
-        start, stop : float, time
+        start, stop : float, time, default 0.0 and inf
             Crawls after `start` and up to `stop` count. The first of them of a
             page has nothing to compare with and gives no interval.
 
@@ -205,8 +205,8 @@ def crawl(
 
     at time t after the last crawl, in true parameters and with the n signals
     sent since then, arrived or not. It is the expectation given slots and
-    signals, so that no request has to be drawn. Due dates tell as little of
-    later changes, because they follow from what earlier crawls found.
+    signals, so that no request has to be drawn. This also holds for policies
+    with due dates: a due date depends only on what earlier crawls found.
 
     Parameters
     ----------

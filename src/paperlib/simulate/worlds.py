@@ -186,12 +186,12 @@ class World:
         *,
         ages: bool = False,
     ) -> History:
-        """Find out what the crawls of the first slots find.
+        """History of what given crawls find.
 
         Parameters
         ----------
         time : ndarray, shape (n_slots,), time
-            The slots, from the first of the world on.
+            The first n_slots slots of the world, none left out.
         page : ndarray of int, shape (n_slots,)
             The page that is crawled in each slot, -1 for none.
         last : ndarray, shape (n_pages,), time, optional

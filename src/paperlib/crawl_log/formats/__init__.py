@@ -62,7 +62,7 @@ def recognise(path: Path, name: str = "auto") -> Format | None:
     ----------
     path : pathlib.Path
         A file, or a folder that one program keeps as a whole.
-    name : str
+    name : str, default "auto"
         "auto", or the name of a format, which the file must then not contradict.
 
     Returns

@@ -80,7 +80,7 @@ class Utf8:
         ----------
         block : bytes
             The bytes.
-        final : bool
+        final : bool, default False
             No more follow.
 
         Returns
@@ -170,7 +170,7 @@ class Quotes:
         ----------
         block : bytes
             The bytes.
-        final : bool
+        final : bool, default False
             No more follow.
 
         Returns
@@ -292,7 +292,7 @@ def sound_members(path: PathLike, start: int = 0) -> int:
     ----------
     path : path
         A gzip file.
-    start : int
+    start : int, default 0
         The byte at which the first member to be counted begins.
 
     Returns

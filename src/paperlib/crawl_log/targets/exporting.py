@@ -173,7 +173,7 @@ def check_export(
     ----------
     output, to, until, exported, force
         As in `export`.
-    inputs : iterable of path or None
+    inputs : iterable of path or None, optional
         Other files that are read, which the output must not replace.
 
     Raises

@@ -95,7 +95,7 @@ def bing(
         ``urlid_chrate_compl_obs_hist.txt``. The cache is written here.
     sample : int, optional
         Number of URLs, drawn without replacement; default all.
-    rng : None, int or numpy.random.Generator, optional
+    rng : None, int, SeedSequence or Generator, optional
         Source of the sample.
     progress : bool, optional
         Show DuckDB's progress bar while the text files are read.

@@ -105,7 +105,7 @@ class Panel:
             Number of the page.
         horizon : float, days
             Length of the part, positive.
-        rng : None, int or numpy.random.Generator, optional
+        rng : None, int, SeedSequence or Generator, optional
             Source of the random time.
 
         Returns

@@ -36,7 +36,7 @@ def population(
         "stand-in", "panel", or the folder of the Bing data set, see `bing`.
     n_pages : int
         Number of pages.
-    rng : None, int or numpy.random.Generator, optional
+    rng : None, int, SeedSequence or Generator, optional
         Source of the sample, or of the stand-in.
 
     Returns
@@ -81,7 +81,7 @@ def signalled_population(
         As in `population`.
     n_pages : int
         Number of pages.
-    rng : None, int or numpy.random.Generator, optional
+    rng : None, int, SeedSequence or Generator, optional
         Source of everything that is drawn.
 
     Returns
