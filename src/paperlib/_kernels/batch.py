@@ -9,7 +9,7 @@ fallen by a given amount.
 
 The root is found by Halley's method for the logarithm of the equation in the
 logarithm of the rate, where the function is nearly straight: three or four
-sums over the crawls are enough. If it does not converge, Newton's method
+sums over the crawls are enough. If that does not converge, Newton's method
 starts anew at a lower bound of the root. Logarithms of the two sums
 sum w / (exp(rate w) - 1) and sum exp(-rate w) are convex and decreasing in
 the rate, because each term is log-convex and sums of log-convex functions are
