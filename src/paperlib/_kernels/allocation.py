@@ -398,7 +398,7 @@ def _next_share(x, fx, y, fy, z, fz):
 
 @njit(inline="always")
 def _ask(pages, kind, multiplier, offsets, limit, rate, asked):
-    """Write the rates at a multiplier, and what each host asks for by them.
+    """Write the rates at a multiplier, and what the pages of each host spend.
 
     Returns the bandwidth that is granted: no host gets more than its limit.
     """
@@ -467,20 +467,21 @@ def limited_rates(pages, kind, offsets, limit, bandwidth, rate, asked):
     `pages` holds records of PAGE, sorted by host: the pages
     offsets[h]:offsets[h + 1] of host h may spend limit[h]. `kind` is the
     number of the objective, its tau, and whether crawls are at Poisson times.
-    Writes the rates of all pages, and what each host asks for by them; a host
-    that asks for more than its limit is left to `host_rates`. The multiplier
-    is 0 where bandwidth is left over, and NaN if the search did not converge.
+    Writes the rates of all pages, and what the pages of each host spend at
+    them; a host whose pages spend more than its limit is left to `host_rates`.
+    The multiplier is 0 where bandwidth is left over, and NaN if the search did
+    not converge.
 
-    At a multiplier each host is granted what its pages ask for, or its limit
-    if that is less. What is granted rises with c = 1 / sqrt(multiplier), often
-    in proportion, and is the bandwidth at the c of the optimum. There the
-    active limits are those of the hosts that ask for more: one search, without
-    rounds. It keeps the rates at both ends of its bracket of c, and
-    interpolates between them at last. So it spends the bandwidth also where
-    rates jump: where pages are given up (a deadline at equal intervals), and
-    where the step from one floating-point number to the next is large. Where
-    several multipliers spend the bandwidth, it finds the least, which is what
-    a little more bandwidth gains.
+    At a multiplier each host is granted what its pages spend, or its limit if
+    that is less. The sum of what is granted rises with
+    c = 1 / sqrt(multiplier), often in proportion, and is the bandwidth at the
+    c of the optimum. There the active limits are those of the hosts whose pages would
+    spend more: one search, without rounds. It keeps the rates at both ends of
+    its bracket of c, and interpolates between them at last. So it spends the
+    bandwidth also where rates jump: where pages are given up (a deadline at
+    equal intervals), and where the step from one floating-point number to the
+    next is large. Where several multipliers spend the bandwidth, it finds the
+    least, which is what a little more bandwidth gains.
     """
     granted = 0.0
     # A loop because each call of `_ask` takes 2 s to compile.

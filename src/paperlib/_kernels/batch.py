@@ -9,7 +9,7 @@ fallen by a given amount.
 
 The root is found by Halley's method for the logarithm of the equation in the
 logarithm of the rate, where the function is nearly straight: three or four
-sums over the crawls are enough. Should that not settle, Newton's method
+sums over the crawls are enough. If that does not converge, Newton's method
 starts anew at a lower bound of the root. Logarithms of the two sums
 sum w / (exp(rate w) - 1) and sum exp(-rate w) are convex and decreasing in
 the rate, because each term is log-convex and sums of log-convex functions are
@@ -19,9 +19,9 @@ attempt cannot diverge.
 
 The lower bound is the rate that solves the equation when all intervals equal
 their mean: both sums are convex in w, so by Jensen's inequality the true sum
-is at least as large there, and the root lies to the right. With known changes that
-rate has no closed form, and a few steps of Newton's method from its left, which
-cost as much as as many crawls, come close to it.
+is at least as large there, and the root lies to the right. With known changes
+that rate has no closed form; a few steps of Newton's method from its left come
+close to it, each as cheap as one more crawl.
 
 The path of estimates keeps the sum as a Taylor series about a recent
 estimate. One more crawl adds its own series, and the next root is a root of

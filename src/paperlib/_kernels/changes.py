@@ -14,7 +14,7 @@ class Changes(NamedTuple):
 
     The changes of page i are those from next[i] to stop[i] of `time`; `next` is
     written as crawls see them. A crawl in slot j reports a change, whatever
-    happened, if false[j]; an empty `false` stands for no such slot.
+    happened, if false[j]; an empty `false` means that there is no such slot.
     """
 
     time: np.ndarray
@@ -24,7 +24,7 @@ class Changes(NamedTuple):
 
 
 _NONE = np.empty(0, np.int64)
-#: For a policy that is told nothing.
+#: For a policy that does not learn what its crawls find.
 UNTOLD = Changes(np.empty(0), _NONE, _NONE, np.empty(0, bool))
 
 

@@ -39,7 +39,7 @@ def push(heap, n, key, page):
 
 @plain
 def replace_first(heap, n, key, page):
-    """Put an entry in the place of the first of n, from where it sinks."""
+    """Replace the first of the n entries; the new one sinks to its place."""
     p = 0
     while True:
         first = _CHILDREN * p + 1

@@ -89,7 +89,7 @@ def log_likelihood(
 
 @compiled
 def contrasts(interval, offsets, ends, gram):
-    """Gram matrix of what can be told of a profile at unknown change rates.
+    """Gram matrix of what the bits determine of a profile at unknown rates.
 
     The sum of outer products of differences: between the shares of an interval in
     the bins, and those of the next interval of the page. In steps; added to

@@ -80,9 +80,9 @@ from paperlib._kernels.crawl_value import (
     value_and_slope,
 )
 
-# The place of a page: not there, which is what an empty record says; waiting,
-# due beyond the calendar; in the calendar; in the active set; in the heap of
-# the pages never crawled.
+# The place of a page. ABSENT: no such page, the place of an empty record. WAITING: due
+# beyond the calendar. QUEUED: in the calendar. ACTIVE: in the active set. NEW: in the
+# heap of the pages never crawled.
 ABSENT, WAITING, QUEUED, ACTIVE, NEW = range(5)
 
 
@@ -118,7 +118,7 @@ SCALARS = np.dtype(
     # bucket: the first that is not open; n_slots: since the calendar began;
     # n_since: slots since the threshold was lowered; pause: slots until it may
     # be raised; runner_up: page of the second largest upper bound; target:
-    # wanted size of the active set; n_values: values computed so far
+    # size of the active set to aim at; n_values: values computed so far
     + fields("i8", "n_active n_new bucket n_slots n_since target pause")
     + fields("i8", "runner_up n_values")
 )

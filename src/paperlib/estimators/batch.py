@@ -244,10 +244,10 @@ def mle(
     history : History
         In either form.
     edges : {"limits", "substitute"}, default "limits"
-        What a page gets where there is no root. "limits": 0 without a change,
-        inf with nothing but changes. "substitute": what Cho and Garcia-Molina
-        put in their place (section 3.3 of [grimes08]_), one change in the
-        whole time, and one in the shortest interval.
+        The estimate of a page without a root. "limits": 0 without a change,
+        inf with nothing but changes. "substitute": the values that Cho and
+        Garcia-Molina put in their place (section 3.3 of [grimes08]_), one
+        change in the whole time, and one in the shortest interval.
     bounds : tuple of float, optional
         Low and high, 1/time; the estimate is clipped to them.
 

@@ -1,4 +1,4 @@
-"""How much less a page's bits tell of its rate than Poisson bits would."""
+"""How much less the bits of a page determine its rate than Poisson bits."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = [
     "shrunk_dispersion",
 ]
 
-# Blocks of a history: long ones hold the dependence of their crawls, many tell
-# the dispersion of one page well. Of 4, 5 and 8, 4 covered best where changes
+# Blocks of a history: long ones hold the dependence of their crawls, many blocks
+# estimate the dispersion of one page well. Of 4, 5 and 8, 4 covered best where changes
 # cluster over some ten crawls, and elsewhere as well (benchmarks/coverage.py).
 _N_BLOCKS = 4
-# A log's mean dispersion counts 1, the model's, as so many degrees of freedom, so
-# that a few crawls do not set it (our choice).
+# In the mean dispersion of a log, the model's dispersion 1 has the weight of this many
+# degrees of freedom, so that a few crawls do not determine the mean (our choice).
 _MODEL_WEIGHT = 20.0
 
 
@@ -256,10 +256,11 @@ def pooled_dispersion(value: ArrayLike, freedom: ArrayLike) -> tuple[float, floa
     r"""Mean dispersion of a log's pages, and how much they differ.
 
     The mean weights pages by their degrees of freedom :math:`\nu_i`, and the
-    model's dispersion 1 by 20. What the squared differences from the mean
-    :math:`\varphi_0` exceed those that noise alone gives is the variance
-    :math:`\tau^2` of the pages' true dispersions. If these are drawn from a scaled
-    inverse chi-squared distribution with this variance, it has
+    model's dispersion 1 by 20. The squared differences from the mean
+    :math:`\varphi_0` are larger than noise alone would cause; the excess is
+    the variance :math:`\tau^2` of the true dispersions of the pages. If these
+    dispersions are drawn from a scaled inverse chi-squared distribution with
+    this variance, it has
 
     .. math:: \nu_0 = 4 + 2 \varphi_0^2 / \tau^2
 

@@ -1,4 +1,4 @@
-"""The change rate where a crawl may find a change that was none."""
+"""The change rate where crawls may find false changes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class FalseChangeFit(NamedTuple):
         Standard errors from the observed information; NaN at a change rate of
         0 or inf. At q = 0 they are those of a known q, and too small.
     false_change_stderr : ndarray or float, for each group
-        The same of q; NaN at q = 0.
+        Standard errors of q; NaN at q = 0.
     log_likelihood : ndarray or float, for each group
         Its maximum; NaN where q is.
 
@@ -92,7 +92,7 @@ def false_changes(
     r"""Estimate change rates and the probability of false changes together.
 
     A crawl may find a page changed that has not changed: a clock, a counter or
-    an advertisement was another. If this happens with probability q,
+    an advertisement differs. If this happens with probability q,
 
     .. math:: P(\mathrm{changed}) = 1 - (1 - q)\,e^{-\Delta w}
         = 1 - e^{-(b + \Delta w)}, \qquad b = -\log(1 - q) .
@@ -115,19 +115,20 @@ def false_changes(
     -------
     FalseChangeFit
         Both estimates, their standard errors, and the log-likelihood. A page
-        with nothing but changes says nothing of q and has the rate inf; where
-        all pages of a group are like this, q is NaN. A page without crawls has
-        the rate NaN. Where a group does not tell false changes from true ones, q
-        and the rates of its other pages are NaN.
+        with nothing but changes gives no information on q and has the rate
+        inf; where all pages of a group are like this, q is NaN. A page without
+        crawls has the rate NaN. Where the crawls of a group cannot distinguish
+        false changes from true ones, q and the rates of its other pages are
+        NaN.
 
     Raises
     ------
     ValueError
-        Labels of another shape; or no group tells false changes from true ones:
-        the standard error of b, if q = 0, would be above 1 in each. This is so
-        where each page of a group is crawled at one interval, or nearly one. Then
-        b + Delta w is known but neither of the two. A group of which a page never
-        changed has q = 0 all the same.
+        Labels of another shape; or the crawls of no group can distinguish
+        false changes from true ones: the standard error of b, if q = 0, would
+        be above 1 in each. This is so where each page of a group is crawled at
+        one interval, or nearly one. Then b + Delta w is known but neither of
+        the two. A group of which a page never changed has q = 0 all the same.
     ConvergenceError
         The maximum of a group was not found.
 
@@ -137,12 +138,13 @@ def false_changes(
         Pages that never changed (rate 0, and q = 0 of their group) or changed
         at every crawl (rate inf).
     UnidentifiedWarning
-        Some groups do not tell false changes from true ones.
+        The crawls of some groups cannot distinguish false changes from true
+        ones.
 
     Notes
     -----
-    A few crawls soon after another tell q: without time for a change, every
-    change is a false one; see `design_variance`.
+    A few crawls soon after the one before determine q: without time for a
+    change, every change is a false one; see `design_variance`.
 
     Missed changes are another matter. If each change is missed for ever with
     probability m, the estimate is of (1 - m) Delta, which is the rate that
@@ -513,7 +515,7 @@ def _effective(rate, sums):
 
 
 def _tell_unknown(pages, unknown):
-    """Warn of groups that do not tell their false changes; raise if all are such."""
+    """Warn of groups with an unknown q; raise if q of all groups is unknown."""
     page = np.flatnonzero(pages.mixed & unknown[pages.member])[0]
     interval, _changed, offsets = pages.history.ragged()
     own = interval[offsets[page] : offsets[page + 1]]

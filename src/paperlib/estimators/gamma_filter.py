@@ -41,8 +41,8 @@ class GammaFilter(OnlineEstimator):
     papers; its error approaches the bound of `fisher_information`, as that of
     `mle` does. Early observations are linearised at early estimates: after
     many crawls the estimate is up to 0.3 standard deviations from the mode of
-    the exact posterior at crawl_rate = 0.3 change_rate, 0.1 from there on
-    upwards (measured).
+    the exact posterior at crawl_rate = 0.3 change_rate, and 0.1 at higher
+    crawl rates (measured).
 
     Parameters
     ----------
@@ -60,8 +60,9 @@ class GammaFilter(OnlineEstimator):
         follows a rate that drifts, with a memory of 1 / (1 - forgetting)
         crawls. 1 forgets nothing.
     half_life : float, time, optional
-        The same for uneven intervals: what the posterior is above the prior is
-        halved in this time. By default nothing is forgotten with time.
+        The same for uneven intervals: the difference between posterior and
+        prior is halved in this time. By default nothing is forgotten with
+        time.
     false_change : array_like, default 0.0
         Probability, in [0, 1), with which a crawl finds a change where there was
         none, as by a clock on the page; one number or one for each page. It is
@@ -101,7 +102,7 @@ class GammaFilter(OnlineEstimator):
     >>> estimator.update([False, True], interval=[3.0, 1.0], page=[4, 1]).round(3)
     array([0.1  , 0.608])
 
-    A header told that the last change is half a day old:
+    A header shows that the last change is half a day old:
 
     >>> estimator.update(True, interval=4.0, age=0.5, page=0).item()
     0.6

@@ -26,9 +26,9 @@ def affinity(
               + \sqrt{(1 - q_k)(1 - q'_k)}\Bigr) .
 
     It is 1 if the bits have the same distribution under both rates, and 0 if
-    they tell the rates apart without error. By Kakutani's theorem the whole
-    sequence of bits does so if and only if the affinity tends to 0: this is the
-    question of Lemma 2 of [aaai20]_, for two rates (derived).
+    they distinguish the rates without error. By Kakutani's theorem the whole
+    sequence of bits does so if and only if the affinity tends to 0: this is
+    the question of Lemma 2 of [aaai20]_, for two rates (derived).
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class Guarantee:
     ----------
     converges : bool or None
         True where a theorem applies, False where the sequences break its
-        conditions, None where neither can be told.
+        conditions, None where neither is known.
     exponent : float or None
         E|estimate - change rate| = O(k^-exponent) after k crawls, where known.
     reason : str

@@ -23,7 +23,7 @@ one more of the same family, and returns only the crawl rates of each phase.
 What a policy of either kind has learnt is a `LearningRun`, for change rates in
 many runs, or a `Learnt`, for pages with signals in one world. In both,
 ``borders`` holds the borders of the phases, the first of which explores, and
-``believed`` what the last phase went by.
+``believed`` the parameters that the last phase used.
 """
 
 from paperlib.errors import BoundsWarning, UnexploredWarning

@@ -50,8 +50,8 @@ class BayesGreedy(IndexPolicy):
         Without other pages take 0.5 n_pages / bandwidth, half the mean time
         between crawls of a page.
     observation : {"bit", "last_modified"}, default "bit"
-        What a crawl in a world tells: whether the page has changed, or also how
-        long ago it changed last. The age of that change is conjugate to the
+        What a crawl in a world reveals: whether the page has changed, or also
+        the age of its last change. The age of that change is conjugate to the
         prior: it adds 1 to the shape and the age to the rate.
 
     Raises
@@ -61,8 +61,8 @@ class BayesGreedy(IndexPolicy):
 
     Notes
     -----
-    In a world the policy is told after each crawl whether the page had
-    changed; a `scheduler.Scheduler` of it is told by `Scheduler.report`.
+    In a world the policy learns from each crawl whether the page had changed;
+    in a `scheduler.Scheduler`, `Scheduler.report` passes this on to it.
 
     Examples
     --------
@@ -104,10 +104,11 @@ class BayesGreedy(IndexPolicy):
 
 @dataclass(frozen=True, eq=False)
 class PosteriorGreedy:
-    r"""Greedy crawling by one rate of each posterior: what others do.
+    r"""Greedy crawling by one change rate from each posterior, the usual way.
 
-    To compare `BayesGreedy` with. The posterior is the same, but the crawl
-    value of a page is that of one change rate, as if it were known:
+    This policy is for comparison with `BayesGreedy`. The posterior is the
+    same, but the crawl value of a page is that of one change rate, as if it
+    were known:
 
     .. math:: V_i(t) = \frac{\mu_i}{\hat\Delta_i}
               \bigl(1 - (1 + \hat\Delta_i t)\,e^{-\hat\Delta_i t}\bigr) .

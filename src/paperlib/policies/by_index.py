@@ -82,7 +82,7 @@ class IndexPolicy:
         return self._labels
 
     def records(self) -> tuple[Any, dict[str, Any]]:
-        """What the kernels need: records of pages and of hosts, and scalars.
+        """Records of pages and of hosts, and scalars, for the kernels.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class IndexPolicy:
         )
 
     def _told(self, world, n_slots):
-        """What a policy is told after its crawls, and whether with ages."""
+        """Changes that crawls of the policy find, and whether with ages."""
         return UNTOLD, False
 
 

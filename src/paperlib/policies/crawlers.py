@@ -155,9 +155,9 @@ class Nutch(_DueDates):
         sync_delta_rate, None for off; without a configuration 0.2.
     cap : float or None, default 90.0
         db.fetch.interval.max, None for none. It does not bound the interval: a
-        page due later than this is taken for lost, gets the interval 0.9 cap
-        and is fetched in the next cycle. Without a change it is soon due too
-        late again, and so it is fetched in every cycle.
+        page that is due later than this counts as lost, gets the interval 0.9
+        cap and is fetched in the next cycle. If it does not change, its due
+        date is soon too late again, so that it is fetched in every cycle.
     cycle : float, default 1.0
         Time from one cycle to the next, which Nutch leaves to its operator; it
         matters only with `cap`.

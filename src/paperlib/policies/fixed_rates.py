@@ -16,7 +16,7 @@ __all__ = ["Rates"]
 
 @dataclass(frozen=True, eq=False)
 class Rates:
-    """Fixed crawl rates: each slot goes to the page that a schedule says.
+    """Fixed crawl rates: a schedule gives each slot to a page.
 
     With the rates of `allocation.optimal_interval` and low discrepancy this is
     LDS of section 6 of [www25]_.

@@ -258,7 +258,7 @@ class GreedyNCIS(_WithSignals):
 
 @dataclass(frozen=True, eq=False)
 class GreedyCIS(_WithSignals):
-    r"""Greedy policy that takes all signals for true: GREEDY-CIS of [www25]_.
+    r"""Greedy policy that treats every signal as true: GREEDY-CIS of [www25]_.
 
     A page that has sent a signal is certainly stale: its effective elapsed time
     is infinite, that of a page without signals is the time t. With the recall

@@ -40,9 +40,9 @@ class RatesInPhases:
         Inner borders of the phases: when those after the first begin.
     estimator : callable
         Function of a History: change rates, shape (n_pages,), 1/time. A page
-        without an estimate (NaN) is taken for the median of the others. Infinite
-        rates are refused: `estimators.mle` gives one to a page that changed at
-        every crawl, the estimates of `priors` are finite.
+        without an estimate (NaN) gets the median of the others. Infinite rates
+        are refused: `estimators.mle` gives one to a page that changed at every
+        crawl, the estimates of `priors` are finite.
     allocation : callable, default `allocation.optimal_interval`
         Function of change rates, importance and bandwidth.
     spacing : {"interval", "poisson"}, default "interval"
@@ -50,7 +50,8 @@ class RatesInPhases:
     epsilon : float, in [0, 1], default 0.0
         Share of the bandwidth at uniform rates after the first phase.
     ages : bool, default False
-        Whether a crawl that finds a change tells how long ago the last one was.
+        Whether a crawl that finds a change also reveals the age of the last
+        one.
     rng : None, int, SeedSequence or Generator, optional
         Source of random numbers for Poisson spacing.
 
@@ -136,7 +137,8 @@ class RatesInPhases:
         with warnings.catch_warnings(action="ignore", category=degenerate):
             believed = np.array(self.estimator(history), dtype=float)
         unknown = np.isnan(believed)
-        # If nothing is known of any page, they are all alike: any rate will do.
+        # Without an estimate of any page all rates are equal; the value does not
+        # matter.
         believed[unknown] = 1.0 if unknown.all() else np.median(believed[~unknown])
         plan = self.allocation(believed, self.importance, bandwidth)
         return plan.crawl_rate

@@ -22,21 +22,22 @@ _LOWEST = np.finfo(float).tiny
 class LagrangianIndex(IndexPolicy):
     r"""Each slot goes to the page of largest Lagrangian index.
 
-    After Avrachenkov, Borkar and Shah (2024): pay the multiplier for each
-    crawl, let every page be crawled as is best for it alone, and give a slot
-    to the page that would lose most by waiting one slot more. With slots of
-    length d, the cost c(k) of the slot that begins k slots after a crawl, and
-    the multiplier :math:`\lambda`, page i is best crawled every :math:`K_i`
-    slots, at the mean cost :math:`\rho_i`, crawls included:
+    After Avrachenkov, Borkar and Shah (2024): each crawl costs the multiplier,
+    and each page by itself has a best number of slots between crawls; a slot
+    goes to the page that would lose most by waiting one slot more. With slots
+    of length d, the cost c(k) of the slot that begins k slots after a crawl,
+    and the multiplier :math:`\lambda`, page i is best crawled every
+    :math:`K_i` slots, at the mean cost :math:`\rho_i`, crawls included:
 
     .. math:: \rho_i = \min_K \frac{\lambda + \sum_{s<K} c_i(s)}{K}, \qquad
         \sum_i \frac{1}{K_i} = 1, \qquad
         I_i(k) = \begin{cases} k \rho_i - \sum_{s<k} c_i(s) & k \le K_i \\
         \lambda + c_i(k) - \rho_i & k > K_i . \end{cases}
 
-    This is the difference of both actions above its value at a crawl,
-    :math:`-\lambda`, which is the same for all pages. It needs the bandwidth,
-    which the crawl value of `Greedy` does not.
+    The index is the cost of waiting minus that of crawling, relative to its
+    value just after a crawl, :math:`-\lambda`, which is the same for all
+    pages. The index needs the bandwidth, which the crawl value of `Greedy`
+    does not.
 
     Parameters
     ----------
@@ -45,14 +46,15 @@ class LagrangianIndex(IndexPolicy):
     bandwidth : float, 1/time, positive
         Slots per unit of time.
     min_interval, max_interval, host, host_limit : optional
-        Limits, as in `IndexPolicy`; the multiplier does not know of them.
+        Limits, as in `IndexPolicy`; the multiplier does not depend on them.
 
     Attributes
     ----------
     multiplier : float, importance x time
-        Price of a crawl at which all pages together want the bandwidth.
+        Cost of a crawl at which the best crawls of all pages use the
+        bandwidth.
     n_slots : ndarray, shape (n_pages,)
-        Slots between two crawls at this price, inf for never.
+        Slots between two crawls at this cost, inf for never.
 
     Raises
     ------

@@ -29,16 +29,16 @@ _PSEUDO_CHANGED = [False, True, False, True]
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What `LearningGreedy` did in a world; also a policy that does it again.
+    """Pages and estimates of a `LearningGreedy` run; a policy that repeats it.
 
     Parameters
     ----------
     page : ndarray of int, shape (n_slots,)
         The page of each slot, -1 for none.
     borders : ndarray, shape (n_phases + 1,), time
-        Borders of the phases; in the first one nothing is believed yet.
+        Borders of the phases; the first phase has no estimates.
     beliefs : list of SignalledPages, length n_phases - 1
-        What each phase after the first went by; the last is `believed`.
+        Estimates that each phase after the first used; the last is `believed`.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Learnt:
 
     @property
     def believed(self) -> Any:
-        """What the last phase went by; None if there was one phase only."""
+        """Estimates of the last phase; None if there was one phase only."""
         return self.beliefs[-1] if self.beliefs else None
 
     def choose(self, world: World, time: Array, last: Array) -> Ints:
@@ -87,15 +87,15 @@ class Learnt:
 class LearningGreedy:
     """`PoliteGreedy` that has to learn the parameters of the pages.
 
-    It answers what [www25]_ leaves open. At the start of each phase the
-    parameters are estimated from all crawls so far. In the first phase all
-    slots go to the page crawled longest ago. Later slots go to the page of the
-    largest crawl value, except for a share of the slots that explores. Such a
-    slot goes to the page crawled longest ago, because a wrong estimate could
-    otherwise stay for ever. The next exploring slot crawls the same page again:
-    after a long interval a crawl almost always finds a change, and so tells
-    little about the rate. Copies, elapsed times and signals carry over from
-    phase to phase.
+    How the parameters are learnt is left open by [www25]_. Here they are
+    estimated at the start of each phase from all crawls so far. In the first
+    phase all slots go to the page crawled longest ago. Later slots go to the
+    page of the largest crawl value, except for a share of the slots that
+    explores. Such a slot goes to the page crawled longest ago, because a wrong
+    estimate could otherwise stay for ever. The next exploring slot crawls the
+    same page again: after a long interval a crawl almost always finds a
+    change, and so gives little information on the rate. Copies, elapsed times
+    and signals carry over from phase to phase.
 
     Parameters
     ----------
@@ -108,8 +108,9 @@ class LearningGreedy:
         ``inf`` the first estimates stay: explore, then commit.
     exploration : float, in [0, 1], default 0.05
         In a phase that starts at t, the share exploration sqrt(first / t) of
-        the slots explores. It is an insurance: in the notebook
-        ``beyond/learning_with_signals`` it costs more than it gains.
+        the slots explores. Exploration protects against wrong estimates: in
+        the notebook ``beyond/learning_with_signals`` it costs more freshness
+        than it brings.
     use_signals : bool, default True
         Whether signals are used; otherwise only change rates are learnt, and
         the policy is GREEDY of [www25]_.
@@ -173,7 +174,7 @@ class LearningGreedy:
         return self.learn(world, time, last).page
 
     def learn(self, world: World, time: Array, last: Array) -> Learnt:
-        """Page of each slot, and what was believed when.
+        """Page of each slot, and the estimates that each phase used.
 
         Parameters
         ----------
@@ -246,7 +247,7 @@ def estimate(
     Returns
     -------
     SignalledPages
-        The pages to believe in.
+        Pages with the estimated parameters.
 
     Notes
     -----

@@ -33,9 +33,9 @@ class MirrorSync:
     .. math:: r \leftarrow \arg\min_x\; \eta \sum_i \hat g_i x_i + \sum_i
         \left(\frac{x_i}{r_i} - 1 - \ln\frac{x_i}{r_i}\right) .
 
-    Nothing is assumed of the changes but that a copy is more often
-    stale the older it is. This freedom is expensive: 240 rounds, as published, are
-    3,840 slots for each page, where a policy that assumes Poisson changes needs
+    The only assumption on the changes is that an older copy is stale more
+    often. This generality is expensive: 240 rounds, as published, are 3,840
+    slots for each page, where a policy that assumes Poisson changes needs
     tens.
 
     Parameters
@@ -64,10 +64,11 @@ class MirrorSync:
 
     Notes
     -----
-    The slots of probes are spread evenly and show as -1, because they leave the
-    copies alone. Which pages are probed, and when, is drawn apart from them: in
-    each interval with probability epsilon, at a uniform time. So the slots are
-    spent on average only, and a probe may lie between two slots.
+    The slots of probes are spread evenly and are -1 in the result, because a
+    probe does not replace the copy. Which pages are probed, and when, is drawn
+    independently of these slots: in each interval with probability epsilon, at
+    a uniform time. So the slots are spent on average only, and a probe may lie
+    between two slots.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class LearningRun:
     n_crawls : ndarray of int, shape (n_runs, n_phases)
         Crawls, without those at time 0 that fill the cache.
     believed : ndarray, shape (n_runs, n_pages), 1/time
-        Change rates that the last phase went by.
+        Change rates that the last phase used.
     pages : tuple
         True change rates, importance, and bandwidth of the runs.
 
@@ -68,7 +68,7 @@ class LearningRun:
         normalise: Literal[None, "mass"] = None,
         path: bool = False,
     ) -> Array:
-        r"""Requests that the best policy with known change rates serves more.
+        r"""Fresh requests that the best policy with known rates would add.
 
         .. math:: R(T) = T \sum_i \mu_i F_i^*
                   - \text{requests served fresh up to } T
@@ -187,7 +187,7 @@ class _Learner:
         return LearningRun(borders, *map(np.stack, zip(*results, strict=True)), pages)
 
     def believe(self, copies):
-        """Change rates to believe after some crawls.
+        """Estimated change rates after some crawls.
 
         Parameters
         ----------
@@ -269,10 +269,11 @@ class ExploreThenCommit(_Learner):
         Known bounds of the change rates, ``(low, high)``; estimates are
         clipped to them.
     exploration : float or callable, time, optional
-        How long to explore, or a function of the horizon that says it, rounded
-        to whole rounds of n_pages / bandwidth; `regret.exploration_horizon` is
-        that of Theorem 1. Only `simulate.explore_then_commit`, which tries
-        many lengths, does without it.
+        Length of exploration, or a function of the horizon that returns it,
+        rounded to whole rounds of n_pages / bandwidth;
+        `regret.exploration_horizon` is that of Theorem 1. Only
+        `simulate.explore_then_commit`, which tries many lengths, does not need
+        it.
     estimator : callable or online estimator, default `moment_matching`
         Function of a History, such as `estimators.mle`, or an object such as
         ``estimators.SA(1.0)``. The latter rest on crawls at Poisson times: use

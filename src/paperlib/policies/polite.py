@@ -93,8 +93,8 @@ class PoliteGreedy:
 class _Crawler:
     """Give the slots of a world to pages, some slots at a time.
 
-    With `use_signals`, signals count; with `look`, it is recorded what the
-    crawls find.
+    With `use_signals`, signals count; with `look`, the results of the crawls
+    are recorded.
     """
 
     def __init__(self, world, time, last, hosts, *, use_signals=True, look=False):

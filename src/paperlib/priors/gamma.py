@@ -78,7 +78,7 @@ class GammaPrior(NamedTuple):
         )
 
     def posterior(self, history: History) -> GammaPrior:
-        r"""What is known of each page of the population after its crawls.
+        r"""Posterior distribution of each page after its crawls.
 
         .. math:: f(\Delta \mid \mathrm{crawls}) \propto
                   \Delta^{a-1} e^{-b\Delta} \prod_k P(\mathrm{bit}_k \mid \Delta)
@@ -224,7 +224,7 @@ def require_telling(history):
         )
     interval, _, _, n_known = history.likelihood_terms()
     if n_known.any() and interval.any():
-        return  # times and numbers of changes tell rates of any size
+        return  # ages and counts determine rates of any size
     n_changed = np.count_nonzero(history.changed)
     if n_changed in (0, history.changed.size):
         raise ValueError(

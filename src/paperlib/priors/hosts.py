@@ -97,9 +97,11 @@ def host_priors(
     The three numbers a, M and s are those of maximum marginal likelihood: they
     maximise the probability of what the crawls of all pages have found, when
     all rates and all means are integrated out. The rates of pages and hosts
-    then have posterior distributions. A host of many pages has its own mean,
-    one of a single page that of all hosts, nearly; and a page of many crawls
-    its own rate, one of a few crawls that of its host.
+    then have posterior distributions. The mean of a host with many pages is
+    estimated from these pages, that of a host with a single page is nearly the
+    mean of all hosts. In the same way the rate of a page with many crawls is
+    estimated from these crawls, and that of a page with few crawls is near the
+    mean of its host.
 
     Each distribution is given as the gamma distribution with the same means
     of the rate and of its logarithm. For a host of few pages its shape is
@@ -171,7 +173,7 @@ def host_priors(
     learnt = learnt._replace(posterior=posterior)
     require_convergence(learnt[4:], found.success, max_iterations)
     medians, spreads = table.bounds
-    # hosts that are alike have the least spread, and nothing is wrong
+    # equal hosts have the least spread, which needs no warning
     ends = {"shape": bounds, "median": medians, "spread": spreads[1:]}
     for name, of in ends.items():
         warn_at_bound(name, np.log(getattr(learnt, name)), of, stacklevel=3)

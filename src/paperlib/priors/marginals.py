@@ -1,13 +1,13 @@
-r"""What histories say of a gamma distribution of change rates.
+r"""Likelihood of a gamma distribution of change rates, given histories.
 
 If the change rate of a page has a gamma distribution, the probability of what
 its crawls found, the *marginal* likelihood, is an integral over the rate. In
 general it is a sum over a grid of logarithms of the rate. If every changed
-crawl tells when the page changed, or how often, the likelihood of a rate is
+crawl reveals when the page changed, or how often, the likelihood of a rate is
 :math:`\Delta^K e^{-\Delta S}`, a gamma density itself, and the integral has a
-closed form, that of a negative binomial variable. Both forms have the same methods,
-whose arguments are the logarithms of the shape and of the mean of the gamma
-distribution: numbers, or arrays of shape (n,).
+closed form, that of a negative binomial variable. Both forms have the same
+methods, whose arguments are the logarithms of the shape and of the mean of the
+gamma distribution: numbers, or arrays of shape (n,).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _FAR = np.log(1e-200)
 def marginal(history: History, mean: float | None = None, shape: float = 0.0) -> Any:
     """Marginal likelihood of the pages of a history, in closed form if it has one.
 
-    With a `mean` for distributions of that mean alone, which may be any; of a shape
-    of `shape` at most.
+    With a `mean`, the grid is for distributions of this mean, however large or
+    small it is. `shape` is the greatest shape of the distributions.
     """
     interval, unknown, _, n_known = history.likelihood_terms()
     n_changes, time = (
@@ -129,7 +129,7 @@ class GridMarginal:
         """Moments by sums of logarithms, which do not underflow.
 
         The distribution enters the terms of each page as a count that is the shape,
-        in the time `rate`. What lies beyond the grid is nothing here.
+        in the time `rate`. The probability beyond the grid is neglected.
         """
         interval, changed, offsets, n_known = self._terms
         terms = (

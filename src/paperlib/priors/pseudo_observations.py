@@ -297,9 +297,8 @@ class FakeIntervals:
         .. math:: \prod_\mathrm{pages} \int
             P(\mathrm{bits} \mid \Delta)\,\pi(\Delta)\,d\Delta ,
 
-        an empirical-Bayes prior of base "rate". Beyond [grimes08]_: pages need
-        not have been crawled until their rates are known, one bit of each is
-        enough.
+        an empirical-Bayes prior of base "rate". Beyond [grimes08]_: the rates
+        of the pages need not be known, one bit of each page is enough.
 
         Parameters
         ----------
@@ -398,7 +397,7 @@ def prior_from_arrivals(
     r"""Learn a prior from pages that arrive batch by batch, beginning with any.
 
     Simulates a crawler that knows nothing beforehand. The pages of batch k are
-    crawled by the prior :math:`\pi_{k-1}` that the batches before have taught:
+    crawled by the prior :math:`\pi_{k-1}`, learnt from the batches before:
 
     .. math:: w_1 = 1 / \mathrm{mode}(\pi_{k-1}), \qquad
               w_{n+1} = 1 / \hat\Delta_n ,

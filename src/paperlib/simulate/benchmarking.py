@@ -73,7 +73,7 @@ class Nature(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """What a policy is made from: what it may know before its first crawl.
+    """Information from which a policy is made, before its first crawl.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ class Benchmark:
         *,
         name: str = "freshness",
     ) -> float:
-        """By how much a policy is above another in the same worlds.
+        """Difference between two policies in the same worlds.
 
         Parameters
         ----------
@@ -305,8 +305,9 @@ def benchmark(
     """Run every policy in the same worlds, at every budget.
 
     A cell is a kind of worlds at a budget. Its runs depend on `rng`, the name of
-    the world, the budget and the number of the run alone, and the random numbers
-    of a policy on its name besides: more cells or policies change nothing.
+    the world, the budget and the number of the run alone, and the random
+    numbers of a policy also depend on its name. More cells or policies do not
+    change the other results.
 
     Parameters
     ----------
@@ -335,7 +336,7 @@ def benchmark(
     jobs : int, default 1
         As in `replicate`; also on a Dask cluster.
     progress : callable, optional
-        Called after each cell with the share of the slots that are done, of those
+        Called after each cell with two numbers: the share done of the slots
         that no kept cell has, and the seconds since the start.
 
     Returns
@@ -346,8 +347,8 @@ def benchmark(
     Raises
     ------
     ValueError
-        Arguments out of range, a policy that names pages that are none, or a kept
-        cell that cannot be read.
+        Arguments out of range, a policy that returns pages that do not exist,
+        or a kept cell that cannot be read.
 
     Examples
     --------
@@ -409,7 +410,7 @@ def benchmark(
 
 
 def _seed(rng):
-    """An integer that stands for a source of randomness: itself, if it is one."""
+    """Seed for a source of random numbers; a non-negative integer is its own seed."""
     if isinstance(rng, (int, np.integer)) and rng >= 0:
         return int(rng)
     return int(np.random.default_rng(rng).integers(2**63))
@@ -494,7 +495,7 @@ class _Cell(NamedTuple):
         return measured
 
     def kept(self, folder):
-        """What a file holds of this cell, by policy; nothing if it is another's."""
+        """Kept runs of this cell, by policy; empty if the file is of another cell."""
         if folder is None or not self._path(folder).exists():
             return {}
         try:
@@ -534,7 +535,7 @@ class _Cell(NamedTuple):
 
 
 class _Asked:
-    """A scheduler that is asked for a page in each slot, and told what was found."""
+    """Policy that takes pages from a scheduler and reports what the crawls find."""
 
     def __init__(self, scheduler):
         self.scheduler = scheduler
@@ -544,7 +545,7 @@ class _Asked:
         changes, page = world.unseen(time.size), np.empty(time.size, dtype=np.int64)
         report = getattr(self.scheduler, "report", None)
         for j, t in enumerate(time.tolist()):
-            # the kernel would look for a page that is none beyond its array
+            # without the check the kernel would read beyond its array
             i = page[j] = _checked(self.scheduler.next(t), last.size)
             if i >= 0 and report:
                 report(int(i), bool(look(changes, i, j, t)[0]))

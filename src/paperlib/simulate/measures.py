@@ -1,4 +1,4 @@
-"""What a schedule of crawls costs, by other measures than freshness."""
+"""Costs of a schedule of crawls in measures other than freshness."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def costs(run: CrawlRun, world: World) -> Costs:
         \mathrm{age} = \frac{\sum_{k=1} \mu\,(s - t)^2 / 2}{T \sum_i \mu_i},
         \qquad \mathrm{harmonic} = \frac{\sum \mu\,(s - t) / k}{T \sum_i \mu_i} .
 
-    A change that no crawl has seen by the end of the world counts until then, so
-    that delays are slightly too short where crawls are rare.
+    A change that no crawl has seen counts as if it were seen at the end of the
+    world, so that delays are slightly too short where crawls are rare.
 
     Parameters
     ----------

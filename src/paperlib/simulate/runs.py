@@ -424,7 +424,7 @@ def compare(
     remember : callable, optional
         Function of a tuple of all that a result depends on, and of a function
         that computes it; returns the result, which it may have kept from an
-        earlier call. Not asked for results with a delay.
+        earlier call. It is not called for results with a delay.
     **options
         As in `crawl`.
 

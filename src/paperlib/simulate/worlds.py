@@ -109,7 +109,7 @@ class World:
         Returns
         -------
         World
-            The same world, but that signals arrive later.
+            The same world with later arrivals of signals.
 
         Raises
         ------
@@ -130,7 +130,7 @@ class World:
         return replace(self, arrival=self.arrival + delay)
 
     def with_false_changes(self, probability: float, *, rng: Seed = None) -> World:
-        """Let crawls report changes that are none.
+        """Let crawls report changes that did not happen.
 
         Such are new advertisements or dates on a page whose content is the
         same. They do not make a copy stale.
@@ -138,7 +138,7 @@ class World:
         Parameters
         ----------
         probability : float, in [0, 1]
-            Of each crawl, whatever happened to the page.
+            Of such a report at a crawl, whether the page changed or not.
         rng : None, int, SeedSequence or Generator, optional
             Source of the random numbers: one for each slot, so that every
             policy meets the same ones.
@@ -146,7 +146,7 @@ class World:
         Returns
         -------
         World
-            The same world, but that crawls report more.
+            The same world with these reports.
 
         Raises
         ------
@@ -197,8 +197,8 @@ class World:
         last : ndarray, shape (n_pages,), time, optional
             Crawls before the first slot, -inf for none, the default.
         ages : bool, default False
-            Whether a crawl that finds a change tells how long ago the last one
-            was.
+            Whether a crawl that finds a change also reveals the age of the
+            last one.
 
         Returns
         -------
