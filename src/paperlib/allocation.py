@@ -979,6 +979,7 @@ def polite_thresholds(
     >>> plan.crawl_rate.round(3)
     array([1., 1., 4.])
     """
+    bandwidth = checks.positive_number("bandwidth", bandwidth)
     _, member, limit = hosts.members(host, host_limit, pages.change_rate.size)
     rate, threshold, fresh = np.zeros((3, member.size))
 
