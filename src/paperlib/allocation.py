@@ -734,7 +734,11 @@ def harmonic(
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
 
-    announced = checks.bits("announced", announced)
+    change_rate, importance, announced = checks.broadcast(
+        change_rate=change_rate,
+        importance=importance,
+        announced=checks.bits("announced", announced),
+    )
     if announced.any():
         return _with_announced(change_rate, importance, bandwidth, announced)
 
@@ -748,9 +752,6 @@ def harmonic(
 
 def _with_announced(change_rate, importance, bandwidth, announced):
     """`harmonic`, where some pages have their changes announced."""
-    change_rate, importance, announced = checks.broadcast(
-        change_rate=change_rate, importance=importance, announced=announced
-    )
 
     def one_problem(bandwidth, d, mu, announced, rate):
         on = (d > 0) & (mu > 0)
