@@ -563,6 +563,17 @@ def test_every_allocation_refuses(plan, arguments, message):
         plan(*arguments)
 
 
+def test_minimum_rates_may_have_leading_axes_of_their_own():
+    least = np.array([[0.1, 0.2], [0.3, 0.0]])
+    together = optimal_poisson(D, M, 1.0, min_rate=least)
+    assert together.freshness.shape == together.multiplier.shape == (2,)
+    for i in range(2):
+        alone = optimal_poisson(D, M, 1.0, min_rate=least[i])
+        np.testing.assert_array_equal(together.crawl_rate[i], alone.crawl_rate)
+    same = optimal_poisson(D, M, 1.0, min_rate=[[0.1], [0.3]]).crawl_rate
+    assert same.shape == (2, 2)
+
+
 @pytest.mark.parametrize("plan", [optimal_poisson, allocation.optimal])
 def test_minimum_rates_may_need_all_of_the_bandwidth_and_no_more(plan):
     change_rate, least = np.ones(3), np.array([0.1, 0.2, 0.3])  # of sum 0.6 + 1e-16

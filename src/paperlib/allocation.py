@@ -502,6 +502,9 @@ def optimal_poisson(
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
     min_rate = _minimum(min_rate, change_rate, bandwidth)
+    change_rate, importance, _ = checks.broadcast(
+        change_rate=change_rate, importance=importance, min_rate=min_rate
+    )
     rate, multiplier = _poisson(change_rate, importance, bandwidth, min_rate)
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
 
