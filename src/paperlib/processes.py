@@ -176,10 +176,10 @@ class History:
     @property
     def time(self) -> Array:
         """Time of each crawl since the page became known, shaped as `changed`."""
-        time = np.cumsum(self.interval, axis=-1)
-        if self.offsets is None:
-            return time
-        return time - self.per_crawl(np.append(0.0, time)[self.offsets[:-1]])
+        interval, _, offsets = self.ragged()
+        time = np.empty(interval.size)
+        kernels.times(interval, offsets, time)
+        return time.reshape(self.interval.shape)
 
     def per_crawl(self, values: ArrayLike) -> Array:
         """Repeat a number of each page for each of its crawls.
