@@ -448,6 +448,7 @@ def test_a_crawl_of_some_pages_follows_one_of_all():
             lambda: asymptotic_variances(1.0, crawl_rate=1.0, constant=0.0),
             "constant must be positive",
         ),
+        (lambda: GammaFilter(rate=[1.0]).credible_interval(), "call update before"),
     ],
 )
 def test_bad_input_is_named(call, message):

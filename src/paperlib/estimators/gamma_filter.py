@@ -292,8 +292,17 @@ class GammaFilter(OnlineEstimator):
         -------
         low, high : ndarray, shape of the pages, 1/time
             Quantiles of the gamma posterior.
+
+        Raises
+        ------
+        ValueError
+            No crawl was taken in yet; a level outside (0, 1).
         """
         tail = (1 - checks.probability("level", level)) / 2
+        if self.shape is None:
+            raise ValueError(
+                "there must be a crawl: call update before credible_interval"
+            )
         return tuple(
             scipy.special.gammaincinv(self.shape, q) / self.rate
             for q in (tail, 1 - tail)
