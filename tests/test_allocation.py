@@ -1289,6 +1289,15 @@ def test_downloads_by_samples_are_greedy_within_the_pages_of_hosts():
     assert by_share.tolist() == [1, 2, 4, 3]
     none = host_module.by_samples([0.0, 0.0], [2, 2], 3, how="proportional")
     assert none.tolist() == [2, 1]
+    even = host_module.by_samples([0.29, 0.71], [200, 200], 100, how="proportional")
+    assert even.tolist() == [29, 71]  # 100 x 0.29 is 28.999999999999996
+    for how in ("greedy", "proportional"):
+        assert host_module.by_samples(share, left, 0, how=how).tolist() == [0] * 4
+    for bad, rule in ((-1, "non-negative and finite"), (2.5, "a whole number")):
+        with pytest.raises(ValueError, match=f"n_downloads must be {rule}, got {bad}"):
+            host_module.by_samples(share, left, bad)
+    with pytest.raises(ValueError, match="share and n_left must be flat"):
+        host_module.by_samples([[0.1, 0.2]], [2, 2], 3)
     with pytest.raises(ValueError, match="at most the 4 pages that are left, got 5"):
         host_module.by_samples([0.1, 0.2], [2, 2], 5)
     with pytest.raises(ValueError, match="how must be 'greedy' or 'proportional'"):
