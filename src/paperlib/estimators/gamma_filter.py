@@ -275,7 +275,7 @@ class GammaFilter(OnlineEstimator):
         else:
             kernels.gamma_update(*crawl, *posterior)
 
-    def credible_interval(self, *, level: float = 0.95) -> Array:
+    def credible_interval(self, *, level: float = 0.95) -> tuple[Array, Array]:
         r"""Equal-tailed credible interval of the change rate.
 
         .. math:: P(\Delta < \mathrm{low}) = P(\Delta > \mathrm{high})
@@ -350,7 +350,7 @@ def _terms(changed, interval, age, count):
 
 def filtered(
     history: History, *, shape: float, rate: float, half_life: float | None = None
-) -> tuple[Array, Values]:
+) -> tuple[Array, Values, Values]:
     """`GammaFilter` over whole histories, and what it predicted.
 
     Parameters
