@@ -27,6 +27,8 @@ world = assert_type(simulate.draw_world(pages, 10.0, rng=1), simulate.World)
 run = simulate.crawl(world, Greedy(pages), bandwidth=2.0)
 assert_type(run.freshness, float)
 
+simulate.draw_world(pages, 10.0, arrivals=(0.0, np.array([4.0, np.inf])))
+
 # what returns several things says so
 assert_type(estimators.likelihood_interval(history), tuple[Values, Values])
 assert_type(estimators.counting_interval(history), tuple[Values, Values])

@@ -264,7 +264,7 @@ def draw_world(
     horizon: float,
     *,
     signal_delay: float | Function | None = None,
-    arrivals: ArrayLike | None = None,
+    arrivals: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
     rng: Seed = None,
 ) -> World:
     """Draw a `World` of Poisson pages.
