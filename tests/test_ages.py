@@ -708,6 +708,14 @@ def test_rounding_is_no_contradiction():
             "history must be in the dense form, without offsets, got offsets of 2",
         ),
         (
+            lambda: History([1.0, 2.0], [1, 0]).prefix(3),
+            "n_crawls must be at most the 2 crawls of a page, got 3",
+        ),
+        (
+            lambda: History([1.0, 2.0], [1, 0]).prefix(-1),
+            "n_crawls must be a positive integer, got -1",
+        ),
+        (
             lambda: observe_feed([1.0], [2.0], start=2.5),
             "crawl_times must be positive",
         ),

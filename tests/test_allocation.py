@@ -565,6 +565,17 @@ def test_every_allocation_refuses(plan, arguments, message):
         plan(*arguments)
 
 
+def test_minimum_rates_may_have_leading_axes_of_their_own():
+    least = np.array([[0.1, 0.2], [0.3, 0.0]])
+    together = optimal_poisson(D, M, 1.0, min_rate=least)
+    assert together.freshness.shape == together.multiplier.shape == (2,)
+    for i in range(2):
+        alone = optimal_poisson(D, M, 1.0, min_rate=least[i])
+        np.testing.assert_array_equal(together.crawl_rate[i], alone.crawl_rate)
+    same = optimal_poisson(D, M, 1.0, min_rate=[[0.1], [0.3]]).crawl_rate
+    assert same.shape == (2, 2)
+
+
 @pytest.mark.parametrize("plan", [optimal_poisson, allocation.optimal])
 def test_minimum_rates_may_need_all_of_the_bandwidth_and_no_more(plan):
     change_rate, least = np.ones(3), np.array([0.1, 0.2, 0.3])  # of sum 0.6 + 1e-16
@@ -1280,6 +1291,15 @@ def test_downloads_by_samples_are_greedy_within_the_pages_of_hosts():
     assert by_share.tolist() == [1, 2, 4, 3]
     none = host_module.by_samples([0.0, 0.0], [2, 2], 3, how="proportional")
     assert none.tolist() == [2, 1]
+    even = host_module.by_samples([0.29, 0.71], [200, 200], 100, how="proportional")
+    assert even.tolist() == [29, 71]  # 100 x 0.29 is 28.999999999999996
+    for how in ("greedy", "proportional"):
+        assert host_module.by_samples(share, left, 0, how=how).tolist() == [0] * 4
+    for bad, rule in ((-1, "non-negative and finite"), (2.5, "a whole number")):
+        with pytest.raises(ValueError, match=f"n_downloads must be {rule}, got {bad}"):
+            host_module.by_samples(share, left, bad)
+    with pytest.raises(ValueError, match="share and n_left must be flat"):
+        host_module.by_samples([[0.1, 0.2]], [2, 2], 3)
     with pytest.raises(ValueError, match="at most the 4 pages that are left, got 5"):
         host_module.by_samples([0.1, 0.2], [2, 2], 5)
     with pytest.raises(ValueError, match="how must be 'greedy' or 'proportional'"):

@@ -93,6 +93,12 @@ def crawls(policy, changes, *, page=0, bandwidth=100.0, horizon=250.0, **options
             [0.1, 0.9, 1.1, 2.0],
             [1, 1.75, 2.375, 2.9375, 3.78125],
         ),
+        # 0.5 + 0.8 (w - 0.5): 0.9, 0.82, 0.756
+        (
+            StormCrawler(limits=(0.5, 14.0), shrink=0.8),
+            [0.1, 1.1, 2.0],
+            [1, 1.9, 2.72, 3.476],
+        ),
     ],
 )
 def test_crawls_by_hand(policy, changes, due):

@@ -448,6 +448,7 @@ def test_a_crawl_of_some_pages_follows_one_of_all():
             lambda: asymptotic_variances(1.0, crawl_rate=1.0, constant=0.0),
             "constant must be positive",
         ),
+        (lambda: GammaFilter(rate=[1.0]).credible_interval(), "call update before"),
     ],
 )
 def test_bad_input_is_named(call, message):
@@ -516,6 +517,26 @@ def test_snapshots_are_estimates_of_shorter_histories():
         found["mle"][:, 0],
         mle(History(history.interval[:, :20], history.changed[:, :20])),
     )
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        ([2, 100], "n_crawls must be at most the 3 crawls of a page, got 100"),
+        ([0, 2], "n_crawls must be a positive integer, got 0"),
+        ([-1, 2], "n_crawls must be a positive integer, got -1"),
+        ([1.5], "n_crawls must be a positive integer, got 1.5"),
+        ([2, 2], r"counts must be numbers that rise, got \[2, 2\]"),
+        ([3, 2], r"counts must be numbers that rise, got \[3, 2\]"),
+        ([], r"counts must be numbers that rise, got \[\]"),
+        (2, "counts must be numbers that rise, got 2"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [mle, GammaFilter()])
+def test_snapshots_refuse_crawls_that_are_not_there(estimator, counts, message):
+    history = History([1.0, 2.0, 1.0], [1, 0, 1])
+    with pytest.raises(ValueError, match=message):
+        estimators.snapshots(history, counts, estimator=estimator)
 
 
 @pytest.mark.parametrize("interval", [1e-6, 5e-4, 0.999e-3, 1.001e-3])

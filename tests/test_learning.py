@@ -461,6 +461,13 @@ def test_bad_input():
             "host_limit must name hosts",
             lambda: learner(pages, host=host, host_limit={9: 1.0}),
         ),
+        *[
+            (
+                f"bandwidth must be positive and finite, got {bad}",
+                lambda bad=bad: polite_thresholds(pages, bad, host, 1.0),
+            )
+            for bad in (0.0, -1.0)
+        ],
         (
             "world must hold the pages of the policy, 3, got 30",
             lambda: simulate.crawl(world, LearningGreedy(np.ones(3), 1.0), BANDWIDTH),

@@ -914,11 +914,25 @@ def test_optimal_refuses(options, message):
             lambda: harmonic(D, M, 1.0, announced=[True] * 3),
             "must have shapes that broadcast",
         ),
+        (
+            lambda: harmonic(D, M, 1.0, announced=[False] * 3),
+            "must have shapes that broadcast",
+        ),
     ],
 )
 def test_neighbours_of_optimal_refuse(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_the_shape_of_announced_counts_whatever_its_values(last):
+    announced = np.zeros((2, 2), dtype=bool)
+    announced[1, 1] = last
+    best = harmonic(D, M, 1.0, announced=announced)
+    assert best.crawl_rate.shape == (2, 2)
+    alone = harmonic(D, M, 1.0).crawl_rate
+    np.testing.assert_allclose(best.crawl_rate[0], alone, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["limited_rates", "host_rates"])

@@ -715,5 +715,13 @@ def test_arrivals_depend_on_the_seed_and_the_batch_alone(arrivals):
         for rng in (np.random.default_rng(1), np.random.default_rng(2))
     )
     assert (one != two).any()
+    for source in (np.random.SeedSequence, np.random.PCG64):
+        again = [
+            prior_from_arrivals(
+                pages[:1], start, RATES, n_crawls=4, limits=LIMITS, rng=source(1)
+            )[1].changed
+            for _ in range(2)
+        ]
+        np.testing.assert_array_equal(*again)
     with pytest.raises(ValueError, match="limits must be two numbers"):
         prior_from_arrivals(pages, start, RATES, n_crawls=4, limits=(9.0, 2.0), rng=1)

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import re
 import warnings
+from fractions import Fraction
 from pathlib import Path
 from pkgutil import iter_modules
 
@@ -222,10 +223,20 @@ def test_information_and_asymptotic_variances():
                 change_rate, crawl_rate=crawl_rate, constant=constant
             )
             expected = reference.asymptotic_variances(change_rate, crawl_rate, constant)
-            # MM subtracts two means that nearly agree for small change rates
-            lost = 1e-15 * (1 + crawl_rate / change_rate)
             for name, value in expected.items():
-                assert found[name] == pytest.approx(value, rel=1e-11 + lost, abs=0)
+                assert found[name] == pytest.approx(value, rel=1e-11, abs=0)
+
+
+@pytest.mark.parametrize("change_rate", [1e-17, 1e-15, 1e-8, 1.0, 1e8])
+def test_variance_of_moment_matching_in_exact_arithmetic(change_rate):
+    p, d = Fraction(0.75), Fraction(change_rate)
+    mean, square, weighted = p / (p + d), p / (p + 2 * d), p / (p + d) ** 2
+    exact = float((mean - square) / weighted**2)
+    found = (
+        reference.asymptotic_variances(change_rate, 0.75, 1.0),
+        estimators.asymptotic_variances(change_rate, crawl_rate=0.75),
+    )
+    assert [of["MM"] for of in found] == pytest.approx([exact] * 2, rel=1e-14, abs=0)
 
 
 def test_information_against_the_numbers_of_the_papers_page():

@@ -343,6 +343,13 @@ def test_pages_come_and_go():
             {"arrivals": (np.nan, 4.0)},
             "arrivals must be non-negative and finite, got nan",
         ),
+        (
+            9.0,
+            {"arrivals": (1.0,)},
+            "arrivals must be a pair, start and stop, got (1.0,)",
+        ),
+        (9.0, {"arrivals": 1.0}, "arrivals must be a pair, start and stop, got 1.0"),
+        (9.0, {"arrivals": ()}, "arrivals must be a pair, start and stop, got ()"),
     ],
 )
 def test_worlds_refuse(horizon, options, message):
@@ -927,6 +934,9 @@ def test_shapes_of_delays_and_arrivals():
     assert draw_world(
         pages, 10.0, arrivals=(0.0, [np.inf, 10.0, 3.0]), rng=1
     ).stop.tolist() == [np.inf, np.inf, 3.0]
+    both = np.array([[0.0, 1.0, 2.0], [4.0, 5.0, 6.0]])
+    world = draw_world(pages, 10.0, arrivals=both, rng=1)
+    np.testing.assert_array_equal([world.start, world.stop], both)
 
 
 def test_windows_without_a_page_are_nan_without_a_warning():

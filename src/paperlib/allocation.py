@@ -502,6 +502,9 @@ def optimal_poisson(
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
     min_rate = _minimum(min_rate, change_rate, bandwidth)
+    change_rate, importance, _ = checks.broadcast(
+        change_rate=change_rate, importance=importance, min_rate=min_rate
+    )
     rate, multiplier = _poisson(change_rate, importance, bandwidth, min_rate)
     return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
 
@@ -735,7 +738,11 @@ def harmonic(
     """
     change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
 
-    announced = checks.bits("announced", announced)
+    change_rate, importance, announced = checks.broadcast(
+        change_rate=change_rate,
+        importance=importance,
+        announced=checks.bits("announced", announced),
+    )
     if announced.any():
         return _with_announced(change_rate, importance, bandwidth, announced)
 
@@ -749,9 +756,6 @@ def harmonic(
 
 def _with_announced(change_rate, importance, bandwidth, announced):
     """`harmonic`, where some pages have their changes announced."""
-    change_rate, importance, announced = checks.broadcast(
-        change_rate=change_rate, importance=importance, announced=announced
-    )
 
     def one_problem(bandwidth, d, mu, announced, rate):
         on = (d > 0) & (mu > 0)
@@ -980,6 +984,7 @@ def polite_thresholds(
     >>> plan.crawl_rate.round(3)
     array([1., 1., 4.])
     """
+    bandwidth = checks.positive_number("bandwidth", bandwidth)
     _, member, limit = hosts.members(host, host_limit, pages.change_rate.size)
     rate, threshold, fresh = np.zeros((3, member.size))
 

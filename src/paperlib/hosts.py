@@ -18,6 +18,11 @@ from paperlib.types import Array, Bits, Function, Ints
 
 __all__ = ["by_samples", "members", "within_limits"]
 
+# Relative error of a share of downloads: what is a whole number but for rounding, as
+# 28.999999999999996, is not rounded down. Of fewer than 1e12 downloads the shares
+# cannot add up to one more.
+_ROUNDING = 1e-12
+
 
 def __dir__():
     return __all__  # completion offers the public names alone
@@ -197,9 +202,14 @@ def by_samples(
     """
     share, left = checks.broadcast(
         share=checks.share("share", share),
-        n_left=checks.counts("n_left", checks.non_negative("n_left", n_left)),
+        n_left=_whole("n_left", n_left),
     )
-    n_downloads = checks.count("n_downloads", n_downloads)
+    if share.ndim > 1:
+        raise ValueError(
+            "share and n_left must be flat, an entry for each host, "
+            f"got shape {share.shape}"
+        )
+    n_downloads = int(checks.scalar(_whole, "n_downloads", n_downloads))
     if n_downloads > left.sum():
         raise ValueError(
             f"n_downloads must be at most the {left.sum():g} pages that are left, "
@@ -208,9 +218,17 @@ def by_samples(
     checks.one_of("how", how, ("greedy", "proportional"))
     found = np.zeros(left.size, dtype=np.int64)
     if how == "proportional" and share.any():
-        found[:] = np.minimum(n_downloads * share / share.sum(), left)
+        part = n_downloads * share / share.sum()
+        found[:] = np.minimum(part * (1 + _ROUNDING), left)
     order = np.argsort(-share, kind="stable")
     room = (left - found)[order]
     before = room.cumsum() - room
     found[order] += np.clip(n_downloads - found.sum() - before, 0, room).astype(int)
     return found
+
+
+def _whole(name, value):
+    """`value` as a float array; all entries are whole, non-negative and finite."""
+    array = checks.non_negative(name, value)
+    checks.require(name, array, "a whole number", array == np.floor(array))
+    return array

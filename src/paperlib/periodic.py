@@ -25,7 +25,7 @@ from __future__ import annotations
 import functools
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -425,7 +425,7 @@ def fit_profile(
 
 
 def flatness_test(
-    history: Any, start: Any = 0.0, *, n_bins: Any, period: Any = 1.0
+    history: History, start: ArrayLike = 0.0, *, n_bins: int, period: float = 1.0
 ) -> Flatness:
     r"""Test whether the change rates of a group of pages have a profile at all.
 

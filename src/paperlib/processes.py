@@ -176,10 +176,10 @@ class History:
     @property
     def time(self) -> Array:
         """Time of each crawl since the page became known, shaped as `changed`."""
-        time = np.cumsum(self.interval, axis=-1)
-        if self.offsets is None:
-            return time
-        return time - self.per_crawl(np.append(0.0, time)[self.offsets[:-1]])
+        interval, _, offsets = self.ragged()
+        time = np.empty(interval.size)
+        kernels.times(interval, offsets, time)
+        return time.reshape(self.interval.shape)
 
     def per_crawl(self, values: ArrayLike) -> Array:
         """Repeat a number of each page for each of its crawls.
@@ -358,7 +358,7 @@ class History:
         Parameters
         ----------
         n_crawls : int
-            Number of crawls that are kept.
+            Number of crawls that are kept, from 1 to those that there are.
 
         Returns
         -------
@@ -368,12 +368,17 @@ class History:
         Raises
         ------
         ValueError
-            A history in the ragged form.
+            A history in the ragged form; a number of crawls out of range.
         """
         if self.offsets is not None:
             raise ValueError(
                 "history must be in the dense form, without offsets, got offsets of "
                 f"{self.offsets.size - 1} pages"
+            )
+        n_crawls, most = checks.count("n_crawls", n_crawls), self.interval.shape[-1]
+        if n_crawls > most:
+            raise ValueError(
+                f"n_crawls must be at most the {most} crawls of a page, got {n_crawls}"
             )
         return History(
             **{name: array[..., :n_crawls] for name, array in self._arrays.items()}

@@ -394,7 +394,9 @@ def _counts(history, n_signals):
     return n_signals
 
 
-def naive_precision_recall(history: History, n_signals: ArrayLike) -> Values:
+def naive_precision_recall(
+    history: History, n_signals: ArrayLike
+) -> tuple[Values, Values]:
     r"""Estimate precision and recall by counting signals; biased.
 
     As if a crawl that found a change had found exactly one: precision is the

@@ -31,6 +31,19 @@ def interleave(first, offsets_1, second, offsets_2, out):
 
 
 @compiled
+def times(interval, offsets, time):
+    """Write the time of each crawl, shape (n_crawls,): the sums within its page.
+
+    Differences of sums over all pages would lose the digits of short intervals.
+    """
+    for i in range(offsets.size - 1):
+        total = 0.0
+        for j in range(offsets[i], offsets[i + 1]):
+            total += interval[j]
+            time[j] = total
+
+
+@compiled
 def trust(interval, changed, age, count, same, trusted_age, trusted_count):
     """Copy ages and counts, NaN where they contradict the bit; return how many do.
 

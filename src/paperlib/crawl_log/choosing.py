@@ -392,7 +392,9 @@ def choose_scales(
     return learn_prior(scaled(sample, scales, host)[0]), scales, why
 
 
-def filtered(history: History, prior: FakeIntervals, half_life: float | None) -> Array:
+def filtered(
+    history: History, prior: FakeIntervals, half_life: float | None
+) -> tuple[Array, Array, Array]:
     """Gamma posteriors of rates that drift, and what was predicted on the way.
 
     Parameters

@@ -162,7 +162,7 @@ def page_limits(
     limits: list[Limit],
     least_interval: float | None,
     greatest_interval: float | None,
-) -> Array:
+) -> tuple[Array, Array]:
     """Least and greatest crawl rate of each page.
 
     Parameters

@@ -55,7 +55,7 @@ def serial_score(history: History, change_rate: ArrayLike) -> Values:
         return products / np.sqrt(np.maximum(squares, least))
 
 
-def serial_sums(history: History, change_rate: ArrayLike) -> Values:
+def serial_sums(history: History, change_rate: ArrayLike) -> tuple[Values, Values]:
     r"""Sums from which the score of clustering is computed.
 
     .. math:: \sum_n r_n r_{n-1}, \qquad \sum_n (r_n r_{n-1})^2

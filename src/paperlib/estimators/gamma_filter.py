@@ -277,7 +277,7 @@ class GammaFilter(OnlineEstimator):
         else:
             kernels.gamma_update(*crawl, *posterior)
 
-    def credible_interval(self, *, level: float = 0.95) -> Array:
+    def credible_interval(self, *, level: float = 0.95) -> tuple[Array, Array]:
         r"""Equal-tailed credible interval of the change rate.
 
         .. math:: P(\Delta < \mathrm{low}) = P(\Delta > \mathrm{high})
@@ -294,8 +294,17 @@ class GammaFilter(OnlineEstimator):
         -------
         low, high : ndarray, shape of the pages, 1/time
             Quantiles of the gamma posterior.
+
+        Raises
+        ------
+        ValueError
+            No crawl was taken in yet; a level outside (0, 1).
         """
         tail = (1 - checks.probability("level", level)) / 2
+        if self.shape is None:
+            raise ValueError(
+                "there must be a crawl: call update before credible_interval"
+            )
         return tuple(
             scipy.special.gammaincinv(self.shape, q) / self.rate
             for q in (tail, 1 - tail)
@@ -343,7 +352,7 @@ def _terms(changed, interval, age, count):
 
 def filtered(
     history: History, *, shape: float, rate: float, half_life: float | None = None
-) -> tuple[Array, Values]:
+) -> tuple[Array, Values, Values]:
     """`GammaFilter` over whole histories, and what it predicted.
 
     Parameters

@@ -21,7 +21,7 @@ __all__ = ["confidence_radius", "counting_interval", "likelihood_interval"]
 
 def likelihood_interval(
     history: History, *, level: float = 0.95, dispersion: ArrayLike = 1.0
-) -> Values:
+) -> tuple[Values, Values]:
     r"""Likelihood-ratio confidence interval of the change rate.
 
     All rates whose log-likelihood is close to the maximum,
@@ -96,7 +96,9 @@ def likelihood_interval(
     return history.by_page(low), history.by_page(high)
 
 
-def counting_interval(history: History, *, level: float = 0.95) -> Values:
+def counting_interval(
+    history: History, *, level: float = 0.95
+) -> tuple[Values, Values]:
     r"""Confidence interval from ages, feeds or counts, of guaranteed coverage.
 
     .. math:: \Big[\frac{\chi^2_{2K}(\delta / 2)}{2 S},

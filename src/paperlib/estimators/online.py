@@ -72,7 +72,7 @@ class OnlineEstimator(ABC):
 
     @property
     @abstractmethod
-    def estimate(self) -> None:
+    def estimate(self) -> Values:
         """Present estimate of each page, 1/time."""
 
     @abstractmethod

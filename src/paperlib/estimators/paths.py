@@ -124,7 +124,7 @@ def snapshots(history: History, counts: ArrayLike, **estimators: Any) -> ByName:
     history : History
         Without offsets.
     counts : sequence of int
-        Numbers of crawls, rising.
+        Numbers of crawls, rising, at most those of `history`.
     **estimators : OnlineEstimator or callable
         `path` is taken of an online estimator; a function, such as `mle`, is
         called with each shorter history.
@@ -133,6 +133,12 @@ def snapshots(history: History, counts: ArrayLike, **estimators: Any) -> ByName:
     -------
     dict of str to ndarray, shape ``(*history.shape, n_counts)``
         Estimates by name, 1/time.
+
+    Raises
+    ------
+    ValueError
+        A history in the ragged form; numbers of crawls that do not rise, or are
+        out of range.
 
     Examples
     --------
@@ -143,6 +149,8 @@ def snapshots(history: History, counts: ArrayLike, **estimators: Any) -> ByName:
     array([1.   , 0.667])
     """
     counts = np.asarray(counts)
+    if counts.ndim != 1 or not counts.size or (np.diff(counts) <= 0).any():
+        raise ValueError(f"counts must be numbers that rise, got {counts.tolist()}")
     shorter = [history.prefix(n) for n in counts.tolist()]
     return {
         name: np.stack([e(h) for h in shorter], axis=-1)

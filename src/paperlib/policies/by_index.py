@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,10 +60,10 @@ class IndexPolicy:
     ['a', 'b']
     """
 
-    min_interval: float = 0.0
-    max_interval: float = np.inf
+    min_interval: Values = 0.0
+    max_interval: Values = np.inf
     host: Values | None = None
-    host_limit: float = np.inf
+    host_limit: float | Mapping[Any, float] = np.inf
 
     def __post_init__(self):
         least = checks.non_negative("min_interval", self.min_interval)
@@ -81,7 +82,7 @@ class IndexPolicy:
         """Labels of the hosts, sorted; None for the one host of all pages."""
         return self._labels
 
-    def records(self) -> tuple[Any, dict[str, Any]]:
+    def records(self) -> tuple[Any, Any, dict[str, Any]]:
         """Records of pages and of hosts, and scalars, for the kernels.
 
         Returns

@@ -199,7 +199,7 @@ class StormCrawler(_DueDates):
     r"""Due dates by AdaptiveScheduler of Apache StormCrawler.
 
     .. math:: w \leftarrow \begin{cases}
-        w - \mathrm{shrink}\,(w - \mathrm{low}) & \text{changed} \\
+        \mathrm{low} + \mathrm{shrink}\,(w - \mathrm{low}) & \text{changed} \\
         \min(w \cdot \mathrm{grow}, \mathrm{high}) & \text{unchanged} \end{cases}
 
     The defaults are its own. A crawl that found a change takes the interval

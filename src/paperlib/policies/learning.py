@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
 from typing import Any
@@ -142,7 +143,7 @@ class LearningGreedy:
     exploration: float = 0.05
     use_signals: bool = True
     host: Values | None = None
-    host_limit: float = np.inf
+    host_limit: float | Mapping[Any, float] = np.inf
 
     def __post_init__(self):
         importance = checks.per_page("importance", np.atleast_1d(self.importance))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -61,7 +63,7 @@ class PoliteGreedy:
     pages: SignalledPages
     _: KW_ONLY
     host: Values | None = None
-    host_limit: float = np.inf
+    host_limit: float | Mapping[Any, float] = np.inf
 
     def __post_init__(self):
         checks.instance("pages", self.pages, SignalledPages)

@@ -56,7 +56,7 @@ class GammaPrior(NamedTuple):
         """Mean change rates, 1/time."""
         return self.shape / self.rate
 
-    def interval(self, *, level: float = 0.95) -> Values:
+    def interval(self, *, level: float = 0.95) -> tuple[Values, Values]:
         r"""Quantiles of the change rate that leave out equal probabilities.
 
         .. math:: P(\Delta < \mathrm{low}) = P(\Delta > \mathrm{high})
@@ -73,9 +73,10 @@ class GammaPrior(NamedTuple):
             The quantiles.
         """
         tail = (1 - checks.probability("level", level)) / 2
-        return tuple(
+        low, high = (
             gammaincinv(self.shape, share) / self.rate for share in (tail, 1 - tail)
         )
+        return low, high
 
     def posterior(self, history: History) -> GammaPrior:
         r"""Posterior distribution of each page after its crawls.

@@ -489,6 +489,7 @@ def prior_from_arrivals(
 
 def _streams(rng, n):
     """Sources of random numbers: number k depends on `rng` and k alone."""
-    if rng is None or isinstance(rng, np.random.Generator):
+    streams = np.random.SeedSequence, np.random.BitGenerator, np.random.Generator
+    if rng is None or isinstance(rng, streams):
         return np.random.default_rng(rng).spawn(n)
     return [[*np.atleast_1d(rng).tolist(), k] for k in range(n)]

@@ -165,13 +165,13 @@ def fisher_information(change_rate, crawl_rate):
 
 def asymptotic_variances(change_rate, crawl_rate, c):
     """Asymptotic variances of MLE, MM, LLN and SA at Poisson crawls."""
-    # Times n after n crawls; MM is E[q (1 - q)] / E[w q]^2, q = exp(-Delta w); SA has
-    # the steps c / k.
+    # Times n after n crawls; MM is E[q (1 - q)] / E[w q]^2, q = exp(-Delta w), in one
+    # fraction; SA has the steps c / k.
     p, both = crawl_rate, crawl_rate + change_rate
     contraction = 2 * c * p / both - 1
     return {
         "MLE": 1 / fisher_information(change_rate, crawl_rate),
-        "MM": (p / both - p / (both + change_rate)) / (p / both**2) ** 2,
+        "MM": change_rate * both**3 / (p * (both + change_rate)),
         "LLN": change_rate * both**2 / p,
         "SA": p * change_rate * c**2 / contraction if contraction > 0 else np.inf,
     }

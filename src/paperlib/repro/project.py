@@ -453,7 +453,7 @@ def _problem(claim, others):
     return None if possible else f"a criterion that can be met, got {claim!r}"
 
 
-def limits(claim: dict[str, Any]) -> float:
+def limits(claim: dict[str, Any]) -> tuple[float, float]:
     """Find the lowest and the highest value that meet the criterion of a claim.
 
     Parameters

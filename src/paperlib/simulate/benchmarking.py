@@ -138,7 +138,9 @@ class Benchmark:
     runs: dict
     bootstrap: dict
 
-    def measure(self, world: str, budget: float, policy: str, name: str) -> float:
+    def measure(
+        self, world: str, budget: float, policy: str, name: str
+    ) -> tuple[float, float]:
         """Mean of a measure, and its standard error.
 
         Parameters
@@ -173,7 +175,7 @@ class Benchmark:
         over: str,
         *,
         name: str = "freshness",
-    ) -> float:
+    ) -> tuple[float, float]:
         """Difference between two policies in the same worlds.
 
         Parameters
@@ -201,7 +203,7 @@ class Benchmark:
 
     def gain_over_time(
         self, world: str, budget: float, policy: str, over: str
-    ) -> Array:
+    ) -> tuple[Array, Array]:
         """Paired difference of freshness in each window.
 
         Parameters

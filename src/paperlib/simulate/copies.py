@@ -28,7 +28,7 @@ _FRESH_TIME = {
 
 def checked_pages(
     change_rate: ArrayLike, importance: ArrayLike, bandwidth: float
-) -> tuple[Array, float]:
+) -> tuple[Array, Array, float]:
     """Validate the pages and the bandwidth of a simulation.
 
     Parameters

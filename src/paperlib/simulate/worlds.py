@@ -264,7 +264,7 @@ def draw_world(
     horizon: float,
     *,
     signal_delay: float | Function | None = None,
-    arrivals: ArrayLike | None = None,
+    arrivals: ArrayLike | tuple[ArrayLike, ArrayLike] | None = None,
     rng: Seed = None,
 ) -> World:
     """Draw a `World` of Poisson pages.
@@ -309,7 +309,7 @@ def draw_world(
     horizon = checks.positive_number("horizon", horizon)
     rng = np.random.default_rng(rng)
     n_pages = pages.change_rate.size
-    start, stop = _presence(arrivals or (0.0, np.inf), n_pages)
+    start, stop = _presence((0.0, np.inf) if arrivals is None else arrivals, n_pages)
     time, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
     page = np.repeat(np.arange(n_pages, dtype=np.int32), np.diff(offsets))
     true = rng.random(time.size) < np.nan_to_num(pages.precision)[page]
@@ -321,9 +321,15 @@ def draw_world(
 
 def _presence(arrivals, n_pages):
     """When each page comes and goes; the largest float stands for inf."""
+    try:
+        start, stop = arrivals
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"arrivals must be a pair, start and stop, got {arrivals!r}"
+        ) from None
     start, stop = (
         checks.non_negative("arrivals", np.minimum(edge, np.finfo(float).max))
-        for edge in arrivals
+        for edge in (start, stop)
     )
     start, stop, _ = checks.broadcast(start=start, stop=stop, pages=np.empty(n_pages))
     if start.ndim > 1:

@@ -6,12 +6,11 @@ import warnings
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from paperlib import checks, estimators
 from paperlib.repro.traces.bing_data import bing
 from paperlib.repro.traces.panels import panel
-from paperlib.types import Array, PathLike, Seed
+from paperlib.types import Array, Bits, PathLike, Seed
 
 __all__ = ["population", "signalled_population"]
 
@@ -63,7 +62,7 @@ def population(
 
 def signalled_population(
     source: PathLike, n_pages: int, *, rng: Seed = None
-) -> tuple[Array, Array, NDArray[np.bool_]]:
+) -> tuple[Array, Array, Array, Array, Bits]:
     """Pages of `population` with change-indicating signals of realistic quality.
 
     Precision and recall follow section 6.7 of [www25]_. In the Bing data
