@@ -566,7 +566,10 @@ def test_schedule(rates, tmp_path, capsys):
     scarce = ["--bandwidth", "0.5/day", "--hedge", "0", "-o", str(tmp_path / "b.csv")]
     assert cli.main(["schedule", str(rates), *scarce]) == 0
     told = r"[1-9]\d* pages without crawls, as others gain more by them: 'http"
-    assert re.search(told, capsys.readouterr().out)
+    out = capsys.readouterr().out
+    assert re.search(told, out)
+    goes_on = "write the schedule as .parquet, from which paperlib export goes on"
+    assert out.splitlines()[-1] == f"next: {goes_on}"
     assert np.sum(pq.read_table(path)["crawl_rate"].to_numpy()) == pytest.approx(100)
     assert (
         cli.main(["schedule", str(rates), "--bandwidth", "5/day", "-o", str(path)]) == 2
@@ -778,7 +781,17 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
             ["schedule", "no.parquet", "-o", "s.parquet", "--bandwidth", "1/day"],
             "paperlib: no such file: no.parquet\n",
         ),
-        (["schedule", "bad.csv", "-o", "s.parquet", "--bandwidth", "1/day"], "arquet"),
+        (
+            ["schedule", "bad.csv", "-o", "s.parquet", "--bandwidth", "1/day"],
+            "rates must be the Parquet file that `paperlib estimate` wrote, got "
+            "bad.csv: run `paperlib estimate LOG -o rates.parquet`\n",
+        ),
+        (
+            ["export", "bad.csv", "--to", "urls", "-o", "urls.txt"],
+            "schedule must be the Parquet file that `paperlib schedule` wrote, got "
+            "bad.csv: run `paperlib schedule rates.parquet --bandwidth RATE "
+            "-o schedule.parquet`\n",
+        ),
         (
             [
                 "schedule",

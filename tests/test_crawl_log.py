@@ -1078,10 +1078,10 @@ def test_bad_rates(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nix"):
         schedule(tmp_path / "nix", tmp_path / "plan", 1.0)
     (tmp_path / "text").write_text("url,change_rate")
-    with pytest.raises(ValueError, match=r"rates must be a Parquet file, got .*text"):
+    with pytest.raises(ValueError, match=r"rates must be the Par.*, got .*text: run"):
         schedule(tmp_path / "text", tmp_path / "plan", 1.0)
     for rule, columns in {
-        "rates must have a column 'url', got change_rate": {"change_rate": [1.0]},
+        "/rates without change_rate: run `paperlib estimate LOG": {"url": ["a"]},
         "rates must hold at least one page": {
             "url": pa.array([], "string"),
             "change_rate": pa.array([], "double"),

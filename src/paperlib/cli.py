@@ -767,8 +767,6 @@ def _print_schedule(found, options):
     """Print what a schedule spends, its expected freshness, and what limits cost."""
     unit = "crawls" if options.cost is None else "units of cost"
     print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
-    if options.output.suffix == ".csv" and options.to is None:
-        print("(for other programs: paperlib export takes a schedule in .parquet)")
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         kinds = found.prices.keys() - {"hedge"}
         what = "hosts" if kinds == {"hosts"} else "limits"
@@ -795,6 +793,10 @@ def _print_schedule(found, options):
         for crawls, *fresh in zip(found.worth[:, 0], *columns, strict=True)
     ]
     _table(head, rows)
+    if options.output.suffix == ".csv" and options.to is None:
+        print(
+            "next: write the schedule as .parquet, from which paperlib export goes on"
+        )
 
 
 def _limits(given):

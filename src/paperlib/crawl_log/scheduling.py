@@ -295,7 +295,7 @@ def schedule(
         needed.append(cost)
     if by_host:
         needed.append("host")
-    file = _Rates(rates, ("url", "change_rate", *needed))
+    file = _Rates(rates, needed)
     pages = _read(file, needed, tables)
     limit_arrays = _limits(file, pages, rows, limited, per_host)
     problem = _problem(pages, limit_arrays, policy, objective, cost, hedge)
@@ -445,7 +445,7 @@ class _Rates:
     """
 
     def __init__(self, path, needed):
-        self._path, self._file = path, opened(path, "rates")
+        self._path, self._file = path, opened(path, "rates", ("url", "change_rate"))
         self.names = self._file.schema_arrow.names
         for name in needed:
             if name not in self.names:
