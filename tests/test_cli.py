@@ -24,8 +24,8 @@ from paperlib.repro import build, plotting, report, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
 RATE = (
-    "must be a positive number and a unit of time, such as 10/hour (units: second, "
-    "minute, hour, day, week)"
+    "must be a positive number and a unit of time, such as 10/hour (units: second or "
+    "s, minute or min, hour or h, day or d, week or w)"
 )
 FIGURES = ("figures", "verify", "refresh")
 COMMANDS = (
@@ -239,6 +239,8 @@ def test_nobody_reads_the_output():
                 "/day",
                 "many/day",
                 "10/fortnight",
+                "10/M",
+                "10/ms",
                 "10/",
                 "",
                 "1/2/day",
@@ -310,7 +312,7 @@ def test_nobody_reads_the_output():
         ),
         (
             ["estimate", "log.csv", "-o", "r.parquet", "--half-life", "200"],
-            "argument --half-life: must be a positive number with a unit (s, min,",
+            "argument --half-life: must be a positive number with a unit (second or s,",
         ),
         (
             ["backtest", "log.csv", "--share", "0"],
@@ -658,6 +660,9 @@ def test_a_bandwidth_that_the_hosts_do_not_allow(rates, tmp_path, capsys):
         ("day", 1),
         ("week", 1 / 7),
         (" day", 1),
+        ("d", 1),
+        ("days", 1),
+        ("hr", 24),
     ],
 )
 def test_units(monkeypatch, unit, a_day):

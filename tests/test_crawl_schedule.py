@@ -80,8 +80,9 @@ def test_units():
     assert [days(text) for text in ("1h", "30d", "90 min", "1.5w", "36s")] == (
         pytest.approx([1 / 24, 30, 1 / 16, 10.5, 36 / 86400], rel=1e-14)
     )
-    assert days("7m") == days("7min")
-    assert per_day("10/hour") == 240
+    assert days("7m") == days("7min") == days("7 minutes")
+    assert [days(text) for text in ("7days", "1week", "7D", "168 hrs")] == [7] * 4
+    assert per_day("10/hour") == per_day("10/h") == per_day("10/hours") == 240
     texts = [as_text(x) for x in (30, 1, 0.5, 1 / 24, 1 / 1440, 2e-5)]
     assert texts == [
         "30 days", "1 day", "12 hours", "1 hour", "1 minute", "1.728 seconds"
@@ -90,7 +91,7 @@ def test_units():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "h", "1y", "-1h", "0d", "infd", "1h2", "nand"]
+    "text", ["", "1", "h", "1y", "-1h", "0d", "infd", "1h2", "nand", "1M", "1ms"]
 )
 def test_durations_that_are_none(text):
     with pytest.raises(ValueError, match="must be a positive number with a unit"):
@@ -674,11 +675,14 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--least-interval", "1"], "must be a positive number with a unit (s, min,"),
+        (
+            ["--least-interval", "1"],
+            "must be a positive number with a unit (second or s,",
+        ),
         (["--hedge", "1.5"], "must be a number in [0, 1], got '1.5'"),
         (
             ["--greatest-interval", "30"],
-            "must be a positive number with a unit (s, min,",
+            "must be a positive number with a unit (second or s,",
         ),
         (["--objective", "speed"], "invalid choice: 'speed'"),
     ],

@@ -38,7 +38,6 @@ _LOSSES = {
     "age": "days of age",
     "harmonic": "of harmonic cost",
 }
-_TIMES = ", ".join(units.DURATIONS)
 # `crawl_log.FORMATS` and `crawl_log.TARGETS`, which are slow to import.
 _FORMATS = (
     *("nutch", "readseg", "storm", "frontier", "heritrix", "warc", "cdx", "cdxj"),
@@ -661,7 +660,7 @@ def _print_next(rates, pace):
     _FORCE,
     _option(
         "--bandwidth RATE",
-        f"crawls in a time, such as 1000/day; units: {', '.join(units.A_DAY)}",
+        f"crawls in a time, such as 1000/day; units: {units.NAMES}",
         _RATE,
         required=True,
     ),
@@ -673,7 +672,7 @@ def _print_next(rates, pace):
     ),
     _option(
         "--least-interval TIME",
-        f"least time between crawls of a page, such as 1h; units: {_TIMES}",
+        f"least time between crawls of a page, such as 1h; units: {units.NAMES}",
         _DURATION,
     ),
     _option(
