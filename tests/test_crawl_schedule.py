@@ -663,9 +663,11 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
         assert line in out
     assert cli.main([*command, "--greatest-interval", "1d"]) == 2
     assert (
-        "the greatest intervals must fit the bandwidth, 25 crawls a day: "
-        "they need 60, 35 too many\n" in capsys.readouterr().err
+        "the greatest interval of 1 day must fit the bandwidth, 25 crawls a day: "
+        "it needs 60, 35 too many\n" in capsys.readouterr().err
     )
+    assert cli.main([*command, "--greatest-interval", "0.02s"]) == 2
+    assert "it needs 259,200,000, 259,199,975 too many" in capsys.readouterr().err
     assert cli.main([*command, "--objective", "age", "--cost", "cost"]) == 0
     out = capsys.readouterr().out
     assert "25 units of cost a day" in out
@@ -714,13 +716,13 @@ def test_wrong_arguments(capsys, arguments, message):
         ({"cost": "n_failed"}, "column n_failed must be positive and finite, got 0.0"),
         (
             {"greatest_interval": 3.0},
-            "the greatest intervals must fit the bandwidth, 10 crawls a day: "
-            "they need 20, 10 too many",
+            "the greatest interval of 3 days must fit the bandwidth, 10 crawls a day: "
+            "it needs 20, 10 too many",
         ),
         (
             {"greatest_interval": 10.0, "per_host": {"h1": 1.0, "h2": 1.5}},
-            "the greatest intervals must fit the limit of host 'h1', 1 crawls a day: "
-            "they need 2, 1 too many (and 1 other limits are exceeded)",
+            "the greatest interval of 10 days must fit the limit of host 'h1', 1 "
+            "crawls a day: it needs 2, 1 too many (and 1 other limits are exceeded)",
         ),
         (
             {"policy": "thresholds", "unfetched_interval": 10.0},
@@ -778,6 +780,11 @@ def test_bad_arguments(run, tmp_path, options, rule):
         (
             ["pattern,greatest_interval,least_interval", "h1,9d,", "https://h1/*,,10d"],
             "at most its greatest, got 10 days and 9 days for 'https://h1/news/1'",
+        ),
+        (
+            ["pattern,greatest_interval", "h1,1d", "h2,2d"],
+            "the greatest intervals, 1 day to 2 days, must fit the bandwidth, 10 "
+            "crawls a day: they need 30, 20 too many",
         ),
     ],
 )

@@ -637,7 +637,7 @@ def _print_next(rates, pace):
     """Print the command that goes on from a file of rates."""
     rate = f"{pace:.6g}/day" if pace else "CRAWLS/day"
     if pace:
-        print(f"the log's pace is {pace:,.6g} crawls a day")
+        print(f"the log's pace is {units.rounded(pace)} crawls a day")
     if rates.suffix == ".csv":
         print("next: write the rates as .parquet, from which paperlib schedule goes on")
         return
@@ -765,12 +765,12 @@ def _write_schedule(options, path):
 def _print_schedule(found, options):
     """Print what a schedule spends, its expected freshness, and what limits cost."""
     unit = "crawls" if options.cost is None else "units of cost"
-    print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
+    print(f"{options.output}: {units.rounded(found.bandwidth)} {unit} a day")
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         kinds = found.prices.keys() - {"hedge"}
         what = "hosts" if kinds == {"hosts"} else "limits"
         why = f"the {what} allow no more" if kinds else "no page gains by more"
-        print(f"of these only {found.spent:,.6g}: {why}")
+        print(f"of these only {units.rounded(found.spent)}: {why}")
     for name, counts in (("importance", found.weights), ("cost", found.costs)):
         if counts:
             named = units.counted(counts["named"], "page")
@@ -788,7 +788,7 @@ def _print_schedule(found, options):
         head.append("calibrated")
         columns.append(found.worth_calibrated)
     rows = [
-        (f"{crawls:,.6g}", *(_decimals(each, "too few") for each in fresh))
+        (units.rounded(crawls), *(_decimals(each, "too few") for each in fresh))
         for crawls, *fresh in zip(found.worth[:, 0], *columns, strict=True)
     ]
     _table(head, rows)
@@ -834,7 +834,8 @@ def _print_freshness(found):
     if found.calibrated is None:
         print(f"not calibrated on the log: {found.not_calibrated}")
     if found.expected_crawls is not None:
-        print(f"expected crawls a day of thresholds: {found.expected_crawls:,.6g}")
+        crawls = units.rounded(found.expected_crawls)
+        print(f"expected crawls a day of thresholds: {crawls}")
     if found.objective != "freshness":
         print(f"{found.loss:.4g} {_LOSSES[found.objective]}, if changes were Poisson")
 
@@ -889,8 +890,8 @@ def _print_unknown(found):
             )
     if found.suspect["crawls"]:
         print(
-            f"{found.suspect['crawls']:,.3g} of {found.spent:,.6g} crawls a day go to "
-            f"flagged hosts: {', '.join(map(repr, found.suspect['first']))}"
+            f"{found.suspect['crawls']:,.3g} of {units.rounded(found.spent)} crawls a "
+            f"day go to flagged hosts: {', '.join(map(repr, found.suspect['first']))}"
         )
 
 
@@ -1004,7 +1005,7 @@ def _report(options):
     found = crawl_log.report(_source(options), options.output, rng=1, **given)
     pages = units.counted(found.estimates.n_pages, "page")
     rows = f"{_rows(found.estimates.counts)} of {pages}"
-    print(f"{options.output}: {rows}, {found.pace:,.6g} crawls a day")
+    print(f"{options.output}: {rows}, {units.rounded(found.pace)} crawls a day")
 
 
 @_command(

@@ -3,7 +3,16 @@
 import math
 import re
 
-__all__ = ["A_DAY", "NAMES", "as_text", "counted", "days", "per_day", "shown"]
+__all__ = [
+    "A_DAY",
+    "NAMES",
+    "as_text",
+    "counted",
+    "days",
+    "per_day",
+    "rounded",
+    "shown",
+]
 
 _UNITS = {  # names, by how many make a day; M, which may be a month, is none
     86_400: "second seconds s S sec secs",
@@ -56,6 +65,11 @@ def as_text(duration: float) -> str:
     name = units[0] if units else "second"
     number = float(f"{duration * A_DAY[name]:.4g}")
     return f"{number:,g} {name}{'' if number == 1 else 's'}"
+
+
+def rounded(number: float) -> str:
+    """A number as text of six digits, or of all before the point: 7,164,000."""
+    return f"{number:,.0f}" if number >= 1e6 else f"{number:,.6g}"
 
 
 def shown(text: str, most: int = 160) -> str:
