@@ -392,6 +392,23 @@ def test_counts_of_repeated_and_torn_rows_are_in_the_result(tmp_path):
     assert rates_of(tmp_path / "rates.parquet")["a"]["n_changed"] == 2
 
 
+def test_pages_without_a_host_are_told_of_where_others_have_one(tmp_path):
+    def told(*urls, **options):
+        rows = [(url, START + k * DAY, False) for url in urls for k in range(3)]
+        path = log_of(tmp_path / "log.parquet", rows)
+        return recorded(estimate, path, tmp_path / "r", force=True, **options)[1]
+
+    names = ["/relative/path", "foo bar", "Title", "/b"]
+    assert told(*names) == [], "names of pages need not be URLs"
+    assert told("https://h/1", names[0]) == [
+        "1 page whose URL names no host: '/relative/path'"
+    ]
+    (message,) = told("https://h/1", *names)
+    assert message.startswith("4 pages whose URL names no host: '")
+    assert message.endswith("', ...")
+    assert message.count("'") == 6, "three are named"
+
+
 # ---------------------------------------------------------------- state
 
 

@@ -69,7 +69,7 @@ def as_text(duration: float) -> str:
 
 def rounded(number: float) -> str:
     """A number as text of six digits, or of all before the point: 7,164,000."""
-    return f"{number:,.0f}" if number >= 1e6 else f"{number:,.6g}"
+    return f"{number:,.0f}" if number >= 1e5 else f"{number:,.6g}"
 
 
 def shown(text: str, most: int = 160) -> str:

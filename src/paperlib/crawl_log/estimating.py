@@ -25,8 +25,10 @@ from paperlib.crawl_log.output import check_output, parquet, table
 from paperlib.crawl_log.signalling import Quality
 from paperlib.crawl_log.state import compress
 from paperlib.crawl_log.suspects import Suspects
+from paperlib.crawl_log.tally import BadRowsWarning
 from paperlib.processes import History
 from paperlib.types import PathLike
+from paperlib.units import counted, shown
 
 if TYPE_CHECKING:
     from paperlib.crawl_log.formats.source import Source
@@ -46,6 +48,7 @@ _COPIED = (
 )
 _COUNTS = "n_crawls", "n_changed"
 _PATTERN = 3  # standard deviations of the score of a Poisson page
+_SHOWN = 3  # pages named in a warning
 
 
 @dataclass(frozen=True)
@@ -255,7 +258,8 @@ def estimate(
     Warns
     -----
     BadRowsWarning
-        Rows were left out, or disagreed with others of the same time.
+        Rows were left out, or disagreed with others of the same time; the URLs of
+        some pages name no host, while those of others do.
 
     Notes
     -----
@@ -326,6 +330,7 @@ def estimate(
         suspects = Suspects(log.connection, sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
         n_crawls, first, last, kinds, quality = 0, [], [], Counter(), Counter()
+        n_hostless, hostless = 0, []
         for found in log.map(function):
             # one table without a state, two with it
             for writer, rows in zip([rates, states], found, strict=False):
@@ -333,6 +338,9 @@ def estimate(
                 if writer is rates:
                     suspects.add(rows)
                     kinds.update(_kinds(rows))
+                    names = rows["url"].filter(pc.equal(rows["host"], ""))
+                    n_hostless += len(names)
+                    hostless += names[: _SHOWN - len(hostless)].to_pylist()
                     if model.quality is not None:
                         quality.update(rows["signals_from"].to_pylist())
                     for name in ("n_crawls", "n_incomparable"):
@@ -365,6 +373,11 @@ def estimate(
             dict(quality),
         )
         rates.describe(asdict(found))
+    if 0 < n_hostless < found.n_pages:  # names of pages need not be URLs
+        named = ", ".join(shown(repr(url)) for url in hostless)
+        message = f"{counted(n_hostless, 'page')} whose URL names no host: {named}"
+        more = ", ..." if n_hostless > _SHOWN else ""
+        warnings.warn(message + more, BadRowsWarning, stacklevel=2)
     return found
 
 
