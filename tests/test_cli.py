@@ -421,7 +421,8 @@ def test_estimate(tmp_path, capsys):
     counts = f"{written['counts']['rows']:,} rows (beside 256 of failed fetches)"
     assert first == f"{path}: {counts} of 62 pages, read from a table in text"
     assert rest == [
-        f"the log's pace is {written['pace']:.6g} crawls a day",
+        f"the log's pace is {written['pace']:.6g} crawls a day without the first "
+        f"crawl of each page, {written['pace_of_all']:.6g} with it",
         f"next: paperlib schedule {path} --bandwidth {written['pace']:.6g}/day "
         "-o schedule.parquet",
     ]
@@ -482,6 +483,10 @@ def test_degenerate_pages_are_counted(tmp_path, capsys):
     out = capsys.readouterr().out.splitlines()
     assert out[0].endswith("44 rows of 4 pages, read from a table in text")
     assert out[3].startswith("pages: 2 never changed, 1 always changed, ")
+    assert out[4] == (  # four pages, ten intervals of a day
+        "the log's pace is 4 crawls a day without the first crawl of each page, "
+        "4.4 with it"
+    )
 
 
 @pytest.mark.slow

@@ -619,7 +619,7 @@ def _estimate(options):
         print(f"{len(found.suspects) - _FLAGGED:,} more flagged hosts: paperlib report")
     if options.dask:
         print("soft 404s and dates that servers make up are not looked for with --dask")
-    _print_next(options.output, found.pace)
+    _print_next(options.output, found)
 
 
 def _n_pages(state):
@@ -633,11 +633,15 @@ def _n_pages(state):
         return 0
 
 
-def _print_next(rates, pace):
-    """Print the command that goes on from a file of rates."""
-    rate = f"{pace:.6g}/day" if pace else "CRAWLS/day"
-    if pace:
-        print(f"the log's pace is {units.rounded(pace)} crawls a day")
+def _print_next(rates, found):
+    """Print the pace of a log, and the command that goes on from its rates."""
+    rate = f"{found.pace:.6g}/day" if found.pace else "CRAWLS/day"
+    if found.pace:
+        pace, of_all = map(units.rounded, (found.pace, found.pace_of_all))
+        print(
+            f"the log's pace is {pace} crawls a day without the first crawl of each "
+            f"page, {of_all} with it"
+        )
     if rates.suffix == ".csv":
         print("next: write the rates as .parquet, from which paperlib schedule goes on")
         return

@@ -95,6 +95,9 @@ class Estimates:
     signals : dict
         "used", how many signals, their "precision" and "recall" on all pages, and
         the number of pages by signals_from; empty without signals.
+    pace_of_all : float
+        The pace with the first crawl of each page, which ends no interval; 0 if
+        the log tells no pace.
 
     Examples
     --------
@@ -118,6 +121,7 @@ class Estimates:
     kinds: dict = field(default_factory=dict)
     failed: dict = field(default_factory=dict)
     signals: dict = field(default_factory=dict)
+    pace_of_all: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -330,7 +334,7 @@ def estimate(
         suspects = Suspects(log.connection, sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
         n_crawls, first, last, kinds, quality = 0, [], [], Counter(), Counter()
-        n_hostless, hostless = 0, []
+        n_first, n_hostless, hostless = 0, 0, []
         for found in log.map(function):
             # one table without a state, two with it
             for writer, rows in zip([rates, states], found, strict=False):
@@ -345,6 +349,7 @@ def estimate(
                         quality.update(rows["signals_from"].to_pylist())
                     for name in ("n_crawls", "n_incomparable"):
                         n_crawls += pc.sum(rows[name]).as_py()
+                    n_first += pc.count(rows["first_crawl"]).as_py()
                     first.append(pc.min(rows["first_crawl"]).as_py())
                     last.append(pc.max(rows["last_crawl"]).as_py())
         if model.quality is not None:
@@ -371,6 +376,7 @@ def estimate(
             dict(kinds),
             {str(status or "none"): n for status, n in log.tally.failed.most_common()},
             dict(quality),
+            _pace(n_crawls and n_crawls + n_first, first, last),
         )
         rates.describe(asdict(found))
     if 0 < n_hostless < found.n_pages:  # names of pages need not be URLs
