@@ -543,7 +543,8 @@ def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
         with pa.output_stream(path) as file:  # compresses by the suffix
             pa.csv.write_csv(pa.table(views), file)
     found, plan = run(columns, 15.0, importance=path)
-    assert found.weights == {"named": 3, "others": 57, "unknown": 1}
+    wanted = {"named": 3, "others": 57, "unknown": 1, "first": ["x"]}
+    assert found.weights == wanted
     columns["importance"][named] = [30, 0, 2.5]
     expected, same = run(columns, 15.0)
     assert found.freshness == expected.freshness
@@ -569,14 +570,14 @@ def test_costs_of_a_table_are_those_of_a_column(run, tmp_path):
     expected, plan = run(columns, 15.0, cost="cost")
     del columns["cost"]
     found, same = run(columns, 15.0, cost=path)
-    assert found.costs == {"named": 60, "others": 0, "unknown": 0}
+    assert found.costs == {"named": 60, "others": 0, "unknown": 0, "first": []}
     assert found.loss == expected.loss
     assert plan["crawl_rate"] == same["crawl_rate"]
     path.write_text(f"url,cost\n{columns['url'][4]},9\n")
     found, plan = run(columns, 15.0, cost=str(path))
     _, same = run(columns | {"cost": [9.0 if k == 4 else 1.0 for k in range(60)]}, 15.0,
                   cost="cost")  # fmt: skip
-    assert found.costs == {"named": 1, "others": 59, "unknown": 0}
+    assert found.costs == {"named": 1, "others": 59, "unknown": 0, "first": []}
     assert plan["crawl_rate"] == same["crawl_rate"]
     path.write_text(f"url,cost\n{columns['url'][4]},0\n")
     with pytest.raises(ValueError, match="column cost must be positive"):
@@ -618,12 +619,21 @@ def test_the_command_says_which_pages_have_their_importance_from_a_table(
 ):
     columns, views = pages(), tmp_path / "views.csv"
     parquet(tmp_path / "rates.parquet", **columns)
-    views.write_text(f"url,importance\n{columns['url'][0]},9\nx,2\n")
+    named = f"url,importance\n{columns['url'][0]},9\n"
+    views.write_text(named + "x,2\n")
     command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "9/day"]
     command += ["-o", str(tmp_path / "plan.parquet"), "--importance", str(views)]
     assert cli.main(command) == 0
-    line = f"importance: 1 page from {views}, 59 as in the rates; 1 rows name no page"
-    assert line in capsys.readouterr().out
+    line = f"importance: 1 page from {views}, 59 as in the rates"
+    unknown = "; 1 row without a page in the rates: 'x'\n"
+    assert line + unknown in capsys.readouterr().out
+    views.write_text(named + "z,2\ny,2\nx,2\nw,2\n")
+    assert cli.main([*command, "--force"]) == 0
+    unknown = "; 4 rows without a page in the rates: 'z', 'y', 'x', ...\n"
+    assert line + unknown in capsys.readouterr().out
+    views.write_text(named)
+    assert cli.main([*command, "--force"]) == 0
+    assert f"{line}\n" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- the command
@@ -809,7 +819,8 @@ def test_tables_beside_the_rates_have_any_usual_delimiter(
 
     expected, plan = run(pages(), 30.0, **tables(","))
     found, same = run(pages(), 30.0, **tables(delimiter))
-    assert found.weights == expected.weights == {"named": 1, "others": 59, "unknown": 0}
+    wanted = {"named": 1, "others": 59, "unknown": 0, "first": []}
+    assert found.weights == expected.weights == wanted
     assert same.equals(plan)
 
 

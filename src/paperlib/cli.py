@@ -778,9 +778,13 @@ def _print_schedule(found, options):
     for name, counts in (("importance", found.weights), ("cost", found.costs)):
         if counts:
             named = units.counted(counts["named"], "page")
+            unknown = ""
+            if n := counts["unknown"]:
+                rows, first = units.counted(n, "row"), _first(counts["first"], n)
+                unknown = f"; {rows} without a page in the rates: {first}"
             print(
                 f"{name}: {named} from {getattr(options, name)}, {counts['others']:,} "
-                f"as in the rates; {counts['unknown']:,} rows name no page"
+                f"as in the rates{unknown}"
             )
     _print_freshness(found)
     _print_prices(found, options)
@@ -800,6 +804,11 @@ def _print_schedule(found, options):
         print(
             "next: write the schedule as .parquet, from which paperlib export goes on"
         )
+
+
+def _first(names, n):
+    """The first names of n, with an ellipsis if there are more."""
+    return ", ".join(map(repr, names)) + (", ..." if n > len(names) else "")
 
 
 def _limits(given):
@@ -887,10 +896,9 @@ def _print_unknown(found):
         if pages["pages"]:
             rate = f" ({pages['crawls']:,.3g} crawls a day, by the prior)"
             rate = rate if pages["crawls"] else ""
-            more = ", ..." if pages["pages"] > len(pages["first"]) else ""
             print(
                 f"{units.counted(pages['pages'], 'page')} {what}{rate}: "
-                f"{', '.join(map(repr, pages['first']))}{more}"
+                f"{_first(pages['first'], pages['pages'])}"
             )
     if found.suspect["crawls"]:
         print(

@@ -118,7 +118,8 @@ class Schedule:
         compared with it.
     weights : dict, optional
         Of a table of importance: how many pages it names ("named"), how many it
-        does not ("others"), and how many of its rows are "unknown" pages.
+        does not ("others"), and how many of its rows are "unknown" pages, the
+        "first" of them.
     costs : dict, optional
         The same of a table of costs.
     expected_crawls : float, optional
