@@ -198,7 +198,18 @@ def test_nobody_reads_the_output():
             ["figures", "--force=yes"],
             "argument --force: ignored explicit argument 'yes'",
         ),
-        (["verify", "--profile", "paper"], "unrecognized arguments: --profile"),
+        (
+            ["verify", "--profile", "paper"],
+            "paperlib verify: error: unrecognized arguments: --profile\n",
+        ),
+        (
+            [
+                *("schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day"),
+                "--gratest-interval=7d",
+            ],
+            "paperlib schedule: error: unrecognized arguments: --gratest-interval=7d; "
+            "do you mean --greatest-interval or --least-interval",
+        ),
         (
             ["wikipedia", "Title", "2020-04-01"],
             "the following arguments are required: END",

@@ -1,6 +1,7 @@
 """The command `paperlib`, which imports what a command needs when it runs."""
 
 import argparse
+import difflib
 import importlib.util
 import math
 import os
@@ -86,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> cli.main(["figures", "nowhere"])  # there is no such paper
     2
     """
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:  # argparse would print the usage of all commands
+        options.parser.error(_unrecognized(unknown, options.command))
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -159,6 +162,15 @@ def _message(error, command):
     )
 
 
+def _unrecognized(arguments, command):
+    """Text of an error for arguments that a command does not have."""
+    known = sorted(set(_options(command).values()))
+    wrong = [each.partition("=")[0] for each in arguments if each.startswith("--")]
+    close = [name for each in wrong for name in difflib.get_close_matches(each, known)]
+    hint = f"; do you mean {' or '.join(close)}?" if close else ""
+    return f"unrecognized arguments: {' '.join(arguments)}{hint}"
+
+
 def _options(command):
     """Options of a command, by the arguments of functions that they set."""
     flags = [names[-1] for names, _ in _COMMANDS[command].arguments]
@@ -199,7 +211,7 @@ def _parser():
             epilog=f"{shown}\n\n{_STATUSES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.set_defaults(run=of.run)
+        command.set_defaults(run=of.run, parser=command)
         # As from Python 3.14 on: -5/day is taken for a value, and refused. Before,
         # argparse has no public way to do so.
         command._negative_number_matcher = re.compile(r"-\.?\d")
