@@ -24,8 +24,8 @@ from paperlib.repro import build, plotting, report, traces
 
 LOG = traces.DATA / "example_log.csv.gz"
 RATE = (
-    "must be a positive number and a unit of time, such as 10/hour (units: second, "
-    "minute, hour, day, week)"
+    "must be a positive number and a unit of time, such as 10/hour (units: second or "
+    "s, minute or min, hour or h, day or d, week or w)"
 )
 FIGURES = ("figures", "verify", "refresh")
 COMMANDS = (
@@ -198,7 +198,18 @@ def test_nobody_reads_the_output():
             ["figures", "--force=yes"],
             "argument --force: ignored explicit argument 'yes'",
         ),
-        (["verify", "--profile", "paper"], "unrecognized arguments: --profile"),
+        (
+            ["verify", "--profile", "paper"],
+            "paperlib verify: error: unrecognized arguments: --profile\n",
+        ),
+        (
+            [
+                *("schedule", "r.parquet", "-o", "s.parquet", "--bandwidth", "5/day"),
+                "--gratest-interval=7d",
+            ],
+            "paperlib schedule: error: unrecognized arguments: --gratest-interval=7d; "
+            "do you mean --greatest-interval or --least-interval",
+        ),
         (
             ["wikipedia", "Title", "2020-04-01"],
             "the following arguments are required: END",
@@ -239,6 +250,8 @@ def test_nobody_reads_the_output():
                 "/day",
                 "many/day",
                 "10/fortnight",
+                "10/M",
+                "10/ms",
                 "10/",
                 "",
                 "1/2/day",
@@ -310,7 +323,7 @@ def test_nobody_reads_the_output():
         ),
         (
             ["estimate", "log.csv", "-o", "r.parquet", "--half-life", "200"],
-            "argument --half-life: must be a positive number with a unit (s, min,",
+            "argument --half-life: must be a positive number with a unit (second or s,",
         ),
         (
             ["backtest", "log.csv", "--share", "0"],
@@ -419,7 +432,8 @@ def test_estimate(tmp_path, capsys):
     counts = f"{written['counts']['rows']:,} rows (beside 256 of failed fetches)"
     assert first == f"{path}: {counts} of 62 pages, read from a table in text"
     assert rest == [
-        f"the log's pace is {written['pace']:.6g} crawls a day",
+        f"the log's pace is {written['pace']:.6g} crawls a day without the first "
+        f"crawl of each page, {written['pace_of_all']:.6g} with it",
         f"next: paperlib schedule {path} --bandwidth {written['pace']:.6g}/day "
         "-o schedule.parquet",
     ]
@@ -480,6 +494,10 @@ def test_degenerate_pages_are_counted(tmp_path, capsys):
     out = capsys.readouterr().out.splitlines()
     assert out[0].endswith("44 rows of 4 pages, read from a table in text")
     assert out[3].startswith("pages: 2 never changed, 1 always changed, ")
+    assert out[4] == (  # four pages, ten intervals of a day
+        "the log's pace is 4 crawls a day without the first crawl of each page, "
+        "4.4 with it"
+    )
 
 
 @pytest.mark.slow
@@ -655,6 +673,9 @@ def test_a_bandwidth_that_the_hosts_do_not_allow(rates, tmp_path, capsys):
         ("day", 1),
         ("week", 1 / 7),
         (" day", 1),
+        ("d", 1),
+        ("days", 1),
+        ("hr", 24),
     ],
 )
 def test_units(monkeypatch, unit, a_day):
@@ -778,7 +799,17 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
             ["schedule", "no.parquet", "-o", "s.parquet", "--bandwidth", "1/day"],
             "paperlib: no such file: no.parquet\n",
         ),
-        (["schedule", "bad.csv", "-o", "s.parquet", "--bandwidth", "1/day"], "arquet"),
+        (
+            ["schedule", "bad.csv", "-o", "s.parquet", "--bandwidth", "1/day"],
+            "rates must be the Parquet file that `paperlib estimate` wrote, got "
+            "bad.csv: run `paperlib estimate LOG -o rates.parquet`\n",
+        ),
+        (
+            ["export", "bad.csv", "--to", "urls", "-o", "urls.txt"],
+            "schedule must be the Parquet file that `paperlib schedule` wrote, got "
+            "bad.csv: run `paperlib schedule rates.parquet --bandwidth RATE "
+            "-o schedule.parquet`\n",
+        ),
         (
             [
                 "schedule",

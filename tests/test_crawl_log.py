@@ -392,6 +392,23 @@ def test_counts_of_repeated_and_torn_rows_are_in_the_result(tmp_path):
     assert rates_of(tmp_path / "rates.parquet")["a"]["n_changed"] == 2
 
 
+def test_pages_without_a_host_are_told_of_where_others_have_one(tmp_path):
+    def told(*urls, **options):
+        rows = [(url, START + k * DAY, False) for url in urls for k in range(3)]
+        path = log_of(tmp_path / "log.parquet", rows)
+        return recorded(estimate, path, tmp_path / "r", force=True, **options)[1]
+
+    names = ["/relative/path", "foo bar", "Title", "/b"]
+    assert told(*names) == [], "names of pages need not be URLs"
+    assert told("https://h/1", names[0]) == [
+        "1 page whose URL names no host: '/relative/path'"
+    ]
+    (message,) = told("https://h/1", *names)
+    assert message.startswith("4 pages whose URL names no host: '")
+    assert message.endswith("', ...")
+    assert message.count("'") == 6, "three are named"
+
+
 # ---------------------------------------------------------------- state
 
 
@@ -488,6 +505,7 @@ def test_hosts_of_different_rates_have_a_prior_each(tmp_path):
             np.mean((by_name["low"] <= true) & (true <= table["high"].to_numpy()))
         )
         if name is None:
+            assert found.why.endswith(", of which the second is taken")
             off = table["log_rate"].to_numpy() - np.log(true)
             expected = np.sqrt(np.mean(table["log_stderr"].to_numpy() ** 2))
             assert np.std(off) == pytest.approx(expected, rel=0.3)
@@ -516,7 +534,8 @@ def test_hosts_of_equal_rates_have_one_prior(tmp_path):
     of_hosts(tmp_path / "log.parquet", 0.0, n_crawls=6)
     found = estimate(tmp_path / "log.parquet", tmp_path / "rates.parquet")
     assert found.scales is None
-    assert "one prior" in found.why
+    assert "; one prior 0." in found.why
+    assert found.why.endswith(", of which the first is taken")
 
 
 def test_scales_of_hosts_are_units_of_time():
@@ -1078,10 +1097,10 @@ def test_bad_rates(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"nix"):
         schedule(tmp_path / "nix", tmp_path / "plan", 1.0)
     (tmp_path / "text").write_text("url,change_rate")
-    with pytest.raises(ValueError, match=r"rates must be a Parquet file, got .*text"):
+    with pytest.raises(ValueError, match=r"rates must be the Par.*, got .*text: run"):
         schedule(tmp_path / "text", tmp_path / "plan", 1.0)
     for rule, columns in {
-        "rates must have a column 'url', got change_rate": {"change_rate": [1.0]},
+        "/rates without change_rate: run `paperlib estimate LOG": {"url": ["a"]},
         "rates must hold at least one page": {
             "url": pa.array([], "string"),
             "change_rate": pa.array([], "double"),

@@ -80,8 +80,9 @@ def test_units():
     assert [days(text) for text in ("1h", "30d", "90 min", "1.5w", "36s")] == (
         pytest.approx([1 / 24, 30, 1 / 16, 10.5, 36 / 86400], rel=1e-14)
     )
-    assert days("7m") == days("7min")
-    assert per_day("10/hour") == 240
+    assert days("7m") == days("7min") == days("7 minutes")
+    assert [days(text) for text in ("7days", "1week", "7D", "168 hrs")] == [7] * 4
+    assert per_day("10/hour") == per_day("10/h") == per_day("10/hours") == 240
     texts = [as_text(x) for x in (30, 1, 0.5, 1 / 24, 1 / 1440, 2e-5)]
     assert texts == [
         "30 days", "1 day", "12 hours", "1 hour", "1 minute", "1.728 seconds"
@@ -90,7 +91,7 @@ def test_units():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "h", "1y", "-1h", "0d", "infd", "1h2", "nand"]
+    "text", ["", "1", "h", "1y", "-1h", "0d", "infd", "1h2", "nand", "1M", "1ms"]
 )
 def test_durations_that_are_none(text):
     with pytest.raises(ValueError, match="must be a positive number with a unit"):
@@ -542,7 +543,8 @@ def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
         with pa.output_stream(path) as file:  # compresses by the suffix
             pa.csv.write_csv(pa.table(views), file)
     found, plan = run(columns, 15.0, importance=path)
-    assert found.weights == {"named": 3, "others": 57, "unknown": 1}
+    wanted = {"named": 3, "others": 57, "unknown": 1, "first": ["x"]}
+    assert found.weights == wanted
     columns["importance"][named] = [30, 0, 2.5]
     expected, same = run(columns, 15.0)
     assert found.freshness == expected.freshness
@@ -568,14 +570,14 @@ def test_costs_of_a_table_are_those_of_a_column(run, tmp_path):
     expected, plan = run(columns, 15.0, cost="cost")
     del columns["cost"]
     found, same = run(columns, 15.0, cost=path)
-    assert found.costs == {"named": 60, "others": 0, "unknown": 0}
+    assert found.costs == {"named": 60, "others": 0, "unknown": 0, "first": []}
     assert found.loss == expected.loss
     assert plan["crawl_rate"] == same["crawl_rate"]
     path.write_text(f"url,cost\n{columns['url'][4]},9\n")
     found, plan = run(columns, 15.0, cost=str(path))
     _, same = run(columns | {"cost": [9.0 if k == 4 else 1.0 for k in range(60)]}, 15.0,
                   cost="cost")  # fmt: skip
-    assert found.costs == {"named": 1, "others": 59, "unknown": 0}
+    assert found.costs == {"named": 1, "others": 59, "unknown": 0, "first": []}
     assert plan["crawl_rate"] == same["crawl_rate"]
     path.write_text(f"url,cost\n{columns['url'][4]},0\n")
     with pytest.raises(ValueError, match="column cost must be positive"):
@@ -617,12 +619,21 @@ def test_the_command_says_which_pages_have_their_importance_from_a_table(
 ):
     columns, views = pages(), tmp_path / "views.csv"
     parquet(tmp_path / "rates.parquet", **columns)
-    views.write_text(f"url,importance\n{columns['url'][0]},9\nx,2\n")
+    named = f"url,importance\n{columns['url'][0]},9\n"
+    views.write_text(named + "x,2\n")
     command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "9/day"]
     command += ["-o", str(tmp_path / "plan.parquet"), "--importance", str(views)]
     assert cli.main(command) == 0
-    line = f"importance: 1 page from {views}, 59 as in the rates; 1 rows name no page"
-    assert line in capsys.readouterr().out
+    line = f"importance: 1 page from {views}, 59 as in the rates"
+    unknown = "; 1 row without a page in the rates: 'x'\n"
+    assert line + unknown in capsys.readouterr().out
+    views.write_text(named + "z,2\ny,2\nx,2\nw,2\n")
+    assert cli.main([*command, "--force"]) == 0
+    unknown = "; 4 rows without a page in the rates: 'z', 'y', 'x', ...\n"
+    assert line + unknown in capsys.readouterr().out
+    views.write_text(named)
+    assert cli.main([*command, "--force"]) == 0
+    assert f"{line}\n" in capsys.readouterr().out
 
 
 # ---------------------------------------------------------------- the command
@@ -662,9 +673,11 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
         assert line in out
     assert cli.main([*command, "--greatest-interval", "1d"]) == 2
     assert (
-        "the greatest intervals must fit the bandwidth, 25 crawls a day: "
-        "they need 60, 35 too many\n" in capsys.readouterr().err
+        "the greatest interval of 1 day must fit the bandwidth, 25 crawls a day: "
+        "it needs 60, 35 too many\n" in capsys.readouterr().err
     )
+    assert cli.main([*command, "--greatest-interval", "0.02s"]) == 2
+    assert "it needs 259,200,000, 259,199,975 too many" in capsys.readouterr().err
     assert cli.main([*command, "--objective", "age", "--cost", "cost"]) == 0
     out = capsys.readouterr().out
     assert "25 units of cost a day" in out
@@ -674,11 +687,14 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--least-interval", "1"], "must be a positive number with a unit (s, min,"),
+        (
+            ["--least-interval", "1"],
+            "must be a positive number with a unit (second or s,",
+        ),
         (["--hedge", "1.5"], "must be a number in [0, 1], got '1.5'"),
         (
             ["--greatest-interval", "30"],
-            "must be a positive number with a unit (s, min,",
+            "must be a positive number with a unit (second or s,",
         ),
         (["--objective", "speed"], "invalid choice: 'speed'"),
     ],
@@ -710,13 +726,13 @@ def test_wrong_arguments(capsys, arguments, message):
         ({"cost": "n_failed"}, "column n_failed must be positive and finite, got 0.0"),
         (
             {"greatest_interval": 3.0},
-            "the greatest intervals must fit the bandwidth, 10 crawls a day: "
-            "they need 20, 10 too many",
+            "the greatest interval of 3 days must fit the bandwidth, 10 crawls a day: "
+            "it needs 20, 10 too many",
         ),
         (
             {"greatest_interval": 10.0, "per_host": {"h1": 1.0, "h2": 1.5}},
-            "the greatest intervals must fit the limit of host 'h1', 1 crawls a day: "
-            "they need 2, 1 too many (and 1 other limits are exceeded)",
+            "the greatest interval of 10 days must fit the limit of host 'h1', 1 "
+            "crawls a day: it needs 2, 1 too many (and 1 other limits are exceeded)",
         ),
         (
             {"policy": "thresholds", "unfetched_interval": 10.0},
@@ -775,6 +791,11 @@ def test_bad_arguments(run, tmp_path, options, rule):
             ["pattern,greatest_interval,least_interval", "h1,9d,", "https://h1/*,,10d"],
             "at most its greatest, got 10 days and 9 days for 'https://h1/news/1'",
         ),
+        (
+            ["pattern,greatest_interval", "h1,1d", "h2,2d"],
+            "the greatest intervals, 1 day to 2 days, must fit the bandwidth, 10 "
+            "crawls a day: they need 30, 20 too many",
+        ),
     ],
 )
 def test_bad_files_of_limits(run, limits, lines, rule):
@@ -798,7 +819,8 @@ def test_tables_beside_the_rates_have_any_usual_delimiter(
 
     expected, plan = run(pages(), 30.0, **tables(","))
     found, same = run(pages(), 30.0, **tables(delimiter))
-    assert found.weights == expected.weights == {"named": 1, "others": 59, "unknown": 0}
+    wanted = {"named": 1, "others": 59, "unknown": 0, "first": []}
+    assert found.weights == expected.weights == wanted
     assert same.equals(plan)
 
 

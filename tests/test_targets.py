@@ -495,11 +495,11 @@ def test_a_schedule_that_is_none(tmp_path):
         export(tmp_path / "nowhere", tmp_path / "out", "urls")
     (tmp_path / "text").write_text("url\n")
     with pytest.raises(
-        ValueError, match=r"schedule must be a Parquet file, got .*text"
+        ValueError, match=r"schedule must be the Parquet file that .*, got .*text: run"
     ):
         export(tmp_path / "text", tmp_path / "out", "urls")
     rates = parquet(tmp_path / "rates.parquet", url=["a"], change_rate=[1.0])
-    with pytest.raises(ValueError, match=r"rates.parquet without crawl_rate, due"):
+    with pytest.raises(ValueError, match=r"rates.parquet without crawl_rate, due: run"):
         export(rates, tmp_path / "out", "urls")
 
 

@@ -463,7 +463,10 @@ def test_a_file_that_is_packed_in_another_way(tmp_path, capsys):
 def test_a_schedule_in_csv_says_what_it_is_not_for(folder, capsys):
     command = "schedule rates.parquet --bandwidth 1/day -o plan.csv"
     assert cli.main(command.split()) == 0
-    assert "export takes a schedule in .parquet" in capsys.readouterr().out
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == (
+        "next: write the schedule as .parquet, from which paperlib export goes on"
+    )
 
 
 def test_a_figure_that_resembles_none(capsys):

@@ -1,6 +1,7 @@
 """The command `paperlib`, which imports what a command needs when it runs."""
 
 import argparse
+import difflib
 import importlib.util
 import math
 import os
@@ -38,7 +39,6 @@ _LOSSES = {
     "age": "days of age",
     "harmonic": "of harmonic cost",
 }
-_TIMES = ", ".join(units.DURATIONS)
 # `crawl_log.FORMATS` and `crawl_log.TARGETS`, which are slow to import.
 _FORMATS = (
     *("nutch", "readseg", "storm", "frontier", "heritrix", "warc", "cdx", "cdxj"),
@@ -87,7 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> cli.main(["figures", "nowhere"])  # there is no such paper
     2
     """
-    options = _parser().parse_args(arguments)
+    options, unknown = _parser().parse_known_args(arguments)
+    if unknown:  # argparse would print the usage of all commands
+        options.parser.error(_unrecognized(unknown, options.command))
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
@@ -160,6 +162,15 @@ def _message(error, command):
     )
 
 
+def _unrecognized(arguments, command):
+    """Text of an error for arguments that a command does not have."""
+    known = sorted(set(_options(command).values()))
+    wrong = [each.partition("=")[0] for each in arguments if each.startswith("--")]
+    close = [name for each in wrong for name in difflib.get_close_matches(each, known)]
+    hint = f"; do you mean {' or '.join(close)}?" if close else ""
+    return f"unrecognized arguments: {' '.join(arguments)}{hint}"
+
+
 def _options(command):
     """Options of a command, by the arguments of functions that they set."""
     flags = [names[-1] for names, _ in _COMMANDS[command].arguments]
@@ -200,7 +211,7 @@ def _parser():
             epilog=f"{shown}\n\n{_STATUSES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        command.set_defaults(run=of.run)
+        command.set_defaults(run=of.run, parser=command)
         # As from Python 3.14 on: -5/day is taken for a value, and refused. Before,
         # argparse has no public way to do so.
         command._negative_number_matcher = re.compile(r"-\.?\d")
@@ -620,7 +631,7 @@ def _estimate(options):
         print(f"{len(found.suspects) - _FLAGGED:,} more flagged hosts: paperlib report")
     if options.dask:
         print("soft 404s and dates that servers make up are not looked for with --dask")
-    _print_next(options.output, found.pace)
+    _print_next(options.output, found)
 
 
 def _n_pages(state):
@@ -634,11 +645,15 @@ def _n_pages(state):
         return 0
 
 
-def _print_next(rates, pace):
-    """Print the command that goes on from a file of rates."""
-    rate = f"{pace:.6g}/day" if pace else "CRAWLS/day"
-    if pace:
-        print(f"the log's pace is {pace:,.6g} crawls a day")
+def _print_next(rates, found):
+    """Print the pace of a log, and the command that goes on from its rates."""
+    rate = f"{found.pace:.6g}/day" if found.pace else "CRAWLS/day"
+    if found.pace:
+        pace, of_all = map(units.rounded, (found.pace, found.pace_of_all))
+        print(
+            f"the log's pace is {pace} crawls a day without the first crawl of each "
+            f"page, {of_all} with it"
+        )
     if rates.suffix == ".csv":
         print("next: write the rates as .parquet, from which paperlib schedule goes on")
         return
@@ -661,7 +676,7 @@ def _print_next(rates, pace):
     _FORCE,
     _option(
         "--bandwidth RATE",
-        f"crawls in a time, such as 1000/day; units: {', '.join(units.A_DAY)}",
+        f"crawls in a time, such as 1000/day; units: {units.NAMES}",
         _RATE,
         required=True,
     ),
@@ -673,7 +688,7 @@ def _print_next(rates, pace):
     ),
     _option(
         "--least-interval TIME",
-        f"least time between crawls of a page, such as 1h; units: {_TIMES}",
+        f"least time between crawls of a page, such as 1h; units: {units.NAMES}",
         _DURATION,
     ),
     _option(
@@ -766,20 +781,22 @@ def _write_schedule(options, path):
 def _print_schedule(found, options):
     """Print what a schedule spends, its expected freshness, and what limits cost."""
     unit = "crawls" if options.cost is None else "units of cost"
-    print(f"{options.output}: {found.bandwidth:,.6g} {unit} a day")
-    if options.output.suffix == ".csv" and options.to is None:
-        print("(for other programs: paperlib export takes a schedule in .parquet)")
+    print(f"{options.output}: {units.rounded(found.bandwidth)} {unit} a day")
     if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         kinds = found.prices.keys() - {"hedge"}
         what = "hosts" if kinds == {"hosts"} else "limits"
         why = f"the {what} allow no more" if kinds else "no page gains by more"
-        print(f"of these only {found.spent:,.6g}: {why}")
+        print(f"of these only {units.rounded(found.spent)}: {why}")
     for name, counts in (("importance", found.weights), ("cost", found.costs)):
         if counts:
             named = units.counted(counts["named"], "page")
+            unknown = ""
+            if n := counts["unknown"]:
+                rows, first = units.counted(n, "row"), _first(counts["first"], n)
+                unknown = f"; {rows} without a page in the rates: {first}"
             print(
                 f"{name}: {named} from {getattr(options, name)}, {counts['others']:,} "
-                f"as in the rates; {counts['unknown']:,} rows name no page"
+                f"as in the rates{unknown}"
             )
     _print_freshness(found)
     _print_prices(found, options)
@@ -791,10 +808,19 @@ def _print_schedule(found, options):
         head.append("calibrated")
         columns.append(found.worth_calibrated)
     rows = [
-        (f"{crawls:,.6g}", *(_decimals(each, "too few") for each in fresh))
+        (units.rounded(crawls), *(_decimals(each, "too few") for each in fresh))
         for crawls, *fresh in zip(found.worth[:, 0], *columns, strict=True)
     ]
     _table(head, rows)
+    if options.output.suffix == ".csv" and options.to is None:
+        print(
+            "next: write the schedule as .parquet, from which paperlib export goes on"
+        )
+
+
+def _first(names, n):
+    """The first names of n, with an ellipsis if there are more."""
+    return ", ".join(map(repr, names)) + (", ..." if n > len(names) else "")
 
 
 def _limits(given):
@@ -833,7 +859,8 @@ def _print_freshness(found):
     if found.calibrated is None:
         print(f"not calibrated on the log: {found.not_calibrated}")
     if found.expected_crawls is not None:
-        print(f"expected crawls a day of thresholds: {found.expected_crawls:,.6g}")
+        crawls = units.rounded(found.expected_crawls)
+        print(f"expected crawls a day of thresholds: {crawls}")
     if found.objective != "freshness":
         print(f"{found.loss:.4g} {_LOSSES[found.objective]}, if changes were Poisson")
 
@@ -881,15 +908,14 @@ def _print_unknown(found):
         if pages["pages"]:
             rate = f" ({pages['crawls']:,.3g} crawls a day, by the prior)"
             rate = rate if pages["crawls"] else ""
-            more = ", ..." if pages["pages"] > len(pages["first"]) else ""
             print(
                 f"{units.counted(pages['pages'], 'page')} {what}{rate}: "
-                f"{', '.join(map(repr, pages['first']))}{more}"
+                f"{_first(pages['first'], pages['pages'])}"
             )
     if found.suspect["crawls"]:
         print(
-            f"{found.suspect['crawls']:,.3g} of {found.spent:,.6g} crawls a day go to "
-            f"flagged hosts: {', '.join(map(repr, found.suspect['first']))}"
+            f"{found.suspect['crawls']:,.3g} of {units.rounded(found.spent)} crawls a "
+            f"day go to flagged hosts: {', '.join(map(repr, found.suspect['first']))}"
         )
 
 
@@ -1003,7 +1029,7 @@ def _report(options):
     found = crawl_log.report(_source(options), options.output, rng=1, **given)
     pages = units.counted(found.estimates.n_pages, "page")
     rows = f"{_rows(found.estimates.counts)} of {pages}"
-    print(f"{options.output}: {rows}, {found.pace:,.6g} crawls a day")
+    print(f"{options.output}: {rows}, {units.rounded(found.pace)} crawls a day")
 
 
 @_command(

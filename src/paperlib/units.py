@@ -3,19 +3,28 @@
 import math
 import re
 
-__all__ = ["A_DAY", "DURATIONS", "as_text", "counted", "days", "per_day", "shown"]
+__all__ = [
+    "A_DAY",
+    "NAMES",
+    "as_text",
+    "counted",
+    "days",
+    "per_day",
+    "rounded",
+    "shown",
+]
 
-#: How many of each unit make a day.
-A_DAY = {"second": 86_400, "minute": 1440, "hour": 24, "day": 1, "week": 1 / 7}
-#: How many of each unit of durations make a day.
-DURATIONS = {
-    "s": 86_400,
-    "min": 1440,
-    "m": 1440,
-    "h": 24,
-    "d": 1,
-    "w": 1 / 7,
+_UNITS = {  # names, by how many make a day; M, which may be a month, is none
+    86_400: "second seconds s S sec secs",
+    1440: "minute minutes m min mins",
+    24: "hour hours h H hr hrs",
+    1: "day days d D",
+    1 / 7: "week weeks w W wk wks",
 }
+#: How many of each unit make a day, by all names of it.
+A_DAY = {name: n for n, names in _UNITS.items() for name in names.split()}
+#: The units in words.
+NAMES = "second or s, minute or min, hour or h, day or d, week or w"
 
 
 def _number(text):
@@ -27,25 +36,25 @@ def _number(text):
 
 
 def per_day(text: str) -> float:
-    """A rate such as 10/hour, in 1/day."""
+    """A rate such as 10/hour or 10/h, in 1/day."""
     number, _, unit = text.partition("/")
     value = _number(number) * A_DAY.get(unit.strip(), math.nan)
     if not 0 < value < math.inf:
         raise ValueError(
             f"must be a positive number and a unit of time, such as 10/hour (units: "
-            f"{', '.join(A_DAY)}), got {text!r}"
+            f"{NAMES}), got {text!r}"
         )
     return value
 
 
 def days(text: str) -> float:
-    """A duration such as 12h or 1.5d, in days."""
-    number, unit = re.fullmatch(r"(.*?)\s*([a-z]*)\s*", text, re.DOTALL).groups()
-    value = _number(number) / DURATIONS.get(unit, math.nan)
+    """A duration such as 12h or 1.5 days, in days."""
+    number, unit = re.fullmatch(r"(.*?)\s*([a-zA-Z]*)\s*", text, re.DOTALL).groups()
+    value = _number(number) / A_DAY.get(unit, math.nan)
     if not 0 < value < math.inf:
         raise ValueError(
-            f"must be a positive number with a unit ({', '.join(DURATIONS)}), such as "
-            f"12h, got {text!r}"
+            f"must be a positive number with a unit ({NAMES}), such as 12h, got "
+            f"{text!r}"
         )
     return value
 
@@ -56,6 +65,11 @@ def as_text(duration: float) -> str:
     name = units[0] if units else "second"
     number = float(f"{duration * A_DAY[name]:.4g}")
     return f"{number:,g} {name}{'' if number == 1 else 's'}"
+
+
+def rounded(number: float) -> str:
+    """A number as text of six digits, or of all before the point: 7,164,000."""
+    return f"{number:,.0f}" if number >= 1e5 else f"{number:,.6g}"
 
 
 def shown(text: str, most: int = 160) -> str:

@@ -387,7 +387,8 @@ def choose_scales(
     gain = one - own
     why = f"; one prior {one.mean():.4f}, one for each host {own.mean():.4f}"
     if not _better(gain):
-        return prior, None, why
+        return prior, None, f"{why}, of which the first is taken"
+    why += ", of which the second is taken"
     scales = host_scales(sample, host)
     return learn_prior(scaled(sample, scales, host)[0]), scales, why
 

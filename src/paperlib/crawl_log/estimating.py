@@ -25,8 +25,10 @@ from paperlib.crawl_log.output import check_output, parquet, table
 from paperlib.crawl_log.signalling import Quality
 from paperlib.crawl_log.state import compress
 from paperlib.crawl_log.suspects import Suspects
+from paperlib.crawl_log.tally import BadRowsWarning
 from paperlib.processes import History
 from paperlib.types import PathLike
+from paperlib.units import counted, shown
 
 if TYPE_CHECKING:
     from paperlib.crawl_log.formats.source import Source
@@ -46,6 +48,7 @@ _COPIED = (
 )
 _COUNTS = "n_crawls", "n_changed"
 _PATTERN = 3  # standard deviations of the score of a Poisson page
+_SHOWN = 3  # pages named in a warning
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,9 @@ class Estimates:
     signals : dict
         "used", how many signals, their "precision" and "recall" on all pages, and
         the number of pages by signals_from; empty without signals.
+    pace_of_all : float
+        The pace with the first crawl of each page, which ends no interval; 0 if
+        the log tells no pace.
 
     Examples
     --------
@@ -115,6 +121,7 @@ class Estimates:
     kinds: dict = field(default_factory=dict)
     failed: dict = field(default_factory=dict)
     signals: dict = field(default_factory=dict)
+    pace_of_all: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -255,7 +262,8 @@ def estimate(
     Warns
     -----
     BadRowsWarning
-        Rows were left out, or disagreed with others of the same time.
+        Rows were left out, or disagreed with others of the same time; the URLs of
+        some pages name no host, while those of others do.
 
     Notes
     -----
@@ -326,6 +334,7 @@ def estimate(
         suspects = Suspects(log.connection, sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
         n_crawls, first, last, kinds, quality = 0, [], [], Counter(), Counter()
+        n_first, n_hostless, hostless = 0, 0, []
         for found in log.map(function):
             # one table without a state, two with it
             for writer, rows in zip([rates, states], found, strict=False):
@@ -333,10 +342,14 @@ def estimate(
                 if writer is rates:
                     suspects.add(rows)
                     kinds.update(_kinds(rows))
+                    names = rows["url"].filter(pc.equal(rows["host"], ""))
+                    n_hostless += len(names)
+                    hostless += names[: _SHOWN - len(hostless)].to_pylist()
                     if model.quality is not None:
                         quality.update(rows["signals_from"].to_pylist())
                     for name in ("n_crawls", "n_incomparable"):
                         n_crawls += pc.sum(rows[name]).as_py()
+                    n_first += pc.count(rows["first_crawl"]).as_py()
                     first.append(pc.min(rows["first_crawl"]).as_py())
                     last.append(pc.max(rows["last_crawl"]).as_py())
         if model.quality is not None:
@@ -363,8 +376,14 @@ def estimate(
             dict(kinds),
             {str(status or "none"): n for status, n in log.tally.failed.most_common()},
             dict(quality),
+            _pace(n_crawls and n_crawls + n_first, first, last),
         )
         rates.describe(asdict(found))
+    if 0 < n_hostless < found.n_pages:  # names of pages need not be URLs
+        named = ", ".join(shown(repr(url)) for url in hostless)
+        message = f"{counted(n_hostless, 'page')} whose URL names no host: {named}"
+        more = ", ..." if n_hostless > _SHOWN else ""
+        warnings.warn(message + more, BadRowsWarning, stacklevel=2)
     return found
 
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,12 @@ __all__ = [
     "sound",
     "table",
 ]
+
+# By an argument that is the output of a command: the command, and what it is given.
+_WRITERS = {
+    "rates": ("estimate", "LOG"),
+    "schedule": ("schedule", "rates.parquet --bandwidth RATE"),
+}
 
 
 class _Output:
@@ -222,15 +228,17 @@ def check_pages(path: PathLike) -> None:
             file.read_row_group(k)
 
 
-def opened(path: PathLike, argument: str) -> pq.ParquetFile:
-    """Open a Parquet file whose pages are checked when they are read.
+def opened(path: PathLike, argument: str, needed: Sequence[str]) -> pq.ParquetFile:
+    """Open the output of a command; its pages are checked when they are read.
 
     Parameters
     ----------
     path : path
         The file.
-    argument : str
+    argument : {"rates", "schedule"}
         The argument that names it, for errors.
+    needed : sequence of str
+        Columns that the command always writes.
 
     Returns
     -------
@@ -241,22 +249,29 @@ def opened(path: PathLike, argument: str) -> pq.ParquetFile:
     FileNotFoundError
         No such file.
     ValueError
-        The file is not Parquet.
+        The file is not Parquet, or lacks a column.
 
     Examples
     --------
-    >>> opened("no/rates.parquet", "rates")
+    >>> opened("no/rates.parquet", "rates", ["url"])
     Traceback (most recent call last):
     FileNotFoundError: no such file: no/rates.parquet
     """
+    got = path
     try:
-        return pq.ParquetFile(path, page_checksum_verification=True)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
+        if not (missing := [n for n in needed if n not in file.schema_arrow.names]):
+            return file
+        got = f"{path} without {', '.join(missing)}"
     except FileNotFoundError:
         raise FileNotFoundError(f"no such file: {path}") from None
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"{argument} must be a Parquet file, got {path}: {first_line(error)}"
-        ) from None
+    except pa.ArrowInvalid:
+        pass  # what it lacks would help nobody who gives a log
+    command, given = _WRITERS[argument]
+    raise ValueError(
+        f"{argument} must be the Parquet file that `paperlib {command}` wrote, "
+        f"got {got}: run `paperlib {command} {given} -o {argument}.parquet`"
+    )
 
 
 @contextlib.contextmanager

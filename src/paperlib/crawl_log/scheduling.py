@@ -21,6 +21,7 @@ from paperlib.crawl_log.output import check_output, opened, sound, table
 from paperlib.crawl_log.planning import OBJECTIVES, POLICIES, Problem
 from paperlib.crawl_log.weights import weighted
 from paperlib.types import PathLike
+from paperlib.units import as_text, rounded
 
 __all__ = ["HEDGE", "Schedule", "schedule"]
 
@@ -117,7 +118,8 @@ class Schedule:
         compared with it.
     weights : dict, optional
         Of a table of importance: how many pages it names ("named"), how many it
-        does not ("others"), and how many of its rows are "unknown" pages.
+        does not ("others"), and how many of its rows are "unknown" pages, the
+        "first" of them.
     costs : dict, optional
         The same of a table of costs.
     expected_crawls : float, optional
@@ -295,7 +297,7 @@ def schedule(
         needed.append(cost)
     if by_host:
         needed.append("host")
-    file = _Rates(rates, ("url", "change_rate", *needed))
+    file = _Rates(rates, needed)
     pages = _read(file, needed, tables)
     limit_arrays = _limits(file, pages, rows, limited, per_host)
     problem = _problem(pages, limit_arrays, policy, objective, cost, hedge)
@@ -424,14 +426,22 @@ def _check_possible(problem, hosts, bandwidth):
         return
     worst = above[np.argmax(needed[above] - allowed[above])]
     unit = "crawls" if problem.cost is None else "units of cost"
-    name = "the bandwidth"
+    name, here = "the bandwidth", problem.min_rate > 0
     if worst > 0:  # all others are limits of hosts
         name = f"the limit of host {hosts.dictionary[worst - 1].as_py()!r}"
+        here &= problem.host == worst - 1
+    rates = problem.min_rate[here]
+    shortest, longest = as_text(1 / rates.max()), as_text(1 / rates.min())
+    intervals, need = f"interval of {shortest}", "it needs"
+    if shortest != longest:
+        intervals, need = f"intervals, {shortest} to {longest},", "they need"
+    most, least, excess = map(
+        rounded, (allowed[worst], needed[worst], needed[worst] - allowed[worst])
+    )
     others = f" (and {above.size - 1} other limits are exceeded)"
     raise ValueError(
-        f"the greatest intervals must fit {name}, {allowed[worst]:.6g} {unit} a day: "
-        f"they need {needed[worst]:.6g}, {needed[worst] - allowed[worst]:.6g} too many"
-        + (others if above.size > 1 else "")
+        f"the greatest {intervals} must fit {name}, {most} {unit} a day: "
+        f"{need} {least}, {excess} too many" + (others if above.size > 1 else "")
     )
 
 
@@ -445,7 +455,7 @@ class _Rates:
     """
 
     def __init__(self, path, needed):
-        self._path, self._file = path, opened(path, "rates")
+        self._path, self._file = path, opened(path, "rates", ("url", "change_rate"))
         self.names = self._file.schema_arrow.names
         for name in needed:
             if name not in self.names:

@@ -48,6 +48,8 @@ _USER = 5
 class BadRowsWarning(UserWarning):
     """Rows that were left out or changed: how many, why, and the first places.
 
+    Also pages whose URL names no host, among others that have one.
+
     Examples
     --------
     >>> import warnings

@@ -17,11 +17,12 @@ from paperlib.types import Array, PathLike
 __all__ = ["weighted"]
 
 _MEMORY = "1GiB"
+_SHOWN = 3  # URLs that name no page
 
 
 def weighted(
     path: PathLike, url: Any, values: Array, column: str = "importance"
-) -> tuple[Array, dict[str, int]]:
+) -> tuple[Array, dict[str, Any]]:
     r"""Importance of pages by a table, where it names them.
 
     Parameters
@@ -40,9 +41,9 @@ def weighted(
     -------
     values : ndarray, shape (n_pages,)
         Of all pages.
-    counts : dict of int
+    counts : dict
         Number of pages that the table names ("named") and others ("others"), and
-        of its rows that name no page ("unknown").
+        of its rows that name no page ("unknown"), with the "first" URLs of these.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def weighted(
     ...     table = Path(folder, "views.csv")
     ...     _ = table.write_text("url,importance\nb,30\nx,5\n")
     ...     weighted(table, pa.chunked_array([["a", "b"]]), np.ones(2))
-    (array([ 1., 30.]), {'named': 1, 'others': 1, 'unknown': 1})
+    (array([ 1., 30.]), {'named': 1, 'others': 1, 'unknown': 1, 'first': ['x']})
     """
     names, given, texts = _read(path, column)
     wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
@@ -80,10 +81,12 @@ def weighted(
             f"first URL is {names[0].as_py() if len(names) else None!r}"
         )
     values = np.array(values, dtype=float)
-    values[named] = given[row.drop_null().to_numpy()]
-    n_named = int(named.sum())
-    counts = {"named": n_named, "others": named.size - n_named}
-    return values, counts | {"unknown": len(names) - n_named}
+    row = row.drop_null().to_numpy()
+    values[named] = given[row]
+    unknown = np.delete(np.arange(len(names)), row)
+    counts = {"named": row.size, "others": named.size - row.size}
+    first = names.take(pa.array(unknown[:_SHOWN])).to_pylist()
+    return values, counts | {"unknown": unknown.size, "first": first}
 
 
 def _read(path, column):

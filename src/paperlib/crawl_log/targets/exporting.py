@@ -212,14 +212,8 @@ def _microseconds(until, now):
 
 def _checked_columns(schedule):
     """Columns of a schedule; an error if the file is none."""
-    with opened(schedule, "schedule") as file:
-        found = file.schema_arrow.names
-    if missing := [name for name in _COLUMNS if name not in found]:
-        raise ValueError(
-            f"schedule must be a file of `paperlib schedule`, with the columns "
-            f"{', '.join(_COLUMNS)}, got {schedule} without {', '.join(missing)}"
-        )
-    return found
+    with opened(schedule, "schedule", _COLUMNS) as file:
+        return file.schema_arrow.names
 
 
 def _check_exported(to, crawler, exported):
