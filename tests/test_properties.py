@@ -826,6 +826,7 @@ def profiles(draw):
     change_rate=decades(-30, 30, zero=True),
     crawls=st.lists(st.floats(0, 1, exclude_max=True), min_size=1, max_size=5),
 )
+@example(profile=periodic.Profile([1.0, 1.0, 1.0]), change_rate=1e17, crawls=[0.1875])
 def test_stale_time_is_a_share_that_crawls_lower(profile, change_rate, crawls):
     change_rate /= profile.period
     crawls = np.array(crawls) * profile.period

@@ -754,7 +754,7 @@ def staleness(
     end[..., -1] += profile.period
     change_rate = np.asarray(change_rate)[..., np.newaxis]
     stale = stale_time(profile, change_rate, start, end, demand=demand)
-    return stale.sum(axis=-1) / profile.period
+    return np.minimum(stale.sum(axis=-1) / profile.period, 1.0)  # 1 + 2e-16, rounded
 
 
 class CrawlTimes(NamedTuple):
