@@ -612,6 +612,10 @@ def test_bad_numbers():
         (lambda: log_stderr(1.0, 0.0), "dispersion must be positive"),
         (lambda: mean_log_rate(history, 0.0), "change_rate must be positive"),
         (lambda: mean_log_rate(history, 1.0, 0.0), "dispersion must be positive"),
+        (
+            lambda: mean_log_rate(history, 1.0, [1.0, 2.0]),
+            "dispersion must be a number, or one for each page",
+        ),
         (lambda: pooled_dispersion([-1.0], [1.0]), "value must be non-negative"),
         (lambda: shrunk_dispersion("a", 1, 1, 1), "value must be non-negative"),
         (

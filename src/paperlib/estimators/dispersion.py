@@ -142,14 +142,14 @@ def log_information(history: History, change_rate: ArrayLike) -> Values:
     0.9609
     """
     rate = checks.positive("change_rate", change_rate)
-    return _each_page(kernels.log_information, history, rate)
+    return _each_page(kernels.log_information, history, change_rate=rate)
 
 
-def _each_page(kernel, history, *of_pages):
+def _each_page(kernel, history, **of_pages):
     """What a kernel finds of each page from the likelihood and numbers of pages."""
     flat = [
-        np.ravel(checks.for_pages("change_rate", each, history.shape))
-        for each in of_pages
+        np.ravel(checks.for_pages(name, each, history.shape))
+        for name, each in of_pages.items()
     ]
     out = np.empty(flat[0].size)
     with threads_for(history.interval.size):
@@ -249,7 +249,9 @@ def mean_log_rate(
     """
     rate = checks.positive("change_rate", change_rate)
     dispersion = checks.positive("dispersion", dispersion)
-    return _each_page(kernels.mean_log_rate, history, rate, dispersion)
+    return _each_page(
+        kernels.mean_log_rate, history, change_rate=rate, dispersion=dispersion
+    )
 
 
 def pooled_dispersion(value: ArrayLike, freedom: ArrayLike) -> tuple[float, float]:
