@@ -39,11 +39,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paperlib import crawl_log
-from paperlib.estimators import likelihood_interval
-from paperlib.priors import FakeIntervals
-from paperlib.processes import observe
-from paperlib.repro import traces
+import recrawl as crawl_log
+from recrawl.science.estimators import likelihood_interval
+from recrawl.science.priors import FakeIntervals
+from recrawl.science.processes import observe
+from paperfigs import traces
 
 N_PAGES = 500
 DAY = 86_400

@@ -15,15 +15,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from paperlib.files import write_atomic
-from paperlib.repro import build, report
+from recrawl.files import write_atomic
+from paperfigs import build, report
 
 # The figure is built by a process of its own, so that the operating system
 # counts what that process and its kernel use, and nothing else.
 CHILD = """
 import sys
 from pathlib import Path
-from paperlib.repro import build
+from paperfigs import build
 job, = build.jobs_for([sys.argv[1]], "paper")
 folder = Path(sys.argv[2])
 build.execute(job, folder / "run.ipynb", folder / "figures")

@@ -46,10 +46,10 @@ docs/crawl-log.md.
 
 import numpy as np
 
-from paperlib import allocation
-from paperlib.crawl_log.choosing import learn_prior
-from paperlib.processes import History
-from paperlib.repro import traces
+from recrawl.science import allocation
+from recrawl.choosing import learn_prior
+from recrawl.science.processes import History
+from paperfigs import traces
 
 N_PAGES, N_POLLS, N_RUNS = 1000, 20, 20
 BUDGETS = (0.3, 1.0)

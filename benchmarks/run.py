@@ -30,24 +30,15 @@ import pyarrow.parquet as pq
 from numba import njit
 from scipy import optimize
 
-from paperlib import (
-    allocation,
-    crawl_log,
-    estimators,
-    field,
-    objectives,
-    periodic,
-    policies,
-    priors,
-    reference,
-    simulate,
-)
-from paperlib._kernels import crawl_value, indices
-from paperlib.files import write_atomic
-from paperlib.processes import History, simulate_history
-from paperlib.repro import traces
-from paperlib.scheduler import Scheduler
-from paperlib.signals import SignalledPages
+import recrawl as crawl_log
+import plain as reference
+from recrawl.science import allocation, estimators, field, objectives, periodic, policies, priors, simulate
+from recrawl.kernels import crawl_value, indices
+from recrawl.files import write_atomic
+from recrawl.science.processes import History, simulate_history
+from paperfigs import traces
+from recrawl.scheduler import Scheduler
+from recrawl.science.signals import SignalledPages
 
 PAGE = Path(__file__).with_name("README.md")
 

@@ -14,7 +14,7 @@ import zipfile
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 
-from paperlib.repro import traces
+from paperfigs import traces
 
 PACKAGE = "bokeh_sampledata==2026.1"
 

@@ -19,7 +19,7 @@ import tarfile
 from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 
-from paperlib.repro import traces
+from paperfigs import traces
 
 SHOWN = {"unstable", "experimental", "sid", "frozen"}
 HEAD = re.compile(r"\S+ \((?P<version>[^)]+)\) (?P<suites>[^;]+);")

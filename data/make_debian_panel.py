@@ -32,8 +32,8 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote
 
-from paperlib.files import write_atomic, write_checked
-from paperlib.repro import traces
+from recrawl.files import write_atomic, write_checked
+from paperfigs import traces
 
 PANEL = traces.DATA / "debian_panel.csv"
 PINS = traces.DATA / "debian_panel_sources.csv"

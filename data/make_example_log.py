@@ -10,10 +10,10 @@ import gzip
 
 import numpy as np
 
-from paperlib.files import sha256, write_checked
-from paperlib.policies import Nutch
-from paperlib.processes import observe, poisson_times
-from paperlib.repro import traces
+from recrawl.files import sha256, write_checked
+from recrawl.science.policies import Nutch
+from recrawl.science.processes import observe, poisson_times
+from paperfigs import traces
 
 START, WEEK = np.datetime64("2025-01-06", "s"), np.timedelta64(7, "D")
 # Trace, path of its pages, weeks of a window, windows side by side, and the

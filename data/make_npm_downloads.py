@@ -12,8 +12,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from paperlib.files import sha256, write_checked
-from paperlib.repro import traces
+from recrawl.files import sha256, write_checked
+from paperfigs import traces
 
 COUNTS = traces.DATA / "npm_downloads.csv"
 PACKAGE, VERSION = "download-counts", "2.20260301.0"

@@ -1,4 +1,4 @@
-"""Sphinx, as `make site` calls it; what it reads is written by paperlib.repro.site."""
+"""Sphinx, as `make site` calls it; what it reads is written by paperfigs.site."""
 
 import importlib
 import json
@@ -47,7 +47,7 @@ templates_path = ["_templates"]
 
 
 def _within(app, env, node, contnode):
-    """In a docstring, `estimators.mle` is `paperlib.estimators.mle`."""
+    """In a docstring, `estimators.mle` is `recrawl.science.estimators.mle`."""
     target = f"paperlib.{node['reftarget']}"
     if node.get("refdomain") != "py" or node["reftarget"].startswith("paperlib."):
         return None

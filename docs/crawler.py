@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 from fetching import FAILURES, TIMEOUT, age, fetch
 
-from paperlib.files import write_atomic
-from paperlib.policies import BayesGreedy
-from paperlib.scheduler import Scheduler
+from recrawl.files import write_atomic
+from recrawl.science.policies import BayesGreedy
+from recrawl.scheduler import Scheduler
 
 DAY = 86_400  # seconds; the scheduler's times are in days
 AT_ONCE, SAVE_EVERY = 16, 300  # fetches, seconds

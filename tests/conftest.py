@@ -12,7 +12,7 @@ collect_ignore = ["typed.py"]  # for mypy, and not to be run
 # Servers of paperlib, multiprocessing and joblib, which end with their user.
 SERVERS = (
     "multiprocessing.forkserver",
-    "paperlib.repro.forks",
+    "paperfigs.forks",
     "resource_tracker",
     "loky",
 )
@@ -41,7 +41,7 @@ def pytest_configure(config):
         from jupyter_client.provisioning import KernelProvisionerFactory as Factory
 
         # Forks, as the kernels of builds are.
-        forks = "paperlib.repro.kernels:_Provisioner"
+        forks = "paperfigs.kernels:_Provisioner"
         Factory.instance().provisioners["forks"] = EntryPoint("forks", forks, "")
         Factory.instance().default_provisioner_name = "forks"
 

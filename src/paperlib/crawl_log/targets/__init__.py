@@ -1,5 +1,0 @@
-"""A schedule as the file that a crawler takes, and the command that applies it."""
-
-from paperlib.crawl_log.targets.exporting import TARGETS, ExportWarning, export
-
-__all__ = ["TARGETS", "ExportWarning", "export"]

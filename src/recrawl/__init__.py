@@ -1,0 +1,47 @@
+"""Your own crawl: change rates with intervals out of a log, schedules for a budget.
+
+`estimate` reads a log of any size and writes the change rate of each page,
+`schedule` spends a bandwidth on them, `export` writes the schedule for a crawler,
+`compare` sets what the log did beside other rules, `backtest` shows how well
+rates are known. Times are in days. `recrawl.science` holds what these rest on,
+`recrawl.scheduler` picks one page after the other.
+"""
+
+import importlib
+
+__version__ = "0.1.0"
+
+# Modules are imported when a name of theirs is first used: the science needs none
+# of the packages for logs, and the command starts without all of them.
+_HOMES = {
+    "ESTIMATORS": "choosing",
+    "TARGETS": "targets",
+    "Backtest": "backtesting",
+    "BadRowsWarning": "tally",
+    "Calibration": "calibrating",
+    "ColumnsWarning": "formats.tables",
+    "Comparison": "comparing",
+    "CrawlLog": "science.processes",
+    "Estimates": "estimating",
+    "ExportWarning": "targets",
+    "Report": "reporting",
+    "Schedule": "scheduling",
+    "Source": "formats.source",
+    "backtest": "backtesting",
+    "compare": "comparing",
+    "convert": "converting",
+    "estimate": "estimating",
+    "export": "targets",
+    "log_loss": "choosing",
+    "read_crawl_log": "reading",
+    "report": "reporting",
+    "schedule": "scheduling",
+}
+
+__all__ = list(_HOMES)
+
+
+def __getattr__(name):
+    if name not in _HOMES:
+        raise AttributeError(f"module 'recrawl' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"recrawl.{_HOMES[name]}"), name)

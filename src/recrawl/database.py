@@ -1,0 +1,228 @@
+"""A DuckDB database for one log, in bounded memory, and SQL by name."""
+
+import contextlib
+import errno
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from recrawl.progress import bar
+from recrawl.files import temporary_folder
+from recrawl.types import PathLike
+
+__all__ = ["database", "first_line", "pattern", "quoted", "run", "sql"]
+
+_POLL = 0.1  # seconds between two looks at a running query
+# DuckDB compresses tables that are in a file, but not those in memory. A Parquet log
+# of half the memory limit took equally long both ways; one of a sixth took 1.4 times as
+# long with a file; one of twice the limit could not be read without a file.
+_LARGE = 0.5
+_BYTES = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+@contextlib.contextmanager
+def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Path]]:
+    """Open an empty database that is deleted when the context ends.
+
+    Parameters
+    ----------
+    memory : str
+        Memory that the database may use, such as "1GiB"; what does not fit
+        goes to a folder in the system's folder for temporary files.
+    files : iterable of pathlib.Path, optional
+        What will be read. If it is large for the memory, all tables are in a file
+        in that folder.
+
+    Yields
+    ------
+    connection : duckdb.DuckDBPyConnection
+        With the time zone UTC.
+    folder : pathlib.Path
+        The temporary folder, free for other use too.
+
+    Raises
+    ------
+    ValueError
+        `memory` is no size, or not enough.
+    OSError
+        No space left on the device, or another error of input or output.
+
+    Examples
+    --------
+    >>> with database("200MiB") as (connection, folder):
+    ...     connection.sql("select 6 * 7").fetchall()
+    [(42,)]
+    """
+    with (
+        temporary_folder() as folder,
+        _connected(folder, memory) as connection,
+    ):
+        try:
+            size = sum(file.stat().st_size for file in files)
+            if size > _LARGE * _limit(connection):
+                file = quoted(folder / "tables.duckdb")
+                connection.execute(f"attach {file} as large; use large")
+            yield connection, folder
+        except duckdb.OutOfMemoryException as error:
+            raise ValueError(
+                f"memory must be enough to sort the log, got {memory!r}: "
+                f"{first_line(error)}"
+            ) from None
+        except duckdb.IOException as error:
+            code = errno.ENOSPC if "No space" in str(error) else errno.EIO
+            raise OSError(code, first_line(error), str(folder)) from None
+
+
+def _connected(folder, memory):
+    """Connect to a new database that spills to a folder."""
+    config = {
+        "memory_limit": memory,
+        "temp_directory": f"{folder}/spilled",
+        # the name of a file that is an address must not download anything
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+    }
+    try:
+        connection = duckdb.connect(config=config)
+    except duckdb.Error as error:
+        raise ValueError(
+            f"memory must be a size such as '1GiB', got {memory!r}: {first_line(error)}"
+        ) from None
+    connection.execute("set TimeZone = 'UTC'")
+    # DuckDB measures progress only if it may draw its own bar; where it thinks
+    # that it runs in a notebook it refuses, and `run` then shows none
+    with contextlib.suppress(duckdb.Error):
+        connection.execute(
+            "set enable_progress_bar = true; set enable_progress_bar_print = false"
+        )
+    return connection
+
+
+def _limit(connection):
+    """Memory that a database may use, bytes."""
+    query = "select current_setting('memory_limit')"
+    ((text,),) = connection.execute(query).fetchall()
+    number, unit = text.split()
+    return float(number) * _BYTES[unit]
+
+
+def run(connection: Any, query: str, what: str, **parameters: Any) -> None:
+    """Execute a long query under a progress bar; an interrupt stops it.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Of a `database`.
+    query : str
+        One statement.
+    what : str
+        The text before the bar.
+    **parameters
+        Values of the query's parameters, ``$name`` in the query.
+
+    Examples
+    --------
+    >>> with database("200MiB") as (connection, _):
+    ...     run(connection, "create table t as select $n", "making t", n=3)
+    ...     connection.sql("from t").fetchall()
+    [(3,)]
+    """
+    layout = "{desc} |{bar:20}| {n:.0f}% {elapsed}"
+    percent = bar(total=100, desc=what, bar_format=layout)
+    with percent, ThreadPoolExecutor(1) as thread:
+        running = thread.submit(connection.execute, query, parameters)
+        try:
+            while not wait([running], _POLL).done:
+                percent.update(max(connection.query_progress() - percent.n, 0.0))
+        except BaseException:
+            connection.interrupt()
+            raise
+        running.result()
+
+
+@cache
+def sql(name: str) -> str:
+    """Text of a file of statements in the package's folder ``sql``.
+
+    Parameters
+    ----------
+    name : str
+        Name of the file, without its suffix.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> "create table sorted" in sql("sort_crawls")
+    True
+    """
+    folder = resources.files(__package__) / "sql"
+    return (folder / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def quoted(text: Any) -> str:
+    """An SQL literal of a text.
+
+    Parameters
+    ----------
+    text : object
+        Text, or what has a text, such as a path.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(quoted("it's"))
+    'it''s'
+    """
+    return "'" + str(text).replace("'", "''") + "'"
+
+
+def pattern(file: PathLike) -> str:
+    """A glob pattern that matches one file only, for DuckDB's readers.
+
+    Parameters
+    ----------
+    file : path
+        The file.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> pattern("log[1].csv")
+    'log[[]1].csv'
+    """
+    return re.sub(r"[*?\[]", r"[\g<0>]", str(file))
+
+
+def first_line(error: Exception) -> str:
+    """First line of an error's message.
+
+    Parameters
+    ----------
+    error : Exception
+        Any; DuckDB adds the query below its first line.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> first_line(ValueError("no such file\\nLINE 1: select"))
+    'no such file'
+    """
+    return str(error).strip().splitlines()[0]

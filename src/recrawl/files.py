@@ -1,0 +1,219 @@
+"""Files that are either whole or absent, whatever happens during a write.
+
+A file is written under a temporary name in the same folder, flushed to the
+disk, and renamed. A rename within a folder is atomic: whoever reads finds the
+old file or the new one, never a part. A temporary folder is removed at the end,
+or by the next run if its own run was killed.
+"""
+
+import contextlib
+import errno
+import functools
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from recrawl.types import PathLike
+
+if sys.platform == "win32":  # nothing is locked, and nothing left behind is found
+    fcntl = None
+else:
+    import fcntl
+
+__all__ = [
+    "replacing",
+    "sha256",
+    "target",
+    "temporary_folder",
+    "verified",
+    "write_atomic",
+    "write_checked",
+]
+
+# Of no folder that something else makes: what has it and no lock is removed.
+_SCRATCH = "recrawl-scratch-"
+
+
+def sha256(path: PathLike) -> str:
+    """Hexadecimal SHA-256 digest of a file's bytes."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def target(path: PathLike) -> Path:
+    """File that a path names, behind symbolic links, if it may be replaced.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file, which need not exist.
+
+    Returns
+    -------
+    Path
+        The same, or where the link leads.
+
+    Raises
+    ------
+    OSError
+        A folder; or a pipe or a device, which others would lose.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if path.exists() and not path.is_file():
+        reason = "a pipe or a device is there, which is not written over"
+        raise OSError(errno.EEXIST, reason, str(path))
+    return path.resolve() if path.is_symlink() else path
+
+
+@contextlib.contextmanager
+def replacing(path: PathLike) -> Iterator[str]:
+    """Context of a temporary path that replaces `path` at its end.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write; of a symbolic link, that to which it leads.
+
+    Yields
+    ------
+    str
+        A path in the same folder, of an empty file. When the context ends
+        without an exception it is flushed and renamed to `path`; otherwise it
+        is removed, and what was at `path` before stays as it was.
+
+    Raises
+    ------
+    OSError
+        That of the step that failed, with the name of `path`; or as `target`.
+    """
+    path = target(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        yield temporary
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)  # mkstemp lets nobody else read it
+        os.replace(temporary, path)
+    except BaseException as error:  # an interrupt leaves no temporary file either
+        Path(temporary).unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            raise OSError(error.errno, reason, str(path)) from error
+        raise
+
+
+def write_atomic(
+    path: PathLike, content: str | bytes, *, make_folder: bool = True
+) -> None:
+    """Write a file as a whole.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file to write.
+    content : str or bytes
+        Text is encoded as UTF-8.
+    make_folder : bool, default True
+        Make the folder, and those above it, where they are missing.
+
+    Raises
+    ------
+    OSError
+        As `replacing`.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_atomic(f"{folder}/new/note.txt", "whole")
+    ...     print(Path(f"{folder}/new/note.txt").read_text())
+    whole
+    """
+    if make_folder:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_checked(path: PathLike, content: str | bytes) -> None:
+    """Write a file as `write_atomic` does, then ``PATH.sha256`` for `verified`.
+
+    The second file is what the command ``sha256sum`` prints.
+    """
+    write_atomic(path, content)
+    write_atomic(f"{path}.sha256", f"{sha256(path)}  {Path(path).name}\n")
+
+
+def verified(path: PathLike) -> str:
+    """SHA-256 digest of a file; a ValueError if ``PATH.sha256`` has another."""
+    digest, checksum = sha256(path), Path(f"{path}.sha256")
+    if checksum.is_file():
+        expected = checksum.read_text().split()[:1]
+        if expected != [digest]:
+            raise ValueError(
+                f"{path} is corrupted or truncated: its sha256 must be "
+                f"{''.join(expected)}, got {digest}; restore or delete it"
+            )
+    return digest
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Context of a temporary folder, which does not outlive this process for long.
+
+    The folder is locked as long as this process lives. A killed process cannot
+    remove its folder, but the system releases its lock: the next process that
+    calls this function removes such folders of the same user.
+
+    Yields
+    ------
+    Path
+        The folder, which is empty.
+
+    Examples
+    --------
+    >>> with temporary_folder() as folder:
+    ...     folder.is_dir()
+    True
+    >>> folder.exists()
+    False
+    """
+    _remove_abandoned(tempfile.gettempdir())
+    # It gets the name that is searched for when it is locked, not before.
+    made = Path(tempfile.mkdtemp(prefix=f".{_SCRATCH}"))
+    with _locked(made):
+        folder = made.rename(made.with_name(made.name.removeprefix(".")))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+
+
+@functools.cache  # once in a process is enough
+def _remove_abandoned(place):
+    """Remove the folders of dead processes of this user."""
+    for folder in Path(place).glob(f"{_SCRATCH}*") if fcntl else ():
+        # It is in use, is another user's, or another process has removed it.
+        with contextlib.suppress(OSError), _locked(folder) as handle:
+            if os.fstat(handle).st_uid == os.getuid():
+                shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _locked(folder):
+    """Hold a folder; a BlockingIOError if another process does."""
+    if fcntl is None:
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield handle
+    finally:
+        os.close(handle)

@@ -1,0 +1,99 @@
+"""How crawlers store what they have seen: one small file a format.
+
+`FORMATS` are tried in their order on a file; tables with the
+columns of `recrawl.estimate` come last, for they are known by their names.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recrawl.formats import (
+    cdx,
+    cdxj,
+    changedetection,
+    commoncrawl,
+    feed,
+    frontier,
+    git,
+    heritrix,
+    nutch,
+    readseg,
+    sitemap,
+    storm,
+    tables,
+    warc,
+    wayback,
+)
+from recrawl.formats.base import beginning
+
+if TYPE_CHECKING:
+    from recrawl.formats.base import Format
+
+__all__ = ["FORMATS", "NAMES", "recognise"]
+
+_MODULES = (
+    nutch,
+    readseg,
+    storm,
+    frontier,
+    heritrix,
+    warc,
+    cdx,
+    cdxj,
+    wayback,
+    commoncrawl,
+    changedetection,
+    sitemap,
+    feed,
+    git,
+    tables,
+)
+
+FORMATS = tuple(format for module in _MODULES for format in module.FORMATS)
+NAMES = tuple(dict.fromkeys(format.name for format in FORMATS))
+
+
+def recognise(path: Path, name: str = "auto") -> Format | None:
+    """Find out which format a file is of.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        A file, or a folder that one program keeps as a whole.
+    name : str, default "auto"
+        "auto", or the name of a format, which the file must then not contradict.
+
+    Returns
+    -------
+    Format or None
+        None for a file that no format recognises.
+
+    Raises
+    ------
+    ValueError
+        The file is of another format than `name`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "log.csv")
+    ...     _ = path.write_text("url,time,changed")
+    ...     recognise(path).what
+    'a table in text'
+    """
+    head = beginning(path)
+    found = next((each for each in FORMATS if each.recognises(head, path)), None)
+    if name == "auto" or path.is_dir():
+        return found
+    candidates = [each for each in FORMATS if each.name == name]
+    for each in candidates:
+        if each.recognises(head, path):
+            return each
+    if found is not None:
+        what = candidates[0].what
+        raise ValueError(f"{path} must be {what}, looks like {found.what}")
+    return candidates[0]

@@ -1,0 +1,57 @@
+r"""CDX files, indices of WARC files: one line a capture.
+
+The tools of web archives write them, cdx-indexer or ``cdxj-indexer -11``. The
+first line is the legend: a delimiter, which may be any character, CDX, and a
+letter for each field, of which a (URL), b (time), s (status) and k (digest) are
+read. Hosts are taken in lower case and without the ports :80 and :443, so that
+captures of one page stay together. Captures are not planned visits: people save
+pages when they change, so that rates come out high. Never take an index from
+which the unchanged captures (warc/revisit) were left out.
+"""
+
+from recrawl.formats import captures
+from recrawl.formats.base import Format
+
+__all__ = ["FORMATS"]
+
+_QUERY = captures.query("""
+    with legend as (
+        select line[1] as delimiter, string_split(trim(line[2:]), line[1])[2:] as l
+        from lines($file)
+        limit 1
+    ),
+
+    fields as (
+        select
+            n as row,
+            line as given,
+            string_split(line, delimiter) as f,
+            l,
+            len(f) >= len(l) as whole
+        from lines($file)
+        cross join legend
+        -- files that were joined have the legend more than once
+        where line <> '' and not starts_with(line, delimiter || 'CDX' || delimiter)
+    )
+
+    select
+        row,
+        given,
+        case when whole then f[list_position(l, 'a')] end as address,
+        case when whole then f[list_position(l, 'b')] end as stamp,
+        f[list_position(l, 's')] as status_text,
+        f[list_position(l, 'k')] as digest_text
+    from fields
+""")
+
+FORMATS = (
+    Format(
+        name="cdx",
+        what="a CDX file",
+        kind="fetches",
+        recognises=lambda head, path: (
+            head[1:4] == b"CDX" and head[4:5] == head[:1] != b""
+        ),
+        query=_QUERY,
+    ),
+)

@@ -1,0 +1,81 @@
+r"""Captures of Common Crawl: JSON lines of its index, or its Parquet table.
+
+``curl 'https://index.commoncrawl.org/CC-MAIN-2026-40-index?url=example.org/*&\
+output=json'`` gives the captures of one crawl, one a line; ask for each crawl and
+put the answers into a folder. pywb answers in the same way. Of the Parquet table
+(``cc-index/table/cc-main/warc``) keep url, fetch_time, fetch_status and
+content_digest; ``subset=crawldiagnostics`` has the 304s and the failed fetches.
+Hosts are taken in lower case and without the ports :80 and :443, so that
+captures of one page stay together. Crawls are weeks apart: a page that changes
+more often changes in each.
+"""
+
+import contextlib
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from recrawl.formats import captures
+from recrawl.formats.base import Format
+from recrawl.formats.pieces import first_object
+
+__all__ = ["FORMATS"]
+
+_JSON = captures.query("""
+    select
+        row,
+        given,
+        j[1] as address,
+        j[2] as stamp,
+        j[3] as status_text,
+        j[4] as digest_text
+    from (
+        select
+            n as row,
+            line as given,
+            try(json_extract_string(
+                line, ['$.url', '$.timestamp', '$.status', '$.digest']
+            )) as j
+        from lines($file)
+        where line <> ''
+    )
+""")
+
+_PARQUET = captures.query("""
+    select
+        file_row_number + 1 as row,
+        concat_ws(' ', url, fetch_time, fetch_status, content_digest) as given,
+        url as address,
+        strftime(fetch_time::timestamptz, '%Y%m%d%H%M%S') as stamp,
+        fetch_status::varchar as status_text,
+        content_digest as digest_text
+    from read_parquet($file, file_row_number = true, hive_partitioning = false)
+""")
+
+
+def _is_table(head, path):
+    """Whether a Parquet file has the columns of Common Crawl's table."""
+    columns = {"url", "fetch_time", "fetch_status", "content_digest"}
+    with contextlib.suppress(pa.ArrowException):
+        return head[:4] == b"PAR1" and columns <= set(pq.read_schema(path).names)
+    return False
+
+
+FORMATS = (
+    Format(
+        name="commoncrawl",
+        what="an answer of Common Crawl's index",
+        kind="fetches",
+        recognises=lambda head, path: (
+            {"urlkey", "timestamp"} <= first_object(head).keys()
+        ),
+        query=_JSON,
+    ),
+    Format(
+        name="commoncrawl",
+        what="a Parquet file of Common Crawl's index",
+        kind="fetches",
+        recognises=_is_table,
+        query=_PARQUET,
+    ),
+)

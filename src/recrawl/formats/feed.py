@@ -1,0 +1,94 @@
+"""Feeds, RSS and Atom: the changes of the page that a feed belongs to.
+
+Download them (``curl -O https://www.example.org/feed.xml``) and give the time of
+the download, ``--as-of``, unless the file's own time is that. A new item is a
+change of the feed's page; all changes are known from the oldest item of the feed
+to the download. Several downloads of one feed join where they overlap: put them
+into one folder.
+
+Pitfalls: a feed keeps its last items only, so that downloads far apart leave
+gaps, of which nothing is known. The oldest item only begins the window. Items
+that are dated at the download or later have made-up dates and are left out.
+"""
+
+import calendar
+import io
+from datetime import UTC, datetime
+from xml.sax import SAXException
+
+from recrawl.formats.base import Format
+from recrawl.formats.records import batches, downloaded, root, unpacked
+
+__all__ = ["FORMATS"]
+
+_FAULTY = "of XML with a fault, behind which entries may be missing"
+
+
+def _read(path, as_of):
+    return batches(_rows(path, downloaded(path, as_of)), "changes")
+
+
+def _rows(path, as_of):
+    """Rows of a feed, one for each item."""
+    feed = _parsed(path)
+    url = _page(feed.feed)
+    if feed.bozo and isinstance(feed.bozo_exception, SAXException):
+        given = f"{path.name}: {feed.bozo_exception}"
+        yield {"row": 0, "url": url, "given": given, "reason": _FAULTY}
+    times = [_time(item) for item in feed.entries]
+    known = [time for time in times if time is not None and time < as_of]
+    for row, (item, time) in enumerate(zip(feed.entries, times, strict=True), 1):
+        link = item.get("link") or item.get("id") or item.get("title") or ""
+        about = {"row": row, "url": url, "given": f"{path.name}: {link}"}
+        if url is None:
+            yield about | {"reason": "of a feed that names no page"}
+        elif time is None:
+            yield about | {"reason": "without a date that can be read"}
+        elif time >= as_of:
+            yield about | {"reason": "dated at the download or later"}
+        else:
+            oldest = min(known)
+            window = {"start": oldest, "stop": as_of}
+            yield about | window | {"time": time if time > oldest else None}
+
+
+def _parsed(path):
+    """What feedparser makes of a file."""
+    try:
+        import feedparser
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(
+            f"{path} is a feed, which needs the package feedparser: "
+            "pip install 'paperlib-crawl[log]'",
+            name="feedparser",
+        ) from None
+    with unpacked(path) as file:
+        # feedparser would take bytes for a name of a file
+        return feedparser.parse(io.BytesIO(file.read()))
+
+
+def _page(feed):
+    """URL of the page that a feed belongs to, else its own, else None."""
+    own = (link.get("href") for link in feed.get("links", ()))
+    found = (feed.get("link"), *own, feed.get("id"))
+    return next((url for url in found if url and url.startswith("http")), None)
+
+
+def _time(item):
+    """When an item appeared, or None."""
+    # feedparser answers get("updated_parsed") with the date of publication
+    for name in ("published_parsed", "updated_parsed"):
+        if name in item and (time := item[name]):
+            return datetime.fromtimestamp(calendar.timegm(time), UTC)
+    return None
+
+
+FORMATS = (
+    Format(
+        "feed",
+        "a feed, RSS or Atom",
+        "changes",
+        lambda head, path: root(head) in ("rss", "feed", "RDF"),
+        read=_read,
+    ),
+)

@@ -1,0 +1,74 @@
+"""Dumps of URLFrontier 2.x: one row a page.
+
+``java -jar urlfrontier-client-2.6.jar DumpURLs -o frontier.jsonl`` writes one
+item a line. The frontier stores no last fetch: only a crawler's own metadata
+tell it. They are read as StormCrawler writes them, if ``metadata.persist`` has
+``lastProcessedDate``, ``signatureChangeDate`` and ``fetch.statusCode``.
+One dump holds no change with its interval: dump again from time to time, and
+read all the dumps.
+"""
+
+from recrawl.database import quoted
+from recrawl.formats.base import Format
+from recrawl.formats.pieces import NEVER, after_1970, fields, first_object
+
+__all__ = ["FORMATS"]
+
+_FIELDS = fields(
+    "$.known.info.url",
+    "$.known.info.metadata.lastProcessedDate.values[0]",
+    "$.known.info.metadata.signatureChangeDate.values[0]",
+    '$.known.info.metadata."fetch.statusCode".values[0]',
+    "$.discovered.info.url",
+)
+_QUERY = f"""
+with fields as ({_FIELDS}),
+
+read as (
+    select
+        row,
+        given,
+        coalesce(f[1], f[5]) as url,
+        f[1] is null as discovered,
+        try_cast(f[2] as timestamptz) as processed,
+        try_cast(f[3] as timestamptz) as changed,
+        try_cast(f[4] as integer) as status
+    from fields
+)
+
+select
+    row,
+    given,
+    url,
+    {after_1970("processed")} as last_fetch,
+    {after_1970("changed")} as last_change,
+    status,
+    case
+        when url is null then 'that are no items of URLFrontier'
+        when discovered then {quoted(NEVER)}
+        when last_fetch is null
+            then 'without lastProcessedDate in metadata.persist'
+        when last_change is null
+                and coalesce(status between 200 and 299 or status = 304, true)
+            then 'fetched once, or without signatureChangeDate in metadata.persist'
+    end as reason
+from read
+"""
+
+
+def _recognises(head, path):
+    """Whether the first line is an item of the frontier."""
+    item = first_object(head)
+    state = item.get("known", item.get("discovered"))
+    return isinstance(state, dict) and "url" in (state.get("info") or ())
+
+
+FORMATS = (
+    Format(
+        name="frontier",
+        what="a dump of URLFrontier",
+        kind="states",
+        recognises=_recognises,
+        query=_QUERY,
+    ),
+)

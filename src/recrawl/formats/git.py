@@ -1,0 +1,75 @@
+"""Repositories of git into which a job commits what it has fetched.
+
+Export the log of names: ``git -c core.quotepath=false log --no-renames
+--no-merges --format='@%ct' --name-status > git.txt``. A file that a commit adds
+(A) is known from then on, each commit that modifies it (M) is a change, one that
+deletes it (D) ends what is known. The last run of the job is ``--as-of``, or else
+the repository's last commit to any file.
+
+Pitfalls: times are those of the job's runs, not of the changes. Where many runs
+found nothing to commit at the end, give ``--as-of``. A shallow clone lacks
+the beginning: a file whose A is missing is known from its first M on. A file that
+was deleted is not marked as gone.
+"""
+
+import re
+from datetime import UTC, datetime
+
+from recrawl.formats.base import Format
+from recrawl.formats.records import batches, unpacked
+
+__all__ = ["FORMATS"]
+
+_COMMIT = re.compile(r"@(\d{1,11})")
+_NAME = re.compile(r"([A-Z])\d*\t(.+)")
+_HEAD = re.compile(rb"@\d{1,11}\r?\n(\r?\n[A-Z]\d*\t|@\d)")
+
+
+def _read(path, as_of):
+    return batches(_rows(path, as_of), "changes")
+
+
+def _rows(path, as_of):
+    """Rows of a log, from the last commit backwards.
+
+    Each row is the window from its commit to the next one that names the file,
+    which ends with a change if that one modified it. Windows that touch are
+    joined later, so that only one commit has to be kept for each file.
+    """
+    after, time = {}, None
+    for row, line in _lines(path):
+        if found := _COMMIT.fullmatch(line):
+            time = datetime.fromtimestamp(int(found[1]), UTC)
+            as_of = max(as_of or time, time)  # the log begins with the last commit
+            continue
+        about, found = {"row": row, "given": line}, _NAME.fullmatch(line)
+        if not found or time is None:
+            yield about | {"reason": "that are no line of the log of names of git"}
+            continue
+        kind, url = found.groups()
+        stop, modified = after.get(url, (as_of, False))
+        after[url] = time, kind not in "AD"
+        if kind != "D" and time < stop:
+            window = {"url": url, "start": time, "stop": stop}
+            yield about | window | {"time": stop if modified else None}
+        elif kind == "A" and stop == as_of:
+            yield about | {"url": url, "reason": "of files that are new at the end"}
+
+
+def _lines(path):
+    """Numbers and texts of the lines that are not empty."""
+    with unpacked(path) as file:
+        for row, line in enumerate(file, 1):
+            if text := line.decode("utf-8", "replace").rstrip("\r\n"):
+                yield row, text
+
+
+FORMATS = (
+    Format(
+        "git",
+        "a log of git with names",
+        "changes",
+        lambda head, path: _HEAD.match(head) is not None,
+        read=_read,
+    ),
+)

@@ -1,0 +1,132 @@
+"""The rows of a file, of any format, into the tables of a database."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import tempfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+
+from recrawl.database import first_line, pattern, quoted, run, sql
+from recrawl.formats import tables
+from recrawl.formats.checking import Utf8, mended, sound_members
+from recrawl.tally import FAILED
+
+if TYPE_CHECKING:
+    from recrawl.formats.base import Format
+    from recrawl.formats.source import Source
+    from recrawl.tally import Tally
+
+__all__ = ["insert"]
+
+
+def insert(
+    connection: Any,
+    number: int,
+    file: Path,
+    format: Format,
+    source: Source,
+    folder: Path,
+    tally: Tally,
+    rows: tuple[int, ...] | None = None,
+) -> None:
+    r"""Insert the rows of one file into the table of its format's kind.
+
+    Rows that have a reason to be left out are inserted too. Of a damaged gzip
+    file, the lines are inserted that are sound (`checking.mended`).
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        With the tables and macros of ``sql/tables.sql``.
+    number : int
+        The file's number, written with each row.
+    file : pathlib.Path
+        The file.
+    format : Format
+        Its format.
+    source : Source
+        The log that the file belongs to.
+    folder : pathlib.Path
+        For temporary files.
+    tally : Tally
+        Gets the lines that do not parse into a row at all.
+    rows : tuple of int, optional
+        Of a table in Parquet, the first row to be inserted, from 0, and the row
+        after the last; by default all rows are.
+
+    Raises
+    ------
+    ValueError
+        A file that cannot be read, or lacks a required column.
+
+    Examples
+    --------
+    >>> from recrawl.database import database
+    >>> from recrawl.formats import tables
+    >>> from recrawl.formats.source import Source
+    >>> from recrawl.tally import Tally
+    >>> with database("200MiB") as (connection, folder):
+    ...     _ = connection.execute(sql("tables"))
+    ...     file = folder / "log.csv"
+    ...     _ = file.write_text("url,time,digest\na,2026-01-01,x\na,2026-01-02,y\n")
+    ...     given = tables.FORMATS[0], Source(file), folder, Tally()
+    ...     insert(connection, 0, file, *given)
+    ...     connection.sql("select url, digest from fetches order by t").fetchall()
+    [('a', 'digest:x'), ('a', 'digest:y')]
+    """
+    try:
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            whole = _mended(file, format, source, scratch, number, tally)
+            if format.kind == "table":
+                given = source.columns, tally, rows
+                try:
+                    tables.insert(connection, number, whole, *given)
+                except duckdb.ConversionException:  # of a time in a Parquet file
+                    copy = tables.within_range(whole, scratch)
+                    tables.insert(connection, number, copy, *given)
+            else:
+                _insert(connection, number, whole, format, source)
+    except (duckdb.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
+            raise
+        raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
+
+
+def _mended(file, format, source, folder, number, tally):
+    """The file, or a copy without what is damaged."""
+    if format.checks_members and sound_members(file) == 2:
+        return file
+    check = None
+    if format.kind == "table":
+        check = tables.check(file, source.columns)
+    elif "lines($file)" in format.query:
+        check = Utf8()
+    return mended(file, folder, check, number, tally)
+
+
+def _insert(connection, number, file, format, source):
+    """Insert what a format's query or reader gives, as the view ``found``."""
+    if format.read is None:
+        query = format.query.replace("$file", quoted(pattern(file)))
+        connection.execute(f"create or replace temp view found as {query}")
+    else:
+        batches = iter(format.read(file, source.as_of))
+        first = next(batches, None)
+        if first is None:
+            return
+        all_batches = itertools.chain([first], batches)
+        reader = pa.RecordBatchReader.from_batches(first.schema, all_batches)
+        connection.execute("drop view if exists found")
+        connection.register("found", reader)
+    parameters = {"file": number}
+    if format.kind in ("fetches", "states"):
+        parameters["failed"] = FAILED
+    run(connection, sql(f"insert_{format.kind}"), file.name, **parameters)
+    if format.read is not None:
+        connection.unregister("found")

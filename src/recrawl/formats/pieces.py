@@ -1,0 +1,124 @@
+"""What several readers of formats share."""
+
+import codecs
+import contextlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+from recrawl.database import quoted
+
+__all__ = ["NEVER", "after_1970", "fields", "first_object", "refusal"]
+
+#: Reason of pages that a crawler knows, but has not fetched.
+NEVER = "of pages that were never fetched"
+
+
+def first_object(head: bytes) -> dict[str, Any]:
+    r"""Object in the first line of a file of JSON lines.
+
+    Parameters
+    ----------
+    head : bytes
+        First bytes of the file.
+
+    Returns
+    -------
+    dict
+        Empty if the line holds no object.
+
+    Examples
+    --------
+    >>> first_object(b'{"url": "http://a/"}\n{"url": "http://b/"}')
+    {'url': 'http://a/'}
+    >>> first_object(b"url,time,changed")
+    {}
+    """
+    with contextlib.suppress(ValueError):
+        text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+        found = json.loads(text.partition(b"\n")[0])
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def fields(*paths: Any) -> str:
+    """Query of the fields of the JSON objects in a file, one object a line.
+
+    Parameters
+    ----------
+    *paths : str
+        JSON paths of the fields.
+
+    Returns
+    -------
+    str
+        SELECT of row, given, and the list f of the texts at the paths; f is null
+        where a line is no JSON.
+
+    Examples
+    --------
+    >>> print(fields("$.url", "$.status"))
+    select
+        n as row,
+        line as given,
+        try(json_extract_string(line, ['$.url', '$.status'])) as f
+    from lines($file)
+    where line <> ''
+    """
+    listed = ", ".join(quoted(path) for path in paths)
+    return f"""\
+select
+    n as row,
+    line as given,
+    try(json_extract_string(line, [{listed}])) as f
+from lines($file)
+where line <> ''"""
+
+
+def refusal(message: str) -> Callable[..., Any]:
+    """Reader of a format that is known, but cannot be read.
+
+    Parameters
+    ----------
+    message : str
+        What the file is and what to do, after its name.
+
+    Returns
+    -------
+    callable
+        It raises a ValueError.
+
+    Examples
+    --------
+    >>> refusal("is a dump that must be made again")("part-r-00000", None)
+    Traceback (most recent call last):
+    ValueError: part-r-00000 is a dump that must be made again
+    """
+
+    def read(path, as_of):
+        raise ValueError(f"{path} {message}")
+
+    return read
+
+
+def after_1970(time: str) -> str:
+    """SQL of a time that is missing where it is 1970 or earlier.
+
+    Crawlers write the beginning of 1970, zero or -1 where they have no time.
+
+    Parameters
+    ----------
+    time : str
+        SQL of a time with time zone.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> after_1970("modified")
+    "case when modified > 'epoch'::timestamptz then modified end"
+    """
+    return f"case when {time} > 'epoch'::timestamptz then {time} end"

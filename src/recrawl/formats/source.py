@@ -1,0 +1,239 @@
+"""What a user calls a log: files and folders, their format, their columns."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from recrawl.formats import NAMES, recognise
+from recrawl.formats.base import beginning
+from recrawl.formats.tables import (
+    OPTIONAL,
+    REQUIRED,
+    SIGNALS,
+    ColumnsWarning,
+)
+from recrawl.types import PathLike
+
+if TYPE_CHECKING:
+    from recrawl.formats.base import Format
+
+__all__ = ["Source"]
+
+_NAMES_SHOWN = 3
+_BYTES_SHOWN = 30
+# How files of bzip2, xz, Zstandard and zip begin.
+_PACKED = (b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files of one log, and how to read them.
+
+    Wherever an argument is a log, a path, a sequence of paths, or a `Source` can
+    be given.
+
+    Parameters
+    ----------
+    path : path or sequence of path
+        Files, also gzipped, and folders that hold files at any depth.
+    format : str
+        A name in `recrawl.FORMATS`; "auto" recognises files by their first
+        bytes.
+    columns : mapping from str to str, optional
+        For tables: the column to take for each of ours, such as
+        ``{"time": "fetched_at"}``.
+    as_of : datetime, optional
+        When sitemaps and feeds were downloaded, by default when each file was last
+        modified; or the last run of the job whose log of git is read, by default
+        its last commit. UTC if it names no zone.
+
+    Raises
+    ------
+    ValueError
+        No path; an unknown format or column.
+
+    Examples
+    --------
+    >>> str(Source(["today.csv", "yesterday.csv"]))
+    'today.csv and 1 more'
+    """
+
+    path: object
+    _: KW_ONLY
+    format: str = "auto"
+    columns: dict = field(default_factory=dict)
+    as_of: datetime | None = None
+
+    def __post_init__(self):
+        given = self.path
+        given = [given] if isinstance(given, str | os.PathLike) else list(given)
+        if not given:
+            raise ValueError("path must name at least one file or folder, got none")
+        object.__setattr__(self, "path", tuple(map(Path, given)))
+        if self.format not in ("auto", *NAMES):
+            names = ", ".join(NAMES)
+            raise ValueError(f"format must be auto, {names}, got {self.format!r}")
+        object.__setattr__(self, "columns", dict(self.columns or {}))
+        known = (*REQUIRED, *SIGNALS, *OPTIONAL)
+        for name in self.columns:
+            if name not in known:
+                raise ValueError(
+                    f"columns must be for some of {', '.join(known)}, got {name!r}"
+                )
+        theirs = [name.strip().lower() for name in self.columns.values()]
+        if len({*theirs}) < len(theirs):
+            raise ValueError(
+                f"columns must be one for each of ours, got {self.columns}, which has "
+                "one for two"
+            )
+
+    def __str__(self):
+        first, *others = self.path
+        return f"{first} and {len(others)} more" if others else str(first)
+
+    @classmethod
+    def of(cls, log: PathLike | Sequence[PathLike] | Source) -> Source:
+        """Make a source of what a user calls a log.
+
+        Parameters
+        ----------
+        log : path, sequence of path, or Source
+            The log.
+
+        Returns
+        -------
+        Source
+        """
+        return log if isinstance(log, cls) else cls(log)
+
+    def absolute(self) -> Source:
+        """Make the same source with absolute paths.
+
+        Returns
+        -------
+        Source
+        """
+        paths = [path.absolute() for path in self.path]
+        rest = {"format": self.format, "columns": self.columns, "as_of": self.as_of}
+        return Source(paths, **rest)
+
+    def files(self) -> tuple[list[tuple[Path, Format]], list[Path]]:
+        """Files in the order in which they are read, and the format of each.
+
+        Returns
+        -------
+        files : list of tuple of pathlib.Path and Format
+            All of one format.
+        unknown : list of pathlib.Path
+            Files in the folders that no format recognises.
+
+        Raises
+        ------
+        FileNotFoundError
+            No such file or folder.
+        ValueError
+            An empty file; a file of a format that is not known or not the one
+            asked for; files of several formats.
+        """
+        found, unknown = [], []
+        for path in self.path:
+            if not path.exists():
+                raise FileNotFoundError(f"no such file or folder: {path}")
+            for file in _members(path):
+                format = recognise(file, self.format)
+                alone = not path.is_dir()
+                empty = not file.is_dir() and not file.stat().st_size
+                if empty and (alone or format is not None):
+                    raise ValueError(f"{file} must not be empty")
+                if format is not None:
+                    found.append((file, format))
+                elif alone and beginning(file).startswith(_PACKED):
+                    raise ValueError(
+                        f"{file} must be a log, plain or gzipped, got one that is "
+                        "packed in another way: unpack it first"
+                    )
+                elif alone and beginning(file).lstrip().startswith((b"[{", b"[\n")):
+                    raise ValueError(
+                        f"{file} must be JSON Lines, got an array of JSON: write one "
+                        "object a line (jq -c '.[]' does it)"
+                    )
+                elif alone:
+                    raise ValueError(
+                        f"{file} must be of a known format ({', '.join(NAMES)}), "
+                        f"got one that begins with {beginning(file)[:_BYTES_SHOWN]!r}"
+                        "; format (--from NAME) says which it is"
+                    )
+                else:
+                    unknown.append(file)
+        if not found:
+            raise ValueError(
+                f"{self} must hold files of a known format ({', '.join(NAMES)}), "
+                f"got {_few(unknown) or 'no file'}"
+            )
+        _check_one_format(found)
+        return found, unknown
+
+    def warn_of_keys(self, found: list[tuple[Path, Format]], level: int) -> None:
+        """Warn of folders such as ``changed=1``: columns are those of the files.
+
+        Parameters
+        ----------
+        found : list of tuple of pathlib.Path and Format
+            Of `files`; only tables have columns.
+        level : int
+            How many calls up the user's own line is.
+
+        Warns
+        -----
+        ColumnsWarning
+            Folders are called like columns of a table.
+        """
+        columns = {*REQUIRED, *SIGNALS, *OPTIONAL, *self.columns.values()}
+        folders = sorted(
+            {
+                part
+                for file, format in found
+                for part in file.parts[:-1]
+                if format.kind == "table"
+                and "=" in part
+                and part.partition("=")[0].strip().lower() in columns
+            }
+        )
+        if folders:
+            warnings.warn(
+                f"{_few(folders)}: folders are called like columns; what is read are "
+                "the columns of the files, not the names of the folders",
+                ColumnsWarning,
+                stacklevel=level,
+            )
+
+
+def _members(path):
+    """Files of a folder, without hidden ones; or what is read as a whole."""
+    if not path.is_dir() or recognise(path) is not None:
+        return [path]
+    found = (p for p in path.rglob("*") if p.is_file())
+    return sorted(p for p in found if not p.name.startswith((".", "_")))
+
+
+def _check_one_format(found):
+    """Raise a ValueError if files are of several formats."""
+    groups = {}
+    for file, format in found:
+        groups.setdefault(format.name, []).append(file)
+    if len(groups) > 1:
+        shown = "; ".join(f"{name}: {_few(files)}" for name, files in groups.items())
+        raise ValueError(f"files must be of one format, got {shown}")
+
+
+def _few(files):
+    """Names of the first files, and how many there are besides."""
+    more = len(files) - _NAMES_SHOWN
+    names = ", ".join(str(file) for file in files[:_NAMES_SHOWN])
+    return f"{names} and {more} more" if more > 0 else names

@@ -1,0 +1,740 @@
+r"""How fresh crawls keep the copy of a page.
+
+The functions answer: with which probability does the copy of a page agree with
+the page, in the long run or over a given time? What does one more crawl gain?
+Changes are a Poisson process of rate Delta. After a crawl the copy is fresh until
+the next change: at a random time it is fresh with probability
+
+.. math:: F = E\,e^{-\Delta \tau} ,
+
+where tau is the time since the last crawl.
+
+What differs is how the crawls come: at Poisson times (`poisson`,
+`poisson_time`; eqs. (4) and (5) of [aaai20]_), at equal intervals (`interval`,
+`interval_time`; eq. (5) of [www25]_), at known times (`crawled`), or when time
+and signals reach a threshold (`cycle_length`, `fresh_time`, `crawl_value`:
+psi, w and V of Lemma 4 of [www25]_). `bayes_crawl_value` is V of a page whose
+change rate is known by a gamma distribution only, and `empirical_crawl_value` that of
+a page whose changes need not be Poisson. `harmonic_penalty` is the mean of
+1 + 1/2 + ... + 1/N over the number N of changes missed. `mean` weights pages by
+importance.
+
+Of a page with signals, alpha = (1 - recall) Delta is the rate of the changes
+without a signal, nu = false_rate, and gamma = recall Delta + nu the rate of
+all signals. One signal lowers the probability that the copy is fresh by the
+same factor as a time beta = log(gamma / nu) / alpha without signals: the
+*effective elapsed time* of n signals in a time tau since the last crawl is
+iota = tau + beta n.
+
+All arguments broadcast; `crawled` and `empirical_crawl_value` take a `History`
+instead of crawl rates. Change rates, crawl rates and rates of signals are in
+1/time; `rate` of `bayes_crawl_value`, of a gamma distribution, is a time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from recrawl import checks
+from recrawl.kernels import bayes, threads_for
+from recrawl.kernels import crawl_value as values
+from recrawl.kernels import freshness as kernels
+from recrawl.types import Array, Values
+
+if TYPE_CHECKING:
+    from recrawl.science.processes import History
+    from recrawl.science.signals import SignalledPages
+
+__all__ = [
+    "bayes_crawl_value",
+    "crawl_value",
+    "crawled",
+    "cycle_length",
+    "empirical_crawl_value",
+    "fresh_time",
+    "harmonic_penalty",
+    "interval",
+    "interval_time",
+    "mean",
+    "poisson",
+    "poisson_time",
+]
+
+
+# Below this x the quotient (x - 1 + exp(-x)) / x^2 loses digits by
+# cancellation, and its series to x^2 has a relative error below 2e-11.
+_SMALL = 1e-3
+
+
+def _rates(change_rate, crawl_rate):
+    return checks.broadcast(
+        change_rate=checks.non_negative("change_rate", change_rate),
+        crawl_rate=checks.non_negative("crawl_rate", crawl_rate),
+    )
+
+
+def poisson(change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
+    r"""Freshness under crawls at Poisson times.
+
+    Eq. (5) of [aaai20]_, eq. (10) of [valuetools20]_:
+
+    .. math:: F = \frac{\rho}{\rho + \Delta} .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time, non-negative
+        A page that never changes is fresh even when it is not crawled.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates; they broadcast with `change_rate`.
+
+    Returns
+    -------
+    float or ndarray
+        Share of time, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        Rates out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `tests.plain.poisson_freshness`.
+
+    Examples
+    --------
+    >>> poisson([0.0, 1.0, 3.0], 1.0)
+    array([1.  , 0.5 , 0.25])
+    """
+    return kernels.poisson_freshness(*_rates(change_rate, crawl_rate))
+
+
+def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
+    r"""Freshness under crawls at equal intervals.
+
+    Eq. (5) of [www25]_; never below `poisson` at the same rate:
+
+    .. math:: F = \frac{\rho}{\Delta} \bigl(1 - e^{-\Delta/\rho}\bigr) .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time, non-negative
+        A page that never changes is fresh even when it is not crawled.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates; they broadcast with `change_rate`.
+
+    Returns
+    -------
+    float or ndarray
+        Share of time, in [0, 1].
+
+    Raises
+    ------
+    ValueError
+        Rates out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `tests.plain.interval_freshness`.
+
+    Examples
+    --------
+    >>> interval([0.0, 1.0, 3.0], 1.0).round(3)
+    array([1.   , 0.632, 0.317])
+    """
+    with np.errstate(over="ignore"):  # a quotient of inf: stale
+        return kernels.interval_freshness(*_rates(change_rate, crawl_rate))
+
+
+def poisson_time(
+    change_rate: ArrayLike,
+    crawl_rate: ArrayLike,
+    duration: ArrayLike,
+    *,
+    initial: ArrayLike = 0.0,
+) -> Values:
+    r"""Expected fresh time of a duration that starts now, at Poisson times.
+
+    The integral of eq. (4) of [aaai20]_ over the duration T, for a copy that
+    is fresh with probability s now: F is the long-run freshness of `poisson`,
+    and the second term is what the initial state adds to it,
+
+    .. math:: F\,T + (s - F) \int_0^T e^{-(\rho + \Delta) t}\,dt .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time, non-negative
+        Change rates.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates.
+    duration : array_like, time, non-negative
+        Length of the time.
+    initial : array_like, default 0
+        Probability s that the copy is fresh now, in [0, 1].
+
+    Returns
+    -------
+    float or ndarray, time
+        All arguments broadcast.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `tests.plain.poisson_fresh_time`.
+
+    Examples
+    --------
+    >>> poisson_time(1.0, 1.0, [1.0, 10.0], initial=1.0).round(3)
+    array([0.716, 5.25 ])
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    duration, initial = _checked_duration(duration, initial)
+    stationary = poisson(change_rate, crawl_rate)
+    lasting = _decayed(change_rate + crawl_rate, duration)
+    fresh = stationary * duration + (initial - stationary) * lasting
+    return _clipped(duration, fresh)
+
+
+def interval_time(
+    change_rate: ArrayLike,
+    crawl_rate: ArrayLike,
+    duration: ArrayLike,
+    *,
+    initial: ArrayLike = 0.0,
+    phase: ArrayLike | None = None,
+) -> Values:
+    r"""Expected fresh time of a duration that starts now, at equal intervals.
+
+    Derived: with crawls at :math:`t_0 + k / \rho`, where :math:`t_0 \rho` is the
+    phase, over a duration :math:`T \ge t_0` (for a shorter one, the first integral
+    up to T),
+
+    .. math:: \int_0^{t_0} s\, e^{-\Delta t}\, dt
+        + \int_{t_0}^{T} e^{-\Delta\,((t - t_0) \bmod 1/\rho)}\, dt .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time, non-negative
+        Change rates.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates.
+    duration : array_like, time, non-negative
+        Length of the time.
+    initial : array_like, default 0
+        Probability s that the copy is fresh now, in [0, 1].
+    phase : array_like, optional
+        Time until the first crawl as a fraction of the interval, in (0, 1]; by
+        default the result is the mean over all phases.
+
+    Returns
+    -------
+    float or ndarray, time
+        All arguments broadcast.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form for a given phase is
+    `tests.plain.interval_fresh_time`.
+
+    Examples
+    --------
+    >>> interval_time(1.0, 1.0, [1.0, 10.0], initial=1.0).round(3)
+    array([0.736, 6.425])
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    duration, initial = _checked_duration(duration, initial)
+    with np.errstate(divide="ignore", over="ignore"):
+        gap = 1.0 / crawl_rate
+    stationary = interval(change_rate, crawl_rate)
+    if phase is None:
+        first = np.minimum(duration, gap)
+        early = _before_a_uniform_crawl(change_rate, crawl_rate, first, initial)
+        return _clipped(duration, early + (duration - first) * stationary)
+    phase = checks.positive("phase", phase)
+    checks.require("phase", phase, "at most 1", phase <= 1)
+    first = np.minimum(duration, phase * gap)
+    rest = duration - first
+    # The time in whole intervals, which rounding must not lead above the rest.
+    # Without crawls the rest is 0, and the lower bound of the divisor makes
+    # 0 / 0 a 0.
+    whole = np.floor(rest * crawl_rate) / np.maximum(crawl_rate, 1e-300)
+    whole = np.minimum(whole, rest)
+    early = initial * _decayed(change_rate, first)
+    late = _decayed(change_rate, rest - whole)
+    return _clipped(duration, early + whole * stationary + late)
+
+
+def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
+    """Fresh time up to `first`, if the first crawl is uniform on the interval.
+
+    `first` is at most one interval, so that the time of the crawl has the
+    density `crawl_rate` in it. The copy is fresh from the start, with
+    probability `initial`, or since that crawl. With Delta = change_rate,
+    `integral` is that of exp(-Delta t) over t in (0, first), and first^2 x
+    `double` that of (first - t) exp(-Delta t), its integral once more.
+    """
+    x = change_rate * first
+    with np.errstate(divide="ignore", invalid="ignore"):
+        exact = (1.0 + np.expm1(-x) / x) / x
+    double = np.where(x < _SMALL, 0.5 - x / 6 + x**2 / 24, exact)
+    integral = _decayed(change_rate, first)
+    return (
+        initial * (integral - crawl_rate * first * (integral - first * double))
+        + crawl_rate * first**2 * double
+    )
+
+
+def _checked_duration(duration, initial):
+    duration = checks.non_negative("duration", duration)
+    return duration, checks.share("initial", initial)
+
+
+def _clipped(duration, fresh):
+    """A fresh time from 0 to `duration`, where rounding may lead outside."""
+    return np.clip(fresh, 0.0, duration)
+
+
+def _decayed(rate, duration):
+    """The integral of exp(-rate t) over `duration`."""
+    return duration * special.exprel(-rate * duration)
+
+
+def crawled(
+    history: History, change_rate: ArrayLike, *, horizon: float | None = None
+) -> Array:
+    r"""Expected freshness of pages whose crawl times are known.
+
+    For crawls at times :math:`t_1, t_2, \ldots`, with copies that are fresh at
+    :math:`t_0 = 0` (derived),
+
+    .. math:: \frac{1}{T} \sum_k \int_0^{w_k} e^{-\Delta \tau}\,d\tau
+              = \frac{1}{T} \sum_k \frac{1 - e^{-\Delta w_k}}{\Delta} ,
+              \qquad w_k = t_k - t_{k-1} .
+
+    Parameters
+    ----------
+    history : History
+        Dense or ragged; only the intervals are used, not whether crawls found
+        a change.
+    change_rate : array_like, shape of the history, 1/time, non-negative
+        Change rates.
+    horizon : float, time, optional
+        The mean is over (0, horizon]; by default up to the last crawl of each
+        page.
+
+    Returns
+    -------
+    ndarray, shape of the history
+        In [0, 1]; NaN for a page without crawls where there is no horizon.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range.
+
+    Examples
+    --------
+    >>> from recrawl.science.processes import History
+    >>> history = History([1.0, 1.0, 2.0], [0, 1, 1])
+    >>> crawled(history, 1.0).round(3)
+    np.float64(0.532)
+    """
+    change_rate = checks.non_negative("change_rate", change_rate)
+    rate, length = history.per_crawl(change_rate), history.interval
+    total = history.total(length)
+    if horizon is None:
+        with np.errstate(invalid="ignore"):  # 0 / 0 of a page without crawls
+            return history.total(_decayed(rate, length)) / total
+    horizon = checks.positive_number("horizon", horizon)
+    before = np.clip(horizon - history.time + length, 0.0, length)
+    since = np.maximum(horizon - total, 0.0)
+    fresh = history.total(_decayed(rate, before)) + _decayed(change_rate, since)
+    return fresh / horizon
+
+
+def harmonic_penalty(change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
+    r"""Expected harmonic penalty under crawls at Poisson times.
+
+    Kolobov et al. 2019 (LambdaCrawl): the mean of 1 + 1/2 + ... + 1/N over the
+    number N of changes since the last crawl, a cost without an upper bound,
+
+    .. math:: E\,H_N = \log\Bigl(1 + \frac{\Delta}{\rho}\Bigr) .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time, non-negative
+        Change rates.
+    crawl_rate : array_like, 1/time, non-negative
+        Crawl rates; they broadcast with `change_rate`.
+
+    Returns
+    -------
+    float or ndarray
+        Infinite for a page that changes and is never crawled, 0 for one that
+        never changes.
+
+    Raises
+    ------
+    ValueError
+        Rates out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `tests.plain.harmonic_penalty`.
+
+    Examples
+    --------
+    >>> harmonic_penalty([0.0, 1.0, 1.0], [0.0, 1.0, 0.0]).round(3)
+    array([0.   , 0.693,   inf])
+    """
+    return kernels.harmonic_penalty(*_rates(change_rate, crawl_rate))
+
+
+def mean(fresh: ArrayLike, importance: ArrayLike) -> Values:
+    r"""Freshness over pages, weighted by importance.
+
+    The share of requests that are served fresh,
+
+    .. math:: \frac{\sum_i \mu_i F_i}{\sum_i \mu_i} .
+
+    Parameters
+    ----------
+    fresh : array_like, shape (..., n_pages)
+        Freshness of each page.
+    importance : array_like, shape (..., n_pages), non-negative
+        Importances; they broadcast with `fresh`.
+
+    Returns
+    -------
+    float or ndarray, shape (...)
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        All importances of a problem are zero, or one is negative.
+
+    Examples
+    --------
+    >>> mean([0.5, 1.0], [3.0, 1.0])
+    np.float64(0.625)
+    """
+    fresh, importance = checks.broadcast(
+        fresh=np.atleast_1d(checks.finite("fresh", fresh)),
+        importance=checks.non_negative("importance", importance),
+    )
+    total = importance.sum(axis=-1)
+    if not (total > 0).all():
+        raise ValueError(
+            "importance must be positive for at least one page, got only zeros"
+        )
+    return np.vecdot(fresh, importance) / total
+
+
+def crawl_value(
+    elapsed: ArrayLike,
+    n_signals: ArrayLike,
+    pages: SignalledPages,
+    *,
+    terms: int | None = None,
+) -> Array:
+    r"""Crawl value of pages, the gain in freshness from crawling them now.
+
+    V of Lemma 4 of [www25]_ at the effective elapsed time iota; w and psi are
+    those of `fresh_time` and `cycle_length`:
+
+    .. math:: V(\iota) = \mu \bigl(w(\iota)
+              - e^{-\alpha\iota}\,\psi(\iota)\bigr), \qquad
+              \iota = \tau + \beta n .
+
+    It rises to importance / change_rate. Without signals it is
+    importance / change_rate x (1 - (1 + x) exp(-x)), x = change_rate elapsed.
+
+    Parameters
+    ----------
+    elapsed : array_like, shape (..., n_pages), time, non-negative
+        Time since the last crawl, tau; inf gives the limit.
+    n_signals : array_like, shape (..., n_pages), non-negative
+        Signals since the last crawl, n.
+    pages : SignalledPages
+        Pages and their signals; elapsed and n_signals broadcast against them.
+    terms : int, optional
+        j of APPROX-j of appendix A.1, which takes the first j terms of the
+        sums only; by default all terms. Where signals carry no information
+        (recall 0) the exact value is the one without signals; APPROX-j is
+        continued by its limit for recall -> 0, a different number.
+
+    Returns
+    -------
+    ndarray, importance x time
+        Relative error below 1e-11; never decreasing in elapsed and n_signals,
+        in floating point too.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `tests.plain.crawl_value`.
+
+    Examples
+    --------
+    >>> from recrawl.science.signals import SignalledPages
+    >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
+    >>> crawl_value([[1.0], [3.0], [np.inf]], 0, pages).ravel().round(3)
+    array([0.114, 0.494, 1.429])
+    """
+    elapsed = checks.non_negative_or_inf("elapsed", elapsed)
+    n_signals = checks.non_negative("n_signals", n_signals)
+    terms = values.EXACT if terms is None else checks.count("terms", terms)
+    return _call_kernel(
+        values.crawl_values,
+        pages,
+        pages.importance,
+        pages.recall,
+        pages.false_rate,
+        terms,
+        elapsed=elapsed,
+        n_signals=n_signals,
+    )
+
+
+def bayes_crawl_value(
+    elapsed: ArrayLike, importance: ArrayLike, *, shape: ArrayLike, rate: ArrayLike
+) -> Values:
+    r"""Crawl value of pages whose change rates have gamma distributions.
+
+    Derived. With Delta ~ Gamma(shape a, rate b), as after the crawls of a
+    `recrawl.science.estimators.GammaFilter`, the copy is stale at the elapsed time t
+    with probability :math:`1 - (b / (b + t))^a`. V of this cost is
+
+    .. math:: V(t) = \frac{\mu}{a - 1} \Bigl(b
+              - (b + a t) \Bigl(\frac{b}{b + t}\Bigr)^a\Bigr), \qquad
+              V(\infty) = \frac{\mu\,b}{a - 1}\ (a > 1), \quad
+              \infty\ (a \le 1),
+
+    with its limit mu (b log(1 + t / b) - t b / (b + t)) at a = 1. The crawl
+    value at the mean rate a / b has the limit mu b / a: where that is too low,
+    a page whose change rate was estimated too high is never crawled again.
+    The limit here is higher, and infinite for a <= 1, so that a page of which
+    little is known is crawled again.
+
+    Parameters
+    ----------
+    elapsed : array_like, time, non-negative
+        Time since the last crawl; inf gives the limit.
+    importance : array_like, non-negative
+        Importances of the pages.
+    shape : array_like, positive
+        Shape of the distribution of the change rate.
+    rate : array_like, time, positive
+        Rate of that distribution; all arguments broadcast.
+
+    Returns
+    -------
+    float or ndarray, importance x time
+        Relative error below 1e-11.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `tests.plain.bayes_crawl_value`, by quadrature.
+
+    Examples
+    --------
+    >>> bayes_crawl_value([1.0, 10.0, np.inf], 1.0, shape=2.0, rate=3.0).round(3)
+    array([0.187, 1.775, 3.   ])
+    """
+    elapsed, importance, shape, rate = checks.broadcast(
+        elapsed=checks.non_negative_or_inf("elapsed", elapsed),
+        importance=checks.non_negative("importance", importance),
+        shape=checks.positive("shape", shape),
+        rate=checks.positive("rate", rate),
+    )
+    with np.errstate(all="ignore"):  # 0 x inf of a page without importance
+        value = importance * bayes.values(shape, rate, elapsed)
+    return np.where(importance > 0, value, 0.0)[()]
+
+
+def empirical_crawl_value(history: History, elapsed: ArrayLike) -> Array:
+    r"""Crawl value of a page from the ages of its changes, without a model.
+
+    .. math:: \hat V(\tau) = \int_0^\tau a\,d\hat F(a) ,
+
+    with the empirical distribution F of the age of the last change, by Kaplan and
+    Meier's estimator, since a crawl that found no change shows only that the age is
+    above its interval. Where all intervals are at least tau it is the mean of
+    :math:`a\,1(a < \tau)` over all crawls (derived). It holds for any stationary
+    process of changes, because the time back to the last change and the time on to
+    the next have the same distribution; the crawls must not depend on the changes.
+
+    Parameters
+    ----------
+    history : History
+        In either form. The age of every change must be known.
+    elapsed : array_like, time
+        Times tau since the last crawl, non-negative.
+
+    Returns
+    -------
+    ndarray, shape ``(*history.shape, *elapsed.shape)``, time
+        Crawl values for an importance of 1. NaN for a page without crawls, and
+        for elapsed times above the longest observation of a page, if that one is
+        an interval without a change.
+
+    Raises
+    ------
+    ValueError
+        A time that is negative or not finite; a change of unknown age.
+
+    Notes
+    -----
+    The plain form is `tests.plain.empirical_crawl_value`. For a count the
+    last change is not known: it is refused unless it is 1 and has its age.
+
+    Examples
+    --------
+    >>> from recrawl.science.freshness import empirical_crawl_value
+    >>> from recrawl.science.processes import History
+    >>> history = History([1.0, 2.0, 2.0], [0, 1, 1], age=[None, 0.5, 1.5])
+    >>> empirical_crawl_value(history, [0.4, 1.0, 2.0]).round(3)
+    array([0.   , 0.167, 1.167])
+    """
+    elapsed = checks.non_negative("elapsed", elapsed)
+    interval, changed, offsets = history.ragged()
+    age = np.full(interval.size, np.nan)
+    if history.age is not None:
+        age = np.ascontiguousarray(history.age).reshape(-1)
+        if history.count is not None:
+            age = np.where(history.count.reshape(-1) > 1, np.nan, age)
+    unknown = (changed & np.isnan(age)).reshape(history.changed.shape)
+    # the end of the message "age must be known at ..."
+    rule = "every crawl that found a change, and be that of the last one"
+    history.require_told(rule, ~unknown)
+    value = np.empty((offsets.size - 1, elapsed.size))
+    span = np.where(changed, np.minimum(age, interval), interval)
+    order = np.argsort(elapsed, axis=None)
+    with threads_for(interval.size):
+        kernels.empirical_crawl_values(
+            span, changed, offsets, elapsed.ravel()[order], value
+        )
+    value[:, order] = value.copy()
+    return value.reshape(*history.shape, *elapsed.shape)[()]
+
+
+def cycle_length(threshold: ArrayLike, pages: SignalledPages) -> Array:
+    r"""Expected time between two crawls at a threshold.
+
+    psi of Lemma 4 of [www25]_, for pages that are crawled when their effective
+    elapsed time reaches iota; K = floor(iota / beta) (the draft prints another
+    limit), and P is the regularised incomplete gamma function:
+
+    .. math:: \psi(\iota) = \frac{1}{\gamma} \sum_{i=0}^{K}
+              P\bigl(i + 1, \gamma (\iota - i \beta)\bigr) .
+
+    Parameters
+    ----------
+    threshold : array_like, shape (..., n_pages), time, non-negative
+        The threshold iota; inf for a page that is never crawled.
+    pages : SignalledPages
+        Pages and their signals; the threshold broadcasts against them.
+
+    Returns
+    -------
+    ndarray, time
+        Its inverse is the crawl rate.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `tests.plain.cycle_length`.
+
+    Examples
+    --------
+    >>> from recrawl.science.signals import SignalledPages
+    >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
+    >>> cycle_length(3.0, pages).round(3)
+    array([1.465])
+    """
+    threshold = checks.non_negative_or_inf("threshold", threshold)
+    return _call_kernel(
+        values.psis, pages, pages.recall, pages.false_rate, threshold=threshold
+    )
+
+
+def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> Array:
+    r"""Expected time that the copy is fresh between two crawls at a threshold.
+
+    w of Lemma 4 of [www25]_, with iota and K as in `cycle_length`:
+
+    .. math:: w(\iota) = \sum_{i=0}^{K} \frac{\nu^i}{(\Delta + \nu)^{i+1}}
+              P\bigl(i + 1, (\alpha + \gamma) (\iota - i \beta)\bigr) .
+
+    ``fresh_time / cycle_length`` is the freshness.
+
+    Parameters
+    ----------
+    threshold : array_like, shape (..., n_pages), time, non-negative
+        The threshold iota; inf for a page that is never crawled.
+    pages : SignalledPages
+        Pages and their signals; the threshold broadcasts against them.
+
+    Returns
+    -------
+    ndarray, time
+        1 / change_rate for a page that is never crawled: it is fresh until its
+        first change.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or of shapes that do not broadcast.
+
+    Notes
+    -----
+    The plain form is `tests.plain.fresh_time`.
+
+    Examples
+    --------
+    >>> from recrawl.science.signals import SignalledPages
+    >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
+    >>> fresh_time(3.0, pages).round(3)
+    array([1.007])
+    """
+    threshold = checks.non_negative_or_inf("threshold", threshold)
+    return _call_kernel(
+        values.ws, pages, pages.recall, pages.false_rate, threshold=threshold
+    )
+
+
+def _call_kernel(kernel, pages, *parameters, **states):
+    """Call a kernel with the states, the change rates and other parameters.
+
+    The states are passed by name, for the message where they do not broadcast.
+    """
+    *states, change_rate = checks.broadcast(**states, pages=pages.change_rate)
+    with np.errstate(all="ignore"):  # kernels may divide on both branches
+        return kernel(*states, change_rate, *parameters)

@@ -1,0 +1,78 @@
+"""Policies: which page is crawled next, and how often.
+
+There are two kinds of policies, and one protocol for each.
+
+A policy that **picks pages** has ``choose(world, time, last)``. It gets a
+`simulate.World`, the times of the slots, shape (n_slots,), and the last crawl
+of each page, shape (n_pages,), -inf for a page that was never crawled; it
+returns the page of each slot, an integer array of shape (n_slots,), -1 where
+no page is crawled. `simulate.crawl` runs such a policy. It may use of the
+world what a crawler can know: the signals that it has received, and whether
+pages had changed when it crawled them. It does not know the true parameters of
+the pages: it holds the pages as it believes them to be (``believed``). To this
+kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
+`LagrangianIndex`, `BayesGreedy`, `PosteriorGreedy`, `PoliteGreedy`,
+`LearningGreedy`, `RatesInPhases`, `MirrorSync`, `Nutch` and `StormCrawler`.
+
+A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
+horizon, *, n_runs, rng)``. It simulates Poisson pages of these true change
+rates, which it has to learn, and returns a `LearningRun`. To this kind belong
+`ExploreThenCommit` and `PhasedEpsilonGreedy`; `simulate.reoptimise` simulates
+one more of the same family, and returns only the crawl rates of each phase.
+
+What a policy of either kind has learnt is a `LearningRun`, for change rates in
+many runs, or a `Learnt`, for pages with signals in one world. In both,
+``borders`` holds the borders of the phases, the first of which explores, and
+``believed`` the parameters that the last phase used.
+"""
+
+from recrawl.errors import BoundsWarning, UnexploredWarning
+from recrawl.science.policies.bayes import BayesGreedy, PosteriorGreedy
+from recrawl.science.policies.by_index import IndexPolicy
+from recrawl.science.policies.crawlers import Nutch, StormCrawler
+from recrawl.science.policies.fixed_rates import Rates
+from recrawl.science.policies.greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
+from recrawl.science.policies.in_phases import RatesInPhases
+from recrawl.science.policies.lagrangian import LagrangianIndex
+from recrawl.science.policies.learning import (
+    LearningGreedy,
+    Learnt,
+    estimate,
+    parameter_errors,
+)
+from recrawl.science.policies.mirror import MirrorSync, mirror_step, probe_gradient
+from recrawl.science.policies.phases import ExploreThenCommit, LearningRun, PhasedEpsilonGreedy
+from recrawl.science.policies.polite import PoliteGreedy
+from recrawl.science.simulate.copies import EXPLORE, Copies
+from recrawl.science.simulate.reoptimise import reoptimise
+
+__all__ = [
+    "EXPLORE",
+    "BayesGreedy",
+    "BoundsWarning",
+    "Copies",
+    "ExploreThenCommit",
+    "Greedy",
+    "GreedyCIS",
+    "GreedyCISPlus",
+    "GreedyNCIS",
+    "IndexPolicy",
+    "LagrangianIndex",
+    "LearningGreedy",
+    "LearningRun",
+    "Learnt",
+    "MirrorSync",
+    "Nutch",
+    "PhasedEpsilonGreedy",
+    "PoliteGreedy",
+    "PosteriorGreedy",
+    "Rates",
+    "RatesInPhases",
+    "StormCrawler",
+    "UnexploredWarning",
+    "estimate",
+    "mirror_step",
+    "parameter_errors",
+    "probe_gradient",
+    "reoptimise",
+]

@@ -1,0 +1,192 @@
+"""Hosts whose pages are not what they seem, with the likely cause.
+
+A page that has changed at every crawl mostly has false changes: a clock, an
+advertisement or a token is in what is compared. Many addresses of a host with one
+body are mostly an error page that is sent with the status 200 (a "soft 404"). Many
+addresses that differ in what a server ignores are one page, crawled many times.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import numpy as np
+
+from recrawl.science import estimators
+from recrawl.database import sql
+from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
+
+if TYPE_CHECKING:
+    from recrawl.reading import Batch
+
+__all__ = ["Suspect", "Suspects"]
+
+_CRAWLS = 5  # of a page, before "at every crawl" means something
+_PAGES = 3  # of a host that changed at every crawl, and half of its pages
+_FALSE = 0.2  # share of false changes that explains such pages
+_CERTAIN = 0.01  # probability of as much evidence of them where there are none
+_MADE_UP = "Last-Modified is the time of the fetch"
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A host whose pages are not what they seem.
+
+    Parameters
+    ----------
+    host : str
+        Its name.
+    n_pages : int
+        How many of its pages are concerned.
+    what : str
+        What was seen.
+    cause : str
+        The likely cause.
+
+    Examples
+    --------
+    >>> Suspect("a.org", 12, "changed at every crawl", "a clock").n_pages
+    12
+    """
+
+    host: str
+    n_pages: int
+    what: str
+    cause: str
+
+
+class Suspects:
+    """Finds suspects while the rates of a log are computed, batch by batch.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        Of an `OpenedLog`.
+    sample : Batch
+        Pages drawn at random, on which the rate of false changes is estimated.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> connection = duckdb.connect()
+    >>> _ = connection.execute("create table shared_body (host text, n_urls int)")
+    >>> _ = connection.execute("create table dated_now as select 'a.org' as host")
+    >>> suspects = Suspects(connection, None)
+    >>> columns = {"host": ["a.org"] * 3, "n_crawls": [9] * 3, "n_changed": [9] * 3}
+    >>> suspects.add(pa.table(columns))
+    >>> [(found.host, found.cause) for found in suspects.found()]
+    [('a.org', 'Last-Modified is the time of the fetch')]
+    """
+
+    def __init__(self, connection: Any, sample: Batch) -> None:
+        self._connection, self._sample = connection, sample
+        self._often, self._always = {}, {}
+
+    def add(self, rates: Any) -> None:
+        """Count the pages of a batch that changed at every crawl.
+
+        Parameters
+        ----------
+        rates : pyarrow.Table
+            With the columns host, n_crawls and n_changed.
+        """
+        n, changed = (rates[name].to_numpy() for name in ("n_crawls", "n_changed"))
+        often = n >= _CRAWLS
+        for pages, counts in (
+            (often, self._often),
+            (often & (n == changed), self._always),
+        ):
+            hosts = rates["host"].filter(pages).value_counts().to_pylist()
+            for row in hosts:
+                name = row["values"]
+                counts[name] = counts.get(name, 0) + row["counts"]
+
+    def found(self) -> list[Suspect]:
+        """List the suspects, those with the most pages first.
+
+        Returns
+        -------
+        list of Suspect
+        """
+        found = [
+            Suspect(host, n, "changed at every crawl", self._cause(host))
+            for host, n in self._always.items()
+            if n >= _PAGES and 2 * n >= self._often[host]
+        ]
+        found += [
+            Suspect(host, n, f"one body under {n:,} addresses", "a soft 404")
+            for host, n in self._rows(
+                "select host, max(n_urls) from shared_body group by host"
+            )
+        ]
+        found += [
+            Suspect(
+                host,
+                n,
+                f"without digest or ETag, and {_MADE_UP}",
+                "nothing can be compared: let the crawler keep a digest of the content",
+            )
+            for host, n in self._rows(
+                "select host, count(*) from page where first_crawl is null "
+                "and n_incomparable > 0 and host_of(url) in (from dated_now) "
+                "group by host"
+            )
+        ]
+        found += [
+            Suspect(
+                host,
+                n,
+                f"that are {n_pages:,} without fragments and parameters of tracking "
+                "or sessions",
+                "one page under many addresses; a crawler should remove these parts",
+            )
+            for host, n, n_pages in self._rows(sql("find_variants"))
+        ]
+        return sorted(found, key=lambda each: -each.n_pages)
+
+    def _rows(self, query):
+        """Rows of a query, none where the log has no such table."""
+        try:
+            return self._connection.execute(query).fetchall()
+        except duckdb.CatalogException:  # the parts of a log on a cluster
+            return []
+
+    def _cause(self, host):
+        """The likely cause of pages that changed at every crawl."""
+        if (host,) in self._rows("select host from dated_now"):
+            return _MADE_UP
+        share = self._false_share(host)
+        if share is not None and share >= _FALSE:
+            return (
+                f"false changes at {share:.0%} of crawls: an advertisement, a clock "
+                "or a token, or digests of chunked bodies"
+            )
+        return (
+            "crawled too rarely to tell, or an advertisement, a clock, a token, or "
+            "digests of chunked bodies"
+        )
+
+    def _false_share(self, host):
+        """Probability of a false change on a host, None where nothing tells it."""
+        of_host = np.asarray(self._sample.page["host"]) == host
+        interval, changed, offsets = self._sample.bits.ragged()
+        keep = np.repeat(of_host, np.diff(offsets))
+        sizes = np.diff(offsets)[of_host]
+        if not keep.any():
+            return None
+        history = type(self._sample.bits)(
+            interval[keep], changed[keep], np.append(0, np.cumsum(sizes))
+        )
+        with warnings.catch_warnings(
+            action="ignore", category=DegenerateHistoryWarning
+        ):
+            group = np.zeros(sizes.size)
+            try:
+                test = estimators.false_change_test(history, group=group)
+                fit = estimators.false_changes(history, group=group)
+            except (ValueError, ConvergenceError):
+                return None
+        return fit.false_change.item() if test.pvalue < _CERTAIN else None

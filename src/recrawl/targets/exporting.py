@@ -1,0 +1,291 @@
+"""Export of a schedule: what is checked, read, left out and written."""
+
+import shlex
+import time
+import warnings
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from recrawl.database import database, first_line, pattern, sql
+from recrawl.output import check_output, check_pages, opened
+from recrawl.targets.crawlers import CRAWLERS
+from recrawl.files import replacing
+from recrawl.types import PathLike
+from recrawl.units import counted
+
+__all__ = ["TARGETS", "ExportWarning", "check_export", "export"]
+
+TARGETS = tuple(CRAWLERS)
+_MEMORY = "1GiB"
+_COLUMNS = ("url", "crawl_rate", "due")
+_BATCH = 10_000  # rows in memory at a time
+_SHOWN = 3  # URLs named in a warning
+_FOREVER = 365_000 * 86_400.0  # seconds; `scheduling` gives no due time beyond it
+_MANY = 300  # timers: systemd keeps each in memory, and lists them all
+
+
+class ExportWarning(UserWarning):
+    """Pages that a crawler's file lacks, or a file that serves its crawler badly.
+
+    Issued by `export`, which says how many pages there are, and which.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", ExportWarning)
+    """
+
+
+def export(
+    schedule: PathLike,
+    output: PathLike,
+    to: str,
+    *,
+    until: Any = None,
+    exported: PathLike | None = None,
+    force: bool = False,
+) -> str:
+    """Write a schedule as the file that a crawler takes.
+
+    Parameters
+    ----------
+    schedule : path
+        Parquet file that `schedule` wrote: url, crawl_rate (1/day) and due.
+    output : path
+        The file to write.
+    to : str
+        The crawler, one of `TARGETS`: "jsonl" (url, due, interval_s a line, and
+        signal_s with thresholds: the time that one signal counts for),
+        "urls" (one URL a line), "nutch" (seeds with intervals), "storm" (bulk
+        requests for StormCrawler's index), "frontier" (items of URLFrontier),
+        "heritrix" (an action file of what is due), "changedetection" (a shell
+        script), "crontab", or "systemd" (a tar archive of timers).
+    until : str or datetime, optional
+        Only pages that are due by then: ISO 8601, UTC if it names no zone, or
+        "now". By default all; for "heritrix", "now".
+    exported : path, optional
+        What the crawler has stored. Required for "frontier" (the lines of
+        DumpURLs) and "changedetection" (the folder of the datastore); for
+        "storm" the documents of the index, whose identifiers are then taken
+        instead of made.
+    force : bool, default False
+        Overwrite an output that exists.
+
+    Returns
+    -------
+    str
+        How many pages were written, and the command that applies the file.
+
+    Raises
+    ------
+    FileExistsError
+        The output exists, and `force` is false.
+    FileNotFoundError
+        No such schedule or export.
+    OSError
+        The output cannot be written; what was there before is left as it was.
+    ValueError
+        An unknown crawler, no time, an export that is missing, not wanted or
+        of another format, or a schedule that is none.
+
+    Warns
+    -----
+    ExportWarning
+        Pages whose URL the file cannot hold, or which the export lacks; more
+        units of systemd than are sensible.
+
+    Notes
+    -----
+    A page of crawl rate 0 is left out, and keeps the interval that the crawler
+    has for it; changedetection.io pauses it. A page that was not crawled yet is
+    due now.
+
+    Examples
+    --------
+    >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     plan, output = f"{folder}/plan.parquet", f"{folder}/seeds.txt"
+    ...     due = pa.array([0], pa.timestamp("us", "UTC"))
+    ...     columns = {"url": ["https://example.org/"], "crawl_rate": [0.5], "due": due}
+    ...     pq.write_table(pa.table(columns), plan)
+    ...     text = export(plan, output, "nutch")
+    ...     print(text.splitlines()[0])
+    ...     Path(output).read_text()
+    1 page; next:
+    'https://example.org/\\tnutch.fetchInterval=172800\\n'
+    """
+    given = {"until": until, "exported": exported, "force": force}
+    check_export(output, to, inputs=[schedule], **given)
+    crawler, now = CRAWLERS[to], time.time_ns() // 1000
+    until = _microseconds(crawler.until if until is None else until, now)
+    by_signals = "threshold" in _checked_columns(schedule)
+    check_pages(schedule)
+    with database(_MEMORY) as (connection, _):
+        _plan(connection, schedule, crawler.unfit, until, now)
+        if crawler.exported:
+            _read_items(connection, to, exported)
+        left_out, n_never = _left_out(connection, crawler)
+        rows = _rows(connection.execute(sql(crawler.query or f"to_{to}")))
+        with replacing(output) as temporary, open(temporary, "wb") as file:
+            n, notes = crawler.write(file, rows)
+    if left_out:
+        message = f"pages left out of {output}: {'; '.join(left_out)}"
+        warnings.warn(message, ExportWarning, stacklevel=2)
+    if to == "systemd" and n > _MANY:
+        message = (
+            f"{n:,} timers are more than systemd handles well; "
+            "one loop over the lines of 'jsonl' is better"
+        )
+        warnings.warn(message, ExportWarning, stacklevel=2)
+    n_pages = n // 2 if to == "storm" else n  # two lines a page
+    if n_never:
+        left = "left out, and the crawler keeps its interval"
+        fate = "paused" if crawler.pauses else left
+        notes = [*notes, f"{counted(n_never, 'page')} of crawl rate 0: {fate}"]
+    if by_signals and to not in ("urls", "jsonl"):
+        notes = [
+            *notes,
+            "intervals are the thresholds; that signals shorten them is left out",
+        ]
+    apply = crawler.apply.format(file=shlex.quote(str(output)))
+    return "\n".join([f"{counted(n_pages, 'page')}; next:", apply, *notes])
+
+
+# ---- checks
+
+
+def check_export(
+    output: PathLike,
+    to: str,
+    *,
+    until: Any = None,
+    exported: PathLike | None = None,
+    force: bool = False,
+    inputs: Iterable[PathLike | None] = (),
+) -> None:
+    """Raise the errors of `export` that need no schedule, before one is made.
+
+    Parameters
+    ----------
+    output, to, until, exported, force
+        As in `export`.
+    inputs : iterable of path or None, optional
+        Other files that are read, which the output must not replace.
+
+    Raises
+    ------
+    FileExistsError, FileNotFoundError, OSError, ValueError
+        As `export`.
+
+    Examples
+    --------
+    >>> check_export("seeds.txt", "nutch", until="tomorrow")
+    Traceback (most recent call last):
+    ValueError: until must be a time in ISO 8601 or 'now', got 'tomorrow'
+    """
+    if to not in CRAWLERS:
+        raise ValueError(f"to must be one of {', '.join(TARGETS)}, got {to!r}")
+    _microseconds(until, 0)
+    _check_exported(to, CRAWLERS[to], exported)
+    check_output(output, force, [exported, *inputs])
+
+
+def _microseconds(until, now):
+    """Microseconds since 1970 of a time, None for none."""
+    if until is None:
+        return None
+    if until == "now":
+        return now
+    try:
+        moment = datetime.fromisoformat(str(until))
+    except ValueError:
+        raise ValueError(
+            f"until must be a time in ISO 8601 or 'now', got {until!r}"
+        ) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1e6)
+
+
+def _checked_columns(schedule):
+    """Columns of a schedule; an error if the file is none."""
+    with opened(schedule, "schedule", _COLUMNS) as file:
+        return file.schema_arrow.names
+
+
+def _check_exported(to, crawler, exported):
+    """Raise an error if an export is missing, not wanted or not there."""
+    if exported is None:
+        if crawler.exported and not crawler.optional:
+            raise ValueError(
+                f"exported must be {crawler.exported} for {to!r}, got None"
+            )
+        return
+    if not crawler.exported:
+        raise ValueError(f"exported must be None for {to!r}, got {str(exported)!r}")
+    if not Path(exported).exists():
+        raise FileNotFoundError(f"no such file: {exported}")
+
+
+# ---- what is written
+
+
+def _plan(connection, schedule, unfit, until, now):
+    """Make the table `page` and the view `plan`."""
+    parameters = {
+        "schedule": pattern(schedule),
+        "until": until,
+        "now": now,
+        "unfit": unfit,
+        "forever": _FOREVER,
+    }
+    connection.execute(sql("read_plan"), parameters)
+    connection.execute(sql("plan"))
+
+
+def _read_items(connection, to, exported):
+    """Make the table `item` of what a crawler stores of its pages."""
+    if exported is None:
+        connection.execute(sql(f"item_{to}"))
+        return
+    files = pattern(exported)
+    if to == "changedetection":
+        files += "/*/watch.json"
+    try:
+        connection.execute(sql(f"read_{to}"), {"exported": files})
+        ((found,),) = connection.sql("select count(url) from item").fetchall()
+    except duckdb.Error as error:
+        raise ValueError(
+            f"exported must be {CRAWLERS[to].exported}, got {exported}: "
+            f"{first_line(error)}"
+        ) from None
+    if not found:
+        raise ValueError(
+            f"exported must be {CRAWLERS[to].exported}, got {exported} without any page"
+        )
+
+
+def _left_out(connection, crawler):
+    """What to say of pages left out, and the number of those of crawl rate 0."""
+    reasons = {f"with URLs {crawler.why}": "from page where unfit and not never"}
+    if crawler.exported:
+        reasons["that the export lacks"] = "from plan anti join item using (url)"
+    said = []
+    for reason, query in reasons.items():
+        ((n,),) = connection.sql(f"select count(*) {query}").fetchall()
+        urls = connection.sql(f"select url {query} order by row limit {_SHOWN}")
+        if n:
+            shown = ", ".join(repr(url) for (url,) in urls.fetchall())
+            said.append(f"{n:,} {reason} ({shown})")
+    never = "from page semi join item using (url)" if crawler.pauses else "from page"
+    ((n_never,),) = connection.sql(f"select count(*) {never} where never").fetchall()
+    return said, n_never
+
+
+def _rows(result):
+    """Rows of a result, a batch in memory at a time."""
+    while batch := result.fetchmany(_BATCH):
+        yield from batch

@@ -1,0 +1,103 @@
+"""Importance of pages, or the cost of their crawls, from a table of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from recrawl.database import database, first_line
+from recrawl.formats.tables import selected
+from recrawl.types import Array, PathLike
+
+__all__ = ["weighted"]
+
+_MEMORY = "1GiB"
+_SHOWN = 3  # URLs that name no page
+
+
+def weighted(
+    path: PathLike, url: Any, values: Array, column: str = "importance"
+) -> tuple[Array, dict[str, Any]]:
+    r"""Importance of pages by a table, where it names them.
+
+    Parameters
+    ----------
+    path : path
+        CSV (with commas, semicolons, tabs or bars), also gzipped, or Parquet with
+        the columns url and importance.
+    url : pyarrow.ChunkedArray of str, shape (n_pages,)
+        The pages.
+    values : ndarray, shape (n_pages,)
+        Of the pages that the table does not name.
+    column : str, default "importance"
+        Another column of the table than importance.
+
+    Returns
+    -------
+    values : ndarray, shape (n_pages,)
+        Of all pages.
+    counts : dict
+        Number of pages that the table names ("named") and others ("others"), and
+        of its rows that name no page ("unknown"), with the "first" URLs of these.
+
+    Raises
+    ------
+    FileNotFoundError
+        No such file.
+    ValueError
+        No table with these columns; a URL that occurs twice; an importance that is
+        negative or not finite; no row that names a page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = Path(folder, "views.csv")
+    ...     _ = table.write_text("url,importance\nb,30\nx,5\n")
+    ...     weighted(table, pa.chunked_array([["a", "b"]]), np.ones(2))
+    (array([ 1., 30.]), {'named': 1, 'others': 1, 'unknown': 1, 'first': ['x']})
+    """
+    names, given, texts = _read(path, column)
+    wrong = np.flatnonzero(~((given >= 0) & (given < np.inf)))
+    if wrong.size:
+        raise ValueError(
+            f"{column} in {path} must be non-negative and finite, got "
+            f"{texts[wrong[0]].as_py()!r} of {names[wrong[0]].as_py()!r}"
+        )
+    if pc.count_distinct(names, mode="all").as_py() < len(names):
+        counts = pc.value_counts(names)
+        twice = counts.filter(pc.greater(counts.field("counts"), 1))[0]["values"]
+        raise ValueError(f"{path} must name each URL once, got {twice.as_py()!r} again")
+    row = pc.index_in(url.cast(pa.large_string()), value_set=names).combine_chunks()
+    named = row.is_valid().to_numpy(zero_copy_only=False)
+    if not named.any():
+        raise ValueError(
+            f"{path} must name pages of the rates, got none of {len(url):,}; its "
+            f"first URL is {names[0].as_py() if len(names) else None!r}"
+        )
+    values = np.array(values, dtype=float)
+    row = row.drop_null().to_numpy()
+    values[named] = given[row]
+    unknown = np.delete(np.arange(len(names)), row)
+    counts = {"named": row.size, "others": named.size - row.size}
+    first = names.take(pa.array(unknown[:_SHOWN])).to_pylist()
+    return values, counts | {"unknown": unknown.size, "first": first}
+
+
+def _read(path, column):
+    """URLs, the numbers of the column (NaN where there is none), and their texts."""
+    with database(_MEMORY) as (connection, _):
+        query = selected(connection, Path(path), ("url", column))
+        number = f"coalesce(try_cast({column} as double), 'nan') as number"
+        try:
+            found = connection.sql(f"select *, {number} from ({query})")
+            table = found.to_arrow_table()
+        except duckdb.Error as error:
+            raise ValueError(f"{path} cannot be read: {first_line(error)}") from None
+    names = table["url"].cast(pa.large_string())  # all may be more than 2 GiB
+    return names.combine_chunks(), table["number"].to_numpy(), table[column]

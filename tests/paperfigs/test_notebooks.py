@@ -1,0 +1,229 @@
+"""Guards on the notebooks, their claims, and the records beside the figures.
+
+What nbval compares must be real, what is committed must agree, and a notebook
+must read as docs/extend.md says.
+"""
+
+import ast
+import json
+import re
+
+import pytest
+
+from paperfigs import project
+
+ROOT = project.ROOT
+FIGURES = project.notebooks()
+NOTEBOOKS = [*FIGURES.values(), *sorted(ROOT.glob("notebooks/*.ipynb"))]
+HEADINGS = ("## The figure", "**What to see.**", "## Does it hold?")
+MOST_LINES, MOST_COLUMNS = 25, 88  # of a code cell
+MOST_CLAIMS = 0.25  # of the lines of code
+
+
+def _each(cases):
+    """A decorator: one test of all cases, which names each that the guard refuses."""
+
+    def decorate(guard):
+        def test():
+            refused = {}
+            for name, case in cases.items():
+                try:
+                    guard(case)
+                except AssertionError as error:
+                    refused[name] = str(error)
+            assert not refused, "\n".join(f"{k}: {v}" for k, v in refused.items())
+
+        return test
+
+    return decorate
+
+
+each_notebook = _each({f"{path.parent.name}/{path.stem}": path for path in NOTEBOOKS})
+each_figure = _each({figure: figure for figure in FIGURES})
+
+
+def _read(path):
+    return json.loads(path.read_text())
+
+
+def _code(cells):
+    return ["".join(c["source"]) for c in cells if c["cell_type"] == "code"]
+
+
+def _lines(cells):
+    return [line for code in _code(cells) for line in code.splitlines() if line.strip()]
+
+
+@each_notebook
+def test_outputs_are_stored_and_compared(path):
+    cells = [c for c in _read(path)["cells"] if c["cell_type"] == "code"]
+    assert [c["execution_count"] for c in cells] == list(range(1, len(cells) + 1))
+    compared = [
+        c
+        for c in cells
+        if c["outputs"] and "nbval-ignore-output" not in c["metadata"].get("tags", [])
+    ]
+    assert len(compared) >= 2, "numbers and claims are shown in cells that are compared"
+    outputs = [o for c in cells for o in c["outputs"]]
+    images = [o for o in outputs if "image/png" in o.get("data", {})]
+    assert images, "the figure is stored"
+    told = {o["metadata"]["image/png"]["alt"] for o in images}
+    assert told == {project.description(path)}, "and is described; refresh does it"
+    assert not [
+        o for o in outputs if o.get("name") == "stderr" or o["output_type"] == "error"
+    ]
+    text = "".join("".join(o.get("text", "")) for o in outputs)
+    assert not re.search(r"0x[0-9a-f]{6,}|/home/|/root/|/work/|/tmp/", text)
+
+
+@each_notebook
+def test_nothing_of_the_machine_is_stored(path):
+    content = _read(path)
+    assert set(content["metadata"]) == {"kernelspec", "language_info"}
+    kernel = content["metadata"]["kernelspec"]
+    assert kernel["display_name"] == "Python 3 (ipykernel)", (
+        "JupyterLab would show the notebook as changed; `make notebooks` sets it"
+    )
+    language = content["metadata"]["language_info"]
+    assert language["file_extension"] == ".py", "exports need it"
+    assert "version" not in language
+    assert all(set(c["metadata"]) <= {"tags"} for c in content["cells"])
+
+
+@each_notebook
+def test_cells_are_short_and_between_them_is_text(path):
+    cells = _read(path)["cells"]
+    kinds = [c["cell_type"] for c in cells]
+    assert kinds[0] == "markdown"
+    assert kinds.count("markdown") >= 5
+    for code in _code(cells):
+        lines = code.splitlines()
+        assert len(lines) <= MOST_LINES, code
+        assert max(map(len, lines), default=0) <= MOST_COLUMNS, code
+        assert "fontsize" not in code, "sizes of texts belong to plotting"
+
+
+@each_figure
+def test_the_order_is_figure_what_to_see_claims(figure):
+    texts = [
+        "".join(c["source"]) if c["cell_type"] == "markdown" else ""
+        for c in _read(FIGURES[figure])["cells"]
+    ]
+    places = [
+        next((i for i, text in enumerate(texts) if heading in text), None)
+        for heading in HEADINGS
+    ]
+    assert None not in places, f"one of {HEADINGS} is missing"
+    assert places == sorted(places)
+
+
+@each_figure
+def test_below_the_parameters_it_says_to_change_them(figure):
+    cells = _read(FIGURES[figure])["cells"]
+    parameters = next(c for c in cells if c["metadata"].get("tags") == ["parameters"])
+    hint = "".join(cells[cells.index(parameters) + 1]["source"])
+    assert "run all cells" in hint
+    assert f"`paperlib figures {figure}`" in hint
+
+
+@each_figure
+def test_claims_are_a_small_part(figure):
+    cells = _read(FIGURES[figure])["cells"]
+    start = next(i for i, c in enumerate(cells) if HEADINGS[-1] in "".join(c["source"]))
+    assert len(_lines(cells[start:])) <= MOST_CLAIMS * len(_lines(cells))
+
+
+def _odd(node):
+    """What stands for a plain loop or function and is harder to read."""
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, (ast.ListComp, ast.SetComp, ast.DictComp))
+    if isinstance(node, ast.Assign):
+        names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+        return "_" in names or (names and isinstance(node.value, ast.Lambda))
+    if isinstance(node, (ast.For, ast.comprehension)):
+        return isinstance(node.iter, (ast.List, ast.Tuple)) and len(node.iter.elts) == 1
+    return isinstance(node, ast.NamedExpr)
+
+
+@each_notebook
+def test_code_is_plain(path):
+    for code in _code(_read(path)["cells"]):
+        odd = [ast.unparse(node) for node in ast.walk(ast.parse(code)) if _odd(node)]
+        assert not odd, (
+            "no comprehension as a statement, no lambda with a name, no walrus, "
+            f"no loop over one element: {odd}"
+        )
+
+
+@each_notebook
+def test_parameters_are_numbers_texts_and_lists(path):
+    values = project.defaults(path)
+    assert isinstance(values["seed"], int)
+    if path in FIGURES.values():
+        assert list(values)[-1] == "output_dir", "the build passes a folder"
+    assert values.pop("output_dir", None) is None
+    for value in values.values():
+        for one in value if isinstance(value, list) else [value]:
+            assert isinstance(one, (bool, int, float, str, type(None)))
+
+
+@pytest.mark.slow
+@each_figure
+def test_paper_parameters_and_record_agree(figure):
+    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    defaults = project.defaults(FIGURES[figure])
+    expected = defaults | project.paper_parameters().get(figure, {})
+    assert record["parameters"] == {
+        name: value for name, value in expected.items() if value is not None
+    }, "the committed figure was drawn with the paper's parameters"
+    for suffix in (".png", ".svg", ".npz"):
+        assert (ROOT / "figures" / f"{figure}{suffix}").stat().st_size > 0
+    assert (ROOT / "figures" / f"{figure}.npz").stat().st_size < 250_000
+
+
+@each_figure
+def test_every_claim_is_measured_and_what_differs_has_a_reason(figure):
+    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    claims, measured = project.protocol(figure), record["claims"]
+    assert claims, "every figure measures at least one claim"
+    entries = {found.get("family", found["id"]) for found in measured}
+    assert entries == set(claims), "claims.yaml and the committed record agree"
+    for found in measured:
+        assert found["status"] != "not measured", found["id"]
+        claim = claims[found.get("family", found["id"])]
+        assert claim["quantity"] or "declared" in claim, "the quantity has words"
+        assert claim.get("reason") or found["status"] in ("holds", "too few runs"), (
+            f"{found['id']} {found['status']} without a reason"
+        )
+
+
+@each_figure
+def test_claims_are_sentences(figure):
+    for name, claim in project.protocol(figure).items():
+        for key in ("says", "reason"):
+            text = claim.get(key, "").strip()
+            assert not text or (text[0].upper() == text[0] and text[-1] in ".?!"), (
+                f"{key} of {name} must be a sentence, got {text!r}"
+            )
+
+
+@each_figure
+def test_nothing_in_the_figure_is_hard_to_read(figure):
+    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    assert record["faults"] == []
+
+
+def test_figures_of_a_paper_are_in_one_claims_file():
+    papers = {figure.split("/")[0] for figure in FIGURES}
+    files = ROOT.glob("notebooks/*/claims.yaml")
+    assert {path.parent.name for path in files} == papers
+    for paper in papers:
+        assert project.about(paper), f"claims.yaml of {paper} begins with a summary"
+
+
+def test_the_guard_sees_what_is_odd():
+    plain = "for x in xs:\n    print(x)\nf(key=lambda x: x)\ny = [x for x in xs]"
+    assert not [n for n in ast.walk(ast.parse(plain)) if _odd(n)]
+    odd = ("[print(x) for x in xs]", "_ = f()", "f = lambda x: x", "(x := 1)")
+    for code in (*odd, "for x in [1]:\n    pass", "[x for x in (a,)]"):
+        assert [n for n in ast.walk(ast.parse(code)) if _odd(n)], code

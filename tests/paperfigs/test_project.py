@@ -1,0 +1,265 @@
+"""Guards on the project: the conda file, the summaries, what no file may hold."""
+
+import ast
+import json
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from recrawl import cli
+from paperfigs import project, report
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def _names(requirements):
+    return {re.match(r"[\w-]+", r)[0].lower().replace("_", "-") for r in requirements}
+
+
+def _declared():
+    extras = PROJECT["optional-dependencies"].values()
+    names = _names(PROJECT["dependencies"]).union(*map(_names, extras))
+    return names - {PROJECT["name"]}  # an extra may include others
+
+
+def test_conda_environment_covers_pyproject():
+    environment = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    conda = _names(e for e in environment if isinstance(e, str))
+    (pip,) = (e["pip"] for e in environment if isinstance(e, dict))
+    assert "-e ." in pip
+    # conda's python-duckdb is pip's duckdb
+    named = {name.removeprefix("python-") for name in conda}
+    assert _declared() - named - _names(pip[:-1]) == set()
+
+
+def test_lock_covers_pyproject_and_is_hashed():
+    lock = (ROOT / "requirements.lock").read_text()
+    pinned = _names(re.findall(r"^[\w.-]+(?=(?:\[[\w,.-]+\])?==)", lock, re.M))
+    assert _declared() - pinned == set()
+    assert lock.count("--hash=sha256:") > len(pinned)
+
+
+def test_pages_say_what_the_records_say():
+    pages = report.pages()
+    assert len(pages) > 20
+    changed = [path for path, text in pages.items() if path.read_text() != text]
+    assert changed == []
+    counts = report.summary(report.read_all())
+    assert f"<!-- claims -->\n{counts}<!-- /claims -->" in pages[ROOT / "README.md"]
+
+
+def test_the_readme_can_be_read_in_a_few_minutes():
+    assert len((ROOT / "README.md").read_text().split()) <= 1200
+
+
+def _headings(page):
+    """Anchors of the headings of a page, as code hosts make them."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    plain = (
+        re.sub(r"[^\w\s-]", "", heading.lower())
+        # of a notebook, too, where it is the first line of a cell
+        for heading in re.findall(r'^(?: +")?#+ (.+?)(?:\\n",)?$', text, re.M)
+    )
+    return {heading.strip().replace(" ", "-") for heading in plain} | set(
+        re.findall(r'<a id="([^"]+)"', text)
+    )
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "data/README.md",
+        "figures/README.md",
+        "figures/CLAIMS.md",
+    ],
+)
+def test_links_of_a_page_lead_somewhere(page):
+    assert _dead_links(ROOT / page) == []
+
+
+def test_each_figure_of_the_list_of_claims_leads_to_all_that_it_rests_on():
+    text = (ROOT / "figures" / "CLAIMS.md").read_text()
+    lines = re.findall(r"^### .+\n\n`([^`]+)`: (.+)$", text, re.M)
+    assert [figure for figure, _ in lines] == list(project.notebooks())
+    assert all(links.count("](") == 3 for _, links in lines)
+
+
+def test_figures_are_listed_as_a_reader_counts():
+    www25 = [name for name in project.notebooks() if name.startswith("www25/")]
+    assert www25 == [f"www25/fig{number}" for number in range(1, 15)]
+
+
+def test_links_of_the_documentation_lead_somewhere():
+    assert [dead for page in DOCS for dead in _dead_links(page)] == []
+
+
+def _dead_links(page):
+    """Links to files or headings that are not there."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
+    dead = []
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        path, _, heading = link.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        if ":" not in link and not (
+            there.exists()
+            # lines of code are filled in, as measurements are
+            and (not heading or path.endswith(".py") or heading in _headings(there))
+        ):
+            dead.append(f"{page.name}: {link}")
+    return dead
+
+
+def test_all_that_cites_the_project_names_the_same_release():
+    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    zenodo, codemeta = (
+        json.loads((ROOT / name).read_text())
+        for name in (".zenodo.json", "codemeta.json")
+    )
+    (author,) = PROJECT["authors"]
+    assert [cff["version"], zenodo["version"], codemeta["version"]] == (
+        [PROJECT["version"]] * 3
+    )
+    assert cff["authors"] == zenodo["creators"] == [author]
+    assert [person["name"] for person in codemeta["author"]] == [author["name"]]
+    assert cff["license"] == zenodo["license"] == PROJECT["license"]
+    assert codemeta["license"].endswith(f"/{PROJECT['license']}")
+    assert cff["title"] == zenodo["title"]
+    assert cff["abstract"] == zenodo["description"]
+    assert cff["keywords"] == zenodo["keywords"] == codemeta["keywords"]
+    assert str(cff["date-released"]) == codemeta["datePublished"]
+    assert codemeta["identifier"] == PROJECT["name"]
+    assert codemeta["description"] == PROJECT["description"]
+    assert codemeta["softwareRequirements"] == PROJECT["dependencies"]
+    assert codemeta["runtimePlatform"] == f"Python {PROJECT['requires-python']}"
+    cited = [paper["title"] for paper in cff["references"]]
+    assert cited == [paper["name"] for paper in codemeta["referencePublication"]]
+    found = [paper["doi"] for paper in cff["references"] if "doi" in paper]
+    given = [related["identifier"] for related in zenodo["related_identifiers"]]
+    assert given[: len(found)] == found
+    references = (ROOT / "docs" / "references.md").read_text()
+    assert all(f". {title}. " in references for title in cited)
+    assert all(f"https://doi.org/{doi}" in references for doi in found)
+
+
+def test_the_table_for_reviewers_lists_all_figures_and_what_was_measured():
+    table = report.figures_table()
+    page = (ROOT / "docs" / "artifact.md").read_text()
+    assert f"<!-- figures -->\n{table}<!-- /figures -->" in page
+    figures = [*(ROOT / "notebooks").glob("[!.]*/*.ipynb")]
+    assert table.count("\n") == len(figures) + 2
+    costs = report.costs()
+    assert set(costs) <= set(project.notebooks())
+    for row in costs.values():
+        assert tuple(row) == report.COST_COLUMNS
+        assert int(row["processor_seconds"]) > 0
+        assert int(row["megabytes"]) > 50  # an interpreter with NumPy needs more
+        assert row["machine"]
+
+
+# What the science is tested with where it is installed without extras.
+ALONE = {"numba", "numpy", "paperlib", "pytest", "scipy", "thinned", "__future__"}
+
+
+def _imported(path):
+    """Modules that a file imports, anywhere in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def _needs_no_wing(path):
+    wings = ("recrawl.cli", "recrawl", "paperfigs")
+    return not any(
+        name.startswith(wings)
+        or name.split(".")[0] not in ALONE | sys.stdlib_module_names
+        for name in _imported(path)
+    )
+
+
+@pytest.mark.slow
+def test_all_tests_that_need_no_wing_run_where_there_is_none():
+    tests = sorted(ROOT.glob("tests/test_*.py"))
+    alone = [f"tests/{path.name}" for path in tests if _needs_no_wing(path)]
+    assert (ROOT / "tests" / "science.txt").read_text().split() == alone
+
+
+@pytest.mark.slow
+def test_no_file_names_a_machine_or_an_index():
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    texts = [
+        ROOT / name
+        for name in listed.stdout.split()
+        if not name.endswith((".png", ".npz", ".svg", ".gz"))
+        and not name.startswith("tests/")
+    ]
+    assert len(texts) > 20
+    pattern = re.compile(
+        r"(pypi\.org|pythonhosted|registry\.npmjs|/home/\w+/|/root/|\bTODO\b|\bFIXME\b)"
+    )
+    found = [
+        f"{path.relative_to(ROOT)}: {m[0]}"
+        for path in texts
+        if path.is_file() and (m := pattern.search(path.read_text()))
+    ]
+    assert found == []
+
+
+@pytest.mark.slow
+def test_the_lines_of_python_in_the_readme_run():
+    namespace = {}
+    first, second = _blocks("README.md", "python")
+    exec(first, namespace)
+    assert namespace["page"] == 2  # the most important
+    exec(second, namespace)
+    assert (namespace["low"] < namespace["true_rate"]).all()
+    assert (namespace["true_rate"] < namespace["high"]).all()
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_run(tmp_path, monkeypatch, capsys):
+    """Those that take no figure, in the order in which a reader types them."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    (block,) = [b for b in _blocks("README.md", "") if "paperlib report" in b]
+    lines = [shlex.split(line, comments=True)[1:] for line in block.splitlines()]
+    assert len(lines) == 5
+    for line in lines:
+        assert cli.main(line) == 0, line
+        assert Path(line[line.index("-o") + 1]).stat().st_size > 0
+
+
+def _blocks(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / page).read_text(), re.S)
+
+
+@pytest.mark.slow
+def test_the_tour_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    namespace = {}
+    blocks = _blocks("docs/tour.md", "python")
+    for block in blocks:
+        exec(block, namespace)
+    assert len(blocks) == 5
+    shape, rate = namespace["scheduler"].posterior
+    assert (np.diff(shape / rate) > 0).all()  # as the true rates rise
+    assert namespace["found"].n_pages == 62
+    assert "StormCrawler" in capsys.readouterr().out

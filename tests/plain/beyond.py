@@ -1,0 +1,671 @@
+"""What the five papers do not have: other papers, and what follows from them.
+
+Derived where no source is named.
+"""
+
+import heapq
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.optimize import minimize
+from scipy.special import exprel, gammaln, polygamma
+from scipy.stats import chi2, poisson
+
+from tests.plain._searching import root, spend
+from tests.plain.aaai20 import log_likelihood, optimal_poisson
+from tests.plain.grimes08 import mle
+from tests.plain.valuetools20 import (
+    poisson_freshness,
+    predicted_probability_poisson,
+)
+from tests.plain.www25 import signal_log_likelihood
+
+__all__ = [
+    "affinity", "asymptotic_variances", "bayes_crawl_value", "best_slots", "costs",
+    "count_marginal", "counting_interval", "design_variance", "dispersion",
+    "empirical_crawl_value", "exposure", "false_change_log_likelihood",
+    "false_change_score", "false_changes", "feed_terms", "fisher_information",
+    "gamma_bits", "gamma_marginal", "gamma_prior", "harmonic_penalty", "host_marginal",
+    "known_log_likelihood", "known_mle", "lagrangian_index", "last_modified",
+    "likelihood_interval", "likelihood_terms", "log_information", "log_stderr",
+    "low_discrepancy", "mean_log_rate", "mirror_step", "objective_cost",
+    "objective_value", "observed_information", "online_moments", "optimal",
+    "optimal_conditional", "optimal_harmonic", "periodic_em", "periodic_log_likelihood",
+    "periodic_stale_time", "polite", "pseudo_counts", "scoring_step",
+    "sharp_sensitivity_bound",
+]  # fmt: skip
+
+
+# ------------------------------------------------------- one bit of each crawl
+
+
+def likelihood_interval(interval, changed, level, dispersion=1):
+    """Likelihood-ratio interval of the change rate."""
+    # Without an interior maximum, the rates under which the bits have a probability
+    # of at least 1 - level.
+    best, one_sided = mle(interval, changed), -dispersion * np.log(1 - level)
+    if best == 0:
+        return 0.0, one_sided / interval.sum()
+    top, drop = 0.0, one_sided
+    if best < np.inf:
+        top = log_likelihood(best, interval, changed)
+        drop = dispersion * chi2.ppf(level, 1) / 2
+
+    def excess(log_rate):
+        return log_likelihood(np.exp(log_rate), interval, changed) - top + drop
+
+    middle = np.log(min(best, 40 / interval.min()))
+    low = np.exp(root(excess, middle - 300, middle))
+    if best == np.inf:
+        return low, np.inf
+    return low, np.exp(root(excess, middle, middle + 300))
+
+
+def dispersion(change_rate, interval, changed, n_blocks=4):
+    """Variance of the score in units of the information."""
+    # Sandwich variance of a score that depends on its neighbours, by sums over
+    # blocks; a block ends where the information passes a multiple of its mean.
+    x = change_rate * interval
+    score = np.where(changed, x / np.expm1(x), -x)
+    information = x**2 / np.expm1(x)
+    total = information.sum()
+    before = (np.cumsum(information) - information) / total
+    block = (n_blocks * before + 1e-9).astype(int)
+    sums = np.array([score[block == b].sum() for b in range(n_blocks)])
+    share = np.array([information[block == b].sum() for b in range(n_blocks)]) / total
+    spread = np.sum((sums - share * sums.sum()) ** 2)
+    observed = log_information(change_rate, interval, changed)
+    return spread / (observed * (1 - np.sum(share**2)))
+
+
+def log_information(change_rate, interval, changed):
+    """Observed information of the logarithm of the change rate."""
+    # Minus the second derivative of the log-likelihood in log(change_rate).
+    x = change_rate * interval
+    r = x / np.expm1(x)
+    return np.sum(np.where(changed, r * (x + r - 1), x))
+
+
+def log_stderr(information, dispersion):
+    """Standard deviation of the logarithm of the change rate."""
+    # Of a gamma density with this curvature at its mode; exact for one.
+    return np.sqrt(polygamma(1, 1 + information / dispersion))
+
+
+def mean_log_rate(interval, changed, dispersion):
+    """Posterior mean of the log rate; all rates are equally likely before."""
+    # The density of the logarithm is the rate times the likelihood^(1 / dispersion).
+    x = np.linspace(-30, 30, 6001)
+    logs = np.array([log_likelihood(np.exp(u), interval, changed) for u in x])
+    log_density = logs / dispersion + x
+    return np.average(x, weights=np.exp(log_density - log_density.max()))
+
+
+def false_change_log_likelihood(change_rate, b, interval, changed):
+    """Log-likelihood of a change rate and of false changes, concave."""
+    # P(changed) = 1 - (1 - q) exp(-Delta w), b = -log(1 - q): as if each crawl had
+    # received one signal.
+    return signal_log_likelihood(change_rate, b, interval, 1, changed)
+
+
+def false_changes(pages, n_steps):
+    """Shared b of pages, and their change rates; a page is two arrays."""
+    # EM: b and Delta w are additive hazards, and a changed crawl has the expected
+    # events b / (1 - exp(-u)) and Delta w / (1 - exp(-u)), u = b + Delta w.
+    b, rates = 1.0, np.array([1 / np.mean(interval) for interval, _ in pages])
+    for _ in range(n_steps):
+        false = 0.0
+        for i, (interval, changed) in enumerate(pages):
+            events = changed / -np.expm1(-(b + rates[i] * interval))
+            false += np.sum(events)
+            rates[i] *= np.sum(events * interval) / np.sum(interval)
+        b *= false / sum(len(interval) for interval, _ in pages)
+    return b, rates
+
+
+def false_change_score(change_rate, interval, changed):
+    """Score of false changes at the MLE without them, and its variance."""
+    # The slope in b at b = 0; its variance is that where the rate is estimated.
+    v = 1 / np.expm1(change_rate * interval)
+    slope = np.sum(v[changed]) - np.sum(~changed)
+    variance = np.sum(v) - np.sum(v * interval) ** 2 / np.sum(v * interval**2)
+    return slope, variance
+
+
+def design_variance(change_rate, false_change, interval, share, known):
+    """Times n the variance of the MLE of the change rate after n crawls."""
+    # The inverse of the Fisher information of (b, Delta) per crawl.
+    v = share / np.expm1(change_rate * interval - np.log(1 - false_change))
+    design = np.stack([np.ones(len(interval)), interval])
+    information = design * v @ design.T
+    return 1 / information[1, 1] if known else np.linalg.inv(information)[1, 1]
+
+
+def affinity(change_rate, other_rate, interval):
+    """Affinity of the bits under two change rates, after each crawl."""
+    # For Lemma 2 of aaai20: by Kakutani's theorem the whole sequence of bits tells
+    # the rates apart if and only if this tends to 0.
+    q, other_q = np.exp(-change_rate * interval), np.exp(-other_rate * interval)
+    return np.cumprod(np.sqrt(q * other_q) + np.sqrt((1 - q) * (1 - other_q)))
+
+
+def fisher_information(change_rate, crawl_rate):
+    """Fisher information of one crawl at Poisson times."""
+    # E[w^2 q / (1 - q)], q = exp(-Delta w), w ~ Exp(p).
+    both = crawl_rate + change_rate
+
+    def integrand(x):  # x = (Delta + p) w
+        return x * x * np.exp(-x) / -np.expm1(-x * change_rate / both)
+
+    return crawl_rate / both**3 * quad(integrand, 0, np.inf, epsabs=0, epsrel=1e-12)[0]
+
+
+def asymptotic_variances(change_rate, crawl_rate, c):
+    """Asymptotic variances of MLE, MM, LLN and SA at Poisson crawls."""
+    # Times n after n crawls; MM is E[q (1 - q)] / E[w q]^2, q = exp(-Delta w), in one
+    # fraction; SA has the steps c / k.
+    p, both = crawl_rate, crawl_rate + change_rate
+    contraction = 2 * c * p / both - 1
+    return {
+        "MLE": 1 / fisher_information(change_rate, crawl_rate),
+        "MM": change_rate * both**3 / (p * (both + change_rate)),
+        "LLN": change_rate * both**2 / p,
+        "SA": p * change_rate * c**2 / contraction if contraction > 0 else np.inf,
+    }
+
+
+def online_moments(estimate, change_rate, crawl_rate, n_crawls):
+    """Exact bias and RMSE after n crawls of estimate(changed)[-1]."""
+    # The mean over all 2^n sequences of bits, for Poisson crawls.
+    q, bias, square = predicted_probability_poisson(change_rate, crawl_rate), 0.0, 0.0
+    for bits in itertools.product([0, 1], repeat=n_crawls):
+        weight = q ** sum(bits) * (1 - q) ** (n_crawls - sum(bits))
+        error = estimate(bits)[-1] - change_rate
+        bias, square = bias + weight * error, square + weight * error**2
+    return bias, np.sqrt(square)
+
+
+# ------------------------------------------- more than a bit of some crawls
+
+
+def likelihood_terms(interval, changed, age, count):
+    """Known changes, the time they are known for, and intervals known by a bit."""
+    # Known changes are points of the process, and an unchanged time is empty.
+    n_known, time, bits = 0, 0.0, []
+    for w, z, a, m in zip(interval, changed, age, count, strict=True):
+        if not z:
+            time += w
+        elif np.isnan(a) and np.isnan(m):
+            bits.append(w)
+        else:
+            n_known += 1 if np.isnan(m) else m
+            time += w if np.isnan(a) else min(a, w)
+    return n_known, time, np.array(bits)
+
+
+def known_log_likelihood(change_rate, n_known, time, bits):
+    """Log-likelihood of a change rate, from `likelihood_terms`."""
+    certain = n_known * np.log(change_rate) - change_rate * time
+    return certain + np.sum(np.log(-np.expm1(-change_rate * bits)))
+
+
+def known_mle(n_known, time, bits):
+    """Change rate of the greatest log-likelihood, for a known change or more."""
+
+    def slope(rate):  # times the rate
+        x = rate * bits
+        return n_known - rate * time + np.sum(x * np.exp(-x) / -np.expm1(-x))
+
+    return root(slope, 1e-9 * n_known / time, 2 * (n_known + len(bits)) / time)
+
+
+def feed_terms(change_times, crawl_times, n_entries):
+    """Known changes and the time they are known for, of each crawl."""
+    # A feed shows the last N changes.
+    terms, before = [], 0.0
+    for now in crawl_times:
+        new = [t for t in change_times if before < t <= now][-n_entries:]
+        full = len(new) == n_entries
+        terms.append((len(new), now - new[0] if full else now - before))
+        before = now
+    return terms
+
+
+def last_modified(n_known, time, interval, n_entries):
+    """Maximum likelihood estimate, and the same without its bias of first order."""
+    # Cho and Garcia-Molina, TOIS 2003, for N = 1 (recalled); its bias, and
+    # both for feeds of N entries, are derived.
+    rate = n_known / time
+    m = np.arange(1000)
+    seen = excess = 0.0
+    for w in interval:
+        p = poisson.pmf(m, rate * w)
+        seen += np.sum(np.minimum(m, n_entries) * p)
+        excess += n_entries * np.sum(p[m > n_entries])
+    return rate, (n_known - excess / seen) / time
+
+
+def counting_interval(n_known, time, level):
+    """Interval of the change rate that covers it with at least this probability."""
+    # Waiting for K changes takes less than the time, for K + 1 it takes longer.
+    low = chi2.ppf((1 - level) / 2, 2 * n_known) if n_known else 0.0
+    return low / (2 * time), chi2.ppf((1 + level) / 2, 2 * n_known + 2) / (2 * time)
+
+
+def observed_information(change_rate, interval, observation, n_entries=1):
+    """Fisher information of one crawl, by what it reveals."""
+    # Minus the expected second derivative of the log-likelihood; "age" is N = 1.
+    if observation == "bit":
+        return interval**2 / np.expm1(change_rate * interval)
+    m = np.arange(1000)
+    seen = m if observation == "count" else np.minimum(m, n_entries)
+    return np.sum(seen * poisson.pmf(m, change_rate * interval)) / change_rate**2
+
+
+def empirical_crawl_value(interval, changed, age, elapsed):
+    """Crawl value for an importance of 1, without a model of the changes."""
+    # By Kaplan and Meier's estimator of the distribution of the age.
+    span = np.where(changed, age, interval)
+    above, value = 1.0, 0.0
+    for a in np.unique(span[changed]):
+        if a < elapsed:
+            share = above * np.mean(age[changed] == a) * np.sum(changed)
+            share /= np.sum(span >= a)
+            value += a * share
+            above -= share
+    return value
+
+
+def pseudo_counts(estimate, interval):
+    """What a crawl that found a change adds to the shape and rate of a gamma."""
+    # The first two derivatives of log(1 - exp(-rate w)) at an estimate are
+    # those of count log(rate) - rate time.
+    x = estimate * interval
+    q = np.exp(-x)
+    count = x**2 * q / (1 - q) ** 2
+    return count, (count - x * q / (1 - q)) / estimate
+
+
+def scoring_step(shape, rate, changed, interval, false_change):
+    """Shape and rate of a gamma after a bit that may be a false change."""
+    # Fisher's scoring in log(rate), with the shape as the information so far.
+    estimate = shape / rate
+    x = estimate * interval
+    unchanged = (1 - false_change) * np.exp(-x)
+    slope = x * unchanged / (1 - unchanged) if changed else -x
+    shape = shape + x**2 * unchanged / (1 - unchanged)
+    estimate *= np.exp(np.clip(slope / shape, -1, 1))
+    return shape, shape / estimate
+
+
+# --------------------------------------------------- objectives, crawl values
+
+
+def harmonic_penalty(change_rate, crawl_rate):
+    """Expected harmonic penalty under Poisson crawls."""
+    # Kolobov et al. 2019: E[1 + 1/2 + ... + 1/N] = -ln(rho / (rho + Delta)).
+    return np.log1p(change_rate / crawl_rate)
+
+
+def objective_cost(name, elapsed, change_rate, tau=np.inf):
+    """Cost of a page per unit of time, a time t after its last crawl."""
+    # The harmonic cost is the mean of 1 + 1/2 + ... + 1/N, N ~ Poisson(Delta t).
+    t, x = elapsed, change_rate * elapsed
+    return {
+        "freshness": lambda: 1 - np.exp(-x),
+        "age": lambda: t - (1 - np.exp(-x)) / change_rate,
+        "delay": lambda: x,
+        "harmonic": lambda: quad(lambda s: exprel(-s), 0, x)[0],
+        "age_of_information": lambda: t,
+        "deadline": lambda: change_rate if t > tau else 0.0,
+    }[name]()
+
+
+def objective_value(name, elapsed, change_rate, tau=np.inf):
+    """Crawl value of a page under an objective: what a crawl saves."""
+    # Eq. (4) of Olston and Pandey (2008): V = t c(t) - int_0^t c.
+
+    def cost(t):
+        return objective_cost(name, t, change_rate, tau)
+
+    jump = min(tau, elapsed)
+    total = quad(cost, 0, jump)[0] + quad(cost, jump, elapsed)[0]
+    return elapsed * cost(elapsed) - total
+
+
+def bayes_crawl_value(elapsed, importance, shape, rate):
+    """Crawl value of a page without signals under a gamma distribution."""
+    # Delta ~ Gamma(a, b), and V = mu int_0^t s c'(s) ds, c = 1 - (b/(b+t))^a.
+
+    def integrand(s):
+        return s * shape / (rate + s) * (rate / (rate + s)) ** shape
+
+    return importance * quad(integrand, 0, elapsed, epsabs=0)[0]
+
+
+# ------------------------------------------------------------------ allocation
+
+
+def optimal_harmonic(change_rate, importance, bandwidth, announced=False):
+    """Crawl rates of least harmonic penalty, and the multiplier."""
+    # Kolobov et al. 2019 (LambdaCrawl). KKT: mu Delta / (rho (rho + Delta)) =
+    # lambda, of which the root is rho = (-Delta + sqrt(Delta^2 + 4 mu Delta /
+    # lambda)) / 2; here without the cancellation of that difference. Where all
+    # changes are announced a page is crawled at a change with the probability
+    # q = rho / Delta, at the penalty -ln q: mu / rho = lambda. One multiplier
+    # for both kinds (derived), where the paper searches for the split of the
+    # bandwidth.
+    on = (change_rate > 0) & (importance > 0)
+    d, mu = np.where(on, change_rate, 1.0), np.where(on, importance, 0.0)
+
+    def rate(multiplier):
+        poisson = 2 * mu / multiplier / (1 + np.sqrt(1 + 4 * mu / (d * multiplier)))
+        return np.where(announced, np.minimum(d, mu / multiplier), poisson)
+
+    return spend(rate, bandwidth, 2 * mu.sum() / bandwidth)  # rho < mu / lambda
+
+
+def optimal_conditional(change_rate, importance, bandwidth, request_cost, change_cost):
+    """Poisson crawl rates of highest freshness under conditional requests."""
+    # A request spends c_0, and c_1 more where the page has changed. KKT: mu
+    # F'(rho) = lambda (c_0 + c_1 Delta F'(rho)), F' = Delta / (rho + Delta)^2.
+    d, mu = change_rate, importance
+
+    def rate(multiplier):
+        square = d * (mu / multiplier - change_cost * d) / request_cost
+        return np.maximum(np.sqrt(np.maximum(square, 0)) - d, 0)
+
+    def spent(multiplier):
+        changed = d * poisson_freshness(d, rate(multiplier))
+        return request_cost * rate(multiplier) + change_cost * changed
+
+    _, multiplier = spend(spent, bandwidth, 2 * np.max(mu / d / request_cost))
+    return rate(multiplier), multiplier
+
+
+def _saturate(solve, bandwidth, cost, host, host_limit):
+    """Rates under limits of hosts; `solve` spends a bandwidth on some pages."""
+    rate, free, multiplier = np.zeros(host.size), np.ones(host.size, dtype=bool), 0.0
+    while free.any():
+        rate[free], multiplier = solve(free, bandwidth)
+        spent = {h: (cost * rate)[host == h].sum() for h in np.unique(host[free])}
+        above = [h for h in spent if spent[h] > host_limit[h]]
+        if not above:
+            break
+        for h in above:
+            on = host == h
+            rate[on], _ = solve(on, host_limit[h])
+            bandwidth, free = bandwidth - host_limit[h], free & ~on
+    return rate, multiplier
+
+
+def polite(change_rate, importance, bandwidth, host, host_limit):
+    """Optimal Poisson rates when each host has a limit of its own."""
+    # Kolobov et al. 2019 (SIGIR), algorithm 2: saturate, remove, recurse.
+
+    def solve(on, bandwidth):
+        return optimal_poisson(change_rate[on], importance[on], bandwidth)
+
+    return _saturate(solve, bandwidth, np.ones(host.size), host, host_limit)[0]
+
+
+def optimal(
+    change_rate, importance, bandwidth, gain, low, high, cost, host, host_limit
+):
+    """Rates of least cost under limits of pages and hosts, and the multiplier."""
+    # Any objective, of which gain(rho, Delta) is what one more crawl saves:
+    # V(1 / rho) at equal intervals, E V(A) with A ~ Exp(rho) at Poisson times.
+    # KKT: mu gain = c lambda between the limits of a page, less at the lower
+    # one, more at the upper one. Limits are finite, the lower ones positive.
+
+    def rate(i, multiplier):
+        def excess(p):
+            return importance[i] * gain(p, change_rate[i]) - cost[i] * multiplier
+
+        if excess(low[i]) <= 0 or excess(high[i]) >= 0:
+            return low[i] if excess(low[i]) <= 0 else high[i]
+        return root(excess, low[i], high[i])
+
+    def solve(on, bandwidth):
+        pages = np.flatnonzero(on)
+
+        def spent(multiplier):
+            return np.array([cost[i] * rate(i, multiplier) for i in pages])
+
+        if spent(0.0).sum() <= bandwidth:
+            return spent(0.0) / cost[pages], 0.0
+        top = np.max(importance / cost * gain(low, change_rate))
+        spent_best, multiplier = spend(spent, bandwidth, 2 * top)
+        return spent_best / cost[pages], multiplier
+
+    return _saturate(solve, bandwidth, cost, host, host_limit)
+
+
+def sharp_sensitivity_bound(change_rate, estimated_rate, importance, crawl_rate):
+    """Sharper bound on `suboptimality`."""
+    # The sharper first step of the proof, at the chosen rates rho^.
+    now, believed = crawl_rate + change_rate, crawl_rate + estimated_rate
+    error = np.sqrt(change_rate) / now - np.sqrt(estimated_rate) / believed
+    return np.sum(importance * now * error**2)
+
+
+def mirror_step(crawl_rate, gradient, bandwidth, limits, step):
+    """Crawl rates after a step of mirror descent."""
+    # Kolobov, Bubeck and Zimmert 2020 (MirrorSync), as printed; the minimum by
+    # SLSQP, in x / r.
+
+    def divergence(y):
+        return np.sum(step * gradient * crawl_rate * y + y - 1 - np.log(y))
+
+    def slope(y):
+        return step * gradient * crawl_rate + 1 - 1 / y
+
+    spare = {"type": "ineq", "fun": lambda y: 1 - crawl_rate @ y / bandwidth}
+    bounds = [(limits[0] / r, limits[1] / r) for r in crawl_rate]
+    start = np.full(len(crawl_rate), bandwidth / len(crawl_rate)) / crawl_rate
+    found = minimize(
+        divergence, start, jac=slope, bounds=bounds, constraints=spare,
+        method="SLSQP", options={"ftol": 1e-15, "maxiter": 1000},
+    )  # fmt: skip
+    return crawl_rate * found.x
+
+
+# ------------------------------------------------------------------- schedules
+
+
+def costs(change_times, crawl_times, importance, horizon):
+    """Mean delay, the delay of 95% of the changes, mean age and harmonic cost."""
+    # A change that is never seen counts until the horizon.
+    delays, weights, age, harmonic = [], [], 0.0, 0.0
+    pages = zip(change_times, crawl_times, importance, strict=True)
+    for changes, crawls, weight in pages:
+        for begin, end in itertools.pairwise([0.0, *crawls, horizon]):
+            new = [t for t in changes if begin < t <= end]
+            delays += [end - t for t in new]
+            weights += [weight] * len(new)
+            age += weight * (end - min(new, default=end)) ** 2 / 2
+            harmonic += sum(weight * (end - t) / k for k, t in enumerate(new, 1))
+    order, whole = np.argsort(delays), sum(importance) * horizon
+    share = np.cumsum(np.array(weights)[order]) / sum(weights)
+    late = delays[order[np.searchsorted(share, 0.95)]]
+    return np.average(delays, weights=weights), late, age / whole, harmonic / whole
+
+
+def lagrangian_index(change_rate, importance, slot, multiplier):
+    """Lagrangian index of a page after 0, 1, ... slots, and its mean cost rho."""
+    # Avrachenkov, Borkar and Shah 2024; derived for a page in slots, of which
+    # slot s after a crawl costs the stale time in it. The page pays the
+    # multiplier for each crawl; rho is its least mean cost per slot and h(k)
+    # its relative value k slots after a crawl, h(0) = 0, by policy iteration.
+    # Ages stop where a copy is certainly stale. The index is Q(wait) -
+    # Q(crawl), plus the multiplier, which is the same for all pages and
+    # changes no decision.
+    n = math.ceil(40 / (change_rate * slot))  # exp(-40) is below rounding
+    age, cost = np.arange(n), _slot_costs(change_rate, importance, slot, n)
+    older, crawl = np.minimum(age + 1, n - 1), np.zeros(n, dtype=bool)
+    while True:
+        # h(k) + rho = cost + h(next); the unknown of column 0 is rho
+        system = np.eye(n)
+        system[age, np.where(crawl, 1, older)] -= 1
+        system[:, 0] = 1
+        h = np.linalg.solve(system, np.where(crawl, multiplier + cost[0], cost))
+        rho, h[0] = h[0], 0.0
+        index = cost + h[older] - cost[0] - h[1]
+        gain = np.where(crawl, multiplier - index, index - multiplier)
+        if (gain <= 1e-12 * multiplier).all():  # where both are as good, none moves
+            return index, rho
+        crawl ^= gain > 1e-12 * multiplier
+
+
+def _slot_costs(change_rate, importance, slot, n):
+    """Stale time, times importance, in slots 0 to n - 1 after a crawl."""
+    fresh = np.exp(-change_rate * slot * np.arange(n))
+    return importance * (slot - fresh * -np.expm1(-change_rate * slot) / change_rate)
+
+
+def best_slots(change_rate, importance, slot, longest, tolerance):
+    """Least mean cost per slot of all schedules of a few pages, from below."""
+    # Relative value iteration over the ages of all pages in slots; half steps,
+    # because the best schedule is periodic. The least and the greatest step
+    # enclose the optimum. A page of age `longest` stays so, at the cost of
+    # this age: exact if the copy is then certainly stale or the page long due,
+    # else too low.
+    pages = list(zip(change_rate, importance, longest, strict=True))
+    cost = sum(np.ix_(*(_slot_costs(d, mu, slot, n + 1) for d, mu, n in pages)))
+    older = np.ix_(*(np.minimum(np.arange(1, n + 2), n) for n in longest))
+    h = np.zeros([n + 1 for n in longest])
+    while True:
+        cost_to_go, step = cost + h[older], np.inf
+        for i in range(len(pages)):  # a crawl sets the age of page i to 0
+            step = np.minimum(step, cost_to_go.take([0], axis=i))
+        step = step - h
+        if np.ptp(step) <= tolerance:
+            return step.min()
+        h += step / 2
+        h -= h.flat[0]
+
+
+def low_discrepancy(crawl_rate, n_slots):
+    """LDS: page of each slot, earliest deadline first (Azar et al. 2018, alg. 3)."""
+    # Liu and Layland 1973. Visit k of a page of share p is due in the slots from
+    # floor((k - 1) / p) to ceil(k / p), our choice.
+    period = [Fraction(float(np.sum(crawl_rate))) / Fraction(p) for p in crawl_rate]
+    waiting = [(0, math.ceil(period[i]), i, 1) for i in range(len(period))]
+    heapq.heapify(waiting)
+    ready, chosen = [], []
+    for slot in range(n_slots):
+        while waiting and waiting[0][0] <= slot:
+            heapq.heappush(ready, heapq.heappop(waiting)[1:])
+        _, i, k = heapq.heappop(ready)
+        chosen.append(i)
+        window = math.floor(k * period[i]), math.ceil((k + 1) * period[i])
+        heapq.heappush(waiting, (*window, i, k + 1))
+    return np.array(chosen)
+
+
+# ------------------------------------------------------------- periodic rates
+
+
+def exposure(start, end, n_bins, period):
+    """Time that an interval spends in each bin, piece by piece."""
+    # The profile g has mean 1 and is constant on equal bins of a period.
+    spent, width, t = np.zeros(n_bins), period / n_bins, start
+    while t < end:
+        piece = math.floor(t / width + 1e-9)  # at an edge, the bin that begins
+        until = min((piece + 1) * width, end)
+        spent[piece % n_bins] += until - t
+        t = until
+    return spent
+
+
+def periodic_log_likelihood(change_rate, weight, page, exposure, changed):
+    """Log-likelihood of change rates and of a profile; `page` is that of each crawl."""
+    # As if the interval of crawl k were sum_b g_b e_kb, its operational time.
+    return log_likelihood(change_rate[page], exposure @ weight, changed)
+
+
+def periodic_em(change_rate, weight, page, exposure, changed, s):
+    """One EM step for change rates and profile."""
+    # The expected changes of crawl k in bin b, given its bit; then the rates
+    # that fit them. With s pseudo-changes in each bin.
+    rate = change_rate[page, None] * weight * exposure
+    changes = changed[:, None] * rate / -np.expm1(-rate.sum(axis=1, keepdims=True))
+    change_rate = np.bincount(page, changes.sum(axis=1)) / np.bincount(
+        page, exposure @ weight
+    )
+    weight = (changes.sum(axis=0) + s) / (change_rate[page] @ exposure + s)
+    return change_rate * weight.mean(), weight / weight.mean()
+
+
+def periodic_stale_time(change_rate, weight, demand, period, start, end):
+    """Stale time between two crawls, weighted by demand, by quadrature."""
+    # Demand m(t) and profile g(t) are given as weights of equal bins.
+    n, width = len(weight), period / len(weight)
+
+    def changes(t):
+        return change_rate * exposure(start, t, n, period) @ weight / np.mean(weight)
+
+    def stale(t):
+        m = demand[math.floor(t / width) % n] / np.mean(demand)
+        return -m * np.expm1(-changes(t))
+
+    edges = width * np.arange(math.floor(start / width) + 1, math.ceil(end / width))
+    pieces = itertools.pairwise([start, *edges, end])
+    return sum(quad(stale, *piece, epsabs=0, epsrel=1e-12)[0] for piece in pieces)
+
+
+# ---------------------------------------------------------------------- priors
+
+
+def gamma_marginal(interval, changed, shape, rate):
+    """Probability of the bits of a page whose change rate has a gamma density."""
+    # Delta ~ Gamma(a, b), y = log(b Delta); for a above 0.2.
+    y = np.linspace(-150, 5, 15_501)
+    q = np.exp(-np.exp(y) / rate * np.asarray(interval)[:, np.newaxis])
+    bits = np.prod(np.where(np.asarray(changed)[:, np.newaxis], 1 - q, q), axis=0)
+    return np.trapezoid(bits * np.exp(shape * y - np.exp(y) - gammaln(shape)), y)
+
+
+def gamma_bits(interval, changed, shape, rate):
+    """Probability of the bits of a page, and posterior mean of its change rate."""
+    # The product of the (1 - exp(-Delta w)) is a sum over the sets of changed
+    # intervals, and E exp(-Delta t) = (b / (b + t))^a. Its terms alternate:
+    # all digits are lost from some 15 changes on.
+    interval, changed = np.asarray(interval, dtype=float), np.asarray(changed, bool)
+    total = mean = 0.0
+    for chosen in itertools.product([0, 1], repeat=changed.sum()):
+        after = rate + interval[~changed].sum() + interval[changed] @ chosen
+        term = (-1) ** sum(chosen) * (rate / after) ** shape
+        total, mean = total + term, mean + term * shape / after
+    return total, mean / total
+
+
+def count_marginal(n_changes, time, shape, rate):
+    """Log probability of counted changes, and posterior mean of the change rate."""
+    # n changes in a time t have the likelihood Delta^n exp(-Delta t).
+    log = gammaln(shape + n_changes) - gammaln(shape) + shape * np.log(rate)
+    after = shape + n_changes, rate + time
+    return log - after[0] * np.log(after[1]), after[0] / after[1]
+
+
+def host_marginal(pages, shape, median, spread):
+    """Probability of the bits of all pages of a host; `pages` as in gamma_prior."""
+    # Pages share the shape; the log of the mean rate of hosts is normal.
+    x = np.linspace(-8, 8, 401)  # standard deviations of that logarithm
+    rate = shape / (median * np.exp(spread * x))
+    bits = [gamma_bits(*page, shape, rate)[0] for page in pages]
+    density = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+    return np.trapezoid(np.prod(bits, axis=0) * density, x)
+
+
+def gamma_prior(pages, start=(1.0, 1.0)):
+    """Shape and rate of maximum marginal likelihood."""
+    # Empirical Bayes; `pages` holds intervals and bits of each page.
+
+    def loss(logs):
+        return -sum(np.log(gamma_marginal(*page, *np.exp(logs))) for page in pages)
+
+    return np.exp(minimize(loss, np.log(start), method="Nelder-Mead").x)

@@ -1,0 +1,757 @@
+"""Histories whose crawls tell more than a bit: ages, counts and feeds."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import integrate, stats
+from tests.recrawl.thinned import every
+
+from tests import plain as reference
+from recrawl.science import estimators, freshness, priors
+from recrawl.errors import DistrustedAgeWarning
+from recrawl.science.estimators import (
+    GammaFilter,
+    bias_reduced,
+    counting_interval,
+    fisher_information,
+    last_modified,
+    likelihood_interval,
+    mle,
+    mle_path,
+    moment_matching,
+    naive,
+)
+from recrawl.science.processes import (
+    History,
+    join,
+    observe_feed,
+    poisson_times,
+    simulate_history,
+)
+
+NAN = np.nan
+# The example of the theory: five ages, then two bits, an unchanged crawl, a count.
+INTERVAL = [1.0, 1.0, 2.0, 0.5, 3.0, 0.7, 2.0, 1.5, 2.5]
+CHANGED = [1, 0, 1, 0, 1, 1, 1, 0, 1]
+AGE = [0.3, NAN, 1.1, NAN, 0.4, NAN, NAN, NAN, NAN]
+COUNT = [NAN] * 8 + [3.0]
+
+
+def example(n=9):
+    """The first n crawls of the example."""
+    return History(INTERVAL, CHANGED, age=AGE, count=COUNT).prefix(n)
+
+
+def mixed_histories(n=60):
+    """Random histories of one page in which each crawl tells something else."""
+    rng = np.random.default_rng(5)
+    for _ in range(n):
+        n_crawls, rate = int(rng.integers(2, 40)), 10 ** rng.uniform(-2, 2)
+        interval = rng.exponential(1 / rate, n_crawls)
+        count = rng.poisson(rate * interval)
+        newest = interval * rng.random(n_crawls)
+        kind = rng.integers(0, 4, n_crawls)  # bit, age, count, both
+        yield History(
+            interval,
+            count > 0,
+            age=np.where((kind % 2 == 1) & (count > 0), newest, NAN),
+            count=np.where(kind >= 2, count, NAN),
+        )
+
+
+def terms(history):
+    """Plain terms of the likelihood of one page."""
+    nothing = np.full(history.interval.shape, NAN)
+    age, count = (nothing if a is None else a for a in (history.age, history.count))
+    return reference.likelihood_terms(history.interval, history.changed, age, count)
+
+
+def quiet(function, *arguments, **options):
+    """The result without the warning that there is no interior root."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", estimators.DegenerateHistoryWarning)
+        return function(*arguments, **options)
+
+
+# ---------------------------------------------------------- reference numbers
+
+
+def test_the_example_of_the_theory():
+    ages = example(5)
+    assert terms(ages)[0] == 3
+    assert_allclose(terms(ages)[1], 3.3, rtol=1e-12)
+    assert_allclose(mle(ages), 0.9090909091, rtol=1e-9)
+    assert_allclose(last_modified(ages), 0.7419908689, rtol=1e-9)
+    assert_allclose(mle(example()), 0.9628987881, rtol=1e-9)
+    limits = likelihood_interval(example())
+    assert_allclose(limits, (0.4353474412, 1.8197896575), rtol=1e-9)
+    top = reference.known_log_likelihood(mle(example()), *terms(example()))
+    assert_allclose(top, -8.1261832949, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("x", "bit", "age", "two", "five"),
+    [
+        (0.1, 0.0950833, 0.0951626, 0.0998414, 0.1000000),
+        (0.2, 0.1806662, 0.1812692, 0.1987923, 0.1999999),
+        (0.5, 0.3853735, 0.3934693, 0.4836734, 0.4999848),
+        (1.0, 0.5819767, 0.6321206, 0.8963617, 0.9993111),
+        (2.0, 0.6260706, 0.8646647, 1.4586589, 1.9775120),
+        (3.0, 0.4715613, 0.9502129, 1.7510647, 2.8653794),
+        (5.0, 0.1695914, 0.9932621, 1.9528344, 4.1226632),
+    ],
+)
+def test_information_by_what_a_crawl_reveals(x, bit, age, two, five):
+    rate = 4.0
+    kinds = [("bit", {}), ("age", {}), ("count", {})]
+    kinds += [("last n", {"n_entries": n}) for n in (2, 5)]
+    for (observation, n), wanted in zip(kinds, (bit, age, x, two, five), strict=True):
+        options = {"observation": observation} | n
+        found = fisher_information(rate, interval=x / rate, **options)
+        assert_allclose(found * rate**2, wanted, atol=6e-8)
+        plain = reference.observed_information(rate, x / rate, observation, *n.values())
+        assert_allclose(found, plain, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("n_crawls", "x", "biased", "reduced"),
+    [(3, 1.0, 0.370, 0.017), (5, 0.5, 0.144, -0.002), (10, 2.0, 0.092, 0.003)],
+)
+def test_bias_of_the_closed_form(n_crawls, x, biased, reduced):
+    history = simulate_history(
+        np.ones(200_000), interval=x, n_crawls=n_crawls, rng=3, observation="age"
+    )
+    for wanted, reduce in ((biased, False), (reduced, True)):
+        found = last_modified(history, bias_reduced=reduce) - 1
+        error = found.std() / np.sqrt(found.size)
+        # the numbers of the theory are simulated too, with errors up to 0.004
+        assert abs(found.mean() - wanted) < 4 * np.hypot(error, 0.004)
+
+
+# ------------------------------------------------------------- plain forms
+
+
+def test_estimates_are_those_of_the_plain_forms():
+    for history in mixed_histories():
+        n_known, time, bits = terms(history)
+        flat, changed, _, known = history.likelihood_terms()
+        assert_allclose((known.sum(), flat[~changed].sum()), (n_known, time), 1e-12)
+        assert_array_equal(np.sort(flat[changed]), np.sort(bits))
+        if n_known:
+            wanted = reference.known_mle(n_known, time, bits)
+            assert_allclose(mle(history), wanted, rtol=1e-9)
+            low, high = likelihood_interval(history)
+            drop = stats.chi2.ppf(0.95, 1) / 2
+            top = reference.known_log_likelihood(wanted, n_known, time, bits)
+            for limit in (low, high):
+                at = reference.known_log_likelihood(limit, n_known, time, bits)
+                assert_allclose(top - at, drop, rtol=1e-6)
+        found = quiet(mle_path, history)
+        prefixes = range(1, history.interval.size + 1)
+        each = [quiet(mle, history.prefix(n)) for n in prefixes]
+        assert_allclose(found, each, rtol=1e-9)
+
+
+@pytest.mark.slow
+def test_posterior_on_a_grid_is_the_gamma_distribution_of_known_changes():
+    rate, shape, scale = np.linspace(0, 12, 6001), 2.5, 1.3
+    prior = rate ** (shape - 1) * np.exp(-scale * rate)
+    history = example(5)
+    found = priors.grid_posterior(history, rate, prior) @ rate
+    n_known, time, _ = terms(history)
+    assert_allclose(found, (shape + n_known) / (scale + time), rtol=1e-6)
+    likelihood = priors.grid_posterior(example(), rate[1:], np.ones(rate.size - 1))
+    logs = [reference.known_log_likelihood(r, *terms(example())) for r in rate[1:]]
+    wanted = np.exp(logs - np.max(logs))
+    assert_allclose(likelihood, wanted / wanted.sum(), rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("n_entries", [1, 2, 5])
+def test_a_feed_is_read_as_its_plain_form_says(n_entries):
+    changes = poisson_times(2.0, 30.0, rng=4)
+    crawls = np.cumsum(np.random.default_rng(5).exponential(1.0, 25))
+    history = observe_feed(changes, crawls, n_entries=n_entries)
+    plain = np.array(reference.feed_terms(changes, crawls, n_entries))
+    time, _, _, n_known = history.likelihood_terms()
+    assert_allclose(np.transpose([n_known, time]), plain, rtol=1e-12)
+    totals = *plain.sum(axis=0), history.interval, n_entries
+    wanted = reference.last_modified(*totals)
+    options = {"n_entries": n_entries}
+    assert_allclose(last_modified(history, **options), wanted[1], rtol=1e-10)
+    first = last_modified(history, bias_reduced=False, **options)
+    assert_allclose(first, wanted[0], rtol=1e-12)
+    # all entries that were seen, whatever was missed, give the same history
+    shown = [changes[changes <= now][-n_entries:] for now in crawls]
+    seen = observe_feed(np.unique(np.concatenate(shown)), crawls, n_entries=n_entries)
+    assert_array_equal(seen.age, history.age)
+    assert_array_equal(seen.count, history.count)
+
+
+def test_counts_are_a_feed_without_an_end():
+    changes, crawls = poisson_times(2.0, 30.0, rng=4), np.arange(1.0, 31.0)
+    history = observe_feed(changes, crawls)
+    assert history.count.sum() == changes.size
+    assert_array_equal(
+        observe_feed(changes, crawls, n_entries=100).count, history.count
+    )
+    for estimate in (mle, naive, moment_matching, last_modified, bias_reduced):
+        assert_allclose(estimate(history), changes.size / 30.0, rtol=1e-12)
+
+
+def test_counting_interval_is_its_plain_form():
+    for n_known, time in [(0, 2.0), (1, 0.3), (40, 7.0)]:
+        history = History([time], [n_known > 0], count=[n_known])
+        wanted = reference.counting_interval(n_known, time, 0.9)
+        assert_allclose(counting_interval(history, level=0.9), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("false_change", [0.0, 0.01, 0.3])
+def test_steps_of_the_filter_are_the_plain_forms(false_change):
+    rng = np.random.default_rng(6)
+    for changed in [False, True] * 40:
+        shape, rate, interval = 10 ** rng.uniform(-2, 2, 3)
+        filter_ = GammaFilter(shape=shape, rate=rate, false_change=false_change)
+        filter_.update(changed, interval=interval)
+        found, x = (filter_.shape, filter_.rate), shape / rate * interval
+        if not 1e-3 < x < 40:
+            continue  # below, the plain form loses its digits; above, x is cut
+        if false_change:
+            wanted = reference.scoring_step(
+                shape, rate, changed, interval, false_change
+            )
+        elif changed:
+            count, time = reference.pseudo_counts(shape / rate, interval)
+            wanted = shape + count, rate + time
+        else:
+            wanted = shape, rate + interval
+        assert_allclose(found, wanted, rtol=1e-9)
+
+
+# ------------------------------------------------------- independent oracles
+
+
+def test_histories_of_bits_give_exactly_what_they_gave():
+    rng = np.random.default_rng(7)
+    interval, changed = rng.exponential(1.0, (20, 30)), rng.random((20, 30)) < 0.4
+    bits = History(interval, changed)
+    nothing = History(interval, changed, age=np.full((20, 30), NAN))
+    grid = np.linspace(0.1, 3, 7)
+    for function in (
+        mle,
+        mle_path,
+        moment_matching,
+        likelihood_interval,
+        lambda history: priors.grid_posterior(history, grid, np.ones(7)),
+        lambda history: estimators.path(GammaFilter(), history),
+        lambda history: priors.FakeIntervals(1.0, 1.0).estimate(history),
+    ):
+        assert_array_equal(quiet(function, nothing), quiet(function, bits))
+    assert_allclose(naive(nothing), naive(bits), rtol=1e-14)  # sums in another order
+
+
+@pytest.mark.slow
+def test_coverage_of_both_intervals():
+    history = simulate_history(
+        np.ones(20_000), interval=1.0, n_crawls=10, rng=8, observation="age"
+    )
+    covers = {}
+    for function in (likelihood_interval, counting_interval):
+        low, high = quiet(function, history)
+        covers[function] = np.mean((low <= 1) & (high >= 1))
+    error = np.sqrt(0.95 * 0.05 / 20_000)
+    # the theory has simulated .944 and .968
+    assert abs(covers[likelihood_interval] - 0.944) < 4 * error + 0.001
+    assert abs(covers[counting_interval] - 0.968) < 4 * error + 0.001
+
+
+def test_a_full_feed_of_one_fetch_is_unbiased():
+    n, rate = 5, 2.0
+    age = np.random.default_rng(9).gamma(n, 1 / rate, 100_000)
+    history = History(
+        np.full((age.size, 1), 1e9),
+        np.ones((age.size, 1)),
+        age=age[:, np.newaxis],
+        count=np.full((age.size, 1), n),
+    )
+    found = last_modified(history, n_entries=n)
+    assert_allclose(found, (n - 1) / age, rtol=1e-12)
+    error = found.std() / np.sqrt(age.size)
+    assert abs(found.mean() - rate) < 4 * error
+    assert_allclose(found.var(), rate**2 / (n - 2), rtol=0.05)
+
+
+def test_a_first_fetch_gives_an_estimate():
+    history = History([3.0], [True], age=[3.0])
+    assert_allclose(mle(history), 1 / 3, rtol=1e-12)
+    assert np.isfinite(likelihood_interval(history)).all()
+
+
+@pytest.mark.parametrize("shape", every(3, [3.0, 0.4, 1.0]))
+def test_crawl_value_without_a_model(shape):
+    """Renewal processes of gamma gaps with mean 1; the crawls of each are one page."""
+    rng, t = np.random.default_rng(10), np.array([0.5, 1.0, 1.5])
+    gaps = rng.gamma(shape, 1 / shape, 400_000)
+    changes = np.cumsum(gaps)[1000:]
+    changes -= changes[0]
+    crawls = np.arange(2.0, changes[-1], 2.0)
+    history = observe_feed(changes, crawls, n_entries=1)
+    # P(age < s) has the density P(gap > s) / mean gap
+    density = stats.gamma(shape, scale=1 / shape).sf
+    truth = [integrate.quad(lambda s: s * density(s), 0, end)[0] for end in t]
+    if shape != 1.0:
+        rounded = {3.0: [0.1138, 0.3346, 0.5069], 0.4: [0.0654, 0.1983, 0.3553]}
+        assert_allclose(truth, rounded[shape], atol=4e-4)  # simulated there
+    else:
+        wanted = [reference.objective_value("freshness", s, 1.0) for s in t]
+        assert_allclose(truth, wanted, rtol=1e-9)
+    found = freshness.empirical_crawl_value(history, t)
+    assert_allclose(found, truth, atol=6 / np.sqrt(crawls.size))
+    # half the crawls too early for the longer times
+    crawls = np.sort(np.concatenate([crawls, crawls[::2] + 0.7]))
+    short = observe_feed(changes, crawls, n_entries=1)
+    assert (short.interval < 1.0).sum() > 10_000
+    found = freshness.empirical_crawl_value(short, t[:2])
+    assert_allclose(found, truth[:2], atol=6 / np.sqrt(crawls.size))
+
+
+def test_crawl_value_without_a_model_is_its_plain_form():
+    rng = np.random.default_rng(11)
+    interval = rng.integers(1, 6, (4, 50)) * 0.5
+    age = rng.integers(0, 8, (4, 50)) * 0.5  # with ties of both kinds
+    changed = age < interval
+    history = History(interval, changed, age=age)
+    elapsed = [[0.0, 0.5, 1.0], [1.7, 2.5, 0.2]]
+    found = freshness.empirical_crawl_value(history, elapsed)
+    wanted = [
+        [reference.empirical_crawl_value(*page, t) for t in np.ravel(elapsed)]
+        for page in zip(interval, changed, age, strict=True)
+    ]
+    assert_allclose(found, np.reshape(wanted, (4, 2, 3)), rtol=1e-12)
+
+
+def test_crawl_value_without_a_model_ends_with_the_longest_interval():
+    value = freshness.empirical_crawl_value
+    history = History([1.0, 2.0], [0, 1], age=[NAN, 1.5])
+    assert_array_equal(np.isnan(value(history, [0.1, 2.0, 2.1])), [0, 0, 0])
+    history = History([1.0, 2.0], [0, 1], age=[NAN, 0.5])
+    assert_array_equal(np.isnan(value(history, [0.1, 1.0, 1.1])), [0, 0, 1])
+    history = History([1.0, 2.0], [1, 0], age=[0.5, NAN])
+    assert_array_equal(np.isnan(value(history, [0.1, 2.0, 2.1])), [0, 0, 1])
+    empty = History([1.0], [0], [0, 1, 1])
+    assert_array_equal(np.isnan(value(empty, 0.5)), [0, 1])
+
+
+@pytest.mark.parametrize(("q", "interval"), [(0.2, 0.1), (0.1, 1.0)])
+def test_a_filter_that_knows_of_false_changes_reaches_the_bound(q, interval):
+    history = simulate_history(
+        np.ones(1000), interval=interval, n_crawls=2000, false_change=q, rng=12
+    )
+    told = GammaFilter(rate=0.5, false_change=q)
+    not_told = GammaFilter(rate=0.5)
+    for filter_ in (told, not_told):
+        for bits in history.changed.T:
+            filter_.update(bits, interval=interval)
+    bound = estimators.design_variance(
+        1.0, false_change=q, interval=[interval], known=True
+    )
+    error = np.mean((told.estimate - 1) ** 2)
+    assert_allclose(error, bound / 2000, rtol=0.25)
+    low, high = told.credible_interval()
+    assert np.mean((low <= 1) & (high >= 1)) > 0.92
+    assert_allclose(not_told.estimate.mean(), 1 - np.log(1 - q) / interval, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("observation", "n"),
+    [
+        ("bit", {}),
+        ("age", {}),
+        ("count", {}),
+        ("last n", {"n_entries": 1}),
+        ("last n", {"n_entries": 4}),
+    ],
+)
+def test_information_at_poisson_times_is_the_mean_over_intervals(observation, n):
+    options = {"observation": observation} | n
+
+    def weighted(w):
+        return 3.0 * np.exp(-3.0 * w) * fisher_information(5.0, interval=w, **options)
+
+    mean, _ = integrate.quad(weighted, 0, np.inf)
+    found = fisher_information(5.0, crawl_rate=3.0, **options)
+    assert_allclose(found, mean, rtol=1e-7)
+
+
+# ---------------------------------------------------------------- properties
+
+
+def test_simulated_ages_and_counts_belong_to_the_same_bits():
+    options = {"interval": [[0.3, 1.0, 2.0]], "rng": 13}
+    rates = np.full(20_000, 1.5)
+    bits = simulate_history(rates, **options)
+    ages, counts = (
+        simulate_history(rates, observation=kind, **options)
+        for kind in ("age", "count")
+    )
+    for history in (ages, counts):
+        assert_array_equal(history.changed, bits.changed)
+    for k, w in enumerate((0.3, 1.0, 2.0)):
+        age = ages.age[ages.changed[:, k], k]
+        assert stats.kstest(age, stats.truncexpon(1.5 * w, scale=1 / 1.5).cdf)[1] > 1e-4
+        error = np.sqrt(1.5 * w / rates.size)
+        assert abs(counts.count[:, k].mean() - 1.5 * w) < 4 * error
+        assert abs(counts.count[:, k].var() - 1.5 * w) < 12 * error
+
+
+@pytest.mark.parametrize("expected", [0.01, 0.7, 4.0, 29.9, 30.1, 400.0])
+def test_simulated_counts_have_a_poisson_distribution(expected):
+    """They are counted one by one up to 30 expected changes, found as roots above."""
+    history = simulate_history(
+        expected, interval=1.0, n_crawls=40_000, rng=17, observation="count"
+    )
+    count = history.count
+    assert (count[history.changed] >= 1).all()
+    assert (count[~history.changed] == 0).all()
+    assert count.mean() == pytest.approx(expected, abs=5 * np.sqrt(expected / 40_000))
+    law = stats.poisson(expected)
+    for share in (0.1, 0.5, 0.9):
+        k = law.ppf(share)
+        wanted = law.cdf(k)
+        error = np.sqrt(wanted * (1 - wanted) / 40_000)
+        assert np.mean(count <= k) == pytest.approx(wanted, abs=5 * error)
+
+
+def test_an_age_tells_more_than_a_bit_and_a_count_more_than_an_age():
+    rates = np.full(2_000, 1.0)
+    errors = []
+    for kind in ("bit", "age", "count"):
+        history = simulate_history(
+            rates, interval=3.0, n_crawls=300, rng=14, observation=kind
+        )
+        errors.append(np.mean((mle(history) - 1) ** 2))
+    wanted = [
+        1 / 300 / fisher_information(1.0, interval=3.0, observation=kind)
+        for kind in ("bit", "age", "count")
+    ]
+    assert_allclose(errors, wanted, rtol=0.12)
+    assert errors[0] > 1.5 * errors[1] > 1.5 * errors[2]
+
+
+def test_pages_do_not_depend_on_each_other_or_on_the_form():
+    pages = [h for h in mixed_histories(12) if h.age is not None]
+    together = pages[0]
+    offsets = np.cumsum([0] + [page.interval.size for page in pages])
+    together = History(
+        *(
+            np.concatenate([getattr(page, name) for page in pages])
+            for name in ("interval", "changed")
+        ),
+        offsets,
+        age=np.concatenate([page.age for page in pages]),
+        count=np.concatenate([page.count for page in pages]),
+    )
+    for function in (naive, mle, moment_matching):
+        each = [quiet(function, page) for page in pages]
+        assert_allclose(quiet(function, together), each, rtol=1e-12)
+
+
+def test_time_has_no_unit():
+    for unit in (1e-6, 1e6):
+        scaled = History(
+            unit * np.array(INTERVAL), CHANGED, age=unit * np.array(AGE), count=COUNT
+        )
+        assert_allclose(unit * mle(scaled), mle(example()), rtol=1e-10)
+
+
+def test_joined_and_shorter_histories_keep_what_they_know():
+    history = example()
+    halves = History(INTERVAL[5:], CHANGED[5:], age=AGE[5:], count=COUNT[5:])
+    bits = History([1.0], [True])
+    as_page = [
+        History(h.interval, h.changed, [0, h.interval.size], age=h.age, count=h.count)
+        for h in (example(5), halves, bits)
+    ]
+    joined = join(as_page[0], as_page[1])
+    assert_array_equal(joined.age, AGE)
+    assert_array_equal(joined.count, COUNT)
+    assert_allclose(mle(joined), mle(history), rtol=1e-12)
+    assert_array_equal(join(as_page[2], as_page[0]).age, [NAN, *AGE[:5]])
+
+
+def test_pages_without_crawls_and_without_changes():
+    history = History([1.0, 2.0], [0, 0], [0, 2, 2], age=[NAN, NAN], count=[0, NAN])
+    for function in (mle, naive, bias_reduced, last_modified, moment_matching):
+        assert_array_equal(quiet(function, history), [0.0, NAN])
+    low, high = counting_interval(history)
+    assert_array_equal(low, [0.0, NAN])
+    assert_allclose(high, [-np.log(0.025) / 3.0, NAN], rtol=1e-12)
+
+
+def test_times_of_a_feed_may_count_from_any_moment():
+    changes, crawls = [2.0, 2.5, 4.0, 7.25], [3.0, 5.0, 6.0, 8.0]
+    history = observe_feed(changes, crawls, n_entries=2, start=1.0)
+    later = observe_feed(
+        np.add(changes, 2.0**30),
+        np.add(crawls, 2.0**30),
+        n_entries=2,
+        start=2.0**30 + 1.0,
+    )
+    for name in ("interval", "age", "count"):
+        assert_array_equal(getattr(later, name), getattr(history, name))
+    assert history.interval[0] == 2.0
+
+
+def test_an_empty_update_is_possible_with_ages():
+    filter_ = GammaFilter(rate=np.full(3, 2.0))
+    filter_.update(True, interval=1.0)
+    before = filter_.estimate
+    assert filter_.update([], interval=[], page=[], age=[]).size == 0
+    assert_array_equal(filter_.estimate, before)
+
+
+def test_an_all_known_page_beside_a_page_of_bits():
+    ages = simulate_history(
+        [1.0, 1.0], interval=0.5, n_crawls=40, rng=15, observation="age"
+    )
+    age = ages.age.copy()
+    age[1] = NAN
+    both = History(ages.interval, ages.changed, age=age)
+    bits = History(ages.interval, ages.changed)
+    for function in (bias_reduced, moment_matching):
+        known, unknown = function(both)
+        assert unknown == function(bits)[1]
+        assert known != function(bits)[0]
+    assert bias_reduced(both)[0] == last_modified(ages)[0]
+    assert moment_matching(both)[0] == mle(ages)[0]
+
+
+def test_ages_of_zero_have_no_finite_estimate():
+    history = History([1.0, 1.0], [1, 1], age=[0.0, 0.0])
+    with pytest.warns(estimators.DegenerateHistoryWarning):
+        assert mle(history) == np.inf
+    assert last_modified(history) == bias_reduced(history) == naive(history) == np.inf
+    assert likelihood_interval(history) == (0.0, np.inf)
+    assert counting_interval(history) == (0.0, np.inf)
+    with_bit = History([1.0, 2.0], [1, 1], age=[0.0, NAN])
+    low, high = likelihood_interval(with_bit)
+    assert_allclose(-np.expm1(-2.0 * low), 0.05, rtol=1e-8)
+    assert high == np.inf
+
+
+def test_a_filter_takes_ages_exactly():
+    filter_ = GammaFilter(shape=0.5, rate=np.full(3, 2.0))
+    filter_.update([1, 1, 0], interval=1.0, age=[0.25, NAN, NAN], count=[NAN, 4, 0])
+    assert_array_equal(filter_.shape, [1.5, 4.5, 0.5])
+    assert_array_equal(filter_.rate, [2.25, 3.0, 3.0])
+    filter_.update(True, interval=1.0, age=0.5, page=2)
+    assert (filter_.shape[2], filter_.rate[2]) == (1.5, 3.5)
+    history = example(5)
+    n_known, time, _ = terms(history)
+    path = estimators.path(GammaFilter(shape=0.5, rate=1.0), history)
+    assert_allclose(path[-1], (0.5 + n_known) / (1.0 + time), rtol=1e-12)
+    ragged = History([1.0, 2.0, 1.0], [1, 0, 1], [0, 1, 3], age=[0.5, NAN, 0.25])
+    path = estimators.path(GammaFilter(shape=1.0, rate=1.0), ragged)
+    assert_allclose(path, [2 / 1.5, 1 / 3, 2 / 3.25], rtol=1e-12)
+
+
+def test_false_changes_do_not_concern_known_ages():
+    told = GammaFilter(shape=1.0, rate=1.0, false_change=0.2)
+    plain = GammaFilter(shape=1.0, rate=1.0)
+    for filter_ in (told, plain):
+        filter_.update([1, 1], interval=1.0, age=[0.5, NAN], count=[NAN, 3])
+    assert_array_equal(told.estimate, plain.estimate)
+
+
+def test_a_page_without_false_changes_is_not_changed_by_others():
+    both = GammaFilter(shape=1.0, rate=1.0, false_change=[0.0, 0.2])
+    plain = GammaFilter(shape=1.0, rate=1.0)
+    for changed in (True, False, True):
+        found = both.update([changed, changed], interval=0.5)
+        wanted = plain.update(changed, interval=0.5)
+        assert found[0] == wanted != found[1]
+
+
+# ----------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("changed", "age", "count"),
+    [
+        (True, -0.1, NAN),
+        (True, 2.1, NAN),
+        (False, 1.9, NAN),
+        (False, NAN, 1),
+        (True, NAN, 0),
+        (True, 2.1, 3),
+        (True, -np.inf, NAN),
+    ],
+)
+def test_what_contradicts_the_bit_is_distrusted(changed, age, count):
+    bits = History([2.0, 1.0, 1.0], [changed, 1, 0])
+    with pytest.warns(DistrustedAgeWarning, match="1 of 3 crawls") as caught:
+        history = History(
+            [2.0, 1.0, 1.0], [changed, 1, 0], age=[age, NAN, NAN], count=[count, NAN, 0]
+        )
+    assert caught[0].filename == __file__
+    assert np.isnan([history.age[0], history.count[0]]).all()
+    assert mle(history) == mle(bits)
+    filter_, plain = GammaFilter(), GammaFilter()
+    with pytest.warns(DistrustedAgeWarning) as caught:
+        filter_.update(changed, interval=2.0, age=age, count=count)
+    assert caught[0].filename == __file__
+    assert filter_.estimate == plain.update(changed, interval=2.0)
+
+
+def test_what_needs_all_ages_says_how_many_are_distrusted():
+    with pytest.warns(DistrustedAgeWarning):
+        history = History([1.0, 1.0, 1.0], [1, 0, 1], age=[0.2, NAN, 1.7])
+    for function in (
+        last_modified,
+        counting_interval,
+        lambda history: freshness.empirical_crawl_value(history, 1.0),
+    ):
+        with pytest.raises(ValueError, match=r"\(1 contradict their bit and count as"):
+            function(history)
+    with pytest.raises(ValueError, match=r"got nan$") as error:
+        last_modified(History([1.0], [1]))
+    assert "contradict" not in str(error.value)
+
+
+def test_ages_of_zero_are_named_as_the_cause_of_an_infinite_rate():
+    message = "1 changed at every crawl, or only at ages of 0"
+    with pytest.warns(estimators.DegenerateHistoryWarning, match=message):
+        assert mle(History([1.0, 2.0], [1, 1], age=[0, 0])) == np.inf
+
+
+def test_information_of_short_and_long_intervals_does_not_underflow():
+    assert fisher_information(1.0, interval=1e-170) == pytest.approx(1e-170)
+    assert fisher_information(1.0, interval=1e200) == 0.0
+
+
+def test_rounding_is_no_contradiction():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        history = History(
+            [0.3, 0.3], [1, 0], age=[0.1 + 0.2, np.nextafter(0.3, 0)], count=[1, 0]
+        )
+        History([1.0], [False], age=[np.inf])
+    assert history.likelihood_terms()[0].tolist() == [0.3, 0.3]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: History([1.0, 2.0], [1, 0], age=[0.5]),
+            r"age must have the shape of interval, \(2,\), got \(1,\)",
+        ),
+        (
+            lambda: History([1.0, 2.0], [1, 0], count=[[1, 0]]),
+            r"count must have the shape of interval, \(2,\), got \(1, 2\)",
+        ),
+        (
+            lambda: History([1.0, 2.0], [1, 0], count=[1.5, 0]),
+            r"count must be a whole number, at least 0, or NaN, got 1.5 at index \(0,",
+        ),
+        (
+            lambda: History([1.0], [True], count=[-1]),
+            "count must be a whole number, at least 0, or NaN, got -1.0",
+        ),
+        (lambda: History([1.0], [True], count=[np.inf]), "got inf at index"),
+        (lambda: History([1.0], [True], age=["old"]), "age must be numbers"),
+        (
+            lambda: History([1.0], [True], age=np.array([3600], "m8[s]")),
+            r"age must be numbers, got array\(\[3600\], dtype='timedelta64",
+        ),
+        (
+            lambda: History(np.array([3600], "m8[s]"), [True]),
+            "interval must be positive and finite, got array",
+        ),
+        (
+            lambda: last_modified(example()),
+            "age must be known at every change, .* got nan$",
+        ),
+        (
+            lambda: counting_interval(History([[1.0]], [[True]])),
+            r"age must be known at every change, .* got nan at index \(0,\)",
+        ),
+        (
+            lambda: last_modified(example(5), n_entries=0),
+            "n_entries must be a positive",
+        ),
+        (
+            lambda: freshness.empirical_crawl_value(example(), 1.0),
+            r"age must be known at every crawl .* got nan at index \(5,\)",
+        ),
+        (
+            lambda: freshness.empirical_crawl_value(
+                History([1.0], [1], age=[0.5], count=[2]), 1.0
+            ),
+            "that of the last one, got nan",
+        ),
+        (
+            lambda: freshness.empirical_crawl_value(History([1.0], [0]), -1.0),
+            "elapsed must be non-negative",
+        ),
+        (
+            lambda: observe_feed([1.0], [2.0], n_entries=0),
+            "n_entries must be a positive integer",
+        ),
+        (lambda: observe_feed([2.0, 1.0], [2.0]), "change_times must be flat"),
+        (
+            lambda: simulate_history(1.0, interval=1.0, n_crawls=2, observation="age?"),
+            "observation must be 'bit', 'age' or 'count', got 'age\\?'",
+        ),
+        (
+            lambda: History([1.0, 2.0], [1, 0], [0, 1, 2]).prefix(1),
+            "history must be in the dense form, without offsets, got offsets of 2",
+        ),
+        (
+            lambda: History([1.0, 2.0], [1, 0]).prefix(3),
+            "n_crawls must be at most the 2 crawls of a page, got 3",
+        ),
+        (
+            lambda: History([1.0, 2.0], [1, 0]).prefix(-1),
+            "n_crawls must be a positive integer, got -1",
+        ),
+        (
+            lambda: observe_feed([1.0], [2.0], start=2.5),
+            "crawl_times must be positive",
+        ),
+        (
+            lambda: fisher_information(1.0, crawl_rate=1.0, interval=1.0),
+            "exactly one of crawl_rate and interval",
+        ),
+        (lambda: fisher_information(1.0), "exactly one of crawl_rate and interval"),
+        (
+            lambda: fisher_information(1.0, interval=1.0, observation="digest"),
+            "observation must be .* got 'digest'",
+        ),
+        (
+            lambda: fisher_information(1.0, interval=1.0, observation="last n"),
+            "n_entries must be given for 'last n' alone, got None for 'last n'",
+        ),
+        (
+            lambda: fisher_information(1.0, interval=1.0, n_entries=2),
+            "n_entries must be given for 'last n' alone, got 2 for 'bit'",
+        ),
+        (
+            lambda: GammaFilter(false_change=1.0),
+            "false_change must be below 1, got 1.0",
+        ),
+        (lambda: GammaFilter(false_change=-0.1), r"false_change must be in \[0, 1\]"),
+        (
+            lambda: GammaFilter(false_change=[0.1, 0.2]).update(True, interval=1.0),
+            r"false_change must be one number or have the shape of the pages, \(\)",
+        ),
+        (
+            lambda: GammaFilter().update(True, interval=1.0, count=0.5),
+            "count must be a whole number",
+        ),
+    ],
+)
+def test_bad_input_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()

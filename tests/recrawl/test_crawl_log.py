@@ -1,0 +1,1534 @@
+"""Rates, schedules, comparisons and backtests of crawl logs.
+
+They are compared with page by page computations from the raw rows.
+"""
+
+import errno
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.recrawl.crawl_logs import START, parquet, recorded
+from scipy.optimize import brentq, minimize
+
+import recrawl
+from recrawl.science import allocation, estimators, freshness, policies, simulate
+from recrawl import (
+    BadRowsWarning,
+    backtest,
+    choosing,
+    compare,
+    estimate,
+    planning,
+    reading,
+    schedule,
+    scheduling,
+    state,
+)
+from recrawl.science.priors import FakeIntervals
+from recrawl.science.processes import History, simulate_adaptive_history, simulate_history
+from recrawl.science.signals import SignalledPages
+
+DAY = 86_400.0
+
+
+def log_of(path, rows):
+    """Write a Parquet log of rows (url, seconds, changed, ...)."""
+    names = ("url", "time", "changed", "importance", "status")[: len(rows[0])]
+    columns = map(list, zip(*rows, strict=True))
+    return parquet(path, **dict(zip(names, columns, strict=True)))
+
+
+def simulated(n_pages, *, n_crawls, seed, rate=None):
+    """Rows of Poisson pages, and their change rates by number, 1/day.
+
+    They are crawled at random times that are whole seconds apart.
+    """
+    rng = np.random.default_rng(seed)
+    rate = np.exp(rng.normal(-1, 1.2, n_pages)) if rate is None else rate
+    rows = []
+    for page in range(n_pages):
+        steps = (
+            np.ceil(rng.standard_exponential(rng.poisson(n_crawls)) * DAY)
+            if n_crawls
+            else []
+        )
+        times = 1.6e9 + np.cumsum(np.append(rng.integers(0, 10 * DAY), steps))
+        bits = rng.random(times.size) < -np.expm1(
+            -rate[page] * np.diff(times, prepend=1.6e9) / DAY
+        )
+        importance = float(rng.integers(1, 5))
+        rows += [
+            (f"http://h{page % 5}/{page}", time, bool(bit), importance)
+            for time, bit in zip(times, bits, strict=True)
+        ]
+    return [rows[k] for k in rng.permutation(len(rows))], dict(enumerate(rate))
+
+
+def by_page(rows):
+    """Intervals (days) and bits of each URL by its sorted times."""
+    pages = {}
+    for url, time, changed, *_ in rows:
+        pages.setdefault(url, []).append((time, changed))
+    out = {}
+    for url, crawls in pages.items():
+        crawls.sort()
+        out[url] = [((b[0] - a[0]) / DAY, b[1]) for a, b in itertools.pairwise(crawls)]
+    return out
+
+
+def rates_of(path):
+    """The rows of a Parquet file by URL."""
+    return {row["url"]: row for row in pq.read_table(path).to_pylist()}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    found, _ = simulated(300, n_crawls=12, seed=0)
+    return [*found, ("http://one/", 1.6e9, True, 1.0)]
+
+
+@pytest.fixture(scope="module")
+def log(rows, tmp_path_factory):
+    return log_of(tmp_path_factory.mktemp("log") / "log.parquet", rows)
+
+
+@pytest.fixture(scope="module")
+def rates(log):
+    output = log.parent / "rates.parquet"
+    return output, estimate(log, output)
+
+
+# ---------------------------------------------------------------- estimate
+
+
+def root(crawls):
+    """MLE by Brent's method, with the substitutes of Cho and Garcia-Molina."""
+    seen, unseen = ([w for w, bit in crawls if bit is which] for which in (True, False))
+    if not seen:
+        return 1 / sum(unseen)
+    if not unseen:
+        return 1 / min(seen)
+    seen = np.array(seen)
+    with np.errstate(over="ignore"):
+        return brentq(
+            lambda rate: (seen / np.expm1(rate * seen)).sum() - sum(unseen),
+            1e-12,
+            1e6,
+            xtol=1e-14,
+            rtol=1e-14,
+        )
+
+
+def matched(crawls):
+    """The rate that expects as many unchanged crawls as there were."""
+    n_unchanged = sum(not bit for _, bit in crawls)
+    if n_unchanged in (0, len(crawls)):
+        return root(crawls)
+    return brentq(
+        lambda rate: sum(np.exp(-rate * w) for w, _ in crawls) - n_unchanged,
+        0,
+        1e6,
+        xtol=1e-14,
+        rtol=1e-14,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", recrawl.ESTIMATORS)
+def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
+    found = estimate(log, tmp_path / "rates.parquet", estimator=name, level=0.9)
+    prior = FakeIntervals(found.changed, found.unchanged)
+    pseudo = [(prior.changed, True), (prior.unchanged, False)]
+    alone = {
+        "prior": lambda crawls: root([*pseudo, *crawls]),
+        "mle": root,
+        "moment_matching": matched,
+        "naive": lambda crawls: (
+            sum(bit for _, bit in crawls) / sum(w for w, _ in crawls)
+        ),
+    }[name]
+    assert (found.estimator, found.why) == (name, "asked for")
+    assert found.counts == {"rows": len(rows), "repeated": 0}
+    given = rates_of(tmp_path / "rates.parquet")
+    pages = by_page(rows)
+    assert found.n_pages == len(given) == len(pages) == 301
+    times = {url: [] for url in pages}
+    for url, time, *_ in rows:
+        times[url].append(time)
+    for url, crawls in pages.items():
+        page = given[url]
+        n, n_changed = len(crawls), sum(bit for _, bit in crawls)
+        assert (
+            page["n_crawls"],
+            page["n_changed"],
+            page["n_failed"],
+            page["gone"],
+        ) == (n, n_changed, 0, False)
+        assert (page["first_crawl"].timestamp(), page["last_crawl"].timestamp()) == (
+            min(times[url]),
+            max(times[url]),
+        )
+        assert page["degenerate"] == (
+            None if 0 < n_changed < n or n == 0 else "always" if n_changed else "never"
+        )
+        if not n:
+            assert page["change_rate"] == pytest.approx(prior.mode, rel=1e-12)
+            alone = History(*zip(*pseudo, strict=True))
+            limits = estimators.likelihood_interval(alone, level=0.9)
+            assert (page["low"], page["high"]) == pytest.approx(limits, rel=1e-9)
+            assert (page["serial_score"], page["pattern"]) == (None, None)
+            continue
+        assert page["change_rate"] == pytest.approx(alone(crawls), rel=1e-9)
+        history = History(*zip(*crawls, strict=True))
+        seen = [*pseudo, *crawls] if name == "prior" else crawls
+        low, high = estimators.likelihood_interval(
+            History(*zip(*seen, strict=True)), level=0.9, dispersion=page["dispersion"]
+        )
+        assert page["low"] == pytest.approx(low, rel=1e-9)
+        assert page["high"] == pytest.approx(high, rel=1e-9)
+        if n > 1:
+            expected = (
+                float(estimators.serial_score(history, root(crawls)))
+                if 0 < n_changed < n
+                else 0.0
+            )
+            assert page["serial_score"] == pytest.approx(expected, rel=1e-7, abs=1e-12)
+    stored = json.loads(
+        pq.read_metadata(tmp_path / "rates.parquet").metadata[b"recrawl"]
+    )
+    assert stored["estimator"] == name
+    assert stored["counts"] == found.counts
+
+
+@pytest.mark.slow
+def test_the_estimator_by_default_is_the_prior_unless_another_predicts_better(
+    rows, log, rates
+):
+    found = rates[1]
+    pages = [crawls for crawls in by_page(rows).values() if len(crawls) > 1]
+    prior = FakeIntervals(found.changed, found.unchanged)
+    losses = {}
+    tried = found.why.split(": ")[1].partition(";")[0]
+    for name, text in re.findall(r"(\w+) (\d\.\d+)", tried):
+        losses[name] = []
+        for crawls in pages:
+            history = History(*zip(*crawls[:-1], strict=True))
+            p = 1 - np.exp(
+                -float(recrawl.ESTIMATORS[name](History(*history.ragged()), prior)[0])
+                * crawls[-1][0]
+            )
+            p = min(max(p, 1e-4), 1 - 1e-4)
+            losses[name].append(-np.log(p if crawls[-1][1] else 1 - p))
+        assert float(text) == pytest.approx(np.mean(losses[name]), abs=6e-5)
+    assert found.why.startswith(
+        f"log loss of the last bit of {len(pages)} pages, "
+        "where another must be better by two standard errors: "
+    )
+    gain = np.subtract(losses["prior"], min(losses.values(), key=np.mean))
+    assert (found.estimator == "prior") == (
+        gain.mean() <= 2 * gain.std() / np.sqrt(gain.size)
+    )
+
+
+@pytest.mark.slow
+def test_another_estimator_is_chosen_where_it_is_better(monkeypatch):
+    rate = np.random.default_rng(1).lognormal(0, 1, 2000)
+    sample = History(
+        *simulate_history(rate, crawl_rate=1.0, n_crawls=4, rng=2).ragged()
+    )
+    assert choosing.choose(sample, None).estimator == "prior"
+    monkeypatch.setitem(recrawl.ESTIMATORS, "oracle", lambda history, prior: rate)
+    assert choosing.choose(sample, None).estimator == "oracle"
+    monkeypatch.setitem(
+        recrawl.ESTIMATORS,
+        "oracle",
+        lambda history, prior: 0.999999 * prior.estimate(history),
+    )
+    assert choosing.choose(sample, None).estimator == "prior"
+
+
+@pytest.mark.slow
+def test_results_do_not_depend_on_the_size_of_batches(
+    log, rates, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 50)
+    assert estimate(log, tmp_path / "again.parquet") == rates[1]
+    whole, again = pq.read_table(rates[0]), pq.read_table(tmp_path / "again.parquet")
+    assert pq.ParquetFile(tmp_path / "again.parquet").num_row_groups > 10
+    for name in whole.column_names:
+        if pa.types.is_floating(
+            whole[name].type
+        ):  # numpy's sums depend on where a page lies to the last digits
+            np.testing.assert_allclose(
+                again[name].to_numpy(),
+                whole[name].to_numpy(),
+                rtol=1e-12,
+                atol=1e-13,
+                err_msg=name,
+            )
+        else:
+            assert again[name].equals(whole[name]), name
+
+
+@pytest.mark.slow
+def test_results_do_not_depend_on_the_order_of_rows_or_their_files(
+    rows, rates, tmp_path
+):
+    (tmp_path / "parts").mkdir()
+    for k in range(3):
+        log_of(tmp_path / "parts" / f"{k}.parquet", sorted(rows)[k::3])
+    assert estimate(tmp_path / "parts", tmp_path / "again.parquet") == rates[1]
+    assert pq.read_table(rates[0]).equals(pq.read_table(tmp_path / "again.parquet"))
+
+
+def test_a_log_without_a_single_interval(tmp_path):
+    found = estimate(
+        log_of(tmp_path / "log.parquet", [("a", START, True), ("b", START + 5, False)]),
+        tmp_path / "rates.parquet",
+    )
+    assert found.estimator == "prior"
+    assert found.why == "no page has two intervals to compare estimators on"
+    page = rates_of(tmp_path / "rates.parquet")["a"]
+    assert page["change_rate"] == pytest.approx(
+        FakeIntervals(found.changed, found.unchanged).mode
+    )
+    assert page["n_crawls"] == 0
+    assert 0 < page["low"] < page["change_rate"] < page["high"] < np.inf
+
+
+@pytest.mark.slow
+def test_a_page_is_bursty_from_a_score_of_three_on(tmp_path):
+    rng = np.random.default_rng(1)
+    stays = np.repeat(np.linspace(0.5, 0.75, 60), 5)  # probabilities of the same bit
+    flips = rng.random((stays.size, 100)) >= stays[:, np.newaxis]
+    bits = np.cumsum(flips, axis=1) % 2 == 0
+    logs = [
+        (str(page), START + k * DAY, bool(bit))
+        for page, history in enumerate(bits)
+        for k, bit in enumerate(history)
+    ]
+    estimate(log_of(tmp_path / "log.parquet", logs), tmp_path / "rates.parquet")
+    pages = rates_of(tmp_path / "rates.parquet").values()
+    score = np.array([page["serial_score"] for page in pages], dtype=float)
+    assert ((score > 3) & (score < 4)).sum() > 20
+    bursty = [page["pattern"] == "bursty" for page in pages]
+    np.testing.assert_array_equal(bursty, score > 3)
+
+
+def test_a_log_is_in_the_state_only_when_its_rates_are_written(tmp_path, monkeypatch):
+    log = log_of(
+        tmp_path / "log.parquet", [("a", START + k * DAY, True) for k in (1, 2)]
+    )
+    rename = os.replace
+
+    def full_disk(source, target):
+        if os.path.basename(target) == "rates.parquet":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "replace", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        estimate(log, tmp_path / "rates.parquet", state=tmp_path / "state.parquet")
+    assert not (tmp_path / "state.parquet").exists()
+
+
+def test_patterns(tmp_path):
+    times = START + np.arange(1, 400) * DAY / 4
+    calm = np.sin(np.arange(399) / 20) > 0.3
+    turns = np.arange(399) % 2 == 0
+    logs = [("bursty", time, bool(bit)) for time, bit in zip(times, calm, strict=True)]
+    logs += [
+        ("regular", time, bool(bit)) for time, bit in zip(times, turns, strict=True)
+    ]
+    logs += [(str(bit), time, bit) for time in times for bit in (True, False)]
+    estimate(log_of(tmp_path / "log.parquet", logs), tmp_path / "rates.parquet")
+    assert {
+        url: page["pattern"]
+        for url, page in rates_of(tmp_path / "rates.parquet").items()
+    } == {
+        "bursty": "bursty",
+        "regular": "regular",
+        "True": None,  # equal bits have no order
+        "False": None,
+    }
+
+
+def test_counts_of_repeated_and_torn_rows_are_in_the_result(tmp_path):
+    path = log_of(
+        tmp_path / "log.parquet",
+        [
+            ("a", START, False),
+            ("a", START + DAY, True),
+            ("a", START + DAY, True),
+            ("a", START + DAY, False),
+            ("a", START + 2 * DAY, True),
+        ],
+    )
+    with pytest.warns(
+        BadRowsWarning,
+        match="1 times two crawls at one time that disagree, taken as changed",
+    ):
+        found = estimate(path, tmp_path / "rates.parquet", estimator="mle")
+    wanted = {
+        "rows": 5,
+        "repeated": 1,
+        "two crawls at one time that disagree, taken as changed": 1,
+    }
+    assert found.counts == wanted
+    assert (
+        json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"recrawl"])[
+            "counts"
+        ]
+        == wanted
+    )
+    assert rates_of(tmp_path / "rates.parquet")["a"]["n_changed"] == 2
+
+
+def test_pages_without_a_host_are_told_of_where_others_have_one(tmp_path):
+    def told(*urls, **options):
+        rows = [(url, START + k * DAY, False) for url in urls for k in range(3)]
+        path = log_of(tmp_path / "log.parquet", rows)
+        return recorded(estimate, path, tmp_path / "r", force=True, **options)[1]
+
+    names = ["/relative/path", "foo bar", "Title", "/b"]
+    assert told(*names) == [], "names of pages need not be URLs"
+    assert told("https://h/1", names[0]) == [
+        "1 page whose URL names no host: '/relative/path'"
+    ]
+    (message,) = told("https://h/1", *names)
+    assert message.startswith("4 pages whose URL names no host: '")
+    assert message.endswith("', ...")
+    assert message.count("'") == 6, "three are named"
+
+
+# ---------------------------------------------------------------- state
+
+
+def compare_rates(whole, parts, rtol):
+    whole, parts = pq.read_table(whole), pq.read_table(parts)
+    for name in (
+        "url",
+        "host",
+        "importance",
+        "n_crawls",
+        "n_changed",
+        "n_failed",
+        "first_crawl",
+        "last_crawl",
+        "gone",
+        "degenerate",
+    ):
+        assert whole[name].equals(parts[name]), name
+    np.testing.assert_allclose(parts["change_rate"], whole["change_rate"], rtol=rtol)
+    # how much intervals are widened, each log tells by itself
+    same = np.isclose(parts["dispersion"], whole["dispersion"], rtol=1e-9)
+    for name in ("low", "high"):
+        widths = [np.asarray(rates[name])[same] for rates in (parts, whole)]
+        np.testing.assert_allclose(*widths, rtol=rtol, atol=0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "n_parts"), [("mle", 2), ("mle", 4), ("moment_matching", 4), ("naive", 4)]
+)
+def test_logs_one_after_the_other_give_what_the_whole_log_gives(
+    rows, log, tmp_path, name, n_parts, monkeypatch
+):
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 300)
+    estimate(log, tmp_path / "whole.parquet", estimator=name)
+    state = tmp_path / "state.parquet"
+    for part in np.array_split(
+        np.array(sorted(rows, key=lambda row: row[1]), dtype=object), n_parts
+    ):
+        log_of(tmp_path / "part.parquet", list(map(tuple, part)))
+        found = estimate(
+            tmp_path / "part.parquet",
+            tmp_path / "parts.parquet",
+            state=state,
+            estimator=name,
+            force=True,
+        )
+    assert found.n_pages == 301
+    compare_rates(tmp_path / "whole.parquet", tmp_path / "parts.parquet", 1e-4)
+
+
+def of_hosts(path, spread, n_pages=600, n_hosts=20, n_crawls=3):
+    """Log of hosts whose mean rates differ by e^spread, the rates, and the hosts."""
+    rng = np.random.default_rng(2)
+    host = rng.integers(n_hosts, size=n_pages)
+    mean = np.exp(rng.normal(0, spread, n_hosts))
+    rate = rng.gamma(1.5, mean[host] / 1.5)
+    history = simulate_history(
+        rate, interval=rng.exponential(size=(n_pages, n_crawls)) + 1e-3, rng=rng
+    )
+    time = np.cumsum(history.interval * DAY, axis=1)
+    log_of(
+        path,
+        [
+            (f"https://h{host[page]}.org/{page}", START + round(t), bool(bit))
+            for page in range(n_pages)
+            for t, bit in zip(
+                np.append(0.0, time[page]),
+                np.append(False, history.changed[page]),
+                strict=True,
+            )
+        ],
+    )
+    return rate, mean
+
+
+@pytest.mark.slow
+def test_hosts_of_different_rates_have_a_prior_each(tmp_path):
+    path = tmp_path / "log.parquet"
+    rate, mean = of_hosts(path, 1.5)
+    error, covered = [], []
+    for name in (None, "prior"):
+        rates = tmp_path / f"{name}.parquet"
+        state_file = tmp_path / f"{name}.state"
+        found = estimate(path, rates, estimator=name, state=state_file)
+        assert found.estimator == "prior"
+        assert (found.scales is None) == (name == "prior")
+        table = pq.read_table(rates)
+        page = [int(url.rpartition("/")[2]) for url in table["url"].to_pylist()]
+        by_name = {each: table[each].to_numpy() for each in ("change_rate", "low")}
+        true = rate[page]
+        error.append(np.sqrt(np.mean(np.log(by_name["change_rate"] / true) ** 2)))
+        covered.append(
+            np.mean((by_name["low"] <= true) & (true <= table["high"].to_numpy()))
+        )
+        if name is None:
+            assert found.why.endswith(", of which the second is taken")
+            off = table["log_rate"].to_numpy() - np.log(true)
+            expected = np.sqrt(np.mean(table["log_stderr"].to_numpy() ** 2))
+            assert np.std(off) == pytest.approx(expected, rel=0.3)
+            own = [found.scales[f"h{k}.org"] for k in range(mean.size)]
+            assert np.corrcoef(np.log(own), np.log(mean))[0, 1] > 0.9
+    assert error[0] < 0.85 * error[1]
+    assert covered[0] > 0.85
+
+
+@pytest.mark.slow
+def test_compare_and_backtest_use_the_priors_of_hosts_too(tmp_path):
+    path, one = tmp_path / "log.parquet", tmp_path / "one.parquet"
+    of_hosts(path, 1.5)
+    assert estimate(path, tmp_path / "rates.parquet").scales is not None
+    now = pq.read_table(tmp_path / "rates.parquet")["freshness_now"]
+    found = compare(path, horizon=10.0, rng=1)
+    assert found.long_run["the log"] == pytest.approx(np.mean(now), rel=1e-9)
+    table = pq.read_table(path)
+    pq.write_table(table.append_column("host", pa.array(["h"] * len(table))), one)
+    loss, of_one = (backtest(each).log_loss["prior"] for each in (path, one))
+    assert loss < of_one
+
+
+@pytest.mark.slow
+def test_hosts_of_equal_rates_have_one_prior(tmp_path):
+    of_hosts(tmp_path / "log.parquet", 0.0, n_crawls=6)
+    found = estimate(tmp_path / "log.parquet", tmp_path / "rates.parquet")
+    assert found.scales is None
+    assert "; one prior 0." in found.why
+    assert found.why.endswith(", of which the first is taken")
+
+
+def test_scales_of_hosts_are_units_of_time():
+    host = pa.array(["a", "b", "new"])
+    crawls = [2.0, 4.0, 1.0, 3.0, 1.0, 5.0], [1, 1, 0, 1, 0, 1], [0, 2, 4, 6]
+    history = History(*crawls, age=[1.0, *[np.nan] * 5])
+    ours, scale = choosing.scaled(history, {"a": 2.0, "b": 0.5}, host)
+    assert scale.tolist() == [2.0, 0.5, 1.0]
+    assert ours.interval.tolist() == [4.0, 8.0, 0.5, 1.5, 1.0, 5.0]
+    assert ours.age[0] == 2.0
+    np.testing.assert_allclose(
+        estimators.mle(ours)[1:] * scale[1:], estimators.mle(history)[1:], rtol=1e-13
+    )
+    same, scale = choosing.scaled(history, None, host)
+    assert same is history
+    assert scale.tolist() == [1.0] * 3
+    # a host without a crawl has no scale
+    history = History([1.0, 1.0, 2.0, 2.0], [1, 0, 1, 0], [0, 2, 2, 4])
+    assert set(choosing.host_scales(history, host)) == {"a", "new"}
+
+
+def statuses(rows):
+    """Rows with a status, some of which failed."""
+    rng = np.random.default_rng(5)
+    return [
+        (*row, int(status))
+        for row, status in zip(
+            rows,
+            rng.choice([200, 304, 404, 500], len(rows), p=[0.6, 0.2, 0.1, 0.1]),
+            strict=True,
+        )
+    ]
+
+
+@pytest.mark.slow
+def test_failed_rows_through_a_state(rows, tmp_path):
+    rows = sorted(statuses(rows), key=lambda row: row[1])
+    state, half = tmp_path / "state.parquet", len(rows) // 2
+    estimate(
+        log_of(tmp_path / "log.parquet", rows),
+        tmp_path / "whole.parquet",
+        estimator="mle",
+    )
+    for part in (rows[:half], rows[half:]):
+        estimate(
+            log_of(tmp_path / "log.parquet", part),
+            tmp_path / "parts.parquet",
+            state=state,
+            estimator="mle",
+            force=True,
+        )
+    compare_rates(tmp_path / "whole.parquet", tmp_path / "parts.parquet", 1e-4)
+
+
+def test_batches_are_as_small_with_a_state(tmp_path, monkeypatch):
+    """They count the crawls that a state holds, of which a new log has none."""
+    n_pages, n_crawls, limit = 50, 20, 100
+    state = tmp_path / "state.parquet"
+    path = log_of(
+        tmp_path / "log.parquet",
+        [(f"u{i}", START + k, k % 2) for i in range(n_pages) for k in range(n_crawls)],
+    )
+    estimate(path, tmp_path / "rates.parquet", state=state, estimator="mle")
+    new = log_of(tmp_path / "new.parquet", [("u0", START + n_crawls, 1)])
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", limit)
+    with reading.opened(new, state=state) as log:
+        sizes = [batch.all_crawls.changed.size for batch in log.batches()]
+    assert sum(sizes) == n_pages * (n_crawls - 1) + 1
+    assert max(sizes) <= limit + n_crawls
+
+
+@pytest.mark.slow
+def test_the_same_log_again_changes_nothing(rows, tmp_path):
+    log, state = (
+        log_of(tmp_path / "log.parquet", statuses(rows)),
+        tmp_path / "state.parquet",
+    )
+    first = estimate(log, tmp_path / "rates.parquet", state=state, estimator="mle")
+    before = pq.read_table(tmp_path / "rates.parquet"), pq.read_table(state)
+    with pytest.warns(
+        BadRowsWarning,
+        match=f"{len(rows):,} not after the last row of their page in the state "
+        ".log.parquet row 1: http",
+    ):
+        again = estimate(log, tmp_path / "again.parquet", state=state, estimator="mle")
+    assert again.counts == {
+        "not after the last row of their page in the state": len(rows),
+        "repeated": 0,
+    }
+    assert again.n_pages == first.n_pages
+    compare_rates(tmp_path / "rates.parquet", tmp_path / "again.parquet", 1e-4)
+    after = pq.read_table(state)
+    for name in (
+        "url",
+        "first_crawl",
+        "last_crawl",
+        "last_row",
+        "gone",
+        "n_failed",
+        "bits",
+        "n",
+        "lag",
+        "lag_squares",
+        "dispersion",
+        "freedom",
+    ):
+        assert after[name].equals(before[1][name]), name
+    np.testing.assert_allclose(
+        np.concatenate(after["interval"].to_numpy()),
+        np.concatenate(before[1]["interval"].to_numpy()),
+        rtol=1e-14,
+    )
+
+
+def test_a_state_keeps_by_how_much_intervals_are_widened(tmp_path):
+    rng, state = np.random.default_rng(5), tmp_path / "state.parquet"
+    runs = np.repeat(rng.random((40, 12)) < 0.4, 5, axis=1)  # changes cluster
+    rows = [
+        (f"p{k}", START + day * DAY, bit)
+        for k, bits in enumerate(runs.tolist())
+        for day, bit in enumerate(bits)
+    ]
+    log = log_of(tmp_path / "log.parquet", rows)
+    found, wide = [], []
+    for _ in range(2):  # the second time there is nothing new
+        rates = tmp_path / f"rates{len(found)}.parquet"
+        found.append(
+            recorded(estimate, log, rates, state=state, estimator="mle")[0].dispersion
+        )
+        read = pq.read_table(rates)
+        wide.append(np.divide(read["high"], read["low"]))
+    assert found[0] > 1.5
+    assert found[1] == pytest.approx(found[0], rel=0.05)
+    np.testing.assert_allclose(wide[1], wide[0], rtol=0.05)
+
+
+@pytest.mark.slow
+def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
+    state = tmp_path / "state.parquet"
+    first = [
+        ("a", START, False),
+        ("a", START + DAY, True),
+        ("b", START, False),
+        ("b", START + 2 * DAY, False),
+    ]
+    estimate(
+        log_of(tmp_path / "1.parquet", first),
+        tmp_path / "rates.parquet",
+        state=state,
+        estimator="mle",
+    )
+    second = [
+        ("a", START + DAY / 2, True),
+        ("a", START + DAY, True),
+        ("a", START + 3 * DAY, False),
+        ("c", START, True),
+    ]
+    with pytest.warns(
+        BadRowsWarning, match="2 not after the last row of their page in the state"
+    ):
+        found = estimate(
+            log_of(tmp_path / "2.parquet", second),
+            tmp_path / "rates.parquet",
+            state=state,
+            estimator="mle",
+            force=True,
+        )
+    assert found.counts["rows"] == 2
+    pages = rates_of(tmp_path / "rates.parquet")
+    assert {
+        url: (page["n_crawls"], page["n_changed"]) for url, page in pages.items()
+    } == {"a": (2, 1), "b": (1, 0), "c": (0, 0)}
+    assert pages["a"]["change_rate"] == pytest.approx(
+        root([(1.0, True), (2.0, False)]), rel=1e-12
+    )
+    assert pages["b"]["change_rate"] == 0.5
+
+
+def test_a_state_that_is_none(rates, log, tmp_path):
+    (tmp_path / "text").write_text("no state")
+    for other, rule in (
+        (tmp_path / "text", "a file that estimate wrote, got .*text"),
+        (rates[0], "and not its rates; got .*rates.*, which lacks columns of a state"),
+    ):
+        with pytest.raises(ValueError, match=f"state must be .*{rule}"):
+            estimate(log, tmp_path / "new.parquet", state=other)
+    assert not (tmp_path / "new.parquet").exists()
+    assert (tmp_path / "text").read_text() == "no state"
+
+
+@pytest.mark.parametrize(
+    "distribution", ["exponential", "uniform", "narrow", "lognormal"]
+)
+@pytest.mark.parametrize("n", [2, 5, 30, 300])
+def test_error_of_a_compressed_state(distribution, n):
+    rng = np.random.default_rng(7)
+    n_pages = 6000 // n
+    draw = {
+        "exponential": rng.standard_exponential,
+        "uniform": rng.random,
+        "narrow": lambda shape: 1 + 0.011 * rng.random(shape),
+        "lognormal": lambda shape: np.exp(2 * rng.standard_normal(shape)),
+    }[distribution]
+    interval = 1e-9 + draw((n_pages, n))
+    changed = rng.random(interval.shape) < -np.expm1(
+        -np.exp(rng.normal(0, 1.5, (n_pages, 1))) * interval
+    )
+    history = History(
+        interval.ravel(), changed.ravel(), np.arange(0, n * n_pages + 1, n)
+    )
+    names = "url host importance first_crawl last_crawl last_row gone n_failed signal"
+    names += " last_start last_change"
+    page = pa.table({name: [None] * n_pages for name in names.split()})
+    kept = state.expand(
+        state.compress(
+            page,
+            history,
+            *np.zeros((3, 2, n_pages)),
+        )
+    )
+    np.testing.assert_array_equal(kept.offsets, history.offsets)
+    np.testing.assert_array_equal(
+        kept.total(kept.changed), history.total(history.changed)
+    )
+    for rule in recrawl.ESTIMATORS.values():
+        prior = FakeIntervals(0.5, 2.0)
+        np.testing.assert_allclose(rule(kept, prior), rule(history, prior), rtol=3e-5)
+    for ours, exact in zip(
+        estimators.likelihood_interval(kept),
+        estimators.likelihood_interval(history),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, exact, rtol=3e-5)
+
+
+# ---------------------------------------------------------------- outputs
+
+
+def test_an_output_that_exists_is_refused(log, rates, tmp_path):
+    output = tmp_path / "out.parquet"
+    output.write_text("mine")
+    with pytest.raises(FileExistsError, match=r"out.parquet exists; say --force"):
+        estimate(log, output, state=tmp_path / "state.parquet")
+    with pytest.raises(FileExistsError, match=r"out.parquet exists; say --force"):
+        schedule(rates[0], output, 10.0)
+    assert output.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
+    estimate(log, output, force=True)
+    assert pq.read_table(output).num_rows == 301
+
+
+class Full:
+    """Write as often as that, and then no more."""
+
+    def __init__(self, times):
+        self.times, self.write = times, pq.ParquetWriter.write_table
+
+    def __get__(self, writer, _):
+        def write(table, *arguments):
+            self.times -= 1
+            if self.times < 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return self.write(writer, table, *arguments)
+
+        return write
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("times", [0, 1, 5])
+def test_no_space_left_leaves_nothing_half_written(
+    log, rates, tmp_path, monkeypatch, times
+):
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 500)
+    (tmp_path / "old.parquet").write_text("old")
+    for function, arguments in ((estimate, (log,)), (schedule, (rates[0],))):
+        options = (
+            {"state": tmp_path / "state.parquet"}
+            if function is estimate
+            else {"bandwidth": 10.0}
+        )
+        for name in ("old.parquet", "new.parquet"):
+            with monkeypatch.context() as patch:
+                patch.setattr(
+                    pq.ParquetWriter,
+                    "write_table",
+                    Full(times if function is estimate else 0),
+                )
+                with pytest.raises(OSError, match="No space left on device") as error:
+                    function(*arguments, tmp_path / name, force=True, **options)
+            assert error.value.errno == errno.ENOSPC
+    assert [path.name for path in tmp_path.iterdir()] == ["old.parquet"]
+    assert (tmp_path / "old.parquet").read_text() == "old"
+
+
+def test_no_space_left_for_sorting_leaves_nothing(log, tmp_path, monkeypatch):
+    def full(*_):
+        raise duckdb.IOException("IO Error: No space left on device")
+
+    monkeypatch.setattr(reading.OpenedLog, "sample", full)
+    with pytest.raises(OSError, match="No space left on device"):
+        estimate(log, tmp_path / "new.parquet", state=tmp_path / "state.parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (
+            {"estimator": "best"},
+            "estimator must be one of prior, mle, moment_matching, naive, got 'best'",
+        ),
+        ({"level": 1.0}, "level must be strictly between 0 and 1, got 1.0"),
+        ({"memory": "lots"}, "memory must be a size such as '1GiB', got 'lots'"),
+    ],
+)
+def test_bad_arguments_of_estimate(log, tmp_path, options, rule):
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        estimate(log, tmp_path / "new.parquet", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_logs_that_are_none(tmp_path):
+    (tmp_path / "folder").mkdir()
+    for function in (
+        lambda path: estimate(path, tmp_path / "new.parquet"),
+        compare,
+        backtest,
+    ):
+        with pytest.raises(FileNotFoundError, match="no such file or folder"):
+            function(tmp_path / "nix.csv")
+        with pytest.raises(
+            ValueError, match="folder must hold files of a known format"
+        ):
+            function(tmp_path / "folder")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+# ---------------------------------------------------------------- schedule
+
+
+def pages_of(path):
+    table = pq.read_table(path)
+    return {
+        name: np.asarray(table[name])
+        for name in ("url", "change_rate", "importance", "host", "gone")
+    }, table
+
+
+@pytest.mark.parametrize(
+    ("policy", "model"),
+    [("interval", freshness.interval), ("poisson", freshness.poisson)],
+)
+def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
+    columns, before = pages_of(rates[0])
+    options = {"policy": policy, "hedge": 0.0}
+    found = schedule(rates[0], tmp_path / "plan.parquet", 40.0, **options)
+    plan = pq.read_table(tmp_path / "plan.parquet")
+    best = getattr(allocation, f"optimal_{policy}")(
+        columns["change_rate"], columns["importance"], 40.0
+    )
+    assert plan["url"].equals(before["url"])
+    crawl_rate = plan["crawl_rate"].to_numpy()
+    np.testing.assert_array_equal(crawl_rate, best.crawl_rate)
+    assert crawl_rate.sum() == pytest.approx(40.0, rel=1e-9)
+    assert found.freshness_if_exact == pytest.approx(best.freshness, rel=1e-14)
+    assert found.multiplier == pytest.approx(
+        best.multiplier / columns["importance"].sum(), rel=1e-14
+    )
+    # what is promised allows for the errors of the rates
+    errors = before["log_stderr"].to_numpy()
+    given = columns["change_rate"], errors, before["log_rate"].to_numpy()
+    promised = planning.expected(lambda rate: model(rate, crawl_rate), *given)
+    np.testing.assert_allclose(plan["freshness"], promised, rtol=1e-12)
+    # one more crawl a day
+    more = getattr(allocation, f"optimal_{policy}")(
+        columns["change_rate"], columns["importance"], 40.0 + 1e-4
+    )
+    assert (more.freshness - best.freshness) / 1e-4 == pytest.approx(
+        found.multiplier, rel=1e-4
+    )
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        late = before["last_crawl"].to_numpy() + (1 / crawl_rate * DAY * 1e6).astype(
+            "timedelta64[us]"
+        )
+    # that of the log's own intervals, where it has any
+    now = before["freshness_now"].to_numpy()
+    np.testing.assert_array_equal(plan["freshness_now"].to_numpy(), now)
+    known = ~np.isnan(now)
+    weighted = np.average(now[known], weights=columns["importance"][known])
+    assert found.freshness_now == pytest.approx(weighted, rel=1e-12)
+    due = plan["due"].to_numpy()
+    crawled = crawl_rate > 0
+    assert np.isnat(due[~crawled]).all()
+    assert (np.abs(due - late)[crawled] <= np.timedelta64(1, "us")).all()
+
+    bandwidths, worth = found.worth.T
+    np.testing.assert_allclose(bandwidths, [10, 20, 40, 80, 160])
+    assert worth[2] == pytest.approx(found.freshness, rel=1e-12)
+    assert (np.diff(worth) > 0).all()
+    stored = json.loads(
+        pq.read_metadata(tmp_path / "plan.parquet").metadata[b"recrawl"]
+    )
+    assert (stored["policy"], stored["bandwidth"]) == (policy, 40.0)
+
+
+@pytest.mark.slow
+def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
+    rng = np.random.default_rng(3)
+    rate = np.exp(rng.normal(0, 1, 130_000))
+    path = parquet(
+        tmp_path / "rates.parquet",
+        url=[str(k) for k in range(rate.size)],
+        change_rate=rate,
+    )
+    found = schedule(path, tmp_path / "plan.parquet", 1e5)
+    assert found.worth[2, 0] == 1e5
+    spread = freshness.interval(
+        rate, pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
+    ).std() / np.sqrt(1e5)
+    assert found.worth[2, 1] == pytest.approx(found.freshness, abs=4 * spread)
+    assert found.worth[2, 1] != found.freshness
+
+
+@pytest.mark.parametrize("policy", ["interval", "poisson"])
+def test_a_schedule_does_not_depend_on_the_size_of_batches(
+    rates, tmp_path, monkeypatch, policy
+):
+    found = []
+    for size in (1_000_000, 70):
+        monkeypatch.setattr(scheduling, "PAGES_PER_BATCH", size)
+        found.append(
+            schedule(rates[0], tmp_path / f"{size}.parquet", 40.0, policy=policy)
+        )
+    assert pq.read_table(tmp_path / "70.parquet").equals(
+        pq.read_table(tmp_path / "1000000.parquet")
+    )
+    assert pq.read_metadata(tmp_path / "70.parquet").num_row_groups == 5  # of 301 pages
+    assert found[1].freshness_now == pytest.approx(found[0].freshness_now, rel=1e-14)
+
+
+def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
+    path = parquet(
+        tmp_path / "rates.parquet",
+        url=["a", "b", "c"],
+        change_rate=[1.0, 1.0, 2.0],
+        gone=[False, True, False],
+    )
+    found = schedule(path, tmp_path / "plan.parquet", 4.0, hedge=0.0)
+    plan = rates_of(tmp_path / "plan.parquet")
+    best = allocation.optimal_interval([1.0, 2.0], 1.0, 4.0)
+    assert plan["b"]["crawl_rate"] == 0.0
+    np.testing.assert_allclose(
+        [plan["a"]["crawl_rate"], plan["c"]["crawl_rate"]], best.crawl_rate
+    )
+    assert found.freshness == pytest.approx(best.freshness, rel=1e-12)
+    assert {page["due"] for page in plan.values()} == {None}, "no last crawl is known"
+
+
+@pytest.mark.slow
+def test_thresholds(tmp_path):
+    rng = np.random.default_rng(4)
+    n = 30
+    rate, recall, false_rate = rng.lognormal(0, 1, n), rng.random(n), rng.random(n)
+    last = np.datetime64("2020-01-01T00:00:00", "us") + np.arange(n) * np.timedelta64(
+        3600, "s"
+    )
+    path = parquet(
+        tmp_path / "rates.parquet",
+        url=[str(k) for k in range(n)],
+        change_rate=rate,
+        recall=recall,
+        false_rate=false_rate,
+        last_crawl=last,
+    )
+    found = schedule(path, tmp_path / "plan.parquet", 12.0, policy="thresholds")
+    best = allocation.optimal_thresholds(
+        SignalledPages(rate, 1.0, recall, false_rate), 12.0
+    )
+    plan = pq.read_table(tmp_path / "plan.parquet")
+    np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate)
+    np.testing.assert_allclose(plan["threshold"], best.threshold)
+    beta = SignalledPages(rate, 1.0, recall, false_rate).beta
+    np.testing.assert_allclose(plan["signal_days"], beta)
+    assert found.freshness == pytest.approx(best.freshness)
+    assert found.worth[2, 1] == pytest.approx(found.freshness)
+    due, soon = plan["due"].to_numpy(), np.isfinite(best.threshold)
+    np.testing.assert_allclose(
+        (due - last)[soon] / np.timedelta64(1, "D"),
+        best.threshold[soon],
+        rtol=1e-9,
+        atol=1e-10,
+    )
+    assert np.isnat(due[~soon]).all()
+
+
+@pytest.mark.parametrize("policy", ["interval", "poisson"])
+def test_limits_of_hosts(rates, tmp_path, policy):
+    columns, _ = pages_of(rates[0])
+    limits = {"h0": 2.0, "h3": 0.0}
+    for per_host in (limits, 5.0):
+        schedule(
+            rates[0],
+            tmp_path / "plan.parquet",
+            40.0,
+            policy=policy,
+            per_host=per_host,
+            hedge=0.0,
+            force=True,
+        )
+        crawl_rate = pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
+        spent = {
+            host: crawl_rate[columns["host"] == host].sum()
+            for host in set(columns["host"])
+        }
+        model = getattr(freshness, policy)
+        best = allocation.polite(
+            columns["change_rate"],
+            columns["importance"],
+            40.0,
+            columns["host"],
+            per_host,
+            model=model,
+        )
+        np.testing.assert_allclose(crawl_rate, best.crawl_rate, rtol=1e-9)
+        if per_host is limits:
+            assert spent["h0"] == pytest.approx(2.0, rel=1e-9)
+            assert spent["h3"] == 0.0
+            assert sum(spent.values()) == pytest.approx(40.0, rel=1e-9)
+        else:
+            assert max(spent.values()) <= 5.0 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"bandwidth": -1.0}, "bandwidth must be positive and finite, got -1.0"),
+        ({"bandwidth": np.nan}, "bandwidth must be positive and finite, got nan"),
+        (
+            {"policy": "best"},
+            "policy must be one of interval, poisson, thresholds, got 'best'",
+        ),
+        ({"policy": "thresholds"}, "rates must have a column 'recall', got url, host,"),
+        (
+            {"per_host": {"h0": 1.0, "nix": 1.0, "h9": 2.0}},
+            "per_host must name hosts that have pages, got 2 without: 'h9', 'nix'",
+        ),
+        ({"per_host": {"h0": -1.0}}, "per_host must be non-negative, got {'h0': -1.0}"),
+        ({"per_host": -2.0}, "per_host must be non-negative, got -2.0"),
+    ],
+)
+def test_bad_arguments_of_schedule(rates, tmp_path, options, rule):
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        schedule(rates[0], tmp_path / "plan.parquet", **({"bandwidth": 10.0} | options))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_rates(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nix"):
+        schedule(tmp_path / "nix", tmp_path / "plan", 1.0)
+    (tmp_path / "text").write_text("url,change_rate")
+    with pytest.raises(ValueError, match=r"rates must be the Par.*, got .*text: run"):
+        schedule(tmp_path / "text", tmp_path / "plan", 1.0)
+    for rule, columns in {
+        "/rates without change_rate: run `recrawl estimate LOG": {"url": ["a"]},
+        "rates must hold at least one page": {
+            "url": pa.array([], "string"),
+            "change_rate": pa.array([], "double"),
+        },
+        "rates must hold a page with importance that is not gone, got none of 1": {
+            "url": ["a"],
+            "change_rate": [1.0],
+            "gone": [True],
+        },
+        "change_rate must be non-negative and finite, got nan at index (1,)": {
+            "url": ["a", "b"],
+            "change_rate": [1.0, None],
+        },
+        "change_rate must be non-negative and finite, got -1.0 at index (0,)": {
+            "url": ["a"],
+            "change_rate": [-1.0],
+        },
+    }.items():
+        with pytest.raises(ValueError, match=re.escape(rule)):
+            schedule(parquet(tmp_path / "rates", **columns), tmp_path / "plan", 1.0)
+    path = parquet(
+        tmp_path / "rates", url=["a"], change_rate=[1.0], recall=[0.5], false_rate=[0.5]
+    )
+    with pytest.raises(
+        ValueError,
+        match="rates must have a column 'host', got url, change_rate, recall",
+    ):
+        schedule(path, tmp_path / "plan", 1.0, per_host=1.0)
+    with pytest.raises(
+        ValueError, match="per_host must be None for policy 'thresholds'"
+    ):
+        schedule(path, tmp_path / "plan", 1.0, per_host=1.0, policy="thresholds")
+    assert not (tmp_path / "plan").exists()
+
+
+def test_a_schedule_beats_others_that_spend_as_much(rates, tmp_path):
+    """SciPy moves bandwidth between the first pages and gains nothing."""
+    columns, _ = pages_of(rates[0])
+    schedule(rates[0], tmp_path / "plan.parquet", 300.0, hedge=0.0)
+    crawl_rate = pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
+    few = np.flatnonzero(crawl_rate)[:8]
+    rate, weight, spent = (
+        columns["change_rate"][few],
+        columns["importance"][few],
+        crawl_rate[few].sum(),
+    )
+
+    def stale(x):
+        return -(weight * freshness.interval(rate, np.maximum(x, 1e-12))).sum()
+
+    constraint = {"type": "eq", "fun": lambda x: x.sum() - spent}
+    other = minimize(
+        stale,
+        np.full(8, spent / 8),
+        bounds=[(1e-9, spent)] * 8,
+        constraints=constraint,
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
+    assert -stale(crawl_rate[few]) >= -other.fun - 1e-9
+    assert -stale(crawl_rate[few]) == pytest.approx(-other.fun, rel=1e-5)
+
+
+# ---------------------------------------------------------------- compare
+
+
+@pytest.mark.slow
+def test_compare_against_a_direct_computation(rows, log, tmp_path):
+    both = compare(log, rng=1)
+    found = both.long_run
+    assert list(found.values()) == sorted(found.values())
+    assert set(found) == {
+        "the log",
+        "uniform",
+        "proportional",
+        "optimal",
+        "Nutch",
+        "StormCrawler",
+    }
+    estimate(log, tmp_path / "rates.parquet")
+    pages, crawls = rates_of(tmp_path / "rates.parquet"), by_page(rows)
+    crawls = {url: page for url, page in crawls.items() if page}
+    rate, weight = (
+        np.array([pages[url][name] for url in crawls])
+        for name in ("change_rate", "importance")
+    )
+    days = np.array([sum(w for w, _ in page) for page in crawls.values()])
+    fresh = [
+        sum(
+            (1 - np.exp(-pages[url]["change_rate"] * w)) / pages[url]["change_rate"]
+            for w, _ in page
+        )
+        for url, page in crawls.items()
+    ]
+    assert found["the log"] == pytest.approx(
+        np.average(fresh / days, weights=weight), rel=1e-10
+    )
+    bandwidth = sum(
+        len(page) / d for page, d in zip(crawls.values(), days, strict=True)
+    )
+    for name, x in {
+        "uniform": np.full(rate.size, bandwidth / rate.size),
+        "proportional": bandwidth * rate / rate.sum(),
+    }.items():
+        assert found[name] == pytest.approx(
+            np.average(x / rate * -np.expm1(-rate / x), weights=weight), rel=1e-10
+        )
+    assert found["optimal"] == pytest.approx(
+        float(allocation.optimal_interval(rate, weight, bandwidth).freshness), rel=1e-10
+    )
+    assert found["uniform"] < found["optimal"]
+    assert found["proportional"] < found["optimal"]
+    assert compare(log, rng=1) == both, "the same for the same seed"
+    other = compare(log, rng=2).long_run
+    assert other != found
+    assert {name for name in found if other[name] != found[name]} <= {
+        "Nutch",
+        "StormCrawler",
+    }
+
+
+@pytest.mark.slow
+def test_compare_runs_the_production_rules(rows, log):
+    found = compare(log, rng=1, horizon=300.0).long_run
+    with reading.opened(log) as opened:
+        batch = opened.sample(1000)
+    chosen = choosing.choose(batch.history, host=batch.page["host"])
+    kept = batch.history.n_crawls > 0
+    rate = chosen.rate(batch.history, batch.page["host"])[kept]
+    bandwidth = (
+        batch.history.n_crawls
+        / np.maximum(batch.history.total(batch.history.interval), 1e-300)
+    )[kept].sum()
+    world = simulate.draw_world(
+        SignalledPages(rate, np.asarray(batch.page["importance"])[kept], 0.0, 0.0),
+        300.0,
+        rng=1,
+    )
+    for rule in (policies.Nutch(), policies.StormCrawler()):
+        direct = simulate.crawl(
+            world, rule, bandwidth, borders=[150.0, 300.0]
+        ).freshness
+        assert found[type(rule).__name__] == pytest.approx(float(direct), rel=1e-12)
+
+
+@pytest.mark.slow
+def test_compare_takes_pages_at_random(log):
+    few = compare(log, n_pages=40, horizon=1.0, rng=1).long_run
+    assert few["the log"] != compare(log, horizon=1.0, rng=1).long_run["the log"]
+    for bad, rule in (
+        ({"n_pages": 0}, "n_pages must be a positive integer"),
+        ({"horizon": -1.0}, "horizon must be positive"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            compare(log, **bad)
+
+
+def test_compare_of_logs_without_intervals_or_changes(tmp_path):
+    for rows in (
+        [("a", START, True), ("b", START + 5, False)],
+        [("a", START + k * DAY, False) for k in range(9)],
+    ):
+        with pytest.raises(
+            ValueError,
+            match="must hold a page that was crawled twice, and one that changed",
+        ):
+            compare(log_of(tmp_path / "log.parquet", rows))
+
+
+# ---------------------------------------------------------------- backtest
+
+
+def test_log_loss_of_known_cases():
+    np.testing.assert_allclose(
+        recrawl.log_loss(np.log(2), 1.0, [True, False]), np.log(2)
+    )
+    np.testing.assert_allclose(
+        recrawl.log_loss(0.0, 5.0, [True, False]), -np.log([1e-4, 1 - 1e-4])
+    )
+    np.testing.assert_allclose(
+        recrawl.log_loss(np.inf, 5.0, [True, False]), -np.log([1 - 1e-4, 1e-4])
+    )
+    np.testing.assert_allclose(recrawl.log_loss([0.5, 2.0], 1.0, False), [0.5, 2.0])
+
+
+@pytest.mark.slow
+def test_backtest_against_a_direct_computation(rows, log):
+    found = backtest(log, share=0.7, n_bins=5)
+    cut = sorted(time for _, time, *_ in rows)[int(np.ceil(0.7 * len(rows))) - 1]
+    before, after = {}, {}
+    for url in {row[0] for row in rows}:
+        times = sorted((time, bit) for other, time, bit, *_ in rows if other == url)
+        steps = [
+            (b[0], (b[0] - a[0]) / DAY, b[1]) for a, b in itertools.pairwise(times)
+        ]
+        if any(time <= cut for time, *_ in steps):
+            before[url] = [step[1:] for step in steps if step[0] <= cut]
+            after[url] = [step[1:] for step in steps if step[0] > cut]
+    together = root([crawl for page in before.values() for crawl in page])
+
+    def nutch(crawls):
+        days = 30.0
+        for _, bit in crawls:
+            days = min(max(days * (0.8 if bit else 1.4), 1 / 1440), 365)
+        return -np.log(1 - np.log(1.4) / np.log(1.4 / 0.8)) / days
+
+    rules = {
+        "mle": root,
+        "moment_matching": matched,
+        "naive": lambda crawls: (
+            sum(bit for _, bit in crawls) / sum(w for w, _ in crawls)
+        ),
+        "one rate": lambda crawls: together,
+        "Nutch": nutch,
+    }
+    assert found.n_bits == sum(map(len, after.values()))
+    assert (
+        set(found.log_loss)
+        == set(found.calibration)
+        == set(found.stderr)
+        == {*rules, "prior"}
+    )
+    assert list(found.log_loss.values()) == sorted(found.log_loss.values())
+    for name, rule in rules.items():
+        bits = [
+            (1 - np.exp(-rule(crawls) * w), bit)
+            for url, crawls in before.items()
+            for w, bit in after[url]
+        ]
+        p, bit = np.array(bits).T
+        clipped = np.clip(p, 1e-4, 1 - 1e-4)
+        assert found.log_loss[name] == pytest.approx(
+            -np.log(np.where(bit == 1, clipped, 1 - clipped)).mean(), rel=1e-9
+        )
+        at = np.minimum((p * 5).astype(int), 4)
+        for k, (mean, share, n) in enumerate(found.calibration[name]):
+            assert n == (at == k).sum()
+            if n:
+                assert (mean, share) == (
+                    pytest.approx(p[at == k].mean(), rel=1e-9),
+                    pytest.approx(bit[at == k].mean(), rel=1e-12),
+                )
+
+
+def test_standard_errors_of_a_backtest_against_the_jackknife(tmp_path):
+    """Leave one page out at a time; losses of pages differ, and so do their bits."""
+    rng = np.random.default_rng(5)
+    rows, pages = [], []
+    for page in range(400):
+        n = rng.integers(6, 20)
+        bits = rng.random(n) < 1 - np.exp(-0.7)
+        rows += [(f"p{page}", START + k * DAY, bool(b)) for k, b in enumerate(bits)]
+        pages.append(bits)
+    found = backtest(log_of(tmp_path / "log.parquet", rows), share=0.6)
+    assert next(iter(found.log_loss)) == "one rate"
+    cut = sorted(time for _, time, _ in rows)[int(np.ceil(0.6 * len(rows))) - 1]
+    n_before = int((cut - START) / DAY)  # intervals of one day each
+    before = [bits[1 : n_before + 1] for bits in pages]
+    after = [bits[n_before + 1 :] for bits in pages]
+    together = np.concatenate(before).mean()
+
+    def losses(probabilities):
+        p = [np.clip(q, 1e-4, 1 - 1e-4) for q in probabilities]
+        return np.array(
+            [
+                -np.log(np.where(b, q, 1 - q)).sum()
+                for q, b in zip(p, after, strict=True)
+            ]
+        )
+
+    # the naive rate of days of which a share has a change, as a probability
+    naive = losses([1 - np.exp(-bits.mean()) for bits in before])
+    behind, n_bits = naive - losses([together] * 400), np.array([len(b) for b in after])
+    without = (behind.sum() - behind) / (n_bits.sum() - n_bits)
+    spread = np.sqrt(399 / 400 * ((without - without.mean()) ** 2).sum())
+    assert found.stderr["naive"] == pytest.approx(spread, rel=0.01)
+    assert found.stderr["one rate"] == 0
+
+
+@pytest.mark.slow
+def test_backtest_does_not_depend_on_the_size_of_batches(log, monkeypatch):
+    whole = backtest(log)
+    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 100)
+    again = backtest(log)
+    assert again.n_bits == whole.n_bits
+    for name, loss in whole.log_loss.items():
+        assert again.log_loss[name] == pytest.approx(loss, rel=1e-12)
+        assert again.stderr[name] == pytest.approx(whole.stderr[name], rel=1e-9)
+        np.testing.assert_allclose(
+            again.calibration[name], whole.calibration[name], rtol=1e-12
+        )
+
+
+@pytest.mark.slow
+def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
+    rng = np.random.default_rng(11)
+    rate = rng.exponential(1.0, 2000) + rng.exponential(
+        0.5, 2000
+    )  # the prior of two pseudo-observations of a day each
+    log = log_of(
+        tmp_path / "log.parquet", simulated(2000, n_crawls=5, seed=12, rate=rate)[0]
+    )
+    found = backtest(log)
+    assert next(iter(found.log_loss)) == "prior"
+    for name, loss in found.log_loss.items():
+        if name != "prior":
+            assert loss - found.log_loss["prior"] > 3 * found.stderr[name] > 0
+    off = {
+        name: np.nansum(np.abs(share - mean) * n) / found.n_bits
+        for name, (mean, share, n) in ((k, v.T) for k, v in found.calibration.items())
+    }
+    assert off["prior"] < 0.1 < 0.2 < min(off["naive"], off["Nutch"]), (
+        "a mode is no mean, but not far from it"
+    )
+
+
+@pytest.mark.slow
+def test_one_rate_wins_where_all_pages_are_alike(tmp_path):
+    log = log_of(
+        tmp_path / "log.parquet",
+        simulated(1500, n_crawls=5, seed=13, rate=np.full(1500, 0.7))[0],
+    )
+    found = backtest(log)
+    assert found.log_loss["one rate"] < found.log_loss["mle"] - 3 * found.stderr["mle"]
+    mean, share, n = found.calibration["one rate"].T
+    large = n > 0
+    assert (np.abs(share - mean)[large] < 4 * np.sqrt(0.25 / n[large])).all()
+
+
+def test_bad_backtests(log, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"share must be strictly between 0 and 1, got 1.0"
+    ):
+        backtest(log, share=1.0)
+    with pytest.raises(ValueError, match="n_bins must be a positive integer"):
+        backtest(log, n_bins=0)
+    for rows in (
+        [("a", START, True)],
+        [("a", START, True), ("a", START + DAY, True)],
+        [
+            ("a", START, False),
+            ("b", START + DAY, True),
+            ("b", START + 2 * DAY, True),
+        ],
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"must hold a page with intervals before and after 0.8 of its rows",
+        ):
+            backtest(log_of(tmp_path / "log.parquet", rows))
+
+
+# ---------------------------------------------------------------- adaptive crawlers
+
+
+@pytest.mark.slow
+def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
+    """Intervals that follow the bits, as in Nutch, do not make changes cluster."""
+    rate = np.exp(np.random.default_rng(14).normal(0, 1, 1000))
+    history = simulate_adaptive_history(
+        rate,
+        initial=1.0,
+        shrink=0.8,
+        grow=1.4,
+        limits=(0.01, 50.0),
+        n_crawls=40,
+        rng=15,
+    )
+    times = START + np.round(np.cumsum(history.interval * DAY, axis=1), 6)
+    rows = [
+        (str(page), float(time), bool(bit))
+        for page in range(1000)
+        for time, bit in zip(
+            np.append(START, times[page]),
+            np.append(True, history.changed[page]),
+            strict=True,
+        )
+    ]
+    estimate(log_of(tmp_path / "log.parquet", rows), tmp_path / "rates.parquet")
+    table = pq.read_table(tmp_path / "rates.parquet")
+    beyond = 1000 - table["pattern"].null_count
+    assert beyond <= 1000 * 0.0027 + 4 * np.sqrt(1000 * 0.0027)
+
+
+# ---------------------------------------------------------------- extras
+
+
+@pytest.mark.parametrize("package", ["duckdb", "pyarrow"])
+def test_a_missing_package_is_named_with_the_extra(package):
+    code = f"import sys; sys.modules[{package!r}] = None; import recrawl"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert run.stderr.endswith(
+        f"ImportError: recrawl needs the package {package}: "
+        "pip install 'paperlib-crawl[log]'\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_log_in_which_nothing_changed_has_rates_above_zero(tmp_path):
+    """To say that nothing ever changes would predict all of its last bits."""
+    for n_pages, n_crawls in ((1, 4), (3, 4), (50, 10)):
+        rows = [
+            (f"u{i}", START + k * DAY, False)
+            for i in range(n_pages)
+            for k in range(n_crawls)
+        ]
+        log = log_of(tmp_path / "log.parquet", rows)
+        rates = tmp_path / "rates.parquet"
+        found = estimate(log, rates, force=True)
+        assert (found.estimator, found.why) == (
+            "prior",
+            "the last bits of all pages are the same",
+        )
+        assert np.min(pq.read_table(rates)["change_rate"]) > 0
+
+
+@pytest.mark.slow
+def test_a_day_of_failed_fetches_joins_a_state(tmp_path):
+    columns = ("url", "time", "changed", "status")
+    days = [("a", START, None, 200), ("a", START + DAY, True, 200)]
+    failed = [("a", START + 2 * DAY, None, 500), ("b", START + 2 * DAY, None, 404)]
+    rates, state = tmp_path / "rates.parquet", tmp_path / "state.parquet"
+    for k, rows in enumerate((days, failed)):
+        log = tmp_path / f"{k}.parquet"
+        parquet(log, **dict(zip(columns, zip(*rows, strict=True), strict=True)))
+        recorded(estimate, log, rates, state=state, force=True)
+    pages = {page["url"]: page for page in pq.read_table(rates).to_pylist()}
+    assert (pages["a"]["n_failed"], pages["a"]["n_crawls"]) == (1, 1)
+    assert pages["b"]["gone"]
+    with pytest.raises(ValueError, match="at least one row that can be used"):
+        recorded(estimate, log, rates, force=True)

@@ -1,0 +1,888 @@
+"""Schedules under limits, with a hedge, and what they promise.
+
+Schedules of plain problems are tested in test_crawl_log.py.
+"""
+
+import fnmatch
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from tests.recrawl.crawl_logs import parquet
+from scipy.integrate import quad
+from scipy.optimize import brentq
+from scipy.special import digamma, polygamma
+
+import recrawl
+from recrawl.science import allocation, freshness, objectives
+from recrawl import cli
+from recrawl import planning, scheduling
+from recrawl.calibrating import Calibration
+from recrawl.limits import page_limits, read_limits
+from recrawl.scheduling import HEDGE, schedule
+from recrawl.science.signals import SignalledPages
+from recrawl.units import as_text, days, per_day
+
+N_PAGES = 60
+START, END, NEVER = np.array(["2026-01-01", "2026-01-11", "NaT"], "datetime64[us]")
+
+
+def pages(n_pages=N_PAGES, seed=1, **columns):
+    """Columns of rates of pages on three hosts."""
+    rng = np.random.default_rng(seed)
+    part = np.where(np.arange(n_pages) % 2, "news", "a_b%c")
+    return {
+        "url": [f"https://h{k % 3}/{part[k]}/{k}" for k in range(n_pages)],
+        "host": [f"h{k % 3}" for k in range(n_pages)],
+        "change_rate": rng.lognormal(-1, 1.2, n_pages),
+        "importance": rng.random(n_pages) + 0.1,
+        "cost": rng.random(n_pages) + 0.5,
+        "n_crawls": np.full(n_pages, 5),
+        "first_crawl": np.full(n_pages, START),
+        "last_crawl": np.full(n_pages, END),
+    } | columns
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Write rates and schedule them; returns the result and the table."""
+
+    def scheduled(columns, bandwidth, *, metadata=None, **options):
+        rates, output = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
+        table = pa.table(columns).replace_schema_metadata(
+            {} if metadata is None else {"recrawl": json.dumps(metadata)}
+        )
+        pq.write_table(table, rates)
+        found = schedule(rates, output, bandwidth, force=True, **options)
+        return found, pq.read_table(output)
+
+    return scheduled
+
+
+@pytest.fixture
+def limits(tmp_path):
+    """Write a file of limits."""
+
+    def written(*lines, encoding="utf-8"):
+        path = tmp_path / "limits.csv"
+        path.write_text("\n".join([*lines, ""]), encoding=encoding)
+        return path
+
+    return written
+
+
+# ---------------------------------------------------------------- closed forms
+
+
+def test_units():
+    assert [days(text) for text in ("1h", "30d", "90 min", "1.5w", "36s")] == (
+        pytest.approx([1 / 24, 30, 1 / 16, 10.5, 36 / 86400], rel=1e-14)
+    )
+    assert days("7m") == days("7min") == days("7 minutes")
+    assert [days(text) for text in ("7days", "1week", "7D", "168 hrs")] == [7] * 4
+    assert per_day("10/hour") == per_day("10/h") == per_day("10/hours") == 240
+    texts = [as_text(x) for x in (30, 1, 0.5, 1 / 24, 1 / 1440, 2e-5)]
+    assert texts == [
+        "30 days", "1 day", "12 hours", "1 hour", "1 minute", "1.728 seconds"
+    ]  # fmt: skip
+    assert as_text(days("90min")) == "1.5 hours"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "1", "h", "1y", "-1h", "0d", "infd", "1h2", "nand", "1M", "1ms"]
+)
+def test_durations_that_are_none(text):
+    with pytest.raises(ValueError, match="must be a positive number with a unit"):
+        days(text)
+
+
+def test_the_mean_over_a_posterior():
+    rate = np.array([0.3, 1.0, 4.0])
+    stderr = np.array([0.0, 0.5, 1.0])
+    shape = [brentq(lambda a, s=s: polygamma(1, a) - s**2, 1, 1e3) for s in stderr[1:]]
+    middle = [
+        rate[0],
+        *(
+            np.exp(digamma(a)) / (a - 1) * r
+            for a, r in zip(shape, rate[1:], strict=True)
+        ),
+    ]
+    moment = planning.expected(lambda r: r**2, rate, stderr)
+    wanted = np.square(middle) * np.exp(2 * stderr**2)
+    np.testing.assert_allclose(moment, wanted, rtol=1e-7)
+
+    def fresh(z, rate, stderr):
+        density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+        return freshness.interval(rate * np.exp(stderr * z), 1.0) * density
+
+    mean = planning.expected(lambda r: freshness.interval(r, 1.0), rate, stderr)
+    terms = zip(middle, stderr, strict=True)
+    by_quadrature = [quad(fresh, -9, 9, given)[0] for given in terms]
+    np.testing.assert_allclose(mean, by_quadrature, atol=3e-6)
+
+
+def test_calibrated_freshness():
+    """Of an exponential it is that of Poisson pages; else an integral."""
+    x = np.linspace(0, 40, 40_001)
+    rate, crawls = np.array([0.0, 0.01, 0.5, 3.0, 3.0]), np.array([1, 1, 2, 0.1, 0])
+    np.testing.assert_allclose(
+        Calibration(x, np.exp(-x)).freshness(rate, crawls),
+        freshness.interval(rate, crawls),
+        rtol=1e-6,
+    )
+    measured = Calibration([0.0, 0.5, 1.0, 4.0], [1.0, 0.8, 0.5, 0.3])
+    knots = [0.0, 0.5, 1.0, 4.0, 100.0], np.log([1.0, 0.8, 0.5, 0.3, 0.3 / np.e**96])
+    for until in (0.2, 0.5, 0.7, 4.0, 9.0):
+
+        def unchanged(y):
+            return np.exp(np.interp(y, *knots))
+
+        area = quad(unchanged, 0, until, points=knots[0][1:4])[0]
+        assert measured.freshness(until, 1.0) == pytest.approx(area / until, rel=1e-8)
+    again = Calibration.from_dict(json.loads(json.dumps(measured.to_dict())))
+    assert again.freshness(2.0, 1.0) == measured.freshness(2.0, 1.0)
+
+
+def test_delay_spends_by_the_square_root(run):
+    columns = pages()
+    found, plan = run(
+        columns, 30.0, objective="delay", cost="cost", hedge=0.0, policy="poisson"
+    )
+    root = np.sqrt(columns["importance"] * columns["change_rate"] / columns["cost"])
+    expected = 30.0 * root / (root @ columns["cost"])
+    np.testing.assert_allclose(plan["crawl_rate"], expected, rtol=1e-9)
+    loss = np.average(columns["change_rate"] / expected, weights=columns["importance"])
+    assert found.loss == pytest.approx(loss, rel=1e-9)
+    assert found.spent == pytest.approx(30.0, rel=1e-9)
+    assert found.multiplier == pytest.approx(loss / 30.0, rel=1e-8)
+    assert found.one_more == pytest.approx(loss / 31.0, rel=1e-8), "loss is c / R"
+    assert found.one_fewer == pytest.approx(loss / 29.0, rel=1e-8)
+
+
+def test_pages_without_crawls_are_counted(run):
+    gone = np.arange(N_PAGES) < 7
+    columns = pages(gone=gone)
+    found, plan = run(columns, 2.0, hedge=0.0)
+    none = ~gone & (plan["crawl_rate"].to_numpy() == 0)
+    assert 0 < none.sum() < N_PAGES - 7
+    first = np.array(columns["url"])[none][:3].tolist()
+    assert found.uncrawled == {"pages": none.sum(), "crawls": 0.0, "first": first}
+    assert run(columns, 2.0, hedge=0.5)[0].uncrawled["pages"] == 0
+
+
+def test_pages_that_are_gone_are_counted_and_named(run, tmp_path, capsys):
+    columns = pages(gone=np.isin(np.arange(N_PAGES), [2, 5, 9, 50]))
+    found, _ = run(columns, 15.0)
+    first = [columns["url"][k] for k in (2, 5, 9)]
+    assert found.gone == {"pages": 4, "crawls": 0.0, "first": first}
+    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "15/day"]
+    assert cli.main([*command, "-o", str(tmp_path / "again.parquet")]) == 0
+    shown = f"4 pages without crawls, being gone: .* fetched: {first[0]!r}, "
+    assert re.search(shown, capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("wait", [50_000, 364_999, 365_001])
+def test_due_dates_far_ahead_are_exact_or_missing(run, wait):
+    """None is given after a thousand years, as timestamps end with the year 9999."""
+    same = np.ones(2)
+    columns = pages(2, change_rate=same, importance=same, cost=same)
+    _, table = run(columns, 2 / wait)
+    assert table["crawl_rate"].to_pylist() == pytest.approx([1 / wait] * 2)
+    due = table["due"].to_numpy()
+    if wait > 365_000:
+        assert np.isnat(due).all()
+    else:
+        error = due - (END + np.timedelta64(wait, "D"))
+        assert (np.abs(error) < np.timedelta64(1, "m")).all()
+
+
+def test_a_hedge_is_a_mean_of_the_optimum_and_equal_rates(run):
+    columns = pages(gone=np.arange(N_PAGES) == 4)
+    found, plan = run(columns, 20.0)
+    _, best = run(columns, 20.0, hedge=0.0)
+    even = np.where(columns["gone"], 0.0, 20.0 / (N_PAGES - 1))
+    mixed = HEDGE * even + (1 - HEDGE) * best["crawl_rate"].to_numpy()
+    np.testing.assert_allclose(plan["crawl_rate"], mixed, rtol=1e-12)
+    assert found.prices["hedge"]["share"] == found.hedge == HEDGE
+    assert found.prices["hedge"]["cost"] > 0
+    _, uniform = run(columns, 20.0, hedge=1.0)
+    np.testing.assert_allclose(uniform["crawl_rate"], even, rtol=1e-12)
+    _, uniform = run(columns, 20.0, hedge=1.0, cost="cost")
+    even = 20.0 / columns["cost"][~columns["gone"]].sum() * ~columns["gone"]
+    np.testing.assert_allclose(uniform["crawl_rate"], even, rtol=1e-9)
+
+
+# ---------------------------------------------------------------- oracles
+
+
+def test_limits_of_a_file_by_another_matcher(limits, tmp_path):
+    columns = pages()
+    lines = [
+        "h1,,20d,",
+        "https://h1/news/*,1h,5d,",
+        "https://h1/news/1*,, 2d,",  # longer, says nothing of the least interval
+        "https://h0/a_b%c/*,,3d,",
+    ]
+    rows = read_limits(limits("pattern,least_interval,greatest_interval,rate", *lines))
+    table = pa.table({name: columns[name] for name in ("url", "host")})
+    low, high = page_limits(table.to_batches(7), rows, 1 / 96, 30.0)
+    for url, host, *found in zip(
+        columns["url"], columns["host"], low, high, strict=True
+    ):
+        least, greatest = 1 / 96, 30.0
+        for pattern, a, b in [
+            ("h1", None, 20.0),
+            ("https://h0/a_b%c/*", None, 3.0),
+            ("https://h1/news/*", 1 / 24, 5.0),
+            ("https://h1/news/1*", None, 2.0),
+        ]:
+            if fnmatch.fnmatchcase(url, pattern) or host == pattern:
+                least, greatest = a or least, b or greatest
+        assert found == pytest.approx([1 / greatest, 1 / least], rel=1e-12)
+    odd = pa.record_batch({"url": ["https://h0/a_b%c/1", "https://h0/a-b/c/1"]})
+    of_odd = next(row for row in rows if "a_b" in row.pattern)
+    assert of_odd.matches(odd).tolist() == [True, False]
+    assert len(set(low)) == 5
+    assert len(set(high)) == 2
+    hosts = read_limits(limits("pattern,greatest_interval", "h*,3d", "*,9d", "h1*,4d"))
+    low, _ = page_limits(table.to_batches(7), hosts, None, None)
+    assert (1 / low).round(9).tolist() == [
+        4 if host == "h1" else 3 for host in columns["host"]
+    ]
+
+
+@pytest.mark.parametrize("policy", ["interval", "poisson"])
+@pytest.mark.parametrize("objective", ["freshness", "delay", "age", "harmonic"])
+def test_a_limited_schedule_is_the_optimal_allocation(run, limits, policy, objective):
+    columns = pages(gone=np.arange(N_PAGES) == 7)
+    given = {"policy": policy, "objective": objective, "cost": "cost"}
+    given |= {"least_interval": 0.5, "greatest_interval": 12.0}
+    path = limits("pattern,greatest_interval,rate", "https://*/news/*,8d,", "h2,,8/day")
+    given |= {"limits": path, "per_host": {None: 15.0, "h0": 9.0, "h2": 99.0}}
+    found, plan = run(columns, 25.0, hedge=0.0, **given)
+    news = np.array(["news" in url for url in columns["url"]])
+    best = allocation.optimal(
+        columns["change_rate"],
+        np.where(columns["gone"], 0.0, columns["importance"]),
+        25.0,
+        objective=getattr(objectives, objective),
+        crawls=policy,
+        min_rate=np.where(columns["gone"], 0.0, np.where(news, 1 / 8, 1 / 12)),
+        max_rate=2.0,
+        cost=columns["cost"],
+        host=np.array(columns["host"]),
+        host_limit={"h0": 9.0, "h1": 15.0, "h2": 8.0},
+    )
+    np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate, rtol=1e-9)
+    assert found.freshness == pytest.approx(best.freshness, rel=1e-9)
+    # and mixed with equal rates all limits hold too
+    mixed, plan = run(columns, 25.0, hedge=0.5, **given)
+    rate, cost = plan["crawl_rate"].to_numpy(), columns["cost"]
+    hosts = np.array([int(host[1]) for host in columns["host"]])
+    kept = ~columns["gone"]
+    assert (rate[kept] >= np.where(news, 1 / 8, 1 / 12)[kept] * (1 - 1e-9)).all()
+    assert (rate <= 2.0 * (1 + 1e-9)).all()
+    assert (np.bincount(hosts, rate * cost) <= np.array([9, 15, 8]) * (1 + 1e-9)).all()
+    assert mixed.spent == pytest.approx(25.0, rel=1e-9)
+    assert mixed.loss >= found.loss
+
+
+def test_prices_are_differences_of_two_schedules(run):
+    columns = pages()
+    limits = {"least_interval": 1.5, "greatest_interval": 9.0, "per_host": 9.0}
+    found, _ = run(columns, 25.0, **limits)
+    kinds = {
+        "least_interval": "least interval",
+        "greatest_interval": "greatest interval",
+    }
+    kinds |= {"per_host": "hosts"}
+    assert found.prices.keys() == {*kinds.values(), "hedge"}
+    for name, kind in kinds.items():
+        others = {other: limits[other] for other in limits if other != name}
+        without, _ = run(columns, 25.0, **others)
+        gain = without.freshness - found.freshness
+        assert gain > 1e-5
+        assert found.prices[kind]["cost"] == pytest.approx(gain, rel=1e-7)
+    exact, plan = run(columns, 25.0, hedge=0.0, **limits)
+    assert found.prices["hedge"]["cost"] == pytest.approx(
+        exact.freshness - found.freshness, rel=1e-7
+    )
+    rate = plan["crawl_rate"].to_numpy()
+    shares = {kind: price["share"] for kind, price in found.prices.items()}
+    assert shares["greatest interval"] == np.isclose(rate, 1 / 9).mean() > 0.1
+    assert shares["least interval"] == np.isclose(rate, 1 / 1.5).mean() > 0
+    hosts = [int(host[1]) for host in columns["host"]]
+    assert shares["hosts"] == np.isclose(np.bincount(hosts, rate), 9.0).mean() > 0
+    for change, worth in ((1.0, found.one_more), (-1.0, -found.one_fewer)):
+        other, _ = run(columns, 25.0 + change, **limits)
+        assert worth == pytest.approx(other.freshness - found.freshness, rel=1e-7)
+
+
+def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
+    columns = pages(400)
+    whole, _ = run(columns, 100.0, least_interval=2.0)
+    monkeypatch.setattr(planning, "SAMPLE", 200)
+    found, _ = run(columns, 100.0, least_interval=2.0)
+    for kind in ("least interval", "hedge"):
+        cost, exact = found.prices[kind]["cost"], whole.prices[kind]["cost"]
+        assert cost == pytest.approx(exact, rel=0.5)
+        assert cost != exact
+    assert found.one_more == pytest.approx(whole.one_more, rel=0.2)
+    exact, _ = run(columns, 100.0, greatest_interval=30.0)
+    monkeypatch.undo()
+    again, _ = run(columns, 100.0, greatest_interval=30.0)
+    assert again.prices == exact.prices, "a sample might need more than its share"
+
+
+# ---------------------------------------------------------------- promises
+
+
+@pytest.mark.slow
+def test_the_promise_is_honest_on_average(run):
+    """True rates from a gamma prior, of which a log saw some changes."""
+    n_pages, length = 20_000, 10.0
+    rng = np.random.default_rng(7)
+    true = rng.gamma(1.5, 1.0, n_pages)
+    shape, rate = 1.5 + rng.poisson(true * length), 1.0 + length
+    columns = {
+        "url": [str(k) for k in range(n_pages)],
+        "change_rate": (shape - 1) / rate,  # the mode
+        "log_stderr": np.sqrt(polygamma(1, shape)),
+    }
+    found, plan = run(columns, 0.5 * n_pages)
+    truth = freshness.interval(true, plan["crawl_rate"].to_numpy())
+    error = (plan["freshness"].to_numpy() - truth).std() / np.sqrt(n_pages)
+    assert abs(found.freshness - truth.mean()) < 3 * error
+    assert found.freshness_if_exact > truth.mean() + 3 * error
+    assert found.freshness == pytest.approx(np.mean(plan["freshness"]), rel=1e-12)
+
+
+def test_a_promise_takes_the_mean_of_the_log_rate_where_it_is_known(run):
+    columns = pages(log_stderr=np.full(N_PAGES, 0.5))
+    old, before = run(columns, 100.0)
+    mean = np.log(columns["change_rate"]) + 0.3
+    mean[::2] = np.nan
+    found, after = run(columns | {"log_rate": mean}, 100.0)
+    np.testing.assert_array_equal(after["crawl_rate"], before["crawl_rate"])
+    change = after["freshness"].to_numpy() - before["freshness"].to_numpy()
+    assert not change[::2].any()
+    crawl_rate = after["crawl_rate"].to_numpy()[1]
+    middle = np.exp(mean[1])
+
+    def density(z):
+        rate = middle * np.exp(0.5 * z)
+        return freshness.interval(rate, crawl_rate) * np.exp(-(z**2) / 2)
+
+    exact = quad(density, -10, 10)[0] / np.sqrt(2 * np.pi)
+    assert after["freshness"].to_numpy()[1] == pytest.approx(exact, abs=1e-3)
+    assert found.freshness != old.freshness
+    assert found.freshness_if_exact == old.freshness_if_exact
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n_crawls", "half_life"), [(3, None), (20, None), (20, 20.0)])
+def test_the_promise_for_a_log_is_honest_on_average(tmp_path, n_crawls, half_life):
+    """Pages with lognormal rates, crawled some times each; true rates are known."""
+    n_pages = 3000
+    rng = np.random.default_rng(0)
+    true = 0.3 * np.exp(rng.standard_normal(n_pages))
+    days = np.sort(rng.uniform(0, 60, (n_pages, n_crawls)))
+    gaps = np.diff(days, prepend=0)
+    bits = rng.random(days.shape) < -np.expm1(-true[:, np.newaxis] * gaps)
+    log = parquet(
+        tmp_path / "log.parquet",
+        url=np.repeat(np.arange(n_pages), n_crawls).astype(str),
+        time=(1.7e9 + 86_400 * days).ravel(),
+        changed=bits.ravel(),
+    )
+    rates, plan = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
+    recrawl.estimate(log, rates, half_life=half_life)
+    found = schedule(rates, plan, 0.15 * n_pages)
+    columns = pq.read_table(plan)
+    page = np.array(columns["url"].to_pylist(), dtype=int)
+    came_true = freshness.interval(true[page], columns["crawl_rate"].to_numpy())
+    error = came_true.std() / np.sqrt(n_pages)
+    assert abs(found.freshness - came_true.mean()) < 3 * error
+    if half_life is None:  # those estimates are means, above the modes
+        assert found.freshness_if_exact > came_true.mean() + 3 * error
+    if n_crawls == 20:
+        assert abs(found.calibrated - came_true.mean()) < 4 * error
+    # by the mode alone
+    without = pq.read_table(rates).drop_columns(["log_rate"])
+    pq.write_table(without, tmp_path / "without.parquet")
+    old = schedule(
+        tmp_path / "without.parquet", tmp_path / "old.parquet", 0.15 * n_pages
+    )
+    if n_crawls == 3 or half_life:
+        assert abs(old.freshness - came_true.mean()) > 3 * error
+
+
+def test_now_is_that_of_the_log_where_it_is_given(run):
+    columns = pages()
+    rng = np.random.default_rng(2)
+    known = np.where(np.arange(N_PAGES) % 4, rng.random(N_PAGES), np.nan)
+    plain, _ = run(columns, 20.0)
+    now = freshness.interval(columns["change_rate"], 5 / 10)
+    weight = columns["importance"]
+    assert plain.freshness_now == pytest.approx(np.average(now, weights=weight))
+    given = pa.array(known, from_pandas=True)  # null where NaN
+    found, plan = run(columns | {"freshness_now": given}, 20.0)
+    np.testing.assert_array_equal(plan["freshness_now"].to_numpy(), known)
+    # pages of which the log does not tell it are left out, as by `compare`
+    told = ~np.isnan(known)
+    mean = np.average(known[told], weights=weight[told])
+    assert found.freshness_now == pytest.approx(mean)
+    then = np.average(plan["freshness"].to_numpy()[told], weights=weight[told])
+    assert found.freshness_compared == pytest.approx(then)
+    assert found.freshness_compared != pytest.approx(found.freshness, rel=1e-3)
+    nothing = pa.array([None] * N_PAGES, pa.float64())
+    assert np.isnan(run(columns | {"freshness_now": nothing}, 20.0)[0].freshness_now)
+
+
+def test_the_calibration_of_the_log_gives_a_second_number(run):
+    columns = pages()
+    calibration = Calibration([0.0, 0.3, 2.0], [1.0, 0.6, 0.4])
+    metadata = {"calibration": calibration.to_dict(), "estimator": "prior"}
+    found, plan = run(columns, 20.0, metadata=metadata)
+    fresh = calibration.freshness(columns["change_rate"], plan["crawl_rate"])
+    mean = np.average(fresh, weights=columns["importance"])
+    assert found.calibrated == pytest.approx(mean, rel=1e-12)
+    assert found.not_calibrated == ""
+    worth = [
+        run(columns, bandwidth, metadata=metadata)[0].calibrated
+        for bandwidth in found.worth[:, 0]
+    ]
+    assert found.worth_calibrated == pytest.approx(worth, rel=1e-12)
+    for given, options, why in [
+        (None, {}, "the rates lack the metadata of `recrawl estimate`"),
+        ({"calibration": None}, {}, "the log has fewer than 400 bits"),
+        (metadata, {"policy": "poisson"}, "this needs crawls at equal intervals"),
+    ]:
+        found, _ = run(columns, 20.0, metadata=given, **options)
+        assert (found.calibrated, found.worth_calibrated) == (None, [])
+        assert found.not_calibrated.startswith(why)
+
+
+def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp_path):
+    never, once = [3, 5, 8, 40], [6, 9]
+    n_crawls, last = np.full(N_PAGES, 5), np.full(N_PAGES, END)
+    n_crawls[never + once], last[never] = 0, NEVER
+    columns = pages(n_crawls=n_crawls, first_crawl=last, last_crawl=last)
+    found, plan = run(columns, 20.0)
+    urls = np.array(columns["url"])
+    rate = plan["crawl_rate"].to_numpy()
+    for counted, all_pages in ((found.unfetched, never), (found.unmeasured, once)):
+        assert counted["pages"] == len(all_pages)
+        assert counted["first"] == urls[all_pages[:3]].tolist()
+        assert counted["crawls"] == pytest.approx(rate[all_pages].sum())
+        assert counted["crawls"] > 0
+    stored = pq.read_metadata(tmp_path / "plan.parquet").metadata[b"recrawl"]
+    assert json.loads(stored)["unfetched"] == found.unfetched
+    for name in ("freshness", "freshness_now"):
+        assert np.flatnonzero(plan[name].is_null()).tolist() == never
+    _, all_fetched = run(pages(), 20.0)
+    assert plan["crawl_rate"].equals(all_fetched["crawl_rate"])
+    weight = np.where(plan["freshness"].is_null(), 0.0, columns["importance"])
+    fresh = np.nan_to_num(plan["freshness"].to_numpy())
+    assert found.freshness == pytest.approx(np.average(fresh, weights=weight))
+    given = {"unfetched_interval": 25.0, "greatest_interval": 20.0}
+    found, rare = run(columns, 20.0, **given)
+    rate = rare["crawl_rate"].to_numpy()
+    assert rate[never] == pytest.approx(np.full(len(never), 0.04))
+    assert np.delete(rate, never).min() >= 0.05
+    assert rate.sum() == pytest.approx(20.0)
+    few = {name: columns[name] for name in ("url", "change_rate")}
+    assert run(few, 20.0)[0].unfetched["pages"] == 0, "nobody says so"
+    assert run(few | {"n_crawls": n_crawls}, 20.0)[0].unfetched["pages"] == 6
+
+
+# ---------------------------------------------------------------- invariances
+
+
+def test_schedules_do_not_depend_on_the_order_of_pages_or_batches(
+    run, limits, monkeypatch
+):
+    columns = pages()
+    path = limits("pattern,greatest_interval,rate", "https://*/news/*,8d,", "h2,,8/day")
+    given = {"limits": path, "greatest_interval": 20.0}
+    found, plan = run(columns, 25.0, **given)
+    order = np.random.default_rng(3).permutation(N_PAGES)
+    moved = {name: np.asarray(values)[order] for name, values in columns.items()}
+    monkeypatch.setattr(scheduling, "PAGES_PER_BATCH", 11)
+    again, other = run(moved, 25.0, **given)
+    np.testing.assert_allclose(
+        other["crawl_rate"], plan["crawl_rate"].to_numpy()[order], rtol=1e-8
+    )
+    assert again.freshness == pytest.approx(found.freshness, rel=1e-9)
+    assert again.prices["hosts"] == pytest.approx(found.prices["hosts"], rel=1e-6)
+
+
+def test_more_bandwidth_and_looser_limits_never_cost(run):
+    columns = pages()
+    losses = [
+        run(columns, bandwidth, greatest_interval=greatest, hedge=0.0)[0].loss
+        for bandwidth, greatest in [(15, 5), (15, 8), (15, 30), (16, 30), (30, 30)]
+    ]
+    assert (np.diff(losses) < 0).all()
+
+
+# ------------------------------------------------- importance from elsewhere
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet"])
+def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
+    columns, named = pages(), [7, 3, 40]
+    url = [columns["url"][k] for k in named]
+    views = {"views": [0, 0, 0, 0], "importance": [30, 0, 2.5, 9], "url": [*url, "x"]}
+    path = tmp_path / f"views.{kind}"
+    if kind == "parquet":
+        parquet(path, **views)
+    else:
+        with pa.output_stream(path) as file:  # compresses by the suffix
+            pa.csv.write_csv(pa.table(views), file)
+    found, plan = run(columns, 15.0, importance=path)
+    wanted = {"named": 3, "others": 57, "unknown": 1, "first": ["x"]}
+    assert found.weights == wanted
+    columns["importance"][named] = [30, 0, 2.5]
+    expected, same = run(columns, 15.0)
+    assert found.freshness == expected.freshness
+    assert plan["crawl_rate"] == same["crawl_rate"]
+    assert plan["crawl_rate"][3].as_py() == 0.0
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_decimal_commas_are_read_as_in_a_log(run, tmp_path, delimiter):
+    columns, path = pages(), tmp_path / "views.csv"
+    rows = ["url;importance", f"{columns['url'][3]};2,5", f"{columns['url'][4]};1.5"]
+    path.write_text("\n".join(rows).replace(";", delimiter))
+    _, plan = run(columns, 15.0, importance=path)
+    columns["importance"][[3, 4]] = [2.5, 1.5]
+    assert plan["crawl_rate"] == run(columns, 15.0)[1]["crawl_rate"]
+
+
+def test_costs_of_a_table_are_those_of_a_column(run, tmp_path):
+    """So that a cost needs no rewriting of the rates, which loses the calibration."""
+    columns = pages()
+    path = tmp_path / "costs.csv"
+    pa.csv.write_csv(pa.table({n: columns[n] for n in ("url", "cost")}), path)
+    expected, plan = run(columns, 15.0, cost="cost")
+    del columns["cost"]
+    found, same = run(columns, 15.0, cost=path)
+    assert found.costs == {"named": 60, "others": 0, "unknown": 0, "first": []}
+    assert found.loss == expected.loss
+    assert plan["crawl_rate"] == same["crawl_rate"]
+    path.write_text(f"url,cost\n{columns['url'][4]},9\n")
+    found, plan = run(columns, 15.0, cost=str(path))
+    _, same = run(columns | {"cost": [9.0 if k == 4 else 1.0 for k in range(60)]}, 15.0,
+                  cost="cost")  # fmt: skip
+    assert found.costs == {"named": 1, "others": 59, "unknown": 0, "first": []}
+    assert plan["crawl_rate"] == same["crawl_rate"]
+    path.write_text(f"url,cost\n{columns['url'][4]},0\n")
+    with pytest.raises(ValueError, match="column cost must be positive"):
+        run(columns, 15.0, cost=path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "url\nh\n",
+            "must be a table with the columns url and importance, .*without importance",
+        ),
+        ("url,importance\nh,many\n", "non-negative and finite, got 'many' of 'h'"),
+        (
+            "url,importance\nh,-1\n",
+            "importance in .* non-negative and finite, got '-1' of 'h'",
+        ),
+        ("url,importance\nh,nan\n", "importance in .* must be"),
+        ("url,importance\nh,1\nh,2\n", "must name each URL once, got 'h' again"),
+        ("url,importance\nh,1\n", "must name pages of the rates, got none .* is 'h'"),
+        ("url,importance\n", "must name pages of the rates, got none .* is None"),
+    ],
+)
+def test_a_table_of_importance_that_cannot_be_used(run, tmp_path, text, message):
+    path = tmp_path / "views.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        run(pages(), 15.0, importance=path)
+
+
+def test_no_table_of_importance(run, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*views\.csv"):
+        run(pages(), 15.0, importance=tmp_path / "views.csv")
+
+
+def test_the_command_says_which_pages_have_their_importance_from_a_table(
+    tmp_path, capsys
+):
+    columns, views = pages(), tmp_path / "views.csv"
+    parquet(tmp_path / "rates.parquet", **columns)
+    named = f"url,importance\n{columns['url'][0]},9\n"
+    views.write_text(named + "x,2\n")
+    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "9/day"]
+    command += ["-o", str(tmp_path / "plan.parquet"), "--importance", str(views)]
+    assert cli.main(command) == 0
+    line = f"importance: 1 page from {views}, 59 as in the rates"
+    unknown = "; 1 row without a page in the rates: 'x'\n"
+    assert line + unknown in capsys.readouterr().out
+    views.write_text(named + "z,2\ny,2\nx,2\nw,2\n")
+    assert cli.main([*command, "--force"]) == 0
+    unknown = "; 4 rows without a page in the rates: 'z', 'y', 'x', ...\n"
+    assert line + unknown in capsys.readouterr().out
+    views.write_text(named)
+    assert cli.main([*command, "--force"]) == 0
+    assert f"{line}\n" in capsys.readouterr().out
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_command_says_what_limits_cost(tmp_path, capsys):
+    last = np.where(np.arange(N_PAGES) == 2, NEVER, END)
+    columns = pages(log_stderr=np.full(N_PAGES, 0.5), last_crawl=last)
+    rates, plan = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
+    parquet(rates, **columns)
+    command = ["schedule", str(rates), "-o", str(plan), "--bandwidth", "25/day"]
+    command += ["--force"]
+    given = ["--greatest-interval", "8d", "--least-interval", "12h"]
+    given += ["--per-host", "9/day", "--per-host", "h1=1/hour"]
+    assert cli.main(command + given) == 0
+    found = schedule(
+        rates,
+        plan,
+        25.0,
+        greatest_interval=8.0,
+        least_interval=0.5,
+        per_host={None: 9.0, "h1": 24.0},
+        force=True,
+    )
+    out = capsys.readouterr().out
+    price = found.prices["greatest interval"]
+    for line in (
+        f"an allowance for errors of estimates             {found.freshness:.4f}\n",
+        f"the greatest interval of 8 days costs {price['cost']:.2g} of freshness; "
+        f"{price['share']:.0%} of pages are at it",
+        "the least interval of 12 hours costs",
+        "the limits of hosts cost",
+        "1 page never fetched successfully, without expected freshness "
+        f"({found.unfetched['crawls']:.3g} crawls a day, by the prior): "
+        "'https://h2/a_b%c/2'\n",
+    ):
+        assert line in out
+    assert cli.main([*command, "--greatest-interval", "1d"]) == 2
+    assert (
+        "the greatest interval of 1 day must fit the bandwidth, 25 crawls a day: "
+        "it needs 60, 35 too many\n" in capsys.readouterr().err
+    )
+    assert cli.main([*command, "--greatest-interval", "0.02s"]) == 2
+    assert "it needs 259,200,000, 259,199,975 too many" in capsys.readouterr().err
+    assert cli.main([*command, "--objective", "age", "--cost", "cost"]) == 0
+    out = capsys.readouterr().out
+    assert "25 units of cost a day" in out
+    assert re.search(r"value of one more unit of cost a day: \S+ days of age, one", out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["--least-interval", "1"],
+            "must be a positive number with a unit (second or s,",
+        ),
+        (["--hedge", "1.5"], "must be a number in [0, 1], got '1.5'"),
+        (
+            ["--greatest-interval", "30"],
+            "must be a positive number with a unit (second or s,",
+        ),
+        (["--objective", "speed"], "invalid choice: 'speed'"),
+    ],
+)
+def test_wrong_arguments(capsys, arguments, message):
+    command = ["schedule", "r", "-o", "s", "--bandwidth", "1/day", *arguments]
+    with pytest.raises(SystemExit):
+        cli.main(command)
+    assert message in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        (
+            {"least_interval": -1.0},
+            "least_interval must be positive and finite",
+        ),
+        (
+            {"least_interval": 2.0, "greatest_interval": 1.0},
+            "least_interval must be at most greatest_interval, 1 days, got 2",
+        ),
+        ({"hedge": 1.5}, "hedge must be in [0, 1], got 1.5"),
+        ({"objective": "best"}, "objective must be one of freshness, delay, age, harm"),
+        ({"cost": "price"}, "rates must have a column 'price', got url, host"),
+        ({"cost": "n_failed"}, "column n_failed must be positive and finite, got 0.0"),
+        (
+            {"greatest_interval": 3.0},
+            "the greatest interval of 3 days must fit the bandwidth, 10 crawls a day: "
+            "it needs 20, 10 too many",
+        ),
+        (
+            {"greatest_interval": 10.0, "per_host": {"h1": 1.0, "h2": 1.5}},
+            "the greatest interval of 10 days must fit the limit of host 'h1', 1 "
+            "crawls a day: it needs 2, 1 too many (and 1 other limits are exceeded)",
+        ),
+        (
+            {"policy": "thresholds", "unfetched_interval": 10.0},
+            "unfetched_interval must be None for policy 'thresholds'",
+        ),
+        ({"unfetched_interval": 0.0}, "unfetched_interval must be positive"),
+        (
+            {"policy": "thresholds", "greatest_interval": 10.0},
+            "greatest_interval must be None for policy 'thresholds'",
+        ),
+        ({"per_host": {None: 1.0, "nix": 2.0}}, "per_host must name hosts that have"),
+        ({"limits": "nix.csv"}, "no such file: nix.csv"),
+    ],
+)
+def test_bad_arguments(run, tmp_path, options, rule):
+    columns = pages(n_failed=np.zeros(N_PAGES), recall=np.ones(N_PAGES))
+    columns["false_rate"] = np.ones(N_PAGES)
+    with pytest.raises((ValueError, FileNotFoundError), match=re.escape(rule)):
+        run(columns, 10.0, **options)
+    assert not (tmp_path / "plan.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("lines", "rule"),
+    [
+        ([], "must have the column pattern, and others only of least_interval"),
+        (["pattern,interval"], "got pattern, interval"),
+        (["pattern,rate"], "must hold at least one pattern, got none"),
+        (["pattern,rate", "h1,ten"], "line 2: rate must be a positive number and a"),
+        (
+            ["pattern,rate", ",1/day"],
+            "line 2 must hold a pattern and its limits",
+        ),
+        (
+            ["pattern,rate", "h1,1/day,2"],
+            "line 2 must hold a pattern and its limits",
+        ),
+        (
+            ["pattern,rate", "h1,1/day", "h1,"],
+            "line 3: pattern must stand once, got",
+        ),
+        (["pattern,rate", "https://h1/*,1/day"], "line 2: rate must be that of one"),
+        (
+            ["pattern,rate", "h*,1/day"],
+            "rate must be that of one host, got one for 'h*'",
+        ),
+        (
+            ["pattern,rate", "h9,1/day"],
+            "the patterns of limits must match pages",
+        ),
+        (
+            ["pattern,greatest_interval", "https://h1/nix*,9d"],
+            "must match pages, got 1 without: 'https://h1/nix*'",
+        ),
+        (
+            ["pattern,greatest_interval,least_interval", "h1,9d,", "https://h1/*,,10d"],
+            "at most its greatest, got 10 days and 9 days for 'https://h1/news/1'",
+        ),
+        (
+            ["pattern,greatest_interval", "h1,1d", "h2,2d"],
+            "the greatest intervals, 1 day to 2 days, must fit the bandwidth, 10 "
+            "crawls a day: they need 30, 20 too many",
+        ),
+    ],
+)
+def test_bad_files_of_limits(run, limits, lines, rule):
+    with pytest.raises(ValueError, match=re.escape(rule)):
+        run(pages(), 10.0, limits=limits(*lines))
+
+
+@pytest.mark.parametrize("delimiter", ";\t|")
+def test_tables_beside_the_rates_have_any_usual_delimiter(
+    run, limits, tmp_path, delimiter
+):
+    def tables(delimiter):
+        views = tmp_path / "views.csv"
+        rows = ("url,importance", "https://h1/news/1,30.5")
+        views.write_text("\n".join(rows).replace(",", delimiter))
+        rows = ("pattern,rate,greatest_interval", "h1,9/day,", "h2,,30d")
+        return {
+            "importance": views,
+            "limits": limits(*(row.replace(",", delimiter) for row in rows)),
+        }
+
+    expected, plan = run(pages(), 30.0, **tables(","))
+    found, same = run(pages(), 30.0, **tables(delimiter))
+    wanted = {"named": 1, "others": 59, "unknown": 0, "first": []}
+    assert found.weights == expected.weights == wanted
+    assert same.equals(plan)
+
+
+def test_files_of_limits_that_are_no_text(run, limits):
+    with pytest.raises(ValueError, match="must be a CSV file in UTF-8"):
+        run(pages(), 10.0, limits=limits("pattern,rate", "hé,1/day", encoding="latin1"))
+
+
+def test_thresholds_allow_for_rates_that_are_not_those_believed(run):
+    """Pages change twice as often; thresholds and values of signals stay."""
+    believed, recall, false_rate = np.array([[0.3, 1.0, 0.1], [0.6, 0.3, 0], [0.2] * 3])
+    columns = {"url": ["a", "b", "c"], "change_rate": believed, "n_crawls": [5] * 3}
+    columns |= {"recall": recall, "false_rate": false_rate, "last_crawl": [END] * 3}
+    exact, plan = run(columns, 1.5, policy="thresholds")
+    rate = 2 * believed
+    # a posterior that is nearly a point
+    columns |= {"log_stderr": [1e-9] * 3, "log_rate": np.log(rate)}
+    found, same = run(columns, 1.5, policy="thresholds")
+    assert same["threshold"] == plan["threshold"]
+    assert found.freshness_if_exact == pytest.approx(exact.freshness, rel=1e-12)
+    assert exact.expected_crawls == pytest.approx(1.5, rel=1e-6)
+    rng, n, most = np.random.default_rng(9), 4_000, 40
+    fresh, crawls, stderr = np.zeros((3, 3))
+    for k, (threshold, step) in enumerate(zip(plan["threshold"].to_numpy(),
+                                              plan["signal_days"].to_numpy(),
+                                              strict=True)):  # fmt: skip
+        signalled = recall[k] * rate[k]
+        gamma = signalled + false_rate[k]
+        sent = np.cumsum(rng.exponential(1 / gamma, (n, most)), axis=1)
+        after = np.column_stack([np.zeros(n), sent])
+        # between two signals the page is crawled as soon as time and signals suffice
+        due = np.maximum(after, threshold - step * np.arange(most + 1))[:, :-1]
+        crawl = due[np.arange(n), np.argmax(due <= sent, axis=1)]
+        tells = rng.random(sent.shape) < signalled / gamma
+        told = np.where(tells.any(axis=1), sent[np.arange(n), tells.argmax(1)], np.inf)
+        other = rng.exponential(1 / (rate[k] - signalled), n)
+        good = np.minimum(crawl, np.minimum(told, other))
+        fresh[k], crawls[k] = good.mean() / crawl.mean(), 1 / crawl.mean()
+        stderr[k] = np.std(good - fresh[k] * crawl) / crawl.mean() / np.sqrt(n)
+    assert (step, found.freshness < exact.freshness) == (0.0, True)
+    error = np.abs(same["freshness"].to_numpy() - fresh)
+    assert (error < 4 * stderr).all()
+    assert found.expected_crawls == pytest.approx(crawls.sum(), rel=0.01)
+
+
+def test_thresholds_promise_what_signals_give(run, tmp_path, capsys):
+    rng = np.random.default_rng(6)
+    rate, recall, false_rate = rng.random((3, 50))
+    recall[:5], rate[5] = 0.0, 0.0  # no signals, no changes
+    columns = {"url": [f"u{k}" for k in range(50)], "change_rate": rate}
+    columns |= {"recall": recall, "false_rate": false_rate, "n_crawls": [5] * 50}
+    columns |= {"freshness_now": [0.3] * 50, "last_crawl": [END] * 50}
+    found, plan = run(columns, 10.0, policy="thresholds")
+    pages = SignalledPages(rate, 1.0, recall, false_rate)
+    best = allocation.optimal_thresholds(pages, 10.0).freshness
+    assert found.freshness == pytest.approx(best, rel=1e-9)
+    assert found.freshness_compared == pytest.approx(best, rel=1e-9)
+    assert np.mean(plan["freshness"]) == pytest.approx(best, rel=1e-9)
+    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "10/day"]
+    command += ["--policy", "thresholds", "-o", str(tmp_path / "again.parquet")]
+    assert cli.main(command) == 0
+    line = f"expected crawls a day of thresholds: {found.expected_crawls:,.6g}\n"
+    assert line in capsys.readouterr().out

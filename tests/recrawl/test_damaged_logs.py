@@ -1,0 +1,196 @@
+"""What is wrong in a file of a log is left out and told, never read as it stands."""
+
+import gzip
+import warnings
+import zlib
+
+import pyarrow as pa
+import pytest
+from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+
+import recrawl
+from recrawl import ColumnsWarning, Source, reading
+
+LOST = "end of a truncated or damaged file"
+UNFIT = "that do not fit the columns"
+ROWS = [(f"http://h/{k % 4}", START + 86_400 * (k // 4), k % 7 == 0) for k in range(40)]
+TEXT = table(ROWS)
+PARTS = [TEXT[:500], TEXT[500:900], TEXT[900:]]  # cut inside of lines
+
+
+def crawls(path):
+    """Rows that are used, the counts of all others, and the warnings."""
+
+    def read():
+        with reading.opened(path) as log:
+            query = "select url, t // 1000000, changed from sorted join page using (i)"
+            rows = log.connection.execute(query).fetchall()
+            return sorted(rows), {
+                k: n for k, n in log.tally.counts.items() if k not in ("rows",)
+            }
+
+    (rows, counts), told = recorded(read)
+    return rows, counts, " ".join(told)
+
+
+def members(*parts):
+    """Texts as the members of one gzip file, and the byte at which each begins."""
+    packed = [gzip.compress(part.encode(), mtime=0) for part in parts]
+    starts = [len(b"".join(packed[:k])) for k in range(len(packed))]
+    return b"".join(packed), starts
+
+
+def flipped(data, place):
+    """The bytes with one bit changed."""
+    return data[:place] + bytes([data[place] ^ 4]) + data[place + 1 :]
+
+
+def whole_lines(text):
+    """Rows of the whole lines of the beginning of the table."""
+    return sorted(ROWS[: max(text.count("\n") - 1, 0)])
+
+
+def put(path, data):
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("name", ["log.csv.gz", "log.csv"])
+@pytest.mark.parametrize("end", [b"", b"\0" * 700])
+def test_all_members_are_read(tmp_path, name, end):
+    data = members("", *PARTS, "")[0] + end
+    assert crawls(put(tmp_path / name, data)) == (sorted(ROWS), {}, "")
+
+
+@pytest.mark.parametrize("place", [-6, -2, -20])  # checksum, length, content
+def test_no_row_of_a_damaged_member_is_used(tmp_path, place):
+    data, starts = members(*PARTS)
+    data = flipped(data, starts[2] + place)  # in the second of three
+    rows, counts, told = crawls(put(tmp_path / "log.csv.gz", data))
+    assert rows == whole_lines(PARTS[0])
+    assert counts == {LOST: 1}
+    n = PARTS[0].count("\n")
+    assert (
+        f"(log.csv.gz, behind line {n}: what begins at byte {starts[1]} is no" in told
+    )
+
+
+def test_a_log_of_one_damaged_member_is_refused(tmp_path):
+    data = members(TEXT)[0]
+    for place in (len(data) // 2, len(data) - 6, len(data) - 2):
+        path = put(tmp_path / "log.csv.gz", flipped(data, place))
+        with pytest.raises(ValueError, match=r"log\.csv\.gz cannot be read: "):
+            crawls(path)
+
+
+def test_bytes_that_follow_the_last_member(tmp_path):
+    data = members(TEXT)[0]
+    rows, counts, told = crawls(put(tmp_path / "log.csv.gz", data + b"and more"))
+    assert (rows, counts) == (sorted(ROWS), {LOST: 1})
+    assert f"behind line 41: what begins at byte {len(data)} is no sound gzip" in told
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_a_url_at_the_end_that_may_be_cut_is_told(tmp_path, end):
+    rows = "time,changed,url\n2026-01-01,0,https://a.example/\n"
+    path = tmp_path / "log.csv"
+    path.write_bytes(f"{rows}2026-01-02,1,https://a.exam{end}".encode())
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        recrawl.read_crawl_log(path)
+    told = "the last line ends without a line break, perhaps in a URL"
+    assert [told in str(warning.message) for warning in caught] == [True] * (not end)
+
+
+@pytest.mark.parametrize("missing", [4, 8, 9, 40])
+def test_a_cut_member_gives_its_whole_lines(tmp_path, missing):
+    data, starts = members(*PARTS)
+    data = data[:-missing]
+    last = zlib.decompressobj(31).decompress(data[starts[2] :]).decode()
+    rows, counts, told = crawls(put(tmp_path / "log.csv.gz", data))
+    assert rows == whole_lines(PARTS[0] + PARTS[1] + last)
+    assert counts == {LOST: 1}
+    assert f"the file ends at byte {len(data)}, inside of the gzip member" in told
+
+
+def test_a_quote_that_is_never_closed_loses_its_own_line(tmp_path):
+    lines = TEXT.splitlines(keepends=True)
+    good = '"http://h/0",2020-01-01,1\n'
+    for bad in ('"\n', 'x","x\n', good, 'a,"2020-01-01,1\n', '"http://h/9,1,0\n'):
+        lines.insert(7, bad)
+        lines.insert(7, good)
+    rows, counts, told = crawls(write(tmp_path / "log.csv", "".join(lines)))
+    assert set(ROWS) <= set(rows)
+    assert counts[UNFIT] == 4
+    assert "log.csv line 9: a quote that is never closed" in told
+
+
+def test_a_value_of_several_lines_stays(tmp_path):
+    rows = [(f'a\nb,{k}\n\nc"d', *row[1:]) for k, row in enumerate(ROWS)]
+    bad = '"http://h/9,1,0\n'
+    text = table(rows[:20]) + bad + table(rows[20:]).partition("\n")[2]
+    found, counts, _ = crawls(write(tmp_path / "log.csv", text))
+    assert found == sorted(rows)
+    assert counts == {UNFIT: 1}
+
+
+def test_a_line_that_is_no_utf8_is_counted(tmp_path):
+    lines = [
+        f"x {20260101 + k}000000 http://h/{k % 2} text/html 200 D{k}\n".encode()
+        for k in range(9)
+    ]
+    bad = b"x 20260301000000 http://h/\xe9 text/html 200 K\n"
+    text = b" CDX N b a m s k\n" + b"".join([*lines[:4], bad, *lines[4:]])
+    for path in (tmp_path / "log.cdx", tmp_path / "log.cdx.gz"):
+        rows, counts, told = crawls(write(path, text))
+        assert len(rows) == 9
+        assert counts == {"that are not in UTF-8": 1}
+        assert f"{path.name} line 6: bytes that are no UTF-8" in told
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_two_columns_of_one_name_are_refused(tmp_path, kind):
+    columns = {"url": ["a", "a"], "time": ["2026-01-01", "2026-01-02"]}
+    columns |= {"changed": [0, 1], "Changed": [1, 1]}
+    path = tmp_path / f"log.{kind}"
+    if kind == "csv":
+        write(path, table(zip(*columns.values(), strict=True), tuple(columns)))
+    else:
+        parquet(path, **columns)
+    with pytest.raises(
+        ValueError, match=r"must have one column 'changed', got 'changed', 'Changed'"
+    ):
+        crawls(path)
+
+
+def test_keys_of_folders_hide_no_column(tmp_path):
+    folder = tmp_path / "changed=1" / "url=x"
+    folder.mkdir(parents=True)
+    url, time, changed = map(list, zip(*ROWS, strict=True))
+    parquet(folder / "log.parquet", url=url, time=time, changed=changed)
+    *found, told = crawls(tmp_path)
+    assert found == [sorted(ROWS), {}]
+    assert told.startswith("changed=1, url=x: folders are called like columns")
+    with pytest.warns(ColumnsWarning) as warned:
+        recrawl.estimate(tmp_path, tmp_path / "rates.parquet")
+    assert warned[0].filename == __file__
+
+
+def test_a_column_that_may_be_the_status_is_told_of(tmp_path):
+    log = tmp_path / "log.csv"
+    log.write_text("url,time,changed,Status_Code\na,1.7e9,0,200\na,1.8e9,0,503\n")
+    found, message = recorded(recrawl.estimate, log, tmp_path / "a.parquet")
+    assert "do you mean --column status=status_code?" in message[0]
+    assert found.counts["rows"] == 2
+    named = Source(log, columns={"status": "status_code"})
+    found, message = recorded(recrawl.estimate, named, tmp_path / "b.parquet")
+    assert not any("do you mean" in text for text in message)
+    assert found.counts["rows"] == 1
+
+
+def test_a_quote_in_the_name_of_a_parquet_column(tmp_path):
+    url, time, changed = map(list, zip(*ROWS, strict=True))
+    columns = {"url": url, "time": time, 'a"b': changed}
+    parquet(tmp_path / "log.parquet", **{k: pa.array(v) for k, v in columns.items()})
+    log = Source(tmp_path / "log.parquet", columns={"changed": 'a"b'})
+    assert crawls(log)[0] == sorted(ROWS)

@@ -1,0 +1,484 @@
+"""Logs on a Dask cluster of two worker processes, beside one machine.
+
+The same numbers, lost workers, and clusters that cannot be used.
+"""
+
+import contextlib
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import warnings
+from pathlib import Path
+
+import dask
+import joblib
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.recrawl.crawl_logs import recorded, table, write
+from distributed import Client, LocalCluster
+
+import recrawl
+import recrawl
+from recrawl import cli
+from recrawl.science import field, simulate
+from recrawl import BadRowsWarning, choosing
+from recrawl import cluster as crawl_log_cluster
+from recrawl.tally import KNOWN, TORN
+
+READING = "recrawl.reading"
+SHUFFLING = "recrawl.shuffling"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    # Some seconds after it lost a worker, the cluster closes the process that
+    # restarts workers of that name if at that moment there is none: as when the
+    # next test has just killed the new one.
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
+        ) as cluster,
+    ):
+        yield cluster
+
+
+@pytest.fixture
+def client(cluster):
+    with Client(cluster, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=60)
+        yield client
+
+
+@contextlib.contextmanager
+def patched(client, module, name, change, **options):
+    """Change a name of a module on the workers, within the context."""
+
+    def patch(change):
+        import importlib
+
+        found = importlib.import_module(module)
+        old = getattr(found, name)
+        setattr(found, name, change(old))
+        return old
+
+    before = client.run(patch, change, **options)
+    yield
+    for worker in before.keys() & client.nthreads().keys():  # the others are new
+        client.run(patch, lambda _, old=before[worker]: old, workers=[worker])
+
+
+def dying(marker):
+    """Make a function kill its process when it is first called on any worker."""
+
+    def change(function):
+        def die_once(*arguments, **options):
+            import os
+
+            try:
+                os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                return function(*arguments, **options)
+            return os.kill(os.getpid(), 9)
+
+        return die_once
+
+    return change
+
+
+# ---------------------------------------------------------------- estimate
+
+COLUMNS = ("url", "time", "changed", "importance", "status")
+NO_ROWS = "broken,row,with,more,than,five\n"  # what the CSV reader refuses
+
+
+def log_rows(n_rows, seed, start=0.0):
+    """Rows of 200 pages: some repeated, contradicted, failed or bad."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for page, time in zip(
+        rng.integers(200, size=n_rows),
+        1.6e9 + start + rng.integers(0, 3_000_000, n_rows),
+        strict=True,
+    ):
+        bit = int(rng.random() < (page + 1) / 250)
+        rows.append(
+            (
+                f"http://h{page % 7}/{page}",
+                int(time),
+                bit,
+                float(rng.integers(1, 4)),
+                int(rng.choice([200, 200, 200, 404])),
+            )
+        )
+        if rng.random() < 0.1:
+            rows.append((*rows[-1][:2], bit ^ int(rng.random() < 0.5), *rows[-1][3:]))
+    for k in rng.integers(len(rows), size=40):
+        url, time, bit, importance, _ = rows[k]
+        rows[k] = [
+            ("", time, bit, importance, 200),
+            (url, "soon", bit, 1.0, 200),
+            (url, time, "maybe", 1.0, 200),
+        ][k % 3]
+    return rows
+
+
+def csv_folder(folder, rows):
+    thirds = [rows[k::3] for k in range(3)]
+    write(folder / "a.csv", table(thirds[0], COLUMNS) + NO_ROWS)
+    write(folder / "b.tsv", table(thirds[1], COLUMNS, "\t"))
+    write(folder / "c.csv.gz", table(thirds[2], COLUMNS) + NO_ROWS)
+    return folder
+
+
+def parquet_file(path, rows):
+    columns = {name: [str(row[k]) for row in rows] for k, name in enumerate(COLUMNS)}
+    pq.write_table(pa.table(columns), path, row_group_size=500)
+    return path
+
+
+def estimated(log, output, **options):
+    """What `estimate` returns, and the messages of its warnings."""
+    Path(output).parent.mkdir(parents=True, exist_ok=True)
+    return recorded(recrawl.estimate, log, output, force=True, **options)
+
+
+def assert_same(one, other):
+    """Check that files have the same rows.
+
+    The last digits of NumPy's sums depend on where in a batch a page lies.
+    """
+    a, b = pq.read_table(one), pq.read_table(other)
+    assert a.column_names == b.column_names
+    for name in a.column_names:
+        x, y = (column.combine_chunks() for column in (a[name], b[name]))
+        if pa.types.is_list(x.type):
+            assert x.value_lengths().equals(y.value_lengths())
+            x, y = x.flatten(), y.flatten()
+        if pa.types.is_floating(x.type):
+            np.testing.assert_allclose(
+                y.to_numpy(False),
+                x.to_numpy(False),
+                rtol=1e-12,
+                atol=1e-13,
+                err_msg=name,
+            )
+        else:
+            assert x.equals(y), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", [csv_folder, parquet_file])
+def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypatch):
+    monkeypatch.setattr(choosing, "SAMPLE", 150)  # from both parts
+    monkeypatch.chdir(tmp_path)  # workers are elsewhere
+    Path("new").mkdir()
+    for number, start in enumerate(
+        (0.0, 2_000_000.0)
+    ):  # the second log overlaps with the state of the first
+        log = (
+            make(Path(f"log{number}"), log_rows(3000, number, start))
+            if make is csv_folder
+            else None
+        )
+        log = log or make(Path(f"log{number}.parquet"), log_rows(3000, number, start))
+        local, told = estimated(log, "local.parquet", state="local_state.parquet")
+        with patched(
+            client, READING, "ROWS_PER_BATCH", lambda _: 300
+        ):  # many batches to a part
+            dask, told_by_dask = estimated(
+                log,
+                "new/dask.parquet",
+                state="dask_state.parquet",
+                dask=client.scheduler.address,
+            )
+        assert dask == local
+        assert told_by_dask == told
+        assert len(told) in (2, 3)  # left out, used in part, and two at one time
+        assert dask.counts[TORN] > 10
+        assert (KNOWN in dask.counts) == (number == 1)
+        assert_same("local.parquet", "new/dask.parquet")
+        assert_same("local_state.parquet", "dask_state.parquet")
+    assert pq.ParquetFile("new/dask.parquet").num_row_groups > 10
+    assert [path.name for path in Path("new").iterdir()] == ["dask.parquet"], (
+        "and nothing else"
+    )
+
+
+@pytest.mark.slow
+def test_a_log_of_fewer_pages_than_parts(client, tmp_path):
+    log = write(
+        tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\na,2026-01-02,1\n"
+    )
+    local, remote = (
+        estimated(log, tmp_path / f"{address}.parquet", dask=address)
+        for address in (None, client.scheduler.address)
+    )
+    assert local == remote
+    assert_same(
+        tmp_path / "None.parquet", tmp_path / f"{client.scheduler.address}.parquet"
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(  # in each kind of task
+    ("module", "name"), [(SHUFFLING, "scatter"), (READING, "save"), (READING, "saved")]
+)
+def test_a_worker_killed_while_it_estimates_loses_nothing(
+    client, tmp_path, module, name
+):
+    log = parquet_file(tmp_path / "log.parquet", log_rows(3000, 0))
+    expected = estimated(log, tmp_path / "local.parquet")
+    before = client.nthreads().keys()
+    with patched(client, module, name, dying(str(tmp_path / "died"))):
+        assert (
+            estimated(log, tmp_path / "out/dask.parquet", dask=client.scheduler.address)
+            == expected
+        )
+    assert (tmp_path / "died").exists()
+    client.wait_for_workers(2, timeout=60)
+    assert client.nthreads().keys() != before, "a worker was lost"
+    assert_same(tmp_path / "local.parquet", tmp_path / "out/dask.parquet")
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["dask.parquet"]
+
+
+@pytest.mark.slow
+def test_a_task_that_kills_worker_after_worker(client, tmp_path):
+    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    (tmp_path / "out").mkdir()
+    allow = client.run_on_scheduler(
+        lambda dask_scheduler: (
+            dask_scheduler.allowed_failures,
+            setattr(dask_scheduler, "allowed_failures", 0),
+        )
+    )
+    try:
+        with (
+            patched(client, READING, "save", dying(str(tmp_path / "died"))),
+            pytest.raises(RuntimeError, match=r"grouping was given up: .*died"),
+        ):
+            recrawl.estimate(
+                log, tmp_path / "out/dask.parquet", dask=client.scheduler.address
+            )
+    finally:
+        client.run_on_scheduler(
+            lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", allow[0])
+        )
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_nothing_is_left_of_tasks_that_outlive_a_failed_run(tmp_path):
+    def write_on(folder, started, ended):
+        with contextlib.suppress(OSError):  # the folder is gone
+            while not ended.is_set():
+                path = tempfile.mkdtemp(dir=folder)
+                Path(path, "part.parquet").write_bytes(b"half")
+                started.set()
+
+    (tmp_path / "out").mkdir()
+    for _ in range(20):
+        started, ended = threading.Event(), threading.Event()
+        with crawl_log_cluster._scratch(tmp_path / "out") as folder:
+            task = threading.Thread(target=write_on, args=(folder, started, ended))
+            task.start()
+            started.wait()
+        ended.set()
+        task.join()
+        assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.slow
+def test_errors_are_those_of_one_machine(client, tmp_path):
+    address, output = client.scheduler.address, tmp_path / "out/rates.parquet"
+    output.parent.mkdir()
+    lost = write(tmp_path / "lost.csv", "url,time,changed\n,2026-01-01,0\nb,never,1\n")
+    no_column = write(tmp_path / "no_column.csv", "url,time\na,2026-01-01\n")
+    good = write(tmp_path / "good.csv", "url,time,changed\na,2026-01-01,0\n")
+    for log, options, error in [
+        (tmp_path / "none", {}, FileNotFoundError),
+        (lost, {}, ValueError),
+        (no_column, {}, ValueError),
+        (good, {"state": no_column}, ValueError),
+        (good, {"memory": "lots"}, ValueError),
+    ]:
+        messages = []
+        for scheduler in (None, address):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", BadRowsWarning)
+                with pytest.raises(error) as raised:
+                    recrawl.estimate(log, output, dask=scheduler, **options)
+            messages.append(str(raised.value))
+        assert messages[0] == messages[1]
+    assert not output.exists()
+    assert list(output.parent.iterdir()) == []
+
+
+# ---------------------------------------------------------------- work per worker
+
+
+class Workers:
+    """Workers of one thread each, whose tasks run here one after the other.
+
+    The k-th task of each kind is the k-th worker's. What they read is counted
+    by the system, for this process.
+    """
+
+    def __init__(self, n):
+        self.n_bytes = [0] * n
+
+    def nthreads(self):
+        return dict.fromkeys(range(len(self.n_bytes)), 1)
+
+    def run(self, client, function, arguments, what):
+        results = []
+        for k, given in enumerate(arguments):
+            before = bytes_read()
+            results.append(function(*given))
+            self.n_bytes[k] += bytes_read() - before
+        return results
+
+
+def bytes_read():
+    return int(Path("/proc/self/io").read_text().split()[1])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts bytes")
+def test_each_of_n_workers_reads_an_nth(tmp_path, monkeypatch):
+    rng, n_rows = np.random.default_rng(0), 150_000
+    # long names, so that the ends of files and the like are few of the bytes
+    url = [rng.bytes(60).hex() for _ in range(n_rows // 3)]
+    columns = {
+        "url": [url[k] for k in rng.integers(len(url), size=n_rows)],
+        "time": 1.7e9 + rng.integers(10**7, size=n_rows),
+        "changed": rng.random(n_rows) < 0.3,
+    }
+    log, state = tmp_path / "log.parquet", tmp_path / "state.parquet"
+    pq.write_table(pa.table(columns), log, row_group_size=n_rows // 48)
+    before = parquet_file(tmp_path / "before.parquet", log_rows(3000, 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(f"{READING}.ROWS_PER_BATCH", 100)  # a state of many row groups
+        estimated(before, tmp_path / "rates.parquet", state=state)
+    most, total = {}, {}
+    for n in (2, 8):
+        workers = Workers(n)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                crawl_log_cluster,
+                "connected",
+                lambda _, workers=workers: contextlib.nullcontext(workers),
+            )
+            patch.setattr(crawl_log_cluster, "run", workers.run)
+            copy = shutil.copy(state, tmp_path / f"state{n}.parquet")
+            estimated(log, tmp_path / f"{n}.parquet", state=copy, dask="here")
+        most[n], total[n] = max(workers.n_bytes), sum(workers.n_bytes)
+    assert most[8] < 1.1 * 2 / 8 * most[2]
+    assert total[8] < 1.1 * total[2] < 1.1 * 4 * log.stat().st_size
+    assert_same(tmp_path / "2.parquet", tmp_path / "8.parquet")
+
+
+# ---------------------------------------------------------------- replications
+
+
+@pytest.mark.slow
+def test_replications_are_the_same_on_a_cluster(cluster, client):
+    def draw(rng):
+        import os
+
+        return os.getpid(), rng.normal(size=3)
+
+    local = [numbers for _, numbers in simulate.replicate(draw, 10, rng=1)]
+    with Client(cluster), joblib.parallel_config(backend="dask"):
+        pids, remote = zip(*simulate.replicate(draw, 10, rng=1, jobs=-1), strict=True)
+    assert os.getpid() not in pids
+    np.testing.assert_array_equal(remote, local)
+
+
+@pytest.mark.slow
+def test_the_benchmark_is_the_same_on_a_cluster(cluster, client):
+    natures = {"bursty": field.worlds(n_pages=10, horizon=20.0)["bursty"]}
+    makers = {n: field.POLICIES[n].make for n in ("GREEDY", "Thompson", "MirrorSync")}
+    runs = []
+    for backend, jobs in (("loky", 1), ("dask", -1)):
+        with Client(cluster), joblib.parallel_config(backend=backend):
+            found = simulate.benchmark(
+                natures, makers, [1.0], n_runs=4, rng=1, jobs=jobs
+            )
+        runs.append([found.runs["bursty", 1.0, name] for name in makers])
+    np.testing.assert_array_equal(*runs)
+
+
+# ---------------------------------------------------------------- unusable clusters
+
+
+def command(tmp_path, address):
+    """Exit status of ``recrawl estimate --dask``."""
+    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    rates = str(tmp_path / "rates.parquet")
+    return cli.main(["estimate", str(log), "-o", rates, "--dask", address])
+
+
+@pytest.mark.slow
+def test_what_is_not_looked_for_on_a_cluster_is_told(tmp_path, cluster, capsys):
+    assert command(tmp_path, cluster.scheduler_address) == 0
+    told = "soft 404s and dates that servers make up are not looked for with --dask"
+    assert told in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:1", "nowhere", "", "127.0.0.1:port"]
+)
+def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
+    monkeypatch.setattr(crawl_log_cluster, "TIMEOUT", 0.5)
+    assert command(tmp_path, address) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    rule = "--dask must be the address of a running scheduler"
+    assert err.startswith(f"recrawl: {rule}, got {address!r}: ")
+    assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+
+
+@pytest.mark.slow
+def test_no_workers(tmp_path):
+    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    rule = r"dask must be the address of a scheduler with workers, got .*tcp"
+    with (
+        LocalCluster(n_workers=0, dashboard_address=":0") as empty,
+        pytest.raises(ValueError, match=rule),
+    ):
+        recrawl.estimate(
+            log, tmp_path / "rates.parquet", dask=empty.scheduler_address
+        )
+
+
+@pytest.mark.slow
+def test_workers_of_another_version(client, tmp_path, capsys):
+    worker, address = next(iter(client.nthreads())), client.scheduler.address
+    with patched(
+        client, "recrawl", "__version__", lambda _: "0.0.0", workers=[worker]
+    ):
+        assert command(tmp_path, address) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    here = f"recrawl {paperlib.__version__} ("
+    assert err.startswith(f"recrawl: --dask must have workers with {here}")
+    assert f"but {worker} has recrawl 0.0.0 (" in err
+    assert err.count("\n") == 1
+    assert err.count("tcp:") == 1, "the other worker is as it should be"
+    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+
+
+@pytest.mark.slow
+def test_without_the_extra(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert command(tmp_path, "tcp://127.0.0.1:1") == 2
+    assert capsys.readouterr().err == (
+        "recrawl: dask needs the package distributed: "
+        "pip install 'paperlib-crawl[dask]'\n"
+    )

@@ -1,0 +1,195 @@
+"""Files are whole or absent: a write succeeds, fails, or is interrupted."""
+
+import errno
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from recrawl import files as _files
+from recrawl.files import sha256, temporary_folder, write_atomic
+
+
+def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
+    path = tmp_path / "new" / "folder" / "file.txt"
+    write_atomic(path, "Größe ≤ 1\n")
+    assert path.read_bytes() == "Größe ≤ 1\n".encode()
+    write_atomic(str(path), b"\x00\r\n\xff")
+    assert path.read_bytes() == b"\x00\r\n\xff"
+    assert os.listdir(path.parent) == ["file.txt"]
+    assert path.stat().st_mode & 0o777 == 0o644, (
+        "readable by others, unlike the temporary file"
+    )
+
+
+def test_sha256_is_that_of_the_bytes(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"ab\r\n" * 100_000)
+    assert sha256(path) == hashlib.sha256(b"ab\r\n" * 100_000).hexdigest()
+
+
+@pytest.mark.parametrize("step", ["open", "fsync", "chmod", "replace"])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        KeyboardInterrupt(),
+        MemoryError(),
+    ],
+)
+def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
+    path = tmp_path / "file"
+    write_atomic(path, "old")
+
+    def failing(*_arguments, **_options):
+        raise error
+
+    if step == "open":
+        monkeypatch.setattr(_files, "open", failing, raising=False)
+    else:
+        monkeypatch.setattr(_files.os, step, failing)
+    with pytest.raises(type(error)) as raised:
+        write_atomic(path, "new")
+    monkeypatch.undo()
+    if isinstance(error, OSError):
+        assert raised.value.errno == errno.ENOSPC
+        assert str(raised.value) == f"[Errno 28] No space left on device: '{path}'", (
+            "the error names the file, not the temporary one"
+        )
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"], "no temporary file is left"
+
+
+def test_flushed_to_disk_before_the_rename(tmp_path, monkeypatch):
+    path, steps = tmp_path / "file", []
+    write_atomic(path, "old")
+    real = os.replace
+    monkeypatch.setattr(
+        _files.os,
+        "fsync",
+        lambda handle: steps.append(
+            ("fsync", os.fstat(handle).st_size, path.read_text())
+        ),
+    )
+    monkeypatch.setattr(
+        _files.os,
+        "replace",
+        lambda a, b: (steps.append(("replace", path.read_text())), real(a, b)),
+    )
+    write_atomic(path, "newer")
+    assert steps == [("fsync", 5, "old"), ("replace", "old")]
+    assert path.read_text() == "newer"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are those of Unix")
+@pytest.mark.parametrize("size", [5_000, 5_000_000])
+def test_a_real_limit(tmp_path, size):
+    """A limit of file size, below and above the size of the write buffer.
+
+    In a process of its own, which writes no bytecode.
+    """
+    path = tmp_path / "file"
+    write_atomic(path, "old")
+    code = f"""
+import resource
+from recrawl.files import write_atomic
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+try:
+    write_atomic({str(path)!r}, "x" * {size})
+except OSError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == (
+        f"[Errno {errno.EFBIG}] File too large: '{path}'\n",
+        "",
+    )
+    assert path.read_text() == "old"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_where_nothing_can_be_written(tmp_path):
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(OSError, match="file"):
+        write_atomic(tmp_path / "file" / "below", "new")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder"):
+        write_atomic(tmp_path / "folder", "new")
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+def test_a_folder_is_made_only_where_this_is_meant(tmp_path):
+    with pytest.raises(FileNotFoundError, match="new"):
+        write_atomic(tmp_path / "new" / "file", "text", make_folder=False)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes with a name are of Unix")
+def test_a_pipe_is_not_replaced(tmp_path):
+    """A file in place of a pipe or a device is lost to who reads or writes it."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    (tmp_path / "link").symlink_to(path)
+    for name in ("pipe", "link"):
+        with pytest.raises(FileExistsError, match=f"a pipe or a device .*{name}"):
+            write_atomic(tmp_path / name, "new")
+    assert path.is_fifo()
+
+
+def test_a_link_stays_and_its_target_is_new(tmp_path):
+    (tmp_path / "folder").mkdir()
+    path, link = tmp_path / "folder" / "file", tmp_path / "link"
+    link.symlink_to(path)
+    for content in ("first", "second"):  # the link leads nowhere before the first
+        write_atomic(link, content)
+        assert link.is_symlink()
+        assert path.read_text() == content
+
+
+def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
+    code = """if True:
+        import sys
+        from recrawl.files import temporary_folder
+        with temporary_folder() as folder:
+            (folder / "spilled").touch()
+            print(folder.name, flush=True)
+            sys.stdin.read()
+    """
+    (tmp_path / "paperlib-notes").mkdir()  # not ours
+    runs, names = [], ["paperlib-notes"]
+    try:
+        for _ in range(2):
+            run = subprocess.Popen(
+                [sys.executable, "-c", code],
+                env=os.environ | {"TMPDIR": str(tmp_path)},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            runs.append(run)
+            names.append(run.stdout.readline().strip())
+        assert sorted(os.listdir(tmp_path)) == sorted(names), "the first lives"
+        runs[1].kill()
+        runs[1].wait()
+        assert sorted(os.listdir(tmp_path)) == sorted(names), "it could not clear up"
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        with temporary_folder() as folder:
+            assert sorted(os.listdir(tmp_path)) == sorted([*names[:2], folder.name])
+        runs[0].communicate()
+        assert os.listdir(tmp_path) == names[:1]
+    finally:
+        for run in runs:
+            with run:
+                run.kill()
+
+
+def test_the_temporary_file_stands_beside_its_target(tmp_path):
+    """A rename is atomic within one file system only."""
+    with _files.replacing(tmp_path / "note.txt") as temporary:
+        assert pathlib.Path(temporary).parent == tmp_path

@@ -1,0 +1,492 @@
+"""What crawlers and archives store is read as it was meant.
+
+The samples in ``formats`` are this project's own, written after the sources of
+each program; their hosts are invented. So are the crawls that `written` writes.
+"""
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.recrawl import written
+from tests.recrawl.crawl_logs import recorded
+from tests.recrawl.thinned import every
+
+from recrawl import estimate
+from recrawl.database import pattern, quoted, sql
+from recrawl.formats import FORMATS, recognise
+from recrawl.formats.base import COLUMNS, beginning
+from recrawl.tally import FAILED
+
+SAMPLES = Path(__file__).parent / "formats"
+WWW = "https://www.example.org/"
+OLD, DOWN = "http://www.example.org/old", "https://down.example.org/"
+A = "sha1:442MGF3JCODX35SJUPQQO7466ICGGJM4"
+B = "sha1:QELUIIYMVG7GKW2H57H5VKXD74BJAW5P"
+MD5 = "md5:2b88066e1798ede6fe69cd786134dcc6"
+EMPTY = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+GONE = "sha1:YNNJ7RJLWVLMPH4PUVAN6WD2FP2GLOKA"
+NAEHER = "sha1:EZCMJTH2XVOPK6DUK5XRWABI6PHD7A5X"
+NEVER, LINE = "of pages that were never fetched", "that are no captures"
+NO_WEB = "that are no web page (dns:, whois:)"
+NO_DATE = "fetched once, or without signatureChangeDate in metadata.persist"
+NO_FETCH = "without lastProcessedDate in metadata.persist"
+
+
+@pytest.fixture(scope="module")
+def connection():
+    """An empty database with the macros of a log."""
+    with duckdb.connect() as connection:
+        connection.execute("set TimeZone = 'UTC'")
+        connection.execute(sql("tables"))
+        yield connection
+
+
+@pytest.fixture
+def rows(connection):
+    """Rows that a file's own format gives, without `row` and `given`."""
+
+    def rows(path, columns="*"):
+        query = recognise(path).query.replace("$file", quoted(pattern(path)))
+        found = connection.sql(query).order("row").select(columns)
+        kept = [name for name in found.columns if name not in ("row", "given")]
+        return found.select(*kept).fetchall()
+
+    return rows
+
+
+def at(text):
+    """Time of a text: month and day of 2026, and a time of day."""
+    return datetime.fromisoformat(f"2026-{text}+00:00")
+
+
+NOON = at("10-01T06:12:08")
+
+FETCHES = {  # url, time, status, digest, same, reason
+    "readseg.txt": [
+        (WWW, NOON, 200, MD5, None, None),
+        (WWW + "about", at("10-01T06:12:10"), 304, None, True, None),
+    ],
+    "crawl.log": [
+        (
+            "dns:www.example.org",
+            at("10-01T06:12:07.688"),
+            1,
+            "sha1:VO6JBYAGYLM3CI7IVCBKNGCVLFOTU4BK",
+            None,
+            NO_WEB,
+        ),
+        (WWW, at("10-01T06:12:07.998"), 200, B, None, None),
+        (
+            OLD,
+            at("10-01T06:12:08.990"),
+            301,
+            "sha1:7NPND2CFRTD5U4KHRXNLQ4JWNAOLAF46",
+            None,
+            None,
+        ),
+        (WWW + "about", at("10-01T06:12:09.981"), 304, None, True, None),
+        (WWW + "gone", at("10-01T06:12:11.301"), 404, GONE, None, None),
+        (DOWN, at("10-01T06:12:19.003"), -2, None, None, None),
+        (WWW + "private", at("10-01T06:12:20.310"), -9998, None, None, None),
+        (
+            WWW + "n%C3%A4her?q=a,b",
+            at("10-01T06:12:21.207"),
+            200,
+            NAEHER,
+            None,
+            None,
+        ),
+    ],
+    "cdx11.cdx": [
+        (WWW, at("09-01T06:12:08"), 200, A, None, None),
+        (WWW, NOON, 200, B, None, None),
+        (WWW, at("10-15T06:12:08"), None, B, None, None),
+        (WWW + "about", at("10-01T06:12:10"), 304, None, True, None),
+        (WWW + "gone", at("10-01T06:12:11"), 404, GONE, None, None),
+        (WWW + "n%C3%A4her?q=a,b", at("10-01T06:12:21"), 200, NAEHER, None, None),
+        (
+            OLD,
+            at("10-01T06:12:09"),
+            301,
+            "sha1:7NPND2CFRTD5U4KHRXNLQ4JWNAOLAF46",
+            None,
+            None,
+        ),
+    ],
+    "cdx9.cdx": [
+        (WWW, at("09-01T06:12:08"), 200, A, None, None),
+        (WWW, NOON, None, A, None, None),
+    ],
+    "wayback.txt": [
+        (WWW, at("09-01T06:12:08"), 200, A, None, None),
+        # written http://www.example.org:80/
+        ("http://www.example.org/", NOON, 301, EMPTY, None, None),
+        (WWW, at("10-15T06:12:08"), None, A, None, None),
+    ],
+    "wayback.json": [
+        (WWW, at("09-01T06:12:08"), 200, A, None, None),
+        (WWW, at("10-15T06:12:08"), None, A, None, None),
+    ],
+    "index.cdxj": [
+        (WWW, at("09-01T06:12:08"), 200, A, None, None),
+        (WWW, NOON, 200, B, None, None),
+        (WWW + "about", at("10-01T06:12:10"), 304, None, True, None),
+        (
+            WWW + "news?cat={a,b}&t=x y",
+            at("10-01T06:12:12"),
+            200,
+            "sha1:NP2BNRQK6QFB35I4TSKR7GMJZPLZEWAD",
+            None,
+            None,
+        ),
+        (OLD, at("10-01T06:12:09"), 301, EMPTY, None, None),
+    ],
+}
+
+SEPTEMBER = at("09-01T06:12:08")
+STATES = {  # url, last_fetch, last_change, status, reason
+    "nutch.jsonl": [
+        (OLD, at("10-01T06:12:09"), at("10-01T06:12:09"), 301, None),
+        (DOWN, at("10-01T06:12:19"), None, None, FAILED),
+        (WWW, NOON, NOON, 200, None),
+        (WWW + "about", at("10-01T06:12:10"), SEPTEMBER, 304, None),
+        (WWW + "gone", at("10-01T06:12:11"), at("09-01T06:12:11"), 404, None),
+        (WWW + "näher?a=1,2", None, None, None, NEVER),
+    ],
+    "nutch.csv": [
+        (WWW, NOON, NOON, 200, None),
+        (WWW + "news?cat=a,b", NOON, SEPTEMBER, None, None),
+        (DOWN, at("10-01T06:12:19"), None, None, FAILED),
+    ],
+    "storm.jsonl": [
+        (
+            WWW,
+            at("10-01T06:12:08.229871"),
+            at("10-01T06:12:08.231"),
+            200,
+            None,
+        ),
+        (
+            WWW + "about",
+            at("10-01T06:12:10"),
+            at("09-02T06:12:08.001"),
+            304,
+            None,
+        ),
+        (OLD, at("10-01T06:12:09"), None, 301, None),
+        (DOWN, at("10-01T06:12:19"), None, None, FAILED),
+        (WWW + "gone", at("10-01T06:12:11"), None, 404, None),
+        (WWW + "n%C3%A4her", None, None, None, NEVER),
+    ],
+    "frontier.jsonl": [
+        (WWW, at("10-01T06:12:08.229871"), None, 200, NO_DATE),
+        (WWW + "about?a=1,2", None, None, None, NO_FETCH),
+        (WWW + "gone", None, None, None, NO_FETCH),
+    ],
+}
+
+KINDS = {
+    "cdx11.cdx": "cdx",
+    "cdx9.cdx": "cdx",
+    "crawl.log": "heritrix",
+    "frontier.jsonl": "frontier",
+    "index.cdxj": "cdxj",
+    "nutch.csv": "nutch",
+    "nutch.jsonl": "nutch",
+    "readseg.txt": "readseg",
+    "storm.jsonl": "storm",
+    "wayback.json": "wayback",
+    "wayback.txt": "wayback",
+}
+
+
+@pytest.mark.parametrize("name", FETCHES)
+def test_sample_of_fetches(rows, name):
+    found = rows(SAMPLES / name, "url, time, status, digest, same, reason")
+    assert found == FETCHES[name]
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_sample_of_states(rows, name):
+    assert rows(SAMPLES / name) == STATES[name]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_sample_is_of_one_format_and_has_its_columns(connection, name, tmp_path):
+    path = SAMPLES / name
+    found = [
+        each
+        for each in FORMATS
+        if each.kind != "table" and each.recognises(beginning(path), path)
+    ]
+    assert [each.name for each in found] == [KINDS[name]]
+    packed = tmp_path / (name + ".gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    assert recognise(packed) is found[0]
+    query = found[0].query.replace("$file", quoted(pattern(packed)))
+    columns = connection.sql(query).columns
+    assert set(columns) == {"row", "given", "reason", *COLUMNS[found[0].kind]}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_half_a_line_and_other_lines_are_kept_with_a_reason(rows, name, tmp_path):
+    text = (SAMPLES / name).read_text(encoding="utf-8")
+    last = text.rstrip("\n]").rfind("http")
+    path = tmp_path / f"a[1]-{name}"
+    path.write_text(f"{text[: last + 12]}\nurl,time,changed\n", encoding="utf-8")
+    found = rows(path, "url, reason")
+    if name == "readseg.txt":  # a record goes on until the next one
+        assert found[-1] == ("https://www.", NEVER)
+        return
+    assert [url for url, _ in found[-2:]] == [None, None]
+    assert all(reason.startswith("that are no ") for _, reason in found[-2:])
+
+
+NUTCH = json.loads((SAMPLES / "nutch.jsonl").read_text().splitlines()[2])
+
+
+@pytest.mark.parametrize(
+    ("changed", "status", "reason"),
+    [
+        ({"fetchTime": "Sat Oct 31 06:12:08 CEST 2026"}, 200, "zone cannot be read"),
+        ({"modifiedTime": "Thu Jan 01 00:00:00 UTC 1970"}, 200, "without a modified"),
+        ({"retryIntervalSeconds": None}, 200, "without an interval"),
+        ({"statusName": "db_new"}, None, "status is unknown"),
+        ({"statusName": "db_parse_failed"}, None, FAILED),
+        # the HTTP status of an older fetch
+        ({"statusName": "db_gone"}, 404, None),
+        ({"statusName": "db_redir_temp", "metadata": {}}, 302, None),
+        ({"statusName": "db_duplicate"}, 200, None),
+    ],
+)
+def test_states_of_nutch(rows, tmp_path, changed, status, reason):
+    path = tmp_path / "part-r-00000"
+    path.write_text(json.dumps(NUTCH | changed))
+    [(found, why)] = rows(path, "status, reason")
+    assert found == status
+    assert why == reason or reason in why
+
+
+def test_csv_dump_of_nutch_with_quotes_and_bytes_that_are_no_utf8(rows, tmp_path):
+    path = tmp_path / "part-r-00000.csv"
+    line = (SAMPLES / "nutch.csv").read_bytes().splitlines()[1]
+    quote = line.replace(b"org/", b'org/?q=","')
+    other = line.replace(b"org/", b"org/\xe9")
+    header = (SAMPLES / "nutch.csv").read_bytes().splitlines()[0]
+    path.write_bytes(b"\n".join([header, quote, header, other]))
+    (url, none), (spoilt, reason) = rows(path, "url, reason")
+    assert (url, none, spoilt) == (WWW + '?q=","', None, WWW + "é")
+    assert "dump with -format json" in reason
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("http://a/\tVersion: 7\nStatus: 2 (db_fetched)\n", "-format json"),
+        ("!OpenWayback-CDXJ 1.0\n(org,a,)/ 2026-10-01T06:12:08Z response {}\n", "2015"),
+        ('(org,a,)/ 2026-10-01T06:12:08Z response {"x": 1}\n', "2015"),
+    ],
+)
+def test_formats_that_cannot_be_read_are_refused(tmp_path, text, what):
+    path = tmp_path / "part-r-00000"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f"part-r-00000 must be .*{what}"):
+        estimate(path, tmp_path / "rates.parquet")
+
+
+def test_segment_with_links_and_a_page_text(rows, tmp_path):
+    record = "Recno:: {}\nURL:: {}\n\n"
+    datum = "CrawlDatum::\nStatus: {}\nFetch time: Thu Oct 01 06:12:08 {} 2026\n\n"
+    text = record.format(0, WWW) + datum.format("67 (linked)", "UTC")
+    text += record.format(1, WWW) + datum.format("37 (fetch_gone)", "UTC")
+    text += "ParseText::\nStatus: 1\nSignature: 12\n\n"
+    text += record.format(2, WWW) + datum.format("34 (fetch_retry)", "UTC")
+    text += record.format(3, WWW) + datum.format("33 (fetch_success)", "CEST")
+    path = tmp_path / "dump"
+    path.write_text(text)
+    found = rows(path, "time, status, digest, reason")
+    assert found[:3] == [
+        (None, None, None, NEVER),
+        (NOON, 404, None, None),
+        (NOON, None, None, FAILED),
+    ]
+    assert found[3][0] is None
+    assert "user.timezone=UTC" in found[3][3]
+
+
+STORM = {
+    "url": WWW,
+    "status": "FETCHED",
+    "metadata": {},
+    "nextFetchDate": "2026-10-02T06:12:08.000Z",
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, (NOON, None, NO_DATE)),
+        # fetchInterval in minutes
+        (
+            {"metadata": {"fetchInterval": ["1440"], "fetch%2EstatusCode": ["304"]}},
+            (NOON, 304, NO_DATE),
+        ),
+        ({"status": "FETCH_ERROR"}, (at("10-02T04:12:08"), None, FAILED)),
+        ({"status": "ERROR"}, (NOON, 404, None)),
+        (
+            {"status": "REDIRECTION", "metadata": {"fetch%2EstatusCode": ["200"]}},
+            (NOON, 302, None),
+        ),
+        ({"status": "LOST"}, (NOON, None, "whose status is unknown")),
+        (
+            {"nextFetchDate": None},
+            (None, None, "without lastProcessedDate and nextFetchDate"),
+        ),
+    ],
+)
+def test_states_of_stormcrawler(rows, tmp_path, changed, expected):
+    path = tmp_path / "status.jsonl"
+    path.write_text(json.dumps({"_source": STORM | changed}))
+    assert rows(path, "last_fetch, status, reason") == [expected]
+
+
+def test_items_of_frontier_that_were_only_discovered(rows, tmp_path):
+    path = tmp_path / "frontier.jsonl"
+    path.write_text(json.dumps({"discovered": {"info": {"url": WWW}}}))
+    assert rows(path, "url, reason") == [(WWW, NEVER)]
+
+
+@pytest.mark.parametrize("delimiter", [" ", "\t", ","])
+def test_cdx_is_read_by_its_legend(rows, tmp_path, delimiter):
+    legend = ["", "CDX", "k", "s", "b", "a"]
+    capture = ["QELU", "-", "20261001061208", "http://WWW.a.org:80/B:80?"]
+    lines = [legend, capture, legend, capture[:3], ["-", "2x0", *capture[2:]]]
+    path = tmp_path / "index"
+    path.write_text("\r\n".join(delimiter.join(line) for line in lines))
+    page = "http://www.a.org/B:80?"
+    assert rows(path, "url, time, status, digest, reason") == [
+        (page, NOON, None, "sha1:QELU", None),
+        (None, None, None, "sha1:QELU", LINE),
+        (page, NOON, None, None, "whose status is not a number"),
+    ]
+
+
+def test_captures_that_are_no_pages_or_have_no_time(rows, tmp_path):
+    path = tmp_path / "wayback"
+    lines = ["a 20261001061208 dns:a.org text/dns 200 QELU 1"]
+    lines += ["a 20260931061208 https://a.org:443/ - 200 sha256:12 -"]
+    lines += ["", "org%2Cexample%29%2F+20261015061209%21"]  # the list goes on
+    path.write_bytes("\n".join(lines).replace("\n", "\r\n", 1).encode())
+    assert rows(path, "time, digest, reason") == [
+        (NOON, "sha1:QELU", NO_WEB),
+        (None, "sha256:12", None),
+    ]
+
+
+def test_captures_of_common_crawl(rows, tmp_path):
+    lines = [
+        {"urlkey": "a", "timestamp": "20261001061208", "url": WWW, "status": "200"},
+        {"urlkey": "a", "timestamp": "20261001061208", "url": WWW, "status": "304"},
+    ]
+    lines[1]["digest"] = EMPTY  # of the body that a 304 has not
+    lines[0]["digest"], expected = "QELU", [(WWW, NOON, 200, "sha1:QELU", None)]
+    expected.append((WWW, NOON, 304, None, True))
+    path = tmp_path / "index"
+    path.write_text("\n".join(map(json.dumps, lines)))
+    columns = "url, time, status, digest, same"
+    assert rows(path, columns) == expected
+    path = tmp_path / "part-00000.gz.parquet"
+    table = {"url": [WWW, WWW], "fetch_time": [NOON, NOON.replace(tzinfo=None)]}
+    table["fetch_time"] = pa.array([NOON, NOON]).cast(pa.timestamp("ms"))
+    table |= {"fetch_status": [200, 304], "content_digest": ["QELU", None]}
+    pq.write_table(pa.table(table), path)
+    assert recognise(path).name == "commoncrawl"
+    assert rows(path, columns) == expected
+
+
+def simulated(n_pages=12, n_crawls=10, failures=0.1):
+    """Crawls of Poisson pages in rounds of about a day: url, time, content."""
+    rng = np.random.default_rng(5)
+    start = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
+    crawls = []
+    for page, rate in enumerate(np.exp(rng.normal(-1, 1, n_pages))):
+        times = start + 86_400 * np.arange(n_crawls) + rng.integers(0, 40_000, n_crawls)
+        gaps = np.diff(times, prepend=times[0]) / 86_400
+        content = 1 + np.cumsum(rng.poisson(rate * gaps))
+        failed = rng.random(n_crawls) < failures
+        failed[0] = False
+        crawls += [
+            (f"https://h{page % 3}.org/{page}", int(t), None if lost else int(number))
+            for t, number, lost in zip(times, content, failed, strict=True)
+        ]
+    return crawls
+
+
+def without_first_round(crawls):
+    """The crawls but for the first one of each page."""
+    first = {}
+    for crawl in crawls:
+        first.setdefault(crawl[0], crawl)
+    return [crawl for crawl in crawls if first[crawl[0]] != crawl]
+
+
+def rates(write, folder, crawls):
+    """Rates and counts of a crawl that a function of `written` writes."""
+    folder.mkdir()
+    write(folder, crawls)
+    output = folder.with_suffix(".parquet")
+    recorded(estimate, folder, output, estimator="mle")
+    table = pq.read_table(output).sort_by("url")
+    return table.select(
+        ["url", "n_crawls", "n_changed", "n_failed", "change_rate", "low", "high"]
+    ).to_pandas()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """Rates of the simulated crawl from our own columns."""
+    return rates(written.table, tmp_path_factory.mktemp("table") / "log", simulated())
+
+
+@pytest.mark.parametrize(
+    "write",
+    every(
+        4,
+        [
+            written.heritrix,
+            written.cdx,
+            written.wayback_text,
+            written.wayback_json,
+            written.cdxj,
+            written.commoncrawl,
+            written.commoncrawl_table,
+            written.readseg,
+            written.nutch_json,
+            written.nutch_csv,
+        ],
+    ),
+)
+def test_rates_are_the_same_in_each_format(write, tmp_path, expected):
+    found = rates(write, tmp_path / "log", simulated())
+    assert found["n_failed"].sum() > 0
+    np.testing.assert_array_equal(found["url"], expected["url"])
+    np.testing.assert_allclose(found.iloc[:, 1:], expected.iloc[:, 1:], rtol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("write", [written.storm, written.frontier])
+def test_rates_of_states_whose_first_fetch_has_no_date(write, tmp_path):
+    # without failed fetches, after which no date can be trusted either
+    crawls = simulated(failures=0)
+    kept = without_first_round(crawls)
+    expected = rates(written.table, tmp_path / "table", kept)
+    found = rates(write, tmp_path / "log", crawls)
+    np.testing.assert_array_equal(found["url"], expected["url"])
+    np.testing.assert_allclose(found.iloc[:, 1:], expected.iloc[:, 1:], rtol=1e-9)

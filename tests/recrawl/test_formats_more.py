@@ -1,0 +1,721 @@
+"""Readers of WARC, changedetection.io, sitemaps, feeds, git and JSON Lines."""
+
+import builtins
+import gzip
+import json
+import os
+import shutil
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+from tests.recrawl import one_crawl
+import pyarrow.parquet as pq
+import pytest
+from tests.recrawl.crawl_logs import recorded, write
+from tests.recrawl.one_crawl import BEGIN, DAY, Crawl, sha1
+from warcio.warcwriter import WARCWriter
+
+import recrawl
+from recrawl import read_crawl_log
+from recrawl.database import database, sql
+from recrawl.formats import FORMATS, recognise
+from recrawl.formats.base import beginning
+from recrawl.formats.records import LOST, root, w3c
+from recrawl.formats.source import Source
+from recrawl.science.estimators import mle
+from recrawl.science.processes import History
+
+SAMPLES = Path(__file__).parent / "formats"
+OURS = "warc", "changedetection", "sitemap", "feed", "git"
+AS_OF = datetime(2026, 10, 4, tzinfo=UTC)
+URL = "https://www.example.org/"
+# warcio does not close the temporary files in which it keeps bodies
+LEAKY = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+CHUNKED = b"3\r\nabc\r\n0\r\n\r\n"
+
+
+def time(text):
+    return datetime.fromisoformat(text + "+00:00")
+
+
+def rows(path, as_of=AS_OF):
+    """Rows that the reader of a file gives, as dicts without the nulls."""
+    path = Path(path)
+    format = recognise(path)
+    if format.read is not None:
+        found = [row for b in format.read(path, as_of) for row in b.to_pylist()]
+    else:
+        with database("200MiB") as (connection, _):
+            connection.execute(sql("tables"))
+            query = format.query.replace("$file", f"'{path}'")
+            found = connection.sql(query).to_arrow_table().to_pylist()
+    return [{k: v for k, v in row.items() if v is not None} for row in found]
+
+
+def pages(log):
+    """Intervals and bits of each page."""
+    interval, changed, offsets = log.history.ragged()
+    ends = zip(log.url, offsets[:-1], offsets[1:], strict=True)
+    return {url: (interval[a:b], changed[a:b]) for url, a, b in ends}
+
+
+def totals(log):
+    """Known changes, and the time in which no other hides, of each page."""
+    n_known, quiet, *_ = log.history.likelihood_totals()
+    return dict(zip(log.url, zip(n_known, quiet, strict=True), strict=True))
+
+
+# Recognition
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("sitemap.xml", "sitemap"),
+        ("feed.xml", "feed"),
+        ("atom.xml", "feed"),
+        ("git.txt", "git"),
+        ("cdio", "changedetection"),
+    ],
+)
+def test_a_sample_is_recognised_as_its_format_alone(name, expected, tmp_path):
+    path = SAMPLES / name
+    head = beginning(path)
+    names = [f.name for f in FORMATS if f.name in OURS and f.recognises(head, path)]
+    assert names == [expected]
+    if path.is_file():
+        packed = write(tmp_path / f"{name}.gz", path.read_bytes())
+        assert recognise(packed).name == expected
+        assert rows(packed) == [
+            row | {"given": row["given"].replace(name, packed.name)}
+            for row in rows(path)
+        ]
+
+
+def test_the_root_of_xml_is_what_follows_its_prolog():
+    assert root(b"\xef\xbb\xbf<?xml?>\n<!-- <rss> -->\n<urlset>") == "urlset"
+    assert root(b"<!DOCTYPE a [<!ENTITY b 'c'>]><sm:urlset x='y'>") == "urlset"
+    assert root(b"<html><urlset>") == "html"
+    assert root(b"url,time,changed") == ""
+
+
+# Samples
+
+
+def test_sample_of_json_lines_that_scrapy_wrote():
+    log, _ = recorded(read_crawl_log, SAMPLES / "fetched.jsonl")
+    bits = {url[21:]: changed.tolist() for url, (_, changed) in pages(log).items()}
+    assert bits == {
+        "/": [True] * 3,
+        "/tagged": [False, True, False],
+        "/dated": [True, False, False, False],  # the first one by its Last-Modified
+        "/näher": [False, False, True],
+        "/gone": [],
+        "/moved": [],
+        "/refused": [],
+    }
+
+
+def test_sample_of_our_columns_gives_the_bits_of_the_specification():
+    log, messages = recorded(read_crawl_log, SAMPLES / "http.csv")
+    bits = {url: changed.tolist() for url, (_, changed) in pages(log).items()}
+    assert bits == {
+        URL: [True, False, True, False],  # the first one by its Last-Modified
+        f"{URL}news?cat=a,b&q=x y": [True, True],
+        f"{URL}quiet": [False],
+        f"{URL}gone": [],
+        f"{URL}näher": [],
+    }
+    assert len(messages) == 1
+    assert "2 of fetches without the digest" in messages[0]
+
+
+def json_lines(*rows):
+    """Text of JSON Lines."""
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def test_bad_lines_of_json_lines_are_counted_and_named(tmp_path):
+    text = "nonsense\n" + json_lines(
+        {"url": "a", "time": 1767225600, "status": "200", "etag": 'W/"x"', "more": []},
+        {"url": "a", "time": "2026-01-02T00:00:00Z", "status": "ok"},
+        {"url": "a", "time": None},
+        {"url": "a", "time": "2026-01-03T00:00:00Z", "etag": "y"},
+    )
+    path = write(tmp_path / "log.jsonl", (text + "\n{no\n").encode())
+    log, (message,) = recorded(read_crawl_log, path)
+    assert {url: bits.tolist() for url, (_, bits) in pages(log).items()} == {
+        "a": [True]
+    }
+    for said in (
+        "2 that are no JSON (log.jsonl line 1: nonsense; log.jsonl line 7: {no)",
+        "1 whose status is not a number (log.jsonl row 3: a,2026-01-02T00:00:00Z,ok)",
+        "1 whose time cannot be read (log.jsonl row 4: a,,)",
+    ):
+        assert said in message
+
+
+@pytest.mark.parametrize("name", ["log.jsonl", "log.ndjson.gz", "fetches.txt"])
+def test_json_lines_are_a_table(name, tmp_path):
+    """Keys by other names, in other letters, and absent from the first lines."""
+    text = json_lines(
+        {"URL": "http://a/", 'fetched "at"': "2026-01-01", "n": {"url": 1}},
+        {"URL": "http://a/", 'fetched "at"': "2026-01-03", "Changed": True},
+        {"URL": "http://a/", 'fetched "at"': 1767571200, "Changed": 0, "host": "b"},
+    )
+    columns = {"time": 'fetched "at"'}
+    path = write(tmp_path / name, text.encode())
+    source = Source(path, format="jsonl", columns=columns)
+    log, messages = recorded(read_crawl_log, source)
+    (interval, changed) = pages(log)["http://a/"]
+    assert (interval.tolist(), changed.tolist()) == ([2.0, 2.0], [True, False])
+    assert log.host.tolist() == ["b"]
+    assert not messages
+
+
+def test_what_json_lines_lack_is_named(tmp_path):
+    row = {"url": "a", "fetched_at": "2026-01-01", "content_hash": "x"}
+    path = write(tmp_path / "log.jsonl", json_lines(row).encode())
+    said = "column 'time' .* --column time=fetched_at --column digest=content_hash"
+    with pytest.raises(ValueError, match=said):
+        read_crawl_log(path)
+
+
+def test_sample_of_a_sitemap():
+    found = rows(SAMPLES / "sitemap.xml")
+    for row in found:
+        del row["given"]
+    first, day, month = "2026-10-01T04:12:08", "2026-10-01", "2026-10-01"
+    assert found == [
+        {"row": 1, "url": URL, "start": time(first), "time": AS_OF, "changed": True,
+         "last_modified": time(first)},
+        {"row": 2, "url": f"{URL}news?cat=a,b&t=1", "start": time(f"{day}T00:00"),
+         "time": time("2026-10-02T00:00"), "changed": True},
+        {"row": 2, "url": f"{URL}news?cat=a,b&t=1", "start": time("2026-10-02T00:00"),
+         "time": AS_OF, "changed": False},
+        {"row": 3, "url": f"{URL}n%C3%A4her", "start": time(f"{month}T00:00"),
+         "time": AS_OF, "changed": True},
+        {"row": 4, "url": f"{URL}about", "time": AS_OF,
+         "reason": "without a lastmod"},
+        {"row": 5, "url": f"{URL}bad", "time": AS_OF,
+         "reason": "whose lastmod cannot be read"},
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2024", "2024-01-01T00:00", "2025-01-01T00:00"),
+        ("2024-02", "2024-02-01T00:00", "2024-03-01T00:00"),
+        ("2026-10-01", "2026-10-01T00:00", "2026-10-02T00:00"),
+        ("2026-10-01T06:12+02:00", "2026-10-01T04:12", "2026-10-01T04:13"),
+        ("2026-10-01T06:12:08.5Z", "2026-10-01T06:12:08.500",
+         "2026-10-01T06:12:09.500"),
+        ("2026-10-01T06:12:08.123456789Z", "2026-10-01T06:12:08.123456",
+         "2026-10-01T06:12:09.123456"),
+    ],
+)  # fmt: skip
+def test_a_date_of_the_w3c_stands_for_a_span(text, first, last):
+    assert w3c(text) == (time(first), time(last))
+
+
+@pytest.mark.parametrize(
+    "text", ["", "yesterday", "2026-13", "2026-10-01T06:12", "9999"]
+)
+def test_what_is_no_date_of_the_w3c(text):
+    assert w3c(text) is None
+
+
+def sitemap(*lastmods):
+    entries = (
+        f"<url><loc>{URL}{k}</loc><lastmod>{text}</lastmod></url>"
+        for k, text in enumerate(lastmods)
+    )
+    return f"<urlset>{''.join(entries)}</urlset>"
+
+
+@pytest.mark.parametrize(
+    ("lastmods", "n_ignored"),
+    [
+        (["2026-10-01"] * 4 + ["2026-09-01"] * 2, 4),
+        (["2026-10-01"] * 3 + ["2026-09-01"], 0),  # as many may be equal by chance
+        (["2026-10-03T23:59:30Z", "2026-10-03T23:59:58Z", "2026-09-01"], 2),
+        (["2026-10-03T23:59:30Z", "2026-09-01"], 0),
+    ],
+)
+def test_lastmods_of_the_build_or_the_download_are_ignored(
+    lastmods, n_ignored, tmp_path
+):
+    path = write(tmp_path / "sitemap.xml", sitemap(*lastmods))
+    reasons = [row["reason"] for row in rows(path) if "reason" in row]
+    assert len(reasons) == n_ignored
+    assert all("that of most pages" in reason for reason in reasons)
+
+
+def test_a_lastmod_after_the_download_is_left_out(tmp_path):
+    path = write(tmp_path / "sitemap.xml", sitemap("2026-10-04", "2027"))
+    reason = "whose lastmod is not before the download"
+    assert [row["reason"] for row in rows(path)] == [reason] * 2
+
+
+def test_a_sitemap_of_images_and_one_of_sitemaps(tmp_path):
+    image = "<i:image><i:loc>image</i:loc></i:image>"
+    path = tmp_path / "sitemap.xml"
+    write(
+        path,
+        f"<urlset xmlns:i='i'><url>{image}<loc>a</loc><lastmod>2026</lastmod>"
+        "</url></urlset>",
+    )
+    assert [row["url"] for row in rows(path)] == ["a"]
+    path.write_text(
+        "<sitemapindex><sitemap><loc>b</loc><lastmod>2026</lastmod></sitemap>"
+        "</sitemapindex>"
+    )
+    assert [row["url"] for row in rows(path)] == ["b"]
+
+
+def test_of_a_truncated_sitemap_what_lies_before_is_used(tmp_path):
+    text = sitemap(*(f"2026-09-{day:02}" for day in range(1, 29)))
+    plain = write(tmp_path / "sitemap.xml", text[: len(text) // 2])
+    packed = tmp_path / "sitemap.xml.gz"
+    packed.write_bytes(gzip.compress(text.encode())[:-60])
+    for path in (plain, packed):
+        *whole, end = rows(path)
+        assert len(whole) > 10
+        assert not any("reason" in row for row in whole)
+        assert end["reason"] == LOST
+
+
+def test_a_sitemap_with_entities_is_refused(tmp_path):
+    laughs = "".join(f'<!ENTITY l{k + 1} "{f"&l{k};" * 10}">' for k in range(3))
+    path = tmp_path / "sitemap.xml"
+    write(
+        path,
+        f'<!DOCTYPE urlset [<!ENTITY l0 "ha">{laughs}]>'
+        "<urlset><url><loc>&l3;</loc></url></urlset>",
+    )
+    with pytest.raises(ValueError, match=r"sitemap\.xml must declare no entities"):
+        rows(path)
+
+
+@pytest.mark.parametrize("size", [330, 400])
+def test_a_feed_that_is_cut_is_told(tmp_path, size):
+    """The entries before the cut are used, as they are whole."""
+    path = tmp_path / "feed.xml"
+    path.write_bytes((SAMPLES / "feed.xml").read_bytes()[:size])
+    (fault,) = (row for row in rows(path) if "of XML" in row.get("reason", ""))
+    assert fault["reason"] == "of XML with a fault, behind which entries may be missing"
+    assert fault["given"].startswith("feed.xml: <unknown>:")
+
+
+def test_samples_of_feeds():
+    first, oldest, undated = rows(SAMPLES / "feed.xml")
+    window = {"url": URL, "start": time("2026-09-30T11:00"), "stop": AS_OF}
+    assert first.items() >= (window | {"time": time("2026-10-01T06:12:08")}).items()
+    assert oldest.items() >= window.items()
+    assert "time" not in oldest
+    assert undated["reason"] == "without a date that can be read"
+    (row,) = rows(SAMPLES / "atom.xml")
+    assert row["reason"] == "of a feed that names no page"
+
+
+def test_items_of_the_future_and_of_the_download_are_left_out(tmp_path):
+    path = tmp_path / "atom.xml"
+    dates = "2026-10-04T00:00:00Z", "2027-01-01T00:00:00Z", "2026-10-01T00:00:00Z"
+    entries = (f"<entry><id>{d}</id><updated>{d}</updated></entry>" for d in dates)
+    write(
+        path,
+        '<feed xmlns="http://www.w3.org/2005/Atom"><link href="https://a.example/"/>'
+        f"{''.join(entries)}</feed>",
+    )
+    now, later, row = rows(path)
+    assert now["reason"] == later["reason"] == "dated at the download or later"
+    assert (row["start"], row["stop"]) == (time("2026-10-01T00:00"), AS_OF)
+
+
+def test_sample_of_git():
+    found = [(r["url"], r["start"], r["stop"], r.get("time"))
+             for r in rows(SAMPLES / "git.txt")]  # fmt: skip
+    days = [time(f"2026-10-0{day}T04:12:09") for day in (1, 2, 3)]
+    assert sorted(found, key=lambda row: row[:2]) == [
+        ("b.json", days[1], AS_OF, None),
+        ("data ä.json", days[0], days[1], days[1]),
+        ("data ä.json", days[1], days[2], days[2]),
+        ("data ä.json", days[2], AS_OF, None),
+    ]
+
+
+def test_a_deletion_ends_a_window_of_git_and_a_last_commit_can_be_the_end(tmp_path):
+    lines = [("A", 6), ("D", 4), ("M", 3), ("A", 1)]
+    text = "".join(f"@{BEGIN + t}\n\n{kind}\ta\n" for kind, t in lines)
+    path = write(tmp_path / "git.txt", text)
+    found = rows(path, one_crawl.utc(BEGIN + 5))  # before the last commit
+    spans = [
+        tuple(row[k].timestamp() - BEGIN for k in ("start", "stop", "time") if k in row)
+        for row in found
+    ]
+    assert spans == [(), (3, 4), (1, 3, 3)]
+    assert found[0]["reason"] == "of files that are new at the end"
+    assert rows(write(path, text + "what?\n"))[-1]["reason"].startswith("that are no")
+
+
+def test_sample_of_changedetection():
+    *checks, gone = rows(SAMPLES / "cdio")
+    assert gone["url"] == f"{URL}gone"
+    assert gone["reason"] == "without two checks that found the page"
+    assert {row["url"] for row in checks} == {f"{URL}news?cat=a,b"}
+    assert len(checks) == 60
+    found = [row["time"] for row in checks if row["changed"]]
+    days = ["2026-09-10", "2026-09-16", "2026-10-01"]
+    assert found == [time(f"{day}T06:12:08") for day in days]
+    log, (message,) = recorded(read_crawl_log, SAMPLES / "cdio")
+    assert "1 without two checks that found the page" in message
+    rate = mle(log.history).max()
+    assert rate == pytest.approx(-2 * np.log(57 / 60), rel=1e-9)
+
+
+@pytest.mark.parametrize("state", [{"paused": True}, {"last_error": "404"}])
+def test_a_watch_that_stopped_is_known_to_its_last_change(state, tmp_path):
+    folder = tmp_path / "cdio"
+    shutil.copytree(SAMPLES / "cdio", folder)
+    file = next(folder.glob("095*/watch.json"))
+    file.write_text(json.dumps(json.loads(file.read_text()) | state))
+    last = file.parent / "history.txt"
+    last.write_text("".join(last.read_text().splitlines(True)[:3]) + "junk\n")
+    *checks, _ = rows(folder)
+    assert checks.pop(0)["reason"] == "that are no line of a history"
+    assert checks[-1]["time"] == time("2026-09-16T06:12:08")
+    assert checks[-1]["changed"]
+
+
+def test_a_watch_that_cannot_be_read_and_a_folder_of_an_old_release(tmp_path):
+    folder = tmp_path / "cdio"
+    shutil.copytree(SAMPLES / "cdio", folder)
+    next(folder.glob("095*/watch.json")).write_text("{")
+    assert rows(folder)[0]["reason"] == "whose watch.json cannot be read"
+    old = write(tmp_path / "url-watches.json", '{"watching": {}}')
+    with pytest.raises(ValueError, match="got the one file of an older release"):
+        rows(old)
+
+
+# WARC
+
+
+def warc(path, **options):
+    """A WARC file with each kind of record, written by warcio."""
+    add = one_crawl.add_record
+    date = "2026-10-01T06:12:08Z"
+    with open(path, "wb") as file:
+        writer = WARCWriter(file, gzip=path.suffix == ".gz", **options)
+        writer.write_record(writer.create_warcinfo_record("a.warc", {"software": "x"}))
+        modified = "Wed, 30 Sep 2026 20:00:00 GMT"
+        add(
+            writer, "response", URL, date, b"one", ETag='W/"v1"', Last_Modified=modified
+        )
+        add(
+            writer,
+            "revisit",
+            URL,
+            "2026-10-02T06:12:08.123456789Z",
+            b"one",
+            profile="identical-payload-digest",
+        )
+        add(
+            writer,
+            "revisit",
+            URL,
+            "2026-10-03T06:12:08Z",
+            profile="server-not-modified",
+            status="304 Not Modified",
+        )
+        add(writer, "response", f"{URL}gone", date, b"gone", status="404 Not Found")
+        add(
+            writer,
+            "response",
+            f"<{URL}chunked>",
+            date,
+            CHUNKED,
+            Transfer_Encoding="chunked",
+        )
+        add(writer, "response", "dns:www.example.org", date, b"x", status=None)
+        add(writer, "revisit", URL, date, profile="uri-agnostic")
+        add(writer, "metadata", URL, date, b"via: x", status=None)
+    return path  # fmt: skip
+
+
+@LEAKY
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
+def test_records_of_a_warc_file(tmp_path, name, version):
+    path = warc(tmp_path / name, warc_version=version)
+    found = rows(path)
+    first = time("2026-10-01T06:12:08")
+    assert [row.get("reason") for row in found] == [None] * 5 + [
+        "that are no web page (dns:, whois:)",
+        "revisits of an unknown profile",
+    ]
+    for row in found:
+        del row["given"]
+    assert found[:5] == [
+        {"row": 2, "url": URL, "time": first, "status": 200, "digest": sha1(b"one"),
+         "etag": 'W/"v1"', "last_modified": time("2026-09-30T20:00")},
+        {"row": 3, "url": URL, "time": time("2026-10-02T06:12:08.123456"),
+         "status": 200, "digest": sha1(b"one")},
+        {"row": 4, "url": URL, "time": time("2026-10-03T06:12:08"), "status": 304,
+         "same": True},
+        {"row": 5, "url": f"{URL}gone", "time": first, "status": 404,
+         "digest": sha1(b"gone")},
+        {"row": 6, "url": f"{URL}chunked", "time": first, "status": 200,
+         "digest": sha1(CHUNKED)},
+    ]  # fmt: skip
+
+
+@LEAKY
+def test_of_a_truncated_or_damaged_warc_file_what_lies_before_is_used(tmp_path):
+    for name in ("a.warc", "a.warc.gz"):
+        whole = warc(tmp_path / name).read_bytes()
+        n = len(rows(tmp_path / name))
+        for size in range(len(whole) // 2, len(whole) - 4, 37):
+            found = rows(write_bytes(tmp_path / f"cut-{name}", whole[:size]))
+            assert found[-1]["reason"] == LOST
+            assert 2 <= len(found) <= n + 1
+        middle = len(whole) // 2
+        damaged = whole[:middle] + b"\xff" * 200 + whole[middle + 200 :]
+        found = rows(write_bytes(tmp_path / f"damaged-{name}", damaged))
+        assert found[-1]["reason"] == LOST
+        assert found[0]["digest"] == sha1(b"one")
+
+
+def write_bytes(path, data):
+    path.write_bytes(data)
+    return path
+
+
+@LEAKY
+def test_a_warc_file_gzipped_as_a_whole(tmp_path):
+    plain = warc(tmp_path / "a.warc")
+    whole = write(tmp_path / "b.warc.gz", plain.read_bytes())
+    assert rows(whole) == rows(plain)
+
+
+def test_a_warc_file_of_zstd_is_refused(tmp_path):
+    path = write_bytes(tmp_path / "a.warc.zst", b"\x28\xb5\x2f\xfd" + b"x" * 20)
+    with pytest.raises(
+        ValueError, match=r"zstd: unpack it with `zstd -d a\.warc\.zst`"
+    ):
+        rows(path)
+
+
+@LEAKY
+@pytest.mark.parametrize(
+    ("package", "extra"), [("fastwarc", "warc"), ("feedparser", "feeds")]
+)
+def test_a_missing_package_is_named_with_its_extra(
+    monkeypatch, tmp_path, package, extra
+):
+    path = warc(tmp_path / "a.warc") if extra == "warc" else SAMPLES / "feed.xml"
+    real = builtins.__import__
+
+    def without(name, *arguments, **options):
+        if name.startswith(package):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ModuleNotFoundError, match=rf"'paperlib-crawl\[{extra}\]'"):
+        rows(path)
+
+
+# Changes in windows
+
+
+def derived(windows):
+    """Rows of ``crawl`` from rows (url, start, stop, t), without the file's."""
+    with database("200MiB") as (connection, _):
+        connection.execute(sql("tables"))
+        connection.executemany(
+            "insert into change values ($1, $2, $3, $4, 0, 1, null, null)", windows
+        )
+        connection.execute(sql("derive_changes"))
+        return connection.sql(
+            "select url, start, t, changed, last_modified, reason from crawl "
+            "order by all"
+        ).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("windows", "expected"),
+    [
+        # no change at all
+        ([(0, 90, None)], [(0, 90, False)]),
+        ([(0, 90, 30), (0, 90, 60)], [(0, 30, False), (30, 60, True), (60, 90, True)]),
+        # equal changes of two downloads, nested and overlapping
+        ([(0, 90, 30), (20, 50, 30), (60, 99, None)], [(0, 30, False), (30, 99, True)]),
+        # touching: the change at the start of the second is in the first
+        ([(0, 30, 30), (30, 90, None)], [(0, 30, False), (30, 90, True)]),
+        ([(0, 30, None), (30, 90, None)], [(0, 90, False)]),
+        # a gap, of which nothing is known
+        ([(0, 30, None), (31, 90, 50)],
+         [(0, 30, False), (31, 50, False), (50, 90, True)]),
+        # at the end, where it needs an interval
+        ([(0, 90, 90)], [(0, 90, False), (90, 91, True)]),
+        # at the start, and outside: not within a window
+        ([(10, 90, 10)], [(10, 90, False), (None, 10, None)]),
+        ([(10, 90, 99)], [(10, 90, False), (None, 99, None)]),
+    ],
+)  # fmt: skip
+def test_windows_of_changes(windows, expected):
+    found = derived([("a", *window) for window in windows])
+    assert [row[1:4] for row in found] == expected
+    for _, start, _, changed, last_modified, reason in found:
+        assert last_modified == (start if changed else None)
+        assert (reason is None) == (start is not None)
+
+
+def test_windows_at_random_count_each_change_and_each_moment_once():
+    rng = np.random.default_rng(1)
+    windows = []
+    for page in range(60):
+        for _ in range(rng.integers(1, 6)):
+            start, stop = np.sort(rng.choice(40, 2, replace=False)).tolist()
+            times = rng.integers(start + 1, stop + 1, rng.integers(0, 4)).tolist()
+            windows += [
+                (str(page), 10 * start, 10 * stop, t and 10 * t) for t in [*times, None]
+            ]
+    found = derived(windows)
+    for page in {url for url, *_ in windows}:
+        own = [row[1:] for row in windows if row[0] == page]
+        known = {10 * k for k in range(41) if any(a < 10 * k <= b for a, b, _ in own)}
+        ends = {b for _, b, _ in own if b + 10 not in known}
+        changes = {t for *_, t in own if t is not None}
+        pieces = [row[1:4] for row in found if row[0] == page]
+        assert sum(changed for *_, changed in pieces) == len(changes)
+        total = sum(t - start for start, t, _ in pieces)
+        assert total == 10 * len(known) + len(changes & ends)
+        assert all(a[1] <= b[0] for a, b in pairwise(pieces))
+
+
+# Round trips: what a format stores of a simulated crawl gives its rates back
+
+
+@pytest.fixture(scope="module")
+def crawl():
+    return Crawl(np.geomspace(0.02, 2.0, 12), n_days=40)
+
+
+@LEAKY
+@pytest.mark.parametrize("name", ["log.jsonl", "a.warc", "a.warc.gz", "cdio"])
+def test_formats_that_store_fetches_give_all_bits_back(name, crawl, tmp_path):
+    write_to = {
+        "log.jsonl": one_crawl.write_jsonl,
+        "cdio": one_crawl.write_changedetection,
+    }.get(name, one_crawl.write_warc)
+    write_to(tmp_path / name, crawl)
+    found = pages(read_crawl_log(tmp_path / name))
+    assert found.keys() == set(crawl.url)
+    for url, bits in zip(crawl.url, crawl.bits, strict=True):
+        interval, changed = found[url]
+        assert np.allclose(interval, 1.0)
+        assert np.array_equal(changed, bits)
+
+
+@pytest.mark.parametrize("name", ["git.txt", "cdio"])
+def test_formats_that_store_changes_give_their_number_and_the_time(
+    name, crawl, tmp_path
+):
+    path = tmp_path / name
+    if name == "cdio":
+        one_crawl.write_changedetection(path, crawl, own_interval=False)
+    else:
+        one_crawl.write_git(path, crawl)
+    source = Source(path, as_of=one_crawl.utc(crawl.end))
+    found = totals(read_crawl_log(source))
+    for page, url in enumerate(crawl.url):
+        n, quiet = found[url]
+        assert n == len(crawl.found(page))
+        assert quiet == pytest.approx(crawl.n_days, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_downloads_of_feeds_join(crawl, tmp_path):
+    expected = {}
+    for page, times in enumerate(crawl.changes):
+        spans = []
+        for day in range(8, crawl.n_days + 1, 8):
+            at = BEGIN + day * DAY
+            path = tmp_path / f"{day:02}-{page}.xml"
+            one_crawl.write_feed(path, crawl, page, at)
+            os.utime(path, (at, at))  # the file's time is the download's
+            if (items := times[times < at][-10:]).size:
+                spans.append((items[0], at))
+        inside = [t for t in times if any(a < t <= b for a, b in spans)]
+        # downloads are in order: each adds what is after the one before
+        until, total = 0, 0
+        for first, at in spans:
+            total += at - max(first, until)
+            until = at
+        if spans:
+            expected[crawl.url[page]] = len(inside), total / DAY
+    found = totals(recorded(read_crawl_log, tmp_path)[0])
+    assert found.keys() == expected.keys()
+    for url, (n, quiet) in expected.items():
+        assert found[url] == (n, pytest.approx(quiet, abs=1e-9))
+
+
+@pytest.mark.parametrize("of_day", [False, True])
+def test_a_sitemap_gives_the_rate_of_many_pages_back(of_day, tmp_path):
+    rate, n_pages = 0.4, 900
+    crawl = Crawl(np.full(n_pages, rate), n_days=60)
+    path = tmp_path / "sitemap.xml"
+    one_crawl.write_sitemap(path, crawl, of_day=of_day)
+    as_of = one_crawl.utc(crawl.end)
+    log = read_crawl_log(Source(path, as_of=as_of))
+    # all pages as one, for one download tells little of each
+    history = log.history
+    pooled = History(
+        history.interval,
+        history.changed,
+        [0, history.interval.size],
+        age=history.age,
+    )
+    assert float(mle(pooled)[0]) == pytest.approx(rate, rel=4 / np.sqrt(n_pages))
+
+
+def downloads(folder, crawl, step, **options):
+    """Sitemaps of every `step` days, whose times are those of the downloads."""
+    folder.mkdir()
+    for day in range(step, crawl.n_days + 1, step):
+        path, at = folder / f"{day:02}.xml", BEGIN + day * DAY
+        one_crawl.write_sitemap(path, crawl, at=at, **options)
+        os.utime(path, (at, at))
+        yield path, at
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("of_day", [False, True])
+def test_a_sitemap_that_is_downloaded_often_tells_of_each_change_once(of_day, tmp_path):
+    crawl, step = Crawl(np.full(40, 0.2), n_days=60), 5
+    made = list(downloads(tmp_path / "all", crawl, step, of_day=of_day))
+    ends = np.array([BEGIN, *(at for _, at in made)])
+    together, one_by_one = tmp_path / "rates.parquet", tmp_path / "last.parquet"
+    recrawl.estimate(tmp_path / "all", together, estimator="mle")
+    for path, at in made:
+        source = Source(path, as_of=one_crawl.utc(at))
+        options = {"state": tmp_path / "state.parquet", "estimator": "mle"}
+        recorded(recrawl.estimate, source, one_by_one, force=True, **options)
+    found, same = map(pq.read_table, (together, one_by_one))
+    assert found["n_crawls"] == same["n_crawls"]
+    np.testing.assert_allclose(found["change_rate"], same["change_rate"], rtol=1e-4)
+    if of_day:
+        return
+    rates = dict(zip(found["url"].to_pylist(), found["change_rate"], strict=True))
+    for url, times in zip(crawl.url, crawl.changes, strict=True):
+        # the last change before each download that has one, and the time since
+        last = {max([BEGIN, *times[times < at]]): at for at in ends[1:]}
+        quiet = 0.0
+        for begin, end in pairwise(ends):
+            changes = times[(times >= begin) & (times < end)]
+            quiet += end - max([begin, *changes])
+        assert rates[url].as_py() == pytest.approx(len(last) / quiet * DAY, rel=1e-6)

@@ -1,0 +1,485 @@
+"""Freshness: printed values, limits, order, and shares of simulated time."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+from recrawl.science import freshness
+from recrawl.science.processes import History, observe, poisson_times, simulate_history
+
+RATES = np.geomspace(1e-6, 1e6, 49)
+
+
+@pytest.mark.slow
+def test_values_of_papers_0():
+    # at one change per crawl: 0.500 under Poisson crawls, 0.6321 under equal
+    # intervals
+    assert freshness.poisson(2.0, 2.0) == pytest.approx(0.5, rel=1e-12, abs=0)
+    assert freshness.interval(2.0, 2.0) == pytest.approx(
+        1 - np.exp(-1), rel=1e-12, abs=0
+    )
+
+
+def test_formulas():
+    x = RATES[:, np.newaxis]
+    np.testing.assert_allclose(
+        freshness.poisson(x, RATES), RATES / (x + RATES), rtol=1e-10
+    )
+    ratio = x / RATES
+    series = 1 - ratio / 2 + ratio**2 / 6 - ratio**3 / 24  # where 1 - exp cancels
+    with np.errstate(invalid="ignore"):
+        closed = np.where(ratio < 1e-4, series, (1 - np.exp(-ratio)) / ratio)
+    np.testing.assert_allclose(freshness.interval(x, RATES), closed, rtol=1e-10)
+
+
+@pytest.mark.parametrize("fresh", [freshness.poisson, freshness.interval])
+def test_limits_and_order(fresh):
+    assert fresh(1.0, 0.0) == 0  # never crawled
+    assert fresh(0.0, 1.0) == fresh(0.0, 0.0) == 1  # never changes
+    assert fresh(1e12, 1e-12) == pytest.approx(1e-24, rel=1e-10, abs=0)
+    assert fresh(1e-12, 1e12) == 1
+    values = fresh(RATES[:, np.newaxis], RATES)
+    assert ((values > 0) & (values <= 1)).all()
+    assert (np.diff(values, axis=1) >= 0).all()  # more crawls
+    assert (np.diff(values, axis=0) <= 0).all()  # more changes
+    np.testing.assert_allclose(
+        fresh(60 * RATES, 60 * RATES[::-1]), fresh(RATES, RATES[::-1]), rtol=1e-12
+    )
+    assert isinstance(fresh(1.0, 2.0), float)
+    assert fresh(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
+
+
+def test_equal_intervals_are_at_least_as_fresh_as_poisson_crawls():
+    change = np.geomspace(1e-3, 1e3, 200)
+    assert (freshness.interval(change, 1.0) > freshness.poisson(change, 1.0)).all()
+
+
+@pytest.mark.parametrize("fresh", [freshness.poisson, freshness.interval])
+@pytest.mark.parametrize(
+    ("change_rate", "crawl_rate"), [(1.0, 1.0), (0.3, 2.0), (4.0, 0.5)]
+)
+def test_share_of_simulated_time_in_which_the_copy_is_fresh(
+    fresh, change_rate, crawl_rate
+):
+    rng, n = np.random.default_rng(1), 100_000
+    interval = (
+        rng.exponential(1 / crawl_rate, n)
+        if fresh is freshness.poisson
+        else np.full(n, 1 / crawl_rate)
+    )
+    crawls = np.cumsum(interval)
+    changes = np.append(poisson_times(change_rate, crawls[-1], rng=rng), np.inf)
+    start = np.append(0.0, crawls[:-1])
+    time = (
+        np.minimum(changes[np.searchsorted(changes, start, side="right")], crawls)
+        - start
+    )
+    share = fresh(change_rate, crawl_rate)
+    # a ratio of means over crawls: 5 standard errors of its linearisation
+    error = (time - share * interval).std() / interval.mean() / np.sqrt(n)
+    assert time.sum() / crawls[-1] == pytest.approx(share, abs=5 * error)
+
+
+def test_mean_is_weighted_by_importance():
+    assert freshness.mean([0.5, 1.0], [3.0, 1.0]) == pytest.approx(
+        0.625, rel=1e-12, abs=0
+    )
+    np.testing.assert_allclose(
+        freshness.mean([[0.5, 1.0], [0.2, 0.4]], [1.0, 0.0]), [0.5, 0.2], rtol=1e-12
+    )
+    assert freshness.mean([0.5, 0.7], 2.0) == pytest.approx(0.6, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *[
+            (
+                lambda f=f, a=a: f(*a),
+                f"{name} must be non-negative and finite, got {value}",
+            )
+            for f in (freshness.poisson, freshness.interval)
+            for a, name, value in [
+                ((-1.0, 1.0), "change_rate", "-1.0"),
+                ((1.0, -1.0), "crawl_rate", "-1.0"),
+                (([1.0, np.nan], 1.0), "change_rate", "nan at index (1,)"),
+                ((1.0, [[np.inf]]), "crawl_rate", "inf at index (0, 0)"),
+            ]
+        ],
+        (
+            lambda: freshness.mean([1.0, 1.0], [1.0, -1.0]),
+            "importance must be non-negative and finite, got -1.0 at index (1,)",
+        ),
+    ],
+)
+def test_freshness_refuses(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def test_mean_needs_a_page_that_counts():
+    with pytest.raises(
+        ValueError,
+        match="importance must be positive for at least one page, got only zeros",
+    ):
+        freshness.mean([0.5, 0.5], [0.0, 0.0])
+
+
+def test_shapes_that_do_not_match_are_named():
+    with pytest.raises(
+        ValueError,
+        match=re.escape(
+            "change_rate and crawl_rate must have shapes that broadcast, "
+            "got change_rate (2,), crawl_rate (3,)"
+        ),
+    ):
+        freshness.poisson([1, 2], [1, 2, 3])
+
+
+def test_harmonic_penalty():
+    # mean harmonic number of the missed changes: the sum over k of
+    # P(N >= k) / k, with a geometric tail
+    k = np.arange(1, 5000)
+    for change_rate, crawl_rate in [(1.0, 1.0), (0.3, 2.0), (40.0, 0.5)]:
+        series = ((change_rate / (change_rate + crawl_rate)) ** k / k).sum()
+        assert freshness.harmonic_penalty(change_rate, crawl_rate) == pytest.approx(
+            series, rel=1e-10, abs=0
+        )
+    np.testing.assert_array_equal(
+        freshness.harmonic_penalty([1.0, 0.0, 0.0], [0.0, 0.0, 1.0]), [np.inf, 0.0, 0.0]
+    )
+    assert freshness.harmonic_penalty(1e-12, 1e8) == pytest.approx(
+        1e-20, rel=1e-10, abs=0
+    )  # no cancellation
+    assert freshness.harmonic_penalty(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
+
+
+def test_harmonic_penalty_is_the_mean_over_simulated_crawls():
+    rng, n, change_rate, crawl_rate = np.random.default_rng(2), 100_000, 2.0, 0.75
+    missed = rng.poisson(change_rate * rng.exponential(1 / crawl_rate, n))
+    penalty = np.append(0.0, np.cumsum(1 / np.arange(1, missed.max() + 1)))[missed]
+    assert penalty.mean() == pytest.approx(
+        freshness.harmonic_penalty(change_rate, crawl_rate),
+        abs=5 * penalty.std() / np.sqrt(n),
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((-1.0, 1.0), "change_rate must be non-negative and finite, got -1.0"),
+        (
+            (1.0, [1.0, np.nan]),
+            "crawl_rate must be non-negative and finite, got nan at index (1,)",
+        ),
+        (
+            ([1, 2], [1, 2, 3]),
+            "change_rate and crawl_rate must have shapes that broadcast, "
+            "got change_rate (2,), crawl_rate (3,)",
+        ),
+    ],
+)
+def test_harmonic_penalty_refuses(arguments, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        freshness.harmonic_penalty(*arguments)
+
+
+# ------------------------------ fresh time from a state on
+
+TIMES = {"poisson": freshness.poisson_time, "interval": freshness.interval_time}
+CASES = [
+    (1.0, 1.0),
+    (0.3, 2.0),
+    (40.0, 0.5),
+    (0.0, 1.0),
+    (1.0, 0.0),
+    (0.0, 0.0),
+    (1e-6, 1.0),
+    (1e-4, 0.5),
+    (1e6, 2.0),
+    (3.0, 1e-9),
+]
+
+
+def integral(fresh, duration, *breaks):
+    """The integral of `fresh` over (0, duration), in pieces.
+
+    Between the pieces it may jump or change its scale.
+    """
+    borders = np.unique(np.clip([0.0, *breaks, duration], 0.0, duration))
+    return sum(
+        integrate.quad(fresh, a, b, epsabs=1e-18, epsrel=1e-12)[0]
+        for a, b in itertools.pairwise(borders)
+    )
+
+
+@pytest.mark.parametrize("duration", [0.2, 7.3])
+@pytest.mark.parametrize("initial", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(("change_rate", "crawl_rate"), CASES)
+def test_fresh_time_under_poisson_crawls_is_the_integral_of_eq_4(
+    change_rate, crawl_rate, initial, duration
+):
+    total = change_rate + crawl_rate
+    stationary = crawl_rate / total if total else 1.0
+    scales = np.array([1, 5, 20, 50]) / max(total, 1e-300)
+    expected = integral(
+        lambda t: stationary + (initial - stationary) * np.exp(-total * t),
+        duration,
+        *scales,
+    )
+    got = freshness.poisson_time(change_rate, crawl_rate, duration, initial=initial)
+    assert got == pytest.approx(expected, rel=1e-11, abs=1e-14)
+
+
+@pytest.mark.parametrize("duration", [0.2, 0.5, 7.3])
+@pytest.mark.parametrize("phase", [0.25, 1.0])
+@pytest.mark.parametrize("initial", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(("change_rate", "crawl_rate"), CASES)
+def test_fresh_time_under_equal_intervals_is_the_integral(
+    change_rate, crawl_rate, initial, phase, duration
+):
+    crawls = (np.arange(40) + phase) / crawl_rate if crawl_rate else np.array([np.inf])
+    starts = np.append(0.0, crawls[crawls < duration])
+    scales = (
+        starts[:, np.newaxis] + np.array([1, 5, 20, 50]) / max(change_rate, 1e-300)
+    ).ravel()
+
+    def fresh(t):
+        last = np.searchsorted(crawls, t, side="right")
+        return (
+            np.exp(-change_rate * (t - crawls[last - 1]))
+            if last
+            else initial * np.exp(-change_rate * t)
+        )
+
+    got = freshness.interval_time(
+        change_rate, crawl_rate, duration, initial=initial, phase=phase
+    )
+    assert got == pytest.approx(
+        integral(fresh, duration, *starts, *scales), rel=1e-10, abs=1e-14
+    )
+
+
+@pytest.mark.parametrize("duration", [0.2, 0.5, 7.3])
+@pytest.mark.parametrize("initial", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize(
+    ("change_rate", "crawl_rate"), [*CASES, (2e-3, 1.0), (1.9e-3, 0.5)]
+)
+def test_fresh_time_at_a_uniform_phase_is_the_mean_over_phases(
+    change_rate, crawl_rate, initial, duration
+):
+    kinks = (
+        duration * crawl_rate % 1.0,
+        min(duration * crawl_rate, 1.0),
+    )  # where a crawl leaves the duration
+    scales = [
+        k - x / max(change_rate, 1e-300) * crawl_rate
+        for k in (*kinks, 1.0)
+        for x in (1, 5, 20, 50)
+    ]
+    scales += [x / max(change_rate, 1e-300) * crawl_rate for x in (1, 5, 20, 50)]
+    expected = integral(
+        lambda u: freshness.interval_time(
+            change_rate, crawl_rate, duration, initial=initial, phase=u or 1e-300
+        ),
+        1.0,
+        *kinks,
+        *scales,
+    )
+    got = freshness.interval_time(change_rate, crawl_rate, duration, initial=initial)
+    assert got == pytest.approx(
+        expected, rel=2e-11, abs=1e-14
+    )  # the series below 1e-3 leaves out 1.7e-11
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_fresh_time_grows_at_the_long_run_rate_in_the_end(kind):
+    change_rate, crawl_rate = (
+        np.geomspace(0.1, 10, 9)[:, np.newaxis],
+        np.geomspace(0.1, 10, 7),
+    )
+    for initial in (0.0, 0.3, 1.0):
+        late, later = (
+            TIMES[kind](change_rate, crawl_rate, t, initial=initial)
+            for t in (300.0, 301.0)
+        )
+        np.testing.assert_allclose(
+            later - late, getattr(freshness, kind)(change_rate, crawl_rate), rtol=1e-9
+        )
+    if kind == "interval":  # whatever the phase, over a whole interval
+        late, later = (
+            freshness.interval_time(
+                change_rate, crawl_rate, 300.0 + k / crawl_rate, phase=0.7
+            )
+            for k in (0, 1)
+        )
+        np.testing.assert_allclose(
+            (later - late) * crawl_rate,
+            freshness.interval(change_rate, crawl_rate),
+            rtol=1e-9,
+        )
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_fresh_time_broadcasts_rescales_and_keeps_its_limits(kind):
+    time, rng = TIMES[kind], np.random.default_rng(3)
+    change_rate, crawl_rate = rng.lognormal(0, 2, (2, 50))
+    duration, initial = rng.lognormal(0, 1, (4, 1)), rng.random(50)
+    got = time(change_rate, crawl_rate, duration, initial=initial)
+    assert got.shape == (4, 50)
+    assert ((got >= 0) & (got <= duration)).all()
+    np.testing.assert_allclose(
+        time(change_rate / 60, crawl_rate / 60, duration * 60, initial=initial),
+        got * 60,
+        rtol=1e-11,
+    )
+    assert (time(change_rate, crawl_rate, duration, initial=1.0) >= got).all()
+    np.testing.assert_array_equal(
+        time(change_rate, crawl_rate, 0.0, initial=initial), 0.0
+    )
+    np.testing.assert_allclose(
+        time(0.0, crawl_rate, duration, initial=1.0),
+        np.broadcast_to(duration, (4, 50)),
+        rtol=1e-12,
+    )
+    assert time(1e6, 1.0, 1e6, initial=0.5) == pytest.approx(
+        1.0, rel=2e-6, abs=0
+    )  # 1e12 changes
+
+
+def test_fresh_time_in_two_parts_is_that_of_the_whole():
+    change_rate, crawl_rate, t, rest = np.random.default_rng(4).lognormal(0, 1, (4, 50))
+    p = freshness.poisson(change_rate, crawl_rate)
+    then = p + (0.3 - p) * np.exp(-(change_rate + crawl_rate) * t)
+    first = freshness.poisson_time(change_rate, crawl_rate, t, initial=0.3)
+    whole = freshness.poisson_time(change_rate, crawl_rate, t + rest, initial=0.3)
+    np.testing.assert_allclose(
+        first + freshness.poisson_time(change_rate, crawl_rate, rest, initial=then),
+        whole,
+        rtol=1e-11,
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        *[
+            (lambda f=f, a=a, k=k: f(*a, **k), message)
+            for f in TIMES.values()
+            for a, k, message in [
+                (
+                    (-1.0, 1.0, 1.0),
+                    {},
+                    "change_rate must be non-negative and finite, got -1.0",
+                ),
+                (
+                    (1.0, np.nan, 1.0),
+                    {},
+                    "crawl_rate must be non-negative and finite, got nan",
+                ),
+                (
+                    (1.0, 1.0, [1.0, -1.0]),
+                    {},
+                    "duration must be non-negative and finite, got -1.0 at index (1,)",
+                ),
+                (
+                    (1.0, 1.0, 1.0),
+                    {"initial": -0.1},
+                    "initial must be in [0, 1], got -0.1",
+                ),
+                (
+                    (1.0, 1.0, 1.0),
+                    {"initial": [0.5, 1.1]},
+                    "initial must be in [0, 1], got 1.1 at index (1,)",
+                ),
+            ]
+        ],
+        (
+            lambda: freshness.interval_time(1.0, 1.0, 1.0, phase=0.0),
+            "phase must be positive and finite, got 0.0",
+        ),
+        (
+            lambda: freshness.interval_time(1.0, 1.0, 1.0, phase=1.5),
+            "phase must be at most 1, got 1.5",
+        ),
+    ],
+)
+def test_fresh_time_refuses(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+# ------------------------------ crawls that are known
+
+
+@pytest.mark.parametrize("horizon", [None, 2.0, 7.0, 100.0])
+def test_crawled_against_quadrature(horizon):
+    """Crawls after the horizon do not count.
+
+    Copies grow stale after the last crawl, or from the start if there is none.
+    """
+    history = History([1.0, 2.5, 0.5, 4.0, 9.0], [0, 1, 1, 0, 0], [0, 3, 3, 5])
+    np.testing.assert_array_equal(history.time, [1.0, 3.5, 4.0, 4.0, 13.0])
+    rates = np.array([0.3, 0.7, 2.0])
+    got = freshness.crawled(history, rates, horizon=horizon)
+    for value, rate, start, end in zip(
+        got, rates, history.offsets[:-1], history.offsets[1:], strict=True
+    ):
+        times = np.append(0.0, history.time[start:end])
+        until = times[-1] if horizon is None else horizon
+        if not until:
+            assert np.isnan(value)
+            continue
+        cuts = [*times[times < until], until]
+        whole = sum(
+            integrate.quad(lambda t, a=a, rate=rate: np.exp(-rate * (t - a)), a, b)[0]
+            for a, b in itertools.pairwise(cuts)
+        )
+        assert value == pytest.approx(whole / until, rel=1e-12)
+
+
+def test_crawled_at_equal_intervals_and_in_both_forms():
+    history = simulate_history([0.2, 5.0], interval=0.5, n_crawls=40, n_runs=3, rng=1)
+    got = freshness.crawled(history, [0.2, 5.0])
+    np.testing.assert_allclose(
+        got, np.broadcast_to(freshness.interval([0.2, 5.0], 2.0), (3, 2)), rtol=1e-12
+    )
+    ragged = History(*history.ragged())
+    np.testing.assert_allclose(
+        freshness.crawled(ragged, np.tile([0.2, 5.0], 3), horizon=7.3),
+        freshness.crawled(history, [0.2, 5.0], horizon=7.3).ravel(),
+        rtol=1e-12,
+    )
+
+
+def test_crawled_is_the_share_of_fresh_time_of_simulated_changes():
+    rng = np.random.default_rng(2)
+    crawls = np.sort(rng.uniform(0, 10, 8))
+    grid = np.linspace(0, 10, 2001)[1:]
+    last = np.append(0.0, crawls)[np.searchsorted(crawls, grid)]
+    shares = []
+    for _ in range(1500):
+        changes = poisson_times(0.6, 10.0, rng=rng)
+        shares.append(
+            np.mean(np.searchsorted(changes, grid) == np.searchsorted(changes, last))
+        )
+    expected = freshness.crawled(observe([], crawls), 0.6, horizon=10.0)
+    assert abs(np.mean(shares) - expected) < 5 * np.std(shares) / np.sqrt(1500) + 1e-3
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"change_rate": -1.0}, "change_rate must be non-negative"),
+        ({"horizon": 0.0}, "horizon must be positive"),
+    ],
+)
+def test_crawled_refuses(bad, message):
+    options = {"change_rate": 1.0, "horizon": 1.0} | bad
+    with pytest.raises(ValueError, match=message):
+        freshness.crawled(
+            observe([], [1.0]), options["change_rate"], horizon=options["horizon"]
+        )

@@ -1,0 +1,276 @@
+"""What an attacker can put into a log, a state file, a name or an answer."""
+
+import http.server
+import importlib.util
+import re
+import tarfile
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.paperfigs import mediawiki_server
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from tests.recrawl.thinned import every
+
+import recrawl
+from recrawl import scheduler
+from recrawl.database import database
+from paperfigs import traces
+from paperfigs.traces import mediawiki
+
+DOCS = Path(__file__).parents[2] / "docs"
+NASTY = [
+    "it's; drop table page; --",
+    '"quoted"',
+    "100%s %(x)s $url",
+    "two\nlines",
+    "*?[a]",
+    "{a,b}",
+    "<script>alert(1)</script>",
+    "javascript:alert(1)",
+]
+
+
+def _rows(url="http://a/"):
+    """A table of three crawls of one page."""
+    times = ["2026-01-01", "2026-01-03", "2026-01-04"]
+    return pa.table({"url": [url] * 3, "time": times, "changed": ["no", "yes", "no"]})
+
+
+def _write(table, path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".csv":
+        pa.csv.write_csv(table, path)
+    else:
+        pq.write_table(table, path)
+
+
+def _urls(rates):
+    return pq.read_table(rates)["url"].to_pylist()
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize("text", every(4, NASTY))
+def test_no_name_and_no_url_is_sql(tmp_path, text, suffix):
+    """A name of a file, of its folder and of a column, and a URL, in one."""
+    column = text.replace("\n", " ")  # the header of a CSV file is one line
+    log = tmp_path / text.replace("/", "") / f"{text.replace('/', '')}{suffix}"
+    _write(_rows(text).rename_columns({"changed": column}), log)
+    # a pattern would also match this one
+    _write(_rows("other").rename_columns({"changed": column}), log.with_stem("zz a"))
+    source = recrawl.Source(log, columns={"changed": column})
+    recrawl.estimate(source, tmp_path / "rates.parquet", estimator="mle")
+    assert _urls(tmp_path / "rates.parquet") == [text]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_name_of_a_folder_is_no_column(tmp_path, suffix):
+    log = tmp_path / "url=evil" / f"log{suffix}"
+    _write(_rows(), log)
+    signals = log.with_name(f"signals{suffix}")
+    _write(_rows().drop_columns("changed"), signals)
+    rates = log.with_name("rates.parquet")
+    given = {"estimator": "mle", "signals": signals}
+    with pytest.warns(recrawl.ColumnsWarning, match=r"^url=evil: "):
+        found = recrawl.estimate(log, rates, **given)
+    assert _urls(rates) == ["http://a/"]
+    assert "signals of pages that the log does not have" not in found.counts
+    plan, lines = log.with_name("plan.parquet"), tmp_path / "lines"
+    recrawl.schedule(rates, plan, 10)
+    recrawl.export(plan, lines, "urls")
+    assert lines.read_text() == "http://a/\n"
+
+
+def test_a_database_goes_to_no_network():
+    with database("200MiB") as (connection, _):
+        query = (
+            "select name, value from duckdb_settings() where name like 'auto%known%'"
+        )
+        found = connection.sql(query).fetchall()
+    assert sorted(value for _, value in found) == ["false", "false"]
+
+
+@pytest.mark.slow
+def test_a_report_escapes_everything(tmp_path):
+    texts = [f"{text}\"'><img src=x onerror=alert(1)>" for text in NASTY]
+    table = pa.concat_tables([_rows(text) for text in texts])
+    table = table.append_column("host", pa.array(np.repeat(texts, 3)))
+    log = tmp_path / "<script>alert(1)<script>.parquet"
+    _write(table, log)
+    page = tmp_path / "report.html"
+    recrawl.report(log, page)
+    text = page.read_text()
+    assert "<img src=x" not in text
+    assert "<script>alert" not in text
+    assert 'href="javascript' not in text
+
+
+@pytest.mark.slow
+def test_outputs_stay_where_they_were_told(tmp_path, monkeypatch):
+    """No URL and no host is a part of a path, of an archive's member neither."""
+    inside = tmp_path / "one" / "two"
+    names = ["../../evil", f"a/{tmp_path}/evil", "a/../../evil", "..\\evil"]
+    names = [f"https://{name}" for name in names]
+    table = pa.concat_tables([_rows(name) for name in names])
+    table = table.append_column("host", pa.array(np.repeat(names, 3)))
+    _write(table, inside / "log.parquet")
+    monkeypatch.chdir(inside)
+    recrawl.estimate("log.parquet", "rates.parquet", state="state.parquet")
+    recrawl.schedule("rates.parquet", "plan.parquet", 1.0)
+    recrawl.report("log.parquet", "report.html")
+    written = {"log.parquet", "rates.parquet", "state.parquet", "plan.parquet"}
+    for target in ("jsonl", "nutch", "heritrix", "crontab", "systemd", "urls"):
+        recrawl.export("plan.parquet", f"{target}.out", target)
+        written.add(f"{target}.out")
+    found = {path for path in tmp_path.rglob("*") if path.is_file()}
+    assert found == {inside / name for name in written | {"report.html"}}
+    with tarfile.open("systemd.out") as archive:
+        members = archive.getnames()
+    assert len(members) == 2 * len(names)
+    assert all(re.fullmatch(r"paperlib-\w+\.(timer|service)", n) for n in members)
+
+
+class _Evil:
+    def __reduce__(self):
+        return (Path("/nowhere").mkdir, ())
+
+
+@pytest.mark.parametrize("name", ["version", "labels", "kind"])
+def test_a_saved_scheduler_runs_no_code(tmp_path, name):
+    path = tmp_path / "state.npz"
+    np.savez(path, **{name: np.array([_Evil()], dtype=object)})
+    with pytest.raises(ValueError, match="is not a saved scheduler"):
+        scheduler.Scheduler.load(path)
+
+
+# downloads
+
+
+@contextmanager
+def _server(status, headers, body):
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(status)
+            for header in headers.items():
+                self.send_header(*header)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture
+def fetching():
+    spec = importlib.util.spec_from_file_location("fetching", DOCS / "fetching.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("url", ["http://localhost:9/", "ftp://127.0.0.1/"])
+def test_the_crawler_stays_on_the_host(fetching, url):
+    refused = pytest.raises(ValueError, match="redirected to")
+    with _server(302, {"Location": url}, b"") as start, refused:
+        fetching.fetch({"url": start})
+
+
+def test_the_crawler_reads_no_file(fetching, tmp_path):
+    (tmp_path / "secret").write_text("secret")
+    with pytest.raises(ValueError, match="must begin with http"):
+        fetching.fetch({"url": (tmp_path / "secret").as_uri()})
+
+
+def test_the_crawler_bounds_a_page(fetching, monkeypatch):
+    monkeypatch.setattr(fetching, "MOST", 10)
+    refused = pytest.raises(ValueError, match="more than 10 bytes")
+    with _server(200, {}, b"x" * 11) as start, refused:
+        fetching.fetch({"url": start})
+    with _server(200, {}, b"x" * 10) as start:
+        assert fetching.fetch({"url": start})[0] == b"x" * 10
+
+
+def _wikipedia(tmp_path, answers, **options):
+    """Revisions of one page from a server with answers prepared."""
+    wiki = mediawiki_server.Wiki(
+        [(k, f"2020-04-01T0{k}:00:00Z") for k in range(8)], script=list(answers)
+    )
+    with mediawiki_server.serve(wiki):
+        given = {"contact": "a@example.org", "progress": False, "api": wiki.api}
+        given |= {"path": tmp_path / "page.csv"} | options
+        title = mediawiki_server.TITLE
+        return traces.wikipedia(title, "2020-04-01", "2020-04-02", **given)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(mediawiki.time, "sleep", lambda seconds: None)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.mark.parametrize("target", ["http://localhost:9/", "file:///etc/passwd", "/w"])
+def test_a_redirect_is_named_and_not_followed(tmp_path, target):
+    answer = mediawiki_server.Answer("", status=301, headers={"Location": target})
+    with pytest.raises(ValueError, match=f"which redirects to '{target}'"):
+        _wikipedia(tmp_path, [answer])
+
+
+def test_an_answer_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(mediawiki, "_MOST", 100)
+    with pytest.raises(ValueError, match="must be at most 100 bytes"):
+        _wikipedia(tmp_path, [])
+
+
+def test_all_answers_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(mediawiki, "_MOST_KEPT", 700)
+    with pytest.raises(ValueError, match="must be at most 700 bytes together"):
+        _wikipedia(tmp_path, [])
+
+
+@pytest.mark.parametrize("api", ["en.wikipedia.org/w/api.php", "file:///a", "https://"])
+def test_an_address_needs_a_scheme(tmp_path, api):
+    with pytest.raises(ValueError, match="api must be an address that begins with"):
+        _wikipedia(tmp_path, [], api=api)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (mediawiki_server.Answer("", status=404), "nothing is at this address"),
+        (mediawiki_server.FORBIDDEN, "the server refuses: give a contact"),
+        (mediawiki_server.PORTAL, "the answer is not JSON"),
+        (mediawiki_server.Answer("[]"), "the answer is not JSON"),
+    ],
+)
+def test_messages_say_what_to_do(tmp_path, answer, message):
+    with pytest.raises(ConnectionError, match=message):
+        _wikipedia(tmp_path, [answer] * 5)
+
+
+def test_a_page_that_is_moved_during_the_download(tmp_path):
+    moved = {"pageid": 9, "ns": 0, "title": mediawiki_server.TITLE, "redirect": True}
+    answer = mediawiki_server.Answer({"query": {"pages": [moved]}})
+    with pytest.raises(ValueError, match="was moved during the download"):
+        _wikipedia(tmp_path, [None, answer])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_redirect_page_is_told(tmp_path):
+    page = {"pageid": 9, "title": "A", "redirect": True, "revisions": []}
+    page["revisions"] = [{"revid": 1, "timestamp": "2020-04-01T01:00:00Z"}]
+    answer = mediawiki_server.Answer({"query": {"pages": [page]}})
+    with pytest.warns(traces.ApiWarning, match="'A' is a redirect"):
+        _wikipedia(tmp_path, [answer])

@@ -1,0 +1,379 @@
+"""Signals beside a crawl log, and hosts whose pages are not what they seem."""
+
+import gzip
+import re
+import warnings
+from bisect import bisect_left
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tests.recrawl.crawl_logs import parquet, recorded, table, write
+from tests.recrawl.thinned import every
+
+import recrawl
+from recrawl import cli
+from recrawl.science import signals
+from recrawl import reading
+from recrawl.signalling import Quality
+from recrawl.suspects import Suspects
+from recrawl.science.processes import History
+
+START = 1_700_000_000  # seconds since 1970
+DAY = 86_400
+
+
+def opened(path, **options):
+    """All pages of a log as one batch, and the messages of the warnings."""
+
+    def read():
+        with reading.opened(path, **options) as log:
+            return log.sample(log.n_pages)
+
+    return recorded(read)
+
+
+def test_each_signal_belongs_to_the_first_crawl_after_it(tmp_path):
+    rng = np.random.default_rng(1)
+    crawls, pings, expected = [], [], {}
+    for page in ("a", "b", "c"):
+        times = np.sort(rng.choice(5000, 40, replace=False)) * 100
+        sent = rng.choice(np.arange(25, 490_000, 97), 60, replace=False)
+        crawls += [(page, START + t, 0) for t in times]
+        pings += [(page, START + t) for t in sent]
+        # before the first crawl and after the last one they belong to no interval
+        place = [bisect_left(times, t) for t in sent]
+        expected[page] = np.bincount(place, minlength=41)[1:40].tolist()
+    log = write(tmp_path / "log.csv", table(crawls))
+    path = write(tmp_path / "pings.csv", table(pings, ("url", "time")))
+    batch, told = opened(log, signals=path)
+    assert told == []
+    starts = batch.history.offsets
+    for k, page in enumerate(batch.page["url"].to_pylist()):
+        found = batch.n_signals[starts[k] : starts[k + 1]].tolist()
+        assert found == expected[page]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "n"),
+    every(
+        3,
+        [
+            ([10], 1),
+            ([DAY], 1),  # at the crawl itself
+            ([DAY + 1], 0),  # after the last crawl
+            ([0], 0),  # at the first crawl, which ends no interval
+            ([10, 70], 1),
+            ([10, 71], 2),
+            ([10, 60, 110], 1),  # each within a minute of the one before
+        ],
+    ),
+)
+def test_repeats_within_a_minute_count_once(tmp_path, seconds, n):
+    log = write(tmp_path / "log.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
+    times = [START + s for s in seconds]
+    path = parquet(tmp_path / "s.parquet", url=["a"] * len(times), time=times)
+    batch, _ = opened(log, signals=path)
+    assert batch.n_signals.tolist() == [n]
+
+
+def test_signals_that_cannot_be_used_are_counted(tmp_path):
+    log = write(tmp_path / "log.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
+    rows = [("a", START + 5, "x"), ("a", 12, "x"), ("", START, "x"), ("b", START, "x")]
+    path = write(tmp_path / "pings.csv", table(rows, ("url", "time", "kind")))
+    batch, (told,) = opened(log, signals=path)
+    assert batch.n_signals.tolist() == [1]
+    for part in (
+        "1 signals of pages that the log does not have (pings.csv row 4: b)",
+        "1 signals whose time is before 1990",
+        "1 signals without a url (pings.csv row 3: )",
+    ):
+        assert part in told
+
+
+def test_what_is_damaged_in_a_file_of_signals_is_told(tmp_path):
+    days = range(1, 9)
+    rows = [("a", START, 0), *(("a", START + DAY * day, 1) for day in days)]
+    log = write(tmp_path / "log.csv", table(rows))
+    pings = [("a", START + DAY * day - 5) for day in days]
+    halves = [table(pings[:4], ("url", "time")), table(pings[4:], ("url", "time"))]
+    halves[1] = halves[1].partition("\n")[2]  # without the names of the columns
+    packed = [gzip.compress(half.encode(), mtime=0) for half in halves]
+    wrong = bytearray(packed[1])
+    wrong[-6] ^= 1  # one bit of the checksum
+    path = tmp_path / "pings.csv.gz"
+    path.write_bytes(packed[0] + wrong)
+    batch, (told,) = opened(log, signals=path)
+    assert batch.n_signals.tolist() == [1, 1, 1, 1, 0, 0, 0, 0]
+    assert "pings.csv.gz, behind line 5" in told
+    lines = "".join(halves).splitlines()
+    lines[3] = '"' + lines[3]  # a quote that is never closed
+    path = write(tmp_path / "pings.csv", "\n".join(lines) + "\n")
+    batch, (told,) = opened(log, signals=path)
+    assert batch.n_signals.tolist() == [1, 1, 0, 1, 1, 1, 1, 1]
+    assert "pings.csv line 4" in told
+
+
+def test_bad_files_of_signals(tmp_path):
+    log = write(tmp_path / "log.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*nix\.csv"):
+        opened(log, signals=tmp_path / "nix.csv")
+    path = write(tmp_path / "s.csv", "page,time\na,2026-01-01\n")
+    with pytest.raises(
+        ValueError, match="with the columns url and time, got one without url"
+    ):
+        opened(log, signals=path)
+
+
+def simulated(n_pages, n_crawls, rng):
+    """Crawls and signals of pages of one host with recall .8 and precision .7."""
+    rate = rng.gamma(1.0, 1.0, n_pages) + 0.05
+    pages = signals.SignalledPages(rate, 1.0, 0.8, 0.8 * rate * (1 / 0.7 - 1))
+    dense, n_signals = signals.simulate_signalled_history(
+        pages, crawl_rate=0.7, n_crawls=n_crawls, rng=rng
+    )
+    history = History(*dense.ragged())
+    return history, n_signals.ravel(), rate
+
+
+# With few crawls a page's rate of changes without a signal, which is at least 0, is
+# too large on average, and the recall of its host too small.
+@pytest.mark.parametrize(("n_crawls", "bias"), [(60, -0.05), (150, -0.015)])
+def test_quality_of_a_host_against_the_truth(n_crawls, bias):
+    history, n_signals, rate = simulated(400, n_crawls, np.random.default_rng(2))
+    quality = Quality(history, n_signals, ["h"] * 400)
+    found = quality.columns(history, n_signals, ["h"] * 400)
+    of_host = found["signals_from"] == "host"
+    assert 50 < of_host.sum() < 390  # some pages know better themselves
+    # one fit of all crawls together would give a recall of .88 here
+    assert np.unique(found["recall"][of_host]) == pytest.approx([0.8 + bias], abs=0.02)
+    assert np.unique(found["precision"][of_host]) == pytest.approx([0.7], abs=0.03)
+    true = 0.8 * rate * (1 / 0.7 - 1)
+    assert found["false_rate"].mean() == pytest.approx(true.mean(), rel=0.1)
+
+
+def test_pages_take_their_own_values_where_they_are_known_well():
+    history, n_signals, _ = simulated(3, 5000, np.random.default_rng(3))
+    quality = Quality(history, n_signals, ["h"] * 3)
+    found = quality.columns(history, n_signals, ["h"] * 3)
+    assert set(found["signals_from"]) == {"page"}
+    own = signals.fit(history, n_signals)
+    assert np.array_equal(found["recall"], own.recall)
+    assert np.array_equal(found["precision"], own.precision)
+
+
+def test_silent_pages_have_no_recall_and_unknown_hosts_take_the_mean_of_all():
+    history, n_signals, _ = simulated(300, 30, np.random.default_rng(4))
+    quality = Quality(history, n_signals, ["h"] * 300)
+    bits = History([1.0, 2.0, 1.0], [True, False, True], [0, 2, 3])
+    found = quality.columns(bits, np.array([1, 0, 0]), ["other", "h"])
+    assert found["signals_from"].tolist() == ["all", "none"]
+    assert found["recall"][1] == found["false_rate"][1] == 0
+    assert found["recall"][0] == pytest.approx(0.8, abs=0.08)
+
+
+def test_a_host_without_signals_has_no_recall_wherever_it_stands():
+    bits = History([1.0] * 4, [True, False] * 2, [0, 2, 4])
+    quality = Quality(bits, np.array([1, 0, 0, 0]), ["a.org", "b.org"])
+    found = quality.columns(bits, np.array([1, 0, 0, 0]), ["a.org", "b.org"])
+    assert found["recall"].tolist() == [1.0, 0.0]
+
+
+# ---------------------------------------------------------------- suspects
+
+
+def suspects_of(path):
+    """Suspects of a log, with the pages' own counts."""
+    import pyarrow as pa
+
+    with reading.opened(path) as log:
+        sample = log.sample(log.n_pages)
+        suspects = Suspects(log.connection, sample)
+        bits = sample.bits
+        suspects.add(
+            pa.table(
+                {
+                    "host": sample.page["host"],
+                    "n_crawls": bits.n_crawls,
+                    "n_changed": bits.total(bits.changed).astype(int),
+                }
+            )
+        )
+        return {(found.host, found.what): found for found in suspects.found()}
+
+
+def rows_of(host, page, digests, step=DAY, modified=None):
+    """Fetches of a page at equal intervals."""
+    url = f"https://{host}/{page}"
+    return [
+        (url, START + k * step, digest, modified(START + k * step) if modified else "")
+        for k, digest in enumerate(digests)
+    ]
+
+
+COLUMNS = ("url", "time", "digest", "last_modified")
+
+
+def test_addresses_that_differ_in_what_a_server_ignores(tmp_path):
+    same = [f"story?id={k % 3}&utm_source=m{k}&GCLID={k}" for k in range(6)]
+    same += [f"story?PHPSESSID={k}&id={k % 3}#part{k}" for k in range(6)]
+    # others: other parameters, pages that are made in the browser, too few
+    other = [f"list?page={k}&sides={k}" for k in range(20)]
+    other += [f"app#!/{k}" for k in range(12)] + [f"app#/{k}" for k in range(12)]
+    pages = [("a.org", page) for page in same + other]
+    pages += [("b.org", f"x?gclid={k}") for k in range(9)]  # too few
+    pages += [("c.org", f"{k // 2}#{k}") for k in range(19)]  # of 10 pages
+    rows = [r for host, page in pages for r in rows_of(host, page, ["md5:x", "md5:y"])]
+    log = write(tmp_path / "log.csv", table(rows, COLUMNS))
+    found = {
+        host: what for host, what in suspects_of(log) if what.startswith("that are")
+    }
+    assert found.keys() == {"a.org"}
+    assert found["a.org"].startswith("that are 3 without fragments")
+
+
+def test_soft_404s_are_one_digest_under_many_addresses(tmp_path):
+    rows = [r for k in range(10) for r in rows_of("a.org", k, ["md5:x", "md5:x"])]
+    rows += [r for k in range(9) for r in rows_of("b.org", k, ["md5:x", "md5:x"])]
+    found = suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    assert list(found) == [("a.org", "one body under 10 addresses")]
+    assert found.popitem()[1].cause == "a soft 404"
+
+
+def test_dates_of_the_fetch_explain_pages_that_always_change(tmp_path):
+    rows = []
+    for host, lag in (("now.org", 1), ("then.org", 4000)):
+        for page in range(3):
+            fetches = rows_of(host, page, [""] * 7, modified=lambda t, lag=lag: t - lag)
+            rows += [
+                (url, t, "", "") if not m else (url, t, "", m)
+                for url, t, _, m in fetches
+            ]
+    # a page whose dates are all those of the fetch has an ETag beside them
+    tagged = [(*row, f"e{k}") for k, row in enumerate(rows)]
+    found = suspects_of(write(tmp_path / "log.csv", table(tagged, (*COLUMNS, "etag"))))
+    assert found["now.org", "changed at every crawl"].cause == (
+        "Last-Modified is the time of the fetch"
+    )
+    assert "too rarely" in found["then.org", "changed at every crawl"].cause
+
+
+def test_false_changes_explain_pages_that_always_change(tmp_path):
+    rng = np.random.default_rng(5)
+    rows = []
+    for page in range(20):  # most find a change however soon they come
+        t = START + np.cumsum(rng.choice([0.01, 1.0], 30) * DAY)
+        for k, time in enumerate(t):
+            digest = f"md5:{k}" if page < 12 or rng.random() < 0.8 else "md5:same"
+            rows.append((f"https://clock.org/{page}", time, digest, ""))
+    found = suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    cause = found["clock.org", "changed at every crawl"].cause
+    assert cause.startswith("false changes at ")
+
+
+@pytest.mark.parametrize("jitter", [5 / 86_400, 1 / 6])
+def test_crawls_at_almost_one_interval_do_not_tell_false_changes(tmp_path, jitter):
+    """Pages change four times a day, and are crawled daily but for seconds or hours."""
+    rng = np.random.default_rng(6)
+    rows = []
+    for page in range(40):
+        interval = np.abs(1 + jitter * rng.standard_normal(15))
+        changed = rng.random(15) < -np.expm1(-4 * interval)
+        rows.append((f"https://fast.org/{page}", START, 0))
+        times = START + DAY * np.cumsum(interval)
+        rows += [
+            (f"https://fast.org/{page}", time, int(bit))
+            for time, bit in zip(times, changed, strict=True)
+        ]
+    found = suspects_of(write(tmp_path / "log.csv", table(rows)))
+    assert "too rarely to tell" in found["fast.org", "changed at every crawl"].cause
+
+
+@pytest.mark.slow
+def test_fetches_with_nothing_to_compare_have_their_own_name(tmp_path, capsys):
+    """Servers that send the time of the fetch as Last-Modified, and no digest."""
+    rows = [
+        (f"https://made.org/{k}", f"2026-08-{day:02}T00:00Z", 200, f"2026-08-{day:02}")
+        for k in range(5)
+        for day in range(1, 21)
+    ]
+    rows += [
+        ("https://ok.org/", f"2026-08-{day:02}T00:00Z", 200, "2026-07-31")
+        for day in range(1, 21)
+    ]
+    rows += [
+        (f"https://down.org/{k}", f"2026-08-{day:02}T00:00Z", 503 if k else 301, "")
+        for k in range(3)
+        for day in range(1, 6)
+    ]
+    columns = ("url", "time", "status", "last_modified")
+    log = write(tmp_path / "log.csv", table(rows, columns))
+    rates, plan = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
+    with warnings.catch_warnings(action="ignore", category=recrawl.BadRowsWarning):
+        assert cli.main(["estimate", str(log), "-o", str(rates)]) == 0
+        found = recrawl.estimate(log, tmp_path / "rates.csv")
+    out = capsys.readouterr().out
+    assert "100 of fetches that cannot be compared: Last-Modified is when they" in out
+    assert "failed fetches by status: 10 of 503, 5 of 301\n" in out
+    assert (
+        "3 never fetched successfully, 5 fetched, but with nothing to compare\n" in out
+    )
+    assert "flagged: made.org, 5 pages without digest or ETag, and Last-Mod" in out
+    assert found.kinds["fetched, but with nothing to compare"] == 5
+    assert found.pace == pytest.approx((100 + 19) / 19)
+    command = ["schedule", str(rates), "--bandwidth", "10/day", "-o", str(plan)]
+    assert cli.main(command) == 0
+    out = capsys.readouterr().out
+    rate = pq.read_table(plan).to_pandas().set_index("url")["crawl_rate"]
+    spent = rate[rate.index.str.startswith("https://made")].sum()
+    assert "5 pages fetched, but with nothing to compare (" in out
+    assert "3 pages never fetched successfully, without expected freshness (" in out
+    assert f"{spent:.3g} of 10 crawls a day go to flagged hosts: 'made.org'\n" in out
+    page = tmp_path / "log.html"
+    with warnings.catch_warnings(action="ignore", category=recrawl.BadRowsWarning):
+        recrawl.report(log, page)
+    text = re.sub("<[^>]+>", " ", page.read_text())
+    assert re.search(r"\b5\s+nothing to compare", text)
+    assert re.search(r"\b3\s+never fetched successfully", text)
+    assert "of failed fetches: 10 of status 503, 5 of status 301" in text
+
+
+def test_honest_hosts_are_no_suspects(tmp_path):
+    rows = [
+        r
+        for k in range(5)
+        for r in rows_of("a.org", k, [f"md5:{k}{n // 3}" for n in range(9)])
+    ]
+    assert suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS))) == {}
+
+
+def test_the_command_says_what_signals_tell(tmp_path, capsys):
+    """Of a page that tells enough, of one of its host, and of one without a signal."""
+    rng = np.random.default_rng(7)
+    changed = {"a": rng.random(4000) < 0.5, "b": [0, 1, 1, 0], "c": [1] * 9}
+    log = [
+        (f"https://h.org/{page}", START + k * DAY // 8, bit)
+        for page, bits in changed.items()
+        for k, bit in enumerate([0, *map(int, bits)])
+    ]
+    likely = {"a": (0.1, 0.8), "b": (0, 1), "c": (0, 0)}
+    pings = [(url, t - 9) for url, t, bit in log if rng.random() < likely[url[-1]][bit]]
+    write(tmp_path / "log.csv", table(log))
+    write(tmp_path / "pings.csv", table(pings, ("url", "time")))
+    command = ["estimate", str(tmp_path / "log.csv"), "-o", str(tmp_path / "r.csv")]
+    assert cli.main([*command, "--signals", str(tmp_path / "pings.csv")]) == 0
+    out = capsys.readouterr().out
+    assert f"{len(pings):,} signals used, precision 0." in out
+    assert "; pages by whose these are: 1 page, 1 host, 0 all, 1 none\n" in out
+
+
+def test_signals_before_what_a_state_knows_are_not_counted_again(tmp_path):
+    first = write(tmp_path / "1.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
+    state, rates = tmp_path / "state.parquet", tmp_path / "rates.parquet"
+    recrawl.estimate(first, rates, state=state, estimator="mle")
+    second = write(tmp_path / "2.csv", table([("a", START + 3 * DAY, 0)]))
+    times = [START + hours * 3600 for hours in (1, 24, 25, 70)]
+    path = parquet(tmp_path / "s.parquet", url=["a"] * 4, time=times)
+    batch, _ = opened(second, state=state, signals=path)
+    assert batch.history.interval.tolist() == [2.0]
+    assert batch.n_signals.tolist() == [2]

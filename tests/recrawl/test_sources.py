@@ -1,0 +1,584 @@
+"""What fetches, dumps of states and intervals tell, as bits and ages of pages.
+
+Rules of signals, tables by other names, several files, and logs cut in two.
+"""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+from tests.recrawl.thinned import every
+
+from recrawl import Source, estimate, formats, reading
+from recrawl.database import sql
+
+DAY = 86_400
+COLUMNS = ("url", "time", "status", "digest", "etag", "last_modified")
+
+
+def fetch(day, digest="", *, url="a", status=200, etag="", modified=None):
+    """One row of a log of fetches; `modified` is a day too."""
+    modified = "" if modified is None else START + modified * DAY
+    return url, START + day * DAY, status, digest, etag, modified
+
+
+def read(path, **options):
+    """Pages by URL as lists of (day, interval, changed, age); the counts."""
+    (pages, counts), messages = recorded(_read, path, **options)
+    return pages, counts, messages
+
+
+def _read(path, **options):
+    pages = {}
+    with reading.opened(path, **options) as log:
+        for batch in log.batches():
+            history, offsets = batch.history, batch.history.offsets
+            days = (batch.time / 1e6 - START) / DAY
+            age = history.age
+            age = np.full(days.size, np.nan) if age is None else age
+            columns = [days, history.interval, history.changed, age]
+            rows = list(zip(*(np.ravel(c).tolist() for c in columns), strict=True))
+            rows = [
+                (*row[:3], None if np.isnan(row[3]) else round(row[3], 9))
+                for row in rows
+            ]
+            for k, url in enumerate(batch.page["url"].to_pylist()):
+                pages[url] = rows[offsets[k] : offsets[k + 1]]
+    return pages, dict(log.tally.counts)
+
+
+def bits(rows, tmp_path):
+    """Days and bits of one page after its first fetch, by fetches in a table."""
+    pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    return [(day, bit) for day, _, bit, _ in pages["a"] if day > 0]
+
+
+# ---------------------------------------------------------------- fetches
+
+
+def test_bits_of_digests(tmp_path):
+    rows = [fetch(day, digest) for day, digest in enumerate("xxyyx")]
+    wanted = [(1, False), (2, True), (3, False), (4, True)]
+    assert bits(rows, tmp_path) == wanted, "a change back is a change"
+    columns = map(list, zip(*rows, strict=True))
+    path = parquet(tmp_path / "l.parquet", **dict(zip(COLUMNS, columns, strict=True)))
+    pages, _, _ = read(path)
+    assert [(day, bit) for day, _, bit, _ in pages["a"]] == wanted
+
+
+def test_a_change_there_and_back_between_two_fetches_is_none(tmp_path):
+    # B was never seen
+    assert bits([fetch(0, "A"), fetch(2, "A")], tmp_path) == [(2, False)]
+
+
+def test_failed_fetches_do_not_cut_intervals(tmp_path):
+    rows = [fetch(0, "x"), fetch(3, "y")]
+    rows += [fetch(1 + k / 9, "error", status=s) for k, s in enumerate([301, 404, 503])]
+    rows += [fetch(2, "error", status=-9998)]
+    pages, counts, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    assert pages["a"] == [(3.0, 3.0, True, None)]
+    assert counts["of failed fetches"] == 4
+
+
+def test_digests_of_one_algorithm_are_compared(tmp_path):
+    digests = ["md5:1", "md5:1", "sha1:1", "md5:2"]
+    rows = [fetch(day, digest) for day, digest in enumerate(digests)]
+    assert bits(rows, tmp_path) == [(1, False), (3, True)]
+    _, counts, _ = read(tmp_path / "log.csv")
+    reason = "of fetches without the digest, ETag or date that their page has mostly"
+    assert counts[reason] == 1
+
+
+def test_not_modified_carries_the_signal(tmp_path):
+    rows = [fetch(0, "x"), fetch(1, status=304), fetch(2, "x"), fetch(3, status=304)]
+    rows += [fetch(4, "y"), fetch(5, "empty", status=304), fetch(6, "y")]
+    assert bits(rows, tmp_path) == [(k, k == 4) for k in range(1, 7)]
+
+
+def test_not_modified_before_any_content(tmp_path):
+    rows = [fetch(0, status=304), fetch(1, status=304), fetch(2, "x"), fetch(3, "x")]
+    assert bits(rows, tmp_path) == [(1, False), (2, True), (3, False)]
+
+
+def test_signals_that_prove_one_outcome_only_are_left_out(tmp_path):
+    # 304 proves "unchanged", and nothing proves a change
+    rows = [fetch(0), fetch(1, status=304), fetch(2), fetch(3, status=304)]
+    rows += [fetch(day, "x", url="b") for day in (0, 1)]
+    pages, counts, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    assert pages["a"] == []
+    reason = "of fetches without the digest, ETag or date that their page has mostly"
+    assert counts[reason] == 4
+
+
+def test_a_fetch_without_the_pages_signal_is_left_out_whole(tmp_path):
+    # its 304 goes with it; the interval is from the fetch before to that after
+    rows = [fetch(0, "x"), fetch(1, "x"), fetch(2, etag='"e"')]
+    rows += [fetch(3, status=304), fetch(4, "y"), fetch(5, "y")]
+    pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    assert pages["a"] == [
+        (1.0, 1.0, False, None),
+        (4.0, 3.0, True, None),
+        (5.0, 1.0, False, None),
+    ]
+
+
+@pytest.mark.slow
+def test_the_signal_that_most_fetches_have(tmp_path):
+    rows = [fetch(k, etag=f'"{k // 2}"') for k in range(6)]
+    rows[0] = fetch(0, "x", etag='"0"')
+    assert bits(rows, tmp_path) == [(k, k in (2, 4)) for k in range(1, 6)]
+    # of two that are as frequent, digests count before ETags, those before dates
+    rows = [fetch(k, "x", etag=f'"{k}"', modified=k - 1) for k in range(3)]
+    assert bits(rows, tmp_path) == [(1, False), (2, False)]
+    rows = [fetch(k, etag='"e"', modified=k - 1) for k in range(3)]
+    assert bits(rows, tmp_path) == [(1, False), (2, False)]
+
+
+def test_etags_of_one_content(tmp_path):
+    tags = ['"e"', 'W/"e"', '"e-gzip"', '"e;gzip"', 'W/"e--gzip"', '"f"']
+    rows = [fetch(day, etag=tag) for day, tag in enumerate(tags)]
+    assert bits(rows, tmp_path) == [(k, k == 5) for k in range(1, 6)]
+
+
+def test_ages_from_last_modified(tmp_path):
+    rows = [
+        fetch(day, modified=m) for day, m in ((0, -5), (2, -5), (4, 3.25), (5, 3.25))
+    ]
+    pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    assert pages["a"] == [
+        (0.0, 5.0, True, 5.0),  # nothing is known of before
+        (2.0, 2.0, False, None),
+        (4.0, 2.0, True, 0.75),
+        (5.0, 1.0, False, None),
+    ]
+
+
+@pytest.mark.slow
+def test_dates_that_are_no_time_of_a_change(tmp_path):
+    # 1970, in the future, and the time of the fetch itself
+    for modified in (-START / DAY, 9, 2 - 1 / DAY):
+        rows = [fetch(0, "x"), fetch(2, "y", modified=modified)]
+        pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+        assert pages["a"] == [(2.0, 2.0, True, None)]
+    # a server that makes the date at each fetch
+    rows = [fetch(day, modified=day - 1 / DAY) for day in range(4)]
+    rows += [fetch(day, "x", url="b") for day in (0, 1)]
+    pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    assert pages["a"] == []
+
+
+# ---------------------------------------------------------------- cut in two
+
+
+def random_fetches(rng):
+    """Fetches of 30 pages whose signals are of all kinds, by time."""
+    rows = []
+    for page in range(30):
+        kind = page % 5
+        version, changed_at, since = 0, 0.0, 0.0
+        for day in np.sort(rng.choice(4000, rng.integers(2, 14), replace=False)) / 16:
+            if rng.random() < 0.5:
+                version, changed_at = version + 1, day - (day - since) * rng.random()
+            since = day
+            status = 200
+            if rng.random() < 0.2:
+                status = int(rng.choice([304, 404, 503]))
+            rows.append(
+                fetch(
+                    day,
+                    f"d{version % 3}" if kind in (0, 3) else "",
+                    url=f"http://h/{page}",
+                    status=status,
+                    etag=f'"{version}"' if kind in (1, 3) else "",
+                    modified=round(changed_at * DAY) / DAY if kind in (2, 4) else None,
+                )
+            )
+    return sorted(rows, key=lambda row: row[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", every(4, range(4)))
+def test_two_logs_with_a_state_give_what_the_whole_log_gives(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    rows = random_fetches(rng)
+    whole = summary(tmp_path, [rows])
+    for cut in rng.integers(1, len(rows), 3).tolist():
+        assert summary(tmp_path, [rows[:cut], rows[cut:]]) == whole
+
+
+def summary(tmp_path, parts):
+    """Bits, ages and failed fetches by page, of logs one after the other."""
+    state = tmp_path / "state.parquet"
+    state.unlink(missing_ok=True)
+    for rows in parts:
+        log = write(tmp_path / "log.csv", table(rows, COLUMNS))
+        options = {"state": state, "estimator": "mle", "force": True}
+        recorded(estimate, log, tmp_path / "rates.parquet", **options)
+    found = pq.read_table(state).to_pylist()
+    return {
+        page["url"]: (
+            sorted(
+                (bit, aged, round(interval, 6), n)
+                for bit, aged, interval, n in zip(
+                    page["bits"], page["aged"], page["interval"], page["n"], strict=True
+                )
+            ),
+            page["n_failed"],
+            page["gone"],
+            page["last_crawl"],
+        )
+        for page in found
+    }
+
+
+# ---------------------------------------------------------------- dumps of states
+
+
+def day(number):
+    """A day from the start of the logs, as microseconds since 1970."""
+    return None if number is None else round((START + number * DAY) * 1e6)
+
+
+def of_states(rows, known=()):
+    """Crawls that dumps (url, last fetch, last change, days) come down to."""
+    with reading.database("200MiB") as (connection, _):
+        connection.execute(sql("tables"))
+        for number, (url, fetched, changed) in enumerate(rows):
+            connection.execute(
+                "insert into page_state (url, last_fetch, last_change, file, row) "
+                "values ($1, $2, $3, $4, 1)",
+                [url, day(fetched), day(changed), number],
+            )
+        for url, fetched in known:
+            connection.execute(
+                "insert into state (url, last_crawl) values ($1, make_timestamptz($2))",
+                [url, day(fetched)],
+            )
+        connection.execute(sql("derive_states"))
+        # a row without a start begins at the row before, or at what the state knows
+        found = connection.execute(
+            "select url, coalesce(start, lag(t) over (partition by url order by t), "
+            "epoch_us(last_crawl)), t, changed "
+            "from crawl left join state using (url) order by all"
+        ).fetchall()
+    return [
+        (url, *((t / 1e6 - START) / DAY for t in times), bit)
+        for url, *times, bit in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dumps", "wanted"),
+    [
+        # one: no change since the last one
+        ([(10, 4)], [(4, 10, False)]),
+        ([(10, 10)], [(10, 10, False)]),  # no interval
+        ([(10, None)], [(10, 10, False)]),
+        # two: the last change is before the earlier fetch, or after
+        ([(10, 4), (15, 4)], [(4, 10, False), (10, 15, False)]),
+        ([(10, 4), (15, 10)], [(4, 10, False), (10, 15, False)]),
+        ([(10, 4), (15, 12)], [(4, 10, False), (10, 12, True), (12, 15, False)]),
+        ([(10, 4), (15, 15)], [(4, 10, False), (10, 15, True)]),
+        ([(10, 4), (10, 4)], [(4, 10, False)]),  # no fetch between them
+        # three, in any order
+        (
+            [(20, 12), (10, 4), (15, 12)],
+            [(4, 10, False), (10, 12, True), (12, 15, False), (15, 20, False)],
+        ),
+    ],
+)
+def test_dumps_of_states(dumps, wanted):
+    found = of_states([("a", *dump) for dump in dumps] + [("b", 3, 1)])
+    assert [row[1:] for row in found if row[0] == "a"] == wanted
+    assert [row[1:] for row in found if row[0] == "b"] == [(1, 3, 0)]
+
+
+def test_a_state_file_counts_as_the_earliest_dump():
+    found = of_states([("a", 15, 12), ("b", 15, 4)], known=[("a", 10), ("b", 10)])
+    wanted = [("a", 10, 12, True), ("a", 12, 15, False), ("b", 10, 15, False)]
+    assert found == wanted
+
+
+DUMPS = formats.base.Format(
+    "dumps",
+    "a dump of a crawler",
+    "states",
+    lambda head, path: head.startswith(b"dump"),
+    "select n as row, line as given, part[2] as url, status::integer as status, "
+    "to_timestamp(part[3]::bigint) as last_fetch, "
+    "to_timestamp(part[4]::bigint) as last_change, null as reason from "
+    "(select *, string_split(line, ' ') as part, part[5] as status "
+    "from lines($file))",
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", every(3, range(3)))
+def test_dumps_with_a_state_give_what_all_dumps_give(tmp_path, monkeypatch, seed):
+    monkeypatch.setattr(formats, "FORMATS", (DUMPS, *formats.FORMATS))
+    rng = np.random.default_rng(seed)
+    dumps, state = [], [(0, 0)] * 9
+    for now in range(1, 6):
+        for page, (fetched, changed) in enumerate(state):
+            if rng.random() < 0.6:  # fetched since the dump before
+                fetched = int(rng.integers(100 * now, 100 * now + 99))
+                if rng.random() < 0.5 or not changed:
+                    changed = int(rng.integers(state[page][0] + 1, fetched + 1))
+            state[page] = fetched, changed
+        dumps.append(
+            [
+                f"dump u{page} {START + 3600 * a} {START + 3600 * b} 200"
+                for page, (a, b) in enumerate(state)
+                if a
+            ]
+        )
+    whole = kept(tmp_path, [dumps])
+    assert any(True in page["bits"] for page in whole.values())
+    for cut in range(1, 5):
+        assert kept(tmp_path, [dumps[:cut], dumps[cut:]]) == whole
+
+
+def kept(tmp_path, logs):
+    """What the state says of each page after logs of several dumps each."""
+    state = tmp_path / "state.parquet"
+    state.unlink(missing_ok=True)
+    for dumps in logs:
+        paths = [
+            write(tmp_path / f"{k}.txt", "\n".join(lines) + "\n")
+            for k, lines in enumerate(dumps)
+        ]
+        options = {"state": state, "estimator": "mle", "force": True}
+        recorded(estimate, paths, tmp_path / "rates.parquet", **options)
+    names = ("interval", "bits", "aged", "n")
+    pages = {page["url"]: page for page in pq.read_table(state).to_pylist()}
+    for page in pages.values():
+        page["interval"] = [round(interval, 9) for interval in page["interval"]]
+        # neighbours in two logs are left out of the serial score and the dispersion
+        for name in ("lag", "lag_squares", "dispersion", "freedom"):
+            del page[name]
+        groups = sorted(zip(*(page.pop(name) for name in names), strict=True))
+        page["bits"] = [bit for _, bit, _, _ in groups]
+        page["groups"] = groups
+    return pages
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", [1, 2, 6, 11])
+def test_ages_before_the_first_crawl_are_no_crawls_after_a_state(tmp_path, cut):
+    rng = np.random.default_rng(cut)
+    rows = []
+    for url in "abc":
+        changes = np.sort(rng.uniform(-20, 12, 9))
+        for day in range(12):
+            seen = (changes > day - 1) & (changes <= day)
+            latest = START + 86_400 * changes[changes <= day].max()
+            bit = int(seen.any()) if day else ""
+            rows.append((url, START + 86_400 * day, bit, int(latest)))
+    names = ("url", "time", "changed", "last_modified")
+    limit, state = START + 86_400 * cut, tmp_path / "state.parquet"
+    parts = [[r for r in rows if r[1] < limit], [r for r in rows if r[1] >= limit]]
+    paths = [write(tmp_path / f"{k}.csv", table(p, names)) for k, p in enumerate(parts)]
+    out = tmp_path / "rates.parquet"
+    options = {"estimator": "mle", "force": True}
+    for path in paths:
+        recorded(estimate, path, out, state=state, **options)
+    columns = ["url", "n_crawls", "n_changed"]
+    by_parts = pq.read_table(out, columns=columns).sort_by("url")
+    recorded(estimate, paths, out, **options)
+    assert pq.read_table(out, columns=columns).sort_by("url").equals(by_parts)
+    assert by_parts["n_crawls"].to_pylist() == [11] * 3
+    # a log of no page of these changes nothing
+    other = write(tmp_path / "other.csv", table([("d", rows[-1][1], 0, START)], names))
+    recorded(estimate, other, out, state=state, **options)
+    same = pq.read_table(out, columns=columns, filters=[("url", "!=", "d")])
+    assert same.sort_by("url").equals(by_parts)
+
+
+# ---------------------------------------------------------------- rows with a start
+
+
+def intervals(rows, path):
+    """Log of rows (url, start, time, changed, last_modified), in days."""
+    names = ("url", "start", "time", "changed", "last_modified")
+    seconds = [
+        (url, *("" if d is None else START + d * DAY for d in (start, end)), bit,
+         "" if modified is None else START + modified * DAY)
+        for url, start, end, bit, modified in rows
+    ]  # fmt: skip
+    return write(path, table(seconds, names))
+
+
+def test_rows_with_a_start(tmp_path):
+    rows = [
+        ("a", 1, 3, 0, None),  # the first row too is an interval
+        ("a", 3, 4, 1, 3.5),
+        ("a", 6, 9, 1, None),  # nothing is known of days 4 to 6
+        ("a", None, 10, 0, None),  # from the crawl before
+        ("b", None, 1, 0, None),
+    ]
+    path = intervals(rows, tmp_path / "log.csv")
+    pages, _, _ = read(path)
+    wanted = [(3, 2, 0, None), (4, 1, 1, 0.5), (9, 3, 1, None), (10, 1, 0, None)]
+    assert pages == {"a": wanted, "b": []}
+    with reading.opened(path) as log:
+        batch = log.sample(2)
+    assert sorted(batch.crawled.tolist()) == [False, False, False, True]
+    assert batch.bits.interval.tolist() == [1.0]
+
+
+def test_a_start_that_is_not_before_its_time(tmp_path):
+    rows = [("a", 1, 2, 0, None), ("a", 3, 3, 1, None), ("a", 5, 4, 1, None)]
+    pages, counts, (told,) = read(intervals(rows, tmp_path / "log.csv"))
+    assert pages == {"a": [(2.0, 1.0, False, None)]}
+    assert counts["whose start is not before its time"] == 2
+    assert "log.csv row 2" in told
+
+
+@pytest.mark.slow
+def test_intervals_through_a_state(tmp_path):
+    rows = [("a", 1, 3, 0, None), ("a", 3, 4, 1, 3.5), ("a", 6, 9, 1, 8)]
+    pages = []
+    for parts in ([rows], [rows[:1], rows[1:]], [rows[:2], rows[1:]]):
+        state = tmp_path / "state.parquet"
+        state.unlink(missing_ok=True)
+        for part in parts:
+            log = intervals(part, tmp_path / "log.csv")
+            options = {"state": state, "estimator": "mle", "force": True}
+            recorded(estimate, log, tmp_path / "rates.parquet", **options)
+        (page,) = pq.read_table(state).to_pylist()
+        groups = zip(
+            page["interval"], page["bits"], page["aged"], page["n"], strict=True
+        )
+        pages.append(sorted(groups))
+    assert (
+        pages
+        == [[(0.5, True, True, 1), (1.0, True, True, 1), (2.0, False, False, 1)]] * 3
+    )
+
+
+# ---------------------------------------------------------------- sources
+
+
+def test_columns_by_other_names(tmp_path):
+    log = write(
+        tmp_path / "log.csv",
+        "Page;Fetched_At;hash;time\na;2026-01-01;x;no time\na;2026-01-03;y;\n",
+    )
+    names = {"url": "page", "time": "fetched_at", "digest": "HASH"}
+    pages, counts, messages = read(Source(log, columns=names))
+    assert [row[1:3] for row in pages["a"]] == [(2.0, True)]
+    assert (counts, messages) == ({"rows": 2, "repeated": 0}, [])
+    with pytest.raises(
+        ValueError,
+        match="must have a column 'seen' for time, got page, fetched_at, hash, time",
+    ):
+        read(Source(log, columns=names | {"time": "seen"}))
+    with pytest.raises(ValueError, match=r"columns must be for some of .*, got 'when'"):
+        Source(log, columns={"when": "time"})
+
+
+def test_the_start_of_an_interval_by_another_name(tmp_path):
+    rows = [("a", START + 2 * DAY, 1, START), ("a", START + 3 * DAY, 0, "")]
+    columns = ("url", "time", "changed", "begun")
+    log = write(tmp_path / "log.csv", table(rows, columns))
+    pages, *_ = read(Source(log, columns={"start": "begun"}))
+    assert [row[1:3] for row in pages["a"]] == [(2.0, True), (1.0, False)]
+
+
+def test_several_paths_are_one_log(tmp_path):
+    first = write(tmp_path / "1.csv", "url,time,changed\na,2026-01-01,0\n")
+    second = write(
+        tmp_path / "deep" / "2.tsv.gz", "url\ttime\tchanged\na\t2026-01-02\t1\n"
+    )
+    pages, _, _ = read([second.parent, first])
+    assert [row[1:3] for row in pages["a"]] == [(1.0, True)]
+    with pytest.raises(FileNotFoundError, match=r"no such file or folder: .*3.csv"):
+        read([first, tmp_path / "3.csv"])
+    with pytest.raises(ValueError, match="path must name at least one file"):
+        Source([])
+
+
+def test_files_of_several_formats_are_refused(tmp_path, monkeypatch):
+    other = formats.base.Format(
+        "other", "a log of another crawler", "fetches", lambda head, _: head[:1] == b"!"
+    )
+    monkeypatch.setattr(formats, "FORMATS", (other, *formats.FORMATS))
+    write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    write(tmp_path / "log.other", "!")
+    rule = "files must be of one format, got csv: .*log.csv; other: .*log.other$"
+    with pytest.raises(ValueError, match=rule):
+        read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "modified", every(3, ["-9.2233e21", "9e99", "0", "1970-01-01"])
+)
+@pytest.mark.parametrize("bit", ["changed", "digest"])
+def test_impossible_dates_of_changes_are_no_ages(tmp_path, bit, modified):
+    values = {"changed": "01", "digest": "xy"}[bit]
+    rows = [("a", START + k * DAY, value, modified) for k, value in enumerate(values)]
+    columns = ("url", "time", bit, "last_modified")
+    with reading.opened(write(tmp_path / "log.csv", table(rows, columns))) as log:
+        history = log.sample(1).history
+    assert (history.interval.tolist(), history.age) == ([1.0], None)
+
+
+def test_crawls_that_told_ages_count_also_through_a_state(tmp_path):
+    rows = [("a", 0, 0, ""), ("a", 2, 1, 1), ("a", 4, 1, 3), ("a", 6, 0, "")]
+    rows = [
+        (url, START + t * DAY, bit, "" if told == "" else START + told * DAY)
+        for url, t, bit, told in rows
+    ]
+    columns = ("url", "time", "changed", "last_modified")
+    given = {"state": tmp_path / "state.parquet", "estimator": "mle", "force": True}
+    for k, part in enumerate((rows[:3], rows[3:])):
+        log = write(tmp_path / f"{k}.csv", table(part, columns))
+        estimate(log, tmp_path / "rates.parquet", **given)
+    (page,) = pq.read_table(tmp_path / "rates.parquet").to_pylist()
+    assert (page["n_crawls"], page["n_changed"]) == (3, 2)
+    assert page["change_rate"] == pytest.approx(2 / (1 + 1 + 2))
+
+
+def of_two_logs(tmp_path, first, second):
+    """What a state holds of one page after two logs, each (columns, rows)."""
+    given = {"state": tmp_path / "state.parquet", "estimator": "mle", "force": True}
+    for k, (columns, rows) in enumerate((first, second)):
+        rows = [
+            ("a", *("" if v == "" else START + v * DAY if n in ("time", "start") else v
+                    for n, v in zip(columns[1:], row, strict=True)))
+            for row in rows
+        ]  # fmt: skip
+        log = write(tmp_path / f"{k}.csv", table(rows, columns))
+        recorded(estimate, log, tmp_path / "rates.parquet", **given)
+    (page,) = pq.read_table(tmp_path / "state.parquet").to_pylist()
+    return sorted(zip(page["interval"], page["bits"], page["n"], strict=True))
+
+
+def test_time_that_a_state_knows_is_not_counted_again(tmp_path):
+    columns = ("url", "time", "changed", "start")
+    first = columns, [(10, 0, 1), (12, 1, "")]
+    assert of_two_logs(tmp_path, first, (columns, [(20, 0, 1)])) == [
+        (2.0, True, 1),
+        (8.0, False, 1),
+        (9.0, False, 1),
+    ]
+
+
+def test_a_change_that_a_state_may_know_only_begins_an_interval(tmp_path):
+    columns = ("url", "time", "changed", "start")
+    first = columns, [(10, 0, 1)]
+    second = columns, [(20, 1, 5), (22, 0, "")]
+    assert of_two_logs(tmp_path, first, second) == [(2.0, False, 1), (9.0, False, 1)]
+
+
+def test_a_first_digest_after_bits_is_compared_with_nothing(tmp_path):
+    first = ("url", "time", "changed"), [(1, 0), (2, 1)]
+    second = ("url", "time", "digest"), [(22, "q"), (23, "r")]
+    assert of_two_logs(tmp_path, first, second) == [(1.0, True, 2)]
+
+
+def test_a_start_that_cannot_be_read_leaves_the_row_out(tmp_path):
+    text = "url,time,changed,start\na,2026-01-01,0,\na,2026-01-03,1,rubbish\n"
+    pages, counts, _ = read(write(tmp_path / "log.csv", text))
+    assert counts["whose start cannot be read"] == 1
+    assert pages == {"a": []}

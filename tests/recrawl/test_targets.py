@@ -1,0 +1,594 @@
+"""Schedules as files of crawlers: exact texts, limits of each system, bad input."""
+
+import json
+import subprocess
+import tarfile
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from shutil import which
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests.recrawl.crawl_logs import parquet
+
+from recrawl import cli
+from recrawl import TARGETS, ExportWarning, export, schedule
+
+NEWS = "https://www.example.org/news?cat=a,b"
+HOME = "https://www.example.org/"
+NEAR = "https://www.example.org/näher"
+GONE = "https://www.example.org/gone"
+KEY = "e403ac6b035327f498eca4d6d1c05af11985919d6cafcd52489c8ab4e67e1347"
+
+
+def plan_of(path, *rows, **columns):
+    """Write a schedule of rows (url, crawl_rate, due)."""
+    url, rate, due = zip(*rows, strict=True)
+    moments = [None if t is None else datetime.fromisoformat(t) for t in due]
+    times = pa.array(moments, pa.timestamp("us", "UTC"))
+    rate = pa.array(rate, pa.float64())
+    return parquet(path, url=pa.array(url), crawl_rate=rate, due=times, **columns)
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """A page of every interval that matters, in the order of the schedule."""
+    return plan_of(
+        tmp_path / "plan.parquet",
+        (HOME, 0.5, "2026-10-03T06:12:08Z"),
+        (NEWS, 1 / 30, "2026-10-31T06:12:08Z"),
+        (NEAR, 24.0, "2026-10-01T07:12:08Z"),
+        (GONE, 0.0, None),
+    )
+
+
+def written(schedule, to, **options):
+    """The text of an export, and what is said of it."""
+    output = schedule.parent / f"{to}.out"
+    said = export(schedule, output, to, force=True, **options)
+    return output.read_text(encoding="utf-8"), said
+
+
+def storm_dump(tmp_path):
+    """Two documents: one that an own rule routes, one that is not routed at all."""
+    hits = [
+        {"_index": "pages", "_id": "one", "_routing": "org", "_source": {"url": NEAR}},
+        {
+            "_index": "pages",
+            "_id": "two",
+            "_source": {"url": HOME, "status": "FETCHED"},
+        },
+    ]
+    dump = tmp_path / "storm.jsonl"
+    dump.write_text("".join(f"{json.dumps(hit)}\n" for hit in hits), encoding="utf-8")
+    return dump
+
+
+FRONTIER = (
+    '{"known":{"info":{"url":"https://www.example.org/","key":"www.example.org",'
+    '"metadata":{"note":{"values":["ä, b"]}},"crawlID":"DEFAULT"},'
+    '"refetchableFromDate":"1790880128"},"creationDate":"1788243128"}\n'
+    '{"known":{"info":{"url":"https://www.example.org/else","key":"www.example.org",'
+    '"crawlID":"DEFAULT"},"refetchableFromDate":"1"},"creationDate":"1788243128"}\n'
+    '{"discovered":{"info":{"url":"https://www.example.org/new"}}}\n'
+)
+
+
+@pytest.fixture
+def frontier(tmp_path):
+    path = tmp_path / "frontier.jsonl"
+    path.write_text(FRONTIER, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def watches(tmp_path):
+    """The datastore of changedetection.io, in a folder whose name looks like a glob."""
+    folder = tmp_path / "data[1]*"
+    for uuid, url in (("095be615-a8ad", NEWS), ("0aa", GONE), ("0bb", HOME)):
+        (folder / uuid).mkdir(parents=True)
+        watch = {"uuid": uuid, "url": url, "paused": False, "check_count": 61}
+        (folder / uuid / "watch.json").write_text(json.dumps(watch))
+    return folder
+
+
+# ---------------------------------------------------------------- exact files
+
+
+def test_nutch(plan):
+    text, said = written(plan, "nutch")
+    assert text == (
+        f"{HOME}\tnutch.fetchInterval=172800\n"
+        f"{NEWS}\tnutch.fetchInterval=2592001\n"  # the default would be ignored
+        f"{NEAR}\tnutch.fetchInterval=3600\n"
+    )
+    assert said.startswith("3 pages; next:\n")
+    assert "bin/nutch inject crawl/crawldb SEEDDIR -update -noFilter" in said
+    assert said.endswith(
+        "\n1 page of crawl rate 0: left out, and the crawler keeps its interval"
+    )
+
+
+def test_an_export_says_that_it_tells_nothing_of_signals(tmp_path):
+    row = (HOME, 0.5, "2026-10-03T06:12:08Z")
+    plan = plan_of(tmp_path / "signals.parquet", row, threshold=pa.array([3.5]))
+    told = "intervals are the thresholds; that signals shorten them is left out"
+    assert written(plan, "nutch")[1].endswith(f"\n{told}")
+    assert told not in written(plan, "urls")[1] + written(plan, "jsonl")[1]
+
+
+def test_storm(plan):
+    page = '{"update":{"_index":"status","_id":"%s","routing":"www.example.org"}}\n'
+    doc = (
+        '{"doc":{"nextFetchDate":"%s",'
+        '"metadata":{"scheduler%%2Edelay%%2Emins":["%s"]}}}\n'
+    )
+    text, said = written(plan, "storm")
+    news = "69bb248aeeeb9049570c4e672360a12cbe2a7fd50eb72c4399f21ed1ee818247"
+    near = "f4b802a519a50969342872e36a29696a61eadd59e0e5046573d824a47a7ae29d"
+    assert text == (
+        page % KEY
+        + doc % ("2026-10-03T06:12:08.000Z", 2880)
+        + page % news
+        + doc % ("2026-10-31T06:12:08.000Z", 43200)
+        + page % near
+        + doc % ("2026-10-01T07:12:08.000Z", 60)
+    )
+    assert said.startswith("3 pages; next:\n")
+
+
+def test_storm_takes_identifiers_of_a_dump(plan, tmp_path):
+    with pytest.warns(ExportWarning, match=r"1 that the export lacks \('.*news"):
+        text, said = written(plan, "storm", exported=storm_dump(tmp_path))
+    requests = [json.loads(line) for line in text.splitlines()]
+    assert [request["update"] for request in requests[::2]] == [
+        {"_index": "pages", "_id": "two"},  # without routing, not with null
+        {"_index": "pages", "_id": "one", "routing": "org"},
+    ]
+    assert said.startswith("2 pages; next:\n")
+
+
+def test_frontier_edits_the_dumped_line(plan, frontier):
+    with pytest.warns(ExportWarning, match="2 that the export lacks"):
+        text, said = written(plan, "frontier", exported=frontier)
+    (item,) = map(json.loads, text.splitlines())
+    before = json.loads(FRONTIER.splitlines()[0])
+    assert item["known"].pop("refetchableFromDate") == "1791007928"
+    del before["known"]["refetchableFromDate"]
+    assert item == before
+    assert "ä, b" in text
+    assert said.startswith("1 page; next:\njava -jar urlfrontier-client")
+
+
+def test_heritrix(plan):
+    text, said = written(plan, "heritrix", until="2026-10-03T08:00:00Z")
+    assert text == f"F+ {NEAR}\nF+ {HOME}\n"
+    assert "1 page of crawl rate 0" in written(plan, "heritrix", until="1999-01-01")[1]
+    assert said.startswith("2 pages; next:\nmv ")
+
+
+def test_jsonl(plan):
+    text, _ = written(plan, "jsonl")
+    assert text == (
+        f'{{"url":"{NEAR}","due":"2026-10-01T07:12:08Z","interval_s":3600}}\n'
+        f'{{"url":"{HOME}","due":"2026-10-03T06:12:08Z","interval_s":172800}}\n'
+        f'{{"url":"{NEWS}","due":"2026-10-31T06:12:08Z","interval_s":2592000}}\n'
+    )
+
+
+def test_urls(plan):
+    assert written(plan, "urls")[0] == f"{NEAR}\n{HOME}\n{NEWS}\n"
+
+
+def test_changedetection(plan, watches):
+    with pytest.warns(ExportWarning, match=r"1 that the export lacks \('.*näher'\)"):
+        text, said = written(plan, "changedetection", exported=watches)
+    puts = [line.split(" ", 2) for line in text.splitlines() if line.startswith("put ")]
+    changes = {uuid: json.loads(change.strip("'")) for _, uuid, change in puts}
+    assert changes["0aa"] == {"paused": True}
+    assert changes["095be615-a8ad"] == {
+        "time_between_check_use_default": False,
+        "time_between_check": {
+            "weeks": 4, "days": 2, "hours": 0, "minutes": 0, "seconds": 0
+        },
+    }  # fmt: skip
+    assert changes["0bb"]["time_between_check"]["days"] == 2
+    assert said.startswith("3 pages; next:\nAPI_KEY=... sh ")
+    assert said.endswith("\n1 page of crawl rate 0: paused")
+
+
+def test_the_script_for_changedetection_asks_for_what_it_says(
+    plan, watches, tmp_path, monkeypatch
+):
+    """With a curl that writes its arguments down."""
+    with pytest.warns(ExportWarning):
+        written(plan, "changedetection", exported=watches)
+    curl = tmp_path / "curl"
+    curl.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >> "$0.log"\n')
+    curl.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    script = ["sh", tmp_path / "changedetection.out"]
+    refused = subprocess.run(script, capture_output=True, text=True)
+    assert "API_KEY" in refused.stderr
+    monkeypatch.setenv("API_KEY", "se cret")
+    subprocess.run(script, check=True, capture_output=True)
+    sent = (tmp_path / "curl.log").read_text().splitlines()
+    assert sent.count("x-api-key: se cret") == 3
+    assert "http://localhost:5000/api/v1/watch/0aa" in sent
+    assert '{"paused": true}' in sent
+
+
+# ---------------------------------------------------------------- cron, systemd
+
+
+def crontab(tmp_path, seconds, urls=None):
+    urls = urls or [f"https://example.org/{k}" for k in range(len(seconds))]
+    rows = ((u, 86_400 / s, "2026-10-01") for u, s in zip(urls, seconds, strict=True))
+    text, said = written(plan_of(tmp_path / "cron.parquet", *rows), "crontab")
+    head, *lines = text.splitlines()
+    assert head == "CRON_TZ=UTC"
+    return [line.split(" ", 6) for line in lines], said
+
+
+def moments(fields):
+    """Minutes of a week in which a line of a crontab runs."""
+
+    def values(field, size):
+        span, _, step = field.partition("/")
+        first, _, last = span.partition("-")
+        if span == "*":
+            first, last = 0, size - 1
+        return set(range(int(first), int(last or first) + 1, int(step or 1)))
+
+    minutes, hours = values(fields[0], 60), values(fields[1], 24)
+    days = values(fields[4], 7)
+    assert fields[2:4] == ["*", "*"]
+    return sorted(1440 * d + 60 * h + m for d in days for h in hours for m in minutes)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "minutes"),
+    [
+        (1, 1), (84, 1), (86, 2), (7 * 60, 6), (24 * 60, 20), (25 * 60, 30),
+        (42 * 60, 30), (43 * 60, 60), (19 * 3600, 1440), (16.9 * 3600, 720),
+        (2.6 * 86_400, 1440), (2.7 * 86_400, 10_080), (90 * 86_400, 10_080),
+    ],
+)  # fmt: skip
+def test_cron_runs_at_the_nearest_even_period(tmp_path, seconds, minutes):
+    for line in crontab(tmp_path, [seconds] * 20)[0]:
+        times = moments(line[:5])
+        around = np.diff([*times, times[0] + 10_080])
+        assert set(around) == {minutes}
+        assert line[5] == "fetch"
+
+
+def test_cron_spreads_pages(tmp_path):
+    """Over minutes and hours, by what is the same on every day and machine."""
+    for hours in (6, 24):
+        lines, _ = crontab(tmp_path, [hours * 3600] * 500)
+        first = Counter(moments(line[:5])[0] // 60 for line in lines)
+        assert sorted(first) == list(range(hours))
+        assert max(first.values()) < 2 * 500 / hours + 20
+    assert lines[0][:2] == ["39", "11"]
+    assert len({line[0] for line in lines}) == 60
+
+
+def test_cron_says_what_even_periods_cost(tmp_path):
+    said = crontab(tmp_path, [19 * 3600, 30 * 86_400])[1]
+    made, planned = 1 + 1 / 7, 24 / 19 + 1 / 30
+    assert f"{made:.6g} fetches a day, planned were {planned:.6g}" in said
+
+
+def test_cron_names_the_host_that_gets_most_above_its_plan(tmp_path):
+    urls = ["http://a/1", "http://b/1", "http://b/2", "http://[no url", "http://c/1"]
+    seconds = [3600, 42 * 60, 16.9 * 3600, 43_200, 19 * 3600]
+    said = crontab(tmp_path, seconds, urls)[1]
+    planned = f"{24 * 60 / 42 + 24 / 16.9:,.6g}"
+    assert "more than planned on 1 of 4 hosts" in said
+    assert f"most on b: 50 a day, planned were {planned}" in said
+
+
+def test_cron_and_the_shell_give_the_url_back(tmp_path):
+    url = "https://example.org/it's%20100%?a=$HOME&b=`x`\\n\"ä"
+    line = " ".join(crontab(tmp_path, [3600], [url])[0][0][5:])
+    assert line.count("%") == line.count(r"\%"), "cron ends a command at a bare %"
+    command = line.replace(r"\%", "%").replace("fetch", "printf %s", 1)
+    assert subprocess.check_output(["sh", "-c", command]).decode() == url
+
+
+def units(path):
+    with tarfile.open(path) as archive:
+        return {m.name: archive.extractfile(m).read().decode() for m in archive}
+
+
+def test_systemd(tmp_path):
+    url = r'https://example.org/n%C3%A4her?a=$x"\y'
+    rate = 86_400 / (19 * 3600 + 12 * 60 + 0.3)
+    plan = plan_of(tmp_path / "plan.parquet", (url, rate, "2026-10-01"))
+    export(plan, tmp_path / "timers.tar", "systemd")
+    (timer, service) = sorted(units(tmp_path / "timers.tar").items(), reverse=True)
+    assert timer[0].removesuffix("timer") == service[0].removesuffix("service")
+    assert "\nOnUnitActiveSec=19h 12min\nAccuracySec=1s\n" in timer[1]
+    assert "\nRandomizedDelaySec=300s\n" in timer[1]
+    command = r'"https://example.org/n%%C3%%A4her?a=$$x\"\\y"'
+    assert f"\nExecStart=/usr/local/bin/fetch {command}\n" in service[1]
+
+
+@pytest.mark.skipif(not which("systemd-analyze"), reason="needs systemd")
+def test_systemd_accepts_the_units(tmp_path):
+    urls = ["https://example.org/%C3%A4?a=$x;b='c'", 'https://example.org/"\\']
+    rows = [(url, 1.25, "2026-10-01") for url in urls]
+    plan = plan_of(tmp_path / "plan.parquet", *rows)
+    export(plan, tmp_path / "timers.tar", "systemd")
+    for name, text in units(tmp_path / "timers.tar").items():
+        (tmp_path / name).write_text(text.replace("/usr/local/bin/fetch", "/bin/echo"))
+    names = [tmp_path / name for name in units(tmp_path / "timers.tar")]
+    verify = ["systemd-analyze", "verify", "--man=no", *names]
+    found = subprocess.run(verify, capture_output=True, text=True)
+    assert [line for line in found.stderr.splitlines() if "paperlib-" in line] == []
+
+
+def test_many_timers_bring_a_warning(tmp_path):
+    rows = [(f"https://example.org/{k}", 1.0, "2026-10-01") for k in range(301)]
+    plan = plan_of(tmp_path / "plan.parquet", *rows)
+    with pytest.warns(ExportWarning, match="301 timers are more than systemd handles"):
+        export(plan, tmp_path / "timers.tar", "systemd")
+
+
+# ---------------------------------------------------------------- limits of systems
+
+
+def test_nutch_takes_whole_seconds_within_its_limits(tmp_path):
+    seconds = [1.0, 60.4, 3600.5001, 2_592_000.4, 7_776_001.0, 1e9]
+    rows = [(f"http://u/{k}", 86_400 / s, "2026-10-01") for k, s in enumerate(seconds)]
+    text, _ = written(plan_of(tmp_path / "plan.parquet", *rows), "nutch")
+    found = [int(line.partition("=")[2]) for line in text.splitlines()]
+    assert found == [60, 60, 3601, 2_592_001, 7_776_000, 7_776_000]
+
+
+NO_WEB = (
+    "#a",
+    "--output-document=/tmp/x",
+    "file:///etc/passwd",
+    "/etc/passwd",
+    "http:",
+)
+ODD = ("b\tc", "d\ne", "f\rg", "h i", "j\x01k", "l", 'm"n', "ö\\p")
+ODD = (*NO_WEB, *(f"HTTPS://a/{text}" for text in ODD))
+LINES = ODD[:8] + ODD[9:10]
+
+
+@pytest.mark.parametrize(
+    ("to", "unfit"),
+    [
+        ("nutch", LINES),
+        ("urls", LINES),
+        ("heritrix", ODD[:10]),
+        ("crontab", LINES),
+        ("systemd", LINES),
+        ("jsonl", NO_WEB),
+        ("storm", NO_WEB),
+    ],
+)
+def test_urls_that_a_file_cannot_hold_are_left_out_and_named(
+    tmp_path, recwarn, to, unfit
+):
+    rows = [(url, 1.0, f"2026-10-{k + 1:02}") for k, url in enumerate(ODD)]
+    plan = plan_of(tmp_path / "plan.parquet", *rows)
+    said = export(plan, tmp_path / "out", to)
+    assert said.startswith(f"{len(ODD) - len(unfit)} pages; next:\n")
+    (told,) = recwarn
+    assert f"{len(unfit)} with URLs" in str(told.message)
+    assert ", ".join(map(repr, unfit[:3])) in str(told.message)
+    if to == "jsonl":
+        lines = (tmp_path / "out").read_text().splitlines()
+        assert [json.loads(line)["url"] for line in lines] == list(ODD[5:])
+
+
+@pytest.mark.parametrize("to", sorted(set(TARGETS) - {"frontier", "changedetection"}))
+def test_pages_that_are_never_crawled_are_left_out_and_counted(tmp_path, to):
+    rows = [(NEAR, 0.0, None), (HOME, 1e-12, None), (NEWS, 1.0, "2026-10-01")]
+    said = written_anyhow(plan_of(tmp_path / "plan.parquet", *rows), to)
+    assert said.startswith("1 page; next:\n")
+    assert "2 pages of crawl rate 0: left out" in said
+
+
+def written_anyhow(plan, to):
+    return export(plan, plan.parent / "out", to)
+
+
+# ---------------------------------------------------------------- times
+
+
+def test_until(plan, tmp_path, monkeypatch):
+    monkeypatch.setenv("TZ", "Pacific/Honolulu")
+    time.tzset()
+
+    def due(until):
+        return written(plan, "urls", until=until)[0].split()
+
+    assert due("2026-10-03T06:12:08Z") == [NEAR, HOME]
+    assert due("2026-10-03T08:12:07+02:00") == [NEAR]
+    assert due("2026-10-03") == [NEAR], "UTC"
+    assert due(datetime(2026, 10, 3, 6, 12, 8, tzinfo=UTC)) == [NEAR, HOME]
+    assert due(datetime(2026, 9, 1)) == []
+    soon = plan_of(
+        tmp_path / "soon.parquet",
+        ("http://past", 1.0, "2020-01-01"),
+        ("http://ahead", 1.0, "2100-01-01"),
+    )
+    assert written(soon, "urls", until="now")[0] == "http://past\n"
+    assert written(soon, "heritrix")[0] == "F+ http://past\n", "now is its default"
+    assert written(soon, "urls")[0] == "http://past\nhttp://ahead\n"
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_page_that_was_not_crawled_yet_is_due_now(tmp_path):
+    plan = plan_of(tmp_path / "plan.parquet", (HOME, 1.0, None), (NEWS, 0.0, None))
+    assert written(plan, "urls", until="now")[0] == f"{HOME}\n"
+
+
+def test_intervals_of_thresholds(tmp_path):
+    """The time that alone makes a page due; none where signals alone do."""
+    rows = [(f"http://{name}", 4.0, "2026-10-01") for name in "abc"]
+    columns = {"threshold": pa.array([0.5, np.inf, 0.5])}
+    columns["signal_days"] = pa.array([0.1, 1.0, np.inf])
+    plan = plan_of(tmp_path / "plan.parquet", *rows, **columns)
+    lines = map(json.loads, written(plan, "jsonl")[0].splitlines())
+    told = [{k: v for k, v in line.items() if k != "due"} for line in lines]
+    assert told == [
+        {"url": "http://a", "interval_s": 43_200, "signal_s": 8_640},
+        {"url": "http://c", "interval_s": 43_200, "signal_s": 43_200},
+    ]
+
+
+# ---------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"to": "solr"}, "to must be one of jsonl, nutch, .* got 'solr'"),
+        (
+            {"until": "soon"},
+            "until must be a time in ISO 8601 or 'now', got 'soon'",
+        ),
+        ({"exported": "x"}, "exported must be None for 'nutch', got 'x'"),
+        (
+            {"to": "frontier"},
+            "exported must be the lines that DumpURLs of URLFrontier wrote for "
+            "'frontier', got None",
+        ),
+        ({"to": "changedetection"}, "datastore for 'changedetection', got None"),
+    ],
+)
+def test_bad_arguments(plan, tmp_path, options, message):
+    with pytest.raises(ValueError, match=message):
+        export(plan, tmp_path / "out", **{"to": "nutch"} | options)
+    assert sorted(tmp_path.iterdir()) == [plan]
+
+
+@pytest.mark.parametrize("to", ["storm", "frontier", "changedetection"])
+@pytest.mark.parametrize(
+    "content", ["no json\n", '{"a": 1}\n', '{"known": ', "", "\x1f\x8b broken"]
+)
+def test_exports_of_another_format(plan, tmp_path, to, content):
+    dump = tmp_path / "dump"
+    (dump / "a").mkdir(parents=True)
+    if to == "changedetection":
+        (dump / "a" / "watch.json").write_text(content)
+    else:
+        dump = dump / "a" / "file.jsonl"
+        dump.write_text(content)
+    with pytest.raises(ValueError, match=f"exported must be .*, got {dump}"):
+        export(plan, tmp_path / "out", to, exported=dump)
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
+        export(plan, tmp_path / "out", to, exported=tmp_path / "nowhere")
+
+
+def test_a_schedule_that_is_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
+        export(tmp_path / "nowhere", tmp_path / "out", "urls")
+    (tmp_path / "text").write_text("url\n")
+    with pytest.raises(
+        ValueError, match=r"schedule must be the Parquet file that .*, got .*text: run"
+    ):
+        export(tmp_path / "text", tmp_path / "out", "urls")
+    rates = parquet(tmp_path / "rates.parquet", url=["a"], change_rate=[1.0])
+    with pytest.raises(ValueError, match=r"rates.parquet without crawl_rate, due: run"):
+        export(rates, tmp_path / "out", "urls")
+
+
+def test_outputs_that_cannot_be_written(plan, tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(FileExistsError, match=r"file exists; say --force"):
+        export(plan, tmp_path / "file", "urls")
+    with pytest.raises(OSError, match=r"Not a directory|File exists"):
+        export(plan, tmp_path / "file" / "below", "urls")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match="folder"):
+        export(plan, tmp_path / "folder", "urls", force=True)
+    assert (tmp_path / "file").read_text() == "old"
+    assert not list((tmp_path / "folder").iterdir())
+
+
+def test_an_export_that_fails_midway_leaves_the_old_file(plan, tmp_path, monkeypatch):
+    (tmp_path / "out").write_text("old")
+
+    def fail(url, seconds):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("recrawl.targets.writers._units", fail)
+    with pytest.raises(KeyboardInterrupt):
+        export(plan, tmp_path / "out", "systemd", force=True)
+    assert (tmp_path / "out").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "plan.parquet"]
+
+
+def test_names_never_become_sql(tmp_path):
+    """A folder whose name is SQL and a pattern, and URLs that are SQL."""
+    folder = tmp_path / "it's [a] *; drop table page; --"
+    folder.mkdir()
+    url = "https://example.org/'); drop table page; --"
+    plan = plan_of(folder / "plan.parquet", (url, 1.0, "2026-10-01"))
+    assert written(plan, "urls")[0] == f"{url}\n"
+    dump = storm_dump(folder)
+    with pytest.warns(ExportWarning, match="drop table page"):
+        assert written(plan, "storm", exported=dump)[0] == ""
+
+
+# ---------------------------------------------------------------- the command
+
+
+@pytest.fixture
+def rates(tmp_path):
+    crawled = pa.array([0, 0], pa.timestamp("us", "UTC"))
+    columns = {
+        "url": ["http://a", "http://b"],
+        "change_rate": [0.1, 1.0],
+        "last_crawl": crawled,
+    }
+    return parquet(tmp_path / "rates.parquet", **columns)
+
+
+def test_the_command_offers_every_crawler():
+    assert cli._TARGETS == TARGETS
+
+
+def test_schedule_writes_for_a_crawler(rates, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ["schedule", str(rates), "--bandwidth", "2/day", "-o", "seeds.txt"]
+    assert cli.main([*command, "--to", "nutch"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "seeds.txt: 2 crawls a day"
+    assert "seeds.txt: 2 pages; next:" in lines
+    schedule(rates, "plan.parquet", 2.0)
+    assert cli.main(["export", "plan.parquet", "--to", "nutch", "-o", "same.txt"]) == 0
+    assert capsys.readouterr().out.startswith("same.txt: 2 pages; next:")
+    text = (tmp_path / "seeds.txt").read_text()
+    assert text == (tmp_path / "same.txt").read_text()
+    assert text.startswith("http://a\tnutch.fetchInterval=")
+    assert cli.main([*command, "--to", "nutch"]) == 2, "it exists"
+    assert "freshness" not in capsys.readouterr().out, "refused before the schedule"
+    assert cli.main([*command, "--to", "urls", "--force", "--due", "1970-01-02"]) == 0
+    assert (tmp_path / "seeds.txt").read_text() in ("http://a\n", "http://b\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "without --to, --output must end in .parquet or .csv, got x.txt"),
+        (["--due", "now"], "--exported and --due must be given with --to only"),
+        (["--to", "frontier"], "exported must be the lines that DumpURLs"),
+    ],
+)
+def test_what_the_user_can_mend(rates, tmp_path, capsys, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    command = ["schedule", str(rates), "--bandwidth", "2/day", "-o", "x.txt"]
+    assert cli.main([*command, *options]) == 2
+    assert message in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["rates.parquet"]

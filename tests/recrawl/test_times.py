@@ -1,0 +1,356 @@
+"""Times of a log in every form that crawlers write, and which ones are refused."""
+
+import email.utils
+import random
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from tests.recrawl.crawl_logs import table, write
+from tests.recrawl.thinned import every
+
+from recrawl import BadRowsWarning, reading
+
+# The moment that most texts below are of, to the microsecond where they are.
+MOMENT = datetime(2026, 10, 1, 6, 12, 8, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def read(path, texts):
+    """Times (microseconds since 1970, or None), reasons, and rows as shown."""
+    rows = [(f"u{k}", text, 0) for k, text in enumerate(texts)]
+    # a row that can be used, for there must be one
+    write(path, table([*rows, ("last", "2020-01-01", 0)]))
+    with reading.gathered(path) as (connection, _, _):
+        query = "select t, reason, given from crawl where url <> 'last' order by row"
+        found = connection.execute(query).fetchall()
+    return tuple(zip(*found, strict=True))
+
+
+def since_1970(moment):
+    """Microseconds since 1970 of a time with or without a zone (then UTC)."""
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return (moment - datetime(1970, 1, 1, tzinfo=UTC)) // MICROSECOND
+
+
+# The same moment in all forms, by the fraction of a second that they can tell.
+SECONDS = [
+    "01.10.2026 06:12:08",
+    "20261001061208",
+    "2026-10-01T06:12:08Z",
+    "2026-10-01T06:12:08z",
+    "2026-10-01t06:12:08Z",
+    "2026-10-01 06:12:08",
+    "2026-10-01 06:12:08 UTC",
+    "2026-10-01 06:12:08 GMT",
+    "2026-10-01 06:12:08 +0000",
+    "2026-10-01T08:12:08+02:00",
+    "2026-10-01T08:12:08+0200",
+    "2026-10-01T08:12:08+02",
+    "2026-10-01 08:12:08 +02:00",
+    "2026-10-01 08:12:08 +0200",
+    "2026-10-01T08:12:08 +0200",
+    "2026-10-01T00:42:08-05:30",
+    "2026-10-01T00:42:08-0530",
+    "2026-10-01T06:12:08.000000Z",
+    "20261001T061208",
+    "20261001T061208Z",
+    "20261001T081208+0200",
+    "20261001T081208+02:00",
+    "20261001T081208+02",
+    "Thu, 01 Oct 2026 06:12:08 GMT",
+    "Thu, 1 Oct 2026 06:12:08 GMT",
+    "Thu, 01 Oct 2026 06:12:08 UTC",
+    "Thu, 01 Oct 2026 06:12:08 UT",
+    "Thu, 01 Oct 2026 06:12:08 Z",
+    "Thu, 01 Oct 2026 06:12:08 +0000",
+    "Thu, 01 Oct 2026 08:12:08 +0200",
+    "Thu, 01 Oct 26 06:12:08 GMT",
+    "Thu, 01 Oct 26 08:12:08 +0200",
+    "01 Oct 2026 06:12:08 GMT",
+    "01 Oct 26 06:12:08 GMT",
+    "1 Oct 2026 08:12:08 +0200",
+    "Thu, 01 Oct 2026 01:12:08 EST",
+    "Thu, 01 Oct 2026 02:12:08 EDT",
+    "Thu, 01 Oct 2026 00:12:08 CST",
+    "Thu, 01 Oct 2026 01:12:08 CDT",
+    "Wed, 30 Sep 2026 23:12:08 MST",
+    "Thu, 01 Oct 2026 00:12:08 MDT",
+    "Wed, 30 Sep 2026 22:12:08 PST",
+    "Wed, 30 Sep 2026 23:12:08 PDT",
+    "Thursday, 01-Oct-26 06:12:08 GMT",
+    "Thu Oct  1 06:12:08 2026",
+    "Thu Oct 01 06:12:08 2026",
+    "Thu Oct 01 06:12:08 UTC 2026",
+    "Thu Oct 01 06:12:08 GMT 2026",
+    "Thu Oct 01 02:12:08 EDT 2026",
+    "Thu Oct 01 01:12:08 EST 2026",
+    "Wed Sep 30 23:12:08 PDT 2026",
+    "Thu Oct 01 08:12:08 CEST 2026",
+    "Thu Oct 01 07:12:08 CET 2026",
+    "Thu, 01 Oct 2026 06:12:08 +0000 (UTC)",
+    "01/Oct/2026:06:12:08 +0000",
+    "[01/Oct/2026:08:12:08 +0200]",
+    "1790835128",
+    "1790835128.0",
+    "1.790835128e9",
+    " 1790835128 ",
+]
+MILLISECONDS = [
+    "20261001061208123",
+    "2026-10-01T06:12:08.123Z",
+    "2026-10-01T06:12:08,123Z",
+    "2026-10-01T06:12:08,123",
+    "2026-10-01 06:12:08,123",
+    "2026-10-01 06:12:08,123 +0000",
+    "2026-10-01T08:12:08,123+02:00",
+    "2026-10-01T08:12:08,123+0200",
+    "2026-10-01T08:12:08.123+0200",
+    "2026-10-01 08:12:08.123 +0200",
+    "2026-10-01T08:12:08.123+02",
+    "20261001T061208.123Z",
+    "20261001T061208,123Z",
+    "20261001T081208.123+0200",
+    "1790835128.123",
+    "1790835128123",
+]
+MICROSECONDS = [
+    "2026-10-01T06:12:08.123457Z",
+    "2026-10-01T06:12:08,123457Z",
+    "2026-10-01T08:12:08.123457+0200",
+    "2026-10-01T06:12:08.123457001Z",
+    "1790835128.123457",
+    "1790835128123.457",
+    "1790835128123457",
+    "1790835128123457000",
+]
+# Texts without seconds, minutes, hours or a day.
+SHORT = {
+    "2026-10-01T06:12Z": datetime(2026, 10, 1, 6, 12),
+    "2026-10-01T06:12": datetime(2026, 10, 1, 6, 12),
+    "2026-10-01 06:12": datetime(2026, 10, 1, 6, 12),
+    "2026-10-01T08:12+02:00": datetime(2026, 10, 1, 6, 12),
+    "2026-10-01T08:12+0200": datetime(2026, 10, 1, 6, 12),
+    "20261001T0612": datetime(2026, 10, 1, 6, 12),
+    "20261001T0612Z": datetime(2026, 10, 1, 6, 12),
+    "20261001T0812+0200": datetime(2026, 10, 1, 6, 12),
+    "Thu, 01 Oct 2026 06:12 GMT": datetime(2026, 10, 1, 6, 12),
+    "Thu, 01 Oct 2026 08:12 +0200": datetime(2026, 10, 1, 6, 12),
+    "2026-10-01T06": datetime(2026, 10, 1, 6),
+    "2026-10-01T06Z": datetime(2026, 10, 1, 6),
+    "2026-10-01T08+02:00": datetime(2026, 10, 1, 6),
+    "2026-10-01T08+02": datetime(2026, 10, 1, 6),
+    "20261001T06": datetime(2026, 10, 1, 6),
+    "20261001T06Z": datetime(2026, 10, 1, 6),
+    "2026-10-01": datetime(2026, 10, 1),
+    "20261001": datetime(2026, 10, 1),
+    "2026-10": datetime(2026, 10, 1),
+    "2026-W40-4": datetime(2026, 10, 1),
+    "2026W404": datetime(2026, 10, 1),
+    "2026-10-01T24:00:00Z": datetime(2026, 10, 2),
+    "01.10.2026 06:12": datetime(2026, 10, 1, 6, 12),
+    "01.10.2026": datetime(2026, 10, 1),
+}
+
+
+@pytest.mark.parametrize(
+    ("texts", "fraction"),
+    [(SECONDS, 0), (MILLISECONDS, 123_000), (MICROSECONDS, 123_457)],
+    ids=["seconds", "milliseconds", "microseconds"],
+)
+def test_one_moment_in_all_forms(tmp_path, texts, fraction):
+    times, reasons, _ = read(tmp_path / "log.csv", texts)
+    wanted = since_1970(MOMENT) + fraction
+    assert dict(zip(texts, times, strict=True)) == dict.fromkeys(texts, wanted)
+    assert set(reasons) == {None}
+
+
+@pytest.mark.parametrize(
+    "text", ["Thu Oct 01 06:12:08 2026", "01.10.2026 06:12:08", "2026-10-01 06:12:08"]
+)
+def test_the_offset_of_a_row_is_not_taken_for_the_next(tmp_path, text):
+    before = "Thu, 01 Oct 2026 08:12:08 +0200"
+    times, _, _ = read(tmp_path / "log.csv", [before, text])
+    assert times == (since_1970(MOMENT),) * 2
+
+
+def test_times_that_are_not_told_to_the_second(tmp_path):
+    times, reasons, _ = read(tmp_path / "log.csv", SHORT)
+    wanted = {text: since_1970(moment) for text, moment in SHORT.items()}
+    assert dict(zip(SHORT, times, strict=True)) == wanted
+    assert set(reasons) == {None}
+
+
+def moments(n):
+    """Moments from 1990 to 2026, on both sides of the change of all digits."""
+    rng = random.Random(3)
+    first = since_1970(datetime(1990, 1, 1))
+    last = since_1970(datetime(2026, 11, 1))
+    return [
+        datetime(1970, 1, 1, tzinfo=UTC) + rng.randrange(first, last) * MICROSECOND
+        for _ in range(n)
+    ]
+
+
+def test_agrees_with_pythons_parser_of_mail(tmp_path):
+    zones = ["GMT", "UT", "EST", "EDT", "CST", "CDT", "MST", "MDT", "PST", "PDT"]
+    zones += ["+0000", "-0000", "+0530", "-0330", "+1400"]
+    texts = [
+        moment.strftime(form) + " " + zones[k % len(zones)]
+        for k, moment in enumerate(moments(300))
+        for form in ("%a, %d %b %Y %H:%M:%S", "%d %b %y %H:%M:%S", "%a, %d %b %y %H:%M")
+    ]
+    times, _, _ = read(tmp_path / "log.csv", texts)
+    wanted = [since_1970(email.utils.parsedate_to_datetime(text)) for text in texts]
+    assert times == tuple(wanted)
+
+
+def test_agrees_with_pythons_parser_of_iso_8601(tmp_path):
+    offsets = ["", "Z", "+00", "+05:30", "-0330", "-08", "+1400"]
+    forms = ["%Y-%m-%dT%H:%M:%S.%f", "%Y-%m-%dT%H:%M:%S,%f", "%Y-%m-%d %H:%M:%S"]
+    forms += ["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H", "%Y%m%dT%H%M%S", "%Y%m%dT%H%M"]
+    forms += ["%Y%m%dT%H%M%S.%f", "%Y%m%dT%H%M%S,%f", "%Y%m%dT%H"]
+    texts = [
+        moment.strftime(form) + offsets[k % len(offsets)]
+        for k, moment in enumerate(moments(100))
+        for form in forms
+    ]
+    dates = ["%Y-%m-%d", "%Y%m%d", "%G-W%V-%u", "%GW%V%u"]
+    texts += [moment.strftime(form) for moment in moments(50) for form in dates]
+    times, _, _ = read(tmp_path / "log.csv", texts)
+    assert times == tuple(since_1970(datetime.fromisoformat(text)) for text in texts)
+
+
+@pytest.mark.parametrize("digits", [0, 3, 6, 9])
+def test_numbers_in_all_units(tmp_path, digits):
+    exact = [since_1970(moment) for moment in moments(200)]
+    unit = 10 ** (6 - digits) if digits < 6 else 1
+    exact = [time // unit * unit for time in exact]
+    texts = [str(time * 10**digits // 10**6) for time in exact]
+    assert read(tmp_path / "log.csv", texts)[0] == tuple(exact)
+
+
+@pytest.mark.parametrize("zone", ["BST", "IST", "JST", "XYZ", "Europe"])
+def test_names_of_several_time_zones_are_refused(tmp_path, zone):
+    texts = [
+        f"2026-10-01 06:12:08 {zone}",
+        f"Thu, 01 Oct 2026 06:12:08 {zone}",
+        f"Thu Oct 01 06:12:08 {zone} 2026",
+    ]
+    _, reasons, _ = read(tmp_path / "log.csv", texts)
+    assert set(reasons) == {"whose time cannot be read"}
+
+
+def hours_around(zone, moment):
+    """Local times from two hours before to two after a moment, by the quarter."""
+    local = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    return [local + timedelta(minutes=15) * k for k in range(-8, 9)]
+
+
+@pytest.mark.parametrize(
+    ("zone", "moment"),
+    [
+        ("Europe/Berlin", datetime(2026, 3, 29, 1, tzinfo=UTC)),  # put forward
+        ("Europe/Berlin", datetime(2025, 10, 26, 1, tzinfo=UTC)),  # put back
+        ("America/New_York", datetime(2025, 11, 2, 6, tzinfo=UTC)),
+        ("Australia/Lord_Howe", datetime(2026, 4, 4, 15, tzinfo=UTC)),  # half an hour
+    ],
+)
+def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, moment):
+    clocks = hours_around(zone, moment)
+    times, reasons, _ = read(tmp_path / "log.csv", [f"{c} {zone}" for c in clocks])
+    expected = []
+    for clock in clocks:
+        moments = {
+            aware.astimezone(UTC)
+            for fold in (0, 1)
+            if (aware := clock.replace(tzinfo=ZoneInfo(zone), fold=fold))
+            .astimezone(UTC)
+            .astimezone(ZoneInfo(zone))
+            .replace(tzinfo=None)
+            == clock
+        }
+        expected.append(since_1970(*moments) if len(moments) == 1 else None)
+    assert list(times) == expected
+    assert 2 <= expected.count(None) <= 4
+    skipped = "whose local time daylight saving skips or repeats"
+    assert list(reasons) == [None if t is not None else skipped for t in expected]
+
+
+def test_an_unknown_place_is_no_reason_of_daylight_saving(tmp_path):
+    _, reasons, _ = read(tmp_path / "log.csv", ["2026-10-01 08:12:08 Mars/Base"])
+    assert reasons == ("whose time cannot be read",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    every(4, [
+        "", "-", "null", "nan", "infinity", "-infinity", "inf", "now", "today",
+        "yesterday", "true", "0x6abc", "1e999", "12:00", "-2026-01-01",
+        "01/02/2026", "13/02/2026", "1/2/2026", "01/02/26", "01/02/2026 06:12:08",
+        "01-02-2026", "32.01.2026", "1/Oct/2026", "Oct 1, 2026",
+        "2026-13", "2026-W54-1", "2026-13-01", "2026-02-30", "2026-274",
+        "2026-10-01T25:00:00Z",
+        "2026-10-01T06:12:08+2", "2026-10-01 (BC)", "2026-10-01T06:12:08Z2",
+        "Thu, 32 Oct 2026 06:12:08 GMT", "Thu, 01 Oct 2026",
+    ]),
+)  # fmt: skip
+def test_texts_that_are_no_time(tmp_path, text):
+    times, reasons, given = read(tmp_path / "log.csv", [text])
+    assert (times, reasons) == ((None,), ("whose time cannot be read",))
+    assert given == (f"u0,{text},0,,",)
+
+
+@pytest.mark.parametrize(
+    ("text", "reading"),
+    every(
+        4,
+        [
+            ("0", "1970-01-01 00:00:00"),
+            ("-5", "1969-12-31 23:59:55"),
+            ("2024", "1970-01-01 00:33:44"),
+            ("20259999", "1970-08-23 11:46:39"),
+            ("20260230", "1970-08-23 11:50:30"),
+            ("202610010612", "1976-06-03 00:33:30.612"),
+            ("20261001250000", "2612-01-18 07:54:10"),
+            ("45000", "1970-01-01 12:30:00"),  # a date of a spreadsheet
+            ("45000.5", "1970-01-01 12:30:00.5"),
+            ("9223372036854775808", "2262-04-11 23:47:16.854776"),
+            ("18446744073709551615", "2554-07-21 23:34:33.709552"),
+            ("0001-01-01", "0001-01-01 00:00:00"),
+            ("1970-01-01T00:00:00Z", "1970-01-01 00:00:00"),
+            ("1989-12-31T23:59:59.999999Z", "1989-12-31 23:59:59.999999"),
+            ("2150-01-01", "2150-01-01 00:00:00"),
+            ("9999-12-31T23:59:59Z", "9999-12-31 23:59:59"),
+            ("Thu, 01 Jan 1970 00:00:00 GMT", "1970-01-01 00:00:00"),
+        ],
+    ),
+)
+def test_times_before_the_web_or_in_the_future_are_refused(tmp_path, text, reading):
+    _, reasons, given = read(tmp_path / "log.csv", [text])
+    assert reasons == ("whose time is before 1990 or more than a year from now",)
+    assert given == (f"u0,{text},0,, (read as {reading})",)
+
+
+def test_a_warning_shows_how_a_refused_time_was_read(tmp_path):
+    log = write(
+        tmp_path / "log.csv", table([("a", "45000", 0), ("a", "2026-01-01", 0)])
+    )
+    with (
+        pytest.warns(
+            BadRowsWarning,
+            match=r"1 whose time is before 1990 or more than a year from now "
+            r"\(log.csv row 1: a,45000,0,, \(read as 1970-01-01 12:30:00\)\)",
+        ),
+        reading.opened(log),
+    ):
+        pass
+
+
+def test_limits_of_plausible_times(tmp_path):
+    now = datetime.now(UTC)
+    good = [datetime(1990, 1, 1, tzinfo=UTC), now + timedelta(days=365)]
+    bad = [datetime(1989, 12, 31, 23, 59, tzinfo=UTC), now + timedelta(days=368)]
+    texts = [moment.isoformat() for moment in good + bad]
+    _, reasons, _ = read(tmp_path / "log.csv", texts)
+    assert [reason is None for reason in reasons] == [True, True, False, False]

@@ -1,0 +1,510 @@
+"""Nothing is silently wrong: what could be lost or misread is refused or told."""
+
+import bz2
+import gzip
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+from tests.paperfigs.mediawiki_server import TITLE, Answer, Wiki, serve
+from tests.recrawl.thinned import every
+
+import recrawl
+from recrawl import cli
+from recrawl.formats import records
+from recrawl.tally import OVERLAP
+from paperfigs.traces import mediawiki
+
+DAY = 86_400
+NAMES = ("url", "time", "changed")
+ROWS = [(f"http://h/{k % 4}", START + DAY * (k // 4), k % 3 == 0) for k in range(80)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a log, its rates and a schedule, in which commands run."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.csv").write_text(table(ROWS))
+    assert cli.main(["estimate", "log.csv", "-o", "rates.parquet"]) == 0
+    recrawl.schedule("rates.parquet", "plan.parquet", 1.0)
+    return tmp_path
+
+
+# ---- what is read is not written over
+
+
+@pytest.mark.parametrize(
+    "command",
+    every(
+        4,
+        [
+            "estimate log.csv -o log.csv",
+            "estimate rates.parquet -o x.parquet --state x.parquet",
+            "estimate log.csv -o log.csv --force",
+            "estimate . -o log.csv --force --from csv",
+            "estimate log.csv -o new.parquet --state new.parquet",
+            "estimate log.csv -o rates.parquet --state rates.parquet --force",
+            "estimate log.csv -o new.parquet --state log.csv",
+            "estimate log.csv -o signals.csv --signals signals.csv --force",
+            "convert log.csv -o log.csv --force",
+            "convert log.csv -o link.csv --force",
+            "report log.html -o log.html --from csv --force",
+            "schedule rates.parquet --bandwidth 1/day -o rates.parquet --force",
+            "schedule rates.parquet --bandwidth 1/day --to urls -o rates.parquet "
+            "--force",
+            "schedule rates.parquet --bandwidth 1/day --importance signals.csv "
+            "-o signals.csv --force",
+            "export plan.parquet --to urls -o plan.parquet --force",
+        ],
+    ),
+)
+def test_no_output_replaces_what_is_read(folder, capsys, command):
+    (folder / "signals.csv").write_text("url,time\n")
+    (folder / "log.html").write_text(table(ROWS))
+    (folder / "link.csv").symlink_to("log.csv")
+    before = {file: file.read_bytes() for file in folder.iterdir()}
+    capsys.readouterr()
+    assert cli.main(command.split()) == 2
+    assert " must be another file than " in capsys.readouterr().err
+    assert {file: file.read_bytes() for file in folder.iterdir()} == before
+
+
+# ---- bits that are none
+
+
+def bits(values):
+    """The text of a log whose bits are these."""
+    return table([(*row[:2], value) for row, value in zip(ROWS, values, strict=True)])
+
+
+@pytest.mark.parametrize(
+    ("yes", "no", "message"),
+    [
+        ("2", "0", "got '2' in 27 of 80 rows"),
+        ("ja", "nein", "got 'nein', 'ja' in 80 of 80 rows"),
+        ("", "", "got nothing in all 80;"),
+    ],
+)
+def test_a_column_changed_that_holds_something_else(tmp_path, yes, no, message):
+    path = write(tmp_path / "log.csv", bits([yes if row[2] else no for row in ROWS]))
+    with pytest.raises(ValueError, match=message):
+        recrawl.estimate(path, tmp_path / "rates.parquet")
+    with pytest.raises(ValueError, match=message):
+        recrawl.convert(path, tmp_path / "new.parquet")
+
+
+def test_a_few_bits_that_cannot_be_read_are_told_of(tmp_path):
+    path = write(tmp_path / "log.csv", bits(["?"] * 10 + ["no", "yes"] * 35))
+    _, (told,) = recorded(recrawl.estimate, path, tmp_path / "rates.parquet")
+    assert "10 whose changed is neither yes nor no" in told
+
+
+def test_pages_that_are_new_need_no_bits(tmp_path):
+    rows = [(f"http://h/{k}", START, "") for k in range(80)]
+    path = write(tmp_path / "log.csv", table(rows))
+    assert recrawl.estimate(path, tmp_path / "rates.parquet").n_pages == 80
+
+
+# ---- intervals that overlap the row before
+
+
+def overlapping(path, days):
+    """A log whose rows begin some days before the row before them."""
+    rows = [(u, t, bit, t - (1 + days) * DAY) for u, t, bit in ROWS]
+    return write(path, table(rows, ("url", "time", "changed", "start")))
+
+
+def measured(path, **options):
+    """Number of intervals and changes, mean rate, and what was told of overlaps."""
+    rates = path.with_suffix(".parquet")
+    options = {"estimator": "mle", "force": True, **options}
+    found, told = recorded(recrawl.estimate, path, rates, **options)
+    read = pq.read_table(rates).to_pandas()
+    return found.counts.get(OVERLAP, 0), read.change_rate.mean(), " ".join(told)
+
+
+def test_a_small_overlap_loses_no_change(tmp_path):
+    n, rate, told = measured(overlapping(tmp_path / "log.csv", 0))
+    assert (n, told) == (0, "")
+    n, other, told = measured(overlapping(tmp_path / "log.csv", 1 / DAY))
+    assert (n, told) == (0, "")
+    assert other == pytest.approx(rate, rel=1e-4)
+
+
+def test_a_large_overlap_loses_changed_and_unchanged_crawls_alike(tmp_path):
+    n, rate, told = measured(overlapping(tmp_path / "log.csv", 0.5), estimator="prior")
+    assert n == 76  # all but the first of each page
+    assert "crawls all the same: 76 whose interval begins before the page's" in told
+    assert rate > 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("days", [1 / DAY, 0.5])
+def test_a_state_and_an_overlap(tmp_path, days):
+    """Two days are a log, whose rows begin before the last of the state."""
+    text = overlapping(tmp_path / "log.csv", days).read_text().splitlines()
+    lost = 0
+    for day in range(0, 20, 2):
+        lines = [text[0], *text[1 + 4 * day : 9 + 4 * day]]
+        path = write(tmp_path / "days.csv", "\n".join(lines))
+        n, rate, told = measured(path, state=tmp_path / "state.parquet")
+        lost += n
+    assert bool(lost) == bool(told) == (days == 0.5)
+    if not lost:
+        assert rate == pytest.approx(measured(tmp_path / "log.csv")[1], rel=1e-4)
+
+
+def random_rows(seed):
+    """Rows of a log in whole hours, whose intervals overlap in all ways, or do not."""
+    rng = np.random.default_rng(seed)
+    for page in "abcdefgh":
+        time = 0
+        for _ in range(12):
+            time += int(rng.integers(1, 12))
+            start, modified = (
+                time - int(rng.integers(1, 30)) if rng.random() < share else None
+                for share in (0.6, 0.3)
+            )
+            row = time, int(rng.random() < 0.5), start, modified
+            status = 500 if rng.random() < 0.1 else 200
+            hours = [h if h is None else START + 3600 * h for h in row[::2]]
+            late = None if modified is None else START + 3600 * modified
+            yield page, hours[0], row[1], hours[1], late, status
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_two_runs_with_a_state_give_the_rates_of_one(tmp_path, seed):
+    """Hours are groups of their own in a state, so that none is a mean of several."""
+    rows, names = sorted(random_rows(seed), key=lambda row: row[1]), (*NAMES, "start")
+    names += ("last_modified", "status")
+
+    def rates(parts, state):
+        counts = []
+        for part in parts:
+            path = write(tmp_path / "log.csv", table(part, names))
+            given = {"state": tmp_path / state, "estimator": "mle", "force": True}
+            output = tmp_path / "rates.parquet"
+            found, _ = recorded(recrawl.estimate, path, output, **given)
+            counts.append(found.counts.get(OVERLAP, 0))
+        read = pq.read_table(output).to_pandas().set_index("url").sort_index()
+        return sum(counts), read[["change_rate", "n_crawls", "n_changed", "n_failed"]]
+
+    n, whole = rates([rows], "whole")
+    assert n > 0
+    cuts = np.random.default_rng(seed).choice(np.arange(10, 80), 2, replace=False)
+    for cut in cuts:
+        there = next(k for k in range(cut, 96) if rows[k][1] > rows[k - 1][1])
+        n_parts, parts = rates([rows[:there], rows[there:]], f"state{cut}")
+        assert n_parts == n
+        np.testing.assert_allclose(parts, whole, rtol=1e-12)
+
+
+# ---- exports of a spreadsheet
+
+
+def test_a_comma_is_a_decimal_point_where_it_is_no_delimiter(tmp_path):
+    rows = [(*row, "1,25") for row in ROWS]
+    text = table(rows, ("url", "time", "changed", "weight"), delimiter=";")
+    path = write(tmp_path / "log.csv", text)
+    source = recrawl.Source(path, columns={"importance": "weight"})
+    _, told = recorded(recrawl.estimate, source, tmp_path / "rates.parquet")
+    assert not told
+    rates = pq.read_table(tmp_path / "rates.parquet")
+    assert rates["importance"].to_pylist() == [1.25] * 4
+
+
+def test_a_log_without_any_importance_that_can_be_read_is_used(tmp_path):
+    text = table([(*row, "high") for row in ROWS], (*NAMES, "importance"))
+    path = write(tmp_path / "log.csv", text)
+    found, (told,) = recorded(recrawl.estimate, path, tmp_path / "rates.parquet")
+    assert found.n_pages == 4
+    assert told.startswith(f"rows of {path} that are crawls all the same: 80 whose imp")
+
+
+def test_a_header_in_another_encoding_is_named(tmp_path):
+    text = table(ROWS, ("url", "time", "geändert")).encode("cp1252")
+    with pytest.raises(ValueError, match="not in UTF-8, as tables must be, but perha"):
+        recrawl.estimate(write(tmp_path / "log.csv", text), tmp_path / "r.parquet")
+
+
+# ---- messages in place of tracebacks
+
+
+def said(capsys, *command, status=2):
+    """What a command says on its way to an exit status."""
+    capsys.readouterr()
+    assert cli.main(list(map(str, command))) == status
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("change_rate", ["1", "2"], "rates must hold numbers in the column 'change_ra"),
+        ("n_crawls", ["1", "2"], "rates must hold numbers in the column 'n_crawls', g"),
+        ("gone", ["no", "no"], "rates must hold true or false in the column 'gone', g"),
+        ("last_crawl", [1.0, 2.0], "rates must hold times in the column 'last_crawl'"),
+        (
+            "importance",
+            [1e308, 1e308],
+            "recrawl: column importance must have a finite sum, got inf;",
+        ),
+        ("importance", [1.0, -1.0], "recrawl: column importance must be non-negative"),
+    ],
+)
+def test_rates_of_another_type(tmp_path, capsys, column, values, message):
+    columns = {"url": ["a", "b"], "change_rate": [1.0, 2.0], column: values}
+    path = parquet(tmp_path / "rates.parquet", **columns)
+    plan = tmp_path / "plan.parquet"
+    assert message in said(capsys, "schedule", path, "--bandwidth", "1/day", "-o", plan)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("importance", -5.0),
+        ("importance", np.nan),
+        ("dispersion", np.nan),
+        ("freedom", 1e308),
+        ("n_failed", -1),
+        ("n_crawls", 1 << 60),
+        ("n_changed", 99),
+        ("lag", np.inf),
+        ("n", [1 << 42]),
+        ("interval", [-1.0]),
+        ("interval", [np.nan]),
+        ("aged", []),
+        ("last_row", datetime(2224, 1, 1, tzinfo=UTC)),
+        ("url", None),
+    ],
+)
+def test_a_state_that_was_not_written_so_is_refused(folder, capsys, column, value):
+    state = folder / "state.parquet"
+    given = ["log.csv", "-o", "r.parquet", "--state", state, "--force"]
+    assert said(capsys, "estimate", *given, status=0) == ""
+    stored = pq.read_table(state)
+    k = stored.schema.get_field_index(column)
+    values = stored[column].to_pylist()
+    damaged = pa.array([*values[:3], value], stored.schema.field(k).type)
+    pq.write_table(stored.set_column(k, column, damaged), state)
+    assert "--state must be as estimate wrote it" in said(capsys, "estimate", *given)
+
+
+def test_an_error_that_nobody_thought_of_is_one_line(capsys, monkeypatch):
+    def broken(*_, **__):
+        raise OverflowError("date value\x1b[2J out of range")
+
+    monkeypatch.setattr(crawl_log, "estimate", broken)
+    message = said(capsys, "estimate", "log.csv", "-o", "rates.parquet")
+    assert "OverflowError, date value\\x1b[2J out of range; a file may be d" in message
+    assert "Traceback" not in message
+    assert message.count("\n") == 1
+    with pytest.raises(OverflowError):
+        cli.main(["estimate", "log.csv", "-o", "rates.parquet", "--debug"])
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"revisions": "abc"},
+        {"revisions": [{"revid": 1}]},
+        {"revisions": [{"revid": 1, "timestamp": "1999-01-01T01:00:00Z"}]},
+        {"pageid": None},
+        None,
+    ],
+)
+def test_answers_of_a_wiki_that_are_none(tmp_path, monkeypatch, capsys, page):
+    given = {"pageid": 2, "title": TITLE}
+    given |= {"revisions": [{"revid": 1, "timestamp": "2020-04-01T01:00:00Z"}]}
+    answer = {"pages": [given | page]} if page else [1]
+    wiki = Wiki([], script=[Answer({"query": answer})])
+    monkeypatch.setattr(mediawiki.time, "sleep", lambda _: None)
+    with serve(wiki):
+        window = "2020-04-01", "2020-04-02", "--contact", "a@b.org"
+        path = tmp_path / "w.csv"
+        command = "wikipedia", TITLE, *window, "--path", path, "--api", wiki.api
+        message = said(capsys, *command)
+    assert " must " in message
+    assert "Error," not in message
+    assert not list(tmp_path.iterdir())
+
+
+# ---- what is shown of a log steers no terminal
+
+
+@pytest.mark.filterwarnings("default")
+def test_no_value_of_a_log_steers_the_terminal(tmp_path, capsys):
+    evil = "\x1b[2J\u202e"
+    rows = [
+        (f"http://h/{k}{evil}", "never" + evil + "x" * 9000, "no") for k in range(3)
+    ]
+    path = write(tmp_path / "log.csv", table([*rows, ("a", START, "no")]))
+    message = said(capsys, "convert", path, "-o", tmp_path / "new.csv", status=0)
+    assert "3 whose time cannot be read" in message
+    assert "\\x1b[2J\\u202e" in message
+    assert not {*message} & {*evil} - {*"[2J"}
+    assert len(message) < 1000
+    path = write(tmp_path / f"a{evil}.csv", f"{evil},b\n1,2\n")
+    message = said(capsys, "convert", path, "-o", tmp_path / "b.csv")
+    assert "\\x1b" in message
+    assert not {*message} & {*evil} - {*"[2J"}
+
+
+# ---- one time does not end the reading of a log
+
+
+FAR = "294247-01-10T04:00:54Z"
+
+
+@pytest.mark.parametrize("column", ["time", "start", "last_modified"])
+def test_a_time_beyond_all_calendars_is_one_bad_row(tmp_path, column):
+    rows = [(*row, "", "") for row in ROWS]
+    rows[7] = tuple(
+        FAR if name == column else value
+        for name, value in zip((*NAMES, "start", "last_modified"), rows[7], strict=True)
+    )
+    path = write(tmp_path / "log.csv", table(rows, (*NAMES, "start", "last_modified")))
+    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "new.csv")
+    assert counts["rows"] == (80 if column == "last_modified" else 79)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("value", every(3, [2**63 - 1, 1 - 2**63, 2**63 - 99]))
+def test_a_time_of_parquet_beyond_all_calendars(tmp_path, unit, value):
+    factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    times = [row[1] * factor for row in ROWS]
+    times[7] = value // 1001 if unit == "s" else value  # stored in milliseconds
+    times[9] = None
+    url, _, changed = zip(*ROWS, strict=True)
+    columns = {"url": url, "time": pa.array(times, pa.timestamp(unit))}
+    path = parquet(tmp_path / "log.parquet", **columns, changed=changed)
+    (_, counts), (told,) = recorded(recrawl.convert, path, tmp_path / "new.parquet")
+    exact = [row for k, row in enumerate(ROWS) if k not in (7, 9)]
+    recrawl.convert(
+        write(tmp_path / "l.csv", table(exact)), tmp_path / "exact.parquet"
+    )
+    assert counts["rows"] == 78
+    assert "log.parquet row 8: " in told
+    assert pq.read_table(tmp_path / "new.parquet") == pq.read_table(
+        tmp_path / "exact.parquet"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-10-01T06:12:08+99:99",
+        "2026-10-01T06:12:08+14:30",
+        "20261001T061208-1500",
+        "Thu, 01 Oct 2026 06:12:08 +9900",
+    ],
+)
+def test_offsets_are_at_most_fourteen_hours(tmp_path, text):
+    path = write(tmp_path / "log.csv", table([*ROWS, ("a", text, "no")]))
+    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "new.csv")
+    assert counts["whose time cannot be read"] == 1
+
+
+def test_an_offset_of_a_sitemap_is_at_most_fourteen_hours():
+    assert records.w3c("2026-10-01T06:12:08+23:00") is None
+    assert records.w3c("2026-10-01T06:12:08+14:00") is not None
+
+
+# ---- files of ours
+
+
+def test_a_url_that_stands_twice_in_the_rates(tmp_path, capsys):
+    path = parquet(
+        tmp_path / "rates.parquet", url=["a", "b", "a"], change_rate=[1.0] * 3
+    )
+    given = path, "--bandwidth", "1/day", "-o", tmp_path / "plan.parquet"
+    assert "must name each URL once, got 'a' again" in said(capsys, "schedule", *given)
+
+
+@pytest.mark.parametrize("name", every(3, ["rates", "state", "plan"]))
+def test_a_flipped_bit_in_a_file_of_ours_is_told(folder, capsys, name):
+    given = ["log.csv", "-o", "rates.parquet", "--state", "state.parquet", "--force"]
+    assert said(capsys, "estimate", *given, status=0) == ""
+    path = folder / f"{name}.parquet"
+    data = bytearray(path.read_bytes())
+    data[data.index(b"http://h/") + 9] ^= 4  # a URL becomes another one
+    path.write_bytes(data)
+    commands = {
+        "rates": ["schedule", path, "--bandwidth", "1/day", "-o", "new.parquet"],
+        "state": ["estimate", *given],
+        "plan": ["export", path, "--to", "urls", "-o", "urls"],
+    }
+    assert f"{name}.parquet is damaged: " in said(capsys, *commands[name])
+
+
+def test_one_column_for_two(tmp_path, capsys):
+    given = (
+        "log.csv",
+        "-o",
+        "r.parquet",
+        "--column",
+        "url=time",
+        "--column",
+        "host=Time",
+    )
+    assert "must be one for each of ours" in said(capsys, "estimate", *given)
+
+
+def test_a_file_that_is_packed_in_another_way(tmp_path, capsys):
+    path = write(tmp_path / "log.csv.bz2", bz2.compress(table(ROWS).encode()))
+    given = path, "-o", tmp_path / "rates.parquet"
+    assert "packed in another way: unpack it first" in said(capsys, "estimate", *given)
+
+
+def test_a_schedule_in_csv_says_what_it_is_not_for(folder, capsys):
+    command = "schedule rates.parquet --bandwidth 1/day -o plan.csv"
+    assert cli.main(command.split()) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last == (
+        "next: write the schedule as .parquet, from which recrawl export goes on"
+    )
+
+
+def test_a_figure_that_resembles_none(capsys):
+    message = said(capsys, "figures", "zzzz")
+    assert message == "recrawl: unknown figure 'zzzz'; --list names all\n"
+
+
+# ---- messages that say what it is
+
+
+def test_a_last_modified_in_the_future_is_counted(tmp_path):
+    rows = [(*row, START + 200 * DAY if k < 3 else "") for k, row in enumerate(ROWS)]
+    path = write(tmp_path / "log.csv", table(rows, (*NAMES, "last_modified")))
+    _, (told,) = recorded(recrawl.convert, path, tmp_path / "new.csv")
+    assert "3 whose last_modified is after its time by more than a day" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "log.csv.gz",
+            table(ROWS).encode(),
+            "it is not gzipped, as its name says; ren",
+        ),
+        ("log.json", b'[{"url": "a"}]', "must be JSON Lines, got an array of JSON"),
+        ("log.csv", b'"url,time,changed\na,2026-01-01,0\n', "must have a column"),
+        (
+            "x.csv.gz",
+            gzip.compress(b"url,time\n", mtime=0)[:10] + b"\xff" * 9,
+            "at byte 0 is no",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file(tmp_path, capsys, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    text = said(capsys, "convert", path, "-o", tmp_path / "new.csv")
+    assert message in text
+    assert "--column" not in text
