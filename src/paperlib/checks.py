@@ -1,0 +1,60 @@
+"""Checks of arguments: errors that name the argument, the rule and the value."""
+
+import operator
+
+import numpy as np
+
+
+def require(name, array, rule, good):
+    """Raise ValueError naming the first entry of the array that is not good."""
+    if not np.all(good):
+        where = np.argwhere(~np.broadcast_to(good, array.shape))[0].tolist()
+        place = f" at index {tuple(where)}" if array.ndim else ""
+        got = array[tuple(where)]
+        raise ValueError(f"{name} must be {rule}, got {got}{place}")
+
+
+def numbers(name, value, low=0.0, high=np.inf, *, above=False):
+    """The value as floats within low and high, finite; `above` excludes low."""
+    array = np.asarray(value, dtype=float)
+    rule = "positive and finite" if above else "non-negative and finite"
+    if (low, high) != (0.0, np.inf):
+        rule = f"in {'(' if above else '['}{low:g}, {high:g}]"
+    good = (array > low if above else array >= low) & (array <= high)
+    require(name, array, rule, good & np.isfinite(array))
+    return array
+
+
+def number(name, value, low=0.0, high=np.inf, *, above=True):
+    """The value as one float, by default positive."""
+    if np.ndim(value):
+        raise ValueError(f"{name} must be one number, got shape {np.shape(value)}")
+    return float(numbers(name, value, low, high, above=above))
+
+
+def count(name, value):
+    """The value as a positive int."""
+    try:
+        whole = operator.index(value)
+    except TypeError:
+        whole = 0
+    if whole < 1:
+        raise ValueError(f"{name} must be a positive integer, got {value!r}")
+    return whole
+
+
+def bits(name, value):
+    """The value as an array of bool; 0 and 1 are allowed."""
+    array = np.asarray(value)
+    if array.dtype != bool:
+        require(name, array, "boolean, or 0 and 1", (array == 0) | (array == 1))
+    return array.astype(bool)
+
+
+def broadcast(**arrays):
+    """The arrays in their common shape; an error names all of them."""
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except ValueError:
+        shapes = ", ".join(f"{k} {np.shape(v)}" for k, v in arrays.items())
+        raise ValueError(f"shapes must fit together, got {shapes}") from None

@@ -1,0 +1,25 @@
+"""Errors and warnings of the library."""
+
+
+class ConvergenceError(RuntimeError):
+    """An iteration that did not reach its tolerance."""
+
+
+class DegenerateHistoryWarning(UserWarning):
+    """Pages that changed at no crawl, or at every one: estimates of 0 and inf."""
+
+
+class DegeneratePriorWarning(UserWarning):
+    """A fitted prior at the border of its parameters."""
+
+
+class DegenerateSignalsWarning(UserWarning):
+    """Pages whose crawls and signals do not determine the quality of the signals."""
+
+
+class UnexploredWarning(UserWarning):
+    """Pages that were allocated a crawl rate without an observation."""
+
+
+class BoundsWarning(UserWarning):
+    """Assumed bounds that exclude true change rates."""
