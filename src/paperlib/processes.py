@@ -1,0 +1,516 @@
+"""Poisson pages: their changes, their crawls, and the bits that crawls reveal.
+
+A page changes at the times of a Poisson process. A crawl reveals one bit: whether
+the page has changed since the crawl before. `History` holds the bits and the
+intervals between crawls, of many pages or runs at once.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import checks
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """What a crawler has seen: intervals between crawls, and a bit for each.
+
+    There are two forms. In the dense form all pages have the same number of
+    crawls: time runs along the last axis, the axes before it are pages or
+    runs. In the ragged form the crawls of all pages follow each other in flat
+    arrays, and `offsets` tells where each page begins. The arrays are
+    read-only views.
+
+    Parameters
+    ----------
+    interval : array_like, shape (..., n_crawls) or (n,), time
+        Time between a crawl and the one before, positive.
+    changed : array_like of bool or 0/1, same shape
+        True where the crawl found the page changed.
+    offsets : array_like of int, shape (n_pages + 1,), optional
+        Page i is ``offsets[i]:offsets[i + 1]`` of the flat arrays. A page may
+        have no crawls.
+
+    Examples
+    --------
+    >>> from paperlib.processes import History
+    >>> history = History([1.0, 2.0, 1.0, 4.0], [1, 0, 1, 1], [0, 3, 4])
+    >>> history.n_crawls, history.total(history.interval)
+    (array([3, 1]), array([4., 4.]))
+    """
+
+    interval: Any
+    changed: Any
+    offsets: Any = None
+
+    def __post_init__(self):
+        interval = checks.numbers("interval", self.interval, above=True)
+        changed, offsets = checks.bits("changed", self.changed), self.offsets
+        if interval.shape != changed.shape:
+            raise ValueError(
+                f"changed must have the shape of interval, {interval.shape}, "
+                f"got {changed.shape}"
+            )
+        if offsets is not None:
+            offsets = _offsets(offsets, interval)
+        elif interval.size == 0 or interval.ndim == 0:
+            raise ValueError(
+                f"interval must hold at least one crawl, got shape {interval.shape}"
+            )
+        vars(self).update(  # because the dataclass is frozen
+            interval=_read_only(interval), changed=_read_only(changed), offsets=offsets
+        )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of an array with one number for each page."""
+        if self.offsets is None:
+            return self.interval.shape[:-1]
+        return (self.offsets.size - 1,)
+
+    @property
+    def n_crawls(self) -> NDArray:
+        """Number of crawls of each page, an int array of `shape`."""
+        return np.diff(self.ragged()[2]).reshape(self.shape)
+
+    @property
+    def time(self) -> NDArray:
+        """Time of each crawl since time 0 of its page, in the shape of `interval`."""
+        if self.offsets is None:
+            return np.cumsum(self.interval, axis=-1)
+        time = np.empty(self.interval.size)
+        # differences of sums over all pages would lose digits of short intervals
+        for start, stop in pairwise(self.offsets):
+            np.cumsum(self.interval[start:stop], out=time[start:stop])
+        return time
+
+    def per_crawl(self, values: ArrayLike) -> NDArray:
+        """Repeat a number of each page, of `shape`, for each of its crawls.
+
+        The result broadcasts with `interval`.
+        """
+        values = np.broadcast_to(values, self.shape)
+        if self.offsets is None:
+            return values[..., np.newaxis]
+        return np.repeat(values, self.n_crawls)
+
+    def by_page(self, values: NDArray) -> Any:
+        """Give flat numbers, one for each page, the `shape` of the pages."""
+        return values.reshape(self.shape)[()]
+
+    def total(self, values: ArrayLike) -> Any:
+        """Sum a number of each crawl over the crawls of each page.
+
+        The sum of a page without crawls is 0.
+        """
+        if self.offsets is None:
+            return np.sum(values, axis=-1)
+        # reduceat gives an empty page the value at its start, and needs a value
+        # at the very end, where an empty page may start
+        values = np.append(np.asarray(values, dtype=float), 0.0)
+        sums = np.add.reduceat(values, self.offsets[:-1])
+        return np.where(self.n_crawls > 0, sums, 0.0)
+
+    def ragged(self) -> tuple[NDArray, NDArray, NDArray]:
+        """Flat intervals, flat bits and offsets, whichever form this history has."""
+        offsets = self.offsets
+        if offsets is None:
+            n = self.interval.shape[-1]
+            offsets = _read_only(np.arange(0, self.interval.size + 1, n))
+        # all read-only, so that a kernel is compiled for one type only
+        interval, changed = self.interval.reshape(-1), self.changed.reshape(-1)
+        return _read_only(interval), _read_only(changed), offsets
+
+    def prefix(self, n_crawls: int) -> History:
+        """Return the first `n_crawls` crawls of every page of a dense history."""
+        return History(self.interval[..., :n_crawls], self.changed[..., :n_crawls])
+
+
+def _read_only(array):
+    """A view of the array that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _offsets(offsets, interval):
+    """Offsets as an int array that fits flat intervals."""
+    offsets, n = np.array(offsets), interval.size
+    flat = interval.ndim == offsets.ndim == 1 and offsets.size > 1
+    if not flat or offsets.dtype.kind not in "iu":
+        raise ValueError(
+            "offsets must be two integers or more beside flat arrays, got "
+            f"{offsets.dtype} of shape {offsets.shape} beside shape {interval.shape}"
+        )
+    if offsets[0] != 0 or offsets[-1] != n or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError(
+            f"offsets must rise from 0 to the number of crawls, {n}, got {offsets}"
+        )
+    return _read_only(offsets.astype(np.int64))
+
+
+def join(first: History, second: History) -> History:
+    """Append to the crawls of each page those of a later history.
+
+    Parameters
+    ----------
+    first, second : History
+        Of the same pages, each in either form.
+
+    Returns
+    -------
+    History
+        In the ragged form.
+
+    Examples
+    --------
+    >>> from paperlib.processes import History, join
+    >>> first = History([[1.0], [2.0]], [[False], [True]])
+    >>> second = History([[3.0], [4.0]], [[True], [True]])
+    >>> join(first, second).interval, join(first, second).offsets
+    (array([1., 3., 2., 4.]), array([0, 2, 4]))
+    """
+    if first.shape != second.shape:
+        raise ValueError(
+            f"second must have the pages of first, {first.shape}, got {second.shape}"
+        )
+    (*before, starts), (*later, later_starts) = first.ragged(), second.ragged()
+    place = np.repeat(starts[1:], np.diff(later_starts))
+    joined = [np.insert(a, place, b) for a, b in zip(before, later, strict=True)]
+    return History(*joined, starts + later_starts)
+
+
+def poisson_times(
+    rate: float, horizon: float, *, rng: int | np.random.Generator | None = None
+) -> NDArray:
+    """Event times of a Poisson process on (0, horizon], sorted.
+
+    Parameters
+    ----------
+    rate : float, 1/time
+        Rate of the events, non-negative.
+    horizon : float, time
+        End of the observation, positive.
+    rng : None, int or Generator, optional
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray, shape (n_events,), time
+    """
+    rate = checks.number("rate", rate, above=False)
+    horizon, rng = checks.number("horizon", horizon), np.random.default_rng(rng)
+    return np.sort(_uniform_times(rng, rng.poisson(rate * horizon), horizon))
+
+
+def _uniform_times(rng, n, horizon):
+    """Times uniform on (0, horizon]: one may be the horizon, none is 0."""
+    return horizon * (1.0 - rng.random(n))
+
+
+def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
+    """Observe a page that changes at given times by crawls at given times.
+
+    The page is known at time 0. A change at the very moment of a crawl is
+    seen by that crawl, as by I_k of section 2 of Avrachenkov, Patil, Thoppe
+    (2022).
+
+    Parameters
+    ----------
+    change_times : array_like, shape (n_changes,), time
+        Sorted. May be empty.
+    crawl_times : array_like, shape (..., n_crawls), time
+        Rising along the last axis, positive.
+
+    Returns
+    -------
+    History
+        Of the shape of `crawl_times`.
+
+    Examples
+    --------
+    >>> from paperlib.processes import observe
+    >>> observe([0.5, 2.0, 2.5], crawl_times=[1.0, 2.0, 4.0, 5.0]).changed
+    array([ True,  True,  True, False])
+    """
+    changes = np.asarray(change_times, dtype=float)
+    crawls = np.asarray(crawl_times, dtype=float)
+    # no comparison with NaN is true
+    later = np.diff(changes, prepend=-np.inf) >= 0
+    checks.require("change_times", changes, "sorted", later)
+    interval = np.diff(crawls, axis=-1, prepend=0.0)
+    checks.require("crawl_times", crawls, "positive and rising", interval > 0)
+    start = np.searchsorted(changes, 0.0, side="right")
+    before = np.searchsorted(changes, crawls, side="right")
+    return History(interval, np.diff(before, axis=-1, prepend=start) > 0)
+
+
+def _each_run(draw, n_runs, rng):
+    """Arrays that draw(generator) returns, stacked over the runs if there are any.
+
+    Every run has its own generator: run i depends on the seed and i alone.
+    """
+    rng = np.random.default_rng(rng)
+    if n_runs is None:
+        return draw(rng)
+    runs = [draw(stream) for stream in rng.spawn(checks.count("n_runs", n_runs))]
+    return [np.stack(arrays) for arrays in zip(*runs, strict=True)]
+
+
+def observe_repeatedly(
+    change_times: ArrayLike,
+    horizon: float,
+    *,
+    n_crawls: int,
+    n_runs: int,
+    rng: int | np.random.Generator | None = None,
+) -> History:
+    """Observe one page by many independent sets of Poisson crawls.
+
+    Given their number, the times of Poisson crawls are independent and
+    uniform; the crawl rate is n_crawls / horizon.
+
+    Parameters
+    ----------
+    change_times : array_like, shape (n_changes,), time
+        Sorted.
+    horizon : float, time
+        Crawls are in (0, horizon].
+    n_crawls, n_runs : int
+        Crawls of a run, and runs.
+    rng : None, int or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
+
+    Returns
+    -------
+    History
+        Of shape (n_runs, n_crawls).
+    """
+    horizon = checks.number("horizon", horizon)
+    n_crawls = checks.count("n_crawls", n_crawls)
+    (times,) = _each_run(
+        lambda stream: [_uniform_times(stream, n_crawls, horizon)], n_runs, rng
+    )
+    return observe(change_times, np.sort(times))
+
+
+def simulate_history(
+    change_rate: ArrayLike,
+    *,
+    crawl_rate: ArrayLike | None = None,
+    interval: ArrayLike | None = None,
+    n_crawls: int | None = None,
+    n_runs: int | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> History:
+    r"""Simulate crawls of Poisson pages, at Poisson times or after given intervals.
+
+    .. math:: P(\mathrm{changed}) = 1 - e^{-\Delta w}
+
+    independently for each crawl after an interval w; for Poisson crawls of
+    rate p this is Delta / (Delta + p) on average, eq. (4) of Avrachenkov,
+    Patil, Thoppe (2020).
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time
+        One number or one for each page, non-negative.
+    crawl_rate : array_like, 1/time, optional
+        Rate of Poisson crawls, positive; broadcasts with the pages and needs
+        `n_crawls`.
+    interval : array_like, shape (..., n_crawls), time, optional
+        Given intervals instead, positive; the axes before the last broadcast
+        with the pages. A single number needs `n_crawls`.
+    n_crawls : int, optional
+        Crawls of each page.
+    n_runs : int, optional
+        Independent runs along a new first axis.
+    rng : None, int or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
+
+    Returns
+    -------
+    History
+        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
+
+    Examples
+    --------
+    >>> from paperlib.processes import simulate_history
+    >>> rates = [0.1, 2.0]
+    >>> history = simulate_history(rates, interval=1.0, n_crawls=1000, rng=1)
+    >>> history.changed.mean(axis=1)
+    array([0.088, 0.868])
+    """
+    change_rate = checks.numbers("change_rate", change_rate)[..., np.newaxis]
+    if (crawl_rate is None) == (interval is None):
+        raise ValueError("exactly one of crawl_rate and interval must be given")
+    if interval is None:
+        mean = 1.0 / checks.numbers("crawl_rate", crawl_rate, above=True)
+        mean = mean[..., np.newaxis]
+    else:
+        mean = checks.numbers("interval", interval, above=True)
+        if n_crawls is None and mean.ndim:
+            n_crawls = mean.shape[-1]
+    of_crawls = np.empty(checks.count("n_crawls", n_crawls))
+    shape = checks.broadcast(
+        change_rate=change_rate, interval=mean, n_crawls=of_crawls
+    )[0].shape
+
+    def draw(stream):
+        if interval is None:
+            length = mean * stream.standard_exponential(shape)
+        else:
+            length = np.broadcast_to(mean, shape)
+        return length, stream.random(shape) < -np.expm1(-change_rate * length)
+
+    return History(*_each_run(draw, n_runs, rng))
+
+
+def simulate_adaptive_history(
+    change_rate: ArrayLike,
+    *,
+    initial: ArrayLike,
+    shrink: float,
+    grow: float,
+    limits: tuple[float, float],
+    n_crawls: int,
+    n_runs: int | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> History:
+    r"""Simulate crawls whose next interval depends on the bit just seen.
+
+    The rule of crawlers such as Apache Nutch:
+
+    .. math:: w \leftarrow \begin{cases} w \cdot \mathrm{shrink} & \text{changed} \\
+        w \cdot \mathrm{grow} & \text{unchanged,} \end{cases}
+
+    kept within `limits`.
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time
+        One number or one for each page, non-negative.
+    initial : array_like, time
+        The first interval, within the limits; broadcasts with the pages.
+    shrink, grow : float
+        Factors, 0 < shrink <= 1 <= grow.
+    limits : (float, float), time
+        Shortest and longest interval.
+    n_crawls : int
+        Crawls of each page.
+    n_runs : int, optional
+        Independent runs along a new first axis.
+    rng : None, int or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
+
+    Returns
+    -------
+    History
+        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
+
+    Examples
+    --------
+    >>> from paperlib.processes import simulate_adaptive_history
+    >>> rule = {"initial": 1.0, "shrink": 0.5, "grow": 2.0, "limits": (0.2, 8.0)}
+    >>> history = simulate_adaptive_history(1.0, **rule, n_crawls=5, rng=1)
+    >>> history.interval, history.changed.astype(int)
+    (array([1. , 0.5, 1. , 0.5, 1. ]), array([1, 0, 1, 0, 1]))
+    """
+    shrink = checks.number("shrink", shrink, high=1.0)
+    grow = checks.number("grow", grow, low=1.0, above=False)
+
+    def following(interval, changed):
+        return interval[..., -1] * np.where(changed[..., -1], shrink, grow)
+
+    return _crawl_in_turn(
+        following, change_rate, initial, limits, n_crawls, n_runs, rng
+    )
+
+
+def simulate_sequential_history(
+    change_rate: ArrayLike,
+    estimate: Callable[[History], ArrayLike] | Any,
+    *,
+    initial: ArrayLike,
+    factor: float = 1.0,
+    limits: tuple[float, float],
+    n_crawls: int,
+    n_runs: int | None = None,
+    rng: int | np.random.Generator | None = None,
+) -> tuple[History, NDArray]:
+    r"""Simulate crawls of Poisson pages at a multiple of the estimated period.
+
+    Crawl, estimate, take the next interval within `limits`, crawl: sections
+    4.1 and 5 of Grimes and Ford (2008),
+
+    .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n .
+
+    Parameters
+    ----------
+    change_rate : array_like, 1/time
+        One number or one for each page, non-negative.
+    estimate : callable or OnlineEstimator
+        A function of the `History` so far that returns a change rate for each
+        page, 1/time, such as `estimators.mle`; or an online estimator such as
+        `estimators.LLN`, of which a copy is used. A rate of 0 asks for the
+        longest interval, inf for the shortest.
+    initial : array_like, time
+        The first interval, within the limits; broadcasts with the pages.
+    factor : float, default 1.0
+        The next interval over the estimated period.
+    limits, n_crawls, n_runs, rng
+        As in `simulate_adaptive_history`.
+
+    Returns
+    -------
+    history : History
+        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
+    estimates : ndarray, shape of ``history.changed``, 1/time
+        Estimates after each crawl.
+    """
+    factor = checks.number("factor", factor)
+    online = copy.deepcopy(estimate) if hasattr(estimate, "update") else None
+    estimates = []
+
+    def following(interval, changed):
+        if online is None:
+            rate = estimate(History(interval, changed))
+        else:
+            rate = online.update(changed[..., -1], interval=interval[..., -1])
+        rate, pages = np.asarray(rate, dtype=float), interval.shape[:-1]
+        if rate.shape != pages or not (rate >= 0).all():
+            raise ValueError(
+                "estimate must give a non-negative change rate for each page, "
+                f"shape {pages}, got {rate}"
+            )
+        estimates.append(rate)
+        with np.errstate(divide="ignore", over="ignore"):
+            return factor / rate
+
+    history = _crawl_in_turn(
+        following, change_rate, initial, limits, n_crawls, n_runs, rng
+    )
+    return history, np.stack(estimates, axis=-1)
+
+
+def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng):
+    """Crawl pages; following(interval, changed) so far gives the next interval."""
+    change_rate = checks.numbers("change_rate", change_rate)
+    now = checks.numbers("initial", initial, *limits)
+    pages = checks.broadcast(change_rate=change_rate, initial=now)[0].shape
+    shape = (*pages, checks.count("n_crawls", n_crawls))
+    (chance,) = _each_run(lambda stream: [stream.random(shape)], n_runs, rng)
+    interval, changed = np.empty(chance.shape), np.empty(chance.shape, dtype=bool)
+    for k in range(n_crawls):
+        interval[..., k] = now
+        changed[..., k] = chance[..., k] < -np.expm1(-change_rate * now)
+        now = following(interval[..., : k + 1], changed[..., : k + 1]).clip(*limits)
+    return History(interval, changed)
