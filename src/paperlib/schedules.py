@@ -1,0 +1,173 @@
+"""From crawl rates to crawl times, or to the page that each slot crawls.
+
+Times of many pages come as one flat array with offsets: page i is crawled at
+``time[offsets[i]:offsets[i + 1]]``, rising.
+"""
+
+import heapq
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from . import checks
+
+compiled = njit(cache=True, error_model="numpy")
+
+# A crawl due at the end of the duration counts. That end is often a number of
+# rounds times their length, off by some roundings.
+ROUNDING = 1e-9
+
+
+def poisson(
+    crawl_rate: ArrayLike, duration: float, *, rng: Any = None
+) -> tuple[NDArray, NDArray]:
+    """Crawl times of Poisson processes.
+
+    Parameters
+    ----------
+    crawl_rate : array_like, shape (n_pages,), 1/time
+        Crawl rates.
+    duration : float, time
+        End of the schedule.
+    rng : None, int or Generator, optional
+        Draws the times.
+
+    Returns
+    -------
+    time : ndarray, shape (n_crawls,), time
+        In (0, duration], page after page.
+    offsets : int ndarray, shape (n_pages + 1,)
+        Where each page begins.
+
+    Examples
+    --------
+    >>> time, offsets = poisson([0.5, 2.0], 3.0, rng=1)
+    >>> time.round(2), offsets
+    (array([1.13, 2.66, 1.03, 1.16, 1.64, 1.72, 2.29, 2.58]), array([0, 2, 8]))
+    """
+    rate, duration = _rates(crawl_rate), checks.number("duration", duration)
+    rng = np.random.default_rng(rng)
+    offsets = np.append(0, np.cumsum(rng.poisson(rate * duration)))
+    drawn = rng.standard_exponential(offsets[-1] + rate.size)
+    return _ordered_times(drawn, offsets, duration), offsets
+
+
+def regular(
+    crawl_rate: ArrayLike,
+    duration: float,
+    *,
+    phase: ArrayLike | None = None,
+    rng: Any = None,
+) -> tuple[NDArray, NDArray]:
+    r"""Crawl times at equal intervals, :math:`(\phi_i + k) / p_i`, k = 0, 1, ...
+
+    Parameters
+    ----------
+    crawl_rate : array_like, shape (n_pages,), 1/time
+        Crawl rates.
+    duration : float, time
+        End of the schedule; a crawl that is due then is included.
+    phase : float or array_like, shape (n_pages,), optional
+        The first crawl comes after this share of the interval, in (0, 1]; by
+        default uniform, drawn for each page.
+    rng : None, int or Generator, optional
+        Draws the phases.
+
+    Returns
+    -------
+    time, offsets : ndarray
+        As from `poisson`.
+    """
+    rate, duration = _rates(crawl_rate), checks.number("duration", duration)
+    if phase is None:
+        phase = 1.0 - np.random.default_rng(rng).random(rate.size)
+    phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)
+    phase, rate = checks.broadcast(phase=phase, crawl_rate=rate)
+    due = duration * rate
+    count = np.floor(due + 1.0 - phase + ROUNDING * np.maximum(due, 1.0))
+    count = count.astype(int) * (rate > 0)
+    offsets = np.append(0, np.cumsum(count))
+    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
+    number = number + np.repeat(phase, count)  # last, or small phases are lost
+    return np.minimum(number / np.repeat(rate, count), duration), offsets
+
+
+def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
+    r"""Page of each slot, such that each page has its share at all times.
+
+    LDS of section 6 of Busa-Fekete et al. (2025), algorithm 3 of Azar et al.
+    (2018): earliest deadline first (Liu and Layland 1973). Visit k = 1, 2, ...
+    of a page with the share p of all crawls is released and due at the slots
+
+    .. math:: \lfloor (k - 1) / p \rfloor, \qquad \lceil k / p \rceil ,
+
+    so that up to any slot t a page has had p t visits, within one. The papers
+    do not say how to round; these are the usual windows. Ties go to the lower
+    index.
+
+    Parameters
+    ----------
+    crawl_rate : array_like, shape (n_pages,), not all 0
+        In any unit: only the shares of the sum count.
+    n_slots : int
+        Number of slots.
+
+    Returns
+    -------
+    int ndarray, shape (n_slots,)
+        Index of the page that is crawled.
+
+    Examples
+    --------
+    >>> low_discrepancy([2.0, 1.0, 1.0], 8)
+    array([0, 1, 0, 2, 0, 1, 0, 2])
+    """
+    rate = _rates(crawl_rate)
+    if not rate.any():
+        raise ValueError(
+            "crawl_rate must be positive for at least one page, got only zeros"
+        )
+    n_slots = n_slots and checks.count("n_slots", n_slots)
+    return _earliest_deadline(rate, rate.sum(), n_slots)
+
+
+def _rates(crawl_rate):
+    return checks.numbers("crawl_rate", crawl_rate).ravel()
+
+
+@compiled
+def _ordered_times(drawn, offsets, duration):
+    """Ordered uniform times of each page.
+
+    The partial sums of n + 1 exponential variables, divided by their total, are
+    n ordered uniform variables.
+    """
+    time = np.empty(offsets[-1])
+    for i in range(offsets.size - 1):
+        sums = np.cumsum(drawn[offsets[i] + i : offsets[i + 1] + i + 1])
+        time[offsets[i] : offsets[i + 1]] = duration * (sums[:-1] / sums[-1])
+    return time
+
+
+@compiled
+def _earliest_deadline(rate, total, n_slots):
+    """Page of each slot; see `low_discrepancy`.
+
+    A page has one visit at a time, which waits for its release and is then
+    ready. The heaps hold the release or deadline, the page, and the visits that
+    it has had; times are computed from these, so that no rounding accumulates.
+    """
+    page = np.empty(n_slots, np.int64)
+    waiting = [(0.0, i, 0) for i in np.flatnonzero(rate)]
+    ready = waiting[:0]
+    for slot in range(n_slots):
+        # rounding may leave a slot without a release: the next one then runs
+        while waiting and (waiting[0][0] <= slot or not ready):
+            _, i, k = heapq.heappop(waiting)
+            heapq.heappush(ready, (np.ceil((k + 1) * total / rate[i]), i, k + 1))
+        _, i, k = heapq.heappop(ready)
+        page[slot] = i
+        heapq.heappush(waiting, (np.floor(k * total / rate[i]), i, k))
+    return page
