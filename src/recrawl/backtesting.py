@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl import checks
+from recrawl import checks, choosing, reading
 from recrawl.science import estimators, policies
-from recrawl import choosing, reading
-from recrawl.state import kept
 from recrawl.science.processes import History
+from recrawl.state import kept
 from recrawl.types import PathLike
 
 __all__ = ["Backtest", "backtest", "split"]

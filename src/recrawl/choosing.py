@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.science import estimators
 from recrawl.dependence import encoded
-from recrawl.state import kept
+from recrawl.science import estimators
 from recrawl.science.priors import DegeneratePriorWarning, FakeIntervals
 from recrawl.science.processes import History
+from recrawl.state import kept
 from recrawl.types import Array
 
 __all__ = [

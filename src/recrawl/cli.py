@@ -191,9 +191,7 @@ def _parser():
         "every figure of five papers.",
         epilog=_STATUSES,
     )
-    parser.add_argument(
-        "--version", action="version", version=f"recrawl {__version__}"
-    )
+    parser.add_argument("--version", action="version", version=f"recrawl {__version__}")
     if importlib.util.find_spec("shtab"):
         parser.epilog += f"; {_COMPLETION}"
         parser.add_argument(
@@ -757,8 +755,8 @@ def _schedule(options):
             )
         _write_schedule(options, options.output)
         return
-    from recrawl.targets.exporting import check_export
     from recrawl.files import temporary_folder
+    from recrawl.targets.exporting import check_export
 
     inputs = options.rates, options.limits, options.importance, options.cost
     check_export(inputs=inputs, **_of_export(options))
@@ -813,9 +811,7 @@ def _print_schedule(found, options):
     ]
     _table(head, rows)
     if options.output.suffix == ".csv" and options.to is None:
-        print(
-            "next: write the schedule as .parquet, from which recrawl export goes on"
-        )
+        print("next: write the schedule as .parquet, from which recrawl export goes on")
 
 
 def _first(names, n):
@@ -1119,8 +1115,8 @@ def _draw(kind, values, path, label):
 
     from matplotlib.figure import Figure
 
-    from recrawl.files import write_atomic
     from paperfigs import plotting
+    from recrawl.files import write_atomic
 
     plotting.use_style()
     figure = Figure(figsize=(5, 3.5))

@@ -112,9 +112,7 @@ def _check_versions(client, address):
             if path.suffix in (".py", ".sql")
         )
         digest = hashlib.sha256(sources).hexdigest()[:8]
-        return (
-            f"recrawl {recrawl.__version__} ({digest}), DuckDB {duckdb.__version__}"
-        )
+        return f"recrawl {recrawl.__version__} ({digest}), DuckDB {duckdb.__version__}"
 
     workers, here = client.run(version, on_error="return"), version()
     if not workers:

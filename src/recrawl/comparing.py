@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow.compute as pc
 import scipy
 
+from recrawl import calibrating, checks, choosing, reading
 from recrawl.science import allocation, freshness, policies, simulate
-from recrawl import checks
-from recrawl import calibrating, choosing, reading
 from recrawl.science.signals import SignalledPages
 from recrawl.types import PathLike, Seed
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import duckdb
 
-from recrawl.progress import bar
 from recrawl.files import temporary_folder
+from recrawl.progress import bar
 from recrawl.types import PathLike
 
 __all__ = ["database", "first_line", "pattern", "quoted", "run", "sql"]

@@ -122,8 +122,8 @@ class UnexploredWarning(UserWarning):
 class UnidentifiedWarning(UserWarning):
     """The crawls of a page or group do not tell false changes from true ones.
 
-    Issued by `recrawl.science.estimators.false_changes` and ``false_change_test``, which say
-    of how many, and return NaN for them.
+    Issued by `recrawl.science.estimators.false_changes` and
+    ``false_change_test``, which say of how many, and return NaN for them.
 
     Examples
     --------

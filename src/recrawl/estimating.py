@@ -17,17 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy
 
-from recrawl import checks
-from recrawl.science import estimators, freshness
-from recrawl import calibrating, choosing, cluster, reading
+from recrawl import calibrating, checks, choosing, cluster, reading
 from recrawl.choosing import ESTIMATORS
 from recrawl.dependence import Dependence, measured
 from recrawl.output import check_output, parquet, table
+from recrawl.science import estimators, freshness
+from recrawl.science.processes import History
 from recrawl.signalling import Quality
 from recrawl.state import compress
 from recrawl.suspects import Suspects
 from recrawl.tally import BadRowsWarning
-from recrawl.science.processes import History
 from recrawl.types import PathLike
 from recrawl.units import counted, shown
 

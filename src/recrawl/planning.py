@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import scipy
 
-from recrawl.science import allocation, freshness, objectives
 from recrawl.calibrating import Calibration
+from recrawl.science import allocation, freshness, objectives
 from recrawl.science.signals import SignalledPages
 from recrawl.types import Array
 

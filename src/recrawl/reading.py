@@ -25,6 +25,7 @@ from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
 from recrawl.output import check_pages
 from recrawl.progress import bar
+from recrawl.science.processes import CrawlLog, History, join
 from recrawl.signalling import attach
 from recrawl.state import expand, kept
 from recrawl.tally import (
@@ -37,7 +38,6 @@ from recrawl.tally import (
     USED,
     Tally,
 )
-from recrawl.science.processes import CrawlLog, History, join
 from recrawl.types import PathLike
 
 __all__ = [

@@ -14,17 +14,16 @@ from pathlib import Path
 
 import numpy as np
 
-from recrawl import __version__, checks
-from recrawl import reading
+from recrawl import __version__, checks, reading
 from recrawl.backtesting import Backtest, backtest
 from recrawl.comparing import compare
 from recrawl.database import pattern, quoted, sql
 from recrawl.estimating import Estimates, estimate
+from recrawl.files import replacing, temporary_folder
 from recrawl.formats.source import Source
 from recrawl.output import check_output
 from recrawl.scheduling import schedule
 from recrawl.tally import FAILED, USED
-from recrawl.files import replacing, temporary_folder
 from recrawl.types import PathLike, Seed
 
 __all__ = ["Report", "report"]

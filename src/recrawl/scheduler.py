@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from recrawl import checks
+from recrawl.errors import NoPageError
+from recrawl.files import write_atomic
 from recrawl.kernels import addresses, crawl_value, indices
 from recrawl.kernels import scheduler as kernels
 from recrawl.kernels.changes import UNTOLD
 from recrawl.kernels.polite import HOST
-from recrawl.errors import NoPageError
-from recrawl.files import write_atomic
 from recrawl.science.policies import (
     Greedy,
     GreedyCIS,

@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recrawl import checks
-from recrawl.science import freshness
 from recrawl.calibrating import LEAST_BITS, Calibration
 from recrawl.database import database, pattern
 from recrawl.limits import page_limits, read_limits
 from recrawl.output import check_output, opened, sound, table
 from recrawl.planning import OBJECTIVES, POLICIES, Problem
-from recrawl.weights import weighted
+from recrawl.science import freshness
 from recrawl.types import PathLike
 from recrawl.units import as_text, rounded
+from recrawl.weights import weighted
 
 __all__ = ["HEDGE", "Schedule", "schedule"]
 

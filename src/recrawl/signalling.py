@@ -16,17 +16,17 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.science import signals
 from recrawl.database import first_line, run, sql
-from recrawl.formats.checking import mended
-from recrawl.formats.tables import check, selected
 from recrawl.errors import DegenerateSignalsWarning
 from recrawl.files import temporary_folder
+from recrawl.formats.checking import mended
+from recrawl.formats.tables import check, selected
+from recrawl.science import signals
 from recrawl.types import PathLike
 
 if TYPE_CHECKING:
-    from recrawl.tally import Tally
     from recrawl.science.processes import History
+    from recrawl.tally import Tally
 
 __all__ = ["Quality", "attach"]
 

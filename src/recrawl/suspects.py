@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import numpy as np
 
-from recrawl.science import estimators
 from recrawl.database import sql
 from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
+from recrawl.science import estimators
 
 if TYPE_CHECKING:
     from recrawl.reading import Batch

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, stats
-from tests.recrawl.thinned import every
 
-from tests import plain as reference
-from recrawl.science import estimators, freshness, priors
 from recrawl.errors import DistrustedAgeWarning
+from recrawl.science import estimators, freshness, priors
 from recrawl.science.estimators import (
     GammaFilter,
     bias_reduced,
@@ -30,6 +28,8 @@ from recrawl.science.processes import (
     poisson_times,
     simulate_history,
 )
+from tests import plain as reference
+from tests.recrawl.thinned import every
 
 NAN = np.nan
 # The example of the theory: five ages, then two bits, an unchanged crawl, a count.

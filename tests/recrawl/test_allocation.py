@@ -9,9 +9,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import gammainc, gammaincc
 
+from recrawl.kernels import allocation as _rates
 from recrawl.science import allocation, freshness
 from recrawl.science import hosts as host_module
-from recrawl.kernels import allocation as _rates
 from recrawl.science.allocation import (
     Allocation,
     harmonic,

@@ -4,11 +4,11 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.recrawl.thinned import every
 
 from recrawl.science import priors, simulate
 from recrawl.science.policies import BayesGreedy, Rates
 from recrawl.science.signals import SignalledPages
+from tests.recrawl.thinned import every
 
 BUDGETS = [0.05, 0.3, 1.0, 5.0]  # crawls per change
 CRAWLS = 40  # of a page, on the average

@@ -10,15 +10,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests import plain as reference
-from recrawl import cli
-from recrawl.science import field, freshness, policies, priors, simulate
-from recrawl.kernels import indices as kernels
-from recrawl.errors import DegeneratePriorWarning
-from recrawl.science.policies.in_phases import at_intervals
 from paperfigs import benchmarking, traces
+from recrawl import cli
+from recrawl.errors import DegeneratePriorWarning
+from recrawl.kernels import indices as kernels
 from recrawl.scheduler import Scheduler
+from recrawl.science import field, freshness, policies, priors, simulate
+from recrawl.science.policies.in_phases import at_intervals
 from recrawl.science.signals import SignalledPages
+from tests import plain as reference
 
 ROOT = Path(__file__).parents[2]
 

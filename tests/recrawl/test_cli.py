@@ -19,9 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import recrawl
-from recrawl import __version__, cli
-from recrawl import reading, scheduling
 from paperfigs import build, plotting, report, traces
+from recrawl import __version__, cli, reading, scheduling
 
 LOG = traces.DATA / "example_log.csv.gz"
 RATE = (
@@ -686,7 +685,7 @@ def test_units(monkeypatch, unit, a_day):
         seen.append((arguments[2], options["per_host"]))
         raise ValueError("enough")
 
-    monkeypatch.setattr(crawl_log, "schedule", schedule)
+    monkeypatch.setattr(recrawl, "schedule", schedule)
     cli.main(
         [
             "schedule",
@@ -772,7 +771,7 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
         warnings.warn(message, recrawl.BadRowsWarning, stacklevel=2)
         raise ValueError("nothing left")
 
-    monkeypatch.setattr(crawl_log, "estimate", estimate)
+    monkeypatch.setattr(recrawl, "estimate", estimate)
     show = warnings.showwarning
     assert cli.main(["estimate", "log.csv", "-o", str(tmp_path / "r.parquet")]) == 2
     assert capsys.readouterr() == (

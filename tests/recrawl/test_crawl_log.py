@@ -16,11 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.crawl_logs import START, parquet, recorded
 from scipy.optimize import brentq, minimize
 
 import recrawl
-from recrawl.science import allocation, estimators, freshness, policies, simulate
 from recrawl import (
     BadRowsWarning,
     backtest,
@@ -33,9 +31,15 @@ from recrawl import (
     scheduling,
     state,
 )
+from recrawl.science import allocation, estimators, freshness, policies, simulate
 from recrawl.science.priors import FakeIntervals
-from recrawl.science.processes import History, simulate_adaptive_history, simulate_history
+from recrawl.science.processes import (
+    History,
+    simulate_adaptive_history,
+    simulate_history,
+)
 from recrawl.science.signals import SignalledPages
+from tests.recrawl.crawl_logs import START, parquet, recorded
 
 DAY = 86_400.0
 

@@ -12,20 +12,19 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.crawl_logs import parquet
 from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
 import recrawl
-from recrawl.science import allocation, freshness, objectives
-from recrawl import cli
-from recrawl import planning, scheduling
+from recrawl import cli, planning, scheduling
 from recrawl.calibrating import Calibration
 from recrawl.limits import page_limits, read_limits
 from recrawl.scheduling import HEDGE, schedule
+from recrawl.science import allocation, freshness, objectives
 from recrawl.science.signals import SignalledPages
 from recrawl.units import as_text, days, per_day
+from tests.recrawl.crawl_logs import parquet
 
 N_PAGES = 60
 START, END, NEVER = np.array(["2026-01-01", "2026-01-11", "NaT"], "datetime64[us]")

@@ -6,10 +6,10 @@ import zlib
 
 import pyarrow as pa
 import pytest
-from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 
 import recrawl
 from recrawl import ColumnsWarning, Source, reading
+from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 
 LOST = "end of a truncated or damaged file"
 UNFIT = "that do not fit the columns"

@@ -18,16 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.crawl_logs import recorded, table, write
 from distributed import Client, LocalCluster
 
 import recrawl
-import recrawl
-from recrawl import cli
-from recrawl.science import field, simulate
-from recrawl import BadRowsWarning, choosing
+from recrawl import BadRowsWarning, choosing, cli
 from recrawl import cluster as crawl_log_cluster
+from recrawl.science import field, simulate
 from recrawl.tally import KNOWN, TORN
+from tests.recrawl.crawl_logs import recorded, table, write
 
 READING = "recrawl.reading"
 SHUFFLING = "recrawl.shuffling"
@@ -452,21 +450,17 @@ def test_no_workers(tmp_path):
         LocalCluster(n_workers=0, dashboard_address=":0") as empty,
         pytest.raises(ValueError, match=rule),
     ):
-        recrawl.estimate(
-            log, tmp_path / "rates.parquet", dask=empty.scheduler_address
-        )
+        recrawl.estimate(log, tmp_path / "rates.parquet", dask=empty.scheduler_address)
 
 
 @pytest.mark.slow
 def test_workers_of_another_version(client, tmp_path, capsys):
     worker, address = next(iter(client.nthreads())), client.scheduler.address
-    with patched(
-        client, "recrawl", "__version__", lambda _: "0.0.0", workers=[worker]
-    ):
+    with patched(client, "recrawl", "__version__", lambda _: "0.0.0", workers=[worker]):
         assert command(tmp_path, address) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    here = f"recrawl {paperlib.__version__} ("
+    here = f"recrawl {recrawl.__version__} ("
     assert err.startswith(f"recrawl: --dask must have workers with {here}")
     assert f"but {worker} has recrawl 0.0.0 (" in err
     assert err.count("\n") == 1

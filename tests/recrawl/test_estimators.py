@@ -9,6 +9,7 @@ import pytest
 from scipy import integrate, stats
 from scipy.optimize import brentq
 
+from paperfigs import traces
 from recrawl.kernels import batch as kernels
 from recrawl.science.estimators import (
     ConvergenceError,
@@ -30,7 +31,6 @@ from recrawl.science.processes import (
     simulate_adaptive_history,
     simulate_history,
 )
-from paperfigs import traces
 
 BATCH = {
     "naive": naive,

@@ -9,8 +9,8 @@ from collections import Counter, defaultdict
 import numpy as np
 import pytest
 
-from recrawl.files import sha256
 from paperfigs import traces
+from recrawl.files import sha256
 
 PATH = traces.DATA / "example_log.csv.gz"
 

@@ -9,9 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 
-from tests import plain as reference
-from recrawl.science import signals
 from recrawl.kernels import false_changes as kernels
+from recrawl.science import signals
 from recrawl.science.estimators import (
     ConvergenceError,
     DegenerateHistoryWarning,
@@ -23,6 +22,7 @@ from recrawl.science.estimators import (
     mle,
 )
 from recrawl.science.processes import History, simulate_history
+from tests import plain as reference
 
 # Twelve crawls of which all numbers are known to ten digits.
 TWELVE = History(

@@ -161,8 +161,8 @@ def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
             print(folder.name, flush=True)
             sys.stdin.read()
     """
-    (tmp_path / "paperlib-notes").mkdir()  # not ours
-    runs, names = [], ["paperlib-notes"]
+    (tmp_path / "recrawl-notes").mkdir()  # not ours
+    runs, names = [], ["recrawl-notes"]
     try:
         for _ in range(2):
             run = subprocess.Popen(

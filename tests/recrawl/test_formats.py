@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl import written
-from tests.recrawl.crawl_logs import recorded
-from tests.recrawl.thinned import every
 
 from recrawl import estimate
 from recrawl.database import pattern, quoted, sql
 from recrawl.formats import FORMATS, recognise
 from recrawl.formats.base import COLUMNS, beginning
 from recrawl.tally import FAILED
+from tests.recrawl import written
+from tests.recrawl.crawl_logs import recorded
+from tests.recrawl.thinned import every
 
 SAMPLES = Path(__file__).parent / "formats"
 WWW = "https://www.example.org/"

@@ -10,11 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-from tests.recrawl import one_crawl
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.crawl_logs import recorded, write
-from tests.recrawl.one_crawl import BEGIN, DAY, Crawl, sha1
 from warcio.warcwriter import WARCWriter
 
 import recrawl
@@ -26,6 +23,9 @@ from recrawl.formats.records import LOST, root, w3c
 from recrawl.formats.source import Source
 from recrawl.science.estimators import mle
 from recrawl.science.processes import History
+from tests.recrawl import one_crawl
+from tests.recrawl.crawl_logs import recorded, write
+from tests.recrawl.one_crawl import BEGIN, DAY, Crawl, sha1
 
 SAMPLES = Path(__file__).parent / "formats"
 OURS = "warc", "changedetection", "sitemap", "feed", "git"

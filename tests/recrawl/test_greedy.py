@@ -9,11 +9,11 @@ import re
 
 import numpy as np
 import pytest
-from tests.recrawl.thinned import every
 
 from recrawl.science import freshness, policies, schedules, simulate
 from recrawl.science.policies import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS, Rates
 from recrawl.science.signals import SignalledPages
+from tests.recrawl.thinned import every
 
 POLICIES = {
     "greedy": lambda pages: Greedy(pages),

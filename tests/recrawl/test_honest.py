@@ -7,24 +7,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.crawl_logs import parquet
 from numpy.testing import assert_allclose
 from scipy.special import digamma, polygamma
-from tests.recrawl.thinned import every
 
-from tests import plain as reference
-from recrawl import cli
-from recrawl.science import estimators, freshness, policies, simulate
 from recrawl import (
     ESTIMATORS,
     Calibration,
     calibrating,
     choosing,
+    cli,
     compare,
     estimate,
 )
 from recrawl.dependence import Dependence, measured
 from recrawl.reading import Batch
+from recrawl.science import estimators, freshness, policies, simulate
 from recrawl.science.estimators import (
     GammaFilter,
     dispersion,
@@ -40,6 +37,9 @@ from recrawl.science.estimators import (
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History, observe
 from recrawl.science.signals import SignalledPages
+from tests import plain as reference
+from tests.recrawl.crawl_logs import parquet
+from tests.recrawl.thinned import every
 
 DAY = 86_400.0
 
@@ -557,9 +557,7 @@ def test_a_production_rule_within_the_days_of_the_log(month, tmp_path):
 def test_what_estimate_keeps_of_the_log(month, tmp_path):
     log, _ = month
     found = estimate(log, tmp_path / "rates.parquet", half_life=30.0)
-    kept = json.loads(
-        pq.read_metadata(tmp_path / "rates.parquet").metadata[b"recrawl"]
-    )
+    kept = json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"recrawl"])
     assert (found.estimator, found.half_life, kept["half_life"]) == (
         "prior",
         30.0,

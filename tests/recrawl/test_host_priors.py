@@ -9,10 +9,15 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate, optimize, special, stats
 
-from tests import plain as reference
 from recrawl.science.estimators import ConvergenceError
-from recrawl.science.priors import DegeneratePriorWarning, GammaPrior, gamma_prior, host_priors
+from recrawl.science.priors import (
+    DegeneratePriorWarning,
+    GammaPrior,
+    gamma_prior,
+    host_priors,
+)
 from recrawl.science.processes import History, simulate_history
+from tests import plain as reference
 
 K, S = np.array([3, 0, 5, 1, 0]), np.array([2, 1.5, 1, 4, 3])
 

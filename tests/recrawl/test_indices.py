@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from tests import plain as reference
-from recrawl.science import policies, simulate
 from recrawl.kernels import indices as kernels
+from recrawl.science import policies, simulate
 from recrawl.science.signals import SignalledPages
+from tests import plain as reference
 
 SEEDS = range(20)
 

@@ -9,19 +9,19 @@ import re
 import numpy as np
 import pytest
 from scipy.optimize import brentq
-from tests.recrawl.thinned import every
 
 from recrawl.science import allocation, freshness, simulate
-from recrawl.science.learning import (
+from recrawl.science.policies import (
+    GreedyNCIS,
     LearningGreedy,
     PoliteGreedy,
     estimate,
     parameter_errors,
     polite_thresholds,
 )
-from recrawl.science.policies import GreedyNCIS
 from recrawl.science.processes import observe
 from recrawl.science.signals import SignalledPages, fit, simulate_signalled_history
+from tests.recrawl.thinned import every
 
 BANDWIDTH, HORIZON = 12.0, 40.0
 ESTIMATE = "recrawl.science.policies.learning.estimate"

@@ -8,11 +8,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog, minimize, minimize_scalar
 
-from tests import plain as reference
-from recrawl.science import allocation, freshness, objectives
-from recrawl.kernels import allocation as kernels
-from recrawl.science.allocation import conditional, harmonic, optimal
 from recrawl.errors import ConvergenceError
+from recrawl.kernels import allocation as kernels
+from recrawl.science import allocation, freshness, objectives
+from recrawl.science.allocation import conditional, harmonic, optimal
+from tests import plain as reference
 
 SMOOTH = [
     objectives.freshness,

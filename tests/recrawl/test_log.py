@@ -20,11 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
-from tests.recrawl.thinned import every
 
 from recrawl import BadRowsWarning, Source, formats, read_crawl_log, reading
 from recrawl.database import database
+from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+from tests.recrawl.thinned import every
 
 DAY = 86_400
 HEADER = "url,time,changed\n"

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from tests import plain as reference
 from recrawl.science import objectives, policies, schedules, simulate
 from recrawl.science.signals import SignalledPages
+from tests import plain as reference
 
 # Four pages of which the step is known to eight digits.
 KNOWN = {

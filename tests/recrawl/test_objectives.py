@@ -10,9 +10,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
-from tests import plain as reference
 from recrawl.science import freshness, objectives
 from recrawl.science.processes import poisson_times
+from tests import plain as reference
 
 TAU = 0.7
 ALL = {

@@ -14,7 +14,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recrawl.science import allocation, estimators, freshness, policies, regret, schedules, simulate
+from recrawl.science import (
+    allocation,
+    estimators,
+    freshness,
+    policies,
+    regret,
+    schedules,
+    simulate,
+)
 from recrawl.science.policies import (
     EXPLORE,
     BoundsWarning,

@@ -8,8 +8,8 @@ import pytest
 from recrawl.science import simulate
 from recrawl.science.estimators import GammaFilter
 from recrawl.science.policies import PosteriorGreedy
-from tests.plain import crawl_value_no_signals
 from recrawl.science.signals import SignalledPages
+from tests.plain import crawl_value_no_signals
 
 N_PAGES = 12
 

@@ -21,15 +21,29 @@ from hypothesis.stateful import (
     rule,
 )
 
-from recrawl.science import allocation, estimators, freshness, hosts, objectives, periodic, policies, priors, processes, regret, schedules, signals, simulate
 from recrawl.errors import (
     ConvergenceError,
     DegenerateHistoryWarning,
     DegenerateSignalsWarning,
 )
+from recrawl.scheduler import Scheduler
+from recrawl.science import (
+    allocation,
+    estimators,
+    freshness,
+    hosts,
+    objectives,
+    periodic,
+    policies,
+    priors,
+    processes,
+    regret,
+    schedules,
+    signals,
+    simulate,
+)
 from recrawl.science.policies import BayesGreedy
 from recrawl.science.processes import History, join, observe, observe_feed
-from recrawl.scheduler import Scheduler
 from recrawl.science.signals import SignalledPages
 
 _COMMON = {

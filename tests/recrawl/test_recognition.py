@@ -4,12 +4,12 @@ import gzip
 from pathlib import Path
 
 import pytest
-from tests.recrawl.crawl_logs import parquet, recorded
-from tests.recrawl.thinned import every
 
 import recrawl
 from recrawl import cli
 from recrawl.formats import FORMATS, NAMES, recognise
+from tests.recrawl.crawl_logs import parquet, recorded
+from tests.recrawl.thinned import every
 
 SAMPLES = Path(__file__).with_name("formats")
 NAME_OF = {

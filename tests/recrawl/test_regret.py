@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from recrawl.science import allocation, estimators, freshness, regret, schedules, simulate
+from recrawl.science import (
+    allocation,
+    estimators,
+    freshness,
+    regret,
+    schedules,
+    simulate,
+)
 from recrawl.science.policies import (
     ExploreThenCommit,
     GreedyNCIS,

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.recrawl.crawl_logs import parquet, recorded, table, write
 
 import recrawl
-from recrawl import cli
-from recrawl import reading, reporting
+from recrawl import cli, reading, reporting
+from tests.recrawl.crawl_logs import parquet, recorded, table, write
 
 VOID = {"meta", "img", "br", "link", "input", "hr"}
 ATTACKS = (

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from recrawl.science import objectives
 from recrawl.errors import DistrustedAgeWarning, NoPageError
+from recrawl.scheduler import Scheduler
+from recrawl.science import objectives
 from recrawl.science.estimators import GammaFilter
 from recrawl.science.freshness import bayes_crawl_value
 from recrawl.science.policies import BayesGreedy, Greedy, LagrangianIndex, Rates
-from recrawl.scheduler import Scheduler
 from recrawl.science.signals import SignalledPages
 
 SHAPE, RATE = 0.5, 2.0
@@ -529,7 +529,10 @@ def test_bad_limits(options, message):
             lambda: Greedy(TWO_PAGES, host=[1, "a"], host_limit={1: 1.0}),
             "host must be labels of one type, got strings and others",
         ),
-        (objectives.Objective, "Objective must be one of those in recrawl.science.objectives"),
+        (
+            objectives.Objective,
+            "Objective must be one of those in recrawl.science.objectives",
+        ),
     ],
 )
 def test_bad_policies(call, message):

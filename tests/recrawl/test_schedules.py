@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from recrawl.science import schedules
 from recrawl.kernels import schedules as _kernels
+from recrawl.science import schedules
 
 both = pytest.mark.parametrize("schedule", [schedules.poisson, schedules.regular])
 

@@ -8,19 +8,19 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.paperfigs import mediawiki_server
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.thinned import every
 
 import recrawl
-from recrawl import scheduler
-from recrawl.database import database
 from paperfigs import traces
 from paperfigs.traces import mediawiki
+from recrawl import scheduler
+from recrawl.database import database
+from tests.paperfigs import mediawiki_server
+from tests.recrawl.thinned import every
 
 DOCS = Path(__file__).parents[2] / "docs"
 NASTY = [

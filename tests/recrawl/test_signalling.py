@@ -8,16 +8,15 @@ from bisect import bisect_left
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.crawl_logs import parquet, recorded, table, write
-from tests.recrawl.thinned import every
 
 import recrawl
-from recrawl import cli
+from recrawl import cli, reading
 from recrawl.science import signals
-from recrawl import reading
+from recrawl.science.processes import History
 from recrawl.signalling import Quality
 from recrawl.suspects import Suspects
-from recrawl.science.processes import History
+from tests.recrawl.crawl_logs import parquet, recorded, table, write
+from tests.recrawl.thinned import every
 
 START = 1_700_000_000  # seconds since 1970
 DAY = 86_400

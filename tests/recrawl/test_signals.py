@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from recrawl.science import freshness
 from recrawl.kernels import crawl_value as _value
 from recrawl.kernels import signals as kernels
+from recrawl.science import freshness
 from recrawl.science.allocation import optimal_interval, optimal_thresholds
 from recrawl.science.estimators import ConvergenceError, DegenerateHistoryWarning, mle
 from recrawl.science.processes import History

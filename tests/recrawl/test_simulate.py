@@ -19,7 +19,14 @@ from scipy import stats
 
 from recrawl.science import allocation, policies
 from recrawl.science.signals import SignalledPages
-from recrawl.science.simulate import World, compare, crawl, draw_world, replicate, slot_times
+from recrawl.science.simulate import (
+    World,
+    compare,
+    crawl,
+    draw_world,
+    replicate,
+    slot_times,
+)
 
 
 @dataclasses.dataclass

@@ -6,11 +6,11 @@ Rules of signals, tables by other names, several files, and logs cut in two.
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
-from tests.recrawl.thinned import every
 
 from recrawl import Source, estimate, formats, reading
 from recrawl.database import sql
+from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+from tests.recrawl.thinned import every
 
 DAY = 86_400
 COLUMNS = ("url", "time", "status", "digest", "etag", "last_modified")

@@ -11,10 +11,9 @@ from shutil import which
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.recrawl.crawl_logs import parquet
 
-from recrawl import cli
-from recrawl import TARGETS, ExportWarning, export, schedule
+from recrawl import TARGETS, ExportWarning, cli, export, schedule
+from tests.recrawl.crawl_logs import parquet
 
 NEWS = "https://www.example.org/news?cat=a,b"
 HOME = "https://www.example.org/"

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from tests.recrawl.crawl_logs import table, write
-from tests.recrawl.thinned import every
 
 from recrawl import BadRowsWarning, reading
+from tests.recrawl.crawl_logs import table, write
+from tests.recrawl.thinned import every
 
 # The moment that most texts below are of, to the microsecond where they are.
 MOMENT = datetime(2026, 10, 1, 6, 12, 8, tzinfo=UTC)

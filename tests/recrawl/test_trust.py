@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
-from tests.paperfigs.mediawiki_server import TITLE, Answer, Wiki, serve
-from tests.recrawl.thinned import every
 
 import recrawl
+from paperfigs.traces import mediawiki
 from recrawl import cli
 from recrawl.formats import records
 from recrawl.tally import OVERLAP
-from paperfigs.traces import mediawiki
+from tests.paperfigs.mediawiki_server import TITLE, Answer, Wiki, serve
+from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+from tests.recrawl.thinned import every
 
 DAY = 86_400
 NAMES = ("url", "time", "changed")
@@ -299,7 +299,7 @@ def test_an_error_that_nobody_thought_of_is_one_line(capsys, monkeypatch):
     def broken(*_, **__):
         raise OverflowError("date value\x1b[2J out of range")
 
-    monkeypatch.setattr(crawl_log, "estimate", broken)
+    monkeypatch.setattr(recrawl, "estimate", broken)
     message = said(capsys, "estimate", "log.csv", "-o", "rates.parquet")
     assert "OverflowError, date value\\x1b[2J out of range; a file may be d" in message
     assert "Traceback" not in message
@@ -385,9 +385,7 @@ def test_a_time_of_parquet_beyond_all_calendars(tmp_path, unit, value):
     path = parquet(tmp_path / "log.parquet", **columns, changed=changed)
     (_, counts), (told,) = recorded(recrawl.convert, path, tmp_path / "new.parquet")
     exact = [row for k, row in enumerate(ROWS) if k not in (7, 9)]
-    recrawl.convert(
-        write(tmp_path / "l.csv", table(exact)), tmp_path / "exact.parquet"
-    )
+    recrawl.convert(write(tmp_path / "l.csv", table(exact)), tmp_path / "exact.parquet")
     assert counts["rows"] == 78
     assert "log.parquet row 8: " in told
     assert pq.read_table(tmp_path / "new.parquet") == pq.read_table(

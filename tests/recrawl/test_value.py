@@ -8,8 +8,8 @@ import pytest
 from numba import njit
 from scipy.special import gammainc
 
-from recrawl.science import freshness
 from recrawl.kernels import crawl_value as kernel
+from recrawl.science import freshness
 from recrawl.science.signals import SignalledPages
 
 D = decimal.Decimal

@@ -5,11 +5,18 @@ from typing import assert_type
 import numpy as np
 from numpy.typing import NDArray
 
-from recrawl.science import allocation, estimators, periodic, schedules, signals, simulate
+from recrawl.scheduler import Scheduler
+from recrawl.science import (
+    allocation,
+    estimators,
+    periodic,
+    schedules,
+    signals,
+    simulate,
+)
 from recrawl.science.policies import Greedy, GreedyNCIS, LearningGreedy, PoliteGreedy
 from recrawl.science.priors import GammaPrior
 from recrawl.science.processes import History, simulate_history
-from recrawl.scheduler import Scheduler
 from recrawl.science.signals import SignalledPages
 from recrawl.types import Array, Values
 

@@ -106,11 +106,19 @@ def ufunc(signature):
     """Return a decorator like `numba.vectorize`, compiled at the first call.
 
     Making a ufunc takes a tenth of a second even when it comes from the cache:
-    the import of the package would pay that for each of them.
+    the import of the package would pay that for each of them. Floating-point
+    warnings are off: where the processor computes both branches of a condition,
+    the flags come from the branch that is not taken.
     """
 
     def decorate(function):
         made = functools.cache(lambda: vectorize([signature], cache=True)(function))
-        return functools.wraps(function)(lambda *args: made()(*args))
+
+        @functools.wraps(function)
+        def call(*args):
+            with np.errstate(all="ignore"):
+                return made()(*args)
+
+        return call
 
     return decorate

@@ -57,10 +57,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recrawl import checks
-from recrawl.science import freshness, hosts, objectives
+from recrawl.errors import ConvergenceError
 from recrawl.kernels import allocation as kernels
 from recrawl.kernels import crawl_value, threads_for
-from recrawl.errors import ConvergenceError
+from recrawl.science import freshness, hosts, objectives
 from recrawl.science.signals import SignalledPages
 
 if TYPE_CHECKING:

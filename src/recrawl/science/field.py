@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from recrawl.science import allocation, estimators, policies, priors, schedules
 from recrawl import checks
+from recrawl.science import allocation, estimators, policies, priors, schedules
 from recrawl.science.signals import SignalledPages
 from recrawl.science.simulate import Nature, draw_world, replay
 from recrawl.types import Function

@@ -132,8 +132,8 @@ class Objective:
         if self.code is None:
             known = ", ".join(__all__[1:])
             raise ValueError(
-                f"Objective must be one of those in recrawl.science.objectives ({known}), "
-                f"got {type(self).__name__}()"
+                "Objective must be one of those in recrawl.science.objectives "
+                f"({known}), got {type(self).__name__}()"
             )
 
     def __repr__(self):

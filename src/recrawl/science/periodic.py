@@ -32,9 +32,9 @@ from numpy.typing import ArrayLike
 from scipy import linalg, special
 
 from recrawl import checks
-from recrawl.science import estimators
-from recrawl.kernels import periodic as kernels
 from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
+from recrawl.kernels import periodic as kernels
+from recrawl.science import estimators
 from recrawl.science.processes import History, simulate_history
 from recrawl.types import Array, Seed, Values
 

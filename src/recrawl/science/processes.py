@@ -21,9 +21,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from recrawl import checks
+from recrawl.errors import DistrustedAgeWarning
 from recrawl.kernels import processes as kernels
 from recrawl.kernels import threads_for
-from recrawl.errors import DistrustedAgeWarning
 from recrawl.types import Array, Bits, Ints, Seed, Values
 
 __all__ = [

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.science import allocation, freshness
 from recrawl import checks
+from recrawl.science import allocation, freshness
 from recrawl.science.simulate.explore_then_commit import explore_then_commit
 from recrawl.science.simulate.runs import crawl
 from recrawl.science.simulate.worlds import World

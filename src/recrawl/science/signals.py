@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recrawl import checks
+from recrawl.errors import ConvergenceError, DegenerateSignalsWarning
 from recrawl.kernels import signals as kernels
 from recrawl.kernels import threads_for
-from recrawl.errors import ConvergenceError, DegenerateSignalsWarning
 from recrawl.science.processes import History, simulate_history
 from recrawl.types import Array, Ints, Seed, Values
 

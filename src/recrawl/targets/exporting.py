@@ -11,9 +11,9 @@ from typing import Any
 import duckdb
 
 from recrawl.database import database, first_line, pattern, sql
+from recrawl.files import replacing
 from recrawl.output import check_output, check_pages, opened
 from recrawl.targets.crawlers import CRAWLERS
-from recrawl.files import replacing
 from recrawl.types import PathLike
 from recrawl.units import counted
 

@@ -56,7 +56,14 @@ from recrawl.science.estimators.intervals import (
     likelihood_interval,
 )
 from recrawl.science.estimators.online import LLN, Guarantee, Naive, OnlineEstimator
-from recrawl.science.estimators.paths import after, path, paths, rmse, snapshots, summary
+from recrawl.science.estimators.paths import (
+    after,
+    path,
+    paths,
+    rmse,
+    snapshots,
+    summary,
+)
 from recrawl.science.estimators.stepping import SA, SAM, Averaged
 
 __all__ = [

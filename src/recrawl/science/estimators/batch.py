@@ -9,9 +9,9 @@ import numpy as np
 import scipy
 
 from recrawl import checks
+from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.kernels import batch as kernels
 from recrawl.kernels import threads_for
-from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.science.processes import History
 from recrawl.types import Array, Values
 

@@ -11,6 +11,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from recrawl import checks
+from recrawl.errors import ConvergenceError, UnidentifiedWarning
 from recrawl.kernels import false_changes as kernels
 from recrawl.kernels import threads_for
 from recrawl.kernels.batch import (
@@ -18,7 +19,6 @@ from recrawl.kernels.batch import (
     MLE,
     estimating_equation_roots,
 )
-from recrawl.errors import ConvergenceError, UnidentifiedWarning
 from recrawl.science.estimators.batch import (
     _SAME_INTERVAL,
     _solved,

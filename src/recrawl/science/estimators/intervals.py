@@ -9,9 +9,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from recrawl import checks
+from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.kernels import batch as kernels
 from recrawl.kernels import threads_for
-from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.science.estimators.batch import known_totals, mle
 from recrawl.science.processes import History
 from recrawl.types import Values

@@ -41,7 +41,11 @@ from recrawl.science.policies.learning import (
     parameter_errors,
 )
 from recrawl.science.policies.mirror import MirrorSync, mirror_step, probe_gradient
-from recrawl.science.policies.phases import ExploreThenCommit, LearningRun, PhasedEpsilonGreedy
+from recrawl.science.policies.phases import (
+    ExploreThenCommit,
+    LearningRun,
+    PhasedEpsilonGreedy,
+)
 from recrawl.science.policies.polite import PoliteGreedy
 from recrawl.science.simulate.copies import EXPLORE, Copies
 from recrawl.science.simulate.reoptimise import reoptimise

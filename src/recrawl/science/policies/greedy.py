@@ -7,9 +7,9 @@ from dataclasses import KW_ONLY, dataclass, replace
 import numpy as np
 
 from recrawl import checks
-from recrawl.science import objectives
 from recrawl.kernels import crawl_value, indices
 from recrawl.kernels import scheduler as kernels
+from recrawl.science import objectives
 from recrawl.science.policies.by_index import IndexPolicy, in_spans
 from recrawl.science.policies.fixed_rates import check_n_pages
 from recrawl.science.signals import SignalledPages
@@ -69,7 +69,8 @@ class Greedy(IndexPolicy):
     def __post_init__(self):
         if not isinstance(self.objective, objectives.Objective):
             raise ValueError(
-                f"objective must be one of recrawl.science.objectives, got {self.objective!r}"
+                "objective must be one of recrawl.science.objectives, "
+                f"got {self.objective!r}"
             )
         checks.instance("pages", self.pages, SignalledPages)
         super().__post_init__()

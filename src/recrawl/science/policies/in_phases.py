@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from recrawl.science import allocation
 from recrawl import checks
 from recrawl.errors import DegenerateHistoryWarning
+from recrawl.science import allocation
 from recrawl.science.policies.fixed_rates import check_n_pages
 from recrawl.science.simulate.worlds import World
 from recrawl.types import Array, Ints, Seed, Values

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from recrawl.science import allocation
 from recrawl import checks
 from recrawl.kernels import indices as kernels
+from recrawl.science import allocation
 from recrawl.science.policies.by_index import IndexPolicy
 from recrawl.science.signals import SignalledPages
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recrawl import checks
-from recrawl.science import estimators
 from recrawl.kernels import threads_for
+from recrawl.science import estimators
 from recrawl.science.hosts import members
 from recrawl.science.policies.polite import _Crawler
 from recrawl.science.processes import History

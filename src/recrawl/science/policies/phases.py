@@ -8,9 +8,9 @@ from typing import Literal
 
 import numpy as np
 
-from recrawl.science import allocation, estimators, schedules
 from recrawl import checks
 from recrawl.errors import BoundsWarning, UnexploredWarning
+from recrawl.science import allocation, estimators, schedules
 from recrawl.science.simulate.copies import EXPLORE, Copies, checked_pages
 from recrawl.types import Array, Function
 

@@ -5,7 +5,10 @@ from recrawl.science.priors.gamma import GammaPrior, gamma_prior
 from recrawl.science.priors.grid import grid_posterior
 from recrawl.science.priors.hosts import HostPriors, host_priors
 from recrawl.science.priors.populations import population
-from recrawl.science.priors.pseudo_observations import FakeIntervals, prior_from_arrivals
+from recrawl.science.priors.pseudo_observations import (
+    FakeIntervals,
+    prior_from_arrivals,
+)
 
 __all__ = [
     "DegeneratePriorWarning",

@@ -25,7 +25,13 @@ from recrawl.science.simulate.copies import EXPLORE, Copies
 from recrawl.science.simulate.explore_then_commit import explore_then_commit
 from recrawl.science.simulate.measures import Costs, costs
 from recrawl.science.simulate.reoptimise import reoptimise
-from recrawl.science.simulate.runs import CrawlRun, compare, crawl, replicate, slot_times
+from recrawl.science.simulate.runs import (
+    CrawlRun,
+    compare,
+    crawl,
+    replicate,
+    slot_times,
+)
 from recrawl.science.simulate.worlds import World, draw_world, replay
 
 __all__ = [

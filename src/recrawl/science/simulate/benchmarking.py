@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recrawl import checks
-from recrawl.science import priors
-from recrawl.kernels.changes import look
 from recrawl.files import write_atomic
+from recrawl.kernels.changes import look
+from recrawl.science import priors
 from recrawl.science.processes import History
 from recrawl.science.schedules import low_discrepancy
 from recrawl.science.signals import SignalledPages

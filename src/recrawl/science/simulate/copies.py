@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recrawl import checks
-from recrawl.science import estimators, freshness, schedules
 from recrawl.kernels import simulate as kernels
 from recrawl.kernels import threads_for
+from recrawl.science import estimators, freshness, schedules
 from recrawl.science.processes import History, join
 from recrawl.types import Array, Function, Seed
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.science import allocation, freshness, schedules
 from recrawl import checks
+from recrawl.science import allocation, freshness, schedules
 from recrawl.science.simulate.copies import EXPLORE, Copies, checked_pages
 from recrawl.types import Array, Seed
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from recrawl.science import allocation
 from recrawl import checks
+from recrawl.science import allocation
 from recrawl.science.processes import simulate_history
 from recrawl.types import Array, Seed
 

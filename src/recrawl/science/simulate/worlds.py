@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from recrawl import checks
-from recrawl.science import schedules
 from recrawl.kernels.changes import Changes
+from recrawl.science import schedules
 from recrawl.science.processes import History
 from recrawl.science.signals import SignalledPages
 from recrawl.types import Array, Function, Ints, Seed
