@@ -1,0 +1,430 @@
+"""Draw a world of pages and signals, crawl it by a policy, measure freshness.
+
+A `World` is one draw of nature, in which all policies are run, so that
+comparisons are paired. A policy that picks pages is an object with a method
+``choose(time, signals, crawl)``, or a plain function of these arguments. It
+returns the page of each slot, -1 for none, as an int array:
+
+* `time`, shape (n_slots,): the slots. All pages are crawled at time 0.
+* `signals`: when the crawler receives signals, as `Signals`.
+* `crawl`: for policies that learn, a function to be called slot after slot. It
+  crawls the page that it is given and returns whether that page has changed
+  since its last crawl; -1 passes a slot by. The policy still returns all pages.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from . import checks, schedules
+from .allocation import Allocation
+from .signals import SignalledPages
+
+# A sum of bandwidth may be this much, relatively, off a whole number: the
+# rounding error of a sum of some thousand pieces.
+ROUNDING = 1e-12
+# A probability of freshness below which signals are passed by until the next
+# crawl: what they take away is lost in rounding.
+NEGLIGIBLE = 1e-18
+
+
+class Signals(NamedTuple):
+    """When signals arrive: those of page i at ``time[offsets[i]:offsets[i + 1]]``."""
+
+    offsets: NDArray
+    time: NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """One draw of nature.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The pages with their true parameters.
+    horizon : float, time
+        End of the world.
+    offsets : int ndarray, shape (n_pages + 1,)
+        The signals of page i are those from offsets[i] to offsets[i + 1].
+    sent, received : ndarray, shape (n_signals,), time
+        When they are sent and when they arrive, both rising for each page.
+    true : ndarray of bool, shape (n_signals,)
+        Whether the signal, in the order of `sent`, reports a change.
+    silent : SeedSequence
+        Seed of the changes without a signal.
+    """
+
+    pages: SignalledPages
+    horizon: float
+    offsets: NDArray
+    sent: NDArray
+    received: NDArray
+    true: NDArray
+    silent: Any
+
+    def delayed(self, delay: float | Callable, *, rng: Any = None) -> World:
+        """Let the signals arrive later.
+
+        Parameters
+        ----------
+        delay : float or callable, time
+            From sending to arrival: one number, or a function of a Generator
+            and a number of signals that returns the delay of each.
+        rng : None, int or Generator, optional
+            Passed to the function.
+
+        Returns
+        -------
+        World
+            The same world with other arrivals.
+        """
+        if callable(delay):
+            delay = delay(np.random.default_rng(rng), self.sent.size)
+        received = self.sent + checks.numbers("delay", delay)
+        for page in np.split(received, self.offsets[1:-1]):
+            page.sort()
+        return replace(self, received=received)
+
+    def changes(self, page: int) -> NDArray:
+        """Times of the changes of a page, with a signal and without, rising."""
+        time, offsets = self._unsignalled
+        own = slice(self.offsets[page], self.offsets[page + 1])
+        silent = time[offsets[page] : offsets[page + 1]]
+        return np.sort(np.append(silent, self.sent[own][self.true[own]]))
+
+    @cached_property
+    def _unsignalled(self):
+        """Changes without a signal, drawn when first asked for: most need none."""
+        rng = np.random.default_rng(self.silent)
+        return schedules.poisson(self.pages.alpha, self.horizon, rng=rng)
+
+
+def draw_world(
+    pages: SignalledPages,
+    horizon: float,
+    *,
+    signal_delay: float | Callable | None = None,
+    rng: Any = None,
+) -> World:
+    """Draw a world of Poisson pages.
+
+    Signals are sent at Poisson times of rate gamma, each of them true with
+    probability precision: section 3 of Busa-Fekete et al. (2025).
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The pages with their true parameters.
+    horizon : float, time
+        End of the world.
+    signal_delay : float or callable, time, optional
+        As in `World.delayed`; by default signals arrive at once.
+    rng : None, int or Generator, optional
+        Changes without a signal are drawn from a stream of their own.
+
+    Examples
+    --------
+    >>> pages = SignalledPages([0.5, 2.0], 1.0, recall=0.5, false_rate=0.1)
+    >>> world = draw_world(pages, 100.0, signal_delay=0.5, rng=1)
+    >>> bool((world.received == world.sent + 0.5).all())
+    True
+    """
+    horizon, rng = checks.number("horizon", horizon), np.random.default_rng(rng)
+    sent, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
+    true = rng.random(sent.size) < np.repeat(pages.precision, np.diff(offsets))
+    (silent,) = rng.bit_generator.seed_seq.spawn(1)
+    world = World(pages, horizon, offsets, sent, sent, true, silent)
+    return world if signal_delay is None else world.delayed(signal_delay, rng=rng)
+
+
+def slot_times(
+    bandwidth: float | tuple[ArrayLike, ArrayLike], horizon: float
+) -> NDArray:
+    r"""Times of the slots: slot j comes when the bandwidth has added up to j.
+
+    .. math:: \int_0^{t_j} B(s)\,ds = j
+
+    Parameters
+    ----------
+    bandwidth : float, or tuple of array_like, 1/time
+        A number, or ``(times, rates)``: the rate from each of the times on,
+        which rise from 0. A rate may be 0.
+    horizon : float, time
+        No slot is later.
+
+    Examples
+    --------
+    >>> slot_times(([0.0, 1.0, 3.0], [1.0, 0.0, 2.0]), 4.0).tolist()
+    [1.0, 3.5, 4.0]
+    """
+    times, rates = bandwidth if isinstance(bandwidth, tuple) else (0.0, bandwidth)
+    times = np.atleast_1d(checks.numbers("bandwidth times", times))
+    rates = np.atleast_1d(checks.numbers("bandwidth", rates))
+    if times.shape != rates.shape or times[:1].tolist() != [0] or not _rising(times):
+        raise ValueError(
+            "bandwidth must be a number, or rates and the times from which they "
+            f"hold, rising from 0, got {bandwidth!r}"
+        )
+    edges = np.append(times[times < horizon], checks.number("horizon", horizon))
+    total = np.append(0.0, np.cumsum(rates[: edges.size - 1] * np.diff(edges)))
+    number = np.arange(1, int(total[-1] * (1 + ROUNDING)) + 1)
+    # the piece in which the sum is first reached: it may stand still afterwards
+    piece = np.searchsorted(total[:-1], number * (1 - ROUNDING)) - 1
+    return np.minimum(edges[piece] + (number - total[piece]) / rates[piece], horizon)
+
+
+def _rising(array):
+    return np.array_equal(array, np.unique(array))
+
+
+@dataclass(frozen=True, eq=False)
+class CrawlRun:
+    """What a policy did in a world.
+
+    Parameters
+    ----------
+    time : ndarray, shape (n_slots,), time
+        The slots.
+    page : int ndarray, shape (n_slots,)
+        The page that was crawled in each slot, -1 for none.
+    borders : ndarray, shape (n_windows + 1,), time
+        Borders of the windows that count.
+    fresh : ndarray, shape (n_windows, n_pages), time
+        How long each copy was fresh, in expectation given slots and signals.
+    importance : ndarray, shape (n_pages,)
+        Weight of each page.
+    """
+
+    time: NDArray
+    page: NDArray
+    borders: NDArray
+    fresh: NDArray
+    importance: NDArray
+
+    @property
+    def freshness(self) -> float:
+        """Share of requests served fresh."""
+        return self.page_freshness @ self.importance / self.importance.sum()
+
+    @property
+    def window_freshness(self) -> NDArray:
+        """Share of requests served fresh in each window, shape (n_windows,)."""
+        fresh = self.fresh @ self.importance
+        return fresh / (np.diff(self.borders) * self.importance.sum())
+
+    @property
+    def page_freshness(self) -> NDArray:
+        """Share of time that each copy was fresh, shape (n_pages,)."""
+        return self.fresh.sum(axis=0) / np.ptp(self.borders)
+
+    @property
+    def n_crawls(self) -> NDArray:
+        """Crawls of each page within the windows, shape (n_pages,)."""
+        inside = (self.borders[0] <= self.time) & (self.time <= self.borders[-1])
+        counted = inside & (self.page >= 0)
+        return np.bincount(self.page[counted], minlength=self.importance.size)
+
+    @property
+    def crawl_rate(self) -> NDArray:
+        """Crawls of each page per unit of time, shape (n_pages,), 1/time."""
+        return self.n_crawls / np.ptp(self.borders)
+
+
+def crawl(
+    world: World,
+    policy: Any,
+    bandwidth: float | tuple[ArrayLike, ArrayLike],
+    *,
+    borders: ArrayLike | None = None,
+) -> CrawlRun:
+    r"""Crawl a world by a policy.
+
+    Eqs. (1) and (2) of Busa-Fekete et al. (2025): at time t after the last crawl
+    and after n signals sent since then, arrived or not, a copy is fresh with
+    probability
+
+    .. math:: e^{-\alpha t} (1 - precision)^n .
+
+    This is the expectation given slots and signals, for which no request has to
+    be drawn.
+
+    Parameters
+    ----------
+    world : World
+        Where to crawl.
+    policy : object, callable or Allocation
+        A policy that picks pages, see `paperlib.worlds`; the crawl rates of an
+        `Allocation` are followed by `schedules.low_discrepancy`.
+    bandwidth : float or tuple, 1/time
+        As in `slot_times`.
+    borders : array_like, shape (n_windows + 1,), time, optional
+        Borders of the windows that count, rising; by default the whole time.
+
+    Raises
+    ------
+    ValueError
+        Arguments out of range, or a policy that does not return one page of the
+        world, or -1, for each slot, or others than it has crawled.
+
+    Examples
+    --------
+    >>> pages = SignalledPages([0.5, 2.0], 1.0)
+    >>> world = draw_world(pages, 50.0, rng=1)
+    >>> run = crawl(world, lambda time, *_: np.arange(time.size) % 2, bandwidth=2.0)
+    >>> run.n_crawls, run.page_freshness.round(3)
+    (array([50, 50]), array([0.788, 0.432]))
+    """
+    borders = [0.0, world.horizon] if borders is None else borders
+    borders = checks.numbers("borders", borders, 0.0, world.horizon)
+    if borders.size < 2 or not _rising(borders):
+        raise ValueError(f"borders must rise, two or more, got {borders}")
+    pages, time = world.pages, slot_times(bandwidth, world.horizon)
+    page = _chosen(world, policy, time)
+    order = np.argsort(page, kind="stable")
+    fresh = _fresh_time(
+        np.searchsorted(page[order], np.arange(pages.alpha.size + 1)),
+        time[order],
+        world.offsets,
+        world.sent,
+        pages.alpha,
+        1 - pages.precision,
+        borders,
+    )
+    return CrawlRun(time, page, borders, fresh, pages.importance)
+
+
+def _chosen(world, policy, time):
+    """The page of each slot that a policy chooses, checked."""
+    if isinstance(policy, Allocation):
+        return schedules.low_discrepancy(policy.crawl_rate, time.size)
+    n_pages, crawled = world.offsets.size - 1, []
+    last = np.zeros(n_pages + 1)  # the last one is for -1, which never changes
+
+    def crawl_next(page):
+        changes, now = world.changes(page), time[len(crawled)]
+        changed = (last[page] < changes) & (changes <= now)
+        crawled.append(page)
+        last[page] = now
+        return bool(changed.any())
+
+    choose = getattr(policy, "choose", policy)
+    page = np.asarray(choose(time, Signals(world.offsets, world.received), crawl_next))
+    if page.shape != time.shape or page.dtype.kind != "i":
+        raise ValueError(
+            f"policy must choose an integer for each of {time.size} slots, "
+            f"got {page.dtype} of shape {page.shape}"
+        )
+    wrong = page[(page < -1) | (page >= n_pages)]
+    if wrong.size:
+        raise ValueError(
+            f"policy must choose pages from 0 to {n_pages - 1}, or -1, got {wrong[0]}"
+        )
+    if not np.array_equal(crawled, page[: len(crawled)]):
+        raise ValueError("policy must return the pages that it has crawled")
+    return page
+
+
+@njit(cache=True, error_model="numpy")
+def _fresh_time(offsets, crawls, signal_offsets, signals, alpha, doubt, borders):
+    """Integral of the probability of freshness for each window and page."""
+    fresh = np.zeros((borders.size - 1, alpha.size))
+    for i in range(alpha.size):
+        j, k, window = offsets[i], signal_offsets[i], -1  # before the first border
+        p, now = 1.0, 0.0
+        while window < borders.size - 1:
+            crawl = crawls[j] if j < offsets[i + 1] else np.inf
+            border = borders[window + 1]
+            if p < NEGLIGIBLE:
+                rest = signals[k : signal_offsets[i + 1]]
+                p, k = 0.0, k + np.searchsorted(rest, min(crawl, border))
+            signal = signals[k] if k < signal_offsets[i + 1] else np.inf
+            end = min(crawl, signal, border)
+            x = alpha[i] * (end - now)
+            if window >= 0:
+                share = -math.expm1(-x) / x if x > 0.0 else 1.0
+                fresh[window, i] += p * share * (end - now)
+            p, now = p * math.exp(-x), end
+            if end == signal:
+                p, k = p * doubt[i], k + 1
+            elif end == crawl:
+                p, j = 1.0, j + 1
+            else:
+                window += 1
+    return fresh
+
+
+def replicate(function: Callable, n_runs: int, *, rng: Any = None) -> list:
+    """Call ``function(rng)`` for each run; run i depends on the seed and i alone."""
+    streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
+    return [function(stream) for stream in streams]
+
+
+def compare(
+    draw: Callable,
+    policies: Callable,
+    bandwidth: float | tuple[ArrayLike, ArrayLike],
+    horizon: float,
+    *,
+    n_runs: int,
+    rng: Any = None,
+    keep: Callable = attrgetter("freshness"),
+    delays: dict[str, Any] | None = None,
+    borders: ArrayLike | None = None,
+) -> dict[Any, NDArray]:
+    """Run policies in the same worlds; each run has new pages and a new world.
+
+    Parameters
+    ----------
+    draw : callable
+        Function of a Generator: the SignalledPages of a run.
+    policies : callable
+        Function of those pages and a Generator: a dictionary of policies by
+        name, as for `crawl`. A number among them stands for itself. A pair of a
+        policy and the name of a delay receives the signals later.
+    bandwidth : float or tuple, 1/time
+        As in `slot_times`.
+    horizon : float, time
+        End of the worlds.
+    n_runs : int
+        Number of runs.
+    rng : None, int or Generator, optional
+        Run i depends on it and i alone.
+    keep : callable, optional
+        Function of a CrawlRun: what to keep of it; by default its freshness.
+    delays : dict, optional
+        By name, a delay as in `World.delayed`.
+    borders : array_like, time, optional
+        As in `crawl`.
+
+    Returns
+    -------
+    dict of ndarray, shape (n_runs, ...)
+        What was kept, by name of the policy.
+    """
+
+    def one_run(stream):
+        of_pages, of_world, of_policies, of_delays = stream.spawn(4)
+        world = draw_world(draw(of_pages), horizon, rng=of_world)
+        worlds, found = {None: world}, {}
+        for name, delay in (delays or {}).items():
+            worlds[name] = world.delayed(delay, rng=of_delays)
+        for name, policy in policies(world.pages, of_policies).items():
+            policy, delay = policy if isinstance(policy, tuple) else (policy, None)
+            if not np.isscalar(policy):
+                run = crawl(worlds[delay], policy, bandwidth, borders=borders)
+                policy = keep(run)
+            found[name] = policy
+        return found
+
+    runs = replicate(one_run, n_runs, rng=rng)
+    return {name: np.stack([run[name] for run in runs]) for name in runs[0]}
