@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ class History:
     crawls: time runs along the last axis, the axes before it are pages or
     runs. In the ragged form the crawls of all pages follow each other in flat
     arrays, and `offsets` tells where each page begins. The arrays are
-    read-only views.
+    read-only copies.
 
     Parameters
     ----------
@@ -54,27 +53,25 @@ class History:
     def __post_init__(self):
         interval = checks.numbers("interval", self.interval, above=True)
         changed, offsets = checks.bits("changed", self.changed), self.offsets
-        if interval.shape != changed.shape:
+        empty = offsets is None and (interval.ndim == 0 or interval.size == 0)
+        if empty or interval.shape != changed.shape:
             raise ValueError(
-                f"changed must have the shape of interval, {interval.shape}, "
-                f"got {changed.shape}"
+                "interval and changed must have one shape, of at least one crawl, "
+                f"got {interval.shape} and {changed.shape}"
             )
+        own = vars(self)  # because the dataclass is frozen
         if offsets is not None:
-            offsets = _offsets(offsets, interval)
-        elif interval.size == 0 or interval.ndim == 0:
-            raise ValueError(
-                f"interval must hold at least one crawl, got shape {interval.shape}"
-            )
-        vars(self).update(  # because the dataclass is frozen
-            interval=_read_only(interval), changed=_read_only(changed), offsets=offsets
-        )
+            own["offsets"] = _offsets(offsets, interval)
+        for name, array in (("interval", interval), ("changed", changed)):
+            # contiguous and read-only, so that a kernel is compiled for one type
+            own[name] = np.array(array, order="C")
+            own[name].flags.writeable = False
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of an array with one number for each page."""
-        if self.offsets is None:
-            return self.interval.shape[:-1]
-        return (self.offsets.size - 1,)
+        ragged = self.offsets is not None
+        return (self.offsets.size - 1,) if ragged else self.interval.shape[:-1]
 
     @property
     def n_crawls(self) -> NDArray:
@@ -84,13 +81,10 @@ class History:
     @property
     def time(self) -> NDArray:
         """Time of each crawl since time 0 of its page, in the shape of `interval`."""
-        if self.offsets is None:
-            return np.cumsum(self.interval, axis=-1)
-        time = np.empty(self.interval.size)
+        interval, _, offsets = self.ragged()
         # differences of sums over all pages would lose digits of short intervals
-        for start, stop in pairwise(self.offsets):
-            np.cumsum(self.interval[start:stop], out=time[start:stop])
-        return time
+        pages = map(np.cumsum, np.split(interval, offsets[1:-1]))
+        return np.concatenate([*pages]).reshape(self.interval.shape)
 
     def per_crawl(self, values: ArrayLike) -> NDArray:
         """Repeat a number of each page, of `shape`, for each of its crawls.
@@ -113,48 +107,32 @@ class History:
         """
         if self.offsets is None:
             return np.sum(values, axis=-1)
-        # reduceat gives an empty page the value at its start, and needs a value
-        # at the very end, where an empty page may start
-        values = np.append(np.asarray(values, dtype=float), 0.0)
-        sums = np.add.reduceat(values, self.offsets[:-1])
-        return np.where(self.n_crawls > 0, sums, 0.0)
+        (n_pages,) = self.shape
+        return np.bincount(self.per_crawl(np.arange(n_pages)), values, n_pages)
 
     def ragged(self) -> tuple[NDArray, NDArray, NDArray]:
         """Flat intervals, flat bits and offsets, whichever form this history has."""
         offsets = self.offsets
         if offsets is None:
-            n = self.interval.shape[-1]
-            offsets = _read_only(np.arange(0, self.interval.size + 1, n))
-        # all read-only, so that a kernel is compiled for one type only
-        interval, changed = self.interval.reshape(-1), self.changed.reshape(-1)
-        return _read_only(interval), _read_only(changed), offsets
+            offsets = np.arange(0, self.interval.size + 1, self.interval.shape[-1])
+        return self.interval.reshape(-1), self.changed.reshape(-1), offsets
 
     def prefix(self, n_crawls: int) -> History:
         """Return the first `n_crawls` crawls of every page of a dense history."""
         return History(self.interval[..., :n_crawls], self.changed[..., :n_crawls])
 
 
-def _read_only(array):
-    """A view of the array that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
 def _offsets(offsets, interval):
     """Offsets as an int array that fits flat intervals."""
-    offsets, n = np.array(offsets), interval.size
-    flat = interval.ndim == offsets.ndim == 1 and offsets.size > 1
-    if not flat or offsets.dtype.kind not in "iu":
+    offsets = np.asarray(offsets)
+    steps = np.diff(offsets, prepend=0, append=interval.size)
+    bad = interval.ndim != 1 or offsets.dtype.kind not in "iu" or offsets.size < 2
+    if bad or steps[0] != 0 or steps[-1] != 0 or steps.min() < 0:
         raise ValueError(
-            "offsets must be two integers or more beside flat arrays, got "
-            f"{offsets.dtype} of shape {offsets.shape} beside shape {interval.shape}"
+            "offsets must be integers that rise from 0 to the number of crawls in "
+            f"flat arrays, got {offsets} beside shape {interval.shape}"
         )
-    if offsets[0] != 0 or offsets[-1] != n or (offsets[1:] < offsets[:-1]).any():
-        raise ValueError(
-            f"offsets must rise from 0 to the number of crawls, {n}, got {offsets}"
-        )
-    return _read_only(offsets.astype(np.int64))
+    return offsets.astype(np.int64)
 
 
 def join(first: History, second: History) -> History:
@@ -182,10 +160,14 @@ def join(first: History, second: History) -> History:
         raise ValueError(
             f"second must have the pages of first, {first.shape}, got {second.shape}"
         )
-    (*before, starts), (*later, later_starts) = first.ragged(), second.ragged()
-    place = np.repeat(starts[1:], np.diff(later_starts))
-    joined = [np.insert(a, place, b) for a, b in zip(before, later, strict=True)]
-    return History(*joined, starts + later_starts)
+    interval, changed, offsets = first.ragged()
+    more_interval, more_changed, more_offsets = second.ragged()
+    page_end = np.repeat(offsets[1:], np.diff(more_offsets))
+    return History(
+        np.insert(interval, page_end, more_interval),
+        np.insert(changed, page_end, more_changed),
+        offsets + more_offsets,
+    )
 
 
 def poisson_times(
@@ -241,16 +223,13 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
     >>> observe([0.5, 2.0, 2.5], crawl_times=[1.0, 2.0, 4.0, 5.0]).changed
     array([ True,  True,  True, False])
     """
-    changes = np.asarray(change_times, dtype=float)
-    crawls = np.asarray(crawl_times, dtype=float)
-    # no comparison with NaN is true
-    later = np.diff(changes, prepend=-np.inf) >= 0
-    checks.require("change_times", changes, "sorted", later)
-    interval = np.diff(crawls, axis=-1, prepend=0.0)
+    changes, crawls = np.asarray(change_times), np.asarray(crawl_times)
+    rising = np.diff(changes, prepend=-np.inf) >= 0  # False for NaN
+    checks.require("change_times", changes, "sorted", rising)
+    interval = np.diff(crawls, prepend=0.0)
     checks.require("crawl_times", crawls, "positive and rising", interval > 0)
-    start = np.searchsorted(changes, 0.0, side="right")
-    before = np.searchsorted(changes, crawls, side="right")
-    return History(interval, np.diff(before, axis=-1, prepend=start) > 0)
+    start, end = (np.searchsorted(changes, t, side="right") for t in (0.0, crawls))
+    return History(interval, np.diff(end, prepend=start) > 0)
 
 
 def _each_run(draw, n_runs, rng):
@@ -485,14 +464,14 @@ def simulate_sequential_history(
             rate = estimate(History(interval, changed))
         else:
             rate = online.update(changed[..., -1], interval=interval[..., -1])
-        rate, pages = np.asarray(rate, dtype=float), interval.shape[:-1]
+        rate, pages = np.asarray(rate), interval.shape[:-1]
         if rate.shape != pages or not (rate >= 0).all():
             raise ValueError(
                 "estimate must give a non-negative change rate for each page, "
                 f"shape {pages}, got {rate}"
             )
         estimates.append(rate)
-        with np.errstate(divide="ignore", over="ignore"):
+        with np.errstate(divide="ignore"):
             return factor / rate
 
     history = _crawl_in_turn(
