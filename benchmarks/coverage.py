@@ -40,10 +40,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import recrawl as crawl_log
+from paperfigs import traces
 from recrawl.science.estimators import likelihood_interval
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import observe
-from paperfigs import traces
 
 N_PAGES = 500
 DAY = 86_400

@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from recrawl.files import write_atomic
 from paperfigs import build, report
+from recrawl.files import write_atomic
 
 # The figure is built by a process of its own, so that the operating system
 # counts what that process and its kernel use, and nothing else.

@@ -46,10 +46,10 @@ docs/crawl-log.md.
 
 import numpy as np
 
-from recrawl.science import allocation
-from recrawl.choosing import learn_prior
-from recrawl.science.processes import History
 from paperfigs import traces
+from recrawl.choosing import learn_prior
+from recrawl.science import allocation
+from recrawl.science.processes import History
 
 N_PAGES, N_POLLS, N_RUNS = 1000, 20, 20
 BUDGETS = (0.3, 1.0)

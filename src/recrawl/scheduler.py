@@ -38,16 +38,19 @@ from recrawl.types import Array, PathLike
 __all__ = ["NoPageError", "Scheduler"]
 
 
-_VERSION = 2  # of the file format; files of version 1 can still be read
+_VERSION = 1  # of the file format
 _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
 # What a file holds, by name: of `_WithSignals`, and of `_ByIndex`.
-_STATE = "crawled", "n_signals", "present", "clock", "terms", "discard_window"
+_STATE = (
+    *("crawled", "n_signals", "present", "clock"),
+    *("terms", "discard_window", "policy"),
+)
 _SIGNALS = *PARAMETERS, *_STATE
 _RECORDS = *indices.DESCRIBED, "kind", "place", "last", "seen"
-_HOSTS, _SCALARS = HOST.names, ("slot", "price")
+_HOSTS = HOST.names
 _NO_SIGNALS = np.empty(0, np.int64), np.empty(0)
 _BY_SIGNALS = {kind.__name__: kind for kind in (GreedyNCIS, GreedyCIS, GreedyCISPlus)}
-_INDEX = *_RECORDS, *_HOSTS, *_SCALARS, "labels", "clock"
+_INDEX = *_RECORDS, *_HOSTS, "labels", "clock"
 
 
 class Scheduler:
@@ -72,9 +75,9 @@ class Scheduler:
         Pages as they are believed to be, with recall 0 and false_rate 0 for a
         page without signals, which stand for `policies.GreedyNCIS` of them; or
         a policy that goes by a priority index or signals: `policies.Greedy`,
-        `LagrangianIndex`, `BayesGreedy`, `GreedyCIS`, `GreedyCISPlus` or
-        `GreedyNCIS`. Where no page has signals, `policies.Greedy` of the pages
-        gives the same schedule, and is fast from the first slot.
+        `BayesGreedy`, `GreedyCIS`, `GreedyCISPlus` or `GreedyNCIS`. Where no
+        page has signals, `policies.Greedy` of the pages gives the same schedule,
+        and is fast from the first slot.
     terms : int, optional
         Terms of the crawl value, as in `policies.GreedyNCIS`; by default all.
         Only with SignalledPages: a policy has its own.
@@ -676,10 +679,10 @@ class _WithSignals(_Engine):
 
     @classmethod
     def restored(cls, arrays, clock):
-        crawled, n_signals, present, _, terms, window = (arrays[k] for k in _STATE)
-        kind, options = "GreedyNCIS", {}
-        if "policy" in arrays:  # it is not in older files
-            kind, options = json.loads(arrays["policy"].item())
+        crawled, n_signals, present, _, terms, window, policy = (
+            arrays[name] for name in _STATE
+        )
+        kind, options = json.loads(policy.item())
         if kind not in _BY_SIGNALS:
             raise ValueError(f"its policy {kind!r} is not known")
         if kind == "GreedyNCIS":
@@ -771,17 +774,12 @@ class _ByIndex(_Engine):
             raise ValueError(
                 f"pages must go by the same index, one or more, got {pages!r}"
             )
-        if self._kind == indices.LAGRANGIAN:
-            raise ValueError(
-                "pages must not change for LagrangianIndex, whose multiplier is "
-                f"that of all pages: begin a new scheduler; got {pages!r}"
-            )
         labels = _lasting(pages.labels)
         if labels == [None] and None not in self._labels:
             raise ValueError(
                 "host must be given, because all pages before have one, got None"
             )
-        records, hosts, _ = pages.records()
+        records, hosts = pages.records()
         spacing = dict(zip(self._labels, self.state.hosts["spacing"], strict=True))
         for label, new in zip(labels, hosts["spacing"], strict=True):
             if spacing.get(label, new) != new:
@@ -819,11 +817,10 @@ class _ByIndex(_Engine):
 
     def arrays(self):
         indices.place_crawled(self.state)
-        hosts, scalars = self.state.hosts, self.state.scalars
+        hosts = self.state.hosts
         return {
             **{name: self.pages[name] for name in _RECORDS},
             **{name: hosts[name] for name in _HOSTS},
-            **{name: scalars[name] for name in _SCALARS},
             "labels": json.dumps(self._labels),  # numbers, strings, None
         }
 
@@ -837,7 +834,7 @@ class _ByIndex(_Engine):
         kinds, labels = np.unique(pages["kind"]), json.loads(arrays["labels"].item())
         if (
             kinds.size > 1
-            or not np.isin(kinds, np.arange(indices.LAGRANGIAN + 1)).all()
+            or not np.isin(kinds, np.arange(indices.BAYES + 1)).all()
             or len(labels) != hosts.size
             or not ((pages["host"] >= 0) & (pages["host"] < hosts.size)).all()
             or np.isnan([pages[name] for name in _RECORDS]).any()
@@ -847,8 +844,7 @@ class _ByIndex(_Engine):
         pages["place"] = np.where(
             pages["place"] == indices.ABSENT, indices.ABSENT, indices.IDLE
         )
-        scalars = {name: arrays[name].item() for name in _SCALARS}
-        state = indices.new_state(pages, hosts, clock, **scalars)
+        state = indices.new_state(pages, hosts, clock)
         return cls(int(kinds.max(initial=0)), labels, state, last.size), last
 
 
@@ -887,11 +883,10 @@ def _read(path):
             if damaged := file.zip.testzip():
                 raise ValueError(f"{damaged} is damaged")
             names = _INDEX if "kind" in file.files else _SIGNALS
-            optional = [name for name in ("policy",) if name in file.files]
-            arrays = {name: file[name] for name in ("version", *names, *optional)}
+            arrays = {name: file[name] for name in ("version", *names)}
     except Exception as error:  # a damaged archive fails in many ways
         raise ValueError(f"{path} is not a saved scheduler: {error}") from None
     version = arrays["version"].tolist()
-    if version not in ([1], [_VERSION]):
-        raise ValueError(f"{path} must be of version 1 or {_VERSION}, got {version!r}")
+    if version != [_VERSION]:
+        raise ValueError(f"{path} must be of version {_VERSION}, got {version!r}")
     return arrays

@@ -24,7 +24,7 @@ OBJECTIVES = [
     objectives.age_of_information,
     objectives.deadline(1.3),
 ]
-KINDS = [*map(repr, OBJECTIVES), "lagrangian", "bayes"]
+KINDS = [*map(repr, OBJECTIVES), "bayes"]
 
 
 @njit
@@ -69,7 +69,6 @@ def random_pages(rng, n_pages):
     elif extreme < 0.4:
         importance = rng.choice([0.0, 1e-90, 1.0], n_pages)
         change_rate = rng.choice([0.0, 1e-12, 0.3, 1e4], n_pages)
-    importance[0] = 1.0  # the multiplier of a Lagrangian index needs one page
     return SignalledPages(change_rate, importance, 0.0, 0.0)
 
 
@@ -88,8 +87,6 @@ def random_limits(rng, n_pages):
 
 def random_policy(rng, kind, n_pages):
     pages, limits = random_pages(rng, n_pages), random_limits(rng, n_pages)
-    if kind == "lagrangian":
-        return policies.LagrangianIndex(pages, rng.choice([0.1, 1.0, 9.0]), **limits)
     if kind == "bayes":
         shape = rng.choice([0.1, 0.5, 1.0, 2.0, 30.0], n_pages)
         rate = rng.choice([0.1, 1.0, 9.0])
@@ -155,7 +152,7 @@ def test_the_index_is_the_crawl_value_of_the_objective(objective):
     pages = SignalledPages([0.0, 0.3, 4.0], [1.0, 2.0, 0.5], 0.0, 0.0)
     state = policies.Greedy(pages, objective=objective).start(np.zeros(3))
     for elapsed in (0.01, 1.0, 20.0):
-        index = [kernels.index(page, state.scalars, elapsed) for page in state.pages]
+        index = [kernels.index(page, elapsed) for page in state.pages]
         value = pages.importance * objective.value(elapsed, pages.change_rate)
         np.testing.assert_allclose(index, value, rtol=2e-11)
 
@@ -306,10 +303,10 @@ def test_a_scheduler_goes_on_as_before_when_saved_changed_and_restored(kind, tmp
         for scheduler in (first, second):
             if step == 1:
                 scheduler.remove([3, 4])
-            if step == 2 and kind != "lagrangian":
+            if step == 2:
                 new = scheduler.add(policy, crawled=now - 1.0)
                 assert new.tolist() == list(range(50, 100))
-            if step == 3 and kind != "lagrangian":
+            if step == 3:
                 here = np.setdiff1d(np.arange(50), [3, 4])
                 scheduler.update(here, policy_of(policy, here))
         second.save(tmp_path / "state.npz")
@@ -345,20 +342,19 @@ def test_both_kernels_give_greedy_the_same_slots():
     np.testing.assert_array_equal(page, by_index)
 
 
-@pytest.mark.parametrize("kind", [*map(repr, OBJECTIVES[:5]), "bayes", "lagrangian"])
+@pytest.mark.parametrize("kind", [*map(repr, OBJECTIVES[:5]), "bayes"])
 def test_the_bound_of_a_deferred_page_is_above_its_index_and_near_it_when_young(kind):
     rng = np.random.default_rng(5)
     state = random_policy(rng, kind, 40).start(np.zeros(40))
     for page in state.pages:
-        cycle = page["cycle"] if np.isfinite(page["cycle"]) else 1.0
-        for elapsed in (1e-3, 0.1, 3.0, 100.0, 0.999 * cycle, cycle, 1.5 * cycle):
-            index = kernels.index(page, state.scalars, elapsed)
-            bound = kernels._bound(page, state.scalars, elapsed)
+        for elapsed in (1e-3, 0.1, 3.0, 100.0):
+            index = kernels.index(page, elapsed)
+            bound = kernels._bound(page, elapsed)
             assert index <= bound * (1 + 1e-7)
-        if page["scale"] > 0.0 and kind != "lagrangian":  # whose bound is wider
+        if page["scale"] > 0.0:
             early = 1e-5 * (page["rate"] if kind == "bayes" else 1 / page["rate"])
-            index = kernels.index(page, state.scalars, early)
-            bound = kernels._bound(page, state.scalars, early)
+            index = kernels.index(page, early)
+            bound = kernels._bound(page, early)
             np.testing.assert_allclose(index, bound, rtol=1e-3)
 
 
@@ -368,25 +364,21 @@ def test_the_line_of_a_page_is_above_its_index_and_touches_it(kind):
     state = random_policy(rng, kind, 40).start(np.zeros(40))
     for page in state.pages:
         for drawn in (1e-3, 0.1, 3.0):
-            index = kernels.index(page, state.scalars, drawn)
+            index = kernels.index(page, drawn)
             kernels._draw(page, drawn, index)
             for growth in (1.0, 1.001, 1.1, 3.0, 100.0):
-                index = kernels.index(page, state.scalars, growth * drawn)
+                index = kernels.index(page, growth * drawn)
                 line = kernels._upper_bound(page, growth * drawn)
                 assert index <= line * (1 + 1e-7)
             if np.isfinite(line):  # not where the index is too small for one
-                index = kernels.index(page, state.scalars, 1.001 * drawn)
+                index = kernels.index(page, 1.001 * drawn)
                 line = kernels._upper_bound(page, 1.001 * drawn)
                 np.testing.assert_allclose(index, line, rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["bayes", "lagrangian"])
-def test_equal_pages_are_crawled_in_turn(kind):
+def test_equal_pages_are_crawled_in_turn():
     n_pages = 2000  # more than are activated before the first slot
-    pages = SignalledPages(np.ones(n_pages), np.ones(n_pages), 0.0, 0.0)
-    policy = policies.LagrangianIndex(pages, n_pages)
-    if kind == "bayes":
-        policy = policies.BayesGreedy(pages.importance, shape=0.5, rate=0.5)
+    policy = policies.BayesGreedy(np.ones(n_pages), shape=0.5, rate=0.5)
     scheduler = Scheduler(policy, crawled=0.0)
     found = scheduler.run(simulate.slot_times(n_pages, 2.0))
     np.testing.assert_array_equal(found, np.tile(np.arange(n_pages), 2))

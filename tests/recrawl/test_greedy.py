@@ -603,7 +603,6 @@ def test_a_signal_at_the_very_time_of_the_last_slot_counts_in_it():
         policies.GreedyNCIS,
         policies.GreedyCIS,
         policies.PoliteGreedy,
-        functools.partial(policies.LagrangianIndex, bandwidth=1.0),
     ],
 )
 def test_pages_are_signalled_pages(policy):

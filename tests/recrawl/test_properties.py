@@ -772,12 +772,10 @@ def test_a_policy_picks_pages_and_keeps_their_least_interval(data, n):
     assume(importance.any())
     rest = data.draw(st.sampled_from([0.0, 0.7]))
     world = simulate.draw_world(pages, 20.0, rng=1)
-    index = policies.LagrangianIndex if (rate * importance).any() else policies.Greedy
     given_rest = {"min_interval": rest}
-    bandwidth = () if index is policies.Greedy else (2.0,)
     for policy in (
         policies.GreedyNCIS(pages),
-        index(pages, *bandwidth, **given_rest),
+        policies.Greedy(pages, **given_rest),
         policies.BayesGreedy(importance, shape=0.5, rate=1.0, **given_rest),
         policies.Nutch(),
         policies.StormCrawler(),

@@ -449,7 +449,7 @@ def test_a_damaged_file_is_refused(saved):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": [3]},
+        {"version": [2]},
         {"version": [1, 1]},
         {"change_rate": np.full(20, -1.0)},
         {"importance": np.full(20, np.nan)},

@@ -13,7 +13,7 @@ from recrawl.scheduler import Scheduler
 from recrawl.science import objectives
 from recrawl.science.estimators import GammaFilter
 from recrawl.science.freshness import bayes_crawl_value
-from recrawl.science.policies import BayesGreedy, Greedy, LagrangianIndex, Rates
+from recrawl.science.policies import BayesGreedy, Greedy, Rates
 from recrawl.science.signals import SignalledPages
 
 SHAPE, RATE = 0.5, 2.0
@@ -392,7 +392,6 @@ TWO_PAGES = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
 WITHOUT = {
     "signals": lambda: ONE_PAGE,
     "Greedy": lambda: Greedy(ONE_PAGE),
-    "LagrangianIndex": lambda: LagrangianIndex(ONE_PAGE, 1.0),
 }
 
 
@@ -419,17 +418,12 @@ def test_a_policy_that_does_not_learn_takes_no_report(policy, tmp_path):
         ),
         (
             WITHOUT["Greedy"],
-            WITHOUT["LagrangianIndex"],
+            lambda: BayesGreedy([1.0], shape=1.0, rate=1.0),
             "pages must go by the same index",
-        ),
-        (
-            WITHOUT["LagrangianIndex"],
-            WITHOUT["LagrangianIndex"],
-            "pages must not change for LagrangianIndex",
         ),
         (WITHOUT["signals"], WITHOUT["Greedy"], "pages must be SignalledPages"),
     ],
-    ids=["objective", "index", "LagrangianIndex", "signals"],
+    ids=["objective", "index", "signals"],
 )
 def test_pages_of_another_index_are_refused(policy, other, message, tmp_path):
     ours, other = Scheduler(policy(), crawled=0.0), other()
@@ -481,7 +475,6 @@ def test_bad_limits(options, message):
     pages = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
     for policy in (
         lambda: Greedy(pages, **options),
-        lambda: LagrangianIndex(pages, 1.0, **options),
         lambda: BayesGreedy([1.0, 2.0], shape=SHAPE, rate=RATE, **options),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
@@ -496,8 +489,6 @@ def test_bad_limits(options, message):
         (lambda: objectives.deadline(0.0), "tau must be positive and finite, got 0.0"),
         (lambda: objectives.deadline(-1.0), "tau must be positive and finite"),
         (lambda: objectives.deadline(np.inf), "tau must be positive and finite"),
-        (lambda: LagrangianIndex(ONE_PAGE, 0.0), "bandwidth must be positive"),
-        (lambda: LagrangianIndex(ONE_PAGE, np.inf), "bandwidth must be positive"),
         (lambda: BayesGreedy(1.0, shape=1.0, rate=1.0), "importance must have one"),
         (
             lambda: BayesGreedy([-1.0], shape=1.0, rate=1.0),

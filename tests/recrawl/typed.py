@@ -59,7 +59,7 @@ def read(found: simulate.Benchmark, online: estimators.OnlineEstimator) -> None:
 # limits of each page, and of each host by its label
 limits = {"a": 0.5}
 greedy = Greedy(pages, min_interval=[0.1, 0.2], host=["a", "b"], host_limit=limits)
-_, _, scalars = greedy.records()
+records, hosts = greedy.records()
 PoliteGreedy(pages, host=["a", "b"], host_limit=limits)
 LearningGreedy(np.ones(2), 1.0, host=["a", "b"], host_limit=limits)
 

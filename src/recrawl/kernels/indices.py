@@ -1,10 +1,10 @@
 r"""Crawling by an index without signals: the page of largest index, exactly.
 
 The index of a page is a function of the time t since its crawl that never
-falls: the crawl value of an objective, of what is known of a change rate
-(`bayes`), or the Lagrangian index. All have an inverse: after each crawl one
-root gives the time at which the index of the page reaches a threshold, and
-until then no slot looks at the page.
+falls: the crawl value of an objective, or of what is known of a change
+rate (`bayes`). Both have an inverse: after each crawl one root gives the time at
+which the index of the page reaches a threshold, and until then no slot looks at
+the page.
 
 The algorithm. Two thresholds, low < high, divide the pages into three groups.
 Pages whose index has not reached the low threshold are *far*, in a heap by the
@@ -22,7 +22,7 @@ The start. When all pages were crawled at the same time, all indices are small
 and grow by large factors: every page would be queued again and again as the
 thresholds rise. So these pages are *deferred*, in the order of a bound of
 their indices that is the same power of the time for all: V(t) <= b t^2,
-because c' never rises (for age, <= b t^3; the Lagrangian index is <= b t).
+because c' never rises (for age, <= b t^3).
 Where pages differ in importance alone, the index itself is the bound. The
 first deferred page is activated when its bound reaches the largest index of a
 slot: before that its index cannot be the largest.
@@ -76,8 +76,8 @@ from recrawl.kernels.online import gamma_step
 from recrawl.kernels.polite import HOST, free_at, spend_token, waits
 from recrawl.kernels.scheduler import add_to_pool, kth_largest, padded
 
-# The kinds of an index: the objectives have the numbers below these.
-BAYES, LAGRANGIAN = 6, 7
+# The kinds of an index: the objectives have the numbers below this one.
+BAYES = 6
 
 # The place of a page. ABSENT: no such page, the place of an empty record. IDLE: below
 # the low threshold for ever, or not placed yet. FAR: below the low threshold at least
@@ -89,9 +89,7 @@ ABSENT, IDLE, FAR, NEAR, ACTIVE, NEW, HELD, DEFERRED, CRAWLED = range(9)
 PAGE = np.dtype(
     # scale, rate: of an objective, index = scale profile(rate t). BAYES: scale
     # is the importance, gamma_shape and rate are of the gamma distribution.
-    # LAGRANGIAN: scale is the importance, rate the change rate, cycle the time
-    # between crawls and rent the mean cost per unit of time, crawls included.
-    fields("f8", "scale rate gamma_shape cycle rent")
+    fields("f8", "scale rate gamma_shape")
     # last: time of the last crawl; due: the key of its entry in a heap; least,
     # most: intervals between crawls; seen: the crawl of which the copy is;
     # base, slope: the line above the index of a near or active page, see `_line`;
@@ -100,13 +98,12 @@ PAGE = np.dtype(
     + fields("i4", "kind place position host")
 )
 # What a policy says of a page; `kind` is one for all pages.
-DESCRIBED = "scale", "rate", "gamma_shape", "cycle", "rent", "least", "most", "host"
+DESCRIBED = "scale", "rate", "gamma_shape", "least", "most", "host"
 SCALARS = np.dtype(
-    # slot, price: of LAGRANGIAN, the time between slots and the multiplier
     # origin: when the deferred pages were crawled; n_activated: how many of them have
     # been activated
     # awaited: pages of place CRAWLED need no place before this time
-    fields("f8", "high low slot price origin awaited")
+    fields("f8", "high low origin awaited")
     # active_crowd, near_crowd: with more active or near pages a threshold rises;
     # n_values: indices computed so far; alike: whether the deferred pages differ in
     # importance alone
@@ -146,21 +143,20 @@ _CROWDED = 4
 _BENT = 0.03
 _MOST_AWAITED = 1024  # greatest number of pages of place CRAWLED
 _MIN_NEAR = 64  # wanted number of near pages, if its square is above n_pages
-_MAX_STEPS = 60  # of Newton's method; some five are usual
 
 
 # ------------------------------------------------------------ what callers use
 
 
-def new_state(pages, hosts, t, *, slot=0.0, price=0.0):
+def new_state(pages, hosts, t):
     """`State` of pages at time t.
 
     pages : records of dtype `PAGE`, shape (n_pages,); those of place ABSENT
-    are not there. hosts : records of dtype `HOST`. slot, price : see `SCALARS`.
+    are not there. hosts : records of dtype `HOST`.
     """
     scalars = np.zeros(1, SCALARS)[0]
     scalars["low"] = scalars["high"] = -1.0
-    scalars["slot"], scalars["price"], scalars["awaited"] = slot, price, np.inf
+    scalars["awaited"] = np.inf
     there = np.flatnonzero(pages["place"] != ABSENT)
     deferred = np.zeros(0, np.int64)
     if there.size:
@@ -179,12 +175,13 @@ def new_state(pages, hosts, t, *, slot=0.0, price=0.0):
 def _defer(pages, there, scalars):
     """Defer the pages that have a bound; returns them by falling bound."""
     bounds = np.empty(len(pages))
-    fill_bounds(pages, scalars, bounds)
+    fill_bounds(pages, bounds)
     later = there[(pages["most"][there] == np.inf) & (bounds[there] > 0.0)]
     pages["place"][later] = DEFERRED
-    kind, one = pages["kind"][there[0]], pages[later[:1]]
-    names = ("gamma_shape", "rate") + (("scale",) if kind == LAGRANGIAN else ())
-    alike = all((pages[name][later] == one[name]).all() for name in names)
+    one = pages[later[:1]]
+    alike = all(
+        (pages[name][later] == one[name]).all() for name in ("gamma_shape", "rate")
+    )
     scalars["alike"] = alike
     # pages of different importance may have equal bounds, by rounding
     key = pages["scale"] if alike else bounds
@@ -209,177 +206,39 @@ def fill_objective(pages, objective, deadline, change_rate, importance):
         )
 
 
-@plain
-def _slot_cost(change_rate, slot, k):
-    """Cost of a page of importance 1 in the slot k slots after its crawl."""
-    gone = -math.expm1(-change_rate * slot * k)
-    return slot * gone + (1.0 - gone) * objectives.excess(change_rate * slot) / (
-        change_rate
-    )
-
-
-@plain
-def _pays(price, change_rate, slot, k):
-    """Whether k cost(k) - sum_(s < k) cost(s) reaches a price.
-
-    Both sides of the comparison are multiplied by the rate and subtracted from 1 where
-    x = rate k slot is 1 or more: k cost(k) and the sum then grow without bound, and
-    their difference would be lost to rounding.
-    """
-    x = change_rate * slot * k
-    if x < 1.0:
-        lost = objectives.excess(x) / change_rate
-        return k * _slot_cost(change_rate, slot, k) - lost >= price
-    more = 1.0 - k * math.expm1(-change_rate * slot)
-    return math.exp(-x) * more <= 1.0 - price * change_rate
-
-
-@plain
-def _slots_between(price, change_rate, slot):
-    """The best number of slots between crawls of a page of importance 1.
-
-    The least K that pays. Its value lies between the crawl values at K and K + 1
-    slots, so that the search begins at the time of that crawl value. Where the value
-    hardly grows any more, that time is not exact: the steps double, then halve.
-    """
-    if not price * change_rate < 1.0:
-        return np.inf
-    t = objectives.elapsed_at(objectives.FRESHNESS, change_rate, np.inf, price)
-    k = max(np.floor(t / slot) - 1.0, 1.0)
-    low, step = k, 1.0
-    while k < np.inf and not _pays(price, change_rate, slot, k):
-        low, k, step = k, k + step, 2.0 * step
-    while k - low > 1.0:
-        middle = low + np.floor(0.5 * (k - low))
-        if not low < middle < k:  # beyond 2^53 not every number of slots is a float
-            break
-        if _pays(price, change_rate, slot, middle):
-            k = middle
-        else:
-            low = middle
-    return k
-
-
-@compiled
-def cycles(price, slot, change_rate, importance, n_slots):
-    """Best number of slots between crawls of each page; returns the sum of 1 / it.
-
-    `n_slots` is written; inf for a page that is never crawled.
-    """
-    total = 0.0
-    for i in range(n_slots.size):
-        n_slots[i] = np.inf
-        if change_rate[i] > 0.0 and importance[i] > 0.0:
-            n_slots[i] = _slots_between(price / importance[i], change_rate[i], slot)
-        total += 1.0 / n_slots[i]
-    return total
-
-
-@compiled
-def fill_rents(pages, price):
-    """Write the mean cost per unit of time, crawls included; LAGRANGIAN."""
-    for i in range(pages.size):
-        page = pages[i]
-        if page.cycle < np.inf:
-            page.rent = (price + _missed(page, page.cycle)) / page.cycle
-
-
 # ------------------------------------------------------------ the index of a page
 
 
 @inlined
-def _missed(page, elapsed):
-    """The cost of stale time after a crawl, LAGRANGIAN."""
-    return page.scale * objectives.excess(page.rate * elapsed) / page.rate
-
-
-@inlined
-def _lagrangian(page, scalars, elapsed):
-    """The Lagrangian index above its value at a crawl: see `policies`.
-
-    Until a page is due, the rent saved minus the cost; from then on the cost
-    of one more slot, minus the rent of the slot, above the price.
-    """
-    if page.rate == 0.0:
-        return 0.0
-    if page.cycle == np.inf:
-        return page.scale / page.rate * -math.expm1(-page.rate * elapsed)
-    if elapsed < page.cycle * _SAFE:
-        saved = page.rent * elapsed - _missed(page, elapsed)
-        return min(max(saved, 0.0), scalars.price)
-    now = page.scale * _slot_cost(page.rate, scalars.slot, elapsed / scalars.slot)
-    return max(scalars.price + now - page.rent * scalars.slot, scalars.price)
-
-
-@plain
-def _lagrangian_time(page, scalars, index):
-    """The elapsed time at which `_lagrangian` reaches an index.
-
-    Before the page is due it is concave and at most rent t, so that Newton's
-    method rises to the root from the left.
-    """
-    if page.rate == 0.0:
-        return np.inf
-    if page.cycle == np.inf:
-        share = index * page.rate / page.scale
-        return -math.log1p(-share) / page.rate if share < 1.0 else np.inf
-    if index <= scalars.price:
-        t = index / page.rent
-        for _ in range(_MAX_STEPS):
-            slope = page.rent + page.scale * math.expm1(-page.rate * t)
-            step = (index - page.rent * t + _missed(page, t)) / slope
-            if not (step > 1e-12 * t and t + step < page.cycle * _SAFE):
-                break
-            t += step
-        return t
-    d = scalars.slot
-    fresh = d - (index - scalars.price + page.rent * d) / page.scale
-    least = -math.expm1(-page.rate * d) / page.rate
-    if fresh <= 0.0:
-        return np.inf
-    return max(-math.log(fresh / least) / page.rate, page.cycle * _SAFE)
-
-
-@inlined
-def index(page, scalars, elapsed):
+def index(page, elapsed):
     """Index of a page at a time since its crawl, without limits."""
     if page.scale == 0.0:
         return 0.0
     if page.kind == BAYES:
         return page.scale * bayes.value(page.gamma_shape, page.rate, elapsed)
-    if page.kind == LAGRANGIAN:
-        return _lagrangian(page, scalars, elapsed)
     x = page.rate * elapsed
     return page.scale * objectives.profile(page.kind, rounded(x) if x < np.inf else x)
 
 
 @plain
-def _time_until(page, scalars, index):
+def _time_until(page, index):
     """The elapsed time at which `index` reaches an index, inf if it never does."""
     if page.scale == 0.0:
         return np.inf
     if page.kind == BAYES:
         return bayes.elapsed_at(page.gamma_shape, page.rate, index / page.scale)
-    if page.kind == LAGRANGIAN:
-        return _lagrangian_time(page, scalars, index)
     return objectives.inverse_profile(page.kind, index / page.scale) / page.rate
 
 
 @plain
-def _bound(page, scalars, elapsed):
+def _bound(page, elapsed):
     """A bound of an index: b t^2, or b t^3 for age, by the slope c'(0) of the cost.
 
-    The Lagrangian index is at most rent t before the page is due, and never above
-    the price and the importance of a slot. There is no bound for a deadline: 0.
+    There is no bound for a deadline: 0.
     """
     x = page.rate * elapsed
     if page.kind == BAYES:
         return 0.5 * page.scale * page.gamma_shape * elapsed * elapsed / page.rate
-    if page.kind == LAGRANGIAN:
-        if page.rate == 0.0 or page.cycle == np.inf:
-            return page.scale * elapsed
-        most = scalars.price + page.scale * scalars.slot
-        return max(page.rent, most / page.cycle) * elapsed
     if page.kind == objectives.AGE:
         return page.scale * x * x * x / 3.0
     if page.kind == objectives.FRESHNESS or page.kind == objectives.HARMONIC:
@@ -388,10 +247,10 @@ def _bound(page, scalars, elapsed):
 
 
 @compiled
-def fill_bounds(pages, scalars, bounds):
+def fill_bounds(pages, bounds):
     """Write the bound of each page a unit of time after its crawl."""
     for i in range(pages.size):
-        bounds[i] = _bound(pages[i], scalars, 1.0)
+        bounds[i] = _bound(pages[i], 1.0)
 
 
 # ----------------------------------------------------------------------- limits
@@ -414,7 +273,7 @@ def _value(state, page, t):
     if page.most < np.inf and elapsed >= page.most * _SAFE:
         return max(_LATENESS * (elapsed - page.most), _OVERDUE)
     state.scalars.n_values += 1
-    return index(page, state.scalars, elapsed)
+    return index(page, elapsed)
 
 
 @inlined
@@ -431,7 +290,7 @@ def _due(state, page, threshold):
     """The time at which a page can reach a threshold; inf for never."""
     safe = threshold * _SAFE
     if safe <= _OVERDUE:
-        return _in_time(page, _time_until(page, state.scalars, safe))
+        return _in_time(page, _time_until(page, safe))
     return page.last + page.most * _SAFE + safe / _LATENESS * _SAFE
 
 
@@ -510,8 +369,6 @@ def _draw(page, t, v):
         slope = (
             0.5 * page.scale * bayes.cost_slope(page.gamma_shape, page.rate, elapsed)
         )
-    elif page.kind == LAGRANGIAN:
-        slope = np.inf
     else:
         slope = (
             page.scale
@@ -599,7 +456,7 @@ def _await_report(state, i, t):
     before as well, as long as its bound is below the low threshold.
     """
     page, scalars = state.pages[i], state.scalars
-    bound = _bound(page, scalars, 1.0)
+    bound = _bound(page, 1.0)
     if page.kind != BAYES or bound == 0.0 or not _LEAST < scalars.low <= _OVERDUE:
         _place(state, i, t, -1.0)
         return
@@ -654,10 +511,10 @@ def _activate_deferred(state, t, floor, best, winner):
         if page.place == DEFERRED:
             least, elapsed = max(best, floor), t - scalars.origin
             if scalars.alike:  # no later page has a larger index, or wins a tie
-                v = index(page, scalars, elapsed)
+                v = index(page, elapsed)
                 loses = v < least or (v == best and i > winner)
             else:
-                loses = _bound(page, scalars, elapsed) < least * _SAFE
+                loses = _bound(page, elapsed) < least * _SAFE
             if loses:
                 break
             v = _value(state, page, t)

@@ -407,9 +407,6 @@ POLICIES = {
         _at_random(_allocated(allocation.harmonic)), "rates"
     ),
     "GREEDY": Entry(lambda at: policies.Greedy(at.pages), "rates"),
-    "Lagrangian index": Entry(
-        lambda at: policies.LagrangianIndex(at.pages, at.bandwidth), "rates"
-    ),
     "GREEDY-CIS": Entry(
         _if_signals(lambda at: policies.GreedyCIS(at.pages)), "rates", "signals"
     ),

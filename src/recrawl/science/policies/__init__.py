@@ -11,7 +11,7 @@ world what a crawler can know: the signals that it has received, and whether
 pages had changed when it crawled them. It does not know the true parameters of
 the pages: it holds the pages as it believes them to be (``believed``). To this
 kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
-`LagrangianIndex`, `BayesGreedy`, `PosteriorGreedy`, `PoliteGreedy`,
+`BayesGreedy`, `PosteriorGreedy`, `PoliteGreedy`,
 `LearningGreedy`, `RatesInPhases`, `MirrorSync`, `Nutch` and `StormCrawler`.
 
 A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
@@ -33,7 +33,6 @@ from recrawl.science.policies.crawlers import Nutch, StormCrawler
 from recrawl.science.policies.fixed_rates import Rates
 from recrawl.science.policies.greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
 from recrawl.science.policies.in_phases import RatesInPhases
-from recrawl.science.policies.lagrangian import LagrangianIndex
 from recrawl.science.policies.learning import (
     LearningGreedy,
     Learnt,
@@ -61,7 +60,6 @@ __all__ = [
     "GreedyCISPlus",
     "GreedyNCIS",
     "IndexPolicy",
-    "LagrangianIndex",
     "LearningGreedy",
     "LearningRun",
     "Learnt",

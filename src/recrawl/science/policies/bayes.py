@@ -96,7 +96,6 @@ class BayesGreedy(IndexPolicy):
     def _describe(self, records):
         records["scale"] = self.importance
         records["gamma_shape"], records["rate"] = self.shape, self.rate
-        return {}
 
     def _told(self, world, n_slots):
         return world.unseen(n_slots), self.observation == "last_modified"

@@ -25,9 +25,8 @@ __all__ = ["IndexPolicy"]
 class IndexPolicy:
     """A policy that gives each slot to the page of largest index, under limits.
 
-    The base of `Greedy`, `LagrangianIndex` and `BayesGreedy`. The index of a
-    page is a function of the time since its crawl that never falls; ties go to
-    the lower page.
+    The base of `Greedy` and `BayesGreedy`. The index of a page is a function of
+    the time since its crawl that never falls; ties go to the lower page.
 
     Parameters
     ----------
@@ -82,15 +81,13 @@ class IndexPolicy:
         """Labels of the hosts, sorted; None for the one host of all pages."""
         return self._labels
 
-    def records(self) -> tuple[Any, Any, dict[str, Any]]:
-        """Records of pages and of hosts, and scalars, for the kernels.
+    def records(self) -> tuple[Any, Any]:
+        """Records of pages and of hosts, for the kernels.
 
         Returns
         -------
         pages, hosts : records of dtype `PAGE` and `HOST` of the kernels
             With everything but the last crawls.
-        scalars : dict
-            Arguments of the kernels' `new_state`.
         """
         pages = np.zeros(self.n_pages, kernels.PAGE)
         pages["least"], pages["most"], pages["host"], limit = self._limits
@@ -98,8 +95,8 @@ class IndexPolicy:
         with np.errstate(divide="ignore"):  # inf: no page is crawled
             hosts["spacing"], hosts["full_at"] = 1.0 / limit, -np.inf
         pages["kind"], pages["place"] = self.kind, kernels.IDLE
-        scalars = self._describe(pages)
-        return pages, hosts, scalars
+        self._describe(pages)
+        return pages, hosts
 
     def start(
         self, last: Array, *, present: ArrayLike = True, time: float = 0.0
@@ -120,10 +117,10 @@ class IndexPolicy:
         object
             For `scheduler.Scheduler`.
         """
-        pages, hosts, scalars = self.records()
+        pages, hosts = self.records()
         pages["last"] = pages["seen"] = last
         pages["place"][~np.broadcast_to(present, last.size)] = kernels.ABSENT
-        return kernels.new_state(pages, hosts, time, **scalars)
+        return kernels.new_state(pages, hosts, time)
 
     def choose(self, world: World, time: Array, last: Array) -> Ints:
         """Page of each slot.

@@ -118,7 +118,6 @@ class Greedy(IndexPolicy):
             self.pages.change_rate,
             self.pages.importance,
         )
-        return {}
 
 
 @dataclass(frozen=True, eq=False)
