@@ -1,0 +1,428 @@
+r"""How fresh crawls keep the copy of a page.
+
+Changes are a Poisson process of rate Delta. A copy is fresh from a crawl to the
+next change, so that after the time tau it is fresh with probability
+:math:`e^{-\Delta\tau}`. Here are the share of time in which it is fresh when crawls
+come at Poisson times (`poisson`) or at equal intervals (`interval`); the expected
+fresh time of a duration (`poisson_time`, `interval_time`); and psi, w and V of
+Lemma 4 of Busa-Fekete et al. (2025) for a page that is crawled when time and
+signals reach a threshold (`mean_crawl_interval`, `fresh_time`, `crawl_value`).
+
+One signal lowers the probability that the copy is fresh by the same factor as a
+time beta without signals. The *effective elapsed time* of n signals in the time
+tau since the last crawl is :math:`\iota = \tau + \beta n`.
+
+All arguments broadcast.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import exprel, hyp1f1
+
+from . import checks
+from .signals import SignalledPages
+
+compiled = njit(cache=True, error_model="numpy")
+
+# Where alpha iota, the cumulative hazard of the copy, is larger, the crawl value
+# is at its limit, to rounding.
+STALE = 45.0
+# Stand for alpha = 0 (recall 1), as a share of the change rate, and for
+# log(gamma / nu) = inf (no false signals): effective times stay finite.
+LEAST_ALPHA, MOST_EVIDENCE = 1e-100, 1e100
+NOTHING = 1e-50  # alpha iota of less: recall 1 and no signal, hence no hazard
+SMALL = 1e-14  # sums end at a term below this share
+CHERNOFF = 85.0  # (x - i)^2 > 85 x: a Poisson number of mean x > i exceeds i, surely
+MANY = 100.0  # signals, times (1 + step)^2, for Wald's identity
+PRODUCT = 20  # factors up to which a product is more precise than logarithms
+
+
+def _rates(change_rate, crawl_rate):
+    return checks.broadcast(
+        change_rate=checks.numbers("change_rate", change_rate),
+        crawl_rate=checks.numbers("crawl_rate", crawl_rate),
+    )
+
+
+@np.errstate(invalid="ignore")
+def poisson(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
+    r"""Share of time in which a copy is fresh, under crawls at Poisson times.
+
+    Eq. (5) of Upadhyay et al. (2020), eq. (10) of Avrachenkov, Patil, Thoppe
+    (2020): :math:`F = p / (p + \Delta)`.
+
+    Parameters
+    ----------
+    change_rate, crawl_rate : array_like, 1/time
+        A page that never changes is fresh even if it is not crawled.
+
+    Examples
+    --------
+    >>> poisson([0.0, 1.0, 3.0], 1.0)
+    array([1.  , 0.5 , 0.25])
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    return np.where(change_rate > 0, crawl_rate / (crawl_rate + change_rate), 1.0)[()]
+
+
+@np.errstate(divide="ignore", invalid="ignore", over="ignore")
+def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
+    r"""Share of time in which a copy is fresh, under crawls at equal intervals.
+
+    Eq. (5) of Busa-Fekete et al. (2025), never below `poisson`:
+    :math:`F = \frac{p}{\Delta} (1 - e^{-\Delta / p})`.
+
+    Parameters
+    ----------
+    change_rate, crawl_rate : array_like, 1/time
+        A page that never changes is fresh even if it is not crawled.
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    return np.where(change_rate > 0, exprel(-change_rate / crawl_rate), 1.0)[()]
+
+
+def _lasting(rate, duration):
+    """The integral of exp(-rate t) over the duration."""
+    return duration * exprel(-rate * duration)
+
+
+def poisson_time(
+    change_rate: ArrayLike,
+    crawl_rate: ArrayLike,
+    duration: ArrayLike,
+    *,
+    initial: ArrayLike = 0.0,
+) -> NDArray:
+    r"""Expected fresh time of a duration that starts now, at Poisson times.
+
+    The integral of eq. (4) of Upadhyay et al. (2020) over the duration T, with the
+    freshness F of `poisson` and the probability s that the copy is fresh now:
+
+    .. math:: F\,T + (s - F) \int_0^T e^{-(p + \Delta) t}\,dt
+
+    Parameters
+    ----------
+    change_rate, crawl_rate : array_like, 1/time
+    duration : array_like, time
+    initial : array_like, in [0, 1], default 0
+        Probability that the copy is fresh now.
+
+    Returns
+    -------
+    ndarray, time
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    duration = checks.numbers("duration", duration)
+    initial = checks.numbers("initial", initial, 0.0, 1.0)
+    fresh = poisson(change_rate, crawl_rate)
+    lasting = _lasting(change_rate + crawl_rate, duration)
+    return np.clip(fresh * duration + (initial - fresh) * lasting, 0.0, duration)
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def interval_time(
+    change_rate: ArrayLike,
+    crawl_rate: ArrayLike,
+    duration: ArrayLike,
+    *,
+    initial: ArrayLike = 0.0,
+    phase: ArrayLike | None = None,
+) -> NDArray:
+    r"""Expected fresh time of a duration that starts now, at equal intervals.
+
+    Derived: with crawls at :math:`t_0 + k / p`, k = 0, 1, ...,
+
+    .. math:: \int_0^{t_0} s\, e^{-\Delta t}\, dt
+        + \int_{t_0}^{T} e^{-\Delta\,((t - t_0) \bmod 1/p)}\, dt .
+
+    Parameters
+    ----------
+    change_rate, crawl_rate : array_like, 1/time
+    duration : array_like, time
+        T.
+    initial : array_like, in [0, 1], default 0
+        s, the probability that the copy is fresh now.
+    phase : array_like, in (0, 1], optional
+        :math:`p\,t_0`, time until the first crawl as a share of the interval; by
+        default the result is the mean over all phases.
+
+    Returns
+    -------
+    ndarray, time
+    """
+    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    duration = checks.numbers("duration", duration)
+    initial = checks.numbers("initial", initial, 0.0, 1.0)
+    fresh = interval(change_rate, crawl_rate)
+    if phase is None:
+        # At t < 1 / p the last crawl has come with probability p t.
+        first = np.minimum(duration, 1.0 / crawl_rate)
+        lasting = _lasting(change_rate, first)
+        crawled = first**2 * hyp1f1(1, 3, -change_rate * first) / 2
+        before = lasting - crawl_rate * (first * lasting - crawled)
+        total = initial * before + crawl_rate * crawled + fresh * (duration - first)
+    else:
+        phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)
+        first = np.minimum(duration, phase / crawl_rate)
+        rest = duration - first
+        whole = np.minimum(np.floor(rest * crawl_rate) / crawl_rate, rest)
+        whole = np.where(crawl_rate > 0, whole, 0.0)
+        total = initial * _lasting(change_rate, first) + whole * fresh
+        total += _lasting(change_rate, rest - whole)
+    return np.clip(total, 0.0, duration)
+
+
+def mean(fresh: ArrayLike, importance: ArrayLike) -> NDArray:
+    r"""Share of requests that are served fresh, :math:`\sum \mu_i F_i / \sum \mu_i`.
+
+    Parameters
+    ----------
+    fresh : array_like, shape (..., n_pages)
+        Freshness of each page.
+    importance : array_like, shape (..., n_pages)
+        Not all of them 0.
+
+    Returns
+    -------
+    float or ndarray, shape (...)
+    """
+    fresh, importance = checks.broadcast(
+        fresh=np.atleast_1d(fresh), importance=checks.numbers("importance", importance)
+    )
+    total = importance.sum(axis=-1)
+    checks.require("importance", total, "positive for at least one page", total > 0)
+    return np.vecdot(fresh, importance) / total
+
+
+def _non_negative(name, value):
+    """The value as floats, inf allowed."""
+    array = np.asarray(value, dtype=float)
+    checks.require(name, array, "non-negative", array >= 0)
+    return array
+
+
+def probability(
+    elapsed: ArrayLike, n_signals: ArrayLike, pages: SignalledPages
+) -> NDArray:
+    r"""Probability that copies are fresh, given time and signals since the last crawl.
+
+    Eq. (1) of Busa-Fekete et al. (2025): :math:`e^{-\alpha\tau} (\nu / \gamma)^n`.
+
+    Parameters
+    ----------
+    elapsed : array_like, shape (..., n_pages), time
+        tau.
+    n_signals : array_like, shape (..., n_pages)
+        n.
+    pages : SignalledPages
+    """
+    elapsed = checks.numbers("elapsed", elapsed)
+    n_signals = checks.numbers("n_signals", n_signals)
+    return np.exp(-pages.alpha * elapsed) * (1.0 - pages.precision) ** n_signals
+
+
+def crawl_value(
+    elapsed: ArrayLike,
+    n_signals: ArrayLike,
+    pages: SignalledPages,
+    *,
+    terms: int | None = None,
+) -> NDArray:
+    r"""Crawl value of pages: the gain in freshness by a crawl now.
+
+    V of Lemma 4 of Busa-Fekete et al. (2025), at :math:`\iota = \tau + \beta n`,
+
+    .. math:: V(\iota) = \mu\,\bigl(w(\iota) - e^{-\alpha\iota}\,\psi(\iota)\bigr),
+
+    with w and psi of `fresh_time` and `mean_crawl_interval`. It rises to
+    :math:`\mu / \Delta`; without signals it is
+    :math:`\mu / \Delta\,(1 - (1 + \Delta\tau) e^{-\Delta\tau})`.
+
+    Parameters
+    ----------
+    elapsed : array_like, shape (..., n_pages), time
+        tau; inf gives the limit.
+    n_signals : array_like, shape (..., n_pages)
+        n.
+    pages : SignalledPages
+    terms : int, optional
+        j of APPROX-j, which takes the first j terms of the sums (appendix A);
+        by default all.
+
+    Returns
+    -------
+    ndarray, importance x time
+
+    Examples
+    --------
+    >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
+    >>> crawl_value([[1.0], [3.0], [np.inf]], 0, pages).ravel().round(3)
+    array([0.114, 0.494, 1.429])
+    """
+    elapsed = _non_negative("elapsed", elapsed)
+    n_signals = checks.numbers("n_signals", n_signals)
+    terms = np.inf if terms is None else checks.count("terms", terms)
+    iota = elapsed + lemma_4_rates(pages, terms)[-1] * n_signals
+    return pages.importance * _lemma_4(iota, pages, terms)[0]
+
+
+def mean_crawl_interval(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
+    r"""Mean time between two crawls of pages that are crawled at a threshold.
+
+    psi of Lemma 4 of Busa-Fekete et al. (2025), for crawls whenever the effective
+    elapsed time reaches iota; its inverse is the crawl rate.
+    :math:`R^i(x)` is the probability that a Poisson number of mean x exceeds i.
+
+    .. math:: \psi(\iota) = \frac{1}{\gamma} \sum_{i=0}^{\lfloor\iota/\beta\rfloor}
+              R^i\bigl(\gamma (\iota - i \beta)\bigr)
+
+    Parameters
+    ----------
+    threshold : array_like, shape (..., n_pages), time
+        iota; inf for a page that is never crawled.
+    pages : SignalledPages
+
+    Returns
+    -------
+    ndarray, time
+    """
+    threshold = _non_negative("threshold", threshold)
+    return _lemma_4(threshold, pages)[1]
+
+
+def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
+    r"""Mean time that a copy is fresh between two crawls at a threshold.
+
+    w of Lemma 4 of Busa-Fekete et al. (2025); over `mean_crawl_interval` it is the
+    freshness.
+
+    .. math:: w(\iota) = \sum_{i=0}^{\lfloor\iota/\beta\rfloor}
+              \frac{\nu^i}{(\Delta + \nu)^{i+1}}
+              R^i\bigl((\alpha + \gamma) (\iota - i \beta)\bigr)
+
+    Parameters
+    ----------
+    threshold : array_like, shape (..., n_pages), time
+        iota; inf for a page that is never crawled.
+    pages : SignalledPages
+
+    Returns
+    -------
+    ndarray, time
+    """
+    threshold = _non_negative("threshold", threshold)
+    return _lemma_4(threshold, pages)[2]
+
+
+def lemma_4_rates(pages, terms=np.inf):
+    """alpha, gamma and beta as `lemma_4` takes them: finite, gamma = 0 without signals.
+
+    Signals that say nothing, of recall 0, are none. (The first terms of the sums are
+    not those of a page without signals, though: they keep their limit for recall -> 0.)
+    """
+    signalled = pages.recall * pages.change_rate
+    silent = (signalled == 0) & ((pages.false_rate == 0) | (terms == np.inf))
+    alpha = np.maximum(pages.alpha, LEAST_ALPHA * pages.change_rate)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        evidence = np.minimum(np.log1p(signalled / pages.false_rate), MOST_EVIDENCE)
+        beta = np.where(signalled > 0, evidence / alpha, 0.0)
+    return alpha, np.where(silent, 0.0, pages.gamma), beta
+
+
+@np.errstate(all="ignore")  # pages that never change, effective times near infinity
+def _lemma_4(iota, pages, terms=np.inf):
+    """V / mu, psi and w of pages."""
+    rate = pages.change_rate
+    iota, _ = checks.broadcast(effective_time=iota, pages=rate)
+    alpha, gamma, beta = lemma_4_rates(pages, terms)
+    finite = np.where(np.isinf(iota), STALE / alpha, iota)
+    value, psi, fresh = np.vectorize(lemma_4, otypes="ddd")(
+        finite, rate, pages.false_rate, alpha, gamma, beta, terms
+    )
+    w = np.where(rate > 0, value + fresh * psi, iota)
+    return value, np.where(np.isinf(iota), iota, psi), w
+
+
+@compiled
+def _poisson(i, x):
+    """Probability that a Poisson number of mean x is i."""
+    if i > PRODUCT:
+        return math.exp(i * math.log(x) - x - math.lgamma(i + 1.0))
+    p = math.exp(-x)
+    for j in range(1, i + 1):
+        p *= x / j
+    return p
+
+
+@compiled
+def residual(i, x):
+    """R^i: probability that a Poisson number of mean x exceeds i."""
+    if x > i and (x - i) ** 2 > CHERNOFF * x:
+        return 1.0
+    term, total = _poisson(i, x), 0.0
+    if x > i + 1:
+        for j in range(i, -1, -1):
+            total += term
+            if term < SMALL * total:
+                break
+            term *= j / x
+        return 1.0 - total
+    while True:  # the same, without cancellation
+        i += 1
+        term *= x / i
+        total += term
+        if not term > SMALL * total:
+            return total
+
+
+@compiled
+def _gain(i, y, share):
+    """R^i(y) - exp(-share y) R^i((1 - share) y) / (1 - share)^(i + 1), without a -."""
+    p, weight, total = _poisson(i, y), 0.0, 0.0
+    while True:
+        i += 1
+        p *= y / i
+        total += p * weight
+        weight += share * (1.0 - weight)
+        if not p > SMALL * total:
+            return total
+
+
+@compiled
+def lemma_4(iota, change_rate, false_rate, alpha, gamma, beta, terms):
+    """V / mu, psi and P(fresh) at iota, from the first `terms` terms of the sums."""
+    fresh = math.exp(-alpha * iota)
+    if gamma == 0.0:  # section 5.1
+        value = residual(1, alpha * iota) / alpha if alpha > 0.0 else 0.0
+        return value, iota, fresh
+    both, step = alpha + gamma, gamma * beta
+    x = gamma * iota
+    if terms == math.inf and x > MANY * (1.0 + step) ** 3:
+        # After many signals one of them crosses the threshold with probability
+        # step / (1 + step), by a time that is uniform on (0, beta): Wald.
+        psi = (iota + 0.5 * beta * step / (1.0 + step)) / (1.0 + step)
+        w = 1.0 / change_rate - fresh / (alpha * (1.0 + step))
+        return w - fresh * psi, psi, fresh
+    value, psi, share, i = 0.0, 0.0, 1.0, 0
+    sure = (x - math.sqrt(CHERNOFF * x)) / (1.0 + step)
+    if sure >= 1.0:  # terms with R = 1
+        i = int(min(sure, terms))
+        share = math.exp(-i * math.log1p(change_rate / false_rate))
+        psi, value = i, (1.0 - share) / change_rate - fresh * i / gamma
+    while i < terms and iota > i * beta:
+        t = iota - i * beta
+        r = residual(i, gamma * t)
+        if both * t > i + 1:
+            more = share * residual(i, both * t) / both - fresh * r / gamma
+        else:
+            more = share / both * _gain(i, both * t, alpha / both)
+        psi += r
+        value += more
+        if r < SMALL * psi and abs(more) < SMALL * value:
+            break
+        share *= false_rate / both
+        i += 1
+    return value if alpha * iota > NOTHING else 0.0, psi / gamma, fresh
