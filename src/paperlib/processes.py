@@ -8,7 +8,6 @@ intervals between crawls, of many pages or runs at once.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +50,7 @@ class History:
     offsets: Any = None
 
     def __post_init__(self):
-        interval = checks.numbers("interval", self.interval, above=True)
+        interval = np.array(checks.numbers("interval", self.interval, above=True))
         changed, offsets = checks.bits("changed", self.changed), self.offsets
         empty = offsets is None and (interval.ndim == 0 or interval.size == 0)
         if empty or interval.shape != changed.shape:
@@ -59,13 +58,17 @@ class History:
                 "interval and changed must have one shape, of at least one crawl, "
                 f"got {interval.shape} and {changed.shape}"
             )
-        own = vars(self)  # because the dataclass is frozen
         if offsets is not None:
-            own["offsets"] = _offsets(offsets, interval)
-        for name, array in (("interval", interval), ("changed", changed)):
-            # contiguous and read-only, so that a kernel is compiled for one type
-            own[name] = np.array(array, order="C")
-            own[name].flags.writeable = False
+            offsets = np.asarray(offsets).astype(np.int64, casting="same_kind")
+            steps = np.diff(offsets, prepend=0, append=interval.size)
+            if interval.ndim != 1 or steps[0] or steps[-1] or steps.min() < 0:
+                raise ValueError(
+                    "offsets must rise from 0 to the number of crawls in flat "
+                    f"arrays, got {offsets} beside shape {interval.shape}"
+                )
+        interval.flags.writeable = changed.flags.writeable = False
+        # in place, because the dataclass is frozen
+        vars(self).update(interval=interval, changed=changed, offsets=offsets)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -77,14 +80,6 @@ class History:
     def n_crawls(self) -> NDArray:
         """Number of crawls of each page, an int array of `shape`."""
         return np.diff(self.ragged()[2]).reshape(self.shape)
-
-    @property
-    def time(self) -> NDArray:
-        """Time of each crawl since time 0 of its page, in the shape of `interval`."""
-        interval, _, offsets = self.ragged()
-        # differences of sums over all pages would lose digits of short intervals
-        pages = map(np.cumsum, np.split(interval, offsets[1:-1]))
-        return np.concatenate([*pages]).reshape(self.interval.shape)
 
     def per_crawl(self, values: ArrayLike) -> NDArray:
         """Repeat a number of each page, of `shape`, for each of its crawls.
@@ -122,19 +117,6 @@ class History:
         return History(self.interval[..., :n_crawls], self.changed[..., :n_crawls])
 
 
-def _offsets(offsets, interval):
-    """Offsets as an int array that fits flat intervals."""
-    offsets = np.asarray(offsets)
-    steps = np.diff(offsets, prepend=0, append=interval.size)
-    bad = interval.ndim != 1 or offsets.dtype.kind not in "iu" or offsets.size < 2
-    if bad or steps[0] != 0 or steps[-1] != 0 or steps.min() < 0:
-        raise ValueError(
-            "offsets must be integers that rise from 0 to the number of crawls in "
-            f"flat arrays, got {offsets} beside shape {interval.shape}"
-        )
-    return offsets.astype(np.int64)
-
-
 def join(first: History, second: History) -> History:
     """Append to the crawls of each page those of a later history.
 
@@ -156,10 +138,6 @@ def join(first: History, second: History) -> History:
     >>> join(first, second).interval, join(first, second).offsets
     (array([1., 3., 2., 4.]), array([0, 2, 4]))
     """
-    if first.shape != second.shape:
-        raise ValueError(
-            f"second must have the pages of first, {first.shape}, got {second.shape}"
-        )
     interval, changed, offsets = first.ragged()
     more_interval, more_changed, more_offsets = second.ragged()
     page_end = np.repeat(offsets[1:], np.diff(more_offsets))
@@ -190,12 +168,8 @@ def poisson_times(
     """
     rate = checks.number("rate", rate, above=False)
     horizon, rng = checks.number("horizon", horizon), np.random.default_rng(rng)
-    return np.sort(_uniform_times(rng, rng.poisson(rate * horizon), horizon))
-
-
-def _uniform_times(rng, n, horizon):
-    """Times uniform on (0, horizon]: one may be the horizon, none is 0."""
-    return horizon * (1.0 - rng.random(n))
+    # uniform on (0, horizon]: one may be the horizon, none is 0
+    return np.sort(horizon * (1.0 - rng.random(rng.poisson(rate * horizon))))
 
 
 def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
@@ -227,21 +201,19 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
     rising = np.diff(changes, prepend=-np.inf) >= 0  # False for NaN
     checks.require("change_times", changes, "sorted", rising)
     interval = np.diff(crawls, prepend=0.0)
-    checks.require("crawl_times", crawls, "positive and rising", interval > 0)
     start, end = (np.searchsorted(changes, t, side="right") for t in (0.0, crawls))
     return History(interval, np.diff(end, prepend=start) > 0)
 
 
 def _each_run(draw, n_runs, rng):
-    """Arrays that draw(generator) returns, stacked over the runs if there are any.
+    """The array draw(generator), or that of each run, stacked.
 
     Every run has its own generator: run i depends on the seed and i alone.
     """
     rng = np.random.default_rng(rng)
     if n_runs is None:
         return draw(rng)
-    runs = [draw(stream) for stream in rng.spawn(checks.count("n_runs", n_runs))]
-    return [np.stack(arrays) for arrays in zip(*runs, strict=True)]
+    return np.stack([*map(draw, rng.spawn(checks.count("n_runs", n_runs)))])
 
 
 def observe_repeatedly(
@@ -274,11 +246,11 @@ def observe_repeatedly(
         Of shape (n_runs, n_crawls).
     """
     horizon = checks.number("horizon", horizon)
-    n_crawls = checks.count("n_crawls", n_crawls)
-    (times,) = _each_run(
-        lambda stream: [_uniform_times(stream, n_crawls, horizon)], n_runs, rng
-    )
-    return observe(change_times, np.sort(times))
+
+    def times(stream):
+        return np.sort(horizon * (1.0 - stream.random(n_crawls)))
+
+    return observe(change_times, _each_run(times, n_runs, rng))
 
 
 def simulate_history(
@@ -286,7 +258,7 @@ def simulate_history(
     *,
     crawl_rate: ArrayLike | None = None,
     interval: ArrayLike | None = None,
-    n_crawls: int | None = None,
+    n_crawls: int = 1,
     n_runs: int | None = None,
     rng: int | np.random.Generator | None = None,
 ) -> History:
@@ -303,13 +275,12 @@ def simulate_history(
     change_rate : array_like, 1/time
         One number or one for each page, non-negative.
     crawl_rate : array_like, 1/time, optional
-        Rate of Poisson crawls, positive; broadcasts with the pages and needs
-        `n_crawls`.
+        Rate of Poisson crawls, positive; broadcasts with the pages.
     interval : array_like, shape (..., n_crawls), time, optional
         Given intervals instead, positive; the axes before the last broadcast
-        with the pages. A single number needs `n_crawls`.
-    n_crawls : int, optional
-        Crawls of each page.
+        with the pages.
+    n_crawls : int, default 1
+        Crawls of each page, unless `interval` is an array.
     n_runs : int, optional
         Independent runs along a new first axis.
     rng : None, int or Generator, optional
@@ -336,21 +307,19 @@ def simulate_history(
         mean = mean[..., np.newaxis]
     else:
         mean = checks.numbers("interval", interval, above=True)
-        if n_crawls is None and mean.ndim:
-            n_crawls = mean.shape[-1]
-    of_crawls = np.empty(checks.count("n_crawls", n_crawls))
     shape = checks.broadcast(
-        change_rate=change_rate, interval=mean, n_crawls=of_crawls
+        change_rate=change_rate, interval=mean, n_crawls=np.empty(n_crawls)
     )[0].shape
 
     def draw(stream):
+        unit = np.ones(shape)
         if interval is None:
-            length = mean * stream.standard_exponential(shape)
-        else:
-            length = np.broadcast_to(mean, shape)
-        return length, stream.random(shape) < -np.expm1(-change_rate * length)
+            unit = stream.standard_exponential(shape)
+        return np.stack([unit, stream.random(shape)], axis=-1)
 
-    return History(*_each_run(draw, n_runs, rng))
+    drawn = _each_run(draw, n_runs, rng)
+    length = mean * drawn[..., 0]
+    return History(length, drawn[..., 1] < -np.expm1(-change_rate * length))
 
 
 def simulate_adaptive_history(
@@ -416,7 +385,7 @@ def simulate_adaptive_history(
 
 def simulate_sequential_history(
     change_rate: ArrayLike,
-    estimate: Callable[[History], ArrayLike] | Any,
+    estimate: Any,
     *,
     initial: ArrayLike,
     factor: float = 1.0,
@@ -464,15 +433,9 @@ def simulate_sequential_history(
             rate = estimate(History(interval, changed))
         else:
             rate = online.update(changed[..., -1], interval=interval[..., -1])
-        rate, pages = np.asarray(rate), interval.shape[:-1]
-        if rate.shape != pages or not (rate >= 0).all():
-            raise ValueError(
-                "estimate must give a non-negative change rate for each page, "
-                f"shape {pages}, got {rate}"
-            )
         estimates.append(rate)
         with np.errstate(divide="ignore"):
-            return factor / rate
+            return np.divide(factor, rate)
 
     history = _crawl_in_turn(
         following, change_rate, initial, limits, n_crawls, n_runs, rng
@@ -484,10 +447,9 @@ def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rn
     """Crawl pages; following(interval, changed) so far gives the next interval."""
     change_rate = checks.numbers("change_rate", change_rate)
     now = checks.numbers("initial", initial, *limits)
-    pages = checks.broadcast(change_rate=change_rate, initial=now)[0].shape
-    shape = (*pages, checks.count("n_crawls", n_crawls))
-    (chance,) = _each_run(lambda stream: [stream.random(shape)], n_runs, rng)
-    interval, changed = np.empty(chance.shape), np.empty(chance.shape, dtype=bool)
+    shape = (*np.broadcast(change_rate, now).shape, n_crawls)
+    chance = _each_run(lambda stream: stream.random(shape), n_runs, rng)
+    interval, changed = np.empty_like(chance), np.empty_like(chance, dtype=bool)
     for k in range(n_crawls):
         interval[..., k] = now
         changed[..., k] = chance[..., k] < -np.expm1(-change_rate * now)

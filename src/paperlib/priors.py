@@ -1,0 +1,408 @@
+"""What is known about a page before it is crawled, and after a few crawls."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from . import checks
+from .errors import ConvergenceError, DegeneratePriorWarning
+from .estimators import mle
+from .processes import History, join
+
+# A logarithm this close to its bound has ended there.
+AT_BOUND = 1e-3
+# Stand-in for the private data of Grimes and Ford (2008): the median of the mean
+# times between changes, in hours, is chosen so that the best first interval of
+# their figure 4 is 9.5 days, near the 11 days of the paper. The limits are our choice.
+MEDIAN_PERIOD, SHORTEST_PERIOD, LONGEST_PERIOD = 15 * 24, 2.0, 365 * 24
+
+
+@dataclass(frozen=True)
+class PseudoObservations:
+    r"""Prior given by two pseudo-observations, one changed and one unchanged.
+
+    Section 4.4 of Grimes and Ford (2008): every page gets a crawl that found a
+    change after an interval a, and one that found none after an interval b. If
+    all change rates are equally likely before the two, the density after them
+    is
+
+    .. math:: \pi(\Delta) = \frac{b (a + b)}{a}
+        (1 - e^{-a \Delta})\,e^{-b \Delta} ,
+
+    that of the sum of two exponential variables of means 1/b and 1/(a + b)
+    (derived).
+
+    Parameters
+    ----------
+    changed, unchanged : float, time
+        The intervals a and b, positive.
+
+    Examples
+    --------
+    >>> from paperlib.priors import PseudoObservations
+    >>> from paperlib.processes import History
+    >>> prior = PseudoObservations(changed=2.0, unchanged=1.0)
+    >>> round(prior.mode, 3), round(prior.initial_interval, 3)
+    (0.549, 1.82)
+    >>> float(prior.estimate(History([1.0, 1.0], [False, False])).round(3))
+    0.255
+    """
+
+    changed: float
+    unchanged: float
+
+    def __post_init__(self):
+        for name, value in list(vars(self).items()):
+            # in place, because the dataclass is frozen
+            vars(self)[name] = checks.number(name, value)
+
+    def density(self, rate: ArrayLike) -> NDArray:
+        """Density (time) of non-negative change rates (1/time)."""
+        a, b, rate = self.changed, self.unchanged, np.asarray(rate)
+        return b * (a + b) / a * -np.expm1(-a * rate) * np.exp(-b * rate)
+
+    @property
+    def mode(self) -> float:
+        """Most likely change rate, log(1 + a / b) / a, 1/time."""
+        return float(np.log1p(self.changed / self.unchanged)) / self.changed
+
+    @property
+    def initial_interval(self) -> float:
+        """First interval of a page that was never crawled, 1 / mode, time."""
+        return 1 / self.mode
+
+    def estimate(self, history: History) -> Any:
+        r"""Posterior mode of the change rate.
+
+        .. math:: \arg\max_\Delta \; (1 - e^{-a\Delta})\,e^{-b\Delta}
+                  \prod_k P(\mathrm{bit}_k \mid \Delta)
+
+        It is `estimators.mle` with the two pseudo-observations among the
+        crawls, so that no history is degenerate; section 4.4 of Grimes and
+        Ford (2008).
+
+        Parameters
+        ----------
+        history : History
+            In either form.
+
+        Returns
+        -------
+        ndarray or float, shape ``history.shape``, 1/time
+            Change rates; the mode of the prior for a page without crawls.
+        """
+        pages = (*history.shape, 1)
+        interval = np.tile([self.changed, self.unchanged], pages)
+        pseudo = History(interval, np.tile([True, False], pages))
+        return history.by_page(mle(join(pseudo, history)))
+
+    def probabilities(
+        self, period: ArrayLike, *, base: Literal["period", "rate"] = "period"
+    ) -> NDArray:
+        r"""Distribution of the mean time between changes on a grid.
+
+        .. math:: p_k \propto (1 - e^{-a / T_k})\,e^{-b / T_k}\,f(T_k)\,
+                  \delta T_k, \qquad f(T) = 1 \text{ or } T^{-2} \text{, see base.}
+
+        Parameters
+        ----------
+        period : array_like, shape (n_grid,), time
+            Mean times between changes, positive, rising.
+        base : {"period", "rate"}, default "period"
+            Quantity that is uniform without the two pseudo-observations: the
+            period, as in Grimes and Ford (2008), where the prior has no finite
+            integral without a largest period, or the rate, as in `density`.
+
+        Returns
+        -------
+        ndarray, shape (n_grid,)
+            Probabilities of sum 1.
+        """
+        _one_of("base", base, ["period", "rate"])
+        rate = 1 / _rising("period", period)
+        # relative to the longest period, so that not all of them vanish
+        unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
+        weight = -np.expm1(-self.changed * rate) * unchanged
+        weight *= np.gradient(period) * (rate**2 if base == "rate" else 1.0)
+        return weight / weight.sum()
+
+    def distance(
+        self,
+        change_rate: ArrayLike,
+        period: ArrayLike,
+        *,
+        base: Literal["period", "rate"] = "period",
+    ) -> float:
+        r"""L2 distance of the prior to a population of pages, on a grid.
+
+        Section 4.4 of Grimes and Ford (2008): with the `probabilities` p of
+        the grid, and the shares s of the pages that are nearest to its points,
+
+        .. math:: \sqrt{\textstyle\sum_k (p_k - s_k)^2} .
+
+        Parameters
+        ----------
+        change_rate : array_like, shape (n_pages,), 1/time
+            Change rates of the pages, positive.
+        period, base
+            As in `probabilities`.
+
+        Returns
+        -------
+        float
+        """
+        shares = _shares(change_rate, period)
+        return float(np.linalg.norm(self.probabilities(period, base=base) - shares))
+
+    @classmethod
+    def fit(
+        cls,
+        change_rate: ArrayLike,
+        period: ArrayLike,
+        *,
+        base: Literal["period", "rate"] = "period",
+        method: Literal["search", "annealing"] = "search",
+        max_iterations: int = 1000,
+        rng: int | np.random.Generator | None = None,
+    ) -> PseudoObservations:
+        """Fit the prior to known change rates by the least `distance`.
+
+        Section 4.4 of Grimes and Ford (2008).
+
+        Parameters
+        ----------
+        change_rate : array_like, shape (n_pages,), 1/time
+            Change rates of the pages, positive.
+        period : array_like, shape (n_grid,), time
+            Mean times between changes, positive, rising; both intervals stay
+            within this grid.
+        base : {"period", "rate"}, default "period"
+            As in `probabilities`.
+        method : {"search", "annealing"}, default "search"
+            "annealing": simulated annealing, as in the paper. "search": a
+            grid, and the simplex of Nelder and Mead from its best point.
+        max_iterations : int, default 1000
+            Iterations of the annealing or of the simplex.
+        rng : None, int or Generator, optional
+            Source of random numbers of the annealing.
+
+        Returns
+        -------
+        PseudoObservations
+
+        Raises
+        ------
+        ConvergenceError
+            The simplex did not converge within `max_iterations`.
+
+        Warns
+        -----
+        DegeneratePriorWarning
+            An interval ended at its bound, as `changed` does for a population
+            with a heavy tail of periods and base "period".
+        """
+        _one_of("method", method, ["search", "annealing"])
+        shares = _shares(change_rate, period)
+
+        def loss(prior):
+            return np.linalg.norm(prior.probabilities(period, base=base) - shares)
+
+        minimise = _search
+        if method == "annealing":
+            stream = np.random.default_rng(rng).spawn(1)[0]
+            minimise = partial(scipy.optimize.dual_annealing, rng=stream)
+        bounds = np.log(np.asarray(period)[[0, -1]])
+        return cls._least(loss, bounds, minimise, max_iterations)
+
+    @classmethod
+    def learn(cls, history: History, rate: ArrayLike) -> PseudoObservations:
+        r"""Fit the prior to histories by maximum marginal likelihood.
+
+        The two intervals that maximise the probability of the bits,
+
+        .. math:: \prod_\mathrm{pages} \int
+            P(\mathrm{bits} \mid \Delta)\,\pi(\Delta)\,d\Delta ,
+
+        an empirical-Bayes prior of base "rate" (our choice; Grimes and Ford
+        (2008) need known rates). One bit of each page is enough.
+
+        Parameters
+        ----------
+        history : History
+            In either form.
+        rate : array_like, shape (n_grid,), 1/time
+            The grid of rates for the integral, positive, rising; both
+            intervals stay within the periods that it spans.
+
+        Returns
+        -------
+        PseudoObservations
+
+        Raises
+        ------
+        ConvergenceError
+            The simplex did not converge.
+
+        Warns
+        -----
+        DegeneratePriorWarning
+            An interval ended at its bound.
+        """
+        rate = _rising("rate", rate)
+        likelihood = grid_posterior(history, rate, np.ones(rate.size))
+        likelihood = likelihood.reshape(-1, rate.size) * np.gradient(rate)
+
+        # a prior that makes a history almost impossible has a loss of inf
+        @np.errstate(divide="ignore")
+        def loss(prior):
+            return -np.log(likelihood @ prior.density(rate)).sum()
+
+        return cls._least(loss, -np.log(rate[[-1, 0]]), _search, 1000)
+
+    @classmethod
+    def _least(cls, loss, bounds, minimise, max_iterations):
+        """The prior of least loss; the logarithms of both intervals are in bounds."""
+
+        def of_logs(logs):
+            return loss(cls(*np.exp(logs)))
+
+        found = minimise(of_logs, [bounds, bounds], maxiter=max_iterations)
+        prior = cls(*np.exp(found.x))
+        if not found.success:
+            raise ConvergenceError(
+                f"no fit within {max_iterations} iterations, last at {prior}"
+            )
+        for name, value in vars(prior).items():
+            if np.abs(np.log(value) - bounds).min() < AT_BOUND:
+                warnings.warn(
+                    f"{name} ended at its bound, {value:.6g}",
+                    DegeneratePriorWarning,
+                    stacklevel=3,
+                )
+        return prior
+
+
+def _search(loss, bounds, maxiter):
+    """Minimum by the simplex of Nelder and Mead from the best point of a grid."""
+    start = scipy.optimize.brute(loss, bounds, finish=None)
+    options = {
+        "xatol": 1e-6,  # of a logarithm: six digits of an interval
+        "fatol": 1e-12 * abs(loss(start)),  # rounding of a loss
+        "maxiter": maxiter,
+    }
+    return scipy.optimize.minimize(
+        loss, start, method="Nelder-Mead", bounds=bounds, options=options
+    )
+
+
+def _one_of(name, value, choices):
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
+
+
+def _rising(name, value):
+    """The value as a positive array that rises."""
+    array = np.asarray(value, dtype=float)
+    checks.require(name, array, "positive and rising", np.diff(array, prepend=0.0) > 0)
+    return array
+
+
+def _shares(change_rate, period):
+    """Share of the pages nearest to each period of the grid."""
+    change_rate = checks.numbers("change_rate", change_rate, above=True)
+    period = _rising("period", period)
+    nearest = np.searchsorted(0.5 * (period[1:] + period[:-1]), 1 / change_rate)
+    return np.bincount(nearest, minlength=period.size) / change_rate.size
+
+
+def grid_posterior(history: History, rate: ArrayLike, prior: ArrayLike) -> NDArray:
+    r"""Posterior probabilities of change rates on a grid, for any prior.
+
+    .. math:: P(\Delta \mid \mathrm{bits}) \propto P(\Delta)
+        \prod_\mathrm{changed} (1 - e^{-\Delta w_n})
+        \prod_\mathrm{unchanged} e^{-\Delta w_n}
+
+    for each page; section 4.3 of Grimes and Ford (2008). The result can be the
+    prior of the next call, which gets the new crawls alone.
+
+    Parameters
+    ----------
+    history : History
+        In either form.
+    rate : array_like, shape (n_grid,), 1/time
+        Change rates, non-negative.
+    prior : array_like, shape (n_grid,) or ``(*history.shape, n_grid)``
+        Probabilities up to a factor for each page, non-negative.
+
+    Returns
+    -------
+    ndarray, shape ``(*history.shape, n_grid)``
+        Probabilities, of sum 1 for each page.
+
+    Raises
+    ------
+    ValueError
+        A page whose bits are impossible under its prior.
+
+    Examples
+    --------
+    >>> from paperlib.priors import grid_posterior
+    >>> from paperlib.processes import History
+    >>> history = History([1.0, 2.0], [True, False])
+    >>> grid_posterior(history, [0.1, 0.5, 2.0], [1.0, 1.0, 1.0]).round(3)
+    array([0.327, 0.607, 0.066])
+    """
+    rate, prior = checks.numbers("rate", rate), checks.numbers("prior", prior)
+    log = np.empty((*history.shape, rate.size))
+    with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf
+        for k, x in enumerate(rate):
+            unchanged = -x * history.interval
+            changed = np.log(-np.expm1(unchanged))
+            log[..., k] = history.total(np.where(history.changed, changed, unchanged))
+        log = log + np.log(prior)
+    best = log.max(axis=-1)
+    name = "log-probability of the bits under the prior"
+    checks.require(name, best, "finite", best > -np.inf)
+    return scipy.special.softmax(log, axis=-1)
+
+
+def population(
+    n_pages: int,
+    *,
+    distribution: Literal["lognormal", "log-logistic"] = "lognormal",
+    rng: int | np.random.Generator | None = None,
+) -> NDArray:
+    """Change rates of pages that stand in for the data of Grimes and Ford (2008).
+
+    Their data are private. Mean times between changes have a median of 15
+    days and are clipped to 2 hours and 1 year.
+
+    Parameters
+    ----------
+    n_pages : int
+        Number of pages.
+    distribution : {"lognormal", "log-logistic"}, default "lognormal"
+        That of the mean times between changes: "lognormal" with standard
+        deviation 1 of the logarithm, or "log-logistic" with shape 1, whose
+        tail is so heavy that it has no mean without the clip.
+    rng : None, int or Generator, optional
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray, shape (n_pages,), 1/hour
+        Change rates.
+    """
+    rng = np.random.default_rng(rng)
+    draws = {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
+    _one_of("distribution", distribution, [*draws])
+    log_ratio = draws[distribution](size=checks.count("n_pages", n_pages))
+    period = MEDIAN_PERIOD * np.exp(log_ratio)
+    return 1 / np.clip(period, SHORTEST_PERIOD, LONGEST_PERIOD)
