@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import checks
 from .errors import ConvergenceError, DegeneratePriorWarning
-from .estimators import mle
+from .estimators import log_likelihood, mle
 from .processes import History, join
 
 # A logarithm this close to its bound has ended there.
@@ -360,13 +360,9 @@ def grid_posterior(history: History, rate: ArrayLike, prior: ArrayLike) -> NDArr
     array([0.327, 0.607, 0.066])
     """
     rate, prior = checks.numbers("rate", rate), checks.numbers("prior", prior)
-    log = np.empty((*history.shape, rate.size))
+    likelihood = [log_likelihood(history, each) for each in rate]
     with np.errstate(divide="ignore"):  # the logarithm of 0 is -inf
-        for k, x in enumerate(rate):
-            unchanged = -x * history.interval
-            changed = np.log(-np.expm1(unchanged))
-            log[..., k] = history.total(np.where(history.changed, changed, unchanged))
-        log = log + np.log(prior)
+        log = np.stack(likelihood, axis=-1) + np.log(prior)
     best = log.max(axis=-1)
     name = "log-probability of the bits under the prior"
     checks.require(name, best, "finite", best > -np.inf)
