@@ -27,24 +27,22 @@ from .signals import SignalledPages
 
 compiled = njit(cache=True, error_model="numpy")
 
-# Where alpha iota, the cumulative hazard of the copy, is larger, the crawl value
-# is at its limit, to rounding.
+# Where alpha iota, the cumulative hazard of a copy, is larger, the crawl value is
+# at its limit, to rounding.
 STALE = 45.0
 # Stand for alpha = 0 (recall 1), as a share of the change rate, and for
 # log(gamma / nu) = inf (no false signals): effective times stay finite.
 LEAST_ALPHA, MOST_EVIDENCE = 1e-100, 1e100
-NOTHING = 1e-50  # alpha iota of less: recall 1 and no signal, hence no hazard
+NOTHING = 1e-50  # alpha iota below it: recall 1 and no signal, so no hazard
 SMALL = 1e-14  # sums end at a term below this share
-CHERNOFF = 85.0  # (x - i)^2 > 85 x: a Poisson number of mean x > i exceeds i, surely
-MANY = 100.0  # signals, times (1 + step)^2, for Wald's identity
-PRODUCT = 20  # factors up to which a product is more precise than logarithms
-
-
-def _rates(change_rate, crawl_rate):
-    return checks.broadcast(
-        change_rate=checks.numbers("change_rate", change_rate),
-        crawl_rate=checks.numbers("crawl_rate", crawl_rate),
-    )
+# A Poisson number of mean x exceeds i, to rounding, if (x - i)^2 > 85 x (Chernoff),
+# and so it does for x > i + 85 + sqrt(85 i).
+CHERNOFF = 85.0
+# Signals before a crawl, in units of (1 + step)^2, after which Wald's identity is
+# exact to rounding; and signals after which it is taken in any case, since its
+# relative error is less than their inverse.
+MANY, MOST_SIGNALS = 100.0, 1e6
+PRODUCT = 20  # factors up to which a product is faster than logarithms
 
 
 @np.errstate(invalid="ignore")
@@ -64,7 +62,8 @@ def poisson(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
     >>> poisson([0.0, 1.0, 3.0], 1.0)
     array([1.  , 0.5 , 0.25])
     """
-    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    change_rate = checks.numbers("change_rate", change_rate)
+    crawl_rate = checks.numbers("crawl_rate", crawl_rate)
     return np.where(change_rate > 0, crawl_rate / (crawl_rate + change_rate), 1.0)[()]
 
 
@@ -80,13 +79,25 @@ def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
     change_rate, crawl_rate : array_like, 1/time
         A page that never changes is fresh even if it is not crawled.
     """
-    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
+    change_rate = checks.numbers("change_rate", change_rate)
+    crawl_rate = checks.numbers("crawl_rate", crawl_rate)
     return np.where(change_rate > 0, exprel(-change_rate / crawl_rate), 1.0)[()]
 
 
 def _lasting(rate, duration):
     """The integral of exp(-rate t) over the duration."""
     return duration * exprel(-rate * duration)
+
+
+def _from_now(model, change_rate, crawl_rate, duration, initial):
+    """Freshness in the long run, and the checked arguments."""
+    return (
+        model(change_rate, crawl_rate),
+        np.asarray(change_rate, dtype=float),
+        np.asarray(crawl_rate, dtype=float),
+        checks.numbers("duration", duration),
+        checks.numbers("initial", initial, 0.0, 1.0),
+    )
 
 
 def poisson_time(
@@ -114,10 +125,9 @@ def poisson_time(
     -------
     ndarray, time
     """
-    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
-    duration = checks.numbers("duration", duration)
-    initial = checks.numbers("initial", initial, 0.0, 1.0)
-    fresh = poisson(change_rate, crawl_rate)
+    fresh, change_rate, crawl_rate, duration, initial = _from_now(
+        poisson, change_rate, crawl_rate, duration, initial
+    )
     lasting = _lasting(change_rate + crawl_rate, duration)
     return np.clip(fresh * duration + (initial - fresh) * lasting, 0.0, duration)
 
@@ -153,25 +163,21 @@ def interval_time(
     -------
     ndarray, time
     """
-    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
-    duration = checks.numbers("duration", duration)
-    initial = checks.numbers("initial", initial, 0.0, 1.0)
-    fresh = interval(change_rate, crawl_rate)
+    fresh, change_rate, crawl_rate, duration, initial = _from_now(
+        interval, change_rate, crawl_rate, duration, initial
+    )
+    gap = 1.0 / crawl_rate
+    share = 1.0 if phase is None else checks.numbers("phase", phase, 0, 1, above=True)
+    first = np.minimum(duration, share * gap)
+    lasting, rest = _lasting(change_rate, first), duration - first
     if phase is None:
-        # At t < 1 / p the last crawl has come with probability p t.
-        first = np.minimum(duration, 1.0 / crawl_rate)
-        lasting = _lasting(change_rate, first)
-        crawled = first**2 * hyp1f1(1, 3, -change_rate * first) / 2
-        before = lasting - crawl_rate * (first * lasting - crawled)
-        total = initial * before + crawl_rate * crawled + fresh * (duration - first)
+        # at a time t before that the page has been crawled with probability p t
+        crawled = crawl_rate * first**2 * hyp1f1(1, 3, -change_rate * first) / 2
+        uncrawled = lasting - crawl_rate * first * lasting + crawled
+        total = initial * uncrawled + crawled + rest * fresh
     else:
-        phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)
-        first = np.minimum(duration, phase / crawl_rate)
-        rest = duration - first
-        whole = np.minimum(np.floor(rest * crawl_rate) / crawl_rate, rest)
-        whole = np.where(crawl_rate > 0, whole, 0.0)
-        total = initial * _lasting(change_rate, first) + whole * fresh
-        total += _lasting(change_rate, rest - whole)
+        part = np.fmod(rest, gap)
+        total = initial * lasting + (rest - part) * fresh + _lasting(change_rate, part)
     return np.clip(total, 0.0, duration)
 
 
@@ -195,13 +201,6 @@ def mean(fresh: ArrayLike, importance: ArrayLike) -> NDArray:
     total = importance.sum(axis=-1)
     checks.require("importance", total, "positive for at least one page", total > 0)
     return np.vecdot(fresh, importance) / total
-
-
-def _non_negative(name, value):
-    """The value as floats, inf allowed."""
-    array = np.asarray(value, dtype=float)
-    checks.require(name, array, "non-negative", array >= 0)
-    return array
 
 
 def probability(
@@ -262,11 +261,10 @@ def crawl_value(
     >>> crawl_value([[1.0], [3.0], [np.inf]], 0, pages).ravel().round(3)
     array([0.114, 0.494, 1.429])
     """
-    elapsed = _non_negative("elapsed", elapsed)
     n_signals = checks.numbers("n_signals", n_signals)
     terms = np.inf if terms is None else checks.count("terms", terms)
-    iota = elapsed + lemma_4_rates(pages, terms)[-1] * n_signals
-    return pages.importance * _lemma_4(iota, pages, terms)[0]
+    value, _, _ = _lemma_4("elapsed", elapsed, n_signals, pages, terms)
+    return pages.importance * value
 
 
 def mean_crawl_interval(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
@@ -289,8 +287,7 @@ def mean_crawl_interval(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
     -------
     ndarray, time
     """
-    threshold = _non_negative("threshold", threshold)
-    return _lemma_4(threshold, pages)[1]
+    return _lemma_4("threshold", threshold, 0, pages)[1]
 
 
 def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
@@ -313,37 +310,31 @@ def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
     -------
     ndarray, time
     """
-    threshold = _non_negative("threshold", threshold)
-    return _lemma_4(threshold, pages)[2]
+    return _lemma_4("threshold", threshold, 0, pages)[2]
 
 
 def lemma_4_rates(pages, terms=np.inf):
-    """alpha, gamma and beta as `lemma_4` takes them: finite, gamma = 0 without signals.
+    """alpha, gamma and beta for `lemma_4`: all finite, gamma = 0 without signals.
 
-    Signals that say nothing, of recall 0, are none. (The first terms of the sums are
-    not those of a page without signals, though: they keep their limit for recall -> 0.)
+    Signals of recall 0 say nothing and count as none; but the first terms of the
+    sums are continued by their limit for recall -> 0, a different number.
     """
     signalled = pages.recall * pages.change_rate
-    silent = (signalled == 0) & ((pages.false_rate == 0) | (terms == np.inf))
     alpha = np.maximum(pages.alpha, LEAST_ALPHA * pages.change_rate)
     with np.errstate(divide="ignore", invalid="ignore"):
         evidence = np.minimum(np.log1p(signalled / pages.false_rate), MOST_EVIDENCE)
         beta = np.where(signalled > 0, evidence / alpha, 0.0)
-    return alpha, np.where(silent, 0.0, pages.gamma), beta
+    return alpha, pages.gamma * ((beta > 0) | (terms < np.inf)), beta
 
 
-@np.errstate(all="ignore")  # pages that never change, effective times near infinity
-def _lemma_4(iota, pages, terms=np.inf):
-    """V / mu, psi and w of pages."""
-    rate = pages.change_rate
-    iota, _ = checks.broadcast(effective_time=iota, pages=rate)
+@np.errstate(all="ignore")  # infinite times, pages that never change
+def _lemma_4(name, time, n_signals, pages, terms=np.inf):
+    """V / mu, psi and w of pages, with the name of the time for an error."""
+    time = np.asarray(time, dtype=float)
+    checks.require(name, time, "non-negative", time >= 0)
     alpha, gamma, beta = lemma_4_rates(pages, terms)
-    finite = np.where(np.isinf(iota), STALE / alpha, iota)
-    value, psi, fresh = np.vectorize(lemma_4, otypes="ddd")(
-        finite, rate, pages.false_rate, alpha, gamma, beta, terms
-    )
-    w = np.where(rate > 0, value + fresh * psi, iota)
-    return value, np.where(np.isinf(iota), iota, psi), w
+    iota, rates = time + beta * n_signals, (pages.change_rate, pages.false_rate)
+    return np.vectorize(lemma_4, otypes="ddd")(iota, *rates, alpha, gamma, beta, terms)
 
 
 @compiled
@@ -358,33 +349,15 @@ def _poisson(i, x):
 
 
 @compiled
-def residual(i, x):
-    """R^i: probability that a Poisson number of mean x exceeds i."""
-    if x > i and (x - i) ** 2 > CHERNOFF * x:
-        return 1.0
-    term, total = _poisson(i, x), 0.0
-    if x > i + 1:
-        for j in range(i, -1, -1):
-            total += term
-            if term < SMALL * total:
-                break
-            term *= j / x
-        return 1.0 - total
-    while True:  # the same, without cancellation
-        i += 1
-        term *= x / i
-        total += term
-        if not term > SMALL * total:
-            return total
+def _above(i, x, weight, share):
+    """Weighted probability that a Poisson number of mean x exceeds i.
 
-
-@compiled
-def _gain(i, y, share):
-    """R^i(y) - exp(-share y) R^i((1 - share) y) / (1 - share)^(i + 1), without a -."""
-    p, weight, total = _poisson(i, y), 0.0, 0.0
+    The weight is 1 - (1 - share)^k at i + 1 + k, if it begins at 0.
+    """
+    p, total = _poisson(i, x), 0.0
     while True:
         i += 1
-        p *= y / i
+        p *= x / i
         total += p * weight
         weight += share * (1.0 - weight)
         if not p > SMALL * total:
@@ -392,37 +365,52 @@ def _gain(i, y, share):
 
 
 @compiled
+def residual(i, x):
+    """R^i: probability that a Poisson number of mean x exceeds i."""
+    if x > i + CHERNOFF + math.sqrt(CHERNOFF * i):
+        return 1.0
+    if x <= i + 1:
+        return _above(i, x, 1.0, 0.0)
+    p, total = _poisson(i, x), 0.0
+    for j in range(i, -1, -1):
+        total += p
+        if p < SMALL * total:
+            break
+        p *= j / x
+    return 1.0 - total
+
+
+@compiled
 def lemma_4(iota, change_rate, false_rate, alpha, gamma, beta, terms):
-    """V / mu, psi and P(fresh) at iota, from the first `terms` terms of the sums."""
-    fresh = math.exp(-alpha * iota)
+    """V / mu, psi and w at iota, from the first `terms` terms of the sums."""
+    x = alpha * iota
+    if alpha == 0.0:  # never stale
+        return 0.0, iota, iota
     if gamma == 0.0:  # section 5.1
-        value = residual(1, alpha * iota) / alpha if alpha > 0.0 else 0.0
-        return value, iota, fresh
-    both, step = alpha + gamma, gamma * beta
-    x = gamma * iota
-    if terms == math.inf and x > MANY * (1.0 + step) ** 3:
-        # After many signals one of them crosses the threshold with probability
-        # step / (1 + step), by a time that is uniform on (0, beta): Wald.
-        psi = (iota + 0.5 * beta * step / (1.0 + step)) / (1.0 + step)
-        w = 1.0 / change_rate - fresh / (alpha * (1.0 + step))
-        return w - fresh * psi, psi, fresh
-    value, psi, share, i = 0.0, 0.0, 1.0, 0
-    sure = (x - math.sqrt(CHERNOFF * x)) / (1.0 + step)
-    if sure >= 1.0:  # terms with R = 1
-        i = int(min(sure, terms))
-        share = math.exp(-i * math.log1p(change_rate / false_rate))
-        psi, value = i, (1.0 - share) / change_rate - fresh * i / gamma
+        return residual(1, x) / alpha, iota, residual(0, x) / alpha
+    fresh, both, step = math.exp(-x), alpha + gamma, gamma * beta
+    value = psi = 0.0
+    if terms == math.inf and gamma * iota > (1 + step) * min(
+        MANY * (1 + step) ** 2, MOST_SIGNALS
+    ):
+        # Wald: one of many signals crosses the threshold with the probability
+        # step / (1 + step), by a time uniform on (0, beta).
+        psi = (iota + 0.5 * beta * step / (1 + step)) / (1 + step)
+        w = 1 / change_rate - fresh / (alpha * (1 + step))
+        return w - (fresh * psi if fresh > 0.0 else 0.0), psi, w
+    share, i = 1.0, 0
     while i < terms and iota > i * beta:
         t = iota - i * beta
         r = residual(i, gamma * t)
         if both * t > i + 1:
             more = share * residual(i, both * t) / both - fresh * r / gamma
-        else:
-            more = share / both * _gain(i, both * t, alpha / both)
-        psi += r
+        else:  # the same, without cancellation
+            more = share / both * _above(i, both * t, 0.0, alpha / both)
+        psi += r / gamma
         value += more
-        if r < SMALL * psi and abs(more) < SMALL * value:
+        if r < SMALL * gamma * psi and abs(more) < SMALL * value:
             break
         share *= false_rate / both
         i += 1
-    return value if alpha * iota > NOTHING else 0.0, psi / gamma, fresh
+    w = value + fresh * psi
+    return value if x > NOTHING else 0.0, psi, w
