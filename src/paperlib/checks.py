@@ -32,6 +32,14 @@ def number(name, value, low=0.0, high=np.inf, *, above=True):
     return float(numbers(name, value, low, high, above=above))
 
 
+def rising(name, value, least=2, *, above=False):
+    """The value as rising floats along one axis, at least so many."""
+    array = numbers(name, value, above=above)
+    if array.ndim != 1 or array.size < least or not (np.diff(array) > 0).all():
+        raise ValueError(f"{name} must rise, at least {least} numbers, got {value}")
+    return array
+
+
 def count(name, value):
     """The value as a positive int."""
     try:

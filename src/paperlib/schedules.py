@@ -47,7 +47,8 @@ def poisson(
     >>> time.round(2), offsets
     (array([1.13, 2.66, 1.03, 1.16, 1.64, 1.72, 2.29, 2.58]), array([0, 2, 8]))
     """
-    rate, duration = _rates(crawl_rate), checks.number("duration", duration)
+    rate = checks.numbers("crawl_rate", crawl_rate).ravel()
+    duration = checks.number("duration", duration)
     rng = np.random.default_rng(rng)
     offsets = np.append(0, np.cumsum(rng.poisson(rate * duration)))
     drawn = rng.standard_exponential(offsets[-1] + rate.size)
@@ -80,18 +81,19 @@ def regular(
     time, offsets : ndarray
         As from `poisson`.
     """
-    rate, duration = _rates(crawl_rate), checks.number("duration", duration)
+    rate = checks.numbers("crawl_rate", crawl_rate).ravel()
+    duration = checks.number("duration", duration)
     if phase is None:
         phase = 1.0 - np.random.default_rng(rng).random(rate.size)
     phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)
-    phase, rate = checks.broadcast(phase=phase, crawl_rate=rate)
     due = duration * rate
     count = np.floor(due + 1.0 - phase + ROUNDING * np.maximum(due, 1.0))
     count = count.astype(int) * (rate > 0)
     offsets = np.append(0, np.cumsum(count))
-    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
-    number = number + np.repeat(phase, count)  # last, or small phases are lost
-    return np.minimum(number / np.repeat(rate, count), duration), offsets
+    page = np.repeat(np.arange(rate.size), count)
+    number = np.arange(page.size) - offsets[page]
+    phase = np.broadcast_to(phase, rate.shape)
+    return np.minimum((number + phase[page]) / rate[page], duration), offsets
 
 
 def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
@@ -124,17 +126,12 @@ def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
     >>> low_discrepancy([2.0, 1.0, 1.0], 8)
     array([0, 1, 0, 2, 0, 1, 0, 2])
     """
-    rate = _rates(crawl_rate)
+    rate = checks.numbers("crawl_rate", crawl_rate).ravel()
     if not rate.any():
         raise ValueError(
             "crawl_rate must be positive for at least one page, got only zeros"
         )
-    n_slots = n_slots and checks.count("n_slots", n_slots)
     return _earliest_deadline(rate, rate.sum(), n_slots)
-
-
-def _rates(crawl_rate):
-    return checks.numbers("crawl_rate", crawl_rate).ravel()
 
 
 @compiled

@@ -32,9 +32,6 @@ from .signals import SignalledPages
 # A sum of bandwidth may be this much, relatively, off a whole number: the
 # rounding error of a sum of some thousand pieces.
 ROUNDING = 1e-12
-# A probability of freshness below which signals are passed by until the next
-# crawl: what they take away is lost in rounding.
-NEGLIGIBLE = 1e-18
 
 
 class Signals(NamedTuple):
@@ -109,13 +106,7 @@ class World:
         return schedules.poisson(self.pages.alpha, self.horizon, rng=rng)
 
 
-def draw_world(
-    pages: SignalledPages,
-    horizon: float,
-    *,
-    signal_delay: float | Callable | None = None,
-    rng: Any = None,
-) -> World:
+def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> World:
     """Draw a world of Poisson pages.
 
     Signals are sent at Poisson times of rate gamma, each of them true with
@@ -127,15 +118,18 @@ def draw_world(
         The pages with their true parameters.
     horizon : float, time
         End of the world.
-    signal_delay : float or callable, time, optional
-        As in `World.delayed`; by default signals arrive at once.
     rng : None, int or Generator, optional
         Changes without a signal are drawn from a stream of their own.
+
+    Returns
+    -------
+    World
+        Signals arrive when they are sent; see `World.delayed`.
 
     Examples
     --------
     >>> pages = SignalledPages([0.5, 2.0], 1.0, recall=0.5, false_rate=0.1)
-    >>> world = draw_world(pages, 100.0, signal_delay=0.5, rng=1)
+    >>> world = draw_world(pages, 100.0, rng=1).delayed(0.5)
     >>> bool((world.received == world.sent + 0.5).all())
     True
     """
@@ -143,8 +137,7 @@ def draw_world(
     sent, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
     true = rng.random(sent.size) < np.repeat(pages.precision, np.diff(offsets))
     (silent,) = rng.bit_generator.seed_seq.spawn(1)
-    world = World(pages, horizon, offsets, sent, sent, true, silent)
-    return world if signal_delay is None else world.delayed(signal_delay, rng=rng)
+    return World(pages, horizon, offsets, sent, sent, true, silent)
 
 
 def slot_times(
@@ -167,13 +160,13 @@ def slot_times(
     >>> slot_times(([0.0, 1.0, 3.0], [1.0, 0.0, 2.0]), 4.0).tolist()
     [1.0, 3.5, 4.0]
     """
-    times, rates = bandwidth if isinstance(bandwidth, tuple) else (0.0, bandwidth)
-    times = np.atleast_1d(checks.numbers("bandwidth times", times))
-    rates = np.atleast_1d(checks.numbers("bandwidth", rates))
-    if times.shape != rates.shape or times[:1].tolist() != [0] or not _rising(times):
+    times, rates = bandwidth if isinstance(bandwidth, tuple) else ([0.0], [bandwidth])
+    times = checks.rising("bandwidth times", times, 1)
+    rates = checks.numbers("bandwidth", rates)
+    if times.shape != rates.shape or times[0] != 0:
         raise ValueError(
-            "bandwidth must be a number, or rates and the times from which they "
-            f"hold, rising from 0, got {bandwidth!r}"
+            "bandwidth must be a number, or rates and the times from 0 on from "
+            f"which they hold, got {bandwidth!r}"
         )
     edges = np.append(times[times < horizon], checks.number("horizon", horizon))
     total = np.append(0.0, np.cumsum(rates[: edges.size - 1] * np.diff(edges)))
@@ -181,10 +174,6 @@ def slot_times(
     # the piece in which the sum is first reached: it may stand still afterwards
     piece = np.searchsorted(total[:-1], number * (1 - ROUNDING)) - 1
     return np.minimum(edges[piece] + (number - total[piece]) / rates[piece], horizon)
-
-
-def _rising(array):
-    return np.array_equal(array, np.unique(array))
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,9 +219,10 @@ class CrawlRun:
     @property
     def n_crawls(self) -> NDArray:
         """Crawls of each page within the windows, shape (n_pages,)."""
-        inside = (self.borders[0] <= self.time) & (self.time <= self.borders[-1])
-        counted = inside & (self.page >= 0)
-        return np.bincount(self.page[counted], minlength=self.importance.size)
+        counted = (self.borders[0] <= self.time) & (self.time <= self.borders[-1])
+        return np.bincount(self.page[counted] + 1, minlength=self.importance.size + 1)[
+            1:
+        ]
 
     @property
     def crawl_rate(self) -> NDArray:
@@ -285,21 +275,14 @@ def crawl(
     (array([50, 50]), array([0.788, 0.432]))
     """
     borders = [0.0, world.horizon] if borders is None else borders
-    borders = checks.numbers("borders", borders, 0.0, world.horizon)
-    if borders.size < 2 or not _rising(borders):
-        raise ValueError(f"borders must rise, two or more, got {borders}")
+    borders = checks.rising("borders", borders)
+    checks.require("borders", borders, "within the horizon", borders <= world.horizon)
     pages, time = world.pages, slot_times(bandwidth, world.horizon)
     page = _chosen(world, policy, time)
     order = np.argsort(page, kind="stable")
-    fresh = _fresh_time(
-        np.searchsorted(page[order], np.arange(pages.alpha.size + 1)),
-        time[order],
-        world.offsets,
-        world.sent,
-        pages.alpha,
-        1 - pages.precision,
-        borders,
-    )
+    offsets = np.searchsorted(page[order], np.arange(pages.alpha.size + 1))
+    crawls, signals = Signals(offsets, time[order]), Signals(world.offsets, world.sent)
+    fresh = _fresh_time(crawls, signals, pages.alpha, 1 - pages.precision, borders)
     return CrawlRun(time, page, borders, fresh, pages.importance)
 
 
@@ -324,43 +307,43 @@ def _chosen(world, policy, time):
             f"policy must choose an integer for each of {time.size} slots, "
             f"got {page.dtype} of shape {page.shape}"
         )
-    wrong = page[(page < -1) | (page >= n_pages)]
-    if wrong.size:
-        raise ValueError(
-            f"policy must choose pages from 0 to {n_pages - 1}, or -1, got {wrong[0]}"
-        )
+    checks.require(
+        "page", page, f"from -1 to {n_pages - 1}", (page >= -1) & (page < n_pages)
+    )
     if not np.array_equal(crawled, page[: len(crawled)]):
         raise ValueError("policy must return the pages that it has crawled")
     return page
 
 
 @njit(cache=True, error_model="numpy")
-def _fresh_time(offsets, crawls, signal_offsets, signals, alpha, doubt, borders):
+def _fresh_time(crawls, signals, alpha, doubt, borders):
     """Integral of the probability of freshness for each window and page."""
     fresh = np.zeros((borders.size - 1, alpha.size))
     for i in range(alpha.size):
-        j, k, window = offsets[i], signal_offsets[i], -1  # before the first border
+        crawl, signal = _own(crawls, i), _own(signals, i)
+        j, k, window = 0, 0, -1  # before the first border
         p, now = 1.0, 0.0
         while window < borders.size - 1:
-            crawl = crawls[j] if j < offsets[i + 1] else np.inf
             border = borders[window + 1]
-            if p < NEGLIGIBLE:
-                rest = signals[k : signal_offsets[i + 1]]
-                p, k = 0.0, k + np.searchsorted(rest, min(crawl, border))
-            signal = signals[k] if k < signal_offsets[i + 1] else np.inf
-            end = min(crawl, signal, border)
+            end = min(crawl[j], signal[k], border)
             x = alpha[i] * (end - now)
             if window >= 0:
                 share = -math.expm1(-x) / x if x > 0.0 else 1.0
                 fresh[window, i] += p * share * (end - now)
             p, now = p * math.exp(-x), end
-            if end == signal:
+            if end == signal[k]:
                 p, k = p * doubt[i], k + 1
-            elif end == crawl:
+            elif end == crawl[j]:
                 p, j = 1.0, j + 1
             else:
                 window += 1
     return fresh
+
+
+@njit(cache=True)
+def _own(events, i):
+    """Times of page i, and inf."""
+    return np.append(events.time[events.offsets[i] : events.offsets[i + 1]], np.inf)
 
 
 def replicate(function: Callable, n_runs: int, *, rng: Any = None) -> list:

@@ -1,0 +1,421 @@
+r"""What it costs not to know the change rates: Upadhyay et al. (2020).
+
+Arguments come in one order: change rates, estimated rates, importances (or the
+number of pages), the bandwidth, and then what is crawled or explored.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import allocation, checks, freshness
+
+N_BOOTSTRAP = 500  # samples of runs for the standard errors of `slopes`
+
+
+def utility(
+    change_rate: ArrayLike,
+    importance: ArrayLike,
+    crawl_rate: ArrayLike,
+    *,
+    elapsed: ArrayLike = np.inf,
+    initial: ArrayLike = 0.0,
+) -> NDArray:
+    r"""Requests served fresh per unit of time under Poisson crawls.
+
+    Eq. (4) of Upadhyay et al. (2020), a time t after the copies were fresh with
+    probability s; at t = inf it is eq. (5):
+
+    .. math:: \sum_i \mu_i \Bigl(p_i + (s_i - p_i)
+              e^{-(\rho_i + \Delta_i) t}\Bigr), \qquad
+              p_i = \frac{\rho_i}{\rho_i + \Delta_i} .
+
+    Parameters
+    ----------
+    change_rate, importance, crawl_rate : array_like, shape (..., n_pages), 1/time
+        Of each page.
+    elapsed : float or array_like, shape (...), time, default inf
+        Time since the copies were as `initial` says.
+    initial : float or array_like, shape (..., n_pages), default 0
+        Probability that each copy was fresh then, in [0, 1].
+
+    Returns
+    -------
+    ndarray, shape (...), 1/time
+
+    Examples
+    --------
+    >>> utility([1.0, 2.0], [3.0, 1.0], [1.0, 2.0]).round(3)
+    np.float64(2.0)
+    """
+    stationary = freshness.poisson(change_rate, crawl_rate)
+    rate = np.add(change_rate, crawl_rate)
+    with np.errstate(invalid="ignore"):
+        decay = np.exp(-rate * np.expand_dims(elapsed, -1))
+    # 0 x inf: a page that neither changes nor is crawled stays as it is
+    decay = np.where(rate > 0, decay, 1.0)
+    return np.sum(importance * (stationary + (initial - stationary) * decay), axis=-1)
+
+
+def burn_in(importance: ArrayLike, tolerance: ArrayLike, *, min_rate: float) -> NDArray:
+    r"""Time after which the utility is close to its long-run value.
+
+    Lemma 1 of Upadhyay et al. (2020): from any state and for any crawl rates,
+    `utility` is within `tolerance` of eq. (5) after
+
+    .. math:: \frac{1}{\Delta_{\min}} \log \frac{\sum_i \mu_i}{\epsilon} .
+
+    Derived; a factor of 2 inside the logarithm, which the paper seems to have,
+    is not needed.
+
+    Parameters
+    ----------
+    importance : array_like, shape (n_pages,), 1/time
+        Request rates.
+    tolerance : float or array_like, 1/time
+        Largest deviation of the utility.
+    min_rate : float, 1/time
+        Lower bound of the change rates.
+
+    Returns
+    -------
+    ndarray, shape of `tolerance`, time
+        0 where the tolerance exceeds the total importance.
+    """
+    tolerance = checks.numbers("tolerance", tolerance, above=True)
+    min_rate = checks.number("min_rate", min_rate)
+    return np.log(np.maximum(np.sum(importance) / tolerance, 1.0)) / min_rate
+
+
+def suboptimality(
+    change_rate: ArrayLike,
+    estimated_rate: ArrayLike,
+    importance: ArrayLike,
+    bandwidth: float,
+) -> NDArray:
+    r"""Utility lost by crawl rates that are optimal for estimates.
+
+    The left-hand side of Lemma 4 of Upadhyay et al. (2020), with F of their eq.
+    (5): :math:`F(\rho^*; \Delta) - F(\hat\rho; \Delta)`.
+
+    Parameters
+    ----------
+    change_rate, estimated_rate : array_like, shape (..., n_pages), 1/time
+        True change rates and estimates of them.
+    importance : array_like, shape (..., n_pages), 1/time
+        Request rates.
+    bandwidth : float, 1/time
+        Crawls of all pages together.
+
+    Returns
+    -------
+    ndarray, shape (...), 1/time
+    """
+    best, chosen = (
+        allocation.optimal_poisson(rate, importance, bandwidth).crawl_rate
+        for rate in (change_rate, estimated_rate)
+    )
+    # Term by term: the difference of the sums would lose what is small. A page
+    # that never changes loses nothing.
+    lost = (best - chosen) * change_rate
+    both = (best + change_rate) * (chosen + change_rate)
+    lost = np.divide(lost, both, out=np.zeros_like(both), where=both > 0)
+    return np.sum(importance * lost, axis=-1)
+
+
+def sensitivity_bound(
+    change_rate: ArrayLike,
+    estimated_rate: ArrayLike,
+    importance: ArrayLike,
+    *,
+    crawl_rate: ArrayLike | None = None,
+    constant: float = 1.0,
+) -> NDArray:
+    r"""Upper bound of `suboptimality`.
+
+    Lemma 4 of Upadhyay et al. (2020), for change rates :math:`\Delta` and
+    estimates :math:`\hat\Delta`:
+
+    .. math:: c \sum_i \mu_i \frac{(\hat\Delta_i - \Delta_i)^2}
+              {\hat\Delta_i \min(\hat\Delta_i, \Delta_i)} .
+
+    The constant c = 1 is the paper's, as far as known; 1/4 is enough
+    (derived). With the `crawl_rate` that is optimal for the estimates the
+    sharper bound is taken instead, below both (derived):
+
+    .. math:: \sum_i \mu_i (\hat\rho_i + \Delta_i) \left(
+              \frac{\sqrt{\Delta_i}}{\hat\rho_i + \Delta_i}
+              - \frac{\sqrt{\hat\Delta_i}}{\hat\rho_i + \hat\Delta_i}
+              \right)^2 .
+
+    Parameters
+    ----------
+    change_rate, estimated_rate : array_like, shape (..., n_pages), 1/time, positive
+        True change rates and estimates of them.
+    importance : array_like, shape (..., n_pages), 1/time
+        Request rates.
+    crawl_rate : array_like, shape (..., n_pages), 1/time, optional
+        Optimal rates for the estimates; gives the sharper bound.
+    constant : float, default 1
+        The factor c of the first bound.
+
+    Returns
+    -------
+    ndarray, shape (...), 1/time
+
+    Examples
+    --------
+    >>> sensitivity_bound([1.0], [4.0], [3.0])
+    np.float64(6.75)
+    """
+    true = checks.numbers("change_rate", change_rate, above=True)
+    believed = checks.numbers("estimated_rate", estimated_rate, above=True)
+    if crawl_rate is None:
+        least = believed * np.minimum(believed, true)
+        error = constant * (believed - true) ** 2 / least
+    else:
+        now, meant = crawl_rate + true, crawl_rate + believed
+        error = now * (np.sqrt(true) / now - np.sqrt(believed) / meant) ** 2
+    return np.sum(importance * error, axis=-1)
+
+
+def exploration_radius(
+    n_pages: int,
+    bandwidth: float,
+    exploration: ArrayLike,
+    *,
+    max_rate: float,
+    level: float,
+) -> NDArray:
+    r"""Radius around the estimates that holds all true rates at once.
+
+    Lemma 5 of Upadhyay et al. (2020), after an exploration of length tau at
+    equal intervals m / R, with probability `level` = 1 - delta:
+
+    .. math:: e^{\Delta_{\max} m / R}
+              \sqrt{\frac{R \log(2 m / \delta)}{2 \tau m}} .
+
+    Derived: `estimators.confidence_radius` (Lemma 3) at delta / m, and a union
+    bound.
+
+    Parameters
+    ----------
+    n_pages : int
+        Number of pages, m.
+    bandwidth : float, 1/time
+        Crawls of all pages together, R.
+    exploration : float or array_like, time
+        Length of the exploration, tau.
+    max_rate : float, 1/time
+        Upper bound of the change rates.
+    level : float, in (0, 1)
+        Probability.
+
+    Returns
+    -------
+    ndarray, shape of `exploration`, 1/time
+    """
+    exploration = checks.numbers("exploration", exploration, above=True)
+    one_round = checks.count("n_pages", n_pages) / checks.number("bandwidth", bandwidth)
+    delta = 1 - checks.number("level", level, 0.0, 1.0)
+    steepest = np.exp(checks.number("max_rate", max_rate) * one_round)
+    return steepest * np.sqrt(
+        np.log(2 * n_pages / delta) / (2 * exploration * one_round)
+    )
+
+
+def regret_bound(
+    importance: ArrayLike,
+    bandwidth: float,
+    *,
+    exploration: ArrayLike,
+    horizon: ArrayLike,
+    bounds: tuple[float, float],
+    level: float = 0.9,
+) -> NDArray:
+    r"""Bound on the regret of explore-then-commit, in requests.
+
+    Eq. (12) of Upadhyay et al. (2020) (derived), which holds with probability
+    `level`, for the radius r of `exploration_radius`:
+
+    .. math:: \sum_i \mu_i \left(\tau + (T - \tau)
+              \frac{r(\tau)^2}{\Delta_{\min}^2}\right) .
+
+    Parameters
+    ----------
+    importance : array_like, shape (n_pages,), 1/time
+        Request rates.
+    bandwidth : float, 1/time
+        Crawls of all pages together.
+    exploration : float or array_like, time
+        Length of the exploration, tau.
+    horizon : float or array_like, time
+        End of the run, T.
+    bounds : (float, float), 1/time, positive
+        Lower and upper bound of the change rates.
+    level : float, in (0, 1), default 0.9
+        Probability.
+
+    Returns
+    -------
+    ndarray
+        Requests; NaN where horizon < exploration.
+    """
+    min_rate, max_rate = checks.rising("bounds", bounds, above=True)
+    radius = exploration_radius(
+        len(importance), bandwidth, exploration, max_rate=max_rate, level=level
+    )
+    left = np.subtract(horizon, exploration)
+    left = np.where(left >= 0, left, np.nan)
+    return np.sum(importance) * (exploration + left * (radius / min_rate) ** 2)
+
+
+def optimal_exploration(
+    n_pages: int,
+    bandwidth: float,
+    *,
+    horizon: ArrayLike,
+    bounds: tuple[float, float],
+    level: float = 0.9,
+) -> NDArray:
+    r"""Exploration that minimises `regret_bound`.
+
+    Theorem 1 of Upadhyay et al. (2020) (derived), rounded to a multiple of a
+    round of all pages, m / R:
+
+    .. math:: \tau^* = \frac{e^{\Delta_{\max} m / R}}{\Delta_{\min}}
+              \sqrt{\frac{T R \log(2 m / \delta)}{2 m}} .
+
+    Corrected: at this exploration the bound is least; printed is "maximum". For
+    bounds as wide as real pages need, it exceeds the horizon.
+
+    Parameters
+    ----------
+    n_pages : int
+        Number of pages, m.
+    bandwidth : float, 1/time
+        Crawls of all pages together, R.
+    horizon : float or array_like, time
+        End of the run, T.
+    bounds : (float, float), 1/time, positive
+        Lower and upper bound of the change rates.
+    level : float, in (0, 1), default 0.9
+        Probability 1 - delta.
+
+    Returns
+    -------
+    ndarray, shape of `horizon`, time
+        At least one round.
+
+    Examples
+    --------
+    >>> optimal_exploration(20, 200.0, horizon=1e4, bounds=(0.5, 1.0)).round(1)
+    np.float64(1209.8)
+    """
+    min_rate, max_rate = checks.rising("bounds", bounds, above=True)
+    # The bound is tau + T (r(1) / min_rate)^2 / tau, but for a constant, as
+    # r(tau)^2 falls as 1 / tau: least where both terms are equal.
+    unit = exploration_radius(n_pages, bandwidth, 1.0, max_rate=max_rate, level=level)
+    wanted = unit / min_rate * np.sqrt(checks.numbers("horizon", horizon, above=True))
+    one_round = n_pages / bandwidth
+    return np.maximum(np.round(wanted / one_round), 1.0) * one_round
+
+
+def best_exploration(
+    regret: ArrayLike, exploration: ArrayLike
+) -> tuple[NDArray, NDArray]:
+    r"""Exploration of least mean regret for each horizon, and that regret.
+
+    .. math:: \tau^*(T) = \arg\min_\tau \bar R(\tau, T)
+
+    Between the lengths of the grid: the minimum of the parabola through the
+    lowest point and its neighbours, in the logarithm of the exploration.
+
+    Parameters
+    ----------
+    regret : array_like, shape (n_runs, n, k)
+        Regret of n lengths of exploration at k horizons, as from
+        `policies.explore_then_commit`.
+    exploration : array_like, shape (n,), time
+        The lengths, rising; at least three.
+
+    Returns
+    -------
+    exploration : ndarray, shape (k,), time
+        NaN where the lowest point is at an end of the grid, so that the
+        minimum is not known.
+    regret : ndarray, shape (k,)
+        Mean regret there; NaN likewise.
+    """
+    x = np.log(checks.rising("exploration", exploration, 3, above=True))
+    mean = np.mean(regret, axis=0)
+    lowest = np.where(np.isnan(mean), np.inf, mean).argmin(axis=0)
+    middle = np.clip(lowest, 1, x.size - 2)
+    y0, y1, y2 = (mean[middle + k, np.arange(middle.size)] for k in (-1, 0, 1))
+    x0, x1, x2 = (x[middle + k] for k in (-1, 0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):  # a line has no vertex
+        first = (y1 - y0) / (x1 - x0)  # divided differences
+        second = ((y2 - y1) / (x2 - x1) - first) / (x2 - x0)
+        vertex = (x0 + x1) / 2 - first / (2 * second)
+        least = y0 + (vertex - x0) * (first + second * (vertex - x1))
+    inside = lowest == middle
+    return np.where(inside, np.exp(vertex), np.nan), np.where(inside, least, np.nan)
+
+
+def slopes(
+    regret: ArrayLike, exploration: ArrayLike, horizon: ArrayLike, *, rng: Any = None
+) -> dict[str, tuple[float, float]]:
+    r"""Exponents of the horizon in the best exploration and in its regret.
+
+    .. math:: \tau^*(T) \propto T^a, \qquad \bar R(\tau^*(T), T) \propto T^b
+
+    Theorem 1 of Upadhyay et al. (2020) has 1/2 for both. Least squares on
+    logarithms, with bootstrap standard errors over runs.
+
+    Parameters
+    ----------
+    regret : array_like, shape (n_runs, n, k)
+        As in `best_exploration`.
+    exploration : array_like, shape (n,), time
+        The lengths, rising; at least three.
+    horizon : array_like, shape (k,), time
+        The horizons. Those are left out whose best exploration is at an end of
+        the grid, or whose regret is negative, in any bootstrap sample.
+    rng : None, int or Generator, optional
+        Draws the bootstrap samples.
+
+    Returns
+    -------
+    dict of str to (float, float)
+        Slope and standard error of "exploration" and of "regret".
+
+    Raises
+    ------
+    ValueError
+        Fewer than two horizons are left.
+
+    Examples
+    --------
+    >>> length, horizon = 10.0 ** np.arange(6), np.array([1e4, 1e6])
+    >>> loss = length[:, np.newaxis] + horizon / length[:, np.newaxis]
+    >>> found = slopes(np.stack([loss, loss]), length, horizon, rng=1)
+    >>> {name: slope.round(3).item() for name, (slope, _) in found.items()}
+    {'exploration': 0.5, 'regret': 0.5}
+    """
+    rng, regret = np.random.default_rng(rng), np.asarray(regret)
+    drawn = rng.integers(len(regret), size=(N_BOOTSTRAP, len(regret)))
+    samples = (regret, *(regret[runs] for runs in drawn))
+    with np.errstate(invalid="ignore"):  # a negative regret has no logarithm
+        found = np.log([best_exploration(sample, exploration) for sample in samples])
+    inside = np.isfinite(found).all(axis=(0, 1))
+    if inside.sum() < 2:
+        raise ValueError(
+            "exploration must reach beyond the best one, and regret be positive, "
+            f"for at least two horizons, got {inside.sum()}"
+        )
+    x = np.log(horizon)[inside]
+    x = x - x.mean()
+    slope = found[..., inside] @ x / (x @ x)  # shape (samples, 2)
+    both = zip(slope[0], slope[1:].std(axis=0, ddof=1), strict=True)
+    return dict(zip(("exploration", "regret"), both, strict=True))
