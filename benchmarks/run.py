@@ -248,17 +248,19 @@ def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
         ours = seconds(lambda part=part: allocation.optimal_interval(*part))
         target = "under 1 s" if n == n_interval else ""
         yield f"optimal_interval, {n:,} pages", f"{ours:.2f} s", target, ""
-    ours = seconds(lambda: allocation.harmonic(change, weight, 0.2 * n_poisson))
-    yield f"harmonic, {n_poisson:,} pages", f"{ours:.2f} s", "", ""
     host = rng.integers(n_interval // 10, size=n_interval)
     limits = dict.fromkeys(np.unique(host[: n_interval // 20]).tolist(), 1.0)
     ours = seconds(
-        lambda: allocation.polite(
-            change[:n_interval], weight[:n_interval], 0.2 * n_interval, host, limits
+        lambda: allocation.optimal(
+            change[:n_interval],
+            weight[:n_interval],
+            0.2 * n_interval,
+            host=host,
+            host_limit=limits,
         )
     )
     yield (
-        f"polite, {n_interval:,} pages, {n_interval // 10:,} hosts, "
+        f"optimal, {n_interval:,} pages, {n_interval // 10:,} hosts, "
         f"{len(limits):,} of them limited",
         f"{ours:.2f} s",
         "",

@@ -44,4 +44,11 @@ __all__ = list(_HOMES)
 def __getattr__(name):
     if name not in _HOMES:
         raise AttributeError(f"module 'recrawl' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"recrawl.{_HOMES[name]}"), name)
+    try:
+        return getattr(importlib.import_module(f"recrawl.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"recrawl.{name} needs the package {error.name}: "
+            "pip install 'paperlib-crawl[log]'",
+            name=error.name,
+        ) from None

@@ -23,7 +23,7 @@ from recrawl.files import write_atomic
 from recrawl.kernels import addresses, crawl_value, indices
 from recrawl.kernels import scheduler as kernels
 from recrawl.kernels.changes import UNTOLD
-from recrawl.kernels.polite import HOST
+from recrawl.kernels.hosts import HOST
 from recrawl.science.policies import (
     Greedy,
     GreedyCIS,

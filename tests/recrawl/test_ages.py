@@ -11,10 +11,7 @@ from recrawl.errors import DistrustedAgeWarning
 from recrawl.science import estimators, freshness, priors
 from recrawl.science.estimators import (
     GammaFilter,
-    bias_reduced,
-    counting_interval,
     fisher_information,
-    last_modified,
     likelihood_interval,
     mle,
     mle_path,
@@ -83,7 +80,6 @@ def test_the_example_of_the_theory():
     assert terms(ages)[0] == 3
     assert_allclose(terms(ages)[1], 3.3, rtol=1e-12)
     assert_allclose(mle(ages), 0.9090909091, rtol=1e-9)
-    assert_allclose(last_modified(ages), 0.7419908689, rtol=1e-9)
     assert_allclose(mle(example()), 0.9628987881, rtol=1e-9)
     limits = likelihood_interval(example())
     assert_allclose(limits, (0.4353474412, 1.8197896575), rtol=1e-9)
@@ -113,21 +109,6 @@ def test_information_by_what_a_crawl_reveals(x, bit, age, two, five):
         assert_allclose(found * rate**2, wanted, atol=6e-8)
         plain = reference.observed_information(rate, x / rate, observation, *n.values())
         assert_allclose(found, plain, rtol=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("n_crawls", "x", "biased", "reduced"),
-    [(3, 1.0, 0.370, 0.017), (5, 0.5, 0.144, -0.002), (10, 2.0, 0.092, 0.003)],
-)
-def test_bias_of_the_closed_form(n_crawls, x, biased, reduced):
-    history = simulate_history(
-        np.ones(200_000), interval=x, n_crawls=n_crawls, rng=3, observation="age"
-    )
-    for wanted, reduce in ((biased, False), (reduced, True)):
-        found = last_modified(history, bias_reduced=reduce) - 1
-        error = found.std() / np.sqrt(found.size)
-        # the numbers of the theory are simulated too, with errors up to 0.004
-        assert abs(found.mean() - wanted) < 4 * np.hypot(error, 0.004)
 
 
 # ------------------------------------------------------------- plain forms
@@ -176,12 +157,6 @@ def test_a_feed_is_read_as_its_plain_form_says(n_entries):
     plain = np.array(reference.feed_terms(changes, crawls, n_entries))
     time, _, _, n_known = history.likelihood_terms()
     assert_allclose(np.transpose([n_known, time]), plain, rtol=1e-12)
-    totals = *plain.sum(axis=0), history.interval, n_entries
-    wanted = reference.last_modified(*totals)
-    options = {"n_entries": n_entries}
-    assert_allclose(last_modified(history, **options), wanted[1], rtol=1e-10)
-    first = last_modified(history, bias_reduced=False, **options)
-    assert_allclose(first, wanted[0], rtol=1e-12)
     # all entries that were seen, whatever was missed, give the same history
     shown = [changes[changes <= now][-n_entries:] for now in crawls]
     seen = observe_feed(np.unique(np.concatenate(shown)), crawls, n_entries=n_entries)
@@ -196,15 +171,8 @@ def test_counts_are_a_feed_without_an_end():
     assert_array_equal(
         observe_feed(changes, crawls, n_entries=100).count, history.count
     )
-    for estimate in (mle, naive, moment_matching, last_modified, bias_reduced):
+    for estimate in (mle, naive, moment_matching):
         assert_allclose(estimate(history), changes.size / 30.0, rtol=1e-12)
-
-
-def test_counting_interval_is_its_plain_form():
-    for n_known, time in [(0, 2.0), (1, 0.3), (40, 7.0)]:
-        history = History([time], [n_known > 0], count=[n_known])
-        wanted = reference.counting_interval(n_known, time, 0.9)
-        assert_allclose(counting_interval(history, level=0.9), wanted, rtol=1e-12)
 
 
 @pytest.mark.parametrize("false_change", [0.0, 0.01, 0.3])
@@ -252,34 +220,14 @@ def test_histories_of_bits_give_exactly_what_they_gave():
 
 
 @pytest.mark.slow
-def test_coverage_of_both_intervals():
+def test_coverage_of_the_likelihood_interval():
     history = simulate_history(
         np.ones(20_000), interval=1.0, n_crawls=10, rng=8, observation="age"
     )
-    covers = {}
-    for function in (likelihood_interval, counting_interval):
-        low, high = quiet(function, history)
-        covers[function] = np.mean((low <= 1) & (high >= 1))
+    low, high = quiet(likelihood_interval, history)
     error = np.sqrt(0.95 * 0.05 / 20_000)
-    # the theory has simulated .944 and .968
-    assert abs(covers[likelihood_interval] - 0.944) < 4 * error + 0.001
-    assert abs(covers[counting_interval] - 0.968) < 4 * error + 0.001
-
-
-def test_a_full_feed_of_one_fetch_is_unbiased():
-    n, rate = 5, 2.0
-    age = np.random.default_rng(9).gamma(n, 1 / rate, 100_000)
-    history = History(
-        np.full((age.size, 1), 1e9),
-        np.ones((age.size, 1)),
-        age=age[:, np.newaxis],
-        count=np.full((age.size, 1), n),
-    )
-    found = last_modified(history, n_entries=n)
-    assert_allclose(found, (n - 1) / age, rtol=1e-12)
-    error = found.std() / np.sqrt(age.size)
-    assert abs(found.mean() - rate) < 4 * error
-    assert_allclose(found.var(), rate**2 / (n - 2), rtol=0.05)
+    # simulated before: .944
+    assert abs(np.mean((low <= 1) & (high >= 1)) - 0.944) < 4 * error + 0.001
 
 
 def test_a_first_fetch_gives_an_estimate():
@@ -358,8 +306,6 @@ def test_a_filter_that_knows_of_false_changes_reaches_the_bound(q, interval):
     )
     error = np.mean((told.estimate - 1) ** 2)
     assert_allclose(error, bound / 2000, rtol=0.25)
-    low, high = told.credible_interval()
-    assert np.mean((low <= 1) & (high >= 1)) > 0.92
     assert_allclose(not_told.estimate.mean(), 1 - np.log(1 - q) / interval, rtol=0.02)
 
 
@@ -482,11 +428,8 @@ def test_joined_and_shorter_histories_keep_what_they_know():
 
 def test_pages_without_crawls_and_without_changes():
     history = History([1.0, 2.0], [0, 0], [0, 2, 2], age=[NAN, NAN], count=[0, NAN])
-    for function in (mle, naive, bias_reduced, last_modified, moment_matching):
+    for function in (mle, naive, moment_matching):
         assert_array_equal(quiet(function, history), [0.0, NAN])
-    low, high = counting_interval(history)
-    assert_array_equal(low, [0.0, NAN])
-    assert_allclose(high, [-np.log(0.025) / 3.0, NAN], rtol=1e-12)
 
 
 def test_times_of_a_feed_may_count_from_any_moment():
@@ -519,21 +462,18 @@ def test_an_all_known_page_beside_a_page_of_bits():
     age[1] = NAN
     both = History(ages.interval, ages.changed, age=age)
     bits = History(ages.interval, ages.changed)
-    for function in (bias_reduced, moment_matching):
-        known, unknown = function(both)
-        assert unknown == function(bits)[1]
-        assert known != function(bits)[0]
-    assert bias_reduced(both)[0] == last_modified(ages)[0]
-    assert moment_matching(both)[0] == mle(ages)[0]
+    known, unknown = moment_matching(both)
+    assert unknown == moment_matching(bits)[1]
+    assert known != moment_matching(bits)[0]
+    assert known == mle(ages)[0]
 
 
 def test_ages_of_zero_have_no_finite_estimate():
     history = History([1.0, 1.0], [1, 1], age=[0.0, 0.0])
     with pytest.warns(estimators.DegenerateHistoryWarning):
         assert mle(history) == np.inf
-    assert last_modified(history) == bias_reduced(history) == naive(history) == np.inf
+    assert naive(history) == np.inf
     assert likelihood_interval(history) == (0.0, np.inf)
-    assert counting_interval(history) == (0.0, np.inf)
     with_bit = History([1.0, 2.0], [1, 1], age=[0.0, NAN])
     low, high = likelihood_interval(with_bit)
     assert_allclose(-np.expm1(-2.0 * low), 0.05, rtol=1e-8)
@@ -607,15 +547,10 @@ def test_what_contradicts_the_bit_is_distrusted(changed, age, count):
 def test_what_needs_all_ages_says_how_many_are_distrusted():
     with pytest.warns(DistrustedAgeWarning):
         history = History([1.0, 1.0, 1.0], [1, 0, 1], age=[0.2, NAN, 1.7])
-    for function in (
-        last_modified,
-        counting_interval,
-        lambda history: freshness.empirical_crawl_value(history, 1.0),
-    ):
-        with pytest.raises(ValueError, match=r"\(1 contradict their bit and count as"):
-            function(history)
-    with pytest.raises(ValueError, match=r"got nan$") as error:
-        last_modified(History([1.0], [1]))
+    with pytest.raises(ValueError, match=r"\(1 contradict their bit and count as"):
+        freshness.empirical_crawl_value(history, 1.0)
+    with pytest.raises(ValueError, match="got nan") as error:
+        freshness.empirical_crawl_value(History([1.0], [1]), 1.0)
     assert "contradict" not in str(error.value)
 
 
@@ -668,18 +603,6 @@ def test_rounding_is_no_contradiction():
         (
             lambda: History(np.array([3600], "m8[s]"), [True]),
             "interval must be positive and finite, got array",
-        ),
-        (
-            lambda: last_modified(example()),
-            "age must be known at every change, .* got nan$",
-        ),
-        (
-            lambda: counting_interval(History([[1.0]], [[True]])),
-            r"age must be known at every change, .* got nan at index \(0,\)",
-        ),
-        (
-            lambda: last_modified(example(5), n_entries=0),
-            "n_entries must be a positive",
         ),
         (
             lambda: freshness.empirical_crawl_value(example(), 1.0),

@@ -14,27 +14,25 @@ from recrawl.science import allocation, freshness
 from recrawl.science import hosts as host_module
 from recrawl.science.allocation import (
     Allocation,
-    harmonic,
     optimal,
     optimal_interval,
     optimal_poisson,
-    optimal_thresholds,
-    polite,
-    polite_thresholds,
     proportional,
     uniform,
 )
 from recrawl.science.estimators import ConvergenceError
-from recrawl.science.signals import SignalledPages
 
 OPTIMAL = {"poisson": optimal_poisson, "interval": optimal_interval}
 MODEL = {"poisson": freshness.poisson, "interval": freshness.interval}
 both = pytest.mark.parametrize("kind", OPTIMAL)
-CHO = (
-    np.arange(1.0, 6.0),
-    np.ones(5),
-    5.0,
-)  # the example of Cho and Garcia-Molina in PAPERS 2.2
+# The example of Cho and Garcia-Molina (2003).
+CHO = np.arange(1.0, 6.0), np.ones(5), 5.0
+
+
+def polite(change_rate, importance, bandwidth, host, host_limit, crawls="poisson"):
+    """The rates of highest freshness under limits of hosts."""
+    limits = {"host": host, "host_limit": host_limit}
+    return optimal(change_rate, importance, bandwidth, crawls=crawls, **limits)
 
 
 def population(seed, n=60, spread=1.0):
@@ -296,7 +294,6 @@ def test_compiled_rates_are_their_plain_bodies(monkeypatch):
     calls.append(
         lambda: optimal_poisson(change_rate, importance, 3.0, min_rate=0.1).crawl_rate
     )
-    calls.append(lambda: harmonic(change_rate, importance, 3.0).crawl_rate)
     calls.append(
         lambda: polite(change_rate, importance, 3.0, np.arange(12) % 3, 0.7).crawl_rate
     )
@@ -319,7 +316,6 @@ def test_several_threads_give_what_one_gives():
     calls = [
         lambda: optimal_poisson(change_rate, importance, n / 5),
         lambda: optimal_interval(change_rate, importance, n / 5),
-        lambda: harmonic(change_rate, importance, n / 5),
         lambda: allocation.optimal(change_rate, importance, n / 5, **limited),
     ]
     before, rates = numba.get_num_threads(), []
@@ -518,8 +514,7 @@ every = [
     proportional,
     optimal_poisson,
     optimal_interval,
-    harmonic,
-    lambda *a: polite(*a, np.zeros(np.size(a[0])), np.inf),
+    optimal,
 ]
 
 
@@ -633,121 +628,6 @@ def test_an_allocation_cannot_be_changed():
         best.crawl_rate = np.zeros(5)
 
 
-# ------------------------------ harmonic cost
-
-
-def harmonic_marginal(change_rate, importance, crawl_rate):
-    """Minus the derivative of the harmonic cost in the crawl rate."""
-    return importance * change_rate / (crawl_rate * (crawl_rate + change_rate))
-
-
-def test_harmonic_rates_by_hand():
-    # importance = multiplier x crawl_rate (1 + crawl_rate / change_rate), for
-    # the rates 1, 2, 3 and the multiplier 2
-    best = harmonic([1.0, 2.0, 6.0], [4.0, 8.0, 9.0], 6.0)
-    np.testing.assert_allclose(best.crawl_rate, [1.0, 2.0, 3.0], rtol=1e-12)
-    assert best.multiplier == pytest.approx(2.0, rel=1e-12, abs=0)
-    assert best.freshness == pytest.approx(
-        (4 / 2 + 8 / 2 + 9 / 3) / 21, rel=1e-12, abs=0
-    )
-
-
-@pytest.mark.parametrize("bandwidth", [1e-15, 1e-6, 0.1, 60.0, 1e4, 1e12])
-@pytest.mark.parametrize("spread", [0.5, 3.0, 10.0])
-def test_the_optimality_conditions_hold_for_harmonic(bandwidth, spread):
-    change_rate, importance = population(30, spread=spread)
-    best = harmonic(change_rate, importance, bandwidth)
-    assert best.crawl_rate.sum() == pytest.approx(bandwidth, rel=1e-10, abs=0)
-    assert (best.crawl_rate > 0).all()  # every page is crawled
-    np.testing.assert_allclose(
-        harmonic_marginal(change_rate, importance, best.crawl_rate),
-        best.multiplier,
-        rtol=1e-10,
-    )
-    if bandwidth < 1:
-        assert (
-            optimal_poisson(change_rate, importance, bandwidth).crawl_rate == 0
-        ).any()
-
-
-def test_harmonic_rates_are_the_form_of_the_paper():
-    (change_rate, importance), bandwidth = population(31), 20.0
-    best = harmonic(change_rate, importance, bandwidth)
-    expected = (
-        np.sqrt(change_rate**2 + 4 * importance * change_rate / best.multiplier)
-        - change_rate
-    ) / 2
-    np.testing.assert_allclose(best.crawl_rate, expected, rtol=1e-10)
-
-
-def test_harmonic_has_the_least_cost_and_its_multiplier_is_what_more_bandwidth_saves():
-    change_rate, importance = population(32)
-
-    def cost(crawl_rate):
-        return importance @ freshness.harmonic_penalty(change_rate, crawl_rate)
-
-    step = 1e-4
-    low, here, high = (
-        harmonic(change_rate, importance, 20 * (1 + s)) for s in (-step, 0, step)
-    )
-    slope = (cost(low.crawl_rate) - cost(high.crawl_rate)) / (40 * step)
-    assert slope == pytest.approx(
-        here.multiplier, rel=1e-6, abs=0
-    )  # central difference: step^2 and 1e-16 / step
-    for shift in np.random.default_rng(33).normal(size=(200, 60)) * 1e-2:
-        rate = here.crawl_rate * np.exp(shift)
-        assert cost(rate * 20 / rate.sum()) > cost(here.crawl_rate)
-    assert cost(optimal_poisson(change_rate, importance, 20.0).crawl_rate) == np.inf
-    assert optimal_poisson(change_rate, importance, 20.0).freshness > here.freshness
-
-
-@pytest.mark.parametrize("seed", range(100, 110))
-def test_harmonic_rates_agree_with_a_convex_solver(seed):
-    (change_rate, importance), bandwidth = (
-        population(seed, 30),
-        (5.0, 30.0, 100.0)[seed % 3],
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # as above
-        theirs = conic("harmonic", change_rate, importance, bandwidth)
-    np.testing.assert_allclose(
-        harmonic(change_rate, importance, bandwidth).crawl_rate,
-        theirs,
-        rtol=0,
-        atol=1e-8,
-    )
-
-
-def test_harmonic_pages_that_never_change_or_do_not_matter_get_nothing():
-    best = harmonic([0.0, 1.0, 2.0, 0.0, 3.0], [1.0, 0.0, 2.0, 0.0, 1.0], 4.0)
-    np.testing.assert_array_equal(best.crawl_rate[[0, 1, 3]], 0)
-    np.testing.assert_allclose(
-        best.crawl_rate[[2, 4]],
-        harmonic([2.0, 3.0], [2.0, 1.0], 4.0).crawl_rate,
-        rtol=1e-12,
-    )
-    idle = harmonic([0.0, 5.0], [1.0, 0.0], 4.0)
-    np.testing.assert_array_equal(idle.crawl_rate, 0)
-    assert idle.multiplier == 0
-    assert idle.freshness == 1
-
-
-def test_each_leading_index_is_a_harmonic_problem_of_its_own():
-    change_rate = np.stack([population(seed, n=20)[0] for seed in range(6)]).reshape(
-        2, 3, 20
-    )
-    importance = population(34, n=20)[1]
-    together = harmonic(change_rate, importance, 5.0)
-    for i in np.ndindex(2, 3):
-        alone = harmonic(change_rate[i], importance, 5.0)
-        np.testing.assert_allclose(together.crawl_rate[i], alone.crawl_rate, rtol=1e-12)
-        np.testing.assert_allclose(
-            [together.multiplier[i], together.freshness[i]],
-            [alone.multiplier, alone.freshness],
-            rtol=1e-12,
-        )
-
-
 # ------------------------------ limits of hosts
 
 
@@ -767,38 +647,6 @@ def hosts(seed, n=30):
             if rng.random() < 0.75
         },
     )
-
-
-def test_polite_rates_by_hand():
-    # the limit of "a" is shared by two equal pages; what remains goes to "b",
-    # or is left over where "b" has a limit as well
-    best = polite([1.0, 1.0, 2.0], 1.0, 6.0, ["a", "a", "b"], {"a": 2.0})
-    np.testing.assert_allclose(best.crawl_rate, [1.0, 1.0, 4.0], rtol=1e-12)
-    assert best.multiplier == pytest.approx(2 / 36, rel=1e-12, abs=0)
-    assert best.freshness == pytest.approx(
-        (1 / 2 + 1 / 2 + 2 / 3) / 3, rel=1e-12, abs=0
-    )
-    over = polite([1.0, 1.0, 2.0], 1.0, 6.0, ["a", "a", "b"], 2)
-    np.testing.assert_allclose(over.crawl_rate, [1.0, 1.0, 2.0], rtol=1e-12)
-    assert over.multiplier == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(200, 230))
-def test_polite_rates_agree_with_a_convex_solver(seed):
-    change_rate, importance, bandwidth, host, limit = hosts(seed)
-    best = polite(
-        change_rate,
-        importance,
-        bandwidth,
-        host,
-        {h: limit[h] for h in limit if h in host},
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # as above
-        limits = [(np.flatnonzero(host == h), limit[h]) for h in limit if h in host]
-        theirs = conic("poisson", change_rate, importance, bandwidth, limits=limits)
-    np.testing.assert_allclose(best.crawl_rate, theirs, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("bandwidth", [1e-12, 1.0, 50.0, 1e4, 1e12])
@@ -840,53 +688,6 @@ def test_hosts_that_saturate_only_after_others_are_found():
     assert spent.sum() == pytest.approx(100.0, rel=1e-10, abs=0)
     full = spent >= limit * (1 - 1e-10)
     np.testing.assert_array_equal(full, np.repeat([True, True, False], [15, 15, 10]))
-
-
-@pytest.mark.parametrize("limit", [np.inf, {}, {3: np.inf}, 1e9])
-def test_without_limits_polite_is_optimal_poisson(limit):
-    change_rate, importance, bandwidth, host, _ = hosts(38)
-    best, free = (
-        polite(change_rate, importance, bandwidth, host, limit),
-        optimal_poisson(change_rate, importance, bandwidth),
-    )
-    np.testing.assert_allclose(best.crawl_rate, free.crawl_rate, rtol=1e-12)
-    np.testing.assert_allclose(
-        [best.multiplier, best.freshness], [free.multiplier, free.freshness], rtol=1e-12
-    )
-
-
-@pytest.mark.parametrize("limit", [0.001, 5.0, 19.0, 21.0])
-def test_one_host_is_optimal_poisson_of_the_lesser(limit):
-    change_rate, importance = population(39)
-    best, alone = (
-        polite(change_rate, importance, 20.0, np.zeros(60), limit),
-        optimal_poisson(change_rate, importance, min(20.0, limit)),
-    )
-    np.testing.assert_allclose(best.crawl_rate, alone.crawl_rate, rtol=1e-12)
-    assert best.multiplier == (0 if limit < 20 else alone.multiplier)
-
-
-def test_a_limit_of_zero_keeps_off_a_host():
-    change_rate, importance, bandwidth, host, _ = hosts(40)
-    best = polite(change_rate, importance, bandwidth, host, {2: 0})
-    np.testing.assert_array_equal(best.crawl_rate[host == 2], 0)
-    rest = optimal_poisson(change_rate[host != 2], importance[host != 2], bandwidth)
-    np.testing.assert_allclose(best.crawl_rate[host != 2], rest.crawl_rate, rtol=1e-12)
-    nothing = polite(change_rate, importance, bandwidth, host, 0.0)
-    np.testing.assert_array_equal(nothing.crawl_rate, 0)
-    assert nothing.multiplier == nothing.freshness == 0
-
-
-def test_idle_pages_of_a_host_leave_bandwidth_over():
-    best = polite(
-        [1.0, 2.0, 0.0, 3.0], [1.0, 1.0, 1.0, 0.0], 10.0, [1, 1, 2, 2], {1: 3.0}
-    )
-    np.testing.assert_allclose(
-        best.crawl_rate,
-        [*optimal_poisson([1.0, 2.0], 1.0, 3.0).crawl_rate, 0, 0],
-        rtol=1e-12,
-    )
-    assert best.multiplier == 0
 
 
 @pytest.mark.parametrize(
@@ -933,127 +734,7 @@ def test_host_labels_are_only_names():
     )
 
 
-def test_wider_limits_and_more_bandwidth_never_lower_freshness():
-    change_rate, importance, bandwidth, host, limit = hosts(42)
-    wider = [
-        polite(
-            change_rate, importance, bandwidth, host, {h: limit[h] * s for h in limit}
-        )
-        for s in np.geomspace(1e-3, 1e2, 40)
-    ]
-    more = [
-        polite(change_rate, importance, r, host, limit)
-        for r in np.geomspace(1e-3, 1e5, 40)
-    ]
-    for plans in (wider, more):
-        fresh = np.array([p.freshness for p in plans])
-        assert (np.diff(fresh) >= -1e-14).all()
-        assert fresh[-1] > 1.2 * fresh[0]
-    assert (np.diff([p.multiplier for p in more]) < 0).all()
-    costs = [
-        importance
-        @ freshness.harmonic_penalty(
-            change_rate, harmonic(change_rate, importance, r).crawl_rate
-        )
-        for r in np.geomspace(1e-3, 1e5, 40)
-    ]
-    assert (np.diff(costs) < 0).all()
-
-
-SEVENTH = np.arange(60) % 7
-
-
-def polite_share(change_rate, importance, bandwidth, host=SEVENTH):
-    return polite(
-        change_rate,
-        importance,
-        bandwidth,
-        host,
-        {0: 0.02 * bandwidth, 3: 0.05 * bandwidth, 4: 0.3 * bandwidth},
-    )
-
-
-@pytest.mark.parametrize("plan", [harmonic, polite_share])
-@pytest.mark.parametrize("unit", [1e-12, 24.0, 1e12])
-def test_units_of_time_and_importance_rescale_harmonic_and_polite(plan, unit):
-    change_rate, importance = population(43)
-    here = plan(change_rate, importance, 20.0)
-    there, scaled = (
-        plan(change_rate / unit, importance, 20.0 / unit),
-        plan(change_rate, importance * unit, 20.0),
-    )
-    np.testing.assert_allclose(
-        there.crawl_rate * unit, here.crawl_rate, rtol=1e-10, atol=1e-10
-    )
-    np.testing.assert_allclose(
-        scaled.crawl_rate, here.crawl_rate, rtol=1e-10, atol=1e-10
-    )
-    np.testing.assert_allclose(
-        [there.multiplier / unit, scaled.multiplier / unit], here.multiplier, rtol=1e-10
-    )
-    np.testing.assert_allclose(
-        [there.freshness, scaled.freshness], here.freshness, rtol=1e-10
-    )
-
-
-def test_permuting_pages_permutes_harmonic_and_polite():
-    (change_rate, importance), order = (
-        population(44),
-        np.random.default_rng(45).permutation(60),
-    )
-    shuffled = harmonic(change_rate[order], importance[order], 20.0).crawl_rate
-    np.testing.assert_allclose(
-        shuffled, harmonic(change_rate, importance, 20.0).crawl_rate[order], rtol=1e-10
-    )
-    shuffled = polite_share(
-        change_rate[order], importance[order], 20.0, order % 7
-    ).crawl_rate
-    np.testing.assert_allclose(
-        shuffled,
-        polite_share(change_rate, importance, 20.0).crawl_rate[order],
-        rtol=1e-10,
-        atol=1e-12,
-    )
-
-
 LIMIT = "host_limit must be a non-negative number, or a mapping from host to such, got "
-
-
-@pytest.mark.parametrize(
-    ("host", "limit", "message"),
-    [
-        ([1, 2], -1.0, LIMIT + "-1.0"),
-        ([1, 2], np.nan, LIMIT + "nan"),
-        ([1, 2], None, LIMIT + "None"),
-        ([1, 2], [1.0, 2.0], LIMIT + "[1.0, 2.0]"),
-        ([1, 2], {1: 1.0, 2: -0.5}, LIMIT + "-0.5 for host 2"),
-        (["a", "b"], {"b": np.nan}, LIMIT + "nan for host 'b'"),
-        (["a", "b"], {"b": "fast"}, LIMIT + "'fast' for host 'b'"),
-        (
-            [1, 2],
-            {1: 1.0, 7: 1.0, 5: 1.0},
-            "host_limit must name hosts that have pages, got 2 without: [5, 7]",
-        ),
-        (
-            ["1", "2"],
-            {1: 1.0},
-            "host_limit must name hosts that have pages, got 1 without: [1]",
-        ),
-        (
-            [1, 2, 3],
-            1.0,
-            "host must have one label for each page, shape (2,), got shape (3,)",
-        ),
-        (
-            1,
-            1.0,
-            "host must have one label for each page, shape (2,), got shape ()",
-        ),
-    ],
-)
-def test_polite_refuses(host, limit, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        polite(D, M, 1.0, host, limit)
 
 
 def test_members_number_hosts_by_their_sorted_labels():
@@ -1071,28 +752,12 @@ def test_members_number_hosts_by_their_sorted_labels():
 def test_pages_without_hosts_share_one_limit():
     for plan in (
         optimal(D, M, 9.0, host_limit=2.0),
-        polite(D, M, 9.0, None, 2.0, model=freshness.interval),
+        polite(D, M, 9.0, None, 2.0, "interval"),
     ):
         alone = optimal_interval(D, M, 2.0)
         np.testing.assert_allclose(plan.crawl_rate, alone.crawl_rate, rtol=1e-12)
         assert plan.multiplier == 0.0
         assert plan.price_host == pytest.approx({None: alone.multiplier})
-    signalled = SignalledPages(D, M, 0.5, 0.1)
-    plan = polite_thresholds(signalled, 9.0, None, 2.0)
-    alone = optimal_thresholds(signalled, 2.0)
-    np.testing.assert_array_equal(plan.threshold, alone.threshold)
-
-
-def test_at_a_limit_of_zero_no_page_of_a_host_is_crawled():
-    """Beside optimal and polite, where test_limits has it: with signals."""
-    pages = SignalledPages([0.0, *D, 1.0], 1.0, 0.5, 0.1)
-    plan = polite_thresholds(pages, 9.0, ["a", "b", "b", "a"], {"a": 0})
-    others = SignalledPages(D, 1.0, 0.5, 0.1)
-    alone = optimal_thresholds(others, 9.0)
-    np.testing.assert_array_equal(plan.crawl_rate, [0.0, *alone.crawl_rate, 0.0])
-    np.testing.assert_array_equal(plan.threshold, [np.inf, *alone.threshold, np.inf])
-    # of the two pages that are not crawled, one never changes
-    assert plan.freshness == pytest.approx((1 + 2 * alone.freshness) / 4, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -1111,55 +776,6 @@ def test_members_refuse(host, limit, message):
         host_module.members(host, limit, 3)
 
 
-def test_within_limits_takes_out_hosts_until_none_is_above():
-    """The second host exceeds its limit only without the first."""
-    asked = []
-
-    def equally(within, rest):
-        asked.append((within.tolist(), rest))
-        return np.where(within, rest / within.sum(), 0.0), 1.0 / rest
-
-    within, rate, multiplier = host_module.within_limits(
-        equally, 9.0, np.arange(3), np.array([1.0, 3.5, np.inf])
-    )
-    assert asked == [
-        ([True, True, True], 9.0),
-        ([False, True, True], 8.0),
-        ([False, False, True], 4.5),
-    ]
-    assert within.tolist() == [False, False, True]
-    assert rate.tolist() == [0.0, 0.0, 4.5]
-    assert multiplier == 1.0 / 4.5
-
-
-def test_polite_takes_one_problem_at_a_time():
-    with pytest.raises(
-        ValueError, match=re.escape("host_limit must be inf for problems of shape (3,)")
-    ):
-        polite(np.ones((3, 2)), M, 1.0, [1, 2], 1.0)
-    with pytest.raises(ValueError, match=re.escape("shape (2,), got shape (3, 2)")):
-        polite(np.ones((3, 2)), M, 1.0, np.ones((3, 2)), 1.0)
-
-
-@pytest.mark.parametrize("kernel", ["harmonic_rates", "host_rates"])
-def test_harmonic_and_polite_hand_over_their_last_iterate(monkeypatch, kernel):
-    def gives_up(*arguments):
-        arguments[-1][:] = np.nan
-        return np.nan
-
-    monkeypatch.setattr(_rates, kernel, gives_up)
-    call = (
-        (lambda: harmonic(D, M, 1.0))
-        if kernel == "harmonic_rates"
-        else (lambda: polite(D, M, 1.0, [1, 2], 0.1))
-    )
-    with pytest.raises(
-        ConvergenceError, match="the allocation did not converge"
-    ) as error:
-        call()
-    assert error.value.last.shape == (2,)
-
-
 # ------------------------------ equal intervals: hosts, and millions of pages
 
 
@@ -1168,9 +784,7 @@ def test_harmonic_and_polite_hand_over_their_last_iterate(monkeypatch, kernel):
 def test_polite_at_equal_intervals_against_brute_force(bandwidth, limits):
     change_rate, importance = population(46, n=9)
     host = np.arange(9) % 3
-    plan = polite(
-        change_rate, importance, bandwidth, host, limits, model=freshness.interval
-    )
+    plan = polite(change_rate, importance, bandwidth, host, limits, "interval")
     limit = np.array(
         [
             limits.get(h, np.inf) if isinstance(limits, dict) else limits
@@ -1211,15 +825,6 @@ def test_polite_at_equal_intervals_against_brute_force(bandwidth, limits):
         )
 
 
-def test_polite_refuses_other_models():
-    with pytest.raises(
-        ValueError,
-        match=r"model must be freshness.poisson or freshness.interval, "
-        "got <function harmonic_penalty",
-    ):
-        polite(D, M, 1.0, [1, 2], 1.0, model=freshness.harmonic_penalty)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("distribution", "share"),
@@ -1253,54 +858,3 @@ def test_millions_of_pages_agree_with_the_general_search(
     )
     assert many.multiplier == pytest.approx(general.multiplier, rel=1e-10)
     assert many.freshness == pytest.approx(general.freshness, rel=1e-12)
-
-
-# ------------------------------------------------- downloads by samples of the hosts
-
-
-@pytest.mark.parametrize(
-    ("k", "greedy", "proportional"),
-    [
-        (1, 0.584, 0.584),
-        (5, 0.628, 0.587),
-        (10, 0.626, 0.577),
-        (20, 0.593, 0.554),
-        (40, 0.532, 0.517),
-    ],
-)
-def test_changed_downloads_after_samples_of_two_hosts(k, greedy, proportional):
-    # 100 pages each, 100 downloads, shares of changed pages uniform on [0, 1]: all
-    # numbers of changed pages in a sample of k are equally likely, and of the other
-    # pages (changed + 1) / (k + 2) have changed on average
-    for how, simulated in (("greedy", greedy), ("proportional", proportional)):
-        found = 0.0
-        for changed in np.ndindex(k + 1, k + 1):
-            sample = np.array(changed)
-            more = host_module.by_samples(
-                sample / k, [100 - k] * 2, 100 - 2 * k, how=how
-            )
-            assert more.sum() == 100 - 2 * k
-            found += sample.sum() + more @ (sample + 1) / (k + 2)
-        assert found / (k + 1) ** 2 / 100 == pytest.approx(simulated, abs=6e-3)
-
-
-def test_downloads_by_samples_are_greedy_within_the_pages_of_hosts():
-    share, left = [0.2, 0.9, 0.5, 0.9], [9, 2, 4, 3]
-    assert host_module.by_samples(share, left, 7).tolist() == [0, 2, 2, 3]
-    by_share = host_module.by_samples(share, left, 10, how="proportional")
-    assert by_share.tolist() == [1, 2, 4, 3]
-    none = host_module.by_samples([0.0, 0.0], [2, 2], 3, how="proportional")
-    assert none.tolist() == [2, 1]
-    even = host_module.by_samples([0.29, 0.71], [200, 200], 100, how="proportional")
-    assert even.tolist() == [29, 71]  # 100 x 0.29 is 28.999999999999996
-    for how in ("greedy", "proportional"):
-        assert host_module.by_samples(share, left, 0, how=how).tolist() == [0] * 4
-    for bad, rule in ((-1, "non-negative and finite"), (2.5, "a whole number")):
-        with pytest.raises(ValueError, match=f"n_downloads must be {rule}, got {bad}"):
-            host_module.by_samples(share, left, bad)
-    with pytest.raises(ValueError, match="share and n_left must be flat"):
-        host_module.by_samples([[0.1, 0.2]], [2, 2], 3)
-    with pytest.raises(ValueError, match="at most the 4 pages that are left, got 5"):
-        host_module.by_samples([0.1, 0.2], [2, 2], 5)
-    with pytest.raises(ValueError, match="how must be 'greedy' or 'proportional'"):
-        host_module.by_samples([0.1, 0.2], [2, 2], 3, how="best")

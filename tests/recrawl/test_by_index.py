@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from recrawl.errors import NoPageError
 from recrawl.kernels import indices as kernels
 from recrawl.kernels.changes import UNTOLD, Changes
-from recrawl.kernels.polite import spend_token
+from recrawl.kernels.hosts import spend_token
 from recrawl.scheduler import Scheduler
 from recrawl.science import allocation, objectives, policies, simulate
 from recrawl.science.signals import SignalledPages
@@ -212,8 +212,6 @@ SIX = SignalledPages([1.0, 2.0, 0.5, 3.0, 1.5, 0.1], 1.0, 0.0, 0.0)
         lambda pages, **hosts: policies.BayesGreedy(
             pages.importance, shape=0.5, rate=0.5, **hosts
         ),
-        policies.PoliteGreedy,
-        lambda pages, **hosts: policies.LearningGreedy(pages.importance, 5.0, **hosts),
     ],
 )
 def test_at_a_limit_of_zero_slots_go_as_if_the_host_were_not_there(make, initial):

@@ -1056,14 +1056,13 @@ def test_limits_of_hosts(rates, tmp_path, policy):
             host: crawl_rate[columns["host"] == host].sum()
             for host in set(columns["host"])
         }
-        model = getattr(freshness, policy)
-        best = allocation.polite(
+        best = allocation.optimal(
             columns["change_rate"],
             columns["importance"],
             40.0,
-            columns["host"],
-            per_host,
-            model=model,
+            crawls=policy,
+            host=columns["host"],
+            host_limit=per_host,
         )
         np.testing.assert_allclose(crawl_rate, best.crawl_rate, rtol=1e-9)
         if per_host is limits:
@@ -1494,10 +1493,10 @@ def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
 
 @pytest.mark.parametrize("package", ["duckdb", "pyarrow"])
 def test_a_missing_package_is_named_with_the_extra(package):
-    code = f"import sys; sys.modules[{package!r}] = None; import recrawl"
+    code = f"import sys; sys.modules[{package!r}] = None; import recrawl as r; r.report"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.stderr.endswith(
-        f"ImportError: recrawl needs the package {package}: "
+        f"ModuleNotFoundError: recrawl.report needs the package {package}: "
         "pip install 'paperlib-crawl[log]'\n"
     )
 

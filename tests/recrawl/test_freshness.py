@@ -139,54 +139,6 @@ def test_shapes_that_do_not_match_are_named():
         freshness.poisson([1, 2], [1, 2, 3])
 
 
-def test_harmonic_penalty():
-    # mean harmonic number of the missed changes: the sum over k of
-    # P(N >= k) / k, with a geometric tail
-    k = np.arange(1, 5000)
-    for change_rate, crawl_rate in [(1.0, 1.0), (0.3, 2.0), (40.0, 0.5)]:
-        series = ((change_rate / (change_rate + crawl_rate)) ** k / k).sum()
-        assert freshness.harmonic_penalty(change_rate, crawl_rate) == pytest.approx(
-            series, rel=1e-10, abs=0
-        )
-    np.testing.assert_array_equal(
-        freshness.harmonic_penalty([1.0, 0.0, 0.0], [0.0, 0.0, 1.0]), [np.inf, 0.0, 0.0]
-    )
-    assert freshness.harmonic_penalty(1e-12, 1e8) == pytest.approx(
-        1e-20, rel=1e-10, abs=0
-    )  # no cancellation
-    assert freshness.harmonic_penalty(np.ones((3, 1)), np.ones(4)).shape == (3, 4)
-
-
-def test_harmonic_penalty_is_the_mean_over_simulated_crawls():
-    rng, n, change_rate, crawl_rate = np.random.default_rng(2), 100_000, 2.0, 0.75
-    missed = rng.poisson(change_rate * rng.exponential(1 / crawl_rate, n))
-    penalty = np.append(0.0, np.cumsum(1 / np.arange(1, missed.max() + 1)))[missed]
-    assert penalty.mean() == pytest.approx(
-        freshness.harmonic_penalty(change_rate, crawl_rate),
-        abs=5 * penalty.std() / np.sqrt(n),
-    )
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((-1.0, 1.0), "change_rate must be non-negative and finite, got -1.0"),
-        (
-            (1.0, [1.0, np.nan]),
-            "crawl_rate must be non-negative and finite, got nan at index (1,)",
-        ),
-        (
-            ([1, 2], [1, 2, 3]),
-            "change_rate and crawl_rate must have shapes that broadcast, "
-            "got change_rate (2,), crawl_rate (3,)",
-        ),
-    ],
-)
-def test_harmonic_penalty_refuses(arguments, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        freshness.harmonic_penalty(*arguments)
-
-
 # ------------------------------ fresh time from a state on
 
 TIMES = {"poisson": freshness.poisson_time, "interval": freshness.interval_time}

@@ -11,8 +11,6 @@ from scipy import integrate, optimize, stats
 from recrawl.science import estimators
 from recrawl.science.estimators import (
     LLN,
-    SA,
-    Averaged,
     GammaFilter,
     asymptotic_variances,
     fisher_information,
@@ -163,21 +161,6 @@ def test_asymptotic_variance_of_sa_is_infinite_for_small_constants():
     ).all()
 
 
-def test_averaged_is_the_mean_of_the_path():
-    history = simulate_history(2.0, crawl_rate=1.0, n_crawls=50, n_runs=3, rng=1)
-    inner = path(SA(1.0), history)
-    found = path(Averaged(SA(1.0)), history)
-    np.testing.assert_allclose(
-        found, np.cumsum(inner, axis=1) / np.arange(1, 51), rtol=1e-12
-    )
-
-
-def test_averaged_leaves_its_estimator_alone():
-    inner = SA(1.0)
-    Averaged(inner).update(True)
-    assert inner.estimate == 0.0
-
-
 # --------------------------------------------- independent oracle: the exact posterior
 
 
@@ -236,36 +219,6 @@ def test_error_reaches_the_bound_and_is_below_that_of_the_others(ratio):
     difference = error["gamma"] ** 2 - error["MLE"] ** 2
     assert abs(difference.mean()) < 0.03 * bound**2 + 5 * difference.std() / np.sqrt(
         n_runs
-    )
-
-
-@pytest.mark.slow
-def test_averaged_sa_reaches_the_variance_of_lln():
-    history = simulate_history(5.0, crawl_rate=3.0, n_crawls=20_000, n_runs=400, rng=5)
-    averaged = Averaged(SA(3.0, step=0.67))
-    for k in range(20_000):
-        averaged.update(history.changed[:, k])
-    found = (
-        20_000
-        * np.mean((averaged.estimate - 5.0) ** 2)
-        / asymptotic_variances(5.0, crawl_rate=3.0)["LLN"]
-    )
-    assert found == pytest.approx(1.0, abs=0.05 + 5 * np.sqrt(2 / 400))
-
-
-def test_credible_interval_covers():
-    rate = np.random.default_rng(4).lognormal(0, 1, 4000)
-    history = simulate_history(rate, crawl_rate=1.0, n_crawls=100, rng=6)
-    filter_ = GammaFilter()
-    for k in range(100):
-        filter_.update(history.changed[:, k], interval=history.interval[:, k])
-    low, high = filter_.credible_interval(level=0.9)
-    np.testing.assert_allclose(
-        stats.gamma.cdf([low, high], filter_.shape, scale=1 / filter_.rate),
-        [[0.05] * 4000, [0.95] * 4000],
-    )
-    assert np.mean((low <= rate) & (rate <= high)) == pytest.approx(
-        0.9, abs=0.01 + 5 * np.sqrt(0.09 / 4000)
     )
 
 
@@ -448,7 +401,6 @@ def test_a_crawl_of_some_pages_follows_one_of_all():
             lambda: asymptotic_variances(1.0, crawl_rate=1.0, constant=0.0),
             "constant must be positive",
         ),
-        (lambda: GammaFilter(rate=[1.0]).credible_interval(), "call update before"),
     ],
 )
 def test_bad_input_is_named(call, message):
@@ -507,38 +459,6 @@ def test_the_state_is_two_arrays():
     )["gamma"].shape == (5,)
 
 
-def test_snapshots_are_estimates_of_shorter_histories():
-    history = simulate_history(1.0, crawl_rate=1.0, n_crawls=40, n_runs=3, rng=2)
-    found = estimators.snapshots(history, [20, 40], gamma=GammaFilter(), mle=mle)
-    np.testing.assert_array_equal(
-        found["gamma"], path(GammaFilter(), history)[:, [19, 39]]
-    )
-    np.testing.assert_array_equal(
-        found["mle"][:, 0],
-        mle(History(history.interval[:, :20], history.changed[:, :20])),
-    )
-
-
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ([2, 100], "n_crawls must be at most the 3 crawls of a page, got 100"),
-        ([0, 2], "n_crawls must be a positive integer, got 0"),
-        ([-1, 2], "n_crawls must be a positive integer, got -1"),
-        ([1.5], "n_crawls must be a positive integer, got 1.5"),
-        ([2, 2], r"counts must be numbers that rise, got \[2, 2\]"),
-        ([3, 2], r"counts must be numbers that rise, got \[3, 2\]"),
-        ([], r"counts must be numbers that rise, got \[\]"),
-        (2, "counts must be numbers that rise, got 2"),
-    ],
-)
-@pytest.mark.parametrize("estimator", [mle, GammaFilter()])
-def test_snapshots_refuse_crawls_that_are_not_there(estimator, counts, message):
-    history = History([1.0, 2.0, 1.0], [1, 0, 1])
-    with pytest.raises(ValueError, match=message):
-        estimators.snapshots(history, counts, estimator=estimator)
-
-
 @pytest.mark.parametrize("interval", [1e-6, 5e-4, 0.999e-3, 1.001e-3])
 def test_a_change_in_a_short_interval_adds_its_time_to_rounding(interval):
     """The difference of two nearly equal numbers, here in 40 digits."""
@@ -550,10 +470,3 @@ def test_a_change_in_a_short_interval_adds_its_time_to_rounding(interval):
     learner = estimators.GammaFilter(shape=[1e-9], rate=[1e-9])
     learner.update([True], interval=[interval])
     assert learner.rate[0] - 1e-9 == pytest.approx(wanted, rel=1e-7)
-
-
-@pytest.mark.parametrize("level", [0.0, 1.0])
-def test_a_level_is_strictly_between_0_and_1(level):
-    learner = estimators.GammaFilter(shape=[1.0], rate=[1.0])
-    with pytest.raises(ValueError, match="strictly between 0 and 1"):
-        learner.credible_interval(level=level)

@@ -4,7 +4,6 @@ Every slot goes to the page of the full arg max; thresholds and windows hold to
 the last bit.
 """
 
-import functools
 import re
 
 import numpy as np
@@ -556,16 +555,6 @@ def test_bad_rates(rate, message):
             lambda: policies.BayesGreedy([1.0, 2.0], shape=[[1.0], [2.0]], rate=1.0),
             "importance, shape and rate must have one axis, got shape (2, 2)",
         ),
-        *(
-            (
-                lambda policy=policy: policy([[1.0, 2.0]]),
-                "importance must have one axis",
-            )
-            for policy in (
-                functools.partial(policies.LearningGreedy, first=1.0),
-                policies.MirrorSync,
-            )
-        ),
     ],
 )
 def test_pages_have_one_axis_and_options_their_range(policy, message):
@@ -602,7 +591,6 @@ def test_a_signal_at_the_very_time_of_the_last_slot_counts_in_it():
         policies.Greedy,
         policies.GreedyNCIS,
         policies.GreedyCIS,
-        policies.PoliteGreedy,
     ],
 )
 def test_pages_are_signalled_pages(policy):

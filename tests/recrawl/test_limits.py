@@ -6,13 +6,12 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import linprog, minimize, minimize_scalar
+from scipy.optimize import linprog, minimize
 
 from recrawl.errors import ConvergenceError
 from recrawl.kernels import allocation as kernels
 from recrawl.science import allocation, freshness, objectives
-from recrawl.science.allocation import conditional, harmonic, optimal
-from tests import plain as reference
+from recrawl.science.allocation import optimal
 
 SMOOTH = [
     objectives.freshness,
@@ -233,33 +232,6 @@ def test_reference_limits():
     assert best.price_host == {}
 
 
-def test_reference_conditional_requests():
-    best = conditional(
-        [0.2, 1.0, 5.0], [1.0, 1.0, 2.0], 2.0, request_cost=0.2, change_cost=0.8
-    )
-    expected = [1.37858731, 2.04297380, 0.70936908]
-    assert_allclose(best.crawl_rate, expected, rtol=0, atol=1e-8)
-    assert best.multiplier == pytest.approx(0.3770827345, abs=1e-9)
-    assert best.freshness == pytest.approx(0.4482928820, abs=1e-10)
-
-
-def test_reference_announced_changes():
-    change_rate, importance = np.array([0.2, 1.0, 5.0]), np.array([1.0, 1.0, 2.0])
-    best = harmonic(change_rate, importance, 2.0, announced=True)
-    assert_allclose(best.crawl_rate / change_rate, [1.0, 0.6, 0.24], rtol=1e-12)
-    announced = np.repeat([False, True], 3)
-    best = harmonic(
-        np.tile(change_rate, 2), np.tile(importance, 2), 4.0, announced=announced
-    )
-    assert best.multiplier == pytest.approx(1.5131427, abs=1e-7)
-    unseen, seen = best.crawl_rate.reshape(2, 3)
-    expected = [0.27706132, 0.45439835, 1.08591162]
-    assert_allclose(unseen, expected, rtol=0, atol=3e-8)
-    expected = [1, 0.66087623, 0.26435049]
-    assert_allclose(seen / change_rate, expected, rtol=0, atol=3e-8)
-    assert unseen.sum() == pytest.approx(1.81737130, abs=4e-8)
-
-
 # ------------------------------ independent solvers
 
 
@@ -424,7 +396,6 @@ def test_without_limits_it_is_the_known_optimum(seed):
     for options, known in [
         ({"crawls": "poisson"}, allocation.optimal_poisson),
         ({}, allocation.optimal_interval),
-        ({"crawls": "poisson", "objective": objectives.harmonic}, harmonic),
         (
             {"crawls": "poisson", "min_rate": low},
             lambda *given: allocation.optimal_poisson(*given, min_rate=low),
@@ -639,183 +610,6 @@ def test_the_bandwidth_is_spent_at_any_scale(objective, crawls, bandwidth, sprea
         assert_allclose(best.crawl_rate, best.crawl_rate.mean(), rtol=1e-10)
 
 
-# ------------------------------ conditional requests and announced changes
-
-
-def test_conditional_requests_without_cost_of_changes_are_the_poisson_optimum():
-    (change_rate, importance, bandwidth), _ = problem(58)
-    found = conditional(
-        change_rate, importance, bandwidth, request_cost=0.5, change_cost=0.0
-    )
-    known = allocation.optimal_poisson(change_rate, importance, bandwidth / 0.5)
-    assert_allclose(found.crawl_rate, known.crawl_rate, rtol=1e-9, atol=1e-12)
-    assert found.multiplier * 0.5 == pytest.approx(known.multiplier, rel=1e-9)
-
-
-def test_no_other_solver_finds_a_higher_freshness_of_conditional_requests():
-    """In the freshness of the pages the problem is convex."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        change_rate, importance = rng.lognormal(0, 1, (2, 6))
-        best = conditional(
-            change_rate, importance, 3.0, request_cost=0.3, change_cost=0.7
-        )
-        fresh = freshness.poisson(change_rate, best.crawl_rate)
-
-        def left(f, change_rate=change_rate):
-            return 3.0 - (0.3 * change_rate * f / (1 - f) + 0.7 * change_rate * f).sum()
-
-        assert left(fresh) == pytest.approx(0, abs=1e-11)
-        found = minimize(
-            lambda f, importance=importance: -importance @ f,
-            np.full(6, 0.1),
-            bounds=[(0, 0.999)] * 6,
-            constraints={"type": "ineq", "fun": left},
-            options={"maxiter": 1000, "ftol": 1e-14},
-        )
-        assert importance @ fresh >= -found.fun * (1 - 1e-8)
-        assert_allclose(fresh, found.x, atol=1e-4)
-
-
-def conic_with_changes(change_rate, importance, bandwidth, limits, change_cost):
-    """Freshness f of each page by interior points, in which all is convex.
-
-    A page of rate p = Delta f / (1 - f) spends c0 p + c1 Delta f.
-    """
-    import cvxpy as cp
-
-    stale = cp.Variable(change_rate.size)
-    rate = cp.multiply(change_rate, cp.inv_pos(stale) - 1)
-    spent = cp.multiply(limits["cost"], rate)
-    spent += cp.multiply(change_cost * change_rate, 1 - stale)
-    with np.errstate(divide="ignore"):
-        high = change_rate / (limits["max_rate"] + change_rate)
-    constraints = [
-        cp.sum(spent) <= bandwidth,
-        stale <= change_rate / (limits["min_rate"] + change_rate),
-        stale >= high,
-    ]
-    for h, limit in limits["host_limit"].items():
-        if limit < np.inf:
-            constraints.append(cp.sum(spent[limits["host"] == h]) <= limit)
-    program = cp.Problem(cp.Minimize(importance @ stale), constraints)
-    program.solve(solver=cp.CLARABEL)
-    return stale.value
-
-
-def with_changes(seed, n=24):
-    """Arguments of `optimal` with all limits and a cost of changes of each page."""
-    (change_rate, importance, bandwidth), limits = problem(seed, n=n, n_hosts=4)
-    change_cost = np.random.default_rng(seed).uniform(0.0, 2.0, n)
-    change_cost[::3] = 0.0
-    low = limits["min_rate"]
-    more = change_cost * change_rate * freshness.poisson(change_rate, low)
-    limits["host_limit"] = {
-        h: limit + more[limits["host"] == h].sum()
-        for h, limit in limits["host_limit"].items()
-    }
-    return (change_rate, importance, bandwidth + more.sum()), limits, change_cost
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
-def test_costs_of_changes_agree_with_a_convex_solver_under_all_limits(seed):
-    given, limits, change_cost = with_changes(seed)
-    best = optimal(*given, crawls="poisson", change_cost=change_cost, **limits)
-    stale = conic_with_changes(*given, limits, change_cost)
-    assert best.cost == pytest.approx(given[1] @ stale, rel=1e-6)
-    found = objectives.freshness.poisson_cost(given[0], best.crawl_rate)
-    assert_allclose(found, stale, atol=1e-4)
-    changes = given[0] * freshness.poisson(given[0], best.crawl_rate)
-    spent = limits["cost"] * best.crawl_rate + change_cost * changes
-    assert spent.sum() == pytest.approx(given[2], rel=1e-12, abs=0)
-
-
-def test_prices_are_derivatives_where_changes_cost_more():
-    given, limits, change_cost = with_changes(3)
-
-    def cost_at(**moved):
-        return optimal(
-            *given, crawls="poisson", **({"change_cost": change_cost} | limits | moved)
-        ).cost
-
-    best = optimal(*given, crawls="poisson", change_cost=change_cost, **limits)
-    assert 0 < len(best.price_host) < 4
-    step = 1e-5
-    for name, sign in ("max_rate", 1), ("min_rate", -1):
-        price = getattr(best, f"price_{name}")
-        costly = (price > 0) & (change_cost > 0) & (limits[name] > 0)
-        assert costly.any()
-        for page in np.flatnonzero(costly):
-            unit = step * np.eye(24)[page] * sign
-            down, up = (cost_at(**{name: limits[name] + s * unit}) for s in (-1, 1))
-            slope = (down - up) / (2 * step)
-            assert slope == pytest.approx(price[page], rel=1e-4, abs=1e-6)
-
-
-def test_conditional_requests_may_have_costs_of_their_own():
-    rng = np.random.default_rng(8)
-    change_rate, importance, request_cost, change_cost = rng.lognormal(0, 1, (4, 12))
-    costs = {"request_cost": request_cost, "change_cost": change_cost}
-    best = conditional(change_rate, importance, 5.0, **costs)
-    rate, multiplier = reference.optimal_conditional(
-        change_rate, importance, 5.0, *costs.values()
-    )
-    assert best.multiplier == pytest.approx(multiplier, rel=1e-11, abs=0)
-    assert_allclose(best.crawl_rate, rate, rtol=1e-9, atol=1e-9)
-
-
-def test_idle_pages_need_no_conditional_requests():
-    best = conditional([0.0, 2.0], [1.0, 0.0], 3.0, request_cost=1.0, change_cost=1.0)
-    assert_array_equal(best.crawl_rate, 0.0)
-    assert best.multiplier == 0
-    assert best.freshness == 1
-
-
-def test_one_multiplier_is_the_best_split_between_announced_and_other_pages():
-    rng = np.random.default_rng(59)
-    change_rate, importance = rng.lognormal(0, 1, (2, 30))
-    seen = np.arange(30) < 12
-    best = harmonic(change_rate, importance, 10.0, announced=seen)
-    assert best.crawl_rate.sum() == pytest.approx(10.0, rel=1e-12)
-
-    def cost(plan, here, announced):
-        ratio = change_rate[here] / plan.crawl_rate
-        return importance[here] @ (np.log(ratio) if announced else np.log1p(ratio))
-
-    def split(share):
-        parts = [(seen, True, share), (~seen, False, 10.0 - share)]
-        return sum(
-            cost(
-                harmonic(
-                    change_rate[here], importance[here], part, announced=announced
-                ),
-                here,
-                announced,
-            )
-            for here, announced, part in parts
-        )
-
-    found = minimize_scalar(
-        split, bounds=(0.01, 9.99), method="bounded", options={"xatol": 1e-9}
-    )
-    assert best.crawl_rate[seen].sum() == pytest.approx(found.x, abs=1e-5)
-    # a page that is crawled at a change with probability q is fresh for q
-    q = best.crawl_rate[seen] / change_rate[seen]
-    assert ((q > 0) & (q <= 1)).all()
-    rest = freshness.poisson(change_rate[~seen], best.crawl_rate[~seen])
-    assert best.freshness == pytest.approx(
-        (importance[seen] @ q + importance[~seen] @ rest) / importance.sum(), rel=1e-12
-    )
-
-
-def test_bandwidth_is_left_over_where_every_announced_change_is_crawled():
-    best = harmonic([1.0, 2.0, 0.0], 1.0, 5.0, announced=True)
-    assert_array_equal(best.crawl_rate, [1.0, 2.0, 0.0])
-    assert best.multiplier == 0
-    assert best.freshness == 1
-
-
 # ------------------------------ bad input
 
 
@@ -871,69 +665,11 @@ D, M = [1.0, 2.0], [1.0, 1.0]
             {"host": [1, "a"], "host_limit": {1: 1.0}},
             "host must be labels of one type, got strings and others",
         ),
-        (
-            {"change_cost": [0.0, 1.0]},
-            "change_cost must be 0 except for objectives.freshness and "
-            "crawls='poisson', got 1.0 for objectives.freshness and crawls='interval'",
-        ),
-        (
-            {"change_cost": 1.0, "crawls": "poisson", "objective": objectives.age},
-            "got 1.0 for objectives.age and crawls='poisson'",
-        ),
-        (
-            {"change_cost": -1.0, "crawls": "poisson"},
-            "change_cost must be non-negative and finite, got -1.0",
-        ),
-        (
-            {"change_cost": 1.0, "crawls": "poisson", "min_rate": 0.5},
-            "min_rate must spend at most the bandwidth, 1.0, got 1.73333",
-        ),
     ],
 )  # fmt: skip
 def test_optimal_refuses(options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         optimal(D, M, 1.0, **options)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: objectives.deadline(0.0), "tau must be positive and finite, got 0.0"),
-        (
-            lambda: conditional(D, M, 1.0, request_cost=0, change_cost=1),
-            "request_cost must be positive and finite, got 0.0",
-        ),
-        (
-            lambda: conditional(D, M, 1.0, request_cost=1, change_cost=-1),
-            "change_cost must be non-negative and finite, got -1.0",
-        ),
-        (
-            lambda: harmonic(D, M, 1.0, announced=[0.5, 0.0]),
-            "announced must be boolean or 0/1, got 0.5",
-        ),
-        (
-            lambda: harmonic(D, M, 1.0, announced=[True] * 3),
-            "must have shapes that broadcast",
-        ),
-        (
-            lambda: harmonic(D, M, 1.0, announced=[False] * 3),
-            "must have shapes that broadcast",
-        ),
-    ],
-)
-def test_neighbours_of_optimal_refuse(call, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        call()
-
-
-@pytest.mark.parametrize("last", [False, True])
-def test_the_shape_of_announced_counts_whatever_its_values(last):
-    announced = np.zeros((2, 2), dtype=bool)
-    announced[1, 1] = last
-    best = harmonic(D, M, 1.0, announced=announced)
-    assert best.crawl_rate.shape == (2, 2)
-    alone = harmonic(D, M, 1.0).crawl_rate
-    np.testing.assert_allclose(best.crawl_rate[0], alone, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", ["limited_rates", "host_rates"])
@@ -964,7 +700,7 @@ def test_a_price_of_nothing_is_no_negative_zero():
 
 @pytest.mark.parametrize(
     "solve",
-    [allocation.optimal_poisson, allocation.optimal_interval, harmonic, optimal],
+    [allocation.optimal_poisson, allocation.optimal_interval, optimal],
 )
 def test_pages_without_importance_are_refused_before_a_search(solve, monkeypatch):
     monkeypatch.setattr(freshness, "mean", None)  # which refuses them, too

@@ -32,7 +32,6 @@ from recrawl.science.policies import (
     UnexploredWarning,
 )
 from recrawl.science.processes import History, poisson_times
-from recrawl.science.signals import SignalledPages
 
 BOUNDS = (0.1, 5.0)
 CHANGE = np.array([0.2, 0.5, 1.0, 3.0, 0.8, 0.3, 4.9, 0.15])
@@ -636,7 +635,7 @@ def test_another_unit_of_time(make, explore, how):
     one = make(exploration=6.0, **options).run(*PAGES, 30.0, n_runs=2, rng=18)
     scaled = make(exploration=6.0 * c, bounds=(0.1 / c, 5.0 / c), **options)
     other = scaled.run(CHANGE / c, IMPORTANCE / c, 4.0 / c, 30.0 * c, n_runs=2, rng=18)
-    np.testing.assert_array_equal(other.time, one.time * c)
+    np.testing.assert_array_equal(other.borders, one.borders * c)
     for name in FIELDS[:-1]:
         np.testing.assert_allclose(
             getattr(other, name), getattr(one, name), rtol=1e-9, err_msg=name
@@ -818,11 +817,10 @@ def test_every_estimator_runs_in_every_policy(estimator, make):
     [
         allocation.uniform,
         allocation.proportional,
-        allocation.harmonic,
         partial(allocation.optimal_poisson, min_rate=0.1),
-        partial(allocation.polite, host=np.repeat([0, 1], 4), host_limit={0: 1.0}),
+        partial(allocation.optimal, host=np.repeat([0, 1], 4), host_limit={0: 1.0}),
     ],
-    ids=["uniform", "proportional", "harmonic", "least", "polite"],
+    ids=["uniform", "proportional", "least", "limited"],
 )
 def test_other_allocations(make, plan):
     run = make(allocation=plan).run(*PAGES, 30.0, n_runs=3, rng=26)
@@ -1050,9 +1048,6 @@ PICK_PAGES = (
     policies.GreedyCIS,
     policies.GreedyCISPlus,
     policies.GreedyNCIS,
-    policies.PoliteGreedy,
-    policies.LearningGreedy,
-    policies.Learnt,
     policies.Nutch,
     policies.StormCrawler,
 )
@@ -1080,35 +1075,6 @@ def test_policies_that_set_rates_have_one_protocol(kind):
         "rng",
     ]
     assert not hasattr(kind, "choose")
-
-
-@pytest.mark.slow
-def test_what_is_learnt_has_the_same_names_in_both_protocols():
-    horizon, first = 40.0, 10.0
-    pages = SignalledPages(CHANGE, IMPORTANCE, 0.5, 0.1)
-    world = simulate.draw_world(pages, horizon, rng=30)
-    picks = policies.LearningGreedy(IMPORTANCE, first, growth=2.0).learn(
-        world, simulate.slot_times(4.0, horizon), np.zeros(8)
-    )
-    sets = greedy(exploration=first, n_phases=2).run(*PAGES, horizon, rng=30)
-    for learnt in (picks, sets):
-        assert learnt.borders[0] == 0.0
-        assert learnt.borders[1] == first
-        assert learnt.borders[-1] == horizon
-        assert learnt.borders.size == 4
-        assert learnt.time is learnt.borders  # its earlier name
-    assert picks.believed is picks.beliefs[-1]
-    assert len(picks.beliefs) == 2
-    assert picks.believed.change_rate.shape == sets.believed[0].shape == (8,)
-
-
-def test_one_phase_believes_nothing():
-    pages = SignalledPages(CHANGE, IMPORTANCE, 0.5, 0.1)
-    world = simulate.draw_world(pages, 5.0, rng=31)
-    policy = policies.LearningGreedy(IMPORTANCE, first=5.0)
-    learnt = policy.learn(world, simulate.slot_times(4.0, 5.0), np.zeros(8))
-    assert learnt.believed is None
-    assert learnt.borders.tolist() == [0.0, 5.0]
 
 
 def test_explore_then_commit_at_many_lengths_needs_no_length_of_the_policy():

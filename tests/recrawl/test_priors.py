@@ -17,7 +17,6 @@ from recrawl.science.priors import (
     FakeIntervals,
     gamma_prior,
     grid_posterior,
-    prior_from_arrivals,
 )
 from recrawl.science.processes import History, simulate_history
 
@@ -563,16 +562,6 @@ HISTORY = History([[1.0], [2.0]], [[1], [0]])
             "distribution must be 'lognormal' or 'log-logistic', got 'flat'",
         ),
         (lambda: priors.population(0), "n_pages must be a positive integer, got 0"),
-        (
-            lambda: priors.prior_from_arrivals(
-                [],
-                priors.FakeIntervals(1.0, 1.0),
-                [1.0, 2.0],
-                n_crawls=1,
-                limits=(1, 2),
-            ),
-            "batches must hold at least one batch",
-        ),
     ],
 )
 def test_refuses(call, message):
@@ -623,105 +612,3 @@ def test_substitutes_of_the_mle():
         ValueError, match="edges must be 'limits' or 'substitute', got 'cho'"
     ):
         mle(history, edges="cho")
-
-
-# ------------------------------------------------------------ pages that arrive
-
-LIMITS = (2.0, 90.0)
-RATES = np.geomspace(1e-3, 3.0, 80)
-
-
-@pytest.fixture(scope="module")
-def arrivals():
-    """Three batches of pages, crawled four times each."""
-    rng = np.random.default_rng(4)
-    rates = rng.exponential(1 / 20, 150) + rng.exponential(1 / 30, 150)
-    pages = np.split(rates, [40, 90])
-    start = FakeIntervals(1.0, 4.0)
-    learnt, history = prior_from_arrivals(
-        pages, start, RATES, n_crawls=4, limits=LIMITS, rng=[3, 1]
-    )
-    return pages, start, learnt, history
-
-
-def test_arrivals_are_crawled_by_the_prior_of_the_batches_before(arrivals):
-    pages, start, learnt, history = arrivals
-    assert learnt[0] is start
-    assert len(learnt) == 4
-    assert history.shape == (150,)
-    batch = np.repeat([0, 1, 2], [len(each) for each in pages])
-    for page in range(0, 150, 7):
-        prior = learnt[batch[page]]
-        widths, bits = [prior.changed, prior.unchanged], [True, False]
-        for width, bit in zip(
-            history.interval[page], history.changed[page], strict=True
-        ):
-            # the posterior mode by a root of the score, one page at a time
-            x, found = np.array(widths), np.array(bits)
-
-            def score(log_rate, x=x, found=found):
-                r = np.exp(log_rate)
-                return np.sum(np.where(found, x * r / np.expm1(x * r), -x * r))
-
-            mode = np.exp(optimize.brentq(score, -12, 1, xtol=1e-13))
-            np.testing.assert_allclose(width, np.clip(1 / mode, *LIMITS), rtol=1e-9)
-            widths.append(width)
-            bits.append(bit)
-
-
-def test_arrivals_draw_each_bit_with_the_probability_of_a_poisson_page(arrivals):
-    pages, _, _, history = arrivals
-    for k, (each, stop) in enumerate(zip(pages, (40, 90, 150), strict=True)):
-        rows = slice(stop - len(each), stop)
-        chance = np.random.default_rng([3, 1, k]).random((len(each), 4))
-        wanted = chance < 1 - np.exp(-each[:, np.newaxis] * history.interval[rows])
-        np.testing.assert_array_equal(history.changed[rows], wanted)
-
-
-def test_arrivals_teach_the_most_likely_prior(arrivals):
-    pages, _, learnt, history = arrivals
-    counts = np.cumsum([len(each) for each in pages])
-
-    def loss(changed, unchanged, n):
-        """Minus the log of the marginal likelihood, by plain sums over the grid."""
-        a, b, r = changed, unchanged, RATES
-        density = b * (a + b) / a * (1 - np.exp(-a * r)) * np.exp(-b * r)
-        total = 0.0
-        for width, bits in zip(history.interval[:n], history.changed[:n], strict=True):
-            seen = np.exp(-np.outer(r, width))
-            likelihood = np.where(bits, 1 - seen, seen).prod(axis=1)
-            total -= np.log(np.sum(likelihood * density * np.gradient(r)))
-        return total
-
-    for prior, n in zip(learnt[1:], counts, strict=True):
-        least = loss(prior.changed, prior.unchanged, n)
-        for up in (0.9, 1.1):
-            assert loss(prior.changed * up, prior.unchanged, n) > least
-            assert loss(prior.changed, prior.unchanged * up, n) > least
-
-
-@pytest.mark.filterwarnings("ignore::recrawl.errors.DegeneratePriorWarning")
-def test_arrivals_depend_on_the_seed_and_the_batch_alone(arrivals):
-    pages, start, learnt, history = arrivals
-    shorter, before = prior_from_arrivals(
-        pages[:2], start, RATES, n_crawls=4, limits=LIMITS, rng=[3, 1]
-    )
-    assert shorter == learnt[:3]
-    np.testing.assert_array_equal(before.interval, history.interval[:90])
-    one, two = (
-        prior_from_arrivals(
-            pages[:1], start, RATES, n_crawls=4, limits=LIMITS, rng=rng
-        )[1].changed
-        for rng in (np.random.default_rng(1), np.random.default_rng(2))
-    )
-    assert (one != two).any()
-    for source in (np.random.SeedSequence, np.random.PCG64):
-        again = [
-            prior_from_arrivals(
-                pages[:1], start, RATES, n_crawls=4, limits=LIMITS, rng=source(1)
-            )[1].changed
-            for _ in range(2)
-        ]
-        np.testing.assert_array_equal(*again)
-    with pytest.raises(ValueError, match="limits must be two numbers"):
-        prior_from_arrivals(pages, start, RATES, n_crawls=4, limits=(9.0, 2.0), rng=1)

@@ -2,7 +2,6 @@
 
 import re
 from functools import partial
-from itertools import pairwise
 
 import numba
 import numpy as np
@@ -15,17 +14,12 @@ from recrawl.science import (
     freshness,
     regret,
     schedules,
-    simulate,
 )
 from recrawl.science.policies import (
     ExploreThenCommit,
-    GreedyNCIS,
-    LearningGreedy,
     PhasedEpsilonGreedy,
-    Rates,
 )
 from recrawl.science.processes import simulate_history
-from recrawl.science.signals import SignalledPages
 
 BOUNDS = (0.1, 5.0)
 CHANGE = np.array([0.2, 0.5, 1.0, 3.0, 0.8, 0.3])
@@ -788,44 +782,6 @@ def test_lengths_that_no_page_is_seen_in_are_filled_with_the_middle_of_the_bound
 # ------------------------------ policies that pick pages
 
 
-def test_learning_regret_against_plain_sums():
-    pages = SignalledPages(CHANGE, IMPORTANCE, recall=0.6, false_rate=0.2)
-    world = simulate.draw_world(pages, 30.0, rng=4)
-    policies = {
-        "knows": GreedyNCIS(pages),
-        "learns": LearningGreedy(IMPORTANCE, first=3.0),
-        "even": Rates(np.full(CHANGE.size, 0.5)),
-    }
-    borders = [0.0, 4.0, 11.0, 30.0]
-    fresh, lost = regret.learning_regret(
-        world, policies, 3.0, reference="knows", borders=borders
-    )
-    slots = simulate.slot_times(3.0, 30.0)
-    # freshness by a fine sum over time of eq. (1) of www25
-    grid = (np.arange(300_000) + 0.5) * 1e-4
-    share = {}
-    for name, policy in policies.items():
-        page = policy.choose(world, slots, np.zeros(CHANGE.size))
-        share[name] = np.zeros(grid.size)
-        for i in range(CHANGE.size):
-            crawls = np.append(0.0, slots[page == i])
-            sent = np.sort(world.signal_time[world.signal_page == i])
-            last = crawls[np.searchsorted(crawls, grid, side="right") - 1]
-            signals = np.searchsorted(sent, grid) - np.searchsorted(sent, last)
-            true = 0.6 * CHANGE[i]
-            doubt = 0.2 / (true + 0.2)
-            silent = np.exp(-0.4 * CHANGE[i] * (grid - last))
-            share[name] += IMPORTANCE[i] / IMPORTANCE.sum() * silent * doubt**signals
-    for name in policies:
-        gap = np.cumsum(share["knows"] - share[name]) * 1e-4
-        wanted = [gap[np.searchsorted(grid, t) - 1] for t in borders[1:]]
-        np.testing.assert_allclose(lost[name], wanted, atol=2e-3)
-        for k, (low, high) in enumerate(pairwise(borders)):
-            window = share[name][(grid > low) & (grid < high)]
-            np.testing.assert_allclose(fresh[name][k], window.mean(), atol=1e-3)
-    assert not lost["knows"].any()
-
-
 def test_a_horizon_without_regret_has_no_best_exploration():
     """All NaN, as where the horizon is shorter than every exploration."""
     grid = [[[4.0, np.nan], [1.0, np.nan], [4.0, np.nan]]]
@@ -841,15 +797,3 @@ def test_slopes_of_lists():
     assert regret.slopes(
         np.array(runs).tolist(), length.tolist(), horizon.tolist(), rng=1
     ) == regret.slopes(np.array(runs), length, horizon, rng=1)
-
-
-def test_learning_regret_says_what_is_wrong():
-    world = simulate.draw_world(SignalledPages([1.0], 1.0, 0.0, 0.0), 4.0, rng=1)
-    policies = {"even": Rates([1.0])}
-    with pytest.raises(ValueError, match="reference must be 'even', got 'all'"):
-        regret.learning_regret(world, policies, 1.0, reference="all", borders=[0, 4])
-    for borders in ([1, 4], [0], [], 0.0):
-        with pytest.raises(ValueError, match="borders must be two times or more, from"):
-            regret.learning_regret(
-                world, policies, 1.0, reference="even", borders=borders
-            )

@@ -14,7 +14,7 @@ from recrawl.science import (
     signals,
     simulate,
 )
-from recrawl.science.policies import Greedy, GreedyNCIS, LearningGreedy, PoliteGreedy
+from recrawl.science.policies import Greedy, GreedyNCIS
 from recrawl.science.priors import GammaPrior
 from recrawl.science.processes import History, simulate_history
 from recrawl.science.signals import SignalledPages
@@ -38,11 +38,9 @@ simulate.draw_world(pages, 10.0, arrivals=(0.0, np.array([4.0, np.inf])))
 
 # what returns several things says so
 assert_type(estimators.likelihood_interval(history), tuple[Values, Values])
-assert_type(estimators.counting_interval(history), tuple[Values, Values])
 assert_type(estimators.serial_sums(history, 1.0), tuple[Values, Values])
 assert_type(signals.naive_precision_recall(history, 1), tuple[Values, Values])
 assert_type(GammaPrior(1.0, 2.0).interval(), tuple[Values, Values])
-assert_type(estimators.GammaFilter().credible_interval(), tuple[Array, Array])
 _, _, rate = estimators.filtered(history, shape=1.0, rate=2.0)
 _, _, bandwidth = simulate.copies.checked_pages([1.0], 1.0, 2.0)
 assert_type(bandwidth, float)
@@ -60,8 +58,6 @@ def read(found: simulate.Benchmark, online: estimators.OnlineEstimator) -> None:
 limits = {"a": 0.5}
 greedy = Greedy(pages, min_interval=[0.1, 0.2], host=["a", "b"], host_limit=limits)
 records, hosts = greedy.records()
-PoliteGreedy(pages, host=["a", "b"], host_limit=limits)
-LearningGreedy(np.ones(2), 1.0, host=["a", "b"], host_limit=limits)
 
 # Each of these is an error: an unused ignore would be one, too.
 allocation.optimal([0.5], 1.0, 3.0, crawls="often")  # type: ignore[arg-type]

@@ -17,9 +17,6 @@ pages, and lost where other processes took the cores (measured).
   / crawl_rate is the inverse of the incomplete gamma function P(2, x), which
   is tabulated as piecewise polynomials; `recrawl.science.allocation` looks for the
   multiplier.
-* **Harmonic cost** (`harmonic_rates`). The rate is the positive root of a
-  quadratic equation; the sum is concave in v = 1 / multiplier, and Newton's
-  method rises to the root from the left.
 * **Any objective under limits** (`limited_rates`). The rate is that at which
   the crawl value is the price of a crawl, between the limits of the page; a
   bracketed search, as the sum may jump. The same once for each host that
@@ -28,8 +25,8 @@ pages, and lost where other processes took the cores (measured).
 
 Each proof that a search converges stands beside its code. The kernels draw no
 random numbers and check no arguments; they write the rates in place.
-`poisson_rates` and `harmonic_rates` return 0 where no page gains by crawls,
-and NaN where they did not converge, as `limited_rates` does.
+`poisson_rates` returns 0 where no page gains by crawls, and NaN where it did
+not converge, as `limited_rates` does.
 
 The helpers with inline="always" become part of the kernel that calls them:
 their prange loops are parallel in a parallel kernel and plain loops otherwise.
@@ -257,70 +254,9 @@ def interval_rates(multiplier, change_rate, importance, rate):
     return total
 
 
-@compiled
-def _harmonic_rate(change_rate, importance, v):
-    """Positive root of rate (rate + change_rate) = importance change_rate v.
-
-    Written without cancellation; returns it and its slope in v. Both are 0 for
-    a page that never changes or has no importance.
-    """
-    if not (change_rate > 0.0 and importance > 0.0):
-        return 0.0, 0.0
-    q = math.sqrt(1.0 + 4.0 * importance * v / change_rate)
-    if q == np.inf:  # the square is too large, not the root
-        q = math.sqrt(4.0 * importance * v) / math.sqrt(change_rate)
-    return 2.0 * importance * v / (1.0 + q), importance / q
-
-
-# Newton squares the error: after a step of 1e-8 it is of the order of 1e-16.
-_LAST_STEP = 1e-8
-
-
-# Two threads save 40 ms of 200 for five million pages, and take 1.3 s to compile.
-@compiled
-def harmonic_rates(change_rate, importance, bandwidth, rate):
-    """Rates of `_harmonic_rate` that sum to `bandwidth`. Returns v.
-
-    All arrays have shape (n_pages,); `rate` is written. A rate is at most
-    importance v, and at most sqrt(importance change_rate v), as both factors
-    of rate (rate + change_rate) show. The v at which the sum of either bound
-    is the bandwidth is therefore left of the solution, and the larger one is
-    the start. The sum is concave in v: its tangents lie above it, and Newton's
-    method from the left never overshoots. The logarithm of a rate has a slope
-    in log v between 1/2 and 1, and so has that of the sum: every step at least
-    halves the error in log v.
-    """
-    weights = roots = 0.0
-    for i in range(rate.size):
-        root = math.sqrt(importance[i] * change_rate[i])
-        roots += root
-        weights += importance[i] if root > 0.0 else 0.0
-    if roots == 0.0:
-        rate[:] = 0.0
-        return 0.0
-    v = max(bandwidth / weights, (bandwidth / roots) ** 2)
-    for _ in range(_MAX_STEPS):
-        total = slope = 0.0
-        for i in range(rate.size):
-            here, slope_here = _harmonic_rate(change_rate[i], importance[i], v)
-            total += here
-            slope += slope_here
-        step = (bandwidth - total) / (slope * v)
-        v *= 1.0 + step
-        if abs(step) <= _LAST_STEP:
-            for i in range(rate.size):
-                rate[i] = _harmonic_rate(change_rate[i], importance[i], v)[0]
-            return v
-    return np.nan
-
-
 # One page under limits: value_per_cost is importance / cost, or 0 where no crawl
-# gains anything; low and high are the least and the greatest rate. A crawl that
-# finds a change spends change_cost_rate / change_rate times as much more; only with
-# freshness and Poisson crawls is that not 0.
-PAGE = np.dtype(
-    fields("f8", "change_rate value_per_cost cost low high change_cost_rate")
-)
+# gains anything; low and high are the least and the greatest rate.
+PAGE = np.dtype(fields("f8", "change_rate value_per_cost cost low high"))
 
 
 @compiled
@@ -342,8 +278,6 @@ def _rate_at(page, kind, multiplier):
     """Rate of a page at a multiplier, within its limits."""
     objective, tau, poisson = kind
     level = multiplier / page["value_per_cost"]  # NaN or inf where that is 0
-    # 1 / level falls by change_cost_rate
-    level /= max(1.0 - level * page["change_cost_rate"], 0.0)
     if not level < np.inf:
         return page["low"]
     if level == 0.0:
@@ -363,20 +297,9 @@ def _gain_at(page, kind, rate):
         return 0.0
     if poisson:
         gain = poisson_value(objective, page["change_rate"], tau, rate)
-        if page["change_cost_rate"] > 0.0:
-            gain /= 1.0 + page["change_cost_rate"] * gain
-        return page["value_per_cost"] * gain
-    gain = value(objective, page["change_rate"], tau, 1.0 / rate)
+    else:
+        gain = value(objective, page["change_rate"], tau, 1.0 / rate)
     return page["value_per_cost"] * gain
-
-
-@compiled
-def _spent_at(page, rate):
-    """What a page spends at a rate."""
-    more = 0.0
-    if page["change_cost_rate"] > 0.0:
-        more = page["change_cost_rate"] / (1.0 + page["change_rate"] / rate)
-    return page["cost"] * (rate + more)
 
 
 @compiled
@@ -408,7 +331,7 @@ def _ask(pages, kind, multiplier, offsets, limit, rate, asked):
     for h in prange(limit.size):
         total = 0.0
         for i in range(offsets[h], offsets[h + 1]):
-            total += _spent_at(pages[i], rate[i])
+            total += pages[i]["cost"] * rate[i]
         asked[h] = total
         granted += min(total, limit[h])
     return granted

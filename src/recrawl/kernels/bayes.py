@@ -26,7 +26,7 @@ import math
 
 import numpy as np
 
-from recrawl.kernels import compiled, ufunc
+from recrawl.kernels import compiled
 
 # Below this max(a, 1) s the series is used: its first term left out is below
 # 1e-14 of W, and above it (1) and (2) lose two digits of sixteen.
@@ -112,9 +112,3 @@ def elapsed_at(shape, rate, value):
         if abs(step) <= _LAST_STEP * log:
             break
     return rate * math.expm1(log)
-
-
-@ufunc("f8(f8,f8,f8)")
-def values(shape, rate, elapsed):
-    """`value`, broadcast."""
-    return value(shape, rate, elapsed)

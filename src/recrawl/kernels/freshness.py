@@ -20,8 +20,6 @@ from recrawl.kernels import compiled, parallel, ufunc
 _ROUNDING = 1e-12
 # Below this x, (1 - exp(-x)) / x is 1 to two rounding errors.
 _FRESH = 1e-15
-# The inverse of a smaller ratio may be no number any more.
-_LEAST_RATIO = 1e-300
 
 
 @ufunc("f8(f8,f8)")
@@ -46,18 +44,6 @@ def interval_freshness(change_rate, crawl_rate):
     if change_rate < _FRESH * crawl_rate:  # rounding must not lead above 1
         return 1.0
     return -math.expm1(-change_rate / crawl_rate) * crawl_rate / change_rate
-
-
-@ufunc("f8(f8,f8)")
-def harmonic_penalty(change_rate, crawl_rate):
-    """log(1 + change_rate / crawl_rate); 0 for a page that never changes."""
-    if change_rate == 0.0:
-        return 0.0
-    if crawl_rate == 0.0:
-        return math.inf
-    if crawl_rate < _LEAST_RATIO * change_rate:
-        return math.log(change_rate) - math.log(crawl_rate)
-    return math.log1p(change_rate / crawl_rate)
 
 
 @compiled

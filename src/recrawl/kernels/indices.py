@@ -38,7 +38,7 @@ reaches the threshold. Where this time is far ahead, the tangent would be far
 above the index, and the root is computed again.
 
 Limits. A page is not crawled before its least interval, nor while its host has
-no token (as in `polite`). A page that has reached its greatest interval is
+no token (as in `hosts`). A page that has reached its greatest interval is
 *overdue*: its index is above all others, and grows with its lateness, so that
 overdue pages are crawled in the order of their deadlines.
 
@@ -72,8 +72,8 @@ from recrawl.kernels import (
 from recrawl.kernels.changes import look
 from recrawl.kernels.crawl_value import rounded
 from recrawl.kernels.heaps import ENTRY, pop, push
+from recrawl.kernels.hosts import HOST, free_at, spend_token, waits
 from recrawl.kernels.online import gamma_step
-from recrawl.kernels.polite import HOST, free_at, spend_token, waits
 from recrawl.kernels.scheduler import add_to_pool, kth_largest, padded
 
 # The kinds of an index: the objectives have the numbers below this one.
@@ -116,7 +116,7 @@ class State(NamedTuple):
     """State of the scheduler; all of it is written in place."""
 
     pages: np.ndarray  # PAGE, shape (n_pages,)
-    hosts: np.ndarray  # HOST of `polite`
+    hosts: np.ndarray  # HOST of `kernels.hosts`
     active: np.ndarray  # int, the first n_active count
     far: np.ndarray  # heap of ENTRY by due time, also of HELD pages
     near: np.ndarray  # heap of ENTRY by due time

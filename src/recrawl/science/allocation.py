@@ -15,11 +15,6 @@ function                     crawls, and what is optimal  source
 `optimal_interval`           equal intervals; freshness   www25, eq. (5)
 `optimal_thresholds`         when signals and time reach  www25, Theorem 1
                              a threshold; freshness
-`harmonic`                   Poisson times; harmonic cost Kolobov et al. 2019
-`conditional`                Poisson times; freshness, if derived
-                             changed pages cost more
-`polite`,                    one of the above, under      Kolobov et al. 2019
-`polite_thresholds`          limits of hosts              (SIGIR)
 ============================ ============================ ====================
 
 The optima share their theory. The objective is a sum over pages of concave
@@ -32,17 +27,15 @@ every other page at most as large:
           \mu_i\,\frac{\partial F_i}{\partial \rho_i} \le \lambda
           \quad\text{where } \rho_i = 0 .
 
-(`conditional` has its own conditions, as its spending is not linear in the
-rates, and deadlines at equal intervals are a knapsack, see `optimal`.)
+(Deadlines at equal intervals are a knapsack, see `optimal`.)
 The total of the rates falls as the multiplier grows; each function finds the
 multiplier at which it is the bandwidth. Change rates and importances have
 shape (..., n_pages), and each leading index is a problem of its own.
 
 All numbers that are given must be 0 or between 1e-100 and 1e100, or inf where that
 stands for no limit. With `optimal`, costs and objectives other than freshness may
-need them between 1e-50 and 1e50, and change costs at most 1e10 times the costs, or
-the search may fail with a ConvergenceError. A multiplier or a price beyond floating
-point is 0 or inf.
+need them between 1e-50 and 1e50, or the search may fail with a ConvergenceError.
+A multiplier or a price beyond floating point is 0 or inf.
 """
 
 from __future__ import annotations
@@ -68,14 +61,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Allocation",
-    "conditional",
-    "harmonic",
     "optimal",
     "optimal_interval",
     "optimal_poisson",
     "optimal_thresholds",
-    "polite",
-    "polite_thresholds",
     "proportional",
     "uniform",
 ]
@@ -90,8 +79,6 @@ _SECANT_STEPS = 8
 # Relative error to which rates sum to the bandwidth: the sum of millions of
 # rates is not known better.
 _SPENT = 1e-12
-# Largest relative overspending that is accepted.
-_OVERSPENT = 1e-9
 # A factor on a lower bound, for rounding must not put it above the solution.
 _SAFETY = 0.999
 # Between numbers that differ by a larger factor the search bisects the exponent.
@@ -132,8 +119,8 @@ class Allocation:
         gains by more crawls or limits of hosts leave some over.
     multiplier : ndarray, shape (...), importance x time
         What a little more bandwidth adds to the sum of importance x freshness;
-        0 where bandwidth is left over, NaN for a heuristic. For `harmonic` and
-        `optimal`: by how much a little more bandwidth lowers the cost.
+        0 where bandwidth is left over, NaN for a heuristic. For `optimal`: by
+        how much a little more bandwidth lowers the cost.
     freshness : ndarray, shape (...)
         Expected freshness over pages weighted by importance, in [0, 1].
     threshold : ndarray, shape (n_pages,), time, default None
@@ -323,7 +310,6 @@ def optimal(
     min_rate: ArrayLike = 0.0,
     max_rate: ArrayLike = np.inf,
     cost: ArrayLike = 1.0,
-    change_cost: ArrayLike = 0.0,
     host: ArrayLike | None = None,
     host_limit: float | Mapping[Any, float] = np.inf,
 ) -> Allocation:
@@ -361,9 +347,6 @@ def optimal(
         Greatest rate: a least interval w is ``max_rate=1 / w``.
     cost : float or array_like, positive, default 1
         What one crawl of a page spends, in the unit of the bandwidth.
-    change_cost : float or array_like, non-negative, default 0
-        What a crawl spends more if the page has changed, as with conditional
-        requests; see `conditional`. Only with freshness and Poisson times.
     host : array_like of int or str, shape (n_pages,), optional
         Label of the host of each page; None puts all pages on one host.
     host_limit : float, or mapping from host to float, cost/time, default inf
@@ -382,10 +365,9 @@ def optimal(
     Raises
     ------
     ValueError
-        Arguments out of range; no page with importance; an unknown objective,
-        or one that `change_cost` does not go with; `min_rate` above `max_rate`,
-        or more than the bandwidth or a host allow; host labels not one for
-        each page; a limit for a host that has no page.
+        Arguments out of range; no page with importance; an unknown objective;
+        `min_rate` above `max_rate`, or more than the bandwidth or a host allow;
+        host labels not one for each page; a limit for a host that has no page.
     ConvergenceError
         No solution was found.
 
@@ -414,16 +396,7 @@ def optimal(
             f"objective must be an objectives.Objective ({known}), got {objective!r}"
         )
     checks.one_of("crawls", crawls, ("interval", "poisson"))
-    pages = _limited_pages(
-        change_rate, importance, min_rate, max_rate, cost, change_cost
-    )
-    fits = objective == objectives.freshness and crawls == "poisson"
-    if pages.change_cost.any() and not fits:
-        raise ValueError(
-            "change_cost must be 0 except for objectives.freshness and "
-            f"crawls='poisson', got {pages.change_cost.max()} for {objective!r} "
-            f"and crawls={crawls!r}"
-        )
+    pages = _limited_pages(change_rate, importance, min_rate, max_rate, cost)
     labels, member, limit = hosts.members(host, host_limit, pages.cost.shape[-1])
     if pages.cost.ndim > 1 and limit.min() < np.inf:
         raise ValueError(
@@ -668,354 +641,6 @@ def _threshold_allocation(pages, rate, multiplier, alpha, state):
     )
 
 
-def harmonic(
-    change_rate: ArrayLike,
-    importance: ArrayLike,
-    bandwidth: float,
-    *,
-    announced: ArrayLike = False,
-) -> Allocation:
-    r"""Crawl at Poisson times with the rates of least harmonic cost.
-
-    Minimises the cost of Kolobov et al. 2019 (NeurIPS; LambdaCrawl for
-    incomplete observations), the mean `freshness.harmonic_penalty`,
-
-    .. math:: \sum_i \mu_i \log\Bigl(1 + \frac{\Delta_i}{\rho_i}\Bigr)
-              \quad\text{subject to } \sum_i \rho_i = R, \qquad
-              \rho_i = \tfrac12\Bigl(\sqrt{\Delta_i^2
-              + 4 \mu_i \Delta_i / \lambda} - \Delta_i\Bigr).
-
-    Every page that changes and has importance is crawled. A page whose changes
-    are all announced is better crawled at each change with a probability q
-    than at Poisson times; its harmonic cost is -log q at the rate Delta q:
-
-    .. math:: \rho_i = \min(\Delta_i, \mu_i / \lambda)
-              \quad\text{where changes are announced.}
-
-    Deviates from the paper in the search for the multiplier: Newton's method
-    to rounding instead of a bisection; each step takes time linear in the
-    number of pages. And one multiplier serves all pages, where LambdaCrawl
-    searches for the best split of the bandwidth between the two kinds.
-
-    Parameters
-    ----------
-    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
-        Change rates; each leading index is a problem of its own.
-    importance : array_like, shape (..., n_pages), non-negative
-        Importances; they broadcast with `change_rate`.
-    bandwidth : float, 1/time, positive
-        Crawls of all pages.
-    announced : bool or array_like of bool, shape (..., n_pages), default False
-        Pages whose changes are all announced.
-
-    Returns
-    -------
-    Allocation
-        The multiplier is the cost that a little more bandwidth saves; the
-        freshness is that of Poisson crawls, and q where changes are announced.
-        A page that never changes or has no importance gets 0; if all others
-        are crawled at every change, or there are none, bandwidth is left over
-        and the multiplier is 0.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range; no page with importance.
-    ConvergenceError
-        No solution was found.
-
-    Notes
-    -----
-    The plain form is `tests.plain.optimal_harmonic`.
-
-    Examples
-    --------
-    >>> harmonic([1.0, 2.0, 6.0], [4.0, 8.0, 9.0], 6.0).crawl_rate.round(3)
-    array([1., 2., 3.])
-    """
-    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-
-    change_rate, importance, announced = checks.broadcast(
-        change_rate=change_rate,
-        importance=importance,
-        announced=checks.bits("announced", announced),
-    )
-    if announced.any():
-        return _with_announced(change_rate, importance, bandwidth, announced)
-
-    def one_problem(bandwidth, change_rate, importance, rate):
-        v = kernels.harmonic_rates(change_rate, importance, bandwidth, rate)
-        return 1.0 / v if v else 0.0
-
-    rate, multiplier = _each_problem(one_problem, bandwidth, change_rate, importance)
-    return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
-
-
-def _with_announced(change_rate, importance, bandwidth, announced):
-    """`harmonic`, where some pages have their changes announced."""
-
-    def one_problem(bandwidth, d, mu, announced, rate):
-        on = (d > 0) & (mu > 0)
-        d, mu, announced = d[on], mu[on], announced[on] > 0
-
-        def spent(multiplier):
-            other = (
-                2 * mu / (multiplier + np.sqrt(multiplier * (multiplier + 4 * mu / d)))
-            )
-            rate[on] = np.where(announced, np.minimum(d, mu / multiplier), other)
-            return rate.sum()
-
-        rate[:] = 0.0
-        if announced.all() and d.sum() <= bandwidth:
-            rate[on] = d
-            return 0.0
-        # rates are at most importance / multiplier: a bound of the multiplier
-        least = np.sqrt(bandwidth / mu.sum())
-        return _spend(spent, rate, bandwidth, least, 2.0 * least)
-
-    rate, multiplier = _each_problem(
-        one_problem, bandwidth, change_rate, importance, others=(announced,)
-    )
-    fresh = freshness.poisson(change_rate, rate)
-    seen = np.divide(rate, change_rate, out=np.ones(rate.shape), where=change_rate > 0)
-    fresh = np.where(announced, seen, fresh)
-    return Allocation(rate, multiplier, freshness.mean(fresh, importance))
-
-
-def conditional(
-    change_rate: ArrayLike,
-    importance: ArrayLike,
-    bandwidth: float,
-    *,
-    request_cost: ArrayLike,
-    change_cost: ArrayLike,
-) -> Allocation:
-    r"""Crawl with conditional requests, where changed pages cost more.
-
-    A conditional GET spends c_0 on every request and c_1 more if the page has
-    changed and is sent. Highest freshness at Poisson times (derived),
-
-    .. math:: \max \sum_i \mu_i F_i \quad\text{subject to }
-              \sum_i c_0 \rho_i + c_1 \Delta_i F_i \le R, \quad
-              F_i = \frac{\rho_i}{\rho_i + \Delta_i}, \qquad
-              \rho_i = \sqrt{\frac{\Delta_i}{c_0}
-              \Bigl(\frac{\mu_i}{\lambda} - c_1 \Delta_i\Bigr)} - \Delta_i ,
-
-    or 0 where that is not positive. Pages that change fast get less than they
-    would if all crawls cost the same: most of their requests are answered in
-    full. This is `optimal` with both costs and no limits.
-
-    Parameters
-    ----------
-    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
-        Change rates; each leading index is a problem of its own.
-    importance : array_like, shape (..., n_pages), non-negative
-        Importances; they broadcast with `change_rate`.
-    bandwidth : float, cost/time, positive
-        What may be spent on all pages.
-    request_cost : float or array_like, shape (..., n_pages), positive
-        Cost of a request, c_0.
-    change_cost : float or array_like, shape (..., n_pages), non-negative
-        What a request costs more if the page has changed, c_1.
-
-    Returns
-    -------
-    Allocation
-        The multiplier is what a little more bandwidth adds to the sum of
-        importance x freshness. A page that never changes or has no importance
-        gets 0; if no page with importance changes, bandwidth is left over and
-        the multiplier is 0.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range; no page with importance.
-    ConvergenceError
-        No solution was found.
-
-    Notes
-    -----
-    The plain form is `tests.plain.optimal_conditional`. What is spent is
-    not convex in the crawl rates. In the freshness values F the objective is
-    linear and the spending convex, so that the conditions are sufficient.
-
-    Examples
-    --------
-    >>> plan = conditional(
-    ...     [0.2, 1.0, 5.0], [1.0, 1.0, 2.0], 2.0, request_cost=0.2, change_cost=0.8
-    ... )
-    >>> plan.crawl_rate.round(3)
-    array([1.379, 2.043, 0.709])
-    """
-    return optimal(
-        change_rate,
-        importance,
-        bandwidth,
-        crawls="poisson",
-        cost=checks.positive("request_cost", request_cost),
-        change_cost=change_cost,
-    )
-
-
-def polite(
-    change_rate: ArrayLike,
-    importance: ArrayLike,
-    bandwidth: float,
-    host: ArrayLike,
-    host_limit: float | Mapping[Any, float],
-    *,
-    model: Callable[..., Any] = freshness.poisson,
-) -> Allocation:
-    r"""Crawl with the rates of highest freshness under limits of hosts.
-
-    `optimal_poisson` or `optimal_interval` with one more constraint,
-
-    .. math:: \sum_{i \in h} \rho_i \le R_h \quad\text{for every host } h .
-
-    The problem of Kolobov et al. 2019 (SIGIR, algorithm 2), which is `optimal`
-    for freshness without other limits. Deviates from the paper in the search:
-    they saturate hosts, remove them and repeat; here one search for the
-    multiplier grants no host more than its limit.
-
-    Parameters
-    ----------
-    change_rate : array_like, shape (n_pages,), 1/time, non-negative
-        Change rates.
-    importance : array_like, shape (n_pages,), non-negative
-        Importances; they broadcast with `change_rate`.
-    bandwidth : float, 1/time, positive
-        Crawls of all pages.
-    host : array_like of int or str, shape (n_pages,), or None
-        Label of the host of each page; None puts all pages on one host.
-    host_limit : float, or mapping from host to float, 1/time, non-negative
-        The limit of every host; or of the hosts named, the others have none.
-        ``inf`` is no limit; at 0 no page of the host is crawled.
-    model : callable, default `freshness.poisson`
-        `freshness.poisson`, crawls at Poisson times as in the paper, or
-        `freshness.interval`, crawls at equal intervals.
-
-    Returns
-    -------
-    Allocation
-        Rates sum to the bandwidth, or to less where the limits leave some
-        over; then the multiplier, which is that of the bandwidth, is 0.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range; host labels not one for each page; a limit for
-        a host that has no page.
-    ConvergenceError
-        No solution was found.
-
-    Notes
-    -----
-    The plain form for Poisson times is `tests.plain.polite`.
-
-    Examples
-    --------
-    >>> plan = polite([1.0, 1.0, 2.0], 1.0, 6.0, ["a", "a", "b"], {"a": 2.0})
-    >>> plan.crawl_rate
-    array([1., 1., 4.])
-    """
-    if model not in (freshness.poisson, freshness.interval):
-        raise ValueError(
-            f"model must be freshness.poisson or freshness.interval, got {model!r}"
-        )
-    crawls = "poisson" if model is freshness.poisson else "interval"
-    return optimal(
-        change_rate,
-        importance,
-        bandwidth,
-        crawls=crawls,
-        host=host,
-        host_limit=host_limit,
-    )
-
-
-def polite_thresholds(
-    pages: SignalledPages,
-    bandwidth: float,
-    host: ArrayLike,
-    host_limit: float | Mapping[Any, float],
-) -> Allocation:
-    r"""Crawl pages with signals at optimal thresholds under limits of hosts.
-
-    `optimal_thresholds` where each host allows its pages so much bandwidth
-    together and no more; exact, as `polite` is. With the price
-    :math:`\nu_h` of the limit of a host, 0 where it is not reached,
-
-    .. math:: V_i(\iota_i) = \lambda + \nu_{h(i)}, \qquad
-              \sum_{i \in h} \rho_i \le R_h .
-
-    Parameters
-    ----------
-    pages : SignalledPages
-        Pages and their signals.
-    bandwidth : float, 1/time, positive
-        Crawls of all pages.
-    host : array_like of int or str, shape (n_pages,), or None
-        Label of the host of each page; None puts all pages on one host.
-    host_limit : float, or mapping from host to float, 1/time, non-negative
-        The limit of every host; or of the hosts named, the others have none.
-        At 0 no page of the host is crawled.
-
-    Returns
-    -------
-    Allocation
-        The multiplier is that of the hosts below their limits, 0 when there is
-        none, or none with a page of positive importance.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range; host labels not one for each page; a limit for
-        a host that has no page.
-    ConvergenceError
-        No solution was found.
-
-    Examples
-    --------
-    >>> pages = SignalledPages([1.0, 1.0, 2.0], 1.0, 0.5, 0.1)
-    >>> plan = polite_thresholds(pages, 6.0, ["a", "a", "b"], {"a": 2.0})
-    >>> plan.crawl_rate.round(3)
-    array([1., 1., 4.])
-    """
-    bandwidth = checks.positive_number("bandwidth", bandwidth)
-    _, member, limit = hosts.members(host, host_limit, pages.change_rate.size)
-    rate, threshold, fresh = np.zeros((3, member.size))
-
-    def plan(here, bandwidth):
-        """Allocate to the pages of a mask; returns the multiplier."""
-        if not bandwidth:  # the limit of a host of which no page is crawled
-            threshold[here], fresh[here] = np.inf, pages.change_rate[here] == 0
-            return 0.0
-        some = SignalledPages(*(array[here] for array in vars(pages).values()))
-        with threads_for(member.size):
-            best = optimal_thresholds(some, bandwidth)
-        rate[here], threshold[here] = best.crawl_rate, best.threshold
-        # The freshness of each page is not known here: the mean of the mask
-        # for each of its pages gives the same mean over all pages.
-        fresh[here] = best.freshness
-        return best.multiplier
-
-    def allocate(within, rest):
-        rate[:] = 0.0
-        here = within[member]
-        if not (within.all() or pages.importance[here].any()):
-            threshold[here] = np.inf  # no page that is left gains by crawls
-            return rate, 0.0
-        return rate, plan(here, rest)
-
-    within, _, multiplier = hosts.within_limits(allocate, bandwidth, member, limit)
-    for h in np.flatnonzero(~within):
-        plan(member == h, limit[h])
-    importance = pages.importance
-    return Allocation(
-        rate, multiplier, fresh @ importance / importance.sum(), threshold
-    )
-
-
 # ------------------------------ limits of pages and hosts
 
 
@@ -1027,16 +652,14 @@ class _Pages(NamedTuple):
     min_rate: np.ndarray
     max_rate: np.ndarray
     cost: np.ndarray
-    change_cost: np.ndarray
 
 
-def _limited_pages(change_rate, importance, min_rate, max_rate, cost, change_cost):
+def _limited_pages(change_rate, importance, min_rate, max_rate, cost):
     """The checked `_Pages`, broadcast."""
     limits = {
         "min_rate": checks.non_negative("min_rate", min_rate),
         "max_rate": checks.non_negative_or_inf("max_rate", max_rate),
         "cost": checks.positive("cost", cost),
-        "change_cost": checks.non_negative("change_cost", change_cost),
     }
     _in_range(**limits)
     pages = _Pages(
@@ -1047,15 +670,9 @@ def _limited_pages(change_rate, importance, min_rate, max_rate, cost, change_cos
     return pages
 
 
-def _spent(pages, rate):
-    """What each page spends at a rate, with Poisson crawls if changes cost more."""
-    changes = pages.change_rate * freshness.poisson(pages.change_rate, rate)  # found
-    return pages.cost * rate + pages.change_cost * changes
-
-
 def _check_least(pages, bandwidth, labels, member, limit):
     """Raise unless the least rates fit the bandwidth and the limits of hosts."""
-    least = _spent(pages, pages.min_rate).reshape(-1, member.size)
+    least = (pages.cost * pages.min_rate).reshape(-1, member.size)
     if not least.any():
         return
     of_hosts = [np.bincount(member, problem) for problem in least]
@@ -1081,7 +698,6 @@ def _records(pages, objective, tau, poisson):
     records["change_rate"], records["cost"] = pages.change_rate, pages.cost
     records["value_per_cost"] = np.where(gains, pages.importance / pages.cost, 0.0)
     records["low"], records["high"] = pages.min_rate, pages.max_rate
-    records["change_cost_rate"] = pages.change_cost / pages.cost * pages.change_rate
     if tau < np.inf:
         enough = _NEVER_LATE if poisson else 1.0
         records["high"] = np.clip(enough / tau, pages.min_rate, pages.max_rate)
@@ -1092,9 +708,7 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
     """Rates, multiplier, and price of the limit of each host."""
     # a power of 4, by which division is exact
     cost_unit = _power_of_4(math.sqrt(pages.cost.min()) * math.sqrt(pages.cost.max()))
-    pages = pages._replace(
-        cost=pages.cost / cost_unit, change_cost=pages.change_cost / cost_unit
-    )
+    pages = pages._replace(cost=pages.cost / cost_unit)
     bandwidth, limit = bandwidth / cost_unit, limit / cost_unit
     offsets = np.append(0, np.cumsum(np.bincount(member)))
     by_host = slice(None)
@@ -1116,18 +730,11 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
             own = np.zeros(limit.size)  # multipliers of these hosts
             kernels.host_rates(*given, asked, rate, own)
             price[full] = np.maximum(own[full] - multiplier, 0.0)
-        if pages.change_cost.any():
-            on_hosts = np.add.reduceat(_spent(row, rate), offsets[:-1])
-            # Where a changed page costs many orders of magnitude more, its rate jumps
-            # from one multiplier to the next, and what it spends between is not known.
-            most, total = 1 + _OVERSPENT, on_hosts.sum() / scaled_bandwidth
-            if (on_hosts > allowed * most).any() or total > most:
-                multiplier = math.nan
         return np.append(multiplier, price) * unit ** (1 - power)
 
-    change_rate, importance, low, high, *costs = (a[..., by_host] for a in pages)
+    change_rate, importance, low, high, cost = (a[..., by_host] for a in pages)
     rate, found = _each_problem(
-        one_problem, bandwidth, change_rate, importance, rates=(low, high), others=costs
+        one_problem, bandwidth, change_rate, importance, (low, high), (cost,)
     )
     unsorted = np.empty_like(rate)
     unsorted[..., by_host] = rate
@@ -1141,7 +748,7 @@ def _limited(pages, objective, poisson, bandwidth, member, limit):
 @np.errstate(over="ignore", invalid="ignore")
 def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
     """What `optimal` returns: with the cost and the prices of the limits."""
-    change_rate, importance, low, high, cost, change_cost = pages
+    change_rate, importance, low, high, cost = pages
     model = freshness.poisson if poisson else freshness.interval
     mean_cost = objective.poisson_cost if poisson else objective.interval_cost
     matters = importance > 0  # 0 of an infinite cost is 0
@@ -1152,13 +759,10 @@ def _priced(pages, objective, poisson, rate, multiplier, price, member, labels):
         out=np.zeros(rate.shape),
     )
     at_low, at_high = rate == low, rate == high
-    unit_price = np.expand_dims(multiplier, -1) + price[member]
-    more, gains = -cost * unit_price, importance
-    if change_cost.any():  # not in general, as the price may be inf
-        gains = importance - unit_price * change_cost * change_rate
+    more = -cost * (np.expand_dims(multiplier, -1) + price[member])
     here = (at_low | at_high) & matters
     gain = _marginal(objective, poisson, rate[here], change_rate[here])
-    more[here] += gains[here] * gain
+    more[here] += importance[here] * gain
     return Allocation(
         rate,
         multiplier,

@@ -17,7 +17,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from recrawl import checks
-from recrawl.science import allocation, estimators, policies, priors, schedules
+from recrawl.science import (
+    allocation,
+    estimators,
+    objectives,
+    policies,
+    priors,
+    schedules,
+)
 from recrawl.science.signals import SignalledPages
 from recrawl.science.simulate import Nature, draw_world, replay
 from recrawl.types import Function
@@ -39,8 +46,7 @@ RUNS = (300, 150, 80, 30)
 _FALSE = 0.05  # probability that a crawl reports a change that is none
 _OFFICE = 8, 18  # hours between which pages change
 _BURN_IN = 50  # mean times between changes
-_HEDGE = 0.25  # share of the bandwidth at equal rates
-_GROWTH = 1.5  # of the time from phase to phase, as in `LearningGreedy`
+_GROWTH = 1.5  # of the time from phase to phase
 
 
 class Entry(NamedTuple):
@@ -306,12 +312,6 @@ def _allocated(allocate):
     )
 
 
-def _hedged(at):
-    """A share of the bandwidth at equal rates, the rest at the best ones."""
-    best = _allocated(allocation.optimal_interval)(at)
-    return (1 - _HEDGE) * best + _HEDGE * _equal(at)
-
-
 def _vague(at):
     """The prior of `BayesGreedy` for want of a better one."""
     return {"shape": 0.5, "rate": 0.5 * _one_round(at)}
@@ -370,15 +370,12 @@ def _moments(at):
     return lambda history: estimators.moment_matching(history, bounds=(low, high))
 
 
-def _learning_greedy(**options):
-    return lambda at: policies.LearningGreedy(
-        at.importance, 2.0 * _one_round(at), **options
-    )
-
-
 def _if_signals(make):
     """A policy that uses signals competes only where some arrive."""
     return lambda at: make(at) if at.signals else None
+
+
+_harmonic = partial(allocation.optimal, objective=objectives.harmonic, crawls="poisson")
 
 
 #: The policies that are compared, by name.
@@ -400,11 +397,6 @@ POLICIES = {
     ),
     "interval optimum, Poisson times": Entry(
         _at_random(_allocated(allocation.optimal_interval)), "rates"
-    ),
-    "hedged optimum": Entry(_at_intervals(_hedged), "rates"),
-    "LambdaCrawl": Entry(_at_intervals(_allocated(allocation.harmonic)), "rates"),
-    "LambdaCrawl, Poisson times": Entry(
-        _at_random(_allocated(allocation.harmonic)), "rates"
     ),
     "GREEDY": Entry(lambda at: policies.Greedy(at.pages), "rates"),
     "GREEDY-CIS": Entry(
@@ -430,20 +422,12 @@ POLICIES = {
     "Bayes value, vague": Entry(_bayes(_vague)),
     "plug-in mean, vague": Entry(_posterior(_vague)),
     "epsilon-greedy, vague": Entry(_posterior(_vague, exploration=0.1)),
-    "LearningGreedy": Entry(_learning_greedy(use_signals=False)),
-    "LearningGreedy, no exploration": Entry(
-        _learning_greedy(use_signals=False, exploration=0.0)
-    ),
-    "LearningGreedy, signals": Entry(_if_signals(_learning_greedy()), sees="signals"),
     "phases": Entry(_phases(_pseudo, _growing)),
     "phases, ages": Entry(_phases(_pseudo, _growing, ages=True), sees="age"),
     "phases, epsilon-greedy": Entry(_phases(_pseudo, _growing, epsilon=0.1)),
-    # The hedged optimum for learnt rates: epsilon is its share.
-    "phases, hedged": Entry(_phases(_pseudo, _growing, epsilon=_HEDGE)),
     "LambdaLearnAndCrawl": Entry(
-        _phases(_pseudo, _daily, allocation=allocation.harmonic, spacing="poisson"),
+        _phases(_pseudo, _daily, allocation=_harmonic, spacing="poisson"),
     ),
-    "MirrorSync": Entry(lambda at: policies.MirrorSync(at.importance, rng=at.rng)),
     "Nutch": Entry(lambda at: policies.Nutch(day=_one_round(at) / 30, cap=None)),
     "StormCrawler": Entry(lambda at: policies.StormCrawler(day=_one_round(at))),
 }

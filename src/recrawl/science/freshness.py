@@ -13,11 +13,8 @@ What differs is how the crawls come: at Poisson times (`poisson`,
 `poisson_time`; eqs. (4) and (5) of [aaai20]_), at equal intervals (`interval`,
 `interval_time`; eq. (5) of [www25]_), at known times (`crawled`), or when time
 and signals reach a threshold (`cycle_length`, `fresh_time`, `crawl_value`:
-psi, w and V of Lemma 4 of [www25]_). `bayes_crawl_value` is V of a page whose
-change rate is known by a gamma distribution only, and `empirical_crawl_value` that of
-a page whose changes need not be Poisson. `harmonic_penalty` is the mean of
-1 + 1/2 + ... + 1/N over the number N of changes missed. `mean` weights pages by
-importance.
+psi, w and V of Lemma 4 of [www25]_). `empirical_crawl_value` is V of a page whose
+changes need not be Poisson. `mean` weights pages by importance.
 
 Of a page with signals, alpha = (1 - recall) Delta is the rate of the changes
 without a signal, nu = false_rate, and gamma = recall Delta + nu the rate of
@@ -28,7 +25,7 @@ iota = tau + beta n.
 
 All arguments broadcast; `crawled` and `empirical_crawl_value` take a `History`
 instead of crawl rates. Change rates, crawl rates and rates of signals are in
-1/time; `rate` of `bayes_crawl_value`, of a gamma distribution, is a time.
+1/time.
 """
 
 from __future__ import annotations
@@ -40,9 +37,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from recrawl import checks
-from recrawl.kernels import bayes, threads_for
 from recrawl.kernels import crawl_value as values
 from recrawl.kernels import freshness as kernels
+from recrawl.kernels import threads_for
 from recrawl.types import Array, Values
 
 if TYPE_CHECKING:
@@ -50,13 +47,11 @@ if TYPE_CHECKING:
     from recrawl.science.signals import SignalledPages
 
 __all__ = [
-    "bayes_crawl_value",
     "crawl_value",
     "crawled",
     "cycle_length",
     "empirical_crawl_value",
     "fresh_time",
-    "harmonic_penalty",
     "interval",
     "interval_time",
     "mean",
@@ -365,44 +360,6 @@ def crawled(
     return fresh / horizon
 
 
-def harmonic_penalty(change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
-    r"""Expected harmonic penalty under crawls at Poisson times.
-
-    Kolobov et al. 2019 (LambdaCrawl): the mean of 1 + 1/2 + ... + 1/N over the
-    number N of changes since the last crawl, a cost without an upper bound,
-
-    .. math:: E\,H_N = \log\Bigl(1 + \frac{\Delta}{\rho}\Bigr) .
-
-    Parameters
-    ----------
-    change_rate : array_like, 1/time, non-negative
-        Change rates.
-    crawl_rate : array_like, 1/time, non-negative
-        Crawl rates; they broadcast with `change_rate`.
-
-    Returns
-    -------
-    float or ndarray
-        Infinite for a page that changes and is never crawled, 0 for one that
-        never changes.
-
-    Raises
-    ------
-    ValueError
-        Rates out of range, or of shapes that do not broadcast.
-
-    Notes
-    -----
-    The plain form is `tests.plain.harmonic_penalty`.
-
-    Examples
-    --------
-    >>> harmonic_penalty([0.0, 1.0, 1.0], [0.0, 1.0, 0.0]).round(3)
-    array([0.   , 0.693,   inf])
-    """
-    return kernels.harmonic_penalty(*_rates(change_rate, crawl_rate))
-
-
 def mean(fresh: ArrayLike, importance: ArrayLike) -> Values:
     r"""Freshness over pages, weighted by importance.
 
@@ -512,67 +469,6 @@ def crawl_value(
         elapsed=elapsed,
         n_signals=n_signals,
     )
-
-
-def bayes_crawl_value(
-    elapsed: ArrayLike, importance: ArrayLike, *, shape: ArrayLike, rate: ArrayLike
-) -> Values:
-    r"""Crawl value of pages whose change rates have gamma distributions.
-
-    Derived. With Delta ~ Gamma(shape a, rate b), as after the crawls of a
-    `recrawl.science.estimators.GammaFilter`, the copy is stale at the elapsed time t
-    with probability :math:`1 - (b / (b + t))^a`. V of this cost is
-
-    .. math:: V(t) = \frac{\mu}{a - 1} \Bigl(b
-              - (b + a t) \Bigl(\frac{b}{b + t}\Bigr)^a\Bigr), \qquad
-              V(\infty) = \frac{\mu\,b}{a - 1}\ (a > 1), \quad
-              \infty\ (a \le 1),
-
-    with its limit mu (b log(1 + t / b) - t b / (b + t)) at a = 1. The crawl
-    value at the mean rate a / b has the limit mu b / a: where that is too low,
-    a page whose change rate was estimated too high is never crawled again.
-    The limit here is higher, and infinite for a <= 1, so that a page of which
-    little is known is crawled again.
-
-    Parameters
-    ----------
-    elapsed : array_like, time, non-negative
-        Time since the last crawl; inf gives the limit.
-    importance : array_like, non-negative
-        Importances of the pages.
-    shape : array_like, positive
-        Shape of the distribution of the change rate.
-    rate : array_like, time, positive
-        Rate of that distribution; all arguments broadcast.
-
-    Returns
-    -------
-    float or ndarray, importance x time
-        Relative error below 1e-11.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range, or of shapes that do not broadcast.
-
-    Notes
-    -----
-    The plain form is `tests.plain.bayes_crawl_value`, by quadrature.
-
-    Examples
-    --------
-    >>> bayes_crawl_value([1.0, 10.0, np.inf], 1.0, shape=2.0, rate=3.0).round(3)
-    array([0.187, 1.775, 3.   ])
-    """
-    elapsed, importance, shape, rate = checks.broadcast(
-        elapsed=checks.non_negative_or_inf("elapsed", elapsed),
-        importance=checks.non_negative("importance", importance),
-        shape=checks.positive("shape", shape),
-        rate=checks.positive("rate", rate),
-    )
-    with np.errstate(all="ignore"):  # 0 x inf of a page without importance
-        value = importance * bayes.values(shape, rate, elapsed)
-    return np.where(importance > 0, value, 0.0)[()]
 
 
 def empirical_crawl_value(history: History, elapsed: ArrayLike) -> Array:

@@ -36,7 +36,7 @@ from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.kernels import periodic as kernels
 from recrawl.science import estimators
 from recrawl.science.processes import History, simulate_history
-from recrawl.types import Array, Seed, Values
+from recrawl.types import Seed, Values
 
 __all__ = [
     "ConvergenceError",
@@ -170,32 +170,6 @@ class Profile:
             Equal to `time` at whole periods.
         """
         return _cumulative(self._knots, _places(time, self))
-
-    def exposure(self, start: ArrayLike, end: ArrayLike) -> Array:
-        r"""Time that intervals spend in each bin.
-
-        .. math:: e_b = |\{t \in (\mathrm{start}, \mathrm{end}] :
-                  t \text{ is in bin } b\}|
-
-        Parameters
-        ----------
-        start, end : array_like, time
-            Ends of the intervals; they broadcast.
-
-        Returns
-        -------
-        ndarray, shape (..., n_bins), time
-            Sums to ``end - start``.
-        """
-        ends = checks.broadcast(
-            start=checks.finite("start", start), end=checks.finite("end", end)
-        )
-        width = self.period / self.n_bins
-        edge = width * np.arange(self.n_bins)
-        periods, phase = np.divmod(np.stack(ends), self.period)
-        until = periods[..., np.newaxis] * width
-        until = until + np.clip(phase[..., np.newaxis] - edge, 0.0, width)
-        return until[1] - until[0]
 
 
 def _places(time, profile):

@@ -11,7 +11,7 @@ crawls for the true ones. The functions answer, in the order of its lemmas:
   and what that means for explore-then-commit (`regret_bound`,
   `exploration_horizon`, Theorem 1);
 * what experiments say about it (`explore_then_commit`, `best_exploration`,
-  `slopes`), also of policies that pick pages one by one (`learning_regret`).
+  `slopes`).
 
 Arguments come in one order: change rates, estimated rates, importances (or the
 number of pages), the bandwidth, and then what is crawled or explored.
@@ -19,17 +19,13 @@ number of pages), the bandwidth, and then what is crawled or explored.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from recrawl import checks
 from recrawl.science import allocation, freshness
 from recrawl.science.simulate.explore_then_commit import explore_then_commit
-from recrawl.science.simulate.runs import crawl
-from recrawl.science.simulate.worlds import World
-from recrawl.types import Array, ByName, Seed, Values
+from recrawl.types import Array, Seed, Values
 
 __all__ = [
     "best_exploration",
@@ -37,7 +33,6 @@ __all__ = [
     "exploration_horizon",
     "exploration_radius",
     "explore_then_commit",
-    "learning_regret",
     "regret_bound",
     "sensitivity_bound",
     "slopes",
@@ -606,89 +601,3 @@ def slopes(
         name: (slope[0, i], slope[1:, i].std(ddof=1))
         for i, name in enumerate(("exploration", "regret"))
     }
-
-
-def learning_regret(
-    world: World,
-    policies: dict[str, Any],
-    bandwidth: float,
-    *,
-    reference: str,
-    borders: ArrayLike,
-) -> tuple[ByName, ByName]:
-    r"""Regret over time of policies that learn, in one world.
-
-    The policies pick pages one by one and meet the same changes and signals.
-    The regret against a policy that knows the parameters is the area between
-    the two curves of freshness: for the freshness :math:`F_j` of a policy and
-    :math:`F^*_j` of the reference in the window from :math:`t_{j-1}` to
-    :math:`t_j`,
-
-    .. math:: R(t_k) = \sum_{j \le k} (t_j - t_{j-1})\,(F^*_j - F_j) .
-
-    It is in units of time: 1 is a unit of time in which the reference serves
-    every request fresh and the policy none. Beyond [aaai20]_, whose regret is
-    against constant crawl rates, see `policies.LearningRun`.
-
-    Parameters
-    ----------
-    world : World
-        Where all of them run.
-    policies : dict of object
-        By name; policies that pick pages, as for `simulate.crawl`.
-    bandwidth : float, 1/time, positive
-        Crawls of all pages.
-    reference : str
-        Name of the policy that the others are compared with.
-    borders : array_like, shape (n_windows + 1,), time, rising
-        Borders of the windows, from 0.
-
-    Returns
-    -------
-    freshness : dict of ndarray, shape (n_windows,)
-        Share of requests served fresh in each window, by name.
-    regret : dict of ndarray, shape (n_windows,), time
-        Regret up to the end of each window, by name; 0 for the reference.
-
-    Raises
-    ------
-    ValueError
-        A reference that is none of the policies, borders that do not begin at
-        0; otherwise as `simulate.crawl`.
-
-    Notes
-    -----
-    The plain form of the freshness is `tests.plain.accuracy`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from recrawl.science import policies, regret, signals, simulate
-    >>> pages = signals.SignalledPages([0.2, 1.0], 1.0, recall=0.5, false_rate=0.1)
-    >>> world = simulate.draw_world(pages, 40.0, rng=1)
-    >>> fresh, lost = regret.learning_regret(
-    ...     world,
-    ...     {
-    ...         "knows": policies.GreedyNCIS(pages),
-    ...         "learns": policies.LearningGreedy(pages.importance, first=5.0),
-    ...     },
-    ...     bandwidth=1.0,
-    ...     reference="knows",
-    ...     borders=[0.0, 20.0, 40.0],
-    ... )
-    >>> lost["learns"].round(2).tolist(), lost["knows"].tolist()
-    ([0.58, 0.64], [0.0, 0.0])
-    """
-    checks.one_of("reference", reference, policies)
-    borders = checks.non_negative("borders", borders)
-    if borders.ndim != 1 or borders.size < 2 or borders[0] != 0:
-        raise ValueError(f"borders must be two times or more, from 0 on, got {borders}")
-    fresh = {
-        name: crawl(world, policy, bandwidth, borders=borders).window_freshness
-        for name, policy in policies.items()
-    }
-    lost = {
-        name: np.cumsum((fresh[reference] - values) * np.diff(borders))
-        for name, values in fresh.items()
-    }
-    return fresh, lost

@@ -1,17 +1,15 @@
 """Estimators of the change rate of a page, from a bit per crawl or from more.
 
-From a whole history: `naive`, `bias_reduced`, `mle`, `moment_matching`, and from
-ages and feeds `last_modified`, with `likelihood_interval`, `counting_interval`
-and `confidence_radius`. Online, one crawl at a time:
-`Naive`, `LLN`, `SA`, `SAM`, `Averaged`, `GammaFilter` (`filtered` runs it over
-whole histories), all of them `OnlineEstimator`. Theory: `affinity`,
+From a whole history: `naive`, `bias_reduced`, `mle`, `moment_matching`, with
+`likelihood_interval` and `confidence_radius`. Online, one crawl at a time:
+`Naive`, `LLN`, `SA`, `SAM`, `GammaFilter` (`filtered` runs it over whole
+histories), all of them `OnlineEstimator`. Theory: `affinity`,
 `fisher_information`, `asymptotic_variances`. Over crawls and runs: `path`,
-`paths`, `snapshots`, `mle_path`, `after`, `rmse`, `summary`. Whether a page is Poisson:
-`serial_score`, and how much less its bits then tell: `dispersion`,
+`paths`, `mle_path`, `rmse`. Whether a page is Poisson: `serial_score`, and by how
+much the variance of its estimated rate is inflated: `dispersion`,
 `pooled_dispersion`, `shrunk_dispersion`, with `log_information`, `log_stderr`
-and `mean_log_rate`.
-Crawls that find changes where there were none: `false_changes`,
-`false_change_test`, `false_change_score`, `design_variance`.
+and `mean_log_rate`. Crawls that find changes where there were none:
+`false_changes`, `false_change_test`, `design_variance`.
 """
 
 from recrawl.errors import (
@@ -21,7 +19,6 @@ from recrawl.errors import (
 )
 from recrawl.science.estimators.batch import (
     bias_reduced,
-    last_modified,
     mle,
     mle_path,
     moment_matching,
@@ -40,7 +37,6 @@ from recrawl.science.estimators.false_changes import (
     FalseChangeFit,
     FalseChangeTest,
     design_variance,
-    false_change_score,
     false_change_test,
     false_changes,
 )
@@ -52,25 +48,20 @@ from recrawl.science.estimators.information import (
 )
 from recrawl.science.estimators.intervals import (
     confidence_radius,
-    counting_interval,
     likelihood_interval,
 )
 from recrawl.science.estimators.online import LLN, Guarantee, Naive, OnlineEstimator
 from recrawl.science.estimators.paths import (
-    after,
     path,
     paths,
     rmse,
-    snapshots,
-    summary,
 )
-from recrawl.science.estimators.stepping import SA, SAM, Averaged
+from recrawl.science.estimators.stepping import SA, SAM
 
 __all__ = [
     "LLN",
     "SA",
     "SAM",
-    "Averaged",
     "ConvergenceError",
     "DegenerateHistoryWarning",
     "FalseChangeFit",
@@ -81,19 +72,15 @@ __all__ = [
     "OnlineEstimator",
     "UnidentifiedWarning",
     "affinity",
-    "after",
     "asymptotic_variances",
     "bias_reduced",
     "confidence_radius",
-    "counting_interval",
     "design_variance",
     "dispersion",
-    "false_change_score",
     "false_change_test",
     "false_changes",
     "filtered",
     "fisher_information",
-    "last_modified",
     "likelihood_interval",
     "log_information",
     "log_stderr",
@@ -109,6 +96,4 @@ __all__ = [
     "serial_score",
     "serial_sums",
     "shrunk_dispersion",
-    "snapshots",
-    "summary",
 ]

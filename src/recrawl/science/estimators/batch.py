@@ -6,7 +6,6 @@ import warnings
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from recrawl import checks
 from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
@@ -17,7 +16,6 @@ from recrawl.types import Array, Values
 
 __all__ = [
     "bias_reduced",
-    "last_modified",
     "mle",
     "mle_path",
     "moment_matching",
@@ -82,9 +80,7 @@ def bias_reduced(history: History) -> Values:
 
     Eq. (1) of [grimes08]_, corrected: the paper prints the inverse of the
     ratio of the interval to the mean time between changes. The estimate is
-    finite also when every crawl found a change. A page all of whose changes are
-    known by their ages or counts gets `last_modified`, for which intervals may
-    be any.
+    finite also when every crawl found a change.
 
     Parameters
     ----------
@@ -117,111 +113,11 @@ def bias_reduced(history: History) -> Values:
     n = history.n_crawls
     with np.errstate(invalid="ignore", divide="ignore"):
         interval = history.total(history.interval) / n
-    n_known, time, n_bits, _ = history.likelihood_totals()
-    told = history.tells_more & (n_bits == 0)
     per_crawl = history.per_crawl(interval)
-    uneven = np.abs(history.interval - per_crawl) > _SAME_INTERVAL * per_crawl
+    even = ~(np.abs(history.interval - per_crawl) > _SAME_INTERVAL * per_crawl)
     rule = "the same for all crawls of a page (mle takes any)"
-    good = ~uneven | history.per_crawl(told)
-    checks.require("interval", history.interval, rule, good)
-    rate = -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
-    if told.any():
-        rate = np.where(told, _closed_form(history, n_known, time), rate)[()]
-    return rate
-
-
-def last_modified(
-    history: History, *, n_entries: int | None = None, bias_reduced: bool = True
-) -> Values:
-    r"""Estimate in closed form from the ages of last changes, or from feeds.
-
-    .. math:: \hat\Delta = \frac{K}{S}, \qquad
-        \tilde\Delta = \frac{1}{S} \Big(K - \frac{\sum_n N_n P(M_n > N_n)}
-        {\sum_n E \min(M_n, N_n)}\Big) ,
-
-    with the number K of known changes and the time S in which no other change can
-    hide, as in `History.likelihood_terms`. The first is the maximum likelihood
-    estimate, due to Cho and Garcia-Molina for ages; it is biased high, by up to
-    Delta / n after n crawls. The second has no bias to first order (derived): of
-    the N changes that crawl n can show, M, Poisson with mean
-    :math:`\hat\Delta w_n`, have happened. For ages, N = 1, the fraction is
-    :math:`1 - \sum x e^{-x} / \sum (1 - e^{-x})` with :math:`x = \hat\Delta w`.
-
-    Parameters
-    ----------
-    history : History
-        In either form, at any intervals. The age or count of every change is
-        known.
-    n_entries : int, optional
-        Greatest number of entries of the feed that the counts come from; without
-        it counts are complete, and cause no bias. Ages without a count are of one
-        entry.
-    bias_reduced : bool, default True
-        Whether the second form is returned, or the first.
-
-    Returns
-    -------
-    ndarray or float, shape ``history.shape``
-        Change rates, 1/time; 0 without a change, NaN for a page without crawls.
-
-    Raises
-    ------
-    ValueError
-        A change of unknown age and count; a number of entries that is not positive.
-
-    Notes
-    -----
-    The plain form is `tests.plain.last_modified`. Of one full feed of N
-    entries whose interval is much longer than their age it is (N - 1) / S, which is
-    unbiased. Where the time of the fetch is not known, let the newest entry stand
-    for it and count the others alone: (N - 2) / S, with S from the oldest entry to
-    the newest. Of a first fetch alone, whose interval is its age, the first form is
-    1 / age, which has no finite mean, and the median 1.44 Delta; log(2) times it is
-    median-unbiased. The second form is not meant for it.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import last_modified
-    >>> from recrawl.science.processes import History
-    >>> history = History([1.0, 2.0, 1.0], [1, 1, 0], age=[0.5, 1.5, None])
-    >>> float(last_modified(history, bias_reduced=False).round(4))
-    0.6667
-    >>> float(last_modified(history).round(4))
-    0.5353
-    """
-    n_known, time = known_totals(history)
-    if bias_reduced:
-        return _closed_form(history, n_known, time, n_entries)
-    return _ratio(n_known, time)
-
-
-def known_totals(history):
-    """Known changes of each page, and the time in which no other can hide.
-
-    Raises a ValueError where a change is known by its bit alone.
-    """
-    n_known, time, n_bits, _ = history.likelihood_totals()
-    history.require_told("every change, or the count (mle takes bits too)", n_bits == 0)
-    return n_known, time
-
-
-def _closed_form(history, n_known, time, n_entries=None):
-    """The bias-reduced form of `last_modified`."""
-    most = np.inf if n_entries is None else checks.count("n_entries", n_entries)
-    counted = False if history.count is None else ~np.isnan(history.count)
-    most = np.where(counted, most, 1.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        rate = n_known / time
-        x = history.per_crawl(rate) * history.interval
-        # P(M > N), and E min(M, N) = x P(M < N) + N P(M > N); gammaincc(N, x) is
-        # P(M < N), and N may be inf
-        finite = np.isfinite(most)
-        n = np.where(finite, most, 1.0)
-        missed = np.where(finite, n * scipy.special.gammainc(n + 1, x), 0.0)
-        seen = np.where(finite, x * scipy.special.gammaincc(n, x) + missed, x)
-        excess = history.total(missed) / history.total(seen)
-        reduced = np.where((n_known > 0) & (time > 0), (n_known - excess) / time, rate)
-        return reduced[()]
+    checks.require("interval", history.interval, rule, even)
+    return -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
 
 
 def mle(

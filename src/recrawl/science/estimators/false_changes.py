@@ -32,7 +32,6 @@ __all__ = [
     "FalseChangeFit",
     "FalseChangeTest",
     "design_variance",
-    "false_change_score",
     "false_change_test",
     "false_changes",
 ]
@@ -271,62 +270,6 @@ def false_change_test(
     return FalseChangeTest(
         statistic.reshape(pages.shape)[()], pvalue.reshape(pages.shape)[()]
     )
-
-
-def false_change_score(history: History, change_rate: ArrayLike) -> Values:
-    r"""Score that is standard normal without false changes and high with them.
-
-    The slope of the log-likelihood in b at q = 0, over its standard deviation,
-
-    .. math:: \frac{\sum_\mathrm{changed} v_n - n_\mathrm{unchanged}}
-        {\sqrt{\sum_n v_n - (\sum_n v_n w_n)^2 / \sum_n v_n w_n^2}}, \qquad
-        v_n = \frac{1}{e^{\Delta w_n} - 1} ,
-
-    with the expected information that is left on b where the rate is estimated
-    (derived). It needs the estimate of `mle` only, and no joint maximum; for
-    groups of pages use `false_change_test`.
-
-    Parameters
-    ----------
-    history : History
-        In either form.
-    change_rate : array_like, shape ``history.shape``, 1/time
-        As `mle` gives it from the bits alone.
-
-    Returns
-    -------
-    ndarray or float, shape ``history.shape``
-        NaN for a page without crawls, with bits of one kind only, or with one
-        interval.
-
-    Raises
-    ------
-    ValueError
-        Rates that do not broadcast to the pages.
-
-    Notes
-    -----
-    The plain form is `tests.plain.false_change_score`.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import false_change_score, mle
-    >>> from recrawl.science.processes import simulate_history
-    >>> history = simulate_history(
-    ...     1.0, interval=[0.1, 1.5] * 100, false_change=0.2, rng=1
-    ... )
-    >>> float(false_change_score(history, mle(history)).round(1))
-    4.5
-    """
-    interval = history.interval
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        v = 1 / np.expm1(interval * history.per_crawl(change_rate))
-        slope = history.total(np.where(history.changed, v, -1.0))
-        # 1 - a w is what the rate leaves of the slope in b: nothing cancels
-        a = history.total(v * interval) / history.total(v * interval**2)
-        information = history.total(v * (1 - history.per_crawl(a) * interval) ** 2)
-        known = information > _FLAT**2 * history.total(v)
-        return np.where(known, slope / np.sqrt(information), np.nan)[()]
 
 
 def design_variance(

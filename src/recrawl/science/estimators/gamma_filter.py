@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from recrawl import checks
@@ -276,39 +275,6 @@ class GammaFilter(OnlineEstimator):
             kernels.gamma_update_noisy(*crawl, chance, *posterior)
         else:
             kernels.gamma_update(*crawl, *posterior)
-
-    def credible_interval(self, *, level: float = 0.95) -> tuple[Array, Array]:
-        r"""Equal-tailed credible interval of the change rate.
-
-        .. math:: P(\Delta < \mathrm{low}) = P(\Delta > \mathrm{high})
-                  = (1 - \mathrm{level}) / 2
-
-        Its coverage of true rates is about nominal (measured).
-
-        Parameters
-        ----------
-        level : float, default 0.95
-            Posterior probability of the interval, in (0, 1).
-
-        Returns
-        -------
-        low, high : ndarray, shape of the pages, 1/time
-            Quantiles of the gamma posterior.
-
-        Raises
-        ------
-        ValueError
-            No crawl was taken in yet; a level outside (0, 1).
-        """
-        tail = (1 - checks.probability("level", level)) / 2
-        if self.shape is None:
-            raise ValueError(
-                "there must be a crawl: call update before credible_interval"
-            )
-        return tuple(
-            scipy.special.gammaincinv(self.shape, q) / self.rate
-            for q in (tail, 1 - tail)
-        )
 
     def guarantee(self) -> Guarantee:
         """State that the error is measured, not proved.

@@ -216,7 +216,7 @@ def asymptotic_variances(
     ======  ===================================================================
     "MLE"   1 / `fisher_information`, the bound
     "MM"    :math:`E[q(1-q)] / E[w q]^2`, of `moment_matching`
-    "LLN"   :math:`\Delta (\Delta + p)^2 / p`; also that of `Averaged` SA, and
+    "LLN"   :math:`\Delta (\Delta + p)^2 / p`; also that of averaged SA, and
             of SA with the best constant, (p + Delta) / p
     "SA"    :math:`p \Delta c^2 / (2 c p / (p + \Delta) - 1)` with steps c / k,
             inf where 2 c p <= p + Delta: there the error falls more slowly

@@ -12,11 +12,11 @@ from recrawl import checks
 from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.kernels import batch as kernels
 from recrawl.kernels import threads_for
-from recrawl.science.estimators.batch import known_totals, mle
+from recrawl.science.estimators.batch import mle
 from recrawl.science.processes import History
 from recrawl.types import Values
 
-__all__ = ["confidence_radius", "counting_interval", "likelihood_interval"]
+__all__ = ["confidence_radius", "likelihood_interval"]
 
 
 def likelihood_interval(
@@ -64,8 +64,7 @@ def likelihood_interval(
     -----
     The plain form is `tests.plain.likelihood_interval`. Of ten crawls at an
     interval in which one change is expected, an interval of level 0.95 covers
-    0.9409 +- 0.0005 with ages, and 0.9552 with bits (measured);
-    `counting_interval` guarantees its level.
+    0.9409 +- 0.0005 with ages, and 0.9552 with bits (measured).
 
     Examples
     --------
@@ -94,61 +93,6 @@ def likelihood_interval(
             f"{failed.sum()} of {rate.size} intervals did not converge", (low, high)
         )
     return history.by_page(low), history.by_page(high)
-
-
-def counting_interval(
-    history: History, *, level: float = 0.95
-) -> tuple[Values, Values]:
-    r"""Confidence interval from ages, feeds or counts, of guaranteed coverage.
-
-    .. math:: \Big[\frac{\chi^2_{2K}(\delta / 2)}{2 S},
-        \frac{\chi^2_{2K + 2}(1 - \delta / 2)}{2 S}\Big],
-        \qquad \delta = 1 - \mathrm{level},
-
-    with quantiles of the chi-squared distribution, and the number K of known
-    changes and the time S in which no other can hide, as in
-    `History.likelihood_terms` (derived). The coverage is at least `level` for a
-    number of crawls, or of changes, that was fixed beforehand: the interval is wider
-    than `likelihood_interval`.
-
-    Parameters
-    ----------
-    history : History
-        In either form. The age or count of every change is known.
-    level : float, default 0.95
-        Confidence level, in (0, 1).
-
-    Returns
-    -------
-    low, high : ndarray or float, shape ``history.shape``, 1/time
-        Low is 0 without a change; both are NaN for a page without crawls.
-
-    Raises
-    ------
-    ValueError
-        A change of unknown age and count, a level outside (0, 1).
-
-    Notes
-    -----
-    The plain form is `tests.plain.counting_interval`.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import counting_interval
-    >>> from recrawl.science.processes import History
-    >>> history = History([1.0, 2.0, 1.0], [1, 1, 0], age=[0.5, 1.5, None])
-    >>> low, high = counting_interval(history)
-    >>> float(low.round(3)), float(high.round(3))
-    (0.081, 2.408)
-    """
-    tail = (1 - checks.probability("level", level)) / 2
-    n_known, time = known_totals(history)
-    # half a quantile of chi2(2 k) is one of the gamma distribution of shape k
-    with np.errstate(invalid="ignore", divide="ignore"):
-        low = scipy.special.gammaincinv(n_known, tail) / time
-        high = scipy.special.gammaincinv(n_known + 1, 1 - tail) / time
-        low = np.where((history.n_crawls > 0) & (n_known * time == 0), 0.0, low)
-        return low[()], np.where(history.n_crawls > 0, high, np.nan)[()]
 
 
 def confidence_radius(

@@ -13,7 +13,7 @@ from recrawl.science.estimators.online import OnlineEstimator
 from recrawl.science.processes import History
 from recrawl.types import Array, ByName
 
-__all__ = ["after", "path", "paths", "rmse", "snapshots", "summary"]
+__all__ = ["path", "paths", "rmse"]
 
 
 def path(
@@ -116,86 +116,6 @@ def paths(history: History, **estimators: Any) -> ByName:
     }
 
 
-def snapshots(history: History, counts: ArrayLike, **estimators: Any) -> ByName:
-    """Estimates after some numbers of crawls, for each named estimator.
-
-    Parameters
-    ----------
-    history : History
-        Without offsets.
-    counts : sequence of int
-        Numbers of crawls, rising, at most those of `history`.
-    **estimators : OnlineEstimator or callable
-        `path` is taken of an online estimator; a function, such as `mle`, is
-        called with each shorter history.
-
-    Returns
-    -------
-    dict of str to ndarray, shape ``(*history.shape, n_counts)``
-        Estimates by name, 1/time.
-
-    Raises
-    ------
-    ValueError
-        A history in the ragged form; numbers of crawls that do not rise, or are
-        out of range.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import LLN, naive, snapshots
-    >>> from recrawl.science.processes import History
-    >>> history = History([0.5, 0.5, 0.5], [False, True, False])
-    >>> snapshots(history, [2, 3], LLN=LLN(2.0), naive=naive)["LLN"].round(3)
-    array([1.   , 0.667])
-    """
-    counts = np.asarray(counts)
-    if counts.ndim != 1 or not counts.size or (np.diff(counts) <= 0).any():
-        raise ValueError(f"counts must be numbers that rise, got {counts.tolist()}")
-    shorter = [history.prefix(n) for n in counts.tolist()]
-    return {
-        name: np.stack([e(h) for h in shorter], axis=-1)
-        if callable(e)
-        else path(e, shorter[-1])[..., counts - 1]
-        for name, e in estimators.items()
-    }
-
-
-def after(paths: ByName, n_crawls: int) -> ByName:
-    """Estimates of all runs after a number of crawls.
-
-    Parameters
-    ----------
-    paths : dict of str to ndarray, shape (n_runs, n_crawls)
-        Estimates after every crawl by name, as `paths` gives them.
-    n_crawls : int
-        From 1 to the length of the shortest path.
-
-    Returns
-    -------
-    dict of str to ndarray, shape (n_runs,)
-        Estimates by name.
-
-    Raises
-    ------
-    ValueError
-        A number of crawls that some path does not have.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from recrawl.science.estimators import after
-    >>> after({"LLN": np.array([[3.0, 1.5], [0.0, 1.0]])}, 2)
-    {'LLN': array([1.5, 1. ])}
-    """
-    shortest = min(values.shape[-1] for values in paths.values())
-    if not 1 <= n_crawls <= shortest:
-        raise ValueError(
-            f"n_crawls must be from 1 to {shortest}, the number of crawls in a run, "
-            f"got {n_crawls!r}"
-        )
-    return {name: values[:, n_crawls - 1] for name, values in paths.items()}
-
-
 def rmse(paths: ByName, change_rate: float) -> ByName:
     r"""Root mean squared error over runs after every crawl.
 
@@ -230,41 +150,3 @@ def rmse(paths: ByName, change_rate: float) -> ByName:
         name: np.sqrt(np.mean((values - change_rate) ** 2, axis=0))
         for name, values in paths.items()
     }
-
-
-def summary(paths: ByName, change_rate: float) -> str:
-    """Table of the errors after the last crawl.
-
-    Parameters
-    ----------
-    paths : dict of str to ndarray, shape (n_runs, n_crawls)
-        Estimates after every crawl by name, as `paths` gives them, 1/time.
-    change_rate : float, 1/time
-        The true change rate.
-
-    Returns
-    -------
-    str
-        Bias, standard deviation and root mean squared error over the runs,
-        one line per name.
-
-    Raises
-    ------
-    ValueError
-        `change_rate` is not one number, negative, or not finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from recrawl.science.estimators import summary
-    >>> print(summary({"LLN": np.array([[4.0, 2.0], [0.0, 3.0]])}, 1.0))
-    estimator         bias        sd      RMSE
-    LLN                1.5       0.5      1.58
-    """
-    change_rate = checks.scalar(checks.non_negative, "change_rate", change_rate)
-    rows = [("estimator", "bias", "sd", "RMSE")]
-    for name, values in paths.items():
-        error = values[:, -1] - change_rate
-        numbers = error.mean(), error.std(), np.sqrt(np.mean(error**2))
-        rows.append((name, *(f"{number:.3g}" for number in numbers)))
-    return "\n".join("{:<12}{:>10}{:>10}{:>10}".format(*row) for row in rows)

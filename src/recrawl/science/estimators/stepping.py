@@ -1,7 +1,5 @@
 """Online estimators that move by steps."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -17,7 +15,7 @@ from recrawl.science.estimators.online import (
 )
 from recrawl.types import Function
 
-__all__ = ["SA", "SAM", "Averaged"]
+__all__ = ["SA", "SAM"]
 
 
 class _Stepping(_PoissonCrawls):
@@ -303,58 +301,3 @@ class SAM(_Stepping):
             f"Theorem 3 needs 1/2 < beta <= 1, beta + 1/2 < eta <= 2 beta; {exponents}"
         )
         return Guarantee(None if None in conditions else False, None, reason)
-
-
-class Averaged(_Stepping):
-    r"""Mean of all estimates so far of an estimator that moves by steps.
-
-    .. math:: \bar y_k = \bar y_{k-1} + (y_k - \bar y_{k-1}) / k ,
-
-    averaging after Polyak and Ruppert; in none of the papers. With steps that
-    shrink more slowly than 1/k the mean has the asymptotic variance that
-    steps c/k have for their best constant c (`asymptotic_variances`), and
-    needs no constant.
-
-    Parameters
-    ----------
-    estimator : SA or SAM
-        Gives crawl rate, sequences and initial value; it is not changed.
-
-    Raises
-    ------
-    TypeError
-        An estimator of another kind.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import SA, Averaged
-    >>> estimator = Averaged(SA(crawl_rate=3.0, step=1.0))
-    >>> [float(estimator.update(bit).round(3)) for bit in (True, False, True)]
-    [3.0, 2.25, 2.333]
-    """
-
-    def __init__(self, estimator: Any) -> None:
-        if not isinstance(estimator, _Stepping):
-            raise TypeError(f"estimator must be SA or SAM, got {estimator!r}")
-        super().__init__(estimator.crawl_rate, estimator._start[0], *estimator._start)
-        self._inner = estimator
-        self._n_rates = estimator._n_rates + 1
-
-    def _advance(self, changed, k, crawl_rate, mean, *state):
-        state = self._inner._advance(changed, k, crawl_rate, *state)
-        return mean + (state[0] - mean) / (k + 1), *state
-
-    def guarantee(self) -> Guarantee:
-        """State what the guarantee of the averaged estimator implies.
-
-        Returns
-        -------
-        Guarantee
-            The mean converges where the estimates do. Its error O(k^-1/2) is
-            measured (`beyond/efficiency`) where their rate is known.
-        """
-        inner = self._inner.guarantee()
-        rate = 0.5 if inner.converges and inner.exponent else None
-        return Guarantee(
-            inner.converges, rate, f"mean of estimates, rate measured; {inner.reason}"
-        )

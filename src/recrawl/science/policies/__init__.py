@@ -11,8 +11,7 @@ world what a crawler can know: the signals that it has received, and whether
 pages had changed when it crawled them. It does not know the true parameters of
 the pages: it holds the pages as it believes them to be (``believed``). To this
 kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
-`BayesGreedy`, `PosteriorGreedy`, `PoliteGreedy`,
-`LearningGreedy`, `RatesInPhases`, `MirrorSync`, `Nutch` and `StormCrawler`.
+`BayesGreedy`, `PosteriorGreedy`, `RatesInPhases`, `Nutch` and `StormCrawler`.
 
 A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
 horizon, *, n_runs, rng)``. It simulates Poisson pages of these true change
@@ -20,10 +19,6 @@ rates, which it has to learn, and returns a `LearningRun`. To this kind belong
 `ExploreThenCommit` and `PhasedEpsilonGreedy`; `simulate.reoptimise` simulates
 one more of the same family, and returns only the crawl rates of each phase.
 
-What a policy of either kind has learnt is a `LearningRun`, for change rates in
-many runs, or a `Learnt`, for pages with signals in one world. In both,
-``borders`` holds the borders of the phases, the first of which explores, and
-``believed`` the parameters that the last phase used.
 """
 
 from recrawl.errors import BoundsWarning, UnexploredWarning
@@ -33,19 +28,11 @@ from recrawl.science.policies.crawlers import Nutch, StormCrawler
 from recrawl.science.policies.fixed_rates import Rates
 from recrawl.science.policies.greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
 from recrawl.science.policies.in_phases import RatesInPhases
-from recrawl.science.policies.learning import (
-    LearningGreedy,
-    Learnt,
-    estimate,
-    parameter_errors,
-)
-from recrawl.science.policies.mirror import MirrorSync, mirror_step, probe_gradient
 from recrawl.science.policies.phases import (
     ExploreThenCommit,
     LearningRun,
     PhasedEpsilonGreedy,
 )
-from recrawl.science.policies.polite import PoliteGreedy
 from recrawl.science.simulate.copies import EXPLORE, Copies
 from recrawl.science.simulate.reoptimise import reoptimise
 
@@ -60,21 +47,13 @@ __all__ = [
     "GreedyCISPlus",
     "GreedyNCIS",
     "IndexPolicy",
-    "LearningGreedy",
     "LearningRun",
-    "Learnt",
-    "MirrorSync",
     "Nutch",
     "PhasedEpsilonGreedy",
-    "PoliteGreedy",
     "PosteriorGreedy",
     "Rates",
     "RatesInPhases",
     "StormCrawler",
     "UnexploredWarning",
-    "estimate",
-    "mirror_step",
-    "parameter_errors",
-    "probe_gradient",
     "reoptimise",
 ]

@@ -29,10 +29,16 @@ class BayesGreedy(IndexPolicy):
 
     .. math:: c(t) = 1 - \left(\frac{b}{b + t}\right)^a ,
 
-    and `freshness.bayes_crawl_value` is the crawl value of this cost. A page
-    of which little is known keeps a large value in the long run, so that a
-    change rate that was once taken for too high is corrected: the policy
-    explores without a parameter. In none of the papers.
+    and the crawl value of this cost is (derived)
+
+    .. math:: V(t) = \frac{\mu}{a - 1} \Bigl(b
+              - (b + a t) \Bigl(\frac{b}{b + t}\Bigr)^a\Bigr), \qquad
+              V(\infty) = \frac{\mu\,b}{a - 1}\ (a > 1), \quad
+              \infty\ (a \le 1) .
+
+    A page of which little is known keeps a large value in the long run, so
+    that a change rate that was once taken for too high is corrected: the
+    policy explores without a parameter. In none of the papers.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from recrawl import checks
 from recrawl.kernels import indices as kernels
 from recrawl.kernels.changes import UNTOLD
-from recrawl.kernels.polite import HOST
+from recrawl.kernels.hosts import HOST
 from recrawl.science.hosts import members
 from recrawl.science.policies.fixed_rates import check_n_pages
 from recrawl.science.simulate.worlds import World
@@ -40,9 +40,9 @@ class IndexPolicy:
         The host of each page, integers or strings; by default all pages have
         one host.
     host_limit : float or mapping, 1/time, non-negative, default inf
-        Crawls of a host per unit of time, or a mapping from host to limit. As
-        in `PoliteGreedy`, a host has a bucket of at most two tokens that come
-        at this rate; at 0 no page of the host is crawled.
+        Crawls of a host per unit of time, or a mapping from host to limit. A
+        host has a bucket of at most two tokens that come at this rate, and a
+        crawl takes one; at 0 no page of the host is crawled.
 
     Raises
     ------

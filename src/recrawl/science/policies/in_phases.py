@@ -29,7 +29,7 @@ class RatesInPhases:
 
     With one more phase this is explore,
     then commit; with a share of uniform rates, phased epsilon-greedy; with
-    `allocation.harmonic`, Poisson times and a phase a day it is
+    rates of least harmonic cost, Poisson times and a phase a day it is
     LambdaLearnAndCrawl of Kolobov et al. (NeurIPS 2019). Unlike
     `ExploreThenCommit` and `PhasedEpsilonGreedy` it picks pages, in any world.
 

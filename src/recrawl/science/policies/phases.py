@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -58,8 +57,6 @@ class LearningRun:
     n_crawls: np.ndarray
     believed: np.ndarray
     pages: tuple = field(repr=False)
-
-    time = property(attrgetter("borders"), doc="Earlier name of `borders`.")
 
     def regret(
         self,

@@ -7,7 +7,6 @@ from recrawl.science.priors.hosts import HostPriors, host_priors
 from recrawl.science.priors.populations import population
 from recrawl.science.priors.pseudo_observations import (
     FakeIntervals,
-    prior_from_arrivals,
 )
 
 __all__ = [
@@ -19,5 +18,4 @@ __all__ = [
     "grid_posterior",
     "host_priors",
     "population",
-    "prior_from_arrivals",
 ]

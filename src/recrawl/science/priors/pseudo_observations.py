@@ -17,10 +17,10 @@ from recrawl.science.priors.searching import (
     search,
     warn_at_bound,
 )
-from recrawl.science.processes import History, join, simulate_sequential_history
+from recrawl.science.processes import History, join
 from recrawl.types import Array, Seed, Values
 
-__all__ = ["FakeIntervals", "prior_from_arrivals"]
+__all__ = ["FakeIntervals"]
 
 # Two annealings must agree on the distance to this relative difference.
 _AGREEMENT = 1e-3
@@ -383,113 +383,3 @@ def _shares(change_rate, period):
         )
     nearest = np.searchsorted(0.5 * (period[1:] + period[:-1]), 1 / change_rate)
     return np.bincount(nearest, minlength=period.size) / change_rate.size
-
-
-def prior_from_arrivals(
-    batches: ArrayLike,
-    start: FakeIntervals,
-    rate: ArrayLike,
-    *,
-    n_crawls: int,
-    limits: tuple[float, float],
-    rng: Seed = None,
-) -> tuple[list[FakeIntervals], History]:
-    r"""Learn a prior from pages that arrive batch by batch, beginning with any.
-
-    Simulates a crawler that knows nothing beforehand. The pages of batch k are
-    crawled by the prior :math:`\pi_{k-1}`, learnt from the batches before:
-
-    .. math:: w_1 = 1 / \mathrm{mode}(\pi_{k-1}), \qquad
-              w_{n+1} = 1 / \hat\Delta_n ,
-
-    where :math:`\hat\Delta_n` is the posterior mode after n crawls of the page.
-    Then :math:`\pi_k` is learnt from the bits of all pages so far by maximum
-    marginal likelihood, `FakeIntervals.learn`. Beyond [grimes08]_, whose prior
-    is fitted to pages with known change rates.
-
-    Parameters
-    ----------
-    batches : sequence of array_like, shape (n_pages,), 1/time
-        True change rates of the pages of each batch, non-negative.
-    start : FakeIntervals
-        The prior for the first batch.
-    rate : array_like, shape (n_grid,), 1/time
-        The grid of rates of `FakeIntervals.learn`.
-    n_crawls : int
-        Crawls of each page.
-    limits : (float, float), time
-        Shortest and longest interval.
-    rng : None, int, SeedSequence or Generator, optional
-        Source of random numbers. Batch k has the seed ``[*rng, k]`` where `rng`
-        is an integer or a list of them, and otherwise a stream of its own.
-
-    Returns
-    -------
-    learnt : list of FakeIntervals, length n_batches + 1
-        `start`, then the prior after each batch.
-    history : History, shape (n_pages_in_all,)
-        What was crawled, in the order of arrival.
-
-    Raises
-    ------
-    ValueError
-        No batch; or as `processes.simulate_sequential_history` and
-        `FakeIntervals.learn`.
-    ConvergenceError
-        As `FakeIntervals.learn`.
-
-    Warns
-    -----
-    DegeneratePriorWarning
-        An interval ended at its bound, as it may with few pages.
-
-    Notes
-    -----
-    The plain forms are `tests.plain.adaptive_intervals` for the crawls
-    of a page and ``grid_posterior`` for the likelihood.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from recrawl.science import priors
-    >>> rng = np.random.default_rng(11)
-    >>> rates = rng.exponential(1 / 20, 100) + rng.exponential(1 / 30, 100)
-    >>> learnt, history = priors.prior_from_arrivals(
-    ...     [rates[:40], rates[40:]],
-    ...     priors.FakeIntervals(1.0, 1.0),
-    ...     np.geomspace(1e-3, 2.0, 60),
-    ...     n_crawls=3,
-    ...     limits=(1.0, 300.0),
-    ...     rng=1,
-    ... )
-    >>> [round(prior.initial_interval) for prior in learnt], history.shape
-    ([1, 85, 24], (100,))
-    """
-    if not len(batches):
-        raise ValueError("batches must hold at least one batch, got none")
-    learnt, crawled = [start], []
-    for pages, stream in zip(batches, _streams(rng, len(batches)), strict=True):
-        prior = learnt[-1]
-        history, _ = simulate_sequential_history(
-            pages,
-            prior.estimate,
-            initial=np.clip(prior.initial_interval, *limits),
-            limits=limits,
-            n_crawls=n_crawls,
-            rng=stream,
-        )
-        crawled.append(history)
-        seen = History(
-            np.concatenate([batch.interval for batch in crawled]),
-            np.concatenate([batch.changed for batch in crawled]),
-        )
-        learnt.append(FakeIntervals.learn(seen, rate))
-    return learnt, seen
-
-
-def _streams(rng, n):
-    """Sources of random numbers: number k depends on `rng` and k alone."""
-    streams = np.random.SeedSequence, np.random.BitGenerator, np.random.Generator
-    if rng is None or isinstance(rng, streams):
-        return np.random.default_rng(rng).spawn(n)
-    return [[*np.atleast_1d(rng).tolist(), k] for k in range(n)]

@@ -101,10 +101,6 @@ class CrawlRun:
         """Freshness of each page, shape (n_pages,); NaN for one never there."""
         return _ratio(self.fresh.sum(axis=0), self.there.sum(axis=0))
 
-    # The word of [www25], by which earlier versions named the three.
-    accuracy, window_accuracy = freshness, window_freshness
-    page_accuracy = page_freshness
-
     @property
     def n_crawls(self) -> Ints:
         """Crawls of every page within the windows, shape (n_pages,)."""
