@@ -1,0 +1,261 @@
+"""Priors: two pseudo-observations, posteriors on a grid, fits, stand-in pages."""
+
+import itertools
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import integrate, optimize, stats
+
+from paperlib.errors import ConvergenceError, DegeneratePriorWarning
+from paperlib.estimators import mle
+from paperlib.priors import PseudoObservations, grid_posterior, population
+from paperlib.processes import History, simulate_history
+from tests import plain
+
+PAIRS = [(0.5, 0.5), (1.0, 60.0), (7.7e3, 271.0), (1e-6, 2.0), (3.0, 1e-3)]
+each_pair = pytest.mark.parametrize(("a", "b"), PAIRS)
+HOURS = np.arange(1.0, 365 * 24 + 1)
+
+
+def histories(history):
+    """Intervals and bits of each page."""
+    interval, changed, offsets = history.ragged()
+    for start, stop in itertools.pairwise(offsets):
+        yield interval[start:stop], changed[start:stop]
+
+
+@pytest.fixture(scope="module")
+def ragged():
+    """Some 40 pages of up to 9 crawls, some of none, at very different intervals."""
+    rng = np.random.default_rng(4)
+    count = rng.integers(0, 10, 40)
+    interval, bits = rng.lognormal(0, 2, count.sum()), rng.random(count.sum()) < 0.4
+    return History(interval, bits, np.append(0, np.cumsum(count)))
+
+
+@each_pair
+def test_closed_forms_are_the_plain_ones(a, b):
+    prior = PseudoObservations(a, b)
+    rate = np.geomspace(1e-3, 10.0, 50) / b
+    np.testing.assert_allclose(
+        prior.density(rate), plain.prior_density(rate, a, b), rtol=1e-10
+    )
+    mode = plain.prior_mode(a, b)
+    np.testing.assert_allclose([prior.mode, 1 / prior.initial_interval], mode, 1e-9)
+    for base, more in (("period", 1.0), ("rate", HOURS**-2.0)):
+        expected = plain.prior_probabilities(HOURS, a, b) * more
+        got = prior.probabilities(HOURS, base=base)
+        np.testing.assert_allclose(got, expected / expected.sum(), rtol=1e-10)
+        assert got.sum() == pytest.approx(1, rel=1e-12)
+
+
+@each_pair
+def test_density_is_that_of_pages_with_the_two_bits(a, b):
+    prior = PseudoObservations(a, b)
+    mean, variance = plain.prior_moments(a, b)
+
+    def moment(k):  # over the logarithm of the rate
+        return integrate.quad(
+            lambda x: np.exp((k + 1) * x) * prior.density(np.exp(x)),
+            *np.log([1e-12 / (a + b), 100 / b]),
+            limit=500,
+        )[0]
+
+    assert moment(0) == pytest.approx(1, rel=1e-8)
+    assert moment(1) == pytest.approx(mean, rel=1e-7)
+    assert moment(2) - mean**2 == pytest.approx(variance, rel=1e-6)
+    # the grid posterior of the two bits, where all rates are equally likely
+    rate = np.linspace(0, 40 / b, 20_001)[1:]
+    posterior = grid_posterior(History([a, b], [1, 0]), rate, np.ones(rate.size))
+    density = prior.density(rate)
+    np.testing.assert_allclose(posterior, density / density.sum(), rtol=1e-10)
+
+
+def test_estimate_is_the_mode_of_the_posterior(ragged):
+    prior = PseudoObservations(0.7, 2.0)
+    got = prior.estimate(ragged)
+    assert got.shape == (40,)
+    for rate, (w, z) in zip(got, histories(ragged), strict=True):
+        both = np.append([0.7, 2.0], w), np.append([True, False], z)
+        assert rate == pytest.approx(plain.mle(*both), rel=1e-10)
+        grid = rate * np.linspace(0.99, 1.01, 201)
+        posterior = prior.density(grid) * np.exp(
+            [np.where(z, np.log(-np.expm1(-r * w)), -r * w).sum() for r in grid]
+        )
+        assert grid[posterior.argmax()] == pytest.approx(rate, rel=2e-4)
+    assert got[ragged.n_crawls == 0] == pytest.approx(prior.mode, rel=1e-12)
+
+
+def test_estimate_takes_both_forms_and_tends_to_the_mle():
+    history = simulate_history([0.1, 0.3], interval=3.0, n_crawls=2000, n_runs=3, rng=3)
+    got = PseudoObservations(1.0, 1.0).estimate(history)
+    np.testing.assert_allclose(got, mle(history), rtol=3e-3)
+    one = History(history.interval[0, 0], history.changed[0, 0])
+    assert PseudoObservations(1.0, 1.0).estimate(one) == got[0, 0]
+
+
+def test_another_unit_of_time_rescales_everything(ragged):
+    days, hours = PseudoObservations(3.0, 2.0), PseudoObservations(72.0, 48.0)
+    longer = History(24 * ragged.interval, ragged.changed, ragged.offsets)
+    for one, other in (
+        (24 * hours.estimate(longer), days.estimate(ragged)),
+        (24 * days.density(0.5), hours.density(0.5 / 24)),
+        (days.probabilities(HOURS), hours.probabilities(24 * HOURS)),
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-10)
+
+
+def test_posterior_is_the_plain_one(ragged):
+    rng = np.random.default_rng(5)
+    rate, prior = np.geomspace(1e-4, 50, 40), rng.random((40, 40))
+    got = grid_posterior(ragged, rate, prior)
+    for row, before, (w, z) in zip(got, prior, histories(ragged), strict=True):
+        expected = plain.grid_posterior(w, z, rate, before / before.sum())
+        np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-300)
+
+
+def test_posterior_crawl_by_crawl_is_the_posterior_of_all():
+    widths = np.geomspace(0.1, 5, 9)
+    history = simulate_history([[0.1, 3.0]], interval=widths, n_runs=2, rng=5)
+    rate = np.linspace(0, 10, 101)
+    prior = now = PseudoObservations(1.0, 1.0).density(rate)
+    for k in range(9):
+        crawl = slice(k, k + 1)
+        seen = History(history.interval[..., crawl], history.changed[..., crawl])
+        now = grid_posterior(seen, rate, now)
+    assert now.shape == (2, 1, 2, 101)
+    whole = grid_posterior(history, rate, prior)
+    np.testing.assert_allclose(now, whole, rtol=1e-10, atol=1e-300)
+
+
+@pytest.mark.parametrize("interval", [1e-200, 1e5])
+def test_posterior_of_bits_that_are_almost_impossible(interval):
+    """Thousands of bits of tiny probability do not underflow."""
+    changed = interval < 1
+    history = History(np.full(3000, interval), np.full(3000, changed))
+    got = grid_posterior(history, [0.0, 1.0, 2.0], [0.0, 1.0, 1.0])
+    np.testing.assert_allclose(got, [0, 0, 1] if changed else [0, 1, 0], atol=1e-300)
+
+
+def test_posterior_of_many_crawls_is_that_of_a_binomial_number():
+    rate = np.geomspace(1e-9, 100.0, 2000)
+    history = History(np.full(20_000, 0.3), np.arange(20_000) % 5 > 0)
+    found = grid_posterior(history, rate, np.ones(2000))
+    expected = stats.binom.logpmf(16_000, 20_000, -np.expm1(-0.3 * rate))
+    expected = np.exp(expected - expected.max())
+    np.testing.assert_allclose(found, expected / expected.sum(), atol=1e-9)
+
+
+def test_distance_is_the_plain_one():
+    rates = np.array([1.0, 0.5, 0.45, 1e-9, 1e9, 1 / 3.4])
+    grid, prior = np.array([1.0, 2.0, 4.0]), PseudoObservations(1.0, 3.0)
+    expected = plain.prior_distance(rates, grid, 1.0, 3.0)
+    assert prior.distance(rates, grid) == pytest.approx(expected, rel=1e-12)
+    error = prior.probabilities(grid, base="rate") - 1 / 3
+    found = prior.distance(rates, grid, base="rate")
+    assert found == pytest.approx(np.linalg.norm(error), rel=1e-12)
+
+
+@pytest.mark.parametrize("base", ["rate", "period"])
+@pytest.mark.parametrize("method", ["search", "annealing"])
+def test_fit_finds_the_pair_that_a_population_has(base, method):
+    days, prior = np.arange(1.0, 366.0), PseudoObservations(12.0, 8.0)
+    shares = prior.probabilities(days, base=base)
+    rates = 1 / np.random.default_rng(7).choice(days, 100_000, p=shares)
+    options = {"method": method, "max_iterations": 150, "rng": 1}
+    got = PseudoObservations.fit(rates, days, base=base, **options)
+    assert [got.changed, got.unchanged] == pytest.approx([12, 8], rel=0.2)
+    least = got.distance(rates, days, base=base)
+    for a, b in [(1.01, 1), (0.99, 1), (1, 1.01), (1, 0.99), (0.99, 1.01)]:
+        other = PseudoObservations(a * got.changed, b * got.unchanged)
+        assert other.distance(rates, days, base=base) > least
+
+
+def test_the_stand_in_pages_put_the_changed_interval_at_its_bound():
+    message = "changed ended at its bound, 1$"
+    with pytest.warns(DegeneratePriorWarning, match=message) as caught:
+        got = PseudoObservations.fit(population(10_000, rng=8), HOURS)
+    assert caught[0].filename == __file__
+    assert got.unchanged == pytest.approx(60, rel=0.1)
+
+
+def test_learn_finds_the_pair_from_one_bit_of_a_page():
+    rng, n, rate = np.random.default_rng(9), 10_000, np.geomspace(1e-6, 1, 200)
+    pages = rng.exponential(1 / 200, n) + rng.exponential(1 / 500, n)
+    interval = rng.lognormal(5, 1, (n, 1))
+    history = simulate_history(pages, interval=interval, rng=rng)
+
+    def loss(logs):
+        """Exact: E exp(-Delta t) is b / (b + t) times (a + b) / (a + b + t)."""
+        a, b = np.exp(logs)
+        unchanged = b / (b + interval) * (a + b) / (a + b + interval)
+        return -np.log(np.where(history.changed, 1 - unchanged, unchanged)).sum()
+
+    got = PseudoObservations.learn(history, rate)
+    found = loss(np.log([got.changed, got.unchanged]))
+    best = optimize.minimize(loss, [5.0, 5.0], method="Nelder-Mead").fun
+    assert found == pytest.approx(best, abs=1e-2)
+    # twice the difference has the distribution of chi2 with two degrees of freedom
+    assert 2 * (loss(np.log([300.0, 200.0])) - best) < stats.chi2.isf(1e-4, 2)
+
+
+def test_copies_of_all_pages_teach_the_same_prior():
+    two = History([[1.0] * 8] * 2, [[1, 0, 0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 0, 0]])
+    four = History(np.tile(two.interval, (2, 1)), np.tile(two.changed, (2, 1)))
+    rate = np.geomspace(1e-3, 30.0, 300)
+    a, b = (PseudoObservations.learn(history, rate) for history in (two, four))
+    assert [a.changed, a.unchanged] == pytest.approx([b.changed, b.unchanged], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("distribution", "quantiles"),
+    [("lognormal", stats.lognorm(1).ppf), ("log-logistic", stats.fisk(1).ppf)],
+)
+def test_population(distribution, quantiles):
+    period = 1 / population(100_000, distribution=distribution, rng=10)
+    shares = [0.25, 0.5, 0.75]
+    found = np.quantile(period, shares)
+    np.testing.assert_allclose(found, 15 * 24 * quantiles(shares), rtol=0.02)
+    assert period.min() >= 2
+    assert period.max() == pytest.approx(365 * 24)
+
+
+HISTORY, PRIOR = History([[1.0], [2.0]], [[1], [0]]), PseudoObservations(1.0, 1.0)
+fit, learn = PseudoObservations.fit, PseudoObservations.learn
+posterior = partial(grid_posterior, HISTORY)
+CHANGE_RATE = "change_rate must be positive and finite, got"
+RISING = "period must be positive and rising, got"
+IMPOSSIBLE = "log-probability of the bits under the prior must be finite, got"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: PseudoObservations(0.0, 1.0), "changed must be positive and finite"),
+        (lambda: PseudoObservations(1.0, [1.0]), "unchanged must be one number, got"),
+        (lambda: PRIOR.probabilities([2, 1]), f"{RISING} 1.0 at index (1,)"),
+        (lambda: PRIOR.probabilities([0, 1]), f"{RISING} 0.0 at index (0,)"),
+        (lambda: PRIOR.probabilities([1], base="log"), "base must be one of"),
+        (lambda: fit([0.1, 0.0], HOURS), f"{CHANGE_RATE} 0.0 at index (1,)"),
+        (lambda: fit([0.1, np.inf], HOURS), f"{CHANGE_RATE} inf at index (1,)"),
+        (lambda: fit([0.1], HOURS, method="best"), "method must be one of"),
+        (lambda: learn(HISTORY, [0.0, 0.2]), "rate must be positive and rising, got"),
+        (lambda: posterior([-0.1], [1]), "rate must be non-negative and finite, got"),
+        (lambda: posterior([0.1], [-1]), "prior must be non-negative and finite, got"),
+        (lambda: posterior([0.0], [1]), f"{IMPOSSIBLE} -inf at index (0,)"),
+        (lambda: population(1, distribution="flat"), "distribution must be one of"),
+        (lambda: population(0), "n_pages must be a positive integer, got 0"),
+    ],
+)
+def test_priors_refuse(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
+
+
+def test_a_fit_that_does_not_converge_says_where_it_was():
+    pages = population(1000, rng=11)
+    message = "no fit within 1 iterations, last at PseudoObservations"
+    with pytest.raises(ConvergenceError, match=message):
+        fit(pages, HOURS, base="rate", max_iterations=1)

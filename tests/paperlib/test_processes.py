@@ -1,0 +1,390 @@
+"""Histories, what crawls of given changes see, and the distribution of simulations."""
+
+import itertools
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from paperlib.errors import DegenerateHistoryWarning
+from paperlib.estimators import LLN, mle
+from paperlib.priors import PseudoObservations
+from paperlib.processes import (
+    History,
+    join,
+    observe,
+    observe_repeatedly,
+    poisson_times,
+    simulate_adaptive_history,
+    simulate_history,
+    simulate_sequential_history,
+)
+from tests import plain
+
+
+def binomial_error(probability, n):
+    """Five standard errors of a share of n independent bits."""
+    return 5 * np.sqrt(probability * (1 - probability) / n)
+
+
+def same(a, b):
+    """Whether two histories are equal in the ragged form."""
+    return all(map(np.array_equal, a.ragged(), b.ragged()))
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [[0, 2, 5], [0, 0, 2, 5], [0, 2, 2, 5], [0, 2, 5, 5, 5], np.uint32([0, 5])],
+)
+def test_ragged_history_sums_over_the_crawls_of_each_page(offsets):
+    values = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    history = History(values, values > 3, offsets)
+    pages = [values[a:b] for a, b in itertools.pairwise(offsets)]
+    assert history.shape == (len(pages),)
+    assert history.n_crawls.tolist() == [page.size for page in pages]
+    assert history.total(values).tolist() == [page.sum() for page in pages]
+    assert history.total(values > 3).tolist() == [(page > 3).sum() for page in pages]
+    numbers = np.arange(len(pages))
+    repeated = np.repeat(numbers, [page.size for page in pages])
+    np.testing.assert_array_equal(history.per_crawl(numbers), repeated)
+    np.testing.assert_array_equal(history.per_crawl(7), np.full(5, 7))
+
+
+def test_dense_history_is_the_ragged_one_of_equal_pages():
+    interval = np.arange(1.0, 25).reshape(2, 3, 4)
+    dense = History(interval, interval % 3 == 0)
+    ragged = History(*dense.ragged())
+    assert dense.shape == (2, 3)
+    assert dense.offsets is None
+    assert ragged.offsets.tolist() == [0, 4, 8, 12, 16, 20, 24]
+    assert dense.n_crawls.tolist() == [[4, 4, 4], [4, 4, 4]]
+    for values in (dense.interval, dense.changed):
+        totals = ragged.total(values.ravel())
+        np.testing.assert_array_equal(dense.by_page(totals), dense.total(values))
+    numbers = np.arange(6).reshape(2, 3)
+    np.testing.assert_array_equal(
+        (dense.per_crawl(numbers) * np.ones(4)).ravel(), ragged.per_crawl(range(6))
+    )
+    first = dense.prefix(3)
+    np.testing.assert_array_equal(first.interval, interval[..., :3])
+    np.testing.assert_array_equal(first.changed, dense.changed[..., :3])
+
+
+def test_history_cannot_be_written_to_and_does_not_share_memory():
+    interval, changed = np.ones(3), np.array([False, True, True])
+    history = History(interval, changed)
+    interval[0], changed[0] = 2.0, True
+    assert (history.interval[0], history.changed[0]) == (1.0, False)
+    for array in (history.interval, history.changed, *history.ragged()[:2]):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+
+
+def test_ragged_history_may_hold_no_crawl_at_all():
+    nothing = History([], [], [0, 0, 0])
+    assert nothing.shape == (2,)
+    assert nothing.n_crawls.tolist() == nothing.total([]).tolist() == [0, 0]
+    some = History([1.0, 2.0], [True, False], [0, 0, 2])
+    for both in (join(nothing, some), join(some, nothing)):
+        assert same(both, some)
+
+
+SHAPE = "interval and changed must have one shape, of at least one crawl, got"
+RISE = "offsets must rise from 0 to the number of crawls in flat arrays, got"
+POSITIVE = "interval must be positive and finite, got"
+THREE = [1, 1, 1], [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1, np.nan], [0, 1]), f"{POSITIVE} nan at index (1,)"),
+        (([[1, 1], [1, np.inf]], [[0, 1]] * 2), f"{POSITIVE} inf at index (1, 1)"),
+        (([-0.5, 1], [0, 1]), f"{POSITIVE} -0.5 at index (0,)"),
+        (([1, 0], [0, 1]), f"{POSITIVE} 0.0 at index (1,)"),
+        (([1, 1], [0, 2]), "changed must be boolean, or 0 and 1, got 2 at index (1,)"),
+        (([1, 1, 1], [0, 1]), f"{SHAPE} (3,) and (2,)"),
+        (([], []), f"{SHAPE} (0,) and (0,)"),
+        ((np.ones((3, 0)), np.ones((3, 0))), f"{SHAPE} (3, 0) and (3, 0)"),
+        ((1.0, True), f"{SHAPE} () and ()"),
+        ((*THREE, [0, 2]), f"{RISE} [0 2] beside shape (3,)"),
+        ((*THREE, [1, 3]), f"{RISE} [1 3] beside shape (3,)"),
+        ((*THREE, [0, 2, 1, 3]), f"{RISE} [0 2 1 3] beside shape (3,)"),
+        (([[1, 1]], [[0, 1]], [0, 2]), f"{RISE} [0 2] beside shape (1, 2)"),
+    ],
+)
+def test_history_refuses(arguments, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        History(*arguments)
+    with pytest.raises(TypeError, match="from dtype\\('float64'\\) to dtype"):
+        History(*THREE, [0.0, 3.0])
+
+
+def ragged(sizes, seed):
+    """A random history of pages of these numbers of crawls."""
+    rng, n = np.random.default_rng(seed), sum(sizes)
+    bits = rng.random(n) < 0.5
+    return History(rng.exponential(size=n), bits, np.append(0, np.cumsum(sizes)))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([2, 0, 3, 1], [1, 4, 0, 2]), ([3], [2]), ([0, 1, 0], [0, 0, 7])],
+)
+def test_join_appends_page_by_page(first, second):
+    a, b, c = ragged(first, 8), ragged(second, 9), ragged(first, 10)
+    both = join(a, b)
+    for name in ("interval", "changed"):
+        parts = [np.split(getattr(h, name), h.offsets[1:-1]) for h in (a, b, both)]
+        for one, other, together in zip(*parts, strict=True):
+            np.testing.assert_array_equal(together, np.append(one, other))
+    assert same(join(both, c), join(a, join(b, c)))
+    dense = simulate_history([1.0, 2.0, 3.0], crawl_rate=2.0, n_crawls=9, rng=11)
+    rest = History(dense.interval[:, 4:], dense.changed[:, 4:])
+    for second in (rest, History(*rest.ragged())):
+        assert same(join(dense.prefix(4), second), dense)
+
+
+@pytest.mark.parametrize(("first", "second"), [([1, 2], [1, 2, 3]), ([1, 2], [1])])
+def test_join_refuses_other_pages(first, second):
+    with pytest.raises(ValueError, match="broadcast"):
+        join(ragged(first, 12), ragged(second, 13))
+
+
+def test_observe_by_hand():
+    # 0 is when the page becomes known: nothing up to then is a change. The
+    # change at 2 falls on a crawl, which sees it.
+    changes = [-1.0, 0.0, 2.0, 2.5, 2.5, 7.0]
+    history = observe(changes, [1.0, 2.0, 3.0, 4.0, 6.5])
+    assert history.interval.tolist() == [1.0, 1.0, 1.0, 1.0, 2.5]
+    assert history.changed.tolist() == [False, True, True, False, False]
+    runs = observe(changes, [[[1.0, 2.0], [3.0, 4.0]], [[6.5, 6.6], [6.9, 7.0]]])
+    expected = [[[False, True], [True, False]], [[True, False], [True, True]]]
+    assert runs.changed.tolist() == expected
+    assert not observe([], [1.0, 2.0]).changed.any()
+
+
+def test_poisson_times_have_poisson_counts_and_uniform_places():
+    rate, horizon, n = 4.0, 5.0, 4000
+    streams = np.random.default_rng(1).spawn(n)
+    draws = [poisson_times(rate, horizon, rng=stream) for stream in streams]
+    assert all((np.diff(times) >= 0).all() for times in draws)
+    counts, places = np.array([t.size for t in draws]), np.concatenate(draws) / horizon
+    assert 0 < places.min() < places.max() <= 1
+    mean = rate * horizon
+    assert abs(counts.mean() - mean) < 5 * np.sqrt(mean / n)
+    # the variance of a sample variance of Poisson numbers is (m + 2 m^2) / n
+    assert abs(counts.var() - mean) < 5 * np.sqrt((mean + 2 * mean**2) / n)
+    assert stats.kstest(places, "uniform").pvalue > 1e-4
+    assert poisson_times(0.0, horizon, rng=1).size == 0
+
+
+def test_observe_repeatedly_crawls_one_page_at_uniform_times():
+    changes, horizon, n, runs = np.array([1.0, 2.5, 7.0]), 10.0, 4, 5000
+    history = observe_repeatedly(changes, horizon, n_crawls=n, n_runs=runs, rng=7)
+    times = np.cumsum(history.interval, axis=-1)
+    assert times.max() <= horizon * (1 + 1e-15)
+    # order statistics of n uniform times: means i / (n + 1)
+    i = np.arange(1, n + 1)
+    sd = horizon * np.sqrt(i * (n + 1 - i) / (n + 1) ** 2 / (n + 2))
+    error = np.abs(times.mean(axis=0) - horizon * i / (n + 1))
+    assert (error < 5 * sd / np.sqrt(runs)).all()
+    np.testing.assert_array_equal(history.changed, observe(changes, times).changed)
+
+
+@pytest.mark.parametrize("change_rate", [0.01, 5.0, 500.0])
+def test_share_of_changed_poisson_crawls(change_rate):
+    """Eq. (4) of Avrachenkov, Patil, Thoppe (2020), and independent bits."""
+    n, crawl_rate = 200_000, 3.0
+    history = simulate_history(change_rate, crawl_rate=crawl_rate, n_crawls=n, rng=2)
+    q = change_rate / (change_rate + crawl_rate)
+    assert abs(history.changed.mean() - q) < binomial_error(q, n)
+    assert abs(history.interval.mean() * crawl_rate - 1) < 5 / np.sqrt(n)
+    both = (history.changed[1:] & history.changed[:-1]).mean()
+    # pairs that overlap: at most three times the variance of separate ones
+    assert abs(both - q**2) < np.sqrt(3) * binomial_error(q**2, n)
+
+
+def test_given_intervals_change_with_their_own_probability():
+    n, rate = 100_000, 0.7
+    interval = np.array([[0.1], [1.0], [4.0]]) * np.ones(n)
+    history = simulate_history(rate, interval=interval, rng=3)
+    np.testing.assert_array_equal(history.interval, interval)
+    q = 1 - np.exp(-rate * interval[:, 0])
+    assert (np.abs(history.changed.mean(axis=1) - q) < binomial_error(q, n)).all()
+
+
+@pytest.mark.parametrize(
+    ("rate", "options", "shape"),
+    [
+        (1.0, {"crawl_rate": 2.0, "n_crawls": 5}, (5,)),
+        (1.0, {"interval": 2.0, "n_crawls": 5}, (5,)),
+        ([1.0, 2.0], {"interval": [1.0, 2.0, 3.0]}, (2, 3)),
+        ([[1.0], [2.0]], {"crawl_rate": [1.0, 2.0, 3.0], "n_crawls": 4}, (2, 3, 4)),
+        ([1.0, 2.0, 3.0], {"interval": np.ones((3, 5)), "n_runs": 2}, (2, 3, 5)),
+    ],
+)
+def test_shapes(rate, options, shape):
+    assert simulate_history(rate, **options, rng=0).interval.shape == shape
+
+
+ADAPTIVE = {"initial": 1.0, "shrink": 0.8, "grow": 1.2, "limits": (0.1, 8.0)}
+SEQUENTIAL = {"initial": 2.0, "limits": (0.1, 50.0), "n_crawls": 12}
+PRIOR = PseudoObservations(1.0, 2.0)
+
+
+def constant(history):
+    """An estimate that does not learn."""
+    return np.full(history.shape, 0.5)
+
+
+def test_adaptive_intervals_follow_the_bit_just_seen():
+    options = ADAPTIVE | {"n_crawls": 300, "n_runs": 5, "rng": 1}
+    history = simulate_adaptive_history([0.0, 0.2, 0.7, 1e9], **options)
+    bits, interval = history.changed, history.interval
+    after = np.clip(interval * np.where(bits, 0.8, 1.2), 0.1, 8.0)[..., :-1]
+    np.testing.assert_array_equal(interval[..., 1:], after)
+    assert (interval[..., 0] == 1.0).all()
+    assert bits.sum(axis=-1)[:, [0, 3]].tolist() == [[0, 300]] * 5
+    assert interval[:, [0, 3], -1].tolist() == [[8.0, 0.1]] * 5
+
+
+def plain_mode(interval, changed):
+    """Posterior mode with the two pseudo-observations of `PRIOR`."""
+    return plain.mle(np.append([1.0, 2.0], interval), np.append([True, False], changed))
+
+
+@pytest.mark.parametrize(
+    ("estimate", "expected"),
+    [
+        (partial(mle, substitute=True), plain.mle_substitute),
+        (PRIOR.estimate, plain_mode),
+    ],
+    ids=["mle", "prior"],
+)
+def test_sequential_intervals_are_the_plain_ones(estimate, expected):
+    history, estimates = simulate_sequential_history(
+        [0.05, 0.5, 3.0], estimate, factor=0.8, **SEQUENTIAL, n_runs=2, rng=1
+    )
+    assert history.shape == (2, 3)
+    for i in np.ndindex(history.shape):
+        bits, interval = history.changed[i], history.interval[i]
+        wanted = plain.adaptive_intervals(bits, expected, 2.0, 0.8, (0.1, 50.0))
+        np.testing.assert_allclose(interval, wanted, rtol=1e-10)
+        found = [expected(interval[:k], bits[:k]) for k in range(1, 13)]
+        np.testing.assert_allclose(estimates[i], found, rtol=1e-10)
+
+
+def test_sequential_takes_the_limits_where_the_estimate_is_0_or_inf():
+    with pytest.warns(DegenerateHistoryWarning):
+        history, estimates = simulate_sequential_history(
+            [0.0, 1e9], mle, **SEQUENTIAL, rng=2
+        )
+    assert estimates.tolist() == [[0.0] * 12, [np.inf] * 12]
+    assert history.interval[:, 1:].tolist() == [[50.0] * 11, [0.1] * 11]
+
+
+def test_sequential_bits_are_those_of_a_poisson_page():
+    """Whatever chose the intervals, bits minus probabilities are a martingale."""
+    rates = np.full(20_000, 0.3)
+    history, _ = simulate_sequential_history(rates, PRIOR.estimate, **SEQUENTIAL, rng=3)
+    q = -np.expm1(-0.3 * history.interval)
+    error = np.abs((history.changed - q).sum(axis=0))
+    assert (error < 5 * np.sqrt((q * (1 - q)).sum(axis=0))).all()
+
+
+def test_sequential_copies_an_online_estimator():
+    online, again = LLN(crawl_rate=1.0), LLN(crawl_rate=1.0)
+    history, estimates = simulate_sequential_history(
+        [0.3, 2.0], online, **SEQUENTIAL, n_runs=3, rng=4
+    )
+    expected = [again.update(history.changed[..., k]) for k in range(12)]
+    np.testing.assert_array_equal(estimates, np.stack(expected, axis=-1))
+    assert online.update(True) == LLN(crawl_rate=1.0).update(True)
+
+
+SIMULATIONS = {
+    "poisson": partial(simulate_history, [0.3, 2.0], crawl_rate=3.0, n_crawls=12),
+    "given": partial(simulate_history, [0.3, 2.0], interval=2.0, n_crawls=12),
+    "adaptive": partial(simulate_adaptive_history, [0.3, 2.0], **ADAPTIVE, n_crawls=12),
+    "constant": lambda **options: simulate_sequential_history(
+        [0.3, 2.0], constant, **SEQUENTIAL, **options
+    )[0],
+    "repeatedly": partial(observe_repeatedly, [1.0, 2.5, 7.0], 10.0, n_crawls=12),
+}
+
+
+@pytest.mark.parametrize("simulate", SIMULATIONS.values(), ids=SIMULATIONS)
+def test_run_i_depends_on_the_seed_and_i_alone(simulate):
+    few, many = (simulate(n_runs=n, rng=6) for n in (2, 5))
+    assert same(few, History(many.interval[:2], many.changed[:2]))
+    assert same(few, simulate(n_runs=2, rng=np.random.default_rng(6)))
+    runs = zip(many.interval, many.changed, strict=True)
+    assert len({(a.tobytes(), b.tobytes()) for a, b in runs}) == 5
+
+
+def test_rules_that_do_not_learn_crawl_at_fixed_intervals():
+    options = {"n_runs": 4, "rng": 3}
+    rule = {"initial": 2.0, "shrink": 1.0, "grow": 1.0, "limits": (2.0, 2.0)}
+    adaptive = simulate_adaptive_history([0.3, 2.0], **rule, n_crawls=12, **options)
+    assert same(adaptive, SIMULATIONS["given"](**options))
+    assert same(adaptive, SIMULATIONS["constant"](**options))
+
+
+def test_another_unit_of_time_changes_the_intervals_alone():
+    days = SIMULATIONS["poisson"](rng=1)
+    rates = [0.3 / 24, 2.0 / 24]
+    hours = simulate_history(rates, crawl_rate=3.0 / 24, n_crawls=12, rng=1)
+    np.testing.assert_allclose(hours.interval, 24 * days.interval, rtol=1e-14)
+    np.testing.assert_array_equal(hours.changed, days.changed)
+
+
+adaptive, sequential = simulate_adaptive_history, simulate_sequential_history
+given, poisson = partial(simulate_history, 1.0), partial(simulate_history, 1.0)
+repeatedly = partial(observe_repeatedly, [1.0])
+GOOD = {
+    poisson_times: {"rate": 1.0, "horizon": 5.0},
+    observe: {"change_times": [1.0], "crawl_times": [3.0]},
+    repeatedly: {"horizon": 2.0, "n_crawls": 2, "n_runs": 2},
+    poisson: {"crawl_rate": 1.0},
+    given: {"interval": 1.0},
+    adaptive: {"change_rate": 1.0, "n_crawls": 5, **ADAPTIVE},
+    sequential: {"change_rate": 1.0, "estimate": constant, **SEQUENTIAL},
+}
+ONE_OF = "exactly one of crawl_rate and interval must be given"
+FIT = "shapes must fit together, got change_rate (1,), interval (3,), n_crawls (4,)"
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (poisson_times, {"rate": -1.0}, "rate must be non-negative and finite, got -1"),
+        (poisson_times, {"rate": [1.0]}, "rate must be one number, got shape (1,)"),
+        (poisson_times, {"horizon": 0}, "horizon must be positive and finite, got 0.0"),
+        (observe, {"change_times": [2, 1]}, "change_times must be sorted, got 1 at"),
+        (observe, {"change_times": [np.nan]}, "change_times must be sorted, got nan"),
+        (observe, {"crawl_times": [2, 2]}, f"{POSITIVE} 0.0 at index (1,)"),
+        (observe, {"crawl_times": [[1], [-2]]}, f"{POSITIVE} -2.0 at index (1, 0)"),
+        (observe, {"crawl_times": []}, f"{SHAPE} (0,) and (0,)"),
+        (repeatedly, {"horizon": -1.0}, "horizon must be positive and finite"),
+        (repeatedly, {"n_runs": 0}, "n_runs must be a positive integer, got 0"),
+        (adaptive, {"change_rate": [1, -1]}, "change_rate must be non-negative and fi"),
+        (poisson, {"crawl_rate": 0.0}, "crawl_rate must be positive and finite, got 0"),
+        (poisson, {"crawl_rate": None}, ONE_OF),
+        (poisson, {"interval": 1.0}, ONE_OF),
+        (poisson, {"n_crawls": 0}, f"{SHAPE} (0,)"),
+        (given, {"interval": [1.0, 0.0]}, f"{POSITIVE} 0.0 at index (1,)"),
+        (given, {"interval": [1, 2, 3], "n_crawls": 4}, FIT),
+        (adaptive, {"initial": [1.0, 9.0]}, "initial must be in [0.1, 8], got 9.0 at"),
+        (adaptive, {"limits": (8.0, 0.1)}, "initial must be in [8, 0.1], got 1.0"),
+        (adaptive, {"shrink": 1.5}, "shrink must be in (0, 1], got 1.5"),
+        (adaptive, {"grow": 0.9}, "grow must be in [1, inf], got 0.9"),
+        (sequential, {"factor": 0.0}, "factor must be positive and finite, got 0.0"),
+        (sequential, {"estimate": lambda h: np.nan}, f"{POSITIVE} nan at index (1,)"),
+    ],
+)
+def test_processes_refuse(function, arguments, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        function(**GOOD[function] | arguments)
