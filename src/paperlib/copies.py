@@ -40,9 +40,9 @@ class Copies:
     ----------
     now : float, time
         How far the simulation has come.
-    history : History or None
-        What the crawls found, ragged; None before the first observation. The
-        first crawl of a page has nothing to compare with and yields none.
+    history : History
+        What the crawls found, ragged. The first crawl of a page has nothing to
+        compare with and yields no observation.
 
     Examples
     --------
@@ -54,7 +54,8 @@ class Copies:
 
     def __init__(self, change_rate: ArrayLike, *, filled: bool, rng: Any = None):
         self.change_rate = checks.numbers("change_rate", change_rate)
-        self.rng, self.now, self.history = np.random.default_rng(rng), 0.0, None
+        self.rng, self.now = np.random.default_rng(rng), 0.0
+        self.history = History([], [], np.zeros(self.change_rate.size + 1, dtype=int))
         # the last crawl of each page, and its first change after that
         self._last = np.full(self.change_rate.size, 0.0 if filled else -np.inf)
         self._change = self._last.copy()
@@ -102,10 +103,9 @@ class Copies:
             (start, self.now),
         )
         seen = np.isfinite(interval)
-        if seen.any():
-            offsets = np.append(0, np.cumsum(seen))[offsets]
-            found = History(interval[seen], changed[seen], offsets)
-            self.history = found if self.history is None else join(self.history, found)
+        offsets = np.append(0, np.cumsum(seen))[offsets]
+        found = History(interval[seen], changed[seen], offsets)
+        self.history = join(self.history, found)
         return expected, fresh, time.size
 
     def probability(self) -> NDArray:

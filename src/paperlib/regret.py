@@ -351,15 +351,15 @@ def best_exploration(
     x = np.log(checks.rising("exploration", exploration, 3, above=True))
     mean = np.mean(regret, axis=0)
     lowest = np.where(np.isnan(mean), np.inf, mean).argmin(axis=0)
-    middle = np.clip(lowest, 1, x.size - 2)
-    y0, y1, y2 = (mean[middle + k, np.arange(middle.size)] for k in (-1, 0, 1))
-    x0, x1, x2 = (x[middle + k] for k in (-1, 0, 1))
+    around = np.array([[-1], [0], [1]]) + np.clip(lowest, 1, x.size - 2)
+    x0, x1, x2 = x[around]
+    y0, y1, y2 = np.take_along_axis(mean, around, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):  # a line has no vertex
         first = (y1 - y0) / (x1 - x0)  # divided differences
         second = ((y2 - y1) / (x2 - x1) - first) / (x2 - x0)
         vertex = (x0 + x1) / 2 - first / (2 * second)
         least = y0 + (vertex - x0) * (first + second * (vertex - x1))
-    inside = lowest == middle
+    inside = lowest == around[1]
     return np.where(inside, np.exp(vertex), np.nan), np.where(inside, least, np.nan)
 
 
@@ -405,7 +405,7 @@ def slopes(
     """
     rng, regret = np.random.default_rng(rng), np.asarray(regret)
     drawn = rng.integers(len(regret), size=(N_BOOTSTRAP, len(regret)))
-    samples = (regret, *(regret[runs] for runs in drawn))
+    samples = [regret[runs] for runs in [slice(None), *drawn]]
     with np.errstate(invalid="ignore"):  # a negative regret has no logarithm
         found = np.log([best_exploration(sample, exploration) for sample in samples])
     inside = np.isfinite(found).all(axis=(0, 1))
@@ -417,5 +417,6 @@ def slopes(
     x = np.log(horizon)[inside]
     x = x - x.mean()
     slope = found[..., inside] @ x / (x @ x)  # shape (samples, 2)
-    both = zip(slope[0], slope[1:].std(axis=0, ddof=1), strict=True)
-    return dict(zip(("exploration", "regret"), both, strict=True))
+    stderr = slope[1:].std(axis=0, ddof=1)
+    names = {"exploration": 0, "regret": 1}
+    return {name: (slope[0, k], stderr[k]) for name, k in names.items()}

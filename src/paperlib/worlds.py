@@ -168,8 +168,8 @@ def slot_times(
             "bandwidth must be a number, or rates and the times from 0 on from "
             f"which they hold, got {bandwidth!r}"
         )
-    edges = np.append(times[times < horizon], checks.number("horizon", horizon))
-    total = np.append(0.0, np.cumsum(rates[: edges.size - 1] * np.diff(edges)))
+    edges = np.minimum([*times, horizon], checks.number("horizon", horizon))
+    total = np.append(0.0, np.cumsum(rates * np.diff(edges)))
     number = np.arange(1, int(total[-1] * (1 + ROUNDING)) + 1)
     # the piece in which the sum is first reached: it may stand still afterwards
     piece = np.searchsorted(total[:-1], number * (1 - ROUNDING)) - 1
@@ -203,13 +203,13 @@ class CrawlRun:
     @property
     def freshness(self) -> float:
         """Share of requests served fresh."""
-        return self.page_freshness @ self.importance / self.importance.sum()
+        return np.average(self.page_freshness, weights=self.importance)
 
     @property
     def window_freshness(self) -> NDArray:
         """Share of requests served fresh in each window, shape (n_windows,)."""
-        fresh = self.fresh @ self.importance
-        return fresh / (np.diff(self.borders) * self.importance.sum())
+        fresh = np.average(self.fresh, axis=1, weights=self.importance)
+        return fresh / np.diff(self.borders)
 
     @property
     def page_freshness(self) -> NDArray:
@@ -220,9 +220,8 @@ class CrawlRun:
     def n_crawls(self) -> NDArray:
         """Crawls of each page within the windows, shape (n_pages,)."""
         counted = (self.borders[0] <= self.time) & (self.time <= self.borders[-1])
-        return np.bincount(self.page[counted] + 1, minlength=self.importance.size + 1)[
-            1:
-        ]
+        page = self.page[counted]
+        return np.bincount(page[page >= 0], minlength=self.importance.size)
 
     @property
     def crawl_rate(self) -> NDArray:
@@ -272,7 +271,7 @@ def crawl(
     >>> world = draw_world(pages, 50.0, rng=1)
     >>> run = crawl(world, lambda time, *_: np.arange(time.size) % 2, bandwidth=2.0)
     >>> run.n_crawls, run.page_freshness.round(3)
-    (array([50, 50]), array([0.788, 0.432]))
+    (array([50, 50]), array([0.789, 0.432]))
     """
     borders = [0.0, world.horizon] if borders is None else borders
     borders = checks.rising("borders", borders)
@@ -288,8 +287,6 @@ def crawl(
 
 def _chosen(world, policy, time):
     """The page of each slot that a policy chooses, checked."""
-    if isinstance(policy, Allocation):
-        return schedules.low_discrepancy(policy.crawl_rate, time.size)
     n_pages, crawled = world.offsets.size - 1, []
     last = np.zeros(n_pages + 1)  # the last one is for -1, which never changes
 
@@ -300,8 +297,12 @@ def _chosen(world, policy, time):
         last[page] = now
         return bool(changed.any())
 
-    choose = getattr(policy, "choose", policy)
-    page = np.asarray(choose(time, Signals(world.offsets, world.received), crawl_next))
+    if isinstance(policy, Allocation):
+        page = schedules.low_discrepancy(policy.crawl_rate, time.size)
+    else:
+        choose = getattr(policy, "choose", policy)
+        signals = Signals(world.offsets, world.received)
+        page = np.asarray(choose(time, signals, crawl_next))
     if page.shape != time.shape or page.dtype.kind != "i":
         raise ValueError(
             f"policy must choose an integer for each of {time.size} slots, "
@@ -317,7 +318,11 @@ def _chosen(world, policy, time):
 
 @njit(cache=True, error_model="numpy")
 def _fresh_time(crawls, signals, alpha, doubt, borders):
-    """Integral of the probability of freshness for each window and page."""
+    """Integral of the probability p of freshness for each window and page.
+
+    Between two events p falls by exp(-x), and its mean there is
+    p (1 - exp(-x)) / x. A signal lowers it by the factor `doubt`.
+    """
     fresh = np.zeros((borders.size - 1, alpha.size))
     for i in range(alpha.size):
         crawl, signal = _own(crawls, i), _own(signals, i)

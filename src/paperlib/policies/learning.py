@@ -126,8 +126,8 @@ class ExploreThenCommit:
         Share of the bandwidth that goes on exploring.
     first_horizon : float, time, optional
         For an unknown horizon: run within it, then within twice that, and so on
-        (the doubling trick); observations are kept. `exploration` must then be
-        a function. By default the horizon is known.
+        (the doubling trick); observations are kept. By default the horizon is
+        known.
 
     Examples
     --------
@@ -152,15 +152,7 @@ class ExploreThenCommit:
 
     def __post_init__(self):
         checks.rising("bounds", self.bounds)
-        if self.explore not in EXPLORE:
-            raise ValueError(f"explore must be in {[*EXPLORE]}, got {self.explore!r}")
-        checks.count("n_phases", self.n_phases)
         checks.number("epsilon", self.epsilon, 0.0, 1.0, above=False)
-        if self.first_horizon and not callable(self.exploration):
-            raise ValueError(
-                "exploration must be a function of the horizon where that is "
-                f"doubled, got {self.exploration!r}"
-            )
 
     def run(
         self,
@@ -215,14 +207,12 @@ class ExploreThenCommit:
         Estimates are clipped to the bounds. A page without an observation gets
         the median of the others, or the middle of the bounds if there is none.
         """
-        believed = np.full(copies.change_rate.size, np.nan)
-        if copies.history is not None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DegenerateHistoryWarning)
-                believed = np.clip(self.estimator(copies.history), *self.bounds)
-        unknown = np.isnan(believed)
-        middle = np.mean(self.bounds) if unknown.all() else np.nanmedian(believed)
-        believed = np.where(unknown, middle, believed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DegenerateHistoryWarning)
+            believed = np.clip(self.estimator(copies.history), *self.bounds)
+        known = believed[~np.isnan(believed)]
+        middle = np.median(known) if known.size else np.mean(self.bounds)
+        believed = np.nan_to_num(believed, nan=middle)
         return believed, self.allocation(believed, importance, bandwidth).crawl_rate
 
     def _phases(self, horizon, one_round):
@@ -251,7 +241,7 @@ class ExploreThenCommit:
         for duration, epsilon in phases:
             rate, schedule = uniform, EXPLORE[self.explore]
             if epsilon is not None:
-                if copies.history is None or 0 in copies.history.n_crawls:
+                if 0 in copies.history.n_crawls:
                     message = "pages are allocated a rate without an observation"
                     warnings.warn(message, UnexploredWarning, stacklevel=3)
                 believed, best = self.plan(copies, importance, bandwidth)
