@@ -757,7 +757,7 @@ class _ByIndex(_Engine):
         return indices.free_from(*self._arrays[:2])
 
     def slots(self, times, signal_page, signal_time, out):
-        indices.slots(self.state, times, UNTOLD, False, out)
+        indices.slots(self.state, times, UNTOLD, out)
 
     def report_bit(self, page, changed, clock):
         return indices.report_bit(self._table, page, changed, clock)

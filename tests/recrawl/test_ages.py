@@ -25,7 +25,7 @@ from recrawl.science.processes import (
     poisson_times,
     simulate_history,
 )
-from tests import plain as reference
+from tests.recrawl import plain as reference
 from tests.recrawl.thinned import every
 
 NAN = np.nan

@@ -28,7 +28,7 @@ KINDS = [*map(repr, OBJECTIVES), "bayes"]
 
 
 @njit
-def full_argmax(state, times, changes, with_ages, out):
+def full_argmax(state, times, changes, out):
     """Page of each slot by the index of every page in every slot."""
     pages, (change_time, unseen, stop, false) = state.pages, changes
     for j in range(times.size):
@@ -44,18 +44,11 @@ def full_argmax(state, times, changes, with_ages, out):
             continue
         pages[winner].last = t
         spend_token(state.hosts[pages[winner].host], t)
-        changed, age = false[j], 0.0
+        changed = false[j]
         while unseen[winner] < stop[winner] and change_time[unseen[winner]] <= t:
-            age = t - change_time[unseen[winner]]
             unseen[winner] += 1
             changed = True
-        if pages[winner].kind != kernels.BAYES:
-            continue
-        if with_ages and age > 0.0:
-            pages[winner].gamma_shape += 1.0
-            pages[winner].rate += age
-            pages[winner].seen = t
-        else:
+        if pages[winner].kind == kernels.BAYES:
             interval = pages[winner].last - pages[winner].seen
             kernels._learn(pages[winner], changed, interval, 0.0)
 
@@ -119,19 +112,12 @@ def instance(seed, kind, n_slots=1500):
     changes = np.sort(rng.uniform(begin, times[-1] + 1.0, (n_pages, 20))).ravel()
     offsets = np.arange(n_pages + 1) * 20
     false = rng.random(n_slots) < rng.choice([0.0, 0.3])
-    with_ages = bool(rng.random() < 0.5)
     out = np.zeros((2, n_slots), np.int64)
     for crawl, pages in zip((kernels.slots, full_argmax), out, strict=True):
         told = UNTOLD
         if kind == "bayes" or crawl is full_argmax:
             told = Changes(changes, offsets[:-1].copy(), offsets[1:], false)
-        crawl(
-            policy.start(last, present=present, time=begin),
-            times,
-            told,
-            with_ages,
-            pages,
-        )
+        crawl(policy.start(last, present=present, time=begin), times, told, pages)
     np.testing.assert_array_equal(*out)
     return n_slots
 

@@ -23,7 +23,7 @@ from distributed import Client, LocalCluster
 import recrawl
 from recrawl import BadRowsWarning, choosing, cli
 from recrawl import cluster as crawl_log_cluster
-from recrawl.science import field, simulate
+from recrawl.science import simulate
 from recrawl.tally import KNOWN, TORN
 from tests.recrawl.crawl_logs import recorded, table, write
 
@@ -394,20 +394,6 @@ def test_replications_are_the_same_on_a_cluster(cluster, client):
         pids, remote = zip(*simulate.replicate(draw, 10, rng=1, jobs=-1), strict=True)
     assert os.getpid() not in pids
     np.testing.assert_array_equal(remote, local)
-
-
-@pytest.mark.slow
-def test_the_benchmark_is_the_same_on_a_cluster(cluster, client):
-    natures = {"bursty": field.worlds(n_pages=10, horizon=20.0)["bursty"]}
-    makers = {n: field.POLICIES[n].make for n in ("GREEDY", "Thompson", "MirrorSync")}
-    runs = []
-    for backend, jobs in (("loky", 1), ("dask", -1)):
-        with Client(cluster), joblib.parallel_config(backend=backend):
-            found = simulate.benchmark(
-                natures, makers, [1.0], n_runs=4, rng=1, jobs=jobs
-            )
-        runs.append([found.runs["bursty", 1.0, name] for name in makers])
-    np.testing.assert_array_equal(*runs)
 
 
 # ---------------------------------------------------------------- unusable clusters

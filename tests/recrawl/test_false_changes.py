@@ -21,7 +21,8 @@ from recrawl.science.estimators import (
     mle,
 )
 from recrawl.science.processes import History, simulate_history
-from tests import plain as reference
+from tests.plain import log_likelihood
+from tests.recrawl import plain as reference
 
 # Twelve crawls of which all numbers are known to ten digits.
 TWELVE = History(
@@ -88,7 +89,7 @@ def test_joint_estimate_of_twelve_crawls():
     assert fit.change_rate == pytest.approx(0.30706143, abs=5e-9)
     assert fit.log_likelihood == pytest.approx(-7.3272578978, abs=5e-11)
     assert mle(TWELVE) == pytest.approx(0.5043710763, abs=5e-11)
-    without = reference.log_likelihood(mle(TWELVE), *pages(TWELVE)[0])
+    without = log_likelihood(mle(TWELVE), *pages(TWELVE)[0])
     assert without == pytest.approx(-7.8178417773, abs=5e-11)
 
 
@@ -260,7 +261,7 @@ def test_statistic_is_the_difference_of_two_maxima():
         group, quiet(mle, history), pages(history), strict=True
     ):
         if 0 < rate < np.inf:  # else the supremum is 0
-            without[label] += reference.log_likelihood(rate, *page)
+            without[label] += log_likelihood(rate, *page)
     assert_allclose(test.statistic, 2 * (fit.log_likelihood - without), atol=1e-9)
     assert_array_equal(test.statistic == 0, fit.false_change == 0)
     assert_array_equal(test.pvalue == 1, fit.false_change == 0)

@@ -37,7 +37,8 @@ from recrawl.science.estimators import (
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History, observe
 from recrawl.science.signals import SignalledPages
-from tests import plain as reference
+from tests.plain import log_likelihood
+from tests.recrawl import plain as reference
 from tests.recrawl.crawl_logs import parquet
 from tests.recrawl.thinned import every
 
@@ -123,9 +124,7 @@ def test_plain_forms_of_the_dispersion():
 def test_information_is_the_curvature_of_the_log_likelihood():
     rng = np.random.default_rng(1)
     interval, changed, h = rng.exponential(1, 30), rng.random(30) < 0.5, 1e-4
-    at = [
-        reference.log_likelihood(np.exp(k * h), interval, changed) for k in (-1, 0, 1)
-    ]
+    at = [log_likelihood(np.exp(k * h), interval, changed) for k in (-1, 0, 1)]
     expected = -(at[0] - 2 * at[1] + at[2]) / h**2
     found = log_information(History(interval, changed), 1.0)
     assert found == pytest.approx(expected, rel=1e-5)

@@ -17,7 +17,7 @@ from recrawl.science.priors import (
     host_priors,
 )
 from recrawl.science.processes import History, simulate_history
-from tests import plain as reference
+from tests.recrawl import plain as reference
 
 K, S = np.array([3, 0, 5, 1, 0]), np.array([2, 1.5, 1, 4, 3])
 

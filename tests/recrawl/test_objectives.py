@@ -12,7 +12,7 @@ from scipy.integrate import quad
 
 from recrawl.science import freshness, objectives
 from recrawl.science.processes import poisson_times
-from tests import plain as reference
+from tests.recrawl import plain as reference
 
 TAU = 0.7
 ALL = {

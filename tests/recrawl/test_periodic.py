@@ -13,7 +13,7 @@ from recrawl.science import estimators, periodic, policies
 from recrawl.science.periodic import Profile
 from recrawl.science.processes import History
 from recrawl.science.signals import SignalledPages
-from tests import plain as reference
+from tests.recrawl import plain as reference
 
 OFFICE = Profile([0.0] * 8 + [1.0] * 8 + [0.0] * 8)  # 8 of 24 hours, a day
 UNEVEN = Profile([0.3, 2.0, 0.0, 1.1, 0.6], period=7.0)

@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from recrawl.errors import DistrustedAgeWarning, NoPageError
+from recrawl.kernels import bayes
 from recrawl.scheduler import Scheduler
 from recrawl.science import objectives
 from recrawl.science.estimators import GammaFilter
-from recrawl.science.freshness import bayes_crawl_value
 from recrawl.science.policies import BayesGreedy, Greedy, Rates
 from recrawl.science.signals import SignalledPages
 
@@ -76,9 +76,8 @@ def test_where_reports_come_late_or_never_every_slot_is_the_full_arg_max(share):
         shape, rate = ours.posterior
         expected = []
         for time in times:
-            value = bayes_crawl_value(
-                time - last, policy.importance, shape=shape, rate=rate
-            )
+            value = np.vectorize(bayes.value)(shape, rate, time - last)
+            value *= policy.importance
             expected.append(value.argmax().item())
             last[expected[-1]] = time
         assert_array_equal(ours.run(times), expected)

@@ -30,12 +30,9 @@ UNTOLD = Changes(np.empty(0), _NONE, _NONE, np.empty(0, bool))
 
 @compiled
 def look(changes, i, j, t):
-    """Crawl page i in slot j at time t: is a change reported, and when was the last?
-
-    The time is -inf if there was none since the crawl before.
-    """
-    latest = -np.inf
+    """Whether a crawl of page i in slot j at time t reports a change."""
+    changed = changes.false.size > 0 and changes.false[j]
     while changes.next[i] < changes.stop[i] and changes.time[changes.next[i]] <= t:
-        latest = changes.time[changes.next[i]]
+        changed = True
         changes.next[i] += 1
-    return latest > -np.inf or (changes.false.size > 0 and changes.false[j]), latest
+    return changed

@@ -90,7 +90,7 @@ def due_slots(time, changes, pages, heap, rule, out):
         if size == 0 or heap[0].key > t:
             continue
         i = heap[0].page
-        changed, _ = look(changes, i, j, t)
+        changed = look(changes, i, j, t)
         first = last[i] == -np.inf  # nothing to compare with
         if changed or first:
             found[i] = t

@@ -784,12 +784,10 @@ def _learn(page, changed, interval, n_known):
 
 
 @plain
-def slots(state, times, changes, with_ages, out):
+def slots(state, times, changes, out):
     """Page of each slot; `out` has the shape of `times` and is written.
 
-    After each crawl the page is learnt from, unless `changes` are `UNTOLD`: from
-    the age of its last change if the crawl finds one and `with_ages`, else from
-    the bit.
+    After each crawl the page is learnt from, unless `changes` are `UNTOLD`.
     """
     for j in range(times.size):
         t = times[j]
@@ -800,13 +798,8 @@ def slots(state, times, changes, with_ages, out):
         if changes.next.size == 0:
             _await_report(state, i, t)
             continue
-        changed, latest = look(changes, i, j, t)
         page = state.pages[i]
-        if with_ages and latest > -np.inf:
-            # no change for so long, and one known change before
-            _learn(page, False, t - latest, 1.0)
-        else:
-            _learn(page, changed, page.last - page.seen, 0.0)
+        _learn(page, look(changes, i, j, t), page.last - page.seen, 0.0)
         _place(state, i, t, -1.0)
 
 

@@ -67,7 +67,7 @@ def slots(how, exploration, pages, posterior, presence, changes, times, rng, out
         i = out[j] = winner
         if i < 0:
             continue
-        changed, _ = look(changes, i, j, t)
+        changed = look(changes, i, j, t)
         if 0.0 < t - last[i] < np.inf:
             shape[i], rate[i] = gamma_step(changed, t - last[i], shape[i], rate[i])
         last[i] = t

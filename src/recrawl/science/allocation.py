@@ -373,7 +373,7 @@ def optimal(
 
     Notes
     -----
-    The plain form is `tests.plain.optimal`. Rates sum to the bandwidth
+    The plain form is `tests.recrawl.plain.optimal`. Rates sum to the bandwidth
     to a relative error of 1e-12. Deadlines at equal intervals are a knapsack:
     pages get 1 / tau in order of falling importance x change_rate / cost, and
     the last one what remains. Pages whose values differ by rounding only
@@ -588,7 +588,7 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     -----
     The plain form is `tests.plain.optimal_thresholds`; those of V and
     psi are `tests.plain.crawl_value` and
-    `tests.plain.cycle_length`. At recall 1, or within about 1e-12 of
+    `tests.plain.mean_crawl_interval`. At recall 1, or within about 1e-12 of
     it, the crawl rate is a step function of the multiplier, one step for each
     whole number of signals. Where the bandwidth lies between the two sides of a
     step, the crawl rate of that page is interpolated;

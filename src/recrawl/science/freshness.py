@@ -504,7 +504,7 @@ def empirical_crawl_value(history: History, elapsed: ArrayLike) -> Array:
 
     Notes
     -----
-    The plain form is `tests.plain.empirical_crawl_value`. For a count the
+    The plain form is `tests.recrawl.plain.empirical_crawl_value`. For a count the
     last change is not known: it is refused unless it is 1 and has its age.
 
     Examples
@@ -566,7 +566,7 @@ def cycle_length(threshold: ArrayLike, pages: SignalledPages) -> Array:
 
     Notes
     -----
-    The plain form is `tests.plain.cycle_length`.
+    The plain form is `tests.plain.mean_crawl_interval`.
 
     Examples
     --------

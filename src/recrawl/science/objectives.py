@@ -113,8 +113,8 @@ class Objective:
 
     Notes
     -----
-    The plain forms are `tests.plain.objective_cost` and, by quadrature,
-    `tests.plain.objective_value`. The relative error of all methods is
+    The plain forms are `tests.recrawl.plain.objective_cost` and, by quadrature,
+    `tests.recrawl.plain.objective_value`. The relative error of all methods is
     below 1e-11 for change_rate x time from 1e-12 to 1e12. Only `elapsed_at` of
     `freshness` is less precise near its limit, where the value hardly depends
     on the time.

@@ -94,7 +94,7 @@ class Profile:
 
     Notes
     -----
-    The plain form of `exposure` is `tests.plain.exposure`.
+    The plain form of `exposure` is `tests.recrawl.plain.exposure`.
 
     Examples
     --------
@@ -368,7 +368,7 @@ def fit_profile(
     in operational time, and the profile moves by steps of Newton's method at
     these change rates, halved until none lowers the likelihood. Some ten
     steps are usual. The EM algorithm, of which
-    `tests.plain.periodic_em` is the plain form, has the same maximum
+    `tests.recrawl.plain.periodic_em` is the plain form, has the same maximum
     and takes thousands of steps where intervals are longer than a bin.
 
     Examples
@@ -434,7 +434,7 @@ def flatness_test(
     Notes
     -----
     The plain form of the likelihood is
-    `tests.plain.periodic_log_likelihood`.
+    `tests.recrawl.plain.periodic_log_likelihood`.
 
     Examples
     --------
@@ -624,7 +624,7 @@ def stale_time(
 
     Notes
     -----
-    The plain form is `tests.plain.periodic_stale_time`.
+    The plain form is `tests.recrawl.plain.periodic_stale_time`.
 
     Examples
     --------
@@ -706,7 +706,7 @@ def staleness(
 
     Notes
     -----
-    The plain form of the integral is `tests.plain.periodic_stale_time`.
+    The plain form of the integral is `tests.recrawl.plain.periodic_stale_time`.
 
     Examples
     --------
@@ -791,7 +791,7 @@ def best_crawl_times(
 
     Notes
     -----
-    The plain form of the cost is `tests.plain.periodic_stale_time`. The
+    The plain form of the cost is `tests.recrawl.plain.periodic_stale_time`. The
     search takes a time of the order of n_crawls n_phases^3.
 
     Examples

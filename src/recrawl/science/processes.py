@@ -280,7 +280,7 @@ class History:
 
         Notes
         -----
-        The plain form is `tests.plain.likelihood_terms`. Ages and counts are
+        The plain form is `tests.recrawl.plain.likelihood_terms`. Ages and counts are
         taken in once for each history, which then holds the arrays.
         """
         return self._likelihood_terms
@@ -624,7 +624,7 @@ def observe_feed(
 
     Notes
     -----
-    The plain form is `tests.plain.feed_terms`.
+    The plain form is `tests.recrawl.plain.feed_terms`.
 
     Examples
     --------

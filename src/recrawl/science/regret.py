@@ -452,7 +452,7 @@ def exploration_horizon(
 
     Notes
     -----
-    The plain form is `tests.plain.exploration_horizon`.
+    The plain form is `tests.plain.optimal_exploration`.
 
     Examples
     --------

@@ -78,7 +78,7 @@ def dispersion(history: History, change_rate: ArrayLike) -> tuple[Values, Values
 
     Notes
     -----
-    The plain form is `tests.plain.dispersion`. With one change, or
+    The plain form is `tests.recrawl.plain.dispersion`. With one change, or
     one crawl without a change, the dispersion would be 1 whatever the process is:
     hence the two numbers in the degrees of freedom.
 
@@ -130,7 +130,7 @@ def log_information(history: History, change_rate: ArrayLike) -> Values:
 
     Notes
     -----
-    The plain form is `tests.plain.log_information`.
+    The plain form is `tests.recrawl.plain.log_information`.
 
     Examples
     --------
@@ -187,7 +187,7 @@ def log_stderr(information: ArrayLike, dispersion: ArrayLike = 1.0) -> Values:
 
     Notes
     -----
-    The plain form is `tests.plain.log_stderr`.
+    The plain form is `tests.recrawl.plain.log_stderr`.
 
     Examples
     --------
@@ -236,7 +236,7 @@ def mean_log_rate(
 
     Notes
     -----
-    The plain form is `tests.plain.mean_log_rate`.
+    The plain form is `tests.recrawl.plain.mean_log_rate`.
 
     Examples
     --------

@@ -149,8 +149,8 @@ def false_changes(
     probability m, the estimate is of (1 - m) Delta, which is the rate that
     matters to a copy.
 
-    The plain forms are `tests.plain.false_change_log_likelihood` and
-    `tests.plain.false_changes`.
+    The plain forms are `tests.recrawl.plain.false_change_log_likelihood` and
+    `tests.recrawl.plain.false_changes`.
 
     Examples
     --------
@@ -246,7 +246,7 @@ def false_change_test(
     the bits before.
 
     The plain form of the likelihood is
-    `tests.plain.false_change_log_likelihood`.
+    `tests.recrawl.plain.false_change_log_likelihood`.
 
     Examples
     --------
@@ -319,7 +319,7 @@ def design_variance(
 
     Notes
     -----
-    The plain form is `tests.plain.design_variance`.
+    The plain form is `tests.recrawl.plain.design_variance`.
 
     Examples
     --------

@@ -85,8 +85,8 @@ class GammaFilter(OnlineEstimator):
 
     Notes
     -----
-    The plain form of c and t is `tests.plain.pseudo_counts`, and of a step
-    with false changes `tests.plain.scoring_step`.
+    The plain form of c and t is `tests.recrawl.plain.pseudo_counts`, and of a step
+    with false changes `tests.recrawl.plain.scoring_step`.
 
     Examples
     --------

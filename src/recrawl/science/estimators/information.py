@@ -143,7 +143,7 @@ def fisher_information(
     Notes
     -----
     The plain forms are `tests.plain.fisher_information`, of bits at Poisson
-    times, and `tests.plain.observed_information`.
+    times, and `tests.recrawl.plain.observed_information`.
 
     Examples
     --------

@@ -62,7 +62,7 @@ def likelihood_interval(
 
     Notes
     -----
-    The plain form is `tests.plain.likelihood_interval`. Of ten crawls at an
+    The plain form is `tests.recrawl.plain.likelihood_interval`. Of ten crawls at an
     interval in which one change is expected, an interval of level 0.95 covers
     0.9409 +- 0.0005 with ages, and 0.9552 with bits (measured).
 

@@ -55,10 +55,6 @@ class BayesGreedy(IndexPolicy):
         Rate of the prior, likewise: shape / rate is the mean change rate.
         Without other pages take 0.5 n_pages / bandwidth, half the mean time
         between crawls of a page.
-    observation : {"bit", "last_modified"}, default "bit"
-        What a crawl in a world reveals: whether the page has changed, or also
-        the age of its last change. The age of that change is conjugate to the
-        prior: it adds 1 to the shape and the age to the rate.
 
     Raises
     ------
@@ -85,11 +81,9 @@ class BayesGreedy(IndexPolicy):
     _: KW_ONLY
     shape: Values
     rate: Values
-    observation: str = "bit"
 
     def __post_init__(self):
         _check_prior(self)
-        checks.one_of("observation", self.observation, ("bit", "last_modified"))
         super().__post_init__()
 
     kind = kernels.BAYES  # no field: it has no type
@@ -104,7 +98,7 @@ class BayesGreedy(IndexPolicy):
         records["gamma_shape"], records["rate"] = self.shape, self.rate
 
     def _told(self, world, n_slots):
-        return world.unseen(n_slots), self.observation == "last_modified"
+        return world.unseen(n_slots)
 
 
 @dataclass(frozen=True, eq=False)

@@ -141,19 +141,19 @@ class IndexPolicy:
         """
         check_n_pages("pages", self.n_pages, world)
         state = self.start(last, present=world.start == 0)
-        changes, with_ages = self._told(world, time.size)
+        changes = self._told(world, time.size)
 
         def crawl(span, out):
             told = changes._replace(false=changes.false[span])
-            kernels.slots(state, time[span], told, with_ages, out)
+            kernels.slots(state, time[span], told, out)
 
         return in_spans(
             world, time, crawl, lambda *move: kernels.change_pages(state, *move)
         )
 
     def _told(self, world, n_slots):
-        """Changes that crawls of the policy find, and whether with ages."""
-        return UNTOLD, False
+        """Changes that crawls of the policy find."""
+        return UNTOLD
 
 
 def in_spans(world, time, crawl, move):

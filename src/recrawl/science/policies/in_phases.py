@@ -50,9 +50,6 @@ class RatesInPhases:
         Crawl a page at equal intervals, or give each slot to a page at random.
     epsilon : float, in [0, 1], default 0.0
         Share of the bandwidth at uniform rates after the first phase.
-    ages : bool, default False
-        Whether a crawl that finds a change also reveals the age of the last
-        one.
     rng : None, int, SeedSequence or Generator, optional
         Source of random numbers for Poisson spacing.
 
@@ -80,7 +77,6 @@ class RatesInPhases:
     allocation: Callable = allocation.optimal_interval
     spacing: str = "interval"
     epsilon: float = 0.0
-    ages: bool = False
     rng: Seed = None
 
     def __post_init__(self):
@@ -119,7 +115,7 @@ class RatesInPhases:
             if first == end:
                 continue
             if first:
-                found = world.observe(time[:first], page[:first], last, ages=self.ages)
+                found = world.observe(time[:first], page[:first], last)
                 plan = self._plan(found, bandwidth)
                 rate = (1 - self.epsilon) * plan + self.epsilon * uniform
             if self.spacing == "poisson":

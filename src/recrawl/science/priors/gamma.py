@@ -105,7 +105,7 @@ class GammaPrior(NamedTuple):
 
         Notes
         -----
-        The plain form of the mean is `tests.plain.gamma_bits`. The quadrature
+        The plain form of the mean is `tests.recrawl.plain.gamma_bits`. The quadrature
         needs some 4 kB for each page, and more for a shape above 400: with its root.
 
         Examples
@@ -185,8 +185,8 @@ def gamma_prior(history: History, *, max_iterations: int = 1000) -> GammaPrior:
 
     Notes
     -----
-    The plain form is `tests.plain.gamma_prior`, and of the likelihood of
-    ages and counts `tests.plain.count_marginal`. Trapezoidal rule on the
+    The plain form is `tests.recrawl.plain.gamma_prior`, and of the likelihood of
+    ages and counts `tests.recrawl.plain.count_marginal`. Trapezoidal rule on the
     logarithm of the rate, relative error of the likelihood below 1e-5.
 
     Examples

@@ -138,7 +138,7 @@ def host_priors(
 
     Notes
     -----
-    The plain form of the likelihood is `tests.plain.host_marginal`.
+    The plain form of the likelihood is `tests.recrawl.plain.host_marginal`.
     The spread is at least the step of the grid of means, which is 0.1, or
     less for hosts of more than a hundred pages: hosts that are alike get this
     spread. With one host the result is close to that of `gamma_prior`.

@@ -9,21 +9,10 @@ pages in a world, `compare` runs several policies in many worlds, and
 policies that set rates; `explore_then_commit` evaluates one such policy for
 many lengths of exploration at once, and `reoptimise` sets the rates anew after
 every phase.
-
-`benchmark` runs many policies in many kinds of worlds at many budgets; the worlds
-and policies of the field are in `recrawl.science.field`.
 """
 
-from recrawl.science.simulate.benchmarking import (
-    MEASURES,
-    Benchmark,
-    Nature,
-    Situation,
-    benchmark,
-)
 from recrawl.science.simulate.copies import EXPLORE, Copies
 from recrawl.science.simulate.explore_then_commit import explore_then_commit
-from recrawl.science.simulate.measures import Costs, costs
 from recrawl.science.simulate.reoptimise import reoptimise
 from recrawl.science.simulate.runs import (
     CrawlRun,
@@ -36,17 +25,10 @@ from recrawl.science.simulate.worlds import World, draw_world, replay
 
 __all__ = [
     "EXPLORE",
-    "MEASURES",
-    "Benchmark",
     "Copies",
-    "Costs",
     "CrawlRun",
-    "Nature",
-    "Situation",
     "World",
-    "benchmark",
     "compare",
-    "costs",
     "crawl",
     "draw_world",
     "explore_then_commit",

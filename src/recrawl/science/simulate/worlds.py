@@ -179,14 +179,7 @@ class World:
             false = draws < self.false_change
         return Changes(time, offsets[:-1].copy(), offsets[1:], false)
 
-    def observe(
-        self,
-        time: Array,
-        page: Ints,
-        last: Array | None = None,
-        *,
-        ages: bool = False,
-    ) -> History:
+    def observe(self, time: Array, page: Ints, last: Array | None = None) -> History:
         """History of what given crawls find.
 
         Parameters
@@ -197,9 +190,6 @@ class World:
             The page that is crawled in each slot, -1 for none.
         last : ndarray, shape (n_pages,), time, optional
             Crawls before the first slot, -inf for none, the default.
-        ages : bool, default False
-            Whether a crawl that finds a change also reveals the age of the
-            last one.
 
         Returns
         -------
@@ -221,10 +211,7 @@ class World:
         laid = np.repeat(ends, changes.stop - changes.next) + changes.time
         seen = np.searchsorted(laid, ends[page] + time, side="right")
         again = page[1:] == page[:-1]
-        changed, age = (np.diff(seen) > 0)[again], None
-        if ages:
-            latest = np.append(changes.time, np.nan)[seen[1:][again] - 1]
-            age = np.where(changed, time[1:][again] - latest, np.nan)
+        changed = (np.diff(seen) > 0)[again]
         if changes.false.size:
             false = np.append(np.zeros(before.size, bool), changes.false[slot])
             changed |= false[order][1:][again]
@@ -232,7 +219,6 @@ class World:
             np.diff(time)[again],
             changed,
             np.searchsorted(page[1:][again], np.arange(changes.stop.size + 1)),
-            age=age,
         )
 
     @property
