@@ -1,0 +1,425 @@
+r"""Online estimators: one bit of every page at a time, for Poisson crawls.
+
+A crawl at rate p finds a change (I = 1) with probability
+:math:`q = \Delta / (\Delta + p)`, eq. (4) of Avrachenkov, Patil, Thoppe (2020).
+`Naive` and `LLN` count the changes; `SA` and `SAM` move an estimate by steps
+that shrink. `path`, `paths` and `rmse` follow any estimator over a history.
+"""
+
+import copy
+import warnings
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
+
+from .. import checks
+from ..errors import DegenerateHistoryWarning
+from ..processes import History
+
+
+class OnlineEstimator:
+    """Base of estimators that take in one crawl of every page at a time.
+
+    A subclass needs `update` and nothing else.
+
+    Examples
+    --------
+    Changes per unit of time, of which each crawl forgets a part:
+
+    >>> from paperlib.estimators import OnlineEstimator, path
+    >>> from paperlib.processes import History
+    >>> class Fading(OnlineEstimator):
+    ...     changes = time = 0.0
+    ...
+    ...     def __init__(self, kept):
+    ...         self.kept = kept
+    ...
+    ...     def update(self, changed, *, interval=None, crawl_rate=None):
+    ...         self.changes = self.kept * self.changes + changed
+    ...         self.time = self.kept * self.time + interval
+    ...         return self.changes / self.time
+    >>> path(Fading(0.5), History([1.0, 1.5, 1.0], [True, False, True]))
+    array([1.   , 0.25 , 0.625])
+    """
+
+    def update(
+        self,
+        changed: ArrayLike,
+        *,
+        interval: ArrayLike | None = None,
+        crawl_rate: ArrayLike | None = None,
+    ) -> Any:
+        """Take in one more crawl of every page and return the new estimates.
+
+        Parameters
+        ----------
+        changed : array_like of bool or 0/1, shape of the pages
+            True where the crawl found a change.
+        interval : array_like, time, optional
+            Time since the crawl before. `Naive`, `LLN`, `SA` and `SAM` do not
+            use it: the crawl rate stands for it.
+        crawl_rate : array_like, 1/time, optional
+            Rate of the crawls from this one on, if it is a new one.
+
+        Returns
+        -------
+        ndarray or float, shape of the pages, 1/time
+        """
+        raise NotImplementedError("an online estimator must have a method update")
+
+
+@dataclass(eq=False)
+class Naive(OnlineEstimator):
+    r"""Crawl rate times the share of crawls that found a change.
+
+    .. math:: \hat\Delta_k = p \hat I_k / k
+
+    after k crawls of which :math:`\hat I_k` found a change: section 3.4 of
+    Avrachenkov, Patil, Thoppe (2022). Inconsistent: it tends to
+    :math:`p \Delta / (p + \Delta)`, because several changes between two crawls
+    count as one. Under a new crawl rate the counts of a page start again.
+
+    Parameters
+    ----------
+    crawl_rate : array_like, 1/time, positive
+        One number, or one for each page.
+    """
+
+    crawl_rate: Any
+
+    def __post_init__(self):
+        self.crawl_rate = _positive(self.crawl_rate)
+        self.n_crawls = self.n_changed = 0.0
+
+    def update(self, changed, *, interval=None, crawl_rate=None):
+        before = self.crawl_rate
+        if crawl_rate is not None:
+            self.crawl_rate = _positive(crawl_rate)
+        kept = self.crawl_rate == before
+        self.n_crawls = self.n_crawls * kept + 1.0
+        self.n_changed = self.n_changed * kept + checks.bits("changed", changed)
+        return self._value(self.n_crawls, self.n_changed)
+
+    def _value(self, n, n_changed):
+        return self.crawl_rate * n_changed / n
+
+    def moments(self, change_rate: float, n_crawls: ArrayLike) -> NDArray:
+        """Exact bias and root mean squared error: sums over a binomial.
+
+        Parameters
+        ----------
+        change_rate : float, 1/time
+            The true change rate, non-negative. The crawl rate is one number too.
+        n_crawls : sequence of int
+            After how many crawls, positive.
+
+        Returns
+        -------
+        ndarray, shape (2, n_counts), 1/time
+            Bias, and RMSE.
+        """
+        q, crawls = _for_moments(self, change_rate, n_crawls)
+        out = []
+        for n in crawls.astype(float):
+            n_changed = np.arange(n + 1)
+            weight = binom.pmf(n_changed, n, q)
+            error = self._value(n, n_changed) - change_rate
+            out.append((weight @ error, np.sqrt(weight @ error**2)))
+        return np.transpose(out)
+
+
+@dataclass(eq=False, kw_only=True)
+class LLN(Naive):
+    r"""Estimator from the law of large numbers.
+
+    .. math:: \hat\Delta_k = p \hat I_k / (k + \alpha_k - \hat I_k)
+
+    eq. (2) of Avrachenkov, Patil, Thoppe (2020), eq. (1) of the same (2022).
+    Theorem 1: if :math:`\alpha_k / k \to 0`, it converges to the change rate
+    almost surely; if :math:`\log(k / \alpha_k) / k \to 0` as well, its mean
+    absolute error is :math:`O(\max(k^{-1/2}, \alpha_k / k))`. Under a new crawl
+    rate the counts of a page start again.
+
+    Parameters
+    ----------
+    crawl_rate : array_like, 1/time, positive
+        One number, or one for each page.
+    offset : float or callable, default 1.0
+        The sequence alpha_k, positive: a number, or a function of
+        k = 1, 2, ... (log k, an example of the papers, is 0 at k = 1: use
+        log(k + 1)).
+
+    Examples
+    --------
+    >>> from paperlib.estimators import LLN
+    >>> estimator = LLN(crawl_rate=3.0)
+    >>> [float(estimator.update(bit)) for bit in (True, False, True)]
+    [3.0, 1.5, 3.0]
+    """
+
+    offset: float | Callable = 1.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.number("offset", self._offset(1.0))
+
+    def _offset(self, n):
+        return self.offset(n) if callable(self.offset) else self.offset
+
+    def _value(self, n, n_changed):
+        return self.crawl_rate * n_changed / (n + self._offset(n) - n_changed)
+
+
+@dataclass(eq=False)
+class SA(OnlineEstimator):
+    r"""Stochastic approximation.
+
+    .. math:: y_{k+1} = y_k + \eta_k (I_{k+1} (y_k + p) - y_k)
+
+    with :math:`\eta_k = (k + 1)^{-\gamma}`, eq. (3) of Avrachenkov, Patil, Thoppe
+    (2020), eq. (2) of the same (2022). Theorem 2: it converges to the change rate
+    almost surely if :math:`1/2 < \gamma \le 1`; its mean absolute error is
+    :math:`O(k^{-\gamma/2})` if :math:`0 < \gamma < 1`. With :math:`\gamma = 1` the
+    error falls as :math:`k^{-a}`, :math:`a = p / (\Delta + p)`, where a is below
+    1/2 (derived). Under a new crawl rate the iteration goes on.
+
+    Parameters
+    ----------
+    crawl_rate : array_like, 1/time, positive
+        One number, or one for each page.
+    step : float, default 0.75
+        The exponent gamma, positive.
+    initial : array_like, 1/time, default 0.0
+        The first estimate y_0, non-negative.
+    """
+
+    crawl_rate: Any
+    _: KW_ONLY
+    step: float = 0.75
+    initial: Any = 0.0
+
+    def __post_init__(self):
+        self.crawl_rate = _positive(self.crawl_rate)
+        self.initial = checks.numbers("initial", self.initial)
+        checks.number("step", self.step)
+        self._k, self._state = 0, self._start()
+
+    def _start(self):
+        """State before the first crawl; its first entry is the estimate."""
+        return (self.initial,)
+
+    def _advance(self, k, changed, y):
+        """State after crawl k + 1: affine in the state before, for each bit."""
+        return (y + (k + 1.0) ** -self.step * np.where(changed, self.crawl_rate, -y),)
+
+    def update(self, changed, *, interval=None, crawl_rate=None):
+        if crawl_rate is not None:
+            self.crawl_rate = _positive(crawl_rate)
+        changed = checks.bits("changed", changed)
+        self._state = self._advance(self._k, changed, *self._state)
+        self._k += 1
+        return self._state[0]
+
+    def moments(self, change_rate: float, n_crawls: ArrayLike) -> NDArray:
+        r"""Exact bias and root mean squared error, by a recursion.
+
+        For the deviation x of the state from its limit, with an entry 1
+        appended to it, one crawl is :math:`x \mapsto M_k(I) x`. The bits are
+        independent, so that :math:`S = E[x x^T]` follows
+
+        .. math:: S \leftarrow (1 - q) M_k(0) S M_k(0)^T + q M_k(1) S M_k(1)^T .
+
+        Parameters
+        ----------
+        change_rate : float, 1/time
+            The true change rate, non-negative. The crawl rate and the first
+            estimate are one number too.
+        n_crawls : sequence of int
+            After how many crawls, positive.
+
+        Returns
+        -------
+        ndarray, shape (2, n_counts), 1/time
+            Bias, and RMSE.
+        """
+        q, crawls = _for_moments(self, change_rate, n_crawls)
+        out, x = [], np.append(self._start(), 1.0)
+        x[0] -= change_rate
+        second = np.outer(x, x)
+        for k in range(crawls.max()):
+            after = 0.0
+            for bit, chance in ((True, q), (False, 1 - q)):
+                # the images of the unit vectors and, last, of the limit
+                m = np.eye(x.size)
+                m[0] += change_rate
+                m[:-1] = self._advance(k, bit, *m[:-1])
+                m[0] -= change_rate
+                m[:-1, :-1] -= m[:-1, -1:]
+                after += chance * m @ second @ m.T
+            second = after
+            # abs: rounding may leave a mean square just below 0
+            out.append((second[0, -1], np.sqrt(abs(second[0, 0]))))
+        return np.transpose(out)[:, crawls - 1]
+
+
+@dataclass(eq=False, kw_only=True)
+class SAM(SA):
+    r"""Stochastic approximation with heavy-ball momentum.
+
+    .. math::
+        u_{k+1} &= u_k + (\eta_k / \beta_k)
+            (I_{k+1} (z_k + p) - z_k - \omega u_k), \\
+        z_{k+1} &= z_k + \beta_k u_{k+1} ,
+
+    with :math:`\eta_k = (k + 1)^{-\eta}` and :math:`\beta_k = (k + 1)^{-\beta}`:
+    eqs. (3) and (10) of Avrachenkov, Patil, Thoppe (2022) in the form of their
+    eqs. (12) and (13). An estimate may fall below 0.
+
+    - Proved (Theorem 3): almost sure convergence to the change rate if
+      :math:`1/2 < \beta \le 1` and :math:`\beta + 1/2 < \eta < 2 \beta` or
+      :math:`\eta = 2 \beta`.
+    - Conjectured there: convergence if :math:`0 < \beta \le 1/2` and
+      :math:`\beta < \eta \le 2 \beta` (below eq. (3)), or :math:`0 < \beta \le 1`
+      and :math:`\beta < \eta < 2 \beta` (section 4.3); an error of
+      :math:`k^{-\beta/2}` up to logarithms (Remark 8).
+    - Derived: with :math:`\omega = 1` and :math:`\beta < \eta < 2 \beta` it follows
+      `SA` with steps :math:`(k + 1)^{-\beta}`. For :math:`\beta = 1` its error
+      therefore falls as :math:`k^{-a}`, :math:`a = p / (\Delta + p)`, where a is
+      below 1/2, and not as :math:`k^{-1/2}`.
+
+    Parameters
+    ----------
+    crawl_rate : array_like, 1/time, positive
+        One number, or one for each page.
+    step, momentum : float, default 1.3 and 0.75
+        The exponents eta and beta, positive. Where they are equal and omega is
+        1, this is `SA`.
+    omega : float, default 1.0
+        Friction, positive.
+    initial : array_like, 1/time, default 0.0
+        The first estimate z_0, non-negative.
+    velocity : array_like, 1/time, default 0.0
+        :math:`u_0 = (z_0 - z_{-1}) / \beta_{-1}`, without effect if omega is 1.
+    """
+
+    step: float = 1.3
+    momentum: float = 0.75
+    omega: float = 1.0
+    velocity: float = 0.0
+
+    def __post_init__(self):
+        super().__post_init__()
+        checks.number("momentum", self.momentum)
+        checks.number("omega", self.omega)
+
+    def _start(self):
+        return self.initial, self.velocity
+
+    def _advance(self, k, changed, z, u):
+        beta = (k + 1.0) ** -self.momentum
+        drift = np.where(changed, self.crawl_rate, -z)
+        u = u + (k + 1.0) ** -self.step / beta * (drift - self.omega * u)
+        return z + beta * u, u
+
+
+def _positive(crawl_rate):
+    """A crawl rate as an array."""
+    return checks.numbers("crawl_rate", crawl_rate, above=True)
+
+
+def _for_moments(estimator, change_rate, n_crawls):
+    """Probability q that a crawl finds a change, and the numbers of crawls."""
+    rate = checks.number("change_rate", change_rate, above=False)
+    q = rate / (rate + checks.number("crawl_rate", estimator.crawl_rate))
+    return q, np.array([checks.count("n_crawls", n) for n in n_crawls])
+
+
+def path(
+    estimator: OnlineEstimator | Callable[[History], ArrayLike], history: History
+) -> NDArray:
+    """Estimates after every crawl.
+
+    Parameters
+    ----------
+    estimator : OnlineEstimator or callable
+        A copy of an online estimator takes in one crawl of all pages after the
+        other. A function is called with the history: an array in the shape of
+        ``history.changed``, as `mle_path` returns it, is the result. If it
+        returns a number for each page, as `mle` does, it is called with the
+        first n crawls for every n, without a `DegenerateHistoryWarning`.
+    history : History
+        Without offsets, except for a function such as `mle_path`.
+
+    Returns
+    -------
+    ndarray, shape of ``history.changed``, 1/time
+    """
+    shape, online = history.changed.shape, hasattr(estimator, "update")
+    estimator = copy.deepcopy(estimator)
+    with warnings.catch_warnings(action="ignore", category=DegenerateHistoryWarning):
+        if not online and np.shape(whole := estimator(history)) == shape:
+            return np.asarray(whole)
+        if history.offsets is not None:
+            raise ValueError("history must be without offsets for this estimator")
+        each = [
+            estimator.update(history.changed[..., k], interval=history.interval[..., k])
+            if online
+            else estimator(history.prefix(k + 1))
+            for k in range(shape[-1])
+        ]
+    return np.stack(each, axis=-1).reshape(shape)
+
+
+def paths(
+    history: History, **estimators: OnlineEstimator | Callable[[History], ArrayLike]
+) -> dict[str, NDArray]:
+    """Estimates after every crawl, for each named estimator.
+
+    Parameters
+    ----------
+    history : History
+        Crawls of pages or runs.
+    **estimators : OnlineEstimator or callable
+        Each as `path` takes it.
+
+    Returns
+    -------
+    dict of str to ndarray, shape of ``history.changed``, 1/time
+
+    Examples
+    --------
+    >>> from paperlib.estimators import LLN, mle_path, paths
+    >>> from paperlib.processes import History
+    >>> history = History([0.5, 0.5, 0.5], [False, True, False])
+    >>> found = paths(history, LLN=LLN(crawl_rate=2.0), MLE=mle_path)
+    >>> found["LLN"].round(3), found["MLE"].round(3)
+    (array([0.   , 1.   , 0.667]), array([0.   , 1.386, 0.811]))
+    """
+    return {name: path(e, history) for name, e in estimators.items()}
+
+
+def rmse(paths: dict[str, NDArray], change_rate: float) -> dict[str, NDArray]:
+    r"""Root mean squared error over runs, after every crawl.
+
+    .. math:: \sqrt{\mathrm{mean}_r (\hat\Delta_{r, n} - \Delta)^2}
+
+    Parameters
+    ----------
+    paths : dict of str to ndarray, shape (n_runs, n_crawls)
+        Estimates by name, as `paths` gives them, 1/time.
+    change_rate : float, 1/time
+        The true change rate.
+
+    Returns
+    -------
+    dict of str to ndarray, shape (n_crawls,), 1/time
+    """
+    true = checks.number("change_rate", change_rate, above=False)
+    return {
+        name: np.sqrt(np.mean((values - true) ** 2, axis=0))
+        for name, values in paths.items()
+    }
