@@ -3,8 +3,8 @@ r"""The change rate from a whole history, at any intervals between crawls.
 `naive` and `bias_reduced` have closed forms. `mle` and `moment_matching` are
 roots of an estimating equation :math:`\sum f_n(\Delta) = \mathrm{goal}`. Each
 :math:`f_n` is log-convex and falls, and so does their sum. Newton's method for
-the logarithm of the sum, from a rate below the root, therefore rises to the root
-and never passes it.
+the logarithm of the sum, from a rate below the root, therefore rises to the
+root and never passes it.
 """
 
 import warnings
@@ -18,7 +18,7 @@ from ..errors import DegenerateHistoryWarning
 from ..processes import History
 from .online import path
 
-# These permissions of fast-math let a sum use vector instructions and keep inf.
+# These permissions of fast-math allow vector instructions in sums and keep inf.
 _compiled = njit(
     cache=True, error_model="numpy", fastmath={"arcp", "contract", "reassoc"}
 )
@@ -30,9 +30,9 @@ _TOLERANCE = 1e-8
 def _expm1(x):
     """exp(x) - 1 to a relative 4e-14 for x up to 10, and 2e-11 up to 20.
 
-    A Taylor series at x / 128, and exp(2 y) - 1 = e (2 + e) seven times. A call
-    of the C library instead keeps a loop from using vector instructions, which
-    takes five times as long.
+    A Taylor series at x / 128, and exp(2 y) - 1 = e (2 + e) seven times. A
+    call of the C library instead keeps a loop from using vector instructions,
+    which takes five times as long.
     """
     y = min(x, 300.0) / 128.0  # the doublings of more than 300 would overflow
     e = 1.0
@@ -48,7 +48,7 @@ def _expm1(x):
 def _sum(interval, moments, rate):
     """Sum of w / (e^(rate w) - 1), or of e^(-rate w), and minus its slope."""
     total = slope = 0.0
-    for k in range(interval.size):  # numba does not vectorise a loop over items
+    for k in range(interval.size):  # faster than over items
         w = interval[k]
         e = _expm1(rate * w)
         f = 1.0 / (1.0 + e) if moments else w / e
@@ -91,7 +91,7 @@ def _roots(interval, changed, offsets, moments, substitute):
 
 
 def _finish(history, rate, bounds):
-    """Rates by page, within the bounds; warns at the caller of the estimator."""
+    """Rates by page, within the bounds; warn at the estimator's caller."""
     degenerate = np.count_nonzero((rate == 0) | np.isinf(rate))
     if degenerate:
         warnings.warn(
@@ -126,10 +126,10 @@ def mle(
     history : History
         In either form.
     substitute : bool, default False
-        Whether a page without a root gets the values that Grimes and Ford (2008)
-        recommend in section 3.3: one change in the whole time if it never
-        changed, one in the shortest interval if it changed at every crawl.
-        Otherwise it gets 0, or inf, and a `DegenerateHistoryWarning`.
+        Whether a page without a root gets the values that Grimes and Ford
+        (2008) recommend in section 3.3: one change in the whole time if it
+        never changed, one in the shortest interval if it changed at every
+        crawl. Otherwise it gets 0, or inf, and a `DegenerateHistoryWarning`.
     bounds : tuple of float, 1/time, optional
         Low and high; estimates are clipped to them.
 
@@ -158,15 +158,16 @@ def moment_matching(
 
     .. math:: \sum_n e^{-\Delta w_n} = n_\mathrm{unchanged} ,
 
-    eq. (7) of Upadhyay et al. (2020), section 3.4 of Avrachenkov, Patil, Thoppe
-    (2022). It equals `mle` where the intervals of a page are equal.
+    eq. (7) of Upadhyay et al. (2020), section 3.4 of Avrachenkov, Patil,
+    Thoppe (2022). It equals `mle` where the intervals of a page are equal.
 
     Parameters
     ----------
     history : History
         In either form.
     bounds : tuple of float, 1/time, optional
-        Low and high; estimates are clipped to them, as in Upadhyay et al. (2020).
+        Low and high; estimates are clipped to them, as in Upadhyay et al.
+        (2020).
 
     Returns
     -------
@@ -236,7 +237,8 @@ def bias_reduced(history: History) -> NDArray:
     Parameters
     ----------
     history : History
-        In either form; the intervals of a page are equal up to a relative 1e-9.
+        In either form; the intervals of a page are equal up to a relative
+        1e-9.
 
     Returns
     -------
@@ -266,7 +268,8 @@ def log_likelihood(history: History, change_rate: ArrayLike) -> NDArray:
     history : History
         In either form.
     change_rate : array_like, broadcasts to ``history.shape``, 1/time
-        Non-negative. The likelihood of rate 0 is 0 where a crawl found a change.
+        Non-negative. The likelihood of rate 0 is 0 where a crawl found a
+        change.
 
     Returns
     -------

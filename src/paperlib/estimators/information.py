@@ -91,11 +91,11 @@ def affinity(change_rate: float, other_rate: float, interval: ArrayLike) -> NDAr
         + \sqrt{(1 - q_k)(1 - q'_k)}\Bigr), \qquad
         q_k = e^{-\Delta w_k}, \quad q'_k = e^{-\Delta' w_k} .
 
-    By Kakutani's theorem, infinitely many bits distinguish the two rates without
-    error if and only if it tends to 0: the question of Lemma 2 of Upadhyay et
-    al. (2020), for two rates (derived). The best test after n crawls errs with
-    a probability between :math:`(1 - \sqrt{1 - \rho_n^2}) / 2` and
-    :math:`\rho_n / 2`.
+    By Kakutani's theorem, infinitely many bits distinguish the two rates
+    without error if and only if it tends to 0: the question of Lemma 2 of
+    Upadhyay et al. (2020), for two rates (derived). The best test after n
+    crawls errs with a probability between
+    :math:`(1 - \sqrt{1 - \rho_n^2}) / 2` and :math:`\rho_n / 2`.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def affinity(change_rate: float, other_rate: float, interval: ArrayLike) -> NDAr
     Returns
     -------
     ndarray, shape (..., n_crawls)
-        After each crawl: 1 where the bits have the same distribution under both
-        rates, 0 where they distinguish the rates.
+        After each crawl: 1 where the bits have the same distribution under
+        both rates, 0 where they distinguish the rates.
     """
     w = checks.numbers("interval", interval, above=True)
     a = w * checks.numbers("change_rate", change_rate)
@@ -127,9 +127,9 @@ def confidence_radius(
         \sqrt{\frac{\log(2 / \delta)}{2 n}},
         \qquad \delta = 1 - \mathrm{level},
 
-    Lemma 3 of Upadhyay et al. (2020): the estimate, clipped to known bounds, is
-    within the radius of the true rate with a probability of at least `level`.
-    Valid for intervals chosen before any bit is seen; loose.
+    Lemma 3 of Upadhyay et al. (2020): the estimate, clipped to known bounds,
+    is within the radius of the true rate with a probability of at least
+    `level`. Valid for intervals chosen before any bit is seen; loose.
 
     Parameters
     ----------

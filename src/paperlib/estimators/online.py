@@ -1,9 +1,10 @@
 r"""Online estimators: one bit of every page at a time, for Poisson crawls.
 
 A crawl at rate p finds a change (I = 1) with probability
-:math:`q = \Delta / (\Delta + p)`, eq. (4) of Avrachenkov, Patil, Thoppe (2020).
-`Naive` and `LLN` count the changes; `SA` and `SAM` move an estimate by steps
-that shrink. `path`, `paths` and `rmse` follow any estimator over a history.
+:math:`q = \Delta / (\Delta + p)`, eq. (4) of Avrachenkov, Patil, Thoppe
+(2020). `Naive` and `LLN` count the changes; `SA` and `SAM` move an estimate by
+steps that shrink. `path`, `paths` and `rmse` follow any estimator over a
+history.
 """
 
 import copy
@@ -113,7 +114,8 @@ class Naive(OnlineEstimator):
         Parameters
         ----------
         change_rate : float, 1/time
-            The true change rate, non-negative. The crawl rate is one number too.
+            The true change rate, non-negative. The crawl rate is one number
+            too.
         n_crawls : sequence of int
             After how many crawls, positive.
 
@@ -141,8 +143,8 @@ class LLN(Naive):
     eq. (2) of Avrachenkov, Patil, Thoppe (2020), eq. (1) of the same (2022).
     Theorem 1: if :math:`\alpha_k / k \to 0`, it converges to the change rate
     almost surely; if :math:`\log(k / \alpha_k) / k \to 0` as well, its mean
-    absolute error is :math:`O(\max(k^{-1/2}, \alpha_k / k))`. Under a new crawl
-    rate the counts of a page start again.
+    absolute error is :math:`O(\max(k^{-1/2}, \alpha_k / k))`. Under a new
+    crawl rate the counts of a page start again.
 
     Parameters
     ----------
@@ -180,12 +182,13 @@ class SA(OnlineEstimator):
 
     .. math:: y_{k+1} = y_k + \eta_k (I_{k+1} (y_k + p) - y_k)
 
-    with :math:`\eta_k = (k + 1)^{-\gamma}`, eq. (3) of Avrachenkov, Patil, Thoppe
-    (2020), eq. (2) of the same (2022). Theorem 2: it converges to the change rate
-    almost surely if :math:`1/2 < \gamma \le 1`; its mean absolute error is
-    :math:`O(k^{-\gamma/2})` if :math:`0 < \gamma < 1`. With :math:`\gamma = 1` the
-    error falls as :math:`k^{-a}`, :math:`a = p / (\Delta + p)`, where a is below
-    1/2 (derived). Under a new crawl rate the iteration goes on.
+    with :math:`\eta_k = (k + 1)^{-\gamma}`, eq. (3) of Avrachenkov, Patil,
+    Thoppe (2020), eq. (2) of the same (2022). Theorem 2: it converges to the
+    change rate almost surely if :math:`1/2 < \gamma \le 1`; its mean absolute
+    error is :math:`O(k^{-\gamma/2})` if :math:`0 < \gamma < 1`. With
+    :math:`\gamma = 1` the error falls as :math:`k^{-a}`,
+    :math:`a = p / (\Delta + p)`, where a is below 1/2 (derived). Under a new
+    crawl rate the iteration goes on.
 
     Parameters
     ----------
@@ -213,7 +216,7 @@ class SA(OnlineEstimator):
         return (self.initial,)
 
     def _advance(self, k, changed, y):
-        """State after crawl k + 1: affine in the state before, for each bit."""
+        """State after crawl k + 1: for each bit, affine in the one before."""
         return (y + (k + 1.0) ** -self.step * np.where(changed, self.crawl_rate, -y),)
 
     def update(self, changed, *, interval=None, crawl_rate=None):
@@ -231,7 +234,8 @@ class SA(OnlineEstimator):
         appended to it, one crawl is :math:`x \mapsto M_k(I) x`. The bits are
         independent, so that :math:`S = E[x x^T]` follows
 
-        .. math:: S \leftarrow (1 - q) M_k(0) S M_k(0)^T + q M_k(1) S M_k(1)^T .
+        .. math:: S \leftarrow (1 - q) M_k(0) S M_k(0)^T
+            + q M_k(1) S M_k(1)^T .
 
         Parameters
         ----------
@@ -275,21 +279,23 @@ class SAM(SA):
             (I_{k+1} (z_k + p) - z_k - \omega u_k), \\
         z_{k+1} &= z_k + \beta_k u_{k+1} ,
 
-    with :math:`\eta_k = (k + 1)^{-\eta}` and :math:`\beta_k = (k + 1)^{-\beta}`:
-    eqs. (3) and (10) of Avrachenkov, Patil, Thoppe (2022) in the form of their
-    eqs. (12) and (13). An estimate may fall below 0.
+    with :math:`\eta_k = (k + 1)^{-\eta}` and
+    :math:`\beta_k = (k + 1)^{-\beta}`: eqs. (3) and (10) of Avrachenkov,
+    Patil, Thoppe (2022) in the form of their eqs. (12) and (13). An estimate
+    may fall below 0.
 
     - Proved (Theorem 3): almost sure convergence to the change rate if
       :math:`1/2 < \beta \le 1` and :math:`\beta + 1/2 < \eta < 2 \beta` or
       :math:`\eta = 2 \beta`.
     - Conjectured there: convergence if :math:`0 < \beta \le 1/2` and
-      :math:`\beta < \eta \le 2 \beta` (below eq. (3)), or :math:`0 < \beta \le 1`
-      and :math:`\beta < \eta < 2 \beta` (section 4.3); an error of
-      :math:`k^{-\beta/2}` up to logarithms (Remark 8).
-    - Derived: with :math:`\omega = 1` and :math:`\beta < \eta < 2 \beta` it follows
-      `SA` with steps :math:`(k + 1)^{-\beta}`. For :math:`\beta = 1` its error
-      therefore falls as :math:`k^{-a}`, :math:`a = p / (\Delta + p)`, where a is
-      below 1/2, and not as :math:`k^{-1/2}`.
+      :math:`\beta < \eta \le 2 \beta` (below eq. (3)), or
+      :math:`0 < \beta \le 1` and :math:`\beta < \eta < 2 \beta` (section 4.3);
+      an error of :math:`k^{-\beta/2}` up to logarithms (Remark 8).
+    - Derived: with :math:`\omega = 1` and :math:`\beta < \eta < 2 \beta` it
+      follows `SA` with steps :math:`(k + 1)^{-\beta}`. For :math:`\beta = 1`
+      its error therefore falls as :math:`k^{-a}`,
+      :math:`a = p / (\Delta + p)`, where a is below 1/2, and not as
+      :math:`k^{-1/2}`.
 
     Parameters
     ----------
@@ -303,7 +309,8 @@ class SAM(SA):
     initial : array_like, 1/time, default 0.0
         The first estimate z_0, non-negative.
     velocity : array_like, 1/time, default 0.0
-        :math:`u_0 = (z_0 - z_{-1}) / \beta_{-1}`, without effect if omega is 1.
+        :math:`u_0 = (z_0 - z_{-1}) / \beta_{-1}`, without effect if omega is
+        1.
     """
 
     step: float = 1.3
