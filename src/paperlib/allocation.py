@@ -150,20 +150,20 @@ def _start(d, mu, low=0.0):
     return np.divide(d + low, slope, out=start, where=slope > 0), slope
 
 
-def _spend(rate, bandwidth, *pages):
+def _spend(rates, bandwidth, *pages):
     """Rates that spend the bandwidth, and v = multiplier^-1/2, of each problem.
 
-    ``rate(v, *pages)`` gives the rates of one problem at v. They rise with v, nearly
+    ``rates(v, *pages)`` gives the rates of one problem at v. They rise with v, nearly
     in proportion, from the least start on, which is the first of the arrays.
     """
 
     def one(*pages):
         first = pages[0].min(initial=np.inf)
         if first == np.inf:  # no page gains by a crawl
-            return rate(1.0, *pages), first
+            return rates(1.0, *pages), first
 
         def excess(u):
-            return rate(u * first, *pages).sum() / bandwidth - 1
+            return rates(u * first, *pages).sum() / bandwidth - 1
 
         high = STRIDE
         while excess(high) < 0:
@@ -175,7 +175,7 @@ def _spend(rate, bandwidth, *pages):
         # of signals.
         u = brentq(excess, high / STRIDE, high, xtol=NEXT / 2)
         v = first * np.maximum([u - NEXT * u, u + NEXT * u], 1.0)
-        few, many = (rate(x, *pages) for x in v)
+        few, many = (rates(x, *pages) for x in v)
         share = (bandwidth - few.sum()) / max((many - few).sum(), 1e-300)
         return few + share * (many - few), v[0] + share * (v[1] - v[0])
 
@@ -228,10 +228,10 @@ def optimal_poisson(
     rule = f"in sum at most the bandwidth, {bandwidth:g}"
     checks.require("min_rate", least, rule, least <= bandwidth)
 
-    def rate(v, start, slope, low):
+    def rates(v, start, slope, low):
         return low + slope * np.maximum(v - start, 0.0)
 
-    rate, v = _spend(rate, bandwidth, *_start(d, mu, low), low)
+    rate, v = _spend(rates, bandwidth, *_start(d, mu, low), low)
     return Allocation(rate, v**-2, freshness.mean(freshness.poisson(d, rate), mu))
 
 
@@ -270,10 +270,10 @@ def optimal_interval(
     """
     d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
 
-    def rate(v, start, _, d):  # 1 - (1 + x) exp(-x) = (start / v)^2
+    def rates(v, start, _, d):  # 1 - (1 + x) exp(-x) = (start / v)^2
         return d / gammaincinv(2, np.minimum(start / v, 1.0) ** 2)
 
-    rate, v = _spend(rate, bandwidth, *_start(d, mu), d)
+    rate, v = _spend(rates, bandwidth, *_start(d, mu), d)
     return Allocation(rate, v**-2, freshness.mean(freshness.interval(d, rate), mu))
 
 
@@ -341,11 +341,11 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
         share = np.where(start < v, start / v, 0.5) ** 2  # of V(inf) / mu = 1 / d
         return solve(share / d, gammaincinv(2, share) / d, *page)
 
-    def rate(v, start):
+    def rates(v, start):
         psi = freshness.mean_crawl_interval(thresholds(v), believed)
         return np.where(start < v, 1 / psi, 0.0)
 
-    rate, v = _spend(rate, bandwidth, start)
+    rate, v = _spend(rates, bandwidth, start)
     threshold = np.where(start < v, thresholds(v), np.inf)
     # w / psi = V / (mu psi) + exp(-alpha iota), by Lemma 4
     fresh = rate / (mu * v**2) + np.exp(-believed.alpha * threshold)

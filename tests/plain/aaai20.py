@@ -11,10 +11,10 @@ from tests.plain.valuetools20 import poisson_freshness, predicted_probability
 from tests.plain.www25 import interval_freshness
 
 __all__ = [
-    "burn_in", "confidence_radius", "exploration_horizon", "exploration_radius",
-    "interval_fresh_time", "log_likelihood", "moment_matching", "optimal_poisson",
-    "phased_epsilon_greedy", "poisson_fresh_time", "regret_bound",
-    "sensitivity_bound", "suboptimality", "utility",
+    "affinity", "burn_in", "confidence_radius", "exploration_radius",
+    "interval_fresh_time", "log_likelihood", "moment_matching", "optimal_exploration",
+    "optimal_poisson", "phased_epsilon_greedy", "poisson_fresh_time", "regret_bound",
+    "sensitivity_bound", "sharp_sensitivity_bound", "suboptimality", "utility",
 ]  # fmt: skip
 
 
@@ -79,6 +79,14 @@ def moment_matching(interval, changed, low=0.0, high=np.inf):
     return min(max(rate, low), high)
 
 
+def affinity(change_rate, other_rate, interval):
+    """Lemma 2 (derived): affinity of the bits under two rates, after each crawl."""
+    # By Kakutani's theorem all bits together tell the rates apart if and only if it
+    # tends to 0.
+    q, other_q = np.exp(-change_rate * interval), np.exp(-other_rate * interval)
+    return np.cumprod(np.sqrt(q * other_q) + np.sqrt((1 - q) * (1 - other_q)))
+
+
 def confidence_radius(interval, max_rate, level):
     """Lemma 3 (derived): radius around `moment_matching` that holds the true rate."""
     hoeffding = np.sqrt(np.log(2 / (1 - level)) / (2 * len(interval)))
@@ -103,6 +111,13 @@ def sensitivity_bound(change_rate, estimated_rate, importance):
     return np.sum(importance * error**2 / (estimated_rate * least))
 
 
+def sharp_sensitivity_bound(change_rate, estimated_rate, importance, crawl_rate):
+    """Lemma 4 (derived): sharper bound, at the rates chosen for the estimates."""
+    now, believed = crawl_rate + change_rate, crawl_rate + estimated_rate
+    error = np.sqrt(change_rate) / now - np.sqrt(estimated_rate) / believed
+    return np.sum(importance * now * error**2)
+
+
 def exploration_radius(n_pages, bandwidth, exploration, max_rate, level):
     """Lemma 5 (derived): radius that holds all true rates at once."""
     # Lemma 3 with w = m / R and N = tau R / m at level 1 - delta / m; union bound.
@@ -119,7 +134,7 @@ def regret_bound(exploration, horizon, importance, bandwidth, bounds, level):
     return np.sum(importance) * (tau + (horizon - tau) / tau * slope)
 
 
-def exploration_horizon(horizon, n_pages, bandwidth, bounds, level):
+def optimal_exploration(horizon, n_pages, bandwidth, bounds, level):
     """Theorem 1: tau* that minimises eq. (12), before rounding."""
     # Corrected: at tau* the bound is least; printed is "maximum".
     m, r, (low, high) = n_pages, bandwidth, bounds

@@ -4,6 +4,10 @@ lambda is the recall and nu the false rate; R^i(x) is gammainc(i + 1, x), iota t
 effective elapsed time tau + beta n.
 """
 
+import heapq
+import math
+from fractions import Fraction
+
 import numpy as np
 from scipy.special import exprel, gammainc, gammaincinv
 
@@ -11,10 +15,10 @@ from tests.plain._searching import root, spend
 
 __all__ = [
     "accuracy", "crawl_value", "crawl_value_no_false_signals", "crawl_value_no_signals",
-    "cycle_length", "fit_signals", "fresh_probability", "fresh_time", "greedy_slots",
-    "interval_freshness", "naive_precision_recall",
-    "observed_parameters", "optimal_interval", "optimal_thresholds",
-    "signal_log_likelihood", "signal_parameters",
+    "fit_signals", "fresh_probability", "fresh_time", "greedy_slots",
+    "interval_freshness", "low_discrepancy", "mean_crawl_interval",
+    "naive_precision_recall", "observed_parameters", "optimal_interval",
+    "optimal_thresholds", "signal_log_likelihood", "signal_parameters",
 ]  # fmt: skip
 
 
@@ -73,10 +77,26 @@ def optimal_interval(change_rate, importance, bandwidth):
     return spend(rate, bandwidth, 2 * np.max(mu / d))
 
 
+def low_discrepancy(crawl_rate, n_slots):
+    """Section 6, LDS: page of each slot, earliest deadline first."""
+    # Liu and Layland 1973; algorithm 3 of Azar et al. 2018. Visit k of a page of share
+    # p is due in the slots from floor((k - 1) / p) to ceil(k / p), our choice.
+    period = [Fraction(float(np.sum(crawl_rate))) / Fraction(p) for p in crawl_rate]
+    waiting = [(0, math.ceil(period[i]), i, 1) for i in range(len(period))]
+    heapq.heapify(waiting)
+    ready, chosen = [], []
+    for slot in range(n_slots):
+        while waiting and waiting[0][0] <= slot:
+            heapq.heappush(ready, heapq.heappop(waiting)[1:])
+        _, i, k = heapq.heappop(ready)
+        chosen.append(i)
+        window = math.floor(k * period[i]), math.ceil((k + 1) * period[i])
+        heapq.heappush(waiting, (*window, i, k + 1))
+    return np.array(chosen)
+
+
 def _lemma_4(elapsed, n_signals, change_rate, recall, false_rate, terms=None):
     """psi and w of Lemma 4 at iota = tau + n beta; the first terms of the sums."""
-    # Corrected: the sums end at floor(iota / beta), printed are i / beta and t / beta;
-    # w has nu^i, in place of which the proof prints gamma^i.
     alpha, gamma, _, beta = signal_parameters(change_rate, recall, false_rate)
     if np.isinf(beta):  # nu = 0 or recall 1: a signal counts for all time
         x = np.array([np.inf] * n_signals + [elapsed])[:terms]
@@ -91,7 +111,7 @@ def _lemma_4(elapsed, n_signals, change_rate, recall, false_rate, terms=None):
     return psi, np.sum((false_rate / both) ** i * gammainc(i + 1, both * x)) / both
 
 
-def cycle_length(threshold, change_rate, recall, false_rate):
+def mean_crawl_interval(threshold, change_rate, recall, false_rate):
     """Lemma 4, eq. (7): psi, the expected time between crawls at a threshold."""
     if recall * change_rate == 0:  # no information: crawls at equal intervals
         return threshold
@@ -146,7 +166,9 @@ def optimal_thresholds(change_rate, importance, recall, false_rate, bandwidth):
         return root(excess, 0.0, longest) if excess(longest) > 0 else np.inf
 
     def crawl_rate(iota, page):
-        return 0.0 if np.isinf(iota) else 1 / cycle_length(iota, page[0], *page[2:])
+        return (
+            0.0 if np.isinf(iota) else 1 / mean_crawl_interval(iota, page[0], *page[2:])
+        )
 
     def rates(multiplier):
         return np.array([crawl_rate(threshold(multiplier, p), p) for p in pages])

@@ -1,12 +1,11 @@
-"""What the five papers do not have: other papers, and what follows from them.
+"""Plain forms of what the five papers do not have, in NumPy and SciPy.
 
-Derived where no source is named.
+One function a formula, as in `tests.plain`, which has those of the papers. Derived
+where no source is named.
 """
 
-import heapq
 import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
 from scipy.integrate import quad
@@ -14,30 +13,12 @@ from scipy.optimize import minimize
 from scipy.special import exprel, gammaln, polygamma
 from scipy.stats import chi2, poisson
 
-from tests.plain._searching import root, spend
-from tests.plain.aaai20 import log_likelihood, optimal_poisson
-from tests.plain.grimes08 import mle
-from tests.plain.valuetools20 import (
-    poisson_freshness,
-    predicted_probability_poisson,
+from tests.plain import (
+    log_likelihood,
+    mle,
+    signal_log_likelihood,
 )
-from tests.plain.www25 import signal_log_likelihood
-
-__all__ = [
-    "affinity", "asymptotic_variances", "bayes_crawl_value", "best_slots", "costs",
-    "count_marginal", "counting_interval", "design_variance", "dispersion",
-    "empirical_crawl_value", "exposure", "false_change_log_likelihood",
-    "false_change_score", "false_changes", "feed_terms", "fisher_information",
-    "gamma_bits", "gamma_marginal", "gamma_prior", "harmonic_penalty", "host_marginal",
-    "known_log_likelihood", "known_mle", "lagrangian_index", "last_modified",
-    "likelihood_interval", "likelihood_terms", "log_information", "log_stderr",
-    "low_discrepancy", "mean_log_rate", "mirror_step", "objective_cost",
-    "objective_value", "observed_information", "online_moments", "optimal",
-    "optimal_conditional", "optimal_harmonic", "periodic_em", "periodic_log_likelihood",
-    "periodic_stale_time", "polite", "pseudo_counts", "scoring_step",
-    "sharp_sensitivity_bound",
-]  # fmt: skip
-
+from tests.plain._searching import root, spend
 
 # ------------------------------------------------------- one bit of each crawl
 
@@ -144,50 +125,6 @@ def design_variance(change_rate, false_change, interval, share, known):
     return 1 / information[1, 1] if known else np.linalg.inv(information)[1, 1]
 
 
-def affinity(change_rate, other_rate, interval):
-    """Affinity of the bits under two change rates, after each crawl."""
-    # For Lemma 2 of aaai20: by Kakutani's theorem the whole sequence of bits tells
-    # the rates apart if and only if this tends to 0.
-    q, other_q = np.exp(-change_rate * interval), np.exp(-other_rate * interval)
-    return np.cumprod(np.sqrt(q * other_q) + np.sqrt((1 - q) * (1 - other_q)))
-
-
-def fisher_information(change_rate, crawl_rate):
-    """Fisher information of one crawl at Poisson times."""
-    # E[w^2 q / (1 - q)], q = exp(-Delta w), w ~ Exp(p).
-    both = crawl_rate + change_rate
-
-    def integrand(x):  # x = (Delta + p) w
-        return x * x * np.exp(-x) / -np.expm1(-x * change_rate / both)
-
-    return crawl_rate / both**3 * quad(integrand, 0, np.inf, epsabs=0, epsrel=1e-12)[0]
-
-
-def asymptotic_variances(change_rate, crawl_rate, c):
-    """Asymptotic variances of MLE, MM, LLN and SA at Poisson crawls."""
-    # Times n after n crawls; MM is E[q (1 - q)] / E[w q]^2, q = exp(-Delta w), in one
-    # fraction; SA has the steps c / k.
-    p, both = crawl_rate, crawl_rate + change_rate
-    contraction = 2 * c * p / both - 1
-    return {
-        "MLE": 1 / fisher_information(change_rate, crawl_rate),
-        "MM": change_rate * both**3 / (p * (both + change_rate)),
-        "LLN": change_rate * both**2 / p,
-        "SA": p * change_rate * c**2 / contraction if contraction > 0 else np.inf,
-    }
-
-
-def online_moments(estimate, change_rate, crawl_rate, n_crawls):
-    """Exact bias and RMSE after n crawls of estimate(changed)[-1]."""
-    # The mean over all 2^n sequences of bits, for Poisson crawls.
-    q, bias, square = predicted_probability_poisson(change_rate, crawl_rate), 0.0, 0.0
-    for bits in itertools.product([0, 1], repeat=n_crawls):
-        weight = q ** sum(bits) * (1 - q) ** (n_crawls - sum(bits))
-        error = estimate(bits)[-1] - change_rate
-        bias, square = bias + weight * error, square + weight * error**2
-    return bias, np.sqrt(square)
-
-
 # ------------------------------------------- more than a bit of some crawls
 
 
@@ -232,27 +169,6 @@ def feed_terms(change_times, crawl_times, n_entries):
         terms.append((len(new), now - new[0] if full else now - before))
         before = now
     return terms
-
-
-def last_modified(n_known, time, interval, n_entries):
-    """Maximum likelihood estimate, and the same without its bias of first order."""
-    # Cho and Garcia-Molina, TOIS 2003, for N = 1 (recalled); its bias, and
-    # both for feeds of N entries, are derived.
-    rate = n_known / time
-    m = np.arange(1000)
-    seen = excess = 0.0
-    for w in interval:
-        p = poisson.pmf(m, rate * w)
-        seen += np.sum(np.minimum(m, n_entries) * p)
-        excess += n_entries * np.sum(p[m > n_entries])
-    return rate, (n_known - excess / seen) / time
-
-
-def counting_interval(n_known, time, level):
-    """Interval of the change rate that covers it with at least this probability."""
-    # Waiting for K changes takes less than the time, for K + 1 it takes longer.
-    low = chi2.ppf((1 - level) / 2, 2 * n_known) if n_known else 0.0
-    return low / (2 * time), chi2.ppf((1 + level) / 2, 2 * n_known + 2) / (2 * time)
 
 
 def observed_information(change_rate, interval, observation, n_entries=1):
@@ -304,12 +220,6 @@ def scoring_step(shape, rate, changed, interval, false_change):
 # --------------------------------------------------- objectives, crawl values
 
 
-def harmonic_penalty(change_rate, crawl_rate):
-    """Expected harmonic penalty under Poisson crawls."""
-    # Kolobov et al. 2019: E[1 + 1/2 + ... + 1/N] = -ln(rho / (rho + Delta)).
-    return np.log1p(change_rate / crawl_rate)
-
-
 def objective_cost(name, elapsed, change_rate, tau=np.inf):
     """Cost of a page per unit of time, a time t after its last crawl."""
     # The harmonic cost is the mean of 1 + 1/2 + ... + 1/N, N ~ Poisson(Delta t).
@@ -336,54 +246,7 @@ def objective_value(name, elapsed, change_rate, tau=np.inf):
     return elapsed * cost(elapsed) - total
 
 
-def bayes_crawl_value(elapsed, importance, shape, rate):
-    """Crawl value of a page without signals under a gamma distribution."""
-    # Delta ~ Gamma(a, b), and V = mu int_0^t s c'(s) ds, c = 1 - (b/(b+t))^a.
-
-    def integrand(s):
-        return s * shape / (rate + s) * (rate / (rate + s)) ** shape
-
-    return importance * quad(integrand, 0, elapsed, epsabs=0)[0]
-
-
 # ------------------------------------------------------------------ allocation
-
-
-def optimal_harmonic(change_rate, importance, bandwidth, announced=False):
-    """Crawl rates of least harmonic penalty, and the multiplier."""
-    # Kolobov et al. 2019 (LambdaCrawl). KKT: mu Delta / (rho (rho + Delta)) =
-    # lambda, of which the root is rho = (-Delta + sqrt(Delta^2 + 4 mu Delta /
-    # lambda)) / 2; here without the cancellation of that difference. Where all
-    # changes are announced a page is crawled at a change with the probability
-    # q = rho / Delta, at the penalty -ln q: mu / rho = lambda. One multiplier
-    # for both kinds (derived), where the paper searches for the split of the
-    # bandwidth.
-    on = (change_rate > 0) & (importance > 0)
-    d, mu = np.where(on, change_rate, 1.0), np.where(on, importance, 0.0)
-
-    def rate(multiplier):
-        poisson = 2 * mu / multiplier / (1 + np.sqrt(1 + 4 * mu / (d * multiplier)))
-        return np.where(announced, np.minimum(d, mu / multiplier), poisson)
-
-    return spend(rate, bandwidth, 2 * mu.sum() / bandwidth)  # rho < mu / lambda
-
-
-def optimal_conditional(change_rate, importance, bandwidth, request_cost, change_cost):
-    """Poisson crawl rates of highest freshness under conditional requests."""
-    # A request spends c_0, and c_1 more where the page has changed. KKT: mu
-    # F'(rho) = lambda (c_0 + c_1 Delta F'(rho)), F' = Delta / (rho + Delta)^2.
-    d, mu = change_rate, importance
-
-    def rate(multiplier):
-        square = d * (mu / multiplier - change_cost * d) / request_cost
-        return np.maximum(np.sqrt(np.maximum(square, 0)) - d, 0)
-
-    def spent(multiplier):
-        changed = d * poisson_freshness(d, rate(multiplier))
-        return request_cost * rate(multiplier) + change_cost * changed
-
-    _, multiplier = spend(spent, bandwidth, 2 * np.max(mu / d / request_cost))
-    return rate(multiplier), multiplier
 
 
 def _saturate(solve, bandwidth, cost, host, host_limit):
@@ -400,16 +263,6 @@ def _saturate(solve, bandwidth, cost, host, host_limit):
             rate[on], _ = solve(on, host_limit[h])
             bandwidth, free = bandwidth - host_limit[h], free & ~on
     return rate, multiplier
-
-
-def polite(change_rate, importance, bandwidth, host, host_limit):
-    """Optimal Poisson rates when each host has a limit of its own."""
-    # Kolobov et al. 2019 (SIGIR), algorithm 2: saturate, remove, recurse.
-
-    def solve(on, bandwidth):
-        return optimal_poisson(change_rate[on], importance[on], bandwidth)
-
-    return _saturate(solve, bandwidth, np.ones(host.size), host, host_limit)[0]
 
 
 def optimal(
@@ -444,80 +297,7 @@ def optimal(
     return _saturate(solve, bandwidth, cost, host, host_limit)
 
 
-def sharp_sensitivity_bound(change_rate, estimated_rate, importance, crawl_rate):
-    """Sharper bound on `suboptimality`."""
-    # The sharper first step of the proof, at the chosen rates rho^.
-    now, believed = crawl_rate + change_rate, crawl_rate + estimated_rate
-    error = np.sqrt(change_rate) / now - np.sqrt(estimated_rate) / believed
-    return np.sum(importance * now * error**2)
-
-
-def mirror_step(crawl_rate, gradient, bandwidth, limits, step):
-    """Crawl rates after a step of mirror descent."""
-    # Kolobov, Bubeck and Zimmert 2020 (MirrorSync), as printed; the minimum by
-    # SLSQP, in x / r.
-
-    def divergence(y):
-        return np.sum(step * gradient * crawl_rate * y + y - 1 - np.log(y))
-
-    def slope(y):
-        return step * gradient * crawl_rate + 1 - 1 / y
-
-    spare = {"type": "ineq", "fun": lambda y: 1 - crawl_rate @ y / bandwidth}
-    bounds = [(limits[0] / r, limits[1] / r) for r in crawl_rate]
-    start = np.full(len(crawl_rate), bandwidth / len(crawl_rate)) / crawl_rate
-    found = minimize(
-        divergence, start, jac=slope, bounds=bounds, constraints=spare,
-        method="SLSQP", options={"ftol": 1e-15, "maxiter": 1000},
-    )  # fmt: skip
-    return crawl_rate * found.x
-
-
 # ------------------------------------------------------------------- schedules
-
-
-def costs(change_times, crawl_times, importance, horizon):
-    """Mean delay, the delay of 95% of the changes, mean age and harmonic cost."""
-    # A change that is never seen counts until the horizon.
-    delays, weights, age, harmonic = [], [], 0.0, 0.0
-    pages = zip(change_times, crawl_times, importance, strict=True)
-    for changes, crawls, weight in pages:
-        for begin, end in itertools.pairwise([0.0, *crawls, horizon]):
-            new = [t for t in changes if begin < t <= end]
-            delays += [end - t for t in new]
-            weights += [weight] * len(new)
-            age += weight * (end - min(new, default=end)) ** 2 / 2
-            harmonic += sum(weight * (end - t) / k for k, t in enumerate(new, 1))
-    order, whole = np.argsort(delays), sum(importance) * horizon
-    share = np.cumsum(np.array(weights)[order]) / sum(weights)
-    late = delays[order[np.searchsorted(share, 0.95)]]
-    return np.average(delays, weights=weights), late, age / whole, harmonic / whole
-
-
-def lagrangian_index(change_rate, importance, slot, multiplier):
-    """Lagrangian index of a page after 0, 1, ... slots, and its mean cost rho."""
-    # Avrachenkov, Borkar and Shah 2024; derived for a page in slots, of which
-    # slot s after a crawl costs the stale time in it. The page pays the
-    # multiplier for each crawl; rho is its least mean cost per slot and h(k)
-    # its relative value k slots after a crawl, h(0) = 0, by policy iteration.
-    # Ages stop where a copy is certainly stale. The index is Q(wait) -
-    # Q(crawl), plus the multiplier, which is the same for all pages and
-    # changes no decision.
-    n = math.ceil(40 / (change_rate * slot))  # exp(-40) is below rounding
-    age, cost = np.arange(n), _slot_costs(change_rate, importance, slot, n)
-    older, crawl = np.minimum(age + 1, n - 1), np.zeros(n, dtype=bool)
-    while True:
-        # h(k) + rho = cost + h(next); the unknown of column 0 is rho
-        system = np.eye(n)
-        system[age, np.where(crawl, 1, older)] -= 1
-        system[:, 0] = 1
-        h = np.linalg.solve(system, np.where(crawl, multiplier + cost[0], cost))
-        rho, h[0] = h[0], 0.0
-        index = cost + h[older] - cost[0] - h[1]
-        gain = np.where(crawl, multiplier - index, index - multiplier)
-        if (gain <= 1e-12 * multiplier).all():  # where both are as good, none moves
-            return index, rho
-        crawl ^= gain > 1e-12 * multiplier
 
 
 def _slot_costs(change_rate, importance, slot, n):
@@ -546,24 +326,6 @@ def best_slots(change_rate, importance, slot, longest, tolerance):
             return step.min()
         h += step / 2
         h -= h.flat[0]
-
-
-def low_discrepancy(crawl_rate, n_slots):
-    """LDS: page of each slot, earliest deadline first (Azar et al. 2018, alg. 3)."""
-    # Liu and Layland 1973. Visit k of a page of share p is due in the slots from
-    # floor((k - 1) / p) to ceil(k / p), our choice.
-    period = [Fraction(float(np.sum(crawl_rate))) / Fraction(p) for p in crawl_rate]
-    waiting = [(0, math.ceil(period[i]), i, 1) for i in range(len(period))]
-    heapq.heapify(waiting)
-    ready, chosen = [], []
-    for slot in range(n_slots):
-        while waiting and waiting[0][0] <= slot:
-            heapq.heappush(ready, heapq.heappop(waiting)[1:])
-        _, i, k = heapq.heappop(ready)
-        chosen.append(i)
-        window = math.floor(k * period[i]), math.ceil((k + 1) * period[i])
-        heapq.heappush(waiting, (*window, i, k + 1))
-    return np.array(chosen)
 
 
 # ------------------------------------------------------------- periodic rates
