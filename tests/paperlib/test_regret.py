@@ -1,0 +1,327 @@
+"""The bounds of Upadhyay et al. (2020) against what they bound."""
+
+import re
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from paperlib import allocation, estimators, freshness, regret
+from paperlib.policies import ExploreThenCommit, explore_then_commit
+from paperlib.processes import simulate_history
+from tests import plain
+
+BOUNDS = {"bounds": (0.5, 1.0)}
+
+
+def problems(seed, n=1000, n_pages=8):
+    """Change rates, estimates from good to useless, importances."""
+    rng = np.random.default_rng(seed)
+    true = rng.lognormal(0, 1, (n, n_pages))
+    error = rng.lognormal(-2, 2, (n, 1)) * rng.normal(size=(n, n_pages))
+    return true, true * np.exp(np.clip(error, -5, 5)), rng.lognormal(0, 1, (n, n_pages))
+
+
+# ------------------------------ utility and burn-in
+
+
+def test_utility_is_the_plain_form_and_the_derivative_of_fresh_time():
+    rng = np.random.default_rng(1)
+    change, crawl, importance = rng.lognormal(0, 1, (3, 20, 6))
+    initial, t, h = rng.random((20, 6)), np.geomspace(0.05, 3, 20), 1e-4
+    found = regret.utility(change, importance, crawl, elapsed=t, initial=initial)
+    rows = zip(change, importance, crawl, t, initial, strict=True)
+    expected = [plain.utility(*row) for row in rows]
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    later, sooner = (
+        freshness.poisson_time(change, crawl, t[:, np.newaxis] + s, initial=initial)
+        for s in (h, -h)
+    )
+    slope = (importance * (later - sooner)).sum(axis=-1) / (2 * h)
+    np.testing.assert_allclose(found, slope, rtol=1e-5)  # h^2 rates^2
+
+
+def test_utility_at_the_beginning_and_in_the_end():
+    pages = [1.0, 0.0, 2.0, 0.0], [1.0, 10.0, 100.0, 1000.0], [3.0, 1.0, 0.0, 0.0]
+    initial = np.array([0.1, 0.2, 0.3, 0.4])
+    for elapsed, expected in [
+        (0.0, initial @ pages[1]),
+        # a page that neither changes nor is crawled stays as it is
+        (1e9, 0.75 + 10.0 + 0.0 + 400.0),
+        (np.inf, 0.75 + 10.0 + 0.0 + 400.0),
+    ]:
+        found = regret.utility(*pages, elapsed=elapsed, initial=initial)
+        assert found == pytest.approx(expected, rel=1e-12, abs=0)
+    times = np.array([[0.0, 1.0, np.inf]])
+    assert regret.utility(*pages, elapsed=times).shape == (1, 3)
+
+
+def test_after_the_burn_in_utility_is_within_tolerance_from_any_state():
+    change, _, importance = problems(3)
+    crawl = allocation.optimal_poisson(change, importance, 5.0).crawl_rate
+    limit, nearest = regret.utility(change, importance, crawl), np.inf
+    for tolerance in (1e-3, 0.1, 1.0, 5.0):
+        pairs = list(zip(importance, change.min(axis=1), strict=True))
+        t = [regret.burn_in(w, tolerance, min_rate=low) for w, low in pairs]
+        expected = [plain.burn_in(w, tolerance, low) for w, low in pairs]
+        np.testing.assert_allclose(t, expected, rtol=1e-12)
+        for initial in (0.0, 1.0, np.random.default_rng(2).random(change.shape)):
+            state = {"elapsed": np.array(t), "initial": initial}
+            gap = np.abs(regret.utility(change, importance, crawl, **state) - limit)
+            assert (gap <= tolerance).all()
+            nearest = min(nearest, (1 - gap / tolerance).min())
+    assert nearest < 0.5  # and not by far
+
+
+def test_the_burn_in_is_attained_by_a_page_without_crawls():
+    t = regret.burn_in([3.0], [0.1, 1.0, 4.0], min_rate=0.7)
+    found = regret.utility([0.7], [3.0], [0.0], elapsed=t, initial=1.0)
+    np.testing.assert_allclose(found, [0.1, 1.0, 3.0], rtol=1e-12)
+    assert t[2] == 0
+
+
+# ------------------------------ sensitivity, Lemma 4
+
+
+def test_suboptimality_is_the_utility_that_is_lost():
+    pages = problems(4)
+    lost = regret.suboptimality(*pages, 4.0)
+    expected = [plain.suboptimality(*row, 4.0) for row in zip(*pages, strict=True)]
+    np.testing.assert_allclose(lost, expected, atol=1e-10)
+    assert (lost >= -1e-14).all()
+    true, _, importance = pages
+    same = regret.suboptimality(true, true, importance, 4.0)
+    np.testing.assert_array_equal(same, 0.0)
+    # the belief that a page changes, which never does, takes crawls from the other
+    plan = allocation.optimal_poisson([1.0, 1.0], 1.0, 2.0).crawl_rate
+    found = regret.suboptimality([0.0, 1.0], [1.0, 1.0], [1.0, 1.0], 2.0)
+    assert found == pytest.approx(2 / 3 - plan[1] / (plan[1] + 1), rel=1e-12)
+
+
+@pytest.mark.parametrize("bandwidth", [0.1, 4.0, 100.0])
+def test_the_bounds_of_lemma_4_are_in_order(bandwidth):
+    true, believed, importance = pages = problems(5)
+    crawl = allocation.optimal_poisson(believed, importance, bandwidth).crawl_rate
+    lost = regret.suboptimality(*pages, bandwidth)
+    sharp = regret.sensitivity_bound(*pages, crawl_rate=crawl)
+    quarter = regret.sensitivity_bound(*pages, constant=0.25)
+    expected = [plain.sensitivity_bound(*row) / 4 for row in zip(*pages, strict=True)]
+    np.testing.assert_allclose(quarter, expected, rtol=1e-12)
+    rows = zip(*pages, crawl, strict=True)
+    expected = [plain.sharp_sensitivity_bound(*row) for row in rows]
+    np.testing.assert_allclose(sharp, expected, rtol=1e-10)
+    assert (lost <= sharp * (1 + 1e-9)).all()
+    assert (sharp <= quarter * (1 + 1e-12)).all()
+    assert (lost / sharp).max() > 0.5  # sharp indeed
+    # without crawls and near the truth 1/4 is the constant
+    near = true, true * (1 + 1e-4), importance
+    sharp = regret.sensitivity_bound(*near, crawl_rate=np.zeros(8))
+    quarter = regret.sensitivity_bound(*near, constant=0.25)
+    np.testing.assert_allclose(sharp, quarter, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("pages", "crawl_rate", "expected"),
+    [
+        (([1.0], [4.0], [3.0]), None, 3 * 9 / 4),
+        (([4.0], [1.0], [3.0]), None, 3 * 9),
+        (([1.0], [4.0], [3.0]), [2.0], 0.0),  # 3 x 3 x (1/3 - 2/6)^2
+        (([1.0], [4.0], [3.0]), [5.0], 18 / 18**2),  # 3 x 6 x (1/6 - 2/9)^2
+    ],
+)
+def test_the_bounds_of_lemma_4_by_hand(pages, crawl_rate, expected):
+    found = regret.sensitivity_bound(*pages, crawl_rate=crawl_rate)
+    assert found == pytest.approx(expected, rel=1e-12, abs=1e-30)
+
+
+# ------------------------------ Lemma 5 and Theorem 1
+
+SIZES = [(10, 5.0, 40, 1.0, 0.9), (500, 100.0, 7, 0.3, 0.5), (3, 30.0, 1000, 20, 0.999)]
+
+
+@pytest.mark.parametrize(("m", "bandwidth", "n", "max_rate", "level"), SIZES)
+def test_the_radius_is_that_of_lemma_3_at_the_union_bound(
+    m, bandwidth, n, max_rate, level
+):
+    length = n * m / bandwidth
+    history = simulate_history(1.0, interval=m / bandwidth, n_crawls=n, rng=0)
+    lemma_3 = estimators.confidence_radius(
+        history, max_rate=max_rate, level=1 - (1 - level) / m
+    )
+    options = {"max_rate": max_rate, "level": level}
+    found = regret.exploration_radius(m, bandwidth, length, **options)
+    assert found == pytest.approx(lemma_3, rel=1e-10)
+    formula = plain.exploration_radius(m, bandwidth, length, max_rate, level)
+    assert found == pytest.approx(formula, rel=1e-12)
+
+
+def test_the_radius_holds_all_rates_at_once():
+    rates, level = np.linspace(0.2, 1.0, 20), 0.6
+    history = simulate_history(rates, interval=1.0, n_crawls=50, n_runs=300, rng=6)
+    estimate = estimators.moment_matching(history, bounds=(0.1, 1.0))
+    error = np.abs(estimate - rates).max(axis=1)
+    radius = regret.exploration_radius(20, 20.0, 50.0, max_rate=1.0, level=level)
+    assert (error <= radius).mean() >= level
+
+
+@pytest.mark.parametrize(
+    ("m", "bandwidth", "bounds"),
+    [(100, 300.0, (0.5, 1.5)), (20, 20.0, (0.3, 1.0)), (1, 2.0, (0.5, 0.6))],
+)
+def test_the_exploration_of_theorem_1_minimises_the_bound(m, bandwidth, bounds):
+    importance = np.random.default_rng(7).lognormal(0, 1, m)
+    options = {"horizon": 1e5, "bounds": bounds, "level": 0.95}
+    chosen = regret.optimal_exploration(m, bandwidth, **options)
+    one_round = m / bandwidth
+    assert chosen / one_round == pytest.approx(round(chosen / one_round), abs=1e-9)
+    printed = plain.optimal_exploration(1e5, m, bandwidth, bounds, 0.95)
+    assert chosen == pytest.approx(printed, abs=0.5001 * one_round)
+
+    def bound(length):
+        return regret.regret_bound(importance, bandwidth, exploration=length, **options)
+
+    grid = np.arange(1, int(1e5 / one_round)) * one_round
+    assert bound(chosen) == pytest.approx(bound(grid).min(), rel=1e-12)
+    formula = plain.regret_bound(chosen, 1e5, importance, bandwidth, bounds, 0.95)
+    assert bound(chosen) == pytest.approx(formula, rel=1e-12)
+    free = optimize.minimize_scalar(
+        bound, bounds=(one_round, 1e5), method="bounded", options={"xatol": 1e-6}
+    )
+    assert chosen == pytest.approx(free.x, abs=0.5001 * one_round)
+
+
+def test_theorem_1_grows_as_the_root_of_the_horizon_and_keeps_to_its_units():
+    horizon = np.array([1e6, 4e6, 1e-9])
+    chosen = regret.optimal_exploration(20, 200.0, horizon=horizon, **BOUNDS)
+    assert chosen[1] / chosen[0] == pytest.approx(2.0, abs=1e-3)
+    assert chosen[2] == 0.1  # one round at least
+    weights = np.ones(6)
+    options = {"exploration": 300.0, "horizon": [200.0, 300.0, 1e6]}
+    day = regret.regret_bound(weights, 40.0, **options, **BOUNDS)
+    options = {"exploration": 7200.0, "horizon": [4800.0, 7200.0, 24e6]}
+    slow = {"bounds": (0.5 / 24, 1.0 / 24)}
+    hour = regret.regret_bound(weights / 24, 40.0 / 24, **options, **slow)
+    np.testing.assert_allclose(day, hour, rtol=1e-12)
+    assert np.isnan(day).tolist() == [True, False, False]
+
+
+def test_the_bound_of_theorem_1_holds():
+    rng, horizon = np.random.default_rng(8), np.array([3000.0, 3e4])
+    change, importance = rng.uniform(0.5, 1.0, 20), rng.lognormal(0, 1, 20)
+    exploration = regret.optimal_exploration(20, 40.0, horizon=horizon, **BOUNDS)
+    options = {"exploration": exploration, "horizon": horizon}
+    runs = explore_then_commit(
+        ExploreThenCommit(**BOUNDS),
+        change,
+        importance,
+        40.0,
+        **options,
+        n_runs=30,
+        rng=9,
+    )
+    bound = (
+        regret.regret_bound(importance, 40.0, **options, **BOUNDS) / importance.sum()
+    )
+    assert (bound < horizon).all()  # it says something
+    assert (np.diagonal(runs, axis1=1, axis2=2) <= bound).mean() >= 0.9
+
+
+# ------------------------------ the best exploration and its slopes
+
+LENGTH, HORIZON = np.geomspace(3, 3000, 12), np.geomspace(100, 1e5, 6)
+
+
+def parabolas(exploration, horizon, runs):
+    """runs x sqrt(T) (1 + (log(exploration) - log(T) / 2 - 0.3)^2).
+
+    The least is runs x sqrt(T), at the exploration 1.35 sqrt(T).
+    """
+    away = np.log(exploration)[:, np.newaxis] - np.log(horizon) / 2 - 0.3
+    return np.reshape(runs, (len(runs), 1, -1)) * np.sqrt(horizon) * (1 + away**2)
+
+
+def test_the_best_exploration_of_a_parabola():
+    values = parabolas(LENGTH, HORIZON, [1.0, 2.0, 6.0])
+    values[:, LENGTH[:, np.newaxis] > HORIZON] = np.nan
+    at, least = regret.best_exploration(values, LENGTH)
+    np.testing.assert_allclose(at, np.exp(0.3) * np.sqrt(HORIZON), rtol=1e-10)
+    np.testing.assert_allclose(least, 3.0 * np.sqrt(HORIZON), rtol=1e-10)
+    for slope, error in regret.slopes(values, LENGTH, HORIZON, rng=14).values():
+        assert slope == pytest.approx(0.5, rel=1e-10)
+        assert error == pytest.approx(0.0, abs=1e-10)
+
+
+def test_the_best_exploration_at_an_end_of_the_grid_is_not_known():
+    exploration, horizon = (
+        np.geomspace(3, 300, 8),
+        np.array([1.0, 100.0, 1e3, 1e8, 9.0]),
+    )
+    values = parabolas(exploration, horizon, [1.0])
+    values[..., -1] = np.nan  # a horizon shorter than every exploration
+    at, least = regret.best_exploration(values, exploration)
+    np.testing.assert_array_equal(np.isnan(at), [True, False, False, True, True])
+    np.testing.assert_array_equal(np.isnan(least), np.isnan(at))
+
+
+def test_standard_errors_of_slopes():
+    n, sd = 400, 0.1
+    runs = np.random.default_rng(15).normal(1.0, sd, (n, 6))
+    found = regret.slopes(parabolas(LENGTH, HORIZON, runs), LENGTH, HORIZON, rng=16)
+    x = np.log(HORIZON) - np.log(HORIZON).mean()
+    error = sd / np.sqrt(n * x @ x)  # of a slope through means of such errors
+    assert found["regret"][0] == pytest.approx(0.5, abs=5 * error)
+    # 5 / sqrt(2 x 400), and as much for 500 bootstrap samples
+    assert found["regret"][1] == pytest.approx(error, rel=0.25)
+
+
+# ------------------------------ bad input
+
+POSITIVE, RISE = "must be positive and finite, got", "must rise, at least"
+ONE = ([1.0], [1.0], [1.0])
+
+
+def radius(n_pages=4, exploration=8.0, level=0.9):
+    return regret.exploration_radius(
+        n_pages, 2.0, exploration, max_rate=1.0, level=level
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: regret.utility([-1.0], [1.0], [1.0]),
+            "change_rate must be non-negative and finite, got -1.0 at index (0,)",
+        ),
+        (lambda: regret.burn_in([1.0], 0.0, min_rate=1), f"tolerance {POSITIVE} 0.0"),
+        (lambda: regret.burn_in([1.0], 0.1, min_rate=0), f"min_rate {POSITIVE} 0.0"),
+        (lambda: regret.suboptimality(*ONE, 0.0), f"bandwidth {POSITIVE} 0.0"),
+        (
+            lambda: regret.sensitivity_bound([1.0], [0.0], [1.0]),
+            f"estimated_rate {POSITIVE} 0.0 at index (0,)",
+        ),
+        (lambda: radius(level=0.0), "level must be in (0, 1], got 0.0"),
+        (lambda: radius(n_pages=0), "n_pages must be a positive integer, got 0"),
+        (lambda: radius(exploration=-8.0), f"exploration {POSITIVE} -8.0"),
+        (
+            lambda: regret.optimal_exploration(4, 2.0, horizon=0.0, **BOUNDS),
+            f"horizon {POSITIVE} 0.0",
+        ),
+        (
+            lambda: regret.optimal_exploration(4, 2.0, horizon=9.0, bounds=(1.0, 0.5)),
+            f"bounds {RISE} 2 numbers, got (1.0, 0.5)",
+        ),
+        (
+            lambda: regret.best_exploration([[[1.0]] * 3], [10.0, 1.0, 100.0]),
+            f"exploration {RISE} 3 numbers, got [10.0, 1.0, 100.0]",
+        ),
+        (
+            lambda: regret.slopes(parabolas([1, 2, 4], [1e6], [1.0]), [1, 2, 4], [1e6]),
+            "exploration must reach beyond the best one, and regret be positive, "
+            "for at least two horizons, got 0",
+        ),
+    ],
+)
+def test_regret_refuses(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call()
