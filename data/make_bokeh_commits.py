@@ -15,6 +15,7 @@ from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 
 from paperfigs import traces
+from paperfigs.files import sha256
 
 PACKAGE = "bokeh_sampledata==2026.1"
 
@@ -53,8 +54,8 @@ def main():
         licence="public domain, as recorded in that package",
     )
     print(
-        f"{trace.name}: {trace.times.size} events of {len(lines)} commits, "
-        f"sha256 {trace.sha256}"
+        f"{trace.title}: {trace.times.size} events of {len(lines)} commits, "
+        f"sha256 {sha256(traces.DATA / 'bokeh_commits.csv')}"
     )
 
 

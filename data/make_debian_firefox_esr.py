@@ -20,6 +20,7 @@ from email.utils import mktime_tz, parsedate_tz
 from pathlib import Path
 
 from paperfigs import traces
+from paperfigs.files import sha256
 
 SHOWN = {"unstable", "experimental", "sid", "frozen"}
 HEAD = re.compile(r"\S+ \((?P<version>[^)]+)\) (?P<suites>[^;]+);")
@@ -54,7 +55,8 @@ def main(path):
             "the packaging that they come from is under MPL-2.0"
         ),
     )
-    print(f"{trace.name}: {trace.times.size} events, sha256 {trace.sha256}")
+    path = traces.DATA / "debian_firefox_esr.csv"
+    print(f"{path.name}: {trace.times.size} events, sha256 {sha256(path)}")
 
 
 if __name__ == "__main__":

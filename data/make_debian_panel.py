@@ -32,8 +32,8 @@ from hashlib import sha256
 from pathlib import Path
 from urllib.parse import unquote
 
-from recrawl.files import write_atomic, write_checked
 from paperfigs import traces
+from paperfigs.files import write_atomic
 
 PANEL = traces.DATA / "debian_panel.csv"
 PINS = traces.DATA / "debian_panel_sources.csv"
@@ -146,7 +146,8 @@ def main(root, pin, force):
     digest = sha256(text.encode()).hexdigest()
     if not (pin or force or Path(f"{PANEL}.sha256").read_text().startswith(digest)):
         sys.exit(f"the sha256 of the panel is another, {digest}: nothing is written")
-    write_checked(PANEL, text)
+    write_atomic(PANEL, text)
+    write_atomic(f"{PANEL}.sha256", f"{digest}  {PANEL.name}\n")
     if pin:
         rows = [(number, *page[1:3]) for number, page in enumerate(pages)]
         lines = [",".join(map(str, row)) for row in (COLUMNS, *rows)]

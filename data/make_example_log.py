@@ -10,10 +10,10 @@ import gzip
 
 import numpy as np
 
-from recrawl.files import sha256, write_checked
+from paperfigs import traces
+from paperfigs.files import sha256, write_atomic
 from recrawl.science.policies import Nutch
 from recrawl.science.processes import observe, poisson_times
-from paperfigs import traces
 
 START, WEEK = np.datetime64("2025-01-06", "s"), np.timedelta64(7, "D")
 # Trace, path of its pages, weeks of a window, windows side by side, and the
@@ -26,14 +26,15 @@ SCHEDULES = ("regular", "rare", "Poisson", "adaptive")
 FAILED = 0.015  # share of fetches
 
 
-def main():
+def main(folder=traces.DATA):
     rng = np.random.default_rng(2025)
     rows = [row for site in SITES for row in _site(*site, rng)]
     text = "url,time,changed,importance,status\n" + "".join(
         ",".join(row) + "\n" for row in sorted(rows, key=lambda row: row[1::-1])
     )
-    path = traces.DATA / "example_log.csv.gz"
-    write_checked(path, gzip.compress(text.encode(), mtime=0))
+    path = folder / "example_log.csv.gz"
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+    write_atomic(f"{path}.sha256", f"{sha256(path)}  {path.name}\n")
     print(
         f"{path.name}: {len(rows)} fetches of {len({row[0] for row in rows})} URLs, "
         f"sha256 {sha256(path)}"

@@ -12,8 +12,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from recrawl.files import sha256, write_checked
 from paperfigs import traces
+from paperfigs.files import sha256, write_atomic
 
 COUNTS = traces.DATA / "npm_downloads.csv"
 PACKAGE, VERSION = "download-counts", "2.20260301.0"
@@ -43,7 +43,8 @@ def main():
         "downloads",
         *(str(counts[i]) for i in middles),
     ]
-    write_checked(COUNTS, "\n".join(lines) + "\n")
+    write_atomic(COUNTS, "\n".join(lines) + "\n")
+    write_atomic(f"{COUNTS}.sha256", f"{sha256(COUNTS)}  {COUNTS.name}\n")
     print(f"{N_COUNTS} of {len(counts)} counts, sha256 {sha256(COUNTS)}")
 
 

@@ -19,19 +19,10 @@ from recrawl import __version__, units
 __all__ = ["main"]
 
 _STATUSES = (
-    "exit status: 0 done, 1 a figure failed or differs, 2 wrong arguments or data, "
-    "130 interrupted, 141 nobody reads the output"
+    "exit status: 0 done, 2 wrong arguments or data, 130 interrupted, 141 nobody "
+    "reads the output"
 )
 _COMPLETION = 'for completion in a shell: eval "$(recrawl --print-completion bash)"'
-# The extra that brings a package; packages not named here come with "figures".
-_EXTRAS = {
-    "duckdb": "log",
-    "pyarrow": "log",
-    "distributed": "dask",
-    "fastwarc": "warc",
-    "feedparser": "feeds",
-    "jinja2": "report",
-}
 # By objective of a schedule: its mean cost, in words.
 _LOSSES = {
     "freshness": "of freshness",
@@ -47,7 +38,7 @@ _FORMATS = (
 )
 _TARGETS = (
     *("jsonl", "nutch", "storm", "frontier", "heritrix", "changedetection"),
-    *("crontab", "systemd", "urls"),
+    *("crontab", "urls"),
 )
 _FLAGGED = 5  # hosts that are printed
 _LONGEST = 2000  # characters of a line of a message
@@ -78,14 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit status: 0 done, 1 a figure failed or differs, 2 wrong
-        arguments or data, 130 interrupted, 141 nobody reads the output.
-
-    Examples
-    --------
-    >>> from recrawl import cli
-    >>> cli.main(["figures", "nowhere"])  # there is no such paper
-    2
+        The exit status: 0 done, 2 wrong arguments or data, 130 interrupted,
+        141 nobody reads the output.
     """
     options, unknown = _parser().parse_known_args(arguments)
     if unknown:  # argparse would print the usage of all commands
@@ -93,9 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
-            failed = options.run(options)
+            options.run(options)
             sys.stdout.flush()
-            return 1 if failed else 0
+            return 0
     except KeyboardInterrupt:
         return 130
     except Exception as error:
@@ -155,7 +140,7 @@ def _message(error, command):
         named = r"^\w+|\b[a-z]+_[a-z]+\b"
         return re.sub(named, lambda m: options.get(m[0], m[0]), rule) + got + given
     package = error.name.partition(".")[0]
-    extra = _EXTRAS.get(package, "figures")
+    extra = "dask" if package == "distributed" else "log"
     return (
         f"`recrawl {command}` needs the extra {extra!r}, without which {package} is "
         f"missing: pip install 'paperlib-crawl[{extra}]'"
@@ -187,8 +172,7 @@ def _parser():
     """The parser of all arguments; `run` is the function of the command."""
     parser = argparse.ArgumentParser(
         prog="recrawl",
-        description="Change rates and crawl schedules: for your own crawl log, and "
-        "every figure of five papers.",
+        description="Change rates and crawl schedules from your own crawl log.",
         epilog=_STATUSES,
     )
     parser.add_argument("--version", action="version", version=f"recrawl {__version__}")
@@ -264,7 +248,6 @@ def _path(rule, *suffixes):
     return _argument_type(Path, rule, lambda path: path.suffix in suffixes)
 
 
-_PICTURE_PATH = _path("end in .png, .svg or .pdf", ".png", ".svg", ".pdf")
 _PAGE_PATH = _path("end in .html", "", ".html", ".htm")
 _TABLE_PATH = _path("end in .parquet or .csv", "", ".parquet", ".csv")
 
@@ -339,12 +322,6 @@ def _given(options, *names):
 
 
 _DEBUG = _option("--debug", "show where an error comes from", action="store_true")
-_IDS = _option(
-    "ids ID", "a figure (peva22/fig2) or a paper (peva22); all by default", nargs="*"
-)
-_JOBS = _option(
-    "--jobs N", "notebooks at one time (default: number of cores)", _POSITIVE
-)
 # What reads a log: files, their format, their columns, and when they were made.
 _LOG = (
     _option(
@@ -397,118 +374,7 @@ _TABLE = _option(
     required=True,
 )
 _FORCE = _option("--force", "write over an output that exists", action="store_true")
-_PICTURE = _option(
-    "-o --output FILE", "also draw a picture: .png, .svg or .pdf", _PICTURE_PATH
-)
-
-
-# ---- commands for figures
-
-
-@_command(
-    "build the figures that are not up to date",
-    _IDS,
-    _JOBS,
-    _option(
-        "--profile",
-        "the papers' parameters, or a quick preview",
-        choices=("paper", "preview"),
-        default="paper",
-    ),
-    _option(
-        "-p NAME VALUE",
-        "set a parameter (a list as '[1, 2]'); can be repeated; the figure then goes "
-        "to build/custom/",
-        dest="parameters",
-        nargs=2,
-        action="append",
-        default=[],
-    ),
-    _option("--force", "build also what is up to date", action="store_true"),
-    _option(
-        "--output DIR",
-        "where figures go (default: figures/, build/preview/ or build/custom/)",
-        Path,
-    ),
-    _option("--list", "build nothing, print what there is", action="store_true"),
-    examples=[
-        "figures peva22/fig2 --profile preview",
-        "figures peva22/fig2 -p change_rate 2.0",
-        "figures --list",
-    ],
-)
-def _figures(options):
-    import yaml
-
-    from paperfigs import build
-
-    if options.list:
-        head = ("figure", "seconds", "hold", "differ", "other", "shows")
-        _table(head, build.listing(options.ids), left=(0, 5))
-        return None
-    given = _given(options, "profile", "force", "output", "jobs")
-    parameters = {name: yaml.safe_load(value) for name, value in options.parameters}
-    return build.figures(options.ids, parameters=parameters, **given)
-
-
-@_command(
-    "rebuild at paper scale elsewhere and compare with figures/",
-    _IDS,
-    _JOBS,
-    examples=["verify valuetools20"],
-)
-def _verify(options):
-    from paperfigs import build
-
-    return build.verify(options.ids, jobs=options.jobs)
-
-
-@_command(
-    "execute the notebooks in place with their preview values",
-    _IDS,
-    _JOBS,
-    examples=["refresh peva22/fig2"],
-)
-def _refresh(options):
-    from paperfigs import build
-
-    return build.refresh(options.ids, jobs=options.jobs)
-
-
-@_command(
-    "download the change times of a Wikipedia page",
-    _option("title TITLE", 'such as "Template talk:Did you know"'),
-    _option("start START", "date or time, ISO 8601, UTC"),
-    _option("end END", "the same; a date includes its last second"),
-    _option(
-        "--contact",
-        "mail address or web page of yours, for the User-Agent "
-        "(or set PAPERLIB_CONTACT)",
-    ),
-    _option(
-        "--path",
-        "the CSV to write (default: data/wikipedia.csv, which peva22/fig1 reads)",
-        Path,
-    ),
-    _option(
-        "--api", "API of another wiki", default="https://en.wikipedia.org/w/api.php"
-    ),
-    examples=[
-        'wikipedia "Template talk:Did you know" 2020-04-01 2020-08-31 '
-        "--contact you@example.org"
-    ],
-)
-def _wikipedia(options):
-    from paperfigs import traces
-
-    path = options.path or traces.DOWNLOADS / "wikipedia.csv"
-    period, given = (options.start, options.end), _given(options, "contact", "api")
-    trace = traces.wikipedia(options.title, *period, path=path, **given)
-    changes = f"{trace.times.size} changes of {trace.title!r}"
-    print(f"{path}: {changes}, {trace.change_rate:.4g} a day")
-
-
-# ---- commands for crawl logs
+# ---- the commands
 
 
 def _source(options):
@@ -949,13 +815,11 @@ def _of_export(options):
 @_command(
     "compare the freshness of the log's crawls with that of other rules",
     *_LOG,
-    _PICTURE,
-    examples=["compare log.parquet -o rules.png"],
+    examples=["compare log.parquet"],
 )
 def _compare(options):
     import recrawl
 
-    _check_picture(options)
     found = recrawl.compare(_source(options), rng=1, memory=options.memory)
     days = f"in the log's {found.days:.3g} days"
     columns = {
@@ -973,26 +837,22 @@ def _compare(options):
         print("not calibrated: the log has too few bits to measure it on")
     pages = units.counted(found.n_pages, "page")
     print(f"from {pages}, crawled twice or more and not gone")
-    if options.output:
-        _draw("bars", found.in_log, options.output, f"freshness {days}")
 
 
 @_command(
     "measure how well the first part of a log predicts the rest",
     *_LOG,
-    _PICTURE,
     _option(
         "--share",
         "share of the rows, the earliest ones, to learn from (default: 0.8)",
         _OPEN_SHARE,
         default=0.8,
     ),
-    examples=["backtest log.parquet --share 0.7 -o calibration.png"],
+    examples=["backtest log.parquet --share 0.7"],
 )
 def _backtest(options):
     import recrawl
 
-    _check_picture(options)
     found = recrawl.backtest(_source(options), **_given(options, "share", "memory"))
     print(f"{found.n_bits:,} bits predicted")
     best = min(found.log_loss.values())
@@ -1001,8 +861,6 @@ def _backtest(options):
         for name, loss in found.log_loss.items()
     ]
     _table(("estimator", "log loss", "behind the best"), rows)
-    if options.output:
-        _draw("calibration", found.calibration, options.output, None)
 
 
 @_command(
@@ -1028,101 +886,16 @@ def _report(options):
     print(f"{options.output}: {rows}, {units.rounded(found.pace)} crawls a day")
 
 
-@_command(
-    "compare the policies of the field in common worlds, and yours with them",
-    _option(
-        "policies FILE.py:NAME",
-        "a function or class that makes a policy of a simulate.Situation",
-        nargs="*",
-    ),
-    _option(
-        "--preview",
-        "three worlds, two budgets and five policies beside yours: two minutes",
-        action="store_true",
-    ),
-    _option(
-        "--pages FILE",
-        "change times of other real pages, in the format of JODIE: user, page, "
-        "seconds, ...",
-        Path,
-    ),
-    _option(
-        "--cells DIR",
-        "folder of finished parts, which are not run again (default: build/benchmark)",
-        Path,
-        default=Path("build/benchmark"),
-    ),
-    _option(
-        "--output DIR",
-        "write benchmark.csv and benchmark_over_time.csv into this folder",
-        Path,
-    ),
-    _option(
-        "--jobs N", "number of processes (default: of cores)", _POSITIVE, default=-1
-    ),
-    examples=["benchmark mypolicy.py:MyPolicy --preview"],
-)
-def _benchmark(options):
-    from paperfigs import benchmarking
-
-    if options.output and not options.output.is_dir():  # rather than in an hour
-        raise ValueError(f"output must be a folder that exists, got {options.output}")
-    given = _given(options, "preview", "pages", "cells", "jobs")
-    found = benchmarking.run(options.policies, **given)
-    head = ("world", "budget", "policy", "freshness", "over uniform", "delay", "used")
-    rows = []
-    for row in sorted(
-        found.rows(over=["uniform"]),
-        key=lambda row: (row["world"], row["budget"], -row["freshness"]),
-    ):
-        fresh, over = (
-            f"{row[name]:.4f} ± {row[name + ' ±']:.4f}"
-            for name in ("freshness", "over uniform")
-        )
-        cell = row["world"], f"{row['budget']:g}", row["policy"]
-        rows.append((*cell, fresh, over, f"{row['delay']:.3g}", f"{row['used']:.0%}"))
-    _table(head, rows, left=(0, 2))
-    for path in benchmarking.write(found, options.output) if options.output else ():
-        print(path)
-
-
 # ---- output
 
 
-def _table(head, rows, left=(0,)):
-    """Print columns; only those in `left` are aligned to the left."""
+def _table(head, rows):
+    """Print columns, the first of which is aligned to the left."""
     rows = [head, *(tuple(map(str, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (
-            cell.ljust(width) if k in left else cell.rjust(width)
+            cell.rjust(width) if k else cell.ljust(width)
             for k, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         print("  ".join(cells).rstrip())
-
-
-def _check_picture(options):
-    """Raise an OSError if a picture is asked for that cannot be written."""
-    from recrawl.output import check_output
-
-    if options.output:
-        check_output(options.output, force=True)
-
-
-def _draw(kind, values, path, label):
-    """Write a picture, drawn by a function of `paperfigs.plotting`."""
-    import io
-
-    from matplotlib.figure import Figure
-
-    from paperfigs import plotting
-    from recrawl.files import write_atomic
-
-    plotting.use_style()
-    figure = Figure(figsize=(5, 3.5))
-    ax = getattr(plotting, kind)(figure.subplots(), values)
-    ax.set_xlabel(label or ax.get_xlabel())
-    image = io.BytesIO()
-    figure.savefig(image, format=path.suffix[1:])
-    write_atomic(path, image.getvalue())
-    print(path)

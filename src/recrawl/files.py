@@ -9,7 +9,6 @@ or by the next run if its own run was killed.
 import contextlib
 import errno
 import functools
-import hashlib
 import os
 import shutil
 import sys
@@ -26,22 +25,13 @@ else:
 
 __all__ = [
     "replacing",
-    "sha256",
     "target",
     "temporary_folder",
-    "verified",
     "write_atomic",
-    "write_checked",
 ]
 
 # Of no folder that something else makes: what has it and no lock is removed.
 _SCRATCH = "recrawl-scratch-"
-
-
-def sha256(path: PathLike) -> str:
-    """Hexadecimal SHA-256 digest of a file's bytes."""
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def target(path: PathLike) -> Path:
@@ -139,28 +129,6 @@ def write_atomic(
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
-
-
-def write_checked(path: PathLike, content: str | bytes) -> None:
-    """Write a file as `write_atomic` does, then ``PATH.sha256`` for `verified`.
-
-    The second file is what the command ``sha256sum`` prints.
-    """
-    write_atomic(path, content)
-    write_atomic(f"{path}.sha256", f"{sha256(path)}  {Path(path).name}\n")
-
-
-def verified(path: PathLike) -> str:
-    """SHA-256 digest of a file; a ValueError if ``PATH.sha256`` has another."""
-    digest, checksum = sha256(path), Path(f"{path}.sha256")
-    if checksum.is_file():
-        expected = checksum.read_text().split()[:1]
-        if expected != [digest]:
-            raise ValueError(
-                f"{path} is corrupted or truncated: its sha256 must be "
-                f"{''.join(expected)}, got {digest}; restore or delete it"
-            )
-    return digest
 
 
 @contextlib.contextmanager

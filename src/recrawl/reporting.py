@@ -398,7 +398,7 @@ def _pictures(bins, factors, found):
         "rules": (_draw_rules, _columns(found.rules)),
         "calibration": (_draw_calibration, found if found.backtest else None),
     }
-    with style.context("paperfigs.paper"):
+    with style.context("recrawl.report"):
         return {
             name: _picture(draw, values)
             for name, (draw, values) in drawn.items()

@@ -1,7 +1,6 @@
 """Files are whole or absent: a write succeeds, fails, or is interrupted."""
 
 import errno
-import hashlib
 import os
 import pathlib
 import subprocess
@@ -11,7 +10,7 @@ import tempfile
 import pytest
 
 from recrawl import files as _files
-from recrawl.files import sha256, temporary_folder, write_atomic
+from recrawl.files import temporary_folder, write_atomic
 
 
 def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
@@ -24,12 +23,6 @@ def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
     assert path.stat().st_mode & 0o777 == 0o644, (
         "readable by others, unlike the temporary file"
     )
-
-
-def test_sha256_is_that_of_the_bytes(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"ab\r\n" * 100_000)
-    assert sha256(path) == hashlib.sha256(b"ab\r\n" * 100_000).hexdigest()
 
 
 @pytest.mark.parametrize("step", ["open", "fsync", "chmod", "replace"])

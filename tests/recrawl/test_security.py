@@ -2,8 +2,6 @@
 
 import http.server
 import importlib.util
-import re
-import tarfile
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import recrawl
-from paperfigs import traces
-from paperfigs.traces import mediawiki
 from recrawl import scheduler
 from recrawl.database import database
-from tests.paperfigs import mediawiki_server
 from tests.recrawl.thinned import every
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -123,15 +118,11 @@ def test_outputs_stay_where_they_were_told(tmp_path, monkeypatch):
     recrawl.schedule("rates.parquet", "plan.parquet", 1.0)
     recrawl.report("log.parquet", "report.html")
     written = {"log.parquet", "rates.parquet", "state.parquet", "plan.parquet"}
-    for target in ("jsonl", "nutch", "heritrix", "crontab", "systemd", "urls"):
+    for target in ("jsonl", "nutch", "heritrix", "crontab", "urls"):
         recrawl.export("plan.parquet", f"{target}.out", target)
         written.add(f"{target}.out")
     found = {path for path in tmp_path.rglob("*") if path.is_file()}
     assert found == {inside / name for name in written | {"report.html"}}
-    with tarfile.open("systemd.out") as archive:
-        members = archive.getnames()
-    assert len(members) == 2 * len(names)
-    assert all(re.fullmatch(r"paperlib-\w+\.(timer|service)", n) for n in members)
 
 
 class _Evil:
@@ -201,76 +192,3 @@ def test_the_crawler_bounds_a_page(fetching, monkeypatch):
         fetching.fetch({"url": start})
     with _server(200, {}, b"x" * 10) as start:
         assert fetching.fetch({"url": start})[0] == b"x" * 10
-
-
-def _wikipedia(tmp_path, answers, **options):
-    """Revisions of one page from a server with answers prepared."""
-    wiki = mediawiki_server.Wiki(
-        [(k, f"2020-04-01T0{k}:00:00Z") for k in range(8)], script=list(answers)
-    )
-    with mediawiki_server.serve(wiki):
-        given = {"contact": "a@example.org", "progress": False, "api": wiki.api}
-        given |= {"path": tmp_path / "page.csv"} | options
-        title = mediawiki_server.TITLE
-        return traces.wikipedia(title, "2020-04-01", "2020-04-02", **given)
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(mediawiki.time, "sleep", lambda seconds: None)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-
-
-@pytest.mark.parametrize("target", ["http://localhost:9/", "file:///etc/passwd", "/w"])
-def test_a_redirect_is_named_and_not_followed(tmp_path, target):
-    answer = mediawiki_server.Answer("", status=301, headers={"Location": target})
-    with pytest.raises(ValueError, match=f"which redirects to '{target}'"):
-        _wikipedia(tmp_path, [answer])
-
-
-def test_an_answer_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(mediawiki, "_MOST", 100)
-    with pytest.raises(ValueError, match="must be at most 100 bytes"):
-        _wikipedia(tmp_path, [])
-
-
-def test_all_answers_are_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(mediawiki, "_MOST_KEPT", 700)
-    with pytest.raises(ValueError, match="must be at most 700 bytes together"):
-        _wikipedia(tmp_path, [])
-
-
-@pytest.mark.parametrize("api", ["en.wikipedia.org/w/api.php", "file:///a", "https://"])
-def test_an_address_needs_a_scheme(tmp_path, api):
-    with pytest.raises(ValueError, match="api must be an address that begins with"):
-        _wikipedia(tmp_path, [], api=api)
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        (mediawiki_server.Answer("", status=404), "nothing is at this address"),
-        (mediawiki_server.FORBIDDEN, "the server refuses: give a contact"),
-        (mediawiki_server.PORTAL, "the answer is not JSON"),
-        (mediawiki_server.Answer("[]"), "the answer is not JSON"),
-    ],
-)
-def test_messages_say_what_to_do(tmp_path, answer, message):
-    with pytest.raises(ConnectionError, match=message):
-        _wikipedia(tmp_path, [answer] * 5)
-
-
-def test_a_page_that_is_moved_during_the_download(tmp_path):
-    moved = {"pageid": 9, "ns": 0, "title": mediawiki_server.TITLE, "redirect": True}
-    answer = mediawiki_server.Answer({"query": {"pages": [moved]}})
-    with pytest.raises(ValueError, match="was moved during the download"):
-        _wikipedia(tmp_path, [None, answer])
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_redirect_page_is_told(tmp_path):
-    page = {"pageid": 9, "title": "A", "redirect": True, "revisions": []}
-    page["revisions"] = [{"revid": 1, "timestamp": "2020-04-01T01:00:00Z"}]
-    answer = mediawiki_server.Answer({"query": {"pages": [page]}})
-    with pytest.warns(traces.ApiWarning, match="'A' is a redirect"):
-        _wikipedia(tmp_path, [answer])

@@ -2,11 +2,9 @@
 
 import json
 import subprocess
-import tarfile
 import time
 from collections import Counter
 from datetime import UTC, datetime
-from shutil import which
 
 import numpy as np
 import pyarrow as pa
@@ -219,7 +217,7 @@ def test_the_script_for_changedetection_asks_for_what_it_says(
     assert '{"paused": true}' in sent
 
 
-# ---------------------------------------------------------------- cron, systemd
+# ---------------------------------------------------------------- cron
 
 
 def crontab(tmp_path, seconds, urls=None):
@@ -297,45 +295,6 @@ def test_cron_and_the_shell_give_the_url_back(tmp_path):
     assert subprocess.check_output(["sh", "-c", command]).decode() == url
 
 
-def units(path):
-    with tarfile.open(path) as archive:
-        return {m.name: archive.extractfile(m).read().decode() for m in archive}
-
-
-def test_systemd(tmp_path):
-    url = r'https://example.org/n%C3%A4her?a=$x"\y'
-    rate = 86_400 / (19 * 3600 + 12 * 60 + 0.3)
-    plan = plan_of(tmp_path / "plan.parquet", (url, rate, "2026-10-01"))
-    export(plan, tmp_path / "timers.tar", "systemd")
-    (timer, service) = sorted(units(tmp_path / "timers.tar").items(), reverse=True)
-    assert timer[0].removesuffix("timer") == service[0].removesuffix("service")
-    assert "\nOnUnitActiveSec=19h 12min\nAccuracySec=1s\n" in timer[1]
-    assert "\nRandomizedDelaySec=300s\n" in timer[1]
-    command = r'"https://example.org/n%%C3%%A4her?a=$$x\"\\y"'
-    assert f"\nExecStart=/usr/local/bin/fetch {command}\n" in service[1]
-
-
-@pytest.mark.skipif(not which("systemd-analyze"), reason="needs systemd")
-def test_systemd_accepts_the_units(tmp_path):
-    urls = ["https://example.org/%C3%A4?a=$x;b='c'", 'https://example.org/"\\']
-    rows = [(url, 1.25, "2026-10-01") for url in urls]
-    plan = plan_of(tmp_path / "plan.parquet", *rows)
-    export(plan, tmp_path / "timers.tar", "systemd")
-    for name, text in units(tmp_path / "timers.tar").items():
-        (tmp_path / name).write_text(text.replace("/usr/local/bin/fetch", "/bin/echo"))
-    names = [tmp_path / name for name in units(tmp_path / "timers.tar")]
-    verify = ["systemd-analyze", "verify", "--man=no", *names]
-    found = subprocess.run(verify, capture_output=True, text=True)
-    assert [line for line in found.stderr.splitlines() if "paperlib-" in line] == []
-
-
-def test_many_timers_bring_a_warning(tmp_path):
-    rows = [(f"https://example.org/{k}", 1.0, "2026-10-01") for k in range(301)]
-    plan = plan_of(tmp_path / "plan.parquet", *rows)
-    with pytest.warns(ExportWarning, match="301 timers are more than systemd handles"):
-        export(plan, tmp_path / "timers.tar", "systemd")
-
-
 # ---------------------------------------------------------------- limits of systems
 
 
@@ -366,7 +325,6 @@ LINES = ODD[:8] + ODD[9:10]
         ("urls", LINES),
         ("heritrix", ODD[:10]),
         ("crontab", LINES),
-        ("systemd", LINES),
         ("jsonl", NO_WEB),
         ("storm", NO_WEB),
     ],
@@ -518,12 +476,12 @@ def test_outputs_that_cannot_be_written(plan, tmp_path):
 def test_an_export_that_fails_midway_leaves_the_old_file(plan, tmp_path, monkeypatch):
     (tmp_path / "out").write_text("old")
 
-    def fail(url, seconds):
+    def fail(period, number):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("recrawl.targets.writers._units", fail)
+    monkeypatch.setattr("recrawl.targets.writers._times", fail)
     with pytest.raises(KeyboardInterrupt):
-        export(plan, tmp_path / "out", "systemd", force=True)
+        export(plan, tmp_path / "out", "crontab", force=True)
     assert (tmp_path / "out").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "plan.parquet"]
 

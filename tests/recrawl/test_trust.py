@@ -10,11 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import recrawl
-from paperfigs.traces import mediawiki
 from recrawl import cli
 from recrawl.formats import records
 from recrawl.tally import OVERLAP
-from tests.paperfigs.mediawiki_server import TITLE, Answer, Wiki, serve
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
@@ -306,32 +304,6 @@ def test_an_error_that_nobody_thought_of_is_one_line(capsys, monkeypatch):
     assert message.count("\n") == 1
     with pytest.raises(OverflowError):
         cli.main(["estimate", "log.csv", "-o", "rates.parquet", "--debug"])
-
-
-@pytest.mark.parametrize(
-    "page",
-    [
-        {"revisions": "abc"},
-        {"revisions": [{"revid": 1}]},
-        {"revisions": [{"revid": 1, "timestamp": "1999-01-01T01:00:00Z"}]},
-        {"pageid": None},
-        None,
-    ],
-)
-def test_answers_of_a_wiki_that_are_none(tmp_path, monkeypatch, capsys, page):
-    given = {"pageid": 2, "title": TITLE}
-    given |= {"revisions": [{"revid": 1, "timestamp": "2020-04-01T01:00:00Z"}]}
-    answer = {"pages": [given | page]} if page else [1]
-    wiki = Wiki([], script=[Answer({"query": answer})])
-    monkeypatch.setattr(mediawiki.time, "sleep", lambda _: None)
-    with serve(wiki):
-        window = "2020-04-01", "2020-04-02", "--contact", "a@b.org"
-        path = tmp_path / "w.csv"
-        command = "wikipedia", TITLE, *window, "--path", path, "--api", wiki.api
-        message = said(capsys, *command)
-    assert " must " in message
-    assert "Error," not in message
-    assert not list(tmp_path.iterdir())
 
 
 # ---- what is shown of a log steers no terminal

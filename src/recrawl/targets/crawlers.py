@@ -29,8 +29,6 @@ class Crawler:
         What the user exports before; empty if nothing.
     optional : bool
         Whether it can do without `exported`.
-    query : str, optional
-        The query in ``sql/``; by default "to_" and the crawler's name.
     write : callable
         Of `writers`, which writes what the query gives.
     until : str, optional
@@ -49,7 +47,6 @@ class Crawler:
     why: str = _WEB
     exported: str = ""
     optional: bool = False
-    query: str | None = None
     write: Callable = writers.write_lines
     until: str | None = None
     pauses: bool = False
@@ -93,16 +90,7 @@ CRAWLERS = {
     "crontab": Crawler(
         "crontab {file}\n"
         "write your command for fetch before; the crontab that you have is replaced",
-        query="to_units",
         write=writers.write_crontab,
-        **_LINE,
-    ),
-    "systemd": Crawler(
-        "tar -xf {file} -C ~/.config/systemd/user && systemctl --user daemon-reload && "
-        "systemctl --user enable --now $(tar -tf {file} | grep timer)\n"
-        "/usr/local/bin/fetch has to be your command",
-        query="to_units",
-        write=writers.write_systemd,
         **_LINE,
     ),
     "urls": Crawler("wget -i {file}", **_LINE),

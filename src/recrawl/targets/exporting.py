@@ -25,7 +25,6 @@ _COLUMNS = ("url", "crawl_rate", "due")
 _BATCH = 10_000  # rows in memory at a time
 _SHOWN = 3  # URLs named in a warning
 _FOREVER = 365_000 * 86_400.0  # seconds; `scheduling` gives no due time beyond it
-_MANY = 300  # timers: systemd keeps each in memory, and lists them all
 
 
 class ExportWarning(UserWarning):
@@ -63,7 +62,7 @@ def export(
         "urls" (one URL a line), "nutch" (seeds with intervals), "storm" (bulk
         requests for StormCrawler's index), "frontier" (items of URLFrontier),
         "heritrix" (an action file of what is due), "changedetection" (a shell
-        script), "crontab", or "systemd" (a tar archive of timers).
+        script), or "crontab".
     until : str or datetime, optional
         Only pages that are due by then: ISO 8601, UTC if it names no zone, or
         "now". By default all; for "heritrix", "now".
@@ -95,8 +94,7 @@ def export(
     Warns
     -----
     ExportWarning
-        Pages whose URL the file cannot hold, or which the export lacks; more
-        units of systemd than are sensible.
+        Pages whose URL the file cannot hold, or which the export lacks.
 
     Notes
     -----
@@ -129,17 +127,11 @@ def export(
         if crawler.exported:
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
-        rows = _rows(connection.execute(sql(crawler.query or f"to_{to}")))
+        rows = _rows(connection.execute(sql(f"to_{to}")))
         with replacing(output) as temporary, open(temporary, "wb") as file:
             n, notes = crawler.write(file, rows)
     if left_out:
         message = f"pages left out of {output}: {'; '.join(left_out)}"
-        warnings.warn(message, ExportWarning, stacklevel=2)
-    if to == "systemd" and n > _MANY:
-        message = (
-            f"{n:,} timers are more than systemd handles well; "
-            "one loop over the lines of 'jsonl' is better"
-        )
         warnings.warn(message, ExportWarning, stacklevel=2)
     n_pages = n // 2 if to == "storm" else n  # two lines a page
     if n_never:

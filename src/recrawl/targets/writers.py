@@ -5,20 +5,17 @@ number of rows and a list of sentences that the user should know.
 """
 
 import hashlib
-import io
 import json
 import math
 import re
-import tarfile
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["write_changedetection", "write_crontab", "write_lines", "write_systemd"]
+__all__ = ["write_changedetection", "write_crontab", "write_lines"]
 
 _CHECK_LEAST = 3  # seconds: changedetection.io checks no page more often
 _UNITS = {"weeks": 604_800, "days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
-_SYSTEMD = dict(zip(_UNITS, ("w", "d", "h", "min", "s"), strict=True))
 # Minutes that divide an hour, a day or a week: cron knows no other even periods.
 _PERIODS = (
     *(1, 2, 3, 4, 5, 6, 10, 12, 15, 20, 30),
@@ -26,7 +23,6 @@ _PERIODS = (
 )
 _ROUNDING = 1e-9
 _HOST = re.compile(r"(?:[a-zA-Z][a-zA-Z0-9+.-]*://([^/?#]*))?")  # of any text
-_DELAY = 300  # seconds: the longest random delay of a timer
 _CHANGEDETECTION = """\
 #!/bin/sh
 # Set API_KEY, and API where changedetection.io does not run on this machine.
@@ -202,61 +198,3 @@ def _step(first, last, every):
 def _hash(url):
     """A number of 64 bits, the same on every day and machine."""
     return int.from_bytes(hashlib.sha256(url.encode()).digest()[:8])
-
-
-def write_systemd(file: Any, rows: Iterable[tuple[Any, ...]]) -> tuple[int, list[str]]:
-    """Write a tar archive of a timer and a service for each page.
-
-    An archive, not a folder, because one file is whole or absent.
-
-    Parameters
-    ----------
-    file : binary file
-        To which the archive is written.
-    rows : iterable of tuple
-        ``(url, seconds)``.
-
-    Returns
-    -------
-    n : int
-        Number of rows.
-    notes : list of str
-        Nothing.
-
-    Examples
-    --------
-    >>> file = io.BytesIO()
-    >>> write_systemd(file, [("https://example.org/", 172_800.0)])
-    (1, [])
-    >>> _ = file.seek(0)
-    >>> tarfile.open(fileobj=file).getnames()
-    ['paperlib-8198d1bac40a1033.timer', 'paperlib-8198d1bac40a1033.service']
-    """
-    n = 0
-    with tarfile.open(fileobj=file, mode="w") as archive:
-        for url, seconds in rows:
-            name = f"recrawl-{_hash(url):016x}"
-            for suffix, text in _units(url, seconds).items():
-                member = tarfile.TarInfo(f"{name}.{suffix}")
-                content = text.encode()
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
-            n += 1
-    return n, []
-
-
-def _units(url, seconds):
-    """Texts of a timer and of a service."""
-    span = " ".join(f"{k}{_SYSTEMD[unit]}" for unit, k in _parts(seconds).items() if k)
-    # a hundredth spreads pages of one interval, and hardly lengthens it
-    delay = min(_DELAY, round(seconds / 100))
-    # systemd expands % everywhere, and $ and \ in commands
-    shown = url.replace("%", "%%")
-    quoted = shown.replace("\\", r"\\").replace('"', r"\"").replace("$", "$$")
-    description = f"[Unit]\nDescription=Fetch of {shown} by its schedule\n\n"
-    timer = (
-        f"[Timer]\nOnBootSec=1min\nOnUnitActiveSec={span}\nAccuracySec=1s\n"
-        f"RandomizedDelaySec={delay}s\n\n[Install]\nWantedBy=timers.target\n"
-    )
-    service = f'[Service]\nType=oneshot\nExecStart=/usr/local/bin/fetch "{quoted}"\n'
-    return {"timer": description + timer, "service": description + service}

@@ -1,0 +1,5 @@
+-- Pages and their intervals, for cron.
+
+select url, seconds
+from plan
+order by row
