@@ -7,7 +7,8 @@ intervals between crawls, of many pages or runs at once.
 
 from __future__ import annotations
 
-import copy
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,10 +53,9 @@ class History:
     def __post_init__(self):
         interval = np.array(checks.numbers("interval", self.interval, above=True))
         changed, offsets = checks.bits("changed", self.changed), self.offsets
-        empty = offsets is None and (interval.ndim == 0 or interval.size == 0)
-        if empty or interval.shape != changed.shape:
+        if interval.ndim == 0 or interval.shape != changed.shape:
             raise ValueError(
-                "interval and changed must have one shape, of at least one crawl, "
+                "interval and changed must be arrays of one shape, "
                 f"got {interval.shape} and {changed.shape}"
             )
         if offsets is not None:
@@ -88,7 +88,7 @@ class History:
         """
         values = np.broadcast_to(values, self.shape)
         if self.offsets is None:
-            return values[..., np.newaxis]
+            return values[..., None]
         return np.repeat(values, self.n_crawls)
 
     def by_page(self, values: NDArray) -> Any:
@@ -109,7 +109,8 @@ class History:
         """Flat intervals, flat bits and offsets, whichever form this history has."""
         offsets = self.offsets
         if offsets is None:
-            offsets = np.arange(0, self.interval.size + 1, self.interval.shape[-1])
+            n_pages = math.prod(self.shape)
+            offsets = self.interval.shape[-1] * np.arange(n_pages + 1)
         return self.interval.reshape(-1), self.changed.reshape(-1), offsets
 
     def prefix(self, n_crawls: int) -> History:
@@ -299,12 +300,12 @@ def simulate_history(
     >>> history.changed.mean(axis=1)
     array([0.088, 0.868])
     """
-    change_rate = checks.numbers("change_rate", change_rate)[..., np.newaxis]
+    change_rate = checks.numbers("change_rate", change_rate)[..., None]
     if (crawl_rate is None) == (interval is None):
         raise ValueError("exactly one of crawl_rate and interval must be given")
     if interval is None:
         mean = 1.0 / checks.numbers("crawl_rate", crawl_rate, above=True)
-        mean = mean[..., np.newaxis]
+        mean = mean[..., None]
     else:
         mean = checks.numbers("interval", interval, above=True)
     shape = checks.broadcast(
@@ -385,7 +386,7 @@ def simulate_adaptive_history(
 
 def simulate_sequential_history(
     change_rate: ArrayLike,
-    estimate: Any,
+    estimate: Callable[[History], ArrayLike],
     *,
     initial: ArrayLike,
     factor: float = 1.0,
@@ -405,11 +406,10 @@ def simulate_sequential_history(
     ----------
     change_rate : array_like, 1/time
         One number or one for each page, non-negative.
-    estimate : callable or OnlineEstimator
+    estimate : callable
         A function of the `History` so far that returns a change rate for each
-        page, 1/time, such as `estimators.mle`; or an online estimator such as
-        `estimators.LLN`, of which a copy is used. A rate of 0 asks for the
-        longest interval, inf for the shortest.
+        page, 1/time, such as `estimators.mle`. A rate of 0 asks for the longest
+        interval, inf for the shortest.
     initial : array_like, time
         The first interval, within the limits; broadcasts with the pages.
     factor : float, default 1.0
@@ -425,17 +425,12 @@ def simulate_sequential_history(
         Estimates after each crawl.
     """
     factor = checks.number("factor", factor)
-    online = copy.deepcopy(estimate) if hasattr(estimate, "update") else None
     estimates = []
 
     def following(interval, changed):
-        if online is None:
-            rate = estimate(History(interval, changed))
-        else:
-            rate = online.update(changed[..., -1], interval=interval[..., -1])
-        estimates.append(rate)
+        estimates.append(estimate(History(interval, changed)))
         with np.errstate(divide="ignore"):
-            return np.divide(factor, rate)
+            return np.divide(factor, estimates[-1])
 
     history = _crawl_in_turn(
         following, change_rate, initial, limits, n_crawls, n_runs, rng
