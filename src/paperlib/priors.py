@@ -218,7 +218,7 @@ class PseudoObservations:
         if method == "annealing":
             stream = np.random.default_rng(rng).spawn(1)[0]
             minimise = partial(scipy.optimize.dual_annealing, rng=stream)
-        bounds = np.log(np.asarray(period)[[0, -1]])
+        bounds = np.log(_rising("period", period)[[0, -1]])
         return cls._least(loss, bounds, minimise, max_iterations)
 
     @classmethod
