@@ -440,11 +440,6 @@ def test_a_schedule_in_csv_says_what_it_is_not_for(folder, capsys):
     )
 
 
-def test_a_figure_that_resembles_none(capsys):
-    message = said(capsys, "figures", "zzzz")
-    assert message == "recrawl: unknown figure 'zzzz'; --list names all\n"
-
-
 # ---- messages that say what it is
 
 
