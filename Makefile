@@ -9,11 +9,11 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: figures preview verify lint test quick all-tests quick-tests mutate test-browser \
   site test-site benchmark bench lab notebooks lock clean
 figures: $(READY)
-	$(PYTHON) -m paperlib figures
+	$(PYTHON) -m paperfigs build
 preview: $(READY)
-	$(PYTHON) -m paperlib figures --profile preview
+	$(PYTHON) -m paperfigs build --profile preview
 verify: $(READY)
-	$(PYTHON) -m paperlib verify
+	$(PYTHON) -m paperfigs verify
 # One BLAS thread for each process: two processes with two threads each would wait
 # for one another.
 all-tests quick-tests: export OPENBLAS_NUM_THREADS = 1
@@ -41,9 +41,7 @@ mutate: $(READY)
 test-browser: $(READY)
 	tests/browser/run.sh $(PYTHON)
 site: $(READY)
-	$(PYTHON) -c "from paperlib.repro import site; site.write('build/site')"
-	$(PYTHON) -m sphinx -b html -j 2 -q -W --keep-going -c docs \
-	  build/site/source build/site/html
+	$(PYTHON) -m sphinx -b html -j 2 -q -W --keep-going -c docs . build/site/html
 test-site: site
 	tests/browser/run.sh $(PYTHON) site
 benchmark: $(READY)
@@ -53,12 +51,12 @@ bench: $(READY)
 lab: $(READY)
 	$(PYTHON) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks
 notebooks: $(READY)
-	$(PYTHON) -m paperlib refresh
+	$(PYTHON) -m paperfigs refresh
 lock: $(READY)
 	.venv/bin/uv pip compile --quiet --universal --generate-hashes --all-extras --no-strip-extras \
 	  --no-header pyproject.toml -o requirements.lock
 clean:
-	rm -rf .venv build figures/.staging
+	rm -rf .venv build figures/.stamps figures/.staging*
 
 # JupyterLab shows a notebook as changed when it opens it, if the kernel's version of
 # Python is not the one in the notebook. So kernels do not say theirs.

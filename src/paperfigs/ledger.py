@@ -1,47 +1,30 @@
 """Claims: what was measured of what a paper says, and whether it holds."""
 
-from __future__ import annotations
-
-import html
 import json
 import math
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from paperfigs import project
-from recrawl.types import PathLike
 
-__all__ = [
-    "STANDARD_ERRORS",
-    "Claims",
-    "Measured",
-    "Table",
-    "criterion",
-    "join",
-    "mean",
-    "measurement",
-    "rms_ratio",
-    "sd_ratio",
-]
-
-# By how many a criterion is met or missed. Chance alone gives a wrong verdict
-# on one claim with a probability below 0.14% (normal errors), and there are
-# some 500.
+# By how many a criterion must be met or missed. With normal errors, chance
+# gives a wrong verdict on one claim with a probability below 0.14%.
 STANDARD_ERRORS = 3.0
-_CRITERIA = {  # how each kind of criterion reads
+_CRITERIA = {
     "at_least": "at least {:g}",
     "at_most": "at most {:g}",
     "within": "within {0[0]:g} to {0[1]:g}",
 }
+_HEAD = "claim", "criterion", "measured here", "verdict here", "at paper scale"
 _HELP = (
     "Holds, differs: the criterion is met, or missed, by three standard errors; too "
     "few runs: the runs (pages, crawls) do not decide. ±: one standard error. -: no "
-    "number; why a claim is calibrated or not testable stands in claims.yaml. "
-    "The verdict at paper scale is the one that counts; with fewer runs or crawls the "
-    "one here can be another."
+    "number; claims.yaml gives the reason for which a claim is calibrated or not "
+    "testable. The verdict at paper scale is the one that counts; with fewer runs or "
+    "crawls the one here can be another."
 )
 
 
@@ -53,14 +36,7 @@ class Measured(NamedTuple):
     measured : float
         The statistic; NaN if these runs do not give it.
     stderr : float
-        Its standard error, 0 for a statistic without sampling error, infinite
-        if there are too few runs to know it.
-
-    Examples
-    --------
-    >>> from paperfigs import ledger
-    >>> ledger.Measured(0.8, 0.05).stderr
-    0.05
+        Standard error: 0 without sampling error, infinite if not known.
     """
 
     measured: float
@@ -68,7 +44,7 @@ class Measured(NamedTuple):
 
 
 class Claims:
-    """The claims of one figure: those of ``claims.yaml``, as they are measured.
+    """The claims of one figure, as they are measured.
 
     Parameters
     ----------
@@ -79,24 +55,11 @@ class Claims:
         are recorded as parameters.
     source : str, default "simulation"
         Which data were measured.
-    root : path, optional
-        The clone of the project.
 
-    Attributes
-    ----------
-    figure : str
-        The figure id.
-    parameters : dict
-        The parameters by name, sorted.
-
-    Examples
-    --------
-    >>> from paperfigs import ledger
-    >>> claims = ledger.Claims("peva22/fig2")
-    >>> claims.measure("naive-limit", ledger.Measured(1.001, 0.002))
-    'holds'
-    >>> claims.records()[0]["measured"]
-    1.001
+    Raises
+    ------
+    BuildError
+        No ``claims.yaml`` beside the notebook or in a checkout.
     """
 
     def __init__(
@@ -105,22 +68,21 @@ class Claims:
         namespace: dict[str, Any] | None = None,
         *,
         source: str = "simulation",
-        root: PathLike | None = None,
     ) -> None:
-        self._root = Path(root or project.ROOT)
         self.figure, self._source = figure, source
-        known = project.notebooks(self._root)
-        self._defaults = project.defaults(known[figure]) if figure in known else {}
-        self.parameters = {
-            name: value
-            for name, value in sorted((namespace or {}).items())
-            if name in self._defaults and name != "output_dir" and value is not None
-        }
-        self._protocol = project.protocol(figure, self._root)
-        self._found = {name: {} for name in self._protocol}  # by claim, by case
-        for name, claim in self._protocol.items():
-            if "declared" in claim:
-                self._found[name][name] = _unmeasured(name, claim["declared"])
+        paper, name = figure.split("/")
+        self._folder = project.paper_folder(paper)
+        notebook = next(self._folder.glob(f"{name}[._]*ipynb"), None)
+        self._usual = project.defaults(notebook) if notebook else {}
+        given = self._usual | (namespace or {})
+        given = {name: given[name] for name in sorted(self._usual)}
+        self.parameters = {k: v for k, v in given.items() if v is not None}
+        self._claims = project.claims(figure)
+        self._found = {}
+        for name, claim in self._claims.items():
+            status = claim.get("declared", "not measured")
+            found = {"id": name, "measured": None, "stderr": None, "status": status}
+            self._found[name] = found
 
     def measure(
         self,
@@ -138,64 +100,45 @@ class Claims:
         name : str
             The id of a claim in ``claims.yaml``.
         value : Measured or float
-            What was measured; a plain number has no sampling error. A number
-            that is not finite is recorded as "not measured".
+            What was measured; a plain number has no sampling error.
         source : str, optional
             Which data were measured; by default those of the figure.
         **fields
-            The case of a family: what its fields in braces are. Numbers are
-            written as by ``{:g}``.
+            The case of a family: the values of its fields in braces.
 
         Returns
         -------
         str
             "holds" or "differs" if the criterion is met or missed by three
-            standard errors, "too few runs" between, or "not measured".
+            standard errors, "too few runs" between, "not measured" if the
+            value is not finite.
 
         Raises
         ------
         ValueError
-            There is no such claim; the standard error is negative.
-
-        Examples
-        --------
-        >>> from paperfigs import ledger
-        >>> ledger.Claims("peva22/fig2").measure("naive-limit", 0.5)
-        'differs'
+            There is no such claim.
         """
-        fields = {key: _text(given) for key, given in fields.items()}
+        fields = {k: v if isinstance(v, str) else f"{v:g}" for k, v in fields.items()}
         case = name.format(**fields)
-        entry = case if case in self._protocol else name
-        if not _CRITERIA.keys() & self._protocol.get(entry, {}).keys():
+        entry = case if case in self._claims else name
+        if not _CRITERIA.keys() & self._claims.get(entry, ()):
             raise ValueError(
                 f"name must be the id of a claim to measure in claims.yaml of "
-                f"{self.figure}, got {case!r}; there are {', '.join(self._protocol)}"
+                f"{self.figure}, got {case!r}; there are: {', '.join(self._claims)}"
             )
         value = value if isinstance(value, Measured) else Measured(value)
-        return self._enter(entry, case, value, source or self._source, fields)
-
-    def _enter(self, entry, case, value, source, fields):
-        """Keep what the record holds of one claim; returns its status."""
-        claim = self._protocol[entry]
-        criteria = {key: claim[key] for key in _CRITERIA if key in claim}
-        try:
-            status = _status(*value, *project.limits(criteria))
-        except ValueError as error:
-            raise ValueError(f"claim {case!r} of {self.figure}: {error}") from None
-        # The status is that of the unrounded numbers.
         measured, stderr = (
             float(f"{number:.{digits}g}") if math.isfinite(number) else None
             for number, digits in zip(value, (6, 3), strict=True)
         )
-        self._found[entry][case] = {
-            "id": case,
-            **({"family": entry, "fields": fields} if fields and entry != case else {}),
-            **criteria,
-            "measured": measured,
-            "stderr": stderr,
-            "status": status,
-            "source": source,
-        }
+        found = {"id": case, "measured": measured, "stderr": stderr}
+        # The status is that of the unrounded numbers.
+        found["status"] = status = _status(*value, self._claims[entry])
+        found["source"] = source or self._source
+        if entry != case:
+            found |= {"family": entry, "fields": fields}
+        self._found.pop(entry, None)
+        self._found[case] = found
         return status
 
     def records(self) -> list[dict[str, Any]]:
@@ -204,125 +147,83 @@ class Claims:
         Returns
         -------
         list of dict
-            Of each claim, or case of a family: id, criterion, measurement,
-            standard error, status and source. The texts stay in
-            ``claims.yaml``, so that a better wording needs no new figure.
-
-        Examples
-        --------
-        >>> from paperfigs import ledger
-        >>> ledger.Claims("peva22/fig2").records()
-        []
+            Of each claim, or case of a family: id, measurement, standard
+            error, status and source. The texts and criteria stay in
+            ``claims.yaml``.
         """
-        return [case for cases in self._found.values() for case in cases.values()]
+        order = list(self._claims)
+        found = self._found.values()
+        return sorted(found, key=lambda case: order.index(_entry(case)))
 
-    def table(self) -> Table:
+    def table(self) -> Any:
         """Set what was measured here beside the verdict at paper scale.
 
         Returns
         -------
-        Table
+        IPython.display.Markdown
             One row a claim; the committed record of the figure has the
             verdicts at paper scale.
-
-        Examples
-        --------
-        >>> from paperfigs import ledger
-        >>> claims = ledger.Claims("peva22/fig2")
-        >>> "naive-limit" in str(claims.table())
-        True
         """
-        path = self._root / "figures" / f"{self.figure}.json"
-        record = json.loads(path.read_text()) if path.exists() else {"claims": []}
-        paper = {claim["id"]: claim["status"] for claim in record["claims"]}
-        absent = "not in the paper" if paper else "not built yet"
+        from IPython.display import Markdown
+
+        path = self._folder.parents[1] / "figures" / f"{self.figure}.json"
+        record = json.loads(path.read_text())["claims"] if path.exists() else []
+        paper = {claim["id"]: claim["status"] for claim in record}
         rows = []
-        for name, claim in self._protocol.items():
-            unmeasured = {} if "{" in name else {name: _unmeasured(name)}
-            for case, found in (self._found[name] or unmeasured).items():
-                joined = join(claim, found)
-                shown = measurement(joined) or "-"
-                status = joined["status"], paper.get(case, absent)
-                about = joined["says"], joined["quantity"], case
-                rows.append((*about, criterion(joined), shown, *status))
-        return Table(self._scale(), rows)
+        for found in self.records():
+            claim = join(self._claims, found)
+            rows.append((*row(claim), paper.get(claim["id"], "not built yet")))
+        return Markdown("\n".join([self._scale(), "", table(_HEAD, rows), _HELP]))
 
     def _scale(self):
         """The line that says at which scale this was measured."""
-        paper = project.paper_parameters(self._root).get(self.figure, {})
-        paper = self._defaults | paper
+        paper = project.paper_parameters(self._folder.parent).get(self.figure, {})
         others = [
-            f"{name} = {value} (paper scale: {paper[name]})"
+            f"{name} = {value} (paper scale: {usual})"
             for name, value in self.parameters.items()
-            if value != paper[name]
+            if value != (usual := paper.get(name, self._usual[name]))
         ]
         if not others:
             return "Measured at paper scale."
-        return "Measured here with other parameters than at paper scale: " + (
-            ", ".join(others) + "."
-        )
+        return f"Measured here not at paper scale, but with {', '.join(others)}."
 
 
-class Table(NamedTuple):
-    """A table of claims, as text and as HTML.
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Write a table in Markdown.
 
     Parameters
     ----------
-    scale : str
-        At which scale the claims were measured.
-    rows : list of tuple of str
-        Of each claim: what it says, the quantity, its id, the criterion, what
-        was measured, the status here and at paper scale.
+    head : sequence of str
+        Names of the columns.
+    rows : iterable of sequences
+        The cells.
 
-    Examples
-    --------
-    >>> from paperfigs import ledger
-    >>> ledger.Table("Measured at paper scale.", [])
-    Measured at paper scale.
+    Returns
+    -------
+    str
+        One line a row.
     """
-
-    scale: str
-    rows: list
-
-    def __repr__(self):
-        lines = [(status, *row[2:5]) for *row, status, _ in self.rows]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-        return "\n".join([self.scale, *table])
-
-    def _repr_html_(self):
-        head = "claim", "criterion", "measured here", "verdict here"
-        head += ("verdict at paper scale",)
-        cells = "".join(f"<th style='text-align: left'>{name}</th>" for name in head)
-        rows = [f"<tr>{cells}</tr>"]
-        for says, quantity, name, *others in self.rows:
-            texts = [*map(html.escape, others)]
-            about = f"{html.escape(quantity)} (<code>{html.escape(name)}</code>)"
-            texts.insert(0, f"{html.escape(says)}<br><small>{about}</small>")
-            cells = (f"<td style='text-align: left'>{text}</td>" for text in texts)
-            rows.append(f"<tr>{''.join(cells)}</tr>")
-        table = "\n".join(["<table>", *rows, "</table>"])
-        scale, legend = html.escape(self.scale), html.escape(_HELP)
-        return f"<p>{scale}</p>\n{table}\n<p><small>{legend}</small></p>"
+    lines = [f"| {' | '.join(map(_cell, row))} |\n" for row in (head, *rows)]
+    return lines[0] + "|---" * len(head) + "|\n" + "".join(lines[1:])
 
 
-def _text(value):
-    """A field of a family as text."""
-    return value if isinstance(value, str) else f"{value:g}"
+def _cell(value):
+    """A value in one line, without what would end a cell."""
+    return " ".join(str(value).split()).replace("|", "&#124;")
 
 
-def _unmeasured(name, status="not measured"):
-    """The record of a claim that was not measured, with the reason as a status."""
-    return {"id": name, "measured": None, "stderr": None, "status": status}
+def _entry(found):
+    """The id of the claim, or of the family, that a record is about."""
+    return found.get("family", found["id"])
 
 
-def join(claim: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+def join(claims: dict[str, dict[str, Any]], found: dict[str, Any]) -> dict[str, Any]:
     """Join what is claimed with what was measured.
 
     Parameters
     ----------
-    claim : dict
-        Of `paperfigs.project.protocol`.
+    claims : dict
+        Of `paperfigs.project.claims`.
     found : dict
         Of `Claims.records`.
 
@@ -331,51 +232,22 @@ def join(claim: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     dict
         Both, the texts with the fields of the case; a reason only where the
         claim differs or is declared.
-
-    Examples
-    --------
-    >>> from paperfigs import ledger
-    >>> claim = {"says": "It loses with p = {p}.", "reason": "By chance."}
-    >>> found = {"fields": {"p": "0.1"}, "status": "holds"}
-    >>> ledger.join(claim, found)["says"]
-    'It loses with p = 0.1.'
     """
+    claim = claims[_entry(found)]
     joined = claim | found
-    fields = {
-        name: f"{int(text):,}" if text.isdecimal() else text
-        for name, text in found.get("fields", {}).items()
-    }
     for key in ("says", "where", "quantity", "reason"):
-        text = joined.get(key) or ""
+        text, fields = joined.get(key, ""), found.get("fields")
         joined[key] = text.format(**fields) if fields else text
     if found["status"] not in ("differs", claim.get("declared")):
         joined["reason"] = ""
     return joined
 
 
-def criterion(claim: dict[str, Any]) -> str:
-    """Write the criterion of a claim.
-
-    Parameters
-    ----------
-    claim : dict
-        With ``at_least``, ``at_most`` or ``within``.
-
-    Returns
-    -------
-    str
-        Empty for a claim that is declared.
-
-    Examples
-    --------
-    >>> from paperfigs import ledger
-    >>> ledger.criterion({"within": [0.5, 2.0]})
-    'within 0.5 to 2'
-    """
-    for key, text in _CRITERIA.items():
-        if key in claim:
-            return text.format(claim[key])
-    return ""
+def row(claim: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Write a claim of `join` as a row: text, criterion, measurement, status."""
+    about = f"{claim['says']} ({claim['quantity']}; `{claim['id']}`)"
+    texts = (text.format(claim[k]) for k, text in _CRITERIA.items() if k in claim)
+    return about, next(texts, ""), measurement(claim), claim["status"]
 
 
 def measurement(claim: dict[str, Any]) -> str:
@@ -389,45 +261,26 @@ def measurement(claim: dict[str, Any]) -> str:
     Returns
     -------
     str
-        Empty if nothing was measured. As many decimals as the first digit of
-        the standard error, or as it takes for the written numbers to give the
-        same status: without sampling error, 1.0004 is not at most 1. A
-        standard error below 1e-12 of the value is rounding, and not written.
-
-    Examples
-    --------
-    >>> from paperfigs import ledger
-    >>> claim = {"measured": 1.0004, "stderr": 0.0, "at_most": 1.0}
-    >>> ledger.measurement(claim | {"status": "differs"})
-    '1.0004'
+        A dash if nothing was measured. As many decimals as the first digit of
+        the standard error, which is not written if it is infinite, or if it is
+        the rounding of runs that agree, below 1e-12 of the value.
     """
     measured, stderr = claim["measured"], claim["stderr"]
     if measured is None:
-        return ""
-    if stderr is None:
-        return f"{measured:.3g}"
-    if stderr < 1e-12 * abs(measured):  # rounding of runs that agree
-        stderr = 0.0
-    for more in range(4):
-        if stderr:
-            # A stderr of 0.96 is written as 1.0, and 0.04 as 0.04.
-            decimals = max(0, -math.floor(math.log10(stderr)) + more)
-            texts = f"{measured:.{decimals}f}", f"{stderr:.{decimals}f}"
-        else:
-            texts = f"{measured:.{3 + more}g}", "0"
-        written = _status(*map(float, texts), *project.limits(claim))
-        if written == claim["status"]:
-            break
-    return " ± ".join(texts) if stderr else texts[0]
+        return "-"
+    if not stderr or stderr < 1e-12 * abs(measured):
+        return f"{measured:.5g}"
+    # A stderr of 0.96 is written as 1.0, and 0.04 as 0.04.
+    decimals = max(0, -math.floor(math.log10(stderr)))
+    return f"{measured:.{decimals}f} ± {stderr:.{decimals}f}"
 
 
-def _status(measured, stderr, low, high):
-    """Whether a measurement lies between limits, or too few runs tell."""
-    if stderr < 0:
-        raise ValueError(f"stderr must not be negative, got {stderr!r}")
+def _status(measured, stderr, claim):
+    """Whether a measurement meets a claim's criterion, or too few runs tell."""
+    low, high = project.limits(claim)
+    slack = STANDARD_ERRORS * stderr
     if not math.isfinite(measured) or math.isnan(stderr):
         return "not measured"
-    slack = STANDARD_ERRORS * stderr
     if low + slack <= measured <= high - slack:
         return "holds"
     if measured < low - slack or measured > high + slack:
@@ -435,11 +288,8 @@ def _status(measured, stderr, low, high):
     return "too few runs"
 
 
-# ---- statistics of runs
-
-
 def mean(values: ArrayLike) -> Measured:
-    """Compute the mean of one value per run, with its standard error.
+    """Mean of one value per run, with its standard error.
 
     To compare two methods, pass the differences run by run.
 
@@ -452,13 +302,6 @@ def mean(values: ArrayLike) -> Measured:
     -------
     Measured
         For `Claims.measure`.
-
-    Examples
-    --------
-    >>> from paperfigs import ledger
-    >>> found = ledger.mean([1.0, 2.0, 3.0, 4.0])
-    >>> float(found.measured), float(found.stderr.round(3))
-    (2.5, 0.645)
     """
     values = np.asarray(values, dtype=float)
     if values.size < 2:
@@ -467,35 +310,24 @@ def mean(values: ArrayLike) -> Measured:
 
 
 def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> Measured:
-    r"""Compute the ratio of two root mean squared errors over the same runs.
+    r"""Ratio of two root mean squared errors over the same runs.
 
     With the squared errors :math:`a` and :math:`b` of the two, the ratio is
     :math:`r = \sqrt{\bar a / \bar b}`. By the delta method its standard error
     is that of the mean of
-
-    .. math:: \frac{r}{2} \left(\frac{a}{\bar a} - \frac{b}{\bar b}\right).
+    :math:`\frac{r}{2} \left(\frac{a}{\bar a} - \frac{b}{\bar b}\right)`.
 
     Parameters
     ----------
-    estimates : array_like, shape (n_runs,)
-        The estimates in the numerator.
-    reference : array_like, shape (n_runs,)
-        Those in the denominator.
+    estimates, reference : array_like, shape (n_runs,)
+        Estimates in the numerator and in the denominator.
     truth : float or array_like, shape (n_runs,)
         What both estimate.
 
     Returns
     -------
     Measured
-        For `Claims.measure`; NaN if one of them has no error in any run, or an
-        infinite one.
-
-    Examples
-    --------
-    >>> from paperfigs import ledger
-    >>> found = ledger.rms_ratio([4.0, 6.0, 7.0], [4.0, 5.0, 6.0], 5.0)
-    >>> float(found.measured.round(3)), float(found.stderr.round(3))
-    (1.732, 0.433)
+        NaN if one of them has no error in any run, or an infinite one.
     """
     a, b = ((np.asarray(values) - truth) ** 2 for values in (estimates, reference))
     means = a.mean(), b.mean()
@@ -507,24 +339,6 @@ def rms_ratio(estimates: ArrayLike, reference: ArrayLike, truth: ArrayLike) -> M
 
 
 def sd_ratio(estimates: ArrayLike, reference: ArrayLike) -> Measured:
-    """Compute the ratio of two standard deviations over the same runs.
-
-    Parameters
-    ----------
-    estimates, reference : array_like, shape (n_runs,)
-        As in `rms_ratio`.
-
-    Returns
-    -------
-    Measured
-        As in `rms_ratio`.
-
-    Examples
-    --------
-    >>> from paperfigs import ledger
-    >>> found = ledger.sd_ratio([0.0, 2.0, 4.0], [0.0, 1.0, 2.0])
-    >>> float(found.measured), float(found.stderr)
-    (2.0, 0.0)
-    """
+    """Ratio of two standard deviations over the same runs, as in `rms_ratio`."""
     centred = (values - np.mean(values) for values in (estimates, reference))
     return rms_ratio(*centred, 0.0)

@@ -1,4 +1,4 @@
-"""What lies in a clone of the project: notebooks, their parameters, claims."""
+"""What lies in a checkout of the project: notebooks, their parameters, claims."""
 
 import ast
 import functools
@@ -10,95 +10,99 @@ from typing import Any
 
 import yaml
 
-from recrawl.types import PathLike
+from paperfigs.files import PathLike
 
-__all__ = [
-    "ROOT",
-    "SHARED_RESULTS",
-    "BuildError",
-    "about",
-    "cells",
-    "defaults",
-    "description",
-    "kind",
-    "limits",
-    "notebooks",
-    "paper_parameters",
-    "place",
-    "protocol",
-    "short_title",
-    "title",
-]
-
-ROOT = Path(__file__).resolve().parents[2]  # the clone of the project
-# The environment variable in which a build tells its notebooks the file of
-# `paperfigs.sharing`. The file is deleted at the end of the build.
-SHARED_RESULTS = "PAPERLIB_SHARED_RESULTS"
-
-# The keys of a claim in claims.yaml: those that every claim has, its criterion
-# (one of three), and those that it may have.
-_CRITERIA = ("at_least", "at_most", "within")
-_REQUIRED = {"id", "says", "where"}
-_OPTIONAL = {"measured", "reason", "ours", "declared", *_CRITERIA}
-_RECONSTRUCTED = ("aaai20/fig3", "aaai20/fig4")
-_DECLARED = ("calibrated", "not testable")  # statuses that are not measured
+_CRITERIA = {"at_least", "at_most", "within"}
+_KEYS = {"id", "says", "where", "measured", "reason", "ours", "declared"} | _CRITERIA
 
 
 class BuildError(RuntimeError):
-    """A build that cannot start; the message says why and what to do.
+    """A figure cannot be built; the message says why and what to do."""
 
-    Examples
-    --------
-    >>> from paperfigs import build
-    >>> build.select(["peva22/fig22"])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    paperfigs.project.BuildError: unknown figure 'peva22/fig22'; ...
+
+def root() -> Path:
+    """Find the checkout: around the working folder, or else around this package.
+
+    Returns
+    -------
+    Path
+        The folder that holds ``notebooks/paper.yaml``.
+
+    Raises
+    ------
+    BuildError
+        There is none.
     """
+    for start in (Path.cwd() / "any", Path(__file__).resolve()):
+        for folder in start.parents:
+            if (folder / "notebooks" / "paper.yaml").is_file():
+                return folder
+    raise BuildError(
+        f"no notebooks/paper.yaml in {Path.cwd()} or above: change to a checkout of "
+        "the project (papermill: --cwd), or to a notebook's folder with claims.yaml"
+    )
 
 
-def notebooks(root: Path = ROOT, guides: bool = False) -> dict[str, Path]:
-    """Find all notebooks of figures.
+def paper_folder(paper: str) -> Path:
+    """Find the folder with the notebooks and ``claims.yaml`` of a paper.
 
     Parameters
     ----------
-    root : Path, optional
-        The clone of the project.
+    paper : str
+        Such as "peva22".
+
+    Returns
+    -------
+    Path
+        The working folder if it has that name and claims, as where a notebook
+        runs in its own folder; otherwise that of the checkout.
+    """
+    here = Path.cwd()
+    if here.name == paper and (here / "claims.yaml").is_file():
+        return here
+    return root() / "notebooks" / paper
+
+
+def place(figure: str) -> tuple[Any, ...]:
+    """Order figures: papers before beyond, figures first, figure 2 before 10.
+
+    Parameters
+    ----------
+    figure : str
+        Figure id, such as "peva22/fig2".
+
+    Returns
+    -------
+    tuple
+        A key to sort by.
+    """
+    counted = re.sub(r"\d+", lambda digits: digits[0].zfill(2), figure)
+    paper = figure.split("/")[0]
+    return paper == "beyond", paper, "/fig" not in figure, counted
+
+
+def notebooks(guides: bool = False) -> dict[str, Path]:
+    """Find the notebooks of all figures.
+
+    Parameters
+    ----------
     guides : bool, default False
-        Whether to include the notebooks directly below ``notebooks/``, by
-        name.
+        Whether to include the notebooks directly below ``notebooks/``.
 
     Returns
     -------
     dict of Path
         By figure id, in the order of `place`:
         ``notebooks/peva22/fig2_synthetic.ipynb`` is "peva22/fig2".
-
-    Raises
-    ------
-    BuildError
-        Two notebooks have the same id.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.notebooks()["peva22/fig2"].name
-    'fig2_synthetic.ipynb'
     """
-    found = {}
-    # Names with a dot are left out: .ipynb_checkpoints holds copies.
-    for path in sorted((root / "notebooks").glob("[!.]*/*.ipynb")):
-        figure = f"{path.parent.name}/{path.stem.split('_')[0]}"
-        if figure in found:
-            raise BuildError(
-                f"{found[figure].name} and {path.name} both make {figure}; rename one"
-            )
-        found[figure] = path
+    folder = root() / "notebooks"
+    found = {
+        f"{path.parent.name}/{path.stem.split('_')[0]}": path
+        for path in folder.glob("[!.]*/*.ipynb")
+    }
     found = {figure: found[figure] for figure in sorted(found, key=place)}
-    if guides:
-        paths = sorted((root / "notebooks").glob("[!.]*.ipynb"))
-        found |= {path.stem: path for path in paths}
-    return found
+    more = {path.stem: path for path in folder.glob("*.ipynb")}
+    return found | more if guides else found
 
 
 def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
@@ -112,29 +116,19 @@ def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
     Returns
     -------
     list of (list of str, str)
-        The tags and the source of each code cell.
-
-    Raises
-    ------
-    BuildError
-        The file is no such notebook.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> tags, source = project.cells(project.notebooks()["peva22/fig2"])[0]
-    >>> tags
-    ['parameters']
+        Tags and source of each code cell.
     """
-    try:
-        return [
-            (cell["metadata"].get("tags", []), "".join(cell["source"]))
-            for cell in json.loads(Path(notebook).read_text())["cells"]
-            if cell["cell_type"] == "code"
-        ]
-    except (ValueError, KeyError, TypeError) as error:
-        message = f"{notebook} is not a notebook of version 4: {error!r}"
-        raise BuildError(message) from error
+    return [
+        (cell["metadata"].get("tags", []), "".join(cell["source"]))
+        for cell in json.loads(Path(notebook).read_text())["cells"]
+        if cell["cell_type"] == "code"
+    ]
+
+
+def title(notebook: PathLike) -> str:
+    """Read the title of a notebook, the first line of its first cell."""
+    first = json.loads(Path(notebook).read_text())["cells"][0]["source"]
+    return "".join(first).partition("\n")[0].lstrip("# ")
 
 
 def defaults(notebook: PathLike) -> dict[str, Any]:
@@ -143,177 +137,43 @@ def defaults(notebook: PathLike) -> dict[str, Any]:
     Parameters
     ----------
     notebook : path
-        One cell of it is tagged "parameters".
+        Its cell tagged "parameters" has plain lines ``name = value``.
 
     Returns
     -------
     dict
-        The values by name; empty without such a cell.
-
-    Raises
-    ------
-    BuildError
-        A line of the cell is not ``name = value`` with a number, a string,
-        a list of them, or None.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.defaults(project.notebooks()["peva22/fig2"])["output_dir"] is None
-    True
+        The values by name, without ``output_dir``, which a build sets.
     """
-    source = next((code for tags, code in cells(notebook) if "parameters" in tags), "")
-    try:
-        return {
-            statement.targets[0].id: ast.literal_eval(statement.value)
-            for statement in ast.parse(source).body
-            if isinstance(statement, ast.Assign)
-        }
-    except (ValueError, SyntaxError, AttributeError) as error:
-        raise BuildError(
-            f"{notebook}: the parameters cell must hold plain `name = value` lines: "
-            f"{error}"
-        ) from error
+    code = [source for tags, source in cells(notebook) if "parameters" in tags]
+    lines = ast.parse("\n".join(code)).body
+    found = {line.targets[0].id: ast.literal_eval(line.value) for line in lines}
+    found.pop("output_dir", None)
+    return found
 
 
-def paper_parameters(root: Path = ROOT) -> dict[str, dict[str, Any]]:
-    """Read the papers' own parameters from ``notebooks/paper.yaml``.
+def paper_parameters(folder: PathLike | None = None) -> dict[str, dict[str, Any]]:
+    """Read the papers' own parameters from ``paper.yaml``.
 
     Parameters
     ----------
-    root : Path, optional
-        The clone of the project.
+    folder : path, optional
+        Where it lies; by default in ``notebooks/`` of the checkout.
 
     Returns
     -------
     dict of dict
-        The values by figure id and name; what is absent is as in the notebook.
-
-    Raises
-    ------
-    BuildError
-        The file is missing or has another form.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.paper_parameters()["peva22/fig2"]["n_crawls"]
-    1000
+        Values by figure id and name; what is absent is as in the notebook.
     """
-    try:
-        paper = yaml.safe_load((root / "notebooks" / "paper.yaml").read_text()) or {}
-        return {figure: dict(parameters or {}) for figure, parameters in paper.items()}
-    except (OSError, yaml.YAMLError, AttributeError, TypeError, ValueError) as error:
-        raise BuildError(
-            "notebooks/paper.yaml must hold one `figure: {name: value}` a line: "
-            f"{error}"
-        ) from error
+    path = Path(folder or root() / "notebooks", "paper.yaml")
+    return (_yaml(path.read_text()) or {}) if path.exists() else {}
 
 
-def kind(figure: str) -> str:
-    """Say where a figure comes from.
+def claims(figure: str) -> dict[str, dict[str, Any]]:
+    """Read what is claimed of a figure from its paper's ``claims.yaml``.
 
-    Parameters
-    ----------
-    figure : str
-        Figure id, such as "peva22/fig2".
-
-    Returns
-    -------
-    str
-        "paper", "reconstructed" (our text of the paper ends before its
-        numbers) or "added" (no paper shows it).
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.kind("peva22/fig2"), project.kind("beyond/prior")
-    ('paper', 'added')
-    """
-    if figure in _RECONSTRUCTED:
-        return "reconstructed"
-    return "paper" if figure.split("/")[1].startswith("fig") else "added"
-
-
-def title(notebook: PathLike) -> str:
-    """Read the title of a notebook.
-
-    Parameters
-    ----------
-    notebook : path
-        Its first cell is Markdown and begins with the title.
-
-    Returns
-    -------
-    str
-        The first line of the first cell, without the mark of a heading.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.title(project.notebooks()["peva22/fig2"])[:8]
-    'Figure 2'
-    """
-    first = json.loads(Path(notebook).read_text())["cells"][0]["source"]
-    return "".join(first).partition("\n")[0].lstrip("# ")
-
-
-def description(notebook: PathLike) -> str:
-    """Describe the picture of a notebook, for readers who do not see it.
-
-    Parameters
-    ----------
-    notebook : path
-        The text of one of its cells may begin with "What to see".
-
-    Returns
-    -------
-    str
-        The title, and the first sentence of what there is to see.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.description(project.notebooks()["www25/fig3"])[-58:]
-    'Signals help for every number of pages, as the paper says.'
-    """
-    cells = json.loads(Path(notebook).read_text())["cells"]
-    texts = [" ".join("".join(cell["source"]).split()) for cell in cells]
-    start = "**What to see.** "
-    seen = next((text for text in texts if text.startswith(start)), start)
-    # Where the numbers come from is no description.
-    told = r"\((Numbers|Shown|At)([^()]|\([^)]*\))*\) |These numbers [^.]*\. "
-    seen = re.sub(told, "", seen.removeprefix(start))
-    plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*$`\\]", r"\1", seen)
-    sentence = re.split(r"(?<=[.?])\s+(?=[A-Z])", plain)[0]
-    said = f"{title(notebook)}. {sentence}".replace("?.", "?")
-    return said if sentence else title(notebook)
-
-
-def short_title(title: str) -> str:
-    """Leave out the paper's key from the title of a notebook.
-
-    Parameters
-    ----------
-    title : str
-        From `title`.
-
-    Returns
-    -------
-    str
-        To stand under the name of the paper.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.short_title("Figure 1 of [aaai20]: the problem")
-    'Figure 1: the problem'
-    """
-    return re.sub(r" of \[\w+\]", "", title)
-
-
-def place(figure: str) -> tuple[str, bool, str, int]:
-    """Order figures as a reader counts: 2 before 10, and before what has no number.
+    One entry can be a family of claims: its ``id`` and texts have fields in
+    braces, as in ``loses-more-{p}``. An entry with the id of a case takes the
+    place of the family for that case.
 
     Parameters
     ----------
@@ -322,156 +182,48 @@ def place(figure: str) -> tuple[str, bool, str, int]:
 
     Returns
     -------
-    tuple
-        To sort figures by: paper, then number.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> sorted(["www25/fig10", "www25/appendix", "www25/fig2"], key=project.place)
-    ['www25/fig2', 'www25/fig10', 'www25/appendix']
-    """
-    paper, _, name = figure.partition("/")
-    number = int(re.search(r"\d*$", name)[0] or 0)
-    return paper, not name.startswith("fig"), name[:3], number
-
-
-def protocol(figure: str, root: Path = ROOT) -> dict[str, dict[str, Any]]:
-    """Read what is claimed of a figure from its paper's ``claims.yaml``.
-
-    A family of claims, one for each of several cases, is one entry whose ``id``
-    and texts hold fields in braces, such as ``loses-more-{p}``. An entry with
-    the whole id of a case overrides the family for that case.
-
-    Parameters
-    ----------
-    figure : str
-        Figure id, such as "peva22/fig2".
-    root : Path, optional
-        The clone of the project.
-
-    Returns
-    -------
     dict of dict
-        By ``id``, in the order of the file: what the paper says (``says``) and
-        ``where``, the ``quantity`` that is measured, one criterion
-        (``at_least``, ``at_most`` or ``within``), why the claim differs
-        (``reason``) and whether it is ``ours``. A claim that is ``declared``
-        has a reason, and a criterion only if some data can measure it.
+        By ``id``: what the paper ``says`` and ``where``, the ``quantity`` that
+        is measured, one criterion (``at_least``, ``at_most`` or ``within``),
+        the ``reason`` if it differs. A claim that is ``declared`` needs no
+        criterion.
 
     Raises
     ------
     BuildError
-        A claim without a criterion or with two, with an unknown key, with the
-        id of another, or declared without a reason.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.protocol("peva22/fig2")["naive-limit"]["within"]
-    [0.99, 1.01]
+        A claim without a criterion, or with a key that is not known.
     """
     paper, name = figure.split("/")
-    entries = _claims_file(paper, root).get(name, [])
-    claims = {}
-    for entry in entries:
-        claim = dict.fromkeys(_REQUIRED - {"id"}, "") | entry
-        problem = _problem(claim, claims)
-        if problem:
+    found = {}
+    for claim in claims_file(paper).get(name, []):
+        n_criteria = len(claim.keys() & _CRITERIA)
+        if claim.keys() - _KEYS or n_criteria != 1 - (
+            "declared" in claim and not n_criteria
+        ):
             raise BuildError(
-                f"claims.yaml: claim {entry.get('id')!r} of {figure} must have "
-                f"{problem}"
+                f"claims.yaml: claim {claim.get('id')!r} of {figure} must have one of "
+                f"{', '.join(_CRITERIA)} and no unknown key, got {', '.join(claim)}"
             )
-        claim["quantity"] = claim.pop("measured", "")
-        claims[entry["id"]] = claim
-    return claims
+        found[claim["id"]] = claim | {"quantity": claim.get("measured", "")}
+    return found
 
 
-def about(paper: str, root: Path = ROOT) -> str:
-    """Read the paragraph about a paper from its ``claims.yaml``.
-
-    Parameters
-    ----------
-    paper : str
-        Such as "peva22".
-    root : Path, optional
-        The clone of the project.
-
-    Returns
-    -------
-    str
-        Its text ``about``, in Markdown; empty if there is none.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.about("no_paper")
-    ''
-    """
-    return _claims_file(paper, root).get("about", "").strip()
-
-
-def _claims_file(paper, root):
-    """What ``claims.yaml`` of a paper holds; empty if there is none."""
-    path = Path(root) / "notebooks" / paper / "claims.yaml"
+def claims_file(paper: str) -> dict[str, Any]:
+    """Read ``claims.yaml`` of a paper: a text ``about``, and claims by figure."""
+    path = paper_folder(paper) / "claims.yaml"
     try:
-        content = _parsed(path.read_text())
-    except FileNotFoundError:
-        return {}  # nothing is claimed yet
-    except yaml.YAMLError as error:
-        raise BuildError(f"{path} is not YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise BuildError(f"{path} must hold a list of claims for each figure")
-    return content
+        return _yaml(path.read_text()) or {}
+    except (OSError, yaml.YAMLError) as error:
+        raise BuildError(f"{path} cannot be read: {error}") from None
 
 
 @functools.cache
-def _parsed(text):
-    """What YAML says; it is asked for once a figure, and takes a while."""
-    return yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-
-
-def _problem(claim, others):
-    """What a claim lacks, or None."""
-    criteria = [key for key in _CRITERIA if key in claim]
-    if claim.get("id") in {None, *others}:
-        return "an id of its own"
-    if unknown := claim.keys() - _REQUIRED - _OPTIONAL:
-        return f"no other keys than the known ones, got {', '.join(sorted(unknown))}"
-    if not all(claim[key] for key in _REQUIRED):
-        return "a text for says and where"
-    declared = claim.get("declared", _DECLARED[0])
-    if declared not in _DECLARED or ("declared" in claim and not claim.get("reason")):
-        return f"a reason, to be declared one of {_DECLARED}"
-    if len(criteria) > 1 or (not criteria and "declared" not in claim):
-        return f"exactly one of {', '.join(_CRITERIA)}, got {criteria}"
-    try:
-        low, high = limits(claim)
-        possible = low <= high  # not if one of them is NaN
-    except (TypeError, ValueError):
-        possible = False
-    return None if possible else f"a criterion that can be met, got {claim!r}"
+def _yaml(text):
+    """What a text says, which takes YAML .1 s for the claims of a paper."""
+    return yaml.load(text, yaml.CSafeLoader)
 
 
 def limits(claim: dict[str, Any]) -> tuple[float, float]:
-    """Find the lowest and the highest value that meet the criterion of a claim.
-
-    Parameters
-    ----------
-    claim : dict
-        With ``at_least``, ``at_most`` or ``within``.
-
-    Returns
-    -------
-    low, high : float
-        Infinite where there is no limit.
-
-    Examples
-    --------
-    >>> from paperfigs import project
-    >>> project.limits({"at_most": 2.0})
-    (-inf, 2.0)
-    """
+    """Lowest and highest value that meet a claim's criterion; infinite if none."""
     low, high = claim.get("at_least", -math.inf), claim.get("at_most", math.inf)
-    low, high = claim.get("within", (low, high))
-    return low, high
+    return tuple(claim.get("within", (low, high)))

@@ -1,0 +1,106 @@
+"""Build, verify and refresh the figures of five papers, and download data."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+
+import yaml
+
+from paperfigs import build, project, report
+
+
+def _build(ids, parameters, **options):
+    values = {name: yaml.safe_load(value) for name, value in parameters}
+    return build.figures(ids, parameters=values, **options)
+
+
+def _list(ids):
+    records = report.records()
+    for figure, notebook in build.select(ids).items():
+        statuses = [claim["status"] for claim in records.get(figure, ())]
+        holds = f"{statuses.count('holds')} of {len(statuses)} claims hold"
+        print(f"{figure:20}{holds:24}{project.title(notebook)}")
+
+
+def _download(**options):
+    from paperfigs import wikipedia
+
+    trace = wikipedia.download(**options)
+    print(f"{trace.title}: {trace.times.size} changes, {trace.change_rate:.4g} a day")
+
+
+_IDS = {
+    "ids": {"metavar": "ID", "nargs": "*", "help": "figure or paper; by default all"}
+}
+_MANY = _IDS | {"--jobs": {"type": int, "default": 2, "help": "notebooks at a time"}}
+_COMMANDS = {
+    "build": (
+        _build,
+        "build the figures that are not up to date",
+        _MANY
+        | {
+            "--profile": {
+                "choices": build.PROFILES,
+                "default": "paper",
+                "help": "the papers' parameters, or the quick-look values",
+            },
+            "-p": {
+                "dest": "parameters",
+                "nargs": 2,
+                "metavar": ("NAME", "VALUE"),
+                "action": "append",
+                "default": [],
+                "help": "set a parameter; a list as '[1, 2]'",
+            },
+            "--force": {"action": "store_true", "help": "also what is up to date"},
+            "--output": {"metavar": "DIR", "help": "where figures go"},
+        },
+    ),
+    "list": (_list, "list figures with their titles, and how many claims hold", _IDS),
+    "verify": (build.verify, "build at paper scale elsewhere, and compare", _MANY),
+    "refresh": (build.refresh, "execute notebooks in place, as they are", _MANY),
+    "download": (
+        _download,
+        "download the history of a Wikipedia page",
+        {
+            "title": {"help": 'such as "Template talk:Did you know"'},
+            "start": {"help": "date or time, ISO 8601, UTC"},
+            "end": {"help": "the same; a date includes its last second"},
+            "--contact": {"required": True, "help": "mail address or page of yours"},
+        },
+    ),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of this process.
+
+    Returns
+    -------
+    int
+        The exit status: 0 done, 1 a figure failed or differs, 2 wrong
+        arguments or data, 130 interrupted.
+    """
+    parser = argparse.ArgumentParser(prog="paperfigs", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for name, (run, about, options) in _COMMANDS.items():
+        command = commands.add_parser(name, help=about)
+        command.set_defaults(run=run)
+        for option, given in options.items():
+            command.add_argument(option, **given)
+    given = vars(parser.parse_args(arguments))
+    # As Ctrl-C: what is running ends, and what is finished is kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return 1 if given.pop("run")(**given) else 0
+    except (RuntimeError, ValueError, OSError) as error:
+        print(f"paperfigs: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,258 @@
+"""Real change times of web pages, and populations of pages for experiments.
+
+A trace is a CSV file of the times at which one page changed, with its checksum
+beside it; two are shipped, and `paperfigs.wikipedia` downloads others.
+"""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from paperfigs.files import PathLike, sha256, write_atomic
+
+# A wheel has the data in the package, a checkout beside src/.
+_PACKAGED = Path(__file__).resolve().with_name("data")
+DATA = _PACKAGED if _PACKAGED.is_dir() else _PACKAGED.parents[2] / "data"
+
+_DAY = np.timedelta64(1, "D")
+_PAIRING = 20  # seed of the random pairs of pages and importances
+# Beta distributions of precision and recall: their means are .25 and .2, and
+# 95% of the pages are below .7 and .6.
+_QUALITY = [[[0.703], [0.666]], [[2.108], [2.665]]]
+_LEAST_PRECISION = 0.01
+
+
+class Trace(NamedTuple):
+    """Times at which one page changed.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page.
+    start : numpy.datetime64
+        Start of the window of observation, UTC, to the second.
+    horizon : float
+        Length of the window, days.
+    times : ndarray of float, shape (n_events,)
+        Change times in days since `start`, ascending, ties kept.
+    """
+
+    title: str
+    start: np.datetime64
+    horizon: float
+    times: NDArray
+
+    @property
+    def change_rate(self) -> float:
+        """Changes per day over the window, without one at its very start."""
+        return np.count_nonzero(self.times > 0) / self.horizon
+
+
+def load(name: str) -> Trace:
+    """Read a trace.
+
+    Parameters
+    ----------
+    name : str
+        "debian_firefox_esr" (close to a Poisson process), "bokeh_commits"
+        (bursty), or "wikipedia" once it is downloaded; or the whole path of a
+        file that `write` wrote.
+
+    Returns
+    -------
+    Trace
+        The trace.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        No such file, or not that of its checksum.
+    """
+    comments, lines = _read((DATA / name).with_suffix(".csv"))
+    moments = _moments([comments["start"], comments["end"], *lines])
+    days = (moments - moments[0]) / _DAY
+    return Trace(comments["title"], moments[0], float(days[1]), days[2:])
+
+
+def write(
+    path: PathLike,
+    times: ArrayLike,
+    *,
+    start: Any = None,
+    end: Any = None,
+    **about: str,
+) -> Trace:
+    """Write a trace and its checksum, each whole or absent.
+
+    Parameters
+    ----------
+    path : path
+        The file ``NAME.csv``; ``NAME.csv.sha256`` is written beside it.
+    times : array_like of datetime64, shape (n_events,)
+        Change times, UTC, in any order.
+    start, end : datetime64, optional
+        The window; default from the first time to the last.
+    **about : str
+        The title of the page, the source of the times, their licence.
+
+    Returns
+    -------
+    Trace
+        As read back.
+    """
+    times = np.sort(np.asarray(times, dtype="datetime64[s]"))
+    start = times[0] if start is None else start
+    end = times[-1] if end is None else end
+    about = about | {"start": f"{start}Z", "end": f"{end}Z"}
+    lines = [f"# {key}: {' '.join(text.split())}" for key, text in about.items()]
+    lines += ["time", *(f"{moment}Z" for moment in times)]
+    write_atomic(path, "\n".join(lines) + "\n")
+    write_atomic(f"{path}.sha256", f"{sha256(path)}  {Path(path).name}\n")
+    return load(Path(path).resolve())
+
+
+def _read(path):
+    """Comments of a file, and the lines below its header, if it is not damaged."""
+    if not path.is_file():
+        raise FileNotFoundError(f"no {path}; `paperfigs download` gets Wikipedia's")
+    if sha256(path) not in Path(f"{path}.sha256").read_text():
+        raise ValueError(f"{path} is damaged: its sha256 is {sha256(path)}")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comments = [line[2:].split(": ", 1) for line in lines if line.startswith("# ")]
+    return dict(comments), lines[len(comments) + 1 :]
+
+
+def _moments(texts):
+    """Times that end in Z as an array."""
+    return np.array([text.rstrip("Z") for text in texts], "datetime64[s]")
+
+
+# ---- populations
+
+
+def debian_pages() -> tuple[NDArray, NDArray]:
+    """Change rates of Debian packages, with npm download counts as importances.
+
+    A change is an upload of the package to Debian's unstable or experimental
+    suite, between its first upload and 2023-02-12. The importances are monthly
+    downloads of other software: 455 of the 10,000 largest counts of npm,
+    **paired with the pages at random**. ``data/README.md`` says what was
+    selected and what is missing.
+
+    Returns
+    -------
+    change_rate : ndarray of float, shape (455,)
+        Changes per day.
+    importance : ndarray of float, shape (455,)
+        Importances, with mean 1.
+    """
+    comments, lines = _read(DATA / "debian_panel.csv")
+    page, moment = np.array([line.split(",") for line in lines]).T
+    page, moment = page.astype(int), _moments(moment)
+    downloads = np.array(_read(DATA / "npm_downloads.csv")[1], dtype=float)
+    importance = np.random.default_rng(_PAIRING).permutation(downloads)
+    start = moment[np.diff(page, prepend=-1) > 0]
+    window = (_moments([comments["end"]]) - start) / _DAY
+    # The first upload begins the window and is not counted.
+    return (np.bincount(page) - 1) / window, importance / importance.mean()
+
+
+def population(
+    source: PathLike, n_pages: int, *, rng: Any = None
+) -> tuple[NDArray, NDArray]:
+    """True change rates and importances of pages, for experiments.
+
+    From the Bing data, pages that changed at none or at all of their crawls
+    are left out, as in section 6 of Upadhyay et al. (2020). The rates are
+    maximum likelihood estimates, and the importances those of the data. Where
+    the data are not at hand there is a stand-in: change rates lognormal with
+    median 0.15 and sigma 1.3, clipped to [0.0005, 7], and importances
+    lognormal with sigma 1.2, independent. Results on it say nothing about
+    real pages. From `debian_pages`, a sample is drawn with replacement.
+
+    Parameters
+    ----------
+    source : str or path
+        "stand-in", "panel", or the folder of the Bing data set, see
+        `paperfigs.bing`.
+    n_pages : int
+        Number of pages.
+    rng : None, int or Generator, optional
+        Source of the sample, or of the stand-in.
+
+    Returns
+    -------
+    change_rate : ndarray of float, shape (n_pages,)
+        True change rates, 1/day.
+    importance : ndarray of float, shape (n_pages,)
+        Importances, with mean 1.
+    """
+    return _population(source, n_pages, np.random.default_rng(rng))[:2]
+
+
+def signalled_population(
+    source: PathLike, n_pages: int, *, rng: Any = None
+) -> tuple[NDArray, NDArray, NDArray, NDArray, NDArray]:
+    """Pages of `population` with change-indicating signals of realistic quality.
+
+    Precision and recall follow section 6.7 of Busa-Fekete et al. (2025). In
+    the Bing data those pages are labelled whose change rate is known from
+    sitemaps; without them, one page in twenty is. Precision and recall of
+    labelled pages come from the top 5% of two distributions, those of the
+    others from the rest. The paper's distributions, its figure 1, are private.
+    The stand-in is Beta(0.703, 2.108) for precision (mean 0.25, 95% below
+    0.7), kept at 0.01 or above, and Beta(0.666, 2.665) for recall (mean 0.2,
+    95% below 0.6), independent.
+
+    Parameters
+    ----------
+    source : str or path
+        As in `population`.
+    n_pages : int
+        Number of pages.
+    rng : None, int or Generator, optional
+        Source of everything that is drawn.
+
+    Returns
+    -------
+    change_rate, importance : ndarray of float, shape (n_pages,)
+        As in `population`.
+    precision, recall : ndarray of float, shape (n_pages,)
+        Quality of the signals.
+    labelled : ndarray of bool, shape (n_pages,)
+        Pages whose signals are of high quality.
+    """
+    from scipy.special import betaincinv
+
+    rng = np.random.default_rng(rng)
+    rate, importance, labelled = _population(source, n_pages, rng)
+    if labelled is None:
+        labelled = rng.random(n_pages) < 0.05
+    top = 0.95 + 0.05 * rng.random((2, n_pages))
+    rank = np.where(labelled, top, 0.95 * rng.random((2, n_pages)))
+    precision, recall = betaincinv(*_QUALITY, rank)
+    return rate, importance, np.maximum(precision, _LEAST_PRECISION), recall, labelled
+
+
+def _population(source, n_pages, rng):
+    """Change rates, importances, and labels where there are any."""
+    labelled = None
+    if source == "stand-in":
+        rate = np.clip(rng.lognormal(np.log(0.15), 1.3, n_pages), 5e-4, 7.0)
+        importance = rng.lognormal(0.0, 1.2, n_pages)
+    elif source == "panel":
+        rate, importance = debian_pages()
+        drawn = rng.integers(rate.size, size=n_pages)
+        rate, importance = rate[drawn], importance[drawn]
+    else:
+        from paperfigs import bing
+
+        rate, importance, known_rate = bing.read(source, 2 * n_pages, rng=rng)
+        fits = np.flatnonzero((rate > 0) & (rate < np.inf))
+        kept = rng.choice(fits, n_pages, replace=False)
+        rate, importance = rate[kept], importance[kept]
+        if not np.isnan(known_rate).all():
+            labelled = ~np.isnan(known_rate[kept])
+    return rate, importance / importance.mean(), labelled

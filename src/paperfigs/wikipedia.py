@@ -1,0 +1,93 @@
+"""Revision times of one page of a MediaWiki, such as Wikipedia."""
+
+import numpy as np
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
+
+from paperfigs import traces
+from paperfigs.files import PathLike
+
+# Waits as long as the server asks for, in Retry-After.
+_RETRY = Retry(4, status_forcelist=(429, 500, 502, 503, 504), backoff_factor=1)
+_LICENCE = (
+    "times of revisions, no text; the terms of the wiki apply (Wikipedia: CC BY-SA 4.0)"
+)
+
+
+def download(
+    title: str,
+    start: str,
+    end: str,
+    *,
+    contact: str,
+    path: PathLike = traces.DATA / "wikipedia.csv",
+    api: str = "https://en.wikipedia.org/w/api.php",
+) -> traces.Trace:
+    """Download the revision times of one page and write them as a trace.
+
+    Requests go out one after the other and give way to a busy server.
+
+    Parameters
+    ----------
+    title : str
+        Title of the page with its namespace.
+    start, end : str
+        The window, UTC, in ISO 8601; a date as `end` means its last second.
+    contact : str
+        Your mail address or web page: Wikimedia blocks programs without.
+    path : path, optional
+        The CSV file to write; by default ``wikipedia.csv`` beside the data.
+    api : str, optional
+        Address of the wiki's api.php.
+
+    Returns
+    -------
+    Trace
+        The revision times, as read back from the file.
+
+    Raises
+    ------
+    ValueError
+        The title names no page, or none with revisions in the window.
+    RuntimeError
+        Any other error that the API answers with.
+    requests.RequestException
+        No usable answer in five tries.
+    """
+    first, last = np.datetime64(start, "s"), np.datetime64(end)
+    if last.dtype == "datetime64[D]":
+        last = np.datetime64(last + 1, "s") - 1
+    query = {
+        "action": "query",
+        "format": "json",
+        "formatversion": 2,
+        "prop": "revisions",
+        "titles": title,
+        "rvprop": "timestamp",
+        "rvdir": "newer",
+        "rvlimit": "max",
+        "rvstart": f"{first}Z",
+        "rvend": f"{last}Z",
+    }
+    found, more = [], {}
+    with requests.Session() as session:
+        session.headers["User-Agent"] = f"paperfigs ({contact})"
+        session.mount(api, HTTPAdapter(max_retries=_RETRY))
+        while more is not None:
+            response = session.get(api, params=query | more, timeout=60)
+            response.raise_for_status()
+            answer = response.json()
+            if error := answer.get("error"):
+                raise RuntimeError(f"the wiki answers {error['code']}: {error['info']}")
+            page = answer["query"]["pages"][0]
+            found += [each["timestamp"] for each in page.get("revisions", ())]
+            more = answer.get("continue")
+    if not found:
+        raise ValueError(
+            f"title must name a page with revisions from {first} to {last}, "
+            f"got {title!r}"
+        )
+    about = {"title": page["title"], "source": response.url, "licence": _LICENCE}
+    moments = [moment.removesuffix("Z") for moment in found]
+    return traces.write(path, moments, start=first, end=last, **about)
