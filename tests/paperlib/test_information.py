@@ -1,0 +1,180 @@
+"""Fisher information, asymptotic variances, affinity, and the radius of Lemma 3."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from paperlib.estimators import (
+    LLN,
+    affinity,
+    asymptotic_variances,
+    confidence_radius,
+    fisher_information,
+    mle,
+    moment_matching,
+)
+from paperlib.processes import History, simulate_history
+from tests import plain
+
+
+def random_pairs(n=40):
+    """Pairs of a change rate and a crawl rate."""
+    rng = np.random.default_rng(3)
+    return [(5.0, 3.0), (0.5, 0.25), *10 ** rng.uniform(-3, 3, (n, 2))]
+
+
+def probabilities(rate, interval):
+    """Probability of each of the 2^n sequences of bits."""
+    unchanged = np.exp(-rate * np.asarray(interval))
+    sequences = itertools.product((False, True), repeat=len(interval))
+    return np.array([np.where(z, 1 - unchanged, unchanged).prod() for z in sequences])
+
+
+def test_information_and_variances_are_the_plain_ones():
+    for d, p in random_pairs():
+        expected = plain.fisher_information(d, p)  # by quadrature
+        assert fisher_information(d, crawl_rate=p) == pytest.approx(expected, rel=1e-11)
+        expected = plain.asymptotic_variances(d, p, 1.0)
+        for name, value in asymptotic_variances(d, crawl_rate=p).items():
+            assert value == pytest.approx(expected[name], rel=1e-11)
+
+
+def test_information_at_an_interval_is_the_mean_square_of_the_score():
+    for d, w in random_pairs():
+        q, c = np.exp(-d * w), -np.expm1(-d * w)
+        expected = c * (w * q / c) ** 2 + q * w**2
+        found = fisher_information(d, interval=w)
+        assert found == pytest.approx(expected, rel=1e-12, abs=0)
+    assert fisher_information(1.0, interval=1e4) == 0  # a change is certain
+
+
+def test_variances_against_printed_numbers():
+    # n times the variance of MLE, MM and LLN, three digits
+    for p, d, expected in [
+        (3.0, 5.0, (59.2, 65.6, 106.7)),
+        (0.25, 0.5, (0.603, 0.675, 1.125)),
+        (0.75, 0.5, (0.706, 0.744, 1.042)),
+    ]:
+        found = asymptotic_variances(d, crawl_rate=p)
+        assert list(found) == ["MLE", "MM", "LLN"]
+        assert_allclose(list(found.values()), expected, rtol=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("d", "p"), [(5.0, 3.0), (0.5, 0.25)])
+def test_estimates_have_their_asymptotic_variances(d, p):
+    n, runs = 600, 6000
+    history = simulate_history(d, crawl_rate=p, n_crawls=n, n_runs=runs, rng=10)
+    expected = asymptotic_variances(d, crawl_rate=p)
+    # five standard errors of a variance, and 10 / n for the next order in 1 / n
+    tolerance = 5 * np.sqrt(2 / runs) + 10 / n
+    for name, estimator in (("MLE", mle), ("MM", moment_matching)):
+        variance = estimator(history).var() * n
+        assert variance == pytest.approx(expected[name], rel=tolerance)
+    _, root = LLN(p).moments(d, [100_000])
+    assert root[0] ** 2 * 100_000 == pytest.approx(expected["LLN"], rel=1e-3)
+
+
+# ---------------------------------------------------------------------- affinity
+
+INTERVALS = [0.3, 2.0, 0.01, 5.0, 1.0, 0.7]
+
+
+def test_affinity_is_the_plain_product_and_the_sum_over_all_sequences():
+    rng = np.random.default_rng(4)
+    for _ in range(30):
+        w, (rate, other) = 10 ** rng.uniform(-1, 1, 50), 10 ** rng.uniform(-0.3, 0.3, 2)
+        expected = plain.affinity(rate, other, w)
+        assert_allclose(affinity(rate, other, w), expected, rtol=1e-12)
+    found = affinity(0.8, 2.5, INTERVALS)
+    for n in range(1, len(INTERVALS) + 1):
+        both = [probabilities(rate, INTERVALS[:n]) for rate in (0.8, 2.5)]
+        assert found[n - 1] == pytest.approx(np.sqrt(np.prod(both, axis=0)).sum())
+
+
+@pytest.mark.parametrize("other", [0.81, 1.2, 10.0, 1e9, 0.0])
+def test_the_error_of_the_best_test_lies_between_the_bounds(other):
+    both = [probabilities(rate, INTERVALS) for rate in (0.8, other)]
+    error = np.min(both, axis=0).sum() / 2
+    rho = affinity(0.8, other, INTERVALS)[-1]
+    assert (1 - np.sqrt(1 - rho**2)) / 2 <= error <= rho / 2
+
+
+def test_affinity_is_symmetric_falls_and_has_no_unit():
+    rng = np.random.default_rng(6)
+    interval = 10.0 ** rng.uniform(-3, 3, (5, 40))
+    rate, other = 10.0 ** rng.uniform(-1, 1, (2, 5, 1))
+    found = affinity(rate, other, interval)
+    assert found.shape == interval.shape
+    assert (np.diff(found) <= 0).all()
+    assert ((found >= 0) & (found <= 1)).all()
+    assert_allclose(found, affinity(other, rate, interval), rtol=1e-12)
+    assert_allclose(found, affinity(rate / 60, other / 60, 60 * interval), rtol=1e-12)
+    assert_allclose(affinity(2.0, 2.0, [1.0, 3.0]), 1.0, rtol=1e-15)
+    assert_allclose(affinity(0.0, 0.0, INTERVALS), 1.0)
+    # a page that never changes, against rate 1
+    assert_allclose(affinity(0.0, 1.0, INTERVALS), np.exp(-np.cumsum(INTERVALS) / 2))
+
+
+# ------------------------------------------------------------------------ Lemma 3
+
+
+def test_radius_is_the_plain_one_and_has_a_closed_form_at_equal_intervals():
+    n, w, b, level = 40, 0.3, 1.5, 0.9
+    closed = np.exp(b * w) / w * np.sqrt(np.log(2 / (1 - level)) / (2 * n))
+    history = History(np.full(n, w), np.arange(n) % 2)
+    found = confidence_radius(history, max_rate=b, level=level)
+    assert found == pytest.approx(closed, rel=1e-10)
+    rng, offsets = np.random.default_rng(7), [0, 5, 5, 17, 40]
+    interval = rng.exponential(size=40)
+    history = History(interval, rng.random(40) < 0.5, offsets)
+    found = confidence_radius(history, max_rate=b, level=level)
+    expected = [
+        plain.confidence_radius(interval[i:j], b, level) if j > i else np.nan
+        for i, j in itertools.pairwise(offsets)
+    ]
+    assert_allclose(found, expected, rtol=1e-12)
+    scaled = History(interval * 60, history.changed, offsets)
+    there = confidence_radius(scaled, max_rate=b / 60, level=level)
+    assert_allclose(there * 60, expected, rtol=1e-10)
+    assert found[0] < confidence_radius(history, max_rate=b, level=1.0)[0] == np.inf
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("crawls", [{"crawl_rate": 1.0}, {"interval": 0.8}])
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_lemma_3_covers_at_least_as_promised(crawls, level):
+    rate, b, runs = 0.9, 1.0, 4000
+    history = simulate_history(rate, **crawls, n_crawls=60, n_runs=runs, rng=12)
+    error = np.abs(moment_matching(history, bounds=(0.1, b)) - rate)
+    covered = error <= confidence_radius(history, max_rate=b, level=level)
+    assert covered.mean() >= level - 5 * np.sqrt(level * (1 - level) / runs)
+
+
+GOOD = History([1.0, 2.0], [True, False])
+BOTH = {"crawl_rate": 1.0, "interval": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: fisher_information(0.0, crawl_rate=1.0), "change_rate must be"),
+        (lambda: fisher_information(1.0, crawl_rate=-1.0), "crawl_rate must be"),
+        (lambda: fisher_information(1.0, interval=0.0), "interval must be positive"),
+        (lambda: fisher_information(1.0), "exactly one of crawl_rate and interval"),
+        (lambda: fisher_information(1.0, **BOTH), "exactly one of crawl_rate and"),
+        (lambda: asymptotic_variances(1.0, crawl_rate=0.0), "crawl_rate must be"),
+        (lambda: affinity(-1.0, 1.0, [1.0]), "change_rate must be non-negative"),
+        (lambda: affinity(1.0, -1.0, [1.0]), "other_rate must be non-negative"),
+        (lambda: affinity(1.0, 2.0, [1.0, np.inf]), "got inf at index (1,)"),
+        (lambda: confidence_radius(GOOD, max_rate=0.0), "max_rate must be positive"),
+        (lambda: confidence_radius(GOOD, max_rate=1.0, level=0.0), "level must be in"),
+        (lambda: confidence_radius(GOOD, max_rate=1.0, level=1.5), "level must be in"),
+    ],
+)
+def test_refusals_name_the_argument(call, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        call()
