@@ -255,16 +255,16 @@ class PseudoObservations:
         DegeneratePriorWarning
             An interval ended at its bound.
         """
-        rate = _rising("rate", rate)
-        likelihood = grid_posterior(history, rate, np.ones(rate.size))
-        likelihood = likelihood.reshape(-1, rate.size) * np.gradient(rate)
+        grid = _rising("rate", rate)
+        likelihood = grid_posterior(history, grid, np.ones(grid.size))
+        likelihood = likelihood.reshape(-1, grid.size) * np.gradient(grid)
 
         # a prior that makes a history almost impossible has a loss of inf
         @np.errstate(divide="ignore")
         def loss(prior):
-            return -np.log(likelihood @ prior.density(rate)).sum()
+            return -np.log(likelihood @ prior.density(grid)).sum()
 
-        return cls._least(loss, -np.log(rate[[-1, 0]]), _search, 1000)
+        return cls._least(loss, -np.log(grid[[-1, 0]]), _search, 1000)
 
     @classmethod
     def _least(cls, loss, bounds, minimise, max_iterations):
