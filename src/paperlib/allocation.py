@@ -173,7 +173,9 @@ def _spend(rates, bandwidth, *pages):
         # Interpolate between two points next to the root. Rates may jump there: at
         # much fewer crawls than changes, for pages of equal value, at a whole number
         # of signals.
-        u = brentq(excess, high / STRIDE, high, xtol=NEXT / 2)
+        u = 1.0
+        if excess(u) < 0:  # more than the least rates is spent
+            u = brentq(excess, high / STRIDE, high, xtol=NEXT / 2)
         v = first * np.maximum([u - NEXT * u, u + NEXT * u], 1.0)
         few, many = (rates(x, *pages) for x in v)
         share = (bandwidth - few.sum()) / max((many - few).sum(), 1e-300)
@@ -226,7 +228,7 @@ def optimal_poisson(
     d, mu, low = checks.broadcast(change_rate=d, importance=mu, min_rate=low)
     least = low.sum(axis=-1)
     rule = f"in sum at most the bandwidth, {bandwidth:g}"
-    checks.require("min_rate", least, rule, least <= bandwidth)
+    checks.require("min_rate", least, rule, least <= bandwidth * (1 + NEXT))
 
     def rates(v, start, slope, low):
         return low + slope * np.maximum(v - start, 0.0)
