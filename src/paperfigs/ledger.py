@@ -153,7 +153,7 @@ class Claims:
         """
         order = list(self._claims)
         found = self._found.values()
-        return sorted(found, key=lambda case: order.index(_entry(case)))
+        return sorted(found, key=lambda case: order.index(claim_id(case)))
 
     def table(self) -> Any:
         """Set what was measured here beside the verdict at paper scale.
@@ -212,7 +212,7 @@ def _cell(value):
     return " ".join(str(value).split()).replace("|", "&#124;")
 
 
-def _entry(found):
+def claim_id(found):
     """The id of the claim, or of the family, that a record is about."""
     return found.get("family", found["id"])
 
@@ -233,7 +233,7 @@ def join(claims: dict[str, dict[str, Any]], found: dict[str, Any]) -> dict[str, 
         Both, the texts with the fields of the case; a reason only where the
         claim differs or is declared.
     """
-    claim = claims[_entry(found)]
+    claim = claims[claim_id(found)]
     joined = claim | found
     for key in ("says", "where", "quantity", "reason"):
         text, fields = joined.get(key, ""), found.get("fields")

@@ -39,8 +39,12 @@ def records() -> dict[str, list[dict[str, Any]]]:
     for figure in project.notebooks():
         path = project.root() / "figures" / f"{figure}.json"
         if path.exists():
-            claims, measured = project.claims(figure), json.loads(path.read_text())
-            found[figure] = [ledger.join(claims, each) for each in measured["claims"]]
+            claims, record = project.claims(figure), json.loads(path.read_text())
+            found[figure] = [
+                ledger.join(claims, each)
+                for each in record["claims"]
+                if ledger.claim_id(each) in claims  # not one that has been removed
+            ]
     return found
 
 
