@@ -257,12 +257,16 @@ class PseudoObservations:
         """
         grid = _rising("rate", rate)
         likelihood = grid_posterior(history, grid, np.ones(grid.size))
-        likelihood = likelihood.reshape(-1, grid.size) * np.gradient(grid)
+        # pages of the same bits at the same intervals count as one
+        likelihood, n_pages = np.unique(
+            likelihood.reshape(-1, grid.size), axis=0, return_counts=True
+        )
+        likelihood *= np.gradient(grid)
 
         # a prior that makes a history almost impossible has a loss of inf
         @np.errstate(divide="ignore")
         def loss(prior):
-            return -np.log(likelihood @ prior.density(grid)).sum()
+            return -n_pages @ np.log(likelihood @ prior.density(grid))
 
         return cls._least(loss, -np.log(grid[[-1, 0]]), _search, 1000)
 

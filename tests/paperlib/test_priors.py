@@ -183,7 +183,7 @@ def test_the_stand_in_pages_put_the_changed_interval_at_its_bound():
 
 
 def test_learn_finds_the_pair_from_one_bit_of_a_page():
-    rng, n, rate = np.random.default_rng(9), 10_000, np.geomspace(1e-6, 1, 200)
+    rng, n, rate = np.random.default_rng(9), 3000, np.geomspace(1e-6, 1, 150)
     pages = rng.exponential(1 / 200, n) + rng.exponential(1 / 500, n)
     interval = rng.lognormal(5, 1, (n, 1))
     history = simulate_history(pages, interval=interval, rng=rng)
