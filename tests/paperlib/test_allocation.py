@@ -182,7 +182,7 @@ def test_rates_agree_with_a_convex_solver(kind, seed, n, bandwidth, least):
     assert_allclose(best.crawl_rate, rate.value, rtol=0, atol=1e-8)
 
 
-# ----------------------------------------------------- thresholds, with signals
+# ---------------------------------------------------------------- thresholds
 
 
 @pytest.mark.parametrize("bandwidth", [0.05, 1.0, 5.0, 60.0])
@@ -241,7 +241,7 @@ def test_thresholds_without_informative_signals_are_equal_intervals(false_rate):
     assert found.freshness == pytest.approx(expected.freshness, rel=1e-12)
 
 
-@pytest.mark.parametrize("bandwidth", [0.3, 2.0, 4.0, 9.0])
+@pytest.mark.parametrize("bandwidth", [0.3, 2.0, 4.0, 9.0, 1e3])
 def test_pages_of_recall_1_are_crawled_after_whole_numbers_of_signals(bandwidth):
     """The best of many splits; each signal multiplies the freshness by nu / gamma."""
     d, mu, nu = np.array([[1.0, 2.0], [1.0, 3.0], [2.0, 1.0]])
@@ -322,6 +322,7 @@ def test_each_leading_index_is_a_problem_of_its_own(kind):
         alone = OPTIMAL[kind](change_rate[i], importance, 5.0)
         for name in ("crawl_rate", "multiplier", "freshness"):
             assert_array_equal(getattr(together, name)[i], getattr(alone, name))
+    assert_array_equal(uniform(change_rate, importance, 5.0).crawl_rate, 0.25)
     least = np.array([[0.1, 0.2], [0.3, 0.0]])
     together = optimal_poisson([1.0, 2.0], 1.0, 1.0, min_rate=least).crawl_rate
     for rates, low in zip(together, least, strict=True):
@@ -386,11 +387,9 @@ def test_twelve_decades(kind, bandwidth, spread):
 
 
 def test_a_scarce_bandwidth_among_huge_change_rates():
-    """Sums over 21 decades that keep the digits of the bandwidth."""
-    change_rate, importance = np.array([8.16e14, 1.8e-7]), np.array([2.88e9, 4.1e-10])
-    best = optimal_poisson(change_rate, importance, 5e-4)
-    # page 0 gains mu / d at any rate up to the bandwidth; page 1 up to that
-    second = np.sqrt(importance[1] * change_rate[1] / (2.88e9 / 8.16e14)) - 1.8e-7
+    """Over 21 decades. A crawl of page 0 gains mu / d, whatever its rate."""
+    second = np.sqrt(4.1e-10 * 1.8e-7 / (2.88e9 / 8.16e14)) - 1.8e-7
+    best = optimal_poisson([8.16e14, 1.8e-7], [2.88e9, 4.1e-10], 5e-4)
     assert_allclose(best.crawl_rate, [5e-4 - second, second], rtol=1e-9)
 
 
