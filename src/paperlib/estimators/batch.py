@@ -248,8 +248,8 @@ def bias_reduced(history: History) -> NDArray:
     n, unchanged = history.n_crawls, history.total(~history.changed)
     with np.errstate(invalid="ignore"):
         interval = history.total(history.interval) / n
-    equal = np.isclose(history.interval, history.per_crawl(interval), 1e-9, 0.0)
     rule = "the same for all crawls of a page (mle takes any)"
+    equal = np.isclose(history.interval, history.per_crawl(interval), 1e-9, 0.0)
     checks.require("interval", history.interval, rule, equal)
     return -np.log((unchanged + 0.5) / (n + 0.5)) / interval
 

@@ -146,7 +146,8 @@ def confidence_radius(
         NaN for a page without crawls.
     """
     max_rate = checks.number("max_rate", max_rate)
-    level, n = checks.number("level", level, 0.0, 1.0), history.n_crawls
-    slope = history.total(history.interval * np.exp(-max_rate * history.interval))
+    level = checks.number("level", level, 0.0, 1.0)
+    n, w = history.n_crawls, history.interval
+    slope = history.total(w * np.exp(-max_rate * w))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.sqrt(n / 2 * (np.log(2) - np.log1p(-level))) / slope

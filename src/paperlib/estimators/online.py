@@ -150,10 +150,10 @@ class LLN(Naive):
     ----------
     crawl_rate : array_like, 1/time, positive
         One number, or one for each page.
-    offset : float or callable, default 1.0
-        The sequence alpha_k, positive: a number, or a function of
-        k = 1, 2, ... (log k, an example of the papers, is 0 at k = 1: use
-        log(k + 1)).
+    offset : callable, default `numpy.ones_like`
+        The sequence alpha_k, positive, as a function of an array of
+        k = 1, 2, ... An example of the papers, log k, is 0 at k = 1: use
+        log(k + 1).
 
     Examples
     --------
@@ -163,17 +163,14 @@ class LLN(Naive):
     [3.0, 1.5, 3.0]
     """
 
-    offset: float | Callable = 1.0
+    offset: Callable = np.ones_like
 
     def __post_init__(self):
         super().__post_init__()
-        checks.number("offset", self._offset(1.0))
-
-    def _offset(self, n):
-        return self.offset(n) if callable(self.offset) else self.offset
+        checks.number("offset", self.offset(1.0))
 
     def _value(self, n, n_changed):
-        return self.crawl_rate * n_changed / (n + self._offset(n) - n_changed)
+        return self.crawl_rate * n_changed / (n + self.offset(n) - n_changed)
 
 
 @dataclass(eq=False)
@@ -255,9 +252,10 @@ class SA(OnlineEstimator):
         x[0] -= change_rate
         second = np.outer(x, x)
         for k in range(crawls.max()):
-            after = 0.0
+            after = np.zeros(second.shape)
             for bit, chance in ((True, q), (False, 1 - q)):
-                # the images of the unit vectors and, last, of the limit
+                # the images of the limit, last, and of the points one unit from
+                # it in each direction determine the affine map
                 m = np.eye(x.size)
                 m[0] += change_rate
                 m[:-1] = self._advance(k, bit, *m[:-1])
