@@ -35,13 +35,13 @@ STALE = 45.0
 LEAST_ALPHA, MOST_EVIDENCE = 1e-100, 1e100
 NOTHING = 1e-50  # alpha iota below it: recall 1 and no signal, so no hazard
 SMALL = 1e-14  # sums end at a term below this share
-# A Poisson number of mean x exceeds i, to rounding, if (x - i)^2 > 85 x (Chernoff),
-# and so it does for x > i + 85 + sqrt(85 i).
-CHERNOFF = 85.0
-# Signals before a crawl, in units of (1 + step)^2, after which Wald's identity is
-# exact to rounding; and signals after which it is taken in any case, since its
-# relative error is less than their inverse.
-MANY, MOST_SIGNALS = 100.0, 1e6
+# A Poisson number of mean x exceeds i, to rounding, if (x - i)^2 > 75 x (Chernoff),
+# and so it does for x > i + 75 + sqrt(75 i).
+CHERNOFF = 75.0
+# Wald's identity is exact to rounding after so many signals, times (1 + step)^2, and
+# does not cancel in V where alpha iota is above FAR. After MOST_SIGNALS it is used in
+# any case: its relative error is less than their inverse.
+MANY, FAR, MOST_SIGNALS = 4.0, 0.01, 1e5
 PRODUCT = 20  # factors up to which a product is faster than logarithms
 
 
@@ -390,9 +390,8 @@ def lemma_4(iota, change_rate, false_rate, alpha, gamma, beta, terms):
         return residual(1, x) / alpha, iota, residual(0, x) / alpha
     fresh, both, step = math.exp(-x), alpha + gamma, gamma * beta
     value = psi = 0.0
-    if terms == math.inf and gamma * iota > (1 + step) * min(
-        MANY * (1 + step) ** 2, MOST_SIGNALS
-    ):
+    least = min(MANY * (1 + step) ** 2, MOST_SIGNALS) if x > FAR else MOST_SIGNALS
+    if terms == math.inf and gamma * iota > (1 + step) * least:
         # Wald: one of many signals crosses the threshold with the probability
         # step / (1 + step), by a time uniform on (0, beta).
         psi = (iota + 0.5 * beta * step / (1 + step)) / (1 + step)

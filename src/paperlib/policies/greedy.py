@@ -1,0 +1,358 @@
+r"""Greedy crawling: each slot goes to the page of largest crawl value.
+
+Algorithm 1 of Busa-Fekete et al. (2025). The crawl value V of a page rises with its
+effective time iota = tau + beta n alone (Lemma 4), from 0 at a crawl. Two ideas spare
+computing it for every page in every slot.
+
+*Remember one state of a page*, for it holds after later crawls too: V at some iota,
+with
+
+    curve = mu alpha exp(-alpha iota),    slope = dV/diota = curve psi(iota).
+
+As psi never falls and grows no faster than iota, V is a further effective time d later,
+or earlier for d < 0 (then the left side holds for alpha d >= -1), within
+
+    V + slope d (1 - alpha d) <= V(iota + d) <= V + slope d + curve d^2 / 2.
+
+V is computed again only where these bounds do not decide which page wins.
+
+*Compare few pages.* A pruning threshold lies a little below the values that win. A page
+waits in a heap until its effective time comes to `reach`, before which its upper bound
+is below the threshold. The others are the active set. If no active page is above the
+threshold, it is lowered, and the slot is decided again: slots are exactly those of the
+arg max over all pages, with ties to the lower index.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import checks
+from ..freshness import NOTHING, STALE, compiled, lemma_4, lemma_4_rates
+from ..signals import SignalledPages
+
+PAGE = np.dtype(
+    # parameters; limit is that of V for iota -> inf
+    [(name, "f8") for name in "change_rate importance false_rate".split()]
+    + [(name, "f8") for name in "alpha gamma beta limit".split()]
+    # last: crawl; start: last, less beta for each signal since: iota = t - start;
+    # until: time of the next signal
+    + [(name, "f8") for name in "last start until".split()]
+    # the state remembered; sharp_for: the threshold for which reach needs no better one
+    + [(name, "f8") for name in "at value slope curve reach sharp_for".split()]
+    + [(name, "i8") for name in "next stop".split()]  # the signals not yet counted
+)
+# The threshold is set to the value of a rank, and raised when CROWDED times as many
+# pages are active. To lower it is a pass over all pages: too often, the rank doubles.
+LEAST_RANK, CROWDED, TOO_OFTEN = 8, 3, 4
+SLACK = 4  # a page may be active this many slots too early
+SAFE = 1 - 1e-9  # bounds decide with a margin for rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Greedy:
+    r"""Greedy policy without signals: GREEDY of Busa-Fekete et al. (2025).
+
+    Algorithm 1 with the crawl value of section 5.1,
+
+    .. math:: V(\tau) = \frac{\mu}{\Delta}
+              \bigl(1 - (1 + \Delta\tau)\, e^{-\Delta\tau}\bigr).
+
+    All pages are crawled at time 0, which the paper leaves open. Ties go to the
+    lower index.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The pages as they are believed to be.
+
+    Examples
+    --------
+    >>> from paperlib import worlds
+    >>> pages = SignalledPages([1.0, 1.0, 1.0], [1.0, 1.1, 0.3])
+    >>> world = worlds.draw_world(pages, 4.0, rng=1)
+    >>> worlds.crawl(world, Greedy(pages), bandwidth=1.0).page
+    array([1, 0, 1, 0])
+    """
+
+    pages: SignalledPages
+    terms = None
+    discard_window = 0.0
+
+    @property
+    def believed(self) -> SignalledPages:
+        """The pages as the crawl value takes them."""
+        return replace(self.pages, recall=0.0, false_rate=0.0)
+
+    def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
+        """Page of each slot; see `paperlib.worlds`."""
+        believed, terms = self.believed, np.inf if self.terms is None else self.terms
+        pages = np.zeros(believed.alpha.size, PAGE)
+        if signals.offsets.size != pages.size + 1:
+            raise ValueError(
+                f"signals must be of the {pages.size} pages of the policy, "
+                f"got those of {signals.offsets.size - 1}"
+            )
+        for name in "change_rate", "importance", "false_rate":
+            pages[name] = getattr(believed, name)
+        rate, false = believed.change_rate, believed.false_rate
+        pages["alpha"], pages["gamma"], pages["beta"] = lemma_4_rates(believed, terms)
+        with np.errstate(invalid="ignore"):
+            left_out = (false / (rate + false)) ** terms
+            limit = believed.importance * (1 - left_out) / rate
+        pages["limit"] = np.where(rate > 0, limit, 0.0)
+        pages["curve"] = believed.importance * pages["alpha"]  # at iota = 0
+        pages["next"], pages["stop"] = signals.offsets[:-1], signals.offsets[1:]
+        pages["stop"][pages["gamma"] == 0] = 0
+        slack = SLACK * time.max(initial=0.0) / max(time.size, 1)
+        return _slots(pages, time, signals.time, terms, self.discard_window, slack)
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyCIS(Greedy):
+    r"""Greedy policy that takes every signal for true: GREEDY-CIS.
+
+    A page that has sent a signal is certainly stale, and its crawl value is the
+    limit :math:`\mu / \Delta`. The paper does not say what is believed where
+    there are false signals; here signals have the rate :math:`\lambda\Delta`.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The pages as they are believed to be; false_rate is not used.
+    """
+
+    @property
+    def believed(self) -> SignalledPages:
+        """The pages as the crawl value takes them."""
+        return replace(self.pages, false_rate=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyCISPlus(Greedy):
+    """Greedy policy that uses only good signals: GREEDY-CIS+.
+
+    Section 6.7 of Busa-Fekete et al. (2025): GREEDY-CIS on pages with a precision
+    above 0.7 and a recall above 0.6, GREEDY on the others.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The pages as they are believed to be.
+    """
+
+    @property
+    def believed(self) -> SignalledPages:
+        """The pages as the crawl value takes them."""
+        good = (np.nan_to_num(self.pages.precision) > 0.7) & (self.pages.recall > 0.6)
+        return replace(self.pages, recall=self.pages.recall * good, false_rate=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class GreedyNCIS(Greedy):
+    r"""Greedy policy with noisy signals: GREEDY-NCIS of Busa-Fekete et al. (2025).
+
+    Algorithm 1 with the crawl value of Lemma 4, `paperlib.freshness.crawl_value`.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The pages as they are believed to be.
+    terms : int, optional
+        APPROX-j of appendix A: j terms of the crawl value; by default all.
+    discard_window : float, time, default 0
+        NCIS-D of appendix C: signals that arrive within this time after a crawl
+        of their page do not count, as they may report an earlier change.
+    """
+
+    _: KW_ONLY
+    terms: int | None = None
+    discard_window: float = 0.0
+
+    def __post_init__(self):
+        if self.terms is not None:
+            checks.count("terms", self.terms)
+        checks.number("discard_window", self.discard_window, above=False)
+
+    @property
+    def believed(self) -> SignalledPages:
+        """The pages as the crawl value takes them."""
+        return self.pages
+
+
+@compiled
+def _evaluate(page, iota, terms):
+    """Compute the value at iota, and remember that state."""
+    page.at, page.value, page.slope, page.curve = iota, page.limit, 0.0, 0.0
+    if page.alpha * iota < STALE:
+        value, psi, _ = lemma_4(
+            iota,
+            page.change_rate,
+            page.false_rate,
+            page.alpha,
+            page.gamma,
+            page.beta,
+            terms,
+        )
+        page.value = min(page.importance * value, page.limit)
+        page.curve = page.importance * page.alpha * math.exp(-page.alpha * iota)
+        page.slope = page.curve * psi
+
+
+@compiled
+def _bounds(page, iota):
+    """Lower and upper bound of the value at iota."""
+    d = iota - page.at
+    upper = min(page.value + d * (page.slope + 0.5 * d * page.curve), page.limit)
+    if page.alpha * iota < NOTHING:
+        return 0.0, 0.0
+    if page.alpha * iota > STALE:
+        return SAFE * page.limit, upper
+    if page.alpha * d < -1.0:
+        return 0.0, upper
+    rise = d * page.slope * (1.0 - page.alpha * d)
+    return SAFE * (page.value + (max(rise, 0.0) if d > 0.0 else rise)), upper
+
+
+@compiled
+def _find_reach(page, threshold, slack):
+    """Raise `reach` to where the upper bound is at the threshold, from two states."""
+    goal = SAFE * threshold
+    zero = math.sqrt(2.0 * goal / (page.importance * page.alpha))  # iota = 0
+    if zero > page.reach:  # not if it is NaN
+        page.reach = zero
+    root = page.slope**2 + 2.0 * page.curve * (goal - page.value)
+    if root >= 0.0 and page.slope > 0.0:
+        d = 2.0 * (goal - page.value) / (page.slope + math.sqrt(root))
+        page.reach = max(page.reach, page.at + d)
+        # the bounds differ by less than V rises in the slack
+        if d * d * (0.5 * page.curve + page.alpha * page.slope) <= slack * page.slope:
+            page.sharp_for = threshold
+
+
+@compiled
+def _count(page, t, signals, window):
+    """Count the signals up to time t."""
+    while page.next < page.stop and signals[page.next] <= t:
+        if signals[page.next] - page.last >= window:
+            page.start -= page.beta
+        page.next += 1
+    page.until = signals[page.next] if page.next < page.stop else np.inf
+
+
+@compiled
+def _place(i, pages, soon, threshold, waiting, active, signals, window):
+    """Make page i active if it is due soon, by its signals to come; else it waits."""
+    page = pages[i]
+    if page.limit < SAFE * threshold:
+        return
+    due, k = page.start + page.reach, page.next
+    while k < page.stop and signals[k] < due:
+        if signals[k] - page.last >= window:
+            due = max(due - page.beta, signals[k])
+        k += 1
+    if due <= soon:
+        active.append(i)
+    else:
+        heapq.heappush(waiting, (due, i))
+
+
+@compiled
+def _largest(pages, active, upper, t, threshold, signals, terms, window):
+    """Place in `active` of the page of largest value, -1 if below the threshold."""
+    for k in range(len(active)):
+        page = pages[active[k]]
+        if page.until <= t:
+            _count(page, t, signals, window)
+        upper[k] = _bounds(page, t - page.start)[1]
+    while True:
+        best, second, where = -1.0, -1.0, -1
+        for k in range(len(active)):
+            if upper[k] > best or (upper[k] == best and active[k] < active[where]):
+                best, second, where = upper[k], best, k
+            else:
+                second = max(second, upper[k])
+        if best < threshold:
+            return -1
+        page = pages[active[where]]
+        iota = t - page.start
+        if iota == page.at or _bounds(page, iota)[0] > max(second, threshold):
+            return where
+        _evaluate(page, iota, terms)
+        upper[where] = page.value
+
+
+@compiled
+def _ranked(values, k):
+    """The k-th largest value."""
+    k = min(k, values.size)
+    return np.partition(values, values.size - k)[values.size - k]
+
+
+@compiled
+def _value_of_rank(pages, t, rank, signals, terms, window):
+    """A lower bound of the value of this rank among all pages."""
+    lower = np.empty(pages.size)
+    for i in range(pages.size):
+        _count(pages[i], t, signals, window)
+        lower[i] = _bounds(pages[i], t - pages[i].start)[0]
+    least = _ranked(lower, rank)
+    for i in range(pages.size):
+        page = pages[i]
+        if _bounds(page, t - page.start)[1] > least:
+            _evaluate(page, t - page.start, terms)
+            lower[i] = page.value
+    return _ranked(lower, rank)
+
+
+@compiled
+def _slots(pages, slots, signals, terms, window, slack):
+    """Page of each slot; those of page i are signals[pages[i].next : pages[i].stop]."""
+    chosen, upper = np.empty(slots.size, np.int64), np.empty(pages.size)
+    threshold, rank, lowered = np.inf, LEAST_RANK, 0
+    waiting, active = [(np.inf, -1)], [0]
+    active.clear()
+    for j, t in enumerate(slots):
+        soon = t + slack
+        while waiting[0][0] <= t:
+            i = heapq.heappop(waiting)[1]
+            page = pages[i]
+            _count(page, t, signals, window)
+            if page.sharp_for != threshold:
+                _find_reach(page, threshold, slack)
+            if page.sharp_for != threshold:
+                _evaluate(page, page.reach, terms)
+                _find_reach(page, threshold, slack)
+            _place(i, pages, soon, threshold, waiting, active, signals, window)
+        where = _largest(pages, active, upper, t, threshold, signals, terms, window)
+        if where < 0:  # a waiting page may be above: lower the threshold
+            often = (j - lowered) * rank < TOO_OFTEN * pages.size
+            rank, lowered = 2 * rank if often else max(rank // 2, LEAST_RANK), j
+            threshold = _value_of_rank(pages, t, rank, signals, terms, window)
+            active.clear()
+            waiting = [(np.inf, -1)]
+            for i in range(pages.size):
+                pages[i].reach = pages[i].sharp_for = 0.0
+                _find_reach(pages[i], threshold, slack)
+                _place(i, pages, soon, threshold, waiting, active, signals, window)
+            where = _largest(pages, active, upper, t, threshold, signals, terms, window)
+        i = chosen[j] = active[where]
+        active[where] = active[-1]
+        active.pop()
+        pages[i].last = pages[i].start = t
+        _place(i, pages, soon, threshold, waiting, active, signals, window)
+        if len(active) > CROWDED * rank:  # raise it
+            lower = np.array([_bounds(pages[i], t - pages[i].start)[0] for i in active])
+            threshold = max(threshold, _ranked(lower, rank))
+            crowd = active.copy()
+            active.clear()
+            for i in crowd:
+                _find_reach(pages[i], threshold, slack)
+                _place(i, pages, soon, threshold, waiting, active, signals, window)
+    return chosen
