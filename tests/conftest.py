@@ -1,21 +1,14 @@
-"""No process is left, kernels of notebooks are forks, and less garbage collection."""
+"""No process is left, and less garbage collection."""
 
 import gc
-import sys
-from importlib.metadata import EntryPoint
 
 import psutil
 import pytest
 
 collect_ignore = ["typed.py"]  # for mypy, and not to be run
 
-# Servers of paperlib, multiprocessing and joblib, which end with their user.
-SERVERS = (
-    "multiprocessing.forkserver",
-    "paperfigs.forks",
-    "resource_tracker",
-    "loky",
-)
+# Servers of multiprocessing and joblib, which end with their user.
+SERVERS = "multiprocessing.forkserver", "resource_tracker", "loky"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,16 +27,6 @@ def no_process_is_left():
     for child in alive:
         child.kill()
     assert not left, "processes that the tests have left"
-
-
-def pytest_configure(config):
-    if config.getoption("nbval", default=False) and sys.platform == "linux":
-        from jupyter_client.provisioning import KernelProvisionerFactory as Factory
-
-        # Forks, as the kernels of builds are.
-        forks = "paperfigs.kernels:_Provisioner"
-        Factory.instance().provisioners["forks"] = EntryPoint("forks", forks, "")
-        Factory.instance().default_provisioner_name = "forks"
 
 
 @pytest.hookimpl(wrapper=True)

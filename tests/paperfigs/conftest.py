@@ -1,0 +1,60 @@
+"""A small checkout of the project in a temporary folder, which is the working one."""
+
+import nbformat
+import pytest
+import yaml
+
+PARAMETERS = "n = 5\nrates = [0.5, 1.0]\nseed = None\noutput_dir = None"
+
+
+class Checkout:
+    """Writes the files of a checkout, and knows where they are."""
+
+    def __init__(self, root):
+        self.root = root
+        self.write("notebooks/paper.yaml", "{}")
+        self.write("README.md", "# T\n<!-- claims -->\nold\n<!-- /claims -->\nend\n")
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    def notebook(self, name, *code, parameters=PARAMETERS):
+        """A notebook of figures: its title, its parameters, and cells of code."""
+        cells = [
+            nbformat.v4.new_markdown_cell("# Figure 1: a title\n\nA question."),
+            nbformat.v4.new_code_cell(parameters, metadata={"tags": ["parameters"]}),
+            *map(nbformat.v4.new_code_cell, code),
+        ]
+        kernel = {"name": "python3", "display_name": "P", "language": "python"}
+        notebook = nbformat.v4.new_notebook(
+            cells=cells, metadata={"kernelspec": kernel}
+        )
+        path = self.root / "notebooks" / f"{name}.ipynb"
+        path.parent.mkdir(exist_ok=True)
+        nbformat.write(notebook, path)
+        return path
+
+    def edit(self, name, change):
+        """Rewrite a notebook after `change(notebook)`."""
+        path = self.root / "notebooks" / f"{name}.ipynb"
+        notebook = nbformat.read(path, as_version=4)
+        change(notebook)
+        nbformat.write(notebook, path)
+
+    def claims(self, figure, *entries, about="What it asks."):
+        """Claims of a figure, whose texts can be left out."""
+        paper, name = figure.split("/")
+        path = self.root / "notebooks" / paper / "claims.yaml"
+        content = yaml.safe_load(path.read_text()) if path.exists() else {}
+        usual = {"says": "It is.", "where": "section 1", "measured": "a ratio"}
+        content |= {"about": about, name: [usual | entry for entry in entries]}
+        self.write(path, yaml.safe_dump(content))
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Checkout(tmp_path)
