@@ -1,8 +1,7 @@
 """Processor time and memory of the figures at paper scale, one figure at a time.
 
 ``python benchmarks/figures.py [FIGURE ...]`` measures these figures, by default
-all, and replaces their rows of benchmarks/figures.csv. `paperlib figures` puts
-them into docs/artifact.md.
+all, and replaces their rows of benchmarks/figures.csv.
 """
 
 import csv
@@ -15,8 +14,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from paperfigs import build, report
-from recrawl.files import write_atomic
+from paperfigs import build
+from paperfigs.files import write_atomic
+
+COLUMNS = "figure", "processor_seconds", "megabytes", "date", "machine"
 
 # The figure is built by a process of its own, so that the operating system
 # counts what that process and its kernel use, and nothing else.
@@ -26,7 +27,8 @@ from pathlib import Path
 from paperfigs import build
 job, = build.jobs_for([sys.argv[1]], "paper")
 folder = Path(sys.argv[2])
-build.execute(job, folder / "run.ipynb", folder / "figures")
+given = job.parameters | {"output_dir": sys.argv[2]}
+build.execute(job.notebook, folder / "run.ipynb", **given)
 """
 
 
@@ -51,10 +53,13 @@ def machine():
     )
 
 
-def write(rows, path):
-    """Write the rows, in the order of the figures' ids."""
+def write(row, path):
+    """Replace one row of the file, whose rows are in the order of the figures."""
+    with path.open(newline="") as file:  # another process may write it, too
+        rows = {each["figure"]: each for each in csv.DictReader(file)}
+    rows[row[0]] = dict(zip(COLUMNS, row, strict=True))
     text = io.StringIO()
-    table = csv.DictWriter(text, report.COST_COLUMNS, lineterminator="\n")
+    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     table.writeheader()
     table.writerows(rows[figure] for figure in sorted(rows))
     write_atomic(path, text.getvalue())
@@ -66,9 +71,7 @@ def main(ids, path):
         seconds, megabytes = measure(job.figure)
         row = job.figure, seconds, megabytes, datetime.date.today(), machine()
         print(*row, flush=True)
-        rows = report.costs(path.parents[1])  # another process may write it, too
-        rows[job.figure] = dict(zip(report.COST_COLUMNS, row, strict=True))
-        write(rows, path)
+        write(row, path)
 
 
 if __name__ == "__main__":

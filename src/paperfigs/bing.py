@@ -47,7 +47,7 @@ def read(
     folder : path
         The unpacked text files of the data set, which
         https://github.com/microsoft/Optimal-Freshness-Crawl-Scheduling
-        describes.
+        describes. An archive without known rates needs an empty file of them.
     n_pages : int
         Number of pages, drawn without replacement.
     rng : None, int or Generator, optional
