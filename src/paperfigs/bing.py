@@ -13,18 +13,20 @@ _SAMPLE = r"""
 WITH importance AS (
     SELECT id, first(value) AS importance
     FROM read_csv($folder || '/urlid_imp.txt', delim = '\t', header = false,
-        columns = {id: 'BIGINT', value: 'DOUBLE'}, ignore_errors = true)
+        columns = {id: 'BIGINT', value: 'DOUBLE'}, auto_detect = false,
+        ignore_errors = true)
     WHERE value >= 0 AND value < 'inf' GROUP BY id
 ), rate AS (
     SELECT id, first(value) AS known_rate
     FROM read_csv($folder || '/urlid_chrate_compl_obs_hist.txt', delim = '\t',
-        header = false, columns = {id: 'BIGINT', value: 'DOUBLE'}, ignore_errors = true)
+        header = false, columns = {id: 'BIGINT', value: 'DOUBLE'},
+        auto_detect = false, ignore_errors = true)
     GROUP BY id
 ), history AS (
     SELECT id, first(try(from_json(value, '[["DOUBLE"]]'))) AS crawls
-    FROM read_csv($folder || '/urlid_offset_history.txt', delim = '\t', header = false,
-        quote = '', columns = {id: 'BIGINT', start: 'DOUBLE', value: 'VARCHAR'},
-        ignore_errors = true)
+    FROM read_csv($folder || '/urlid_offset_history.txt', delim = '\t', quote = '',
+        header = false, columns = {id: 'BIGINT', start: 'DOUBLE', value: 'VARCHAR'},
+        auto_detect = false, ignore_errors = true)
     GROUP BY id
 )
 SELECT importance, coalesce(known_rate, 'nan'::DOUBLE) AS known_rate,

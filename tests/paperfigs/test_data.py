@@ -193,6 +193,13 @@ def test_pages_of_bing_that_can_be_used(bing):
     assert rate[order][2] == pytest.approx(np.log(2), rel=1e-6)
 
 
+def test_without_known_rates_there_is_none(bing):
+    from paperfigs import bing as reader
+
+    (bing / "urlid_chrate_compl_obs_hist.txt").write_text("")
+    assert np.isnan(reader.read(bing, 3, rng=1)[2]).tolist() == [True] * 3
+
+
 def test_a_sample_of_bing_is_that_of_its_seed(bing):
     from paperfigs import bing as reader
 
