@@ -194,7 +194,7 @@ def optimal_poisson(
 ) -> Allocation:
     r"""Crawl rates of highest freshness when pages are crawled at Poisson times.
 
-    Azar et al. (2018), eq. (6) of Upadhyay et al. (2020), eq. (17) of Avrachenkov,
+    Azar et al. (2018), eq. (6) of Upadhyay et al. (2020), section 5 of Avrachenkov,
     Patil, Thoppe (2022): :math:`p_i = \sqrt{\mu_i \Delta_i / \lambda} - \Delta_i`
     where that is above the least rate. The papers find :math:`\lambda` by sorting;
     here it is the search that serves all optima, and the result is the same.

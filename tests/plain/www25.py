@@ -78,7 +78,7 @@ def optimal_interval(change_rate, importance, bandwidth):
 
 
 def low_discrepancy(crawl_rate, n_slots):
-    """Section 6, LDS: page of each slot, earliest deadline first."""
+    """Section 6.4, LDS: page of each slot, earliest deadline first."""
     # Liu and Layland 1973; algorithm 3 of Azar et al. 2018. Visit k of a page of share
     # p is due in the slots from floor((k - 1) / p) to ceil(k / p), our choice.
     period = [Fraction(float(np.sum(crawl_rate))) / Fraction(p) for p in crawl_rate]

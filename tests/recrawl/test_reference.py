@@ -6,7 +6,10 @@ roots of an equation that rounding moves. Arguments are random, over several pow
 of ten, with the edges of their ranges among them.
 """
 
+import inspect
+import re
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -713,3 +716,19 @@ def test_best_slots_of_equal_pages_are_in_turn(n_pages):
     in_turn = 2.0 * np.sum(1 - np.exp(-0.3 * stale) * -np.expm1(-0.3) / 0.3)
     found = beyond.best_slots(*pages, 1.0, [8] * n_pages, 1e-10)
     assert found == pytest.approx(in_turn, abs=1e-9)
+
+
+# -------------------------------------------------------------------- the page
+
+
+def test_every_plain_form_is_used_and_on_the_page_of_formulas():
+    folder = Path(__file__).parent
+    tests = "".join(path.read_text() for path in folder.glob("test_*.py"))
+    page = (folder.parents[1] / "docs" / "recrawl" / "formulas.md").read_text()
+    public = {
+        name
+        for name, member in inspect.getmembers(beyond, inspect.isfunction)
+        if member.__module__ == beyond.__name__ and not name.startswith("_")
+    }
+    assert {n for n in public if re.search(rf"\b\w+\.{n}\(", tests)} == public
+    assert set(re.findall(r"\| `(\w+)` \|$", page, flags=re.MULTILINE)) == public

@@ -541,8 +541,8 @@ def cycle_length(threshold: ArrayLike, pages: SignalledPages) -> Array:
     r"""Expected time between two crawls at a threshold.
 
     psi of Lemma 4 of [www25]_, for pages that are crawled when their effective
-    elapsed time reaches iota; K = floor(iota / beta) (the draft prints another
-    limit), and P is the regularised incomplete gamma function:
+    elapsed time reaches iota; K = floor(iota / beta), and P is the regularised
+    incomplete gamma function:
 
     .. math:: \psi(\iota) = \frac{1}{\gamma} \sum_{i=0}^{K}
               P\bigl(i + 1, \gamma (\iota - i \beta)\bigr) .
