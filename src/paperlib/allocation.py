@@ -16,6 +16,7 @@ crawl: then they are 0, and so is the multiplier.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -162,6 +163,7 @@ def _spend(rates, bandwidth, *pages):
         if first == np.inf:  # no page gains by a crawl
             return rates(1.0, *pages), first
 
+        @cache
         def excess(u):
             return rates(u * first, *pages).sum() / bandwidth - 1
 
