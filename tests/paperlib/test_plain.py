@@ -17,7 +17,7 @@ from scipy.integrate import quad
 from scipy.special import factorial
 from scipy.stats import expon
 
-from paperlib import allocation, freshness
+from paperlib import allocation, freshness, signals
 from paperlib.policies import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
 from paperlib.processes import simulate_history
 from paperlib.signals import SignalledPages
@@ -230,6 +230,45 @@ def test_lemma_3_by_quadrature(page):
         assert found == pytest.approx(integral, rel=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("page", "length"),
+    [
+        ((0.7, 0.5, 0.3), 1.0),
+        ((2.0, 0.9, 0.1), 0.4),
+        ((0.05, 0.3, 1.0), 20.0),
+        ((40.0, 0.6, 5.0), 0.02),
+    ],
+)
+def test_estimates_from_signals(page, length):
+    """The maximum of the log-likelihood of appendix E, and the naive counts."""
+    history, counts = signals.simulate_signalled_history(
+        one(page[0], 1.0, *page[1:]), crawl_rate=1 / length, n_crawls=300, rng=19
+    )
+    data = history.interval[0], counts[0], history.changed[0]
+    alpha, b = plain.fit_signals(*data)
+    gamma = counts.sum() / history.interval.sum()
+    expected = plain.observed_parameters(alpha, 1 - np.exp(-b), gamma)
+    fit = signals.fit(history, counts)
+    found = np.ravel((fit.change_rate, fit.recall, fit.false_rate))
+    assert_allclose(found, expected, rtol=1e-8)
+    best = plain.signal_log_likelihood(alpha, b, *data)
+    for x, y in ((0.99, 1.0), (1.01, 1.0), (1.0, 0.99), (1.0, 1.01)):
+        assert plain.signal_log_likelihood(x * alpha, y * b, *data) < best
+    naive = np.ravel(signals.naive_precision_recall(history, counts))
+    assert_allclose(naive, plain.naive_precision_recall(*data[1:]), rtol=1e-12)
+
+
+def test_the_chance_of_a_change_is_eq_1():
+    """Bits after some number of signals; five standard errors."""
+    history, counts = signals.simulate_signalled_history(
+        one(PAGE[0], 1.0, *PAGE[1:]), interval=1.3, n_crawls=100_000, rng=20
+    )
+    for n in range(3):
+        bits = history.changed[counts == n]
+        q = 1 - plain.fresh_probability(1.3, n, *PAGE)
+        assert abs(bits.mean() - q) < 5 * np.sqrt(q * (1 - q) / bits.size)
+
+
 # ------------------------------------------------------------------- allocation
 
 
@@ -307,9 +346,9 @@ def test_algorithm_1(policy, believe, options, seed):
     owner = np.repeat(np.arange(n), count)
     time = rng.uniform(0, n_slots / bandwidth, owner.size)
     time = time[np.lexsort((time, owner))]
-    signals = Signals(np.append(0, np.cumsum(count)), time)
+    received = Signals(np.append(0, np.cumsum(count)), time)
     slots = np.arange(1, n_slots + 1) / bandwidth
-    found = policy(SignalledPages(*page), **options).choose(slots, signals)
+    found = policy(SignalledPages(*page), **options).choose(slots, received)
     believed = [believe(*one) for one in zip(*page, strict=True)]
     window, terms = options.get("discard_window", 0.0), options.get("terms")
     expected = plain.greedy_slots(
