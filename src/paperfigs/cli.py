@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import yaml
 
-from paperfigs import build, project, report
+from paperfigs import build, report
 
 
 def _build(ids, parameters, **options):
@@ -16,11 +16,9 @@ def _build(ids, parameters, **options):
 
 
 def _list(ids):
-    records = report.records()
     for figure, notebook in build.select(ids).items():
-        statuses = [claim["status"] for claim in records.get(figure, ())]
-        holds = f"{statuses.count('holds')} of {len(statuses)} claims hold"
-        print(f"{figure:20}{holds:24}{project.title(notebook)}")
+        page = report.Page(figure, notebook)
+        print(f"{figure:20}{page.verdict[0]:24}{page.title}")
 
 
 def _download(**options):
@@ -57,7 +55,7 @@ _COMMANDS = {
             "--output": {"metavar": "DIR", "help": "where figures go"},
         },
     ),
-    "list": (_list, "list figures with their titles, and how many claims hold", _IDS),
+    "list": (_list, "list figures with their verdicts and titles", _IDS),
     "verify": (build.verify, "build at paper scale elsewhere, and compare", _MANY),
     "refresh": (build.refresh, "execute notebooks in place, as they are", _MANY),
     "download": (

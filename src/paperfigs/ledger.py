@@ -18,13 +18,12 @@ _CRITERIA = {
     "at_most": "at most {:g}",
     "within": "within {0[0]:g} to {0[1]:g}",
 }
-_HEAD = "claim", "criterion", "measured here", "verdict here", "at paper scale"
+_TESTED = "holds", "differs", "on the border"
+_HEAD = "claim", "criterion", "measured here", "status here", "at paper scale"
 _HELP = (
-    "Holds, differs: the criterion is met, or missed, by three standard errors; too "
-    "few runs: the runs (pages, crawls) do not decide. ±: one standard error. -: no "
-    "number; claims.yaml gives the reason for which a claim is calibrated or not "
-    "testable. The verdict at paper scale is the one that counts; with fewer runs or "
-    "crawls the one here can be another."
+    "Holds, differs: the criterion is met, or missed, by three standard errors; on the "
+    "border: the value is less than that away from the criterion. ±: one standard "
+    "error. The status at paper scale is the one that counts."
 )
 
 
@@ -110,7 +109,7 @@ class Claims:
         -------
         str
             "holds" or "differs" if the criterion is met or missed by three
-            standard errors, "too few runs" between, "not measured" if the
+            standard errors, "on the border" between, "not measured" if the
             value is not finite.
 
         Raises
@@ -156,19 +155,17 @@ class Claims:
         return sorted(found, key=lambda case: order.index(claim_id(case)))
 
     def table(self) -> Any:
-        """Set what was measured here beside the verdict at paper scale.
+        """Set what was measured here beside the status at paper scale.
 
         Returns
         -------
         IPython.display.Markdown
             One row a claim; the committed record of the figure has the
-            verdicts at paper scale.
+            statuses at paper scale.
         """
         from IPython.display import Markdown
 
-        path = self._folder.parents[1] / "figures" / f"{self.figure}.json"
-        record = json.loads(path.read_text())["claims"] if path.exists() else []
-        paper = {claim["id"]: claim["status"] for claim in record}
+        paper = {claim["id"]: claim["status"] for claim in recorded(self.figure)}
         rows = []
         for found in self.records():
             claim = join(self._claims, found)
@@ -186,6 +183,74 @@ class Claims:
         if not others:
             return "Measured at paper scale."
         return f"Measured here not at paper scale, but with {', '.join(others)}."
+
+
+def verdict(figure: str) -> Any:
+    """Show whether a figure is reproduced at paper scale, and on which data.
+
+    Parameters
+    ----------
+    figure : str
+        Figure id.
+
+    Returns
+    -------
+    IPython.display.Markdown
+        The verdict of `judge` and the sentence of ``claims.yaml``.
+    """
+    from IPython.display import Markdown
+
+    about = project.about(figure)
+    found = judge(recorded(figure))
+    data = f" (data: {about['data']})" if "data" in about else ""
+    return Markdown(f"**{found.capitalize()}**{data}. {about.get('sentence', '')}")
+
+
+def recorded(figure: str) -> list[dict[str, Any]]:
+    """List the claims of a figure as they were measured at paper scale.
+
+    Parameters
+    ----------
+    figure : str
+        Figure id.
+
+    Returns
+    -------
+    list of dict
+        Of `join`; empty if the figure has not been built.
+    """
+    folder = project.paper_folder(figure.split("/")[0])
+    path = folder.parents[1] / "figures" / f"{figure}.json"
+    record = json.loads(path.read_text())["claims"] if path.exists() else []
+    claims = project.claims(figure)
+    # not those that have been removed since
+    return [join(claims, found) for found in record if claim_id(found) in claims]
+
+
+def judge(claims: Iterable[dict[str, Any]]) -> str:
+    """Give the verdict on a figure by the statuses of the paper's claims about it.
+
+    Claims of ours do not count, unless there are no others.
+
+    Parameters
+    ----------
+    claims : iterable of dict
+        Of `recorded`.
+
+    Returns
+    -------
+    str
+        "reproduced" if all claims that can be tested hold, "in part" if some
+        do, "not reproduced" if none does, "not testable" without any.
+    """
+    of_paper = [c for c in claims if "ours" not in c]
+    tested = [c["status"] for c in of_paper or claims if c["status"] in _TESTED]
+    n_hold = tested.count("holds")
+    if not tested:
+        return "not testable"
+    if n_hold == len(tested):
+        return "reproduced"
+    return "in part" if n_hold else "not reproduced"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -276,7 +341,7 @@ def measurement(claim: dict[str, Any]) -> str:
 
 
 def _status(measured, stderr, claim):
-    """Whether a measurement meets a claim's criterion, or too few runs tell."""
+    """Whether a measurement meets a claim's criterion, or lies on its border."""
     low, high = project.limits(claim)
     slack = STANDARD_ERRORS * stderr
     if not math.isfinite(measured) or math.isnan(stderr):
@@ -285,7 +350,7 @@ def _status(measured, stderr, claim):
         return "holds"
     if measured < low - slack or measured > high + slack:
         return "differs"
-    return "too few runs"
+    return "on the border"
 
 
 def mean(values: ArrayLike) -> Measured:

@@ -13,7 +13,9 @@ import yaml
 from paperfigs.files import PathLike
 
 _CRITERIA = {"at_least", "at_most", "within"}
-_KEYS = {"id", "says", "where", "measured", "reason", "ours", "declared"} | _CRITERIA
+_KEYS = _CRITERIA | set(
+    ["id", "says", "where", "measured", "reason", "ours", "declared", "when"]
+)
 
 
 class BuildError(RuntimeError):
@@ -193,9 +195,8 @@ def claims(figure: str) -> dict[str, dict[str, Any]]:
     BuildError
         A claim without a criterion, or with a key that is not known.
     """
-    paper, name = figure.split("/")
     found = {}
-    for claim in claims_file(paper).get(name, []):
+    for claim in about(figure).get("claims", []):
         n_criteria = len(claim.keys() & _CRITERIA)
         if claim.keys() - _KEYS or n_criteria != 1 - (
             "declared" in claim and not n_criteria
@@ -206,6 +207,24 @@ def claims(figure: str) -> dict[str, dict[str, Any]]:
             )
         found[claim["id"]] = claim | {"quantity": claim.get("measured", "")}
     return found
+
+
+def about(figure: str) -> dict[str, Any]:
+    """Read what ``claims.yaml`` says of a figure.
+
+    Parameters
+    ----------
+    figure : str
+        Figure id.
+
+    Returns
+    -------
+    dict
+        The kind of ``data``, the ``sentence`` of the verdict, the ``claims``.
+    """
+    paper, name = figure.split("/")
+    found = claims_file(paper).get(name, {})
+    return {"claims": found} if isinstance(found, list) else found
 
 
 def claims_file(paper: str) -> dict[str, Any]:

@@ -1,80 +1,51 @@
 """Pages made of the records of all figures: claims, gallery, table of the README."""
 
-import json
 import re
 from itertools import groupby
-from typing import Any
 
 from paperfigs import ledger, project
 from paperfigs.files import write_atomic
 
-_STATUSES = "holds", "differs", "too few runs", "calibrated", "not testable"
-_HEAD = "claim", "criterion", "measured", "verdict"
-_CLAIMS = f"""# What the papers claim, and what we measured
+VERDICTS = "reproduced", "in part", "not reproduced", "not testable"
+_HEAD = "claim", "criterion", "measured", "status"
+_CLAIMS = f"""# Does the paper hold? Verdicts and claims
 
-Each claim has a criterion. It *holds*, or *differs*, if the measurement meets the
-criterion, or misses it, by {ledger.STANDARD_ERRORS:g} standard errors; between there
-are *too few runs* to say. The number after ± is one standard error. A claim is
-*calibrated* where stand-in data were chosen to fit it, and *not testable* where it
-needs data that we lack; the reason says more. The name of a claim is the last word of
-its text. This page is made from `notebooks/*/claims.yaml` and the records beside the
-figures.
+A figure is *reproduced* if all claims of the paper about it hold that can be tested,
+*not reproduced* if none does, and else reproduced *in part*. A claim *holds*, or
+*differs*, if the measurement meets its criterion, or misses it, by
+{ledger.STANDARD_ERRORS:g} standard errors; else it is *on the border*. The number
+after ± is one standard error. A claim is *calibrated* where stand-in data were chosen
+to fit it, and *not testable* where it needs data that we lack; neither counts.
+Claims of ours, which no paper makes, do not count beside those of a paper.
+"Criterion after" marks a criterion that was written after a look at results.
+This page is made from `notebooks/*/claims.yaml` and the records beside the figures.
 """
 _GALLERY = """# Gallery
 
 A picture leads to its notebook, with the question, the code and what was measured.
-All claims are in [CLAIMS.md](CLAIMS.md); this page is made from the notebooks.
+[CLAIMS.md](CLAIMS.md) has the claims behind each verdict, and the rule.
 """
-
-
-def records() -> dict[str, list[dict[str, Any]]]:
-    """Read the claims of all figures that have been built, with their texts.
-
-    Returns
-    -------
-    dict of list of dict
-        By figure id, in the order of the gallery.
-    """
-    found = {}
-    for figure in project.notebooks():
-        path = project.root() / "figures" / f"{figure}.json"
-        if path.exists():
-            claims, record = project.claims(figure), json.loads(path.read_text())
-            found[figure] = [
-                ledger.join(claims, each)
-                for each in record["claims"]
-                if ledger.claim_id(each) in claims  # not one that has been removed
-            ]
-    return found
+_NOT_OF_A_PAPER = "beyond"
 
 
 def write() -> None:
     """Write ``figures/CLAIMS.md``, ``figures/README.md`` and the README's table."""
-    found, root = records(), project.root()
+    root, notebooks = project.root(), project.notebooks()
     claims, gallery, counts = [_CLAIMS], [_GALLERY], []
-    for paper, figures in groupby(found, lambda figure: figure.split("/")[0]):
-        claims += [f"\n## {paper}\n", project.claims_file(paper).get("about", "")]
-        gallery += [f"\n## {paper}\n"]
-        rows, statuses = [], []
-        for figure in figures:
-            notebook = project.notebooks()[figure]
-            title, link = (
-                project.title(notebook),
-                f"../notebooks/{paper}/{notebook.name}",
-            )
-            claims += [f"\n### {title}\n", f"[`{figure}`]({link})\n"]
-            claims.append(ledger.table(_HEAD, map(_row, found[figure])))
-            here = [
-                claim["status"]
-                for claim in found[figure]
-                if paper == "beyond" or "ours" not in claim
-            ]
-            holds = f"{here.count('holds')} of {len(here)}"
-            rows.append((f"[![{title}]({figure}.png)]({link})", title, holds))
-            statuses += here
-        gallery.append(ledger.table(("", "", "claims that hold"), rows))
-        counts.append((paper, len(rows), *map(statuses.count, _STATUSES)))
-    summary = ledger.table(("paper", "figures", *_STATUSES), counts)
+    for paper, figures in groupby(notebooks, lambda figure: figure.split("/")[0]):
+        pages = [Page(figure, notebooks[figure]) for figure in figures]
+        about = project.claims_file(paper).get("about", "")
+        rows = [(f"[{page.title}]({page.link})", *page.verdict) for page in pages]
+        table = ledger.table(("figure", "verdict", "data", "in a sentence"), rows)
+        claims += [f"\n## {paper}\n", about, table]
+        claims += [page.claims() for page in pages]
+        rows = [(page.picture, page.title, page.marked) for page in pages]
+        gallery += [f"\n## {paper}\n", ledger.table(("", "", "does it hold?"), rows)]
+        if paper != _NOT_OF_A_PAPER:
+            found = [page.verdict[0] for page in pages]
+            counts.append((paper, len(found), *map(found.count, VERDICTS)))
+    counts = [(f"[{paper}](figures/README.md#{paper})", *n) for paper, *n in counts]
+    summary = ledger.table(("paper", "figures", *VERDICTS), counts)
     marked = rf"\g<1>{summary}\g<2>"
     readme = (root / "README.md").read_text()
     readme = re.sub(r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)", marked, readme)
@@ -83,7 +54,27 @@ def write() -> None:
     write_atomic(root / "figures" / "README.md", "\n".join(gallery))
 
 
-def _row(claim):
-    """A claim as a row, with the reason of its status."""
-    *texts, status = ledger.row(claim)
-    return *texts, f"{status}: {claim['reason']}" if claim["reason"] else status
+class Page:
+    """What the pages say of one figure."""
+
+    def __init__(self, figure, notebook):
+        self.figure, self.title = figure, project.title(notebook)
+        self.link = f"../notebooks/{figure.split('/')[0]}/{notebook.name}"
+        self.found, about = ledger.recorded(figure), project.about(figure)
+        verdict = ledger.judge(self.found)
+        if figure.startswith(_NOT_OF_A_PAPER):
+            holds = sum(claim["status"] == "holds" for claim in self.found)
+            verdict = f"{holds} of {len(self.found)} claims hold"
+        self.verdict = verdict, about.get("data", ""), about.get("sentence", "")
+        self.picture = f"[![{self.title}]({figure}.png)]({self.link})"
+        self.marked = f"**{verdict}** ({self.verdict[1]}). {self.verdict[2]}"
+
+    def claims(self):
+        """The claims as a section."""
+        rows = []
+        for claim in self.found:
+            *texts, status = ledger.row(claim)
+            status += "; criterion after" if claim.get("when") == "after" else ""
+            status += f": {claim['reason']}" if claim["reason"] else ""
+            rows.append((*texts, status + "; ours" * ("ours" in claim)))
+        return f"\n### {self.title}\n\n{ledger.table(_HEAD, rows)}"
