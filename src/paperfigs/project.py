@@ -13,9 +13,8 @@ import yaml
 from paperfigs.files import PathLike
 
 _CRITERIA = {"at_least", "at_most", "within"}
-_KEYS = _CRITERIA | set(
-    ["id", "says", "where", "measured", "reason", "ours", "declared", "when"]
-)
+_KEYS = {"id", "says", "where", "measured", "reason", "ours", "declared", "when"}
+_KEYS |= _CRITERIA
 
 
 class BuildError(RuntimeError):
