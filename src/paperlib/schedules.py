@@ -86,8 +86,7 @@ def regular(
     if phase is None:
         phase = 1.0 - np.random.default_rng(rng).random(rate.size)
     phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)
-    count = np.floor(duration * (1 + ROUNDING) * rate + 1.0 - phase)
-    count = count.astype(int) * (rate > 0)
+    count = np.floor(duration * (1 + ROUNDING) * rate + 1.0 - phase).astype(int)
     offsets = np.append(0, np.cumsum(count))
     page = np.repeat(np.arange(rate.size), count)
     number = np.arange(page.size) - offsets[page]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from paperlib import allocation, estimators, freshness, regret
+from paperlib import allocation, estimators, regret
 from paperlib.policies import ExploreThenCommit, explore_then_commit
 from paperlib.processes import simulate_history
 from tests import plain
@@ -25,35 +25,24 @@ def problems(seed, n=1000, n_pages=8):
 # ------------------------------ utility and burn-in
 
 
-def test_utility_is_the_plain_form_and_the_derivative_of_fresh_time():
+def test_utility_is_the_plain_form():
     rng = np.random.default_rng(1)
     change, crawl, importance = rng.lognormal(0, 1, (3, 20, 6))
-    initial, t, h = rng.random((20, 6)), np.geomspace(0.05, 3, 20), 1e-4
+    initial, t = rng.random((20, 6)), np.geomspace(0.05, 3, 20)
     found = regret.utility(change, importance, crawl, elapsed=t, initial=initial)
     rows = zip(change, importance, crawl, t, initial, strict=True)
     expected = [plain.utility(*row) for row in rows]
     np.testing.assert_allclose(found, expected, rtol=1e-12)
-    later, sooner = (
-        freshness.poisson_time(change, crawl, t[:, np.newaxis] + s, initial=initial)
-        for s in (h, -h)
-    )
-    slope = (importance * (later - sooner)).sum(axis=-1) / (2 * h)
-    np.testing.assert_allclose(found, slope, rtol=1e-5)  # h^2 rates^2
 
 
-def test_utility_at_the_beginning_and_in_the_end():
+@pytest.mark.parametrize("elapsed", [0.0, 1e9, np.inf])
+def test_utility_at_the_beginning_and_in_the_end(elapsed):
     pages = [1.0, 0.0, 2.0, 0.0], [1.0, 10.0, 100.0, 1000.0], [3.0, 1.0, 0.0, 0.0]
     initial = np.array([0.1, 0.2, 0.3, 0.4])
-    for elapsed, expected in [
-        (0.0, initial @ pages[1]),
-        # a page that neither changes nor is crawled stays as it is
-        (1e9, 0.75 + 10.0 + 0.0 + 400.0),
-        (np.inf, 0.75 + 10.0 + 0.0 + 400.0),
-    ]:
-        found = regret.utility(*pages, elapsed=elapsed, initial=initial)
-        assert found == pytest.approx(expected, rel=1e-12, abs=0)
-    times = np.array([[0.0, 1.0, np.inf]])
-    assert regret.utility(*pages, elapsed=times).shape == (1, 3)
+    # a page that neither changes nor is crawled stays as it is
+    expected = 0.75 + 10.0 + 0.0 + 400.0 if elapsed else initial @ pages[1]
+    found = regret.utility(*pages, elapsed=[[elapsed]], initial=initial)
+    np.testing.assert_allclose(found, [[expected]], rtol=1e-12)
 
 
 def test_after_the_burn_in_utility_is_within_tolerance_from_any_state():
@@ -70,7 +59,7 @@ def test_after_the_burn_in_utility_is_within_tolerance_from_any_state():
             gap = np.abs(regret.utility(change, importance, crawl, **state) - limit)
             assert (gap <= tolerance).all()
             nearest = min(nearest, (1 - gap / tolerance).min())
-    assert nearest < 0.5  # and not by far
+    assert nearest < 0.5
 
 
 def test_the_burn_in_is_attained_by_a_page_without_crawls():
@@ -120,48 +109,23 @@ def test_the_bounds_of_lemma_4_are_in_order(bandwidth):
     np.testing.assert_allclose(sharp, quarter, rtol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("pages", "crawl_rate", "expected"),
-    [
-        (([1.0], [4.0], [3.0]), None, 3 * 9 / 4),
-        (([4.0], [1.0], [3.0]), None, 3 * 9),
-        (([1.0], [4.0], [3.0]), [2.0], 0.0),  # 3 x 3 x (1/3 - 2/6)^2
-        (([1.0], [4.0], [3.0]), [5.0], 18 / 18**2),  # 3 x 6 x (1/6 - 2/9)^2
-    ],
-)
-def test_the_bounds_of_lemma_4_by_hand(pages, crawl_rate, expected):
-    found = regret.sensitivity_bound(*pages, crawl_rate=crawl_rate)
-    assert found == pytest.approx(expected, rel=1e-12, abs=1e-30)
-
-
 # ------------------------------ Lemma 5 and Theorem 1
 
 SIZES = [(10, 5.0, 40, 1.0, 0.9), (500, 100.0, 7, 0.3, 0.5), (3, 30.0, 1000, 20, 0.999)]
 
 
 @pytest.mark.parametrize(("m", "bandwidth", "n", "max_rate", "level"), SIZES)
-def test_the_radius_is_that_of_lemma_3_at_the_union_bound(
+def test_the_radius_is_that_of_lemma_3_with_a_union_bound(
     m, bandwidth, n, max_rate, level
 ):
-    length = n * m / bandwidth
     history = simulate_history(1.0, interval=m / bandwidth, n_crawls=n, rng=0)
-    lemma_3 = estimators.confidence_radius(
-        history, max_rate=max_rate, level=1 - (1 - level) / m
-    )
+    each = {"max_rate": max_rate, "level": 1 - (1 - level) / m}
+    lemma_3 = estimators.confidence_radius(history, **each)
     options = {"max_rate": max_rate, "level": level}
-    found = regret.exploration_radius(m, bandwidth, length, **options)
+    found = regret.exploration_radius(m, bandwidth, n * m / bandwidth, **options)
     assert found == pytest.approx(lemma_3, rel=1e-10)
-    formula = plain.exploration_radius(m, bandwidth, length, max_rate, level)
+    formula = plain.exploration_radius(m, bandwidth, n * m / bandwidth, max_rate, level)
     assert found == pytest.approx(formula, rel=1e-12)
-
-
-def test_the_radius_holds_all_rates_at_once():
-    rates, level = np.linspace(0.2, 1.0, 20), 0.6
-    history = simulate_history(rates, interval=1.0, n_crawls=50, n_runs=300, rng=6)
-    estimate = estimators.moment_matching(history, bounds=(0.1, 1.0))
-    error = np.abs(estimate - rates).max(axis=1)
-    radius = regret.exploration_radius(20, 20.0, 50.0, max_rate=1.0, level=level)
-    assert (error <= radius).mean() >= level
 
 
 @pytest.mark.parametrize(
@@ -188,21 +152,9 @@ def test_the_exploration_of_theorem_1_minimises_the_bound(m, bandwidth, bounds):
         bound, bounds=(one_round, 1e5), method="bounded", options={"xatol": 1e-6}
     )
     assert chosen == pytest.approx(free.x, abs=0.5001 * one_round)
-
-
-def test_theorem_1_grows_as_the_root_of_the_horizon_and_keeps_to_its_units():
-    horizon = np.array([1e6, 4e6, 1e-9])
-    chosen = regret.optimal_exploration(20, 200.0, horizon=horizon, **BOUNDS)
-    assert chosen[1] / chosen[0] == pytest.approx(2.0, abs=1e-3)
-    assert chosen[2] == 0.1  # one round at least
-    weights = np.ones(6)
-    options = {"exploration": 300.0, "horizon": [200.0, 300.0, 1e6]}
-    day = regret.regret_bound(weights, 40.0, **options, **BOUNDS)
-    options = {"exploration": 7200.0, "horizon": [4800.0, 7200.0, 24e6]}
-    slow = {"bounds": (0.5 / 24, 1.0 / 24)}
-    hour = regret.regret_bound(weights / 24, 40.0 / 24, **options, **slow)
-    np.testing.assert_allclose(day, hour, rtol=1e-12)
-    assert np.isnan(day).tolist() == [True, False, False]
+    short = regret.optimal_exploration(m, bandwidth, **options | {"horizon": 1e-9})
+    assert short == one_round
+    assert np.isnan(bound([1e6])).all()  # beyond the horizon
 
 
 def test_the_bound_of_theorem_1_holds():
@@ -296,17 +248,9 @@ def radius(n_pages=4, exploration=8.0, level=0.9):
         (lambda: regret.burn_in([1.0], 0.0, min_rate=1), f"tolerance {POSITIVE} 0.0"),
         (lambda: regret.burn_in([1.0], 0.1, min_rate=0), f"min_rate {POSITIVE} 0.0"),
         (lambda: regret.suboptimality(*ONE, 0.0), f"bandwidth {POSITIVE} 0.0"),
-        (
-            lambda: regret.sensitivity_bound([1.0], [0.0], [1.0]),
-            f"estimated_rate {POSITIVE} 0.0 at index (0,)",
-        ),
         (lambda: radius(level=0.0), "level must be in (0, 1], got 0.0"),
         (lambda: radius(n_pages=0), "n_pages must be a positive integer, got 0"),
         (lambda: radius(exploration=-8.0), f"exploration {POSITIVE} -8.0"),
-        (
-            lambda: regret.optimal_exploration(4, 2.0, horizon=0.0, **BOUNDS),
-            f"horizon {POSITIVE} 0.0",
-        ),
         (
             lambda: regret.optimal_exploration(4, 2.0, horizon=9.0, bounds=(1.0, 0.5)),
             f"bounds {RISE} 2 numbers, got (1.0, 0.5)",

@@ -335,27 +335,26 @@ def explore_then_commit(
     exploration = checks.rising("exploration", exploration, 1, above=True)
     rounds = np.maximum(np.round(exploration / one_round), 1.0)
     ends = checks.rising("exploration in rounds", rounds, 1) * one_round
+    durations = np.diff(ends, prepend=0.0)
+    filled, schedule = policy.explore == "interval", EXPLORE[policy.explore]
     horizon = np.atleast_1d(checks.numbers("horizon", horizon, above=True))
     left = horizon - ends[:, np.newaxis]
 
     def served(stream):
-        copies = Copies(change_rate, filled=policy.explore == "interval", rng=stream)
-        explored, total = 0.0, np.empty(left.shape)
-        for k, duration in enumerate(np.diff(ends, prepend=0.0)):
-            schedule = EXPLORE[policy.explore]
-            explored += copies.follow(schedule, uniform, duration)[0] @ importance
+        copies, explored = Copies(change_rate, filled=filled, rng=stream), 0.0
+        for duration, rest in zip(durations, np.maximum(left, 0.0), strict=True):
+            fresh, _, _ = copies.follow(schedule, uniform, duration)
+            explored += fresh @ importance
             _, rate = policy.plan(copies, importance, bandwidth)
-            later, initial = (
-                np.maximum(left[k], 0.0)[:, np.newaxis],
-                copies.probability(),
+            later = freshness.poisson_time(
+                change_rate, rate, rest[:, np.newaxis], initial=copies.probability()
             )
-            fresh = freshness.poisson_time(change_rate, rate, later, initial=initial)
-            total[k] = explored + fresh @ importance
-        return total
+            yield explored + later @ importance
 
+    runs = replicate(lambda stream: list(served(stream)), n_runs, rng=rng)
     best = allocation.optimal_poisson(*pages).freshness
-    shares = np.array(replicate(served, n_runs, rng=rng)) / importance.sum()
-    return np.where(left >= 0, best * horizon - shares, np.nan)
+    lost = best * horizon - np.array(runs) / importance.sum()
+    return np.where(left >= 0, lost, np.nan)
 
 
 def reoptimise(
