@@ -38,7 +38,9 @@ def test_information_and_variances_are_the_plain_ones():
         expected = plain.fisher_information(d, p)  # by quadrature
         assert fisher_information(d, crawl_rate=p) == pytest.approx(expected, rel=1e-11)
         expected = plain.asymptotic_variances(d, p, 1.0)
-        for name, value in asymptotic_variances(d, crawl_rate=p).items():
+        found = asymptotic_variances(d, crawl_rate=p)
+        assert list(found) == ["MLE", "MM", "LLN"]
+        for name, value in found.items():
             assert value == pytest.approx(expected[name], rel=1e-11)
 
 
@@ -49,18 +51,6 @@ def test_information_at_an_interval_is_the_mean_square_of_the_score():
         found = fisher_information(d, interval=w)
         assert found == pytest.approx(expected, rel=1e-12, abs=0)
     assert fisher_information(1.0, interval=1e4) == 0  # a change is certain
-
-
-def test_variances_against_printed_numbers():
-    # n times the variance of MLE, MM and LLN, three digits
-    for p, d, expected in [
-        (3.0, 5.0, (59.2, 65.6, 106.7)),
-        (0.25, 0.5, (0.603, 0.675, 1.125)),
-        (0.75, 0.5, (0.706, 0.744, 1.042)),
-    ]:
-        found = asymptotic_variances(d, crawl_rate=p)
-        assert list(found) == ["MLE", "MM", "LLN"]
-        assert_allclose(list(found.values()), expected, rtol=1e-3)
 
 
 @pytest.mark.slow
@@ -113,7 +103,9 @@ def test_affinity_is_symmetric_falls_and_has_no_unit():
     assert ((found >= 0) & (found <= 1)).all()
     assert_allclose(found, affinity(other, rate, interval), rtol=1e-12)
     assert_allclose(found, affinity(rate / 60, other / 60, 60 * interval), rtol=1e-12)
-    assert_allclose(affinity(2.0, 2.0, [1.0, 3.0]), 1.0, rtol=1e-15)
+    same = affinity(2.0, 2.0, rng.exponential(size=1000))
+    assert (same <= 1).all()
+    assert_allclose(same, 1.0, rtol=1e-12)
     assert_allclose(affinity(0.0, 0.0, INTERVALS), 1.0)
     # a page that never changes, against rate 1
     assert_allclose(affinity(0.0, 1.0, INTERVALS), np.exp(-np.cumsum(INTERVALS) / 2))

@@ -3,8 +3,8 @@ r"""The change rate from a whole history, at any intervals between crawls.
 `naive` and `bias_reduced` have closed forms. `mle` and `moment_matching` are
 roots of an estimating equation :math:`\sum f_n(\Delta) = \mathrm{goal}`. Each
 :math:`f_n` is log-convex and falls, and so does their sum. Newton's method for
-the logarithm of the sum, from a rate below the root, therefore rises to the
-root and never passes it.
+the logarithm of the sum therefore rises to the root from any rate below it,
+and from a rate above it the first step leads below.
 """
 
 import warnings
@@ -23,6 +23,8 @@ _compiled = njit(
 )
 # The error after a step of Newton's method is of the order of its square.
 _TOLERANCE = 1e-8
+# Enough for intervals over 12 decades. Over more, rounding can hide the root.
+_MAX_STEPS = 100
 
 
 @_compiled
@@ -67,12 +69,14 @@ def _root(interval, goal, moments, substitute, start=0.0):
     # The root if all intervals were equal. It is at most the root, because the
     # summands are convex in the interval (Jensen's inequality).
     low = (np.log(n / goal) if moments else np.log1p(time / goal)) * n / time
-    rate = step = max(low, start)
-    while abs(step) > _TOLERANCE * rate:
+    rate = max(low, start)
+    for _ in range(_MAX_STEPS):
         total, slope = _sum(interval, moments, rate)
         step = np.log(total / goal) * total / slope
         rate = max(low, rate + step)
-    return rate
+        if abs(step) <= _TOLERANCE * rate:
+            return rate
+    return np.nan
 
 
 @_compiled
@@ -152,7 +156,8 @@ def mle(
     Returns
     -------
     ndarray or float, shape ``history.shape``, 1/time
-        NaN for a page without crawls.
+        NaN for a page without crawls, or where rounding hides the root because
+        the intervals are over more than twelve decades.
 
     Examples
     --------
@@ -189,7 +194,7 @@ def moment_matching(
     -------
     ndarray or float, shape ``history.shape``, 1/time
         0 for a page that never changed and inf for one that changed at every
-        crawl, with a `DegenerateHistoryWarning`; NaN for one without crawls.
+        crawl, with a `DegenerateHistoryWarning`; NaN as in `mle`.
     """
     return _finish(history, _roots(*history.ragged(), True, False), bounds)
 
