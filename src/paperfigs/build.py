@@ -271,9 +271,10 @@ def figures(
             todo[job.figure] = job
     # Where this is impossible it raises before the work, not after it.
     output.mkdir(parents=True, exist_ok=True)
-    for left in output.glob(f"{STAGING}*"):  # by a build that was killed
-        shutil.rmtree(left)
-    errors = _run_all(todo, lambda job: _make(job, output), jobs, seconds)
+    with _locked(root / "build"):
+        for left in output.glob(f"{STAGING}*"):  # by a build that was killed
+            shutil.rmtree(left)
+        errors = _run_all(todo, lambda job: _make(job, output), jobs, seconds)
     print(
         f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built in "
         f"{output}, {len(errors)} failed (their notebooks: build/notebooks/)"
@@ -335,7 +336,6 @@ def _run_all(todo, work, workers, seconds):
     queue = sorted(todo, key=seconds.get, reverse=True)
     running, errors = {}, {}
     with (
-        _locked(project.root() / "build"),
         ThreadPoolExecutor(workers) as pool,
         tqdm(total=sum(map(seconds.get, todo)), bar_format=_BAR, disable=None) as bar,
     ):
@@ -396,7 +396,8 @@ def refresh(ids: Sequence[str] = (), *, jobs: int = 2) -> dict[str, str]:
     """
     chosen = {k: Job(k, path, {}) for k, path in select(ids, guides=True).items()}
     seconds = dict.fromkeys(chosen, _UNKNOWN_SECONDS)
-    errors = _run_all(chosen, _refresh, jobs, seconds)
+    with _locked(project.root() / "build"):
+        errors = _run_all(chosen, _refresh, jobs, seconds)
     print(f"{len(chosen) - len(errors)} refreshed, {len(errors)} failed")
     return errors
 

@@ -48,6 +48,8 @@ LINES["true"] = POLICIES["BASELINE"] = _REFERENCE
 _STYLES = _Styles(LINES | POLICIES | ALLOCATIONS)
 _VERSIONS = "paperlib-crawl", "numpy", "scipy", "numba", "matplotlib"  # recorded
 _TAG = {"color": "0.45", "fontsize": 7}
+_CLOUD = 1000  # most points of a cloud
+_BAND = 0.025, 0.975  # quantiles of runs
 _ABOVE = 1.02  # a tag above its panel, of its height
 
 
@@ -129,10 +131,8 @@ def lines(ax: Any, x: ArrayLike, curves: dict[str, NDArray], **style: Any) -> No
         ax.plot(np.asarray(x)[shown], y[shown], **options)
 
 
-def bands(
-    ax: Any, x: ArrayLike, runs: dict[str, NDArray], *, level: float = 0.95
-) -> None:
-    """Draw the mean of each array of runs, and outlines of the central runs.
+def bands(ax: Any, x: ArrayLike, runs: dict[str, NDArray]) -> None:
+    """Draw the mean of each array of runs, and outlines of the central 95%.
 
     Parameters
     ----------
@@ -140,17 +140,13 @@ def bands(
         As in `lines`.
     runs : dict of ndarray, shape (n_runs, n)
         By name.
-    level : float, default 0.95
-        The share of the runs between the outlines.
     """
     lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
-    shown, tail = thin(len(x)), (1 - level) / 2
+    shown = thin(len(x))
     for mean, (name, values) in zip(ax.lines[-len(runs) :], runs.items(), strict=True):
         # "nearest", as interpolation between infinite runs would give NaN.
-        sides = np.quantile(
-            values[:, shown], (tail, 1 - tail), axis=0, method="nearest"
-        )
-        for side, y in zip(("lower", "upper"), sides, strict=True):
+        outlines = np.quantile(values[:, shown], _BAND, axis=0, method="nearest")
+        for side, y in zip(("lower", "upper"), outlines, strict=True):
             look = {"color": mean.get_color(), "linewidth": 0.6}
             ax.plot(np.asarray(x)[shown], y, label=f"_{name} {side}", **look)
 
@@ -244,7 +240,6 @@ def rates(
     empirical: ArrayLike,
     *,
     color: ArrayLike,
-    most: int = 1000,
     cmap: str = "viridis",
 ) -> Any:
     """Draw the crawl rate of each page against the optimal one.
@@ -253,12 +248,11 @@ def rates(
     ----------
     ax : matplotlib.axes.Axes
         The panel; it gets the diagonal too.
-    optimal, empirical : array_like, shape (...)
-        Crawl rates, 1/time.
-    color : str or array_like, shape (...)
-        One colour for all, or a number from 0 to 1 for each page.
-    most : int, default 1000
-        Pages, evenly spaced in their order.
+    optimal, empirical : array_like, shape (n_pages,)
+        Crawl rates, 1/time; at most a thousand pages are drawn, evenly spaced
+        in their order.
+    color : array_like, shape (n_pages,)
+        A number from 0 to 1 for each page.
     cmap : str, default "viridis"
         The colour map of the numbers.
 
@@ -267,13 +261,11 @@ def rates(
     matplotlib.collections.PathCollection
         The cloud, for a colour bar.
     """
-    optimal, empirical = np.ravel(optimal), np.ravel(empirical)
-    shown = np.unique(np.linspace(0, optimal.size - 1, most).astype(int))
-    look = {"color": color}
-    if not isinstance(color, str):  # the same colours in every panel
-        look = {"c": np.ravel(color)[shown], "cmap": cmap, "vmin": 0, "vmax": 1}
+    shown = np.unique(np.linspace(0, len(optimal) - 1, _CLOUD).astype(int))
+    x, y, c = (np.asarray(v)[shown] for v in (optimal, empirical, color))
+    look = {"cmap": cmap, "vmin": 0, "vmax": 1}  # the same colours in every panel
     look |= {"s": 7, "linewidth": 0, "alpha": 0.8, "rasterized": True}
-    cloud = ax.scatter(optimal[shown], empirical[shown], label="_pages", **look)
+    cloud = ax.scatter(x, y, c=c, label="_pages", **look)
     ax.axline((0.0, 0.0), slope=1.0, zorder=3, label="_optimal", **_REFERENCE)
     return cloud
 
