@@ -98,7 +98,7 @@ def test_builds_everything_at_the_papers_parameters_and_then_nothing(stand_in, c
     assert there == {f"fig{i}{suffix}" for i in (1, 2) for suffix in SUFFIXES}
     assert stand_in.run() == []
     assert "3 up to date, 0 built" in capsys.readouterr().out
-    assert "| a | 2 | 2 | 0 |" in (root / "README.md").read_text()
+    assert "| [a](figures/README.md#a) | 2 | 2 |" in (root / "README.md").read_text()
     assert (root / "README.md").read_text().endswith("<!-- /claims -->\nend\n")
 
 
@@ -235,11 +235,14 @@ def test_what_a_killed_build_left_is_removed(stand_in):
 
 
 def test_two_builds_do_not_write_at_once(stand_in):
+    unfinished = stand_in.checkout.root / "figures/.staging-y"
+    unfinished.mkdir(parents=True)
     with (
         build._locked(stand_in.checkout.root / "build"),
         pytest.raises(project.BuildError, match="another build is running"),
     ):
         stand_in.run()
+    assert unfinished.exists(), "of the build that runs"
     target = stand_in.checkout.write("precious", "content")
     lock = stand_in.checkout.root / "build" / "lock"
     lock.unlink()
@@ -280,7 +283,7 @@ def test_the_command_builds_lists_and_verifies(stand_in, capsys):
     assert "2 of 2 as in" in capsys.readouterr().out
     assert cli.main(["list", "a"]) == 0
     first, _ = capsys.readouterr().out.splitlines()
-    assert " ".join(first.split()) == "a/fig1 1 of 1 claims hold Figure 1: a title"
+    assert " ".join(first.split()) == "a/fig1 reproduced Figure 1: a title"
     stand_in.failing = {"a/fig1"}
     assert cli.main(["build", "--force"]) == 1
 

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+import yaml
 
 from paperfigs import ledger, project, report
 from paperfigs.ledger import Claims, Measured
@@ -49,26 +50,26 @@ def down(x):
     ("criterion", "measured", "expected"),
     [
         ({"at_least": 1.0}, 2.5, "holds"),
-        ({"at_least": 1.0}, down(2.5), "too few runs"),
-        ({"at_least": 1.0}, 1.0, "too few runs"),
-        ({"at_least": 1.0}, -0.5, "too few runs"),
+        ({"at_least": 1.0}, down(2.5), "on the border"),
+        ({"at_least": 1.0}, 1.0, "on the border"),
+        ({"at_least": 1.0}, -0.5, "on the border"),
         ({"at_least": 1.0}, down(-0.5), "differs"),
         ({"at_most": 1.0}, -0.5, "holds"),
-        ({"at_most": 1.0}, up(-0.5), "too few runs"),
-        ({"at_most": 1.0}, 2.5, "too few runs"),
+        ({"at_most": 1.0}, up(-0.5), "on the border"),
+        ({"at_most": 1.0}, 2.5, "on the border"),
         ({"at_most": 1.0}, up(2.5), "differs"),
         ({"within": [-4.0, 4.0]}, 2.5, "holds"),
-        ({"within": [-4.0, 4.0]}, up(2.5), "too few runs"),
+        ({"within": [-4.0, 4.0]}, up(2.5), "on the border"),
         ({"within": [-4.0, 4.0]}, -2.5, "holds"),
-        ({"within": [-4.0, 4.0]}, down(-2.5), "too few runs"),
-        ({"within": [-4.0, 4.0]}, 5.5, "too few runs"),
+        ({"within": [-4.0, 4.0]}, down(-2.5), "on the border"),
+        ({"within": [-4.0, 4.0]}, 5.5, "on the border"),
         ({"within": [-4.0, 4.0]}, up(5.5), "differs"),
-        ({"within": [-4.0, 4.0]}, -5.5, "too few runs"),
+        ({"within": [-4.0, 4.0]}, -5.5, "on the border"),
         ({"within": [-4.0, 4.0]}, down(-5.5), "differs"),
         (
             {"within": [-1.0, 1.0]},
             0.0,
-            "too few runs",
+            "on the border",
         ),  # a margin narrower than the uncertainty can not be confirmed
         ({"within": [-1.5, 1.5]}, 0.0, "holds"),
     ],
@@ -107,8 +108,8 @@ def test_what_is_not_finite_is_not_measured(status, value):
     assert status(1.0, math.nan, at_least=0.0) == "not measured"
 
 
-def test_without_a_known_error_there_are_too_few_runs(status):
-    assert status(1.0, math.inf, at_least=0.0) == "too few runs"
+def test_without_a_known_error_it_is_on_the_border(status):
+    assert status(1.0, math.inf, at_least=0.0) == "on the border"
 
 
 # ---- what is refused
@@ -237,7 +238,7 @@ def test_table_sets_this_run_beside_the_record(checkout, claimed):
         "| A &#124; B. (a ratio; `one`) | at least 1 | 2.0 ± 0.1 | holds | differs |",
         "| It is. (a ratio; `two`) | at most 1 | - | not measured | not built yet |",
     ]
-    assert "too few runs: the runs" in lines[-1], "the words are explained"
+    assert "on the border: the value" in lines[-1], "the words are explained"
 
 
 @pytest.mark.parametrize(
@@ -381,18 +382,46 @@ def built(checkout):
 
 
 def test_papers_come_before_beyond_and_figures_as_one_counts(built):
-    assert list(report.records()) == ["b/fig1", "b/fig10", "beyond/x"]
     assert list(project.notebooks()) == ["b/fig1", "b/fig2", "b/fig10", "beyond/x"]
 
 
-def test_the_readme_counts_the_claims_of_papers_and_all_of_ours(built):
-    assert (built / "README.md").read_text().splitlines()[1:7] == [
+@pytest.mark.parametrize(
+    ("statuses", "ours", "verdict"),
+    [
+        (["holds", "holds", "calibrated"], [], "reproduced"),
+        (["holds", "differs"], [], "in part"),
+        (["holds", "on the border"], [], "in part"),
+        (["differs", "on the border", "not testable"], [], "not reproduced"),
+        (["calibrated", "not testable"], [], "not testable"),
+        ([], [], "not testable"),
+        (["holds"], ["differs"], "reproduced"),
+        (["not testable"], ["holds"], "not testable"),
+        ([], ["holds", "holds"], "reproduced"),
+    ],
+)
+def test_the_verdict_is_that_of_the_papers_claims(statuses, ours, verdict):
+    claims = [{"status": status} for status in statuses]
+    claims += [{"status": status, "ours": True} for status in ours]
+    assert ledger.judge(claims) == verdict
+
+
+def test_the_verdict_is_shown_with_the_data_and_a_sentence(built, checkout):
+    path = built / "notebooks/b/claims.yaml"
+    content = yaml.safe_load(path.read_text())
+    about = {"data": "stand-in", "sentence": "It is."}
+    content["fig1"] = about | {"claims": content["fig1"]}
+    path.write_text(yaml.safe_dump(content))
+    shown = ledger.verdict("b/fig1").data
+    assert shown == "**Reproduced** (data: stand-in). It is."
+    assert ledger.verdict("b/fig2").data.startswith("**Not testable**")
+
+
+def test_the_readme_counts_the_verdicts_on_papers(built):
+    assert (built / "README.md").read_text().splitlines()[1:6] == [
         "<!-- claims -->",
-        "| paper | figures | holds | differs | too few runs | calibrated "
-        "| not testable |",
-        "|---|---|---|---|---|---|---|",
-        "| b | 2 | 2 | 1 | 0 | 0 | 2 |",
-        "| beyond | 1 | 2 | 2 | 0 | 0 | 1 |",
+        "| paper | figures | reproduced | in part | not reproduced | not testable |",
+        "|---|---|---|---|---|---|",
+        "| [b](figures/README.md#b) | 3 | 1 | 1 | 0 | 1 |",
         "<!-- /claims -->",
     ]
 
@@ -406,16 +435,17 @@ def test_a_readme_without_marks_stays_as_it_is(built):
 def test_all_claims_are_on_a_page_with_the_reason_why_they_differ(built):
     page = (built / "figures/CLAIMS.md").read_text()
     assert page.count("What it asks.") == 2
-    assert (
-        page.count("| It is. (a ratio; `good`) | at least 1 | 2.0 ± 0.1 | holds |") == 3
-    )
+    good = "| It is. (a ratio; `good`) | at least 1 | 2.0 ± 0.1 | holds |"
+    assert page.count(good) == 3
     assert "`bad1`) | within 1 to 2 | 0 | differs: Another clock, 1. |" in page
     assert "`private`) |  | - | not testable: Private data. |" in page
+    assert "`own`) | at most 1 | 0 | holds; ours |" in page
     assert "removed" not in page
 
 
-def test_the_gallery_leads_to_the_notebooks(built):
+def test_the_gallery_leads_to_the_notebooks_and_has_the_verdicts(built):
     page = (built / "figures/README.md").read_text()
     title = "Figure 1: a title"
     link = f"[![{title}](b/fig1.png)](../notebooks/b/fig1_x.ipynb)"
-    assert f"| {link} | {title} | 1 of 3 |" in page
+    assert f"| {link} | {title} | **reproduced**" in page
+    assert "**2 of 5 claims hold**" in page
