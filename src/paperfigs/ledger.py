@@ -130,7 +130,7 @@ class Claims:
             float(f"{number:.{digits}g}") if math.isfinite(number) else None
             for number, digits in zip(value, (6, 3), strict=True)
         )
-        found = {"id": case, "measured": measured, "stderr": stderr}
+        found: dict[str, Any] = {"id": case, "measured": measured, "stderr": stderr}
         # The status is that of the unrounded numbers.
         found["status"] = status = _status(*value, self._claims[entry])
         found["source"] = source or self._source

@@ -46,11 +46,7 @@ _, _, bandwidth = simulate.copies.checked_pages([1.0], 1.0, 2.0)
 assert_type(bandwidth, float)
 
 
-def read(found: simulate.Benchmark, online: estimators.OnlineEstimator) -> None:
-    cell = "quiet", 1.0, "greedy"
-    assert_type(found.measure(*cell, "freshness"), tuple[float, float])
-    assert_type(found.gain(*cell, "uniform"), tuple[float, float])
-    assert_type(found.gain_over_time(*cell, "uniform"), tuple[Array, Array])
+def read(online: estimators.OnlineEstimator) -> None:
     assert_type(online.estimate, Values)
 
 
