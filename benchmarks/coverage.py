@@ -2,7 +2,7 @@
 
     python benchmarks/coverage.py
 
-Logs of 500 pages of one kind, polled every w days, go through `crawl_log.estimate`.
+Logs of 500 pages of one kind, polled every w days, go through `recrawl.estimate`.
 Two columns each say how often the interval holds a rate: that of the Poisson model
 alone ("model") and the one that is written, widened by serial dependence
 ("written"). The rate is, first, the one that very many polls at w would give, which
@@ -39,7 +39,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import recrawl as crawl_log
+import recrawl
 from paperfigs import traces
 from recrawl.science.estimators import likelihood_interval
 from recrawl.science.priors import FakeIntervals
@@ -123,8 +123,8 @@ def intervals(bits, interval):
             "host": np.repeat(number, n_polls + 1),
         }
         pq.write_table(pa.table(columns), log)
-        found = crawl_log.estimate(log, rates, estimator="prior")
-        history = crawl_log.read_crawl_log(log).history
+        found = recrawl.estimate(log, rates, estimator="prior")
+        history = recrawl.read_crawl_log(log).history
         table = pq.read_table(rates).to_pydict()
     prior = FakeIntervals(found.changed, found.unchanged)
     order = np.array(table["url"], dtype=int)

@@ -41,7 +41,7 @@ counting alike, if it is above no hedge there by two standard errors, and does
 not lose more than .005 if pages are Poisson at any budget; else none.
 
 Run it: ``python benchmarks/hedge.py``; it prints the table of
-docs/crawl-log.md.
+docs/recrawl/crawl-log.md.
 """
 
 import numpy as np

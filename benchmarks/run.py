@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import tracemalloc
 import warnings
@@ -25,21 +24,18 @@ import cvxpy
 import lifelines
 import numba
 import numpy as np
-import plain as reference
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numba import njit
 from scipy import optimize
 
-import recrawl as crawl_log
-from paperfigs import traces
+import recrawl
 from recrawl.files import write_atomic
 from recrawl.kernels import crawl_value, indices
 from recrawl.scheduler import Scheduler
 from recrawl.science import (
     allocation,
     estimators,
-    field,
     objectives,
     periodic,
     policies,
@@ -181,7 +177,7 @@ def paths(n_runs=100, n_crawls=1000):
     )
 
 
-def false_changes(n_pages=100_000, n_crawls=100, n_hosts=1000, n_peer=20):
+def false_changes(n_pages=100_000, n_crawls=100, n_hosts=1000):
     rng = np.random.default_rng(1)
     host = rng.integers(n_hosts, size=n_pages)
     history = simulate_history(
@@ -191,26 +187,10 @@ def false_changes(n_pages=100_000, n_crawls=100, n_hosts=1000, n_peer=20):
         false_change=rng.uniform(0, 0.2, n_hosts)[host],
         rng=1,
     )
-    few = list(zip(history.interval[:n_peer], history.changed[:n_peer], strict=True))
-
-    def peer():
-        for w, z in few:
-            optimize.minimize(
-                lambda x, w=w, z=z: -reference.false_change_log_likelihood(*x, w, z),
-                [1.0, 0.1],
-                bounds=[(1e-9, None)] * 2,
-            )
-
     alone = seconds(lambda: estimators.false_changes(history), repeat=2)
     pooled = seconds(lambda: estimators.false_changes(history, group=host), repeat=2)
-    times = seconds(peer, repeat=1) / n_peer * n_pages / alone
     what = f"false_changes, {n_pages:,} pages of {n_crawls} crawls, "
-    yield (
-        what + "each alone",
-        f"{alone:.2f} s",
-        "under 5 s",
-        f"{times:,.0f} times scipy's L-BFGS-B per page",
-    )
+    yield what + "each alone", f"{alone:.2f} s", "under 5 s", ""
     yield what + f"{n_hosts:,} hosts", f"{pooled:.2f} s", "under 5 s", ""
 
 
@@ -433,140 +413,6 @@ def profiles(n_pages=10_000, n_crawls=100, n_bins=168, n_phases=288, n_times=24)
     yield what, f"{ours:.1f} s", "some seconds", ""
 
 
-def learning(n_pages=5000, crawls_per_page=0.2, horizon=1000.0, n_runs=50):
-    change_rate, importance = traces.population("stand-in", n_pages, rng=1)
-    options = {"exploration": 100.0, "bounds": (5e-4, 7.0)}
-    learners = (
-        policies.ExploreThenCommit(**options),
-        policies.PhasedEpsilonGreedy(n_phases=10, **options),
-    )
-    for learner in learners:
-        ours = seconds(
-            lambda learner=learner: learner.run(
-                change_rate,
-                importance,
-                crawls_per_page * n_pages,
-                horizon,
-                n_runs=n_runs,
-                rng=1,
-            ),
-            repeat=1,
-        )
-        speed = n_runs * crawls_per_page * n_pages * horizon / ours
-        found = f"{ours:.1f} s, {speed / 1e6:.1f} million crawls/s"
-        yield (
-            f"{type(learner).__name__}, {n_pages:,} pages, "
-            f"T = {horizon:,.0f} days, {n_runs} runs",
-            found,
-            "under 30 s, both",
-            "",
-        )
-
-
-def bing(n_urls=1_000_000, n_crawls=98, n_pool=2000):
-    with tempfile.TemporaryDirectory() as folder:
-        small, large = Path(folder, "small"), Path(folder, "large")
-        write_bing(small, n_pool, n_crawls, n_pool)
-        write_bing(large, n_urls, n_crawls, n_pool)
-        os.sync()  # or the disk is still busy with the text
-        size = sum(path.stat().st_size for path in large.iterdir())
-        with ProcessPoolExecutor(
-            1, mp_context=multiprocessing.get_context("spawn")
-        ) as child:  # its memory is its own
-            first, cached, sample, anonymous = child.submit(
-                read_bing, small, large
-            ).result()
-    what = f"traces.bing, {n_urls:,} URLs of {n_crawls} crawls, "
-    found = (
-        f"{n_urls / first:,.0f} URLs/s, "
-        f"{n_urls * n_crawls / first / 1e6:.1f} million crawls/s, "
-        f"{size / first / 1e6:.0f} MB/s"
-    )
-    yield what + "text to cache and arrays", found, "50,000 URLs/s", ""
-    yield (
-        what + "memory that is not a file's",
-        f"at most {anonymous / 2**30:.2f} GiB",
-        "1 GiB",
-        "",
-    )
-    yield (
-        what + "from the cache",
-        f"{cached:.2f} s, a sample of 5,000 {sample:.2f} s",
-        "",
-        "",
-    )
-
-
-def write_bing(folder, n_urls, n_crawls, n_pool):
-    """A data set in the format of the Bing set.
-
-    Intervals of whole seconds, about a day long, in days with 15 digits.
-    """
-    folder.mkdir()
-    rng = np.random.default_rng(1)
-    days = rng.gamma(20.0, 86400 / 20, (n_pool, n_crawls)).round() / 86400
-    rows = zip(days, rng.random(days.shape) < 0.1, strict=True)
-    tails = [
-        "\t0.5\t["
-        + ", ".join(f"[{w:.15g}, {i:d}]" for w, i in zip(*row, strict=True))
-        + "]\n"
-        for row in rows
-    ]
-    for name, line, count in (
-        (
-            "url_urlid_hostid",
-            lambda k: f"https://host{k // 50}.example.org/page{k}\t{k}\t{k // 50}\n",
-            n_urls,
-        ),
-        (
-            "host_hostid_isconstrained",
-            lambda k: f"host{k}.example.org\t{k}\t{k % 2}\n",
-            n_urls // 50,
-        ),
-        ("urlid_imp", lambda k: f"{k}\t{k % 1000}\n", n_urls),
-        ("urlid_offset_history", lambda k: f"{k}{tails[k % n_pool]}", n_urls),
-        (
-            "urlid_chrate_compl_obs_hist",
-            lambda k: f"{25 * k}\t{1 / (1 + k % 7)}\n",
-            n_urls // 25,
-        ),
-    ):
-        with open(folder / f"{name}.txt", "w") as file:
-            file.writelines(map(line, range(count)))
-
-
-def read_bing(small, large):
-    """Seconds of the first read, of one from the cache, and of a sample from it.
-
-    The fourth number is the peak of this process's anonymous memory, bytes.
-    """
-    peak, done = 0, threading.Event()
-
-    def watch():
-        nonlocal peak
-        while not done.wait(0.01):
-            peak = max(
-                peak,
-                1024
-                * int(
-                    re.search(
-                        r"RssAnon:\s+(\d+)", Path("/proc/self/status").read_text()
-                    )[1]
-                ),
-            )
-
-    def timed(**options):
-        began = time.perf_counter()
-        traces.bing(large, progress=False, **options)
-        return time.perf_counter() - began
-
-    traces.bing(small, progress=False)  # imports
-    threading.Thread(target=watch).start()
-    times = timed(), timed(), timed(sample=5000, rng=1)
-    done.set()
-    return *times, peak
-
-
 def logs(
     sizes=(100_000, 1_000_000, 10_000_000, 100_000_000),
     rows_per_url=100,
@@ -583,9 +429,9 @@ def logs(
         targets = {10_000_000: "15 s, 2 GiB", 100_000_000: "150 s, 2 GiB"}
         for n_rows in sizes:
             write_log(log, n_rows, n_rows // rows_per_url)
-            took, peak, _ = alone(crawl_log.estimate, log, out, force=True)
+            took, peak, _ = alone(recrawl.estimate, log, out, force=True)
             n_urls = n_rows // rows_per_url
-            what = f"paperlib estimate, {n_rows:,} rows of {n_urls:,} URLs, Parquet"
+            what = f"recrawl estimate, {n_rows:,} rows of {n_urls:,} URLs, Parquet"
             yield (
                 what,
                 f"{took:.1f} s, {peak / 2**30:.2f} GiB",
@@ -595,10 +441,10 @@ def logs(
         write_rates(rates, n_scheduled)
         for policy in ("interval", "poisson"):
             took, peak, _ = alone(
-                crawl_log.schedule, rates, out, 1e6, policy=policy, force=True
+                recrawl.schedule, rates, out, 1e6, policy=policy, force=True
             )
             yield (
-                f"paperlib schedule --policy {policy}, {n_scheduled:,} URLs",
+                f"recrawl schedule --policy {policy}, {n_scheduled:,} URLs",
                 f"{took:.1f} s, {peak / 2**30:.2f} GiB",
                 "10 s, 4 GiB",
                 "",
@@ -701,13 +547,13 @@ def full_argmax(pages, slots, signal_page, signal_time):
 
 
 @njit
-def full_argmax_by_index(pages, scalars, slots):
+def full_argmax_by_index(pages, slots):
     """The same for an index without signals, `policies.Greedy`."""
     out = np.empty(slots.size, np.int64)
     for j in range(slots.size):
         best = -1.0
         for i in range(pages.size):
-            value = indices.index(pages[i], scalars, slots[j] - pages[i].last)
+            value = indices.index(pages[i], slots[j] - pages[i].last)
             if value > best:
                 best, out[j] = value, i
         pages[out[j]].last = slots[j]
@@ -749,7 +595,7 @@ def scheduling(n_slots=100_000, n_full=50, bandwidth=100.0):
         def every(plain, state=state, slots=times[few], signals=signals, noisy=noisy):
             if noisy:
                 return full_argmax(plain, slots, *signals)
-            return full_argmax_by_index(plain, state.scalars, slots)
+            return full_argmax_by_index(plain, slots)
 
         every(plain.copy())  # compiles
         began = time.perf_counter()
@@ -908,32 +754,6 @@ def learning_slots(
             yield f"{what}, {how}", f"{slot:.1f} µs a slot", target, ""
 
 
-def field_policies(n_pages=100, n_slots=10_000):
-    """Seconds for a million slots with each policy of the field, by what it knows.
-
-    In a world as those of `make benchmark`, at one crawl for each change.
-    """
-    found = {"rates": [], "prior": [], "nothing": []}
-    prior, never = priors.GammaPrior(0.8, 0.4), np.zeros(n_pages)
-    natures = field.worlds(n_pages, n_slots / n_pages)
-    for name, entry in field.POLICIES.items():
-        signals = entry.sees == "signals"
-        nature = natures["signals" if signals else "lognormal 1.5"]
-        world = nature.draw(np.random.default_rng(1))
-        time = simulate.slot_times(n_pages, world.horizon)
-
-        def run(entry=entry, world=world, time=time, signals=signals):
-            rng, known = np.random.default_rng(1), (world.pages, world.pages.importance)
-            times = float(n_pages), world.horizon
-            situation = simulate.Situation(*known, *times, prior, rng, signals)
-            entry.make(situation).choose(world, time, never.copy())
-
-        found[entry.knows].append(f"{name} {seconds(run, 40) / n_slots * 1e6:.2g}")
-    for knows, costs in found.items():
-        what = f"policies of the field, {n_pages} pages, known: {knows}"
-        yield what, f"seconds for a million slots: {'; '.join(costs)}", "", ""
-
-
 def main():
     """Run everything and write the table."""
     warnings.simplefilter("ignore")
@@ -949,12 +769,9 @@ def main():
         posteriors,
         pooled,
         profiles,
-        learning,
         scheduling,
         by_index,
         learning_slots,
-        field_policies,
-        bing,
         logs,
     ):
         for row in part():

@@ -1,4 +1,4 @@
-"""The crawler of docs/embed.md, against a server whose pages change at known rates."""
+"""The crawler of docs/recrawl/embed.md, against a server whose pages change at known rates."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ import pytest
 
 from recrawl.science import allocation, freshness
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "recrawl"
 DAY = 86_400
 START = 1_790_000_000.0  # seconds since 1970, a whole number
 

@@ -17,7 +17,7 @@ from recrawl import scheduler
 from recrawl.database import database
 from tests.recrawl.thinned import every
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "recrawl"
 NASTY = [
     "it's; drop table page; --",
     '"quoted"',

@@ -2,7 +2,7 @@
 
 JSON Lines have one object a line, whose keys are the columns; a key may be absent
 where nothing is known. `scrapy runspider spider.py -o fetched.jsonl` appends such
-lines; see docs/scrapy_spider.py for a spider.
+lines; see docs/recrawl/scrapy_spider.py for a spider.
 
 Pitfalls: a digest of raw bytes sees every advertisement, token and clock. Log the
 fetches that failed too, with their status or with -1, and the answers 304.

@@ -1,9 +1,9 @@
 """A spider of Scrapy that fetches what is due and logs each fetch.
 
     scrapy runspider scrapy_spider.py -a due=due.jsonl -o fetched.jsonl
-    paperlib estimate fetched.jsonl -o rates.parquet
+    recrawl estimate fetched.jsonl -o rates.parquet
 
-`due.jsonl` has one object a line, as `paperlib export --to jsonl` writes it: url, and
+`due.jsonl` has one object a line, as `recrawl export --to jsonl` writes it: url, and
 due; what is due later is left for the next run. Add etag and last_modified of the
 last fetch, and servers can answer that nothing has changed. `-o` appends to
 fetched.jsonl, which thus becomes the log; `-O` would overwrite it. Tested with
