@@ -6,20 +6,25 @@ probability, the recall; signals without a change arrive at a rate of their own.
 
 from __future__ import annotations
 
+import math
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks
+from .errors import DegenerateSignalsWarning
+from .processes import History, simulate_history
 
-RANGES = {
-    "change_rate": np.inf,
-    "importance": np.inf,
-    "recall": 1.0,
-    "false_rate": np.inf,
-}
+compiled = njit(cache=True, error_model="numpy")
+
+# The search ends with a step that promises a gain of this share of the log-likelihood,
+# some 1e-8 standard errors. It halves a step that lowers it by more than rounding.
+LAST_GAIN, ROUNDING, MOST_STEPS, HALVINGS = 1e-20, 1e-12, 200, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +63,11 @@ class SignalledPages:
     false_rate: NDArray = 0.0  # type: ignore[assignment]
 
     def __post_init__(self):
-        given = {k: checks.numbers(k, vars(self)[k], 0.0, RANGES[k]) for k in RANGES}
+        most = {"recall": 1.0}
+        given = {
+            name: checks.numbers(name, value, 0.0, most.get(name, np.inf))
+            for name, value in vars(self).items()
+        }
         for name, array in zip(given, checks.broadcast(**given), strict=True):
             array = np.array(array, ndmin=1)
             if array.ndim > 1 or not array.size:
@@ -127,3 +136,324 @@ class SignalledPages:
         with np.errstate(divide="ignore", invalid="ignore"):
             hazard = np.log1p(self.recall * self.change_rate / self.false_rate)
             return np.where(hazard > 0, hazard / self.alpha, 0.0)
+
+
+def corrupt(
+    pages: SignalledPages,
+    corruption: ArrayLike,
+    *,
+    least_precision: float = 0.01,
+    rng: Any = None,
+) -> list[SignalledPages]:
+    r"""Corrupt what is believed of the precision and recall of signals.
+
+    Section 6.7 of Busa-Fekete et al. (2025), with uniform noise in [0, 1] for each
+    page:
+
+    .. math:: precision' = (1 - p)\,precision + p\,\xi, \qquad
+        recall' = (1 - p)\,recall + p\,\xi'
+
+    Corrected: the paper prints the second formula without the factor p of the noise.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+        The pages as they are.
+    corruption : array_like, shape (n,), in [0, 1]
+        Shares p of noise.
+    least_precision : float, default 0.01
+        Lower values are raised to it, because the believed rate of false signals
+        grows without bound as the precision goes to 0. Our choice.
+    rng : None, int or Generator, optional
+        Draws the noise, which is the same for all shares.
+
+    Returns
+    -------
+    list of SignalledPages
+        The pages as they are believed to be, for each share. Pages without
+        signals count as of precision 0.
+    """
+    corruption = np.atleast_1d(checks.numbers("corruption", corruption, 0.0, 1.0))
+    least = checks.number("least_precision", least_precision, 0.0, 1.0)
+    noise = np.random.default_rng(rng).random((2, pages.recall.size))
+    precision = np.nan_to_num(pages.precision)
+    return [
+        SignalledPages.from_precision(
+            pages.change_rate,
+            pages.importance,
+            precision=np.maximum((1 - p) * precision + p * noise[0], least),
+            recall=(1 - p) * pages.recall + p * noise[1],
+        )
+        for p in corruption
+    ]
+
+
+def simulate_signalled_history(
+    pages: SignalledPages,
+    *,
+    crawl_rate: ArrayLike | None = None,
+    interval: ArrayLike | None = None,
+    n_crawls: int | None = None,
+    rng: Any = None,
+) -> tuple[History, NDArray]:
+    r"""Simulate crawls of pages, and the signals between them.
+
+    Parameters
+    ----------
+    pages : SignalledPages
+    crawl_rate, interval, n_crawls : optional
+        As in `paperlib.processes.simulate_history`.
+    rng : None, int or Generator, optional
+        Source of random numbers.
+
+    Returns
+    -------
+    history : History
+        Of shape (n_pages, n_crawls).
+    n_signals : int ndarray, shape (n_pages, n_crawls)
+        Signals between each crawl and the one before.
+
+    Examples
+    --------
+    >>> pages = SignalledPages(0.5, 1.0, recall=0.8, false_rate=0.1)
+    >>> history, n_signals = simulate_signalled_history(
+    ...     pages, interval=1.0, n_crawls=6, rng=1
+    ... )
+    >>> history.changed.astype(int), n_signals
+    (array([[1, 0, 0, 1, 0, 1]]), array([[1, 0, 0, 1, 0, 1]]))
+    """
+    rng = np.random.default_rng(rng)
+    silent = simulate_history(
+        pages.alpha,
+        crawl_rate=crawl_rate,
+        interval=interval,
+        n_crawls=n_crawls,
+        rng=rng,
+    )
+    rates = pages.recall * pages.change_rate, pages.false_rate
+    true, false = (rng.poisson(rate[:, np.newaxis] * silent.interval) for rate in rates)
+    return History(silent.interval, silent.changed | (true > 0)), true + false
+
+
+def _counts(history, n_signals):
+    """The numbers of signals as floats, checked."""
+    n_signals = checks.numbers("n_signals", n_signals)
+    if n_signals.shape != history.interval.shape:
+        raise ValueError(
+            f"n_signals must have the shape of the history, {history.interval.shape}, "
+            f"got {n_signals.shape}"
+        )
+    checks.require("n_signals", n_signals, "whole numbers", n_signals % 1 == 0)
+    return n_signals
+
+
+@np.errstate(invalid="ignore")
+def naive_precision_recall(
+    history: History, n_signals: ArrayLike
+) -> tuple[NDArray, NDArray]:
+    r"""Estimate precision and recall by counting signals; too high.
+
+    As if a crawl that found a change had found exactly one (appendix E of
+    Busa-Fekete et al. 2025): precision is the share of signals in intervals with a
+    change, recall the share of these intervals with a signal. With equal intervals
+    w they tend to (derived)
+
+    .. math:: 1 - (1 - precision)\,e^{-\Delta w}, \qquad
+        1 - e^{-\gamma w} \frac{1 - e^{-\alpha w}}{1 - e^{-\Delta w}}.
+
+    Parameters
+    ----------
+    history : History
+    n_signals : array_like of int, shape of ``history.interval``
+        Signals between each crawl and the one before.
+
+    Returns
+    -------
+    precision, recall : ndarray, shape ``history.shape``
+        NaN where there is no signal, or no change.
+    """
+    n_signals, changed = _counts(history, n_signals), history.changed
+    precision = history.total(n_signals * changed) / history.total(n_signals)
+    recall = history.total((n_signals > 0) & changed) / history.total(changed)
+    return precision, recall
+
+
+@dataclass(frozen=True, eq=False)
+class SignalFit:
+    """Estimates of `fit` and their standard errors, one for each page.
+
+    Parameters
+    ----------
+    change_rate, false_rate : ndarray, shape ``history.shape``, 1/time
+        Rates of all changes, and of signals without a change.
+    precision, recall : ndarray, shape ``history.shape``
+        Quality of the signals.
+    change_rate_stderr, precision_stderr, recall_stderr, false_rate_stderr : ndarray
+        Standard errors; NaN where an estimate has none.
+    """
+
+    change_rate: NDArray
+    precision: NDArray
+    recall: NDArray
+    false_rate: NDArray
+    change_rate_stderr: NDArray
+    precision_stderr: NDArray
+    recall_stderr: NDArray
+    false_rate_stderr: NDArray
+
+
+@np.errstate(invalid="ignore", divide="ignore")
+def fit(history: History, n_signals: ArrayLike) -> SignalFit:
+    r"""Estimate change rates and the quality of signals by maximum likelihood.
+
+    Appendix E of Busa-Fekete et al. (2025): after an interval w with n signals
+
+    .. math:: P(\mathrm{changed}) = 1 - e^{-(\alpha w + b n)}.
+
+    Corrected: the paper prints the probability of no change. The log-likelihood is
+    concave in alpha and b, which are not negative. With the signals per unit of
+    time, gamma,
+
+    .. math:: precision = 1 - e^{-b}, \quad
+        \Delta = \alpha + precision\,\gamma, \quad
+        recall = precision\,\gamma / \Delta, \quad \nu = \gamma e^{-b}.
+
+    Parameters
+    ----------
+    history : History
+    n_signals : array_like of int, shape of ``history.interval``
+        Signals between each crawl and the one before.
+
+    Returns
+    -------
+    SignalFit
+        Standard errors are from the observed information by the delta method; a
+        parameter at its bound (alpha = 0, b = 0 or b = inf) counts as known.
+
+    Warns
+    -----
+    DegenerateSignalsWarning
+        Pages that never changed (change rate 0, recall NaN) or at every crawl
+        (change rate inf, the rest NaN); pages without signals (recall 0, precision
+        NaN), and those with signals in proportion to the intervals (of many maxima
+        the one at b = 0, standard errors NaN).
+
+    Examples
+    --------
+    >>> pages = SignalledPages(0.5, 1.0, recall=0.8, false_rate=0.2)
+    >>> history, n_signals = simulate_signalled_history(
+    ...     pages, crawl_rate=0.5, n_crawls=5000, rng=1
+    ... )
+    >>> found = fit(history, n_signals)
+    >>> found.change_rate.round(2), found.recall.round(2)
+    (array([0.48]), array([0.81]))
+    """
+    n_signals = _counts(history, n_signals)
+    time = history.total(history.interval)
+    gamma = history.total(n_signals) / time
+    found = _maxima(*history.ragged(), n_signals.reshape(-1))
+    alpha, b, var_alpha, var_b, cov = (history.by_page(x) for x in found.T)
+    p, q = np.where(gamma > 0, [-np.expm1(-b), np.exp(-b)], 0.0)
+    rate = np.fmax(alpha, alpha + p * gamma)
+    recall = p * gamma / rate
+    slopes = (  # of change rate, precision, recall, false rate in alpha, b, gamma
+        (1.0, q * gamma, p),
+        (0.0, q, 0.0),
+        (-recall / rate, q * gamma * alpha / rate**2, p * alpha / rate**2),
+        (0.0, -q * gamma, q),
+    )
+    variances = [
+        x**2 * var_alpha + y**2 * var_b + 2 * x * y * cov + z**2 * gamma / time
+        for x, y, z in slopes
+    ]
+    stderr = np.sqrt(np.where(np.array(variances) > 0, variances, np.nan))
+    precision = np.where(gamma > 0, p, np.nan)
+    unknown = np.isnan(recall + precision + stderr[0])
+    if unknown.any():
+        warnings.warn(
+            f"{unknown.sum()} of {unknown.size} pages do not determine the quality of "
+            "their signals",
+            DegenerateSignalsWarning,
+            stacklevel=3,
+        )
+    return SignalFit(rate, precision, recall, q * gamma, *stderr)
+
+
+@compiled
+def _score(alpha, b, t, n, others):
+    """Log-likelihood, its gradient and minus its second derivatives.
+
+    t, n: intervals and signals of the crawls that found a change; `others`: their sums
+    over the other crawls.
+    """
+    value = -alpha * others[0] - b * others[1]
+    in_alpha, in_b = -others[0], -others[1]
+    aa = ab = bb = 0.0
+    for j in range(t.size):
+        r = 1.0 / math.expm1(alpha * t[j] + b * n[j])
+        value -= math.log1p(r)
+        in_alpha += t[j] * r
+        in_b += n[j] * r
+        curve = r * (1.0 + r)
+        aa += t[j] * t[j] * curve
+        ab += t[j] * n[j] * curve
+        bb += n[j] * n[j] * curve
+    return value, in_alpha, in_b, aa, ab, bb
+
+
+@compiled
+def _climb(t, n, others, out):
+    """Write alpha, b of largest likelihood, their variances and covariance.
+
+    Each step leads to, or towards, the maximum for alpha, b >= 0 of the quadratic
+    function with the same derivatives.
+    """
+    alpha, b = t.size / (t.sum() + others[0]), 0.5
+    at = _score(alpha, b, t, n, others)
+    for _ in range(MOST_STEPS):
+        value, in_alpha, in_b, aa, ab, bb = at
+        det = aa * bb - ab * ab
+        to_alpha = alpha + (bb * in_alpha - ab * in_b) / det
+        to_b = b + (aa * in_b - ab * in_alpha) / det
+        if not (to_alpha >= 0.0 and to_b >= 0.0):
+            to_alpha, to_b = max(alpha + (in_alpha + ab * b) / aa, 0.0), 0.0
+            if in_b - ab * (to_alpha - alpha) + bb * b > 0.0:
+                to_alpha, to_b = 0.0, max(b + (in_b + ab * alpha) / bb, 0.0)
+        gain = in_alpha * (to_alpha - alpha) + in_b * (to_b - b)
+        if gain <= LAST_GAIN * abs(value):
+            if to_alpha == 0.0:
+                aa, ab = 1.0, 0.0
+            if to_b == 0.0:
+                ab, bb = 0.0, 1.0
+            det = aa * bb - ab * ab
+            out[0], out[1], out[4] = to_alpha, max(to_b, out[1]), -ab / det
+            out[2], out[3] = (to_alpha > 0.0) * bb / det, (to_b > 0.0) * aa / det
+            return
+        size = 1.0
+        for _ in range(HALVINGS):
+            new_alpha, new_b = alpha + size * (to_alpha - alpha), b + size * (to_b - b)
+            at = _score(new_alpha, new_b, t, n, others)
+            if at[0] >= value - ROUNDING * abs(value):
+                break
+            size *= 0.5
+        alpha, b = new_alpha, new_b
+    out[:] = np.nan
+
+
+@compiled
+def _maxima(interval, changed, offsets, n_signals):
+    """alpha, b, their variances and covariance of each page; see `fit`."""
+    out = np.full((offsets.size - 1, 5), np.nan)
+    for i in range(out.shape[0]):
+        own = slice(offsets[i], offsets[i + 1])
+        t, n, bits = interval[own], n_signals[own], changed[own]
+        if bits.all():
+            out[i, 0] = np.inf if t.size else np.nan
+            continue
+        others = t[~bits].sum(), n[~bits].sum()
+        out[i] = 0.0
+        if others[1] == 0.0:  # a signal is a sure change
+            bits, out[i, 1] = bits & (n == 0.0), np.inf
+        if bits.any():
+            _climb(t[bits], n[bits], others, out[i])
+    return out

@@ -37,16 +37,13 @@ from .. import checks
 from ..freshness import NOTHING, STALE, compiled, lemma_4, lemma_4_rates
 from ..signals import SignalledPages
 
+PARAMETERS = "change_rate importance false_rate alpha gamma beta limit terms window"
+# last: crawl; start: last, less beta for each signal since, so that iota = t - start;
+# until: time of the next signal; sharp_for: threshold for which reach is good enough
+STATE = "last start until at value slope curve reach sharp_for"
 PAGE = np.dtype(
-    # parameters; limit is that of V for iota -> inf
-    [(name, "f8") for name in "change_rate importance false_rate".split()]
-    + [(name, "f8") for name in "alpha gamma beta limit".split()]
-    # last: crawl; start: last, less beta for each signal since: iota = t - start;
-    # until: time of the next signal
-    + [(name, "f8") for name in "last start until".split()]
-    # the state remembered; sharp_for: the threshold for which reach needs no better one
-    + [(name, "f8") for name in "at value slope curve reach sharp_for".split()]
-    + [(name, "i8") for name in "next stop".split()]  # the signals not yet counted
+    [(name, "f8") for name in f"{PARAMETERS} {STATE}".split()]
+    + [("next", "i8"), ("stop", "i8")]  # the signals not yet counted
 )
 # The threshold is set to the value of a rank, and raised when CROWDED times as many
 # pages are active. To lower it is a pass over all pages: too often, the rank doubles.
@@ -92,26 +89,23 @@ class Greedy:
 
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""
-        believed, terms = self.believed, np.inf if self.terms is None else self.terms
-        pages = np.zeros(believed.alpha.size, PAGE)
-        if signals.offsets.size != pages.size + 1:
-            raise ValueError(
-                f"signals must be of the {pages.size} pages of the policy, "
-                f"got those of {signals.offsets.size - 1}"
-            )
-        for name in "change_rate", "importance", "false_rate":
-            pages[name] = getattr(believed, name)
-        rate, false = believed.change_rate, believed.false_rate
-        pages["alpha"], pages["gamma"], pages["beta"] = lemma_4_rates(believed, terms)
-        with np.errstate(invalid="ignore"):
-            left_out = (false / (rate + false)) ** terms
-            limit = believed.importance * (1 - left_out) / rate
-        pages["limit"] = np.where(rate > 0, limit, 0.0)
-        pages["curve"] = believed.importance * pages["alpha"]  # at iota = 0
+        believed, terms = self.believed, self.terms or np.inf
+        rate, false_rate = believed.change_rate, believed.false_rate
+        alpha, gamma, beta = lemma_4_rates(believed, terms)
+        with np.errstate(invalid="ignore"):  # a page that never changes: limit 0
+            left_out = (false_rate / (rate + false_rate)) ** terms
+            limit = np.nan_to_num(believed.importance * (1 - left_out) / rate)
+        window = self.discard_window
+        parameters = rate, believed.importance, false_rate, alpha, gamma, beta, limit
+        pages = np.zeros(rate.size, PAGE)
+        for name, values in zip(
+            PARAMETERS.split(), (*parameters, terms, window), strict=True
+        ):
+            pages[name] = values
+        pages["curve"] = believed.importance * alpha  # of the state at iota = 0
         pages["next"], pages["stop"] = signals.offsets[:-1], signals.offsets[1:]
-        pages["stop"][pages["gamma"] == 0] = 0
-        slack = SLACK * time.max(initial=0.0) / max(time.size, 1)
-        return _slots(pages, time, signals.time, terms, self.discard_window, slack)
+        pages["stop"][gamma == 0] = 0
+        return _slots(pages, time, signals.time)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +181,7 @@ class GreedyNCIS(Greedy):
 
 
 @compiled
-def _evaluate(page, iota, terms):
+def _evaluate(page, iota):
     """Compute the value at iota, and remember that state."""
     page.at, page.value, page.slope, page.curve = iota, page.limit, 0.0, 0.0
     if page.alpha * iota < STALE:
@@ -198,7 +192,7 @@ def _evaluate(page, iota, terms):
             page.alpha,
             page.gamma,
             page.beta,
-            terms,
+            page.terms,
         )
         page.value = min(page.importance * value, page.limit)
         page.curve = page.importance * page.alpha * math.exp(-page.alpha * iota)
@@ -237,24 +231,24 @@ def _find_reach(page, threshold, slack):
 
 
 @compiled
-def _count(page, t, signals, window):
+def _count(page, t, signals):
     """Count the signals up to time t."""
     while page.next < page.stop and signals[page.next] <= t:
-        if signals[page.next] - page.last >= window:
+        if signals[page.next] - page.last >= page.window:
             page.start -= page.beta
         page.next += 1
     page.until = signals[page.next] if page.next < page.stop else np.inf
 
 
 @compiled
-def _place(i, pages, soon, threshold, waiting, active, signals, window):
+def _place(i, pages, soon, threshold, waiting, active, signals):
     """Make page i active if it is due soon, by its signals to come; else it waits."""
     page = pages[i]
     if page.limit < SAFE * threshold:
         return
     due, k = page.start + page.reach, page.next
     while k < page.stop and signals[k] < due:
-        if signals[k] - page.last >= window:
+        if signals[k] - page.last >= page.window:
             due = max(due - page.beta, signals[k])
         k += 1
     if due <= soon:
@@ -264,12 +258,12 @@ def _place(i, pages, soon, threshold, waiting, active, signals, window):
 
 
 @compiled
-def _largest(pages, active, upper, t, threshold, signals, terms, window):
+def _largest(pages, active, upper, t, threshold, signals):
     """Place in `active` of the page of largest value, -1 if below the threshold."""
     for k in range(len(active)):
         page = pages[active[k]]
         if page.until <= t:
-            _count(page, t, signals, window)
+            _count(page, t, signals)
         upper[k] = _bounds(page, t - page.start)[1]
     while True:
         best, second, where = -1.0, -1.0, -1
@@ -284,7 +278,7 @@ def _largest(pages, active, upper, t, threshold, signals, terms, window):
         iota = t - page.start
         if iota == page.at or _bounds(page, iota)[0] > max(second, threshold):
             return where
-        _evaluate(page, iota, terms)
+        _evaluate(page, iota)
         upper[where] = page.value
 
 
@@ -296,63 +290,61 @@ def _ranked(values, k):
 
 
 @compiled
-def _value_of_rank(pages, t, rank, signals, terms, window):
+def _value_of_rank(pages, t, rank, signals):
     """A lower bound of the value of this rank among all pages."""
     lower = np.empty(pages.size)
     for i in range(pages.size):
-        _count(pages[i], t, signals, window)
+        _count(pages[i], t, signals)
         lower[i] = _bounds(pages[i], t - pages[i].start)[0]
     least = _ranked(lower, rank)
     for i in range(pages.size):
         page = pages[i]
         if _bounds(page, t - page.start)[1] > least:
-            _evaluate(page, t - page.start, terms)
+            _evaluate(page, t - page.start)
             lower[i] = page.value
     return _ranked(lower, rank)
 
 
 @compiled
-def _slots(pages, slots, signals, terms, window, slack):
+def _slots(pages, slots, signals):
     """Page of each slot; those of page i are signals[pages[i].next : pages[i].stop]."""
     chosen, upper = np.empty(slots.size, np.int64), np.empty(pages.size)
     threshold, rank, lowered = np.inf, LEAST_RANK, 0
-    waiting, active = [(np.inf, -1)], [0]
-    active.clear()
+    waiting, active = [(np.inf, -1)], [0][:0]
     for j, t in enumerate(slots):
+        slack = SLACK * t / (j + 1)
         soon = t + slack
         while waiting[0][0] <= t:
             i = heapq.heappop(waiting)[1]
             page = pages[i]
-            _count(page, t, signals, window)
+            _count(page, t, signals)
             if page.sharp_for != threshold:
                 _find_reach(page, threshold, slack)
             if page.sharp_for != threshold:
-                _evaluate(page, page.reach, terms)
+                _evaluate(page, page.reach)
                 _find_reach(page, threshold, slack)
-            _place(i, pages, soon, threshold, waiting, active, signals, window)
-        where = _largest(pages, active, upper, t, threshold, signals, terms, window)
+            _place(i, pages, soon, threshold, waiting, active, signals)
+        where = _largest(pages, active, upper, t, threshold, signals)
         if where < 0:  # a waiting page may be above: lower the threshold
             often = (j - lowered) * rank < TOO_OFTEN * pages.size
             rank, lowered = 2 * rank if often else max(rank // 2, LEAST_RANK), j
-            threshold = _value_of_rank(pages, t, rank, signals, terms, window)
-            active.clear()
-            waiting = [(np.inf, -1)]
+            threshold = _value_of_rank(pages, t, rank, signals)
+            waiting, active = [(np.inf, -1)], [0][:0]
             for i in range(pages.size):
                 pages[i].reach = pages[i].sharp_for = 0.0
                 _find_reach(pages[i], threshold, slack)
-                _place(i, pages, soon, threshold, waiting, active, signals, window)
-            where = _largest(pages, active, upper, t, threshold, signals, terms, window)
+                _place(i, pages, soon, threshold, waiting, active, signals)
+            where = _largest(pages, active, upper, t, threshold, signals)
         i = chosen[j] = active[where]
         active[where] = active[-1]
         active.pop()
         pages[i].last = pages[i].start = t
-        _place(i, pages, soon, threshold, waiting, active, signals, window)
+        _place(i, pages, soon, threshold, waiting, active, signals)
         if len(active) > CROWDED * rank:  # raise it
             lower = np.array([_bounds(pages[i], t - pages[i].start)[0] for i in active])
             threshold = max(threshold, _ranked(lower, rank))
-            crowd = active.copy()
-            active.clear()
+            crowd, active = active, [0][:0]
             for i in crowd:
                 _find_reach(pages[i], threshold, slack)
-                _place(i, pages, soon, threshold, waiting, active, signals, window)
+                _place(i, pages, soon, threshold, waiting, active, signals)
     return chosen
