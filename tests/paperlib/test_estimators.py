@@ -69,6 +69,8 @@ def one_page_histories():
         yield w, rng.random(w.size) < 0.5
     for n_changed in range(6):
         yield np.full(5, 0.7), np.arange(5) < n_changed
+    for n in range(7, 120, 7):  # 49 / 49 is not 1 by a reciprocal
+        yield rng.exponential(size=n), np.zeros(n, dtype=bool)
     for scale, bit in itertools.product((1e-9, 1.0, 1e9), (False, True)):
         yield np.array([scale]), np.array([bit])
         yield scale * np.array([0.1, 1.0, 3.0]), np.full(3, bit)
@@ -503,12 +505,9 @@ GOOD, RAGGED = History([1.0, 2.0, 1.0], ONCE), History(np.ones(3), ONCE, [0, 1, 
     [
         (lambda: mle(GOOD, bounds=(2.0, 1.0)), "bounds must rise, at least 2 numbers"),
         (lambda: mle(GOOD, bounds=(-1.0, 1.0)), "bounds must be non-negative"),
-        (lambda: moment_matching(GOOD, bounds=(np.nan, 1.0)), "got nan at index (0,)"),
         (lambda: bias_reduced(GOOD), "interval must be the same for all crawls of a"),
         (lambda: log_likelihood(GOOD, -1.0), "change_rate must be non-negative"),
         (lambda: LLN([1.0, 0.0]), "crawl_rate must be positive and finite, got 0.0 at"),
-        (lambda: SAM(np.inf), "crawl_rate must be positive and finite, got inf"),
-        (lambda: LLN(1.0, offset=lambda k: -k), "offset must be positive and finite"),
         (lambda: LLN(1.0, offset=np.log), "offset must be positive and finite"),
         (lambda: SA(1.0, step=-0.5), "step must be positive and finite, got -0.5"),
         (lambda: SA(1.0, step=[1.0, 2.0]), "step must be one number, got shape (2,)"),
@@ -524,7 +523,6 @@ GOOD, RAGGED = History([1.0, 2.0, 1.0], ONCE), History(np.ones(3), ONCE, [0, 1, 
         (lambda: LLN(1.0).moments(-1.0, [3]), "change_rate must be non-negative"),
         (lambda: SA(1.0).moments(1.0, [3, 0]), "n_crawls must be a positive integer"),
         (lambda: path(LLN(1.0), RAGGED), "history must be without offsets"),
-        (lambda: path(naive, RAGGED), "history must be without offsets"),
         (lambda: path(lambda h: np.ones(7), GOOD), "cannot reshape"),
         (lambda: rmse({"a": np.ones((2, 3))}, [1.0]), "change_rate must be one number"),
     ],

@@ -64,7 +64,7 @@ def _root(interval, goal, moments, substitute, start=0.0):
     n, time = interval.size, interval.sum()
     if goal == 0.0:  # changes only
         return 1.0 / interval.min() if substitute else np.inf
-    if n == 0:  # no change
+    if n == moments * goal:  # no change
         return 1.0 / goal if substitute else 0.0
     # The root if all intervals were equal. It is at most the root, because the
     # summands are convex in the interval (Jensen's inequality).
@@ -80,33 +80,22 @@ def _root(interval, goal, moments, substitute, start=0.0):
 
 
 @_compiled
-def _roots(interval, changed, offsets, moments, substitute):
-    """Root of every page, NaN of a page without crawls."""
-    rate = np.full(offsets.size - 1, np.nan)
-    for i in range(rate.size):
-        w = interval[offsets[i] : offsets[i + 1]]
-        found = changed[offsets[i] : offsets[i + 1]]
-        if w.size and moments:
-            rate[i] = _root(w, 1.0 * (~found).sum(), True, False)
-        elif w.size:
-            rate[i] = _root(w[found], w[~found].sum(), False, substitute)
-    return rate
-
-
-@_compiled
-def _path(interval, changed, offsets):
-    """MLE after every crawl of every page."""
-    rate, w = np.empty(interval.size), np.empty(interval.size)
+def _roots(interval, changed, offsets, moments, substitute, every):
+    """Root of every page, or of `every` prefix of it; NaN without crawls."""
+    rate = np.full(interval.size if every else offsets.size - 1, np.nan)
+    w = np.empty(interval.size)  # of the sum
     for i in range(offsets.size - 1):
-        n, unchanged, before = 0, 0.0, 0.0
+        n, goal, root = 0, 0.0, 0.0
         for k in range(offsets[i], offsets[i + 1]):
-            if changed[k]:
+            if moments or changed[k]:
                 w[n] = interval[k]
                 n += 1
-            else:
-                unchanged += interval[k]
-            rate[k] = _root(w[:n], unchanged, False, False, before)
-            before = rate[k] if rate[k] < np.inf else 0.0
+            if not changed[k]:
+                goal += 1.0 if moments else interval[k]
+            if every or k == offsets[i + 1] - 1:
+                start = root if root < np.inf else 0.0
+                root = _root(w[:n], goal, moments, substitute, start)
+                rate[k if every else i] = root
     return rate
 
 
@@ -166,7 +155,7 @@ def mle(
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    return _finish(history, _roots(*history.ragged(), False, substitute), bounds)
+    return _finish(history, _roots(*history.ragged(), False, substitute, False), bounds)
 
 
 def moment_matching(
@@ -196,7 +185,7 @@ def moment_matching(
         0 for a page that never changed and inf for one that changed at every
         crawl, with a `DegenerateHistoryWarning`; NaN as in `mle`.
     """
-    return _finish(history, _roots(*history.ragged(), True, False), bounds)
+    return _finish(history, _roots(*history.ragged(), True, False, False), bounds)
 
 
 def mle_path(history: History) -> NDArray:
@@ -220,7 +209,7 @@ def mle_path(history: History) -> NDArray:
     >>> mle_path(History([1.0, 2.0, 1.0], [True, False, True])).round(4)
     array([   inf, 0.4055, 0.6931])
     """
-    return _path(*history.ragged()).reshape(history.changed.shape)
+    return _roots(*history.ragged(), False, False, True).reshape(history.changed.shape)
 
 
 def naive(history: History) -> NDArray:
