@@ -18,7 +18,6 @@ import platform
 import re
 import shutil
 import time
-from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -75,12 +74,12 @@ class Job(NamedTuple):
     parameters: dict[str, Any]
 
 
-def select(ids: Sequence[str], guides: bool = False) -> dict[str, Path]:
+def select(ids: list[str] | tuple[str, ...], guides: bool = False) -> dict[str, Path]:
     """Find the notebooks that are asked for.
 
     Parameters
     ----------
-    ids : sequence of str
+    ids : list or tuple of str
         Figures ("peva22/fig2"), papers ("peva22") or paths of notebooks; if
         empty, all.
     guides : bool, default False
@@ -111,13 +110,15 @@ def select(ids: Sequence[str], guides: bool = False) -> dict[str, Path]:
 
 
 def jobs_for(
-    ids: Sequence[str], profile: str, parameters: dict[str, Any] | None = None
+    ids: list[str] | tuple[str, ...],
+    profile: str,
+    parameters: dict[str, Any] | None = None,
 ) -> list[Job]:
     """List the figures to build, in the order of ``notebooks/paper.yaml``.
 
     Parameters
     ----------
-    ids : sequence of str
+    ids : list or tuple of str
         As in `select`.
     profile : {"paper", "preview"}
         The papers' own parameters, or those of the notebooks.
@@ -222,7 +223,7 @@ def execute(notebook: Path, executed: Path, **parameters: Any) -> None:
 
 
 def figures(
-    ids: Sequence[str] = (),
+    ids: list[str] | tuple[str, ...] = (),
     *,
     profile: str = "paper",
     parameters: dict[str, Any] | None = None,
@@ -234,7 +235,7 @@ def figures(
 
     Parameters
     ----------
-    ids : sequence of str
+    ids : list or tuple of str
         As in `select`.
     profile : {"paper", "preview"}, default "paper"
         The papers' own parameters, or those of the notebooks.
@@ -376,7 +377,7 @@ def _locked(folder):
 # ---- refresh and verify
 
 
-def refresh(ids: Sequence[str] = (), *, jobs: int = 2) -> dict[str, str]:
+def refresh(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str, str]:
     """Execute notebooks in place, with their own parameters.
 
     Nothing that differs between machines is kept, so that a second refresh
@@ -384,7 +385,7 @@ def refresh(ids: Sequence[str] = (), *, jobs: int = 2) -> dict[str, str]:
 
     Parameters
     ----------
-    ids : sequence of str
+    ids : list or tuple of str
         As in `select`; guides too.
     jobs : int, default 2
         Notebooks at a time.
@@ -419,7 +420,7 @@ def _refresh(job):
     write_atomic(job.notebook, nbformat.writes(notebook) + "\n")
 
 
-def verify(ids: Sequence[str] = (), *, jobs: int = 2) -> dict[str, str]:
+def verify(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str, str]:
     """Rebuild figures at paper scale in an empty folder, and compare.
 
     The status of each claim must be that in ``figures/``, and every array
@@ -427,7 +428,7 @@ def verify(ids: Sequence[str] = (), *, jobs: int = 2) -> dict[str, str]:
 
     Parameters
     ----------
-    ids : sequence of str
+    ids : list or tuple of str
         As in `select`.
     jobs : int, default 2
         Notebooks at a time.

@@ -3,7 +3,6 @@
 import argparse
 import signal
 import sys
-from collections.abc import Sequence
 
 import yaml
 
@@ -71,12 +70,12 @@ _COMMANDS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run the command.
 
     Parameters
     ----------
-    arguments : sequence of str, optional
+    arguments : list of str, optional
         By default those of this process.
 
     Returns
