@@ -25,8 +25,7 @@ class History:
     There are two forms. In the dense form all pages have the same number of
     crawls: time runs along the last axis, the axes before it are pages or
     runs. In the ragged form the crawls of all pages follow each other in flat
-    arrays, and `offsets` tells where each page begins. The arrays are
-    read-only copies.
+    arrays, and `offsets` tells where each page begins.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ class History:
     offsets: Any = None
 
     def __post_init__(self):
-        interval = np.array(checks.numbers("interval", self.interval, above=True))
+        interval = checks.numbers("interval", self.interval, above=True)
         changed, offsets = checks.bits("changed", self.changed), self.offsets
         if interval.ndim == 0 or interval.shape != changed.shape:
             raise ValueError(
@@ -66,7 +65,6 @@ class History:
                     "offsets must rise from 0 to the number of crawls in flat "
                     f"arrays, got {offsets} beside shape {interval.shape}"
                 )
-        interval.flags.writeable = changed.flags.writeable = False
         # in place, because the dataclass is frozen
         vars(self).update(interval=interval, changed=changed, offsets=offsets)
 
@@ -109,9 +107,8 @@ class History:
         """Flat intervals, flat bits and offsets, whichever form this history has."""
         offsets = self.offsets
         if offsets is None:
-            n_pages = math.prod(self.shape)
-            offsets = self.interval.shape[-1] * np.arange(n_pages + 1)
-        return self.interval.reshape(-1), self.changed.reshape(-1), offsets
+            offsets = self.interval.shape[-1] * np.arange(math.prod(self.shape) + 1)
+        return self.interval.ravel(), self.changed.ravel(), offsets
 
     def prefix(self, n_crawls: int) -> History:
         """Return the first `n_crawls` crawls of every page of a dense history."""
@@ -167,10 +164,10 @@ def poisson_times(
     -------
     ndarray, shape (n_events,), time
     """
-    rate = checks.number("rate", rate, above=False)
-    horizon, rng = checks.number("horizon", horizon), np.random.default_rng(rng)
+    mean = checks.number("rate", rate, above=False) * checks.number("horizon", horizon)
+    rng = np.random.default_rng(rng)
     # uniform on (0, horizon]: one may be the horizon, none is 0
-    return np.sort(horizon * (1.0 - rng.random(rng.poisson(rate * horizon))))
+    return np.sort(horizon * (1.0 - rng.random(rng.poisson(mean))))
 
 
 def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
@@ -304,84 +301,19 @@ def simulate_history(
     if (crawl_rate is None) == (interval is None):
         raise ValueError("exactly one of crawl_rate and interval must be given")
     if interval is None:
-        mean = 1.0 / checks.numbers("crawl_rate", crawl_rate, above=True)
-        mean = mean[..., None]
+        mean = 1.0 / checks.numbers("crawl_rate", crawl_rate, above=True)[..., None]
     else:
         mean = checks.numbers("interval", interval, above=True)
-    shape = checks.broadcast(
-        change_rate=change_rate, interval=mean, n_crawls=np.empty(n_crawls)
-    )[0].shape
+    shape = np.broadcast_shapes(change_rate.shape, mean.shape, (n_crawls,))
 
     def draw(stream):
-        unit = np.ones(shape)
-        if interval is None:
-            unit = stream.standard_exponential(shape)
+        poisson = interval is None
+        unit = stream.standard_exponential(shape) if poisson else np.ones(shape)
         return np.stack([unit, stream.random(shape)], axis=-1)
 
     drawn = _each_run(draw, n_runs, rng)
     length = mean * drawn[..., 0]
     return History(length, drawn[..., 1] < -np.expm1(-change_rate * length))
-
-
-def simulate_adaptive_history(
-    change_rate: ArrayLike,
-    *,
-    initial: ArrayLike,
-    shrink: float,
-    grow: float,
-    limits: tuple[float, float],
-    n_crawls: int,
-    n_runs: int | None = None,
-    rng: int | np.random.Generator | None = None,
-) -> History:
-    r"""Simulate crawls whose next interval depends on the bit just seen.
-
-    The rule of crawlers such as Apache Nutch:
-
-    .. math:: w \leftarrow \begin{cases} w \cdot \mathrm{shrink} & \text{changed} \\
-        w \cdot \mathrm{grow} & \text{unchanged,} \end{cases}
-
-    kept within `limits`.
-
-    Parameters
-    ----------
-    change_rate : array_like, 1/time
-        One number or one for each page, non-negative.
-    initial : array_like, time
-        The first interval, within the limits; broadcasts with the pages.
-    shrink, grow : float
-        Factors, 0 < shrink <= 1 <= grow.
-    limits : (float, float), time
-        Shortest and longest interval.
-    n_crawls : int
-        Crawls of each page.
-    n_runs : int, optional
-        Independent runs along a new first axis.
-    rng : None, int or Generator, optional
-        Source of random numbers. Run i depends on the seed and i alone.
-
-    Returns
-    -------
-    History
-        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
-
-    Examples
-    --------
-    >>> from paperlib.processes import simulate_adaptive_history
-    >>> rule = {"initial": 1.0, "shrink": 0.5, "grow": 2.0, "limits": (0.2, 8.0)}
-    >>> history = simulate_adaptive_history(1.0, **rule, n_crawls=5, rng=1)
-    >>> history.interval, history.changed.astype(int)
-    (array([1. , 0.5, 1. , 0.5, 1. ]), array([1, 0, 1, 0, 1]))
-    """
-    shrink = checks.number("shrink", shrink, high=1.0)
-    grow = checks.number("grow", grow, low=1.0, above=False)
-
-    def following(interval, changed):
-        return interval[..., -1] * np.where(changed[..., -1], shrink, grow)
-
-    return _crawl_in_turn(
-        following, change_rate, initial, limits, n_crawls, n_runs, rng
-    )
 
 
 def simulate_sequential_history(
@@ -414,8 +346,14 @@ def simulate_sequential_history(
         The first interval, within the limits; broadcasts with the pages.
     factor : float, default 1.0
         The next interval over the estimated period.
-    limits, n_crawls, n_runs, rng
-        As in `simulate_adaptive_history`.
+    limits : (float, float), time
+        Shortest and longest interval.
+    n_crawls : int
+        Crawls of each page.
+    n_runs : int, optional
+        Independent runs along a new first axis.
+    rng : None, int or Generator, optional
+        Source of random numbers. Run i depends on the seed and i alone.
 
     Returns
     -------
@@ -424,29 +362,20 @@ def simulate_sequential_history(
     estimates : ndarray, shape of ``history.changed``, 1/time
         Estimates after each crawl.
     """
-    factor = checks.number("factor", factor)
-    estimates = []
-
-    def following(interval, changed):
-        estimates.append(estimate(History(interval, changed)))
-        with np.errstate(divide="ignore"):
-            return np.divide(factor, estimates[-1])
-
-    history = _crawl_in_turn(
-        following, change_rate, initial, limits, n_crawls, n_runs, rng
-    )
-    return history, np.stack(estimates, axis=-1)
-
-
-def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng):
-    """Crawl pages; following(interval, changed) so far gives the next interval."""
     change_rate = checks.numbers("change_rate", change_rate)
-    now = checks.numbers("initial", initial, *limits)
+    now, factor = (
+        checks.numbers("initial", initial, *limits),
+        checks.number("factor", factor),
+    )
     shape = (*np.broadcast(change_rate, now).shape, n_crawls)
     chance = _each_run(lambda stream: stream.random(shape), n_runs, rng)
-    interval, changed = np.empty_like(chance), np.empty_like(chance, dtype=bool)
+    interval, estimates = np.empty((2, *chance.shape))
+    changed = np.empty(chance.shape, dtype=bool)
     for k in range(n_crawls):
         interval[..., k] = now
         changed[..., k] = chance[..., k] < -np.expm1(-change_rate * now)
-        now = following(interval[..., : k + 1], changed[..., : k + 1]).clip(*limits)
-    return History(interval, changed)
+        history = History(interval[..., : k + 1], changed[..., : k + 1])
+        estimates[..., k] = estimate(history)
+        with np.errstate(divide="ignore"):
+            now = np.divide(factor, estimates[..., k]).clip(*limits)
+    return History(interval, changed), estimates
