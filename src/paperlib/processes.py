@@ -7,6 +7,7 @@ intervals between crawls, of many pages or runs at once.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -112,7 +113,10 @@ class History:
 
     def prefix(self, n_crawls: int) -> History:
         """Return the first `n_crawls` crawls of every page of a dense history."""
-        return History(self.interval[..., :n_crawls], self.changed[..., :n_crawls])
+        first = copy.copy(self)  # whose crawls need no second check
+        interval, changed = self.interval[..., :n_crawls], self.changed[..., :n_crawls]
+        vars(first).update(interval=interval, changed=changed)
+        return first
 
 
 def join(first: History, second: History) -> History:
@@ -369,13 +373,12 @@ def simulate_sequential_history(
     )
     shape = (*np.broadcast(change_rate, now).shape, n_crawls)
     chance = _each_run(lambda stream: stream.random(shape), n_runs, rng)
-    interval, estimates = np.empty((2, *chance.shape))
-    changed = np.empty(chance.shape, dtype=bool)
+    history = History(np.ones(chance.shape), np.zeros(chance.shape))  # to be filled
+    estimates = np.empty(chance.shape)
     for k in range(n_crawls):
-        interval[..., k] = now
-        changed[..., k] = chance[..., k] < -np.expm1(-change_rate * now)
-        history = History(interval[..., : k + 1], changed[..., : k + 1])
-        estimates[..., k] = estimate(history)
+        history.interval[..., k] = now
+        history.changed[..., k] = chance[..., k] < -np.expm1(-change_rate * now)
+        estimates[..., k] = estimate(history.prefix(k + 1))
         with np.errstate(divide="ignore"):
             now = np.divide(factor, estimates[..., k]).clip(*limits)
-    return History(interval, changed), estimates
+    return History(history.interval, history.changed), estimates
