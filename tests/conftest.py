@@ -1,11 +1,11 @@
 """No process is left, and less garbage collection."""
 
 import gc
+from importlib.util import find_spec
 
-import psutil
 import pytest
 
-collect_ignore = ["typed.py"]  # for mypy, and not to be run
+collect_ignore = ["recrawl/typed.py"]  # for mypy, and not to be run
 
 # Servers of multiprocessing and joblib, which end with their user.
 SERVERS = "multiprocessing.forkserver", "resource_tracker", "loky"
@@ -15,6 +15,10 @@ SERVERS = "multiprocessing.forkserver", "resource_tracker", "loky"
 def no_process_is_left():
     """Fail when the tests end, here or in a worker, and a process of theirs runs."""
     yield
+    if not find_spec("psutil"):  # where paperlib alone is tested, none is started
+        return
+    import psutil
+
     children = {
         child: " ".join(child.cmdline())
         for child in psutil.Process().children(recursive=True)
@@ -27,6 +31,13 @@ def no_process_is_left():
     for child in alive:
         child.kill()
     assert not left, "processes that the tests have left"
+
+
+def pytest_configure(config):
+    if find_spec("hypothesis"):  # on Python 3.14 it warns of its own generator
+        text = "ignore:It looks like `register_random`"
+        rule = f"{text}:hypothesis.errors.HypothesisWarning"
+        config.addinivalue_line("filterwarnings", rule)
 
 
 @pytest.hookimpl(wrapper=True)
