@@ -102,7 +102,6 @@ def test_copies_are_as_in_a_simulation_event_by_event(name, filled):
         crawls = n * rate * duration
         assert n_crawls == pytest.approx(crawls, abs=5 * np.sqrt(crawls))
         assert ((was >= 0) & (was <= duration * (1 + 1e-12))).all()
-    assert copies.now == sum(duration for *_, duration in phases)
     expected, fresh = np.array(expected).T, np.array(fresh).T
     rng = np.random.default_rng(2)
     slow = [step_through(change_rate, phases, filled, rng) for _ in range(n_slow)]
@@ -348,7 +347,7 @@ def test_many_lengths_have_the_mean_of_each_alone():
 def test_reoptimise_is_the_plain_form(make):
     """The plain form gets the bits that are drawn from the same stream."""
     change_rate, weight = np.array([0.5, 3.0, 1.0]), np.array([1.0, 2.0, 1.0])
-    options = {"n_phases": 4, "n_crawls": 30, "min_rate": 0.01, "rng": 5}
+    options = {"n_phases": 4, "n_crawls": 30, "min_rate": 1.2, "rng": 5}
     pages, estimator = (change_rate, weight, 4.0), make(1.0)
     rates = reoptimise(estimator, *pages, n_runs=2, **options)
     assert rates.shape == (2, 5, 3)
@@ -361,7 +360,7 @@ def test_reoptimise_is_the_plain_form(make):
         seen.extend(mine.update(bits, crawl_rate=p) for bits in changed.T)
         return changed
 
-    expected = plain.reoptimise(lambda _: seen[-1], observe, weight, 4.0, 4, 0.01)
+    expected = plain.reoptimise(lambda _: seen[-1], observe, weight, 4.0, 4, 1.2)
     np.testing.assert_allclose(rates[0], expected, rtol=1e-8)
     # the estimator is left as it was
     again = reoptimise(estimator, *pages, n_runs=2, **options)
