@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks, freshness, schedules
@@ -38,8 +37,6 @@ class Copies:
 
     Attributes
     ----------
-    now : float, time
-        How far the simulation has come.
     history : History
         What the crawls found, ragged. The first crawl of a page has nothing to
         compare with and yields no observation.
@@ -54,15 +51,18 @@ class Copies:
 
     def __init__(self, change_rate: ArrayLike, *, filled: bool, rng: Any = None):
         self.change_rate = checks.numbers("change_rate", change_rate)
-        self.rng, self.now = np.random.default_rng(rng), 0.0
-        self.history = History([], [], np.zeros(self.change_rate.size + 1, dtype=int))
-        # the last crawl of each page, and its first change after that
-        self._last = np.full(self.change_rate.size, 0.0 if filled else -np.inf)
+        self.rng, n_pages = np.random.default_rng(rng), self.change_rate.size
+        self.history = History([], [], np.zeros(n_pages + 1, dtype=int))
+        # the last crawl of each page, and its first change after that, from now
+        self._last = np.full(n_pages, 0.0 if filled else -np.inf)
         self._change = self._last.copy()
         if filled:
-            wait = self.rng.standard_exponential(self._last.size)
-            with np.errstate(divide="ignore"):
-                self._change = wait / self.change_rate
+            self._change += self._until_change(np.arange(n_pages))
+
+    def _until_change(self, page):
+        """Time from a crawl of each page to its next change, whatever was before."""
+        with np.errstate(divide="ignore"):
+            return self.rng.standard_exponential(page.size) / self.change_rate[page]
 
     def follow(
         self, schedule: Callable, crawl_rate: NDArray, duration: float
@@ -91,20 +91,22 @@ class Copies:
             self.change_rate, crawl_rate, duration, initial=self.probability()
         )
         time, offsets = schedule(crawl_rate, duration, rng=self.rng)
-        wait = self.rng.standard_exponential(time.size)
-        start, self.now = self.now, self.now + duration
-        fresh, interval, changed = _crawl(
-            self.change_rate,
-            self._last,
-            self._change,
-            offsets,
-            start + time,
-            wait,
-            (start, self.now),
-        )
-        seen = np.isfinite(interval)
-        offsets = np.append(0, np.cumsum(seen))[offsets]
-        found = History(interval[seen], changed[seen], offsets)
+        pages = np.arange(offsets.size - 1)
+        page = np.repeat(pages, np.diff(offsets))
+        # Copies that a page has in this time: from the last crawl before, and from
+        # each crawl, to the next one; the last copy, to the end.
+        start = np.insert(time, offsets[:-1], self._last)
+        change = time + self._until_change(page)
+        change = np.insert(change, offsets[:-1], self._change)
+        end = np.insert(time, offsets[1:], duration)
+        fresh = np.maximum(np.minimum(change, end) - np.maximum(start, 0.0), 0.0)
+        fresh = np.add.reduceat(fresh, offsets[:-1] + pages)
+        last = offsets[1:] + pages
+        self._last, self._change = start[last] - duration, change[last] - duration
+        seen = start > -np.inf  # by the crawl at the end
+        seen[last] = False
+        offsets = np.append(0, np.cumsum(seen)[last])
+        found = History((end - start)[seen], (change <= end)[seen], offsets)
         self.history = join(self.history, found)
         return expected, fresh, time.size
 
@@ -114,27 +116,5 @@ class Copies:
         It is exp(-change_rate t) at time t after the last crawl, and 0 for a
         page that was never crawled.
         """
-        elapsed = self.now - np.maximum(self._last, 0.0)
-        return (self._last >= 0) * np.exp(-self.change_rate * elapsed)
-
-
-@njit(cache=True, error_model="numpy")
-def _crawl(change_rate, last, change, offsets, time, wait, period):
-    """Fresh time of each page in the period; interval and bit of each crawl.
-
-    `last` and `change`, the first change after it, are updated, -inf in both
-    for a page that was never crawled. A Poisson process has no memory: from
-    each crawl to the next change it takes an exponential time, whatever
-    happened before, so that one exponential number a crawl, `wait`, is enough.
-    """
-    fresh = np.zeros(last.size)
-    interval, changed = np.empty(time.size), np.empty(time.size, np.bool_)
-    for i in range(last.size):
-        begin, end = period
-        for j in range(offsets[i], offsets[i + 1]):
-            interval[j], changed[j] = time[j] - last[i], change[i] <= time[j]
-            fresh[i] += max(min(change[i], time[j]) - begin, 0.0)
-            begin = last[i] = time[j]
-            change[i] = begin + wait[j] / change_rate[i]
-        fresh[i] += max(min(change[i], end) - begin, 0.0)
-    return fresh, interval, changed
+        elapsed = -np.nan_to_num(self._last, neginf=0.0)
+        return np.isfinite(self._last) * np.exp(-self.change_rate * elapsed)

@@ -59,7 +59,7 @@ def regular(
     crawl_rate: ArrayLike,
     duration: float,
     *,
-    phase: ArrayLike | None = None,
+    phase: float | None = None,
     rng: Any = None,
 ) -> tuple[NDArray, NDArray]:
     r"""Crawl times at equal intervals, :math:`(\phi_i + k) / p_i`, k = 0, 1, ...
@@ -70,7 +70,7 @@ def regular(
         Crawl rates.
     duration : float, time
         End of the schedule; a crawl that is due then is included.
-    phase : float or array_like, shape (n_pages,), optional
+    phase : float, optional
         The first crawl comes after this share of the interval, in (0, 1]; by
         default uniform, drawn for each page.
     rng : None, int or Generator, optional
@@ -85,13 +85,11 @@ def regular(
     duration = checks.number("duration", duration)
     if phase is None:
         phase = 1.0 - np.random.default_rng(rng).random(rate.size)
-    phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)
     count = np.floor(duration * (1 + ROUNDING) * rate + 1.0 - phase).astype(int)
     offsets = np.append(0, np.cumsum(count))
-    page = np.repeat(np.arange(rate.size), count)
-    number = np.arange(page.size) - offsets[page]
-    phase = np.broadcast_to(phase, rate.shape)
-    return np.minimum((number + phase[page]) / rate[page], duration), offsets
+    number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
+    phase, rate = (np.repeat(x, count) for x in np.broadcast_arrays(phase, rate))
+    return np.minimum((number + phase) / rate, duration), offsets
 
 
 def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
@@ -125,10 +123,8 @@ def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
     array([0, 1, 0, 2, 0, 1, 0, 2])
     """
     rate = checks.numbers("crawl_rate", crawl_rate).ravel()
-    if not rate.any():
-        raise ValueError(
-            "crawl_rate must be positive for at least one page, got only zeros"
-        )
+    some = "positive for at least one page"
+    checks.require("crawl_rate", rate, some, rate.any())
     return _earliest_deadline(rate, rate.sum(), n_slots)
 
 

@@ -72,14 +72,12 @@ def test_poisson_times_given_their_number_are_uniform_order_statistics():
 
 def test_regular_crawls_are_where_they_should_be():
     rng, duration = np.random.default_rng(9), 5.0
-    rate, phase = rng.lognormal(0, 1.5, 200), rng.uniform(0.01, 1, 200)
-    found = by_page(*schedules.regular(rate, duration, phase=phase))
-    for r, p, t in zip(rate, phase, found, strict=True):
-        expected = (np.arange(500) + p) / r
-        np.testing.assert_allclose(t, expected[expected <= duration], rtol=1e-12)
-    one = schedules.regular(rate, duration, phase=0.25)
-    same = schedules.regular(rate, duration, phase=np.full(200, 0.25))
-    np.testing.assert_array_equal(one[0], same[0])
+    rate = rng.lognormal(0, 1.5, 200)
+    for phase in (0.01, 0.3, 1.0):
+        found = by_page(*schedules.regular(rate, duration, phase=phase))
+        for r, t in zip(rate, found, strict=True):
+            expected = (np.arange(500) + phase) / r
+            np.testing.assert_allclose(t, expected[expected <= duration], rtol=1e-12)
     _, offsets = schedules.regular([0.0, 1.0], 2.0, phase=1e-12)
     assert offsets.tolist() == [0, 0, 3]  # a page of rate 0 has no crawl
 
@@ -159,7 +157,7 @@ def test_a_share_whose_first_visit_is_beyond_all_integers(tiny):
 # ------------------------------ bad input
 
 NEGATIVE = "crawl_rate must be non-negative and finite, got"
-ZEROS = "crawl_rate must be positive for at least one page, got only zeros"
+ZEROS = "crawl_rate must be positive for at least one page, got 0.0 at index (0,)"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +167,6 @@ ZEROS = "crawl_rate must be positive for at least one page, got only zeros"
         (lambda: schedules.regular(np.nan, 5.0), f"{NEGATIVE} nan"),
         (lambda: schedules.low_discrepancy(np.inf, 5), f"{NEGATIVE} inf"),
         (lambda: schedules.low_discrepancy([0.0, 0.0], 5), ZEROS),
-        (lambda: schedules.low_discrepancy([], 5), ZEROS),
         (
             lambda: schedules.poisson(1.0, 0.0),
             "duration must be positive and finite, got 0.0",
@@ -177,10 +174,6 @@ ZEROS = "crawl_rate must be positive for at least one page, got only zeros"
         (
             lambda: schedules.regular(1.0, [1.0, 2.0]),
             "duration must be one number, got shape (2,)",
-        ),
-        (
-            lambda: schedules.regular([1.0, 1.0], 5.0, phase=[0.5, 1.5]),
-            "phase must be in (0, 1], got 1.5 at index (1,)",
         ),
     ],
 )
