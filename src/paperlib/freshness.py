@@ -86,18 +86,7 @@ def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
 
 def _lasting(rate, duration):
     """The integral of exp(-rate t) over the duration."""
-    return duration * exprel(-rate * duration)
-
-
-def _from_now(model, change_rate, crawl_rate, duration, initial):
-    """Freshness in the long run, and the checked arguments."""
-    return (
-        model(change_rate, crawl_rate),
-        np.asarray(change_rate, dtype=float),
-        np.asarray(crawl_rate, dtype=float),
-        checks.numbers("duration", duration),
-        checks.numbers("initial", initial, 0.0, 1.0),
-    )
+    return duration * exprel(-duration * rate)
 
 
 def poisson_time(
@@ -125,11 +114,13 @@ def poisson_time(
     -------
     ndarray, time
     """
-    fresh, change_rate, crawl_rate, duration, initial = _from_now(
-        poisson, change_rate, crawl_rate, duration, initial
+    fresh, duration = (
+        poisson(change_rate, crawl_rate),
+        checks.numbers("duration", duration),
     )
-    lasting = _lasting(change_rate + crawl_rate, duration)
-    return np.clip(fresh * duration + (initial - fresh) * lasting, 0.0, duration)
+    initial = checks.numbers("initial", initial, 0.0, 1.0)
+    lasting = _lasting(np.add(change_rate, crawl_rate), duration)
+    return fresh * duration + (initial - fresh) * lasting
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -163,22 +154,22 @@ def interval_time(
     -------
     ndarray, time
     """
-    fresh, change_rate, crawl_rate, duration, initial = _from_now(
-        interval, change_rate, crawl_rate, duration, initial
+    fresh, duration = (
+        interval(change_rate, crawl_rate),
+        checks.numbers("duration", duration),
     )
-    gap = 1.0 / crawl_rate
+    initial = checks.numbers("initial", initial, 0.0, 1.0)
+    gap = np.divide(1.0, crawl_rate)
     share = 1.0 if phase is None else checks.numbers("phase", phase, 0, 1, above=True)
     first = np.minimum(duration, share * gap)
     lasting, rest = _lasting(change_rate, first), duration - first
     if phase is None:
         # at a time t before that the page has been crawled with probability p t
-        crawled = crawl_rate * first**2 * hyp1f1(1, 3, -change_rate * first) / 2
-        uncrawled = lasting - crawl_rate * first * lasting + crawled
-        total = initial * uncrawled + crawled + rest * fresh
-    else:
-        part = np.fmod(rest, gap)
-        total = initial * lasting + (rest - part) * fresh + _lasting(change_rate, part)
-    return np.clip(total, 0.0, duration)
+        crawled = first / gap * first * hyp1f1(1, 3, -first * change_rate) / 2
+        uncrawled = lasting - first / gap * lasting + crawled
+        return initial * uncrawled + crawled + rest * fresh
+    part = np.fmod(rest, gap)
+    return initial * lasting + (rest - part) * fresh + _lasting(change_rate, part)
 
 
 def mean(fresh: ArrayLike, importance: ArrayLike) -> NDArray:
@@ -333,8 +324,13 @@ def _lemma_4(name, time, n_signals, pages, terms=np.inf):
     time = np.asarray(time, dtype=float)
     checks.require(name, time, "non-negative", time >= 0)
     alpha, gamma, beta = lemma_4_rates(pages, terms)
-    iota, rates = time + beta * n_signals, (pages.change_rate, pages.false_rate)
-    return np.vectorize(lemma_4, otypes="ddd")(iota, *rates, alpha, gamma, beta, terms)
+    every = np.vectorize(lemma_4, otypes="ddd")
+    iota, rate, false_rate = (
+        time + beta * n_signals,
+        pages.change_rate,
+        pages.false_rate,
+    )
+    return every(iota, rate, false_rate, alpha, gamma, beta, terms)
 
 
 @compiled

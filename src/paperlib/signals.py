@@ -189,22 +189,18 @@ def corrupt(
 
 
 def simulate_signalled_history(
-    pages: SignalledPages,
-    *,
-    crawl_rate: ArrayLike | None = None,
-    interval: ArrayLike | None = None,
-    n_crawls: int | None = None,
-    rng: Any = None,
+    pages: SignalledPages, *, rng: Any = None, **crawls: Any
 ) -> tuple[History, NDArray]:
     r"""Simulate crawls of pages, and the signals between them.
 
     Parameters
     ----------
     pages : SignalledPages
-    crawl_rate, interval, n_crawls : optional
-        As in `paperlib.processes.simulate_history`.
     rng : None, int or Generator, optional
         Source of random numbers.
+    **crawls
+        crawl_rate or interval, and n_crawls, as in
+        `paperlib.processes.simulate_history`.
 
     Returns
     -------
@@ -223,13 +219,7 @@ def simulate_signalled_history(
     (array([[1, 0, 0, 1, 0, 1]]), array([[1, 0, 0, 1, 0, 1]]))
     """
     rng = np.random.default_rng(rng)
-    silent = simulate_history(
-        pages.alpha,
-        crawl_rate=crawl_rate,
-        interval=interval,
-        n_crawls=n_crawls,
-        rng=rng,
-    )
+    silent = simulate_history(pages.alpha, rng=rng, **crawls)
     rates = pages.recall * pages.change_rate, pages.false_rate
     true, false = (rng.poisson(rate[:, np.newaxis] * silent.interval) for rate in rates)
     return History(silent.interval, silent.changed | (true > 0)), true + false
@@ -335,8 +325,8 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     DegenerateSignalsWarning
         Pages that never changed (change rate 0, recall NaN) or at every crawl
         (change rate inf, the rest NaN); pages without signals (recall 0, precision
-        NaN), and those with signals in proportion to the intervals (of many maxima
-        the one at b = 0, standard errors NaN).
+        NaN). Not warned of: signals in proportion to the intervals, where the
+        maximum is a line; standard errors are huge there, or NaN.
 
     Examples
     --------
