@@ -118,14 +118,14 @@ def true_freshness(changes, interval, phase, horizon):
 def schedules(rate, bandwidth):
     """Crawl rates by form and share."""
     even = bandwidth / rate.size
-    best = allocation.optimal_interval(rate, 1.0, bandwidth).crawl_rate
+    best = allocation.optimal(rate, 1.0, bandwidth).crawl_rate
     yield ("floor", 0.0), best
     for share in SHARES:
         plan = allocation.optimal(rate, 1.0, bandwidth, min_rate=share * even)
         yield ("floor", share), plan.crawl_rate
         yield ("mix", share), share * even + (1 - share) * best
         if share < 1.0:
-            rest = allocation.optimal_interval(rate, 1.0, bandwidth * (1 - share))
+            rest = allocation.optimal(rate, 1.0, bandwidth * (1 - share))
             yield ("sum", share), share * even + rest.crawl_rate
 
 

@@ -225,9 +225,9 @@ def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
     )
     for n in (n_interval, n_poisson):
         part = change[:n], weight[:n], 0.2 * n
-        ours = seconds(lambda part=part: allocation.optimal_interval(*part))
+        ours = seconds(lambda part=part: allocation.optimal(*part))
         target = "under 1 s" if n == n_interval else ""
-        yield f"optimal_interval, {n:,} pages", f"{ours:.2f} s", target, ""
+        yield f"optimal, {n:,} pages", f"{ours:.2f} s", target, ""
     host = rng.integers(n_interval // 10, size=n_interval)
     limits = dict.fromkeys(np.unique(host[: n_interval // 20]).tolist(), 1.0)
     ours = seconds(
@@ -261,11 +261,11 @@ def threads(sizes=(50_000, 200_000, 1_000_000), repeat=200):
                     for n_threads, took in zip((1, before), times, strict=True):
                         numba.set_num_threads(n_threads)
                         began = time.perf_counter()
-                        allocation.optimal_interval(*pages, n_pages / 5)
+                        allocation.optimal(*pages, n_pages / 5)
                         took.append(time.perf_counter() - began)
                 one, every = (1e3 * np.median(took) for took in times)
                 yield (
-                    f"optimal_interval, {n_pages:,} pages, cores "
+                    f"optimal, {n_pages:,} pages, cores "
                     f"{'taken' if taken else 'free'}, medians",
                     f"{every:.2f} ms on {before} threads, {one:.2f} ms on one",
                     "at most 1.1 times one thread",

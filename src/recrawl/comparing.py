@@ -179,7 +179,7 @@ def _allocated(rate, weight, bandwidth, days, calibration):
     plans = {
         "uniform": allocation.uniform(*given, model=model),
         "proportional": allocation.proportional(*given, model=model),
-        "optimal": allocation.optimal_interval(*given),
+        "optimal": allocation.optimal(*given),
     }
     in_log = {
         name: freshness.mean(_at_first(rate, plan.crawl_rate, days), weight).item()

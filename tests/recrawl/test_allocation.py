@@ -10,19 +10,19 @@ from scipy.optimize import minimize
 from scipy.special import gammainc, gammaincc
 
 from recrawl.kernels import allocation as _rates
+from recrawl.kernels.objectives import inverse_gamma2
 from recrawl.science import allocation, freshness
 from recrawl.science import hosts as host_module
 from recrawl.science.allocation import (
     Allocation,
     optimal,
-    optimal_interval,
     optimal_poisson,
     proportional,
     uniform,
 )
 from recrawl.science.estimators import ConvergenceError
 
-OPTIMAL = {"poisson": optimal_poisson, "interval": optimal_interval}
+OPTIMAL = {"poisson": optimal_poisson, "interval": optimal}
 MODEL = {"poisson": freshness.poisson, "interval": freshness.interval}
 both = pytest.mark.parametrize("kind", OPTIMAL)
 # The example of Cho and Garcia-Molina (2003).
@@ -55,7 +55,7 @@ def marginal(kind, change_rate, importance, crawl_rate):
 
 def test_the_example_of_cho_and_garcia_molina():
     np.testing.assert_allclose(
-        optimal_interval(*CHO).crawl_rate,
+        optimal(*CHO).crawl_rate,
         [1.150, 1.358, 1.354, 1.138, 0.000],
         atol=5e-4,
     )
@@ -268,12 +268,7 @@ def test_tabulated_intervals_are_the_inverse_of_the_incomplete_gamma_function():
             1 - 10 ** rng.uniform(-15.9, 0, 2000),
         ]
     )
-    rate, importance = np.empty(y.size), np.ones(y.size)
-    # as those of callers: the kernel is not compiled for others as well
-    y.flags.writeable = importance.flags.writeable = False
-    total = _rates.interval_rates(1.0, y, importance, rate)
-    assert total == pytest.approx(rate.sum(), rel=1e-12)
-    few, x = y < 0.5, y / rate
+    few, x = y < 0.5, np.array([inverse_gamma2(level) for level in y])
     np.testing.assert_allclose(
         gammainc(2, x)[few], y[few], rtol=2e-13
     )  # of scipy's, for tiny y
@@ -315,7 +310,7 @@ def test_several_threads_give_what_one_gives():
     limited = {"max_rate": 0.5, "host": host, "host_limit": 200.0}
     calls = [
         lambda: optimal_poisson(change_rate, importance, n / 5),
-        lambda: optimal_interval(change_rate, importance, n / 5),
+        lambda: optimal(change_rate, importance, n / 5),
         lambda: allocation.optimal(change_rate, importance, n / 5, **limited),
     ]
     before, rates = numba.get_num_threads(), []
@@ -513,7 +508,6 @@ every = [
     uniform,
     proportional,
     optimal_poisson,
-    optimal_interval,
     optimal,
 ]
 
@@ -754,7 +748,7 @@ def test_pages_without_hosts_share_one_limit():
         optimal(D, M, 9.0, host_limit=2.0),
         polite(D, M, 9.0, None, 2.0, "interval"),
     ):
-        alone = optimal_interval(D, M, 2.0)
+        alone = optimal(D, M, 2.0)
         np.testing.assert_allclose(plan.crawl_rate, alone.crawl_rate, rtol=1e-12)
         assert plan.multiplier == 0.0
         assert plan.price_host == pytest.approx({None: alone.multiplier})
@@ -776,7 +770,7 @@ def test_members_refuse(host, limit, message):
         host_module.members(host, limit, 3)
 
 
-# ------------------------------ equal intervals: hosts, and millions of pages
+# ------------------------------ equal intervals: hosts
 
 
 @pytest.mark.parametrize("bandwidth", [4.0, 12.0, 60.0])
@@ -820,41 +814,6 @@ def test_polite_at_equal_intervals_against_brute_force(bandwidth, limits):
     if limits == np.inf:
         np.testing.assert_allclose(
             plan.crawl_rate,
-            optimal_interval(change_rate, importance, bandwidth).crawl_rate,
+            optimal(change_rate, importance, bandwidth).crawl_rate,
             rtol=1e-9,
         )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("distribution", "share"),
-    [
-        ("lognormal", 0.02),
-        ("lognormal", 1.0),
-        ("equal pages", 0.02),
-        ("equal pages", 20.0),
-        ("idle sample", 1.0),
-    ],
-)
-def test_millions_of_pages_agree_with_the_general_search(
-    monkeypatch, distribution, share
-):
-    """Beyond a million pages the search starts from a sample."""
-    rng, n = np.random.default_rng(47), 1_200_000
-    change_rate, importance = rng.lognormal(0, 1.5, n), rng.pareto(1.5, n)
-    if distribution == "equal pages":
-        kind = rng.integers(0, 40, n)
-        change_rate, importance = change_rate[kind], importance[kind]
-    if distribution == "idle sample":
-        importance[::10] = 0.0
-    change_rate[rng.random(n) < 0.05] = 0.0
-    importance[rng.random(n) < 0.05] = 0.0
-    many = optimal_interval(change_rate, importance, share * n)
-    monkeypatch.setattr(allocation, "_MANY", 10**12)
-    general = optimal_interval(change_rate, importance, share * n)
-    assert many.crawl_rate.sum() == pytest.approx(share * n, rel=1e-10)
-    np.testing.assert_allclose(
-        many.crawl_rate, general.crawl_rate, rtol=1e-9, atol=1e-12
-    )
-    assert many.multiplier == pytest.approx(general.multiplier, rel=1e-10)
-    assert many.freshness == pytest.approx(general.freshness, rel=1e-12)

@@ -991,7 +991,7 @@ def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
     )
     found = schedule(path, tmp_path / "plan.parquet", 4.0, hedge=0.0)
     plan = rates_of(tmp_path / "plan.parquet")
-    best = allocation.optimal_interval([1.0, 2.0], 1.0, 4.0)
+    best = allocation.optimal([1.0, 2.0], 1.0, 4.0)
     assert plan["b"]["crawl_rate"] == 0.0
     np.testing.assert_allclose(
         [plan["a"]["crawl_rate"], plan["c"]["crawl_rate"]], best.crawl_rate
@@ -1212,7 +1212,7 @@ def test_compare_against_a_direct_computation(rows, log, tmp_path):
             np.average(x / rate * -np.expm1(-rate / x), weights=weight), rel=1e-10
         )
     assert found["optimal"] == pytest.approx(
-        float(allocation.optimal_interval(rate, weight, bandwidth).freshness), rel=1e-10
+        float(allocation.optimal(rate, weight, bandwidth).freshness), rel=1e-10
     )
     assert found["uniform"] < found["optimal"]
     assert found["proportional"] < found["optimal"]

@@ -302,12 +302,6 @@ def test_rate_that_goes_to_zero_and_comes_back():
     assert np.median(path_of[-1]) == pytest.approx(1.0, rel=0.1)
 
 
-def test_guarantees_and_limit():
-    assert GammaFilter().guarantee().exponent == 0.5
-    assert GammaFilter(forgetting=0.9).guarantee().converges is False
-    assert GammaFilter().limit(3.0) == 3.0
-
-
 @pytest.mark.parametrize("forgetting", [1.0, 0.9])
 def test_a_filter_of_many_pages_is_one_filter_for_each(forgetting):
     rng = np.random.default_rng(5)

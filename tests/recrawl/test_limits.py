@@ -12,6 +12,7 @@ from recrawl.errors import ConvergenceError
 from recrawl.kernels import allocation as kernels
 from recrawl.science import allocation, freshness, objectives
 from recrawl.science.allocation import optimal
+from tests import plain
 
 SMOOTH = [
     objectives.freshness,
@@ -395,7 +396,6 @@ def test_without_limits_it_is_the_known_optimum(seed):
     low = limits["min_rate"] / 2
     for options, known in [
         ({"crawls": "poisson"}, allocation.optimal_poisson),
-        ({}, allocation.optimal_interval),
         (
             {"crawls": "poisson", "min_rate": low},
             lambda *given: allocation.optimal_poisson(*given, min_rate=low),
@@ -403,10 +403,13 @@ def test_without_limits_it_is_the_known_optimum(seed):
     ]:
         found = optimal(change_rate, importance, bandwidth, **options)
         expected = known(change_rate, importance, bandwidth)
-        # optimal_interval ends at a bracket of 1e-10, and interpolates
         assert_allclose(found.crawl_rate, expected.crawl_rate, rtol=1e-9, atol=1e-12)
         assert found.multiplier == pytest.approx(expected.multiplier, rel=1e-9)
         assert found.freshness == pytest.approx(expected.freshness, rel=1e-10)
+    found = optimal(change_rate, importance, bandwidth)
+    rate, multiplier = plain.optimal_interval(change_rate, importance, bandwidth)
+    assert_allclose(found.crawl_rate, rate, rtol=1e-9, atol=1e-12)
+    assert found.multiplier == pytest.approx(multiplier, rel=1e-9)
 
 
 def test_equal_least_and_greatest_rates_leave_nothing_to_choose():
@@ -698,10 +701,7 @@ def test_a_price_of_nothing_is_no_negative_zero():
     assert not np.signbit([plan.price_min_rate, plan.price_max_rate]).any()
 
 
-@pytest.mark.parametrize(
-    "solve",
-    [allocation.optimal_poisson, allocation.optimal_interval, optimal],
-)
+@pytest.mark.parametrize("solve", [allocation.optimal_poisson, optimal])
 def test_pages_without_importance_are_refused_before_a_search(solve, monkeypatch):
     monkeypatch.setattr(freshness, "mean", None)  # which refuses them, too
     with pytest.raises(ValueError, match="importance must be positive for at least"):

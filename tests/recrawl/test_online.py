@@ -1,4 +1,4 @@
-"""Online estimators: printed recursions, exact moments, restarts, guarantees."""
+"""Online estimators: printed recursions, exact moments, restarts."""
 
 import functools
 import itertools
@@ -362,7 +362,7 @@ def test_moments_agree_with_simulation(name, change_rate, crawl_rate):
     ).all()
 
 
-# ---------------------------------------------------------------- limits and guarantees
+# ---------------------------------------------------------------- limits
 
 
 def test_limits():
@@ -386,60 +386,6 @@ def test_estimates_go_to_their_limit(name):
     assert (
         spread[1] < spread[0] / 3
     )  # the slowest, SA and SAM at gamma = 0.75, as k^-3/8: 1 / 3.6
-
-
-@pytest.mark.parametrize(
-    ("estimator", "converges", "exponent"),
-    [
-        (Naive(3.0), False, None),
-        # Theorem 1: offset / k -> 0, error max(k^-1/2, offset / k)
-        (LLN(3.0), True, 0.5),
-        (LLN(3.0, offset=np.sqrt), True, 0.5),
-        (LLN(3.0, offset=lambda k: np.log(k + 1)), True, 0.5),
-        (LLN(3.0, offset=lambda k: k**0.75), True, 0.25),
-        (
-            LLN(3.0, offset=lambda k: 1.0 * k),
-            None,
-            None,
-        ),  # breaks it, but k / log k, which does not, looks nearly the same
-        (LLN(3.0, offset=lambda k: k**1.5), False, None),
-        # Theorem 2: 1/2 < gamma <= 1 for convergence; the rate gamma / 2 in
-        # the mean for all gamma in (0, 1)
-        (SA(3.0, step=0.3), False, 0.15),
-        (SA(3.0, step=0.5), False, 0.25),
-        (SA(3.0, step=0.75), True, 0.375),
-        (SA(3.0, step=1.0), True, None),
-        (SA(3.0, step=1.1), False, None),
-        (SA(3.0, step=lambda k: 2 * (k + 1) ** -0.75), True, 0.375),
-        (SA(3.0, step=lambda k: 0.1), False, None),
-        (
-            SA(3.0, step=lambda k: 2 / (k + 3)),
-            None,
-            None,
-        ),  # too near gamma = 1, and 1 / (k log(k)^2) looks nearly the same
-        # Theorem 3 and the conjecture below eq. (3)
-        (SAM(3.0, step=1.3, momentum=0.75), True, 0.375),  # two timescales
-        (SAM(3.0, step=1.2, momentum=0.6), True, 0.3),  # one
-        (SAM(3.0, step=1.2, momentum=0.6, omega=3.0), True, 0.3),
-        (SAM(3.0, step=power(1.3), momentum=power(0.75)), True, 0.375),
-        (SAM(3.0, step=0.8, momentum=0.5), None, 0.25),  # conjectured
-        (SAM(3.0, step=0.8, momentum=0.4), None, 0.2),
-        (SAM(3.0, step=1.25, momentum=0.75), False, None),  # eta = beta + 1/2
-        (SAM(3.0, step=1.6, momentum=0.75), False, None),  # eta > 2 beta
-        (SAM(3.0, step=0.9, momentum=0.4), False, None),
-        (SAM(3.0, step=0.6, momentum=0.7), False, None),  # eta < beta
-        (SAM(3.0, step=2.2, momentum=1.1), False, None),  # beta > 1
-        (SAM(3.0, step=0.8, momentum=0.8), True, 0.4),  # is SA
-        (SAM(3.0, step=0.8, momentum=0.8, omega=0.5), False, None),
-    ],
-)
-def test_guarantee_is_what_the_theorems_say(estimator, converges, exponent):
-    guarantee = estimator.guarantee()
-    assert guarantee.converges is converges
-    assert guarantee.exponent == (
-        None if exponent is None else pytest.approx(exponent, abs=0.01)
-    )
-    assert guarantee.reason
 
 
 # ---------------------------------------------------------------- a new crawl rate
@@ -708,7 +654,6 @@ def test_an_estimator_of_ones_own_needs_estimate_and_update():
     history = History([2.0, 4.0], [True, True])
     np.testing.assert_array_equal(path(Last(), history), [0.5, 0.25])
     assert Last().limit(3.0) == 3.0
-    assert Last().guarantee().converges is None
     with pytest.raises(TypeError, match="abstract"):
         OnlineEstimator()
 

@@ -398,7 +398,7 @@ def test_regret_with_known_rates_is_that_of_exploration_and_the_transient(
     plan = (
         allocation.optimal_poisson
         if schedule is schedules.poisson
-        else allocation.optimal_interval
+        else allocation.optimal
     )
     policy = etc(
         exploration=10.0,
@@ -457,7 +457,7 @@ HOW = {
     "poisson": {},
     "regular": {
         "schedule": schedules.regular,
-        "allocation": allocation.optimal_interval,
+        "allocation": allocation.optimal,
     },
 }
 POLICY = {
@@ -1029,7 +1029,7 @@ def test_pages_that_never_change_are_learnt_and_cost_nothing():
         [0.0, 1.0], 1.0, 2.0, 60.0, n_runs=5, rng=28
     )
     np.testing.assert_array_equal(run.believed[:, 0], 0.0)
-    assert (run.regret(against=allocation.optimal_interval, path=True)[:, 1] < 20).all()
+    assert (run.regret(against=allocation.optimal, path=True)[:, 1] < 20).all()
 
 
 def test_a_history_of_copies_is_a_history_of_pages():

@@ -92,7 +92,7 @@ def by_thresholds(change_rate, importance, bandwidth):
 
 HEURISTICS = allocation.uniform, allocation.proportional
 CLOSED = *HEURISTICS, allocation.optimal_poisson
-OPTIMA = *CLOSED[2:], allocation.optimal_interval, allocation.optimal
+OPTIMA = *CLOSED[2:], allocation.optimal
 # `optimal_thresholds` takes half a second a call.
 ALLOCATIONS = *HEURISTICS, *OPTIMA, on_two_hosts
 
@@ -364,7 +364,7 @@ def test_any_array_will_do(allocate, form):
     np.testing.assert_array_equal(formed, plain)
 
 
-@pytest.mark.parametrize("allocate", [*CLOSED, allocation.optimal_interval])
+@pytest.mark.parametrize("allocate", [*CLOSED, allocation.optimal])
 def test_many_equal_pages_get_equal_rates(allocate):
     n = 100_000
     rate = allocate(np.full(n, 0.7), np.full(n, 0.3), 5.0).crawl_rate
@@ -739,8 +739,6 @@ def test_a_policy_picks_pages_and_keeps_their_least_interval(data, n):
         assert ((run.page >= -1) & (run.page < n)).all()
         assert ((run.fresh >= 0) & (run.fresh <= run.there * (1 + 1e-12))).all()
         assert run.n_crawls.sum() + run.n_idle == run.time.size
-        found = simulate.costs(run, world)
-        assert not (np.array(found) < 0).any()  # NaN where nothing changed
         if hasattr(policy, "min_interval"):
             for page in range(n):
                 crawls = np.append(0.0, run.time[run.page == page])

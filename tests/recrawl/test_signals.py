@@ -11,7 +11,7 @@ from scipy import optimize, stats
 from recrawl.kernels import crawl_value as _value
 from recrawl.kernels import signals as kernels
 from recrawl.science import freshness
-from recrawl.science.allocation import optimal_interval, optimal_thresholds
+from recrawl.science.allocation import optimal, optimal_thresholds
 from recrawl.science.estimators import ConvergenceError, DegenerateHistoryWarning, mle
 from recrawl.science.processes import History
 from recrawl.science.signals import (
@@ -612,7 +612,7 @@ def test_the_thresholds_are_optimal(bandwidth):
     )
     assert (
         best.freshness
-        >= optimal_interval(pages.change_rate, pages.importance, bandwidth).freshness
+        >= optimal(pages.change_rate, pages.importance, bandwidth).freshness
     )
 
 
@@ -623,7 +623,7 @@ def test_without_signals_they_are_equal_intervals(bandwidth):
     change[0] = importance[1] = 0.0
     best, plain = (
         optimal_thresholds(SignalledPages(change, importance, 0.0, 0.0), bandwidth),
-        optimal_interval(change, importance, bandwidth),
+        optimal(change, importance, bandwidth),
     )
     np.testing.assert_allclose(
         best.crawl_rate, plain.crawl_rate, rtol=1e-9, atol=1e-9 * plain.crawl_rate.max()

@@ -885,9 +885,7 @@ def test_a_comparison_is_draws_and_crawls_of_four_streams():
 def test_an_allocation_stands_for_its_freshness_and_greedy_comes_near_it():
     def with_bound(pages, rng):
         return {
-            "bound": allocation.optimal_interval(
-                pages.change_rate, pages.importance, 10.0
-            ),
+            "bound": allocation.optimal(pages.change_rate, pages.importance, 10.0),
             "greedy": policies.Greedy(pages),
         }
 
@@ -896,9 +894,7 @@ def test_an_allocation_stands_for_its_freshness_and_greedy_comes_near_it():
         pages = draw(stream.spawn(3)[0])
         assert (
             found["bound"][k]
-            == allocation.optimal_interval(
-                pages.change_rate, pages.importance, 10.0
-            ).freshness
+            == allocation.optimal(pages.change_rate, pages.importance, 10.0).freshness
         )
     np.testing.assert_allclose(found["greedy"], found["bound"], atol=0.02)
 

@@ -18,7 +18,7 @@ from recrawl.science.policies import Greedy, GreedyNCIS
 from recrawl.science.priors import GammaPrior
 from recrawl.science.processes import History, simulate_history
 from recrawl.science.signals import SignalledPages
-from recrawl.types import Array, Values
+from recrawl.types import Values
 
 history = History([1.0, 2.0, 1.0], [True, False, True])
 assert_type(simulate_history([0.5, 2.0], crawl_rate=1.0, n_crawls=50, rng=1), History)

@@ -13,10 +13,6 @@ pages, and lost where other processes took the cores (measured).
   active-set method: each step solves the problem exactly for the pages that
   are above their minimum at present. Two phases: Newton in c, and, where
   bandwidth is scarce, Newton in the distance of c above the least threshold.
-* **Equal intervals** (`interval_rates`). Given the multiplier, x = change_rate
-  / crawl_rate is the inverse of the incomplete gamma function P(2, x), which
-  is tabulated as piecewise polynomials; `recrawl.science.allocation` looks for the
-  multiplier.
 * **Any objective under limits** (`limited_rates`). The rate is that at which
   the crawl value is the price of a crawl, between the limits of the page; a
   bracketed search, as the sum may jump. The same once for each host that
@@ -42,7 +38,6 @@ from numba import njit, prange
 from recrawl.kernels import compiled, fields, parallel, plain
 from recrawl.kernels.objectives import (
     elapsed_at,
-    inverse_gamma2,
     poisson_rate,
     poisson_value,
     value,
@@ -227,31 +222,6 @@ def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
     # once for both, because each call takes a second to compile
     _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total)
     return c
-
-
-# Below this a number has fewer digits, or none.
-_UNDERFLOW = 1e-300
-
-
-@parallel
-def interval_rates(multiplier, change_rate, importance, rate):
-    """Optimal rates of equal intervals at a multiplier; returns their sum.
-
-    rate = change_rate / x where 1 - (1 + x) exp(-x) = multiplier change_rate
-    / importance, and 0 where that is 1 or more. All arrays have shape
-    (n_pages,); `rate` is written.
-    """
-    total = 0.0
-    for i in prange(rate.size):
-        rate[i] = 0.0
-        if importance[i] > multiplier * change_rate[i] and change_rate[i] > 0.0:
-            level = multiplier * change_rate[i] / importance[i]
-            if level > _UNDERFLOW:
-                rate[i] = change_rate[i] / inverse_gamma2(level)
-            else:  # 1 - (1 + x) exp(-x) is x^2 / 2, and the level is not known
-                rate[i] = math.sqrt(importance[i] / multiplier * change_rate[i] * 0.5)
-        total += rate[i]
-    return total
 
 
 # One page under limits: value_per_cost is importance / cost, or 0 where no crawl

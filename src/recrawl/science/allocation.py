@@ -8,11 +8,10 @@ is to be maximised.
 function                     crawls, and what is optimal  source
 ============================ ============================ ====================
 `uniform`, `proportional`    any; heuristics              valuetools20, aaai20
-`optimal`                    equal intervals or Poisson   derived
+`optimal`                    equal intervals or Poisson   www25, eq. (5)
                              times; any objective, under
                              limits of pages and hosts
 `optimal_poisson`            Poisson times; freshness     Azar et al. 2018
-`optimal_interval`           equal intervals; freshness   www25, eq. (5)
 `optimal_thresholds`         when signals and time reach  www25, Theorem 1
                              a threshold; freshness
 ============================ ============================ ====================
@@ -62,7 +61,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Allocation",
     "optimal",
-    "optimal_interval",
     "optimal_poisson",
     "optimal_thresholds",
     "proportional",
@@ -70,17 +68,9 @@ __all__ = [
 ]
 
 
-# From so many pages on the search starts from the multiplier of a smaller
-# problem: every tenth page, and a tenth of the bandwidth.
-_MANY = 1_000_000
-_SAMPLE = 10
-# From there the secant method converges in three or four steps, or not at all.
-_SECANT_STEPS = 8
 # Relative error to which rates sum to the bandwidth: the sum of millions of
 # rates is not known better.
 _SPENT = 1e-12
-# A factor on a lower bound, for rounding must not put it above the solution.
-_SAFETY = 0.999
 # Between numbers that differ by a larger factor the search bisects the exponent.
 _BISECT_EXPONENT_ABOVE = 1e3
 # The first bracket of v = 1 / sqrt(multiplier) for pages with signals is this
@@ -493,61 +483,6 @@ def _minimum(min_rate, change_rate, bandwidth):
     return each if min_rate.ndim else each[..., :1]
 
 
-def optimal_interval(
-    change_rate: ArrayLike, importance: ArrayLike, bandwidth: float
-) -> Allocation:
-    r"""Crawl at equal intervals with the rates of highest freshness.
-
-    Maximises eq. (5) of [www25]_, the problem of Cho and Garcia-Molina 2003,
-
-    .. math:: \sum_i \mu_i \frac{\rho_i}{\Delta_i}
-              \bigl(1 - e^{-\Delta_i/\rho_i}\bigr)
-              \quad\text{subject to } \sum_i \rho_i = R, \qquad
-              \frac{\mu_i}{\Delta_i} \bigl(1 - (1 + x_i) e^{-x_i}\bigr)
-              = \lambda, \quad x_i = \frac{\Delta_i}{\rho_i}.
-
-    Pages with importance / change_rate below the multiplier are not crawled.
-
-    Parameters
-    ----------
-    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
-        Change rates; each leading index is a problem of its own.
-    importance : array_like, shape (..., n_pages), non-negative
-        Importances; they broadcast with `change_rate`.
-    bandwidth : float, 1/time, positive
-        Crawls of all pages.
-
-    Returns
-    -------
-    Allocation
-        A page that never changes or has no importance gets 0; if no page with
-        importance changes, bandwidth is left over and the multiplier is 0.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range; no page with importance.
-    ConvergenceError
-        No solution was found.
-
-    Notes
-    -----
-    The plain form is `tests.plain.optimal_interval`. Where bandwidth is
-    so scarce that importance / change_rate of several pages equals the
-    multiplier up to rounding, the optimum does not say how these pages share
-    their bandwidth: it is interpolated, and freshness does not depend on it.
-
-    Examples
-    --------
-    >>> plan = optimal_interval([1.0, 2.0, 3.0, 4.0, 5.0], 1.0, 5.0)
-    >>> plan.crawl_rate.round(3)
-    array([1.15 , 1.358, 1.354, 1.138, 0.   ])
-    """
-    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-    rate, multiplier = _interval(change_rate, importance, bandwidth)
-    return _allocation(rate, multiplier, change_rate, importance, freshness.interval)
-
-
 def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     r"""Crawl pages with signals at the thresholds of highest freshness.
 
@@ -616,7 +551,7 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
                 multiplier, constants, at_one, gamma, state, rate
             )
 
-        unsignalled = optimal_interval(pages.change_rate, pages.importance, bandwidth)
+        unsignalled = optimal(pages.change_rate, pages.importance, bandwidth)
         guess = 1.0 / np.sqrt(unsignalled.multiplier)
         multiplier = _spend(spent, rate, bandwidth, guess / _NEAR, guess * _NEAR)
         if np.isnan(multiplier) or np.isnan(rate).any():
@@ -804,58 +739,6 @@ def _poisson(change_rate, importance, bandwidth, min_rate=_NO_MINIMUM):
     return _each_problem(
         one_problem, bandwidth, change_rate, importance, rates=(min_rate,)
     )
-
-
-def _interval(change_rate, importance, bandwidth):
-    """Rates and multiplier of `optimal_interval`, without its checks."""
-
-    def one_problem(bandwidth, change_rate, importance, rate):
-        rate[:] = 0.0
-        changing = (change_rate > 0) & (importance > 0)
-        if not changing.any() or not bandwidth > 0:
-            return 0.0
-
-        def spent(multiplier):
-            return kernels.interval_rates(multiplier, change_rate, importance, rate)
-
-        if rate.size >= _MANY:
-            sample = change_rate[::_SAMPLE], importance[::_SAMPLE]
-            _, guess = _interval(*sample, bandwidth / _SAMPLE)
-            multiplier = _secant(spent, bandwidth, guess**-0.5) if guess else math.nan
-            if not math.isnan(multiplier):
-                return multiplier
-        # Two lower bounds of 1 / sqrt(multiplier): below the first no page is
-        # crawled; 1 - (1 + x) exp(-x) <= x^2 / 2 gives the second.
-        with np.errstate(over="ignore"):
-            threshold = change_rate[changing] / importance[changing]
-        least = _SAFETY * max(
-            np.sqrt(threshold.min()),
-            bandwidth * np.sqrt(2.0) / np.sqrt(importance * change_rate).sum(),
-        )
-        return _spend(spent, rate, bandwidth, least, 2.0 * least)
-
-    return _each_problem(one_problem, bandwidth, change_rate, importance)
-
-
-def _secant(spent, bandwidth, v):
-    """As `_spend`, from a good guess of v = 1 / sqrt(multiplier).
-
-    The sum of the rates is about proportional to v: the secant method runs on
-    the logarithms of both, with a first slope of 1 and steps of at most a
-    factor e. Returns NaN where it does not settle soon.
-    """
-    slope, before, step = 1.0, 0.0, 0.0
-    for _ in range(_SECANT_STEPS):
-        total = spent(v**-2)
-        if abs(total - bandwidth) <= _SPENT * bandwidth:
-            return v**-2
-        off = math.log(total / bandwidth) if total > 0 else math.nan
-        slope = (off - before) / step if step else slope
-        if not slope > 0:
-            break
-        before, step = off, min(max(-off / slope, -1.0), 1.0)
-        v *= math.exp(step)
-    return math.nan
 
 
 def _spend(spent, rate, bandwidth, left, right):

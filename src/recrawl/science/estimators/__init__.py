@@ -50,7 +50,7 @@ from recrawl.science.estimators.intervals import (
     confidence_radius,
     likelihood_interval,
 )
-from recrawl.science.estimators.online import LLN, Guarantee, Naive, OnlineEstimator
+from recrawl.science.estimators.online import LLN, Naive, OnlineEstimator
 from recrawl.science.estimators.paths import (
     path,
     paths,
@@ -67,7 +67,6 @@ __all__ = [
     "FalseChangeFit",
     "FalseChangeTest",
     "GammaFilter",
-    "Guarantee",
     "Naive",
     "OnlineEstimator",
     "UnidentifiedWarning",

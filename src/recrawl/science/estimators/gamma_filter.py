@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from recrawl import checks
 from recrawl.kernels import online as kernels
 from recrawl.kernels import threads_for
-from recrawl.science.estimators.online import Guarantee, OnlineEstimator
+from recrawl.science.estimators.online import OnlineEstimator
 from recrawl.science.processes import History
 from recrawl.types import Array, Values
 
@@ -275,26 +275,6 @@ class GammaFilter(OnlineEstimator):
             kernels.gamma_update_noisy(*crawl, chance, *posterior)
         else:
             kernels.gamma_update(*crawl, *posterior)
-
-    def guarantee(self) -> Guarantee:
-        """State that the error is measured, not proved.
-
-        Returns
-        -------
-        Guarantee
-            Error O(k^-1/2), as that of the MLE; with forgetting none.
-        """
-        if self.half_life < np.inf:
-            why = f"what was learnt is halved in a time of {self.half_life:.3g}"
-            return Guarantee(False, None, f"{why}, which keeps the error from falling")
-        if self.forgetting == 1:
-            return Guarantee(None, 0.5, "measured (`beyond/efficiency`), not proved")
-        memory = 1 / (1 - self.forgetting)
-        return Guarantee(
-            False,
-            None,
-            f"a memory of {memory:.3g} crawls keeps the error from falling further",
-        )
 
 
 def _terms(changed, interval, age, count):

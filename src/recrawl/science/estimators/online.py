@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 import scipy
@@ -13,33 +12,7 @@ from recrawl import checks
 from recrawl.kernels import online as kernels
 from recrawl.types import Array, Function, Values
 
-__all__ = ["LLN", "Guarantee", "Naive", "OnlineEstimator"]
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """What is proved of an online estimator with its present step sequences.
-
-    Parameters
-    ----------
-    converges : bool or None
-        True where a theorem applies, False where the sequences break its
-        conditions, None where neither is known.
-    exponent : float or None
-        E|estimate - change rate| = O(k^-exponent) after k crawls, where known.
-    reason : str
-        The theorem, its conditions and the exponents found.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import SA
-    >>> SA(crawl_rate=3.0, step=0.75).guarantee().exponent
-    0.375
-    """
-
-    converges: bool | None
-    exponent: float | None
-    reason: str
+__all__ = ["LLN", "Naive", "OnlineEstimator"]
 
 
 class OnlineEstimator(ABC):
@@ -47,7 +20,7 @@ class OnlineEstimator(ABC):
 
     A subclass defines `estimate` and `update`; `recrawl.science.estimators.path`,
     ``paths`` and `recrawl.science.processes.simulate_sequential_history` use nothing
-    else. It should also say in `guarantee` what is known of its error.
+    else.
 
     Attributes
     ----------
@@ -115,16 +88,6 @@ class OnlineEstimator(ABC):
         """
         return checks.non_negative("change_rate", change_rate)[()]
 
-    def guarantee(self) -> Guarantee:
-        """State what is proved of the estimator.
-
-        Returns
-        -------
-        Guarantee
-            Convergence, rate, and the reason.
-        """
-        return Guarantee(None, None, "nothing has been stated about this estimator")
-
 
 def _sequence(name, value):
     """A step sequence: a function of k, or the exponent x of (k + 1)^-x."""
@@ -134,28 +97,6 @@ def _sequence(name, value):
 def _at(sequence, k):
     """Entry k of a step sequence."""
     return sequence(k) if callable(sequence) else (k + 1.0) ** -sequence
-
-
-def _decay(sequence):
-    """Exponent x of a sequence that decays as k^-x, and whether it is exact.
-
-    That of a function is its slope in a double logarithmic plot, measured
-    from k = 1e6 to 1e12, where lower-order terms have faded.
-    """
-    if not callable(sequence):
-        return float(sequence), True
-    return float(-np.log(sequence(1e12) / sequence(1e6)) / np.log(1e6)), False
-
-
-def _between(x, low, high, exact):
-    """Whether low < x <= high; None if a measured x is too close to a limit.
-
-    Logarithmic factors, as in k / log k, move a measured slope a little.
-    """
-    if not exact and min(abs(x - low), abs(x - high)) < 0.02:
-        return None
-    # 1e-12: sums of exponents are rounded
-    return bool(low < x <= high + 1e-12)
 
 
 class _PoissonCrawls(OnlineEstimator):
@@ -313,18 +254,6 @@ class Naive(_Counting):
         change_rate = super().limit(change_rate)
         return self.crawl_rate * change_rate / (self.crawl_rate + change_rate)
 
-    def guarantee(self) -> Guarantee:
-        """State that the estimator converges to the wrong value, see `limit`.
-
-        Returns
-        -------
-        Guarantee
-            Not convergent to the change rate.
-        """
-        return Guarantee(
-            False, None, "inconsistent: changes between two crawls count as one"
-        )
-
 
 class LLN(_Counting):
     r"""Online estimator from the law of large numbers.
@@ -384,22 +313,3 @@ class LLN(_Counting):
 
     def _value(self, n, n_changed):
         return kernels.counted_rate(n_changed, n, self._offset(n), self.crawl_rate)
-
-    def guarantee(self) -> Guarantee:
-        """State what Theorem 1 of [peva22]_ says of the offset.
-
-        Returns
-        -------
-        Guarantee
-            Consistent if offset / k -> 0, with error
-            O(max(k^-1/2, offset / k)).
-        """
-        growth = -_decay(self.offset)[0] if callable(self.offset) else 0.0
-        # strictly below 1: a slope this close to 1 does not tell k from k /
-        # log k
-        converges = _between(growth, -np.inf, 0.99, not callable(self.offset))
-        return Guarantee(
-            converges,
-            min(0.5, 1.0 - growth) if converges else None,
-            f"Theorem 1 needs offset / k -> 0; this offset grows as k^{growth:.2f}",
-        )

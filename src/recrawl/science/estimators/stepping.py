@@ -6,10 +6,7 @@ from numpy.typing import ArrayLike
 from recrawl import checks
 from recrawl.kernels import online as kernels
 from recrawl.science.estimators.online import (
-    Guarantee,
     _at,
-    _between,
-    _decay,
     _PoissonCrawls,
     _sequence,
 )
@@ -186,24 +183,6 @@ class SA(_Stepping):
     def _advance(self, changed, k, crawl_rate, y):
         return (kernels.stochastic_step(changed, y, crawl_rate, _at(self.step, k)),)
 
-    def guarantee(self) -> Guarantee:
-        """State what Theorem 2 of [peva22]_ says of the steps.
-
-        Returns
-        -------
-        Guarantee
-            Consistent if the steps sum to infinity and their squares do not;
-            error O(k^-gamma/2) for gamma < 1.
-        """
-        gamma, exact = _decay(self.step)
-        converges = _between(gamma, 0.5, 1.0, exact)
-        known = 0 < gamma < 1 and converges is not None
-        reason = (
-            "Theorem 2 needs steps k^-gamma with 1/2 < gamma <= 1 for convergence, "
-            f"gamma < 1 for a rate; gamma = {gamma:.3g}"
-        )
-        return Guarantee(converges, gamma / 2 if known else None, reason)
-
 
 class SAM(_Stepping):
     r"""Stochastic approximation with heavy-ball momentum.
@@ -265,39 +244,3 @@ class SAM(_Stepping):
         step = _at(self.step, k) / beta
         u = kernels.momentum_step(changed, u, z, crawl_rate, step, self.omega)
         return z + beta * u, u
-
-    def guarantee(self) -> Guarantee:
-        """State what Theorem 3 of [peva22]_ says of the two sequences.
-
-        Returns
-        -------
-        Guarantee
-            Consistent for 1/2 < beta <= 1 and beta + 1/2 < eta <= 2 beta
-            (exponents). For beta <= 1/2 and beta < eta <= 2 beta the paper
-            conjectures it, and everywhere the error, O(k^-beta/2) up to
-            logarithms.
-        """
-        (eta, eta_exact), (beta, beta_exact) = _decay(self.step), _decay(self.momentum)
-        if abs(eta - beta) < 1e-9 and self.omega == 1:
-            return SA(self.crawl_rate, step=self.step).guarantee()
-        exponents = f"eta = {eta:.3g}, beta = {beta:.3g}"
-        exact, gamma = eta_exact and beta_exact, eta - beta
-        one_timescale = abs(gamma - beta) < 1e-9
-        conditions = (
-            _between(beta, 0.5, 1.0, exact),
-            one_timescale or _between(gamma, 0.5, beta, exact),
-        )
-        if all(conditions):
-            form = "one" if one_timescale else "two"
-            reason = f"Theorem 3 ({form}-timescale), {exponents}; rate conjectured"
-            return Guarantee(True, beta / 2, reason)
-        if beta <= 0.5 and beta < eta <= 2 * beta + 1e-9:
-            reason = (
-                "outside Theorem 3, conjectured in section 2: "
-                f"beta <= 1/2, beta < eta <= 2 beta; {exponents}"
-            )
-            return Guarantee(None, beta / 2, reason)
-        reason = (
-            f"Theorem 3 needs 1/2 < beta <= 1, beta + 1/2 < eta <= 2 beta; {exponents}"
-        )
-        return Guarantee(None if None in conditions else False, None, reason)

@@ -16,9 +16,7 @@ kind belong `Rates`, `Greedy`, `GreedyCIS`, `GreedyCISPlus`, `GreedyNCIS`,
 A policy that **sets rates** has ``run(change_rate, importance, bandwidth,
 horizon, *, n_runs, rng)``. It simulates Poisson pages of these true change
 rates, which it has to learn, and returns a `LearningRun`. To this kind belong
-`ExploreThenCommit` and `PhasedEpsilonGreedy`; `simulate.reoptimise` simulates
-one more of the same family, and returns only the crawl rates of each phase.
-
+`ExploreThenCommit` and `PhasedEpsilonGreedy`.
 """
 
 from recrawl.errors import BoundsWarning, UnexploredWarning
@@ -34,7 +32,6 @@ from recrawl.science.policies.phases import (
     PhasedEpsilonGreedy,
 )
 from recrawl.science.simulate.copies import EXPLORE, Copies
-from recrawl.science.simulate.reoptimise import reoptimise
 
 __all__ = [
     "EXPLORE",
@@ -55,5 +52,4 @@ __all__ = [
     "RatesInPhases",
     "StormCrawler",
     "UnexploredWarning",
-    "reoptimise",
 ]

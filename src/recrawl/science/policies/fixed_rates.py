@@ -19,7 +19,7 @@ __all__ = ["Rates"]
 class Rates:
     """Fixed crawl rates: a schedule gives each slot to a page.
 
-    With the rates of `allocation.optimal_interval` and low discrepancy this is
+    With the rates of `allocation.optimal` and low discrepancy this is
     LDS of section 6 of [www25]_.
 
     Parameters

@@ -44,7 +44,7 @@ class RatesInPhases:
         without an estimate (NaN) gets the median of the others. Infinite rates
         are refused: `estimators.mle` gives one to a page that changed at every
         crawl, the estimates of `priors` are finite.
-    allocation : callable, default `allocation.optimal_interval`
+    allocation : callable, default `allocation.optimal`
         Function of change rates, importance and bandwidth.
     spacing : {"interval", "poisson"}, default "interval"
         Crawl a page at equal intervals, or give each slot to a page at random.
@@ -74,7 +74,7 @@ class RatesInPhases:
     borders: Values
     estimator: Callable
     _: KW_ONLY
-    allocation: Callable = allocation.optimal_interval
+    allocation: Callable = allocation.optimal
     spacing: str = "interval"
     epsilon: float = 0.0
     rng: Seed = None

@@ -7,13 +7,11 @@ pages in a world, `compare` runs several policies in many worlds, and
 
 `Copies` simulates the copies of a crawler that follows crawl rates, for the
 policies that set rates; `explore_then_commit` evaluates one such policy for
-many lengths of exploration at once, and `reoptimise` sets the rates anew after
-every phase.
+many lengths of exploration at once.
 """
 
 from recrawl.science.simulate.copies import EXPLORE, Copies
 from recrawl.science.simulate.explore_then_commit import explore_then_commit
-from recrawl.science.simulate.reoptimise import reoptimise
 from recrawl.science.simulate.runs import (
     CrawlRun,
     compare,
@@ -32,7 +30,6 @@ __all__ = [
     "crawl",
     "draw_world",
     "explore_then_commit",
-    "reoptimise",
     "replay",
     "replicate",
     "slot_times",
