@@ -15,11 +15,3 @@ class DegeneratePriorWarning(UserWarning):
 
 class DegenerateSignalsWarning(UserWarning):
     """Pages whose crawls and signals do not determine the quality of the signals."""
-
-
-class UnexploredWarning(UserWarning):
-    """Pages that were allocated a crawl rate without an observation."""
-
-
-class BoundsWarning(UserWarning):
-    """Assumed bounds that exclude true change rates."""

@@ -4,14 +4,12 @@ Arguments come in one order: change rates, estimated rates, importances (or the
 number of pages), the bandwidth, and then what is crawled or explored.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import allocation, checks, freshness
 
-N_BOOTSTRAP = 500  # samples of runs for the standard errors of `slopes`
+FOREVER = 1e200  # instead of inf, so that 0 times it is 0
 
 
 def utility(
@@ -50,11 +48,8 @@ def utility(
     np.float64(2.0)
     """
     stationary = freshness.poisson(change_rate, crawl_rate)
-    rate = np.add(change_rate, crawl_rate)
-    with np.errstate(invalid="ignore"):
-        decay = np.exp(-rate * np.expand_dims(elapsed, -1))
-    # 0 x inf: a page that neither changes nor is crawled stays as it is
-    decay = np.where(rate > 0, decay, 1.0)
+    time = np.expand_dims(np.minimum(elapsed, FOREVER), -1)
+    decay = np.exp(-np.add(change_rate, crawl_rate) * time)
     return np.sum(importance * (stationary + (initial - stationary) * decay), axis=-1)
 
 
@@ -120,8 +115,7 @@ def suboptimality(
     # that never changes loses nothing.
     lost = (best - chosen) * change_rate
     both = (best + change_rate) * (chosen + change_rate)
-    lost = np.divide(lost, both, out=np.zeros_like(both), where=both > 0)
-    return np.sum(importance * lost, axis=-1)
+    return np.sum(importance * lost / np.maximum(both, 1e-300), axis=-1)
 
 
 def sensitivity_bound(
@@ -130,19 +124,17 @@ def sensitivity_bound(
     importance: ArrayLike,
     *,
     crawl_rate: ArrayLike | None = None,
-    constant: float = 1.0,
 ) -> NDArray:
     r"""Upper bound of `suboptimality`.
 
     Lemma 4 of Upadhyay et al. (2020), for change rates :math:`\Delta` and
     estimates :math:`\hat\Delta`:
 
-    .. math:: c \sum_i \mu_i \frac{(\hat\Delta_i - \Delta_i)^2}
+    .. math:: \sum_i \mu_i \frac{(\hat\Delta_i - \Delta_i)^2}
               {\hat\Delta_i \min(\hat\Delta_i, \Delta_i)} .
 
-    The constant c = 1 is the paper's, as far as known; 1/4 is enough
-    (derived). With the `crawl_rate` that is optimal for the estimates the
-    sharper bound is taken instead, below both (derived):
+    A quarter of it is enough (derived). With the `crawl_rate` that is optimal
+    for the estimates the sharper bound is taken instead, below both (derived):
 
     .. math:: \sum_i \mu_i (\hat\rho_i + \Delta_i) \left(
               \frac{\sqrt{\Delta_i}}{\hat\rho_i + \Delta_i}
@@ -157,8 +149,6 @@ def sensitivity_bound(
         Request rates.
     crawl_rate : array_like, shape (..., n_pages), 1/time, optional
         Optimal rates for the estimates; gives the sharper bound.
-    constant : float, default 1
-        The factor c of the first bound.
 
     Returns
     -------
@@ -172,8 +162,7 @@ def sensitivity_bound(
     true = checks.numbers("change_rate", change_rate, above=True)
     believed = checks.numbers("estimated_rate", estimated_rate, above=True)
     if crawl_rate is None:
-        least = believed * np.minimum(believed, true)
-        error = constant * (believed - true) ** 2 / least
+        error = (believed - true) ** 2 / (believed * np.minimum(believed, true))
     else:
         now, meant = crawl_rate + true, crawl_rate + believed
         error = now * (np.sqrt(true) / now - np.sqrt(believed) / meant) ** 2
@@ -350,73 +339,11 @@ def best_exploration(
     """
     x = np.log(checks.rising("exploration", exploration, 3, above=True))
     mean = np.mean(regret, axis=0)
-    lowest = np.where(np.isnan(mean), np.inf, mean).argmin(axis=0)
-    around = np.array([[-1], [0], [1]]) + np.clip(lowest, 1, x.size - 2)
-    x0, x1, x2 = x[around]
-    y0, y1, y2 = np.take_along_axis(mean, around, axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # a line has no vertex
-        first = (y1 - y0) / (x1 - x0)  # divided differences
-        second = ((y2 - y1) / (x2 - x1) - first) / (x2 - x0)
-        vertex = (x0 + x1) / 2 - first / (2 * second)
-        least = y0 + (vertex - x0) * (first + second * (vertex - x1))
-    inside = lowest == around[1]
-    return np.where(inside, np.exp(vertex), np.nan), np.where(inside, least, np.nan)
-
-
-def slopes(
-    regret: ArrayLike, exploration: ArrayLike, horizon: ArrayLike, *, rng: Any = None
-) -> dict[str, tuple[float, float]]:
-    r"""Exponents of the horizon in the best exploration and in its regret.
-
-    .. math:: \tau^*(T) \propto T^a, \qquad \bar R(\tau^*(T), T) \propto T^b
-
-    Theorem 1 of Upadhyay et al. (2020) has 1/2 for both. Least squares on
-    logarithms, with bootstrap standard errors over runs.
-
-    Parameters
-    ----------
-    regret : array_like, shape (n_runs, n, k)
-        As in `best_exploration`.
-    exploration : array_like, shape (n,), time
-        The lengths, rising; at least three.
-    horizon : array_like, shape (k,), time
-        The horizons. Those are left out whose best exploration is at an end of
-        the grid, or whose regret is negative, in any bootstrap sample.
-    rng : None, int or Generator, optional
-        Draws the bootstrap samples.
-
-    Returns
-    -------
-    dict of str to (float, float)
-        Slope and standard error of "exploration" and of "regret".
-
-    Raises
-    ------
-    ValueError
-        Fewer than two horizons are left.
-
-    Examples
-    --------
-    >>> length, horizon = 10.0 ** np.arange(6), np.array([1e4, 1e6])
-    >>> loss = length[:, np.newaxis] + horizon / length[:, np.newaxis]
-    >>> found = slopes(np.stack([loss, loss]), length, horizon, rng=1)
-    >>> {name: slope.round(3).item() for name, (slope, _) in found.items()}
-    {'exploration': 0.5, 'regret': 0.5}
-    """
-    rng, regret = np.random.default_rng(rng), np.asarray(regret)
-    drawn = rng.integers(len(regret), size=(N_BOOTSTRAP, len(regret)))
-    samples = [regret[runs] for runs in [slice(None), *drawn]]
-    with np.errstate(invalid="ignore"):  # a negative regret has no logarithm
-        found = np.log([best_exploration(sample, exploration) for sample in samples])
-    inside = np.isfinite(found).all(axis=(0, 1))
-    if inside.sum() < 2:
-        raise ValueError(
-            "exploration must reach beyond the best one, and regret be positive, "
-            f"for at least two horizons, got {inside.sum()}"
-        )
-    x = np.log(horizon)[inside]
-    x = x - x.mean()
-    slope = found[..., inside] @ x / (x @ x)  # shape (samples, 2)
-    stderr = slope[1:].std(axis=0, ddof=1)
-    names = {"exploration": 0, "regret": 1}
-    return {name: (slope[0, k], stderr[k]) for name, k in names.items()}
+    least = np.full((2, mean.shape[1]), np.nan)
+    for k, y in enumerate(mean.T):
+        lowest = np.nan_to_num(y, nan=np.inf).argmin()
+        near = slice(lowest - 1, lowest + 2)
+        if np.isfinite(y[near]).sum() == 3:
+            a, b, c = np.polyfit(x[near] - x[lowest], y[near], 2)
+            least[:, k] = np.exp(x[lowest] - b / (2 * a)), c - b**2 / (4 * a)
+    return tuple(least)

@@ -93,7 +93,7 @@ def test_the_bounds_of_lemma_4_are_in_order(bandwidth):
     crawl = allocation.optimal_poisson(believed, importance, bandwidth).crawl_rate
     lost = regret.suboptimality(*pages, bandwidth)
     sharp = regret.sensitivity_bound(*pages, crawl_rate=crawl)
-    quarter = regret.sensitivity_bound(*pages, constant=0.25)
+    quarter = regret.sensitivity_bound(*pages) / 4
     expected = [plain.sensitivity_bound(*row) / 4 for row in zip(*pages, strict=True)]
     np.testing.assert_allclose(quarter, expected, rtol=1e-12)
     rows = zip(*pages, crawl, strict=True)
@@ -105,7 +105,7 @@ def test_the_bounds_of_lemma_4_are_in_order(bandwidth):
     # without crawls and near the truth 1/4 is the constant
     near = true, true * (1 + 1e-4), importance
     sharp = regret.sensitivity_bound(*near, crawl_rate=np.zeros(8))
-    quarter = regret.sensitivity_bound(*near, constant=0.25)
+    quarter = regret.sensitivity_bound(*near) / 4
     np.testing.assert_allclose(sharp, quarter, rtol=1e-3)
 
 
@@ -178,7 +178,7 @@ def test_the_bound_of_theorem_1_holds():
     assert (np.diagonal(runs, axis1=1, axis2=2) <= bound).mean() >= 0.9
 
 
-# ------------------------------ the best exploration and its slopes
+# ------------------------------ the best exploration
 
 LENGTH, HORIZON = np.geomspace(3, 3000, 12), np.geomspace(100, 1e5, 6)
 
@@ -198,9 +198,6 @@ def test_the_best_exploration_of_a_parabola():
     at, least = regret.best_exploration(values, LENGTH)
     np.testing.assert_allclose(at, np.exp(0.3) * np.sqrt(HORIZON), rtol=1e-10)
     np.testing.assert_allclose(least, 3.0 * np.sqrt(HORIZON), rtol=1e-10)
-    for slope, error in regret.slopes(values, LENGTH, HORIZON, rng=14).values():
-        assert slope == pytest.approx(0.5, rel=1e-10)
-        assert error == pytest.approx(0.0, abs=1e-10)
 
 
 def test_the_best_exploration_at_an_end_of_the_grid_is_not_known():
@@ -213,17 +210,6 @@ def test_the_best_exploration_at_an_end_of_the_grid_is_not_known():
     at, least = regret.best_exploration(values, exploration)
     np.testing.assert_array_equal(np.isnan(at), [True, False, False, True, True])
     np.testing.assert_array_equal(np.isnan(least), np.isnan(at))
-
-
-def test_standard_errors_of_slopes():
-    n, sd = 400, 0.1
-    runs = np.random.default_rng(15).normal(1.0, sd, (n, 6))
-    found = regret.slopes(parabolas(LENGTH, HORIZON, runs), LENGTH, HORIZON, rng=16)
-    x = np.log(HORIZON) - np.log(HORIZON).mean()
-    error = sd / np.sqrt(n * x @ x)  # of a slope through means of such errors
-    assert found["regret"][0] == pytest.approx(0.5, abs=5 * error)
-    # 5 / sqrt(2 x 400), and as much for 500 bootstrap samples
-    assert found["regret"][1] == pytest.approx(error, rel=0.25)
 
 
 # ------------------------------ bad input
@@ -258,11 +244,6 @@ def radius(n_pages=4, exploration=8.0, level=0.9):
         (
             lambda: regret.best_exploration([[[1.0]] * 3], [10.0, 1.0, 100.0]),
             f"exploration {RISE} 3 numbers, got [10.0, 1.0, 100.0]",
-        ),
-        (
-            lambda: regret.slopes(parabolas([1, 2, 4], [1e6], [1.0]), [1, 2, 4], [1e6]),
-            "exploration must reach beyond the best one, and regret be positive, "
-            "for at least two horizons, got 0",
         ),
     ],
 )

@@ -5,7 +5,6 @@ from .greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS
 from .learning import (
     ExploreThenCommit,
     LearningRun,
-    PhasedEpsilonGreedy,
     explore_then_commit,
     reoptimise,
 )
@@ -17,7 +16,6 @@ __all__ = [
     "GreedyCISPlus",
     "GreedyNCIS",
     "LearningRun",
-    "PhasedEpsilonGreedy",
     "Rates",
     "explore_then_commit",
     "reoptimise",

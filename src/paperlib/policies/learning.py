@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import allocation, checks, estimators, freshness, schedules
 from ..copies import EXPLORE, Copies
-from ..errors import BoundsWarning, DegenerateHistoryWarning, UnexploredWarning
+from ..errors import DegenerateHistoryWarning
 from ..processes import simulate_history
 from ..worlds import replicate
 
@@ -49,42 +49,23 @@ class LearningRun:
     believed: NDArray
     pages: tuple
 
-    def regret(
-        self,
-        *,
-        kind: str = "expected",
-        normalise: str | None = None,
-        path: bool = False,
-    ) -> NDArray:
+    @property
+    def regret(self) -> NDArray:
         r"""Fresh requests that the best Poisson policy with known rates would add.
 
-        Section 4 of Upadhyay et al. (2020), with F of their eq. (5) in the long
-        run:
+        At the end of each phase, shape (n_runs, n_phases), over the total
+        importance: 1 is the regret of stale copies in a unit of time. Section 4
+        of Upadhyay et al. (2020), with F of their eq. (5) in the long run:
 
-        .. math:: R(T) = T F(\rho^*) - \text{requests served fresh up to } T
+        .. math:: \Bigl(T F(\rho^*) - \text{requests served fresh up to } T\Bigr)
+                  / \sum_i \mu_i
 
         It can be negative: crawls at equal intervals are better.
-
-        Parameters
-        ----------
-        kind : {"expected", "fresh"}, default "expected"
-            Which count of requests served fresh to take. Both have the same
-            mean; the second varies more.
-        normalise : {None, "mass"}, optional
-            In requests, or divided by the total importance: then 1 is the
-            regret of stale copies in a unit of time.
-        path : bool, default False
-            At all borders of phases after time 0, instead of the end only.
-
-        Returns
-        -------
-        ndarray, shape (n_runs,), or (n_runs, n_phases) with `path`
         """
-        mass = self.pages[1].sum()
-        best = mass * allocation.optimal_poisson(*self.pages).freshness
-        lost = best * self.borders[1:] - getattr(self, kind).cumsum(axis=-1)
-        lost = lost if path else lost[:, -1]
-        return lost / mass if normalise == "mass" else lost
+        best = allocation.optimal_poisson(*self.pages).freshness
+        return (
+            best * self.borders[1:] - self.expected.cumsum(axis=1) / self.pages[1].sum()
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,21 +159,10 @@ class ExploreThenCommit:
             Number of runs.
         rng : None, int or Generator, optional
             Run i depends on it and i alone.
-
-        Warns
-        -----
-        UnexploredWarning
-            Pages without an observation are believed to change at the median
-            rate of the others (the middle of the bounds if there is none).
-        BoundsWarning
-            The bounds exclude true change rates.
         """
         pages, uniform = _problem(change_rate, importance, bandwidth)
         horizon = checks.number("horizon", horizon)
         phases = self._phases(horizon, uniform.size / bandwidth)
-        if (np.clip(pages[0], *self.bounds) != pages[0]).any():
-            message = f"bounds {self.bounds} exclude true change rates"
-            warnings.warn(message, BoundsWarning, stacklevel=2)
         one_run = partial(self._one_run, *pages, uniform, phases)
         runs = replicate(one_run, n_runs, rng=rng)
         counts, believed = map(np.array, zip(*runs, strict=True))
@@ -221,8 +191,8 @@ class ExploreThenCommit:
         while left > ROUNDING * horizon:
             wanted = self.exploration
             wanted = wanted(length) if callable(wanted) else wanted
-            wanted = checks.number("exploration", wanted)
-            exploration = max(1, round(wanted / one_round)) * one_round
+            rounds = round(checks.number("exploration", wanted) / one_round)
+            exploration = max(1, rounds) * one_round
             if min(length, horizon) <= exploration:
                 raise ValueError(
                     f"exploration must be shorter than {min(length, horizon):g}, got "
@@ -241,12 +211,8 @@ class ExploreThenCommit:
         for duration, epsilon in phases:
             rate, schedule = uniform, EXPLORE[self.explore]
             if epsilon is not None:
-                if 0 in copies.history.n_crawls:
-                    message = "pages are allocated a rate without an observation"
-                    warnings.warn(message, UnexploredWarning, stacklevel=3)
                 believed, best = self.plan(copies, importance, bandwidth)
-                rate = (1 - epsilon) * best + epsilon * uniform
-                schedule = self.schedule
+                rate, schedule = (1 - epsilon) * best + epsilon * uniform, self.schedule
             expected, fresh, n_crawls = copies.follow(schedule, rate, duration)
             fresh = fresh @ importance
             # below 0 only by rounding
@@ -254,24 +220,6 @@ class ExploreThenCommit:
             requests = copies.rng.poisson([fresh, stale])
             counts.append([expected @ importance, requests[0], n_crawls])
         return np.transpose(counts), believed
-
-
-@dataclass(frozen=True, kw_only=True)
-class PhasedEpsilonGreedy(ExploreThenCommit):
-    """Phased epsilon-greedy, section 6.3 of Upadhyay et al. (2020).
-
-    `ExploreThenCommit`, by default with a tenth of the bandwidth on exploring.
-
-    Examples
-    --------
-    >>> policy = PhasedEpsilonGreedy(
-    ...     exploration=4.0, bounds=(0.1, 5.0), n_phases=2
-    ... )
-    >>> policy.run([0.5, 2.0], 1.0, 2.0, horizon=20.0, rng=1).borders
-    array([ 0.,  4., 12., 20.])
-    """
-
-    epsilon: float = 0.1
 
 
 def _problem(change_rate, importance, bandwidth):
@@ -332,12 +280,11 @@ def explore_then_commit(
     pages, uniform = _problem(change_rate, importance, bandwidth)
     change_rate, importance, _ = pages
     one_round = change_rate.size / bandwidth
-    exploration = checks.rising("exploration", exploration, 1, above=True)
-    rounds = np.maximum(np.round(exploration / one_round), 1.0)
+    rounds = np.maximum(np.round(np.divide(exploration, one_round)), 1.0)
     ends = checks.rising("exploration in rounds", rounds, 1) * one_round
     durations = np.diff(ends, prepend=0.0)
     filled, schedule = policy.explore == "interval", EXPLORE[policy.explore]
-    horizon = np.atleast_1d(checks.numbers("horizon", horizon, above=True))
+    horizon = np.atleast_1d(horizon)
     left = horizon - ends[:, np.newaxis]
 
     def served(stream):
@@ -364,7 +311,7 @@ def reoptimise(
     bandwidth: float,
     *,
     n_phases: int,
-    n_crawls: int = 50,
+    n_crawls: int,
     min_rate: float = 1e-3,
     n_runs: int = 1,
     rng: Any = None,
@@ -392,7 +339,7 @@ def reoptimise(
         Crawls of all pages together.
     n_phases : int
         Number of phases.
-    n_crawls : int, default 50
+    n_crawls : int
         Crawls of each page in a phase.
     min_rate : float, 1/time, default 1e-3
         Lower bound of estimates and crawl rates.
@@ -407,20 +354,19 @@ def reoptimise(
         The rates of each phase, the uniform ones first, and those after the
         last phase.
     """
-    estimator, min_rate = copy.deepcopy(estimator), checks.number("min_rate", min_rate)
     start = allocation.uniform(change_rate, importance, bandwidth).crawl_rate
-    streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
-    rates = [np.tile(start, (n_runs, 1))]
-    for _ in range(checks.count("n_phases", n_phases)):
-        phase = [
-            simulate_history(change_rate, crawl_rate=p, n_crawls=n_crawls, rng=stream)
-            for p, stream in zip(rates[-1], streams, strict=True)
-        ]
-        for changed in np.moveaxis([history.changed for history in phase], -1, 0):
-            estimate = estimator.update(changed, crawl_rate=rates[-1])
-        believed = np.maximum(estimate, min_rate)
-        best = allocation.optimal_poisson(
-            believed, importance, bandwidth, min_rate=min_rate
-        )
-        rates.append(best.crawl_rate)
-    return np.stack(rates, axis=1)
+
+    def one_run(stream):
+        mine, rates = copy.deepcopy(estimator), [start]
+        for _ in range(n_phases):
+            crawls = {"crawl_rate": rates[-1], "n_crawls": n_crawls, "rng": stream}
+            for changed in simulate_history(change_rate, **crawls).changed.T:
+                estimate = mine.update(changed, crawl_rate=rates[-1])
+            believed = np.maximum(estimate, min_rate)
+            best = allocation.optimal_poisson(
+                believed, importance, bandwidth, min_rate=min_rate
+            )
+            rates.append(best.crawl_rate)
+        return rates
+
+    return np.array(replicate(one_run, n_runs, rng=rng))
