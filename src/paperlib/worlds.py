@@ -26,7 +26,6 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks, schedules
-from .allocation import Allocation
 from .signals import SignalledPages
 
 # A sum of bandwidth may be this much, relatively, off a whole number: the
@@ -69,24 +68,14 @@ class World:
     true: NDArray
     silent: Any
 
-    def delayed(self, delay: float | Callable, *, rng: Any = None) -> World:
-        """Let the signals arrive later.
+    def delayed(self, delay: ArrayLike) -> World:
+        """Return the same world with signals that arrive later.
 
         Parameters
         ----------
-        delay : float or callable, time
-            From sending to arrival: one number, or a function of a Generator
-            and a number of signals that returns the delay of each.
-        rng : None, int or Generator, optional
-            Passed to the function.
-
-        Returns
-        -------
-        World
-            The same world with other arrivals.
+        delay : float or array_like, shape (n_signals,), time
+            From sending to arrival, of each signal in the order of `sent`.
         """
-        if callable(delay):
-            delay = delay(np.random.default_rng(rng), self.sent.size)
         received = self.sent + checks.numbers("delay", delay)
         for page in np.split(received, self.offsets[1:-1]):
             page.sort()
@@ -151,7 +140,7 @@ def slot_times(
     ----------
     bandwidth : float, or tuple of array_like, 1/time
         A number, or ``(times, rates)``: the rate from each of the times on,
-        which rise from 0. A rate may be 0.
+        which rise. A rate may be 0, as it is before the first of them.
     horizon : float, time
         No slot is later.
 
@@ -163,11 +152,6 @@ def slot_times(
     times, rates = bandwidth if isinstance(bandwidth, tuple) else ([0.0], [bandwidth])
     times = checks.rising("bandwidth times", times, 1)
     rates = checks.numbers("bandwidth", rates)
-    if times.shape != rates.shape or times[0] != 0:
-        raise ValueError(
-            "bandwidth must be a number, or rates and the times from 0 on from "
-            f"which they hold, got {bandwidth!r}"
-        )
     edges = np.minimum([*times, horizon], checks.number("horizon", horizon))
     total = np.append(0.0, np.cumsum(rates * np.diff(edges)))
     number = np.arange(1, int(total[-1] * (1 + ROUNDING)) + 1)
@@ -201,32 +185,15 @@ class CrawlRun:
     importance: NDArray
 
     @property
-    def freshness(self) -> float:
-        """Share of requests served fresh."""
-        return np.average(self.page_freshness, weights=self.importance)
-
-    @property
     def window_freshness(self) -> NDArray:
         """Share of requests served fresh in each window, shape (n_windows,)."""
         fresh = np.average(self.fresh, axis=1, weights=self.importance)
         return fresh / np.diff(self.borders)
 
     @property
-    def page_freshness(self) -> NDArray:
-        """Share of time that each copy was fresh, shape (n_pages,)."""
-        return self.fresh.sum(axis=0) / np.ptp(self.borders)
-
-    @property
-    def n_crawls(self) -> NDArray:
-        """Crawls of each page within the windows, shape (n_pages,)."""
-        counted = (self.borders[0] <= self.time) & (self.time <= self.borders[-1])
-        page = self.page[counted]
-        return np.bincount(page[page >= 0], minlength=self.importance.size)
-
-    @property
-    def crawl_rate(self) -> NDArray:
-        """Crawls of each page per unit of time, shape (n_pages,), 1/time."""
-        return self.n_crawls / np.ptp(self.borders)
+    def freshness(self) -> float:
+        """Share of requests served fresh."""
+        return np.average(self.window_freshness, weights=np.diff(self.borders))
 
 
 def crawl(
@@ -251,9 +218,8 @@ def crawl(
     ----------
     world : World
         Where to crawl.
-    policy : object, callable or Allocation
-        A policy that picks pages, see `paperlib.worlds`; the crawl rates of an
-        `Allocation` are followed by `schedules.low_discrepancy`.
+    policy : object or callable
+        A policy that picks pages, see `paperlib.worlds`.
     bandwidth : float or tuple, 1/time
         As in `slot_times`.
     borders : array_like, shape (n_windows + 1,), time, optional
@@ -270,8 +236,8 @@ def crawl(
     >>> pages = SignalledPages([0.5, 2.0], 1.0)
     >>> world = draw_world(pages, 50.0, rng=1)
     >>> run = crawl(world, lambda time, *_: np.arange(time.size) % 2, bandwidth=2.0)
-    >>> run.n_crawls, run.page_freshness.round(3)
-    (array([50, 50]), array([0.789, 0.432]))
+    >>> run.freshness.round(3)
+    np.float64(0.611)
     """
     borders = [0.0, world.horizon] if borders is None else borders
     borders = checks.rising("borders", borders)
@@ -297,12 +263,9 @@ def _chosen(world, policy, time):
         last[page] = now
         return bool(changed.any())
 
-    if isinstance(policy, Allocation):
-        page = schedules.low_discrepancy(policy.crawl_rate, time.size)
-    else:
-        choose = getattr(policy, "choose", policy)
-        signals = Signals(world.offsets, world.received)
-        page = np.asarray(choose(time, signals, crawl_next))
+    choose = getattr(policy, "choose", policy)
+    signals = Signals(world.offsets, world.received)
+    page = np.asarray(choose(time, signals, crawl_next))
     if page.shape != time.shape or page.dtype.kind != "i":
         raise ValueError(
             f"policy must choose an integer for each of {time.size} slots, "
@@ -366,7 +329,7 @@ def compare(
     n_runs: int,
     rng: Any = None,
     keep: Callable = attrgetter("freshness"),
-    delays: dict[str, Any] | None = None,
+    delays: dict[str, Callable] | None = None,
     borders: ArrayLike | None = None,
 ) -> dict[Any, NDArray]:
     """Run policies in the same worlds; each run has new pages and a new world.
@@ -389,8 +352,9 @@ def compare(
         Run i depends on it and i alone.
     keep : callable, optional
         Function of a CrawlRun: what to keep of it; by default its freshness.
-    delays : dict, optional
-        By name, a delay as in `World.delayed`.
+    delays : dict of callable, optional
+        By name, a function of a Generator and the number of signals: the delay
+        of each.
     borders : array_like, time, optional
         As in `crawl`.
 
@@ -403,10 +367,10 @@ def compare(
     def one_run(stream):
         of_pages, of_world, of_policies, of_delays = stream.spawn(4)
         world = draw_world(draw(of_pages), horizon, rng=of_world)
-        worlds, found = {None: world}, {}
+        worlds, found = {None: world}, policies(world.pages, of_policies)
         for name, delay in (delays or {}).items():
-            worlds[name] = world.delayed(delay, rng=of_delays)
-        for name, policy in policies(world.pages, of_policies).items():
+            worlds[name] = world.delayed(delay(of_delays, world.sent.size))
+        for name, policy in found.items():
             policy, delay = policy if isinstance(policy, tuple) else (policy, None)
             if not np.isscalar(policy):
                 run = crawl(worlds[delay], policy, bandwidth, borders=borders)
