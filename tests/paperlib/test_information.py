@@ -11,7 +11,9 @@ from paperlib.estimators import (
     LLN,
     affinity,
     asymptotic_variances,
+    block_share,
     confidence_radius,
+    disjoint_blocks,
     fisher_information,
     mle,
     moment_matching,
@@ -42,15 +44,6 @@ def test_information_and_variances_are_the_plain_ones():
         assert list(found) == ["MLE", "MM", "LLN"]
         for name, value in found.items():
             assert value == pytest.approx(expected[name], rel=1e-11)
-
-
-def test_information_at_an_interval_is_the_mean_square_of_the_score():
-    for d, w in random_pairs():
-        q, c = np.exp(-d * w), -np.expm1(-d * w)
-        expected = c * (w * q / c) ** 2 + q * w**2
-        found = fisher_information(d, interval=w)
-        assert found == pytest.approx(expected, rel=1e-12, abs=0)
-    assert fisher_information(1.0, interval=1e4) == 0  # a change is certain
 
 
 @pytest.mark.slow
@@ -110,6 +103,51 @@ def test_affinity_is_symmetric_falls_and_has_no_unit():
     assert_allclose(affinity(0.0, 1.0, INTERVALS), np.exp(-np.cumsum(INTERVALS) / 2))
 
 
+# ---------------------------------------------- the constructive part of Lemma 2
+
+
+def test_blocks_are_disjoint_and_have_a_mass_of_at_least_1():
+    mass = np.random.default_rng(8).uniform(0, 0.7, 500)
+    borders = disjoint_blocks(mass)
+    blocks = [mass[i:j] for i, j in itertools.pairwise(borders)]
+    assert borders[0] == 0
+    assert all(block.sum() >= 1 > block[:-1].sum() for block in blocks)
+    assert mass[borders[-1] :].sum() < 1  # no block is missing
+    assert list(disjoint_blocks([0.5, 0.25])) == [0]
+    with pytest.raises(ValueError, match="mass must be"):
+        disjoint_blocks([0.5, -1.0])
+
+
+def test_share_of_blocks_of_bits_and_of_probabilities():
+    borders = np.array([0, 2, 3, 5])
+    absent = np.array([[1, 0, 1, 1, 1, 0], [1, 1, 1, 1, 1, 0]], dtype=bool)
+    assert_allclose(block_share(absent, borders), [1 / 3, 0.0])
+    q = np.array([0.9, 0.5, 0.2, 0.4, 1.0, 0.0])
+    expected = 1 - np.mean([0.9 * 0.5, 0.2, 0.4])
+    assert block_share(q, borders) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_the_statistic_is_strictly_monotone_and_comes_to_its_expectation(long):
+    n, rates, runs = np.arange(1, 3001), np.linspace(0.5, 1.5, 21), 400
+    w = 0.5 * np.log(n + 1) if long else n**-0.5
+    borders = disjoint_blocks(np.exp(-w) if long else w)
+
+    def expected(rate):
+        q = np.exp(-rate * w)
+        return block_share(1 - q if long else q, borders)
+
+    steps = np.diff([expected(rate) for rate in rates])
+    assert (steps < 0).all() if long else (steps > 0).all()
+    changed = simulate_history(1.0, interval=w, n_runs=runs, rng=9).changed
+    found = block_share(changed if long else ~changed, borders)
+    error = found.std() / np.sqrt(runs)
+    assert abs(found.mean() - expected(1.0)) < 4 * error
+    n_blocks = borders.size - 1
+    p = expected(1.0)
+    assert found.var() <= 1.3 * p * (1 - p) / n_blocks  # blocks are independent
+
+
 # ------------------------------------------------------------------------ Lemma 3
 
 
@@ -146,16 +184,12 @@ def test_lemma_3_covers_at_least_as_promised(crawls, level):
 
 
 GOOD = History([1.0, 2.0], [True, False])
-BOTH = {"crawl_rate": 1.0, "interval": 1.0}
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: fisher_information(0.0, crawl_rate=1.0), "change_rate must be"),
-        (lambda: fisher_information(1.0, interval=0.0), "interval must be positive"),
-        (lambda: fisher_information(1.0), "exactly one of crawl_rate and interval"),
-        (lambda: fisher_information(1.0, **BOTH), "exactly one of crawl_rate and"),
         (lambda: asymptotic_variances(1.0, crawl_rate=0.0), "crawl_rate must be"),
         (lambda: affinity(-1.0, 1.0, [1.0]), "change_rate must be non-negative"),
         (lambda: affinity(1.0, 2.0, [1.0, np.inf]), "got inf at index (1,)"),

@@ -1,4 +1,4 @@
-"""How well an estimator can do: information, variances, affinity, a radius."""
+"""How well an estimator can do: information, variances, what is learnt, a radius."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,29 +8,20 @@ from .. import checks
 from ..processes import History
 
 
-def fisher_information(
-    change_rate: ArrayLike,
-    *,
-    crawl_rate: ArrayLike | None = None,
-    interval: ArrayLike | None = None,
-) -> NDArray:
+def fisher_information(change_rate: ArrayLike, *, crawl_rate: ArrayLike) -> NDArray:
     r"""Fisher information of the bit of one crawl about the change rate.
 
-    .. math:: I = \frac{w^2}{e^{\Delta w} - 1}, \qquad
-        I = \frac{2 p}{\Delta^3} \zeta(3, 1 + p / \Delta)
+    .. math:: I = E \frac{w^2}{e^{\Delta w} - 1}
+        = \frac{2 p}{\Delta^3} \zeta(3, 1 + p / \Delta)
 
-    for crawls at an interval w, and at Poisson times of rate p, with Hurwitz's
-    zeta function (derived). No unbiased estimator from n crawls has a variance
-    below 1 / (n I); that of `mle` tends to it.
+    over the interval w before a crawl, for crawls at Poisson times of rate p,
+    with Hurwitz's zeta function (derived). No unbiased estimator from n crawls
+    has a variance below 1 / (n I); that of `mle` tends to it.
 
     Parameters
     ----------
-    change_rate : array_like, 1/time, positive
-        The change rate.
-    crawl_rate : array_like, 1/time, optional
-        Rate of crawls at Poisson times, positive.
-    interval : array_like, time, optional
-        Given interval between crawls instead, positive.
+    change_rate, crawl_rate : array_like, 1/time, positive
+        They broadcast.
 
     Returns
     -------
@@ -43,11 +34,6 @@ def fisher_information(
     59.2
     """
     rate = checks.numbers("change_rate", change_rate, above=True)
-    if (crawl_rate is None) == (interval is None):
-        raise ValueError("exactly one of crawl_rate and interval must be given")
-    if interval is not None:
-        w = checks.numbers("interval", interval, above=True)
-        return w**2 * np.exp(-rate * w) / -np.expm1(-rate * w)
     p = checks.numbers("crawl_rate", crawl_rate, above=True)
     return 2 * p / rate**3 * zeta(3, 1 + p / rate)
 
@@ -116,6 +102,68 @@ def affinity(change_rate: float, other_rate: float, interval: ArrayLike) -> NDAr
     factor = np.exp(-(a + b) / 2) + np.sqrt(np.expm1(-a) * np.expm1(-b))
     # rounding may leave a factor just above 1
     return np.cumprod(np.minimum(factor, 1.0), axis=-1)
+
+
+def disjoint_blocks(mass: ArrayLike) -> NDArray:
+    r"""Borders of consecutive blocks of crawls, each of a mass of at least 1.
+
+    The disjoint subsets of Lemma 2 of Upadhyay et al. (2020) (derived): the mass
+    of crawl n is :math:`w_n` if intervals are short, and
+    :math:`e^{-\Delta w_n}`, for a guess of the change rate, if they are long.
+    There are infinitely many blocks if and only if the sum is infinite.
+
+    Parameters
+    ----------
+    mass : array_like, shape (n_crawls,)
+        Of each crawl, non-negative.
+
+    Returns
+    -------
+    ndarray of int, shape (n_blocks + 1,)
+        Block k has the crawls from border k to border k + 1, without that one.
+        Crawls after the last border are in no block.
+
+    Examples
+    --------
+    >>> from paperlib.estimators import disjoint_blocks
+    >>> disjoint_blocks([0.5, 0.6, 1.0, 0.2, 0.9, 0.3])
+    array([0, 2, 3, 5])
+    """
+    borders, total = [0], 0.0
+    for n, one in enumerate(checks.numbers("mass", mass), start=1):
+        total += one
+        if total >= 1:
+            borders.append(n)
+            total = 0.0
+    return np.array(borders)
+
+
+def block_share(absent: ArrayLike, borders: NDArray) -> NDArray:
+    r"""Share of the blocks of `disjoint_blocks` in which an event occurs.
+
+    The statistic of Lemma 2 of Upadhyay et al. (2020) and its expectation
+    (derived), for the event "a change" if intervals are short and "no change" if
+    they are long:
+
+    .. math:: \frac1K \sum_{k=1}^{K} \Bigl(1 - \prod_{n \in I_k} a_n\Bigr) .
+
+    Blocks are independent, so that the statistic comes close to its expectation
+    as K grows, and the expectation is strictly monotone in the change rate.
+
+    Parameters
+    ----------
+    absent : array_like, shape (..., n_crawls)
+        Whether the event is absent at each crawl, for the statistic; the
+        probability of that, for its expectation.
+    borders : ndarray of int, shape (n_blocks + 1,)
+        At least one block.
+
+    Returns
+    -------
+    ndarray, shape (...)
+    """
+    inside = np.asarray(absent)[..., : borders[-1]]
+    return 1 - np.multiply.reduceat(inside, borders[:-1], axis=-1).mean(axis=-1)
 
 
 def confidence_radius(
