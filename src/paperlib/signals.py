@@ -325,8 +325,8 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     DegenerateSignalsWarning
         Pages that never changed (change rate 0, recall NaN) or at every crawl
         (change rate inf, the rest NaN); pages without signals (recall 0, precision
-        NaN). Not warned of: signals in proportion to the intervals, where the
-        maximum is a line; standard errors are huge there, or NaN.
+        NaN). Without a warning one point is returned where signals are in
+        proportion to the intervals, so that the maximum is a line.
 
     Examples
     --------
@@ -357,7 +357,7 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
         for x, y, z in slopes
     ]
     stderr = np.sqrt(np.where(np.array(variances) > 0, variances, np.nan))
-    precision = np.where(gamma > 0, p, np.nan)
+    precision = np.where(gamma > 0, p, np.nan)[()]
     unknown = np.isnan(recall + precision + stderr[0])
     if unknown.any():
         warnings.warn(
