@@ -43,7 +43,7 @@ from recrawl.science import (
     simulate,
 )
 from recrawl.science.processes import History, simulate_history
-from recrawl.science.signals import SignalledPages
+from paperlib.signals import SignalledPages
 
 PAGE = Path(__file__).with_name("README.md")
 

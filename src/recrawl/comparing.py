@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.compute as pc
 import scipy
 
+from paperlib.signals import SignalledPages
 from recrawl import calibrating, checks, choosing, reading
 from recrawl.science import allocation, freshness, policies, simulate
-from recrawl.science.signals import SignalledPages
 from recrawl.types import PathLike, Seed
 
 __all__ = ["Comparison", "compare"]

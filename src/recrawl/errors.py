@@ -3,14 +3,11 @@
 from typing import Any
 
 __all__ = [
-    "BoundsWarning",
     "ConvergenceError",
     "DegenerateHistoryWarning",
     "DegeneratePriorWarning",
-    "DegenerateSignalsWarning",
     "DistrustedAgeWarning",
     "NoPageError",
-    "UnexploredWarning",
     "UnidentifiedWarning",
 ]
 
@@ -44,10 +41,6 @@ class DegeneratePriorWarning(UserWarning):
     """A parameter of a fitted prior ended at the bound of its search."""
 
 
-class DegenerateSignalsWarning(UserWarning):
-    """The history of a page does not determine the quality of its signals."""
-
-
 class DistrustedAgeWarning(UserWarning):
     """An age or a count contradicts the bit of its crawl, so that the bit is used."""
 
@@ -56,13 +49,5 @@ class NoPageError(LookupError):
     """A slot has no page to crawl: there is none, or limits forbid all of them."""
 
 
-class UnexploredWarning(UserWarning):
-    """Pages were given crawl rates although none of them had been crawled yet."""
-
-
 class UnidentifiedWarning(UserWarning):
     """Crawls do not distinguish false changes from true ones: the result is NaN."""
-
-
-class BoundsWarning(UserWarning):
-    """The bounds given for the change rates exclude some true change rates."""

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import scipy
 
+from paperlib.signals import SignalledPages
 from recrawl.calibrating import Calibration
 from recrawl.science import allocation, freshness, objectives
-from recrawl.science.signals import SignalledPages
 from recrawl.types import Array
 
 __all__ = ["OBJECTIVES", "POLICIES", "Plan", "Problem", "expected"]

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from paperlib.signals import SignalledPages
 from recrawl import checks
 from recrawl.errors import NoPageError
 from recrawl.files import write_atomic
@@ -32,7 +33,6 @@ from recrawl.science.policies import (
     IndexPolicy,
 )
 from recrawl.science.processes import History
-from recrawl.science.signals import PARAMETERS, SignalledPages
 from recrawl.types import Array, PathLike
 
 __all__ = ["NoPageError", "Scheduler"]
@@ -45,6 +45,7 @@ _STATE = (
     *("crawled", "n_signals", "present", "clock"),
     *("terms", "discard_window", "policy"),
 )
+PARAMETERS = "change_rate", "importance", "recall", "false_rate"
 _SIGNALS = *PARAMETERS, *_STATE
 _RECORDS = *indices.DESCRIBED, "kind", "place", "last", "seen"
 _HOSTS = HOST.names
@@ -102,7 +103,7 @@ class Scheduler:
 
     Examples
     --------
-    >>> from recrawl.science.signals import SignalledPages
+    >>> from paperlib.signals import SignalledPages
     >>> pages = SignalledPages([1.0, 2.0], 1.0, 0.5, 0.1)
     >>> scheduler = Scheduler(pages, crawled=0.0)
     >>> scheduler.signal(1, time=0.25)

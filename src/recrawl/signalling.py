@@ -16,12 +16,12 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from paperlib import signals
+from paperlib.errors import DegenerateSignalsWarning
 from recrawl.database import first_line, run, sql
-from recrawl.errors import DegenerateSignalsWarning
 from recrawl.files import temporary_folder
 from recrawl.formats.checking import mended
 from recrawl.formats.tables import check, selected
-from recrawl.science import signals
 from recrawl.types import PathLike
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Quality:
         found, days = _fit(sample, n_signals), sample.total(sample.interval)
         self._hosts, number = np.unique(np.asarray(host, str), return_inverse=True)
         with np.errstate(invalid="ignore"):
-            true = found.precision * found.gamma * days
+            true = found.precision * sample.total(n_signals)
             n_changes = found.change_rate * days
         counts = true, sample.total(n_signals), n_changes
         known = np.isfinite(true) & np.isfinite(n_changes)
@@ -182,6 +182,7 @@ class Quality:
             signal.
         """
         own, host = _fit(history, n_signals), np.asarray(host, str)
+        gamma = history.total(n_signals) / history.total(history.interval)
         with np.errstate(invalid="ignore"):
             precise = (own.precision_stderr <= _PRECISE) & (
                 own.recall_stderr <= _PRECISE
@@ -198,9 +199,9 @@ class Quality:
                 strict=True,
             )
         }
-        silent = own.gamma == 0
+        silent = gamma == 0
         found["recall"][silent] = 0.0
-        found["false_rate"] = np.nan_to_num(own.gamma) * (1 - found["precision"])
+        found["false_rate"] = np.nan_to_num(gamma) * (1 - found["precision"])
         sources = [silent, precise, known], ["none", "page", "host"]
         found["signals_from"] = np.select(*sources, "all")
         return found

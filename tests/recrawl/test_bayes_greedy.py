@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
+from paperlib.signals import SignalledPages
 from recrawl.science import priors, simulate
 from recrawl.science.policies import BayesGreedy, Rates
-from recrawl.science.signals import SignalledPages
 from tests.recrawl.thinned import every
 
 BUDGETS = [0.05, 0.3, 1.0, 5.0]  # crawls per change

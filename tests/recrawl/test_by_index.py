@@ -8,13 +8,13 @@ import pytest
 from numba import njit
 from numpy.testing import assert_array_equal
 
+from paperlib.signals import SignalledPages
 from recrawl.errors import NoPageError
 from recrawl.kernels import indices as kernels
 from recrawl.kernels.changes import UNTOLD, Changes
 from recrawl.kernels.hosts import spend_token
 from recrawl.scheduler import Scheduler
 from recrawl.science import allocation, objectives, policies, simulate
-from recrawl.science.signals import SignalledPages
 
 OBJECTIVES = [
     objectives.freshness,

@@ -19,6 +19,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 import recrawl
+from paperlib.signals import SignalledPages
 from recrawl import (
     BadRowsWarning,
     backtest,
@@ -38,7 +39,6 @@ from recrawl.science.processes import (
     simulate_adaptive_history,
     simulate_history,
 )
-from recrawl.science.signals import SignalledPages
 from tests.recrawl.crawl_logs import START, parquet, recorded
 
 DAY = 86_400.0

@@ -17,12 +17,12 @@ from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
 import recrawl
+from paperlib.signals import SignalledPages
 from recrawl import cli, planning, scheduling
 from recrawl.calibrating import Calibration
 from recrawl.limits import page_limits, read_limits
 from recrawl.scheduling import HEDGE, schedule
 from recrawl.science import allocation, freshness, objectives
-from recrawl.science.signals import SignalledPages
 from recrawl.units import as_text, days, per_day
 from tests.recrawl.crawl_logs import parquet
 

@@ -11,9 +11,9 @@ import re
 import numpy as np
 import pytest
 
+from paperlib.signals import SignalledPages
 from recrawl.science import policies, processes, simulate
 from recrawl.science.policies import Nutch, StormCrawler
-from recrawl.science.signals import SignalledPages
 from recrawl.science.simulate import World, crawl, draw_world
 
 MULTIPLIED = Nutch(sync_delta=None, cap=None)

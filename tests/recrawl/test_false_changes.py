@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import optimize, stats
 
+from paperlib import signals
 from recrawl.kernels import false_changes as kernels
-from recrawl.science import signals
 from recrawl.science.estimators import (
     ConvergenceError,
     DegenerateHistoryWarning,

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from paperlib.signals import SignalledPages
 from recrawl.science import field, policies, simulate
 from recrawl.science.policies.in_phases import at_intervals
-from recrawl.science.signals import SignalledPages
 
 DATA = Path(__file__).parents[2] / "data"
 KINDS = field.worlds(n_pages=30, horizon=30.0)

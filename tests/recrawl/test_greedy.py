@@ -9,9 +9,10 @@ import re
 import numpy as np
 import pytest
 
-from recrawl.science import freshness, policies, schedules, simulate
+from paperlib import schedules
+from paperlib.signals import SignalledPages
+from recrawl.science import freshness, policies, simulate
 from recrawl.science.policies import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS, Rates
-from recrawl.science.signals import SignalledPages
 from tests.recrawl.thinned import every
 
 POLICIES = {
@@ -596,9 +597,3 @@ def test_a_signal_at_the_very_time_of_the_last_slot_counts_in_it():
 def test_pages_are_signalled_pages(policy):
     with pytest.raises(ValueError, match=r"pages must be SignalledPages, got \[1, 2\]"):
         policy([1, 2])
-
-
-def test_copies_take_a_list_of_rates():
-    simulate.Copies([1.0, 2.0], filled=True)
-    with pytest.raises(ValueError, match="change_rate must be non-negative"):
-        simulate.Copies([1.0, -2.0], filled=True)

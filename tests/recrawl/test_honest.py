@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import digamma, polygamma
 
+from paperlib.signals import SignalledPages
 from recrawl import (
     ESTIMATORS,
     Calibration,
@@ -36,7 +37,6 @@ from recrawl.science.estimators import (
 )
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History, observe
-from recrawl.science.signals import SignalledPages
 from tests.plain import log_likelihood
 from tests.recrawl import plain as reference
 from tests.recrawl.crawl_logs import parquet

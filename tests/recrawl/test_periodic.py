@@ -8,11 +8,11 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import optimize
 
+from paperlib.signals import SignalledPages
 from recrawl.scheduler import Scheduler
 from recrawl.science import estimators, periodic, policies
 from recrawl.science.periodic import Profile
 from recrawl.science.processes import History
-from recrawl.science.signals import SignalledPages
 from tests.recrawl import plain as reference
 
 OFFICE = Profile([0.0] * 8 + [1.0] * 8 + [0.0] * 8)  # 8 of 24 hours, a day

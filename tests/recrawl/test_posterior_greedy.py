@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
+from paperlib.signals import SignalledPages
 from recrawl.science import simulate
 from recrawl.science.estimators import GammaFilter
 from recrawl.science.policies import PosteriorGreedy
-from recrawl.science.signals import SignalledPages
 from tests.plain import crawl_value_no_signals
 
 N_PAGES = 12

@@ -20,11 +20,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from recrawl.errors import (
-    ConvergenceError,
-    DegenerateHistoryWarning,
-    DegenerateSignalsWarning,
-)
+from paperlib.errors import DegenerateSignalsWarning
+from paperlib.signals import SignalledPages
+from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.kernels import bayes
 from recrawl.scheduler import Scheduler
 from recrawl.science import (
@@ -36,14 +34,10 @@ from recrawl.science import (
     periodic,
     policies,
     priors,
-    regret,
-    schedules,
-    signals,
     simulate,
 )
 from recrawl.science.policies import BayesGreedy
 from recrawl.science.processes import History, join, observe, observe_feed
-from recrawl.science.signals import SignalledPages
 
 _COMMON = {
     "deadline": None,
@@ -474,34 +468,6 @@ def test_a_radius_is_positive(crawls, max_rate):
     assert estimators.confidence_radius(History(*crawls), max_rate=max_rate) > 0
 
 
-@given(crawls=histories(span=1), data=st.data(), factor=decades(-6, 6))
-def test_signals_are_fitted_in_any_unit_of_time(crawls, data, factor):
-    interval, changed = crawls
-    if data.draw(st.booleans()):
-        interval[:] = 1.0
-    n_signals = data.draw(several(st.integers(0, 3), interval.size))
-    one = quietly(signals.fit, History(interval, changed), n_signals)
-    other = quietly(signals.fit, History(interval * factor, changed), n_signals)
-    np.testing.assert_allclose(other.alpha * factor, one.alpha, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(other.b, one.b, rtol=1e-6, atol=1e-9)
-
-
-def test_a_gradient_that_is_rounding_leaves_signals_without_evidence():
-    """At b = 0 the gradient in b is 3 - 3, and the search inside never ended."""
-    history = History(np.ones(5), [0, 0, 1, 1, 0])
-    found = signals.fit(history, [2, 1, 2, 0, 0])
-    assert found.b == 0
-    assert found.alpha == pytest.approx(np.log(5 / 3))
-
-
-@pytest.mark.parametrize("unit", [1.0, 0.1, 1 / 3, 86400.0])
-def test_signals_in_proportion_are_without_evidence_in_any_unit(unit):
-    history = History(unit * np.array([1.0, 2.0, 1.0, 3.0]), [1, 0, 0, 1])
-    with pytest.warns(DegenerateSignalsWarning, match="in proportion"):
-        found = signals.fit(history, [1, 2, 1, 3])
-    assert found.b == 0
-
-
 def test_rates_over_ten_decades_spend_the_bandwidth():
     """One rounding error of 1e5 is 5e-9 of this bandwidth."""
     change_rate, importance = np.array([1e-5, 1e5]), np.array([1.0, 1e5])
@@ -516,15 +482,6 @@ def test_a_host_at_its_limit_has_pages_of_far_higher_importance(crawls):
     importance = np.array([1e80, 1e-80])
     plan = on_two_hosts(np.ones(2), importance, 1.0, crawls=crawls)
     np.testing.assert_allclose(plan.crawl_rate, [0.3, 0.7], rtol=1e-12)
-
-
-@given(problem=problems(span=20))
-def test_regret_is_not_negative(problem):
-    change_rate, importance, bandwidth = problem
-    lost = regret.suboptimality(change_rate, change_rate[::-1], importance, bandwidth)
-    assert lost >= -1e-9 * importance.sum()
-    served = regret.utility(change_rate, importance, np.full(change_rate.size, 1.0))
-    assert 0 <= served <= importance.sum() * (1 + 1e-12)
 
 
 class Schedules(RuleBasedStateMachine):
@@ -650,33 +607,6 @@ def few_rates(draw, *, span):
     rate = unit * draw(several(decades(-3, 1, zero=True), n))
     assume(rate.any())
     return rate
-
-
-@pytest.mark.parametrize("schedule", [schedules.poisson, schedules.regular])
-@given(crawl_rate=few_rates(span=90), crawls=decades(-2, 3), unit=UNITS_OF_TIME)
-def test_crawls_are_in_order_and_in_any_unit_of_time(
-    schedule, crawl_rate, crawls, unit
-):
-    duration = crawls / crawl_rate.max()
-    time, offsets = schedule(crawl_rate, duration, rng=1)
-    assert ((time > 0) & (time <= duration)).all()
-    page = np.repeat(np.arange(crawl_rate.size), np.diff(offsets))
-    assert (crawl_rate[page] > 0).all()
-    assert (np.diff(time)[np.diff(page) == 0] > 0).all()
-    other, same = schedule(crawl_rate / unit, duration * unit, rng=1)
-    np.testing.assert_array_equal(same, offsets)
-    np.testing.assert_allclose(other, time * unit, rtol=1e-12)
-
-
-@given(crawl_rate=few_rates(span=90), n_slots=st.integers(1, 300), unit=UNITS_OF_TIME)
-def test_every_page_has_its_share_of_the_slots(crawl_rate, n_slots, unit):
-    page = schedules.low_discrepancy(crawl_rate, n_slots)
-    np.testing.assert_array_equal(
-        page, schedules.low_discrepancy(crawl_rate * unit, n_slots)
-    )
-    crawls = page[:, np.newaxis] == np.arange(crawl_rate.size)
-    due = np.outer(np.arange(1, n_slots + 1), crawl_rate / crawl_rate.sum())
-    assert (np.abs(crawls.cumsum(axis=0) - due) < 1 + 1e-9).all()
 
 
 @given(

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from paperlib.signals import SignalledPages
 from recrawl.science.policies import Greedy, Rates, StormCrawler
 from recrawl.science.processes import observe, poisson_times
-from recrawl.science.signals import SignalledPages
 from recrawl.science.simulate import crawl, draw_world, replay
 
 HORIZON = 100.0

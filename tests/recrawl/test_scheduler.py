@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numba import njit
 
+from paperlib.signals import SignalledPages
 from recrawl.kernels import crawl_value as kernel
 from recrawl.kernels import scheduler as kernels
 from recrawl.scheduler import NoPageError, Scheduler
 from recrawl.science import freshness, policies, simulate
-from recrawl.science.signals import SignalledPages
 
 
 @njit

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
+from paperlib.signals import SignalledPages
 from recrawl.errors import DistrustedAgeWarning, NoPageError
 from recrawl.kernels import bayes
 from recrawl.scheduler import Scheduler
 from recrawl.science import objectives
 from recrawl.science.estimators import GammaFilter
 from recrawl.science.policies import BayesGreedy, Greedy, Rates
-from recrawl.science.signals import SignalledPages
 
 SHAPE, RATE = 0.5, 2.0
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import recrawl
+from paperlib import signals
 from recrawl import cli, reading
-from recrawl.science import signals
 from recrawl.science.processes import History
 from recrawl.signalling import Quality
 from recrawl.suspects import Suspects

@@ -8,9 +8,9 @@ import pytest
 from numba import njit
 from scipy.special import gammainc
 
+from paperlib.signals import SignalledPages
 from recrawl.kernels import crawl_value as kernel
 from recrawl.science import freshness
-from recrawl.science.signals import SignalledPages
 
 D = decimal.Decimal
 DIGITS = decimal.Context(prec=120, Emin=-(10**9), Emax=10**9)

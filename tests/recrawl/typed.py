@@ -5,6 +5,7 @@ from typing import assert_type
 import numpy as np
 from numpy.typing import NDArray
 
+from paperlib.signals import SignalledPages
 from recrawl.scheduler import Scheduler
 from recrawl.science import (
     allocation,
@@ -17,7 +18,6 @@ from recrawl.science import (
 from recrawl.science.policies import Greedy, GreedyNCIS
 from recrawl.science.priors import GammaPrior
 from recrawl.science.processes import History, simulate_history
-from recrawl.science.signals import SignalledPages
 from recrawl.types import Values
 
 history = History([1.0, 2.0, 1.0], [True, False, True])

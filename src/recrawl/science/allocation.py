@@ -48,12 +48,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from paperlib.signals import SignalledPages
 from recrawl import checks
 from recrawl.errors import ConvergenceError
 from recrawl.kernels import allocation as kernels
 from recrawl.kernels import crawl_value, threads_for
 from recrawl.science import freshness, hosts, objectives
-from recrawl.science.signals import SignalledPages
 
 if TYPE_CHECKING:
     from recrawl.science.objectives import Objective

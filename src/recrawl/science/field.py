@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from paperlib.schedules import low_discrepancy
+from paperlib.signals import SignalledPages
 from recrawl import checks
 from recrawl.science import allocation, objectives, policies, priors
 from recrawl.science.estimators import moment_matching
 from recrawl.science.processes import History
-from recrawl.science.schedules import low_discrepancy
-from recrawl.science.signals import SignalledPages
 from recrawl.science.simulate import crawl, draw_world, replay, replicate, slot_times
 from recrawl.types import Function, PathLike
 

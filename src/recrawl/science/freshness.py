@@ -43,8 +43,8 @@ from recrawl.kernels import threads_for
 from recrawl.types import Array, Values
 
 if TYPE_CHECKING:
+    from paperlib.signals import SignalledPages
     from recrawl.science.processes import History
-    from recrawl.science.signals import SignalledPages
 
 __all__ = [
     "crawl_value",
@@ -451,7 +451,7 @@ def crawl_value(
 
     Examples
     --------
-    >>> from recrawl.science.signals import SignalledPages
+    >>> from paperlib.signals import SignalledPages
     >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
     >>> crawl_value([[1.0], [3.0], [np.inf]], 0, pages).ravel().round(3)
     array([0.114, 0.494, 1.429])
@@ -570,7 +570,7 @@ def cycle_length(threshold: ArrayLike, pages: SignalledPages) -> Array:
 
     Examples
     --------
-    >>> from recrawl.science.signals import SignalledPages
+    >>> from paperlib.signals import SignalledPages
     >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
     >>> cycle_length(3.0, pages).round(3)
     array([1.465])
@@ -615,7 +615,7 @@ def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> Array:
 
     Examples
     --------
-    >>> from recrawl.science.signals import SignalledPages
+    >>> from paperlib.signals import SignalledPages
     >>> pages = SignalledPages([0.7], 1.0, recall=0.5, false_rate=0.3)
     >>> fresh_time(3.0, pages).round(3)
     array([1.007])

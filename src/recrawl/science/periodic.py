@@ -873,7 +873,7 @@ def slot_staleness(
 
     >>> from recrawl.science.policies import Greedy
     >>> from recrawl.scheduler import Scheduler
-    >>> from recrawl.science.signals import SignalledPages
+    >>> from paperlib.signals import SignalledPages
     >>> office = Profile([0.0] * 8 + [1.0] * 8 + [0.0] * 8)
     >>> rate = np.geomspace(0.1, 10.0, 60)
     >>> greedy = Greedy(SignalledPages(rate, 1.0, 0.0, 0.0))

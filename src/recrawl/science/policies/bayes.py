@@ -69,7 +69,7 @@ class BayesGreedy(IndexPolicy):
     Examples
     --------
     >>> from recrawl.science import simulate
-    >>> from recrawl.science.signals import SignalledPages
+    >>> from paperlib.signals import SignalledPages
     >>> pages = SignalledPages([0.2, 1.0, 5.0], 1.0, 0.0, 0.0)
     >>> world = simulate.draw_world(pages, 300.0, rng=1)
     >>> policy = BayesGreedy(pages.importance, shape=0.5, rate=0.5)
@@ -146,7 +146,7 @@ class PosteriorGreedy:
     Examples
     --------
     >>> from recrawl.science import simulate
-    >>> from recrawl.science.signals import SignalledPages
+    >>> from paperlib.signals import SignalledPages
     >>> pages = SignalledPages([0.2, 1.0, 5.0], 1.0, 0.0, 0.0)
     >>> world = simulate.draw_world(pages, 300.0, rng=1)
     >>> policy = PosteriorGreedy(pages.importance, shape=0.5, rate=0.5)

@@ -53,7 +53,7 @@ class IndexPolicy:
     Examples
     --------
     >>> from recrawl.science.policies import Greedy
-    >>> from recrawl.science.signals import SignalledPages
+    >>> from paperlib.signals import SignalledPages
     >>> pages = SignalledPages([1.0, 2.0], 1.0, 0.0, 0.0)
     >>> Greedy(pages, host=["a", "b"], host_limit={"a": 0.5}).labels
     ['a', 'b']

@@ -7,8 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
+from paperlib import schedules
 from recrawl import checks
-from recrawl.science import schedules
 from recrawl.science.simulate.worlds import World
 from recrawl.types import Array, Ints, Values
 

@@ -6,13 +6,13 @@ from dataclasses import KW_ONLY, dataclass, replace
 
 import numpy as np
 
+from paperlib.signals import SignalledPages
 from recrawl import checks
 from recrawl.kernels import crawl_value, indices
 from recrawl.kernels import scheduler as kernels
 from recrawl.science import objectives
 from recrawl.science.policies.by_index import IndexPolicy, in_spans
 from recrawl.science.policies.fixed_rates import check_n_pages
-from recrawl.science.signals import SignalledPages
 from recrawl.science.simulate.worlds import World
 from recrawl.types import Array, Bits, Ints
 

@@ -30,8 +30,8 @@ class RatesInPhases:
     With one more phase this is explore,
     then commit; with a share of uniform rates, phased epsilon-greedy; with
     rates of least harmonic cost, Poisson times and a phase a day it is
-    LambdaLearnAndCrawl of Kolobov et al. (NeurIPS 2019). Unlike
-    `ExploreThenCommit` and `PhasedEpsilonGreedy` it picks pages, in any world.
+    LambdaLearnAndCrawl of Kolobov et al. (NeurIPS 2019). It picks pages, in any
+    world, while the policies of `paperlib` that learn in phases set rates.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class RatesInPhases:
     Examples
     --------
     >>> from recrawl.science import priors, simulate
-    >>> from recrawl.science.signals import SignalledPages
+    >>> from paperlib.signals import SignalledPages
     >>> pages = SignalledPages([0.2, 1.0, 20.0], 1.0, 0.0, 0.0)
     >>> world = simulate.draw_world(pages, 300.0, rng=1)
     >>> estimate = priors.FakeIntervals(0.5, 0.5).estimate

@@ -235,7 +235,8 @@ def crawl(
 
     Examples
     --------
-    >>> from recrawl.science import policies, signals
+    >>> from paperlib import signals
+    >>> from recrawl.science import policies
     >>> pages = signals.SignalledPages([0.5, 2.0], 1.0, 0.5, 0.1)
     >>> world = draw_world(pages, 50.0, rng=1)
     >>> run = crawl(world, policies.GreedyNCIS(pages), bandwidth=2.0)
@@ -436,7 +437,8 @@ def compare(
 
     Examples
     --------
-    >>> from recrawl.science import policies, signals
+    >>> from paperlib import signals
+    >>> from recrawl.science import policies
     >>> found = compare(
     ...     lambda rng: signals.SignalledPages(rng.random(9), 1.0, 0.5, 0.1),
     ...     lambda pages, rng: {

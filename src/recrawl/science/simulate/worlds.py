@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from paperlib import schedules
+from paperlib.signals import SignalledPages
 from recrawl import checks
 from recrawl.kernels.changes import Changes
-from recrawl.science import schedules
 from recrawl.science.processes import History
-from recrawl.science.signals import SignalledPages
 from recrawl.types import Array, Function, Ints, Seed
 
 __all__ = ["World", "draw_world", "replay"]
