@@ -8,9 +8,8 @@ history.
 """
 
 import copy
-import warnings
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,22 +17,27 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from .. import checks
-from ..errors import DegenerateHistoryWarning
 from ..processes import History
 
 
+@dataclass(eq=False)
 class OnlineEstimator:
     """Base of estimators that take in one crawl of every page at a time.
 
-    A subclass needs `update` and nothing else.
+    An estimator of one's own needs no base, and `update` alone.
+
+    Parameters
+    ----------
+    crawl_rate : array_like, 1/time, positive
+        One number, or one for each page.
 
     Examples
     --------
     Changes per unit of time, of which each crawl forgets a part:
 
-    >>> from paperlib.estimators import OnlineEstimator, path
+    >>> from paperlib.estimators import path
     >>> from paperlib.processes import History
-    >>> class Fading(OnlineEstimator):
+    >>> class Fading:
     ...     changes = time = 0.0
     ...
     ...     def __init__(self, kept):
@@ -46,6 +50,11 @@ class OnlineEstimator:
     >>> path(Fading(0.5), History([1.0, 1.5, 1.0], [True, False, True]))
     array([1.   , 0.25 , 0.625])
     """
+
+    crawl_rate: Any
+
+    def __post_init__(self):
+        self.crawl_rate = checks.numbers("crawl_rate", self.crawl_rate, above=True)
 
     def update(
         self,
@@ -70,7 +79,38 @@ class OnlineEstimator:
         -------
         ndarray or float, shape of the pages, 1/time
         """
-        raise NotImplementedError("an online estimator must have a method update")
+        before = self.crawl_rate
+        if crawl_rate is not None:
+            self.crawl_rate = checks.numbers("crawl_rate", crawl_rate, above=True)
+        return self._take(checks.bits("changed", changed), self.crawl_rate == before)
+
+    def moments(self, change_rate: float, n_crawls: ArrayLike) -> NDArray:
+        r"""Exact bias and root mean squared error.
+
+        For `Naive` and `LLN` they are sums over a binomial. For `SA` and `SAM`
+        one crawl maps the state x, with an entry 1 appended to it, to
+        :math:`M_k(I) x`. The bits are independent, so that
+        :math:`S = E[x x^T]` follows
+
+        .. math:: S \leftarrow (1 - q) M_k(0) S M_k(0)^T
+            + q M_k(1) S M_k(1)^T .
+
+        Parameters
+        ----------
+        change_rate : float, 1/time
+            The true change rate, non-negative. The crawl rate and the first
+            estimate are one number too.
+        n_crawls : sequence of int
+            After how many crawls.
+
+        Returns
+        -------
+        ndarray, shape (2, n_counts), 1/time
+            Bias, and RMSE.
+        """
+        rate = checks.number("change_rate", change_rate, above=False)
+        q = rate / (rate + self.crawl_rate)
+        return np.transpose([*self._moments(rate, q, n_crawls)])
 
 
 @dataclass(eq=False)
@@ -90,48 +130,22 @@ class Naive(OnlineEstimator):
         One number, or one for each page.
     """
 
-    crawl_rate: Any
+    n_crawls = n_changed = 0.0
 
-    def __post_init__(self):
-        self.crawl_rate = _positive(self.crawl_rate)
-        self.n_crawls = self.n_changed = 0.0
-
-    def update(self, changed, *, interval=None, crawl_rate=None):
-        before = self.crawl_rate
-        if crawl_rate is not None:
-            self.crawl_rate = _positive(crawl_rate)
-        kept = self.crawl_rate == before
+    def _take(self, changed, kept):
         self.n_crawls = self.n_crawls * kept + 1.0
-        self.n_changed = self.n_changed * kept + checks.bits("changed", changed)
+        self.n_changed = self.n_changed * kept + changed
         return self._value(self.n_crawls, self.n_changed)
 
     def _value(self, n, n_changed):
         return self.crawl_rate * n_changed / n
 
-    def moments(self, change_rate: float, n_crawls: ArrayLike) -> NDArray:
-        """Exact bias and root mean squared error: sums over a binomial.
-
-        Parameters
-        ----------
-        change_rate : float, 1/time
-            The true change rate, non-negative. The crawl rate is one number
-            too.
-        n_crawls : sequence of int
-            After how many crawls, positive.
-
-        Returns
-        -------
-        ndarray, shape (2, n_counts), 1/time
-            Bias, and RMSE.
-        """
-        q, crawls = _for_moments(self, change_rate, n_crawls)
-        out = []
-        for n in crawls.astype(float):
+    def _moments(self, change_rate, q, n_crawls):
+        for n in n_crawls:
             n_changed = np.arange(n + 1)
             weight = binom.pmf(n_changed, n, q)
             error = self._value(n, n_changed) - change_rate
-            out.append((weight @ error, np.sqrt(weight @ error**2)))
-        return np.transpose(out)
+            yield weight @ error, np.sqrt(weight @ error**2)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -152,8 +166,8 @@ class LLN(Naive):
         One number, or one for each page.
     offset : callable, default `numpy.ones_like`
         The sequence alpha_k, positive, as a function of an array of
-        k = 1, 2, ... An example of the papers, log k, is 0 at k = 1: use
-        log(k + 1).
+        k = 1, 2, ... An example of the papers, log k, is 0 at k = 1, so that
+        a change at the first crawl gives inf: use log(k + 1).
 
     Examples
     --------
@@ -165,15 +179,11 @@ class LLN(Naive):
 
     offset: Callable = np.ones_like
 
-    def __post_init__(self):
-        super().__post_init__()
-        checks.number("offset", self.offset(1.0))
-
     def _value(self, n, n_changed):
         return self.crawl_rate * n_changed / (n + self.offset(n) - n_changed)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class SA(OnlineEstimator):
     r"""Stochastic approximation.
 
@@ -197,75 +207,39 @@ class SA(OnlineEstimator):
         The first estimate y_0, non-negative.
     """
 
-    crawl_rate: Any
-    _: KW_ONLY
     step: float = 0.75
     initial: Any = 0.0
 
     def __post_init__(self):
-        self.crawl_rate = _positive(self.crawl_rate)
-        self.initial = checks.numbers("initial", self.initial)
-        checks.number("step", self.step)
+        super().__post_init__()
         self._k, self._state = 0, self._start()
 
     def _start(self):
-        """State before the first crawl; its first entry is the estimate."""
-        return (self.initial,)
+        """State before the first crawl: the estimate first, a constant 1 last."""
+        return self.initial, 1.0
 
-    def _advance(self, k, changed, y):
-        """State after crawl k + 1: for each bit, affine in the one before."""
-        return (y + (k + 1.0) ** -self.step * np.where(changed, self.crawl_rate, -y),)
+    def _advance(self, k, changed, y, one):
+        """State after crawl k + 1: for each bit, linear in the one before."""
+        drift = np.where(changed, self.crawl_rate * one, -y)
+        return y + (k + 1.0) ** -self.step * drift, one
 
-    def update(self, changed, *, interval=None, crawl_rate=None):
-        if crawl_rate is not None:
-            self.crawl_rate = _positive(crawl_rate)
-        changed = checks.bits("changed", changed)
+    def _take(self, changed, kept):
         self._state = self._advance(self._k, changed, *self._state)
         self._k += 1
         return self._state[0]
 
-    def moments(self, change_rate: float, n_crawls: ArrayLike) -> NDArray:
-        r"""Exact bias and root mean squared error, by a recursion.
-
-        For the deviation x of the state from its limit, with an entry 1
-        appended to it, one crawl is :math:`x \mapsto M_k(I) x`. The bits are
-        independent, so that :math:`S = E[x x^T]` follows
-
-        .. math:: S \leftarrow (1 - q) M_k(0) S M_k(0)^T
-            + q M_k(1) S M_k(1)^T .
-
-        Parameters
-        ----------
-        change_rate : float, 1/time
-            The true change rate, non-negative. The crawl rate and the first
-            estimate are one number too.
-        n_crawls : sequence of int
-            After how many crawls, positive.
-
-        Returns
-        -------
-        ndarray, shape (2, n_counts), 1/time
-            Bias, and RMSE.
-        """
-        q, crawls = _for_moments(self, change_rate, n_crawls)
-        out, x = [], np.append(self._start(), 1.0)
-        x[0] -= change_rate
-        second = np.outer(x, x)
-        for k in range(crawls.max()):
-            after = np.zeros(second.shape)
+    def _moments(self, change_rate, q, n_crawls):
+        second, found = np.outer(self._start(), self._start()), []
+        for k in range(max(n_crawls) + 1):
+            mean, after = second[0, -1], 0.0
+            square = second[0, 0] - change_rate * (2 * mean - change_rate)
+            # rounding may leave a mean square just below 0
+            found.append((mean - change_rate, np.sqrt(abs(square))))
             for bit, chance in ((True, q), (False, 1 - q)):
-                # the images of the limit, last, and of the points one unit from
-                # it in each direction determine the affine map
-                m = np.eye(x.size)
-                m[0] += change_rate
-                m[:-1] = self._advance(k, bit, *m[:-1])
-                m[0] -= change_rate
-                m[:-1, :-1] -= m[:-1, -1:]
-                after += chance * m @ second @ m.T
+                half = self._advance(k, bit, *second)
+                after += chance * np.array(self._advance(k, bit, *np.transpose(half)))
             second = after
-            # abs: rounding may leave a mean square just below 0
-            out.append((second[0, -1], np.sqrt(abs(second[0, 0]))))
-        return np.transpose(out)[:, crawls - 1]
+        return [found[n] for n in n_crawls]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -314,33 +288,16 @@ class SAM(SA):
     step: float = 1.3
     momentum: float = 0.75
     omega: float = 1.0
-    velocity: float = 0.0
-
-    def __post_init__(self):
-        super().__post_init__()
-        checks.number("momentum", self.momentum)
-        checks.number("omega", self.omega)
+    velocity: Any = 0.0
 
     def _start(self):
-        return self.initial, self.velocity
+        return self.initial, self.velocity, 1.0
 
-    def _advance(self, k, changed, z, u):
+    def _advance(self, k, changed, z, u, one):
         beta = (k + 1.0) ** -self.momentum
-        drift = np.where(changed, self.crawl_rate, -z)
+        drift = np.where(changed, self.crawl_rate * one, -z)
         u = u + (k + 1.0) ** -self.step / beta * (drift - self.omega * u)
-        return z + beta * u, u
-
-
-def _positive(crawl_rate):
-    """A crawl rate as an array."""
-    return checks.numbers("crawl_rate", crawl_rate, above=True)
-
-
-def _for_moments(estimator, change_rate, n_crawls):
-    """Probability q that a crawl finds a change, and the numbers of crawls."""
-    rate = checks.number("change_rate", change_rate, above=False)
-    q = rate / (rate + checks.number("crawl_rate", estimator.crawl_rate))
-    return q, np.array([checks.count("n_crawls", n) for n in n_crawls])
+        return z + beta * u, u, one
 
 
 def path(
@@ -355,7 +312,7 @@ def path(
         other. A function is called with the history: an array in the shape of
         ``history.changed``, as `mle_path` returns it, is the result. If it
         returns a number for each page, as `mle` does, it is called with the
-        first n crawls for every n, without a `DegenerateHistoryWarning`.
+        first n crawls for every n.
     history : History
         Without offsets, except for a function such as `mle_path`.
 
@@ -363,20 +320,18 @@ def path(
     -------
     ndarray, shape of ``history.changed``, 1/time
     """
-    shape, online = history.changed.shape, hasattr(estimator, "update")
-    estimator = copy.deepcopy(estimator)
-    with warnings.catch_warnings(action="ignore", category=DegenerateHistoryWarning):
-        if not online and np.shape(whole := estimator(history)) == shape:
-            return np.asarray(whole)
-        if history.offsets is not None:
-            raise ValueError("history must be without offsets for this estimator")
-        each = [
-            estimator.update(history.changed[..., k], interval=history.interval[..., k])
-            if online
-            else estimator(history.prefix(k + 1))
-            for k in range(shape[-1])
-        ]
-    return np.stack(each, axis=-1).reshape(shape)
+    estimator, online = copy.deepcopy(estimator), hasattr(estimator, "update")
+    if not online and np.shape(whole := estimator(history)) == history.changed.shape:
+        return whole
+    if history.offsets is not None:
+        raise ValueError("history must be without offsets for this estimator")
+    each = [
+        estimator.update(history.changed[..., k], interval=history.interval[..., k])
+        if online
+        else estimator(history.prefix(k + 1))
+        for k in range(history.changed.shape[-1])
+    ]
+    return np.stack(each, axis=-1)
 
 
 def paths(
@@ -423,8 +378,7 @@ def rmse(paths: dict[str, NDArray], change_rate: float) -> dict[str, NDArray]:
     -------
     dict of str to ndarray, shape (n_crawls,), 1/time
     """
-    true = checks.number("change_rate", change_rate, above=False)
     return {
-        name: np.sqrt(np.mean((values - true) ** 2, axis=0))
+        name: np.sqrt(np.mean((values - change_rate) ** 2, axis=0))
         for name, values in paths.items()
     }
