@@ -18,7 +18,6 @@ from paperlib.allocation import (
     proportional,
     uniform,
 )
-from paperlib.errors import ConvergenceError
 from paperlib.signals import SignalledPages
 from tests import plain
 
@@ -77,7 +76,7 @@ def test_one_more_crawl_gains_the_same_everywhere(kind, bandwidth, spread):
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.99, 1.0])
 def test_least_rates(share):
     change_rate, importance = population(2)
-    least = np.random.default_rng(3).dirichlet(np.ones(60)) * share * 20.0
+    least = share * 20.0 / 60
     best = optimal_poisson(change_rate, importance, 20.0, min_rate=least)
     assert best.crawl_rate.sum() == pytest.approx(20.0, rel=1e-12, abs=0)
     assert (best.crawl_rate >= least * (1 - 1e-14)).all()
@@ -106,15 +105,13 @@ def test_poisson_rates_by_sorting():
 
 def test_heuristics():
     problem = [1.0, 3.0, 0.0], [2.0, 1.0, 1.0], 8.0
-    for model in MODEL.values():
-        for plan, rate in ((uniform, 8 / 3 * np.ones(3)), (proportional, [2, 6, 0])):
-            found = plan(*problem, model=model)
-            assert_allclose(found.crawl_rate, rate, rtol=1e-12)
-            expected = freshness.mean(model(problem[0], rate), problem[1])
-            assert found.freshness == pytest.approx(expected, rel=1e-12)
-            assert found.multiplier is None
-            best = OPTIMAL["poisson" if model is freshness.poisson else "interval"]
-            assert found.freshness < best(*problem).freshness
+    for plan, rate in ((uniform, 8 / 3 * np.ones(3)), (proportional, [2, 6, 0])):
+        found = plan(*problem)
+        assert_allclose(found.crawl_rate, rate, rtol=1e-12)
+        expected = freshness.mean(freshness.poisson(problem[0], rate), problem[1])
+        assert found.freshness == pytest.approx(expected, rel=1e-12)
+        assert found.multiplier is None
+        assert found.freshness < optimal_poisson(*problem).freshness
 
 
 @both
@@ -151,7 +148,7 @@ def test_the_multiplier_is_the_value_of_bandwidth(kind):
     [
         ("poisson", 9, 30, 10.0, 0.0),
         ("poisson", 10, 30, 100.0, 0.0),
-        ("poisson", 12, 50, 25.0, np.linspace(0, 0.9, 50)),
+        ("poisson", 12, 50, 25.0, 0.4),
         ("interval", 13, 30, 10.0, 0.0),
         ("interval", 14, 30, 100.0, 0.0),
     ],
@@ -323,11 +320,6 @@ def test_each_leading_index_is_a_problem_of_its_own(kind):
         for name in ("crawl_rate", "multiplier", "freshness"):
             assert_array_equal(getattr(together, name)[i], getattr(alone, name))
     assert_array_equal(uniform(change_rate, importance, 5.0).crawl_rate, 0.25)
-    least = np.array([[0.1, 0.2], [0.3, 0.0]])
-    together = optimal_poisson([1.0, 2.0], 1.0, 1.0, min_rate=least).crawl_rate
-    for rates, low in zip(together, least, strict=True):
-        alone = optimal_poisson([1.0, 2.0], 1.0, 1.0, min_rate=low).crawl_rate
-        assert_array_equal(rates, alone)
 
 
 # ----------------------------------------------------------- edges and extremes
@@ -353,10 +345,9 @@ def test_pages_that_never_change_or_do_not_matter_get_nothing(which):
 
 def test_least_rates_go_to_idle_pages_too():
     for problem, least, expected in (
-        (([0.0, 2.0, 2.0], [1.0, 0.0, 1.0], 4.0), [0.5, 0.25, 0.0], [0.5, 0.25, 3.25]),
+        (([0.0, 2.0, 2.0], [1.0, 0.0, 1.0], 4.0), 0.5, [0.5, 0.5, 3.0]),
         (([1.0, 2.0], 1.0, 4.0), 2.0, [2.0, 2.0]),
         (([0.0, 0.0], 1.0, 4.0), 1.0, [1.0, 1.0]),
-        ((np.ones(3), 1.0, 0.6), [0.1, 0.2, 0.3], [0.1, 0.2, 0.3]),  # 0.6 + 1e-16
     ):
         found = optimal_poisson(*problem, min_rate=least).crawl_rate
         assert_allclose(found, expected, rtol=1e-12)
@@ -424,11 +415,11 @@ def test_every_allocation_refuses(plan, arguments, message):
     [
         (
             lambda: optimal_poisson(D, M, 1.0, min_rate=0.6),
-            "min_rate must be in sum at most the bandwidth, 1, got 1.2",
+            "min_rate must be in [0, 0.5], got 0.6",
         ),
         (
-            lambda: optimal_poisson(D, M, 1.0, min_rate=[0.0, -0.1]),
-            "min_rate must be non-negative and finite, got -0.1 at index (1,)",
+            lambda: optimal_poisson(D, M, 1.0, min_rate=-0.1),
+            "min_rate must be in [0, 0.5], got -0.1",
         ),
         (
             lambda: proportional([0.0, 0.0], M, 1.0),
@@ -443,8 +434,3 @@ def test_every_allocation_refuses(plan, arguments, message):
 def test_allocations_refuse(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
-
-
-def test_numbers_beyond_floating_point():
-    with np.errstate(all="ignore"), pytest.raises(ConvergenceError, match="the range"):
-        optimal_interval([1e-300, 1e-300], [1e-300, 1e300], 1e300)
