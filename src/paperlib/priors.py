@@ -60,9 +60,8 @@ class PseudoObservations:
     unchanged: float
 
     def __post_init__(self):
-        for name, value in list(vars(self).items()):
-            # in place, because the dataclass is frozen
-            vars(self)[name] = checks.number(name, value)
+        for name, value in vars(self).items():
+            checks.number(name, value)
 
     def density(self, rate: ArrayLike) -> NDArray:
         """Density (time) of non-negative change rates (1/time)."""
@@ -126,12 +125,11 @@ class PseudoObservations:
         ndarray, shape (n_grid,)
             Probabilities of sum 1.
         """
-        _one_of("base", base, ["period", "rate"])
-        rate = 1 / _rising("period", period)
+        rate = 1 / checks.rising("period", period, above=True)
         # relative to the longest period, so that not all of them vanish
         unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
         weight = -np.expm1(-self.changed * rate) * unchanged
-        weight *= np.gradient(period) * (rate**2 if base == "rate" else 1.0)
+        weight *= np.gradient(period) * rate ** {"period": 0, "rate": 2}[base]
         return weight / weight.sum()
 
     def distance(
@@ -209,17 +207,15 @@ class PseudoObservations:
             An interval ended at its bound, as `changed` does for a population
             with a heavy tail of periods and base "period".
         """
-        _one_of("method", method, ["search", "annealing"])
         shares = _shares(change_rate, period)
 
         def loss(prior):
             return np.linalg.norm(prior.probabilities(period, base=base) - shares)
 
-        minimise = _search
-        if method == "annealing":
-            stream = np.random.default_rng(rng).spawn(1)[0]
-            minimise = partial(scipy.optimize.dual_annealing, rng=stream)
-        bounds = np.log(_rising("period", period)[[0, -1]])
+        stream = np.random.default_rng(rng).spawn(1)[0]
+        annealing = partial(scipy.optimize.dual_annealing, rng=stream)
+        minimise = {"search": _search, "annealing": annealing}[method]
+        bounds = np.log(np.take(period, [0, -1]))
         return cls._least(loss, bounds, minimise, max_iterations)
 
     @classmethod
@@ -256,7 +252,7 @@ class PseudoObservations:
         DegeneratePriorWarning
             An interval ended at its bound.
         """
-        grid = _rising("rate", rate)
+        grid = checks.rising("rate", rate, above=True)
         likelihood = grid_posterior(history, grid, np.ones(grid.size))
         # pages of the same bits at the same intervals count as one
         likelihood, n_pages = np.unique(
@@ -307,22 +303,10 @@ def _search(loss, bounds, maxiter):
     )
 
 
-def _one_of(name, value, choices):
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {choices}, got {value!r}")
-
-
-def _rising(name, value):
-    """The value as a positive array that rises."""
-    array = np.asarray(value, dtype=float)
-    checks.require(name, array, "positive and rising", np.diff(array, prepend=0.0) > 0)
-    return array
-
-
 def _shares(change_rate, period):
     """Share of the pages nearest to each period of the grid."""
     change_rate = checks.numbers("change_rate", change_rate, above=True)
-    period = _rising("period", period)
+    period = checks.rising("period", period, above=True)
     nearest = np.searchsorted(0.5 * (period[1:] + period[:-1]), 1 / change_rate)
     return np.bincount(nearest, minlength=period.size) / change_rate.size
 
@@ -404,7 +388,6 @@ def population(
     """
     rng = np.random.default_rng(rng)
     draws = {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
-    _one_of("distribution", distribution, [*draws])
     log_ratio = draws[distribution](size=checks.count("n_pages", n_pages))
     period = MEDIAN_PERIOD * np.exp(log_ratio)
     return 1 / np.clip(period, SHORTEST_PERIOD, LONGEST_PERIOD)
