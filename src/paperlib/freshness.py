@@ -253,7 +253,7 @@ def crawl_value(
     array([0.114, 0.494, 1.429])
     """
     n_signals = checks.numbers("n_signals", n_signals)
-    terms = np.inf if terms is None else checks.count("terms", terms)
+    terms = np.inf if terms is None else float(checks.count("terms", terms))
     value, _, _ = _lemma_4("elapsed", elapsed, n_signals, pages, terms)
     return pages.importance * value
 

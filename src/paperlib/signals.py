@@ -6,21 +6,18 @@ probability, the recall; signals without a change arrive at a rate of their own.
 
 from __future__ import annotations
 
-import math
+import itertools
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks
 from .errors import DegenerateSignalsWarning
 from .processes import History, simulate_history
-
-compiled = njit(cache=True, error_model="numpy")
 
 # The search ends with a step that promises a gain of this share of the log-likelihood,
 # some 1e-8 standard errors. It halves a step that lowers it by more than rounding.
@@ -63,9 +60,8 @@ class SignalledPages:
     false_rate: NDArray = 0.0  # type: ignore[assignment]
 
     def __post_init__(self):
-        most = {"recall": 1.0}
         given = {
-            name: checks.numbers(name, value, 0.0, most.get(name, np.inf))
+            name: checks.numbers(name, value, high=1.0 if name == "recall" else np.inf)
             for name, value in vars(self).items()
         }
         for name, array in zip(given, checks.broadcast(**given), strict=True):
@@ -292,7 +288,7 @@ class SignalFit:
     false_rate_stderr: NDArray
 
 
-@np.errstate(invalid="ignore", divide="ignore")
+@np.errstate(all="ignore")  # pages without changes or signals
 def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     r"""Estimate change rates and the quality of signals by maximum likelihood.
 
@@ -341,8 +337,11 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     n_signals = _counts(history, n_signals)
     time = history.total(history.interval)
     gamma = history.total(n_signals) / time
-    found = _maxima(*history.ragged(), n_signals.reshape(-1))
-    alpha, b, var_alpha, var_b, cov = (history.by_page(x) for x in found.T)
+    interval, changed, offsets = history.ragged()
+    evidence = np.array([interval, n_signals.ravel()])
+    pages = [slice(*own) for own in itertools.pairwise(offsets)]
+    found = np.array([_maximum(evidence[:, own], changed[own]) for own in pages]).T
+    alpha, b, var_alpha, cov, var_b = (history.by_page(x) for x in found)
     p, q = np.where(gamma > 0, [-np.expm1(-b), np.exp(-b)], 0.0)
     rate = np.fmax(alpha, alpha + p * gamma)
     recall = p * gamma / rate
@@ -369,81 +368,48 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     return SignalFit(rate, precision, recall, q * gamma, *stderr)
 
 
-@compiled
-def _score(alpha, b, t, n, others):
-    """Log-likelihood, its gradient and minus its second derivatives.
+def _score(x, z, others):
+    """Log-likelihood at x = (alpha, b), its gradient and minus its second derivatives.
 
-    t, n: intervals and signals of the crawls that found a change; `others`: their sums
-    over the other crawls.
+    z: shape (2, n), intervals and signals of crawls that found a change; others: their
+    sums over the other crawls.
     """
-    value = -alpha * others[0] - b * others[1]
-    in_alpha, in_b = -others[0], -others[1]
-    aa = ab = bb = 0.0
-    for j in range(t.size):
-        r = 1.0 / math.expm1(alpha * t[j] + b * n[j])
-        value -= math.log1p(r)
-        in_alpha += t[j] * r
-        in_b += n[j] * r
-        curve = r * (1.0 + r)
-        aa += t[j] * t[j] * curve
-        ab += t[j] * n[j] * curve
-        bb += n[j] * n[j] * curve
-    return value, in_alpha, in_b, aa, ab, bb
+    r = 1.0 / np.expm1(x @ z)
+    return -x @ others - np.log1p(r).sum(), z @ r - others, z * (r + r * r) @ z.T
 
 
-@compiled
-def _climb(t, n, others, out):
-    """Write alpha, b of largest likelihood, their variances and covariance.
+def _inverse(h):
+    """Of a symmetric matrix of two rows; not finite for a singular one."""
+    return h[::-1, ::-1] * [[1, -1], [-1, 1]] / (h[0, 0] * h[1, 1] - h[0, 1] ** 2)
+
+
+def _maximum(evidence, changed):
+    """alpha, b, their variances and covariance for one page; see `fit`.
 
     Each step leads to, or towards, the maximum for alpha, b >= 0 of the quadratic
-    function with the same derivatives.
+    function with the same derivatives: inside, or at one of the bounds.
     """
-    alpha, b = t.size / (t.sum() + others[0]), 0.5
-    at = _score(alpha, b, t, n, others)
+    z, others = evidence[:, changed], evidence[:, ~changed].sum(axis=1)
+    if others[0] == 0:  # there is no crawl without a change
+        return np.inf if changed.size else np.nan, np.nan, np.nan, np.nan, np.nan
+    sure = others[1] == 0  # signals came with changes only: b = inf
+    if sure:
+        z = z[:, z[1] == 0]
+    x = np.array([z.shape[1] / (z[0].sum() + others[0]), 0.0 if sure else 0.5])
+    value, slope, curve = _score(x, z, others)
     for _ in range(MOST_STEPS):
-        value, in_alpha, in_b, aa, ab, bb = at
-        det = aa * bb - ab * ab
-        to_alpha = alpha + (bb * in_alpha - ab * in_b) / det
-        to_b = b + (aa * in_b - ab * in_alpha) / det
-        if not (to_alpha >= 0.0 and to_b >= 0.0):
-            to_alpha, to_b = max(alpha + (in_alpha + ab * b) / aa, 0.0), 0.0
-            if in_b - ab * (to_alpha - alpha) + bb * b > 0.0:
-                to_alpha, to_b = 0.0, max(b + (in_b + ab * alpha) / bb, 0.0)
-        gain = in_alpha * (to_alpha - alpha) + in_b * (to_b - b)
-        if gain <= LAST_GAIN * abs(value):
-            if to_alpha == 0.0:
-                aa, ab = 1.0, 0.0
-            if to_b == 0.0:
-                ab, bb = 0.0, 1.0
-            det = aa * bb - ab * ab
-            out[0], out[1], out[4] = to_alpha, max(to_b, out[1]), -ab / det
-            out[2], out[3] = (to_alpha > 0.0) * bb / det, (to_b > 0.0) * aa / det
-            return
-        size = 1.0
-        for _ in range(HALVINGS):
-            new_alpha, new_b = alpha + size * (to_alpha - alpha), b + size * (to_b - b)
-            at = _score(new_alpha, new_b, t, n, others)
-            if at[0] >= value - ROUNDING * abs(value):
+        bounds = x + (slope + curve[0, 1] * x[::-1]) / np.diag(curve)
+        to = np.vstack([x + _inverse(curve) @ slope, np.diag(np.maximum(bounds, 0.0))])
+        step = to[(to >= 0).all(axis=1)] - x
+        step = step[np.argmax(step @ slope - (step @ curve * step).sum(axis=1) / 2)]
+        if slope @ step <= LAST_GAIN * abs(value):
+            break
+        before = value - ROUNDING * abs(value)
+        for size in 0.5 ** np.arange(HALVINGS):
+            value, slope, curve = _score(x + size * step, z, others)
+            if value >= before:
                 break
-            size *= 0.5
-        alpha, b = new_alpha, new_b
-    out[:] = np.nan
-
-
-@compiled
-def _maxima(interval, changed, offsets, n_signals):
-    """alpha, b, their variances and covariance of each page; see `fit`."""
-    out = np.full((offsets.size - 1, 5), np.nan)
-    for i in range(out.shape[0]):
-        own = slice(offsets[i], offsets[i + 1])
-        t, n, bits = interval[own], n_signals[own], changed[own]
-        if bits.all():
-            out[i, 0] = np.inf if t.size else np.nan
-            continue
-        others = t[~bits].sum(), n[~bits].sum()
-        out[i] = 0.0
-        if others[1] == 0.0:  # a signal is a sure change
-            bits, out[i, 1] = bits & (n == 0.0), np.inf
-        if bits.any():
-            _climb(t[bits], n[bits], others, out[i])
-    return out
+        x = x + size * step
+    free = np.outer(x > 0, x > 0)
+    cov = free * _inverse(np.where(free, curve, np.eye(2)))
+    return x[0], np.inf if sure else x[1], cov[0, 0], cov[0, 1], cov[1, 1]

@@ -200,8 +200,9 @@ def _evaluate(page, iota):
 
 
 @compiled
-def _bounds(page, iota):
-    """Lower and upper bound of the value at iota."""
+def _bounds(page, t):
+    """Lower and upper bound of the value at time t."""
+    iota = t - page.start
     d = iota - page.at
     upper = min(page.value + d * (page.slope + 0.5 * d * page.curve), page.limit)
     if page.alpha * iota < NOTHING:
@@ -264,7 +265,7 @@ def _largest(pages, active, upper, t, threshold, signals):
         page = pages[active[k]]
         if page.until <= t:
             _count(page, t, signals)
-        upper[k] = _bounds(page, t - page.start)[1]
+        upper[k] = _bounds(page, t)[1]
     while True:
         best, second, where = -1.0, -1.0, -1
         for k in range(len(active)):
@@ -276,17 +277,10 @@ def _largest(pages, active, upper, t, threshold, signals):
             return -1
         page = pages[active[where]]
         iota = t - page.start
-        if iota == page.at or _bounds(page, iota)[0] > max(second, threshold):
+        if iota == page.at or _bounds(page, t)[0] > max(second, threshold):
             return where
         _evaluate(page, iota)
         upper[where] = page.value
-
-
-@compiled
-def _ranked(values, k):
-    """The k-th largest value."""
-    k = min(k, values.size)
-    return np.partition(values, values.size - k)[values.size - k]
 
 
 @compiled
@@ -295,14 +289,15 @@ def _value_of_rank(pages, t, rank, signals):
     lower = np.empty(pages.size)
     for i in range(pages.size):
         _count(pages[i], t, signals)
-        lower[i] = _bounds(pages[i], t - pages[i].start)[0]
-    least = _ranked(lower, rank)
+        lower[i] = _bounds(pages[i], t)[0]
+    rank = min(rank, pages.size)
+    least = np.sort(lower)[-rank]
     for i in range(pages.size):
         page = pages[i]
-        if _bounds(page, t - page.start)[1] > least:
+        if _bounds(page, t)[1] > least:
             _evaluate(page, t - page.start)
             lower[i] = page.value
-    return _ranked(lower, rank)
+    return np.sort(lower)[-rank]
 
 
 @compiled
@@ -341,8 +336,8 @@ def _slots(pages, slots, signals):
         pages[i].last = pages[i].start = t
         _place(i, pages, soon, threshold, waiting, active, signals)
         if len(active) > CROWDED * rank:  # raise it
-            lower = np.array([_bounds(pages[i], t - pages[i].start)[0] for i in active])
-            threshold = max(threshold, _ranked(lower, rank))
+            lower = np.array([_bounds(pages[i], t)[0] for i in active])
+            threshold = max(threshold, np.sort(lower)[-rank])
             crowd, active = active, [0][:0]
             for i in crowd:
                 _find_reach(pages[i], threshold, slack)
