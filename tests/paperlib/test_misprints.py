@@ -1,4 +1,4 @@
-r"""Misprints of the papers: the corrected formula has the right value, the print not."""
+r"""Misprints of the papers: the corrected formula has the right value, not the print."""
 
 import numpy as np
 import pytest
