@@ -6,7 +6,6 @@ probability, the recall; signals without a change arrive at a rate of their own.
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +20,7 @@ from .processes import History, simulate_history
 
 # The search ends with a step that promises a gain of this share of the log-likelihood,
 # some 1e-8 standard errors. It halves a step that lowers it by more than rounding.
-LAST_GAIN, ROUNDING, MOST_STEPS, HALVINGS = 1e-20, 1e-12, 200, 40
+LAST_GAIN, ROUNDING, MOST_STEPS = 1e-20, 1e-12, 500
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class SignalledPages:
     Parameters
     ----------
     change_rate : array_like, 1/time
-        Delta. All four are kept as read-only arrays of shape (n_pages,).
+        Delta. All four are kept as arrays of shape (n_pages,).
     importance : array_like
         mu, the rate of requests or any other weight.
     recall : array_like, in [0, 1], default 0
@@ -60,19 +59,15 @@ class SignalledPages:
     false_rate: NDArray = 0.0  # type: ignore[assignment]
 
     def __post_init__(self):
+        most = {"recall": 1.0}
         given = {
-            name: checks.numbers(name, value, high=1.0 if name == "recall" else np.inf)
+            name: checks.numbers(
+                name, np.atleast_1d(value), 0.0, most.get(name, np.inf)
+            )
             for name, value in vars(self).items()
         }
         for name, array in zip(given, checks.broadcast(**given), strict=True):
-            array = np.array(array, ndmin=1)
-            if array.ndim > 1 or not array.size:
-                raise ValueError(
-                    "pages must have one axis and at least one page, "
-                    f"got shape {array.shape}"
-                )
-            array.flags.writeable = False
-            vars(self)[name] = array  # because the dataclass is frozen
+            vars(self)[name] = array.copy()  # because the dataclass is frozen
 
     @classmethod
     def from_precision(
@@ -91,19 +86,16 @@ class SignalledPages:
         ----------
         change_rate, importance, recall : array_like
             As for the class.
-        precision : array_like, in [0, 1]
-            Probability that a signal reports a change; positive where recall is.
+        precision : array_like, in (0, 1]
+            Probability that a signal reports a change.
 
         Returns
         -------
         SignalledPages
         """
-        precision = checks.numbers("precision", precision, 0.0, 1.0)
-        good = (precision > 0) | (np.asarray(recall) == 0)
-        checks.require("precision", precision, "positive where recall is", good)
-        odds = (1.0 - precision) / np.where(precision > 0, precision, 1.0)
-        pages = cls(change_rate, importance, recall)
-        false_rate = pages.recall * pages.change_rate * odds
+        precision = checks.numbers("precision", precision, 0.0, 1.0, above=True)
+        odds = (1.0 - precision) / precision
+        false_rate = np.multiply(recall, change_rate) * odds
         return cls(change_rate, importance, recall, false_rate)
 
     @cached_property
@@ -169,15 +161,13 @@ def corrupt(
         The pages as they are believed to be, for each share. Pages without
         signals count as of precision 0.
     """
-    corruption = np.atleast_1d(checks.numbers("corruption", corruption, 0.0, 1.0))
-    least = checks.number("least_precision", least_precision, 0.0, 1.0)
     noise = np.random.default_rng(rng).random((2, pages.recall.size))
     precision = np.nan_to_num(pages.precision)
     return [
         SignalledPages.from_precision(
             pages.change_rate,
             pages.importance,
-            precision=np.maximum((1 - p) * precision + p * noise[0], least),
+            precision=np.maximum((1 - p) * precision + p * noise[0], least_precision),
             recall=(1 - p) * pages.recall + p * noise[1],
         )
         for p in corruption
@@ -221,18 +211,6 @@ def simulate_signalled_history(
     return History(silent.interval, silent.changed | (true > 0)), true + false
 
 
-def _counts(history, n_signals):
-    """The numbers of signals as floats, checked."""
-    n_signals = checks.numbers("n_signals", n_signals)
-    if n_signals.shape != history.interval.shape:
-        raise ValueError(
-            f"n_signals must have the shape of the history, {history.interval.shape}, "
-            f"got {n_signals.shape}"
-        )
-    checks.require("n_signals", n_signals, "whole numbers", n_signals % 1 == 0)
-    return n_signals
-
-
 @np.errstate(invalid="ignore")
 def naive_precision_recall(
     history: History, n_signals: ArrayLike
@@ -258,7 +236,7 @@ def naive_precision_recall(
     precision, recall : ndarray, shape ``history.shape``
         NaN where there is no signal, or no change.
     """
-    n_signals, changed = _counts(history, n_signals), history.changed
+    n_signals, changed = np.asarray(n_signals), history.changed
     precision = history.total(n_signals * changed) / history.total(n_signals)
     recall = history.total((n_signals > 0) & changed) / history.total(changed)
     return precision, recall
@@ -270,22 +248,20 @@ class SignalFit:
 
     Parameters
     ----------
-    change_rate, false_rate : ndarray, shape ``history.shape``, 1/time
-        Rates of all changes, and of signals without a change.
+    change_rate : ndarray, shape ``history.shape``, 1/time
+        Rate of all changes.
     precision, recall : ndarray, shape ``history.shape``
         Quality of the signals.
-    change_rate_stderr, precision_stderr, recall_stderr, false_rate_stderr : ndarray
+    change_rate_stderr, precision_stderr, recall_stderr : ndarray
         Standard errors; NaN where an estimate has none.
     """
 
     change_rate: NDArray
     precision: NDArray
     recall: NDArray
-    false_rate: NDArray
     change_rate_stderr: NDArray
     precision_stderr: NDArray
     recall_stderr: NDArray
-    false_rate_stderr: NDArray
 
 
 @np.errstate(all="ignore")  # pages without changes or signals
@@ -302,7 +278,7 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
 
     .. math:: precision = 1 - e^{-b}, \quad
         \Delta = \alpha + precision\,\gamma, \quad
-        recall = precision\,\gamma / \Delta, \quad \nu = \gamma e^{-b}.
+        recall = precision\,\gamma / \Delta.
 
     Parameters
     ----------
@@ -334,22 +310,21 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     >>> found.change_rate.round(2), found.recall.round(2)
     (array([0.48]), array([0.81]))
     """
-    n_signals = _counts(history, n_signals)
+    n_signals = checks.numbers("n_signals", n_signals)
     time = history.total(history.interval)
     gamma = history.total(n_signals) / time
     interval, changed, offsets = history.ragged()
-    evidence = np.array([interval, n_signals.ravel()])
-    pages = [slice(*own) for own in itertools.pairwise(offsets)]
-    found = np.array([_maximum(evidence[:, own], changed[own]) for own in pages]).T
-    alpha, b, var_alpha, cov, var_b = (history.by_page(x) for x in found)
-    p, q = np.where(gamma > 0, [-np.expm1(-b), np.exp(-b)], 0.0)
+    x = np.column_stack([interval, n_signals.ravel()])
+    pages = map(slice, offsets[:-1], offsets[1:])
+    found = np.transpose([_maximum(x[page], changed[page]) for page in pages])
+    alpha, b, var_alpha, var_b, cov = map(history.by_page, found)
+    p, q = -np.expm1(-b), np.exp(-b)
     rate = np.fmax(alpha, alpha + p * gamma)
     recall = p * gamma / rate
-    slopes = (  # of change rate, precision, recall, false rate in alpha, b, gamma
+    slopes = (  # of change rate, precision, recall in alpha, b, gamma
         (1.0, q * gamma, p),
         (0.0, q, 0.0),
         (-recall / rate, q * gamma * alpha / rate**2, p * alpha / rate**2),
-        (0.0, -q * gamma, q),
     )
     variances = [
         x**2 * var_alpha + y**2 * var_b + 2 * x * y * cov + z**2 * gamma / time
@@ -365,51 +340,42 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
             DegenerateSignalsWarning,
             stacklevel=3,
         )
-    return SignalFit(rate, precision, recall, q * gamma, *stderr)
+    return SignalFit(rate, precision, recall, *stderr)
 
 
-def _score(x, z, others):
-    """Log-likelihood at x = (alpha, b), its gradient and minus its second derivatives.
-
-    z: shape (2, n), intervals and signals of crawls that found a change; others: their
-    sums over the other crawls.
-    """
-    r = 1.0 / np.expm1(x @ z)
-    return -x @ others - np.log1p(r).sum(), z @ r - others, z * (r + r * r) @ z.T
-
-
-def _inverse(h):
-    """Of a symmetric matrix of two rows; not finite for a singular one."""
-    return h[::-1, ::-1] * [[1, -1], [-1, 1]] / (h[0, 0] * h[1, 1] - h[0, 1] ** 2)
-
-
-def _maximum(evidence, changed):
-    """alpha, b, their variances and covariance for one page; see `fit`.
+def _maximum(x, changed):
+    """alpha, b of largest likelihood for x = (w, n), their variances and covariance.
 
     Each step leads to, or towards, the maximum for alpha, b >= 0 of the quadratic
     function with the same derivatives: inside, or at one of the bounds.
     """
-    z, others = evidence[:, changed], evidence[:, ~changed].sum(axis=1)
-    if others[0] == 0:  # there is no crawl without a change
-        return np.inf if changed.size else np.nan, np.nan, np.nan, np.nan, np.nan
-    sure = others[1] == 0  # signals came with changes only: b = inf
-    if sure:
-        z = z[:, z[1] == 0]
-    x = np.array([z.shape[1] / (z[0].sum() + others[0]), 0.0 if sure else 0.5])
-    value, slope, curve = _score(x, z, others)
+    rest, all_time, x = x[~changed].sum(axis=0), x[:, 0].sum(), x[changed]
+    if rest[0] == 0:  # changes only
+        return np.inf if len(x) else np.nan, np.nan, np.nan, np.nan, np.nan
+    sure = rest[1] == 0  # signals came with changes only
+    x = x[(x[:, 1] == 0) | ~sure]
+    theta = np.array([len(x) / all_time, 0.0 if sure else 0.5])
+    value, step = -np.inf, 0.0
     for _ in range(MOST_STEPS):
-        bounds = x + (slope + curve[0, 1] * x[::-1]) / np.diag(curve)
-        to = np.vstack([x + _inverse(curve) @ slope, np.diag(np.maximum(bounds, 0.0))])
-        step = to[(to >= 0).all(axis=1)] - x
-        step = step[np.argmax(step @ slope - (step @ curve * step).sum(axis=1) / 2)]
-        if slope @ step <= LAST_GAIN * abs(value):
+        r = 1 / np.expm1(x @ (theta + step))
+        new = -np.log1p(r).sum() - rest @ (theta + step)
+        if new < value - ROUNDING * abs(value):
+            step = step / 2
+            continue
+        theta, value = theta + step, new
+        gradient = r @ x - rest
+        # regular also without signals, or if they are in proportion to the intervals
+        information = x.T * (r + r**2) @ x * (1 + 1e-13 * np.eye(2)) + 1e-99 * np.eye(2)
+        edges = (gradient + information @ theta) / information.diagonal()
+        inside = theta + np.linalg.solve(information, gradient)
+        steps = np.vstack([inside, np.diag(edges.clip(0))]) - theta
+        steps = steps[(theta + steps >= 0).all(axis=1)]
+        gains = steps @ gradient - (steps @ information * steps).sum(axis=1) / 2
+        step = steps[gains.argmax()]
+        if gradient @ step <= LAST_GAIN * abs(value):
             break
-        before = value - ROUNDING * abs(value)
-        for size in 0.5 ** np.arange(HALVINGS):
-            value, slope, curve = _score(x + size * step, z, others)
-            if value >= before:
-                break
-        x = x + size * step
-    free = np.outer(x > 0, x > 0)
-    cov = free * _inverse(np.where(free, curve, np.eye(2)))
-    return x[0], np.inf if sure else x[1], cov[0, 0], cov[0, 1], cov[1, 1]
+    theta = theta + step
+    free = np.outer(theta > 0, theta > 0)
+    covariance = free * np.linalg.inv(np.where(free, information, np.eye(2)))
+    b = np.inf if sure else theta[1]
+    return theta[0], b, *covariance.diagonal(), covariance[0, 1]

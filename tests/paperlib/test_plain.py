@@ -249,7 +249,8 @@ def test_estimates_from_signals(page, length):
     gamma = counts.sum() / history.interval.sum()
     expected = plain.observed_parameters(alpha, 1 - np.exp(-b), gamma)
     fit = signals.fit(history, counts)
-    found = np.ravel((fit.change_rate, fit.recall, fit.false_rate))
+    false_rate = gamma * (1 - fit.precision)
+    found = np.ravel((fit.change_rate, fit.recall, false_rate))
     assert_allclose(found, expected, rtol=1e-8)
     best = plain.signal_log_likelihood(alpha, b, *data)
     for x, y in ((0.99, 1.0), (1.01, 1.0), (1.0, 0.99), (1.0, 1.01)):
