@@ -1,4 +1,4 @@
-r"""Misprints of the papers: the corrected formula has the right value, not the print."""
+r"""Misprints of the papers, beside the corrected formulas and what these must give."""
 
 import numpy as np
 import pytest
@@ -6,6 +6,7 @@ from scipy.integrate import quad
 from scipy.special import factorial
 
 from paperlib import freshness
+from paperlib.estimators import SA, SAM
 from paperlib.signals import SignalledPages
 
 # ---- Busa-Fekete et al. (2025), appendix A
@@ -89,3 +90,42 @@ def test_signals_of_two_sources_multiply_the_probability_of_freshness():
     predicted = np.exp(-change * (1 - recall.sum())) * np.prod(factor ** [1, 2])
     error = np.sqrt(predicted * (1 - predicted) / seen.sum())
     assert abs(fresh[seen].mean() - predicted) < 4 * error
+
+
+# ---- Avrachenkov, Patil, Thoppe (2020, 2022)
+
+
+def test_squared_steps_have_a_finite_sum_only_above_one_half():
+    k = np.arange(1.0, 1e6 + 1)
+    for exponent, finite in ((0.4, False), (0.5, False), (0.6, True), (1.0, True)):
+        sums = np.cumsum(k ** (-2 * exponent))[[10**2 - 1, 10**6 - 1]]
+        assert (sums[1] < 2 * sums[0]) == finite
+    # the rate of the mean error, k^(-exponent / 2), holds below one half too
+    error = SA(3.0, step=0.3).moments(5.0, [100, 1000])[1]
+    assert np.log10(error[0] / error[1]) == pytest.approx(0.15, abs=0.02)
+
+
+def test_the_printed_1_1098_is_a_rate():
+    hours = 153 * 24
+    assert 4043 / hours == pytest.approx(1.1098, rel=0.01)
+    assert hours / 4043 == pytest.approx(1 / 1.1098, rel=0.01)
+    crawls = np.array([0.5, 0.1]) * hours
+    deviations = ([1723, 340] - crawls) / np.sqrt(crawls)
+    np.testing.assert_allclose(deviations, [-2.64, -1.42], atol=0.01)
+
+
+@pytest.mark.parametrize(("rate", "crawl_rate"), [(500.0, 10.0), (50.0, 10.0)])
+def test_steps_of_one_over_k_follow_the_page(rate, crawl_rate):
+    share = crawl_rate / (rate + crawl_rate)
+    for estimator in (SA(crawl_rate, step=1.0), SAM(crawl_rate, step=1.75, momentum=1)):
+        error = estimator.moments(rate, [300, 3000])[1]
+        assert np.log10(error[0] / error[1]) == pytest.approx(share, rel=0.05)
+
+
+def test_iterates_grow_where_the_damping_dies_out():
+    k = np.arange(30, 3001, 30)
+    for eta, beta, grows in ((1.4, 0.6, False), (1.9, 0.5, True), (1.9, 0.6, True)):
+        error = SAM(3.0, step=eta, momentum=beta).moments(5.0, k)[1]
+        assert (
+            (error[k > 300].max() > error[k <= 300].max()) == grows == (eta > 1 + beta)
+        )
