@@ -42,7 +42,6 @@ CHERNOFF = 75.0
 # does not cancel in V where alpha iota is above FAR. After MOST_SIGNALS it is used in
 # any case: its relative error is less than their inverse.
 MANY, FAR, MOST_SIGNALS = 4.0, 0.01, 1e5
-PRODUCT = 20  # factors up to which a product is faster than logarithms
 
 
 @np.errstate(invalid="ignore")
@@ -86,7 +85,7 @@ def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
 
 def _lasting(rate, duration):
     """The integral of exp(-rate t) over the duration."""
-    return duration * exprel(-duration * rate)
+    return duration * exprel(np.negative(duration) * rate)
 
 
 def poisson_time(
@@ -114,11 +113,7 @@ def poisson_time(
     -------
     ndarray, time
     """
-    fresh, duration = (
-        poisson(change_rate, crawl_rate),
-        checks.numbers("duration", duration),
-    )
-    initial = checks.numbers("initial", initial, 0.0, 1.0)
+    fresh = poisson(change_rate, crawl_rate)
     lasting = _lasting(np.add(change_rate, crawl_rate), duration)
     return fresh * duration + (initial - fresh) * lasting
 
@@ -154,19 +149,14 @@ def interval_time(
     -------
     ndarray, time
     """
-    fresh, duration = (
-        interval(change_rate, crawl_rate),
-        checks.numbers("duration", duration),
-    )
-    initial = checks.numbers("initial", initial, 0.0, 1.0)
-    gap = np.divide(1.0, crawl_rate)
-    share = 1.0 if phase is None else checks.numbers("phase", phase, 0, 1, above=True)
-    first = np.minimum(duration, share * gap)
+    fresh, gap = interval(change_rate, crawl_rate), np.divide(1.0, crawl_rate)
+    first = np.minimum(duration, gap if phase is None else phase * gap)
     lasting, rest = _lasting(change_rate, first), duration - first
     if phase is None:
         # at a time t before that the page has been crawled with probability p t
-        crawled = first / gap * first * hyp1f1(1, 3, -first * change_rate) / 2
-        uncrawled = lasting - first / gap * lasting + crawled
+        share = first / gap
+        crawled = share * first * hyp1f1(1, 3, -first * change_rate) / 2
+        uncrawled = lasting - share * lasting + crawled
         return initial * uncrawled + crawled + rest * fresh
     part = np.fmod(rest, gap)
     return initial * lasting + (rest - part) * fresh + _lasting(change_rate, part)
@@ -179,16 +169,14 @@ def mean(fresh: ArrayLike, importance: ArrayLike) -> NDArray:
     ----------
     fresh : array_like, shape (..., n_pages)
         Freshness of each page.
-    importance : array_like, shape (..., n_pages)
+    importance : array_like, shape (n_pages,) or (..., n_pages)
         Not all of them 0.
 
     Returns
     -------
     float or ndarray, shape (...)
     """
-    fresh, importance = checks.broadcast(
-        fresh=np.atleast_1d(fresh), importance=checks.numbers("importance", importance)
-    )
+    importance = checks.numbers("importance", importance)
     total = importance.sum(axis=-1)
     checks.require("importance", total, "positive for at least one page", total > 0)
     return np.vecdot(fresh, importance) / total
@@ -209,8 +197,6 @@ def probability(
         n.
     pages : SignalledPages
     """
-    elapsed = checks.numbers("elapsed", elapsed)
-    n_signals = checks.numbers("n_signals", n_signals)
     return np.exp(-pages.alpha * elapsed) * (1.0 - pages.precision) ** n_signals
 
 
@@ -252,7 +238,6 @@ def crawl_value(
     >>> crawl_value([[1.0], [3.0], [np.inf]], 0, pages).ravel().round(3)
     array([0.114, 0.494, 1.429])
     """
-    n_signals = checks.numbers("n_signals", n_signals)
     terms = np.inf if terms is None else float(checks.count("terms", terms))
     value, _, _ = _lemma_4("elapsed", elapsed, n_signals, pages, terms)
     return pages.importance * value
@@ -325,23 +310,8 @@ def _lemma_4(name, time, n_signals, pages, terms=np.inf):
     checks.require(name, time, "non-negative", time >= 0)
     alpha, gamma, beta = lemma_4_rates(pages, terms)
     every = np.vectorize(lemma_4, otypes="ddd")
-    iota, rate, false_rate = (
-        time + beta * n_signals,
-        pages.change_rate,
-        pages.false_rate,
-    )
-    return every(iota, rate, false_rate, alpha, gamma, beta, terms)
-
-
-@compiled
-def _poisson(i, x):
-    """Probability that a Poisson number of mean x is i."""
-    if i > PRODUCT:
-        return math.exp(i * math.log(x) - x - math.lgamma(i + 1.0))
-    p = math.exp(-x)
-    for j in range(1, i + 1):
-        p *= x / j
-    return p
+    rates = pages.change_rate, pages.false_rate, alpha, gamma
+    return every(time + beta * n_signals, *rates, beta, terms)
 
 
 @compiled
@@ -350,7 +320,9 @@ def _above(i, x, weight, share):
 
     The weight is 1 - (1 - share)^k at i + 1 + k, if it begins at 0.
     """
-    p, total = _poisson(i, x), 0.0
+    # of i; log 0 is avoided
+    p = math.exp(i * math.log(x + 1e-300) - x - math.lgamma(i + 1.0))
+    total = 0.0
     while True:
         i += 1
         p *= x / i
@@ -365,15 +337,7 @@ def residual(i, x):
     """R^i: probability that a Poisson number of mean x exceeds i."""
     if x > i + CHERNOFF + math.sqrt(CHERNOFF * i):
         return 1.0
-    if x <= i + 1:
-        return _above(i, x, 1.0, 0.0)
-    p, total = _poisson(i, x), 0.0
-    for j in range(i, -1, -1):
-        total += p
-        if p < SMALL * total:
-            break
-        p *= j / x
-    return 1.0 - total
+    return _above(i, x, 1.0, 0.0)
 
 
 @compiled

@@ -56,7 +56,6 @@ def test_mean_is_weighted_by_importance():
     assert freshness.mean([0.5, 1.0], [3.0, 1.0]) == 0.625
     rows = freshness.mean([[0.5, 1.0], [0.2, 0.4]], [1.0, 0.0])
     assert_array_equal(rows, [0.5, 0.2])
-    assert freshness.mean([0.5, 0.75], 2.0) == 0.625
 
 
 # --------------------------------------------------------- fresh time from a state on
@@ -289,24 +288,14 @@ PAGES = SignalledPages([1.0, 2.0], 1.0, 0.5, 0.1)
          "change_rate must be non-negative and finite, got nan at index (1,)"),
         (lambda: freshness.mean([1.0, 1.0], [0.0, 0.0]),
          "importance must be positive for at least one page, got 0.0"),
-        (lambda: freshness.poisson_time(1.0, 1.0, [1.0, -1.0]),
-         "duration must be non-negative and finite, got -1.0 at index (1,)"),
-        (lambda: freshness.interval_time(1.0, 1.0, 1.0, initial=1.1),
-         "initial must be in [0, 1], got 1.1"),
-        (lambda: freshness.interval_time(1.0, 1.0, 1.0, phase=0.0),
-         "phase must be in (0, 1], got 0.0"),
         (lambda: freshness.crawl_value(-1.0, 0, PAGES),
          "elapsed must be non-negative, got -1.0"),
         (lambda: freshness.crawl_value([1.0, np.nan], 0, PAGES),
          "elapsed must be non-negative, got nan at index (1,)"),
-        (lambda: freshness.crawl_value(1.0, np.inf, PAGES),
-         "n_signals must be non-negative and finite, got inf"),
         (lambda: freshness.crawl_value(1.0, 0, PAGES, terms=0),
          "terms must be a positive integer, got 0"),
         (lambda: freshness.mean_crawl_interval(-1.0, PAGES),
          "threshold must be non-negative, got -1.0"),
-        (lambda: freshness.probability(1.0, [0, -1], PAGES),
-         "n_signals must be non-negative and finite, got -1.0 at index (1,)"),
     ],
 )  # fmt: skip
 def test_refuses(call, message):
