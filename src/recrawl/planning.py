@@ -278,16 +278,13 @@ class Problem:
         if self.policy == "thresholds":
             best = allocation.optimal_thresholds(self.signalled(), bandwidth)
             return Plan(best.crawl_rate, best)
-        if self._limits or self.objective != "freshness":
-            best = allocation.optimal(
-                *pages,
-                bandwidth,
-                objective=OBJECTIVES[self.objective],
-                crawls=self.policy,
-                **self._limits,
-            )
-        else:  # a faster search
-            best = getattr(allocation, f"optimal_{self.policy}")(*pages, bandwidth)
+        best = allocation.optimal(
+            *pages,
+            bandwidth,
+            objective=OBJECTIVES[self.objective],
+            crawls=self.policy,
+            **self._limits,
+        )
         if not self.hedge:
             return Plan(best.crawl_rate, best)
         even = self._even(bandwidth)
