@@ -38,10 +38,10 @@ SMALL = 1e-14  # sums end at a term below this share
 # A Poisson number of mean x exceeds i, to rounding, if (x - i)^2 > 75 x (Chernoff),
 # and so it does for x > i + 75 + sqrt(75 i).
 CHERNOFF = 75.0
-# Wald's identity is exact to rounding after so many signals, times (1 + step)^2, and
+# Wald's identity is exact to rounding after so many signals, times step (1 + step), and
 # does not cancel in V where alpha iota is above FAR. After MOST_SIGNALS it is used in
 # any case: its relative error is less than their inverse.
-MANY, FAR, MOST_SIGNALS = 4.0, 0.01, 1e5
+MANY, FAR, MOST_SIGNALS = 8.0, 0.1, 1e5
 
 
 @np.errstate(invalid="ignore")
@@ -350,7 +350,7 @@ def lemma_4(iota, change_rate, false_rate, alpha, gamma, beta, terms):
         return residual(1, x) / alpha, iota, residual(0, x) / alpha
     fresh, both, step = math.exp(-x), alpha + gamma, gamma * beta
     value = psi = 0.0
-    least = min(MANY * (1 + step) ** 2, MOST_SIGNALS) if x > FAR else MOST_SIGNALS
+    least = min(MANY * step * (1 + step), MOST_SIGNALS) if x > FAR else MOST_SIGNALS
     if terms == math.inf and gamma * iota > (1 + step) * least:
         # Wald: one of many signals crosses the threshold with the probability
         # step / (1 + step), by a time uniform on (0, beta).
