@@ -30,6 +30,7 @@ from numba import njit
 from scipy import optimize
 
 import recrawl
+from paperlib.signals import SignalledPages
 from recrawl.files import write_atomic
 from recrawl.kernels import crawl_value, indices
 from recrawl.scheduler import Scheduler
@@ -43,7 +44,6 @@ from recrawl.science import (
     simulate,
 )
 from recrawl.science.processes import History, simulate_history
-from paperlib.signals import SignalledPages
 
 PAGE = Path(__file__).with_name("README.md")
 
@@ -65,36 +65,24 @@ def seconds(function, repeat=5):
 def online(n_pages=1_000_000, n_crawls=20):
     rng = np.random.default_rng(1)
     changed = rng.random((n_crawls, n_pages)) < 0.6
-    online = {
-        "LLN": estimators.LLN(3.0),
-        "SA": estimators.SA(3.0),
-        "SAM": estimators.SAM(3.0),
-        "GammaFilter": estimators.GammaFilter(),
-    }
-    for name, estimator in online.items():
-        options = (
-            {"interval": rng.exponential(size=n_pages)} if name == "GammaFilter" else {}
-        )
-        target = (
-            "50 million updates/s on one core"
-            if name == "GammaFilter"
-            else "100 million updates/s on one core, 5 arrays"
-        )
+    interval = rng.exponential(size=n_pages)
+    estimator = estimators.GammaFilter()
 
-        def run(estimator=estimator, options=options):
-            for bits in changed:
-                estimator.update(bits, **options)
+    def run():
+        for bits in changed:
+            estimator.update(bits, interval=interval)
 
-        rate = n_pages * n_crawls / seconds(run)
-        tracemalloc.start()
-        run()
-        arrays = tracemalloc.get_traced_memory()[1] / (8 * n_pages)
-        tracemalloc.stop()
-        found = (
-            f"{rate / 1e6:.0f} million updates/s, "
-            f"at most {arrays:.1f} arrays of 8 bytes a page"
-        )
-        yield f"{name}.update, a million pages", found, target, ""
+    rate = n_pages * n_crawls / seconds(run)
+    tracemalloc.start()
+    run()
+    arrays = tracemalloc.get_traced_memory()[1] / (8 * n_pages)
+    tracemalloc.stop()
+    found = (
+        f"{rate / 1e6:.0f} million updates/s, "
+        f"at most {arrays:.1f} arrays of 8 bytes a page"
+    )
+    target = "50 million updates/s on one core"
+    yield "GammaFilter.update, a million pages", found, target, ""
 
 
 def batch(n_pages=200_000, n_crawls=100, n_peer=100):
@@ -158,25 +146,6 @@ def batch(n_pages=200_000, n_crawls=100, n_peer=100):
         yield f"History and mle with {name}", found, ".8", "times bits"
 
 
-def paths(n_runs=100, n_crawls=1000):
-    history = simulate_history(
-        5.0, crawl_rate=3.0, n_crawls=n_crawls, n_runs=n_runs, rng=1
-    )
-    prefixes = [
-        History(history.interval[:, : k + 1], history.changed[:, : k + 1])
-        for k in range(n_crawls)
-    ]
-    ours = seconds(lambda: estimators.mle_path(history))
-    again = seconds(lambda: [estimators.mle(prefix) for prefix in prefixes], repeat=1)
-    found = f"{n_runs * n_crawls / ours / 1e6:.1f} million estimates/s"
-    yield (
-        f"mle_path, {n_runs} runs of {n_crawls:,} crawls",
-        found,
-        "",
-        f"{again / ours:,.0f} times mle from scratch after every crawl",
-    )
-
-
 def false_changes(n_pages=100_000, n_crawls=100, n_hosts=1000):
     rng = np.random.default_rng(1)
     host = rng.integers(n_hosts, size=n_pages)
@@ -194,53 +163,40 @@ def false_changes(n_pages=100_000, n_crawls=100, n_hosts=1000):
     yield what + f"{n_hosts:,} hosts", f"{pooled:.2f} s", "under 5 s", ""
 
 
-def allocations(n_poisson=10_000_000, n_interval=1_000_000, n_peer=50_000):
+def allocations(n_many=10_000_000, n_pages=1_000_000, n_peer=50_000):
     rng = np.random.default_rng(1)
-    change, weight = rng.lognormal(0, 1.3, n_poisson), rng.lognormal(0, 1.2, n_poisson)
+    change, weight = rng.lognormal(0, 1.3, n_many), rng.lognormal(0, 1.2, n_many)
+    few = change[:n_peer], weight[:n_peer], 0.2 * n_peer
 
     def peer():
         rate = cvxpy.Variable(n_peer, nonneg=True)
-        stale = cvxpy.sum(
-            cvxpy.multiply(
-                weight[:n_peer] * change[:n_peer], cvxpy.inv_pos(rate + change[:n_peer])
-            )
-        )
-        cvxpy.Problem(cvxpy.Minimize(stale), [cvxpy.sum(rate) == 0.2 * n_peer]).solve(
+        stale = cvxpy.sum(cvxpy.multiply(few[1] * few[0], cvxpy.inv_pos(rate + few[0])))
+        cvxpy.Problem(cvxpy.Minimize(stale), [cvxpy.sum(rate) == few[2]]).solve(
             solver=cvxpy.CLARABEL
         )
 
-    ours = seconds(lambda: allocation.optimal_poisson(change, weight, 0.2 * n_poisson))
-    small = seconds(
-        lambda: allocation.optimal_poisson(
-            change[:n_peer], weight[:n_peer], 0.2 * n_peer
-        )
-    )
-    times = seconds(peer, repeat=2) / small
-    ratio = f"{times:,.0f} times cvxpy (Clarabel) on {n_peer:,} pages"
+    ours = seconds(lambda: allocation.optimal(*few, crawls="poisson"))
     yield (
-        f"optimal_poisson, {n_poisson:,} pages",
-        f"{ours:.2f} s",
-        "under 0.5 s, 1,000 times cvxpy",
-        ratio,
+        f"optimal, Poisson, {n_peer:,} pages",
+        f"{1e3 * ours:.0f} ms",
+        "",
+        f"{seconds(peer, repeat=2) / ours:,.0f} times cvxpy (Clarabel)",
     )
-    for n in (n_interval, n_poisson):
-        part = change[:n], weight[:n], 0.2 * n
-        ours = seconds(lambda part=part: allocation.optimal(*part))
-        target = "under 1 s" if n == n_interval else ""
-        yield f"optimal, {n:,} pages", f"{ours:.2f} s", target, ""
-    host = rng.integers(n_interval // 10, size=n_interval)
-    limits = dict.fromkeys(np.unique(host[: n_interval // 20]).tolist(), 1.0)
+    ours = seconds(lambda: allocation.optimal(change, weight, 0.2 * n_many), repeat=2)
+    yield f"optimal, {n_many:,} pages", f"{ours:.2f} s", "", ""
+    host = rng.integers(n_pages // 10, size=n_pages)
+    limits = dict.fromkeys(np.unique(host[: n_pages // 20]).tolist(), 1.0)
     ours = seconds(
         lambda: allocation.optimal(
-            change[:n_interval],
-            weight[:n_interval],
-            0.2 * n_interval,
+            change[:n_pages],
+            weight[:n_pages],
+            0.2 * n_pages,
             host=host,
             host_limit=limits,
         )
     )
     yield (
-        f"optimal, {n_interval:,} pages, {n_interval // 10:,} hosts, "
+        f"optimal, {n_pages:,} pages, {n_pages // 10:,} hosts, "
         f"{len(limits):,} of them limited",
         f"{ours:.2f} s",
         "",
@@ -761,7 +717,6 @@ def main():
     for part in (
         online,
         batch,
-        paths,
         false_changes,
         allocations,
         threads,

@@ -107,15 +107,6 @@ def false_changes(pages, n_steps):
     return b, rates
 
 
-def false_change_score(change_rate, interval, changed):
-    """Score of false changes at the MLE without them, and its variance."""
-    # The slope in b at b = 0; its variance is that where the rate is estimated.
-    v = 1 / np.expm1(change_rate * interval)
-    slope = np.sum(v[changed]) - np.sum(~changed)
-    variance = np.sum(v) - np.sum(v * interval) ** 2 / np.sum(v * interval**2)
-    return slope, variance
-
-
 def design_variance(change_rate, false_change, interval, share, known):
     """Times n the variance of the MLE of the change rate after n crawls."""
     # The inverse of the Fisher information of (b, Delta) per crawl.
@@ -298,34 +289,6 @@ def optimal(
 
 
 # ------------------------------------------------------------------- schedules
-
-
-def _slot_costs(change_rate, importance, slot, n):
-    """Stale time, times importance, in slots 0 to n - 1 after a crawl."""
-    fresh = np.exp(-change_rate * slot * np.arange(n))
-    return importance * (slot - fresh * -np.expm1(-change_rate * slot) / change_rate)
-
-
-def best_slots(change_rate, importance, slot, longest, tolerance):
-    """Least mean cost per slot of all schedules of a few pages, from below."""
-    # Relative value iteration over the ages of all pages in slots; half steps,
-    # because the best schedule is periodic. The least and the greatest step
-    # enclose the optimum. A page of age `longest` stays so, at the cost of
-    # this age: exact if the copy is then certainly stale or the page long due,
-    # else too low.
-    pages = list(zip(change_rate, importance, longest, strict=True))
-    cost = sum(np.ix_(*(_slot_costs(d, mu, slot, n + 1) for d, mu, n in pages)))
-    older = np.ix_(*(np.minimum(np.arange(1, n + 2), n) for n in longest))
-    h = np.zeros([n + 1 for n in longest])
-    while True:
-        cost_to_go, step = cost + h[older], np.inf
-        for i in range(len(pages)):  # a crawl sets the age of page i to 0
-            step = np.minimum(step, cost_to_go.take([0], axis=i))
-        step = step - h
-        if np.ptp(step) <= tolerance:
-            return step.min()
-        h += step / 2
-        h -= h.flat[0]
 
 
 # ------------------------------------------------------------- periodic rates

@@ -14,7 +14,6 @@ from recrawl.science.estimators import (
     fisher_information,
     likelihood_interval,
     mle,
-    mle_path,
     moment_matching,
     naive,
 )
@@ -129,10 +128,6 @@ def test_estimates_are_those_of_the_plain_forms():
             for limit in (low, high):
                 at = reference.known_log_likelihood(limit, n_known, time, bits)
                 assert_allclose(top - at, drop, rtol=1e-6)
-        found = quiet(mle_path, history)
-        prefixes = range(1, history.interval.size + 1)
-        each = [quiet(mle, history.prefix(n)) for n in prefixes]
-        assert_allclose(found, each, rtol=1e-9)
 
 
 @pytest.mark.slow
@@ -208,11 +203,9 @@ def test_histories_of_bits_give_exactly_what_they_gave():
     grid = np.linspace(0.1, 3, 7)
     for function in (
         mle,
-        mle_path,
         moment_matching,
         likelihood_interval,
         lambda history: priors.grid_posterior(history, grid, np.ones(7)),
-        lambda history: estimators.path(GammaFilter(), history),
         lambda history: priors.FakeIntervals(1.0, 1.0).estimate(history),
     ):
         assert_array_equal(quiet(function, nothing), quiet(function, bits))
@@ -487,13 +480,6 @@ def test_a_filter_takes_ages_exactly():
     assert_array_equal(filter_.rate, [2.25, 3.0, 3.0])
     filter_.update(True, interval=1.0, age=0.5, page=2)
     assert (filter_.shape[2], filter_.rate[2]) == (1.5, 3.5)
-    history = example(5)
-    n_known, time, _ = terms(history)
-    path = estimators.path(GammaFilter(shape=0.5, rate=1.0), history)
-    assert_allclose(path[-1], (0.5 + n_known) / (1.0 + time), rtol=1e-12)
-    ragged = History([1.0, 2.0, 1.0], [1, 0, 1], [0, 1, 3], age=[0.5, NAN, 0.25])
-    path = estimators.path(GammaFilter(shape=1.0, rate=1.0), ragged)
-    assert_allclose(path, [2 / 1.5, 1 / 3, 2 / 3.25], rtol=1e-12)
 
 
 def test_false_changes_do_not_concern_known_ages():

@@ -4,6 +4,7 @@ They are compared with page by page computations from the raw rows.
 """
 
 import errno
+import functools
 import itertools
 import json
 import os
@@ -34,12 +35,8 @@ from recrawl import (
 )
 from recrawl.science import allocation, estimators, freshness, policies, simulate
 from recrawl.science.priors import FakeIntervals
-from recrawl.science.processes import (
-    History,
-    simulate_adaptive_history,
-    simulate_history,
-)
-from tests.recrawl.crawl_logs import START, parquet, recorded
+from recrawl.science.processes import History, simulate_history
+from tests.recrawl.crawl_logs import START, adapted, parquet, recorded
 
 DAY = 86_400.0
 
@@ -185,7 +182,8 @@ def test_rates_are_those_of_each_page_alone(rows, log, tmp_path, name):
             None if 0 < n_changed < n or n == 0 else "always" if n_changed else "never"
         )
         if not n:
-            assert page["change_rate"] == pytest.approx(prior.mode, rel=1e-12)
+            mode = np.log1p(prior.changed / prior.unchanged) / prior.changed
+            assert page["change_rate"] == pytest.approx(mode, rel=1e-12)
             alone = History(*zip(*pseudo, strict=True))
             limits = estimators.likelihood_interval(alone, level=0.9)
             assert (page["low"], page["high"]) == pytest.approx(limits, rel=1e-9)
@@ -303,7 +301,7 @@ def test_a_log_without_a_single_interval(tmp_path):
     assert found.why == "no page has two intervals to compare estimators on"
     page = rates_of(tmp_path / "rates.parquet")["a"]
     assert page["change_rate"] == pytest.approx(
-        FakeIntervals(found.changed, found.unchanged).mode
+        np.log1p(found.changed / found.unchanged) / found.changed
     )
     assert page["n_crawls"] == 0
     assert 0 < page["low"] < page["change_rate"] < page["high"] < np.inf
@@ -898,9 +896,8 @@ def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
     options = {"policy": policy, "hedge": 0.0}
     found = schedule(rates[0], tmp_path / "plan.parquet", 40.0, **options)
     plan = pq.read_table(tmp_path / "plan.parquet")
-    best = getattr(allocation, f"optimal_{policy}")(
-        columns["change_rate"], columns["importance"], 40.0
-    )
+    optimal = functools.partial(allocation.optimal, crawls=policy)
+    best = optimal(columns["change_rate"], columns["importance"], 40.0)
     assert plan["url"].equals(before["url"])
     crawl_rate = plan["crawl_rate"].to_numpy()
     np.testing.assert_array_equal(crawl_rate, best.crawl_rate)
@@ -915,9 +912,7 @@ def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
     promised = planning.expected(lambda rate: model(rate, crawl_rate), *given)
     np.testing.assert_allclose(plan["freshness"], promised, rtol=1e-12)
     # one more crawl a day
-    more = getattr(allocation, f"optimal_{policy}")(
-        columns["change_rate"], columns["importance"], 40.0 + 1e-4
-    )
+    more = optimal(columns["change_rate"], columns["importance"], 40.0 + 1e-4)
     assert (more.freshness - best.freshness) / 1e-4 == pytest.approx(
         found.multiplier, rel=1e-4
     )
@@ -1463,7 +1458,7 @@ def test_bad_backtests(log, tmp_path):
 def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
     """Intervals that follow the bits, as in Nutch, do not make changes cluster."""
     rate = np.exp(np.random.default_rng(14).normal(0, 1, 1000))
-    history = simulate_adaptive_history(
+    history = adapted(
         rate,
         initial=1.0,
         shrink=0.8,

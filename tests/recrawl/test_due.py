@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from paperlib.signals import SignalledPages
-from recrawl.science import policies, processes, simulate
+from recrawl.science import policies, simulate
 from recrawl.science.policies import Nutch, StormCrawler
 from recrawl.science.simulate import World, crawl, draw_world
+from tests.recrawl.crawl_logs import adapted
 
 MULTIPLIED = Nutch(sync_delta=None, cap=None)
 
@@ -398,7 +399,7 @@ def test_multiplied_intervals_settle_at_the_proportional_policy(policy, per_chan
 @pytest.mark.parametrize(("policy", "per_change"), FREE.values(), ids=FREE)
 def test_multiplied_intervals_against_histories(policy, per_change):
     rng, n = np.random.default_rng(4), 400
-    history = processes.simulate_adaptive_history(
+    history = adapted(
         np.ones(n),
         initial=1.0,
         shrink=policy.shrink,
@@ -441,7 +442,7 @@ def test_limits_of_the_rule_against_histories():
         np.array([0.05, 0.5, 20.0]),
     )
     crawl_rate, fresh = policy.settled(rates)
-    history = processes.simulate_adaptive_history(
+    history = adapted(
         np.repeat(rates, 200),
         initial=1.0,
         shrink=0.8,

@@ -1,6 +1,5 @@
 """Batch estimators: closed forms, oracles, coverage, invariances, bad input."""
 
-import itertools
 import re
 import warnings
 
@@ -14,13 +13,9 @@ from recrawl.kernels import batch as kernels
 from recrawl.science.estimators import (
     ConvergenceError,
     DegenerateHistoryWarning,
-    affinity,
-    bias_reduced,
-    confidence_radius,
     fisher_information,
     likelihood_interval,
     mle,
-    mle_path,
     moment_matching,
     naive,
     serial_score,
@@ -28,9 +23,9 @@ from recrawl.science.estimators import (
 from recrawl.science.processes import (
     History,
     observe,
-    simulate_adaptive_history,
     simulate_history,
 )
+from tests.recrawl.crawl_logs import adapted
 
 BATCH = {
     "naive": naive,
@@ -38,7 +33,6 @@ BATCH = {
     "moment_matching": moment_matching,
     "low": lambda h: likelihood_interval(h)[0],
     "high": lambda h: likelihood_interval(h)[1],
-    "radius": lambda h: confidence_radius(h, max_rate=2.0),
 }
 
 
@@ -93,14 +87,6 @@ def test_equal_intervals_have_closed_forms(n, k, w):
             np.log(n / (n - k)) / w, rel=1e-10, abs=0
         )
     assert naive(history) == pytest.approx(k / (n * w), rel=1e-10, abs=0)
-    assert bias_reduced(history) == pytest.approx(
-        -np.log((n - k + 0.5) / (n + 0.5)) / w, rel=1e-10, abs=0
-    )
-
-
-def test_bias_reduced_is_finite_at_the_edges():
-    history = History(np.full((2, 10), 4.0), np.array([[1] * 10, [0] * 10]))
-    np.testing.assert_allclose(bias_reduced(history), [np.log(21) / 4, 0], rtol=1e-10)
 
 
 @pytest.mark.parametrize("spread", [1.0, 3.0, 6.0])  # 6: intervals over 12 decades
@@ -178,25 +164,6 @@ def test_likelihood_intervals_are_nested_in_level():
     )
     assert (np.diff(ends[:, 0], axis=0) < 0).all()
     assert (np.diff(ends[:, 1], axis=0) > 0).all()
-
-
-def test_confidence_radius_is_lemma_3_of_aaai20():
-    max_rate, delta, n, d = 1.5, 0.1, 40, 0.3
-    equal = History(np.full(n, d), np.arange(n) % 2)
-    closed = np.exp(max_rate * d) / d * np.sqrt(np.log(2 / delta) / (2 * n))
-    assert confidence_radius(
-        equal, max_rate=max_rate, level=1 - delta
-    ) == pytest.approx(closed, rel=1e-10, abs=0)
-    history = irregular(4)
-    by_hand = [
-        np.sqrt(np.log(2 / delta) / (2 * w.size)) / np.mean(w * np.exp(-max_rate * w))
-        for w, _ in pages(history)
-    ]
-    np.testing.assert_allclose(
-        confidence_radius(history, max_rate=max_rate, level=1 - delta),
-        by_hand,
-        rtol=1e-10,
-    )
 
 
 @pytest.mark.parametrize(
@@ -303,25 +270,13 @@ def test_ragged_and_dense_forms_agree(name):
     )
 
 
-def test_bias_reduced_ragged_and_dense_agree():
-    sizes = np.array([3, 5, 1])
-    interval, changed = np.repeat([0.5, 2.0, 7.0], sizes), np.arange(9) % 2
-    together = bias_reduced(History(interval, changed, np.append(0, np.cumsum(sizes))))
-    parts = np.split(np.arange(9), np.cumsum(sizes)[:-1])
-    np.testing.assert_allclose(
-        together,
-        [bias_reduced(History(interval[p], changed[p])) for p in parts],
-        rtol=1e-12,
-    )
-
-
 def test_compiled_kernels_agree_with_their_python_source(request):
     history = irregular(9, n_pages=6)
-    compiled = [f(history) for f in (mle, moment_matching, mle_path)] + [
+    compiled = [f(history) for f in (mle, moment_matching)] + [
         *likelihood_interval(history)
     ]
     request.getfixturevalue("plain")
-    plain = [f(history) for f in (mle, moment_matching, mle_path)] + [
+    plain = [f(history) for f in (mle, moment_matching)] + [
         *likelihood_interval(history)
     ]
     for a, b in zip(compiled, plain, strict=True):
@@ -399,41 +354,14 @@ def test_likelihood_interval_at_small_counts_exactly(n, least):
     )  # measured 0.972, 0.967, 0.962: the edges, with their exact limits, cover more
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "crawls", [{"crawl_rate": 1.0}, {"interval": 0.8}], ids=["Poisson", "uniform"]
-)
-@pytest.mark.parametrize("level", [0.5, 0.9])
-def test_lemma_3_covers_at_least_as_promised(crawls, level):
-    change_rate, max_rate, runs = 0.9, 1.0, 4000
-    history = simulate_history(change_rate, **crawls, n_crawls=60, n_runs=runs, rng=12)
-    error = np.abs(moment_matching(history, bounds=(0.1, max_rate)) - change_rate)
-    radius = confidence_radius(history, max_rate=max_rate, level=level)
-    assert (error <= radius).mean() >= level - 5 * np.sqrt(level * (1 - level) / runs)
-    assert (
-        error <= radius / 8
-    ).mean() < level  # loose, but not so loose that any radius would pass
-
-
 # ---------------------------------------------------------------- invariances
 
 
-@pytest.mark.parametrize("name", [*BATCH, "bias_reduced"])
+@pytest.mark.parametrize("name", BATCH)
 @pytest.mark.parametrize("unit", [1e-12, 24.0, 1e12])
 def test_another_unit_of_time_rescales_rates(name, unit):
-    history = irregular(13)
-    if name == "bias_reduced":
-        history = History(np.full((3, 8), 0.7), np.arange(24).reshape(3, 8) % 5 < 2)
-    estimate = BATCH.get(name, bias_reduced)
-    if name == "radius":
-        there = confidence_radius(
-            History(history.interval * unit, history.changed, history.offsets),
-            max_rate=2.0 / unit,
-        )
-    else:
-        there = estimate(
-            History(history.interval * unit, history.changed, history.offsets)
-        )
+    history, estimate = irregular(13), BATCH[name]
+    there = estimate(History(history.interval * unit, history.changed, history.offsets))
     np.testing.assert_allclose(there * unit, estimate(history), rtol=1e-10)
 
 
@@ -537,10 +465,6 @@ def test_pages_without_crawls_are_nan_and_silent():
     for name, estimator in BATCH.items():
         np.testing.assert_array_equal(np.isnan(estimator(history)), empty, err_msg=name)
     np.testing.assert_array_equal(np.isnan(mle(history, bounds=(0.1, 1.0))), empty)
-    np.testing.assert_array_equal(
-        np.isnan(bias_reduced(History(np.ones(4), [0, 1, 1, 0], history.offsets))),
-        empty,
-    )
 
 
 def test_bounds_clip_both_ways_without_a_warning():
@@ -563,12 +487,11 @@ def test_a_solver_that_gives_up_raises_with_its_last_iterate(monkeypatch):
     ) as error:
         likelihood_interval(history)
     assert np.isnan(error.value.last).all()
-    for name in ("estimating_equation_roots", "bisected_moments", "mle_paths"):
+    for name in ("estimating_equation_roots", "bisected_moments"):
         monkeypatch.setattr(kernels, name, lambda *given: given[-1].fill(np.nan))
     for estimator, lost in (
         (mle, "1 of 1 pages"),
         (moment_matching, "1 of 1 pages"),
-        (mle_path, "3 prefixes"),
     ):
         with pytest.raises(ConvergenceError, match=f"{lost} did not converge") as error:
             estimator(history)
@@ -610,23 +533,6 @@ GOOD = History([1.0, 2.0, 1.0], [0, 1, 0])
         (
             lambda: likelihood_interval(GOOD, level=[0.9, 0.95]),
             "level must be a single number, got shape (2,)",
-        ),
-        (
-            lambda: confidence_radius(GOOD, max_rate=1.0, level=1.0),
-            "level must be strictly between 0 and 1, got 1.0",
-        ),
-        (
-            lambda: confidence_radius(GOOD, max_rate=0.0),
-            "max_rate must be positive and finite, got 0.0",
-        ),
-        (
-            lambda: confidence_radius(GOOD, max_rate=np.inf),
-            "max_rate must be positive and finite, got inf",
-        ),
-        (
-            lambda: bias_reduced(GOOD),
-            "interval must be the same for all crawls of a page (mle takes any), "
-            "got 1.0 at index (0,)",
         ),
         (
             lambda: fisher_information(0.0, crawl_rate=1.0),
@@ -684,7 +590,7 @@ def test_serial_score_of_ragged_and_dense_histories_agree():
 
 def adaptive(change_rate, n_crawls, rng):
     rule = {"initial": 1.0, "shrink": 0.8, "grow": 1.4, "limits": (0.01, 50.0)}
-    return simulate_adaptive_history(change_rate, **rule, n_crawls=n_crawls, rng=rng)
+    return adapted(change_rate, **rule, n_crawls=n_crawls, rng=rng)
 
 
 @pytest.mark.parametrize("crawled", ["poisson", "equal", "adaptive"])
@@ -745,69 +651,3 @@ def test_serial_score_of_a_page_that_changes_at_regular_times_is_low():
     crawls = np.cumsum(rng.uniform(0.3, 0.7, 1500))
     history = observe(np.arange(0.9, crawls[-1], 1.0), crawls)
     assert serial_score(history, mle(history)) < -3
-
-
-# ------------------------------------------------ two change rates told apart
-
-
-def probabilities(rate, interval):
-    """Probability of each of the 2^n sequences of bits."""
-    unchanged = np.exp(-rate * np.asarray(interval))
-    changed = itertools.product((False, True), repeat=len(interval))
-    return np.array([np.where(z, 1 - unchanged, unchanged).prod() for z in changed])
-
-
-def test_affinity_is_the_sum_over_all_sequences_of_bits():
-    interval = [0.3, 2.0, 0.01, 5.0, 1.0, 0.7]
-    found = affinity(0.8, 2.5, interval)
-    for n in range(1, len(interval) + 1):
-        both = [probabilities(rate, interval[:n]) for rate in (0.8, 2.5)]
-        assert found[n - 1] == pytest.approx(np.sqrt(np.prod(both, axis=0)).sum())
-
-
-def test_the_error_of_the_best_test_lies_between_the_bounds_by_affinity():
-    for other in (0.81, 1.2, 10.0, 1e9):
-        interval = [0.3, 2.0, 0.01, 5.0, 1.0, 0.7]
-        both = [probabilities(rate, interval) for rate in (0.8, other)]
-        error = np.min(both, axis=0).sum() / 2
-        rho = affinity(0.8, other, interval)[-1]
-        assert (1 - np.sqrt(1 - rho**2)) / 2 <= error <= rho / 2
-
-
-def test_affinity_of_short_intervals_keeps_its_digits():
-    """1 - affinity is (sqrt(d) - sqrt(d'))^2 w / 2 + O(w^2), far below 1e-16."""
-    for interval in (1e-10, 1e-18):
-        total = -np.log(affinity(1.0, 4.0, np.full(1000, interval))[-1])
-        assert total == pytest.approx(1000 * interval / 2, rel=1e-9)
-
-
-def test_affinity_of_two_rates_is_symmetric_falls_and_has_no_unit():
-    rng = np.random.default_rng(6)
-    interval = 10.0 ** rng.uniform(-3, 3, (5, 40))
-    rate, other = 10.0 ** rng.uniform(-1, 1, (2, 5))
-    found = affinity(rate, other, interval)
-    assert found.shape == interval.shape
-    assert (np.diff(found) <= 0).all()
-    assert ((found >= 0) & (found <= 1)).all()
-    np.testing.assert_allclose(found, affinity(other, rate, interval), rtol=1e-12)
-    scaled = affinity(rate / 60, other / 60, 60 * interval)
-    np.testing.assert_allclose(found, scaled, rtol=1e-12)
-    assert (affinity(2.0, 2.0, [1.0, 3.0]) == 1).all()
-
-
-def test_affinity_of_rates_that_one_bit_tells_apart_keeps_its_digits():
-    """sqrt(q q') is negligible, sqrt((1 - q)(1 - q')) is the root of 1 - q."""
-    assert affinity(1e-20, 1e9, [1.0])[0] == pytest.approx(1e-10, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((0.0, 1.0, [1.0]), "change_rate must be positive"),
-        ((1.0, -1.0, [1.0]), "other_rate must be positive"),
-        ((1.0, 2.0, [1.0, np.inf]), "interval must be positive and finite"),
-    ],
-)
-def test_affinity_refuses(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        affinity(*arguments)

@@ -394,22 +394,21 @@ def test_harmonic_cost_is_the_mean_over_time_of_a_simulation():
 def test_without_limits_it_is_the_known_optimum(seed):
     (change_rate, importance, bandwidth), limits = problem(seed)
     low = limits["min_rate"] / 2
-    for options, known in [
-        ({"crawls": "poisson"}, allocation.optimal_poisson),
-        (
-            {"crawls": "poisson", "min_rate": low},
-            lambda *given: allocation.optimal_poisson(*given, min_rate=low),
+    known = plain.optimal_interval(change_rate, importance, bandwidth)
+    for found, (rate, multiplier) in (
+        (optimal(change_rate, importance, bandwidth), known),
+        *(
+            (
+                optimal(
+                    change_rate, importance, bandwidth, crawls="poisson", min_rate=least
+                ),
+                plain.optimal_poisson(change_rate, importance, bandwidth, least),
+            )
+            for least in (0.0, low)
         ),
-    ]:
-        found = optimal(change_rate, importance, bandwidth, **options)
-        expected = known(change_rate, importance, bandwidth)
-        assert_allclose(found.crawl_rate, expected.crawl_rate, rtol=1e-9, atol=1e-12)
-        assert found.multiplier == pytest.approx(expected.multiplier, rel=1e-9)
-        assert found.freshness == pytest.approx(expected.freshness, rel=1e-10)
-    found = optimal(change_rate, importance, bandwidth)
-    rate, multiplier = plain.optimal_interval(change_rate, importance, bandwidth)
-    assert_allclose(found.crawl_rate, rate, rtol=1e-9, atol=1e-12)
-    assert found.multiplier == pytest.approx(multiplier, rel=1e-9)
+    ):
+        assert_allclose(found.crawl_rate, rate, rtol=1e-9, atol=1e-12)
+        assert found.multiplier == pytest.approx(multiplier, rel=1e-9)
 
 
 def test_equal_least_and_greatest_rates_leave_nothing_to_choose():
@@ -701,10 +700,9 @@ def test_a_price_of_nothing_is_no_negative_zero():
     assert not np.signbit([plan.price_min_rate, plan.price_max_rate]).any()
 
 
-@pytest.mark.parametrize("solve", [allocation.optimal_poisson, optimal])
-def test_pages_without_importance_are_refused_before_a_search(solve, monkeypatch):
+def test_pages_without_importance_are_refused_before_a_search(monkeypatch):
     monkeypatch.setattr(freshness, "mean", None)  # which refuses them, too
     with pytest.raises(ValueError, match="importance must be positive for at least"):
-        solve([0.2, 1.0], 0.0, 1.0)
+        optimal([0.2, 1.0], 0.0, 1.0)
     with pytest.raises(ValueError, match="importance must be positive for at least"):
-        solve([0.2, 1.0], [[1.0, 0.0], [0.0, 0.0]], 1.0)
+        optimal([0.2, 1.0], [[1.0, 0.0], [0.0, 0.0]], 1.0)

@@ -7,17 +7,14 @@ from functools import partial
 import numpy as np
 import pytest
 
-from recrawl.science.estimators import LLN, DegenerateHistoryWarning, mle
+from recrawl.science.estimators import mle
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import (
     History,
     join,
     observe,
     poisson_times,
-    recrawl,
-    simulate_adaptive_history,
     simulate_history,
-    simulate_sequential_history,
 )
 
 # ---------------------------------------------------------------- History
@@ -290,28 +287,6 @@ def test_pages_and_runs_have_the_shapes_promised():
     assert simulate_history(1e12, crawl_rate=1e-12, n_crawls=50, rng=0).changed.all()
 
 
-def test_recrawl_draws_uniform_crawl_times_of_one_page():
-    changes, horizon, n, runs = np.array([1.0, 2.5, 7.0]), 10.0, 4, 5_000
-    history = recrawl(changes, horizon, n_crawls=n, n_runs=runs, rng=7)
-    times = np.cumsum(history.interval, axis=-1)
-    assert times.shape == (runs, n)
-    assert (times[:, -1] <= horizon * (1 + 1e-15)).all()
-    # order statistics of n uniform times: means i / (n + 1), 5 standard errors
-    i = np.arange(1, n + 1)
-    sd = horizon * np.sqrt(i * (n + 1 - i) / (n + 1) ** 2 / (n + 2))
-    assert (
-        np.abs(times.mean(axis=0) - horizon * i / (n + 1)) < 5 * sd / np.sqrt(runs)
-    ).all()
-    for row in (0, 1, 2):
-        np.testing.assert_array_equal(
-            history.changed[row], observe(changes, times[row]).changed
-        )
-    np.testing.assert_array_equal(
-        recrawl(changes, horizon, n_crawls=n, n_runs=2, rng=7).interval,
-        history.interval[:2],
-    )
-
-
 simulate = partial(simulate_history, rng=0)
 
 
@@ -358,22 +333,6 @@ simulate = partial(simulate_history, rng=0)
         (
             lambda: observe([1.0], []),
             "interval must hold at least one crawl, got shape (0,)",
-        ),
-        (
-            lambda: recrawl([1.0], -1.0, n_crawls=2, n_runs=2),
-            "horizon must be positive and finite, got -1.0",
-        ),
-        (
-            lambda: recrawl([1.0], 1.0, n_crawls=0, n_runs=2),
-            "n_crawls must be a positive integer, got 0",
-        ),
-        (
-            lambda: recrawl([1.0], 1.0, n_crawls=2, n_runs=-1),
-            "n_runs must be a positive integer, got -1",
-        ),
-        (
-            lambda: recrawl([2.0, 1.0], 1.0, n_crawls=2, n_runs=1),
-            "change_times must be flat and sorted, got shape (2,)",
         ),
         (
             lambda: simulate(-1.0, crawl_rate=1, n_crawls=3),
@@ -496,263 +455,6 @@ def test_join_refuses_other_pages():
         join(filed([1, 2], 12), filed([1, 2, 3], 13))
 
 
-# ------------------------------------------------------ crawls that depend on the bits
-
-ADAPTIVE = {"initial": 1.0, "shrink": 0.8, "grow": 1.2, "limits": (0.1, 8.0)}
-
-
-def test_adaptive_intervals_follow_the_bit_just_seen():
-    history = simulate_adaptive_history(
-        [0.0, 0.2, 0.7, 1e9], **ADAPTIVE, n_crawls=300, n_runs=5, rng=1
-    )
-    before, bit, after = (
-        history.interval[..., :-1],
-        history.changed[..., :-1],
-        history.interval[..., 1:],
-    )
-    np.testing.assert_allclose(
-        after, np.clip(before * np.where(bit, 0.8, 1.2), 0.1, 8.0), rtol=1e-15
-    )
-    assert (history.interval[..., 0] == 1.0).all()
-    assert history.interval.min() == 0.1
-    assert history.interval.max() == 8.0
-    assert not history.changed[:, 0].any()
-    assert (history.interval[:, 0, -1] == 8.0).all()
-    assert history.changed[:, 3].all()
-    assert (history.interval[:, 3, -1] == 0.1).all()
-
-
-def test_adaptive_bits_given_the_interval_are_those_of_a_poisson_page():
-    rates = np.array([[0.15], [0.5], [0.9]])
-    history = simulate_adaptive_history(
-        rates[:, 0],
-        initial=2.0,
-        shrink=0.5,
-        grow=2.0,
-        limits=(0.25, 8.0),
-        n_crawls=400,
-        n_runs=400,
-        rng=2,
-    )
-    seen = 0
-    for interval in 0.25 * 2.0 ** np.arange(
-        6
-    ):  # with factors of 2 these are all there are
-        here = (history.interval == interval).swapaxes(0, 1).reshape(3, -1)
-        n, hits = (
-            here.sum(axis=1),
-            (history.changed.swapaxes(0, 1).reshape(3, -1) & here).sum(axis=1),
-        )
-        q = -np.expm1(-rates[:, 0] * interval)
-        # given the interval the past does not matter: hits - n q is a
-        # martingale, of variance E[n] q (1 - q)
-        assert (np.abs(hits - n * q) < 5 * np.sqrt(n * q * (1 - q))).all()
-        seen += n.sum()
-    assert seen == history.changed.size
-    # nor does the bit before: 0.5 is reached from 1 by a change and from 0.25 by none
-    q = -np.expm1(-rates[1, 0] * 0.5)
-    after = (history.interval[:, 1, 1:] == 0.5)[..., np.newaxis] & (
-        history.changed[:, 1, :-1, np.newaxis] == [True, False]
-    )
-    hits, n = (
-        (history.changed[:, 1, 1:, np.newaxis] & after).sum(axis=(0, 1)),
-        after.sum(axis=(0, 1)),
-    )
-    assert (n > 1000).all()
-    assert (np.abs(hits - n * q) < 5 * np.sqrt(n * q * (1 - q))).all()
-
-
-def test_adaptive_with_factors_of_one_is_crawling_at_fixed_intervals():
-    for n_runs in (None, 4):
-        options = {"n_crawls": 50, "n_runs": n_runs, "rng": 3}
-        adaptive = simulate_adaptive_history(
-            [0.3, 2.0], initial=0.7, shrink=1.0, grow=1.0, limits=(0.7, 0.7), **options
-        )
-        fixed = simulate_history([0.3, 2.0], interval=0.7, **options)
-        np.testing.assert_array_equal(adaptive.interval, fixed.interval)
-        np.testing.assert_array_equal(adaptive.changed, fixed.changed)
-
-
-def test_adaptive_shapes_and_runs():
-    few, many = (
-        simulate_adaptive_history([0.3, 2.0], **ADAPTIVE, n_crawls=30, n_runs=n, rng=4)
-        for n in (2, 5)
-    )
-    assert many.interval.shape == many.changed.shape == (5, 2, 30)
-    np.testing.assert_array_equal(few.interval, many.interval[:2])
-    np.testing.assert_array_equal(few.changed, many.changed[:2])
-    assert len({run.tobytes() for run in many.changed.reshape(10, 30)}) == 10, (
-        "no two runs or pages share their draws"
-    )
-    assert simulate_adaptive_history(1.0, **ADAPTIVE, n_crawls=7, rng=0).shape == ()
-    started = simulate_adaptive_history(
-        1.0, **(ADAPTIVE | {"initial": [[1.0], [2.0]]}), n_crawls=7, rng=0
-    )
-    assert started.interval.shape == (2, 1, 7)
-    np.testing.assert_array_equal(started.interval[..., 0], [[1.0], [2.0]])
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        (
-            {"change_rate": [0.1, -1.0]},
-            "change_rate must be non-negative and finite, got -1.0 at index (1,)",
-        ),
-        ({"initial": 0.0}, "initial must be positive and finite, got 0.0"),
-        (
-            {"initial": [1.0, 9.0]},
-            "initial must be within limits, 0.1 to 8, got 9.0 at index (1,)",
-        ),
-        ({"initial": 0.05}, "initial must be within limits, 0.1 to 8, got 0.05"),
-        ({"shrink": 1.5}, "shrink must be at most 1, got 1.5"),
-        ({"shrink": 0.0}, "shrink must be positive and finite, got 0.0"),
-        ({"shrink": [0.5, 0.8]}, "shrink must be a single number, got shape (2,)"),
-        ({"grow": 0.9}, "grow must be at least 1, got 0.9"),
-        ({"grow": np.inf}, "grow must be positive and finite, got inf"),
-        (
-            {"limits": (8.0, 0.1)},
-            "limits must be two numbers, the lower one first, got (8.0, 0.1)",
-        ),
-        ({"limits": 8.0}, "limits must be two numbers, the lower one first, got 8.0"),
-        (
-            {"limits": (0.0, 8.0)},
-            "limits must be positive and finite, got 0.0 at index (0,)",
-        ),
-        ({"n_crawls": 0}, "n_crawls must be a positive integer, got 0"),
-        ({"n_runs": 0}, "n_runs must be a positive integer, got 0"),
-        (
-            {"change_rate": [1.0, 2.0], "initial": [1.0, 2.0, 3.0]},
-            "change_rate and initial must have shapes that broadcast",
-        ),
-    ],
-)
-def test_adaptive_refuses(bad, message):
-    options = {"change_rate": 1.0, **ADAPTIVE, "n_crawls": 5} | bad
-    with pytest.raises(ValueError, match=re.escape(message)):
-        simulate_adaptive_history(options.pop("change_rate"), **options, rng=0)
-
-
-# ---------------------------------------- crawls at a multiple of the estimated period
-
-SEQUENTIAL = {"initial": 2.0, "limits": (0.1, 50.0), "n_crawls": 12}
-
-
-@pytest.mark.parametrize(
-    "estimate",
-    [partial(mle, edges="substitute"), FakeIntervals(1.0, 2.0).estimate],
-    ids=["mle", "pseudo-observations"],
-)
-def test_sequential_intervals_follow_the_estimates(estimate):
-    history, estimates = simulate_sequential_history(
-        [0.05, 0.5, 3.0], estimate, factor=0.8, **SEQUENTIAL, n_runs=4, rng=1
-    )
-    assert history.shape == (4, 3)
-    np.testing.assert_allclose(
-        history.interval[..., 1:],
-        np.clip(0.8 / estimates[..., :-1], 0.1, 50.0),
-        rtol=1e-15,
-    )
-    for k in range(12):
-        so_far = History(history.interval[..., : k + 1], history.changed[..., : k + 1])
-        np.testing.assert_allclose(estimates[..., k], estimate(so_far), rtol=1e-12)
-
-
-def test_sequential_takes_the_limits_where_there_is_no_estimate():
-    """An estimate of 0 asks for the longest interval, inf for the shortest."""
-    with pytest.warns(DegenerateHistoryWarning):
-        history, estimates = simulate_sequential_history(
-            [0.0, 1e9], mle, **SEQUENTIAL, rng=2
-        )
-    np.testing.assert_array_equal(estimates, [[0.0] * 12, [np.inf] * 12])
-    np.testing.assert_array_equal(history.interval[:, 1:], [[50.0] * 11, [0.1] * 11])
-
-
-def test_sequential_bits_are_those_of_a_poisson_page():
-    """Whatever chose the intervals, bits minus probabilities are a martingale."""
-    history, _ = simulate_sequential_history(
-        np.full(20_000, 0.3), FakeIntervals(1.0, 2.0).estimate, **SEQUENTIAL, rng=3
-    )
-    q = -np.expm1(-0.3 * history.interval)
-    assert (
-        np.abs((history.changed - q).sum(axis=0))
-        < 5 * np.sqrt((q * (1 - q)).sum(axis=0))
-    ).all()
-
-
-def test_sequential_with_an_online_estimator_leaves_it_alone():
-    online = LLN(crawl_rate=1.0)
-    history, estimates = simulate_sequential_history(
-        [0.3, 2.0], online, **SEQUENTIAL, n_runs=3, rng=4
-    )
-    again = LLN(crawl_rate=1.0)
-    expected = [again.update(history.changed[..., k]) for k in range(12)]
-    np.testing.assert_array_equal(estimates, np.stack(expected, axis=-1))
-    assert online.estimate == 0.0
-
-
-def test_sequential_runs_and_draws_are_those_of_adaptive():
-    few, many = (
-        simulate_sequential_history(
-            [0.3, 2.0], FakeIntervals(1.0, 2.0).estimate, **SEQUENTIAL, n_runs=n, rng=5
-        )[0]
-        for n in (2, 5)
-    )
-    np.testing.assert_array_equal(few.interval, many.interval[:2])
-    constant, _ = simulate_sequential_history(
-        [0.3, 2.0],
-        lambda history: np.full(history.shape, 0.5),
-        **SEQUENTIAL,
-        n_runs=2,
-        rng=5,
-    )
-    fixed = simulate_history([0.3, 2.0], interval=2.0, n_crawls=12, n_runs=2, rng=5)
-    np.testing.assert_array_equal(constant.interval, fixed.interval)
-    np.testing.assert_array_equal(constant.changed, fixed.changed)
-
-
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [
-        ({"factor": 0.0}, "factor must be positive and finite, got 0.0"),
-        ({"factor": np.inf}, "factor must be positive and finite, got inf"),
-        ({"initial": 60.0}, "initial must be within limits, 0.1 to 50, got 60.0"),
-        (
-            {"limits": (5.0, 1.0)},
-            "limits must be two numbers, the lower one first, got (5.0, 1.0)",
-        ),
-        (
-            {"limits": (0.1, np.inf)},
-            "limits must be positive and finite, got inf at index (1,)",
-        ),
-        (
-            {"estimate": lambda history: np.full(history.shape, np.nan)},
-            "estimate must give a non-negative change rate for each page, shape ()",
-        ),
-        (
-            {"estimate": lambda history: -1.0},
-            "estimate must give a non-negative change rate for each page, shape "
-            "(), got -1.0",
-        ),
-        (
-            {"estimate": lambda history: [1.0, 2.0]},
-            "estimate must give a non-negative change rate for each page, shape "
-            "(), got [1. 2.]",
-        ),
-    ],
-)
-def test_sequential_refuses(bad, message):
-    options = {
-        "change_rate": 1.0,
-        "estimate": FakeIntervals(1.0, 1.0).estimate,
-        **SEQUENTIAL,
-    } | bad
-    with pytest.raises(ValueError, match=re.escape(message)):
-        simulate_sequential_history(
-            options.pop("change_rate"), options.pop("estimate"), **options, rng=0
-        )
-
-
 # ----------------------------------------------------------- histories without a crawl
 
 
@@ -763,7 +465,7 @@ def test_a_ragged_history_may_hold_no_crawl_at_all():
     np.testing.assert_array_equal(nothing.total(nothing.interval), [0.0, 0.0])
     np.testing.assert_array_equal(mle(nothing), [np.nan, np.nan])
     prior = FakeIntervals(1.0, 2.0)
-    np.testing.assert_allclose(prior.estimate(nothing), prior.mode)
+    np.testing.assert_allclose(prior.estimate(nothing), np.log1p(1.0 / 2.0))
     some = History(np.array([1.0, 2.0]), np.array([True, False]), [0, 0, 2])
     for both in (join(nothing, some), join(some, nothing)):
         for name in ("interval", "changed", "offsets"):

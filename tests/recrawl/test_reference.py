@@ -9,6 +9,7 @@ of ten, with the edges of their ranges among them.
 import inspect
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.integrate import quad
 from scipy.stats import gamma
 
+from paperlib.signals import SignalledPages
 from recrawl.science import (
     allocation,
     estimators,
@@ -24,13 +26,9 @@ from recrawl.science import (
     objectives,
     policies,
     priors,
-    schedules,
-    signals,
     simulate,
 )
-from recrawl.science.processes import (
-    History,
-)
+from recrawl.science.processes import History
 from tests import plain as reference
 from tests.recrawl import plain as beyond
 from tests.recrawl.thinned import every
@@ -98,27 +96,6 @@ def test_batch_estimators(fast, plain, rtol):
         expected = plain(interval, changed)
         found = quiet(fast, History(interval, changed))
         assert_allclose(found, expected, rtol=rtol, atol=0)
-
-
-def test_the_mle_after_every_crawl():
-    for interval, changed in list(histories())[:40]:
-        expected = [
-            reference.mle(interval[:k], changed[:k]) for k in range(1, len(changed) + 1)
-        ]
-        found = estimators.mle_path(History(interval, changed))
-        assert_allclose(found, expected, rtol=ROOT, atol=0)
-
-
-def test_bias_reduced():
-    rng = np.random.default_rng(2)
-    for n in (1, 2, 7, 500):
-        for n_changed in {0, n // 3, n}:
-            length = rates(rng, 1)[0]
-            changed = rng.permutation(n) < n_changed
-            expected = reference.bias_reduced(length, changed)
-            found = estimators.bias_reduced(History(np.full(n, length), changed))
-            # log of nearly 1 loses digits in both: a relative 1e-13 at n = 500
-            assert found == pytest.approx(expected, rel=EXACT, abs=1e-15)
 
 
 @pytest.mark.slow
@@ -206,7 +183,7 @@ def same_plan(found, expected, change_rate, bandwidth, rtol=ROOT, lost=0.0):
 
 def test_optimal_poisson():
     for d, mu, bandwidth in problems():
-        plan = allocation.optimal_poisson(d, mu, bandwidth)
+        plan = allocation.optimal(d, mu, bandwidth, crawls="poisson")
         same_plan(plan, reference.optimal_poisson(d, mu, bandwidth), d, bandwidth)
 
 
@@ -214,7 +191,9 @@ def test_optimal_poisson_with_a_floor():
     for d, mu, bandwidth in problems():
         for epsilon in (1e-3, 0.4, 0.99):
             floor = epsilon * bandwidth / d.size
-            plan = allocation.optimal_poisson(d, mu, bandwidth, min_rate=floor)
+            plan = allocation.optimal(
+                d, mu, bandwidth, crawls="poisson", min_rate=floor
+            )
             expected = reference.optimal_poisson(d, mu, bandwidth, floor)
             # 1 - epsilon of the bandwidth is left to fix the multiplier
             same_plan(plan, expected, d, bandwidth, rtol=1e-9)
@@ -223,7 +202,7 @@ def test_optimal_poisson_with_a_floor():
 def test_optimal_interval():
     n_checked = 0
     for d, mu, bandwidth in problems():
-        plan = allocation.optimal_interval(d, mu, bandwidth)
+        plan = allocation.optimal(d, mu, bandwidth)
         rate, multiplier = reference.optimal_interval(d, mu, bandwidth)
         # 1 - (1 + x) exp(-x), x = d / rate, has an absolute error of 1e-16,
         # and the slope x exp(-x): where x is large, x has few digits in both
@@ -239,13 +218,10 @@ def test_optimal_interval():
 
 def test_freshness_of_a_plan_is_the_weighted_mean():
     for d, mu, bandwidth in problems():
-        on = d > 0
-        for plan, plain in [
-            (allocation.optimal_poisson(d, mu, bandwidth), reference.poisson_freshness),
-        ]:
-            fresh = np.ones(d.size)
-            fresh[on] = plain(d[on], plan.crawl_rate[on])
-            assert plan.freshness == pytest.approx(mu @ fresh / mu.sum(), rel=EXACT)
+        plan = allocation.optimal(d, mu, bandwidth, crawls="poisson")
+        fresh, on = np.ones(d.size), d > 0
+        fresh[on] = reference.poisson_freshness(d[on], plan.crawl_rate[on])
+        assert plan.freshness == pytest.approx(mu @ fresh / mu.sum(), rel=EXACT)
 
 
 def test_allocations_against_cho_and_garcia_molina():
@@ -253,12 +229,12 @@ def test_allocations_against_cho_and_garcia_molina():
     d, mu = np.arange(1.0, 6.0), np.ones(5)
     for plan, plain, expected in [
         (
-            allocation.optimal_interval,
+            allocation.optimal,
             reference.optimal_interval,
             (1.150, 1.358, 1.354, 1.138, 0.0),
         ),
         (
-            allocation.optimal_poisson,
+            partial(allocation.optimal, crawls="poisson"),
             reference.optimal_poisson,
             (1.386, 1.374, 1.133, 0.772, 0.335),
         ),
@@ -304,7 +280,7 @@ def test_optimal(objective, crawls):
 
 def one_page(change_rate, importance, recall, false_rate):
     """A `SignalledPages` of one page."""
-    return signals.SignalledPages([change_rate], importance, recall, false_rate)
+    return SignalledPages([change_rate], importance, recall, false_rate)
 
 
 def signalled(seed, n):
@@ -428,7 +404,7 @@ def signalled_problems():
 def test_optimal_thresholds():
     n_checked = 0
     for *arrays, bandwidth in signalled_problems():
-        plan = allocation.optimal_thresholds(signals.SignalledPages(*arrays), bandwidth)
+        plan = allocation.optimal_thresholds(SignalledPages(*arrays), bandwidth)
         iota, rate, multiplier = reference.optimal_thresholds(*arrays, bandwidth)
         assert plan.multiplier == pytest.approx(multiplier, rel=ROOT)
         d, mu, recall, nu = arrays
@@ -479,7 +455,7 @@ def test_optimal_thresholds_at_recall_1_meet_theorem_1():
     """A page of recall 1 is crawled after the first n signals with V >= L."""
     d, mu = np.array([0.5, 0.8, 1.2, 0.7]), np.array([1.0, 2.0, 0.7, 1.5])
     recall, nu = np.array([1.0, 1.0, 0.5, 0.0]), np.array([0.4, 0.0, 0.3, 0.0])
-    plan = allocation.optimal_thresholds(signals.SignalledPages(d, mu, recall, nu), 1.7)
+    plan = allocation.optimal_thresholds(SignalledPages(d, mu, recall, nu), 1.7)
     assert plan.crawl_rate.sum() == pytest.approx(1.7, rel=EXACT)
     for i in range(4):
         page = d[i], mu[i], recall[i], nu[i]
@@ -536,7 +512,7 @@ def draw_pages(rng, n, kind):
         mu[0] = 0.0
     if kind == "equal":
         d[:], mu[:], recall[:], nu[:] = 0.5, 0.7, 0.8, 0.1
-    return signals.SignalledPages(d, mu, recall, nu)
+    return SignalledPages(d, mu, recall, nu)
 
 
 @pytest.mark.slow
@@ -572,7 +548,7 @@ def test_accuracy_is_the_mean_of_eq_1():
     for kind in ("random", "edges", "equal"):
         pages = draw_pages(rng, 5, kind)
         if kind == "edges":  # eq. (1) needs a rate of signals
-            pages = signals.SignalledPages(
+            pages = SignalledPages(
                 pages.change_rate, pages.importance, np.maximum(pages.recall, 0.1), 0.2
             )
         world = simulate.draw_world(pages, 30.0, rng=24)
@@ -589,22 +565,6 @@ def test_accuracy_is_the_mean_of_eq_1():
         )
         expected = reference.accuracy(rows, run.time, run.page, arrival, page, 30.0)
         assert run.freshness == pytest.approx(expected, rel=EXACT)
-
-
-def test_low_discrepancy():
-    rng = np.random.default_rng(25)
-    for n in (1, 2, 7, 30):
-        for rate in (rng.random(n), np.ones(n), rates(rng, n, -3, 3)):
-            n_slots = 500
-            found = schedules.low_discrepancy(rate, n_slots)
-            assert_array_equal(found, reference.low_discrepancy(rate, n_slots))
-            # PAPERS 2.3: at every time within one visit of its share
-            done = np.cumsum(found[:, np.newaxis] == np.arange(n), axis=0)
-            share = np.arange(1, n_slots + 1)[:, np.newaxis] * rate / rate.sum()
-            assert np.abs(done - share).max() <= 1 + 1e-9
-    # a page without crawls is not in the plain form
-    found = schedules.low_discrepancy([1.0, 0.0, 2.0], 30)
-    assert_array_equal(found // 2, reference.low_discrepancy(np.array([1.0, 2.0]), 30))
 
 
 # ---------------------------------------------------------------------- priors
@@ -705,17 +665,6 @@ def test_objectives(name):
             rtol=1e-9,
             atol=1e-13,
         )
-
-
-# ----------------------------------------------------------------------- slots
-
-
-@pytest.mark.parametrize("n_pages", [1, 2, 4])
-def test_best_slots_of_equal_pages_are_in_turn(n_pages):
-    pages, stale = np.full((2, n_pages), [[0.3], [2.0]]), np.arange(n_pages)
-    in_turn = 2.0 * np.sum(1 - np.exp(-0.3 * stale) * -np.expm1(-0.3) / 0.3)
-    found = beyond.best_slots(*pages, 1.0, [8] * n_pages, 1e-10)
-    assert found == pytest.approx(in_turn, abs=1e-9)
 
 
 # -------------------------------------------------------------------- the page

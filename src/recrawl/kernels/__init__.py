@@ -34,8 +34,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Array size from which a second thread may save more than it costs. Of a pass over
 # pages that does little for each, two threads took up to 7 times as long as one at
-# 50,000 and 100,000 pages beside other work (measured on optimal_poisson, which
-# gained nothing at 200,000 either, and has one thread since).
+# 50,000 and 100,000 pages beside other work (measured).
 _MIN_SIZE_FOR_THREADS = 200_000
 
 

@@ -4,30 +4,18 @@ Every optimum of `recrawl.science.allocation` has one multiplier for all pages. 
 the multiplier, each crawl rate is known by itself, so that the kernels look
 for the number at which the crawl rates sum to the bandwidth; one pass over all
 pages, in parallel where that gains, gives the sum. No pages are sorted.
-`poisson_rates` is not parallel: a second thread gained nothing at any number of
-pages, and lost where other processes took the cores (measured).
 
-* **Poisson crawls** (`poisson_rates`). With r = sqrt(importance change_rate)
-  and c = 1 / sqrt(multiplier) the rate is max(min_rate, c r - change_rate).
-  The sum is convex and piecewise linear in c, and Newton's method on it is an
-  active-set method: each step solves the problem exactly for the pages that
-  are above their minimum at present. Two phases: Newton in c, and, where
-  bandwidth is scarce, Newton in the distance of c above the least threshold.
-* **Any objective under limits** (`limited_rates`). The rate is that at which
-  the crawl value is the price of a crawl, between the limits of the page; a
-  bracketed search, as the sum may jump. The same once for each host that
-  exceeds its limit (`host_rates`): the hosts in parallel, the pages of one
-  host in one thread.
+In `limited_rates` the rate of a page is that at which the crawl value is the
+price of a crawl, between the limits of the page; a bracketed search, as the sum
+may jump. The same once for each host that exceeds its limit (`host_rates`): the
+hosts in parallel, the pages of one host in one thread.
 
 Each proof that a search converges stands beside its code. The kernels draw no
 random numbers and check no arguments; they write the rates in place.
-`poisson_rates` returns 0 where no page gains by crawls, and NaN where it did
-not converge, as `limited_rates` does.
+`limited_rates` returns NaN where it did not converge.
 
 The helpers with inline="always" become part of the kernel that calls them:
 their prange loops are parallel in a parallel kernel and plain loops otherwise.
-`stride` is 1 where `min_rate` has an entry for each page, and 0 where its one
-entry is for all pages.
 """
 
 import math
@@ -47,181 +35,9 @@ from recrawl.kernels.objectives import (
 # met numbers that are not finite.
 _MAX_STEPS = 200
 
-# The distance c - least is a difference of nearly equal numbers. Where it is
-# 1e-2 of c two decimal digits cancel, and a relative error of 1e-14 remains:
-# good enough as it is. Otherwise it is the start of a search for the distance.
-_TWO_DIGITS = 1e-2
-
-# A step of Newton's method in c of less than about ten rounding errors of c is
-# rounding itself. The distance above the least threshold has converged after a
-# relative step of 1e-13: rounding of sums over millions of pages is below it.
-_ROUNDING, _SETTLED = 1e-15, 1e-13
-
-# A page whose rate is rounding itself is not active: beside it the bandwidth of
-# all others may be less than the rounding.
-_EDGE = 1.0 - _ROUNDING
-
 # Relative error to which rates sum to the bandwidth. One correction reaches it,
 # unless it takes a rate below its minimum.
 _SPENT, _MAX_CORRECTIONS = 1e-12, 4
-
-
-@compiled
-def _square_roots(change_rate, importance, min_rate, stride, root):
-    """Write sqrt(importance change_rate); sums, and the least threshold.
-
-    Returns the sum of the minimum rates; for the pages that gain by crawls
-    (root > 0) the sum of the roots, that of change_rate + min_rate, and the
-    least (change_rate + min_rate) / root: for c below this, no page gets more
-    than its minimum rate.
-    """
-    minima = roots = changes = 0.0
-    least = np.inf
-    for i in range(root.size):
-        r = math.sqrt(importance[i] * change_rate[i])
-        d = change_rate[i] + min_rate[i * stride]
-        root[i] = r
-        minima += min_rate[i * stride]
-        roots += r
-        changes += d if r > 0.0 else 0.0
-        least = min(least, d / r if r > 0.0 else np.inf)
-    return minima, roots, changes, least
-
-
-@compiled
-def _newton(change_rate, root, spare, min_rate, stride, c):
-    """The c at which the rates above the minimum sum to `spare`.
-
-    These are max(0, c root - d) with d = change_rate + min_rate. `c` is a start
-    at or right of the solution; a page is active where its rate is above its
-    minimum. The tangent of a convex function lies below it, so that the root
-    of the tangent is not left of the solution: c falls from step to step and
-    never passes the solution. As c falls pages only leave the active set, each
-    at most once; once none leaves, the tangent is the function itself and c is
-    exact.
-    """
-    for _ in range(_MAX_STEPS):
-        active = rest = 0.0
-        for i in range(root.size):
-            d = change_rate[i] + min_rate[i * stride]
-            if c * root[i] * _EDGE > d:
-                active += root[i]
-                rest += d
-        new = (spare + rest) / active if active > 0.0 else c
-        if not new < c * (1.0 - _ROUNDING):
-            break
-        c = new
-    return c
-
-
-@compiled
-def _rate_above(root, d, least, above):
-    """(least + above) root - d without the cancellation.
-
-    0 for a page that gains nothing by crawls.
-    """
-    return root * (above - (d / root - least)) if root > 0.0 else 0.0
-
-
-@compiled
-def _newton_above(change_rate, root, spare, min_rate, stride, least, above):
-    """The solution of `_newton`, as its distance above the least threshold.
-
-    The same steps in the unknown above = c - least, from any start > 0. One
-    left of the solution does no harm: the first step from there leads to its
-    right. Returns NaN where the steps did not converge.
-    """
-    for _ in range(_MAX_STEPS):
-        active = rest = 0.0
-        for i in range(root.size):
-            d = change_rate[i] + min_rate[i * stride]
-            gain = _rate_above(root[i], d, least, above)
-            if gain > root[i] * above * _ROUNDING:
-                active += root[i]
-                rest += root[i] * above - gain
-        new = (spare + rest) / active if active > 0.0 else above
-        settled = abs(new - above) <= _SETTLED * new
-        above = new
-        if settled:
-            return above
-    return np.nan
-
-
-@compiled
-def _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total):
-    """Give the crawled pages what rounding left of the bandwidth, or took of it.
-
-    `rate` is written, and sums to `total`. A rate far below the change rate of its
-    page is a difference of nearly equal numbers, and c is known to rounding only.
-    A change of c beyond its digits moves the rates in proportion to the roots.
-    """
-    for _ in range(_MAX_CORRECTIONS):
-        rest = bandwidth - total
-        if not abs(rest) > _SPENT * bandwidth:
-            break
-        active = total = 0.0
-        for i in range(rate.size):
-            more = rate[i] > min_rate[i * stride]
-            active += math.sqrt(importance[i] * change_rate[i]) if more else 0.0
-        part = rest / active if active > 0.0 else 0.0
-        for i in range(rate.size):
-            if rate[i] > min_rate[i * stride]:
-                root = math.sqrt(importance[i] * change_rate[i])
-                rate[i] = max(rate[i] + part * root, min_rate[i * stride])
-            total += rate[i]
-
-
-@compiled
-def poisson_rates(change_rate, importance, bandwidth, min_rate, rate):
-    """Rates max(min_rate, c root - change_rate) that sum to `bandwidth`.
-
-    root = sqrt(importance change_rate). `change_rate`, `importance` and `rate`
-    have shape (n_pages,), `min_rate` one entry for each page or one for all;
-    `rate` holds the roots while the search runs and the rates at the end.
-    Returns c.
-
-    The rates are min_rate + max(0, c root - d) with d = change_rate + min_rate:
-    what the minimum rates leave is spent as if there were none.
-
-    Where bandwidth is scarce, c is hardly above the least threshold d / root,
-    and c root - d is a difference of nearly equal numbers. In the second phase
-    c is written as least + above and the rate above the minimum as
-    root (above - (d / root - least)). The page of the least threshold then has
-    the rate root x above, without any cancellation, and the other differences
-    are small only where the rates hardly count.
-    """
-    stride = 1 if min_rate.size > 1 else 0
-    minima, roots, changes, least = _square_roots(
-        change_rate, importance, min_rate, stride, rate
-    )
-    spare = bandwidth - minima
-    # At this c the rates c root - d of all pages that gain by crawls sum to what
-    # is spare, the negative ones among them. Raised to 0 they sum to as much or
-    # more: c is not left of the solution.
-    c = (spare + changes) / roots
-    if not (roots > 0.0 and spare > 0.0):
-        for i in range(rate.size):
-            rate[i] = min_rate[i * stride]
-        return least if roots > 0.0 else 0.0
-    c = _newton(change_rate, rate, spare, min_rate, stride, c)
-    above = c - least
-    total = 0.0
-    if above > _TWO_DIGITS * c:
-        for i in range(rate.size):
-            rate[i] = max(c * rate[i] - change_rate[i], min_rate[i * stride])
-            total += rate[i]
-    else:  # too few digits, and none where the difference is rounding itself
-        start = max(above, _ROUNDING * c)
-        above = _newton_above(change_rate, rate, spare, min_rate, stride, least, start)
-        for i in range(rate.size):
-            d = change_rate[i] + min_rate[i * stride]
-            gain = _rate_above(rate[i], d, least, above)
-            rate[i] = min_rate[i * stride] + max(gain, 0.0)
-            total += rate[i]
-        c = least + above
-    # once for both, because each call takes a second to compile
-    _spend_rest(change_rate, importance, bandwidth, min_rate, stride, rate, total)
-    return c
 
 
 # One page under limits: value_per_cost is importance / cost, or 0 where no crawl

@@ -1,11 +1,10 @@
-"""The likelihood of histories, page by page: estimates, paths, limits.
+"""The likelihood of histories, page by page: estimates and limits.
 
 A crawl that ends an interval w finds a change with probability
 1 - exp(-rate w); changes that are known one by one add a factor rate each (see
-`History.likelihood_terms`). Three computations are done here, one page per thread:
-the root of an estimating equation (maximum likelihood or moments), the same
-root after every crawl, and the two rates at which the log-likelihood has
-fallen by a given amount.
+`History.likelihood_terms`). Two computations are done here, one page per thread:
+the root of an estimating equation (maximum likelihood or moments), and the two
+rates at which the log-likelihood has fallen by a given amount.
 
 The root is found by Halley's method for the logarithm of the equation in the
 logarithm of the rate, where the function is nearly straight: three or four
@@ -22,12 +21,6 @@ their mean: both sums are convex in w, so by Jensen's inequality the true sum
 is at least as large there, and the root lies to the right. With known changes
 that rate has no closed form; a few steps of Newton's method from its left come
 close to it, each as cheap as one more crawl.
-
-The path of estimates keeps the sum as a Taylor series about a recent
-estimate. One more crawl adds its own series, and the next root is a root of
-the series: its cost does not depend on the number of crawls before. When the
-root leaves the series' radius of accuracy, the equation is solved from all
-crawls and the series is built anew.
 
 The log-likelihood is concave in the logarithm of the rate, so that Newton's
 method for its two limits converges from any point on the right side of the
@@ -69,17 +62,6 @@ _FLAT = 1e-7
 # most that: there is a root at 1 / n or more, and at log n or less.
 _LOWEST, _HIGHEST = 1e-9, 100.0
 
-# Order of the Taylor series of mle_paths, and how far from its centre it is
-# used, in units of the centre: truncated terms are of the order of 0.1^13 =
-# 1e-13. A larger reach would be the same program: the terms of x / (exp(x) - 1)
-# fall no faster than those of 1 / x, so that _LAST_TERM ends a series at 0.12.
-_ORDER = 12
-_REACH = 0.1
-# Largest last term of the series, in units of its first-order term, at which
-# the omitted terms are below the tolerance; exceeded where centre * interval
-# is large.
-_LAST_TERM = 1e-11
-_SERIES_TOLERANCE = 1e-9
 _ROUNDING = 1e-15
 
 # Steps of the search for a confidence limit, in log(rate): the largest, which
@@ -289,116 +271,6 @@ def told_roots(interval, changed, offsets, age, count, out):
             out[i] = page_root(MLE, known, w[: n_bits + 1], bits[: n_bits + 1])
         else:  # exactly what bits give
             out[i] = page_root(MLE, 0.0, interval[own], changed[own]) if n else np.nan
-
-
-@compiled
-def _add_series(rate, w, series):
-    """Add to `series` the Taylor series of w / (exp(rate w) - 1) about `rate`.
-
-    n(x) = 1 / (exp(x) - 1) solves n' = -n - n^2, which gives each coefficient
-    from the Cauchy product of those before.
-    """
-    c = np.empty(_ORDER + 1)
-    c[0] = 1.0 / math.expm1(rate * w)
-    power = w
-    series[0] += c[0] * power
-    for j in range(_ORDER):
-        square = 0.0
-        for i in range(j + 1):
-            square += c[i] * c[j - i]
-        c[j + 1] = -(c[j] + square) / (j + 1)
-        power *= w
-        series[j + 1] += c[j + 1] * power
-
-
-@compiled
-def _add_known(rate, known, series):
-    """Add to `series` the Taylor series of known / rate about `rate`."""
-    term = known / rate
-    for j in range(_ORDER + 1):
-        series[j] += term
-        term /= -rate
-
-
-@compiled
-def _series_root(series, target, shift):
-    """Root of the series at `target`, by Newton from `shift`; or NaN."""
-    for _ in range(_MAX_HALLEY_STEPS):
-        value = slope = 0.0
-        for j in range(_ORDER, -1, -1):
-            slope = slope * shift + value
-            value = value * shift + series[j]
-        step = (target - value) / slope
-        shift += step
-        if (
-            abs(step) <= _SERIES_TOLERANCE * abs(shift)
-            or abs(target - value) <= _ROUNDING * target
-        ):
-            return shift
-    return np.nan
-
-
-@compiled
-def _series_holds(series, centre, shift):
-    """Whether the series about `centre` is accurate at centre + shift."""
-    last_term = abs(series[_ORDER] * shift**_ORDER)
-    return (
-        centre > 0.0
-        and abs(shift) <= _REACH * centre
-        and last_term <= _LAST_TERM * centre * abs(series[1])
-    )
-
-
-@compiled
-def _mle_path(interval, changed, n_known, out):
-    """The MLE of one page after every crawl, into `out`; see above."""
-    series = np.zeros(_ORDER + 1)
-    n_changed = 0
-    known = t_changed = t_unchanged = centre = shift = 0.0
-    for j in range(interval.size):
-        known += n_known[j]
-        if n_known[j] > 0.0 and centre > 0.0:
-            _add_known(centre, n_known[j], series)
-        if changed[j]:
-            n_changed += 1
-            t_changed += interval[j]
-            if centre > 0.0:
-                _add_series(centre, interval[j], series)
-        else:
-            t_unchanged += interval[j]
-        if n_changed == 0:
-            out[j] = known / t_unchanged
-            continue
-        if t_unchanged == 0.0:
-            out[j] = np.inf
-            continue
-        if centre > 0.0:
-            shift = _series_root(series, t_unchanged, shift)
-        if not _series_holds(series, centre, shift):
-            bound = _mle_bound(known, n_changed, t_changed, t_unchanged)
-            guess, target = max(centre, bound), math.log(t_unchanged)
-            crawls = interval[: j + 1], changed[: j + 1]
-            centre = _root(MLE, guess, bound, target, known, *crawls)
-            shift = 0.0
-            series[:] = 0.0
-            if known > 0.0:
-                _add_known(centre, known, series)
-            for before in range(j + 1):
-                if changed[before]:
-                    _add_series(centre, interval[before], series)
-        out[j] = centre + shift
-
-
-@parallel
-def mle_paths(interval, changed, offsets, n_known, out):
-    """MLE after every crawl of every page; writes `out`, shape (n_crawls,).
-
-    Takes a time linear in the crawls. 0 and inf while degenerate, NaN where
-    not converged.
-    """
-    for i in prange(offsets.size - 1):
-        own = slice(offsets[i], offsets[i + 1])
-        _mle_path(interval[own], changed[own], n_known[own], out[own])
 
 
 @compiled

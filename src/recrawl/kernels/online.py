@@ -1,8 +1,6 @@
-"""Steps of the online estimators, elementwise over pages.
+"""Steps of a gamma posterior of the change rate.
 
-The three recursions of the papers are ufuncs, so that pages broadcast and no
-temporary arrays are made. The gamma filter's update is a loop over flat
-arrays that writes its state in place.
+The update is a loop over flat arrays that writes its state in place.
 
 That loop and the sums of `batch` spend their time in exp(x) - 1. A call of the
 C library keeps a loop from using vector instructions; `expm1` is therefore
@@ -21,7 +19,7 @@ import math
 
 from numba import njit, prange
 
-from recrawl.kernels import compiled, parallel, ufunc
+from recrawl.kernels import compiled, parallel
 
 # Beyond x = rate * interval = 40 a change is certain up to 4e-18: it carries no
 # information.
@@ -32,27 +30,6 @@ _SMALL_EXPONENT = 1e-3
 _MAX_STEP = 1.0
 # Keeps x / (exp(x) - 1) defined where rate * interval underflows.
 _MIN_EXPONENT = 1e-100
-
-
-@ufunc("f8(b1,f8,f8,f8)")
-def stochastic_step(changed, estimate, crawl_rate, step):
-    """estimate + step (changed (estimate + crawl_rate) - estimate)."""
-    return estimate + step * (crawl_rate if changed else -estimate)
-
-
-@ufunc("f8(f8,f8,f8,f8)")
-def counted_rate(n_changed, n, offset, crawl_rate):
-    """crawl_rate n_changed / (n + offset - n_changed)."""
-    return crawl_rate * n_changed / (n + offset - n_changed)
-
-
-@ufunc("f8(b1,f8,f8,f8,f8,f8)")
-def momentum_step(changed, momentum, estimate, crawl_rate, step, omega):
-    """Step of SAM: momentum + step (drift - omega momentum).
-
-    The drift is changed (estimate + crawl_rate) - estimate.
-    """
-    return momentum + step * ((crawl_rate if changed else -estimate) - omega * momentum)
 
 
 @njit(cache=True, error_model="numpy", fastmath=True)

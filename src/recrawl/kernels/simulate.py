@@ -1,12 +1,4 @@
-"""Loops over the crawls, slots and signals of a simulation.
-
-`crawl_pages` follows copies of Poisson pages through a phase of crawls. Its
-state is, for each page, the last crawl and the first change after that crawl.
-A crawl finds a change if that first change has come, and it makes the page
-forget the old first change: because a Poisson process has no memory, the time
-from the crawl to the next change is exponential, whatever happened before. So
-one exponential number for each crawl is all the randomness that is needed, and
-the changes between the first change and the next crawl are never drawn.
+"""Expected fresh time of the copies in a simulation.
 
 `fresh_time` integrates the probability that a copy is fresh over the windows
 of a run. Crawls and signals of a page come in order of time, so one pass over
@@ -24,9 +16,8 @@ import math
 from collections import namedtuple
 
 import numpy as np
-from numba import prange
 
-from recrawl.kernels import compiled, fields, parallel
+from recrawl.kernels import compiled, fields
 
 # In `fresh_time`: what is less than half the spacing of floats (1.1e-16)
 # relative to the sum so far would be lost in rounding; ten times less is safe.
@@ -37,40 +28,12 @@ _NEGLIGIBLE = 1e-17
 _SMALL = 1e-3
 
 
-# A page of `crawl_pages`: `last` and `change_at` are the last crawl and the
-# first change after it, minus infinity in both for a page that was never
-# crawled.
-COPY = np.dtype(fields("f8", "change_rate last change_at fresh"))
 # Events of page i at time[offsets[i] : offsets[i + 1]], rising.
 Events = namedtuple("Events", "time offsets")
 # A page of `fresh_time`: `doubt` is 1 - precision of its signals, `start` and
 # `stop` are when the page comes and goes, `last` is its last crawl, -inf for
 # none.
 PAGE = np.dtype(fields("f8", "alpha doubt start stop last"))
-
-
-# The arrays are arguments of their own, for in a parallel loop numba takes
-# writes to the arrays of a tuple for dead code and drops them.
-@parallel
-def crawl_pages(pages, offsets, start, stop, time, exponential, interval, changed):
-    """Find what crawls find, and how long copies are fresh from start to stop.
-
-    `pages` is an array of `COPY`, in which all but the change rate is updated.
-    The crawls of page i are those from offsets[i] to offsets[i + 1]: `time`
-    rises for each page, `exponential` holds standard exponential numbers, and
-    `interval` (inf for the first crawl of a page) and `changed` are written.
-    """
-    for i in prange(pages.size):
-        page = pages[i]
-        total = 0.0
-        begin = start
-        for j in range(offsets[i], offsets[i + 1]):
-            interval[j] = time[j] - page.last
-            changed[j] = page.change_at <= time[j]
-            total += max(min(page.change_at, time[j]) - begin, 0.0)
-            begin = page.last = time[j]
-            page.change_at = begin + exponential[j] / page.change_rate
-        page.fresh = total + max(min(page.change_at, stop) - begin, 0.0)
 
 
 @compiled

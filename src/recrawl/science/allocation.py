@@ -11,7 +11,6 @@ function                     crawls, and what is optimal  source
 `optimal`                    equal intervals or Poisson   www25, eq. (5)
                              times; any objective, under
                              limits of pages and hosts
-`optimal_poisson`            Poisson times; freshness     Azar et al. 2018
 `optimal_thresholds`         when signals and time reach  www25, Theorem 1
                              a threshold; freshness
 ============================ ============================ ====================
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Allocation",
     "optimal",
-    "optimal_poisson",
     "optimal_thresholds",
     "proportional",
     "uniform",
@@ -94,8 +92,6 @@ _LEAST, _GREATEST = 1e-100, 1e100
 _WIDTH = 2e-15
 # Bounds of v = 1 / sqrt(multiplier), as v^2 is a number too.
 _LEAST_V, _GREATEST_V = 1e-150, 1e150
-# One entry on the last axis: the minimum rate of all pages.
-_NO_MINIMUM = np.zeros(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -402,87 +398,6 @@ def optimal(
     return _priced(pages, objective, poisson, rate, multiplier, price, member, labels)
 
 
-def optimal_poisson(
-    change_rate: ArrayLike,
-    importance: ArrayLike,
-    bandwidth: float,
-    *,
-    min_rate: ArrayLike = 0.0,
-) -> Allocation:
-    r"""Crawl at Poisson times with the rates of highest freshness.
-
-    Maximises eq. (6) of [aaai20]_ (the problem of [valuetools20]_ and of
-    [peva22]_, which quote algorithm 2 of Azar et al. 2018 for it),
-
-    .. math:: \sum_i \mu_i \frac{\rho_i}{\rho_i + \Delta_i}
-              \quad\text{subject to } \sum_i \rho_i = R, \qquad
-              \rho_i = \max\Bigl(\rho_{\min},
-              \sqrt{\mu_i \Delta_i / \lambda} - \Delta_i\Bigr).
-
-    Pages that change too fast for their importance are not crawled. Deviates
-    from Azar et al. in the search: Newton's method on 1 / sqrt(multiplier)
-    instead of a sort; each step takes time linear in the number of pages.
-
-    Parameters
-    ----------
-    change_rate : array_like, shape (..., n_pages), 1/time, non-negative
-        Change rates; each leading index is a problem of its own.
-    importance : array_like, shape (..., n_pages), non-negative
-        Importances; they broadcast with `change_rate`.
-    bandwidth : float, 1/time, positive
-        Crawls of all pages.
-    min_rate : float or array_like, shape (..., n_pages), 1/time, default 0
-        Every page gets at least this much. BinaryLambdaCrawl(epsilon) of
-        Kolobov et al. 2019 is ``min_rate=epsilon * bandwidth / n_pages``.
-
-    Returns
-    -------
-    Allocation
-        A page that never changes or has no importance gets `min_rate`; if no
-        page with importance changes, bandwidth is left over and the multiplier
-        is 0.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range; no page with importance; minimum rates that
-        need more than the bandwidth.
-    ConvergenceError
-        No solution was found.
-
-    Notes
-    -----
-    The plain form is `tests.plain.optimal_poisson`.
-
-    Examples
-    --------
-    >>> plan = optimal_poisson([1.0, 2.0, 3.0, 4.0, 5.0], 1.0, 5.0)
-    >>> plan.crawl_rate.round(3)
-    array([1.386, 1.374, 1.133, 0.772, 0.335])
-    """
-    change_rate, importance, bandwidth = _problem(change_rate, importance, bandwidth)
-    min_rate = _minimum(min_rate, change_rate, bandwidth)
-    change_rate, importance, _ = checks.broadcast(
-        change_rate=change_rate, importance=importance, min_rate=min_rate
-    )
-    rate, multiplier = _poisson(change_rate, importance, bandwidth, min_rate)
-    return _allocation(rate, multiplier, change_rate, importance, freshness.poisson)
-
-
-def _minimum(min_rate, change_rate, bandwidth):
-    """Checked minimum rates; one entry on the last axis serves all pages."""
-    min_rate = checks.non_negative("min_rate", min_rate)
-    _in_range(min_rate=min_rate)
-    each, _ = checks.broadcast(min_rate=min_rate, change_rate=change_rate)
-    needed = each.sum(axis=-1)
-    if not (needed <= bandwidth * (1 + _SPENT)).all():
-        raise ValueError(
-            f"min_rate must sum to at most the bandwidth, {bandwidth}, "
-            f"got {needed.max()}"
-        )
-    return each if min_rate.ndim else each[..., :1]
-
-
 def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     r"""Crawl pages with signals at the thresholds of highest freshness.
 
@@ -727,18 +642,6 @@ def _marginal(objective, poisson, rate, change_rate):
 
 
 # ------------------------------ the searches for the multiplier
-
-
-def _poisson(change_rate, importance, bandwidth, min_rate=_NO_MINIMUM):
-    """Rates and multiplier of `optimal_poisson`, without its checks."""
-
-    def one_problem(bandwidth, change_rate, importance, min_rate, rate):
-        c = kernels.poisson_rates(change_rate, importance, bandwidth, min_rate, rate)
-        return 1.0 / c**2 if c else 0.0
-
-    return _each_problem(
-        one_problem, bandwidth, change_rate, importance, rates=(min_rate,)
-    )
 
 
 def _spend(spent, rate, bandwidth, left, right):

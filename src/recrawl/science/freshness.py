@@ -9,12 +9,12 @@ the next change: at a random time it is fresh with probability
 
 where tau is the time since the last crawl.
 
-What differs is how the crawls come: at Poisson times (`poisson`,
-`poisson_time`; eqs. (4) and (5) of [aaai20]_), at equal intervals (`interval`,
-`interval_time`; eq. (5) of [www25]_), at known times (`crawled`), or when time
-and signals reach a threshold (`cycle_length`, `fresh_time`, `crawl_value`:
-psi, w and V of Lemma 4 of [www25]_). `empirical_crawl_value` is V of a page whose
-changes need not be Poisson. `mean` weights pages by importance.
+What differs is how the crawls come: at Poisson times (`poisson`; eq. (5) of
+[aaai20]_), at equal intervals (`interval`; eq. (5) of [www25]_), at known times
+(`crawled`), or when time and signals reach a threshold (`cycle_length`,
+`fresh_time`, `crawl_value`: psi, w and V of Lemma 4 of [www25]_).
+`empirical_crawl_value` is V of a page whose changes need not be Poisson. `mean`
+weights pages by importance.
 
 Of a page with signals, alpha = (1 - recall) Delta is the rate of the changes
 without a signal, nu = false_rate, and gamma = recall Delta + nu the rate of
@@ -53,16 +53,9 @@ __all__ = [
     "empirical_crawl_value",
     "fresh_time",
     "interval",
-    "interval_time",
     "mean",
     "poisson",
-    "poisson_time",
 ]
-
-
-# Below this x the quotient (x - 1 + exp(-x)) / x^2 loses digits by
-# cancellation, and its series to x^2 has a relative error below 2e-11.
-_SMALL = 1e-3
 
 
 def _rates(change_rate, crawl_rate):
@@ -143,163 +136,6 @@ def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> Values:
     """
     with np.errstate(over="ignore"):  # a quotient of inf: stale
         return kernels.interval_freshness(*_rates(change_rate, crawl_rate))
-
-
-def poisson_time(
-    change_rate: ArrayLike,
-    crawl_rate: ArrayLike,
-    duration: ArrayLike,
-    *,
-    initial: ArrayLike = 0.0,
-) -> Values:
-    r"""Expected fresh time of a duration that starts now, at Poisson times.
-
-    The integral of eq. (4) of [aaai20]_ over the duration T, for a copy that
-    is fresh with probability s now: F is the long-run freshness of `poisson`,
-    and the second term is what the initial state adds to it,
-
-    .. math:: F\,T + (s - F) \int_0^T e^{-(\rho + \Delta) t}\,dt .
-
-    Parameters
-    ----------
-    change_rate : array_like, 1/time, non-negative
-        Change rates.
-    crawl_rate : array_like, 1/time, non-negative
-        Crawl rates.
-    duration : array_like, time, non-negative
-        Length of the time.
-    initial : array_like, default 0
-        Probability s that the copy is fresh now, in [0, 1].
-
-    Returns
-    -------
-    float or ndarray, time
-        All arguments broadcast.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range, or of shapes that do not broadcast.
-
-    Notes
-    -----
-    The plain form is `tests.plain.poisson_fresh_time`.
-
-    Examples
-    --------
-    >>> poisson_time(1.0, 1.0, [1.0, 10.0], initial=1.0).round(3)
-    array([0.716, 5.25 ])
-    """
-    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
-    duration, initial = _checked_duration(duration, initial)
-    stationary = poisson(change_rate, crawl_rate)
-    lasting = _decayed(change_rate + crawl_rate, duration)
-    fresh = stationary * duration + (initial - stationary) * lasting
-    return _clipped(duration, fresh)
-
-
-def interval_time(
-    change_rate: ArrayLike,
-    crawl_rate: ArrayLike,
-    duration: ArrayLike,
-    *,
-    initial: ArrayLike = 0.0,
-    phase: ArrayLike | None = None,
-) -> Values:
-    r"""Expected fresh time of a duration that starts now, at equal intervals.
-
-    Derived: with crawls at :math:`t_0 + k / \rho`, where :math:`t_0 \rho` is the
-    phase, over a duration :math:`T \ge t_0` (for a shorter one, the first integral
-    up to T),
-
-    .. math:: \int_0^{t_0} s\, e^{-\Delta t}\, dt
-        + \int_{t_0}^{T} e^{-\Delta\,((t - t_0) \bmod 1/\rho)}\, dt .
-
-    Parameters
-    ----------
-    change_rate : array_like, 1/time, non-negative
-        Change rates.
-    crawl_rate : array_like, 1/time, non-negative
-        Crawl rates.
-    duration : array_like, time, non-negative
-        Length of the time.
-    initial : array_like, default 0
-        Probability s that the copy is fresh now, in [0, 1].
-    phase : array_like, optional
-        Time until the first crawl as a fraction of the interval, in (0, 1]; by
-        default the result is the mean over all phases.
-
-    Returns
-    -------
-    float or ndarray, time
-        All arguments broadcast.
-
-    Raises
-    ------
-    ValueError
-        Arguments out of range, or of shapes that do not broadcast.
-
-    Notes
-    -----
-    The plain form for a given phase is
-    `tests.plain.interval_fresh_time`.
-
-    Examples
-    --------
-    >>> interval_time(1.0, 1.0, [1.0, 10.0], initial=1.0).round(3)
-    array([0.736, 6.425])
-    """
-    change_rate, crawl_rate = _rates(change_rate, crawl_rate)
-    duration, initial = _checked_duration(duration, initial)
-    with np.errstate(divide="ignore", over="ignore"):
-        gap = 1.0 / crawl_rate
-    stationary = interval(change_rate, crawl_rate)
-    if phase is None:
-        first = np.minimum(duration, gap)
-        early = _before_a_uniform_crawl(change_rate, crawl_rate, first, initial)
-        return _clipped(duration, early + (duration - first) * stationary)
-    phase = checks.positive("phase", phase)
-    checks.require("phase", phase, "at most 1", phase <= 1)
-    first = np.minimum(duration, phase * gap)
-    rest = duration - first
-    # The time in whole intervals, which rounding must not lead above the rest.
-    # Without crawls the rest is 0, and the lower bound of the divisor makes
-    # 0 / 0 a 0.
-    whole = np.floor(rest * crawl_rate) / np.maximum(crawl_rate, 1e-300)
-    whole = np.minimum(whole, rest)
-    early = initial * _decayed(change_rate, first)
-    late = _decayed(change_rate, rest - whole)
-    return _clipped(duration, early + whole * stationary + late)
-
-
-def _before_a_uniform_crawl(change_rate, crawl_rate, first, initial):
-    """Fresh time up to `first`, if the first crawl is uniform on the interval.
-
-    `first` is at most one interval, so that the time of the crawl has the
-    density `crawl_rate` in it. The copy is fresh from the start, with
-    probability `initial`, or since that crawl. With Delta = change_rate,
-    `integral` is that of exp(-Delta t) over t in (0, first), and first^2 x
-    `double` that of (first - t) exp(-Delta t), its integral once more.
-    """
-    x = change_rate * first
-    with np.errstate(divide="ignore", invalid="ignore"):
-        exact = (1.0 + np.expm1(-x) / x) / x
-    double = np.where(x < _SMALL, 0.5 - x / 6 + x**2 / 24, exact)
-    integral = _decayed(change_rate, first)
-    return (
-        initial * (integral - crawl_rate * first * (integral - first * double))
-        + crawl_rate * first**2 * double
-    )
-
-
-def _checked_duration(duration, initial):
-    duration = checks.non_negative("duration", duration)
-    return duration, checks.share("initial", initial)
-
-
-def _clipped(duration, fresh):
-    """A fresh time from 0 to `duration`, where rounding may lead outside."""
-    return np.clip(fresh, 0.0, duration)
 
 
 def _decayed(rate, duration):

@@ -9,12 +9,11 @@ addresses of the pages; the functions of this module observe or simulate histori
 
 from __future__ import annotations
 
-import copy
 import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -34,10 +33,7 @@ __all__ = [
     "observe",
     "observe_feed",
     "poisson_times",
-    "recrawl",
-    "simulate_adaptive_history",
     "simulate_history",
-    "simulate_sequential_history",
 ]
 
 
@@ -681,57 +677,6 @@ def _each_run(draw, n_runs, rng):
     return [np.stack(arrays) for arrays in zip(*runs, strict=True)]
 
 
-def recrawl(
-    change_times: ArrayLike,
-    horizon: float,
-    *,
-    n_crawls: int,
-    n_runs: int,
-    rng: Seed = None,
-) -> History:
-    """Observe one page by many independent sets of Poisson crawls.
-
-    Given how many there are, the times of a Poisson process are independent
-    and uniform; the crawl rate is n_crawls / horizon.
-
-    Parameters
-    ----------
-    change_times : array_like, shape (n_changes,), time
-        Sorted.
-    horizon : float, time
-        Crawls are in (0, horizon], positive.
-    n_crawls, n_runs : int
-        Crawls of a run, and runs.
-    rng : None, int, SeedSequence or Generator, optional
-        Source of random numbers. Run i depends on the seed and i alone.
-
-    Returns
-    -------
-    History
-        Of shape (n_runs, n_crawls).
-
-    Raises
-    ------
-    ValueError
-        As `observe`; a horizon or a number out of range.
-
-    Examples
-    --------
-    >>> from recrawl.science.processes import recrawl
-    >>> history = recrawl([1.0, 2.5, 7.0], 10.0, n_crawls=4, n_runs=2, rng=1)
-    >>> history.interval.round(2).tolist()
-    [[3.01, 0.54, 3.25, 1.46], [3.99, 1.25, 2.31, 0.2]]
-    """
-    horizon = checks.positive_number("horizon", horizon)
-    n_crawls = checks.count("n_crawls", n_crawls)
-    (times,) = _each_run(
-        lambda stream: [_uniform_times(stream, n_crawls, horizon)],
-        checks.count("n_runs", n_runs),
-        rng,
-    )
-    return observe(change_times, np.sort(times))
-
-
 def simulate_history(
     change_rate: ArrayLike,
     *,
@@ -861,203 +806,6 @@ def _length(interval, n_crawls):
             f"n_crawls must be the length of interval, {length}, got {n_crawls!r}"
         )
     return length
-
-
-def simulate_adaptive_history(
-    change_rate: ArrayLike,
-    *,
-    initial: ArrayLike,
-    shrink: float,
-    grow: float,
-    limits: tuple[float, ...],
-    n_crawls: int,
-    n_runs: int | None = None,
-    rng: Seed = None,
-) -> History:
-    r"""Simulate crawls whose next interval depends on the bit just seen.
-
-    The rule of production crawlers such as Apache Nutch:
-
-    .. math:: w \leftarrow \begin{cases} w \cdot \mathrm{shrink} & \text{changed} \\
-        w \cdot \mathrm{grow} & \text{unchanged,} \end{cases}
-
-    kept within `limits`. Given the interval w,
-    :math:`P(\mathrm{changed}) = 1 - e^{-\Delta w}`, whatever came before.
-
-    Parameters
-    ----------
-    change_rate : array_like, 1/time
-        One number or one for each page, non-negative.
-    initial : array_like, time
-        The first interval, within the limits; broadcasts with the pages.
-    shrink, grow : float
-        Factors, 0 < shrink <= 1 <= grow.
-    limits : tuple of float, time
-        Shortest and longest interval.
-    n_crawls : int
-        Crawls of each page.
-    n_runs : int, optional
-        Independent runs along a new first axis.
-    rng : None, int, SeedSequence or Generator, optional
-        Source of random numbers. Run i depends on the seed and i alone.
-
-    Returns
-    -------
-    History
-        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
-
-    Raises
-    ------
-    ValueError
-        A rate, interval or factor out of range; limits that cross; a first
-        interval outside of them; pages that do not broadcast.
-
-    Examples
-    --------
-    >>> from recrawl.science.processes import simulate_adaptive_history
-    >>> rule = {"initial": 1.0, "shrink": 0.5, "grow": 2.0, "limits": (0.2, 8.0)}
-    >>> history = simulate_adaptive_history(1.0, **rule, n_crawls=5, rng=1)
-    >>> history.interval, history.changed.astype(int)
-    (array([1. , 0.5, 1. , 0.5, 1. ]), array([1, 0, 1, 0, 1]))
-    """
-    shrink = checks.positive_number("shrink", shrink)
-    grow = checks.positive_number("grow", grow)
-    if shrink > 1:
-        raise ValueError(f"shrink must be at most 1, got {shrink!r}")
-    if grow < 1:
-        raise ValueError(f"grow must be at least 1, got {grow!r}")
-
-    def following(interval, changed):
-        return interval[..., -1] * np.where(changed[..., -1], shrink, grow)
-
-    return _crawl_in_turn(
-        following, change_rate, initial, limits, n_crawls, n_runs, rng
-    )
-
-
-def simulate_sequential_history(
-    change_rate: ArrayLike,
-    estimate: Any,
-    *,
-    initial: ArrayLike,
-    factor: float = 1.0,
-    limits: tuple[float, ...],
-    n_crawls: int,
-    n_runs: int | None = None,
-    rng: Seed = None,
-) -> tuple[History, Array]:
-    r"""Simulate crawls of Poisson pages at a multiple of the estimated period.
-
-    Crawl, estimate, take the next interval within `limits`, crawl: sections
-    4.1 and 5 of [grimes08]_,
-
-    .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n .
-
-    Parameters
-    ----------
-    change_rate : array_like, 1/time
-        One number or one for each page, non-negative.
-    estimate : callable or OnlineEstimator
-        A function that takes the `History` so far and returns a change rate
-        for each page, 1/time, as `estimators.mle` or the ``estimate`` of
-        `priors.FakeIntervals` do; or an online estimator such as
-        `estimators.LLN`, of which a copy is used. A rate of 0 asks for the
-        longest interval, inf for the shortest.
-    initial : array_like, time
-        The first interval, within the limits; broadcasts with the pages.
-    factor : float, default 1.0
-        The next interval over the estimated period, positive.
-    limits : tuple of float, time
-        Shortest and longest interval.
-    n_crawls : int
-        Crawls of each page.
-    n_runs : int, optional
-        Independent runs along a new first axis.
-    rng : None, int, SeedSequence or Generator, optional
-        Source of random numbers. Run i depends on the seed and i alone.
-
-    Returns
-    -------
-    history : History
-        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
-    estimates : ndarray, shape of ``history.changed``, 1/time
-        Estimates after each crawl.
-
-    Raises
-    ------
-    ValueError
-        A rate, interval or factor out of range; limits that cross; a first
-        interval outside of them; pages that do not broadcast; estimates that
-        are negative or NaN, or not one for each page.
-
-    Notes
-    -----
-    The plain form is `tests.plain.adaptive_intervals`.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import LLN
-    >>> from recrawl.science.processes import simulate_sequential_history
-    >>> history, estimates = simulate_sequential_history(
-    ...     1.0, LLN(1.0), initial=1.0, limits=(0.25, 8.0), n_crawls=4, rng=1
-    ... )
-    >>> history.interval.round(2), estimates.round(2)
-    (array([1., 1., 2., 1.]), array([1.  , 0.5 , 1.  , 0.67]))
-    """
-    factor = checks.positive_number("factor", factor)
-    online = copy.deepcopy(estimate) if hasattr(estimate, "update") else None
-    estimates = []
-
-    def following(interval, changed):
-        if online is None:
-            rate = estimate(History(interval, changed))
-        else:
-            rate = online.update(changed[..., -1], interval=interval[..., -1])
-        rate = np.asarray(rate, dtype=float)
-        pages = interval.shape[:-1]
-        if rate.shape != pages or not (rate >= 0).all():
-            raise ValueError(
-                "estimate must give a non-negative change rate for each page, "
-                f"shape {pages}, got {rate}"
-            )
-        estimates.append(rate)
-        with np.errstate(divide="ignore", over="ignore"):
-            return factor / rate
-
-    history = _crawl_in_turn(
-        following, change_rate, initial, limits, n_crawls, n_runs, rng
-    )
-    return history, np.stack(estimates, axis=-1)
-
-
-def _crawl_in_turn(following, change_rate, initial, limits, n_crawls, n_runs, rng):
-    """Crawl pages; `following(interval, changed)` so far gives the next interval."""
-    change_rate = checks.non_negative("change_rate", change_rate)
-    initial = checks.positive("initial", initial)
-    low, high = _limits(limits, initial)
-    n_crawls = checks.count("n_crawls", n_crawls)
-    pages = checks.broadcast(change_rate=change_rate, initial=initial)[0].shape
-    shape = (*pages, n_crawls)
-    (chance,) = _each_run(lambda stream: [stream.random(shape)], n_runs, rng)
-    # crawls first in memory: each step then reads and writes contiguous arrays
-    chance = np.ascontiguousarray(np.moveaxis(chance, -1, 0))
-    intervals, bits = np.empty(chance.shape), np.empty(chance.shape, dtype=bool)
-    history = [np.moveaxis(values, 0, -1) for values in (intervals, bits)]
-    now = initial
-    for k in range(n_crawls):
-        intervals[k] = now
-        bits[k] = chance[k] < -np.expm1(-change_rate * now)
-        so_far = [values[..., : k + 1] for values in history]
-        now = np.clip(following(*so_far), low, high)
-    return History(*(np.ascontiguousarray(values) for values in history))
-
-
-def _limits(limits, initial):
-    """Shortest and longest interval; the first ones lie between them."""
-    low, high = checks.low_high("limits", limits, equal=True)
-    within = (low <= initial) & (initial <= high)
-    checks.require("initial", initial, f"within limits, {low:g} to {high:g}", within)
-    return low, high
 
 
 @dataclass(frozen=True, eq=False)

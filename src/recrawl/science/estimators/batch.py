@@ -12,15 +12,14 @@ from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.kernels import batch as kernels
 from recrawl.kernels import threads_for
 from recrawl.science.processes import History
-from recrawl.types import Array, Values
+from recrawl.types import Values
 
 __all__ = [
-    "bias_reduced",
     "mle",
-    "mle_path",
     "moment_matching",
     "naive",
 ]
+
 
 # Relative difference up to which intervals count as equal: rounding of sums of
 # times.
@@ -70,54 +69,6 @@ def _ratio(changes, time):
     """Changes per unit of time; NaN for a page without crawls."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return changes / time
-
-
-def bias_reduced(history: History) -> Values:
-    r"""Bias-reduced estimate for crawls at one fixed interval per page.
-
-    .. math:: \hat\Delta = -\frac{1}{w}
-        \log \frac{n_\mathrm{unchanged} + 1/2}{n + 1/2}
-
-    Eq. (1) of [grimes08]_, corrected: the paper prints the inverse of the
-    ratio of the interval to the mean time between changes. The estimate is
-    finite also when every crawl found a change.
-
-    Parameters
-    ----------
-    history : History
-        In either form; the intervals w of a page are equal up to a relative
-        1e-9.
-
-    Returns
-    -------
-    ndarray or float, shape ``history.shape``
-        Change rates, 1/time; NaN for a page without crawls.
-
-    Raises
-    ------
-    ValueError
-        A page whose intervals differ.
-
-    Notes
-    -----
-    The plain form is `tests.plain.bias_reduced`.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import bias_reduced
-    >>> from recrawl.science.processes import History
-    >>> history = History([[2.0] * 4, [2.0] * 4], [[1, 0, 0, 1], [1, 1, 1, 1]])
-    >>> bias_reduced(history).round(3)
-    array([0.294, 1.099])
-    """
-    n = history.n_crawls
-    with np.errstate(invalid="ignore", divide="ignore"):
-        interval = history.total(history.interval) / n
-    per_crawl = history.per_crawl(interval)
-    even = ~(np.abs(history.interval - per_crawl) > _SAME_INTERVAL * per_crawl)
-    rule = "the same for all crawls of a page (mle takes any)"
-    checks.require("interval", history.interval, rule, even)
-    return -np.log((n - history.total(history.changed) + 0.5) / (n + 0.5)) / interval
 
 
 def mle(
@@ -313,40 +264,3 @@ def _finish(rate, history, bounds):
             rate, *checks.low_high("bounds", bounds, checks.non_negative_or_inf)
         )
     return history.by_page(rate)
-
-
-def mle_path(history: History) -> Array:
-    """Maximum likelihood estimate after every crawl.
-
-    The same as `mle` of each prefix of the history, in a time linear in the
-    number of crawls.
-
-    Parameters
-    ----------
-    history : History
-        In either form.
-
-    Returns
-    -------
-    ndarray, shape of ``history.changed``
-        Change rates, 1/time; 0 or inf as long as the crawls found no change
-        or nothing but changes, without a warning.
-
-    Raises
-    ------
-    ConvergenceError
-        The root of a prefix was not found.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import mle_path
-    >>> from recrawl.science.processes import History
-    >>> mle_path(History([1.0, 2.0, 1.0], [True, False, True])).round(4)
-    array([   inf, 0.4055, 0.6931])
-    """
-    out = np.empty(history.interval.size)
-    with threads_for(out.size):
-        kernels.mle_paths(*history.likelihood_terms(), out)
-    if np.isnan(out).any():
-        raise ConvergenceError(f"{np.isnan(out).sum()} prefixes did not converge", out)
-    return out.reshape(history.changed.shape)

@@ -8,7 +8,6 @@ from numpy.typing import ArrayLike
 from recrawl import checks
 from recrawl.kernels import online as kernels
 from recrawl.kernels import threads_for
-from recrawl.science.estimators.online import OnlineEstimator
 from recrawl.science.processes import History
 from recrawl.types import Array, Values
 
@@ -20,7 +19,7 @@ __all__ = ["GammaFilter", "filtered"]
 _DEFAULT_SHARE = 0.03
 
 
-class GammaFilter(OnlineEstimator):
+class GammaFilter:
     r"""Efficient online estimator: a gamma posterior of the change rate.
 
     A crawl costs O(1), and intervals may be any. A crawl without a change is
@@ -74,8 +73,6 @@ class GammaFilter(OnlineEstimator):
     ----------
     shape, rate : ndarray, shape of the pages
         Parameters of the posterior; None before the first crawl.
-    takes_ages : bool
-        True: `path` gives it the ages and counts of a history.
 
     Raises
     ------
@@ -106,8 +103,6 @@ class GammaFilter(OnlineEstimator):
     >>> estimator.update(True, interval=4.0, age=0.5, page=0).item()
     0.6
     """
-
-    takes_ages = True
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How well any estimator, and each of the papers', can do."""
+"""How well any estimator can do."""
 
 from typing import Literal
 
@@ -7,78 +7,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from recrawl import checks
-from recrawl.types import Array, Values
+from recrawl.types import Values
 
-__all__ = ["affinity", "asymptotic_variances", "fisher_information"]
-
-
-def affinity(
-    change_rate: ArrayLike, other_rate: ArrayLike, interval: ArrayLike
-) -> Array:
-    r"""Affinity of the bits of a page under two change rates, after each crawl.
-
-    Crawls after intervals :math:`w_1, w_2, \ldots` that are given in advance
-    find no change with probabilities :math:`q_k = e^{-\Delta w_k}` under one
-    rate and :math:`q'_k = e^{-\Delta' w_k}` under the other. The affinity
-    (Bhattacharyya coefficient) of the first n bits is
-
-    .. math:: \rho_n = \prod_{k=1}^{n} \Bigl(\sqrt{q_k q'_k}
-              + \sqrt{(1 - q_k)(1 - q'_k)}\Bigr) .
-
-    It is 1 if the bits have the same distribution under both rates, and 0 if
-    they distinguish the rates without error. By Kakutani's theorem the whole
-    sequence of bits does so if and only if the affinity tends to 0: this is
-    the question of Lemma 2 of [aaai20]_, for two rates (derived).
-
-    Parameters
-    ----------
-    change_rate, other_rate : array_like, shape (...), 1/time, positive
-        The two change rates.
-    interval : array_like, shape (..., n_crawls), time, positive
-        Intervals between crawls; the rates broadcast against their leading
-        axes.
-
-    Returns
-    -------
-    ndarray, shape (..., n_crawls)
-        The affinity after each crawl, in [0, 1], falling.
-
-    Raises
-    ------
-    ValueError
-        A rate or an interval that is not positive and finite.
-
-    Notes
-    -----
-    The best test of the one rate against the other, both equally likely
-    beforehand, errs with a probability between
-    :math:`(1 - \sqrt{1 - \rho_n^2}) / 2` and :math:`\rho_n / 2`.
-
-    The plain form is `tests.plain.affinity`. A factor near 1 is computed
-    as 1 minus a squared Hellinger distance without cancellation, so that short
-    intervals lose no digits.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import affinity
-    >>> affinity(1.0, 1.5, [1.0, 1.0, 1.0]).round(4)
-    array([0.9873, 0.9747, 0.9623])
-    """
-    change_rate = checks.positive("change_rate", change_rate)[..., np.newaxis]
-    other_rate = checks.positive("other_rate", other_rate)[..., np.newaxis]
-    interval = checks.positive("interval", interval)
-    low = np.minimum(change_rate, other_rate) * interval  # rates in either order
-    apart = np.abs(other_rate - change_rate) * interval
-    found_low, found_high = -np.expm1(-low), -np.expm1(-(low + apart))
-    factor = np.exp(-low - apart / 2) + np.sqrt(found_low * found_high)
-    # Near 1 by its distance from 1: half the squared differences of the square
-    # roots of the probabilities, in which nothing cancels.
-    unchanged = np.exp(-low / 2) * -np.expm1(-apart / 2)
-    changed = np.exp(-low) * -np.expm1(-apart)
-    changed /= np.sqrt(found_low) + np.sqrt(found_high)
-    distance = np.minimum((unchanged**2 + changed**2) / 2, 0.5)
-    logarithm = np.where(distance < 0.5, np.log1p(-distance), np.log(factor))
-    return np.exp(np.cumsum(logarithm, axis=-1))
+__all__ = ["fisher_information"]
 
 
 def fisher_information(
@@ -199,71 +130,3 @@ def _at_intervals(x, observation, n_entries):
     # E min(M, N) = x P(M < N) + N P(M > N)
     fewer = scipy.special.gammaincc(n_entries, x)
     return x * fewer + n_entries * scipy.special.gammainc(n_entries + 1, x)
-
-
-def asymptotic_variances(
-    change_rate: ArrayLike, *, crawl_rate: ArrayLike, constant: ArrayLike = 1.0
-) -> Values:
-    r"""Asymptotic variance of each estimator, for one crawl at Poisson times.
-
-    For the estimate after many crawls n at Poisson times of rate p,
-
-    .. math:: \sqrt n\,(\hat\Delta_n - \Delta) \to N(0, \sigma^2),
-              \qquad q = e^{-\Delta w},
-
-    with the variance :math:`\sigma^2` of this table (derived):
-
-    ======  ===================================================================
-    "MLE"   1 / `fisher_information`, the bound
-    "MM"    :math:`E[q(1-q)] / E[w q]^2`, of `moment_matching`
-    "LLN"   :math:`\Delta (\Delta + p)^2 / p`; also that of averaged SA, and
-            of SA with the best constant, (p + Delta) / p
-    "SA"    :math:`p \Delta c^2 / (2 c p / (p + \Delta) - 1)` with steps c / k,
-            inf where 2 c p <= p + Delta: there the error falls more slowly
-    ======  ===================================================================
-
-    Parameters
-    ----------
-    change_rate, crawl_rate : array_like, 1/time, positive
-        They broadcast.
-    constant : array_like, default 1.0
-        The constant c of SA, positive.
-
-    Returns
-    -------
-    dict of str to ndarray or float
-        Variances by name of the estimator, 1/time^2.
-
-    Raises
-    ------
-    ValueError
-        A rate or constant that is not positive and finite.
-
-    Notes
-    -----
-    The plain form is `tests.plain.asymptotic_variances`.
-
-    Examples
-    --------
-    >>> from recrawl.science.estimators import asymptotic_variances
-    >>> variances = asymptotic_variances(5.0, crawl_rate=3.0)
-    >>> {name: float(value.round(1)) for name, value in variances.items()}
-    {'MLE': 59.2, 'MM': 65.6, 'LLN': 106.7, 'SA': inf}
-    """
-    change_rate = checks.positive("change_rate", change_rate)
-    crawl_rate = checks.positive("crawl_rate", crawl_rate)
-    constant = checks.positive("constant", constant)
-    both = crawl_rate + change_rate
-    # positive where the error falls as k^-1/2
-    contraction = 2 * constant * (crawl_rate / both) - 1
-    noise = constant**2 * crawl_rate * change_rate
-    with np.errstate(divide="ignore"):
-        sa = np.where(contraction > 0, noise / np.maximum(contraction, 0.0), np.inf)
-    variances = {
-        "MLE": 1 / fisher_information(change_rate, crawl_rate=crawl_rate),
-        # E[q] - E[q^2] in one fraction: of a small change rate no digit is lost
-        "MM": change_rate * both**3 / (crawl_rate * (both + change_rate)),
-        "LLN": change_rate * both**2 / crawl_rate,
-        "SA": sa,
-    }
-    return {name: value[()] for name, value in variances.items()}

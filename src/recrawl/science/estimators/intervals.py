@@ -16,7 +16,7 @@ from recrawl.science.estimators.batch import mle
 from recrawl.science.processes import History
 from recrawl.types import Values
 
-__all__ = ["confidence_radius", "likelihood_interval"]
+__all__ = ["likelihood_interval"]
 
 
 def likelihood_interval(
@@ -93,57 +93,3 @@ def likelihood_interval(
             f"{failed.sum()} of {rate.size} intervals did not converge", (low, high)
         )
     return history.by_page(low), history.by_page(high)
-
-
-def confidence_radius(
-    history: History, *, max_rate: float, level: float = 0.95
-) -> Values:
-    r"""Radius around `moment_matching` of guaranteed coverage.
-
-    .. math:: \Big[\frac{1}{n} \sum_n w_n e^{-\Delta_\max w_n}\Big]^{-1}
-        \sqrt{\frac{\log(2 / \delta)}{2 n}},
-        \qquad \delta = 1 - \mathrm{level},
-
-    Lemma 3 of [aaai20]_: the clipped estimate is within the radius of the true
-    rate with a probability of at least `level`. Valid for intervals chosen
-    before any bit is seen and a true rate of at most `max_rate`; loose.
-
-    Parameters
-    ----------
-    history : History
-        In either form.
-    max_rate : float, 1/time
-        Upper bound of the change rate, positive.
-    level : float, default 0.95
-        Confidence level, in (0, 1).
-
-    Returns
-    -------
-    ndarray or float, shape ``history.shape``
-        Radius, 1/time; NaN for a page without crawls, and inf where `max_rate` is
-        so high that the bits say nothing in floating point.
-
-    Raises
-    ------
-    ValueError
-        A bound that is not positive and finite, a level outside (0, 1).
-
-    Notes
-    -----
-    The plain form is `tests.plain.confidence_radius`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from recrawl.science.estimators import confidence_radius
-    >>> from recrawl.science.processes import History
-    >>> history = History(np.full(100, 0.5), np.arange(100) % 3 == 0)
-    >>> float(confidence_radius(history, max_rate=2.0).round(3))
-    0.738
-    """
-    max_rate = checks.positive_number("max_rate", max_rate)
-    level = checks.probability("level", level)
-    n = history.n_crawls
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        slope = history.total(history.interval * np.exp(-max_rate * history.interval))
-        return np.sqrt(np.log(2 / (1 - level)) / (2 * n)) / (slope / n)

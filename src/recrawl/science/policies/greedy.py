@@ -315,9 +315,7 @@ class GreedyCISPlus(GreedyCIS):
 
     Examples
     --------
-    >>> pages = SignalledPages.from_precision(
-    ...     1.0, 1.0, precision=[0.9, 0.5, 0.9], recall=[0.8, 0.8, 0.5]
-    ... )
+    >>> pages = SignalledPages(1.0, 1.0, [0.8, 0.8, 0.5], [0.1, 0.8, 0.1])
     >>> GreedyCISPlus(pages).uses_signals.tolist()
     [True, False, False]
     """

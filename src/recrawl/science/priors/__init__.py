@@ -5,9 +5,7 @@ from recrawl.science.priors.gamma import GammaPrior, gamma_prior
 from recrawl.science.priors.grid import grid_posterior
 from recrawl.science.priors.hosts import HostPriors, host_priors
 from recrawl.science.priors.populations import population
-from recrawl.science.priors.pseudo_observations import (
-    FakeIntervals,
-)
+from recrawl.science.priors.pseudo_observations import FakeIntervals
 
 __all__ = [
     "DegeneratePriorWarning",

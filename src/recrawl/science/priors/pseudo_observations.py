@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from recrawl import checks
@@ -18,12 +16,9 @@ from recrawl.science.priors.searching import (
     warn_at_bound,
 )
 from recrawl.science.processes import History, join
-from recrawl.types import Array, Seed, Values
+from recrawl.types import Array, Values
 
 __all__ = ["FakeIntervals"]
-
-# Two annealings must agree on the distance to this relative difference.
-_AGREEMENT = 1e-3
 
 
 @dataclass(frozen=True)
@@ -52,17 +47,15 @@ class FakeIntervals:
 
     Notes
     -----
-    The plain forms are `tests.plain.prior_density`,
-    ``prior_moments``, ``prior_mode``, ``prior_probabilities`` and
-    ``prior_distance``.
+    The plain forms are `tests.plain.prior_density` and ``prior_moments``.
 
     Examples
     --------
     >>> from recrawl.science.priors import FakeIntervals
     >>> from recrawl.science.processes import History
     >>> prior = FakeIntervals(changed=2.0, unchanged=1.0)
-    >>> round(prior.mean, 3), round(prior.mode, 3)
-    (1.333, 0.549)
+    >>> round(prior.mean, 3)
+    1.333
     >>> float(prior.estimate(History([1.0, 1.0], [False, False])).round(3))
     0.255
     """
@@ -100,16 +93,6 @@ class FakeIntervals:
     def variance(self) -> float:
         """Variance of the change rate, 1/time^2."""
         return 1 / self.unchanged**2 + 1 / (self.changed + self.unchanged) ** 2
-
-    @property
-    def mode(self) -> float:
-        """Most likely change rate, log(1 + a / b) / a, 1/time."""
-        return np.log1p(self.changed / self.unchanged).item() / self.changed
-
-    @property
-    def initial_interval(self) -> float:
-        """First interval of a page never crawled before, 1 / mode, time."""
-        return 1 / self.mode
 
     def estimate(self, history: History) -> Values:
         r"""Posterior mode of the change rate.
@@ -154,137 +137,6 @@ class FakeIntervals:
             np.broadcast_to([True, False], (*shape, 2)),
         )
         return join(pseudo, history)
-
-    def probabilities(
-        self, period: ArrayLike, *, base: Literal["period", "rate"] = "period"
-    ) -> Array:
-        r"""Distribution of the mean time between changes on a grid.
-
-        .. math:: p_k \propto (1 - e^{-a / T_k})\,e^{-b / T_k}\,f(T_k)\,
-                  \delta T_k, \qquad f(T) = 1 \text{ or } T^{-2} \text{, see base.}
-
-        Parameters
-        ----------
-        period : array_like, shape (n_grid,), time
-            Mean times between changes, positive, rising.
-        base : {"period", "rate"}, default "period"
-            What is flat without the two pseudo-observations: the period, as
-            in [grimes08]_, where the prior has no finite integral without a
-            largest period, or the rate, as in `density`.
-
-        Returns
-        -------
-        ndarray, shape (n_grid,)
-            Probabilities of sum 1.
-        """
-        checks.one_of("base", base, ("period", "rate"))
-        rate = 1 / checks.rising("period", period)
-        # relative to the longest period, so that not all of them vanish
-        unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
-        weight = -np.expm1(-self.changed * rate) * unchanged
-        weight *= np.gradient(period) * (rate**2 if base == "rate" else 1.0)
-        return weight / weight.sum()
-
-    def distance(
-        self,
-        change_rate: ArrayLike,
-        period: ArrayLike,
-        *,
-        base: Literal["period", "rate"] = "period",
-    ) -> float:
-        r"""L2 distance of the prior to a population of pages, on a grid.
-
-        Section 4.4 of [grimes08]_: with the `probabilities` p of the grid, and
-        the shares s of the pages that are nearest to its points,
-
-        .. math:: \sqrt{\textstyle\sum_k (p_k - s_k)^2} .
-
-        Parameters
-        ----------
-        change_rate : array_like, shape (n_pages,), 1/time
-            Change rates of two pages or more, positive.
-        period : array_like, shape (n_grid,), time
-            Mean times between changes, positive, rising.
-        base : {"period", "rate"}, default "period"
-            As in `probabilities`.
-
-        Returns
-        -------
-        float
-            Distance between `probabilities` and the shares of the pages.
-        """
-        shares = _shares(change_rate, period)
-        return np.linalg.norm(self.probabilities(period, base=base) - shares).item()
-
-    @classmethod
-    def fit(
-        cls,
-        change_rate: ArrayLike,
-        period: ArrayLike,
-        *,
-        base: Literal["period", "rate"] = "period",
-        method: Literal["search", "annealing"] = "search",
-        max_iterations: int = 1000,
-        rng: Seed = None,
-    ) -> FakeIntervals:
-        """Fit the prior to known change rates by the least `distance`.
-
-        Section 4.4 of [grimes08]_.
-
-        Parameters
-        ----------
-        change_rate : array_like, shape (n_pages,), 1/time
-            Change rates of two pages or more, positive.
-        period : array_like, shape (n_grid,), time
-            Mean times between changes, positive, rising; both intervals stay
-            within this grid.
-        base : {"period", "rate"}, default "period"
-            As in `probabilities`.
-        method : {"search", "annealing"}, default "search"
-            "annealing": simulated annealing as in the paper, twice, which
-            must agree on the distance to 0.1%. "search": a grid, and the
-            simplex of Nelder and Mead from its best point.
-        max_iterations : int, default 1000
-            Iterations of the annealing or of the simplex.
-        rng : None, int, SeedSequence or Generator, optional
-            Source of random numbers of the annealing.
-
-        Returns
-        -------
-        FakeIntervals
-            The fitted prior.
-
-        Raises
-        ------
-        ValueError
-            Fewer than two pages, a rate that is not positive and finite, a
-            grid that does not rise.
-        ConvergenceError
-            Not within `max_iterations`; ``last`` holds the last prior.
-
-        Warns
-        -----
-        DegeneratePriorWarning
-            An interval ended at its bound, as `changed` does for a population
-            with a heavy tail of periods and base "period": its prior is close
-            to exp(-unchanged / period) / period. Both do where no pair is
-            near the population.
-        """
-        checks.one_of("method", method, ("annealing", "search"))
-        wanted, period = _shares(change_rate, period), checks.rising("period", period)
-        max_iterations = checks.count("max_iterations", max_iterations)
-
-        def losses(logs):
-            priors = [cls(*pair) for pair in np.exp(logs)]
-            found = [prior.probabilities(period, base=base) for prior in priors]
-            return np.array([np.linalg.norm(each - wanted) for each in found])
-
-        bounds = np.log(period[[0, -1]])
-        if method == "annealing":
-            best, converged = _anneal(losses, bounds, max_iterations, rng)
-        else:
-            best, converged = search(losses, [bounds] * 2, max_iterations)
-        return cls._fitted(best, converged, bounds, max_iterations)
 
     @classmethod
     def learn(
@@ -360,26 +212,3 @@ class FakeIntervals:
 def _density(a, b, rate):
     """Density of `FakeIntervals.density`; `a` and `b` are numbers or arrays."""
     return b * (a + b) / a * -np.expm1(-a * rate) * np.exp(-b * rate)
-
-
-def _anneal(losses, bounds, max_iterations, rng):
-    """Minimum by simulated annealing, and whether a second one agrees."""
-    first, second = (
-        scipy.optimize.dual_annealing(
-            lambda logs: losses([logs])[0], [bounds] * 2, maxiter=max_iterations, rng=r
-        )
-        for r in np.random.default_rng(rng).spawn(2)
-    )
-    return first.x, abs(first.fun - second.fun) <= _AGREEMENT * first.fun
-
-
-def _shares(change_rate, period):
-    """Share of the pages nearest to each period of the grid."""
-    change_rate = checks.positive("change_rate", change_rate)
-    period = checks.rising("period", period)
-    if change_rate.ndim != 1 or change_rate.size < 2:
-        raise ValueError(
-            f"change_rate must hold at least two pages, got shape {change_rate.shape}"
-        )
-    nearest = np.searchsorted(0.5 * (period[1:] + period[:-1]), 1 / change_rate)
-    return np.bincount(nearest, minlength=period.size) / change_rate.size
