@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from fetching import FAILURES, TIMEOUT, age, fetch
 
 from recrawl.files import write_atomic
-from recrawl.science.policies import BayesGreedy
 from recrawl.scheduler import Scheduler
+from recrawl.science.policies import BayesGreedy
 
 DAY = 86_400  # seconds; the scheduler's times are in days
 AT_ONCE, SAVE_EVERY = 16, 300  # fetches, seconds
