@@ -217,9 +217,10 @@ def test_a_page_alone_is_a_page_with_one_signal_at_each_crawl():
         rng.lognormal(-1, 0.5, 50), interval=interval, false_change=0.2, rng=2
     )
     fit = quiet(false_changes, history)
-    same = signals.fit(history, np.ones(interval.shape, dtype=int), signal_rate=1.0)
-    assert_allclose(evidence(fit), same.b, rtol=1e-8, atol=1e-8)
-    assert_allclose(fit.change_rate, same.alpha, rtol=1e-8, atol=1e-8)
+    same = signals.fit(history, np.ones(interval.shape, dtype=int))
+    unsignalled = same.change_rate * (1 - same.recall)
+    assert_allclose(fit.false_change, same.precision, rtol=1e-8, atol=1e-8)
+    assert_allclose(fit.change_rate, unsignalled, rtol=1e-8, atol=1e-8)
     assert (fit.false_change == 0).any()
     assert (fit.false_change > 0).any()
 
