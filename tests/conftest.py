@@ -5,8 +5,6 @@ from importlib.util import find_spec
 
 import pytest
 
-collect_ignore = ["recrawl/typed.py"]  # for mypy, and not to be run
-
 # Servers of multiprocessing and joblib, which end with their user.
 SERVERS = "multiprocessing.forkserver", "resource_tracker", "loky"
 

@@ -52,7 +52,7 @@ _KERNEL = [
     "import paperfigs.kernels; paperfigs.kernels.end_with_build()",
 ]
 # What a refresh keeps of the metadata of a notebook and its cells.
-_METADATA = {"kernelspec", "language_info", "tags", "mystnb"}
+_METADATA = {"kernelspec", "language_info", "tags", "mystnb", "alt", "caption"}
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 
 

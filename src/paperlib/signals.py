@@ -53,10 +53,10 @@ class SignalledPages:
     (array([0.65, 0.3 ]), array([0.538, 0.   ]))
     """
 
-    change_rate: NDArray
-    importance: NDArray
-    recall: NDArray = 0.0  # type: ignore[assignment]
-    false_rate: NDArray = 0.0  # type: ignore[assignment]
+    change_rate: Any
+    importance: Any
+    recall: Any = 0.0
+    false_rate: Any = 0.0
 
     def __post_init__(self):
         most = {"recall": 1.0}

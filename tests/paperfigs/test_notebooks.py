@@ -85,7 +85,8 @@ def test_nothing_of_the_machine_is_stored(path):
     language = content["metadata"]["language_info"]
     assert language["file_extension"] == ".py", "exports need it"
     assert "version" not in language
-    assert all(set(c["metadata"]) <= {"tags", "mystnb"} for c in content["cells"])
+    known = {"tags", "mystnb", "alt", "caption"}
+    assert all(set(c["metadata"]) <= known for c in content["cells"])
 
 
 @each_notebook
