@@ -104,7 +104,7 @@ class Greedy:
             pages[name] = values
         pages["curve"] = believed.importance * alpha  # of the state at iota = 0
         pages["next"], pages["stop"] = signals.offsets[:-1], signals.offsets[1:]
-        pages["stop"][gamma == 0] = 0
+        pages["stop"][gamma == 0] = 0  # signals without effect are not read
         return _slots(pages, time, signals.time)
 
 
