@@ -317,3 +317,9 @@ def broadcast(**arrays: Any) -> Sequence[NDArray[Any]]:
     """The named arrays, broadcast against each other, in a tuple or list."""
     fit(**arrays)
     return np.broadcast_arrays(*arrays.values())
+
+
+def parameters(pages: Any) -> dict[str, Array]:
+    """The four parameters of `paperlib.signals.SignalledPages` by name."""
+    names = "change_rate", "importance", "recall", "false_rate"
+    return {name: getattr(pages, name) for name in names}

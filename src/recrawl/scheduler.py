@@ -859,7 +859,7 @@ def _lasting(labels):
 
 def _belief(pages):
     """Parameters of pages as one array, shape (4, n_pages)."""
-    return np.array(list(vars(pages).values()))
+    return np.array([getattr(pages, name) for name in PARAMETERS])
 
 
 def _crawled(crawled, n_pages):

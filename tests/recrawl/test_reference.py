@@ -113,10 +113,6 @@ def test_false_changes():
         assert found.log_likelihood == pytest.approx(value, rel=EXACT)
         plain = beyond.false_change_log_likelihood(rates[0], expected_b, *page)
         assert value >= plain - EXACT * abs(plain)
-        rate = reference.mle(*page)
-        slope, variance = beyond.false_change_score(rate, *page)
-        found = estimators.false_change_score(History(*page), rate)
-        assert found == pytest.approx(slope / np.sqrt(variance), rel=ROOT)
 
 
 def test_design_variance():

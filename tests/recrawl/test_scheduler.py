@@ -633,7 +633,8 @@ def test_pages_to_come_are_believed_as_the_first_ones(kind, tmp_path):
 
 
 def some_of(pages, which):
-    return SignalledPages(*(array[which] for array in vars(pages).values()))
+    names = "change_rate", "importance", "recall", "false_rate"
+    return SignalledPages(*(getattr(pages, name)[which] for name in names))
 
 
 def test_the_thresholds_of_the_policy_are_saved(tmp_path):

@@ -49,6 +49,7 @@ from numpy.typing import ArrayLike
 
 from paperlib.signals import SignalledPages
 from recrawl import checks
+from recrawl.checks import parameters
 from recrawl.errors import ConvergenceError
 from recrawl.kernels import allocation as kernels
 from recrawl.kernels import crawl_value, threads_for
@@ -453,7 +454,7 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
     """
     bandwidth = checks.scalar(checks.positive, "bandwidth", bandwidth)
     checks.instance("pages", pages, SignalledPages)
-    constants = crawl_value.page_constants(**vars(pages), terms=crawl_value.EXACT)
+    constants = crawl_value.page_constants(**parameters(pages), terms=crawl_value.EXACT)
     limit, alpha, gamma = constants["limit"], constants["alpha"], pages.gamma
     gains = limit > 0
     state, rate = np.zeros(limit.size), np.where(gains, gamma, 0.0)

@@ -53,6 +53,7 @@ def write_lines(file: Any, rows: Iterable[tuple[Any, ...]]) -> tuple[int, list[s
 
     Examples
     --------
+    >>> import io
     >>> file = io.BytesIO()
     >>> write_lines(file, [("a",), ("b",)])
     (2, [])
@@ -90,6 +91,7 @@ def write_changedetection(
 
     Examples
     --------
+    >>> import io
     >>> file = io.BytesIO()
     >>> write_changedetection(file, [("095be615", None)])
     (1, [])
@@ -138,6 +140,7 @@ def write_crontab(file: Any, rows: Iterable[tuple[Any, ...]]) -> tuple[int, list
 
     Examples
     --------
+    >>> import io
     >>> file = io.BytesIO()
     >>> write_crontab(file, [("https://example.org/n%C3%A4her", 19 * 3600)])
     (1, ['cron has even periods only: 1 fetches a day, planned were 1.26316'])

@@ -8,6 +8,7 @@ import numpy as np
 
 from paperlib.signals import SignalledPages
 from recrawl import checks
+from recrawl.checks import parameters
 from recrawl.kernels import crawl_value, indices
 from recrawl.kernels import scheduler as kernels
 from recrawl.science import objectives
@@ -179,7 +180,7 @@ class _WithSignals:
     def _state(self, world, last):
         """State of the scheduler at time 0, with all signals to come."""
         constants = crawl_value.page_constants(
-            **vars(self.believed), terms=self.terms or crawl_value.EXACT
+            **parameters(self.believed), terms=self.terms or crawl_value.EXACT
         )
         start, stop = world.offsets[:-1], world.offsets[1:]
         return kernels.new_state(
