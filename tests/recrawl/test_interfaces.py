@@ -166,6 +166,7 @@ def wheel(tmp_path_factory):
     shutil.copytree(
         ROOT / "src", sources / "src", ignore=shutil.ignore_patterns("__pycache__")
     )
+    shutil.copytree(ROOT / "data", sources / "data")
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, sources)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
@@ -247,11 +248,11 @@ def test_the_extra_of_logs_holds_all_that_a_log_needs(wheel, tmp_path):
 
 SCIENCE = """
 import numpy as np
-from recrawl.science.allocation import optimal
-from recrawl.science.estimators import mle
-from recrawl.science.processes import simulate_history
+from paperlib.allocation import optimal_interval
+from paperlib.estimators import mle
+from paperlib.processes import simulate_history
 history = simulate_history([0.5, 2.0], crawl_rate=1.0, n_crawls=50, rng=1)
-plan = optimal(mle(history), [1.0, 1.0], 2.0)
+plan = optimal_interval(mle(history), [1.0, 1.0], 2.0)
 assert np.isclose(plan.crawl_rate.sum(), 2.0)
 for module in ("duckdb", "joblib", "matplotlib", "pandas", "pyarrow"):
     try:
