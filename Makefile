@@ -45,7 +45,7 @@ site: $(READY)
 test-site: site
 	tests/browser/run.sh $(PYTHON) site
 benchmark: $(READY)
-	$(PYTHON) -m paperlib benchmark --output data
+	$(PYTHON) -m recrawl.science.field data
 bench: $(READY)
 	$(PYTHON) benchmarks/run.py
 lab: $(READY)
