@@ -1,4 +1,4 @@
-"""Coverage of the intervals that `paperlib estimate` writes, at nominal 95%.
+"""Coverage of the intervals that `recrawl estimate` writes, at nominal 95%.
 
     python benchmarks/coverage.py
 

@@ -13,7 +13,7 @@ changes are a Poisson process, a renewal process of gamma intervals of shape
 mean interval with probability 0.75); and windows of the two shipped traces,
 each with a random start and a change of scale, lognormal with sigma 1, so that
 pages differ. Every page is polled 20 times at equal intervals; from these bits
-the rates are learnt as `paperlib estimate` does, with the prior of two
+the rates are learnt as `recrawl estimate` does, with the prior of two
 pseudo-observations. Each schedule then crawls at equal intervals of random
 phase for the time of 20 more polls, and is judged by the true changes. The
 bandwidth is 0.3 or 1 crawl a change. 20 runs; differences from no hedge are

@@ -1,13 +1,12 @@
-"""Share of small errors in the science that the tests find.
+"""Share of small errors in paperlib that the tests find.
 
     python benchmarks/mutants.py --sample 100
 
 A mutant is the library with one operator, comparison or number changed. It is killed
-if a test fails or takes too long. The tests of a mutant are those of the five files
-that use the public names of its module most often (for a private module or a kernel,
-the names of the modules that import it), and the examples of the module. The quick
-tests of the first file come first, for all mutants; then, for those that are left,
-those of the other files; then the slow tests. Results are added to
+if a test fails or takes too long. The tests of a mutant are those of the five files of
+tests/paperlib that name its module most often, and the examples of the module. The
+quick tests of the first file come first, for all mutants; then, for those that are
+left, those of the other files; then the slow tests. Results are added to
 `build/mutants.jsonl`: a second run goes on from there, and tries only the mutants that
 are not killed yet. `equivalent_mutants.csv` lists those that no test can tell from the
 library, and why.
@@ -16,8 +15,8 @@ mutmut leaves out every function that has a decorator, thus all kernels, and kee
 all mutants of the others in one file; cosmic-ray changes the sources in place, which
 the caches of numba notice in the changed file alone, not in the kernels that call it.
 Neither can switch numba off, because kernels read records by the names of their
-fields, as Python cannot. Here the library is copied, with its compiled kernels, and a
-mutant of a kernel compiles that kernel and its callers anew, and nothing else.
+fields, as Python cannot. Here the library is copied, and a mutant of a file with
+kernels compiles all kernels that its tests use.
 """
 
 import argparse
@@ -33,13 +32,13 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).parents[1]
 COPY, SESSION = ROOT / "build/mutants/src", ROOT / "build/mutants.jsonl"
 EQUIVALENT = ROOT / "benchmarks/equivalent_mutants.csv"
-# The other wings, and the decorators of the kernels, which only decide about speed.
-LEFT_OUT = "crawl_log/", "repro/", "cli.py", "__main__.py", "_kernels/__init__.py"
 N_FILES = 5
 # One file finds most mutants, and many files take long to import.
 ROUNDS = (
@@ -111,8 +110,6 @@ def mutants(package):
     found = {}
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()
-        if name.startswith(LEFT_OUT):
-            continue
         lines = path.read_bytes().splitlines(keepends=True)
         seen = collections.Counter()
         for n, start, end, new in changes(ast.parse(path.read_bytes()), lines):
@@ -126,67 +123,18 @@ def mutants(package):
 
 
 def tests_of(package):
-    """The test files of each module, the most important first."""
-    trees = {p: ast.parse(p.read_bytes()) for p in package.rglob("*.py")}
-    public, imported_by = {}, collections.defaultdict(set)
-    for path, tree in trees.items():
-        parts = ("paperlib", *path.relative_to(package).with_suffix("").parts)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for alias in node.names:
-                    for to in (node.module, f"{node.module}.{alias.name}"):
-                        imported_by[to].add(".".join(parts))
-            elif (
-                isinstance(node, ast.Assign)
-                and ast.unparse(node.targets[0]) == "__all__"
-            ):
-                public[".".join(parts)] = set(re.findall(r"'(\w+)'", ast.unparse(node)))
-
-    def names(module, seen=()):
-        """Public names of a module, or of those that import it, or of theirs."""
-        if public.get(module) or module in seen:
-            return public.get(module, set())
-        above = imported_by[module]
-        return set().union(*(names(each, (*seen, module)) for each in above))
-
-    used = {
-        path: collections.Counter(re.findall(r"[^\W\d]\w*", path.read_text()))
-        for path in (ROOT / "tests").glob("test_*.py")
-    }
-    total = collections.Counter()
-    for counts in used.values():
-        total.update(counts)
+    """The test files of each module, those that name it most often first."""
+    used = {path: path.read_text() for path in (ROOT / "tests/paperlib").glob("test_*")}
     files = {}
-    for path in trees:
-        parts = ("paperlib", *path.relative_to(package).with_suffix("").parts)
-        own = names(".".join(parts))
-        # the share of the uses of each name, so that common words count little
-        score = {
-            test: sum(counts[name] / (total[name] or 1) for name in own)
-            / (len(own) or 1)
-            + bool(re.search(rf"_kernels import {path.stem}\b", test.read_text()))
-            + 2 * path.stem.endswith(test.stem.removeprefix("test_"))
-            for test, counts in used.items()
+    for path in package.rglob("*.py"):
+        own = path.stem if path.stem != "__init__" else path.parent.name
+        count = {
+            test: len(re.findall(rf"\b{own}\b", text)) + 99 * test.stem.endswith(own)
+            for test, text in used.items()
         }
-        best = sorted(score, key=score.get, reverse=True)[:N_FILES]
-        files[path.relative_to(package).as_posix()] = [t for t in best if score[t]]
+        best = sorted(count, key=count.get, reverse=True)[:N_FILES]
+        files[path.relative_to(package).as_posix()] = [t for t in best if count[t]]
     return files
-
-
-def callers(kernel):
-    """The kernels that compile `kernel` into their own code, and itself."""
-    found, new = set(), {kernel}
-    while new:
-        found |= new
-        new = {
-            path.stem
-            for path in (COPY / "paperlib/_kernels").glob("*.py")
-            if any(
-                re.search(rf"_kernels(\.| import .*\b){name}\b", path.read_text())
-                for name in found
-            )
-        } - found
-    return found
 
 
 def limit():
@@ -195,7 +143,7 @@ def limit():
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 
 
-def failure(which, tests):
+def failure(which, tests, environment=MappingProxyType({})):
     """What fails first among the tests with this mark, or None."""
     pytest = [sys.executable, "-m", "pytest", "-x", "-p", "no:nbval", "--tb=no"]
     pytest += ["-p", "no:cacheprovider", "--doctest-modules", "-m", which]
@@ -204,7 +152,7 @@ def failure(which, tests):
         run = subprocess.run(
             [*pytest, *tests],
             cwd=ROOT,
-            env={**os.environ, **paths},
+            env={**os.environ, **paths, **environment},
             capture_output=True,
             text=True,
             timeout=5 * SECONDS,
@@ -221,24 +169,15 @@ def failure(which, tests):
 def killer(name, source, which, tests):
     """What finds a mutant, or None. The copy is then again the original."""
     path, aside = COPY / "paperlib" / name, COPY.parent / "aside"
-    aside.mkdir(exist_ok=True)
-    kernels = callers(path.stem) if path.parent.name == "_kernels" else ()
-
-    def compiled():
-        cache = path.parent / "__pycache__"
-        return [file for kernel in kernels for file in cache.glob(f"{kernel}.*")]
-
-    originals = [path, *compiled()]  # come back with their times, so that they count
-    for file in originals:
-        file.rename(aside / file.name)
+    path.rename(aside)  # comes back with its time, so that caches stay good
     path.write_bytes(source)
     try:
-        return failure(which, [*tests, path])
+        # A kernel is compiled into those of other files, whose caches do not notice.
+        with tempfile.TemporaryDirectory() as cache:
+            fresh = {"NUMBA_CACHE_DIR": cache} if b"compiled" in source else {}
+            return failure(which, [*tests, path], fresh)
     finally:
-        for file in compiled():
-            file.unlink()
-        for file in originals:
-            (aside / file.name).rename(file)
+        aside.rename(path)
 
 
 def main():
@@ -248,7 +187,6 @@ def main():
     options = parser.parse_args()
     shutil.rmtree(COPY.parent, ignore_errors=True)
     shutil.copytree(ROOT / "src/paperlib", COPY / "paperlib")
-    shutil.copytree(ROOT / "data", COPY.parent / "data")  # which traces are read from
     found, tests = mutants(COPY / "paperlib"), tests_of(COPY / "paperlib")
     with EQUIVALENT.open(newline="") as file:
         equivalent = {row["mutant"] for row in csv.DictReader(file)}
@@ -260,8 +198,6 @@ def main():
     done = {}
     if SESSION.exists():
         done = dict(json.loads(line) for line in SESSION.read_text().splitlines())
-    # those that compile nothing come first: a kernel takes a minute
-    sample.sort(key=lambda mutant: mutant.startswith("_kernels/"))
     for which, some in ROUNDS:
         for mutant in sample:
             if done.get(mutant):

@@ -8,7 +8,7 @@ without a change, at .02 a day.
 
 For four weeks a rotation made by hand fetches each night first the pages whose field
 is newer than the copy, then those whose copy is the oldest. Its log goes into
-`paperlib estimate` and `paperlib schedule`. Four more weeks are then crawled in four
+`recrawl estimate` and `recrawl schedule`. Four more weeks are then crawled in four
 ways, with the same changes and as many fetches: all pages in turn; the rotation; by the
 schedule; by the schedule with signals. The freshness of each is measured.
 

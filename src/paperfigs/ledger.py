@@ -227,14 +227,15 @@ def recorded(figure: str) -> list[dict[str, Any]]:
     return [join(claims, found) for found in record if claim_id(found) in claims]
 
 
-def judge(claims: Iterable[dict[str, Any]]) -> str:
+def judge(claims: list[dict[str, Any]]) -> str:
     """Give the verdict on a figure by the statuses of the paper's claims about it.
 
-    Claims of ours do not count, unless there are no others.
+    Claims of ours do not count. If there are no others, nothing of a paper is
+    judged, and the verdict says how many of ours hold.
 
     Parameters
     ----------
-    claims : iterable of dict
+    claims : list of dict
         Of `recorded`.
 
     Returns
@@ -244,7 +245,10 @@ def judge(claims: Iterable[dict[str, Any]]) -> str:
         do, "not reproduced" if none does, "not testable" without any.
     """
     of_paper = [c for c in claims if "ours" not in c]
-    tested = [c["status"] for c in of_paper or claims if c["status"] in _TESTED]
+    if claims and not of_paper:
+        n_hold = [c["status"] for c in claims].count("holds")
+        return f"{n_hold} of {len(claims)} claims of ours hold"
+    tested = [c["status"] for c in of_paper if c["status"] in _TESTED]
     n_hold = tested.count("holds")
     if not tested:
         return "not testable"

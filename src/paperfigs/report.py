@@ -16,7 +16,8 @@ A figure is *reproduced* if all claims of the paper about it hold that can be te
 {ledger.STANDARD_ERRORS:g} standard errors; else it is *on the border*. The number
 after ± is one standard error. A claim is *calibrated* where stand-in data were chosen
 to fit it, and *not testable* where it needs data that we lack; neither counts.
-Claims of ours, which no paper makes, do not count beside those of a paper.
+Claims of ours, which no paper makes, do not count; a figure that has no others is ours,
+and how many of them hold is said in place of a verdict.
 "Criterion after" marks a criterion that was written after a look at results.
 This page is made from `notebooks/*/claims.yaml` and the records beside the figures.
 """
@@ -41,8 +42,8 @@ def write() -> None:
         claims += [page.claims() for page in pages]
         rows = [(page.picture, page.title, page.marked) for page in pages]
         gallery += [f"\n## {paper}\n", ledger.table(("", "", "does it hold?"), rows)]
+        found = [page.verdict[0] for page in pages if page.verdict[0] in VERDICTS]
         if paper != _NOT_OF_A_PAPER:
-            found = [page.verdict[0] for page in pages]
             counts.append((paper, len(found), *map(found.count, VERDICTS)))
     counts = [(f"[{paper}](figures/README.md#{paper})", *n) for paper, *n in counts]
     summary = ledger.table(("paper", "figures", *VERDICTS), counts)
@@ -62,9 +63,6 @@ class Page:
         self.link = f"../notebooks/{figure.split('/')[0]}/{notebook.name}"
         self.found, about = ledger.recorded(figure), project.about(figure)
         verdict = ledger.judge(self.found)
-        if figure.startswith(_NOT_OF_A_PAPER):
-            holds = sum(claim["status"] == "holds" for claim in self.found)
-            verdict = f"{holds} of {len(self.found)} claims hold"
         self.verdict = verdict, about.get("data", ""), about.get("sentence", "")
         self.picture = f"[![{self.title}]({figure}.png)]({self.link})"
         self.marked = f"**{verdict}** ({self.verdict[1]}). {self.verdict[2]}"

@@ -61,8 +61,7 @@ def burn_in(importance: ArrayLike, tolerance: ArrayLike, *, min_rate: float) -> 
 
     .. math:: \frac{1}{\Delta_{\min}} \log \frac{\sum_i \mu_i}{\epsilon} .
 
-    Derived; a factor of 2 inside the logarithm, which the paper seems to have,
-    is not needed.
+    Derived: our text of the paper lacks the formula.
 
     Parameters
     ----------

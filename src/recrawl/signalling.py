@@ -7,7 +7,6 @@ signals come without a change.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +15,11 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from paperlib import signals
-from paperlib.errors import DegenerateSignalsWarning
 from recrawl.database import first_line, run, sql
 from recrawl.files import temporary_folder
 from recrawl.formats.checking import mended
 from recrawl.formats.tables import check, selected
+from recrawl.science.signal_quality import fit
 from recrawl.types import PathLike
 
 if TYPE_CHECKING:
@@ -124,9 +122,9 @@ class Quality:
 
     Notes
     -----
-    A page's own estimates (`signals.fit`) are taken where its crawls tell both to
-    a standard error of 0.1; else those of its host, if the sample has 100 signals
-    and 100 changes of it; else those of all pages. Those of several pages are
+    A page's own estimates (`signal_quality.fit`) are taken where its crawls tell
+    both to a standard error of 0.1; else those of its host, if the sample has 100
+    signals and 100 changes of it; else those of all pages. Those of several pages are
     the sums of their estimated numbers: signals with a change over all signals,
     and over all changes. (One fit of their crawls together would be biased, for it
     takes them for one page with one change rate.) With few crawls of each page the
@@ -147,7 +145,7 @@ class Quality:
     def __init__(
         self, sample: History, n_signals: NDArray[np.integer], host: Sequence[Any]
     ) -> None:
-        found, days = _fit(sample, n_signals), sample.total(sample.interval)
+        found, days = fit(sample, n_signals), sample.total(sample.interval)
         self._hosts, number = np.unique(np.asarray(host, str), return_inverse=True)
         with np.errstate(invalid="ignore"):
             true = found.precision * sample.total(n_signals)
@@ -181,8 +179,7 @@ class Quality:
             ``signals_from``: "page", "host", "all", or "none" of pages without a
             signal.
         """
-        own, host = _fit(history, n_signals), np.asarray(host, str)
-        gamma = history.total(n_signals) / history.total(history.interval)
+        own, host = fit(history, n_signals), np.asarray(host, str)
         with np.errstate(invalid="ignore"):
             precise = (own.precision_stderr <= _PRECISE) & (
                 own.recall_stderr <= _PRECISE
@@ -199,18 +196,12 @@ class Quality:
                 strict=True,
             )
         }
-        silent = gamma == 0
+        silent = own.gamma == 0
         found["recall"][silent] = 0.0
-        found["false_rate"] = np.nan_to_num(gamma) * (1 - found["precision"])
+        found["false_rate"] = np.nan_to_num(own.gamma) * (1 - found["precision"])
         sources = [silent, precise, known], ["none", "page", "host"]
         found["signals_from"] = np.select(*sources, "all")
         return found
-
-
-def _fit(history, n_signals):
-    """Estimates of each page; degenerate ones are no news."""
-    with warnings.catch_warnings(action="ignore", category=DegenerateSignalsWarning):
-        return signals.fit(history, n_signals)
 
 
 def _ratios(counts):

@@ -12,6 +12,7 @@ import pytest
 import recrawl
 from paperlib import signals
 from recrawl import cli, reading
+from recrawl.science import signal_quality
 from recrawl.science.processes import History
 from recrawl.signalling import Quality
 from recrawl.suspects import Suspects
@@ -156,7 +157,7 @@ def test_pages_take_their_own_values_where_they_are_known_well():
     quality = Quality(history, n_signals, ["h"] * 3)
     found = quality.columns(history, n_signals, ["h"] * 3)
     assert set(found["signals_from"]) == {"page"}
-    own = signals.fit(history, n_signals)
+    own = signal_quality.fit(history, n_signals)
     assert np.array_equal(found["recall"], own.recall)
     assert np.array_equal(found["precision"], own.precision)
 
