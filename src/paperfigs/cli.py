@@ -17,7 +17,7 @@ def _build(ids, parameters, **options):
 def _list(ids):
     for figure, notebook in build.select(ids).items():
         page = report.Page(figure, notebook)
-        print(f"{figure:20}{page.verdict[0]:24}{page.title}")
+        print(f"{figure:20}{page.verdict[0]:32}{page.title}")
 
 
 def _download(**options):
