@@ -331,12 +331,10 @@ def _run_all(todo, work, workers, seconds):
     Those that are expected to take longest are started first. Ctrl-C ends
     this process, and with it its kernels.
     """
-    os.environ.update(_ENVIRONMENT | os.environ)
-    # Without bytecode every kernel would compile all that it imports.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     queue = sorted(todo, key=seconds.get, reverse=True)
     running, errors = {}, {}
     with (
+        _environment(),
         ThreadPoolExecutor(workers) as pool,
         tqdm(total=sum(map(seconds.get, todo)), bar_format=_BAR, disable=None) as bar,
     ):
@@ -358,6 +356,20 @@ def _run_all(todo, work, workers, seconds):
             bar.write("interrupted: the next run goes on from here")
             os._exit(130)  # waiting for the running notebooks could take minutes
     return errors
+
+
+@contextlib.contextmanager
+def _environment():
+    """Set what kernels inherit; afterwards this process has its own again."""
+    own = dict(os.environ)
+    os.environ.update(_ENVIRONMENT | own)
+    # Without bytecode every kernel would compile all that it imports.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(own)
 
 
 @contextlib.contextmanager
