@@ -42,18 +42,3 @@ from . import (
     signals,
     worlds,
 )
-
-__all__ = [
-    "allocation",
-    "copies",
-    "errors",
-    "estimators",
-    "freshness",
-    "policies",
-    "priors",
-    "processes",
-    "regret",
-    "schedules",
-    "signals",
-    "worlds",
-]

@@ -14,7 +14,6 @@ crawls. The rates of each problem sum to the bandwidth, unless no page gains by 
 crawl: then they are 0, and so is the multiplier.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,22 +71,16 @@ def _problem(change_rate, importance, bandwidth):
 
 
 def uniform(
-    change_rate: ArrayLike,
-    importance: ArrayLike,
-    bandwidth: float,
-    *,
-    model: Callable[..., NDArray] = freshness.poisson,
+    change_rate: ArrayLike, importance: ArrayLike, bandwidth: float
 ) -> Allocation:
     """Crawl every page at the same rate.
 
     Parameters
     ----------
     change_rate, importance : array_like, shape (..., n_pages)
-        1/time, and any unit; for the freshness that is reported.
+        1/time, and any unit; for the freshness at Poisson times.
     bandwidth : float, 1/time
         Crawls of all pages together.
-    model : callable, default `freshness.poisson`
-        Freshness from change rate and crawl rate; or `freshness.interval`.
 
     Returns
     -------
@@ -96,7 +89,7 @@ def uniform(
     """
     d, mu, bandwidth = _problem(change_rate, importance, bandwidth)
     rate = np.full(d.shape, bandwidth / d.shape[-1])
-    return Allocation(rate, None, freshness.mean(model(d, rate), mu))
+    return Allocation(rate, None, freshness.mean(freshness.poisson(d, rate), mu))
 
 
 def proportional(

@@ -59,6 +59,13 @@ def bits(name, value):
     return array.astype(bool)
 
 
+def choice(name, value, options):
+    """The option of this name."""
+    if value not in options:
+        raise ValueError(f"{name} must be one of {[*options]}, got {value!r}")
+    return options[value]
+
+
 def broadcast(**arrays):
     """The arrays in their common shape; an error names all of them."""
     try:

@@ -44,9 +44,9 @@ class Copies:
     Examples
     --------
     >>> copies = Copies([0.5, 2.0], filled=True, rng=1)
-    >>> _, fresh, n_crawls = copies.follow(EXPLORE["interval"], np.ones(2), 10.0)
-    >>> n_crawls, copies.history.n_crawls
-    (20, array([10, 10]))
+    >>> expected, fresh = copies.follow(EXPLORE["interval"], np.ones(2), 10.0)
+    >>> copies.history.n_crawls
+    array([10, 10])
     """
 
     def __init__(self, change_rate: ArrayLike, *, filled: bool, rng: Any = None):
@@ -66,7 +66,7 @@ class Copies:
 
     def follow(
         self, schedule: Callable, crawl_rate: NDArray, duration: float
-    ) -> tuple[NDArray, NDArray, int]:
+    ) -> tuple[NDArray, NDArray]:
         """Crawl by a schedule for some time.
 
         Parameters
@@ -84,8 +84,6 @@ class Copies:
             Expected fresh time of each page, given what happened before.
         fresh : ndarray, shape (n_pages,), time
             Fresh time of each page as simulated.
-        n_crawls : int
-            Number of crawls.
         """
         expected = FRESH_TIME[schedule](
             self.change_rate, crawl_rate, duration, initial=self.probability()
@@ -108,7 +106,7 @@ class Copies:
         offsets = np.append(0, np.cumsum(seen)[last])
         found = History((end - start)[seen], (change <= end)[seen], offsets)
         self.history = join(self.history, found)
-        return expected, fresh, time.size
+        return expected, fresh
 
     def probability(self) -> NDArray:
         """Probability that each copy is fresh now, given the crawls so far.

@@ -11,7 +11,3 @@ class DegenerateHistoryWarning(UserWarning):
 
 class DegeneratePriorWarning(UserWarning):
     """A fitted prior at the border of its parameters."""
-
-
-class DegenerateSignalsWarning(UserWarning):
-    """Pages whose crawls and signals do not determine the quality of the signals."""

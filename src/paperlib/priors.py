@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +17,8 @@ from .processes import History, join
 
 # A logarithm this close to its bound has ended there.
 AT_BOUND = 1e-3
+# Exponent of the rate in a density over periods that is uniform in either quantity.
+BASES = {"period": 0, "rate": 2}
 # Stand-in for the private data of Grimes and Ford (2008): the median of the mean
 # times between changes, in hours, is calibrated so that the best first interval of
 # their figure 4 is 11 days, as in the paper (measured: 11.0 with a standard error of
@@ -129,7 +130,7 @@ class PseudoObservations:
         # relative to the longest period, so that not all of them vanish
         unchanged = np.exp(-self.unchanged * (rate - rate[-1]))
         weight = -np.expm1(-self.changed * rate) * unchanged
-        weight *= np.gradient(period) * rate ** {"period": 0, "rate": 2}[base]
+        weight *= np.gradient(period) * rate ** checks.choice("base", base, BASES)
         return weight / weight.sum()
 
     def distance(
@@ -167,13 +168,12 @@ class PseudoObservations:
         period: ArrayLike,
         *,
         base: Literal["period", "rate"] = "period",
-        method: Literal["search", "annealing"] = "search",
-        max_iterations: int = 1000,
-        rng: int | np.random.Generator | None = None,
     ) -> PseudoObservations:
         """Fit the prior to known change rates by the least `distance`.
 
-        Section 4.4 of Grimes and Ford (2008).
+        Section 4.4 of Grimes and Ford (2008). They use simulated annealing; here
+        it is the simplex of Nelder and Mead from the best point of a grid, which
+        finds the same minimum.
 
         Parameters
         ----------
@@ -184,59 +184,6 @@ class PseudoObservations:
             within this grid.
         base : {"period", "rate"}, default "period"
             As in `probabilities`.
-        method : {"search", "annealing"}, default "search"
-            "annealing": simulated annealing, as in the paper. "search": a
-            grid, and the simplex of Nelder and Mead from its best point.
-        max_iterations : int, default 1000
-            Iterations of the annealing or of the simplex.
-        rng : None, int or Generator, optional
-            Source of random numbers of the annealing.
-
-        Returns
-        -------
-        PseudoObservations
-
-        Raises
-        ------
-        ConvergenceError
-            The simplex did not converge within `max_iterations`.
-
-        Warns
-        -----
-        DegeneratePriorWarning
-            An interval ended at its bound, as `changed` does for a population
-            with a heavy tail of periods and base "period".
-        """
-        shares = _shares(change_rate, period)
-
-        def loss(prior):
-            return np.linalg.norm(prior.probabilities(period, base=base) - shares)
-
-        stream = np.random.default_rng(rng).spawn(1)[0]
-        annealing = partial(scipy.optimize.dual_annealing, rng=stream)
-        minimise = {"search": _search, "annealing": annealing}[method]
-        bounds = np.log(np.take(period, [0, -1]))
-        return cls._least(loss, bounds, minimise, max_iterations)
-
-    @classmethod
-    def learn(cls, history: History, rate: ArrayLike) -> PseudoObservations:
-        r"""Fit the prior to histories by maximum marginal likelihood.
-
-        The two intervals that maximise the probability of the bits,
-
-        .. math:: \prod_\mathrm{pages} \int
-            P(\mathrm{bits} \mid \Delta)\,\pi(\Delta)\,d\Delta ,
-
-        an empirical-Bayes prior of base "rate" (our choice; Grimes and Ford
-        (2008) need known rates). One bit of each page is enough.
-
-        Parameters
-        ----------
-        history : History
-            In either form.
-        rate : array_like, shape (n_grid,), 1/time
-            The grid of rates for the integral, positive, rising; both
-            intervals stay within the periods that it spans.
 
         Returns
         -------
@@ -250,57 +197,36 @@ class PseudoObservations:
         Warns
         -----
         DegeneratePriorWarning
-            An interval ended at its bound.
+            An interval ended at its bound, as `changed` does for a population
+            with a heavy tail of periods and base "period".
         """
-        grid = checks.rising("rate", rate, above=True)
-        likelihood = grid_posterior(history, grid, np.ones(grid.size))
-        # pages of the same bits at the same intervals count as one
-        likelihood, n_pages = np.unique(
-            likelihood.reshape(-1, grid.size), axis=0, return_counts=True
+        shares = _shares(change_rate, period)
+
+        def loss(logs):
+            prior = cls(*np.exp(logs))
+            return np.linalg.norm(prior.probabilities(period, base=base) - shares)
+
+        ends = np.log(np.take(period, [0, -1]))
+        start = scipy.optimize.brute(loss, [ends, ends], finish=None)
+        found = scipy.optimize.minimize(
+            loss,
+            start,
+            method="Nelder-Mead",
+            bounds=[ends, ends],
+            # six digits of an interval; the rounding of a loss
+            options={"xatol": 1e-6, "fatol": 1e-12 * loss(start)},
         )
-        likelihood *= np.gradient(grid)
-
-        # a prior that makes a history almost impossible has a loss of inf
-        @np.errstate(divide="ignore")
-        def loss(prior):
-            return -n_pages @ np.log(likelihood @ prior.density(grid))
-
-        return cls._least(loss, -np.log(grid[[-1, 0]]), _search, 1000)
-
-    @classmethod
-    def _least(cls, loss, bounds, minimise, max_iterations):
-        """The prior of least loss; the logarithms of both intervals are in bounds."""
-
-        def of_logs(logs):
-            return loss(cls(*np.exp(logs)))
-
-        found = minimise(of_logs, [bounds, bounds], maxiter=max_iterations)
-        prior = cls(*np.exp(found.x))
         if not found.success:
-            raise ConvergenceError(
-                f"no fit within {max_iterations} iterations, last at {prior}"
-            )
+            raise ConvergenceError(f"no fit after {found.nit} iterations")
+        prior = cls(*np.exp(found.x))
         for name, value in vars(prior).items():
-            if np.abs(np.log(value) - bounds).min() < AT_BOUND:
+            if np.abs(np.log(value) - ends).min() < AT_BOUND:
                 warnings.warn(
                     f"{name} ended at its bound, {value:.6g}",
                     DegeneratePriorWarning,
-                    stacklevel=3,
+                    stacklevel=2,
                 )
         return prior
-
-
-def _search(loss, bounds, maxiter):
-    """Minimum by the simplex of Nelder and Mead from the best point of a grid."""
-    start = scipy.optimize.brute(loss, bounds, finish=None)
-    options = {
-        "xatol": 1e-6,  # of a logarithm: six digits of an interval
-        "fatol": 1e-12 * abs(loss(start)),  # rounding of a loss
-        "maxiter": maxiter,
-    }
-    return scipy.optimize.minimize(
-        loss, start, method="Nelder-Mead", bounds=bounds, options=options
-    )
 
 
 def _shares(change_rate, period):
@@ -388,6 +314,7 @@ def population(
     """
     rng = np.random.default_rng(rng)
     draws = {"lognormal": rng.standard_normal, "log-logistic": rng.logistic}
-    log_ratio = draws[distribution](size=checks.count("n_pages", n_pages))
+    draw = checks.choice("distribution", distribution, draws)
+    log_ratio = draw(size=checks.count("n_pages", n_pages))
     period = MEDIAN_PERIOD * np.exp(log_ratio)
     return 1 / np.clip(period, SHORTEST_PERIOD, LONGEST_PERIOD)

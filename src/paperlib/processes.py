@@ -7,7 +7,6 @@ intervals between crawls, of many pages or runs at once.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -113,10 +112,7 @@ class History:
 
     def prefix(self, n_crawls: int) -> History:
         """Return the first `n_crawls` crawls of every page of a dense history."""
-        first = copy.copy(self)  # whose crawls need no second check
-        interval, changed = self.interval[..., :n_crawls], self.changed[..., :n_crawls]
-        vars(first).update(interval=interval, changed=changed)
-        return first
+        return History(self.interval[..., :n_crawls], self.changed[..., :n_crawls])
 
 
 def join(first: History, second: History) -> History:
@@ -148,30 +144,6 @@ def join(first: History, second: History) -> History:
         np.insert(changed, page_end, more_changed),
         offsets + more_offsets,
     )
-
-
-def poisson_times(
-    rate: float, horizon: float, *, rng: int | np.random.Generator | None = None
-) -> NDArray:
-    """Event times of a Poisson process on (0, horizon], sorted.
-
-    Parameters
-    ----------
-    rate : float, 1/time
-        Rate of the events, non-negative.
-    horizon : float, time
-        End of the observation, positive.
-    rng : None, int or Generator, optional
-        Source of random numbers.
-
-    Returns
-    -------
-    ndarray, shape (n_events,), time
-    """
-    mean = checks.number("rate", rate, above=False) * checks.number("horizon", horizon)
-    rng = np.random.default_rng(rng)
-    # uniform on (0, horizon]: one may be the horizon, none is 0
-    return np.sort(horizon * (1.0 - rng.random(rng.poisson(mean))))
 
 
 def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
@@ -207,52 +179,17 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
     return History(interval, np.diff(end, prepend=start) > 0)
 
 
+def replicate(function: Callable, n_runs: int, *, rng: Any = None) -> list:
+    """Call ``function(rng)`` for each run; run i depends on the seed and i alone."""
+    streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
+    return [function(stream) for stream in streams]
+
+
 def _each_run(draw, n_runs, rng):
-    """The array draw(generator), or that of each run, stacked.
-
-    Every run has its own generator: run i depends on the seed and i alone.
-    """
-    rng = np.random.default_rng(rng)
+    """The array draw(generator), or that of each run, stacked."""
     if n_runs is None:
-        return draw(rng)
-    return np.stack([*map(draw, rng.spawn(checks.count("n_runs", n_runs)))])
-
-
-def observe_repeatedly(
-    change_times: ArrayLike,
-    horizon: float,
-    *,
-    n_crawls: int,
-    n_runs: int,
-    rng: int | np.random.Generator | None = None,
-) -> History:
-    """Observe one page by many independent sets of Poisson crawls.
-
-    Given their number, the times of Poisson crawls are independent and
-    uniform; the crawl rate is n_crawls / horizon.
-
-    Parameters
-    ----------
-    change_times : array_like, shape (n_changes,), time
-        Sorted.
-    horizon : float, time
-        Crawls are in (0, horizon].
-    n_crawls, n_runs : int
-        Crawls of a run, and runs.
-    rng : None, int or Generator, optional
-        Source of random numbers. Run i depends on the seed and i alone.
-
-    Returns
-    -------
-    History
-        Of shape (n_runs, n_crawls).
-    """
-    horizon = checks.number("horizon", horizon)
-
-    def times(stream):
-        return np.sort(horizon * (1.0 - stream.random(n_crawls)))
-
-    return observe(change_times, _each_run(times, n_runs, rng))
+        return draw(np.random.default_rng(rng))
+    return np.stack(replicate(draw, n_runs, rng=rng))
 
 
 def simulate_history(

@@ -118,27 +118,15 @@ def suboptimality(
 
 
 def sensitivity_bound(
-    change_rate: ArrayLike,
-    estimated_rate: ArrayLike,
-    importance: ArrayLike,
-    *,
-    crawl_rate: ArrayLike | None = None,
+    change_rate: ArrayLike, estimated_rate: ArrayLike, importance: ArrayLike
 ) -> NDArray:
     r"""Upper bound of `suboptimality`.
 
     Lemma 4 of Upadhyay et al. (2020), for change rates :math:`\Delta` and
-    estimates :math:`\hat\Delta`:
+    estimates :math:`\hat\Delta`; a quarter of it is enough (derived).
 
     .. math:: \sum_i \mu_i \frac{(\hat\Delta_i - \Delta_i)^2}
-              {\hat\Delta_i \min(\hat\Delta_i, \Delta_i)} .
-
-    A quarter of it is enough (derived). With the `crawl_rate` that is optimal
-    for the estimates the sharper bound is taken instead, below both (derived):
-
-    .. math:: \sum_i \mu_i (\hat\rho_i + \Delta_i) \left(
-              \frac{\sqrt{\Delta_i}}{\hat\rho_i + \Delta_i}
-              - \frac{\sqrt{\hat\Delta_i}}{\hat\rho_i + \hat\Delta_i}
-              \right)^2 .
+              {\hat\Delta_i \min(\hat\Delta_i, \Delta_i)}
 
     Parameters
     ----------
@@ -146,8 +134,6 @@ def sensitivity_bound(
         True change rates and estimates of them.
     importance : array_like, shape (..., n_pages), 1/time
         Request rates.
-    crawl_rate : array_like, shape (..., n_pages), 1/time, optional
-        Optimal rates for the estimates; gives the sharper bound.
 
     Returns
     -------
@@ -160,11 +146,7 @@ def sensitivity_bound(
     """
     true = checks.numbers("change_rate", change_rate, above=True)
     believed = checks.numbers("estimated_rate", estimated_rate, above=True)
-    if crawl_rate is None:
-        error = (believed - true) ** 2 / (believed * np.minimum(believed, true))
-    else:
-        now, meant = crawl_rate + true, crawl_rate + believed
-        error = now * (np.sqrt(true) / now - np.sqrt(believed) / meant) ** 2
+    error = (believed - true) ** 2 / (believed * np.minimum(believed, true))
     return np.sum(importance * error, axis=-1)
 
 

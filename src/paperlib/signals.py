@@ -6,16 +6,15 @@ probability, the recall; signals without a change arrive at a rate of their own.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
 
 from . import checks
-from .errors import DegenerateSignalsWarning
 from .processes import History, simulate_history
 
 # The search ends with a step that promises a gain of this share of the log-likelihood,
@@ -59,10 +58,9 @@ class SignalledPages:
     false_rate: Any = 0.0
 
     def __post_init__(self):
-        most = {"recall": 1.0}
         given = {
             name: checks.numbers(
-                name, np.atleast_1d(value), 0.0, most.get(name, np.inf)
+                name, np.atleast_1d(value), high=1.0 if name == "recall" else np.inf
             )
             for name, value in vars(self).items()
         }
@@ -242,26 +240,20 @@ def naive_precision_recall(
     return precision, recall
 
 
-@dataclass(frozen=True, eq=False)
-class SignalFit:
-    """Estimates of `fit` and their standard errors, one for each page.
+class SignalFit(NamedTuple):
+    """Estimates of `fit`, each of shape ``history.shape``.
 
     Parameters
     ----------
-    change_rate : ndarray, shape ``history.shape``, 1/time
+    change_rate : ndarray, 1/time
         Rate of all changes.
-    precision, recall : ndarray, shape ``history.shape``
+    precision, recall : ndarray
         Quality of the signals.
-    change_rate_stderr, precision_stderr, recall_stderr : ndarray
-        Standard errors; NaN where an estimate has none.
     """
 
     change_rate: NDArray
     precision: NDArray
     recall: NDArray
-    change_rate_stderr: NDArray
-    precision_stderr: NDArray
-    recall_stderr: NDArray
 
 
 @np.errstate(all="ignore")  # pages without changes or signals
@@ -289,16 +281,10 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     Returns
     -------
     SignalFit
-        Standard errors are from the observed information by the delta method; a
-        parameter at its bound (alpha = 0, b = 0 or b = inf) counts as known.
-
-    Warns
-    -----
-    DegenerateSignalsWarning
-        Pages that never changed (change rate 0, recall NaN) or at every crawl
-        (change rate inf, the rest NaN); pages without signals (recall 0, precision
-        NaN). Without a warning one point is returned where signals are in
-        proportion to the intervals, so that the maximum is a line.
+        A page that never changed has the change rate 0 and recall NaN; one that
+        changed at every crawl has inf, and the rest NaN; one without signals has
+        recall 0 and precision NaN. Where signals are in proportion to the
+        intervals the maximum is a line, of which one point is returned.
 
     Examples
     --------
@@ -317,41 +303,22 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     x = np.column_stack([interval, n_signals.ravel()])
     pages = map(slice, offsets[:-1], offsets[1:])
     found = np.transpose([_maximum(x[page], changed[page]) for page in pages])
-    alpha, b, var_alpha, var_b, cov = map(history.by_page, found)
-    p, q = -np.expm1(-b), np.exp(-b)
+    alpha, b = map(history.by_page, found)
+    p = -np.expm1(-b)
     rate = np.fmax(alpha, alpha + p * gamma)
-    recall = p * gamma / rate
-    slopes = (  # of change rate, precision, recall in alpha, b, gamma
-        (1.0, q * gamma, p),
-        (0.0, q, 0.0),
-        (-recall / rate, q * gamma * alpha / rate**2, p * alpha / rate**2),
-    )
-    variances = [
-        x**2 * var_alpha + y**2 * var_b + 2 * x * y * cov + z**2 * gamma / time
-        for x, y, z in slopes
-    ]
-    stderr = np.sqrt(np.where(np.array(variances) > 0, variances, np.nan))
-    precision = np.where(gamma > 0, p, np.nan)[()]
-    unknown = np.isnan(recall + precision + stderr[0])
-    if unknown.any():
-        warnings.warn(
-            f"{unknown.sum()} of {unknown.size} pages do not determine the quality of "
-            "their signals",
-            DegenerateSignalsWarning,
-            stacklevel=3,
-        )
-    return SignalFit(rate, precision, recall, *stderr)
+    recall, precision = p * gamma / rate, np.where(gamma > 0, p, np.nan)[()]
+    return SignalFit(rate, precision, recall)
 
 
 def _maximum(x, changed):
-    """alpha, b of largest likelihood for x = (w, n), their variances and covariance.
+    """alpha and b of largest likelihood for rows x = (w, n).
 
     Each step leads to, or towards, the maximum for alpha, b >= 0 of the quadratic
-    function with the same derivatives: inside, or at one of the bounds.
+    function with the same derivatives, which is a problem of least squares.
     """
     rest, all_time, x = x[~changed].sum(axis=0), x[:, 0].sum(), x[changed]
     if rest[0] == 0:  # changes only
-        return np.inf if len(x) else np.nan, np.nan, np.nan, np.nan, np.nan
+        return np.inf if len(x) else np.nan, np.nan
     sure = rest[1] == 0  # signals came with changes only
     x = x[(x[:, 1] == 0) | ~sure]
     theta = np.array([len(x) / all_time, 0.0 if sure else 0.5])
@@ -366,16 +333,10 @@ def _maximum(x, changed):
         gradient = r @ x - rest
         # regular also without signals, or if they are in proportion to the intervals
         information = x.T * (r + r**2) @ x * (1 + 1e-13 * np.eye(2)) + 1e-99 * np.eye(2)
-        edges = (gradient + information @ theta) / information.diagonal()
-        inside = theta + np.linalg.solve(information, gradient)
-        steps = np.vstack([inside, np.diag(edges.clip(0))]) - theta
-        steps = steps[(theta + steps >= 0).all(axis=1)]
-        gains = steps @ gradient - (steps @ information * steps).sum(axis=1) / 2
-        step = steps[gains.argmax()]
+        root = np.linalg.cholesky(information).T
+        target = root @ theta + np.linalg.solve(root.T, gradient)
+        step = optimize.nnls(root, target)[0] - theta
         if gradient @ step <= LAST_GAIN * abs(value):
             break
-    theta = theta + step
-    free = np.outer(theta > 0, theta > 0)
-    covariance = free * np.linalg.inv(np.where(free, information, np.eye(2)))
-    b = np.inf if sure else theta[1]
-    return theta[0], b, *covariance.diagonal(), covariance[0, 1]
+    alpha, b = theta + step
+    return alpha, np.inf if sure else b

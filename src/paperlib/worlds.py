@@ -26,11 +26,13 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks, schedules
+from .processes import replicate
 from .signals import SignalledPages
 
 # A sum of bandwidth may be this much, relatively, off a whole number: the
 # rounding error of a sum of some thousand pieces.
 ROUNDING = 1e-12
+STALE = 1e-18  # a probability of freshness that adds nothing
 
 
 class Signals(NamedTuple):
@@ -283,8 +285,8 @@ def _chosen(world, policy, time):
 def _fresh_time(crawls, signals, alpha, doubt, borders):
     """Integral of the probability p of freshness for each window and page.
 
-    Between two events p falls by exp(-x), and its mean there is
-    p (1 - exp(-x)) / x. A signal lowers it by the factor `doubt`.
+    Between two events, x apart, it is p (1 - exp(-alpha x)) / alpha, and p falls by
+    the factor exp(-alpha x). A signal lowers it by the factor `doubt`.
     """
     fresh = np.zeros((borders.size - 1, alpha.size))
     for i in range(alpha.size):
@@ -293,12 +295,13 @@ def _fresh_time(crawls, signals, alpha, doubt, borders):
         p, now = 1.0, 0.0
         while window < borders.size - 1:
             border = borders[window + 1]
+            while p < STALE and signal[k] < min(crawl[j], border):
+                k += 1  # many signals of a page that is stale anyway
             end = min(crawl[j], signal[k], border)
-            x = alpha[i] * (end - now)
+            stale = -math.expm1(-alpha[i] * (end - now))
             if window >= 0:
-                share = -math.expm1(-x) / x if x > 0.0 else 1.0
-                fresh[window, i] += p * share * (end - now)
-            p, now = p * math.exp(-x), end
+                fresh[window, i] += p * (stale / alpha[i] if stale > 0.0 else end - now)
+            p, now = p * (1.0 - stale), end
             if end == signal[k]:
                 p, k = p * doubt[i], k + 1
             elif end == crawl[j]:
@@ -312,12 +315,6 @@ def _fresh_time(crawls, signals, alpha, doubt, borders):
 def _own(events, i):
     """Times of page i, and inf."""
     return np.append(events.time[events.offsets[i] : events.offsets[i + 1]], np.inf)
-
-
-def replicate(function: Callable, n_runs: int, *, rng: Any = None) -> list:
-    """Call ``function(rng)`` for each run; run i depends on the seed and i alone."""
-    streams = np.random.default_rng(rng).spawn(checks.count("n_runs", n_runs))
-    return [function(stream) for stream in streams]
 
 
 def compare(

@@ -17,7 +17,7 @@ from paperlib.policies import (
     explore_then_commit,
     reoptimise,
 )
-from paperlib.processes import poisson_times, simulate_history
+from paperlib.processes import simulate_history
 from tests import plain
 
 BOUNDS = (0.1, 5.0)
@@ -27,7 +27,6 @@ PAGES = (CHANGE, IMPORTANCE, 4.0)  # one round takes 2
 MASS = IMPORTANCE.sum()
 REGULAR = {"schedule": schedules.regular, "allocation": allocation.optimal_interval}
 HOW = {"poisson": {}, "regular": REGULAR}
-COUNTS = ("expected", "fresh", "n_crawls")
 
 etc = partial(ExploreThenCommit, bounds=BOUNDS)
 greedy = partial(etc, epsilon=0.1)
@@ -42,7 +41,7 @@ def agree(one, other):
 
 def same(one, other, runs=slice(None)):
     np.testing.assert_array_equal(one.borders, other.borders)
-    for name in (*COUNTS, "believed"):
+    for name in ("expected", "believed"):
         np.testing.assert_array_equal(getattr(one, name)[runs], getattr(other, name))
 
 
@@ -61,7 +60,8 @@ def step_through(change_rate, phases, filled, rng):
         events += [(start + t, 1, "crawl") for t in times]
         start += duration
         events.append((start, 2, "border"))
-    events += [(t, 0, "change") for t in poisson_times(change_rate, start, rng=rng)]
+    changes, _ = schedules.poisson([change_rate], start, rng=rng)
+    events += [(t, 0, "change") for t in changes]
     now, fresh, last, changed = 0.0, filled, 0.0 if filled else None, False
     time, total, found = [], 0.0, []
     for t, _, what in sorted(events):
@@ -93,11 +93,12 @@ def test_copies_are_as_in_a_simulation_event_by_event(name, filled):
     copies = Copies(np.full(n, change_rate), filled=filled, rng=1)
     expected, fresh = [], []
     for schedule, rate, duration in phases:
-        mean, was, n_crawls = copies.follow(schedule, np.full(n, rate), duration)
+        before = copies.history.interval.size
+        mean, was = copies.follow(schedule, np.full(n, rate), duration)
         expected.append(mean)
         fresh.append(was)
-        crawls = n * rate * duration
-        assert n_crawls == pytest.approx(crawls, abs=5 * np.sqrt(crawls))
+        crawls, n_crawls = n * rate * duration, copies.history.interval.size - before
+        assert n_crawls <= crawls + 5 * np.sqrt(crawls)
         assert ((was >= 0) & (was <= duration * (1 + 1e-12))).all()
     expected, fresh = np.array(expected).T, np.array(fresh).T
     rng = np.random.default_rng(2)
@@ -122,13 +123,15 @@ def test_pages_that_do_not_change_or_are_not_crawled():
     np.testing.assert_array_equal(copies.probability(), 0.0)
     np.testing.assert_array_equal(copies.history.n_crawls, 0)
     rate = np.array([0.0, 2.0, 0.0])
-    expected, fresh, n = copies.follow(schedules.poisson, rate, 50.0)
+    expected, fresh = copies.follow(schedules.poisson, rate, 50.0)
     np.testing.assert_array_equal(fresh[[0, 2]], 0.0)
     # but for the time to the first crawl
     np.testing.assert_allclose(expected, [0.0, 49.5, 0.0], rtol=1e-12)
     np.testing.assert_array_equal(copies.probability(), [0, 1, 0])
     assert not copies.history.changed.any()
-    np.testing.assert_array_equal(copies.history.n_crawls, [0, n - 1, 0])
+    n_crawls = copies.history.n_crawls
+    np.testing.assert_array_equal(n_crawls > 0, rate > 0)
+    assert n_crawls[1] == pytest.approx(100, abs=50)
 
 
 # ------------------------------ beliefs
@@ -179,23 +182,11 @@ POLICY = {
 }
 
 
-@pytest.mark.parametrize("how", HOW)
-@explores
 @pytest.mark.parametrize("kind", POLICY)
-def test_both_counts_have_one_mean(kind, explore, how):
-    (make, borders), n = POLICY[kind], 60
-    run = make(explore=explore, **HOW[how]).run(*PAGES, 45.0, n_runs=n, rng=13)
+def test_phases_end_at_their_borders(kind):
+    make, borders = POLICY[kind]
+    run = make().run(*PAGES, 45.0, rng=13)
     np.testing.assert_allclose(run.borders, borders, rtol=1e-12)
-    paired = run.expected - run.fresh
-    assert (np.abs(paired.mean(axis=0)) < 5 * paired.std(axis=0) / np.sqrt(n)).all()
-    total = paired.sum(axis=1)
-    assert abs(total.mean()) < 5 * total.std() / np.sqrt(n)
-    assert run.fresh.sum(axis=1).std() > run.expected.sum(axis=1).std()
-    crawls = 4.0 * np.diff(run.borders)
-    assert (np.abs(run.n_crawls.mean(axis=0) - crawls) < 5 * np.sqrt(crawls / n)).all()
-    if explore == "interval":
-        explored = [0, 2] if kind == "doubled" else [0]
-        np.testing.assert_array_equal(run.n_crawls[:, explored], [crawls[explored]] * n)
 
 
 def test_a_policy_has_the_distribution_of_its_plain_form():
@@ -241,7 +232,9 @@ def test_observations_are_kept_and_rates_are_a_mixture():
 
     options = {"n_phases": 3, "epsilon": 0.25, "estimator": estimator}
     run = greedy(exploration=4.0, allocation=plan, **options).run(*PAGES, 34.0, rng=16)
-    np.testing.assert_array_equal(n_seen, run.n_crawls[0].cumsum()[:-1])
+    assert n_seen[0] == 16  # two rounds
+    crawls = 16 + 4.0 * np.array([10.0, 20.0])
+    assert (np.abs(n_seen[1:] - crawls) < 5 * np.sqrt(crawls)).all()
     best = allocation.optimal_poisson(run.believed[0], *PAGES[1:])
     np.testing.assert_array_equal(planned[-1], best.crawl_rate)
     # in the first phase all copies are fresh at first
@@ -259,7 +252,7 @@ def test_a_run_depends_on_the_seed_and_its_number_alone(make, explore):
     policy = make(exploration=6.0, explore=explore)
     five, three = (policy.run(*PAGES, 30.0, n_runs=n, rng=17) for n in (5, 3))
     same(five, three, slice(3))
-    assert np.unique(five.fresh.sum(axis=1)).size > 1
+    assert np.unique(five.believed.sum(axis=1)).size > 1
 
 
 @explores
@@ -278,7 +271,6 @@ def test_other_units(explore, how):
 
 def test_one_page_and_numbers():
     run = etc(exploration=6.0).run(0.5, 1.0, 1.0, 30.0, n_runs=2, rng=19)
-    np.testing.assert_array_equal(run.n_crawls[:, 0], 6)
     assert run.believed.shape == (2, 1)
     assert np.isfinite(run.regret).all()
 

@@ -6,7 +6,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from paperlib.errors import DegenerateHistoryWarning
 from paperlib.estimators import LLN, mle, path
@@ -15,8 +14,6 @@ from paperlib.processes import (
     History,
     join,
     observe,
-    observe_repeatedly,
-    poisson_times,
     simulate_history,
     simulate_sequential_history,
 )
@@ -156,34 +153,6 @@ def test_observe_by_hand():
     assert not observe([], [1.0, 2.0]).changed.any()
 
 
-def test_poisson_times_have_poisson_counts_and_uniform_places():
-    rate, horizon, n = 4.0, 5.0, 4000
-    streams = np.random.default_rng(1).spawn(n)
-    draws = [poisson_times(rate, horizon, rng=stream) for stream in streams]
-    assert all((np.diff(times) >= 0).all() for times in draws)
-    counts, places = np.array([t.size for t in draws]), np.concatenate(draws) / horizon
-    assert 0 < places.min() < places.max() <= 1
-    mean = rate * horizon
-    assert abs(counts.mean() - mean) < 5 * np.sqrt(mean / n)
-    # the variance of a sample variance of Poisson numbers is (m + 2 m^2) / n
-    assert abs(counts.var() - mean) < 5 * np.sqrt((mean + 2 * mean**2) / n)
-    assert stats.kstest(places, "uniform").pvalue > 1e-4
-    assert poisson_times(0.0, horizon, rng=1).size == 0
-
-
-def test_observe_repeatedly_crawls_one_page_at_uniform_times():
-    changes, horizon, n, runs = np.array([1.0, 2.5, 7.0]), 10.0, 4, 5000
-    history = observe_repeatedly(changes, horizon, n_crawls=n, n_runs=runs, rng=7)
-    times = np.cumsum(history.interval, axis=-1)
-    assert times.max() <= horizon * (1 + 1e-15)
-    # order statistics of n uniform times: means i / (n + 1)
-    i = np.arange(1, n + 1)
-    sd = horizon * np.sqrt(i * (n + 1 - i) / (n + 1) ** 2 / (n + 2))
-    error = np.abs(times.mean(axis=0) - horizon * i / (n + 1))
-    assert (error < 5 * sd / np.sqrt(runs)).all()
-    np.testing.assert_array_equal(history.changed, observe(changes, times).changed)
-
-
 @pytest.mark.parametrize("change_rate", [0.01, 5.0, 500.0])
 def test_share_of_changed_poisson_crawls(change_rate):
     """Eq. (4) of Avrachenkov, Patil, Thoppe (2020), and independent bits."""
@@ -304,7 +273,6 @@ SIMULATIONS = {
     "constant": lambda **options: simulate_sequential_history(
         [0.3, 2.0], constant, **SEQUENTIAL, **options
     )[0],
-    "repeatedly": partial(observe_repeatedly, [1.0, 2.5, 7.0], 10.0, n_crawls=12),
 }
 
 
@@ -333,11 +301,8 @@ def test_another_unit_of_time_changes_the_intervals_alone():
 
 sequential = simulate_sequential_history
 given, poisson = partial(simulate_history, 1.0), partial(simulate_history, 1.0)
-repeatedly = partial(observe_repeatedly, [1.0])
 GOOD = {
-    poisson_times: {"rate": 1.0, "horizon": 5.0},
     observe: {"change_times": [1.0], "crawl_times": [3.0]},
-    repeatedly: {"horizon": 2.0, "n_crawls": 2, "n_runs": 2},
     poisson: {"crawl_rate": 1.0},
     given: {"interval": 1.0},
     sequential: {"change_rate": 1.0, "estimate": constant, **SEQUENTIAL},
@@ -349,15 +314,10 @@ FIT = "shape mismatch: objects cannot be broadcast to a single shape"
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        (poisson_times, {"rate": -1.0}, "rate must be non-negative and finite, got -1"),
-        (poisson_times, {"rate": [1.0]}, "rate must be one number, got shape (1,)"),
-        (poisson_times, {"horizon": 0}, "horizon must be positive and finite, got 0.0"),
         (observe, {"change_times": [2, 1]}, "change_times must be sorted, got 1 at"),
         (observe, {"change_times": [np.nan]}, "change_times must be sorted, got nan"),
         (observe, {"crawl_times": [2, 2]}, f"{POSITIVE} 0.0 at index (1,)"),
         (observe, {"crawl_times": [[1], [-2]]}, f"{POSITIVE} -2.0 at index (1, 0)"),
-        (repeatedly, {"horizon": -1.0}, "horizon must be positive and finite"),
-        (repeatedly, {"n_runs": 0}, "n_runs must be a positive integer, got 0"),
         (sequential, {"change_rate": [1, -1]}, "change_rate must be non-negative and"),
         (poisson, {"crawl_rate": 0.0}, "crawl_rate must be positive and finite, got 0"),
         (poisson, {"crawl_rate": None}, ONE_OF),

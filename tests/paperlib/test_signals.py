@@ -4,7 +4,6 @@
 """
 
 import re
-import warnings
 from dataclasses import fields
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from paperlib.errors import DegenerateHistoryWarning, DegenerateSignalsWarning
+from paperlib.errors import DegenerateHistoryWarning
 from paperlib.estimators import mle
 from paperlib.processes import History
 from paperlib.signals import (
@@ -43,13 +42,6 @@ def crawled(seed, n, n_crawls, crawls_per_change=1.0):
     return pages, *simulate_signalled_history(
         pages, crawl_rate=rate, n_crawls=n_crawls, rng=seed
     )
-
-
-def quiet_fit(*data):
-    """The fit of pages of which some do not determine it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateSignalsWarning)
-        return fit(*data)
 
 
 def evidence(found, i):
@@ -140,25 +132,27 @@ def test_naive_tends_to_its_biased_limits():
 # -------------------------------------------------------------------------------- fit
 
 
-def test_the_fit_recovers_the_truth_within_its_standard_errors():
-    pages, *data = crawled(5, 300, 3000, np.random.default_rng(6).uniform(0.25, 4, 300))
-    found = fit(*data)
-    for name in NAMES:
-        error = getattr(found, f"{name}_stderr")
-        z = (getattr(found, name) - getattr(pages, name)) / error
-        inside = found.recall < 1  # at the bound alpha = 0 nothing is uncertain
-        assert inside.mean() > 0.98
-        assert np.abs(z[inside]).max() < 5
-        # bias and skewness are of the order of 1 / sqrt(n_crawls)
-        assert z[inside].mean() == pytest.approx(0, abs=5 / np.sqrt(300) + 0.1)
-        assert z[inside].std() == pytest.approx(1, abs=5 / np.sqrt(600) + 0.05)
+def test_the_fit_recovers_the_truth():
+    """Unbiased, and its error falls as the root of the number of crawls."""
+    spread = []
+    for n in (750, 3000):
+        options = 5, 300, n, np.random.default_rng(6).uniform(0.25, 4, 300)
+        pages, *data = crawled(*options)
+        found = fit(*data)
+        inside = found.recall < 1  # at the bound alpha = 0 it is no normal error
+        assert inside.mean() > 0.95
+        error = [(getattr(found, x) / getattr(pages, x) - 1)[inside] for x in NAMES]
+        spread.append(np.std(error, axis=1))
+        # bias and skewness are of the order of 1 / n
+        assert (np.abs(np.mean(error, axis=1)) < spread[-1] / 3).all()
+    assert_allclose(spread[0] / spread[1], 2, rtol=0.25)
 
 
 @pytest.mark.parametrize("n_crawls", [6, 40, 400])
 def test_slopes_vanish_inside_and_point_outwards_at_the_bounds(n_crawls):
     """The log-likelihood is concave: these conditions are a maximum."""
     _, history, n_signals = crawled(n_crawls, 800, n_crawls)
-    found, checked = quiet_fit(history, n_signals), np.zeros(3, dtype=int)
+    found, checked = fit(history, n_signals), np.zeros(3, dtype=int)
     for i in range(800):
         alpha, b = evidence(found, i)
         if not np.isfinite(alpha + b) or alpha + b < 1e-9:
@@ -175,40 +169,6 @@ def test_slopes_vanish_inside_and_point_outwards_at_the_bounds(n_crawls):
     assert checked.min() > 10 or n_crawls > 6
 
 
-def test_standard_errors_are_the_observed_information():
-    """By differences; the rate of signals adds its own variance, gamma / time."""
-    page = SignalledPages.from_precision(0.2, 1.0, precision=0.6, recall=0.5)
-    history, n_signals = simulate_signalled_history(
-        page, crawl_rate=0.2, n_crawls=500, rng=9
-    )
-    found, data = fit(history, n_signals), (history.interval[0], history.changed[0])
-    time, gamma = data[0].sum(), n_signals.sum() / data[0].sum()
-    x = np.array([*evidence(found, 0), gamma])
-
-    def corner(i, j, s, t, h=1e-4):
-        at = x[:2] * (1 + s * h * np.eye(2)[i] + t * h * np.eye(2)[j])
-        step = 4 * h * h * x[i] * x[j]
-        return s * t * log_likelihood(*at, *data, n_signals[0]) / step
-
-    signs = [(s, t) for s in (1, -1) for t in (1, -1)]
-    information = np.zeros((3, 3))
-    for i, j in np.ndindex(2, 2):
-        information[i, j] = -sum(corner(i, j, s, t) for s, t in signs)
-    information[2, 2] = time / gamma
-
-    def estimates(x):
-        alpha, b, gamma = x
-        p = 1 - np.exp(-b)
-        d = alpha + p * gamma
-        return np.array([d, p, p * gamma / d])
-
-    steps = 1e-5 * np.diag(x)
-    slopes = [(estimates(x + h) - estimates(x - h)) / (2 * h.sum()) for h in steps]
-    variance = np.diag(np.transpose(slopes) @ np.linalg.inv(information) @ slopes)
-    stderr = [getattr(found, f"{name}_stderr")[0] for name in NAMES]
-    assert_allclose(stderr, np.sqrt(variance), rtol=1e-4)
-
-
 def test_bounds_and_degenerate_pages():
     interval = np.ones((7, 6))
     interval[4:] = [1.0, 2.0, 1.0, 3.0, 2.0, 1.0]
@@ -220,9 +180,7 @@ def test_bounds_and_degenerate_pages():
     # never changed; always; no signal; neither; signals with the changes only, all of
     # them and some of them; signals without changes only
     history, nan = History(interval, changed), np.nan
-    message = "4 of 7 pages do not determine the quality of their signals"
-    with pytest.warns(DegenerateSignalsWarning, match=f"^{message}$"):
-        found = fit(history, n_signals)
+    found = fit(history, n_signals)
     assert_array_equal(found.precision, [0, nan, nan, nan, 1, 1, 0])
     with pytest.warns(DegenerateHistoryWarning):
         bare, silent = n_signals[5] == 0, mle(history)
@@ -230,15 +188,12 @@ def test_bounds_and_degenerate_pages():
     expected = [0, np.inf, silent[2], 0, 0.3, alpha + 0.3, silent[6]]
     assert_allclose(found.change_rate, expected, rtol=1e-9)
     assert_allclose(found.recall, [nan, nan, 0, nan, 1, 0.3 / (alpha + 0.3), 0], 1e-9)
-    assert np.isnan(found.change_rate_stderr[[0, 1, 3]]).all()
-    assert np.isnan(found.precision_stderr).all()
-    assert (found.change_rate_stderr[[2, 4, 5, 6]] > 0).all()
 
 
 def test_signals_in_proportion_to_the_intervals_leave_one_parameter_open():
     """Of the maximum, a line, one point; its sum is that without signals."""
     history = History([[1.0, 2.0, 3.0, 1.0, 2.0]], [[1, 0, 1, 0, 1]])
-    found = quiet_fit(history, [[1, 2, 3, 1, 2]])
+    found = fit(history, [[1, 2, 3, 1, 2]])
     assert sum(evidence(found, 0)) == pytest.approx(mle(history)[0], rel=1e-6)
 
 
@@ -248,7 +203,7 @@ def test_short_histories_have_a_maximum():
         n = rng.integers(2, 7)
         bits, w = rng.random(n) < 0.6, rng.lognormal(0, 2, n)
         counts = rng.poisson(rng.choice([0.3, 5.0]), n)
-        rate = quiet_fit(History(w, bits), counts).change_rate
+        rate = fit(History(w, bits), counts).change_rate
         assert rate == np.inf if bits.all() else 0 <= rate < np.inf
 
 
@@ -264,18 +219,17 @@ def test_order_units_and_unequal_lengths():
     offsets = np.append(0, np.cumsum(length))
     parts = History(history.interval[keep], history.changed[keep], offsets)
     parts = fit(parts, n_signals[keep])
-    for field in fields(SignalFit):
-        one = getattr(expected, field.name)
-        scale = 24 if "rate" in field.name else 1
-        assert_array_equal(getattr(moved, field.name), one[order])
-        assert_allclose(scale * getattr(hours, field.name), one, rtol=1e-7)
+    for name in SignalFit._fields:
+        one, scale = getattr(expected, name), 24 if "rate" in name else 1
+        assert_array_equal(getattr(moved, name), one[order])
+        assert_allclose(scale * getattr(hours, name), one, rtol=1e-7)
     n = length[7]
     one = fit(
         History(history.interval[7, :n], history.changed[7, :n]), n_signals[7, :n]
     )
-    for field in fields(SignalFit):
-        assert_allclose(getattr(parts, field.name)[7], getattr(one, field.name), 1e-12)
-    empty = quiet_fit(History([1.0, 2.0, 1.0], [1, 0, 1], [0, 3, 3]), [1, 1, 0])
+    for name in SignalFit._fields:
+        assert_allclose(getattr(parts, name)[7], getattr(one, name), 1e-12)
+    empty = fit(History([1.0, 2.0, 1.0], [1, 0, 1], [0, 3, 3]), [1, 1, 0])
     assert np.isnan(empty.change_rate[1])
 
 

@@ -20,7 +20,6 @@ from hypothesis.stateful import (
     rule,
 )
 
-from paperlib.errors import DegenerateSignalsWarning
 from paperlib.signals import SignalledPages
 from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.kernels import bayes
@@ -377,8 +376,7 @@ def test_equal_intervals_are_no_fresher_than_fresh():
 def quietly(estimate, *arguments):
     """Without the warnings that are promised for degenerate pages."""
     with warnings.catch_warnings():
-        for category in (DegenerateHistoryWarning, DegenerateSignalsWarning):
-            warnings.simplefilter("ignore", category)
+        warnings.simplefilter("ignore", DegenerateHistoryWarning)
         return estimate(*arguments)
 
 

@@ -94,8 +94,8 @@ def _roots(interval, changed, offsets, moments, substitute, every):
     return rate
 
 
-def _finish(history, rate, bounds):
-    """Rates by page, within the bounds; warn at the estimator's caller."""
+def _finish(history, rate):
+    """Rates by page; warn at the estimator's caller."""
     degenerate = np.count_nonzero((rate == 0) | np.isinf(rate))
     if degenerate:
         warnings.warn(
@@ -104,17 +104,10 @@ def _finish(history, rate, bounds):
             DegenerateHistoryWarning,
             stacklevel=3,
         )
-    if bounds is not None:
-        rate = np.clip(rate, *checks.rising("bounds", bounds))
     return history.by_page(rate)
 
 
-def mle(
-    history: History,
-    *,
-    substitute: bool = False,
-    bounds: tuple[float, float] | None = None,
-) -> NDArray:
+def mle(history: History, *, substitute: bool = False) -> NDArray:
     r"""Maximum likelihood estimate.
 
     The root of
@@ -134,8 +127,6 @@ def mle(
         (2008) recommend in section 3.3: one change in the whole time if it
         never changed, one in the shortest interval if it changed at every
         crawl. Otherwise it gets 0, or inf, and a `DegenerateHistoryWarning`.
-    bounds : tuple of float, 1/time, optional
-        Low and high; estimates are clipped to them.
 
     Returns
     -------
@@ -150,12 +141,10 @@ def mle(
     >>> float(mle(History([1.0, 2.0, 1.0], [True, False, True])).round(4))
     0.6931
     """
-    return _finish(history, _roots(*history.ragged(), False, substitute, False), bounds)
+    return _finish(history, _roots(*history.ragged(), False, substitute, False))
 
 
-def moment_matching(
-    history: History, *, bounds: tuple[float, float] | None = None
-) -> NDArray:
+def moment_matching(history: History) -> NDArray:
     r"""Moment-matching estimate.
 
     The rate at which as many unchanged crawls are expected as were found, the
@@ -164,15 +153,13 @@ def moment_matching(
     .. math:: \sum_n e^{-\Delta w_n} = n_\mathrm{unchanged} ,
 
     eq. (7) of Upadhyay et al. (2020), section 3.4 of Avrachenkov, Patil,
-    Thoppe (2022). It equals `mle` where the intervals of a page are equal.
+    Thoppe (2022). It equals `mle` where the intervals of a page are equal. Upadhyay
+    et al. clip it to known bounds.
 
     Parameters
     ----------
     history : History
         In either form.
-    bounds : tuple of float, 1/time, optional
-        Low and high; estimates are clipped to them, as in Upadhyay et al.
-        (2020).
 
     Returns
     -------
@@ -180,7 +167,7 @@ def moment_matching(
         0 for a page that never changed and inf for one that changed at every
         crawl, with a `DegenerateHistoryWarning`; NaN as in `mle`.
     """
-    return _finish(history, _roots(*history.ragged(), True, False, False), bounds)
+    return _finish(history, _roots(*history.ragged(), True, False, False))
 
 
 def mle_path(history: History) -> NDArray:

@@ -38,38 +38,6 @@ def fisher_information(change_rate: ArrayLike, *, crawl_rate: ArrayLike) -> NDAr
     return 2 * p / rate**3 * zeta(3, 1 + p / rate)
 
 
-def asymptotic_variances(
-    change_rate: ArrayLike, *, crawl_rate: ArrayLike
-) -> dict[str, NDArray]:
-    r"""Asymptotic variance of each estimator, for crawls at Poisson times.
-
-    After n crawls the variance is about :math:`\sigma^2 / n`, with this
-    :math:`\sigma^2` (derived):
-
-    - "MLE": 1 / `fisher_information`
-    - "MM", `moment_matching`:
-      :math:`\Delta (p + \Delta)^3 / (p (p + 2 \Delta))`
-    - "LLN": :math:`\Delta (p + \Delta)^2 / p`
-
-    Parameters
-    ----------
-    change_rate, crawl_rate : array_like, 1/time, positive
-        They broadcast.
-
-    Returns
-    -------
-    dict of str to ndarray or float, 1/time^2
-    """
-    mle = 1 / fisher_information(change_rate, crawl_rate=crawl_rate)
-    rate, p = np.asarray(change_rate, float), np.asarray(crawl_rate, float)
-    both = p + rate
-    return {
-        "MLE": mle,
-        "MM": rate * both**3 / (p * (both + rate)),
-        "LLN": rate * both**2 / p,
-    }
-
-
 def affinity(change_rate: float, other_rate: float, interval: ArrayLike) -> NDArray:
     r"""Affinity (Bhattacharyya) of the bits under two change rates.
 

@@ -34,20 +34,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import checks
-from ..freshness import NOTHING, STALE, compiled, lemma_4, lemma_4_rates
+from ..freshness import (
+    NOTHING,
+    STALE,
+    compiled,
+    crawl_value,
+    lemma_4,
+    lemma_4_rates,
+)
 from ..signals import SignalledPages
 
-PARAMETERS = "change_rate importance false_rate alpha gamma beta limit terms window"
+PARAMETERS = "change_rate importance false_rate gamma beta terms window alpha limit"
 # last: crawl; start: last, less beta for each signal since, so that iota = t - start;
 # until: time of the next signal; sharp_for: threshold for which reach is good enough
-STATE = "last start until at value slope curve reach sharp_for"
+STATE = "until start at value slope curve last reach sharp_for"
 PAGE = np.dtype(
     [(name, "f8") for name in f"{PARAMETERS} {STATE}".split()]
     + [("next", "i8"), ("stop", "i8")]  # the signals not yet counted
 )
 # The threshold is set to the value of a rank, and raised when CROWDED times as many
 # pages are active. To lower it is a pass over all pages: too often, the rank doubles.
-LEAST_RANK, CROWDED, TOO_OFTEN = 8, 3, 4
+LEAST_RANK, CROWDED, TOO_OFTEN = 2, 4, 8
 SLACK = 4  # a page may be active this many slots too early
 SAFE = 1 - 1e-9  # bounds decide with a margin for rounding
 
@@ -90,18 +97,21 @@ class Greedy:
     def choose(self, time: NDArray, signals: Any, crawl: Any = None) -> NDArray:
         """Page of each slot; see `paperlib.worlds`."""
         believed, terms = self.believed, self.terms or np.inf
-        rate, false_rate = believed.change_rate, believed.false_rate
         alpha, gamma, beta = lemma_4_rates(believed, terms)
-        with np.errstate(invalid="ignore"):  # a page that never changes: limit 0
-            left_out = (false_rate / (rate + false_rate)) ** terms
-            limit = np.nan_to_num(believed.importance * (1 - left_out) / rate)
-        window = self.discard_window
-        parameters = rate, believed.importance, false_rate, alpha, gamma, beta, limit
-        pages = np.zeros(rate.size, PAGE)
-        for name, values in zip(
-            PARAMETERS.split(), (*parameters, terms, window), strict=True
-        ):
-            pages[name] = values
+        values = (
+            believed.change_rate,
+            believed.importance,
+            believed.false_rate,
+            gamma,
+            beta,
+            terms,
+            self.discard_window,
+            alpha,
+            crawl_value(np.inf, 0, believed, terms=self.terms),
+        )
+        pages = np.zeros(alpha.size, PAGE)
+        for name, value in zip(PARAMETERS.split(), values, strict=True):
+            pages[name] = value
         pages["curve"] = believed.importance * alpha  # of the state at iota = 0
         pages["next"], pages["stop"] = signals.offsets[:-1], signals.offsets[1:]
         pages["stop"][gamma == 0] = 0  # signals without effect are not read
@@ -285,19 +295,14 @@ def _largest(pages, active, upper, t, threshold, signals):
 
 @compiled
 def _value_of_rank(pages, t, rank, signals):
-    """A lower bound of the value of this rank among all pages."""
-    lower = np.empty(pages.size)
-    for i in range(pages.size):
-        _count(pages[i], t, signals)
-        lower[i] = _bounds(pages[i], t)[0]
-    rank = min(rank, pages.size)
-    least = np.sort(lower)[-rank]
+    """The value of this rank among all pages."""
+    value = np.empty(pages.size)
     for i in range(pages.size):
         page = pages[i]
-        if _bounds(page, t)[1] > least:
-            _evaluate(page, t - page.start)
-            lower[i] = page.value
-    return np.sort(lower)[-rank]
+        _count(page, t, signals)
+        _evaluate(page, t - page.start)
+        value[i] = page.value
+    return np.sort(value)[-min(rank, pages.size)]
 
 
 @compiled

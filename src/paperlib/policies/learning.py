@@ -15,8 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import allocation, checks, estimators, freshness, schedules
 from ..copies import EXPLORE, Copies
 from ..errors import DegenerateHistoryWarning
-from ..processes import simulate_history
-from ..worlds import replicate
+from ..processes import replicate, simulate_history
 
 # Relative rest of a horizon that is a rounding error and no phase of its own.
 ROUNDING = 1e-9
@@ -32,10 +31,6 @@ class LearningRun:
         Borders of the phases.
     expected : ndarray, shape (n_runs, n_phases)
         Requests served fresh, in expectation given the crawls before the phase.
-    fresh : ndarray, shape (n_runs, n_phases)
-        Requests served fresh, as simulated.
-    n_crawls : ndarray, shape (n_runs, n_phases)
-        Crawls, without those at time 0.
     believed : ndarray, shape (n_runs, n_pages), 1/time
         Change rates that the last phase used.
     pages : tuple
@@ -44,8 +39,6 @@ class LearningRun:
 
     borders: NDArray
     expected: NDArray
-    fresh: NDArray
-    n_crawls: NDArray
     believed: NDArray
     pages: tuple
 
@@ -133,6 +126,7 @@ class ExploreThenCommit:
 
     def __post_init__(self):
         checks.rising("bounds", self.bounds)
+        checks.choice("explore", self.explore, EXPLORE)
         checks.number("epsilon", self.epsilon, 0.0, 1.0, above=False)
 
     def run(
@@ -165,9 +159,9 @@ class ExploreThenCommit:
         phases = self._phases(horizon, uniform.size / bandwidth)
         one_run = partial(self._one_run, *pages, uniform, phases)
         runs = replicate(one_run, n_runs, rng=rng)
-        counts, believed = map(np.array, zip(*runs, strict=True))
+        expected, believed = map(np.array, zip(*runs, strict=True))
         borders = np.cumsum([0.0, *(duration for duration, _ in phases)])
-        return LearningRun(borders, *counts.swapaxes(0, 1), believed, pages)
+        return LearningRun(borders, expected, believed, pages)
 
     def plan(
         self, copies: Copies, importance: NDArray, bandwidth: float
@@ -205,21 +199,17 @@ class ExploreThenCommit:
         return [phase for phase in phases if phase[0] > 0]
 
     def _one_run(self, change_rate, importance, bandwidth, uniform, phases, rng):
-        """Counts of each phase, and the last beliefs."""
+        """Expected fresh requests of each phase, and the last beliefs."""
         copies = Copies(change_rate, filled=self.explore == "interval", rng=rng)
-        counts = []
+        served = []
         for duration, epsilon in phases:
             rate, schedule = uniform, EXPLORE[self.explore]
             if epsilon is not None:
                 believed, best = self.plan(copies, importance, bandwidth)
                 rate, schedule = (1 - epsilon) * best + epsilon * uniform, self.schedule
-            expected, fresh, n_crawls = copies.follow(schedule, rate, duration)
-            fresh = fresh @ importance
-            # below 0 only by rounding
-            stale = max(duration * importance.sum() - fresh, 0.0)
-            requests = copies.rng.poisson([fresh, stale])
-            counts.append([expected @ importance, requests[0], n_crawls])
-        return np.transpose(counts), believed
+            expected, _ = copies.follow(schedule, rate, duration)
+            served.append(expected @ importance)
+        return served, believed
 
 
 def _problem(change_rate, importance, bandwidth):
@@ -290,7 +280,7 @@ def explore_then_commit(
     def served(stream):
         copies, explored = Copies(change_rate, filled=filled, rng=stream), 0.0
         for duration, rest in zip(durations, np.maximum(left, 0.0), strict=True):
-            fresh, _, _ = copies.follow(schedule, uniform, duration)
+            fresh, _ = copies.follow(schedule, uniform, duration)
             explored += fresh @ importance
             _, rate = policy.plan(copies, importance, bandwidth)
             later = freshness.poisson_time(
