@@ -37,14 +37,14 @@ def _style(color, *dashes):
 _LOOKS = yaml.safe_load(Path(__file__).with_name("styles.yaml").read_text())
 VARIANTS = [_style(*look) for look in _LOOKS.pop("variants")]
 _UNUSED = itertools.cycle(VARIANTS)
-_REFERENCE = {"color": "black", "linestyle": "--", "linewidth": 1.0}
+_REFERENCE = {"color": "#d2003c", "linestyle": "--", "linewidth": 1.0}
 # One line style and one colour for each estimator, policy and rule that spends
 # a bandwidth, in every figure.
 LINES, POLICIES, ALLOCATIONS = (
     _Styles({name: _style(*look) for name, look in looks.items()})
     for looks in _LOOKS.values()
 )
-LINES["true"] = POLICIES["BASELINE"] = _REFERENCE
+LINES["true"], POLICIES["BASELINE"] = _REFERENCE | {"color": "black"}, _REFERENCE
 _STYLES = _Styles(LINES | POLICIES | ALLOCATIONS)
 _VERSIONS = "paperlib-crawl", "numpy", "scipy", "numba", "matplotlib"  # recorded
 _TAG = {"color": "0.45", "fontsize": 7}
