@@ -90,7 +90,6 @@ class Claims:
         /,
         *,
         source: str | None = None,
-        **fields: Any,
     ) -> str:
         """Enter a measurement and return its status; a second one replaces it.
 
@@ -102,8 +101,6 @@ class Claims:
             What was measured; a plain number has no sampling error.
         source : str, optional
             Which data were measured; by default those of the figure.
-        **fields
-            The case of a family: the values of its fields in braces.
 
         Returns
         -------
@@ -117,27 +114,26 @@ class Claims:
         ValueError
             There is no such claim.
         """
-        fields = {k: v if isinstance(v, str) else f"{v:g}" for k, v in fields.items()}
-        case = name.format(**fields)
-        entry = case if case in self._claims else name
-        if not _CRITERIA.keys() & self._claims.get(entry, ()):
+        claim = self._claims.get(name, {})
+        if not _CRITERIA.keys() & claim.keys():
             raise ValueError(
                 f"name must be the id of a claim to measure in claims.yaml of "
-                f"{self.figure}, got {case!r}; there are: {', '.join(self._claims)}"
+                f"{self.figure}, got {name!r}; there are: {', '.join(self._claims)}"
             )
         value = value if isinstance(value, Measured) else Measured(value)
         measured, stderr = (
             float(f"{number:.{digits}g}") if math.isfinite(number) else None
             for number, digits in zip(value, (6, 3), strict=True)
         )
-        found: dict[str, Any] = {"id": case, "measured": measured, "stderr": stderr}
         # The status is that of the unrounded numbers.
-        found["status"] = status = _status(*value, self._claims[entry])
-        found["source"] = source or self._source
-        if entry != case:
-            found |= {"family": entry, "fields": fields}
-        self._found.pop(entry, None)
-        self._found[case] = found
+        status = _status(*value, claim)
+        self._found[name] = {
+            "id": name,
+            "measured": measured,
+            "stderr": stderr,
+            "status": status,
+            "source": source or self._source,
+        }
         return status
 
     def records(self) -> list[dict[str, Any]]:
@@ -146,13 +142,10 @@ class Claims:
         Returns
         -------
         list of dict
-            Of each claim, or case of a family: id, measurement, standard
-            error, status and source. The texts and criteria stay in
-            ``claims.yaml``.
+            Of each claim: id, measurement, standard error, status and source. The
+            texts and criteria stay in ``claims.yaml``.
         """
-        order = list(self._claims)
-        found = self._found.values()
-        return sorted(found, key=lambda case: order.index(claim_id(case)))
+        return list(self._found.values())
 
     def table(self) -> Any:
         """Set what was measured here beside the status at paper scale.
@@ -224,7 +217,7 @@ def recorded(figure: str) -> list[dict[str, Any]]:
     record = json.loads(path.read_text())["claims"] if path.exists() else []
     claims = project.claims(figure)
     # not those that have been removed since
-    return [join(claims, found) for found in record if claim_id(found) in claims]
+    return [join(claims, found) for found in record if found["id"] in claims]
 
 
 def judge(claims: list[dict[str, Any]]) -> str:
@@ -281,11 +274,6 @@ def _cell(value):
     return " ".join(str(value).split()).replace("|", "&#124;")
 
 
-def claim_id(found):
-    """The id of the claim, or of the family, that a record is about."""
-    return found.get("family", found["id"])
-
-
 def join(claims: dict[str, dict[str, Any]], found: dict[str, Any]) -> dict[str, Any]:
     """Join what is claimed with what was measured.
 
@@ -299,14 +287,10 @@ def join(claims: dict[str, dict[str, Any]], found: dict[str, Any]) -> dict[str, 
     Returns
     -------
     dict
-        Both, the texts with the fields of the case; a reason only where the
-        claim differs or is declared.
+        Both; a reason only where the claim differs or is declared.
     """
-    claim = claims[claim_id(found)]
-    joined = claim | found
-    for key in ("says", "where", "quantity", "reason"):
-        text, fields = joined.get(key, ""), found.get("fields")
-        joined[key] = text.format(**fields) if fields else text
+    claim = claims[found["id"]]
+    joined = {"where": "", "reason": ""} | claim | found
     if found["status"] not in ("differs", claim.get("declared")):
         joined["reason"] = ""
     return joined

@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import string
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -143,12 +142,12 @@ def bands(ax: Any, x: ArrayLike, runs: dict[str, NDArray]) -> None:
     """
     lines(ax, x, {name: values.mean(axis=0) for name, values in runs.items()})
     shown = thin(len(x))
-    for mean, (name, values) in zip(ax.lines[-len(runs) :], runs.items(), strict=True):
+    for mean, values in zip(ax.lines[-len(runs) :], runs.values(), strict=True):
         # "nearest", as interpolation between infinite runs would give NaN.
         outlines = np.quantile(values[:, shown], _BAND, axis=0, method="nearest")
-        for side, y in zip(("lower", "upper"), outlines, strict=True):
-            look = {"color": mean.get_color(), "linewidth": 0.6}
-            ax.plot(np.asarray(x)[shown], y, label=f"_{name} {side}", **look)
+        look = {"color": mean.get_color(), "linewidth": 0.6}
+        for y in outlines:
+            ax.plot(np.asarray(x)[shown], y, **look)
 
 
 def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray], **style: Any) -> None:
@@ -172,8 +171,7 @@ def _error_bars(ax, line, x, values):
     mean, error = values.mean(axis=0), np.nan  # one run has none, and no bar
     if len(values) > 1:
         error = values.std(axis=0, ddof=1) / np.sqrt(len(values))
-    look = {"color": line.get_color(), "label": f"_{line.get_label()} error"}
-    ax.vlines(x, mean - error, mean + error, **look)
+    ax.vlines(x, mean - error, mean + error, color=line.get_color())
 
 
 def boxes(ax: Any, runs: dict[str, ArrayLike]) -> None:
@@ -197,7 +195,7 @@ def boxes(ax: Any, runs: dict[str, ArrayLike]) -> None:
         color, values = _STYLES[name]["color"], np.asarray(runs[name])
         low, high = np.quantile(values, (0.25, 0.75))
         box = {"bottom": low, "color": color, "alpha": 0.35, "linewidth": 0}
-        ax.bar(i, high - low, 0.7, **box)[0].set_label(f"_{name} quartiles")
+        ax.bar(i, high - low, 0.7, **box)
         (dot,) = ax.plot(i, values.mean(), "o", color=color, label=name)
         _error_bars(ax, dot, i, values)
     if "BASELINE" in runs:
@@ -230,8 +228,7 @@ def medians(
         low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
         (line,) = ax.plot(at, middle, label=name, markersize=3, **styles[name])
         strokes = np.column_stack([low, high, np.full(at.size, np.nan)]).ravel()
-        look = {"color": line.get_color(), "linewidth": 1.0}
-        ax.plot(np.repeat(at, 3), strokes, label=f"_{name} quartiles", **look)
+        ax.plot(np.repeat(at, 3), strokes, color=line.get_color(), linewidth=1.0)
 
 
 def rates(
@@ -265,8 +262,8 @@ def rates(
     x, y, c = (np.asarray(v)[shown] for v in (optimal, empirical, color))
     look = {"cmap": cmap, "vmin": 0, "vmax": 1}  # the same colours in every panel
     look |= {"s": 7, "linewidth": 0, "alpha": 0.8, "rasterized": True}
-    cloud = ax.scatter(x, y, c=c, label="_pages", **look)
-    ax.axline((0.0, 0.0), slope=1.0, zorder=3, label="_optimal", **_REFERENCE)
+    cloud = ax.scatter(x, y, c=c, **look)
+    ax.axline((0.0, 0.0), slope=1.0, zorder=3, **_REFERENCE)
     return cloud
 
 
@@ -321,8 +318,7 @@ def save(
     output_dir : path or None
         The files go below ``output_dir/<paper>/``; None saves nothing.
     **arrays
-        The arrays that the figure shows, by name; without any, what its
-        panels draw.
+        The arrays that the figure shows, by name.
     """
     if output_dir is None:
         return
@@ -339,65 +335,8 @@ def save(
         figure.savefig(f"{new}.png")
         # Without a date it is the same file every time.
         figure.savefig(f"{new}.svg", metadata={"Date": None})
-        np.savez_compressed(f"{new}.npz", **(arrays or drawn(figure)))
+        np.savez_compressed(f"{new}.npz", **arrays)
         text = json.dumps(record, indent=1, ensure_ascii=False)
         Path(f"{new}.json").write_text(text + "\n")
         for path in new.parent.iterdir():
             os.replace(path, target.with_name(path.name))
-
-
-def name(ax: Any, prefix: str) -> None:
-    """Name what a panel has drawn without a label, for the saved arrays.
-
-    Parameters
-    ----------
-    ax : matplotlib.axes.Axes
-        The panel.
-    prefix : str
-        The names are this and a number; they stay out of the legend.
-    """
-    artists = dict.fromkeys(artist for artist, _ in _artists(ax))
-    unnamed = "_child", "_nolegend_"
-    artists = [a for a in artists if (a.get_label() or "_child").startswith(unnamed)]
-    for number, artist in enumerate(artists, start=1):
-        artist.set_label(f"_{prefix} {number}")
-
-
-def drawn(figure: Any) -> dict[str, NDArray]:
-    """Collect the data of everything that a figure draws.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Its lines, bands, points, meshes and patches are collected.
-
-    Returns
-    -------
-    dict of ndarray
-        In single precision, by panel, number and label, such as "a00 LLN".
-    """
-    arrays = {}
-    panels = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    for panel, ax in zip(string.ascii_lowercase, panels, strict=False):
-        for number, (artist, values) in enumerate(_artists(ax)):
-            name = f"{panel}{number:02d} {(artist.get_label() or '').lstrip('_')}"
-            # What is masked is not drawn, like NaN.
-            arrays[name] = np.float32(np.ma.filled(values, np.nan))
-    return arrays
-
-
-def _artists(ax):
-    """Each artist of a panel with the data that it draws."""
-    for line in ax.lines:
-        yield line, line.get_xydata()
-    for found in ax.collections:
-        if isinstance(found, mpl.collections.QuadMesh):
-            yield found, found.get_array()
-            yield found, found.get_coordinates()
-        elif isinstance(found, mpl.collections.PathCollection):
-            yield found, found.get_offsets()
-        else:
-            for path in found.get_paths():
-                yield found, path.vertices
-    for patch in ax.patches:
-        yield patch, patch.get_patch_transform().transform(patch.get_path().vertices)

@@ -172,10 +172,6 @@ def paper_parameters(folder: PathLike | None = None) -> dict[str, dict[str, Any]
 def claims(figure: str) -> dict[str, dict[str, Any]]:
     """Read what is claimed of a figure from its paper's ``claims.yaml``.
 
-    One entry can be a family of claims: its ``id`` and texts have fields in
-    braces, as in ``loses-more-{p}``. An entry with the id of a case takes the
-    place of the family for that case.
-
     Parameters
     ----------
     figure : str
@@ -222,8 +218,7 @@ def about(figure: str) -> dict[str, Any]:
         The kind of ``data``, the ``sentence`` of the verdict, the ``claims``.
     """
     paper, name = figure.split("/")
-    found = claims_file(paper).get(name, {})
-    return {"claims": found} if isinstance(found, list) else found
+    return claims_file(paper).get(name, {})
 
 
 def claims_file(paper: str) -> dict[str, Any]:

@@ -10,16 +10,24 @@ VERDICTS = "reproduced", "in part", "not reproduced", "not testable"
 _HEAD = "claim", "criterion", "measured", "status"
 _CLAIMS = f"""# Does the paper hold? Verdicts and claims
 
-A figure is *reproduced* if all claims of the paper about it hold that can be tested,
-*not reproduced* if none does, and else reproduced *in part*. A claim *holds*, or
-*differs*, if the measurement meets its criterion, or misses it, by
-{ledger.STANDARD_ERRORS:g} standard errors; else it is *on the border*. The number
-after ± is one standard error. A claim is *calibrated* where stand-in data were chosen
-to fit it, and *not testable* where it needs data that we lack; neither counts.
-Claims of ours, which no paper makes, do not count; a figure that has no others is ours,
-and how many of them hold is said in place of a verdict.
-"Criterion after" marks a criterion that was written after a look at results.
-This page is made from `notebooks/*/claims.yaml` and the records beside the figures.
+The claims of a paper about a figure give its verdict, by one rule: *reproduced* if all
+of them that can be tested hold, *not reproduced* if none does, else *in part*.
+
+- A claim *holds* if the measurement meets its criterion by {ledger.STANDARD_ERRORS:g}
+  standard errors, and *differs* if it misses it by as much; else it is *on the border*.
+  The number after ± is one standard error.
+- "Criterion after" marks a criterion that was written, or changed, after a look at
+  results; all others were written before. *Calibrated*: stand-in data were chosen to
+  fit the claim. *Not testable*: data or numbers that the paper does not give decide it.
+  Neither counts.
+- Claims of ours, which no paper makes, do not count. A figure that has no others is
+  ours, and how many of them hold is said in place of a verdict.
+- Data *as in the paper* are simulated by the distributions that the paper gives;
+  *stand-in* data replace private ones, and *reconstructed* figures settings that our
+  text of the paper lacks.
+
+This page is made from `notebooks/*/claims.yaml` and the records beside the figures. The
+last table lists what could not be tested.
 """
 _GALLERY = """# Gallery
 
@@ -27,12 +35,13 @@ A picture leads to its notebook, with the question, the code and what was measur
 [CLAIMS.md](CLAIMS.md) has the claims behind each verdict, and the rule.
 """
 _NOT_OF_A_PAPER = "beyond"
+_UNTESTED = "figure", "claim", "why"
 
 
 def write() -> None:
     """Write ``figures/CLAIMS.md``, ``figures/README.md`` and the README's table."""
     root, notebooks = project.root(), project.notebooks()
-    claims, gallery, counts = [_CLAIMS], [_GALLERY], []
+    claims, gallery, counts, untested = [_CLAIMS], [_GALLERY], [], []
     for paper, figures in groupby(notebooks, lambda figure: figure.split("/")[0]):
         pages = [Page(figure, notebooks[figure]) for figure in figures]
         about = project.claims_file(paper).get("about", "")
@@ -40,11 +49,13 @@ def write() -> None:
         table = ledger.table(("figure", "verdict", "data", "in a sentence"), rows)
         claims += [f"\n## {paper}\n", about, table]
         claims += [page.claims() for page in pages]
+        untested += [row for page in pages for row in page.untested()]
         rows = [(page.picture, page.title, page.marked) for page in pages]
         gallery += [f"\n## {paper}\n", ledger.table(("", "", "does it hold?"), rows)]
         found = [page.verdict[0] for page in pages if page.verdict[0] in VERDICTS]
         if paper != _NOT_OF_A_PAPER:
             counts.append((paper, len(found), *map(found.count, VERDICTS)))
+    claims.append("\n## Not tested\n\n" + ledger.table(_UNTESTED, untested))
     counts = [(f"[{paper}](figures/README.md#{paper})", *n) for paper, *n in counts]
     summary = ledger.table(("paper", "figures", *VERDICTS), counts)
     marked = rf"\g<1>{summary}\g<2>"
@@ -65,7 +76,8 @@ class Page:
         verdict = ledger.judge(self.found)
         self.verdict = verdict, about.get("data", ""), about.get("sentence", "")
         self.picture = f"[![{self.title}]({figure}.png)]({self.link})"
-        self.marked = f"**{verdict}** ({self.verdict[1]}). {self.verdict[2]}"
+        data = f" ({self.verdict[1]})" if self.verdict[1] else ""
+        self.marked = f"**{verdict}**{data}. {self.verdict[2]}"
 
     def claims(self):
         """The claims as a section."""
@@ -76,3 +88,11 @@ class Page:
             status += f": {claim['reason']}" if claim["reason"] else ""
             rows.append((*texts, status + "; ours" * ("ours" in claim)))
         return f"\n### {self.title}\n\n{ledger.table(_HEAD, rows)}"
+
+    def untested(self):
+        """Rows of the claims that data or numbers of the paper's own would decide."""
+        return [
+            (f"[{self.title}]({self.link})", claim["says"], claim["reason"])
+            for claim in self.found
+            if claim["status"] == "not testable"
+        ]

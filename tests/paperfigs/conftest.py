@@ -50,7 +50,8 @@ class Checkout:
         path = self.root / "notebooks" / paper / "claims.yaml"
         content = yaml.safe_load(path.read_text()) if path.exists() else {}
         usual = {"says": "It is.", "where": "section 1", "measured": "a ratio"}
-        content |= {"about": about, name: [usual | entry for entry in entries]}
+        claims = [usual | entry for entry in entries]
+        content |= {"about": about, name: {"claims": claims}}
         self.write(path, yaml.safe_dump(content))
 
 
