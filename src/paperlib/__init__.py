@@ -1,6 +1,6 @@
 """Five papers on keeping copies of web pages fresh: their estimators and policies.
 
-A crawler may crawl only so often, and each crawl tells one bit: whether the page
+A crawler may crawl only so often, and each crawl reveals one bit: whether the page
 has changed since the last crawl. How often does each page change, and which page
 should be crawled next?
 

@@ -64,8 +64,7 @@ class Allocation:
 def _problem(change_rate, importance, bandwidth):
     """The checked arguments, broadcast."""
     d, mu = checks.broadcast(
-        change_rate=np.atleast_1d(checks.numbers("change_rate", change_rate)),
-        importance=checks.numbers("importance", importance),
+        change_rate=np.atleast_1d(change_rate), importance=importance
     )
     return d, mu, checks.number("bandwidth", bandwidth)
 
@@ -164,6 +163,7 @@ def _spend(rates, bandwidth, *pages):
         v = first * np.maximum([u - NEXT * u, u + NEXT * u], 1.0)
         few, many = (rates(x, *pages) for x in v)
         share = (bandwidth - few.sum()) / max((many - few).sum(), 1e-300)
+        share = np.clip(share, 0.0, 1.0)
         return few + share * (many - few), v[0] + share * (v[1] - v[0])
 
     inputs = ",".join(["(n)"] * len(pages))

@@ -16,7 +16,10 @@ def require(name, array, rule, good):
 
 def numbers(name, value, low=0.0, high=np.inf, *, above=False):
     """The value as floats within low and high, finite; `above` excludes low."""
-    array = np.asarray(value, dtype=float)
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers, got {value!r}") from None
     rule = "positive and finite" if above else "non-negative and finite"
     if (low, high) != (0.0, np.inf):
         rule = f"in {'(' if above else '['}{low:g}, {high:g}]"
@@ -66,8 +69,9 @@ def choice(name, value, options):
     return options[value]
 
 
-def broadcast(**arrays):
-    """The arrays in their common shape; an error names all of them."""
+def broadcast(*, above=False, **values):
+    """The values as floats in their common shape; an error names all of them."""
+    arrays = {name: numbers(name, x, above=above) for name, x in values.items()}
     try:
         return np.broadcast_arrays(*arrays.values())
     except ValueError:

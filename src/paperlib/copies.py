@@ -51,7 +51,8 @@ class Copies:
 
     def __init__(self, change_rate: ArrayLike, *, filled: bool, rng: Any = None):
         self.change_rate = checks.numbers("change_rate", change_rate)
-        self.rng, n_pages = np.random.default_rng(rng), self.change_rate.size
+        self.rng = np.random.default_rng(rng)
+        n_pages = self.change_rate.size
         self.history = History([], [], np.zeros(n_pages + 1, dtype=int))
         # the last crawl of each page, and its first change after that, from now
         self._last = np.full(n_pages, 0.0 if filled else -np.inf)
@@ -85,7 +86,7 @@ class Copies:
         fresh : ndarray, shape (n_pages,), time
             Fresh time of each page as simulated.
         """
-        expected = FRESH_TIME[schedule](
+        expected = checks.choice("schedule", schedule, FRESH_TIME)(
             self.change_rate, crawl_rate, duration, initial=self.probability()
         )
         time, offsets = schedule(crawl_rate, duration, rng=self.rng)

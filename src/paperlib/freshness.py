@@ -61,8 +61,9 @@ def poisson(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
     >>> poisson([0.0, 1.0, 3.0], 1.0)
     array([1.  , 0.5 , 0.25])
     """
-    change_rate = checks.numbers("change_rate", change_rate)
-    crawl_rate = checks.numbers("crawl_rate", crawl_rate)
+    change_rate, crawl_rate = checks.broadcast(
+        change_rate=change_rate, crawl_rate=crawl_rate
+    )
     return np.where(change_rate > 0, crawl_rate / (crawl_rate + change_rate), 1.0)[()]
 
 
@@ -78,8 +79,9 @@ def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
     change_rate, crawl_rate : array_like, 1/time
         A page that never changes is fresh even if it is not crawled.
     """
-    change_rate = checks.numbers("change_rate", change_rate)
-    crawl_rate = checks.numbers("crawl_rate", crawl_rate)
+    change_rate, crawl_rate = checks.broadcast(
+        change_rate=change_rate, crawl_rate=crawl_rate
+    )
     return np.where(change_rate > 0, exprel(-change_rate / crawl_rate), 1.0)[()]
 
 
@@ -149,9 +151,11 @@ def interval_time(
     -------
     ndarray, time
     """
-    fresh, gap = interval(change_rate, crawl_rate), np.divide(1.0, crawl_rate)
+    fresh = interval(change_rate, crawl_rate)
+    gap = np.divide(1.0, crawl_rate)
     first = np.minimum(duration, gap if phase is None else phase * gap)
-    lasting, rest = _lasting(change_rate, first), duration - first
+    lasting = _lasting(change_rate, first)
+    rest = duration - first
     if phase is None:
         # at a time t before that the page has been crawled with probability p t
         share = first / gap

@@ -51,7 +51,8 @@ class History:
 
     def __post_init__(self):
         interval = checks.numbers("interval", self.interval, above=True)
-        changed, offsets = checks.bits("changed", self.changed), self.offsets
+        changed = checks.bits("changed", self.changed)
+        offsets = self.offsets
         if interval.ndim == 0 or interval.shape != changed.shape:
             raise ValueError(
                 "interval and changed must be arrays of one shape, "
@@ -171,7 +172,8 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
     >>> observe([0.5, 2.0, 2.5], crawl_times=[1.0, 2.0, 4.0, 5.0]).changed
     array([ True,  True,  True, False])
     """
-    changes, crawls = np.asarray(change_times), np.asarray(crawl_times)
+    changes = np.asarray(change_times)
+    crawls = np.asarray(crawl_times)
     rising = np.diff(changes, prepend=-np.inf) >= 0  # False for NaN
     checks.require("change_times", changes, "sorted", rising)
     interval = np.diff(crawls, prepend=0.0)
@@ -245,6 +247,7 @@ def simulate_history(
         mean = 1.0 / checks.numbers("crawl_rate", crawl_rate, above=True)[..., None]
     else:
         mean = checks.numbers("interval", interval, above=True)
+    n_crawls = checks.count("n_crawls", n_crawls)
     shape = np.broadcast_shapes(change_rate.shape, mean.shape, (n_crawls,))
 
     def draw(stream):
@@ -304,10 +307,8 @@ def simulate_sequential_history(
         Estimates after each crawl.
     """
     change_rate = checks.numbers("change_rate", change_rate)
-    now, factor = (
-        checks.numbers("initial", initial, *limits),
-        checks.number("factor", factor),
-    )
+    now = checks.numbers("initial", initial, *limits)
+    factor = checks.number("factor", factor)
     shape = (*np.broadcast(change_rate, now).shape, n_crawls)
     chance = _each_run(lambda stream: stream.random(shape), n_runs, rng)
     history = History(np.ones(chance.shape), np.zeros(chance.shape))  # to be filled

@@ -108,7 +108,9 @@ def suboptimality(
     """
     best, chosen = (
         allocation.optimal_poisson(rate, importance, bandwidth).crawl_rate
-        for rate in (change_rate, estimated_rate)
+        for rate in checks.broadcast(
+            change_rate=change_rate, estimated_rate=estimated_rate
+        )
     )
     # Term by term: the difference of the sums would lose what is small. A page
     # that never changes loses nothing.
@@ -144,8 +146,9 @@ def sensitivity_bound(
     >>> sensitivity_bound([1.0], [4.0], [3.0])
     np.float64(6.75)
     """
-    true = checks.numbers("change_rate", change_rate, above=True)
-    believed = checks.numbers("estimated_rate", estimated_rate, above=True)
+    true, believed = checks.broadcast(
+        above=True, change_rate=change_rate, estimated_rate=estimated_rate
+    )
     error = (believed - true) ** 2 / (believed * np.minimum(believed, true))
     return np.sum(importance * error, axis=-1)
 

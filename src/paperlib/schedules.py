@@ -8,12 +8,10 @@ import heapq
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from . import checks
-
-compiled = njit(cache=True, error_model="numpy")
+from .freshness import compiled
 
 # A crawl due at the end of the duration counts. That end is often a number of
 # rounds times their length, off by some roundings.
@@ -85,6 +83,7 @@ def regular(
     duration = checks.number("duration", duration)
     if phase is None:
         phase = 1.0 - np.random.default_rng(rng).random(rate.size)
+    phase = checks.numbers("phase", phase, 0.0, 1.0, above=True)
     count = np.floor(duration * (1 + ROUNDING) * rate + 1.0 - phase).astype(int)
     offsets = np.append(0, np.cumsum(count))
     number = np.arange(offsets[-1]) - np.repeat(offsets[:-1], count)
@@ -123,9 +122,9 @@ def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
     array([0, 1, 0, 2, 0, 1, 0, 2])
     """
     rate = checks.numbers("crawl_rate", crawl_rate).ravel()
-    some = "positive for at least one page"
-    checks.require("crawl_rate", rate, some, rate.any())
-    return _earliest_deadline(rate, rate.sum(), n_slots)
+    total = rate.sum()
+    checks.require("crawl_rate", total, "positive for at least one page", total > 0)
+    return _earliest_deadline(rate, total, n_slots)
 
 
 @compiled

@@ -234,7 +234,8 @@ def naive_precision_recall(
     precision, recall : ndarray, shape ``history.shape``
         NaN where there is no signal, or no change.
     """
-    n_signals, changed = np.asarray(n_signals), history.changed
+    n_signals = np.asarray(n_signals)
+    changed = history.changed
     precision = history.total(n_signals * changed) / history.total(n_signals)
     recall = history.total((n_signals > 0) & changed) / history.total(changed)
     return precision, recall
@@ -296,7 +297,7 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     >>> found.change_rate.round(2), found.recall.round(2)
     (array([0.48]), array([0.81]))
     """
-    n_signals = checks.numbers("n_signals", n_signals)
+    n_signals, _ = checks.broadcast(n_signals=n_signals, interval=history.interval)
     time = history.total(history.interval)
     gamma = history.total(n_signals) / time
     interval, changed, offsets = history.ragged()
@@ -306,7 +307,8 @@ def fit(history: History, n_signals: ArrayLike) -> SignalFit:
     alpha, b = map(history.by_page, found)
     p = -np.expm1(-b)
     rate = np.fmax(alpha, alpha + p * gamma)
-    recall, precision = p * gamma / rate, np.where(gamma > 0, p, np.nan)[()]
+    recall = p * gamma / rate
+    precision = np.where(gamma > 0, p, np.nan)[()]
     return SignalFit(rate, precision, recall)
 
 

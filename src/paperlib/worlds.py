@@ -22,10 +22,10 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
-from . import checks, schedules
+from . import checks, freshness, schedules
+from .freshness import compiled
 from .processes import replicate
 from .signals import SignalledPages
 
@@ -124,7 +124,8 @@ def draw_world(pages: SignalledPages, horizon: float, *, rng: Any = None) -> Wor
     >>> bool((world.received == world.sent + 0.5).all())
     True
     """
-    horizon, rng = checks.number("horizon", horizon), np.random.default_rng(rng)
+    horizon = checks.number("horizon", horizon)
+    rng = np.random.default_rng(rng)
     sent, offsets = schedules.poisson(pages.gamma, horizon, rng=rng)
     true = rng.random(sent.size) < np.repeat(pages.precision, np.diff(offsets))
     (silent,) = rng.bit_generator.seed_seq.spawn(1)
@@ -151,9 +152,9 @@ def slot_times(
     >>> slot_times(([0.0, 1.0, 3.0], [1.0, 0.0, 2.0]), 4.0).tolist()
     [1.0, 3.5, 4.0]
     """
-    times, rates = bandwidth if isinstance(bandwidth, tuple) else ([0.0], [bandwidth])
+    times, rates = ([0.0], [bandwidth]) if np.isscalar(bandwidth) else bandwidth
     times = checks.rising("bandwidth times", times, 1)
-    rates = checks.numbers("bandwidth", rates)
+    _, rates = checks.broadcast(times=times, bandwidth=rates)
     edges = np.minimum([*times, horizon], checks.number("horizon", horizon))
     total = np.append(0.0, np.cumsum(rates * np.diff(edges)))
     number = np.arange(1, int(total[-1] * (1 + ROUNDING)) + 1)
@@ -189,7 +190,7 @@ class CrawlRun:
     @property
     def window_freshness(self) -> NDArray:
         """Share of requests served fresh in each window, shape (n_windows,)."""
-        fresh = np.average(self.fresh, axis=1, weights=self.importance)
+        fresh = freshness.mean(self.fresh, self.importance)
         return fresh / np.diff(self.borders)
 
     @property
@@ -244,22 +245,26 @@ def crawl(
     borders = [0.0, world.horizon] if borders is None else borders
     borders = checks.rising("borders", borders)
     checks.require("borders", borders, "within the horizon", borders <= world.horizon)
-    pages, time = world.pages, slot_times(bandwidth, world.horizon)
+    pages = world.pages
+    time = slot_times(bandwidth, world.horizon)
     page = _chosen(world, policy, time)
     order = np.argsort(page, kind="stable")
     offsets = np.searchsorted(page[order], np.arange(pages.alpha.size + 1))
-    crawls, signals = Signals(offsets, time[order]), Signals(world.offsets, world.sent)
+    crawls = Signals(offsets, time[order])
+    signals = Signals(world.offsets, world.sent)
     fresh = _fresh_time(crawls, signals, pages.alpha, 1 - pages.precision, borders)
     return CrawlRun(time, page, borders, fresh, pages.importance)
 
 
 def _chosen(world, policy, time):
     """The page of each slot that a policy chooses, checked."""
-    n_pages, crawled = world.offsets.size - 1, []
+    n_pages = world.offsets.size - 1
+    crawled = []
     last = np.zeros(n_pages + 1)  # the last one is for -1, which never changes
 
     def crawl_next(page):
-        changes, now = world.changes(page), time[len(crawled)]
+        changes = world.changes(page)
+        now = time[len(crawled)]
         changed = (last[page] < changes) & (changes <= now)
         crawled.append(page)
         last[page] = now
@@ -281,7 +286,7 @@ def _chosen(world, policy, time):
     return page
 
 
-@njit(cache=True, error_model="numpy")
+@compiled
 def _fresh_time(crawls, signals, alpha, doubt, borders):
     """Integral of the probability p of freshness for each window and page.
 
@@ -311,7 +316,7 @@ def _fresh_time(crawls, signals, alpha, doubt, borders):
     return fresh
 
 
-@njit(cache=True)
+@compiled
 def _own(events, i):
     """Times of page i, and inf."""
     return np.append(events.time[events.offsets[i] : events.offsets[i + 1]], np.inf)
@@ -364,13 +369,19 @@ def compare(
     def one_run(stream):
         of_pages, of_world, of_policies, of_delays = stream.spawn(4)
         world = draw_world(draw(of_pages), horizon, rng=of_world)
-        worlds, found = {None: world}, policies(world.pages, of_policies)
+        worlds = {None: world}
+        found = {}
         for name, delay in (delays or {}).items():
             worlds[name] = world.delayed(delay(of_delays, world.sent.size))
-        for name, policy in found.items():
+        for name, policy in policies(world.pages, of_policies).items():
             policy, delay = policy if isinstance(policy, tuple) else (policy, None)
             if not np.isscalar(policy):
-                run = crawl(worlds[delay], policy, bandwidth, borders=borders)
+                run = crawl(
+                    checks.choice("delay", delay, worlds),
+                    policy,
+                    bandwidth,
+                    borders=borders,
+                )
                 policy = keep(run)
             found[name] = policy
         return found

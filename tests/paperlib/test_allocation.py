@@ -462,3 +462,13 @@ def test_every_allocation_refuses(plan, arguments, message):
 def test_allocations_refuse(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
+
+
+@both
+def test_rates_stay_within_the_bandwidth_over_forty_decades(kind):
+    rng = np.random.default_rng(17)
+    for n in rng.integers(1, 6, 300):
+        rate, importance = 10 ** rng.uniform(-20, 20, (2, n))
+        bandwidth = 10 ** rng.uniform(-20, 20)
+        best = OPTIMAL[kind](rate, importance, bandwidth).crawl_rate
+        assert (best >= 0).all() and best.sum() <= bandwidth * (1 + 1e-9)

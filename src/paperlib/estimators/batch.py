@@ -236,7 +236,8 @@ def bias_reduced(history: History) -> NDArray:
     ndarray or float, shape ``history.shape``, 1/time
         NaN for a page without crawls.
     """
-    n, unchanged = history.n_crawls, history.total(~history.changed)
+    n = history.n_crawls
+    unchanged = history.total(~history.changed)
     return -np.log((unchanged + 0.5) / (n + 0.5)) * n / history.total(history.interval)
 
 

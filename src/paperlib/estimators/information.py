@@ -33,8 +33,9 @@ def fisher_information(change_rate: ArrayLike, *, crawl_rate: ArrayLike) -> NDAr
     >>> float((1 / fisher_information(5.0, crawl_rate=3.0)).round(1))
     59.2
     """
-    rate = checks.numbers("change_rate", change_rate, above=True)
-    p = checks.numbers("crawl_rate", crawl_rate, above=True)
+    rate, p = checks.broadcast(
+        above=True, change_rate=change_rate, crawl_rate=crawl_rate
+    )
     return 2 * p / rate**3 * zeta(3, 1 + p / rate)
 
 
@@ -97,7 +98,8 @@ def disjoint_blocks(mass: ArrayLike) -> NDArray:
     >>> disjoint_blocks([0.5, 0.6, 1.0, 0.2, 0.9, 0.3])
     array([0, 2, 3, 5])
     """
-    borders, total = [0], 0.0
+    borders = [0]
+    total = 0.0
     for n, one in enumerate(checks.numbers("mass", mass), start=1):
         total += one
         if total >= 1:
@@ -163,7 +165,8 @@ def confidence_radius(
     """
     max_rate = checks.number("max_rate", max_rate)
     level = checks.number("level", level, 0.0, 1.0)
-    n, w = history.n_crawls, history.interval
+    n = history.n_crawls
+    w = history.interval
     slope = history.total(w * np.exp(-max_rate * w))
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.sqrt(n / 2 * (np.log(2) - np.log1p(-level))) / slope

@@ -212,7 +212,10 @@ class SA(OnlineEstimator):
 
     def __post_init__(self):
         super().__post_init__()
-        self._k, self._state = 0, self._start()
+        checks.number("step", self.step)
+        checks.numbers("initial", self.initial)
+        self._k = 0
+        self._state = self._start()
 
     def _start(self):
         """State before the first crawl: the estimate first, a constant 1 last."""

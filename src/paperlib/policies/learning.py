@@ -127,6 +127,7 @@ class ExploreThenCommit:
     def __post_init__(self):
         checks.rising("bounds", self.bounds)
         checks.choice("explore", self.explore, EXPLORE)
+        checks.count("n_phases", self.n_phases)
         checks.number("epsilon", self.epsilon, 0.0, 1.0, above=False)
 
     def run(
@@ -181,7 +182,9 @@ class ExploreThenCommit:
 
     def _phases(self, horizon, one_round):
         """Duration and epsilon of each phase; those that explore have None."""
-        length, left, phases = self.first_horizon or horizon, horizon, []
+        length = horizon if self.first_horizon is None else self.first_horizon
+        left = horizon
+        phases = []
         while left > ROUNDING * horizon:
             wanted = self.exploration
             wanted = wanted(length) if callable(wanted) else wanted
@@ -203,7 +206,8 @@ class ExploreThenCommit:
         copies = Copies(change_rate, filled=self.explore == "interval", rng=rng)
         served = []
         for duration, epsilon in phases:
-            rate, schedule = uniform, EXPLORE[self.explore]
+            rate = uniform
+            schedule = EXPLORE[self.explore]
             if epsilon is not None:
                 believed, best = self.plan(copies, importance, bandwidth)
                 rate, schedule = (1 - epsilon) * best + epsilon * uniform, self.schedule
@@ -273,12 +277,14 @@ def explore_then_commit(
     rounds = np.maximum(np.round(np.divide(exploration, one_round)), 1.0)
     ends = checks.rising("exploration in rounds", rounds, 1) * one_round
     durations = np.diff(ends, prepend=0.0)
-    filled, schedule = policy.explore == "interval", EXPLORE[policy.explore]
+    filled = policy.explore == "interval"
+    schedule = EXPLORE[policy.explore]
     horizon = np.atleast_1d(horizon)
     left = horizon - ends[:, np.newaxis]
 
     def served(stream):
-        copies, explored = Copies(change_rate, filled=filled, rng=stream), 0.0
+        copies = Copies(change_rate, filled=filled, rng=stream)
+        explored = 0.0
         for duration, rest in zip(durations, np.maximum(left, 0.0), strict=True):
             fresh, _ = copies.follow(schedule, uniform, duration)
             explored += fresh @ importance
