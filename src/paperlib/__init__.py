@@ -21,7 +21,7 @@ schedules
 policies
     Which page to crawl next, also while change rates are being learnt.
 regret
-    The cost of not knowing the change rates.
+    Requests served fresh, burn-in, and the cost of not knowing the change rates.
 worlds
     Draw a world, crawl it by policies, and compare them.
 copies

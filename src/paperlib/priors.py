@@ -158,8 +158,8 @@ class PseudoObservations:
         -------
         float
         """
-        shares = _shares(change_rate, period)
-        return float(np.linalg.norm(self.probabilities(period, base=base) - shares))
+        found = self.probabilities(period, base=base)
+        return float(np.linalg.norm(found - shares(change_rate, period)))
 
     @classmethod
     def fit(
@@ -200,11 +200,11 @@ class PseudoObservations:
             An interval ended at its bound, as `changed` does for a population
             with a heavy tail of periods and base "period".
         """
-        shares = _shares(change_rate, period)
+        known = shares(change_rate, period)
 
         def loss(logs):
             prior = cls(*np.exp(logs))
-            return np.linalg.norm(prior.probabilities(period, base=base) - shares)
+            return np.linalg.norm(prior.probabilities(period, base=base) - known)
 
         ends = np.log(np.take(period, [0, -1]))
         start = scipy.optimize.brute(loss, [ends, ends], finish=None)
@@ -229,8 +229,24 @@ class PseudoObservations:
         return prior
 
 
-def _shares(change_rate, period):
-    """Share of the pages nearest to each period of the grid."""
+def shares(change_rate: ArrayLike, period: ArrayLike) -> NDArray:
+    """Share of the pages nearest to each mean time between changes of a grid.
+
+    The empirical prior of section 4.3 of Grimes and Ford (2008): the distribution of
+    known change rates, for `grid_posterior`.
+
+    Parameters
+    ----------
+    change_rate : array_like, shape (n_pages,), 1/time
+        Change rates, positive.
+    period : array_like, shape (n_grid,), time
+        Mean times between changes, positive, rising.
+
+    Returns
+    -------
+    ndarray, shape (n_grid,)
+        Of sum 1.
+    """
     change_rate = checks.numbers("change_rate", change_rate, above=True)
     period = checks.rising("period", period, above=True)
     nearest = np.searchsorted(0.5 * (period[1:] + period[:-1]), 1 / change_rate)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize
+from scipy.optimize import brentq, minimize
 from scipy.special import gammainc
 
 from paperlib import freshness
@@ -267,6 +267,34 @@ def test_signals_without_false_ones(recall):
     if recall > 0:  # crawled at every signal at least, or never, but for one page
         rate = freshest[2].crawl_rate
         assert np.sum((rate > 0) & (rate < signalled * (1 - 1e-9))) <= 1
+
+
+def test_a_least_crawl_rate_with_signals_is_the_optimum_of_the_other_pages():
+    """Appendix A of Busa-Fekete et al. (2025): no page is abandoned."""
+    pages, bandwidth, least = noisy_pages(7, 30), 4.0, 0.02
+    parameters = tuple(vars(pages).values())
+
+    def of(which):
+        return SignalledPages(*(x[which] for x in parameters))
+
+    free = np.ones(30, dtype=bool)
+    for _ in range(30):  # those below the least rate get it, the others share the rest
+        plan = optimal_thresholds(of(free), bandwidth - least * (~free).sum())
+        low = np.flatnonzero(free)[plan.crawl_rate < least]
+        if not low.size:
+            break
+        free[low] = False
+    assert 0 < (~free).sum() < 30
+
+    def too_rare(log, i):
+        threshold = np.where(np.arange(30) == i, np.exp(log), 1.0)
+        return freshness.mean_crawl_interval(threshold, pages)[i] - 1 / least
+
+    for i in np.flatnonzero(~free):  # a crawl more would gain less than elsewhere
+        threshold = np.exp(brentq(too_rare, -10, 20, args=(i,)))
+        value = freshness.crawl_value(threshold, 0, pages)[i]
+        assert value < plan.multiplier * (1 + 1e-9)
+    assert_allclose(plan.crawl_rate.sum() + least * (~free).sum(), bandwidth)
 
 
 # ---------------------------------------------------------------- invariances

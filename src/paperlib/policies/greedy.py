@@ -54,7 +54,7 @@ PAGE = np.dtype(
 )
 # The threshold is set to the value of a rank, and raised when CROWDED times as many
 # pages are active. To lower it is a pass over all pages: too often, the rank doubles.
-LEAST_RANK, CROWDED, TOO_OFTEN = 2, 4, 8
+LEAST_RANK, CROWDED, TOO_OFTEN = 4, 4, 8
 SLACK = 4  # a page may be active this many slots too early
 SAFE = 1 - 1e-9  # bounds decide with a margin for rounding
 
@@ -295,14 +295,12 @@ def _largest(pages, active, upper, t, threshold, signals):
 
 @compiled
 def _value_of_rank(pages, t, rank, signals):
-    """The value of this rank among all pages."""
-    value = np.empty(pages.size)
+    """A lower bound of the value of this rank among all pages."""
+    lower = np.empty(pages.size)
     for i in range(pages.size):
-        page = pages[i]
-        _count(page, t, signals)
-        _evaluate(page, t - page.start)
-        value[i] = page.value
-    return np.sort(value)[-min(rank, pages.size)]
+        _count(pages[i], t, signals)
+        lower[i] = _bounds(pages[i], t)[0]
+    return np.sort(lower)[-min(rank, pages.size)]
 
 
 @compiled
