@@ -20,6 +20,7 @@ import scipy
 from recrawl import calibrating, checks, choosing, cluster, reading
 from recrawl.choosing import ESTIMATORS
 from recrawl.dependence import Dependence, measured
+from recrawl.files import alone
 from recrawl.output import check_output, parquet, table
 from recrawl.science import estimators, freshness
 from recrawl.science.processes import History
@@ -320,10 +321,10 @@ def estimate(
         if signals is not None:
             raise ValueError(f"signals must be None with dask, got {signals}")
         opened = functools.partial(cluster.opened, dask, Path(output).parent)
-    known = state if state is not None and Path(state).exists() else None
     no_state = contextlib.nullcontext()
     with (
-        opened(path, state=known, memory=memory) as log,
+        no_state if state is None else alone(state),
+        opened(path, state=_existing(state), memory=memory) as log,
         # The state is renamed after the rates: if the rates cannot be written,
         # the log is not yet in the state and counts when it is tried again.
         no_state if state is None else parquet(state) as states,
@@ -408,6 +409,11 @@ def _pace(n_crawls, first, last):
     first, last = ([t for t in times if t is not None] for times in (first, last))
     days = (max(last) - min(first)) / timedelta(days=1) if first else 0.0
     return n_crawls / days if days else 0.0
+
+
+def _existing(path):
+    """The path of a file that exists, else None."""
+    return path if path is not None and Path(path).exists() else None
 
 
 def _half_life(half_life, estimator, state):

@@ -9,10 +9,12 @@ or by the next run if its own run was killed.
 import contextlib
 import errno
 import functools
+import glob
 import os
 import shutil
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,14 +26,15 @@ else:
     import fcntl
 
 __all__ = [
+    "alone",
     "replacing",
     "target",
     "temporary_folder",
     "write_atomic",
 ]
 
-# Of no folder that something else makes: what has it and no lock is removed.
-_SCRATCH = "recrawl-scratch-"
+# Of nothing that something else makes: what has it and no lock is removed.
+_SCRATCH, _UNFINISHED = "recrawl-scratch-", "recrawl-"
 
 
 def target(path: PathLike) -> Path:
@@ -83,20 +86,60 @@ def replacing(path: PathLike) -> Iterator[str]:
         That of the step that failed, with the name of `path`; or as `target`.
     """
     path = target(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    prefix = f".{path.name}.{_UNFINISHED}"
+    _remove_abandoned(path.parent, prefix, Path.unlink)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix)
     os.close(handle)
     try:
-        yield temporary
-        with open(temporary, "rb") as file:
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp lets nobody else read it
-        os.replace(temporary, path)
+        with _locked(temporary):
+            yield temporary
+            with open(temporary, "rb") as file:
+                os.fsync(file.fileno())
+            os.chmod(temporary, _mode(path))  # mkstemp lets nobody else read it
+            os.replace(temporary, path)
     except BaseException as error:  # an interrupt leaves no temporary file either
         Path(temporary).unlink(missing_ok=True)
         if isinstance(error, OSError):
             reason = error.strerror or str(error)
             raise OSError(error.errno, reason, str(path)) from error
         raise
+
+
+def _mode(path):
+    """Permissions of the file that is replaced, or of a new one."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+@contextlib.contextmanager
+def alone(path: PathLike) -> Iterator[None]:
+    """Context in which no other process that asks for it has the folder of a file.
+
+    It is for a file that is read, changed and replaced: of two processes at once,
+    one would lose what the other one added. The folder is locked, because the file
+    itself is replaced. The system releases the lock of a killed process.
+
+    Parameters
+    ----------
+    path : path
+        The file, which need not exist.
+
+    Yields
+    ------
+    None
+        When it has the folder. A warning says that it has to wait.
+    """
+    folder = Path(path).resolve().parent
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(_locked(folder))
+        except BlockingIOError:
+            warnings.warn(f"waiting for another run that has {path}", stacklevel=3)
+            stack.enter_context(_locked(folder, wait=True))
+        yield
 
 
 def write_atomic(
@@ -152,7 +195,7 @@ def temporary_folder() -> Iterator[Path]:
     >>> folder.exists()
     False
     """
-    _remove_abandoned(tempfile.gettempdir())
+    _remove_abandoned(tempfile.gettempdir(), _SCRATCH, shutil.rmtree)
     # It gets the name that is searched for when it is locked, not before.
     made = Path(tempfile.mkdtemp(prefix=f".{_SCRATCH}"))
     with _locked(made):
@@ -164,24 +207,24 @@ def temporary_folder() -> Iterator[Path]:
 
 
 @functools.cache  # once in a process is enough
-def _remove_abandoned(place):
-    """Remove the folders of dead processes of this user."""
-    for folder in Path(place).glob(f"{_SCRATCH}*") if fcntl else ():
+def _remove_abandoned(place, prefix, remove):
+    """Remove what dead processes of this user left."""
+    for path in Path(place).glob(f"{glob.escape(prefix)}*") if fcntl else ():
         # It is in use, is another user's, or another process has removed it.
-        with contextlib.suppress(OSError), _locked(folder) as handle:
+        with contextlib.suppress(OSError), _locked(path) as handle:
             if os.fstat(handle).st_uid == os.getuid():
-                shutil.rmtree(folder)
+                remove(path)
 
 
 @contextlib.contextmanager
-def _locked(folder):
-    """Hold a folder; a BlockingIOError if another process does."""
+def _locked(path, wait=False):
+    """Hold a file or folder; a BlockingIOError, unless it waits, if another does."""
     if fcntl is None:
         yield
         return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield handle
     finally:
         os.close(handle)

@@ -20,9 +20,60 @@ def test_writes_text_and_bytes_and_makes_the_folder(tmp_path):
     write_atomic(str(path), b"\x00\r\n\xff")
     assert path.read_bytes() == b"\x00\r\n\xff"
     assert os.listdir(path.parent) == ["file.txt"]
-    assert path.stat().st_mode & 0o777 == 0o644, (
-        "readable by others, unlike the temporary file"
-    )
+    mask = os.umask(0)
+    os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask, "not as the temporary file"
+    path.chmod(0o600)
+    write_atomic(path, "new")
+    assert path.stat().st_mode & 0o777 == 0o600, "as the file that it replaces"
+
+
+KILLED = """
+import os, sys
+from recrawl.files import replacing
+with replacing(sys.argv[1]) as temporary:
+    print(temporary, flush=True)
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_what_a_killed_run_left_is_removed_and_a_running_one_keeps_its_file(tmp_path):
+    path = tmp_path / "rates.csv"
+    command = [sys.executable, "-c", KILLED, path]
+    killed = subprocess.run(command, capture_output=True, text=True, check=False)
+    left = pathlib.Path(killed.stdout.strip())
+    assert left.exists()
+    _files._remove_abandoned.cache_clear()
+    with _files.replacing(path) as running:
+        assert not left.exists()
+        _files._remove_abandoned.cache_clear()
+        write_atomic(path, "another")
+        assert os.path.exists(running)
+    assert os.listdir(tmp_path) == ["rates.csv"]
+
+
+WAITS = """
+import sys, warnings
+from recrawl.files import alone
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    with alone(sys.argv[1]):
+        print(caught[0].message, open(sys.argv[1]).read(), sep="|", flush=True)
+"""
+
+
+def test_of_two_runs_with_one_state_the_second_waits_and_says_so(tmp_path):
+    path = tmp_path / "state"
+    path.write_text("old")
+    with _files.alone(path):
+        second = subprocess.Popen(
+            [sys.executable, "-c", WAITS, path], stdout=subprocess.PIPE, text=True
+        )
+        with pytest.raises(subprocess.TimeoutExpired):
+            second.wait(2)
+        write_atomic(path, "new")
+    out, _ = second.communicate(timeout=60)
+    assert out.strip() == f"waiting for another run that has {path}|new"
 
 
 @pytest.mark.parametrize("step", ["open", "fsync", "chmod", "replace"])
