@@ -18,24 +18,17 @@ __all__ = ["FORMATS"]
 # Lines with an exclamation mark are about the file.
 _QUERY = captures.query(r"""
     select
-        row,
-        given,
-        j[1] as address,
-        case when j[1] is not null then stamp end as stamp,
-        j[2] as status_text,
-        j[3] as digest_text
-    from (
-        select
-            n as row,
-            line as given,
-            regexp_extract(line, '^\S+ ([0-9]{14}) \{', 1) as stamp,
-            try(json_extract_string(
-                nullif(regexp_extract(line, '^\S+ [0-9]{14} (\{.*)$', 1), ''),
-                ['$.url', '$.status', '$.digest']
-            )) as j
-        from lines($file)
-        where line <> '' and line not like '!%'
-    )
+        n as row,
+        line as given,
+        regexp_extract(
+            line, '^(\S+) (\d{14}(?:\d{3})?) (\{.*)$', ['key', 'stamp', 'object']
+        ) as part,
+        try(json_extract_string(nullif(part['object'], ''), [
+            '$.url', '$.mime', '$.status', '$.digest', '$.method'
+        ])) as j,
+        case when j is not null then [part['key'], part['stamp']] || j end as f
+    from lines($file)
+    where line <> '' and line not like '!%'
 """)
 
 FORMATS = (
@@ -44,7 +37,7 @@ FORMATS = (
         what="a CDXJ file",
         kind="fetches",
         recognises=lambda head, path: bool(
-            re.match(rb"(!(?!OpenWayback)[^\n]*\n)*[^\s!]\S* \d{14} \{", head)
+            re.match(rb"(!(?!OpenWayback)[^\n]*\n)*[^\s!]\S* \d{14}(\d{3})? \{", head)
         ),
         query=_QUERY,
     ),

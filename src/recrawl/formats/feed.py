@@ -11,13 +11,12 @@ gaps, of which nothing is known. The oldest item only begins the window. Items
 that are dated at the download or later have made-up dates and are left out.
 """
 
-import calendar
 import io
-from datetime import UTC, datetime
+import itertools
 from xml.sax import SAXException
 
 from recrawl.formats.base import Format
-from recrawl.formats.records import batches, downloaded, root, unpacked
+from recrawl.formats.records import batches, downloaded, moments, root, unpacked
 
 __all__ = ["FORMATS"]
 
@@ -35,7 +34,9 @@ def _rows(path, as_of):
     if feed.bozo and isinstance(feed.bozo_exception, SAXException):
         given = f"{path.name}: {feed.bozo_exception}"
         yield {"row": 0, "url": url, "given": given, "reason": _FAULTY}
-    times = [_time(item) for item in feed.entries]
+    texts = [_dates(item) for item in feed.entries]
+    read = moments(itertools.chain(*texts), as_of)
+    times = [next((read[t] for t in each if t in read), None) for each in texts]
     known = [time for time in times if time is not None and time < as_of]
     for row, (item, time) in enumerate(zip(feed.entries, times, strict=True), 1):
         link = item.get("link") or item.get("id") or item.get("title") or ""
@@ -74,13 +75,11 @@ def _page(feed):
     return next((url for url in found if url and url.startswith("http")), None)
 
 
-def _time(item):
-    """When an item appeared, or None."""
-    # feedparser answers get("updated_parsed") with the date of publication
-    for name in ("published_parsed", "updated_parsed"):
-        if name in item and (time := item[name]):
-            return datetime.fromtimestamp(calendar.timegm(time), UTC)
-    return None
+def _dates(item):
+    """The dates of an item as texts: feedparser guesses where it cannot read one."""
+    # feedparser answers get("updated") with the date of publication
+    names = (name for name in ("published", "updated", "created") if name in item)
+    return [item[name].strip() for name in names if item[name]]
 
 
 FORMATS = (

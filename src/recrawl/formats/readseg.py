@@ -14,7 +14,6 @@ from recrawl.formats.base import Format
 from recrawl.formats.nutch import (
     ZONE,
     failed_without_status,
-    java_date,
     status,
 )
 from recrawl.formats.pieces import NEVER
@@ -73,7 +72,7 @@ select
     row,
     given,
     url,
-    {java_date("fetch_time")} as time,
+    time_of(fetch_time) as time,
     {status("name", "code")} as status,
     'md5:' || signature as digest,
     null::varchar as etag,

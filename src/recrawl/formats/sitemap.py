@@ -12,24 +12,34 @@ counts as a change. Of several downloads each tells what happened since the one
 before, so that a change counts once.
 """
 
+import html
+import re
 import zlib
 from collections import Counter
 from datetime import timedelta
-from xml.parsers import expat
 
 from recrawl.formats.base import Format
 from recrawl.formats.records import (
     LOST,
     batches,
     downloaded,
+    moments,
     root,
     unpacked,
-    w3c,
 )
 
 __all__ = ["FORMATS"]
 
-_BLOCK = 1 << 16  # bytes that are parsed at a time
+_BLOCK = 1 << 16  # bytes that are unpacked at a time
+_LARGEST = 200 << 20  # bytes; the protocol allows 50 MiB
+_READ = b"loc", b"lastmod"
+_ENTRY = re.compile(rb"<((?:[\w.-]+:)?)(url|sitemap)(?:\s[^>]*)?>")
+_CLOSED = re.compile(rb"</(?:[\w.-]+:)?(?:urlset|sitemapindex)\s*>\s*$|/>\s*$")
+_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_ENTITY = re.compile(rb"<!ENTITY\s+(?:%\s+)?(\S+)")
+_ENCODING = re.compile(rb"\s*<\?xml[^>]*?encoding=[\"']([\w.-]+)")
+_YEAR, _MONTH = re.compile(r"\d{4}"), re.compile(r"\d{4}-\d\d")
+_CLOCK = re.compile(r":|\dT\d|^\d{9,}$")  # of texts that tell more than the day
 _NEAR = timedelta(minutes=1)
 _FEW = 3  # as many pages may well have changed at once
 _SITES_OWN = "whose lastmod is that of most pages, or of the download"
@@ -41,14 +51,17 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a sitemap: two of an entry whose lastmod is a day or longer."""
-    ignored = _ignored(path, as_of)
-    for row, entry in enumerate(_entries(path), 1):
-        text = entry.get("lastmod", "")
-        about = {"row": row, "url": entry.get("loc"), "time": as_of}
-        about["given"] = entry.get(LOST) or f"{entry.get('loc')} {text}"
-        first, last = w3c(text) or (None, None)
+    # the protocol limits a file to 50,000 entries, and so the texts that are kept
+    entries = list(_entries(path))
+    n = Counter(text for _, text, _ in entries)
+    spans = _spans(n, as_of)
+    ignored = _ignored(n, spans, as_of)
+    for row, (url, text, fault) in enumerate(entries, 1):
+        about = {"row": row, "url": url, "time": as_of}
+        about["given"] = f"{path.name}: {fault}" if fault else f"{url} {text}"
+        first, last = spans.get(text, (None, None))
         reason = None
-        if LOST in entry:
+        if fault:
             reason = LOST
         elif not text:
             reason = "without a lastmod"
@@ -56,13 +69,12 @@ def _rows(path, as_of):
             reason = "whose lastmod cannot be read"
         elif first >= as_of:
             reason = "whose lastmod is not before the download"
-        elif ignored(text):
+        elif text in ignored:
             reason = _SITES_OWN
         if reason is not None:
             yield about | {"reason": reason}
         elif last - first <= _NEAR:
-            row = {"start": first, "changed": True, "last_modified": first}
-            yield about | row
+            yield about | {"start": first, "changed": True, "last_modified": first}
         else:
             # the change was in (first, last], and nothing changed from then on
             end = min(last, as_of)
@@ -71,59 +83,86 @@ def _rows(path, as_of):
                 yield about | {"start": last, "changed": False}
 
 
-def _ignored(path, as_of):
-    """Whether a lastmod is to be ignored, as a function of its text.
+def _spans(texts, as_of):
+    """First moment that each lastmod can mean, and the first one that it cannot."""
+    # of a year alone, which a table would take for seconds since 1970
+    whole = {text: f"{text}-01" if _YEAR.fullmatch(text) else text for text in texts}
+    read, spans = moments(whole.values(), as_of), {}
+    for text in texts:
+        if first := read.get(whole[text]):
+            last = first
+            if _YEAR.fullmatch(text):
+                last = first.replace(year=first.year + 1)
+            elif _MONTH.fullmatch(text):
+                last = (first + timedelta(days=31)).replace(day=1)
+            elif not _CLOCK.search(text):
+                last = first + timedelta(days=1)
+            spans[text] = first, last
+    return spans
 
-    Reads the file once more: it has to be known before the first row is given.
-    The protocol limits a file to 50,000 entries, and so the texts that are kept.
-    """
-    n = Counter(entry.get("lastmod", "") for entry in _entries(path))
-    times = {text: found[0] for text in n if (found := w3c(text))}
-    near = {text for text, time in times.items() if abs(time - as_of) <= _NEAR}
-    total = sum(n[text] for text in times)
+
+def _ignored(n, spans, as_of):
+    """Lastmods that say nothing: of the download, or of most of the n entries."""
+    near = {text for text in spans if abs(spans[text][0] - as_of) <= _NEAR}
+    total = sum(n[text] for text in spans)
     if 2 * sum(n[text] for text in near) > total:
-        return near.__contains__
-    return lambda text: n[text] > max(_FEW, total / 2)
+        return near
+    return {text for text in spans if n[text] > max(_FEW, total / 2)}
 
 
 def _entries(path):
-    """Each entry of a sitemap: its loc and lastmod, or the error that ends it.
+    """URL, lastmod and fault of each entry, and of what is missing at the end.
 
-    ElementTree would expand entities and keep an element for each entry, so
-    that a small file could fill the memory.
+    An entry goes on to the next one, so that a fault spoils no other: many
+    generators write & in a URL as it is, where a parser of XML would stop.
     """
-    parser, found, inside, texts = expat.ParserCreate(), [], [], {}
-
-    def start(name, _attributes):
-        inside.append(name.rpartition(":")[2])
-        if len(inside) == 2:
-            texts.clear()
-
-    def text(part):
-        # the third level: not the loc of an image inside of the entry
-        if len(inside) == 3 and inside[2] in ("loc", "lastmod"):
-            texts[inside[2]] = texts.get(inside[2], "") + part
-
-    def end(_name):
-        if len(inside) == 2 and inside[1] in ("url", "sitemap"):
-            found.append({name: value.strip() for name, value in texts.items()})
-        inside.pop()
-
-    def entity(name, *_declaration):
+    data, fault = _content(path)
+    data = _COMMENT.sub(b"", data)
+    if found := _ENTITY.search(data):
+        name = found[1].decode("utf-8", "replace")
         raise ValueError(f"{path} must declare no entities, got {name!r}")
+    found = _ENCODING.match(data)
+    encoding = found[1].decode() if found else "utf-8"
+    if not fault and not _CLOSED.search(data):
+        fault = "the last element is not closed"
+    tags = list(_ENTRY.finditer(data))
+    ends = [*(tag.start() for tag in tags[1:]), len(data)]
+    for tag, end in zip(tags, ends, strict=True):
+        entry = data[tag.end() : end]
+        if not fault or tag is not tags[-1] or b"</" + tag[1] + tag[2] in entry:
+            yield *(_text(entry, tag[1] + name, encoding) for name in _READ), ""
+    if fault:
+        yield None, "", fault
 
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler, parser.EntityDeclHandler = text, entity
+
+def _content(path):
+    """Bytes of a file, as far as they can be read, and why not farther."""
+    blocks, size = [], 0
     with unpacked(path) as file:
         try:
             while block := file.read1(_BLOCK):
-                parser.Parse(block)
-                yield from found
-                found.clear()
-            parser.Parse(b"", True)
-        except (expat.ExpatError, EOFError, OSError, zlib.error) as error:
-            yield from found
-            yield {LOST: f"{path.name}: {error}"}
+                blocks.append(block)
+                size += len(block)
+                if size > _LARGEST:
+                    return b"".join(blocks), f"it is larger than {_LARGEST:,} bytes"
+        except (EOFError, OSError, zlib.error) as error:
+            return b"".join(blocks), str(error)
+    return b"".join(blocks), ""
+
+
+def _text(entry, name, encoding):
+    """Text of an element of an entry, not of an image inside of it; or empty."""
+    found = re.search(
+        rb"<%b(?:\s[^>]*)?>(.*?)</%b\s*>" % (name, name), entry, re.DOTALL
+    )
+    if not found:
+        return ""
+    plain = found[1].replace(b"<![CDATA[", b"").replace(b"]]>", b"")
+    try:
+        text = plain.decode(encoding, "replace")
+    except LookupError:
+        text = plain.decode("utf-8", "replace")
+    return (text if plain != found[1] else html.unescape(text)).strip()
 
 
 FORMATS = (

@@ -92,8 +92,13 @@ def _is_text(head, path):
     text = head.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
     first = "".join(text.splitlines()[:1])
     names = {_plain(name.strip('"')) for name in re.split(f"[{_DELIMITERS}]", first)}
-    named = path.name.removesuffix(".gz").endswith(_TEXT_SUFFIXES)
-    return named or names >= {*REQUIRED}
+    return _is_named(head, path, _TEXT_SUFFIXES) or names >= {*REQUIRED}
+
+
+def _is_named(head, path, suffixes):
+    """Whether a file has a name of tables, and is no page of a server's error."""
+    named = path.name.removesuffix(".gz").endswith(suffixes)
+    return named and not head.lstrip().startswith(b"<")
 
 
 def _is_parquet(head, path):
@@ -103,8 +108,9 @@ def _is_parquet(head, path):
 
 def _is_json(head, path):
     """Whether a file is in JSON Lines, by its name or by our keys in the first one."""
-    named = path.name.removesuffix(".gz").endswith(_JSON_SUFFIXES)
-    return named or first_object(head).keys() >= {*REQUIRED}
+    return _is_named(head, path, _JSON_SUFFIXES) or first_object(head).keys() >= {
+        *REQUIRED
+    }
 
 
 def _kind(file):
