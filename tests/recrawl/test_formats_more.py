@@ -1,10 +1,10 @@
 """Readers of WARC, changedetection.io, sitemaps, feeds, git and JSON Lines."""
 
-import builtins
 import gzip
 import json
 import os
 import shutil
+import sys
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -522,14 +522,8 @@ def test_a_warc_file_of_zstd_is_refused(tmp_path):
 def test_a_missing_package_is_named_with_its_extra(monkeypatch, tmp_path, package):
     is_warc = package == "fastwarc"
     path = warc(tmp_path / "a.warc") if is_warc else SAMPLES / "feed.xml"
-    real = builtins.__import__
-
-    def without(name, *arguments, **options):
-        if name.startswith(package):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    for name in (package, f"{package}.warc"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ModuleNotFoundError, match=r"'paperlib-crawl\[log\]'"):
         rows(path)
 

@@ -40,22 +40,20 @@ _QUERY = captures.query("""
 
 FORMATS = (
     Format(
-        name="cdx",
-        what="a CDX file",
-        kind="fetches",
-        recognises=lambda head, path: (
-            head[1:4] == b"CDX" and head[4:5] == head[:1] != b""
-        ),
-        query=_QUERY,
+        "cdx",
+        "a CDX file",
+        "fetches",
+        lambda head, path: head[1:4] == b"CDX" and head[4:5] == head[:1] != b"",
+        _QUERY,
     ),
     Format(
-        name="cdx",
-        what="a CDX file without its legend",
-        kind="fetches",
-        recognises=lambda head, path: bool(
+        "cdx",
+        "a CDX file without its legend",
+        "fetches",
+        lambda head, path: bool(
             re.match(captures.BARE.encode(), line := head.partition(b"\n")[0])
             and line.count(b" ") > 6
         ),
-        query=captures.PLAIN,
+        captures.PLAIN,
     ),
 )

@@ -33,19 +33,19 @@ _QUERY = captures.query(r"""
 
 FORMATS = (
     Format(
-        name="cdxj",
-        what="a CDXJ file",
-        kind="fetches",
-        recognises=lambda head, path: bool(
+        "cdxj",
+        "a CDXJ file",
+        "fetches",
+        lambda head, path: bool(
             re.match(rb"(!(?!OpenWayback)[^\n]*\n)*[^\s!]\S* \d{14}(\d{3})? \{", head)
         ),
-        query=_QUERY,
+        _QUERY,
     ),
     Format(
-        name="cdxj",
-        what="a file of OpenWayback's draft of CDXJ",
-        kind="fetches",
-        recognises=lambda head, path: bool(
+        "cdxj",
+        "a file of OpenWayback's draft of CDXJ",
+        "fetches",
+        lambda head, path: bool(
             re.match(rb"!OpenWayback-CDXJ|\(\S+ \d{4}-\d\d-\d\dT\S+ \w+ \{", head)
         ),
         read=refusal(

@@ -40,53 +40,54 @@ def _read(path, as_of):
 def _rows(path):
     """Rows of all pages, in the order of their folders."""
     watches = [_watch(file) for file in sorted(path.glob("*/watch.json"))]
-    urls = Counter(watch["url"] for watch in watches)
-    stamps = (stamp for watch in watches for stamp, _ in watch["history"])
-    read = moments([*stamps, *(watch["last"] for watch in watches)])
-    for row, watch in enumerate(watches, 1):
-        folder, url, last = watch["folder"], watch["url"], read.get(watch["last"])
-        # two watches of a page, with other filters, are two observers
-        url = f"{url}#{folder}" if urls[url] > 1 else url
+    urls = Counter(watch.get("url") for watch, _ in watches)
+    read = moments(
+        text
+        for watch, history in watches
+        for text in (str(watch.get("last_checked")), *map(_stamp, history))
+    )
+    for row, (watch, history) in enumerate(watches, 1):
+        url, folder = watch.get("url"), watch["folder"]
+        last = read.get(str(watch.get("last_checked")))
         about = {"row": row, "given": f"{folder}/watch.json", "url": url, "time": last}
-        if watch["fault"]:
-            yield about | {"reason": "whose watch.json cannot be read"}
+        if not isinstance(url, str):
+            yield about | {"url": None, "reason": "whose watch.json cannot be read"}
             continue
-        for stamp, line in watch["history"]:
-            if stamp not in read:
+        # two watches of a page, with other filters, are two observers
+        about["url"] = f"{url}#{folder}" if urls[url] > 1 else url
+        for line in history:
+            if _stamp(line) not in read:
                 yield about | {"given": line, "reason": "that are no line of a history"}
-        times = sorted({read[stamp] for stamp, _ in watch["history"] if stamp in read})
+        times = sorted({read[s] for s in map(_stamp, history) if s in read})
         found = len(times)
-        if not watch["stopped"] and times and last is not None and times[-1] < last:
+        stopped = watch.get("paused") or watch.get("last_error") or last is None
+        if not stopped and times and times[-1] < last:
             times.append(last)
         if len(times) < 2:
             yield about | {"reason": "without two checks that found the page"}
-        elif watch["interval"]:
-            checks = _checks(times, found, watch["interval"])
-            yield from (about | row for row in checks)
-        else:
-            yield from (about | row for row in _changes(times, found))
+            continue
+        interval = _interval(watch)
+        known = _checks(times, found, interval) if interval else _changes(times, found)
+        yield from (about | row for row in known)
 
 
 def _watch(file):
-    """What one watch.json and its history tell, as texts."""
-    watch, history = {"folder": file.parent.name, "url": None}, []
-    with contextlib.suppress(OSError, ValueError):
-        found = json.loads(file.read_text("utf-8"))
-        watch |= found if isinstance(found, dict) else {}
+    """A watch.json with the name of its folder, and the lines of its history."""
+    folder = {"folder": file.parent.name}
+    try:
+        watch = json.loads(file.read_text("utf-8")) | folder
         # each processor has its own history, and the program reads that of its own
-        own = file.parent / f"history-{watch.get('processor')}.txt"
-        own = own if own in file.parent.iterdir() else file.parent / "history.txt"
-        lines = own.read_text("utf-8", "replace").splitlines()
-        history = [(line.partition(",")[0].strip(), line) for line in lines]
-    return {
-        "folder": watch["folder"],
-        "url": watch["url"] if isinstance(watch["url"], str) else None,
-        "fault": not isinstance(watch["url"], str),
-        "last": str(watch.get("last_checked")),
-        "stopped": watch.get("paused") or watch.get("last_error"),
-        "interval": _interval(watch),
-        "history": history,
-    }
+        own = file.with_name(f"history-{watch.get('processor')}.txt")
+        own = own if own in file.parent.iterdir() else file.with_name("history.txt")
+        text = own.read_text("utf-8", "replace") if own.exists() else ""
+        return watch, text.splitlines()
+    except (OSError, ValueError, TypeError):
+        return folder, []
+
+
+def _stamp(line):
+    """The time in a line of a history, as text."""
+    return line.partition(",")[0].strip()
 
 
 def _interval(watch):

@@ -63,17 +63,17 @@ def _is_table(head, path):
 
 FORMATS = (
     Format(
-        name="commoncrawl",
-        what="an answer of Common Crawl's index",
-        kind="fetches",
-        recognises=_is_answer,
-        query=_JSON,
+        "commoncrawl",
+        "an answer of Common Crawl's index",
+        "fetches",
+        _is_answer,
+        _JSON,
     ),
     Format(
-        name="commoncrawl",
-        what="a Parquet file of Common Crawl's index",
-        kind="fetches",
-        recognises=_is_table,
-        query=_PARQUET,
+        "commoncrawl",
+        "a Parquet file of Common Crawl's index",
+        "fetches",
+        _is_table,
+        _PARQUET,
     ),
 )

@@ -16,7 +16,7 @@ import itertools
 from xml.sax import SAXException
 
 from recrawl.formats.base import Format
-from recrawl.formats.records import batches, downloaded, moments, root, unpacked
+from recrawl.formats.records import batches, downloaded, moments, needed, root, unpacked
 
 __all__ = ["FORMATS"]
 
@@ -55,17 +55,9 @@ def _rows(path, as_of):
 
 def _parsed(path):
     """What feedparser makes of a file."""
-    try:
-        import feedparser
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f"{path} is a feed, which needs the package feedparser: "
-            "pip install 'paperlib-crawl[log]'",
-            name="feedparser",
-        ) from None
     with unpacked(path) as file:
         # feedparser would take bytes for a name of a file
-        return feedparser.parse(io.BytesIO(file.read()))
+        return needed("feedparser", path).parse(io.BytesIO(file.read()))
 
 
 def _page(feed):

@@ -67,10 +67,10 @@ def _recognises(head, path):
 
 FORMATS = (
     Format(
-        name="frontier",
-        what="a dump of URLFrontier",
-        kind="states",
-        recognises=_recognises,
-        query=_QUERY,
+        "frontier",
+        "a dump of URLFrontier",
+        "states",
+        _recognises,
+        _QUERY,
     ),
 )

@@ -37,14 +37,12 @@ def _rows(path, as_of):
     which ends with a change if that one modified it. Windows that touch are
     joined later, so that only one commit has to be kept for each file.
     """
-    stamps = (
-        found[1] for _, line in _lines(path) if (found := _COMMIT.fullmatch(line))
-    )
-    times = moments(set(stamps), as_of)
+    stamps = {line[1:] for _, line in _lines(path) if _COMMIT.fullmatch(line)}
+    times = moments(stamps, as_of)
     after, time = {}, None
     for row, line in _lines(path):
-        if found := _COMMIT.fullmatch(line):
-            time = times.get(found[1], _NEVER)
+        if _COMMIT.fullmatch(line):
+            time = times.get(line[1:], _NEVER)
             as_of = max(as_of or time, time)  # the log begins with the last commit
             continue
         about, found = {"row": row, "given": line}, _NAME.fullmatch(line)

@@ -64,10 +64,10 @@ from fields
 
 FORMATS = (
     Format(
-        name="heritrix",
-        what="a crawl.log of Heritrix 3",
-        kind="fetches",
-        recognises=lambda head, path: bool(re.match(_LINE.encode(), head)),
-        query=_QUERY,
+        "heritrix",
+        "a crawl.log of Heritrix 3",
+        "fetches",
+        lambda head, path: bool(re.match(_LINE.encode(), head)),
+        _QUERY,
     ),
 )

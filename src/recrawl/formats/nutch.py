@@ -220,24 +220,24 @@ def _is_normal(head, path):
 
 FORMATS = (
     Format(
-        name="nutch",
-        what="a JSON dump of Nutch's CrawlDb",
-        kind="states",
-        recognises=lambda head, path: "retryIntervalSeconds" in first_object(head),
-        query=_JSON,
+        "nutch",
+        "a JSON dump of Nutch's CrawlDb",
+        "states",
+        lambda head, path: "retryIntervalSeconds" in first_object(head),
+        _JSON,
     ),
     Format(
-        name="nutch",
-        what="a CSV dump of Nutch's CrawlDb",
-        kind="states",
-        recognises=lambda head, path: head.startswith(_CSV_HEADER),
-        query=_CSV,
+        "nutch",
+        "a CSV dump of Nutch's CrawlDb",
+        "states",
+        lambda head, path: head.startswith(_CSV_HEADER),
+        _CSV,
     ),
     Format(
-        name="nutch",
-        what="a dump of Nutch's CrawlDb in its normal format",
-        kind="states",
-        recognises=_is_normal,
+        "nutch",
+        "a dump of Nutch's CrawlDb in its normal format",
+        "states",
+        _is_normal,
         read=refusal(
             "must be a dump of Nutch's CrawlDb in JSON, got the normal format: dump "
             "again with NUTCH_OPTS=-Duser.timezone=UTC bin/nutch readdb CRAWLDB "

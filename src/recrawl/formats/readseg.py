@@ -89,10 +89,10 @@ from records
 
 FORMATS = (
     Format(
-        name="readseg",
-        what="a dump of a segment of Nutch",
-        kind="fetches",
-        recognises=lambda head, path: head.lstrip().startswith(b"Recno:: "),
-        query=_QUERY,
+        "readseg",
+        "a dump of a segment of Nutch",
+        "fetches",
+        lambda head, path: head.lstrip().startswith(b"Recno:: "),
+        _QUERY,
     ),
 )

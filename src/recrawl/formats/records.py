@@ -1,6 +1,7 @@
 """What the readers in Python share: batches of rows, dates, and the root of XML."""
 
 import gzip
+import importlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,7 @@ from recrawl.database import quoted, sql
 from recrawl.formats.base import COLUMNS, is_packed
 from recrawl.types import PathLike
 
-__all__ = ["LOST", "batches", "downloaded", "moments", "root", "unpacked"]
+__all__ = ["LOST", "batches", "downloaded", "moments", "needed", "root", "unpacked"]
 
 #: Reason of the row that stands for the lost end of a file.
 LOST = "end of a truncated or damaged file"
@@ -159,6 +160,39 @@ def _macros():
     connection = duckdb.connect()
     connection.execute(sql("tables"))
     return connection
+
+
+def needed(module: str, path: PathLike) -> Any:
+    """Import a module of a package that one format alone needs.
+
+    Parameters
+    ----------
+    module : str
+        Its name.
+    path : path
+        The file that is read.
+
+    Returns
+    -------
+    module
+
+    Raises
+    ------
+    ModuleNotFoundError
+        With what to install.
+
+    Examples
+    --------
+    >>> needed("json", "log.jsonl").dumps(1)
+    '1'
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{path} needs the package {error.name}: pip install 'paperlib-crawl[log]'",
+            name=error.name,
+        ) from None
 
 
 def root(head: bytes) -> str:

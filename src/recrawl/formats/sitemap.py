@@ -32,14 +32,14 @@ __all__ = ["FORMATS"]
 
 _BLOCK = 1 << 16  # bytes that are unpacked at a time
 _LARGEST = 200 << 20  # bytes; the protocol allows 50 MiB
-_READ = b"loc", b"lastmod"
-_ENTRY = re.compile(rb"<((?:[\w.-]+:)?)(url|sitemap)(?:\s[^>]*)?>")
-_CLOSED = re.compile(rb"</(?:[\w.-]+:)?(?:urlset|sitemapindex)\s*>\s*$|/>\s*$")
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
-_ENTITY = re.compile(rb"<!ENTITY\s+(?:%\s+)?(\S+)")
-_ENCODING = re.compile(rb"\s*<\?xml[^>]*?encoding=[\"']([\w.-]+)")
+_ENTRY = re.compile(r"<((?:[\w.-]+:)?)(url|sitemap)(?:\s[^>]*)?>")
+_CLOSED = re.compile(r"(?:</(?:[\w.-]+:)?(?:urlset|sitemapindex)\s*|/)>\s*$")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ENTITY = re.compile(r"<!ENTITY\s+(?:%\s+)?(\S+)")
+_ENCODING = re.compile(rb"\s*<\?xml[^>]*?encoding=[\"'](iso-8859-1|windows-1252)", re.I)
+# How long a lastmod lasts: a year, a month, a day if it has no time of day.
 _YEAR, _MONTH = re.compile(r"\d{4}"), re.compile(r"\d{4}-\d\d")
-_CLOCK = re.compile(r":|\dT\d|^\d{9,}$")  # of texts that tell more than the day
+_CLOCK = re.compile(r":|\dT\d|^\d{9,}$")
 _NEAR = timedelta(minutes=1)
 _FEW = 3  # as many pages may well have changed at once
 _SITES_OWN = "whose lastmod is that of most pages, or of the download"
@@ -51,29 +51,23 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a sitemap: two of an entry whose lastmod is a day or longer."""
-    # the protocol limits a file to 50,000 entries, and so the texts that are kept
-    entries = list(_entries(path))
-    n = Counter(text for _, text, _ in entries)
+    text, fault = _content(path)
+    entries = list(_entries(text, fault, path))
+    n = Counter(lastmod for _, lastmod in entries)
     spans = _spans(n, as_of)
     ignored = _ignored(n, spans, as_of)
-    for row, (url, text, fault) in enumerate(entries, 1):
-        about = {"row": row, "url": url, "time": as_of}
-        about["given"] = f"{path.name}: {fault}" if fault else f"{url} {text}"
-        first, last = spans.get(text, (None, None))
-        reason = None
-        if fault:
-            reason = LOST
-        elif not text:
-            reason = "without a lastmod"
+    for row, (url, lastmod) in enumerate(entries, 1):
+        about = {"row": row, "url": url, "time": as_of, "given": f"{url} {lastmod}"}
+        first, last = spans.get(lastmod, (None, None))
+        if not lastmod:
+            yield about | {"reason": "without a lastmod"}
         elif first is None:
-            reason = "whose lastmod cannot be read"
+            yield about | {"reason": "whose lastmod cannot be read"}
         elif first >= as_of:
-            reason = "whose lastmod is not before the download"
-        elif text in ignored:
-            reason = _SITES_OWN
-        if reason is not None:
-            yield about | {"reason": reason}
-        elif last - first <= _NEAR:
+            yield about | {"reason": "whose lastmod is not before the download"}
+        elif lastmod in ignored:
+            yield about | {"reason": _SITES_OWN}
+        elif first == last:
             yield about | {"start": first, "changed": True, "last_modified": first}
         else:
             # the change was in (first, last], and nothing changed from then on
@@ -81,6 +75,9 @@ def _rows(path, as_of):
             yield about | {"start": first, "time": end, "changed": True}
             if last < as_of:
                 yield about | {"start": last, "changed": False}
+    if fault:
+        about = {"row": len(entries) + 1, "time": as_of, "reason": LOST}
+        yield about | {"given": f"{path.name}: {fault}"}
 
 
 def _spans(texts, as_of):
@@ -110,59 +107,48 @@ def _ignored(n, spans, as_of):
     return {text for text in spans if n[text] > max(_FEW, total / 2)}
 
 
-def _entries(path):
-    """URL, lastmod and fault of each entry, and of what is missing at the end.
+def _content(path):
+    """Text of a file without comments, and why it is not the whole of it, or empty."""
+    blocks, size, fault = [], 0, ""
+    with unpacked(path) as file:
+        try:
+            while size <= _LARGEST and (block := file.read1(_BLOCK)):
+                blocks.append(block)
+                size += len(block)
+            fault = f"it is larger than {_LARGEST:,} bytes" if size > _LARGEST else ""
+        except (EOFError, OSError, zlib.error) as error:
+            fault = str(error)
+    data = b"".join(blocks)
+    found = _ENCODING.match(data)
+    text = data.decode(found[1].decode() if found else "utf-8", "replace")
+    text = _COMMENT.sub("", text)
+    closed = fault or _CLOSED.search(text)
+    return text, fault if closed else "the last element is not closed"
+
+
+def _entries(text, fault, path):
+    """URL and lastmod of each entry, but for one that is not whole at the end.
 
     An entry goes on to the next one, so that a fault spoils no other: many
     generators write & in a URL as it is, where a parser of XML would stop.
     """
-    data, fault = _content(path)
-    data = _COMMENT.sub(b"", data)
-    if found := _ENTITY.search(data):
-        name = found[1].decode("utf-8", "replace")
-        raise ValueError(f"{path} must declare no entities, got {name!r}")
-    found = _ENCODING.match(data)
-    encoding = found[1].decode() if found else "utf-8"
-    if not fault and not _CLOSED.search(data):
-        fault = "the last element is not closed"
-    tags = list(_ENTRY.finditer(data))
-    ends = [*(tag.start() for tag in tags[1:]), len(data)]
+    if found := _ENTITY.search(text):
+        raise ValueError(f"{path} must declare no entities, got {found[1]!r}")
+    tags = list(_ENTRY.finditer(text))
+    ends = [*(tag.start() for tag in tags[1:]), len(text)]
     for tag, end in zip(tags, ends, strict=True):
-        entry = data[tag.end() : end]
-        if not fault or tag is not tags[-1] or b"</" + tag[1] + tag[2] in entry:
-            yield *(_text(entry, tag[1] + name, encoding) for name in _READ), ""
-    if fault:
-        yield None, "", fault
+        entry = text[tag.end() : end]
+        if not fault or tag is not tags[-1] or f"</{tag[1]}{tag[2]}" in entry:
+            yield _element(entry, f"{tag[1]}loc"), _element(entry, f"{tag[1]}lastmod")
 
 
-def _content(path):
-    """Bytes of a file, as far as they can be read, and why not farther."""
-    blocks, size = [], 0
-    with unpacked(path) as file:
-        try:
-            while block := file.read1(_BLOCK):
-                blocks.append(block)
-                size += len(block)
-                if size > _LARGEST:
-                    return b"".join(blocks), f"it is larger than {_LARGEST:,} bytes"
-        except (EOFError, OSError, zlib.error) as error:
-            return b"".join(blocks), str(error)
-    return b"".join(blocks), ""
-
-
-def _text(entry, name, encoding):
+def _element(entry, name):
     """Text of an element of an entry, not of an image inside of it; or empty."""
-    found = re.search(
-        rb"<%b(?:\s[^>]*)?>(.*?)</%b\s*>" % (name, name), entry, re.DOTALL
-    )
-    if not found:
-        return ""
-    plain = found[1].replace(b"<![CDATA[", b"").replace(b"]]>", b"")
-    try:
-        text = plain.decode(encoding, "replace")
-    except LookupError:
-        text = plain.decode("utf-8", "replace")
-    return (text if plain != found[1] else html.unescape(text)).strip()
+    found = re.search(rf"<{name}(?:\s[^>]*)?>(.*?)</{name}\s*>", entry, re.DOTALL)
+    text = found[1] if found else ""
+    if "<![CDATA[" in text:
+        return text.replace("<![CDATA[", "").replace("]]>", "").strip()
+    return html.unescape(text).strip()
 
 
 FORMATS = (

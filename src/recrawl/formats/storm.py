@@ -93,10 +93,10 @@ def _recognises(head, path):
 
 FORMATS = (
     Format(
-        name="storm",
-        what="an export of StormCrawler's status index",
-        kind="states",
-        recognises=_recognises,
-        query=_QUERY,
+        "storm",
+        "an export of StormCrawler's status index",
+        "states",
+        _recognises,
+        _QUERY,
     ),
 )

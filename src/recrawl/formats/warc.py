@@ -21,7 +21,7 @@ from collections import deque
 from recrawl.formats.base import Format, is_packed
 from recrawl.formats.captures import EMPTY, OTHER_METHOD
 from recrawl.formats.checking import sound_members
-from recrawl.formats.records import LOST, batches
+from recrawl.formats.records import LOST, batches, needed
 
 __all__ = ["FORMATS"]
 
@@ -66,30 +66,23 @@ def _records(path):
     One that cannot be read, or is shorter or longer than it says, does not end the
     reading: it goes on with the next one that begins as a record does.
     """
-    try:
-        from fastwarc.warc import ArchiveIterator, WarcRecordType
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f"{path} is a WARC file, which needs the package fastwarc: "
-            "pip install 'paperlib-crawl[log]'",
-            name="fastwarc",
-        ) from None
-    fetches = (WarcRecordType.response, WarcRecordType.revisit)
+    warc = needed("fastwarc.warc", path)
+    kinds = warc.WarcRecordType
     start, row = 0, 0
     while start is not None:
         last, held, damage = start, [], None
         with open(path, "rb") as file:
             file.seek(start)
             try:
-                for record in ArchiveIterator(file, parse_http=True):
+                for record in warc.ArchiveIterator(file, parse_http=True):
                     # FastWARC checks a gzip member when it goes on to the next one
                     yield from held
                     last, held, row = record.stream_pos, [], row + 1
                     ids = _ids(record)
-                    if record.record_type in fetches:
-                        revisit = record.record_type == WarcRecordType.revisit
+                    if record.record_type in (kinds.response, kinds.revisit):
+                        revisit = record.record_type == kinds.revisit
                         held = [(ids, _fetch(record, revisit) | {"row": row})]
-                    elif record.record_type == WarcRecordType.request:
+                    elif record.record_type == kinds.request:
                         http = record.http_headers
                         if http and _OTHER.match(http.status_line or ""):
                             held = [(ids, None)]

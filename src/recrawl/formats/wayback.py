@@ -55,19 +55,19 @@ def _is_text(head, path):
 
 FORMATS = (
     Format(
-        name="wayback",
-        what="an answer of the Wayback CDX server in text",
-        kind="fetches",
-        recognises=_is_text,
-        query=captures.PLAIN,
+        "wayback",
+        "an answer of the Wayback CDX server in text",
+        "fetches",
+        _is_text,
+        captures.PLAIN,
     ),
     Format(
-        name="wayback",
-        what="an answer of the Wayback CDX server in JSON",
-        kind="fetches",
-        recognises=lambda head, path: bool(
+        "wayback",
+        "an answer of the Wayback CDX server in JSON",
+        "fetches",
+        lambda head, path: bool(
             re.match(rb'\s*\[\s*(\[\s*"|(\[\s*\]\s*)?\]\s*$)', head)
         ),
-        query=_JSON,
+        _JSON,
     ),
 )
