@@ -437,3 +437,22 @@ def test_two_watches_of_one_url_are_two_pages(tmp_path):
     folder = datastore(tmp_path / "data", a=(DAILY, HISTORY), b=(DAILY, HISTORY))
     expected = [(f"{PAGE}#{name}", *rest) for name in "ab" for _, *rest in CHECKS]
     assert short(converted(folder, tmp_path)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("feed.xml", b'<?xml version="1.0" encoding="utf-8\x9b"?><rss></rss>'),
+        ("sitemap.xml", b"<urlset></urlset>"),
+    ],
+)
+def test_a_file_without_anything_spoils_no_other(tmp_path, name, content):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / f"bad-{name}").write_bytes(content)
+    if name == "feed.xml":
+        put(folder / name, feed("2 Aug 2026", "4 Aug 2026"))
+    else:
+        entry = f"<url><loc>{PAGE}</loc><lastmod>2026-08-04</lastmod></url>"
+        put(folder / name, f"<urlset>{entry}</urlset>")
+    assert len(converted(folder, tmp_path, as_of=AS_OF)) == 2

@@ -29,7 +29,14 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a feed, one for each item."""
-    feed = _parsed(path)
+    feedparser = needed("feedparser", path)
+    try:
+        with unpacked(path) as file:
+            # feedparser would take bytes for a name of a file
+            feed = feedparser.parse(io.BytesIO(file.read()))
+    except Exception as error:  # a fault of its own, by a declared encoding perhaps
+        yield {"row": 0, "given": f"{path.name}: {error}", "reason": _FAULTY}
+        return
     url = _page(feed.feed)
     if feed.bozo and isinstance(feed.bozo_exception, SAXException):
         given = f"{path.name}: {feed.bozo_exception}"
@@ -51,13 +58,6 @@ def _rows(path, as_of):
             oldest = min(known)
             window = {"start": oldest, "stop": as_of}
             yield about | window | {"time": time if time > oldest else None}
-
-
-def _parsed(path):
-    """What feedparser makes of a file."""
-    with unpacked(path) as file:
-        # feedparser would take bytes for a name of a file
-        return needed("feedparser", path).parse(io.BytesIO(file.read()))
 
 
 def _page(feed):

@@ -13,6 +13,7 @@ before, so that a change counts once.
 """
 
 import html
+import itertools
 import re
 import zlib
 from collections import Counter
@@ -135,9 +136,8 @@ def _entries(text, fault, path):
     if found := _ENTITY.search(text):
         raise ValueError(f"{path} must declare no entities, got {found[1]!r}")
     tags = list(_ENTRY.finditer(text))
-    ends = [*(tag.start() for tag in tags[1:]), len(text)]
-    for tag, end in zip(tags, ends, strict=True):
-        entry = text[tag.end() : end]
+    for tag, after in itertools.zip_longest(tags, tags[1:]):
+        entry = text[tag.end() : after and after.start()]
         if not fault or tag is not tags[-1] or f"</{tag[1]}{tag[2]}" in entry:
             yield _element(entry, f"{tag[1]}loc"), _element(entry, f"{tag[1]}lastmod")
 
