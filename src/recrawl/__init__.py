@@ -9,6 +9,8 @@ rates are known. Times are in days. `recrawl.science` holds what these rest on,
 
 import importlib
 
+from recrawl import cache
+
 __version__ = "0.1.0"
 
 # Modules are imported when a name of theirs is first used: the science needs none
@@ -39,6 +41,8 @@ _HOMES = {
 }
 
 __all__ = list(_HOMES)
+
+cache.ensure()
 
 
 def __getattr__(name):

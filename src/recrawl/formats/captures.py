@@ -1,10 +1,34 @@
-"""Captures in indices of web archives: what CDX, CDXJ and their kin share."""
+"""Captures in indices of web archives: what CDX, CDXJ and their kin share.
 
-__all__ = ["query"]
+A reader gives each capture as the list of its texts: key, time, URL, MIME type,
+status, digest, and method of the request, in the order of CDX. A line that is no
+capture has a null in place of the list.
+
+A capture of type warc/revisit says by itself that the fetch found a body seen
+before: what its status column holds, 0, -1 or nothing, is then no status. Without
+a digest, or with that of an empty body, the server answered that nothing changed.
+"""
+
+import base64
+import hashlib
+
+from recrawl.database import quoted
+
+__all__ = ["BARE", "EMPTY", "OTHER_METHOD", "PLAIN", "query"]
+
+OTHER_METHOD = "of requests other than GET"
+#: Digests of nothing, in capitals: those of an answer 304.
+EMPTY = frozenset(
+    write(hashlib.new(name).digest()).decode().upper().rstrip("=")
+    for name in ("md5", "sha1", "sha256")
+    for write in (base64.b32encode, base64.b16encode)
+)
+#: A line of CDX, whose first fields are N b a m s k, whatever follows.
+BARE = r"^\S+ \d{14}(\d{3})? \S+ \S+ (-?\d+|-) \S+( \S+)+\s*$"
 
 
 def query(captures: str) -> str:
-    r"""Query of fetches, from one of the fields of captures as text.
+    r"""Query of fetches, from one of captures.
 
     Archives name one page by several URLs. Here the host is in lower case and
     without the ports :80 of http and :443 of https, so that the captures of a
@@ -15,8 +39,7 @@ def query(captures: str) -> str:
     Parameters
     ----------
     captures : str
-        SELECT of row, given, address, stamp (14 digits), status_text and
-        digest_text; address and stamp are null where a line is no capture.
+        SELECT of row, given and the list f.
 
     Returns
     -------
@@ -25,21 +48,39 @@ def query(captures: str) -> str:
     Examples
     --------
     >>> import duckdb
-    >>> row = "1, '...', 'http://A.org:80/B', '20261001061208', '-', 'QELU'"
-    >>> names = "row, given, address, stamp, status_text, digest_text"
-    >>> found = duckdb.sql(query(f"select * from (values ({row})) as t({names})"))
+    >>> for macro in ("time_of(t)", "sound(t)"):
+    ...     _ = duckdb.sql(f"create or replace temp macro {macro} as null::timestamptz")
+    >>> f = "['k', '20261001061208', 'http://A.org:80/B', 'text/html', '-', 'QELU']"
+    >>> found = duckdb.sql(query(f"select 1 as row, '...' as given, {f} as f"))
     >>> found.select("url, status, digest").fetchall()
     [('http://a.org/B', None, 'sha1:QELU')]
     """
+    empty = ", ".join(map(quoted, sorted(EMPTY)))
     return rf"""
 with captures as ({captures}),
 
 named as (
     select
-        *,
-        nullif(nullif(status_text, '-'), '') as code,
-        nullif(nullif(digest_text, '-'), '') as hash,
-        regexp_extract(address, '^[a-zA-Z]+://[^/?#]*') as origin
+        row,
+        given,
+        case when regexp_full_match(f[2], '\d{{14}}(\d{{3}})?') then f[2] end as stamp,
+        f[3] as address,
+        coalesce(f[4] = 'warc/revisit', false) as revisit,
+        nullif(nullif(f[5], '-'), '') as code,
+        nullif(nullif(f[6], '-'), '') as hash,
+        split_part(hash, ':', -1) as hash_value,
+        coalesce(f[7], regexp_extract(f[1], '__wb_method=(\w+)', 1), '') as method,
+        regexp_extract(address, '^[a-zA-Z]+://[^/?#]*') as origin,
+        case
+            when not revisit or try_cast(code as integer) between 100 and 599
+                then try_cast(code as integer)
+        end as status,
+        coalesce(
+            status = 304
+            or revisit
+            and (hash is null or rtrim(upper(hash_value), '=') in ({empty})),
+            false
+        ) as still
     from captures
 )
 
@@ -51,22 +92,40 @@ select
         '^(https://.*):443$',
         '\1'
     ) || address[length(origin) + 1:] as url,
-    try_strptime(stamp, '%Y%m%d%H%M%S')::timestamptz as time,
-    try_cast(code as integer) as status,
+    sound(time_of(stamp)) as time,
+    status,
     case
-        when status = 304 then null
+        when still then null
         when contains(hash, ':') then hash
         else 'sha1:' || hash
     end as digest,
     null::varchar as etag,
     null::timestamptz as last_modified,
-    nullif(status = 304, false) as same,
+    nullif(still, false) as same,
     case
-        when address is null or stamp is null then 'that are no captures'
+        when address is null or stamp is null
+                or not coalesce(regexp_full_match(hash_value, '[\w+/=-]+'), true)
+                or contains(hash, '://')
+            then 'that are no captures'
+        when upper(method) not in ('', 'GET') or contains(given, '__wb_post_data=')
+            then {quoted(OTHER_METHOD)}
         when origin = '' or not lower(origin) like 'http%'
             then 'that are no web page (dns:, whois:)'
-        when code is not null and status is null
+        when code is not null and status is null and not revisit
             then 'whose status is not a number'
     end as reason
 from named
 """
+
+
+#: Query of lines of CDX without a legend, or with one at places.
+PLAIN = query(rf"""
+    select
+        n as row,
+        line as given,
+        case when regexp_matches(line, '{BARE}') then string_split(line, ' ')[:6] end
+            as f
+    from lines($file)
+    -- a list that goes on ends in an empty row and the key to resume it
+    where line <> '' and not regexp_matches(line, '^\S+\+[0-9]{{14}}%21$|^ CDX ')
+""")

@@ -2,12 +2,15 @@ r"""CDX files, indices of WARC files: one line a capture.
 
 The tools of web archives write them, cdx-indexer or ``cdxj-indexer -11``. The
 first line is the legend: a delimiter, which may be any character, CDX, and a
-letter for each field, of which a (URL), b (time), s (status) and k (digest) are
-read. Hosts are taken in lower case and without the ports :80 and :443, so that
+letter for each field, of which a (URL), b (time), m (type), s (status) and k
+(digest) are read. Servers answer without it, in fields that begin with N b a m s
+k. Hosts are taken in lower case and without the ports :80 and :443, so that
 captures of one page stay together. Captures are not planned visits: people save
 pages when they change, so that rates come out high. Never take an index from
 which the unchanged captures (warc/revisit) were left out.
 """
+
+import re
 
 from recrawl.formats import captures
 from recrawl.formats.base import Format
@@ -19,39 +22,38 @@ _QUERY = captures.query("""
         select line[1] as delimiter, string_split(trim(line[2:]), line[1])[2:] as l
         from lines($file)
         limit 1
-    ),
-
-    fields as (
-        select
-            n as row,
-            line as given,
-            string_split(line, delimiter) as f,
-            l,
-            len(f) >= len(l) as whole
-        from lines($file)
-        cross join legend
-        -- files that were joined have the legend more than once
-        where line <> '' and not starts_with(line, delimiter || 'CDX' || delimiter)
     )
 
     select
-        row,
-        given,
-        case when whole then f[list_position(l, 'a')] end as address,
-        case when whole then f[list_position(l, 'b')] end as stamp,
-        f[list_position(l, 's')] as status_text,
-        f[list_position(l, 'k')] as digest_text
-    from fields
+        n as row,
+        line as given,
+        string_split(line, delimiter) as texts,
+        case when len(texts) >= len(l) then list_transform(
+            ['N', 'b', 'a', 'm', 's', 'k'],
+            lambda letter: texts[list_position(l, letter)]
+        ) end as f
+    from lines($file)
+    cross join legend
+    -- files that were joined have the legend more than once
+    where line <> '' and not starts_with(line, delimiter || 'CDX' || delimiter)
 """)
 
 FORMATS = (
     Format(
-        name="cdx",
-        what="a CDX file",
-        kind="fetches",
-        recognises=lambda head, path: (
-            head[1:4] == b"CDX" and head[4:5] == head[:1] != b""
+        "cdx",
+        "a CDX file",
+        "fetches",
+        lambda head, path: head[1:4] == b"CDX" and head[4:5] == head[:1] != b"",
+        _QUERY,
+    ),
+    Format(
+        "cdx",
+        "a CDX file without its legend",
+        "fetches",
+        lambda head, path: bool(
+            re.match(captures.BARE.encode(), line := head.partition(b"\n")[0])
+            and line.count(b" ") > 6
         ),
-        query=_QUERY,
+        captures.PLAIN,
     ),
 )

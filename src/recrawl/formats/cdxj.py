@@ -18,41 +18,34 @@ __all__ = ["FORMATS"]
 # Lines with an exclamation mark are about the file.
 _QUERY = captures.query(r"""
     select
-        row,
-        given,
-        j[1] as address,
-        case when j[1] is not null then stamp end as stamp,
-        j[2] as status_text,
-        j[3] as digest_text
-    from (
-        select
-            n as row,
-            line as given,
-            regexp_extract(line, '^\S+ ([0-9]{14}) \{', 1) as stamp,
-            try(json_extract_string(
-                nullif(regexp_extract(line, '^\S+ [0-9]{14} (\{.*)$', 1), ''),
-                ['$.url', '$.status', '$.digest']
-            )) as j
-        from lines($file)
-        where line <> '' and line not like '!%'
-    )
+        n as row,
+        line as given,
+        regexp_extract(
+            line, '^(\S+) (\d{14}(?:\d{3})?) (\{.*)$', ['key', 'stamp', 'object']
+        ) as part,
+        try(json_extract_string(nullif(part['object'], ''), [
+            '$.url', '$.mime', '$.status', '$.digest', '$.method'
+        ])) as j,
+        case when j is not null then [part['key'], part['stamp']] || j end as f
+    from lines($file)
+    where line <> '' and line not like '!%'
 """)
 
 FORMATS = (
     Format(
-        name="cdxj",
-        what="a CDXJ file",
-        kind="fetches",
-        recognises=lambda head, path: bool(
-            re.match(rb"(!(?!OpenWayback)[^\n]*\n)*[^\s!]\S* \d{14} \{", head)
+        "cdxj",
+        "a CDXJ file",
+        "fetches",
+        lambda head, path: bool(
+            re.match(rb"(!(?!OpenWayback)[^\n]*\n)*[^\s!]\S* \d{14}(\d{3})? \{", head)
         ),
-        query=_QUERY,
+        _QUERY,
     ),
     Format(
-        name="cdxj",
-        what="a file of OpenWayback's draft of CDXJ",
-        kind="fetches",
-        recognises=lambda head, path: bool(
+        "cdxj",
+        "a file of OpenWayback's draft of CDXJ",
+        "fetches",
+        lambda head, path: bool(
             re.match(rb"!OpenWayback-CDXJ|\(\S+ \d{4}-\d\d-\d\dT\S+ \w+ \{", head)
         ),
         read=refusal(

@@ -12,12 +12,14 @@ one too. The interval is today's: what it was before is not stored. Of a page th
 is paused or in error, what is known ends with the last line of its history.
 """
 
+import contextlib
 import json
-from datetime import UTC, datetime, timedelta
+from collections import Counter
+from datetime import timedelta
 from itertools import pairwise
 
 from recrawl.formats.base import Format
-from recrawl.formats.records import batches
+from recrawl.formats.records import batches, moments
 
 __all__ = ["FORMATS"]
 
@@ -37,51 +39,66 @@ def _read(path, as_of):
 
 def _rows(path):
     """Rows of all pages, in the order of their folders."""
-    for row, file in enumerate(sorted(path.glob("*/watch.json")), 1):
-        about = {"row": row, "given": f"{file.parent.name}/{file.name}"}
-        try:
-            watch = json.loads(file.read_text("utf-8"))
-            times, broken = _history(file.parent)
-            last = datetime.fromtimestamp(watch.get("last_checked") or 0, UTC)
-            interval = _interval(watch)
-        except (ValueError, TypeError, AttributeError, OverflowError):
-            yield about | {"reason": "whose watch.json cannot be read"}
+    watches = [_watch(file) for file in sorted(path.glob("*/watch.json"))]
+    urls = Counter(watch.get("url") for watch, _ in watches)
+    read = moments(
+        text
+        for watch, history in watches
+        for text in (str(watch.get("last_checked")), *map(_stamp, history))
+    )
+    for row, (watch, history) in enumerate(watches, 1):
+        url, folder = watch.get("url"), watch["folder"]
+        last = read.get(str(watch.get("last_checked")))
+        about = {"row": row, "given": f"{folder}/watch.json", "url": url, "time": last}
+        if not isinstance(url, str):
+            yield about | {"url": None, "reason": "whose watch.json cannot be read"}
             continue
-        about |= {"url": watch.get("url"), "time": last}
-        for line in broken:
-            yield about | {"given": line, "reason": "that are no line of a history"}
-        stopped = watch.get("paused") or watch.get("last_error")
+        # two watches of a page, with other filters, are two observers
+        about["url"] = f"{url}#{folder}" if urls[url] > 1 else url
+        for line in history:
+            if _stamp(line) not in read:
+                yield about | {"given": line, "reason": "that are no line of a history"}
+        times = sorted({read[s] for s in map(_stamp, history) if s in read})
+        found = len(times)
+        stopped = watch.get("paused") or watch.get("last_error") or last is None
         if not stopped and times and times[-1] < last:
             times.append(last)
-            found = len(times) - 1
-        else:
-            found = len(times)
         if len(times) < 2:
             yield about | {"reason": "without two checks that found the page"}
-        elif interval:
-            yield from (about | row for row in _checks(times, found, interval))
-        else:
-            yield from (about | row for row in _changes(times, found))
+            continue
+        interval = _interval(watch)
+        known = _checks(times, found, interval) if interval else _changes(times, found)
+        yield from (about | row for row in known)
 
 
-def _history(folder):
-    """Times of the histories of a page, and lines that have none."""
-    times, broken = set(), []
-    for file in sorted(folder.glob("history*.txt")):
-        for line in file.read_text("utf-8", "replace").splitlines():
-            try:
-                times.add(datetime.fromtimestamp(int(line.partition(",")[0]), UTC))
-            except (ValueError, OverflowError):
-                broken.append(line)
-    return sorted(times), broken
+def _watch(file):
+    """A watch.json with the name of its folder, and the lines of its history."""
+    folder = {"folder": file.parent.name}
+    try:
+        watch = json.loads(file.read_text("utf-8")) | folder
+        # each processor has its own history, and the program reads that of its own
+        own = file.with_name(f"history-{watch.get('processor')}.txt")
+        own = own if own in file.parent.iterdir() else file.with_name("history.txt")
+        text = own.read_text("utf-8", "replace") if own.exists() else ""
+        return watch, text.splitlines()
+    except (OSError, ValueError, TypeError):
+        return folder, []
+
+
+def _stamp(line):
+    """The time in a line of a history, as text."""
+    return line.partition(",")[0].strip()
 
 
 def _interval(watch):
     """The page's own interval between checks, or None."""
     if watch.get("time_between_check_use_default", True):
         return None
-    parts = {name: n for name, n in watch["time_between_check"].items() if n}
-    return timedelta(**parts) or None
+    with contextlib.suppress(AttributeError, TypeError, ValueError, OverflowError):
+        parts = watch.get("time_between_check").items()
+        interval = timedelta(**{name: float(n) for name, n in parts if n})
+        return interval if interval > timedelta(0) else None
+    return None
 
 
 def _checks(times, found, interval):

@@ -24,8 +24,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from recrawl.formats.base import is_packed
 from recrawl.formats.records import LOST, unpacked
 from recrawl.types import PathLike
@@ -37,6 +35,7 @@ __all__ = ["Quotes", "Utf8", "mended", "sound_members"]
 
 _BLOCK = 1 << 16  # bytes that are read at a time, at most 1032 times as many unpacked
 _LONGEST = 2_000_000  # characters of a row, as in DuckDB's reader
+_MOST_LINES = 1000  # of a row
 _TIME_DIGITS = 4  # the fewest of a time in any form
 _SHOWN = 3  # lines named in a warning
 _LINE_BREAK = re.compile("\r\n|\r|\n")
@@ -147,24 +146,24 @@ class Quotes:
     fault = "a quote that is never closed"
 
     def __init__(self, delimiter: str, n_columns: int, time: int) -> None:
-        self._rest, self._delimiter = b"", ord(delimiter)
-        inside = '[^"]*+(?:""[^"]*+)*+'
+        self._rest = b""
+        inside = '"[^"{0}]*+(?:""[^"{0}]*+)*+'
+        whole = rf'(?<![^{delimiter}\r\n]){inside}"(?![^{delimiter}\r\n])'
+        self._whole = re.compile(whole.format(r"\r\n").encode())
         # quotes inside of a value that does not begin with one are characters
-        field = rf'(?:"{inside}"|[^"{delimiter}\r\n][^{delimiter}\r\n]*+|)'
-        opening = rf'(?:{field}{delimiter})*+"{inside}'
-        self._opens = re.compile(opening)
-        self._stays_open = re.compile(f'{inside}(?:"{delimiter}{opening})?')
-        strict = rf'(?:"{inside}"|[^"{delimiter}\r\n]*+)'
-        before, after = f"(?:{strict}{delimiter})", f"(?:{delimiter}{strict})"
+        inside = inside.format("")
+        field = rf'(?:{inside}"|[^"{delimiter}\r\n][^{delimiter}\r\n]*+|)'
+        self._opens = re.compile(rf"(?:{field}{delimiter})*+{inside}")
+        plain = rf'(?:{inside}"|[^"{delimiter}\r\n]*+)'
+        before, after = f"(?:{plain}{delimiter})", f"(?:{delimiter}{plain})"
         self._row = re.compile(
-            rf"{before}{{{time}}}(?P<time>{strict}){after}{{{n_columns - time - 1}}}\s*"
+            rf"{before}{{{time}}}({plain}){after}{{{n_columns - time - 1}}}\s*"
         )
 
     def is_faulty(self, block: bytes, final: bool = False) -> bool:
         """Whether the next bytes of a file may hold a fault.
 
-        A line may have one unless each of its quotes with an even number, from 0,
-        follows a delimiter or a quote, and each other one precedes such.
+        They may if quotes are left besides those around a value within its line.
 
         Parameters
         ----------
@@ -180,17 +179,7 @@ class Quotes:
         text = self._rest + block
         end = len(text) if final else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
         text, self._rest = text[:end], text[end:]
-        if b'"' not in text:
-            return False
-        byte = np.frombuffer(b"\n" + text + b"\n", np.uint8)
-        is_break = (byte == ord("\n")) | (byte == ord("\r"))
-        breaks, quotes = np.flatnonzero(is_break), np.flatnonzero(byte == ord('"'))
-        before = np.searchsorted(quotes, breaks)  # quotes before each line
-        odd = np.diff(before) % 2 == 1
-        number = np.arange(quotes.size) - before[np.searchsorted(breaks, quotes) - 1]
-        beside = byte[np.where(number % 2 == 0, quotes - 1, quotes + 1)]
-        proper = np.isin(beside, [self._delimiter, *b'"\r\n'])
-        return bool(odd.any() or not proper.all())
+        return b'"' in text and b'"' in self._whole.sub(b"", text)
 
     def lines(self, lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
         """Empty the lines that have a fault.
@@ -209,33 +198,24 @@ class Quotes:
         """
         lines, ahead = iter(lines), deque()
         while line := ahead.popleft() if ahead else next(lines, ""):
-            if '"' not in line or not self._opens.fullmatch(line):
-                yield line, True
-            elif rest := self._rest_of_row(line, lines, ahead):
-                yield line + "".join(rest), True
-                for _ in rest:
-                    ahead.popleft()
-            else:
+            text, n_inner = line, 0
+            while text and '"' in text and self._opens.fullmatch(text):
+                if n_inner == len(ahead):
+                    ahead.append(next(lines, ""))
+                inner, n_inner = ahead[n_inner], n_inner + 1
+                lost = not inner or len(text) > _LONGEST or n_inner > _MOST_LINES
+                text = "" if lost or self._is_row(inner) else text + inner
+            if n_inner and not self._is_row(text):
                 yield _line_break(line), False
-
-    def _rest_of_row(self, line, lines, ahead):
-        """Lines that complete the row which a line begins; none if there are none."""
-        rest, size, still_open = [], len(line), True
-        while still_open:
-            if len(rest) == len(ahead):
-                ahead.append(next(lines, ""))
-            inner = ahead[len(rest)]
-            size += len(inner)
-            if not inner or size > _LONGEST or self._is_row(inner):
-                return []
-            rest.append(inner)
-            still_open = self._stays_open.fullmatch(inner)
-        return rest if self._is_row(line + "".join(rest)) else []
+                continue
+            for _ in range(n_inner):
+                ahead.popleft()
+            yield text, True
 
     def _is_row(self, text):
         """Whether a text has all columns, and digits where the time must be."""
         found = self._row.fullmatch(text)
-        return bool(found) and sum(map(str.isdigit, found["time"])) >= _TIME_DIGITS
+        return bool(found) and sum(map(str.isdigit, found[1])) >= _TIME_DIGITS
 
 
 def _line_break(line):

@@ -21,36 +21,36 @@ from recrawl.formats.pieces import first_object
 
 __all__ = ["FORMATS"]
 
-_JSON = captures.query("""
+_NONE = "No Captures found"  # the answer of a crawl that has none
+_JSON = captures.query(f"""
     select
-        row,
-        given,
-        j[1] as address,
-        j[2] as stamp,
-        j[3] as status_text,
-        j[4] as digest_text
-    from (
-        select
-            n as row,
-            line as given,
-            try(json_extract_string(
-                line, ['$.url', '$.timestamp', '$.status', '$.digest']
-            )) as j
-        from lines($file)
-        where line <> ''
-    )
+        n as row,
+        line as given,
+        try(json_extract_string(line, [
+            '$.urlkey', '$.timestamp', '$.url', '$.mime', '$.status', '$.digest',
+            '$.method'
+        ])) as f
+    from lines($file)
+    where line <> '' and not (contains(line, '{_NONE}') and f[3] is null)
 """)
 
 _PARQUET = captures.query("""
     select
         file_row_number + 1 as row,
         concat_ws(' ', url, fetch_time, fetch_status, content_digest) as given,
-        url as address,
-        strftime(fetch_time::timestamptz, '%Y%m%d%H%M%S') as stamp,
-        fetch_status::varchar as status_text,
-        content_digest as digest_text
+        [
+            '', strftime(fetch_time::timestamptz, '%Y%m%d%H%M%S'), url, '',
+            fetch_status::varchar, content_digest
+        ] as f
     from read_parquet($file, file_row_number = true, hive_partitioning = false)
 """)
+
+
+def _is_answer(head, path):
+    """Whether the first line is a capture, or the answer that there is none."""
+    first = first_object(head)
+    message = first.get("message") or first.get("error")
+    return {"urlkey", "timestamp"} <= first.keys() or str(message).startswith(_NONE)
 
 
 def _is_table(head, path):
@@ -63,19 +63,17 @@ def _is_table(head, path):
 
 FORMATS = (
     Format(
-        name="commoncrawl",
-        what="an answer of Common Crawl's index",
-        kind="fetches",
-        recognises=lambda head, path: (
-            {"urlkey", "timestamp"} <= first_object(head).keys()
-        ),
-        query=_JSON,
+        "commoncrawl",
+        "an answer of Common Crawl's index",
+        "fetches",
+        _is_answer,
+        _JSON,
     ),
     Format(
-        name="commoncrawl",
-        what="a Parquet file of Common Crawl's index",
-        kind="fetches",
-        recognises=_is_table,
-        query=_PARQUET,
+        "commoncrawl",
+        "a Parquet file of Common Crawl's index",
+        "fetches",
+        _is_table,
+        _PARQUET,
     ),
 )

@@ -11,13 +11,12 @@ gaps, of which nothing is known. The oldest item only begins the window. Items
 that are dated at the download or later have made-up dates and are left out.
 """
 
-import calendar
 import io
-from datetime import UTC, datetime
+import itertools
 from xml.sax import SAXException
 
 from recrawl.formats.base import Format
-from recrawl.formats.records import batches, downloaded, root, unpacked
+from recrawl.formats.records import batches, downloaded, moments, needed, root, unpacked
 
 __all__ = ["FORMATS"]
 
@@ -30,12 +29,21 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a feed, one for each item."""
-    feed = _parsed(path)
+    feedparser = needed("feedparser", path)
+    try:
+        with unpacked(path) as file:
+            # feedparser would take bytes for a name of a file
+            feed = feedparser.parse(io.BytesIO(file.read()))
+    except Exception as error:  # a fault of its own, by a declared encoding perhaps
+        yield {"row": 0, "given": f"{path.name}: {error}", "reason": _FAULTY}
+        return
     url = _page(feed.feed)
     if feed.bozo and isinstance(feed.bozo_exception, SAXException):
         given = f"{path.name}: {feed.bozo_exception}"
         yield {"row": 0, "url": url, "given": given, "reason": _FAULTY}
-    times = [_time(item) for item in feed.entries]
+    texts = [_dates(item) for item in feed.entries]
+    read = moments(itertools.chain(*texts), as_of)
+    times = [next((read[t] for t in each if t in read), None) for each in texts]
     known = [time for time in times if time is not None and time < as_of]
     for row, (item, time) in enumerate(zip(feed.entries, times, strict=True), 1):
         link = item.get("link") or item.get("id") or item.get("title") or ""
@@ -52,21 +60,6 @@ def _rows(path, as_of):
             yield about | window | {"time": time if time > oldest else None}
 
 
-def _parsed(path):
-    """What feedparser makes of a file."""
-    try:
-        import feedparser
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            f"{path} is a feed, which needs the package feedparser: "
-            "pip install 'paperlib-crawl[log]'",
-            name="feedparser",
-        ) from None
-    with unpacked(path) as file:
-        # feedparser would take bytes for a name of a file
-        return feedparser.parse(io.BytesIO(file.read()))
-
-
 def _page(feed):
     """URL of the page that a feed belongs to, else its own, else None."""
     own = (link.get("href") for link in feed.get("links", ()))
@@ -74,13 +67,11 @@ def _page(feed):
     return next((url for url in found if url and url.startswith("http")), None)
 
 
-def _time(item):
-    """When an item appeared, or None."""
-    # feedparser answers get("updated_parsed") with the date of publication
-    for name in ("published_parsed", "updated_parsed"):
-        if name in item and (time := item[name]):
-            return datetime.fromtimestamp(calendar.timegm(time), UTC)
-    return None
+def _dates(item):
+    """The dates of an item as texts: feedparser guesses where it cannot read one."""
+    # feedparser answers get("updated") with the date of publication
+    names = (name for name in ("published", "updated", "created") if name in item)
+    return [item[name].strip() for name in names if item[name]]
 
 
 FORMATS = (

@@ -10,16 +10,18 @@ read all the dumps.
 
 from recrawl.database import quoted
 from recrawl.formats.base import Format
-from recrawl.formats.pieces import NEVER, after_1970, fields, first_object
+from recrawl.formats.pieces import NEVER, fields, first_object
 
 __all__ = ["FORMATS"]
 
 _FIELDS = fields(
     "$.known.info.url",
-    "$.known.info.metadata.lastProcessedDate.values[0]",
-    "$.known.info.metadata.signatureChangeDate.values[0]",
-    '$.known.info.metadata."fetch.statusCode".values[0]',
     "$.discovered.info.url",
+    metadata=(
+        "$.known.info.metadata.lastprocesseddate.values[0]",
+        "$.known.info.metadata.signaturechangedate.values[0]",
+        '$.known.info.metadata."fetch.statuscode".values[0]',
+    ),
 )
 _QUERY = f"""
 with fields as ({_FIELDS}),
@@ -28,11 +30,11 @@ read as (
     select
         row,
         given,
-        coalesce(f[1], f[5]) as url,
+        coalesce(f[1], f[2]) as url,
         f[1] is null as discovered,
-        try_cast(f[2] as timestamptz) as processed,
-        try_cast(f[3] as timestamptz) as changed,
-        try_cast(f[4] as integer) as status
+        sound(time_of(m[1])) as last_fetch,
+        sound(time_of(m[2])) as last_change,
+        try_cast(m[3] as integer) as status
     from fields
 )
 
@@ -40,8 +42,8 @@ select
     row,
     given,
     url,
-    {after_1970("processed")} as last_fetch,
-    {after_1970("changed")} as last_change,
+    last_fetch,
+    last_change,
     status,
     case
         when url is null then 'that are no items of URLFrontier'
@@ -65,10 +67,10 @@ def _recognises(head, path):
 
 FORMATS = (
     Format(
-        name="frontier",
-        what="a dump of URLFrontier",
-        kind="states",
-        recognises=_recognises,
-        query=_QUERY,
+        "frontier",
+        "a dump of URLFrontier",
+        "states",
+        _recognises,
+        _QUERY,
     ),
 )

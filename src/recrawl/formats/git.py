@@ -16,10 +16,11 @@ import re
 from datetime import UTC, datetime
 
 from recrawl.formats.base import Format
-from recrawl.formats.records import batches, unpacked
+from recrawl.formats.records import batches, moments, unpacked
 
 __all__ = ["FORMATS"]
 
+_NEVER = datetime.min.replace(tzinfo=UTC)
 _COMMIT = re.compile(r"@(\d{1,11})")
 _NAME = re.compile(r"([A-Z])\d*\t(.+)")
 _HEAD = re.compile(rb"@\d{1,11}\r?\n(\r?\n[A-Z]\d*\t|@\d)")
@@ -36,10 +37,12 @@ def _rows(path, as_of):
     which ends with a change if that one modified it. Windows that touch are
     joined later, so that only one commit has to be kept for each file.
     """
+    stamps = {line[1:] for _, line in _lines(path) if _COMMIT.fullmatch(line)}
+    times = moments(stamps, as_of)
     after, time = {}, None
     for row, line in _lines(path):
-        if found := _COMMIT.fullmatch(line):
-            time = datetime.fromtimestamp(int(found[1]), UTC)
+        if _COMMIT.fullmatch(line):
+            time = times.get(line[1:], _NEVER)
             as_of = max(as_of or time, time)  # the log begins with the last commit
             continue
         about, found = {"row": row, "given": line}, _NAME.fullmatch(line)
@@ -47,6 +50,9 @@ def _rows(path, as_of):
             yield about | {"reason": "that are no line of the log of names of git"}
             continue
         kind, url = found.groups()
+        if time is _NEVER:
+            yield about | {"url": url, "reason": "of commits whose time cannot be"}
+            continue
         stop, modified = after.get(url, (as_of, False))
         after[url] = time, kind not in "AD"
         if kind != "D" and time < stop:

@@ -11,21 +11,31 @@ is not read; ``duplicate:digest`` may mean another page, and is not read either.
 
 import re
 
+from recrawl.database import quoted
 from recrawl.formats.base import Format
+from recrawl.formats.captures import OTHER_METHOD
 
 __all__ = ["FORMATS"]
 
 _LINE = r"^\d{4}-\d\d-\d\dT[\d:.]+Z\s+-?\d+\s+(\d+|-)\s"
 
-# Runs of spaces part the fields. The ninth begins with the time of the fetch,
-# if there was one; the first has the time at which the line was written.
+# Spaces part the fields. Those in the middle are recognised, not counted: a MIME type
+# may be empty, or hold spaces. `began` is the time of the fetch, if there was one;
+# the first field is the time at which the line was written. A digest is name:value.
+_FIELDS = (
+    r"^(\S+)\s+(-?\d+)\s+(?:\d+|-)\s+(\S+)\s+(?:(?:\S+\s+){3,6}?|(?:\S+\s+){2})"
+    r"(?:#\d+|-)\s+(?:(\d{17})\S*|-)\s+([\w-]+:\S+|-)\s+\S+\s+(\S.*)$"
+)
+_NAMES = "'logged', 'status', 'url', 'began', 'digest', 'rest'"
 _QUERY = rf"""
 with fields as (
     select
         n as row,
         line as given,
-        string_split_regex(trim(line), '\s+') as f,
-        regexp_matches(line, '{_LINE}') and len(f) >= 12 as whole
+        case when regexp_matches(line, '{_LINE}')
+            then regexp_extract(trim(line), '{_FIELDS}', [{_NAMES}])
+        end as f,
+        nullif(f['url'], '') as url
     from lines($file)
     where line <> ''
 )
@@ -33,34 +43,31 @@ with fields as (
 select
     row,
     given,
-    case when whole then f[4] end as url,
-    case when whole then coalesce(
-        try_strptime(
-            regexp_extract(f[9], '^[0-9]{{17}}'), '%Y%m%d%H%M%S%g'
-        )::timestamptz,
-        try_cast(f[1] as timestamptz)
-    ) end as time,
-    case when whole then try_cast(f[2] as integer) end as status,
-    case when whole and status <> 304 then nullif(f[10], '-') end as digest,
+    url,
+    coalesce(sound(time_of(f.began)), time_of(f.logged)) as time,
+    try_cast(f.status as integer) as status,
+    case when status <> 304 then nullif(nullif(f.digest, '-'), '') end as digest,
     null::varchar as etag,
     null::timestamptz as last_modified,
-    case when whole then nullif(
-        status = 304 or contains(f[12], 'duplicate:server-not-modified'), false
-    ) end as same,
+    nullif(status = 304 or regexp_matches(
+        f.rest, 'duplicate:server-not-modified|warcRevisit:notModified'
+    ), false) as same,
     case
-        when not whole then 'that are no lines of a crawl.log'
+        when url is null then 'that are no lines of a crawl.log'
         when not regexp_matches(url, '^(?i)https?://')
             then 'that are no web page (dns:, whois:)'
+        when regexp_extract(f.rest, '"method": ?"(\w+)"', 1) not in ('', 'GET')
+            then {quoted(OTHER_METHOD)}
     end as reason
 from fields
 """
 
 FORMATS = (
     Format(
-        name="heritrix",
-        what="a crawl.log of Heritrix 3",
-        kind="fetches",
-        recognises=lambda head, path: bool(re.match(_LINE.encode(), head)),
-        query=_QUERY,
+        "heritrix",
+        "a crawl.log of Heritrix 3",
+        "fetches",
+        lambda head, path: bool(re.match(_LINE.encode(), head)),
+        _QUERY,
     ),
 )

@@ -80,6 +80,9 @@ def insert(
     ...     connection.sql("select url, digest from fetches order by t").fetchall()
     [('a', 'digest:x'), ('a', 'digest:y')]
     """
+    if source.as_of is not None:
+        as_of = quoted(source.as_of)
+        connection.execute(f"set variable as_of = {as_of}::timestamptz")
     try:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             whole = _mended(file, format, source, scratch, number, tally)

@@ -3,8 +3,8 @@ r"""Dumps of the CrawlDb of Apache Nutch 1.x: one row a page.
 ``NUTCH_OPTS=-Duser.timezone=UTC bin/nutch readdb crawl/crawldb -dump OUT
 -format json`` writes OUT/part-r-00000 and so on; ``-format csv`` is read too,
 but quotes nothing and spoils URLs that are not ASCII, so ask for JSON. On a
-cluster the reducers' Java machines need the option, for DuckDB cannot read
-names of zones such as CEST.
+cluster the reducers' Java machines need the option, for most names of zones, such
+as IST, stand for several.
 
 A dump tells when the crawler saw the last change (modified time: that fetch,
 or the first one) and when it fetches next; the last fetch is the fetch time
@@ -21,14 +21,13 @@ from recrawl.database import quoted
 from recrawl.formats.base import Format
 from recrawl.formats.pieces import (
     NEVER,
-    after_1970,
     fields,
     first_object,
     refusal,
 )
 from recrawl.tally import FAILED
 
-__all__ = ["FORMATS", "ZONE", "failed_without_status", "java_date", "status"]
+__all__ = ["FORMATS", "ZONE", "failed_without_status", "status"]
 
 #: Reason of dates of Java in another zone.
 ZONE = (
@@ -42,26 +41,6 @@ _CSV_LINE = (
     r'^"(.*)",[0-9]+,"(\w+)",([^,"]*),([^,"]*),([0-9]+),([0-9.E]+),[^,"]*,[^,"]*,'
     r'"[^,"]*","(.*)$'
 )
-
-
-def java_date(text: str) -> str:
-    """SQL of the time in a date that Java wrote, null where it has none.
-
-    Parameters
-    ----------
-    text : str
-        SQL of the text, such as Thu Oct 01 06:12:08 UTC 2026.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> java_date("fetched")
-    "try_strptime(fetched, '%a %b %d %H:%M:%S %Z %Y')"
-    """
-    return f"try_strptime({text}, '%a %b %d %H:%M:%S %Z %Y')"
 
 
 def status(name: str, code: str) -> str:
@@ -136,8 +115,8 @@ with fields as ({fields}),
 read as (
     select
         *,
-        {java_date("fetch_time")} as next_fetch,
-        {java_date("modified_time")} as modified,
+        time_of(fetch_time) as next_fetch,
+        time_of(modified_time) as modified,
         try_cast(retries as integer) as n_retries,
         try_cast(try_cast(interval_text as double) as bigint) as seconds,
         {status("name", "code")} as status,
@@ -154,7 +133,7 @@ select
         when name = 'db_unfetched' then next_fetch - interval 1 day
         else next_fetch - to_seconds(seconds)
     end as last_fetch,
-    {after_1970("modified")} as last_change,
+    sound(modified) as last_change,
     status,
     case
         when url is null then 'that are no rows of a dump of Nutch'
@@ -179,7 +158,7 @@ _FIELDS = fields(
     "$.modifiedTime",
     "$.retriesSinceFetch",
     "$.retryIntervalSeconds",
-    '$.metadata."nutch.protocol.code"',
+    metadata=('$.metadata."nutch.protocol.code"',),
 )
 _JSON = _query(f"""
     select
@@ -191,7 +170,7 @@ _JSON = _query(f"""
         f[4] as modified_time,
         f[5] as retries,
         f[6] as interval_text,
-        try_cast(f[7] as integer) as code,
+        try_cast(m[1] as integer) as code,
         false as spoilt
     from ({_FIELDS})
 """)
@@ -241,24 +220,24 @@ def _is_normal(head, path):
 
 FORMATS = (
     Format(
-        name="nutch",
-        what="a JSON dump of Nutch's CrawlDb",
-        kind="states",
-        recognises=lambda head, path: "retryIntervalSeconds" in first_object(head),
-        query=_JSON,
+        "nutch",
+        "a JSON dump of Nutch's CrawlDb",
+        "states",
+        lambda head, path: "retryIntervalSeconds" in first_object(head),
+        _JSON,
     ),
     Format(
-        name="nutch",
-        what="a CSV dump of Nutch's CrawlDb",
-        kind="states",
-        recognises=lambda head, path: head.startswith(_CSV_HEADER),
-        query=_CSV,
+        "nutch",
+        "a CSV dump of Nutch's CrawlDb",
+        "states",
+        lambda head, path: head.startswith(_CSV_HEADER),
+        _CSV,
     ),
     Format(
-        name="nutch",
-        what="a dump of Nutch's CrawlDb in its normal format",
-        kind="states",
-        recognises=_is_normal,
+        "nutch",
+        "a dump of Nutch's CrawlDb in its normal format",
+        "states",
+        _is_normal,
         read=refusal(
             "must be a dump of Nutch's CrawlDb in JSON, got the normal format: dump "
             "again with NUTCH_OPTS=-Duser.timezone=UTC bin/nutch readdb CRAWLDB "

@@ -8,7 +8,7 @@ from typing import Any
 
 from recrawl.database import quoted
 
-__all__ = ["NEVER", "after_1970", "fields", "first_object", "refusal"]
+__all__ = ["NEVER", "fields", "first_object", "refusal"]
 
 #: Reason of pages that a crawler knows, but has not fetched.
 NEVER = "of pages that were never fetched"
@@ -42,19 +42,22 @@ def first_object(head: bytes) -> dict[str, Any]:
     return {}
 
 
-def fields(*paths: Any) -> str:
+def fields(*paths: Any, metadata: tuple[str, ...] = ()) -> str:
     """Query of the fields of the JSON objects in a file, one object a line.
 
     Parameters
     ----------
     *paths : str
         JSON paths of the fields.
+    metadata : tuple of str
+        Paths, in small letters, of dates and numbers whose keys are read in any
+        case: programs write them in the case of their settings, or in small letters.
 
     Returns
     -------
     str
-        SELECT of row, given, and the list f of the texts at the paths; f is null
-        where a line is no JSON.
+        SELECT of row, given, and the lists f and m of the texts at the paths, which
+        are null where a line is no JSON.
 
     Examples
     --------
@@ -62,18 +65,20 @@ def fields(*paths: Any) -> str:
     select
         n as row,
         line as given,
-        try(json_extract_string(line, ['$.url', '$.status'])) as f
+        try(json_extract_string(line, ['$.url', '$.status'])) as f,
+        try(json_extract_string(lower(line), []::varchar[])) as m
     from lines($file)
     where line <> ''
     """
-    listed = ", ".join(quoted(path) for path in paths)
+    listed, any_case = (", ".join(map(quoted, each)) for each in (paths, metadata))
     return f"""\
 select
     n as row,
     line as given,
-    try(json_extract_string(line, [{listed}])) as f
+    try(json_extract_string(line, [{listed}])) as f,
+    try(json_extract_string(lower(line), [{any_case}]::varchar[])) as m
 from lines($file)
-where line <> ''"""
+where line <> \'\'"""
 
 
 def refusal(message: str) -> Callable[..., Any]:
@@ -100,25 +105,3 @@ def refusal(message: str) -> Callable[..., Any]:
         raise ValueError(f"{path} {message}")
 
     return read
-
-
-def after_1970(time: str) -> str:
-    """SQL of a time that is missing where it is 1970 or earlier.
-
-    Crawlers write the beginning of 1970, zero or -1 where they have no time.
-
-    Parameters
-    ----------
-    time : str
-        SQL of a time with time zone.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> after_1970("modified")
-    "case when modified > 'epoch'::timestamptz then modified end"
-    """
-    return f"case when {time} > 'epoch'::timestamptz then {time} end"

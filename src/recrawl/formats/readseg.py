@@ -14,7 +14,6 @@ from recrawl.formats.base import Format
 from recrawl.formats.nutch import (
     ZONE,
     failed_without_status,
-    java_date,
     status,
 )
 from recrawl.formats.pieces import NEVER
@@ -73,7 +72,7 @@ select
     row,
     given,
     url,
-    {java_date("fetch_time")} as time,
+    time_of(fetch_time) as time,
     {status("name", "code")} as status,
     'md5:' || signature as digest,
     null::varchar as etag,
@@ -90,10 +89,10 @@ from records
 
 FORMATS = (
     Format(
-        name="readseg",
-        what="a dump of a segment of Nutch",
-        kind="fetches",
-        recognises=lambda head, path: head.lstrip().startswith(b"Recno:: "),
-        query=_QUERY,
+        "readseg",
+        "a dump of a segment of Nutch",
+        "fetches",
+        lambda head, path: head.lstrip().startswith(b"Recno:: "),
+        _QUERY,
     ),
 )

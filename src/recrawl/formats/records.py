@@ -1,37 +1,38 @@
 """What the readers in Python share: batches of rows, dates, and the root of XML."""
 
-import calendar
 import gzip
+import importlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 
+from recrawl.database import quoted, sql
 from recrawl.formats.base import COLUMNS, is_packed
 from recrawl.types import PathLike
 
-__all__ = ["LOST", "batches", "downloaded", "http_date", "root", "unpacked", "w3c"]
+__all__ = ["LOST", "batches", "downloaded", "moments", "needed", "root", "unpacked"]
 
 #: Reason of the row that stands for the lost end of a file.
 LOST = "end of a truncated or damaged file"
 
 _ROWS = 50_000  # in a batch: some 20 MB of rows as Python objects
 _TIME = pa.timestamp("us", "UTC")
+_TIMES = {"time", "start", "stop", "last_modified"}
 _TYPES = {
     "status": pa.int32(),
     "row": pa.int64(),
     "same": pa.bool_(),
     "changed": pa.bool_(),
-    **dict.fromkeys(("time", "start", "stop", "last_modified"), _TIME),
+    **dict.fromkeys(_TIMES, _TIME),
 }
-_W3C = re.compile(
-    r"(\d{4})(?:-(\d\d)(?:-(\d\d)"
-    r"(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d+))?)?(Z|[+-]\d\d:\d\d))?)?)?"
-)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # What may precede the root: comments, processing instructions, a document type.
 _PROLOG = re.compile(rb"<!--.*?-->|<\?.*?\?>|<![^>\[]*(?:\[.*?\]\s*)?>", re.DOTALL)
 _ROOT = re.compile(rb"\s*<(?:[\w.-]+:)?([\w.-]+)")
@@ -43,7 +44,7 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> Iterator[Any]:
     Parameters
     ----------
     rows : iterable of dict
-        By column; what is missing is null.
+        By column; what is missing is null. Times may be texts.
     kind : str
         A key of `base.COLUMNS`.
 
@@ -62,6 +63,12 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> Iterator[Any]:
     schema = pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
     rows = iter(rows)
     while some := list(itertools.islice(rows, _ROWS)):
+        for name in _TIMES & {*columns}:
+            texts = [row[name] for row in some if isinstance(row.get(name), str)]
+            known = moments(texts) if texts else {}
+            for row in some:
+                if isinstance(row.get(name), str):
+                    row[name] = known.get(row[name])
         yield pa.RecordBatch.from_pylist(some, schema)
 
 
@@ -113,69 +120,79 @@ def downloaded(path: PathLike, as_of: Any) -> Any:
     return as_of or datetime.fromtimestamp(Path(path).stat().st_mtime, UTC)
 
 
-def w3c(text: str) -> Any:
-    """Read a date in the W3C's format, which may lack its day or its month.
+def moments(texts: Iterable[str], as_of: datetime | None = None) -> dict[str, Any]:
+    """Read times as those of tables are read, by the same macros of SQL.
 
     Parameters
     ----------
-    text : str
-        The date.
+    texts : iterable of str
+        Texts, also of numbers since 1970.
+    as_of : datetime.datetime, optional
+        When the file was downloaded, by default now.
 
     Returns
     -------
-    tuple of datetime.datetime or None
-        The first moment that the text can mean, and the first one after it
-        that it cannot; None of a text that is no such date.
+    dict of datetime.datetime
+        In UTC, by text, of those texts that are times from 1990 to a year from
+        `as_of`.
 
     Examples
     --------
-    >>> [str(time) for time in w3c("2026-10")]
-    ['2026-10-01 00:00:00+00:00', '2026-11-01 00:00:00+00:00']
-    >>> w3c("yesterday")
+    >>> found = moments(["2026/11/19", "Thu, 01 Jan 1970 00:00:00 GMT", "yesterday"])
+    >>> {text: str(time) for text, time in found.items()}
+    {'2026/11/19': '2026-11-19 00:00:00+00:00'}
     """
-    if not (found := _W3C.fullmatch(text.strip())):
-        return None
-    year, month, day, hour, minute, second, decimals, zone = found.groups()
-    fields = (int(field or 1) for field in (year, month, day))
-    clock = (int(field or 0) for field in (hour, minute, second))
-    microsecond = int(((decimals or "") + "000000")[:6])
-    try:
-        zone = datetime.strptime(zone, "%z").tzinfo if zone else UTC
-        first = datetime(*fields, *clock, microsecond, zone)
-        if abs(first.utcoffset()) > timedelta(hours=14):
-            return None
-        if hour:
-            return first, first + timedelta(seconds=1 if second else 60)
-        days = 365 + calendar.isleap(first.year)
-        if month:
-            days = 1 if day else calendar.monthrange(first.year, first.month)[1]
-        return first, first + timedelta(days=days)
-    except (ValueError, OverflowError):  # month 13, or after the year 9999
-        return None
+    with _macros().cursor() as cursor:
+        cursor.execute("set TimeZone = 'UTC'")
+        if as_of is not None:
+            cursor.execute(f"set variable as_of = {quoted(as_of)}::timestamptz")
+        found = cursor.execute(
+            "select text, epoch_us(sound(time_of(text))) as t "
+            "from (select distinct unnest($1::varchar[]) as text) where t is not null",
+            [list(texts)],
+        ).fetchall()
+    return {text: _EPOCH + timedelta(microseconds=t) for text, t in found}
 
 
-def http_date(text: str | None) -> Any:
-    """Read a date of an HTTP header.
+@cache
+def _macros():
+    """A database with the macros of a log."""
+    connection = duckdb.connect()
+    connection.execute(sql("tables"))
+    return connection
+
+
+def needed(module: str, path: PathLike) -> Any:
+    """Import a module of a package that one format alone needs.
 
     Parameters
     ----------
-    text : str or None
-        Such as ``Wed, 30 Sep 2026 20:00:00 GMT``.
+    module : str
+        Its name.
+    path : path
+        The file that is read.
 
     Returns
     -------
-    datetime.datetime or None
+    module
+
+    Raises
+    ------
+    ModuleNotFoundError
+        With what to install.
 
     Examples
     --------
-    >>> str(http_date("Wed, 30 Sep 2026 20:00:00 GMT"))
-    '2026-09-30 20:00:00+00:00'
+    >>> needed("json", "log.jsonl").dumps(1)
+    '1'
     """
     try:
-        found = datetime.strptime((text or "").strip(), "%a, %d %b %Y %H:%M:%S GMT")
-    except ValueError:
-        return None
-    return found.replace(tzinfo=UTC)
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"{path} needs the package {error.name}: pip install 'paperlib-crawl[log]'",
+            name=error.name,
+        ) from None
 
 
 def root(head: bytes) -> str:

@@ -12,24 +12,35 @@ counts as a change. Of several downloads each tells what happened since the one
 before, so that a change counts once.
 """
 
+import html
+import itertools
+import re
 import zlib
 from collections import Counter
 from datetime import timedelta
-from xml.parsers import expat
 
 from recrawl.formats.base import Format
 from recrawl.formats.records import (
     LOST,
     batches,
     downloaded,
+    moments,
     root,
     unpacked,
-    w3c,
 )
 
 __all__ = ["FORMATS"]
 
-_BLOCK = 1 << 16  # bytes that are parsed at a time
+_BLOCK = 1 << 16  # bytes that are unpacked at a time
+_LARGEST = 200 << 20  # bytes; the protocol allows 50 MiB
+_ENTRY = re.compile(r"<((?:[\w.-]+:)?)(url|sitemap)(?:\s[^>]*)?>")
+_CLOSED = re.compile(r"(?:</(?:[\w.-]+:)?(?:urlset|sitemapindex)\s*|/)>\s*$")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_ENTITY = re.compile(r"<!ENTITY\s+(?:%\s+)?(\S+)")
+_ENCODING = re.compile(rb"\s*<\?xml[^>]*?encoding=[\"'](iso-8859-1|windows-1252)", re.I)
+# How long a lastmod lasts: a year, a month, a day if it has no time of day.
+_YEAR, _MONTH = re.compile(r"\d{4}"), re.compile(r"\d{4}-\d\d")
+_CLOCK = re.compile(r":|\dT\d|^\d{9,}$")
 _NEAR = timedelta(minutes=1)
 _FEW = 3  # as many pages may well have changed at once
 _SITES_OWN = "whose lastmod is that of most pages, or of the download"
@@ -41,89 +52,103 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a sitemap: two of an entry whose lastmod is a day or longer."""
-    ignored = _ignored(path, as_of)
-    for row, entry in enumerate(_entries(path), 1):
-        text = entry.get("lastmod", "")
-        about = {"row": row, "url": entry.get("loc"), "time": as_of}
-        about["given"] = entry.get(LOST) or f"{entry.get('loc')} {text}"
-        first, last = w3c(text) or (None, None)
-        reason = None
-        if LOST in entry:
-            reason = LOST
-        elif not text:
-            reason = "without a lastmod"
+    text, fault = _content(path)
+    entries = list(_entries(text, fault, path))
+    n = Counter(lastmod for _, lastmod in entries)
+    spans = _spans(n, as_of)
+    ignored = _ignored(n, spans, as_of)
+    for row, (url, lastmod) in enumerate(entries, 1):
+        about = {"row": row, "url": url, "time": as_of, "given": f"{url} {lastmod}"}
+        first, last = spans.get(lastmod, (None, None))
+        if not lastmod:
+            yield about | {"reason": "without a lastmod"}
         elif first is None:
-            reason = "whose lastmod cannot be read"
+            yield about | {"reason": "whose lastmod cannot be read"}
         elif first >= as_of:
-            reason = "whose lastmod is not before the download"
-        elif ignored(text):
-            reason = _SITES_OWN
-        if reason is not None:
-            yield about | {"reason": reason}
-        elif last - first <= _NEAR:
-            row = {"start": first, "changed": True, "last_modified": first}
-            yield about | row
+            yield about | {"reason": "whose lastmod is not before the download"}
+        elif lastmod in ignored:
+            yield about | {"reason": _SITES_OWN}
+        elif first == last:
+            yield about | {"start": first, "changed": True, "last_modified": first}
         else:
             # the change was in (first, last], and nothing changed from then on
             end = min(last, as_of)
             yield about | {"start": first, "time": end, "changed": True}
             if last < as_of:
                 yield about | {"start": last, "changed": False}
+    if fault:
+        about = {"row": len(entries) + 1, "time": as_of, "reason": LOST}
+        yield about | {"given": f"{path.name}: {fault}"}
 
 
-def _ignored(path, as_of):
-    """Whether a lastmod is to be ignored, as a function of its text.
+def _spans(texts, as_of):
+    """First moment that each lastmod can mean, and the first one that it cannot."""
+    # of a year alone, which a table would take for seconds since 1970
+    whole = {text: f"{text}-01" if _YEAR.fullmatch(text) else text for text in texts}
+    read, spans = moments(whole.values(), as_of), {}
+    for text in texts:
+        if first := read.get(whole[text]):
+            last = first
+            if _YEAR.fullmatch(text):
+                last = first.replace(year=first.year + 1)
+            elif _MONTH.fullmatch(text):
+                last = (first + timedelta(days=31)).replace(day=1)
+            elif not _CLOCK.search(text):
+                last = first + timedelta(days=1)
+            spans[text] = first, last
+    return spans
 
-    Reads the file once more: it has to be known before the first row is given.
-    The protocol limits a file to 50,000 entries, and so the texts that are kept.
-    """
-    n = Counter(entry.get("lastmod", "") for entry in _entries(path))
-    times = {text: found[0] for text in n if (found := w3c(text))}
-    near = {text for text, time in times.items() if abs(time - as_of) <= _NEAR}
-    total = sum(n[text] for text in times)
+
+def _ignored(n, spans, as_of):
+    """Lastmods that say nothing: of the download, or of most of the n entries."""
+    near = {text for text in spans if abs(spans[text][0] - as_of) <= _NEAR}
+    total = sum(n[text] for text in spans)
     if 2 * sum(n[text] for text in near) > total:
-        return near.__contains__
-    return lambda text: n[text] > max(_FEW, total / 2)
+        return near
+    return {text for text in spans if n[text] > max(_FEW, total / 2)}
 
 
-def _entries(path):
-    """Each entry of a sitemap: its loc and lastmod, or the error that ends it.
-
-    ElementTree would expand entities and keep an element for each entry, so
-    that a small file could fill the memory.
-    """
-    parser, found, inside, texts = expat.ParserCreate(), [], [], {}
-
-    def start(name, _attributes):
-        inside.append(name.rpartition(":")[2])
-        if len(inside) == 2:
-            texts.clear()
-
-    def text(part):
-        # the third level: not the loc of an image inside of the entry
-        if len(inside) == 3 and inside[2] in ("loc", "lastmod"):
-            texts[inside[2]] = texts.get(inside[2], "") + part
-
-    def end(_name):
-        if len(inside) == 2 and inside[1] in ("url", "sitemap"):
-            found.append({name: value.strip() for name, value in texts.items()})
-        inside.pop()
-
-    def entity(name, *_declaration):
-        raise ValueError(f"{path} must declare no entities, got {name!r}")
-
-    parser.StartElementHandler, parser.EndElementHandler = start, end
-    parser.CharacterDataHandler, parser.EntityDeclHandler = text, entity
+def _content(path):
+    """Text of a file without comments, and why it is not the whole of it, or empty."""
+    blocks, size, fault = [], 0, ""
     with unpacked(path) as file:
         try:
-            while block := file.read1(_BLOCK):
-                parser.Parse(block)
-                yield from found
-                found.clear()
-            parser.Parse(b"", True)
-        except (expat.ExpatError, EOFError, OSError, zlib.error) as error:
-            yield from found
-            yield {LOST: f"{path.name}: {error}"}
+            while size <= _LARGEST and (block := file.read1(_BLOCK)):
+                blocks.append(block)
+                size += len(block)
+            fault = f"it is larger than {_LARGEST:,} bytes" if size > _LARGEST else ""
+        except (EOFError, OSError, zlib.error) as error:
+            fault = str(error)
+    data = b"".join(blocks)
+    found = _ENCODING.match(data)
+    text = data.decode(found[1].decode() if found else "utf-8", "replace")
+    text = _COMMENT.sub("", text)
+    closed = fault or _CLOSED.search(text)
+    return text, fault if closed else "the last element is not closed"
+
+
+def _entries(text, fault, path):
+    """URL and lastmod of each entry, but for one that is not whole at the end.
+
+    An entry goes on to the next one, so that a fault spoils no other: many
+    generators write & in a URL as it is, where a parser of XML would stop.
+    """
+    if found := _ENTITY.search(text):
+        raise ValueError(f"{path} must declare no entities, got {found[1]!r}")
+    tags = list(_ENTRY.finditer(text))
+    for tag, after in itertools.zip_longest(tags, tags[1:]):
+        entry = text[tag.end() : after and after.start()]
+        if not fault or tag is not tags[-1] or f"</{tag[1]}{tag[2]}" in entry:
+            yield _element(entry, f"{tag[1]}loc"), _element(entry, f"{tag[1]}lastmod")
+
+
+def _element(entry, name):
+    """Text of an element of an entry, not of an image inside of it; or empty."""
+    found = re.search(rf"<{name}(?:\s[^>]*)?>(.*?)</{name}\s*>", entry, re.DOTALL)
+    text = found[1] if found else ""
+    if "<![CDATA[" in text:
+        return text.replace("<![CDATA[", "").replace("]]>", "").strip()
+    return html.unescape(text).strip()
 
 
 FORMATS = (

@@ -146,11 +146,12 @@ class Source:
             if not path.exists():
                 raise FileNotFoundError(f"no such file or folder: {path}")
             for file in _members(path):
-                format = recognise(file, self.format)
                 alone = not path.is_dir()
                 empty = not file.is_dir() and not file.stat().st_size
-                if empty and (alone or format is not None):
+                if empty and alone:
                     raise ValueError(f"{file} must not be empty")
+                # an empty answer of a server is an answer, among others
+                format = None if empty else recognise(file, self.format)
                 if format is not None:
                     found.append((file, format))
                 elif alone and beginning(file).startswith(_PACKED):

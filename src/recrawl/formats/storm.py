@@ -18,7 +18,7 @@ and read all the exports.
 
 from recrawl.database import quoted
 from recrawl.formats.base import Format
-from recrawl.formats.pieces import NEVER, after_1970, fields, first_object
+from recrawl.formats.pieces import NEVER, fields, first_object
 from recrawl.tally import FAILED
 
 __all__ = ["FORMATS"]
@@ -27,10 +27,12 @@ _FIELDS = fields(
     "$._source.url",
     "$._source.status",
     "$._source.nextFetchDate",
-    "$._source.metadata.lastProcessedDate[0]",
-    "$._source.metadata.signatureChangeDate[0]",
-    "$._source.metadata.fetchInterval[0]",
-    '$._source.metadata."fetch%2EstatusCode"[0]',
+    metadata=(
+        "$._source.metadata.lastprocesseddate[0]",
+        "$._source.metadata.signaturechangedate[0]",
+        "$._source.metadata.fetchinterval[0]",
+        '$._source.metadata."fetch%2estatuscode"[0]',
+    ),
 )
 # The status of an older fetch stays where the last one met no answer.
 _QUERY = f"""
@@ -42,14 +44,14 @@ read as (
         given,
         f[1] as url,
         f[2] as name,
-        try_cast(f[3] as timestamptz) as next_fetch,
-        try_cast(f[4] as timestamptz) as processed,
-        try_cast(f[5] as timestamptz) as changed,
+        time_of(f[3]) as next_fetch,
+        sound(time_of(m[1])) as processed,
+        sound(time_of(m[2])) as changed,
         case
             when name = 'FETCH_ERROR' then 120
-            else coalesce(try_cast(f[6] as bigint), 1440)
+            else coalesce(try_cast(m[3] as bigint), 1440)
         end as minutes,
-        try_cast(f[7] as integer) as code
+        try_cast(m[4] as integer) as code
     from fields
 )
 
@@ -58,9 +60,9 @@ select
     given,
     url,
     case when name <> 'DISCOVERED' then coalesce(
-        {after_1970("processed")}, next_fetch - to_minutes(minutes)
+        processed, next_fetch - to_minutes(minutes)
     ) end as last_fetch,
-    {after_1970("changed")} as last_change,
+    changed as last_change,
     case
         when name = 'FETCHED' then code
         when code not between 200 and 299 and code <> 304 then code
@@ -91,10 +93,10 @@ def _recognises(head, path):
 
 FORMATS = (
     Format(
-        name="storm",
-        what="an export of StormCrawler's status index",
-        kind="states",
-        recognises=_recognises,
-        query=_QUERY,
+        "storm",
+        "an export of StormCrawler's status index",
+        "states",
+        _recognises,
+        _QUERY,
     ),
 )

@@ -61,6 +61,7 @@ _UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
 _MICROSECONDS = {"s": 1_000_000, "ms": 1000}
 _FARTHEST = 9 * 10**18  # microseconds since 1970, near the ends of DuckDB's calendar
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".jl")
+_NONE = "null", "VARCHAR"  # in place of a column that is not there: SQL and type
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
 # What else columns are called, to suggest one where ours is missing.
@@ -92,8 +93,13 @@ def _is_text(head, path):
     text = head.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
     first = "".join(text.splitlines()[:1])
     names = {_plain(name.strip('"')) for name in re.split(f"[{_DELIMITERS}]", first)}
-    named = path.name.removesuffix(".gz").endswith(_TEXT_SUFFIXES)
-    return named or names >= {*REQUIRED}
+    return _is_named(head, path, _TEXT_SUFFIXES) or names >= {*REQUIRED}
+
+
+def _is_named(head, path, suffixes):
+    """Whether a file has a name of tables, and is no page of a server's error."""
+    named = path.name.removesuffix(".gz").endswith(suffixes)
+    return named and not head.lstrip().startswith(b"<")
 
 
 def _is_parquet(head, path):
@@ -103,8 +109,9 @@ def _is_parquet(head, path):
 
 def _is_json(head, path):
     """Whether a file is in JSON Lines, by its name or by our keys in the first one."""
-    named = path.name.removesuffix(".gz").endswith(_JSON_SUFFIXES)
-    return named or first_object(head).keys() >= {*REQUIRED}
+    return _is_named(head, path, _JSON_SUFFIXES) or first_object(head).keys() >= {
+        *REQUIRED
+    }
 
 
 def _kind(file):
@@ -477,9 +484,9 @@ def _insert(connection, number, file, columns, renamed, row, source):
             raise ValueError(
                 f"{file} must have one column {wanted!r}, got {', '.join(same)}"
             )
-    ours = {name: columns.get(theirs.get(name, name)) for name in names}
+    ours = {name: columns.get(theirs.get(name, name), _NONE) for name in names}
     unread = sorted(columns.keys() & _OTHER_STATUS)
-    if ours["status"] is None and unread:
+    if ours["status"] is _NONE and unread:
         warnings.warn(
             f"{file}: without a column status all fetches count as good; "
             f"do you mean --column status={unread[0]}?",
@@ -487,43 +494,33 @@ def _insert(connection, number, file, columns, renamed, row, source):
             stacklevel=2,
         )
     fields = [
-        f"coalesce(trim(cast({(ours[name] or ['null'])[0]} as varchar)), '') "
-        f"as {name}_text"
+        f"coalesce(trim(cast({ours[name][0]} as varchar)), '') as {name}_text"
         for name in _TEXTS
     ]
-    fields += [f"{_time(ours[name])} as {field}" for name, field in _TIMES.items()]
-    fields.append(f"{_bit(ours['changed'])} as changed")
+    fields += [f"{_time(*ours[name])} as {field}" for name, field in _TIMES.items()]
+    fields.append(f"{_bit(*ours['changed'])} as changed")
     # as they stand, for rows that are shown: texts of all times take long
-    fields += [
-        f"{(ours[name] or ['null'])[0]} as {name}_given"
-        for name in ("time", "changed", "start")
-    ]
+    fields += [f"{ours[n][0]} as {n}_given" for n in ("time", "changed", "start")]
     connection.execute(
         f"create or replace temp view fields as select {', '.join(fields)}, "
         f"{row} as row from {source}"
     )
-    query = "check_fetches" if ours["changed"] is None else "check_rows"
+    query = "check_fetches" if ours["changed"] is _NONE else "check_rows"
     run(connection, sql(query), file.name, file=number, failed=FAILED)
 
 
-def _bit(column):
+def _bit(column, kind):
     """SQL of the Boolean value of a column, or null."""
-    if column is None:
-        return "null::boolean"
-    name, kind = column
     if kind == "BOOLEAN":
-        return name
-    return f"parse_changed(trim(cast({name} as varchar)))"
+        return column
+    return f"parse_changed(trim(cast({column} as varchar)))"
 
 
-def _time(column):
+def _time(column, kind):
     """SQL of the microseconds since 1970 of a column, or null."""
-    if column is None:
-        return "null::bigint"
-    name, kind = column
     if kind.startswith(("TIMESTAMP", "DATE")):
-        return f"epoch_us(try_cast({name} as timestamptz))"
-    return f"parse_time(trim(cast({name} as varchar)))"
+        return f"epoch_us(try_cast({column} as timestamptz))"
+    return f"parse_time(trim(cast({column} as varchar)))"
 
 
 def _check_names(file, names, theirs):

@@ -20,28 +20,6 @@ from recrawl.formats.base import Format
 
 __all__ = ["FORMATS"]
 
-_LINE = r"^\S+ \d{14} \S+ \S+ (\d{3}|-) \S+ (\d+|-)\s*$"
-
-# A list that goes on ends in an empty row and the key to resume it.
-_TEXT = captures.query(r"""
-    select
-        row,
-        given,
-        f[3] as address,
-        f[2] as stamp,
-        f[5] as status_text,
-        f[6] as digest_text
-    from (
-        select
-            n as row,
-            line as given,
-            case when len(string_split(line, ' ')) = 7
-                then string_split(line, ' ') end as f
-        from lines($file)
-        where line <> '' and not regexp_matches(line, '^\S+\+[0-9]{14}%21$')
-    )
-""")
-
 # The server writes one inner array a line.
 _INNER = r"^\s*\[?\s*(\[.*?\])\s*[,\]]?\s*$"
 _JSON = captures.query(rf"""
@@ -49,49 +27,47 @@ _JSON = captures.query(rf"""
         select
             n as row,
             line as given,
-            try(regexp_extract(line, '{_INNER}', 1)::json::varchar[]) as f
+            try(regexp_extract(line, '{_INNER}', 1)::json::varchar[]) as texts,
+            first(list_transform(texts, lambda name: lower(name))) over (order by n)
+                as l
         from lines($file)
         where line <> ''
-    ),
-
-    names as (
-        select try(regexp_extract(line, '{_INNER}', 1)::json::varchar[]) as l
-        from lines($file)
-        limit 1
     )
 
     select
         row,
         given,
-        case when len(f) = len(l) then f[list_position(l, 'original')] end as address,
-        case when len(f) = len(l) then f[list_position(l, 'timestamp')] end as stamp,
-        f[list_position(l, 'statuscode')] as status_text,
-        f[list_position(l, 'digest')] as digest_text
+        case when len(texts) = len(l) then list_transform(
+            ['urlkey', 'timestamp', 'original', 'mimetype', 'statuscode', 'digest'],
+            lambda name: texts[list_position(l, name)]
+        ) end as f
     from arrays
-    cross join names
     -- without the names, and the empty row and the key where the list goes on
-    where row > 1 and (f is null or len(f) > 1)
+    where row > 1 and (texts is null or len(texts) > 1)
 """)
 
 
 def _is_text(head, path):
     """Whether the first line has the seven fields of a capture."""
-    return bool(re.match(_LINE.encode(), head.partition(b"\n")[0]))
+    line = head.partition(b"\n")[0]
+    return bool(re.match(captures.BARE.encode(), line)) and line.count(b" ") == 6
 
 
 FORMATS = (
     Format(
-        name="wayback",
-        what="an answer of the Wayback CDX server in text",
-        kind="fetches",
-        recognises=_is_text,
-        query=_TEXT,
+        "wayback",
+        "an answer of the Wayback CDX server in text",
+        "fetches",
+        _is_text,
+        captures.PLAIN,
     ),
     Format(
-        name="wayback",
-        what="an answer of the Wayback CDX server in JSON",
-        kind="fetches",
-        recognises=lambda head, path: bool(re.match(rb'\s*\[\s*\[\s*"', head)),
-        query=_JSON,
+        "wayback",
+        "an answer of the Wayback CDX server in JSON",
+        "fetches",
+        lambda head, path: bool(
+            re.match(rb'\s*\[\s*(\[\s*"|(\[\s*\]\s*)?\]\s*$)', head)
+        ),
+        _JSON,
     ),
 )

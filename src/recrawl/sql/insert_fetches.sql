@@ -8,10 +8,7 @@ select
     status,
     digest,
     etag,
-    case
-        when plausible(epoch_us(found.last_modified))
-            then epoch_us(found.last_modified)
-    end as last_modified,
+    epoch_us(sound(found.last_modified)) as last_modified,
     same,
     $file as file,
     row,

@@ -7,7 +7,7 @@ select
     epoch_us(time) as t,
     changed,
     epoch_us(start) as start,
-    epoch_us(last_modified) as last_modified,
+    epoch_us(sound(found.last_modified)) as last_modified,
     $file as file,
     row,
     coalesce(

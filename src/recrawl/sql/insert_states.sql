@@ -6,7 +6,7 @@ insert into page_state by name
 select
     url,
     epoch_us(last_fetch) as last_fetch,
-    epoch_us(last_change) as last_change,
+    epoch_us(sound(found.last_change)) as last_change,
     status,
     $file as file,
     row,

@@ -2,7 +2,11 @@
 -- files watch.json.
 
 create table item as
-select url, uuid as id
+select
+    -- as the reader names the pages of two watches of one URL
+    url || case when count(*) over (partition by url) > 1 then '#' || uuid else '' end
+        as url,
+    uuid as id
 from read_json(
     $exported,
     columns = {url: 'varchar', uuid: 'varchar'},

@@ -265,8 +265,8 @@ create macro parse_words(text) as
     list_transform(
         [in_numbers(regexp_replace(
             text,
-            '^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? +|[][]| \([A-Za-z ]+\)$|( ) +',
-            '\2',
+            '^(?:(?i)(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*(?:,| ) *)|[][]| \([A-Za-z ]+\)$|( ) +',
+            '\1',
             'g'
         ))],
         lambda plain: coalesce(
@@ -276,11 +276,13 @@ create macro parse_words(text) as
                 '%d %b %y %H:%M:%S %z', '%d %b %Y %H:%M:%S %z',
                 '%d %b %y %H:%M %z', '%d %b %Y %H:%M %z',
                 '%d-%b-%y %H:%M:%S %z', '%d-%b-%Y %H:%M:%S %z',
+                '%d %B %Y %H:%M:%S %z',
                 '%b %d %H:%M:%S %z %Y', '%d/%b/%Y:%H:%M:%S %z'
             ])),
             -- without an offset it takes words such as infinity, too
             epoch_us(case when plain[-1] between '0' and '9' then try_strptime(plain, [
-                '%b %d %H:%M:%S %Y',
+                '%b %d %H:%M:%S %Y', '%b %d, %Y', '%B %d, %Y',
+                '%d %b %Y %H:%M:%S', '%d %b %Y %H:%M', '%d %b %Y', '%d %B %Y',
                 '%d.%m.%Y %H:%M:%S', '%d.%m.%Y %H:%M', '%d.%m.%Y'
             ]) end)
         )
@@ -299,10 +301,18 @@ create macro parse_time(text) as
         parse_iso(text)
     );
 
--- Times of a crawl must be from 1990, before the first page of the Web, to a year
--- from now: others are misread.
+-- The same with a time zone.
+create macro time_of(text) as try(make_timestamptz(parse_time(trim(text))));
+
+-- Times must be from 1990, before the first page of the Web, to a year from now, or
+-- from the time at which the log was downloaded, if it is given: others are misread,
+-- or stand for none (1970, the year 0).
 create macro plausible(t) as
-    t between epoch_us(timestamp '1990-01-01') and epoch_us(now()) + 31622400000000;
+    t between epoch_us(timestamp '1990-01-01')
+        and epoch_us(coalesce(getvariable('as_of')::timestamptz, now())) + 31622400000000;
+
+-- A time with a time zone, if it can be.
+create macro sound(time) as case when plausible(epoch_us(time)) then time end;
 
 -- Whether a fetch gave no page: a status that is neither 2xx nor 304.
 create macro failed(status) as

@@ -1,0 +1,458 @@
+"""Files as programs really write them: each was once read wrongly, or ended a run.
+
+An expected row is page, day of the month of the fetch, and whether it changed.
+"""
+
+import csv
+import gzip
+import json
+from datetime import UTC, datetime
+
+import pytest
+
+import recrawl
+from recrawl import Source
+from tests.recrawl.crawl_logs import recorded
+
+WWW = "https://www.example.org/"
+PAGE = WWW + "page"
+A, B, C = ("ABCDEFGHIJKLMNOPQRSTUVWXYZ23456" + end for end in "ABC")
+NOTHING = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"  # SHA-1 of an empty body
+LEGEND = " CDX N b a m s k r M S V g\n"
+AS_OF = datetime(2026, 9, 1, tzinfo=UTC)
+UNCHANGED = [(PAGE, 1, "false"), (PAGE, 2, "false"), (PAGE, 3, "true")]
+CHANGED = [(PAGE, 1, "false"), (PAGE, 2, "true"), (PAGE, 3, "true")]
+ENDS = [(PAGE, 1, "false"), (PAGE, 3, "true")]
+
+
+def lines(*texts):
+    return "\n".join(texts) + "\n"
+
+
+def cdx(day, status=200, digest=A, mime="text/html", key="org,example)/page"):
+    rest = "- - 0 0 part.warc.gz"
+    return f"{key} 202608{day:02}000000 {PAGE} {mime} {status} {digest} {rest}"
+
+
+def cdx_revisit(status, digest=A, legend=LEGEND):
+    revisit = cdx(2, status, digest, "warc/revisit")
+    return legend + lines(cdx(1), revisit, cdx(3, digest=B))
+
+
+def cdxj(*captures, stamp="000000"):
+    """Captures: day, digest, and other keys."""
+    return lines(
+        *(
+            f"{more.pop('key', 'org,example)/page')} 202608{day:02}{stamp} "
+            + json.dumps({"url": PAGE, "mime": "text/html", "status": "200"} | more)
+            for day, more in captures
+        )
+    )
+
+
+def with_post(**post):
+    """A page that never changes, and the answers to a POST after each fetch."""
+    own = [(day, {"digest": A}) for day in (1, 2)]
+    other = [(day, {"digest": digest} | post) for day, digest in ((1, B), (2, C))]
+    return cdxj(*own, *other, (3, {"digest": B}))
+
+
+def wayback(*captures):
+    names = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest"]
+    rows = [["k", f"202608{day:02}000000", PAGE, *rest] for day, *rest in captures]
+    return "[" + ",\n".join(json.dumps(row) for row in [names, *rows]) + "]\n"
+
+
+def crawl_log(*middles, json_of="{}"):
+    """Lines of a crawl.log whose fields from the MIME type on are given."""
+    return lines(
+        *(
+            f"2026-08-{day:02}T00:00:09.000Z   200        900 {PAGE} B {WWW} {middle} "
+            f"202608{day:02}000000000+120 sha1:{digest} {WWW} {note} {json_of}"
+            for day, middle, digest, note in middles
+        )
+    )
+
+
+MIMES = ["text/html -", " -", "text/html; charset=utf-8 #004"]
+
+
+def storm(*names, last="2026-08-03T00:00:00Z"):
+    values = "2026-08-02T00:00:00Z", last, "1440", "200"
+    metadata = {name: [value] for name, value in zip(names, values, strict=True)}
+    page = {"url": PAGE, "status": "FETCHED", "metadata": metadata}
+    page["nextFetchDate"] = "2099-12-31T00:00:00Z"
+    return json.dumps({"_source": page}) + "\n"
+
+
+def frontier(*names):
+    values = "2026-08-02T00:00:00Z", "2026-08-03T00:00:00Z", "200"
+    metadata = {
+        name: {"values": [value]} for name, value in zip(names, values, strict=True)
+    }
+    return json.dumps({"known": {"info": {"url": PAGE, "metadata": metadata}}}) + "\n"
+
+
+def answer(day, digest):
+    capture = {"urlkey": "k", "timestamp": f"202608{day:02}000000", "url": PAGE}
+    return json.dumps(capture | {"status": "200", "digest": digest}) + "\n"
+
+
+def record(kind, day, n, body="x", size=0, **headers):
+    """One record of a WARC file, whose Content-Length is off by `size`."""
+    block = f"{headers.pop('http', 'HTTP/1.1 200 OK')}\r\nHost: x\r\n\r\n{body}\r\n"
+    named = "".join(f"{k.replace('_', '-')}: {v}\r\n" for k, v in headers.items())
+    return (
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {PAGE}\r\n"
+        f"WARC-Date: 2026-08-{day:02}T00:00:00Z\r\nWARC-Record-ID: <urn:x:{n}>\r\n"
+        f"{named}Content-Type: application/http\r\n"
+        f"Content-Length: {len(block) + size}\r\n\r\n{block}\r\n\r\n"
+    ).encode()
+
+
+def digest(value):
+    return {"WARC_Payload_Digest": f"sha1:{value}"}
+
+
+def warc(second, *more):
+    return [record("response", 1, 1, **digest(A)), second, *more,
+            record("response", 3, 9, **digest(B))]  # fmt: skip
+
+
+def warc_revisit(profile, value=A):
+    headers = digest(value) if value else {}
+    profile = f"http://netpreserve.org/warc/1.0/revisit/{profile}"
+    return warc(record("revisit", 2, 2, WARC_Profile=profile, **headers))
+
+
+def warc_post(first, then, method="POST"):
+    """The second of three fetches has an answer to another method beside it."""
+    kinds = {
+        "response": record("response", 2, 5, WARC_Concurrent_To="<urn:x:6>",
+                           **digest(C)),
+        "request": record("request", 2, 6, http=f"{method} /page HTTP/1.1",
+                          WARC_Concurrent_To="<urn:x:5>"),
+    }  # fmt: skip
+    get = record("response", 2, 4, **digest(A))
+    asked = record(
+        "request", 2, 3, http="GET / HTTP/1.1", WARC_Concurrent_To="<urn:x:4>"
+    )
+    return warc(get, asked, kinds[first], kinds[then])
+
+
+FETCHES = {
+    # a revisit is a good fetch, whatever its status column holds
+    **{f"cdx-revisit-{s}": (cdx_revisit(s), UNCHANGED) for s in ("0", "-1", "-", 200)},
+    "cdx-revisit-404": (cdx_revisit(404), ENDS),
+    "cdx-failed-0": (LEGEND + lines(cdx(1), cdx(2, 0), cdx(3, digest=B)), ENDS),
+    "cdx-revisit-no-digest": (cdx_revisit("-", "-"), UNCHANGED),
+    "cdx-revisit-of-nothing": (cdx_revisit("-", NOTHING), UNCHANGED),
+    "cdx-revisit-changed": (cdx_revisit(0, C), CHANGED),
+    "cdxj-revisit": (
+        cdxj((1, {"digest": A}), (2, {"mime": "warc/revisit"}), (3, {"digest": B})),
+        UNCHANGED,
+    ),
+    "wayback-revisit": (
+        wayback((1, "text/html", "200", A), (2, "warc/revisit", "-", A),
+                (3, "text/html", "200", B)),
+        UNCHANGED,
+    ),
+    **{
+        f"warc-{profile}-{value}": (warc_revisit(profile, value), UNCHANGED)
+        for profile, value in [
+            ("identical-payload-digest", A),
+            ("uri-agnostic-identical-payload-digest", A),
+            ("server-not-modified", ""), ("server-not-modified", NOTHING),
+            ("something-new", A), ("something-new", ""),
+        ]
+    },
+    "crawl-log-not-modified": (
+        crawl_log((1, "- -", A, "-"), (2, "- -", NOTHING, "warcRevisit:notModified"),
+                  (3, "- -", B, "-")),
+        UNCHANGED,
+    ),
+    # answers to other methods are not the page
+    "cdxj-method": (with_post(method="POST"), UNCHANGED),
+    "cdxj-key": (with_post(key="org,example)/page?__wb_method=post&q=1"), UNCHANGED),
+    "cdxj-head": (with_post(method="HEAD"), UNCHANGED),
+    "cdx-key": (
+        LEGEND + lines(
+            cdx(1), cdx(2), cdx(2, digest=C, key="org,example)/page?__wb_method=POST"),
+            cdx(3, digest=B)),
+        UNCHANGED,
+    ),
+    "warc-post-request-first": (warc_post("request", "response"), UNCHANGED),
+    "warc-post-request-last": (warc_post("response", "request"), UNCHANGED),
+    "warc-head": (warc_post("response", "request", "HEAD"), UNCHANGED),
+    "crawl-log-post": (
+        crawl_log((1, "- -", A, "-"), (2, "- -", A, "-"), (3, "- -", B, "-"))
+        + crawl_log((2, "- -", C, "-"), json_of='{"method":"POST"}'),
+        UNCHANGED,
+    ),
+    # fields are recognised, not counted
+    **{
+        f"crawl-log-mime-{mime}": (
+            crawl_log(*((k, mime, d, "-") for k, d in ((1, A), (2, B), (3, C)))),
+            CHANGED,
+        )
+        for mime in MIMES
+    },
+    "cdx-without-legend": (cdx_revisit(200, legend=""), UNCHANGED),
+    "cdxj-17-digits": (
+        cdxj(*((k, {"digest": d}) for k, d in ((1, A), (2, A), (3, B))),
+             stamp="000000000"),
+        UNCHANGED,
+    ),
+    # dates that cannot be, and one bad item
+    "cdx-year-0": (
+        LEGEND + lines(cdx(1), cdx(2).replace("20260802", "00000000"),
+                       cdx(3, digest=B)),
+        ENDS,
+    ),
+    **{
+        f"warc-length-{size}": (
+            warc(record("response", 2, 2, size=size, **digest(A))), UNCHANGED
+        )
+        for size in (-1, -7)
+    },
+    "warc-date": (
+        warc(record("response", 2, 2, **digest(A)).replace(b"2026-08", b"0000-00")),
+        ENDS,
+    ),
+}  # fmt: skip
+
+
+def put(path, content):
+    """Write a text, or the records of a WARC file, packed one by one or plain."""
+    if isinstance(content, str):
+        path.write_text(content, newline="")
+    else:
+        packed = map(gzip.compress, content) if path.suffix == ".gz" else content
+        path.write_bytes(b"".join(packed))
+    return path
+
+
+def converted(path, folder, **options):
+    """Rows of a log with a bit: all columns as text."""
+    output = folder / "converted.csv"
+    recorded(recrawl.convert, Source(path, **options), output, force=True)
+    with open(output, newline="") as file:
+        return [row for row in csv.DictReader(file) if row["changed"]]
+
+
+def short(rows):
+    return [(row["url"], int(row["time"][8:10]), row["changed"]) for row in rows]
+
+
+def spans(rows):
+    """When each interval began, when it ended, and its bit."""
+    return [(row["start"][5:16], row["time"][5:16], row["changed"]) for row in rows]
+
+
+@pytest.mark.parametrize("name", FETCHES)
+def test_fetches(tmp_path, name):
+    content, expected = FETCHES[name]
+    for suffix in ("", ".gz") if isinstance(content, list) else ("",):
+        path = put(tmp_path / f"log{suffix}", content)
+        assert short(converted(path, tmp_path)) == expected
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        storm("signatureChangeDate", "lastProcessedDate", "fetchInterval",
+              "fetch%2EstatusCode"),
+        storm("signaturechangedate", "lastprocesseddate", "fetchinterval",
+              "fetch%2Estatuscode"),
+        storm("SignatureChangeDate", "LASTPROCESSEDDATE", "fetchInterval",
+              "fetch%2estatuscode", last="2026-08-03 00:00:00"),
+        frontier("signatureChangeDate", "lastProcessedDate", "fetch.statusCode"),
+        frontier("signaturechangedate", "lastprocesseddate", "fetch.statuscode"),
+    ],
+)  # fmt: skip
+def test_keys_in_any_case(tmp_path, content):
+    row = "08-02 00:00", "08-03 00:00", "false"
+    assert spans(converted(put(tmp_path / "log", content), tmp_path)) == [row]
+
+
+NO_CAPTURES = '{"message": "No Captures found for: www.example.org/page"}\n'
+
+
+@pytest.mark.parametrize("format", ["auto", "commoncrawl"])
+@pytest.mark.parametrize("other", [NO_CAPTURES, "", "<html>503</html>\n"])
+def test_an_answer_without_captures_is_one(tmp_path, other, format):
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    for name, text in [("1", answer(1, A)), ("2", other), ("3", answer(3, B))]:
+        put(folder / f"{name}.jsonl", text)
+    assert short(converted(folder, tmp_path, format=format)) == ENDS
+
+
+def test_an_empty_list_of_the_wayback_machine_is_an_answer(tmp_path):
+    folder = tmp_path / "answers"
+    folder.mkdir()
+    put(folder / "1.json", wayback((1, "text/html", "200", A)))
+    put(folder / "2.json", "[]\n")
+    put(folder / "3.json", wayback((3, "text/html", "200", B)))
+    assert short(converted(folder, tmp_path)) == ENDS
+
+
+def feed(*dates):
+    items = "".join(
+        f"<item><guid>{d}</guid><pubDate>{d}</pubDate></item>" for d in dates
+    )
+    return (
+        '<?xml version="1.0"?><rss version="2.0"><channel><title>News</title>'
+        f"<link>{PAGE}</link>{items}</channel></rss>"
+    )
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "Thu, 01 Jan 1970 00:00:00 +0000", "0000-00-00 00:00:00", "yesterday", "",
+        "0001-01-01T00:00:00Z", "Tue, 19 Jan 2038 03:14:07 GMT", "99999999999999999",
+    ],
+)  # fmt: skip
+def test_a_date_of_a_feed_that_cannot_be_ends_and_spoils_nothing(tmp_path, bad):
+    dates = [f"{day} Aug 2026 12:00:00 GMT" for day in (5, 4, 2)]
+    found = [
+        converted(put(tmp_path / name, feed(*given)), tmp_path, as_of=AS_OF)
+        for name, given in [("a.xml", dates), ("b.xml", [*dates, bad])]
+    ]
+    assert found[0] == found[1]
+    assert len(found[0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "clock"),
+    [
+        ("2026/08/%02d 10:00:00", "10:00"), ("2026-08-%02d", "00:00"),
+        ("Mon, %02d Aug 2026 10:00:00", "10:00"), ("%d August 2026", "00:00"),
+        ("%d Aug 2026 10:00 +0200", "08:00"), ("202608%02d100000", "10:00"),
+    ],
+)  # fmt: skip
+def test_dates_of_feeds_in_the_forms_of_tables(tmp_path, form, clock):
+    path = put(tmp_path / "feed.xml", feed(form % 4, form % 2))
+    assert spans(converted(path, tmp_path, as_of=AS_OF)) == [
+        (f"08-02 {clock}", f"08-04 {clock}", "false"),
+        (f"08-04 {clock}", "09-01 00:00", "true"),
+    ]
+
+
+@pytest.mark.parametrize("stamp", [0, 2**32 - 1, 10**10])
+def test_a_commit_of_a_wrong_clock_spoils_no_other(tmp_path, stamp):
+    days = [int(datetime(2026, 8, day, tzinfo=UTC).timestamp()) for day in (5, 2)]
+    text = f"@{stamp}\n\nM\tb\n@{days[0]}\n\nM\ta\n@{days[1]}\n\nA\ta\n"
+    path = put(tmp_path / "git.txt", text)
+    assert spans(converted(path, tmp_path, as_of=AS_OF)) == [
+        ("08-02 00:00", "08-05 00:00", "false"),
+        ("08-05 00:00", "09-01 00:00", "true"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lastmod", "moment"),
+    [
+        ("2026-08-21T13:31:28", "08-21 13:31"),
+        ("2026-08-21T13:31:28.500", "08-21 13:31"),
+        ("2026-08-21T13:31:28+0200", "08-21 11:31"),
+        ("2026-08-21 13:31:28", "08-21 13:31"),
+        ("Fri, 21 Aug 2026 13:31:28 GMT", "08-21 13:31"),
+    ],
+)
+def test_lastmods_and_a_damaged_entry(tmp_path, lastmod, moment):
+    """The first entry has no end, the second a URL that is no XML."""
+    entries = [
+        "<url><loc>https://www.example.org/",
+        f"<url><loc>{PAGE}?a=1&b=2</loc><lastmod>{lastmod}</lastmod></url>",
+        f"<url><loc><![CDATA[{PAGE}]]></loc><lastmod>0000-00-00</lastmod></url>",
+        f"<!-- <url><loc>{WWW}old</loc><lastmod>{lastmod}</lastmod></url> -->",
+        f"<url><loc>{PAGE}?a&amp;b</loc><lastmod>{lastmod}</lastmod></url>",
+    ]
+    path = put(tmp_path / "sitemap.xml", f"<urlset>{''.join(entries)}</urlset>")
+    found = converted(path, tmp_path, as_of=AS_OF)
+    assert [row["url"] for row in found] == [f"{PAGE}?a&b", f"{PAGE}?a=1&b=2"]
+    assert spans(found) == [(moment, "09-01 00:00", "true")] * 2
+
+
+def day(number, month=8):
+    return int(datetime(2026, month, number, tzinfo=UTC).timestamp())
+
+
+def datastore(folder, **watches):
+    """A folder of changedetection.io: by its name, a watch and its histories."""
+    for name, (watch, histories) in watches.items():
+        place = folder / name
+        place.mkdir(parents=True)
+        put(place / "watch.json", json.dumps(watch))
+        for file, stamps in histories.items():
+            put(place / file, lines(*(f"{stamp},x.txt" for stamp in stamps)))
+    return folder
+
+
+DAILY = {
+    "url": PAGE,
+    "last_checked": day(4),
+    "time_between_check": {"days": 1, "hours": None},
+    "time_between_check_use_default": False,
+}
+HISTORY = {"history.txt": [day(1), day(3)]}
+CHECKS = [(PAGE, 2, "false"), (PAGE, 3, "true"), (PAGE, 4, "false")]
+
+
+@pytest.mark.parametrize(
+    ("watch", "histories"),
+    [
+        ({}, HISTORY),
+        ({"processor": "text_json_diff"}, HISTORY),
+        ({"processor": "restock_diff"},
+         {"history-restock_diff.txt": HISTORY["history.txt"],
+          "history.txt": [day(9, 7), day(10, 7)]}),
+        # as releases wrote it whose processors shared one history
+        ({"processor": "restock_diff"}, HISTORY),
+        ({}, {"history.txt": [0, day(1), 2**32 - 1, day(3), "junk", 10**30]}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"url": PAGE + "2"},
+        {"url": None}, {},
+        {"url": PAGE + "2", "time_between_check_use_default": False,
+         "time_between_check": ["x"]},
+        {"url": PAGE + "2", "last_checked": "never"},
+    ],
+)  # fmt: skip
+def test_watches(tmp_path, watch, histories, other):
+    folder = datastore(
+        tmp_path / "data",
+        a=(other, {"history.txt": [day(1)]}),
+        b=(DAILY | watch, histories),
+    )
+    assert short(converted(folder, tmp_path)) == CHECKS
+
+
+def test_two_watches_of_one_url_are_two_pages(tmp_path):
+    folder = datastore(tmp_path / "data", a=(DAILY, HISTORY), b=(DAILY, HISTORY))
+    expected = [(f"{PAGE}#{name}", *rest) for name in "ab" for _, *rest in CHECKS]
+    assert short(converted(folder, tmp_path)) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("feed.xml", b'<?xml version="1.0" encoding="utf-8\x9b"?><rss></rss>'),
+        ("sitemap.xml", b"<urlset></urlset>"),
+    ],
+)
+def test_a_file_without_anything_spoils_no_other(tmp_path, name, content):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / f"bad-{name}").write_bytes(content)
+    if name == "feed.xml":
+        put(folder / name, feed("2 Aug 2026", "4 Aug 2026"))
+    else:
+        entry = f"<url><loc>{PAGE}</loc><lastmod>2026-08-04</lastmod></url>"
+        put(folder / name, f"<urlset>{entry}</urlset>")
+    assert len(converted(folder, tmp_path, as_of=AS_OF)) == 2
