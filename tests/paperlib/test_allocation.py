@@ -471,4 +471,5 @@ def test_rates_stay_within_the_bandwidth_over_forty_decades(kind):
         rate, importance = 10 ** rng.uniform(-20, 20, (2, n))
         bandwidth = 10 ** rng.uniform(-20, 20)
         best = OPTIMAL[kind](rate, importance, bandwidth).crawl_rate
-        assert (best >= 0).all() and best.sum() <= bandwidth * (1 + 1e-9)
+        assert (best >= 0).all()
+        assert best.sum() <= bandwidth * (1 + 1e-9)

@@ -384,9 +384,10 @@ def test_a_comparison_runs_the_same_policies_in_every_run_and_changes_none():
     policies = {"first": fixed([0]), "bound": 0.5}
     found = compare(draw, lambda pages, rng: policies, 5.0, 20.0, n_runs=3, rng=3)
     assert np.unique(found["first"]).size == 3
-    assert set(policies) == {"first", "bound"} and policies["bound"] == 0.5
+    assert set(policies) == {"first", "bound"}
+    assert policies["bound"] == 0.5
     late = {"late": (policies["first"], "soon")}
-    with pytest.raises(ValueError, match="^delay must be one of .*, got 'soon'"):
+    with pytest.raises(ValueError, match=r"^delay must be one of .*, got 'soon'"):
         compare(draw, lambda pages, rng: late, 5.0, 20.0, n_runs=1)
 
 
