@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tracemalloc
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -60,29 +59,6 @@ def seconds(function, repeat=5):
         function()
         times.append(time.perf_counter() - began)
     return min(times)
-
-
-def online(n_pages=1_000_000, n_crawls=20):
-    rng = np.random.default_rng(1)
-    changed = rng.random((n_crawls, n_pages)) < 0.6
-    interval = rng.exponential(size=n_pages)
-    estimator = estimators.GammaFilter()
-
-    def run():
-        for bits in changed:
-            estimator.update(bits, interval=interval)
-
-    rate = n_pages * n_crawls / seconds(run)
-    tracemalloc.start()
-    run()
-    arrays = tracemalloc.get_traced_memory()[1] / (8 * n_pages)
-    tracemalloc.stop()
-    found = (
-        f"{rate / 1e6:.0f} million updates/s, "
-        f"at most {arrays:.1f} arrays of 8 bytes a page"
-    )
-    target = "50 million updates/s on one core"
-    yield "GammaFilter.update, a million pages", found, target, ""
 
 
 def batch(n_pages=200_000, n_crawls=100, n_peer=100):
@@ -715,7 +691,6 @@ def main():
     warnings.simplefilter("ignore")
     rows = []
     for part in (
-        online,
         batch,
         false_changes,
         allocations,

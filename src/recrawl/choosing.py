@@ -19,9 +19,7 @@ __all__ = [
     "SAMPLE",
     "Chosen",
     "choose",
-    "choose_half_life",
     "choose_scales",
-    "filtered",
     "host_scales",
     "learn_prior",
     "log_loss",
@@ -39,10 +37,6 @@ _SURE = 1e-4
 # Variance of the logarithm of the rate of a host, times its crawls: the least at the
 # best interval is 1.5, and pages of one host differ (our choice).
 _LOG_VARIANCE = 3.0
-
-# Half-lives that are tried, as parts of the time that the log spans; those that
-# are as long as the log would hardly differ from none.
-_PARTS = (2, 4, 8, 16, 32, 64)
 
 
 def _prior(history, prior):
@@ -391,94 +385,6 @@ def choose_scales(
     why += ", of which the second is taken"
     scales = host_scales(sample, host)
     return learn_prior(scaled(sample, scales, host)[0]), scales, why
-
-
-def filtered(
-    history: History, prior: FakeIntervals, half_life: float | None
-) -> tuple[Array, Array, Array]:
-    """Gamma posteriors of rates that drift, and what was predicted on the way.
-
-    Parameters
-    ----------
-    history : History
-        Of any pages.
-    prior : FakeIntervals
-        Replaced by the gamma distribution with its mean and variance.
-    half_life : float or None
-        Days, as in `estimators.GammaFilter`.
-
-    Returns
-    -------
-    predicted, shape, rate : ndarray
-        As `estimators.filtered` gives them.
-
-    Examples
-    --------
-    >>> history = History([1.0, 3.0], [True, False], [0, 2])
-    >>> _, shape, rate = filtered(history, FakeIntervals(1.0, 1.0), 30.0)
-    >>> (shape / rate).round(3)
-    array([0.579])
-    """
-    mean, variance = prior.mean, prior.variance
-    gamma = {"shape": mean**2 / variance, "rate": mean / variance}
-    return estimators.filtered(history, **gamma, half_life=half_life)
-
-
-def choose_half_life(sample: History, prior: FakeIntervals) -> tuple[float | None, str]:
-    """Choose the half-life of observations that predicts bits best, or none.
-
-    Each bit is predicted from those before it, with each half-life of a few and
-    with none; a half-life is chosen if its log loss is smaller than without by
-    two standard errors over pages.
-
-    Parameters
-    ----------
-    sample : History, shape (n_pages,)
-        Pages drawn at random.
-    prior : FakeIntervals
-        Learnt from the sample.
-
-    Returns
-    -------
-    half_life : float or None
-        Days.
-    why : str
-        The reason, with the log losses.
-
-    Examples
-    --------
-    >>> history = History([1.0, 3.0], [True, False], [0, 1, 2])
-    >>> choose_half_life(history, FakeIntervals(1.0, 1.0))
-    (None, 'no page has two intervals to compare half-lives on')
-    """
-    # the first bit of a page is predicted by the prior alone
-    later = np.ones(sample.interval.size, dtype=bool)
-    later[sample.offsets[:-1][sample.n_crawls > 0]] = False
-    if not later.any():
-        return None, "no page has two intervals to compare half-lives on"
-    span = sample.total(sample.interval).max()
-    losses = {
-        half_life: log_loss(
-            filtered(sample, prior, half_life)[0], sample.interval, sample.changed
-        )
-        for half_life in (None, *(span / part for part in _PARTS))
-    }
-    n, n_bits = later.sum(), sample.total(later)
-    mean = {half_life: loss[later].mean() for half_life, loss in losses.items()}
-    best = min(mean, key=mean.get)
-    gain = sample.total((losses[None] - losses[best]) * later)
-    # that of a ratio of sums over pages, for bits of a page are not independent
-    stderr = np.sqrt(np.sum((gain - n_bits * gain.sum() / n) ** 2)) / n
-    better = gain.sum() / n > 2 * stderr
-    listed = ", ".join(
-        f"{'none' if half_life is None else f'{half_life:.3g} days'} {loss:.4f}"
-        for half_life, loss in sorted(mean.items(), key=lambda item: item[1])
-    )
-    why = (
-        f"log loss of {n} bits from those before, where a half-life must be better "
-        f"than none by two standard errors: {listed}"
-    )
-    return best if better else None, why
 
 
 def _losses(sample, prior):

@@ -279,12 +279,6 @@ def _in_utc(text):
 _TIME = _argument_type(_in_utc, "be a time such as 2026-10-01T06:12Z")
 
 
-@_argument_type
-def _half_life(text):
-    """A duration such as 200d, or auto."""
-    return text if text == "auto" else units.days(text)
-
-
 # ---- arguments of several commands
 
 
@@ -434,12 +428,6 @@ def _rows(counts):
         choices=("prior", "mle", "moment_matching", "naive"),
     ),
     _option(
-        "--half-life TIME",
-        "time in which observations lose half of their weight, for rates that "
-        "drift, such as 200d; or auto: the one that predicts best, or none",
-        _half_life,
-    ),
-    _option(
         "--level",
         "coverage of the confidence intervals (default: 0.95)",
         _OPEN_SHARE,
@@ -458,7 +446,7 @@ def _rows(counts):
 def _estimate(options):
     import recrawl
 
-    names = ("state", "signals", "estimator", "half_life", "level", "force", "memory")
+    names = ("state", "signals", "estimator", "level", "force", "memory")
     given = _given(options, *names, "dask")
     known = 0 if options.state is None else _n_pages(options.state)
     found = recrawl.estimate(_source(options), options.output, **given)
@@ -468,8 +456,7 @@ def _estimate(options):
         new = f"{found.n_pages - known:,} of {pages} new"
         state = f"added to this state, {new}" if known else "a new state"
         print(f"{options.state}: {state}")
-    fades = f", half-life {found.half_life:.3g} days" if found.half_life else ""
-    print(f"estimator {found.estimator}{fades} ({found.why})")
+    print(f"estimator {found.estimator} ({found.why})")
     calibrated = "none, for too few bits" if found.calibration is None else "done"
     print(
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson; "

@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import scipy
 
 from recrawl import calibrating, checks, choosing, cluster, reading
 from recrawl.choosing import ESTIMATORS
@@ -69,8 +68,6 @@ class Estimates:
         Why it is this one.
     changed, unchanged : float
         The two pseudo-observations of the prior, days.
-    half_life : float or None
-        Days in which observations lose half of their weight; None for never.
     dispersion : float
         Mean dispersion of the log's pages (`estimators.pooled_dispersion`): 1 if
         their changes are Poisson.
@@ -112,7 +109,6 @@ class Estimates:
     why: str
     changed: float
     unchanged: float
-    half_life: float | None = None
     dispersion: float = 1.0
     calibration: dict | None = None
     what: str = ""
@@ -130,17 +126,13 @@ class _Model:
     """What was learnt from a sample, for all batches."""
 
     chosen: choosing.Chosen
-    half_life: float | None
     dependence: Dependence
     level: float
     quality: Quality | None = None
 
     def rate(self, history, host):
         """Change rates of pages, 1/day."""
-        if self.half_life is None:
-            return self.chosen.rate(history, host)
-        _, shape, rate = choosing.filtered(history, self.chosen.prior, self.half_life)
-        return shape / rate
+        return self.chosen.rate(history, host)
 
 
 def estimate(
@@ -150,7 +142,6 @@ def estimate(
     state: PathLike | None = None,
     signals: PathLike | None = None,
     estimator: Literal["prior", "mle", "moment_matching", "naive"] | None = None,
-    half_life: Any = None,
     level: float = 0.95,
     force: bool = False,
     memory: str = "1GiB",
@@ -213,11 +204,6 @@ def estimate(
         of their own predict better than that, each host has a prior, which
         differs from that of all pages in its unit of time alone. A page without
         an interval gets the mode of the prior.
-    half_life : float or "auto", optional
-        Days in which observations lose half of their weight, for rates that
-        drift: the rate is then the mean of a `GammaFilter`, and low and high are
-        its quantiles. "auto" tries a few and none, and takes the best if it
-        predicts bits better than none by two standard errors.
     level : float, default 0.95
         Level of the confidence intervals, in (0, 1).
     force : bool, default False
@@ -251,9 +237,7 @@ def estimate(
         No such log.
     ValueError
         A file of another kind, empty or without a required column; no row
-        that can be used; an unknown estimator; a half-life that is not positive,
-        or with an estimator other than "prior", or with a state, which does not
-        keep the order of crawls; a file at `state` that is no
+        that can be used; an unknown estimator; a file at `state` that is no
         state; no scheduler at `dask`, or workers of another version.
     OSError
         No space left; outputs are whole or as they were.
@@ -309,7 +293,6 @@ def estimate(
     if estimator is not None and estimator not in ESTIMATORS:
         names = ", ".join(ESTIMATORS)
         raise ValueError(f"estimator must be one of {names}, got {estimator!r}")
-    half_life = _half_life(half_life, estimator, state)
     read = [*reading.inputs(path), signals]
     check_output(output, force, [*read, state])
     if state is not None:
@@ -331,7 +314,7 @@ def estimate(
         table(output) as rates,
     ):
         sample = log.sample(choosing.SAMPLE)
-        model = _learn(sample, estimator, half_life, level)
+        model = _learn(sample, estimator, level)
         suspects = Suspects(log.connection, sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
         n_crawls, first, last, kinds, quality = 0, [], [], Counter(), Counter()
@@ -367,7 +350,6 @@ def estimate(
             model.chosen.why,
             model.chosen.prior.changed,
             model.chosen.prior.unchanged,
-            model.half_life,
             model.dependence.mean,
             None if calibration is None else calibration.to_dict(),
             log.what,
@@ -416,40 +398,16 @@ def _existing(path):
     return path if path is not None and Path(path).exists() else None
 
 
-def _half_life(half_life, estimator, state):
-    """Check the half-life, which needs the prior and the order of all crawls."""
-    if half_life is None:
-        return None
-    if half_life != "auto":
-        half_life = checks.scalar(checks.positive, "half_life", half_life)
-    if estimator not in (None, "prior"):
-        rule = "left out for an estimator other than 'prior'"
-        raise ValueError(f"half_life must be {rule}, got {half_life!r}")
-    if state is not None:
-        rule = "left out with a state, which does not keep the order of crawls"
-        raise ValueError(f"half_life must be {rule}, got {half_life!r}")
-    return half_life
-
-
-def _learn(sample, estimator, half_life, level):
+def _learn(sample, estimator, level):
     """Learn the model from a sample of pages."""
     history, bits, host = sample.all_crawls, sample.all_bits, sample.page["host"]
-    none = ""
-    if half_life is not None:
-        prior, why = choosing.learn_prior(history), "asked for, with a half-life"
-        if half_life == "auto":
-            half_life, why = choosing.choose_half_life(bits, prior)
-            none = f"; no half-life, {why}"
-        chosen = choosing.Chosen(prior, "prior", why)
-    if half_life is None:
-        chosen = choosing.choose(history, estimator, bits=bits, host=host)
-        chosen = replace(chosen, why=chosen.why + none)
+    chosen = choosing.choose(history, estimator, bits=bits, host=host)
     rate = replace(chosen, estimator="prior").rate(history, host)
     dependence = Dependence.learn(sample.bits, rate, host, sample.page)
     quality = None
     if sample.n_signals is not None:
         quality = Quality(sample.bits, *_signalled(sample))
-    return _Model(chosen, half_life, dependence, level, quality)
+    return _Model(chosen, dependence, level, quality)
 
 
 def _signalled(batch):
@@ -531,8 +489,6 @@ def _n_ages(history):
 
 def _posterior(batch, history, model):
     """Rates, their intervals and standard errors, with the dispersion."""
-    if model.half_life is not None:
-        return _fading(batch, history, model)
     prior, host = model.chosen.prior, batch.page["host"]
     history, scale = choosing.scaled(history, model.chosen.scales, host)
     posterior, mode = prior.observed(history), prior.estimate(history)
@@ -560,28 +516,6 @@ def _posterior(batch, history, model):
     low, high = (np.where(empty, alone, own) for own, alone in both)
     rate = np.where(empty, mode, model.rate(history, host))
     return found | {"change_rate": rate, "low": low, "high": high, "dispersion": wider}
-
-
-def _fading(batch, history, model):
-    """The same under a half-life: those of a gamma distribution.
-
-    Its shape above the prior's is what the crawls that are left tell.
-    """
-    prior = model.chosen.prior
-    _, shape, rate = choosing.filtered(history, prior, model.half_life)
-    of_prior = prior.mean**2 / prior.variance
-    wider = _wider(batch, shape / rate, model)
-    dispersion = 1 + (wider - 1) * np.maximum(1 - of_prior / shape, 0.0)
-    mean, shape, rate = shape / rate, shape / dispersion, rate / dispersion
-    tail = (1 - model.level) / 2
-    return {
-        "change_rate": mean,
-        "low": scipy.special.gammaincinv(shape, tail) / rate,
-        "high": scipy.special.gammaincinv(shape, 1 - tail) / rate,
-        "log_stderr": np.sqrt(scipy.special.polygamma(1, shape)),
-        "log_rate": scipy.special.digamma(shape) - np.log(rate),
-        "dispersion": dispersion,
-    }
 
 
 def _wider(batch, rate, model):

@@ -246,11 +246,11 @@ class Scheduler:
     ) -> None:
         """Report what the last crawl of pages found.
 
-        The posterior of the page's change rate takes it in, as
-        `estimators.GammaFilter` would. A crawl that failed is not reported: the
-        next report is then for the time since the last copy was made. The
-        first crawl of a page says nothing of its changes; report it all the
-        same, changed or not. Two crawls of a page at one time are one.
+        The posterior of the page's change rate takes it in. A crawl that
+        failed is not reported: the next report is then for the time since the
+        last copy was made. The first crawl of a page says nothing of its
+        changes; report it all the same, changed or not. Two crawls of a page
+        at one time are one.
 
         Parameters
         ----------

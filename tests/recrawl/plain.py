@@ -196,19 +196,15 @@ def pseudo_counts(estimate, interval):
     return count, (count - x * q / (1 - q)) / estimate
 
 
-def scoring_step(shape, rate, changed, interval, false_change):
-    """Shape and rate of a gamma after a bit that may be a false change."""
-    # Fisher's scoring in log(rate), with the shape as the information so far.
-    estimate = shape / rate
-    x = estimate * interval
-    unchanged = (1 - false_change) * np.exp(-x)
-    slope = x * unchanged / (1 - unchanged) if changed else -x
-    shape = shape + x**2 * unchanged / (1 - unchanged)
-    estimate *= np.exp(np.clip(slope / shape, -1, 1))
-    return shape, shape / estimate
-
-
-# --------------------------------------------------- objectives, crawl values
+def gamma_step(shape, rate, changed, interval, age=None, count=None):
+    """Shape and rate of a gamma after a crawl; known changes are conjugate."""
+    if count is not None or age is not None:
+        time = interval if age is None else age
+        return shape + (1 if count is None else count), rate + time
+    if not changed:
+        return shape, rate + interval
+    more, time = pseudo_counts(shape / rate, interval)
+    return shape + more, rate + time
 
 
 def objective_cost(name, elapsed, change_rate, tau=np.inf):

@@ -10,7 +10,6 @@ from scipy import integrate, stats
 from recrawl.errors import DistrustedAgeWarning
 from recrawl.science import estimators, freshness, priors
 from recrawl.science.estimators import (
-    GammaFilter,
     fisher_information,
     likelihood_interval,
     mle,
@@ -170,28 +169,6 @@ def test_counts_are_a_feed_without_an_end():
         assert_allclose(estimate(history), changes.size / 30.0, rtol=1e-12)
 
 
-@pytest.mark.parametrize("false_change", [0.0, 0.01, 0.3])
-def test_steps_of_the_filter_are_the_plain_forms(false_change):
-    rng = np.random.default_rng(6)
-    for changed in [False, True] * 40:
-        shape, rate, interval = 10 ** rng.uniform(-2, 2, 3)
-        filter_ = GammaFilter(shape=shape, rate=rate, false_change=false_change)
-        filter_.update(changed, interval=interval)
-        found, x = (filter_.shape, filter_.rate), shape / rate * interval
-        if not 1e-3 < x < 40:
-            continue  # below, the plain form loses its digits; above, x is cut
-        if false_change:
-            wanted = reference.scoring_step(
-                shape, rate, changed, interval, false_change
-            )
-        elif changed:
-            count, time = reference.pseudo_counts(shape / rate, interval)
-            wanted = shape + count, rate + time
-        else:
-            wanted = shape, rate + interval
-        assert_allclose(found, wanted, rtol=1e-9)
-
-
 # ------------------------------------------------------- independent oracles
 
 
@@ -282,24 +259,6 @@ def test_crawl_value_without_a_model_ends_with_the_longest_interval():
     assert_array_equal(np.isnan(value(history, [0.1, 2.0, 2.1])), [0, 0, 1])
     empty = History([1.0], [0], [0, 1, 1])
     assert_array_equal(np.isnan(value(empty, 0.5)), [0, 1])
-
-
-@pytest.mark.parametrize(("q", "interval"), [(0.2, 0.1), (0.1, 1.0)])
-def test_a_filter_that_knows_of_false_changes_reaches_the_bound(q, interval):
-    history = simulate_history(
-        np.ones(1000), interval=interval, n_crawls=2000, false_change=q, rng=12
-    )
-    told = GammaFilter(rate=0.5, false_change=q)
-    not_told = GammaFilter(rate=0.5)
-    for filter_ in (told, not_told):
-        for bits in history.changed.T:
-            filter_.update(bits, interval=interval)
-    bound = estimators.design_variance(
-        1.0, false_change=q, interval=[interval], known=True
-    )
-    error = np.mean((told.estimate - 1) ** 2)
-    assert_allclose(error, bound / 2000, rtol=0.25)
-    assert_allclose(not_told.estimate.mean(), 1 - np.log(1 - q) / interval, rtol=0.02)
 
 
 @pytest.mark.parametrize(
@@ -439,14 +398,6 @@ def test_times_of_a_feed_may_count_from_any_moment():
     assert history.interval[0] == 2.0
 
 
-def test_an_empty_update_is_possible_with_ages():
-    filter_ = GammaFilter(rate=np.full(3, 2.0))
-    filter_.update(True, interval=1.0)
-    before = filter_.estimate
-    assert filter_.update([], interval=[], page=[], age=[]).size == 0
-    assert_array_equal(filter_.estimate, before)
-
-
 def test_an_all_known_page_beside_a_page_of_bits():
     ages = simulate_history(
         [1.0, 1.0], interval=0.5, n_crawls=40, rng=15, observation="age"
@@ -473,32 +424,6 @@ def test_ages_of_zero_have_no_finite_estimate():
     assert high == np.inf
 
 
-def test_a_filter_takes_ages_exactly():
-    filter_ = GammaFilter(shape=0.5, rate=np.full(3, 2.0))
-    filter_.update([1, 1, 0], interval=1.0, age=[0.25, NAN, NAN], count=[NAN, 4, 0])
-    assert_array_equal(filter_.shape, [1.5, 4.5, 0.5])
-    assert_array_equal(filter_.rate, [2.25, 3.0, 3.0])
-    filter_.update(True, interval=1.0, age=0.5, page=2)
-    assert (filter_.shape[2], filter_.rate[2]) == (1.5, 3.5)
-
-
-def test_false_changes_do_not_concern_known_ages():
-    told = GammaFilter(shape=1.0, rate=1.0, false_change=0.2)
-    plain = GammaFilter(shape=1.0, rate=1.0)
-    for filter_ in (told, plain):
-        filter_.update([1, 1], interval=1.0, age=[0.5, NAN], count=[NAN, 3])
-    assert_array_equal(told.estimate, plain.estimate)
-
-
-def test_a_page_without_false_changes_is_not_changed_by_others():
-    both = GammaFilter(shape=1.0, rate=1.0, false_change=[0.0, 0.2])
-    plain = GammaFilter(shape=1.0, rate=1.0)
-    for changed in (True, False, True):
-        found = both.update([changed, changed], interval=0.5)
-        wanted = plain.update(changed, interval=0.5)
-        assert found[0] == wanted != found[1]
-
-
 # ----------------------------------------------------------------- bad input
 
 
@@ -523,11 +448,6 @@ def test_what_contradicts_the_bit_is_distrusted(changed, age, count):
     assert caught[0].filename == __file__
     assert np.isnan([history.age[0], history.count[0]]).all()
     assert mle(history) == mle(bits)
-    filter_, plain = GammaFilter(), GammaFilter()
-    with pytest.warns(DistrustedAgeWarning) as caught:
-        filter_.update(changed, interval=2.0, age=age, count=count)
-    assert caught[0].filename == __file__
-    assert filter_.estimate == plain.update(changed, interval=2.0)
 
 
 def test_what_needs_all_ages_says_how_many_are_distrusted():
@@ -645,19 +565,6 @@ def test_rounding_is_no_contradiction():
         (
             lambda: fisher_information(1.0, interval=1.0, n_entries=2),
             "n_entries must be given for 'last n' alone, got 2 for 'bit'",
-        ),
-        (
-            lambda: GammaFilter(false_change=1.0),
-            "false_change must be below 1, got 1.0",
-        ),
-        (lambda: GammaFilter(false_change=-0.1), r"false_change must be in \[0, 1\]"),
-        (
-            lambda: GammaFilter(false_change=[0.1, 0.2]).update(True, interval=1.0),
-            r"false_change must be one number or have the shape of the pages, \(\)",
-        ),
-        (
-            lambda: GammaFilter().update(True, interval=1.0, count=0.5),
-            "count must be a whole number",
         ),
     ],
 )

@@ -161,10 +161,6 @@ def test_nobody_reads_the_output():
             "argument --policy: invalid choice: 'best'",
         ),
         (
-            ["estimate", "log.csv", "-o", "r.parquet", "--half-life", "200"],
-            "argument --half-life: must be a positive number with a unit (second or s,",
-        ),
-        (
             ["backtest", "log.csv", "--share", "0"],
             "argument --share: must be a number strictly between 0 and 1, got '0'",
         ),
@@ -616,13 +612,6 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
                 "2/day",
             ],
             "--per-host must be given once for each host, or for the rest",
-        ),
-        (
-            [
-                *("estimate", "bad.csv", "-o", "r.parquet", "--half-life", "auto"),
-                *("--estimator", "mle"),
-            ],
-            "recrawl: --half-life must be left out for an estimator",
         ),
         (
             [

@@ -16,8 +16,6 @@ from recrawl import (
     ESTIMATORS,
     Calibration,
     calibrating,
-    choosing,
-    cli,
     compare,
     estimate,
 )
@@ -25,9 +23,7 @@ from recrawl.dependence import Dependence, measured
 from recrawl.reading import Batch
 from recrawl.science import freshness, policies, simulate
 from recrawl.science.estimators import (
-    GammaFilter,
     dispersion,
-    filtered,
     likelihood_interval,
     log_information,
     log_stderr,
@@ -186,39 +182,6 @@ def path(filter_, history):
     return np.stack(found, axis=-1)
 
 
-def test_a_fading_filter_is_the_filter_with_its_forgetting():
-    rng = np.random.default_rng(3)
-    history = History(rng.exponential(1, (4, 30)), rng.random((4, 30)) < 0.5)
-    for half_life in (None, 5.0):
-        options = {"shape": 1.3, "rate": 2.0, "half_life": half_life}
-        predicted, shape, rate = filtered(history, **options)
-        after = path(GammaFilter(**options), history)
-        assert_allclose(shape / rate, after[:, -1], rtol=1e-12)
-        assert_allclose(predicted[:, 0], 1.3 / 2.0, rtol=1e-12)
-        if half_life is None:
-            assert_allclose(predicted[:, 1:], after[:, :-1], rtol=1e-12)
-    even = History(np.full((4, 30), 2.0), history.changed)
-    by_crawl = GammaFilter(shape=1.3, rate=2.0, forgetting=0.5 ** (2.0 / 5.0))
-    by_time = GammaFilter(shape=1.3, rate=2.0, half_life=5.0)
-    paths = [path(e, even) for e in (by_crawl, by_time)]
-    assert_allclose(*paths, rtol=1e-12)
-
-
-def test_some_pages_of_a_fading_filter():
-    every, some = (GammaFilter(rate=np.full(3, 2.0), half_life=4.0) for _ in range(2))
-    for interval in (1.0, 7.0):
-        expected = every.update([True, False, True], interval=[interval, 2.0, 3.0])
-        found = some.update([True, True], interval=[3.0, interval], page=[2, 0])
-        assert_allclose(found, expected[[2, 0]], rtol=1e-12)
-
-
-def test_ages_fade_with_the_interval_not_with_the_age():
-    history = History([4.0, 4.0], [True, True], [0, 2], age=[1.0, 1.0])
-    _, shape, rate = filtered(history, shape=1.0, rate=2.0, half_life=4.0)
-    # a known change and the day since it are conjugate, and halved once
-    assert (shape[0], rate[0]) == pytest.approx((1 + 0.5 + 1, 2 + 0.5 + 1), rel=1e-12)
-
-
 def test_calibration_by_poisson_changes_is_the_formula():
     x = np.array([0.0, 0.3, 1.0, 2.5])
     calibration = Calibration(x, np.exp(-x))
@@ -262,24 +225,6 @@ def test_a_rate_lies_within_its_interval_or_the_column_says_where(
     assert np.isfinite(page["log_stderr"]).all()
     assert np.isfinite(page["log_rate"]).all()
     assert (page["dispersion"] >= 1).all()
-
-
-@pytest.mark.parametrize("half_life", [20.0, "auto"])
-def test_a_rate_that_fades_lies_within_its_interval(tmp_path, half_life):
-    log = log_of(tmp_path / "log.parquet", ragged(np.random.default_rng(5), 150))
-    estimate(log, tmp_path / "rates.parquet", half_life=half_life)
-    page = written(tmp_path / "rates.parquet")
-    assert not any(page["outside"])
-    assert np.isfinite(page["high"]).all()
-    # the logarithm of a gamma distribution, whose mean the rate is, unless no
-    # half-life was found
-    if half_life != "auto":
-        shape = 1 / page["log_stderr"] ** 2 + 0.5
-        for _ in range(20):
-            off = polygamma(1, shape) - page["log_stderr"] ** 2
-            shape = shape - off / polygamma(2, shape)
-        mean = np.log(page["change_rate"]) + digamma(shape) - np.log(shape)
-        assert_allclose(page["log_rate"], mean, rtol=1e-9, atol=1e-9)
 
 
 def test_the_dispersion_does_not_depend_on_the_unit_of_time_or_other_pages():
@@ -390,46 +335,6 @@ def drifting(rng, n_pages, n_crawls, spread, memory):
         bits.append(rng.random(n_pages) < -np.expm1(-np.exp(mean + spread * state) * w))
     offsets = np.arange(n_pages + 1) * n_crawls
     return History(interval.ravel(), np.array(bits).T.ravel(), offsets)
-
-
-def gain(history, prior, half_life):
-    """Gain in log loss of a half-life over none, and its standard error."""
-    losses = [
-        choosing.log_loss(
-            choosing.filtered(history, prior, h)[0], history.interval, history.changed
-        )
-        for h in (None, half_life)
-    ]
-    by_page = history.total(losses[0] - losses[1]) / history.n_crawls
-    return by_page.mean(), by_page.std() / np.sqrt(by_page.size)
-
-
-@pytest.mark.slow
-def test_a_half_life_is_chosen_where_rates_drift_and_only_there():
-    rng = np.random.default_rng(11)
-    sample, others = (drifting(rng, 300, 200, 1.0, 40.0) for _ in range(2))
-    prior = choosing.learn_prior(sample)
-    half_life, _ = choosing.choose_half_life(sample, prior)
-    assert 3 < half_life < 100
-    mean, error = gain(others, prior, half_life)  # of pages that did not choose it
-    assert mean > 5 * error
-    calm, others = (drifting(rng, 300, 200, 0.0, 40.0) for _ in range(2))
-    prior = choosing.learn_prior(calm)
-    half_life, why = choosing.choose_half_life(calm, prior)
-    mean, error = gain(others, prior, half_life)
-    assert mean >= -2 * error
-    assert "none" in why
-
-
-def test_noise_alone_chooses_no_half_life():
-    n_best = n_chosen = 0
-    for seed in range(20):
-        calm = drifting(np.random.default_rng([40, seed]), 10, 40, 0.0, 40.0)
-        half_life, why = choosing.choose_half_life(calm, choosing.learn_prior(calm))
-        n_best += "standard errors: none" not in why
-        n_chosen += half_life is not None
-    assert n_best > 10
-    assert n_chosen <= 3
 
 
 def logged(draw, rng, n_pages, n_crawls):
@@ -567,13 +472,9 @@ def test_a_production_rule_within_the_days_of_the_log(month, tmp_path):
 
 def test_what_estimate_keeps_of_the_log(month, tmp_path):
     log, _ = month
-    found = estimate(log, tmp_path / "rates.parquet", half_life=30.0)
+    found = estimate(log, tmp_path / "rates.parquet")
     kept = json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"recrawl"])
-    assert (found.estimator, found.half_life, kept["half_life"]) == (
-        "prior",
-        30.0,
-        30.0,
-    )
+    assert found.estimator == kept["estimator"] == "prior"
     assert kept["dispersion"] == found.dispersion
     assert found.calibration is None  # 120 pages times 2 bits
     long = log_of(
@@ -585,24 +486,6 @@ def test_what_estimate_keeps_of_the_log(month, tmp_path):
 
 
 # ------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    ("options", "rule"),
-    [
-        ({"half_life": 0.0}, "half_life must be positive"),
-        ({"half_life": "soon"}, "half_life"),
-        ({"half_life": 5.0, "estimator": "mle"}, "half_life must be left out for"),
-        (
-            {"half_life": "auto", "state": "s.parquet"},
-            "half_life must be left out with a st",
-        ),
-    ],
-)
-def test_bad_half_lives(month, tmp_path, options, rule):
-    with pytest.raises(ValueError, match=rule):
-        estimate(month[0], tmp_path / "rates.parquet", **options)
-    assert not list(tmp_path.iterdir())
 
 
 def test_without_degrees_of_freedom_the_dispersion_is_the_mean():
@@ -633,8 +516,6 @@ def test_bad_numbers():
             lambda: dispersion(history, [1.0, 2.0]),
             "change_rate must be a number, or one for each page",
         ),
-        (lambda: filtered(history, shape=0.0, rate=1.0), "shape must be positive"),
-        (lambda: GammaFilter(half_life=-1.0), "half_life must be positive"),
         (lambda: Calibration([0.0, 0.0], [1.0, 0.5]), "x must be rising from 0"),
         (lambda: Calibration([1.0], [1.0]), "x must be rising from 0"),
         (lambda: Calibration([0.0, 1.0], [1.0, 1.1]), "unchanged must be falling"),
@@ -643,12 +524,3 @@ def test_bad_numbers():
     ):
         with pytest.raises(ValueError, match=rule):
             call()
-
-
-def test_half_lives_of_the_command(month, tmp_path, capsys):
-    command = ["estimate", str(month[0]), "-o", str(tmp_path / "rates.parquet")]
-    assert cli.main([*command, "--half-life", "20d"]) == 0
-    assert "estimator prior, half-life 20 days (asked for" in capsys.readouterr().out
-    with pytest.raises(SystemExit):
-        cli.main([*command, "--half-life", "soon"])
-    assert "must be a positive number with a unit" in capsys.readouterr().err

@@ -7,9 +7,9 @@ import pytest
 
 from paperlib.signals import SignalledPages
 from recrawl.science import simulate
-from recrawl.science.estimators import GammaFilter
 from recrawl.science.policies import PosteriorGreedy
 from tests.plain import crawl_value_no_signals
+from tests.recrawl.plain import gamma_step
 
 N_PAGES = 12
 
@@ -32,9 +32,8 @@ def choose(world, how="mean", last=0.0, rng=3, **options):
 
 
 def full_arg_max(world, how, rng=3):
-    """Every slot looks at all pages; bits are counted, and the filter is public."""
+    """Every slot looks at all pages; bits are counted."""
     rng, (change_time, offsets) = np.random.default_rng(rng), world.changes
-    known = GammaFilter(shape=0.6, rate=np.full(N_PAGES, 0.3))
     shape, rate = np.full(N_PAGES, 0.6), np.full(N_PAGES, 0.3)
     last, chosen = np.zeros(N_PAGES), []
     believed = shape / rate if how == "mean" else rng.standard_gamma(shape) / rate
@@ -48,8 +47,8 @@ def full_arg_max(world, how, rng=3):
         i = int(np.argmax(value))
         own = change_time[offsets[i] : offsets[i + 1]]
         changed = ((last[i] < own) & (own <= t)).any()
-        known.update(changed, interval=t - last[i], page=i)
-        shape, rate, last[i] = known.shape, known.rate, t
+        shape[i], rate[i] = gamma_step(shape[i], rate[i], changed, t - last[i])
+        last[i] = t
         one = shape[i] if how == "mean" else rng.standard_gamma(shape[i])
         believed = believed.copy()
         believed[i] = one / rate[i]

@@ -1,8 +1,6 @@
-"""Steps of a gamma posterior of the change rate.
+"""One step of a gamma posterior of the change rate.
 
-The update is a loop over flat arrays that writes its state in place.
-
-That loop and the sums of `batch` spend their time in exp(x) - 1. A call of the
+That step and the sums of `batch` spend their time in exp(x) - 1. A call of the
 C library keeps a loop from using vector instructions; `expm1` is therefore
 written as a polynomial and seven doublings, which are straight-line code.
 exp(x) - 1 follows from e = exp(y) - 1 at y = x / 128 by applying
@@ -15,19 +13,13 @@ its absolute error is below 1e-15.
 The kernels draw no random numbers and check nothing.
 """
 
-import math
-
-from numba import njit, prange
-
-from recrawl.kernels import compiled, parallel
+from numba import njit
 
 # Beyond x = rate * interval = 40 a change is certain up to 4e-18: it carries no
 # information.
 _MAX_EXPONENT = 40.0
 # Below, the difference of two nearly equal numbers would be rounding only.
 _SMALL_EXPONENT = 1e-3
-# Largest step of the logarithm of the rate where changes may be false.
-_MAX_STEP = 1.0
 # Keeps x / (exp(x) - 1) defined where rate * interval underflows.
 _MIN_EXPONENT = 1e-100
 
@@ -52,7 +44,7 @@ def gamma_step(changed, interval, shape, rate):
     """Shape and rate of the gamma posterior of one page after one more crawl.
 
     An unchanged crawl adds its interval to the rate, a changed one the
-    pseudo-counts of `estimators.GammaFilter`.
+    counts of the first two derivatives of log(1 - e^(-rate w)) at the estimate.
     """
     per_change = rate / shape
     x = min(max(interval / per_change, _MIN_EXPONENT), _MAX_EXPONENT)
@@ -66,64 +58,3 @@ def gamma_step(changed, interval, shape, rate):
         shape + bit * count,
         rate + (bit * time * per_change + (1.0 - bit) * interval),
     )
-
-
-@njit(cache=True, error_model="numpy", fastmath=True)
-def gamma_update(changed, interval, n_known, shape, rate):
-    """`gamma_step` of each page; flat arrays, the last two written in place.
-
-    Known changes are conjugate: their number is added to the shape.
-    """
-    for i in range(changed.size):
-        shape[i], rate[i] = gamma_step(changed[i], interval[i], shape[i], rate[i])
-        shape[i] += n_known[i]
-
-
-@parallel
-def gamma_paths(
-    elapsed, changed, interval, n_known, offsets, prior, half_life, predicted, posterior
-):
-    """`gamma_update` of whole histories that fade, page by page.
-
-    Before each crawl, shape and rate approach those of `prior`, shape (2,):
-    what they are above it is halved in each `half_life` of the time elapsed (of
-    which `interval` may be a part), never if inf. Writes the
-    estimate before each crawl to `predicted`, shape (n_crawls,), and shape and rate
-    after the last one to `posterior`, shape (2, n_pages).
-    """
-    for i in prange(offsets.size - 1):
-        shape, rate = prior[0], prior[1]
-        for j in range(offsets[i], offsets[i + 1]):
-            kept = 2.0 ** (-elapsed[j] / half_life)
-            shape = prior[0] + kept * (shape - prior[0])
-            rate = prior[1] + kept * (rate - prior[1])
-            predicted[j] = shape / rate
-            shape, rate = gamma_step(changed[j], interval[j], shape, rate)
-            shape += n_known[j]
-        posterior[0, i], posterior[1, i] = shape, rate
-
-
-@compiled
-def gamma_update_noisy(changed, interval, n_known, false_change, shape, rate):
-    """`gamma_update` where a crawl finds a false change with this probability.
-
-    A step of Fisher's scoring in the logarithm of the change rate, for bits of
-    either kind: the expected information is added to the shape, and the estimate
-    moves by the slope of the log-likelihood over the shape. Pseudo-counts of a
-    changed crawl, as in `gamma_step`, would learn too slowly beside unchanged crawls
-    that add all of their interval: the error was up to eight times the bound, and
-    intervals of 95% covered half of the rates (measured).
-    """
-    for i in range(changed.size):
-        if n_known[i] > 0.0 or false_change[i] == 0.0:
-            shape[i], rate[i] = gamma_step(changed[i], interval[i], shape[i], rate[i])
-            shape[i] += n_known[i]
-            continue
-        estimate = shape[i] / rate[i]
-        x = min(estimate * interval[i], _MAX_EXPONENT)
-        seen = x / math.expm1(x - math.log1p(-false_change[i]))
-        shape[i] += x * seen
-        step = (seen if changed[i] else -x) / shape[i]
-        # a weak prior must not throw the estimate away
-        estimate *= math.exp(min(max(step, -_MAX_STEP), _MAX_STEP))
-        rate[i] = shape[i] / estimate

@@ -1,8 +1,7 @@
 """Estimators of the change rate of a page, from a bit per crawl or from more.
 
 From a whole history: `naive`, `mle`, `moment_matching`, with `likelihood_interval`
-and `fisher_information`; one crawl at a time: `GammaFilter` (`filtered` runs it
-over whole histories). Whether a page is Poisson: `serial_score`, and by how
+and `fisher_information`. Whether a page is Poisson: `serial_score`, and by how
 much the variance of its estimated rate is inflated: `dispersion`,
 `pooled_dispersion`, `shrunk_dispersion`, with `log_information`, `log_stderr`
 and `mean_log_rate`. Crawls that find changes where there were none:
@@ -35,7 +34,6 @@ from recrawl.science.estimators.false_changes import (
     false_change_test,
     false_changes,
 )
-from recrawl.science.estimators.gamma_filter import GammaFilter, filtered
 from recrawl.science.estimators.information import fisher_information
 from recrawl.science.estimators.intervals import likelihood_interval
 
@@ -44,13 +42,11 @@ __all__ = [
     "DegenerateHistoryWarning",
     "FalseChangeFit",
     "FalseChangeTest",
-    "GammaFilter",
     "UnidentifiedWarning",
     "design_variance",
     "dispersion",
     "false_change_test",
     "false_changes",
-    "filtered",
     "fisher_information",
     "likelihood_interval",
     "log_information",

@@ -24,7 +24,7 @@ class BayesGreedy(IndexPolicy):
     r"""Each slot goes to the page of largest crawl value under its posterior.
 
     What is known of a change rate is a gamma distribution of shape a and rate
-    b, which every crawl updates as `estimators.GammaFilter` does. The copy of
+    b, which every crawl that is reported updates. The copy of
     a page is stale at the elapsed time t with probability
 
     .. math:: c(t) = 1 - \left(\frac{b}{b + t}\right)^a ,

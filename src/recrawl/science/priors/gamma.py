@@ -37,15 +37,6 @@ class GammaPrior(NamedTuple):
         Shape, positive.
     rate : float or ndarray, time
         Rate, positive: shape / rate is the mean change rate.
-
-    Examples
-    --------
-    A page of which nothing else is known, crawled once without a change:
-
-    >>> from recrawl.science.estimators import GammaFilter
-    >>> prior = GammaPrior(shape=0.5, rate=2.0)
-    >>> GammaFilter(**prior._asdict()).update(False, interval=3.0).item()
-    0.1
     """
 
     shape: Values
@@ -149,7 +140,7 @@ def gamma_prior(history: History, *, max_iterations: int = 1000) -> GammaPrior:
     .. math:: \prod_\mathrm{pages} \int P(\mathrm{bits} \mid \Delta)\,
         \frac{b^a \Delta^{a - 1}}{\Gamma(a)}\,e^{-b \Delta}\,d\Delta ,
 
-    the prior of `estimators.GammaFilter` and `policies.BayesGreedy` for other
+    the prior of `policies.BayesGreedy` for other
     pages of the same kind. As in `FakeIntervals.learn`, two or three crawls of
     each page are enough. A gamma distribution of small shape has many slow
     pages and a few fast ones, which two pseudo-observations cannot describe.

@@ -60,17 +60,15 @@ class HostPriors(NamedTuple):
 
     Examples
     --------
-    The prior of each page of a log, for an online estimator:
+    The prior of each page of a log, for a scheduler that learns:
 
     >>> import numpy as np
-    >>> from recrawl.science.estimators import GammaFilter
     >>> new = GammaPrior(0.5, 2.0)
     >>> prior = GammaPrior(np.array([0.7, 0.8]), np.array([3.0, 0.2]))
     >>> learnt = HostPriors(np.array(["a", "b"]), prior, new, prior, 1.0, 0.4, 1.4)
     >>> host = np.searchsorted(learnt.host, ["b", "a", "b"])
-    >>> learner = GammaFilter(shape=prior.shape[host], rate=prior.rate[host])
-    >>> learner.update([False, False, True], interval=1.0).round(3)
-    array([0.667, 0.175, 4.29 ])
+    >>> prior.shape[host], prior.rate[host]
+    (array([0.8, 0.7, 0.8]), array([0.2, 3. , 0.2]))
     """
 
     host: np.ndarray
