@@ -186,16 +186,6 @@ def empirical_crawl_value(interval, changed, age, elapsed):
     return value
 
 
-def pseudo_counts(estimate, interval):
-    """What a crawl that found a change adds to the shape and rate of a gamma."""
-    # The first two derivatives of log(1 - exp(-rate w)) at an estimate are
-    # those of count log(rate) - rate time.
-    x = estimate * interval
-    q = np.exp(-x)
-    count = x**2 * q / (1 - q) ** 2
-    return count, (count - x * q / (1 - q)) / estimate
-
-
 def gamma_step(shape, rate, changed, interval, age=None, count=None):
     """Shape and rate of a gamma after a crawl; known changes are conjugate."""
     if count is not None or age is not None:
@@ -203,8 +193,13 @@ def gamma_step(shape, rate, changed, interval, age=None, count=None):
         return shape + (1 if count is None else count), rate + time
     if not changed:
         return shape, rate + interval
-    more, time = pseudo_counts(shape / rate, interval)
-    return shape + more, rate + time
+    # The first two derivatives of log(1 - exp(-rate w)) at the estimate are those of
+    # count log(rate) - rate time.
+    estimate = shape / rate
+    x = estimate * interval
+    q = np.exp(-x)
+    more = x**2 * q / (1 - q) ** 2
+    return shape + more, rate + (more - x * q / (1 - q)) / estimate
 
 
 def objective_cost(name, elapsed, change_rate, tau=np.inf):

@@ -9,7 +9,7 @@ from paperlib.signals import SignalledPages
 from recrawl.science import simulate
 from recrawl.science.policies import PosteriorGreedy
 from tests.plain import crawl_value_no_signals
-from tests.recrawl.plain import gamma_step
+from tests.recrawl import plain as reference
 
 N_PAGES = 12
 
@@ -47,7 +47,9 @@ def full_arg_max(world, how, rng=3):
         i = int(np.argmax(value))
         own = change_time[offsets[i] : offsets[i + 1]]
         changed = ((last[i] < own) & (own <= t)).any()
-        shape[i], rate[i] = gamma_step(shape[i], rate[i], changed, t - last[i])
+        shape[i], rate[i] = reference.gamma_step(
+            shape[i], rate[i], changed, t - last[i]
+        )
         last[i] = t
         one = shape[i] if how == "mean" else rng.standard_gamma(shape[i])
         believed = believed.copy()

@@ -14,7 +14,7 @@ from recrawl.kernels import bayes
 from recrawl.scheduler import Scheduler
 from recrawl.science import objectives
 from recrawl.science.policies import BayesGreedy, Greedy, Rates
-from tests.recrawl.plain import gamma_step
+from tests.recrawl import plain as reference
 
 SHAPE, RATE = 0.5, 2.0
 
@@ -44,7 +44,7 @@ def test_the_posterior_is_the_plain_form():
     for time in np.cumsum(rng.exponential(0.1, 2000)):
         page, changed = ours.next(time), rng.random() < 0.4
         ours.report(page, changed)
-        wanted[page] = gamma_step(*wanted[page], changed, time - last[page])
+        wanted[page] = reference.gamma_step(*wanted[page], changed, time - last[page])
         last[page] = time
     assert (last > 0).sum() > 20
     assert_allclose(np.transpose(ours.posterior), wanted, rtol=1e-8)
@@ -114,7 +114,9 @@ def test_the_posterior_with_ages_and_counts_is_the_plain_form():
         if rng.random() < 0.5:
             told["count"] = n_changes
         ours.report(page, n_changes > 0, **told)
-        wanted[page] = gamma_step(*wanted[page], n_changes > 0, interval, **told)
+        wanted[page] = reference.gamma_step(
+            *wanted[page], n_changes > 0, interval, **told
+        )
         last[page] = time
     assert (last > 0).all()
     assert_allclose(np.transpose(ours.posterior), wanted, rtol=1e-8)
@@ -142,7 +144,7 @@ def test_a_refused_age_changes_nothing():
     assert_array_equal(ours.posterior[0], [SHAPE, SHAPE])
     with pytest.warns(DistrustedAgeWarning):
         ours.report(page, True, age=9.0)  # older than the copy: the bit is used
-    bit = gamma_step(SHAPE, RATE, True, 1.0)
+    bit = reference.gamma_step(SHAPE, RATE, True, 1.0)
     assert_allclose([x[page] for x in ours.posterior], bit, rtol=1e-8)
 
 
@@ -152,11 +154,13 @@ def test_a_crawl_that_is_not_reported_lengthens_the_next_interval(changed):
     for time in (1.0, 2.5, 4.0):  # two failed, or found nothing worth a report
         assert ours.next(time) == 0
     ours.report(0, changed)
-    wanted = gamma_step(SHAPE, RATE, changed, 4.0)
+    wanted = reference.gamma_step(SHAPE, RATE, changed, 4.0)
     assert_allclose(np.ravel(ours.posterior), wanted, rtol=1e-8)
     ours.next(5.0)
     ours.report(0, changed)
-    wanted = gamma_step(*wanted, changed, 1.0)  # from the crawl that was reported
+    wanted = reference.gamma_step(
+        *wanted, changed, 1.0
+    )  # from the crawl that was reported
     assert_allclose(np.ravel(ours.posterior), wanted, rtol=1e-8)
 
 
