@@ -163,7 +163,6 @@ def _spend(rates, bandwidth, *pages):
         v = first * np.maximum([u - NEXT * u, u + NEXT * u], 1.0)
         few, many = (rates(x, *pages) for x in v)
         share = (bandwidth - few.sum()) / max((many - few).sum(), 1e-300)
-        share = np.clip(share, 0.0, 1.0)
         return few + share * (many - few), v[0] + share * (v[1] - v[0])
 
     inputs = ",".join(["(n)"] * len(pages))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +114,12 @@ class History:
 
     def prefix(self, n_crawls: int) -> History:
         """Return the first `n_crawls` crawls of every page of a dense history."""
-        return History(self.interval[..., :n_crawls], self.changed[..., :n_crawls])
+        # Checked with the whole: in a simulation all prefixes are taken in turn.
+        part = copy(self)
+        vars(part).update(
+            interval=self.interval[..., :n_crawls], changed=self.changed[..., :n_crawls]
+        )
+        return part
 
 
 def join(first: History, second: History) -> History:
@@ -311,8 +317,8 @@ def simulate_sequential_history(
     factor = checks.number("factor", factor)
     shape = (*np.broadcast(change_rate, now).shape, n_crawls)
     chance = _each_run(lambda stream: stream.random(shape), n_runs, rng)
-    history = History(np.ones(chance.shape), np.zeros(chance.shape))  # to be filled
-    estimates = np.empty(chance.shape)
+    history = History(np.ones_like(chance), np.zeros_like(chance))  # to be filled
+    estimates = np.empty_like(chance)
     for k in range(n_crawls):
         history.interval[..., k] = now
         history.changed[..., k] = chance[..., k] < -np.expm1(-change_rate * now)

@@ -376,13 +376,8 @@ def compare(
         for name, policy in policies(world.pages, of_policies).items():
             policy, delay = policy if isinstance(policy, tuple) else (policy, None)
             if not np.isscalar(policy):
-                run = crawl(
-                    checks.choice("delay", delay, worlds),
-                    policy,
-                    bandwidth,
-                    borders=borders,
-                )
-                policy = keep(run)
+                delayed = checks.choice("delay", delay, worlds)
+                policy = keep(crawl(delayed, policy, bandwidth, borders=borders))
             found[name] = policy
         return found
 

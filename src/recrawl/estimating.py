@@ -130,10 +130,6 @@ class _Model:
     level: float
     quality: Quality | None = None
 
-    def rate(self, history, host):
-        """Change rates of pages, 1/day."""
-        return self.chosen.rate(history, host)
-
 
 def estimate(
     path: PathLike | Sequence[PathLike] | Source,
@@ -341,7 +337,7 @@ def estimate(
             (quality["used"],) = log.connection.execute(n_signals).fetchone()
             both = map(float, model.quality.of_all)
             quality["precision"], quality["recall"] = both
-        rate = functools.partial(model.rate, host=sample.page["host"])
+        rate = functools.partial(model.chosen.rate, host=sample.page["host"])
         calibration = calibrating.learn(sample, rate)
         found = Estimates(
             dict(log.tally.counts),
@@ -514,7 +510,7 @@ def _posterior(batch, history, model):
     only = limits(prior.observed(History([], [], [0, 0])))
     both = zip(limits(history, dispersion=wider), only, strict=True)
     low, high = (np.where(empty, alone, own) for own, alone in both)
-    rate = np.where(empty, mode, model.rate(history, host))
+    rate = np.where(empty, mode, model.chosen.rate(history, host))
     return found | {"change_rate": rate, "low": low, "high": high, "dispersion": wider}
 
 

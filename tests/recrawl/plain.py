@@ -197,9 +197,9 @@ def gamma_step(shape, rate, changed, interval, age=None, count=None):
     # count log(rate) - rate time.
     estimate = shape / rate
     x = estimate * interval
-    q = np.exp(-x)
-    more = x**2 * q / (1 - q) ** 2
-    return shape + more, rate + (more - x * q / (1 - q)) / estimate
+    seen = x / np.expm1(x)
+    more = seen**2 * np.exp(x)
+    return shape + more, rate + (more - seen) / estimate
 
 
 def objective_cost(name, elapsed, change_rate, tau=np.inf):

@@ -140,10 +140,10 @@ def gamma_prior(history: History, *, max_iterations: int = 1000) -> GammaPrior:
     .. math:: \prod_\mathrm{pages} \int P(\mathrm{bits} \mid \Delta)\,
         \frac{b^a \Delta^{a - 1}}{\Gamma(a)}\,e^{-b \Delta}\,d\Delta ,
 
-    the prior of `policies.BayesGreedy` for other
-    pages of the same kind. As in `FakeIntervals.learn`, two or three crawls of
-    each page are enough. A gamma distribution of small shape has many slow
-    pages and a few fast ones, which two pseudo-observations cannot describe.
+    the prior of `policies.BayesGreedy` for other pages of the same kind. As in
+    `FakeIntervals.learn`, two or three crawls of each page are enough. A gamma
+    distribution of small shape has many slow pages and a few fast ones, which two
+    pseudo-observations cannot describe.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class HostPriors(NamedTuple):
     >>> prior = GammaPrior(np.array([0.7, 0.8]), np.array([3.0, 0.2]))
     >>> learnt = HostPriors(np.array(["a", "b"]), prior, new, prior, 1.0, 0.4, 1.4)
     >>> host = np.searchsorted(learnt.host, ["b", "a", "b"])
-    >>> prior.shape[host], prior.rate[host]
+    >>> learnt.prior.shape[host], learnt.prior.rate[host]
     (array([0.8, 0.7, 0.8]), array([0.2, 3. , 0.2]))
     """
 
