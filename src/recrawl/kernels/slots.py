@@ -1,0 +1,588 @@
+r"""Which page to crawl next: the page of largest crawl value, exactly.
+
+The crawl value of a page rises from 0 at its crawl with the effective time iota:
+the time since the crawl, more by beta for each signal (Lemma 4 of Busa-Fekete et
+al., 2025). Where the change rate is known by a gamma distribution, iota is the time
+alone, and the value that of `bayes`. Two ideas spare computing the value of every
+page in every slot; they are those of `paperlib.policies.Greedy`, where all signals
+are known beforehand, and here signals, reports, pages and limits come at any time.
+
+*Remember one state of a page.* With the value V at some iota, its slope there and
+
+    curve >= slope of V / iota from there on,    slope' >= -decay slope,
+
+V is a further effective time d later, or earlier for d < 0, within
+
+    V + slope d (1 - decay d) <= V(iota + d) <= V + slope d + curve d^2 / 2.
+
+For known rates curve = mu alpha exp(-alpha iota), decay = alpha; the left side holds
+for decay d >= -1. With a gamma distribution of shape a and rate b it is
+curve = mu a / b (1 + iota / b)^-(a + 1), decay = (a + 1) / (b + iota), and a new state
+begins at each crawl and report, so that d >= 0. V is computed again only where
+these bounds do not decide which page wins.
+
+*Compare few pages.* A threshold lies a little below the values that win. A page waits
+in a heap until its effective time comes to `reach`, before which its upper bound is
+below the threshold. The others are the active set. If no active page is above the
+threshold, it is lowered, and the slot is decided again.
+
+Pages that were never crawled have the limit of V as their value; they are in a heap
+by it. Limits: a page waits for its least interval, and is held while its host has no
+token; after its greatest interval it is overdue, and overdue pages come before all
+others, by deadline. Entries of heaps are not removed when their page moves: they are
+skipped, since the page has another place or time then.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from paperlib.freshness import NOTHING, STALE, lemma_4
+from recrawl.kernels import allocating, array_at, bayes, compiled, fields
+from recrawl.kernels.heaps import ENTRY, pop, push
+from recrawl.kernels.online import gamma_step
+
+# WAITING: in the heap until `due`. HELD: likewise, until its host has a token. LATE:
+# held, and its deadline has passed. BELOW: under the threshold for ever. NEW: never
+# crawled. ABSENT: no such page.
+ABSENT, BELOW, WAITING, HELD, LATE, ACTIVE, NEW = range(7)
+PAGE = np.dtype(
+    # known rates: of `lemma_4`; fresh, stale: iota up to which V is 0, from which limit
+    fields("f8", "importance change_rate false_rate alpha gamma beta fresh stale")
+    + fields("f8", "shape rate")  # a gamma distribution; shape is 0 for known rates
+    + fields("f8", "min_interval max_interval")
+    # last: crawl; copied: the crawl reported last; start: last, less beta a signal
+    + fields("f8", "last copied start due reach")
+    # the state: at is its iota; sharp_for: the threshold for which reach is good
+    + fields("f8", "limit at value slope curve decay sharp_for")
+    + fields("i4", "n_signals host place position")  # host: -1 for none
+)
+HOST = np.dtype(fields("f8", "spacing full_at"))
+SCALARS = np.dtype(
+    fields("f8", "threshold window time gap")
+    + fields("i8", "n_active n_waiting n_new n_limited rank crowd n_slots lowered")
+    + fields("i8", "n_values")
+)
+
+
+class State(NamedTuple):
+    """State of a scheduler, written in place."""
+
+    pages: np.ndarray
+    hosts: np.ndarray
+    active: np.ndarray  # the first n_active count
+    upper: np.ndarray  # upper bounds of active pages
+    waiting: np.ndarray  # heap by due time
+    new: np.ndarray  # heap by -limit
+    limited: np.ndarray  # heap of pages with a greatest interval, by deadline
+    scalars: np.ndarray  # SCALARS, shape (1,)
+
+
+# The threshold is set to the value of a rank, and raised when CROWDED times as many
+# pages are active. To lower it is a pass over all pages: too often, the rank doubles.
+LEAST_RANK, CROWDED, TOO_OFTEN = 4, 4, 8
+SLACK = 4  # a page may be active so many slots too early
+SAFE = 1 - 1e-7  # bounds decide with a margin for the rounding of values and of times
+BURST = 2  # tokens that a host can save: one alone would be lost between two slots
+RECENT = 0.05  # weight of the last slot in the mean time between slots
+
+
+def new_state(n_pages, n_hosts, window=0.0):
+    """State of no pages, with room for some."""
+    state = State(
+        np.zeros(n_pages, PAGE),
+        np.zeros(n_hosts, HOST),
+        np.empty(n_pages, np.int64),
+        np.empty(n_pages),
+        *(np.empty(2 * n_pages + 1, ENTRY) for _ in range(3)),
+        np.zeros(1, SCALARS),
+    )
+    scalars = state.scalars[0]
+    scalars["threshold"], scalars["window"] = np.inf, window
+    scalars["rank"], scalars["crowd"] = LEAST_RANK, CROWDED * LEAST_RANK
+    return state
+
+
+def with_room(state, n_pages, n_hosts):
+    """The state with room for more pages and hosts."""
+    larger = new_state(n_pages, n_hosts)
+    for name in "pages", "hosts", "active", "waiting", "new", "limited", "scalars":
+        array = getattr(state, name)
+        getattr(larger, name)[: array.size] = array
+    return larger
+
+
+@compiled
+def _state_at(table):
+    """The state whose arrays are at `addresses`."""
+    return State(
+        array_at(table, 0, PAGE),
+        array_at(table, 1, HOST),
+        array_at(table, 2, np.int64),
+        array_at(table, 3, np.float64),
+        array_at(table, 4, ENTRY),
+        array_at(table, 5, ENTRY),
+        array_at(table, 6, ENTRY),
+        array_at(table, 7, SCALARS),
+    )
+
+
+# ---------------------------------------------------------------- one page
+
+
+@compiled
+def _forget(page):
+    """Return to the state at iota = 0, for values that have become others."""
+    page.at = page.value = page.slope = page.reach = page.sharp_for = 0.0
+    if page.shape > 0.0:
+        page.curve = page.importance * page.shape / page.rate
+        page.decay = (page.shape + 1.0) / page.rate
+        page.limit = page.importance * bayes.value(page.shape, page.rate, np.inf)
+        if page.importance == 0.0:
+            page.limit = 0.0
+    else:
+        page.curve, page.decay = page.importance * page.alpha, page.alpha
+
+
+@compiled
+def _evaluate(page, iota, scalars):
+    """Compute the value at iota, and remember that state."""
+    scalars.n_values += 1
+    page.at, page.value, page.slope, page.curve = iota, page.limit, 0.0, 0.0
+    if page.shape > 0.0:
+        page.value = page.importance * bayes.value(page.shape, page.rate, iota)
+        slope = bayes.cost_slope(page.shape, page.rate, iota)
+        page.curve = page.importance * slope
+        page.slope = page.curve * iota
+        page.decay = (page.shape + 1.0) / (page.rate + iota)
+    elif iota < page.stale:
+        value, psi, _ = lemma_4(
+            iota,
+            page.change_rate,
+            page.false_rate,
+            page.alpha,
+            page.gamma,
+            page.beta,
+            np.inf,
+        )
+        page.value = min(page.importance * value, page.limit)
+        page.curve = page.importance * page.alpha * math.exp(-page.alpha * iota)
+        page.slope = page.curve * psi
+
+
+@compiled
+def _bounds(page, t):
+    """Lower and upper bound of the value at time t."""
+    iota = t - page.start
+    d = iota - page.at
+    upper = min(page.value + d * (page.slope + 0.5 * d * page.curve), page.limit)
+    if iota <= page.fresh:
+        return 0.0, 0.0
+    if iota >= page.stale:
+        return SAFE * page.limit, upper
+    if page.decay * d < -1.0:
+        return 0.0, upper
+    rise = d * page.slope * (1.0 - page.decay * d)
+    return SAFE * (page.value + (max(rise, 0.0) if d > 0.0 else rise)), upper
+
+
+@compiled
+def _find_reach(page, threshold, slack):
+    """Raise `reach` to where the upper bound is at the threshold, from two states."""
+    goal = SAFE * threshold
+    initial = page.importance * (
+        page.shape / page.rate if page.shape > 0.0 else page.alpha
+    )
+    zero = math.sqrt(2.0 * goal / initial)  # iota = 0
+    if zero > page.reach:  # not if it is NaN
+        page.reach = zero
+    root = page.slope**2 + 2.0 * page.curve * (goal - page.value)
+    if root >= 0.0 and page.slope > 0.0:
+        d = 2.0 * (goal - page.value) / (page.slope + math.sqrt(root))
+        page.reach = max(page.reach, page.at + d)
+        # the bounds differ by less than V rises in the slack
+        if d * d * (0.5 * page.curve + page.decay * page.slope) <= slack * page.slope:
+            page.sharp_for = threshold
+
+
+@compiled
+def _free_at(hosts, page):
+    """When limits allow to crawl the page again."""
+    free = page.last + page.min_interval
+    if page.host >= 0:
+        host = hosts[page.host]
+        if host.spacing == np.inf:
+            return np.inf
+        free = max(free, host.full_at - (BURST - 1) * host.spacing)
+    return free
+
+
+# ---------------------------------------------------------------- places
+
+
+@compiled
+def _is_in_heap(page):
+    return WAITING <= page.place <= LATE
+
+
+@compiled
+def _pushed(pages, heap, n, key, i, kind):
+    """Push an entry of page i; a full heap is made again of its pages. New length."""
+    if n < heap.size:
+        return push(heap, n, key, i)
+    n = 0
+    for k in range(pages.size):
+        page = pages[k]
+        if kind == WAITING and _is_in_heap(page):
+            n = push(heap, n, page.due, k)
+        elif kind == NEW and page.place == NEW:
+            n = push(heap, n, -page.limit, k)
+        elif kind == LATE and page.place != ABSENT and page.max_interval < np.inf:
+            n = push(heap, n, page.last + page.max_interval, k)
+    return n
+
+
+@compiled
+def _wait(state, i, place, due):
+    """Put a page into the heap of those that wait."""
+    s, page = state.scalars[0], state.pages[i]
+    if not (page.place == place and page.due == due):
+        page.place, page.due = place, due
+        s.n_waiting = _pushed(
+            state.pages, state.waiting, s.n_waiting, due, i, WAITING
+        )
+
+
+@compiled
+def _leave(state, i):
+    """Take a page out of the active set, where it is in it."""
+    s, active, page = state.scalars[0], state.active, state.pages[i]
+    if page.place == ACTIVE:
+        s.n_active -= 1
+        other = active[s.n_active]
+        active[page.position] = other
+        state.pages[other].position = page.position
+    page.place = BELOW
+
+
+@compiled
+def _place(state, i, t):
+    """Put a page, which is in no place, where it belongs."""
+    s, page = state.scalars[0], state.pages[i]
+    page.place = BELOW
+    if page.last == -np.inf:
+        page.place = NEW
+        s.n_new = _pushed(state.pages, state.new, s.n_new, -page.limit, i, NEW)
+    elif page.limit >= SAFE * s.threshold:
+        due, free = page.start + page.reach, page.last + page.min_interval
+        if due <= t + SLACK * s.gap and free <= t:
+            page.place, page.position = ACTIVE, s.n_active
+            state.active[s.n_active] = i
+            s.n_active += 1
+        else:
+            _wait(state, i, WAITING, max(due, free))
+
+
+@compiled
+def _limit(state, i):
+    """Note the deadline of a page, if it has one."""
+    s, page = state.scalars[0], state.pages[i]
+    if page.max_interval < np.inf:
+        deadline = page.last + page.max_interval
+        s.n_limited = _pushed(
+            state.pages, state.limited, s.n_limited, deadline, i, LATE
+        )
+
+
+@compiled
+def _wake(state, t):
+    """Place the pages that have waited until t."""
+    s, pages = state.scalars[0], state.pages
+    slack = SLACK * s.gap
+    while s.n_waiting > 0 and state.waiting[0].key <= t:
+        due, i = state.waiting[0].key, state.waiting[0].page
+        s.n_waiting = pop(state.waiting, s.n_waiting)
+        page = pages[i]
+        if page.due != due or not _is_in_heap(page):
+            continue
+        if page.place != WAITING:
+            free = _free_at(state.hosts, page)
+            if free > t:
+                _wait(state, i, page.place, free)
+                continue
+            if page.place == LATE:
+                _limit(state, i)
+        elif page.last > -np.inf:
+            if page.sharp_for != s.threshold:
+                _find_reach(page, s.threshold, slack)
+            if page.sharp_for != s.threshold:
+                _evaluate(page, page.reach, s)
+                _find_reach(page, s.threshold, slack)
+        _place(state, i, t)
+
+
+@compiled
+def _hold(state, i, t):
+    """Hold a page until limits allow to crawl it; whether they do not now."""
+    free = _free_at(state.hosts, state.pages[i])
+    if free <= t:
+        return False
+    _leave(state, i)
+    _wait(state, i, HELD, free)
+    return True
+
+
+# ---------------------------------------------------------------- the largest
+
+
+@compiled
+def _overdue(state, t):
+    """The overdue page of the earliest deadline; -1 if there is none."""
+    s = state.scalars[0]
+    while s.n_limited > 0 and state.limited[0].key <= t:
+        deadline, i = state.limited[0].key, state.limited[0].page
+        page = state.pages[i]
+        if page.place != ABSENT and page.last + page.max_interval == deadline:
+            if not (page.place == HELD or page.place == LATE or _hold(state, i, t)):
+                return i
+            page.place = LATE
+        s.n_limited = pop(state.limited, s.n_limited)
+    return -1
+
+
+@compiled
+def _first_new(state, t):
+    """The page of the largest value of those never crawled; -1 if there is none."""
+    s = state.scalars[0]
+    while s.n_new > 0:
+        key, i = state.new[0].key, state.new[0].page
+        page = state.pages[i]
+        if page.place == NEW and -page.limit == key and not _hold(state, i, t):
+            return i
+        s.n_new = pop(state.new, s.n_new)
+    return -1
+
+
+@compiled
+def _largest(state, t):
+    """The page of largest value of the active and the new; -1 below the threshold."""
+    s, pages, active, upper = state.scalars[0], state.pages, state.active, state.upper
+    for k in range(s.n_active - 1, -1, -1):
+        page = pages[active[k]]
+        if page.host >= 0 and _hold(state, active[k], t):
+            upper[k] = upper[s.n_active]  # the last page has taken its place
+        else:
+            upper[k] = _bounds(page, t)[1]
+    new = _first_new(state, t)
+    while True:
+        best, second, i, where = -1.0, -1.0, new, -1
+        if new >= 0:
+            best = pages[new].limit
+        for k in range(s.n_active):
+            if upper[k] > best or (upper[k] == best and active[k] < i):
+                best, second, i, where = upper[k], best, active[k], k
+            elif upper[k] > second:
+                second = upper[k]
+        if best < s.threshold:
+            return -1
+        page = pages[i]
+        iota = t - page.start
+        if (
+            where < 0
+            or iota == page.at
+            or _bounds(page, t)[0] > max(second, s.threshold)
+        ):
+            return i
+        _evaluate(page, iota, s)
+        upper[where] = page.value
+
+
+@allocating
+def _of_rank(values, rank):
+    """The value of this rank, from the largest; the least if there are fewer."""
+    last = max(values.size - rank, 0)
+    return np.partition(values, last)[last]
+
+
+@compiled
+def _lower(state, t):
+    """Lower the threshold to the value of a rank; whether a page can be crawled."""
+    s, pages = state.scalars[0], state.pages
+    often = (s.n_slots - s.lowered) * s.rank < TOO_OFTEN * pages.size
+    s.rank = 2 * s.rank if often else max(s.rank // 2, LEAST_RANK)
+    s.crowd, s.lowered = CROWDED * s.rank, s.n_slots
+    n = 0
+    for i in range(pages.size):
+        page = pages[i]
+        crawled = page.place != ABSENT and page.last > -np.inf
+        if crawled and _free_at(state.hosts, page) <= t:
+            state.upper[n] = _bounds(page, t)[0]
+            n += 1
+    found = n > 0
+    s.threshold = _of_rank(state.upper[:n], s.rank) if found else 0.0
+    n = s.n_waiting  # of these entries only those of held pages remain
+    s.n_active = s.n_waiting = 0
+    for k in range(n):
+        due, i = state.waiting[k].key, state.waiting[k].page
+        if pages[i].place > WAITING and _is_in_heap(pages[i]) and pages[i].due == due:
+            s.n_waiting = push(state.waiting, s.n_waiting, due, i)
+    for i in range(pages.size):
+        page = pages[i]
+        held = page.place == HELD or page.place == LATE
+        if held or page.place == ABSENT or page.last == -np.inf:
+            continue
+        page.reach = page.sharp_for = 0.0
+        _find_reach(page, s.threshold, SLACK * s.gap)
+        _place(state, i, t)
+    return found or _first_new(state, t) >= 0
+
+
+@compiled
+def _raise(state, t):
+    """Raise the threshold, if it can be, where too many pages are active."""
+    s, pages, active = state.scalars[0], state.pages, state.active
+    for k in range(s.n_active):
+        state.upper[k] = _bounds(pages[active[k]], t)[0]
+    least = _of_rank(state.upper[: s.n_active], s.rank)
+    s.threshold = max(s.threshold, least)
+    crowd, s.n_active = s.n_active, 0
+    for k in range(crowd):  # the set is written behind where it is read
+        _find_reach(pages[active[k]], s.threshold, SLACK * s.gap)
+        _place(state, active[k], t)
+    s.crowd = max(CROWDED * s.rank, 2 * s.n_active)  # equal pages stay together
+
+
+# ---------------------------------------------------------------- events
+
+
+@compiled
+def next_page(state, t):
+    """Page of the slot at t, which then counts as crawled; -1 if there is none."""
+    s, pages = state.scalars[0], state.pages
+    if s.n_slots > 0:
+        s.gap += (RECENT if s.n_slots > 1 else 1.0) * (t - s.time - s.gap)
+    s.time, s.n_slots = t, s.n_slots + 1
+    _wake(state, t)
+    i = _overdue(state, t)
+    if i < 0:
+        i = _largest(state, t)
+        if i < 0 and _lower(state, t):
+            i = _largest(state, t)
+    if i < 0:
+        return i
+    page = pages[i]
+    if page.host >= 0:
+        host = state.hosts[page.host]
+        host.full_at = max(host.full_at, t) + host.spacing
+    _leave(state, i)
+    page.last = page.start = t
+    page.n_signals = 0
+    if page.shape > 0.0:
+        _forget(page)
+        _find_reach(page, s.threshold, 0.0)
+    _place(state, i, t)
+    _limit(state, i)
+    if s.n_active > s.crowd:
+        _raise(state, t)
+    return i
+
+
+@compiled
+def receive_signal(state, i, t):
+    """Count a signal of page i."""
+    page = state.pages[i]
+    if page.beta > 0.0 and t - page.last >= state.scalars[0].window:
+        page.n_signals += 1
+        page.start = page.last - page.beta * page.n_signals
+        if page.place == WAITING:
+            free = page.last + page.min_interval
+            _wait(state, i, WAITING, max(page.start + page.reach, free))
+
+
+@compiled
+def report(state, i, changed, age, t):
+    """Take in what the last crawl of page i found; False if it is reported already.
+
+    age : time since the last change at the crawl, NaN where it is not known.
+    """
+    page = state.pages[i]
+    if not page.last > page.copied:
+        return False
+    interval, page.copied = page.last - page.copied, page.last
+    if 0.0 < age <= interval and age < np.inf and (changed or interval == np.inf):
+        # no change within the age, and one at its beginning
+        page.shape, page.rate = page.shape + 1.0, page.rate + age
+    elif interval < np.inf:
+        page.shape, page.rate = gamma_step(changed, interval, page.shape, page.rate)
+    _forget(page)
+    _find_reach(page, state.scalars[0].threshold, 0.0)
+    if not (page.place == HELD or page.place == LATE):
+        _leave(state, i)
+        _place(state, i, t)
+    return True
+
+
+@compiled
+def insert(state, page, t):
+    """Take in pages whose records are new or have changed."""
+    for i in page:
+        record = state.pages[i]
+        _leave(state, i)
+        _forget(record)
+        record.start = record.last
+        if record.n_signals > 0:
+            record.start -= record.beta * record.n_signals
+        _find_reach(record, state.scalars[0].threshold, 0.0)
+        _place(state, i, t)
+        _limit(state, i)
+
+
+@compiled
+def remove(state, page):
+    """Remove pages."""
+    for i in page:
+        _leave(state, i)
+        state.pages[i].place = ABSENT
+
+
+@compiled
+def run(state, slots, signal_page, signal_time, out):
+    """Page of each slot, after the signals up to then; -1 where there is none."""
+    k = 0
+    for j, t in enumerate(slots):
+        while k < signal_time.size and signal_time[k] <= t:
+            receive_signal(state, signal_page[k], signal_time[k])
+            k += 1
+        out[j] = next_page(state, t)
+
+
+@compiled
+def free_from(state):
+    """When limits allow the next crawl; inf if never."""
+    time = np.inf
+    for page in state.pages:
+        if page.place != ABSENT:
+            time = min(time, _free_at(state.hosts, page))
+    return time
+
+
+# From Python in every slot: one table of addresses costs less than eight arrays.
+
+
+@compiled
+def one_page(table, t):
+    """`next_page`, of the state at the addresses."""
+    return next_page(_state_at(table), t)
+
+
+@compiled
+def one_signal(table, i, t):
+    """`receive_signal`, likewise."""
+    receive_signal(_state_at(table), i, t)
+
+
+@compiled
+def one_report(table, i, changed, t):
+    """`report` without an age, likewise."""
+    return report(_state_at(table), i, changed, np.nan, t)
