@@ -199,7 +199,7 @@ class Scheduler:
 
     @property
     def n_values(self) -> int:
-        """Crawl values computed so far; the full arg max computes one a page and slot."""
+        """Crawl values computed so far; a full arg max needs one a page and slot."""
         return self._state.scalars["n_values"].item()
 
     @property
@@ -280,9 +280,9 @@ class Scheduler:
         """
         # The usual call, in a fraction of the time; what it refuses is checked below.
         usual = self.learns and self._is_usual(page) and type(changed) is bool
-        if usual and isinstance(age, float) and math.isnan(age):
-            if slots.one_report(self._table, page, changed, self._clock):
-                return
+        usual = usual and isinstance(age, float) and math.isnan(age)
+        if usual and slots.one_report(self._table, page, changed, self._clock):
+            return
         self._must_learn()
         page = self._known(page)
         changed = np.atleast_1d(checks.bits("changed", changed))
@@ -474,6 +474,7 @@ class Scheduler:
             raise ValueError("its state contradicts itself")
         pages["fresh"], pages["stale"] = _thresholds(pages["alpha"], self.learns)
         present = pages["place"] != slots.ABSENT
+        pages["place"][present] = slots.BELOW  # in no heap yet
         self._set_state(state)
         slots.insert(state, present.nonzero()[0], self._clock)
 

@@ -197,8 +197,8 @@ def gamma_step(shape, rate, changed, interval, age=None, count=None):
     # count log(rate) - rate time.
     estimate = shape / rate
     x = estimate * interval
-    seen = x / np.expm1(x)
-    more = seen**2 * np.exp(x)
+    seen = x * np.exp(-x) / -np.expm1(-x)
+    more = x * seen / -np.expm1(-x)
     return shape + more, rate + (more - seen) / estimate
 
 

@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paperlib.freshness import NOTHING, STALE, lemma_4
+from paperlib.freshness import lemma_4
 from recrawl.kernels import allocating, array_at, bayes, compiled, fields
 from recrawl.kernels.heaps import ENTRY, pop, push
 from recrawl.kernels.online import gamma_step
@@ -83,6 +83,7 @@ class State(NamedTuple):
 # pages are active. To lower it is a pass over all pages: too often, the rank doubles.
 LEAST_RANK, CROWDED, TOO_OFTEN = 4, 4, 8
 SLACK = 4  # a page may be active so many slots too early
+ABOVE = 1 + 1e-14  # no upper bound of a value is below it by rounding: ties are seen
 SAFE = 1 - 1e-7  # bounds decide with a margin for the rounding of values and of times
 BURST = 2  # tokens that a host can save: one alone would be lost between two slots
 RECENT = 0.05  # weight of the last slot in the mean time between slots
@@ -176,7 +177,8 @@ def _bounds(page, t):
     """Lower and upper bound of the value at time t."""
     iota = t - page.start
     d = iota - page.at
-    upper = min(page.value + d * (page.slope + 0.5 * d * page.curve), page.limit)
+    upper = page.value + d * (page.slope + 0.5 * d * page.curve)
+    upper = min(ABOVE * upper if d != 0.0 else upper, page.limit)
     if iota <= page.fresh:
         return 0.0, 0.0
     if iota >= page.stale:
@@ -191,6 +193,8 @@ def _bounds(page, t):
 def _find_reach(page, threshold, slack):
     """Raise `reach` to where the upper bound is at the threshold, from two states."""
     goal = SAFE * threshold
+    if goal == 0.0:
+        return  # no value is below it
     initial = page.importance * (
         page.shape / page.rate if page.shape > 0.0 else page.alpha
     )
@@ -249,9 +253,7 @@ def _wait(state, i, place, due):
     s, page = state.scalars[0], state.pages[i]
     if not (page.place == place and page.due == due):
         page.place, page.due = place, due
-        s.n_waiting = _pushed(
-            state.pages, state.waiting, s.n_waiting, due, i, WAITING
-        )
+        s.n_waiting = _pushed(state.pages, state.waiting, s.n_waiting, due, i, WAITING)
 
 
 @compiled
@@ -429,12 +431,11 @@ def _lower(state, t):
             s.n_waiting = push(state.waiting, s.n_waiting, due, i)
     for i in range(pages.size):
         page = pages[i]
-        held = page.place == HELD or page.place == LATE
-        if held or page.place == ABSENT or page.last == -np.inf:
-            continue
         page.reach = page.sharp_for = 0.0
         _find_reach(page, s.threshold, SLACK * s.gap)
-        _place(state, i, t)
+        held = page.place == HELD or page.place == LATE
+        if not (held or page.place == ABSENT or page.last == -np.inf):
+            _place(state, i, t)
     return found or _first_new(state, t) >= 0
 
 
@@ -480,7 +481,7 @@ def next_page(state, t):
     page.n_signals = 0
     if page.shape > 0.0:
         _forget(page)
-        _find_reach(page, s.threshold, 0.0)
+    _find_reach(page, s.threshold, 0.0)
     _place(state, i, t)
     _limit(state, i)
     if s.n_active > s.crowd:
