@@ -43,7 +43,7 @@ import recrawl
 from paperfigs import traces
 from recrawl.science.estimators import likelihood_interval
 from recrawl.science.priors import FakeIntervals
-from recrawl.science.processes import observe
+from tests.recrawl.made import observe
 
 N_PAGES = 500
 DAY = 86_400

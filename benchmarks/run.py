@@ -42,7 +42,8 @@ from recrawl.science import (
     priors,
     simulate,
 )
-from recrawl.science.processes import History, simulate_history
+from recrawl.science.processes import History
+from tests.recrawl.made import simulate_history
 
 PAGE = Path(__file__).with_name("README.md")
 

@@ -16,13 +16,9 @@ from recrawl.science.estimators import (
     moment_matching,
     naive,
 )
-from recrawl.science.processes import (
-    History,
-    join,
-    observe_feed,
-    poisson_times,
-    simulate_history,
-)
+from recrawl.science.processes import History, join
+from tests.recrawl.made import simulate_history
+from paperlib.processes import poisson_times
 from tests.recrawl import plain as reference
 from tests.recrawl.thinned import every
 

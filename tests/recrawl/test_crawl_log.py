@@ -35,7 +35,8 @@ from recrawl import (
 )
 from recrawl.science import allocation, estimators, freshness, policies, simulate
 from recrawl.science.priors import FakeIntervals
-from recrawl.science.processes import History, simulate_history
+from recrawl.science.processes import History
+from tests.recrawl.made import simulate_history
 from tests.recrawl.crawl_logs import START, adapted, parquet, recorded
 
 DAY = 86_400.0

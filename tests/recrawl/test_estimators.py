@@ -20,11 +20,8 @@ from recrawl.science.estimators import (
     naive,
     serial_score,
 )
-from recrawl.science.processes import (
-    History,
-    observe,
-    simulate_history,
-)
+from recrawl.science.processes import History
+from tests.recrawl.made import observe, simulate_history
 from tests.recrawl.crawl_logs import adapted
 
 BATCH = {

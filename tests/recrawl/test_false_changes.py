@@ -20,7 +20,8 @@ from recrawl.science.estimators import (
     false_changes,
     mle,
 )
-from recrawl.science.processes import History, simulate_history
+from recrawl.science.processes import History
+from tests.recrawl.made import simulate_history
 from tests.plain import log_likelihood
 from tests.recrawl import plain as reference
 

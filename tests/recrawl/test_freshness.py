@@ -8,7 +8,9 @@ import pytest
 from scipy import integrate
 
 from recrawl.science import freshness
-from recrawl.science.processes import History, observe, poisson_times, simulate_history
+from recrawl.science.processes import History
+from tests.recrawl.made import observe, simulate_history
+from paperlib.processes import poisson_times
 
 RATES = np.geomspace(1e-6, 1e6, 49)
 

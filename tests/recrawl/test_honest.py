@@ -33,7 +33,8 @@ from recrawl.science.estimators import (
     shrunk_dispersion,
 )
 from recrawl.science.priors import FakeIntervals
-from recrawl.science.processes import History, observe
+from recrawl.science.processes import History
+from tests.recrawl.made import observe
 from tests.plain import log_likelihood
 from tests.recrawl import plain as reference
 from tests.recrawl.crawl_logs import parquet

@@ -18,7 +18,8 @@ from recrawl.science.priors import (
     gamma_prior,
     grid_posterior,
 )
-from recrawl.science.processes import History, simulate_history
+from recrawl.science.processes import History
+from tests.recrawl.made import simulate_history
 
 PAIRS = [(0.5, 0.5), (1.0, 60.0), (7.7e3, 271.0), (1e-6, 2.0), (3.0, 1e-3)]
 pair = pytest.mark.parametrize(

@@ -9,13 +9,9 @@ import pytest
 
 from recrawl.science.estimators import mle
 from recrawl.science.priors import FakeIntervals
-from recrawl.science.processes import (
-    History,
-    join,
-    observe,
-    poisson_times,
-    simulate_history,
-)
+from recrawl.science.processes import History, join
+from tests.recrawl.made import observe, simulate_history
+from paperlib.processes import poisson_times
 
 # ---------------------------------------------------------------- History
 

@@ -36,7 +36,8 @@ from recrawl.science import (
     simulate,
 )
 from recrawl.science.policies import BayesGreedy
-from recrawl.science.processes import History, join, observe, observe_feed
+from recrawl.science.processes import History, join
+from tests.recrawl.made import observe
 
 _COMMON = {
     "deadline": None,

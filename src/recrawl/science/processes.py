@@ -1,10 +1,10 @@
-"""Poisson pages: their changes, their crawls, and what a crawl reveals.
+"""What crawls have found: histories of pages.
 
 A page changes at the times of a Poisson process. A crawl reveals one bit:
 whether the page has changed since the crawl before. Some crawls reveal more:
 when the page changed last, or how many times. `History` holds all this and the
 intervals between crawls, of many pages or runs at once, `CrawlLog` with the
-addresses of the pages; the functions of this module observe or simulate histories.
+addresses of the pages.
 """
 
 from __future__ import annotations
@@ -13,35 +13,25 @@ import sys
 import warnings
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike
 
 from recrawl import checks
 from recrawl.errors import DistrustedAgeWarning
 from recrawl.kernels import processes as kernels
 from recrawl.kernels import threads_for
-from recrawl.types import Array, Bits, Ints, Seed, Values
+from recrawl.types import Array, Bits, Ints, Values
 
 __all__ = [
     "CrawlLog",
     "DistrustedAgeWarning",
     "History",
     "join",
-    "observe",
-    "observe_feed",
-    "poisson_times",
-    "simulate_history",
 ]
 
 
-# What a crawl of `simulate_history` can reveal beside the bit, and what it then is
-# at a crawl that found no change.
-_UNCHANGED = {"bit": None, "age": np.nan, "count": 0.0}
-# Expected changes up to which it is faster to count them than to look for a root.
-_FEW = 30.0
 # Relative difference up to which an age and an interval count as equal: rounding
 # of differences of times.
 _SAME_TIME = 1e-9
@@ -344,38 +334,6 @@ class History:
         time, bits, n_known = map(_frozen, terms)
         return time, bits, offsets, n_known
 
-    def prefix(self, n_crawls: int) -> History:
-        """Return the first crawls of every page of a dense history.
-
-        Parameters
-        ----------
-        n_crawls : int
-            Number of crawls that are kept, from 1 to those that there are.
-
-        Returns
-        -------
-        History
-            With ages and counts, if there are any.
-
-        Raises
-        ------
-        ValueError
-            A history in the ragged form; a number of crawls out of range.
-        """
-        if self.offsets is not None:
-            raise ValueError(
-                "history must be in the dense form, without offsets, got offsets of "
-                f"{self.offsets.size - 1} pages"
-            )
-        n_crawls, most = checks.count("n_crawls", n_crawls), self.interval.shape[-1]
-        if n_crawls > most:
-            raise ValueError(
-                f"n_crawls must be at most the {most} crawls of a page, got {n_crawls}"
-            )
-        return History(
-            **{name: array[..., :n_crawls] for name, array in self._arrays.items()}
-        )
-
 
 def _frozen(array):
     """The array itself, which can no longer be written to."""
@@ -503,372 +461,19 @@ def join(first: History, second: History) -> History:
     return History(**joined, offsets=offsets)
 
 
-def poisson_times(rate: float, horizon: float, *, rng: Seed = None) -> Array:
-    """Simulate the event times of a Poisson process on (0, horizon].
-
-    Parameters
-    ----------
-    rate : float, 1/time
-        Rate of the events, non-negative.
-    horizon : float, time
-        End of the observation, positive.
-    rng : None, int, SeedSequence or Generator, optional
-        Source of random numbers.
-
-    Returns
-    -------
-    ndarray, shape (n_events,), time
-        Sorted event times.
-
-    Raises
-    ------
-    ValueError
-        A rate that is negative or not finite, a horizon that is not positive
-        and finite.
-
-    Examples
-    --------
-    >>> from recrawl.science.processes import poisson_times
-    >>> poisson_times(0.5, 10.0, rng=1).round(2)
-    array([2.12, 2.46, 4.5 , 4.62, 6.7 , 6.97, 9.72])
-    """
-    rate = checks.scalar(checks.non_negative, "rate", rate)
-    horizon = checks.positive_number("horizon", horizon)
-    rng = np.random.default_rng(rng)
-    return np.sort(_uniform_times(rng, rng.poisson(rate * horizon), horizon))
-
-
-def _uniform_times(rng, n, horizon):
-    """Times uniform on (0, horizon]: one may be the horizon, none is 0."""
-    return horizon * (1.0 - rng.random(n))
-
-
-def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
-    """Observe a page that changes at given times by crawls at given times.
-
-    The page is known at time 0. A change at the very moment of a crawl is
-    seen by that crawl, as by I_k of section 2 of [peva22]_.
-
-    Parameters
-    ----------
-    change_times : array_like, shape (n_changes,), time
-        Sorted; equal times are separate changes. May be empty.
-    crawl_times : array_like, shape (..., n_crawls), time
-        Strictly rising along the last axis, positive.
-
-    Returns
-    -------
-    History
-        Of the shape of `crawl_times`.
-
-    Raises
-    ------
-    ValueError
-        Change times that are not sorted; crawl times that do not rise from
-        above 0.
-
-    Examples
-    --------
-    >>> from recrawl.science.processes import observe
-    >>> history = observe([0.5, 2.0, 2.5], crawl_times=[1.0, 2.0, 4.0, 5.0])
-    >>> history.interval, history.changed
-    (array([1., 1., 2., 1.]), array([ True,  True,  True, False]))
-    """
-    _, crawl_times, interval, n_new = _observed(change_times, crawl_times)
-    return History(interval, n_new > 0)
-
-
-def observe_feed(
-    change_times: ArrayLike,
-    crawl_times: ArrayLike,
-    *,
-    n_entries: int | None = None,
-    start: float = 0.0,
-) -> History:
-    """Observe a page by the entries of a feed that shows its last changes.
-
-    The header Last-Modified is a feed of one entry, a full list of revisions one
-    without a limit. A crawl tells all changes since the crawl before, as long as
-    they are fewer than the feed shows; otherwise it tells the last ones, and
-    nothing about the time before them.
-
-    It also reads recorded feeds: the times of all entries that were ever seen,
-    and the times of the fetches, give the same history as the fetches themselves.
-
-    Parameters
-    ----------
-    change_times : array_like, shape (n_changes,), time
-        Sorted; equal times are separate changes. May be empty.
-    crawl_times : array_like, shape (..., n_crawls), time
-        Strictly rising along the last axis, positive.
-    n_entries : int, optional
-        Number of entries that the feed shows; all by default.
-    start : float, time, default 0.0
-        When the page became known, before the first crawl: the first interval begins
-        here. Times since another moment, such as 1970, need it.
-
-    Returns
-    -------
-    History
-        Of the shape of `crawl_times`, with counts, and with the age of the oldest
-        entry where a crawl may have missed a change.
-
-    Raises
-    ------
-    ValueError
-        As `observe`; a number of entries that is not positive.
-
-    Notes
-    -----
-    The plain form is `tests.recrawl.plain.feed_terms`.
-
-    Examples
-    --------
-    >>> from recrawl.science.processes import observe_feed
-    >>> history = observe_feed([0.5, 2.0, 2.5, 3.0], [1.0, 4.0, 5.0], n_entries=2)
-    >>> history.count, history.age
-    (array([1., 2., 0.]), array([nan, 1.5, nan]))
-    """
-    start = checks.scalar(checks.finite, "start", start)
-    change_times = checks.finite("change_times", change_times) - start
-    crawl_times = checks.finite("crawl_times", crawl_times) - start
-    change_times, crawl_times, interval, n_new = _observed(change_times, crawl_times)
-    if n_entries is None:
-        return History(interval, n_new > 0, count=n_new)
-    n_entries = checks.count("n_entries", n_entries)
-    age = np.full(n_new.shape, np.nan)
-    full = n_new >= n_entries
-    if full.any():
-        n_before = np.searchsorted(change_times, crawl_times[full], side="right")
-        age[full] = crawl_times[full] - change_times[n_before - n_entries]
-    return History(interval, n_new > 0, age=age, count=np.minimum(n_new, n_entries))
-
-
-def _observed(change_times, crawl_times):
-    """Both times checked, the intervals, and the number of changes in each."""
-    change_times = checks.finite("change_times", change_times)
-    crawl_times = checks.positive("crawl_times", crawl_times)
-    if change_times.ndim != 1 or (np.diff(change_times) < 0).any():
-        raise ValueError(
-            f"change_times must be flat and sorted, got shape {change_times.shape}"
-        )
-    if crawl_times.ndim == 0:
-        raise ValueError(
-            "crawl_times must be an array, "
-            f"got the single number {crawl_times.item()!r}"
-        )
-    interval = np.diff(crawl_times, axis=-1, prepend=0.0)
-    checks.require("crawl_times", crawl_times, "rising strictly", interval > 0)
-    n_before_0 = np.searchsorted(change_times, 0.0, side="right")
-    n_before = np.searchsorted(change_times, crawl_times, side="right")
-    n_new = np.diff(n_before, axis=-1, prepend=n_before_0)
-    return change_times, crawl_times, interval, n_new
-
-
-def _each_run(draw, n_runs, rng):
-    """Arrays that `draw(generator)` returns, stacked over runs if there are any.
-
-    Every run has its own generator: run i depends on the seed and i alone.
-    """
-    rng = np.random.default_rng(rng)
-    if n_runs is None:
-        return draw(rng)
-    runs = [draw(stream) for stream in rng.spawn(checks.count("n_runs", n_runs))]
-    return [np.stack(arrays) for arrays in zip(*runs, strict=True)]
-
-
-def simulate_history(
-    change_rate: ArrayLike,
-    *,
-    crawl_rate: ArrayLike | None = None,
-    interval: ArrayLike | None = None,
-    n_crawls: int | None = None,
-    n_runs: int | None = None,
-    observation: Literal["bit", "age", "count"] = "bit",
-    false_change: ArrayLike = 0.0,
-    rng: Seed = None,
-) -> History:
-    r"""Simulate crawls of Poisson pages, at Poisson times or given intervals.
-
-    .. math:: P(\mathrm{changed}) = 1 - e^{-\Delta w}
-
-    independently for each crawl after an interval w; over Poisson crawls of
-    rate p this is Delta / (Delta + p), eq. (4) of [valuetools20]_.
-    False changes raise it to :math:`1 - (1 - q) e^{-\Delta w}`.
-
-    Parameters
-    ----------
-    change_rate : array_like, 1/time
-        One number or one for each page, non-negative.
-    crawl_rate : array_like, 1/time, optional
-        Rate of Poisson crawls, positive; broadcasts with the pages and needs
-        `n_crawls`.
-    interval : array_like, shape (..., n_crawls), time, optional
-        Given intervals instead, positive; leading axes broadcast with the
-        pages. A single number needs `n_crawls`.
-    n_crawls : int, optional
-        Crawls of each page.
-    n_runs : int, optional
-        Independent runs along a new first axis.
-    observation : {"bit", "age", "count"}, default "bit"
-        What a crawl reveals beside the bit: nothing, the age of the last change
-        since the crawl before, or the number of changes. The bits are the same.
-    false_change : array_like, default 0.0
-        Probability q that a crawl finds a change that is none, in [0, 1];
-        broadcasts with the pages. Such a change has no age and no count.
-    rng : None, int, SeedSequence or Generator, optional
-        Source of random numbers. Run i depends on the seed and i alone.
-
-    Returns
-    -------
-    History
-        Of shape ``(*pages, n_crawls)``, with n_runs before it if given.
-
-    Raises
-    ------
-    ValueError
-        A rate, interval or probability out of range; both or neither of crawl_rate
-        and interval; n_crawls that is missing or contradicts interval; another
-        observation.
-
-    Examples
-    --------
-    >>> from recrawl.science.processes import simulate_history
-    >>> rates = [0.1, 2.0]
-    >>> history = simulate_history(rates, interval=1.0, n_crawls=1000, rng=1)
-    >>> history.changed.mean(axis=1)
-    array([0.088, 0.868])
-    """
-    change_rate = checks.non_negative("change_rate", change_rate)[..., np.newaxis]
-    if (crawl_rate is None) == (interval is None):
-        raise ValueError("exactly one of crawl_rate and interval must be given")
-    if interval is None:
-        mean = 1.0 / checks.positive("crawl_rate", crawl_rate)[..., np.newaxis]
-        given = {"crawl_rate": mean}
-    else:
-        mean = checks.positive("interval", interval)
-        given = {"interval": mean}
-        if mean.ndim:
-            n_crawls = _length(mean, n_crawls)
-    n_crawls = checks.count("n_crawls", n_crawls)
-    checks.one_of("observation", observation, _UNCHANGED)
-    given["false_change"] = q = checks.share("false_change", false_change)[..., None]
-    pages = checks.broadcast(change_rate=change_rate, **given)[0].shape[:-1]
-    shape = (*pages, n_crawls)
-
-    def draw(stream):
-        if interval is None:
-            length = mean * stream.standard_exponential(shape)
-        else:
-            length = np.broadcast_to(mean, shape)
-        chance, expected = stream.random(shape), change_rate * length
-        is_true = chance < -np.expm1(-expected)
-        changed = chance < -np.expm1(-expected) + q * np.exp(-expected)
-        if observation == "bit":
-            return length, changed
-        # One uniform number decides whether there was a change, and by the inverse
-        # of the distribution when the last one was, or how many there were.
-        if observation == "age":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                reported = -np.log1p(-chance) / change_rate
-        else:
-            reported = np.ones(shape)
-            reported[is_true] = _changes(1 - chance[is_true], expected[is_true])
-        reported = np.where(is_true, reported, _UNCHANGED[observation])
-        reported[changed & ~is_true] = np.nan  # a false change reveals its bit alone
-        return length, changed, reported
-
-    interval, changed, *reported = _each_run(draw, n_runs, rng)
-    return History(interval, changed, **{observation: reported[0]} if reported else {})
-
-
-def _changes(share, expected):
-    """Quantiles of Poisson distributions, at least 1.
-
-    `scipy.stats.poisson.ppf` looks for a root, which takes five to ten times as
-    long as to count from 1 where few changes are expected.
-    """
-    n = np.ones(share.size)
-    many = expected > _FEW
-    n[many] = np.maximum(scipy.stats.poisson.ppf(share[many], expected[many]), 1.0)
-    left = np.flatnonzero(~many)
-    while left.size:
-        left = left[scipy.special.pdtr(n[left], expected[left]) < share[left]]
-        n[left] += 1.0
-    return n
-
-
-def _length(interval, n_crawls):
-    """Number of crawls of given intervals; `n_crawls` must agree."""
-    length = interval.shape[-1]
-    if n_crawls is not None and n_crawls != length:
-        raise ValueError(
-            f"n_crawls must be the length of interval, {length}, got {n_crawls!r}"
-        )
-    return length
-
-
-@dataclass(frozen=True, eq=False)
-class CrawlLog:
+class CrawlLog(NamedTuple):
     """What a crawler knows about its pages.
 
-    The arrays are read-only views of those that are given.
-
     Parameters
     ----------
-    url : array_like, shape (n_pages,)
-        Address or identifier of each page.
+    url : ndarray of str, shape (n_pages,)
     history : History, shape (n_pages,)
         Intervals in days, and whether each crawl found a change.
-    importance : array_like of float, shape (n_pages,)
-        Importance of each page, non-negative, in any unit.
-    host : array_like, shape (n_pages,)
-        Name or identifier of each page's host.
-    constrained : array_like of bool, shape (n_pages,), optional
-        True where the host limits how often it is crawled.
-    known_rate : array_like of float, shape (n_pages,), optional
-        Change rate known from elsewhere, 1/day; NaN where it is unknown.
-
-    Raises
-    ------
-    ValueError
-        An array that is not flat and as long as the history has pages; an
-        importance or a known rate that is negative or infinite; `constrained`
-        that is neither boolean nor 0/1.
-
-    Examples
-    --------
-    >>> history = History([1.0, 2.0, 0.5], [True, False, True], [0, 2, 3])
-    >>> log = CrawlLog(["a", "b"], history, [1.0, 3.0], ["h", "h"])
-    >>> log.importance
-    array([1., 3.])
+    importance : ndarray of float, shape (n_pages,)
+    host : ndarray of str, shape (n_pages,)
     """
 
     url: np.ndarray
     history: History
     importance: np.ndarray
     host: np.ndarray
-    constrained: np.ndarray | None = None
-    known_rate: np.ndarray | None = None
-
-    def __post_init__(self):
-        columns = {
-            "url": np.asarray(self.url),
-            "host": np.asarray(self.host),
-            "importance": checks.non_negative("importance", self.importance),
-        }
-        if self.constrained is not None:
-            columns["constrained"] = checks.bits("constrained", self.constrained)
-        if self.known_rate is not None:
-            rate = checks.numbers("known_rate", self.known_rate)
-            bad = (rate < 0) | np.isinf(rate)
-            checks.require("known_rate", rate, "non-negative and finite, or NaN", ~bad)
-            columns["known_rate"] = rate
-        for name, column in columns.items():
-            if column.shape != self.history.shape:
-                raise ValueError(
-                    f"{name} must have one entry per page of history, shape "
-                    f"{self.history.shape}, got {column.shape}"
-                )
-            # in place, because the dataclass is frozen
-            vars(self)[name] = _frozen(column.view())
