@@ -17,12 +17,13 @@ from urllib.parse import urlsplit
 from fetching import FAILURES, TIMEOUT, age, fetch
 
 from recrawl.files import write_atomic
-from recrawl.scheduler import Scheduler
-from recrawl.science.policies import BayesGreedy
+from recrawl.scheduler import LearnedPages, Limits, Scheduler
 
 DAY = 86_400  # seconds; the scheduler's times are in days
 AT_ONCE, SAVE_EVERY = 16, 300  # fetches, seconds
-LIMITS = {"host_limit": DAY / 10, "min_interval": 2 * TIMEOUT / DAY}
+PER_HOST = DAY / 10  # fetches a day of one host
+MIN_INTERVAL = 2 * TIMEOUT / DAY  # so that no page is fetched twice at once
+GONE = 3  # answers 404 or 410 in a row, after which a page is not fetched again
 
 
 class Crawler:
@@ -37,13 +38,14 @@ class Crawler:
         # removed pages keep their numbers, so that `len` would not do
         n_known = self.scheduler.posterior[0].size if self.scheduler else 0
         if new := self.pages[n_known:]:
-            prior = {"shape": 0.5, "rate": 0.5 * len(self.pages) / per_day}
+            rate = 0.5 * len(self.pages) / per_day
+            pages = LearnedPages([1.0] * len(new), shape=0.5, rate=rate)
             host = [urlsplit(page["url"]).netloc for page in new]
-            policy = BayesGreedy([1.0] * len(new), **prior, host=host, **LIMITS)
+            limits = Limits(MIN_INTERVAL, host=host, host_limit=PER_HOST)
             if n_known:
-                self.scheduler.add(policy)
+                self.scheduler.add(pages, limits)
             else:
-                self.scheduler = Scheduler(policy)
+                self.scheduler = Scheduler(pages, limits)
 
     async def crawl(self):
         """Fetch one page a slot, until it is cancelled."""
@@ -72,10 +74,14 @@ class Crawler:
                 body, found = await asyncio.to_thread(fetch, known)
         except FAILURES as error:
             print(f"{known['url']}: {error!r}", file=sys.stderr)
+            is_gone = getattr(error, "code", None) in (404, 410)
+            known["gone"] = known.get("gone", 0) + 1 if is_gone else 0
+            if known["gone"] >= GONE:
+                self.scheduler.remove(page)
             return
         changed = found.get("digest", known.get("digest")) != known.get("digest")
-        known.update(found)
-        self.scheduler.report(page, changed, age=[age(known, now) / DAY])
+        known.update(found, gone=0)
+        self.scheduler.report(page, changed, age=age(known, now) / DAY)
         if changed:
             self.keep(known["url"], body)
 

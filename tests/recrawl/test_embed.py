@@ -50,7 +50,7 @@ class Site:
 
     def __init__(self, changes, *, end=END, broken=(), dynamic=False):
         self.changes, self.now, self.end = changes, START, START + end * DAY
-        self.broken, self.dynamic = broken, dynamic
+        self.broken, self.dynamic, self.gone = broken, dynamic, ()
         self.fetched, self.asked = [], []
 
     def clock(self):
@@ -75,6 +75,8 @@ class Site:
     def response(self, page, asked):
         if (self.now - START) // DAY in self.broken:
             return b"HTTP/1.0 503 Service Unavailable\r\n\r\n"
+        if page in self.gone:
+            return b"HTTP/1.0 404 Not Found\r\n\r\n"
         version = np.searchsorted(self.changes[page], self.now, side="right") - 1
         changed = self.now if self.dynamic else self.changes[page][version]
         etag, modified = f'"{version}"', formatdate(int(changed), usegmt=True)
@@ -227,7 +229,7 @@ def reports(monkeypatch):
     told = []
 
     def report(self, page, changed, *, age):
-        told.append((page, changed, *age))
+        told.append((page, changed, age))
 
     monkeypatch.setattr(crawler.Scheduler, "report", report)
     return told
@@ -270,10 +272,20 @@ def test_a_fetch_that_fails_tells_nothing(tmp_path, capsys):
     shape, rate = done.scheduler.posterior
     assert (shape[0], rate[0]) == (0.5, 0.5 / PER_DAY), "the prior"
     assert "503" in capsys.readouterr().err
-    assert done.pages == [{"url": f"http://127.0.0.1:{site.port}/0"}]
+    assert done.pages == [{"url": f"http://127.0.0.1:{site.port}/0", "gone": 0}]
     site.broken, site.end = (), START + 10 * DAY
     shape, rate = site.crawl(tmp_path).scheduler.posterior
     assert rate[0] > 4.0
+
+
+def test_a_page_that_is_gone_is_not_fetched_for_ever(tmp_path):
+    site = Site(steady(3, rate=0.2), end=4)
+    site.gone = (1,)
+    done = site.crawl(tmp_path)
+    assert sum(k == 1 for _, k in site.fetched) == crawler.GONE == 3
+    assert len(done.scheduler) == 2
+    site.end = START + 8 * DAY
+    assert len(site.crawl(tmp_path).scheduler) == 2
 
 
 @pytest.mark.slow

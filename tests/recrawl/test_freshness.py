@@ -10,7 +10,7 @@ from scipy import integrate
 from recrawl.science import freshness
 from recrawl.science.processes import History
 from tests.recrawl.made import observe, simulate_history
-from paperlib.processes import poisson_times
+from tests.recrawl.made import poisson_times
 
 RATES = np.geomspace(1e-6, 1e6, 49)
 

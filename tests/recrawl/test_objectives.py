@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from recrawl.science import freshness, objectives
-from paperlib.processes import poisson_times
+from tests.recrawl.made import poisson_times
 from tests.recrawl import plain as reference
 
 TAU = 0.7

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -43,8 +43,7 @@ class History:
 
     Beside the bit, a crawl may have told the age of the last change, as the
     header Last-Modified does, or the number of changes, as a list of revisions
-    does, or both, as a feed of a limited number of entries does (see
-    `observe_feed`). Estimators from likelihoods use what is there.
+    does, or both, as a feed of a limited number of entries does. Estimators from likelihoods use what is there.
 
     There are two forms. In the dense form all pages have the same number of
     crawls: time runs along the last axis, leading axes are pages or runs. In
@@ -113,7 +112,6 @@ class History:
     _: KW_ONLY
     age: Values | None = None
     count: Values | None = None
-    _n_distrusted: int = field(default=0, init=False, repr=False)
 
     def __post_init__(self):
         interval = checks.positive("interval", self.interval).view()
@@ -133,8 +131,8 @@ class History:
         if self.offsets is not None:
             own["offsets"] = _offsets(self.offsets, interval)
         if self.tells_more:
-            age, count, n_wrong = _trusted(interval, changed, self.age, self.count)
-            own.update(age=age, count=count, _n_distrusted=n_wrong)
+            age, count = _trusted(interval, changed, self.age, self.count)
+            own.update(age=age, count=count)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -291,26 +289,6 @@ class History:
             kernels.likelihood_totals(interval, changed, *self._told(), offsets, totals)
         return tuple(map(self.by_page, totals))
 
-    def require_told(self, rule: str, good: Bits) -> None:
-        """Raise unless ages or counts are known where an estimator needs them.
-
-        Parameters
-        ----------
-        rule : str
-            What ends the sentence "age must be known at".
-        good : ndarray of bool
-            Whether they are known, of each page or of each crawl.
-
-        Raises
-        ------
-        ValueError
-            Naming the first that is not, and how many ages and counts are
-            distrusted.
-        """
-        if self._n_distrusted:
-            rule += f" ({self._n_distrusted} contradict their bit and count as unknown)"
-        checks.require("age", np.where(good, 0.0, np.nan), f"known at {rule}", good)
-
     @property
     def _arrays(self):
         """The arrays of the crawls that there are, by name."""
@@ -346,7 +324,7 @@ _NOTHING = _frozen(np.empty(0))
 
 
 def _trusted(interval, changed, age, count):
-    """Read-only ages and counts, NaN where they contradict the bit, and how often."""
+    """Read-only ages and counts, NaN where they contradict the bit."""
     given = {
         name: None if values is None else check(name, values)
         for name, values, check in (
@@ -371,10 +349,10 @@ def _trusted(interval, changed, age, count):
             DistrustedAgeWarning,
             stacklevel=_users_line(),
         )
-    return *(
+    return [
         None if values is None else _frozen(flat).reshape(interval.shape)
         for values, flat in zip(given.values(), trusted, strict=True)
-    ), n_wrong
+    ]
 
 
 def _users_line():

@@ -1,0 +1,386 @@
+"""Histories: bits, ages and counts of crawls, and what is refused."""
+
+import itertools
+import re
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+
+from recrawl.errors import DegenerateHistoryWarning, DistrustedAgeWarning
+from recrawl.science.estimators import likelihood_interval, mle
+from recrawl.science.priors import FakeIntervals, grid_posterior
+from recrawl.science.processes import History, join
+from tests.recrawl import plain
+from tests.recrawl.made import simulate_history
+
+NAN = np.nan
+
+# ---------------------------------------------------------------- History
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    [[0, 2, 5], [0, 0, 2, 5], [0, 2, 2, 5], [0, 2, 5, 5, 5]],
+    ids=["full", "first", "middle", "last"],
+)
+def test_ragged_history_sums_per_page_also_where_pages_are_empty(offsets):
+    values = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
+    history = History(values, values > 3, np.array(offsets))
+    pages = [values[a:b] for a, b in itertools.pairwise(offsets)]
+    assert history.shape == (len(pages),)
+    np.testing.assert_array_equal(history.n_crawls, [p.size for p in pages])
+    np.testing.assert_array_equal(
+        history.total(history.interval), [p.sum() for p in pages]
+    )
+    np.testing.assert_array_equal(
+        history.total(history.changed), [(p > 3).sum() for p in pages]
+    )
+
+
+def test_times_of_a_page_do_not_depend_on_the_other_pages():
+    history = History([1e9, 1e-8, 1e-8], [1, 0, 1], [0, 1, 3])
+    assert history.time.tolist() == [1e9, 1e-8, 2e-8]
+    interval = np.random.default_rng(1).lognormal(0.0, 9.0, (40, 25))
+    dense = History(interval, interval > 1)
+    np.testing.assert_array_equal(dense.time, np.cumsum(interval, axis=-1))
+    ragged = History(*dense.ragged())
+    np.testing.assert_array_equal(ragged.time, dense.time.ravel())
+
+
+def test_dense_history_is_the_ragged_one_of_equal_pages():
+    interval = np.arange(1.0, 25).reshape(2, 3, 4)
+    dense = History(interval, interval % 3 == 0)
+    flat, changed, offsets = dense.ragged()
+    assert dense.shape == (2, 3)
+    np.testing.assert_array_equal(offsets, np.arange(0, 25, 4))
+    for values in (dense.interval, dense.changed):
+        ragged = History(flat, changed, offsets)
+        np.testing.assert_array_equal(
+            ragged.total(values.ravel()), dense.total(values).ravel()
+        )
+    np.testing.assert_array_equal(ragged.n_crawls, dense.n_crawls.ravel())
+
+
+def test_history_cannot_be_written_to_and_leaves_the_callers_arrays_alone():
+    interval, changed = np.ones(3), np.array([0, 1, 1])
+    history = History(interval, changed)
+    assert history.changed.dtype == bool
+    with pytest.raises(ValueError, match="read-only"):
+        history.interval[0] = 2.0
+    interval[0] = 2.0  # still the caller's to write
+
+
+NO_PAGE = (
+    "offsets must be a flat array of at least two integers beside flat arrays, "
+    "got shape"
+)
+RISE = "offsets must rise from 0 to the number of crawls, 3, got"
+
+
+@pytest.mark.parametrize(
+    ("interval", "changed", "offsets", "message"),
+    [
+        (
+            [1, np.nan],
+            [0, 1],
+            None,
+            "interval must be positive and finite, got nan at index (1,)",
+        ),
+        (
+            [[1, 1], [1, np.inf]],
+            [[0, 1], [0, 1]],
+            None,
+            "interval must be positive and finite, got inf at index (1, 1)",
+        ),
+        (
+            [-0.5, 1],
+            [0, 1],
+            None,
+            "interval must be positive and finite, got -0.5 at index (0,)",
+        ),
+        (
+            [1, 0],
+            [0, 1],
+            None,
+            "interval must be positive and finite, got 0.0 at index (1,)",
+        ),
+        (["soon"], [1], None, "interval must be positive and finite, got ['soon']"),
+        (["1", "2"], [0, 1], None, "interval must be positive and finite, got ['1', "),
+        (
+            np.ma.array([1.0, 2.0], mask=[False, True]),
+            [0, 1],
+            None,
+            "interval must be positive and finite, got masked_array",
+        ),
+        ([1, 1], [0, 2], None, "changed must be boolean or 0/1, got 2 at index (1,)"),
+        (
+            [1, 1],
+            [0.5, 1],
+            None,
+            "changed must be boolean or 0/1, got 0.5 at index (0,)",
+        ),
+        (
+            [1, 1],
+            [0, np.nan],
+            None,
+            "changed must be boolean or 0/1, got nan at index (1,)",
+        ),
+        ([1, 1], ["yes", "no"], None, "changed must be boolean or 0/1, got dtype <U3"),
+        (
+            [1, 1, 1],
+            [0, 1],
+            None,
+            "changed must have the shape of interval, (3,), got (2,)",
+        ),
+        ([], [], None, "interval must hold at least one crawl, got shape (0,)"),
+        (
+            np.ones((3, 0)),
+            np.ones((3, 0), bool),
+            None,
+            "interval must hold at least one crawl, got shape (3, 0)",
+        ),
+        (1.0, True, None, "interval must hold at least one crawl, got shape ()"),
+        ([1, 1, 1], [0, 1, 1], [0, 2], f"{RISE} [0 2]"),
+        ([1, 1, 1], [0, 1, 1], [1, 3], f"{RISE} [1 3]"),
+        ([1, 1, 1], [0, 1, 1], [0, 2, 1, 3], f"{RISE} [0 2 1 3]"),
+        (
+            [1, 1, 1],
+            [0, 1, 1],
+            [0.0, 3.0],
+            f"{NO_PAGE} (2,) and dtype float64 beside shape (3,)",
+        ),
+        (
+            [1, 1, 1],
+            [0, 1, 1],
+            [3],
+            f"{NO_PAGE} (1,) and dtype int64 beside shape (3,)",
+        ),
+        (
+            [[1, 1, 1]],
+            [[0, 1, 1]],
+            [0, 3],
+            f"{NO_PAGE} (2,) and dtype int64 beside shape (1, 3)",
+        ),
+    ],
+)
+def test_history_refuses(interval, changed, offsets, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        History(interval, changed, offsets)
+
+
+# ---------------------------------------------------------------- join
+
+
+def filed(sizes, seed):
+    rng = np.random.default_rng(seed)
+    return History(
+        rng.exponential(size=sum(sizes)),
+        rng.random(sum(sizes)) < 0.5,
+        np.append(0, np.cumsum(sizes)),
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([2, 0, 3, 1], [1, 4, 0, 2]),
+        ([0, 5], [3, 0]),
+        ([3], [2]),
+        ([0, 1, 0], [0, 0, 7]),
+    ],
+)
+def test_join_appends_page_by_page(first, second):
+    a, b = filed(first, 8), filed(second, 9)
+    both = join(a, b)
+    np.testing.assert_array_equal(both.n_crawls, np.add(first, second))
+    for name in ("interval", "changed"):
+        parts = [np.split(getattr(h, name), h.offsets[1:-1]) for h in (a, b, both)]
+        for one, other, together in zip(*parts, strict=True):
+            np.testing.assert_array_equal(together, np.append(one, other))
+    c = filed(first, 10)
+    for left, right in zip(
+        join(join(a, b), c).ragged(), join(a, join(b, c)).ragged(), strict=True
+    ):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_join_takes_dense_histories_too():
+    both = simulate_history([1.0, 2.0, 3.0], crawl_rate=2.0, n_crawls=9, rng=11)
+    first, second = (
+        History(both.interval[:, k], both.changed[:, k])
+        for k in (slice(0, 4), slice(4, 9))
+    )
+    for got, expected in zip(join(first, second).ragged(), both.ragged(), strict=True):
+        np.testing.assert_array_equal(got, expected)
+    np.testing.assert_array_equal(
+        join(first, History(*second.ragged())).interval, both.interval.ravel()
+    )
+
+
+def test_join_refuses_other_pages():
+    with pytest.raises(
+        ValueError,
+        match=re.escape("second must hold as many pages as first, (2,), got (3,)"),
+    ):
+        join(filed([1, 2], 12), filed([1, 2, 3], 13))
+
+
+# ----------------------------------------------------------- histories without a crawl
+
+
+def test_a_ragged_history_may_hold_no_crawl_at_all():
+    nothing = History(np.empty(0), np.empty(0, dtype=bool), [0, 0, 0])
+    assert nothing.shape == (2,)
+    np.testing.assert_array_equal(nothing.n_crawls, [0, 0])
+    np.testing.assert_array_equal(nothing.total(nothing.interval), [0.0, 0.0])
+    np.testing.assert_array_equal(mle(nothing), [np.nan, np.nan])
+    prior = FakeIntervals(1.0, 2.0)
+    np.testing.assert_allclose(prior.estimate(nothing), np.log1p(1.0 / 2.0))
+    some = History(np.array([1.0, 2.0]), np.array([True, False]), [0, 0, 2])
+    for both in (join(nothing, some), join(some, nothing)):
+        for name in ("interval", "changed", "offsets"):
+            np.testing.assert_array_equal(getattr(both, name), getattr(some, name))
+    with pytest.raises(
+        ValueError, match=r"interval must hold at least one crawl, got shape \(0,\)"
+    ):
+        History(np.empty(0), np.empty(0, dtype=bool))
+    with pytest.raises(
+        ValueError, match=r"interval must hold at least one crawl, got shape \(3, 0\)"
+    ):
+        History(np.empty((3, 0)), np.empty((3, 0), dtype=bool))
+
+
+# ------------------------------------------------------------------ ages and counts
+
+# The example of the theory: five ages, then two bits, an unchanged crawl, a count.
+INTERVAL = [1.0, 1.0, 2.0, 0.5, 3.0, 0.7, 2.0, 1.5, 2.5]
+CHANGED = [1, 0, 1, 0, 1, 1, 1, 0, 1]
+AGE = [0.3, NAN, 1.1, NAN, 0.4, NAN, NAN, NAN, NAN]
+COUNT = [NAN] * 8 + [3.0]
+
+
+def example(n=9):
+    """The first n crawls of the example."""
+    return History(INTERVAL[:n], CHANGED[:n], age=AGE[:n], count=COUNT[:n])
+
+
+def terms(history):
+    """Plain terms of the likelihood of one page."""
+    nothing = np.full(history.interval.shape, NAN)
+    age, count = (nothing if a is None else a for a in (history.age, history.count))
+    return plain.likelihood_terms(history.interval, history.changed, age, count)
+
+
+def mixed_histories(n=60):
+    """Random histories of one page in which each crawl tells something else."""
+    rng = np.random.default_rng(5)
+    for _ in range(n):
+        n_crawls, rate = int(rng.integers(2, 40)), 10 ** rng.uniform(-2, 2)
+        interval = rng.exponential(1 / rate, n_crawls)
+        count = rng.poisson(rate * interval)
+        newest = interval * rng.random(n_crawls)
+        kind = rng.integers(0, 4, n_crawls)  # bit, age, count, both
+        yield History(
+            interval,
+            count > 0,
+            age=np.where((kind % 2 == 1) & (count > 0), newest, NAN),
+            count=np.where(kind >= 2, count, NAN),
+        )
+
+
+def test_the_example_of_the_theory():
+    assert terms(example(5))[0] == 3
+    assert_allclose(terms(example(5))[1], 3.3, rtol=1e-12)
+    assert_allclose(mle(example(5)), 0.9090909091, rtol=1e-9)
+    assert_allclose(mle(example()), 0.9628987881, rtol=1e-9)
+    limits = likelihood_interval(example())
+    assert_allclose(limits, (0.4353474412, 1.8197896575), rtol=1e-9)
+
+
+def test_estimates_from_ages_and_counts_are_those_of_the_plain_forms():
+    for history in mixed_histories():
+        n_known, time, bits = terms(history)
+        flat, changed, _, known = history.likelihood_terms()
+        assert_allclose((known.sum(), flat[~changed].sum()), (n_known, time), 1e-12)
+        assert_array_equal(np.sort(flat[changed]), np.sort(bits))
+        if n_known:
+            wanted = plain.known_mle(n_known, time, bits)
+            assert_allclose(mle(history), wanted, rtol=1e-9)
+            drop = stats.chi2.ppf(0.95, 1) / 2
+            top = plain.known_log_likelihood(wanted, n_known, time, bits)
+            for limit in likelihood_interval(history):
+                at = plain.known_log_likelihood(limit, n_known, time, bits)
+                assert_allclose(top - at, drop, rtol=1e-6)
+
+
+def test_posterior_on_a_grid_is_the_gamma_distribution_of_known_changes():
+    rate, shape, scale = np.linspace(0, 12, 6001), 2.5, 1.3
+    prior = rate ** (shape - 1) * np.exp(-scale * rate)
+    found = grid_posterior(example(5), rate, prior) @ rate
+    n_known, time, _ = terms(example(5))
+    assert_allclose(found, (shape + n_known) / (scale + time), rtol=1e-6)
+
+
+def test_a_first_fetch_gives_an_estimate():
+    history = History([3.0], [True], age=[3.0])
+    assert_allclose(mle(history), 1 / 3, rtol=1e-12)
+    assert np.isfinite(likelihood_interval(history)).all()
+
+
+@pytest.mark.parametrize(
+    ("changed", "age", "count"),
+    [
+        (True, -0.1, NAN),
+        (True, 2.1, NAN),
+        (False, 1.9, NAN),
+        (False, NAN, 1),
+        (True, NAN, 0),
+        (True, 2.1, 3),
+        (True, 2.0001, NAN),
+    ],
+)
+def test_what_contradicts_the_bit_is_distrusted(changed, age, count):
+    bits = History([2.0, 1.0, 1.0], [changed, 1, 0])
+    with pytest.warns(DistrustedAgeWarning, match="1 of 3 crawls") as caught:
+        history = History(
+            [2.0, 1.0, 1.0], [changed, 1, 0], age=[age, NAN, NAN], count=[count, NAN, 0]
+        )
+    assert caught[0].filename == __file__
+    assert np.isnan([history.age[0], history.count[0]]).all()
+    assert mle(history) == mle(bits)
+
+
+def test_rounding_is_no_contradiction():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        history = History(
+            [0.3, 0.3], [1, 0], age=[0.1 + 0.2, np.nextafter(0.3, 0)], count=[1, 0]
+        )
+        History([1.0], [False], age=[np.inf])
+    assert history.likelihood_terms()[0].tolist() == [0.3, 0.3]
+
+
+def test_ages_of_zero_are_named_as_the_cause_of_an_infinite_rate():
+    message = "1 changed at every crawl, or only at ages of 0"
+    with pytest.warns(DegenerateHistoryWarning, match=message):
+        assert mle(History([1.0, 2.0], [1, 1], age=[0, 0])) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"age": [0.5]}, r"age must have the shape of interval, \(2,\), got \(1,\)"),
+        ({"count": [[1, 0]]}, r"count must have the shape of interval, \(2,\), got"),
+        ({"count": [1.5, 0]}, "count must be a whole number, at least 0, or NaN"),
+        ({"count": [-1, 0]}, "count must be a whole number, at least 0, or NaN"),
+        ({"count": [np.inf, 0]}, "got inf at index"),
+        ({"age": ["old", "new"]}, "age must be numbers"),
+        ({"age": np.array([1, 2], "m8[s]")}, "age must be numbers, got array"),
+    ],
+)
+def test_bad_ages_and_counts_are_named(given, message):
+    with pytest.raises(ValueError, match=message):
+        History([1.0, 2.0], [1, 0], **given)
