@@ -58,6 +58,10 @@ PAGE = np.dtype(
     + fields("f8", "limit at value slope curve decay sharp_for")
     + fields("i4", "n_signals host place position")  # host: -1 for none
 )
+# What the bounds of an active page need, copied: these are read in every slot.
+BOUND = np.dtype(
+    fields("f8", "start at value slope curve limit upper") + fields("i4", "page host")
+)
 HOST = np.dtype(fields("f8", "spacing full_at"))
 SCALARS = np.dtype(
     fields("f8", "threshold window time gap")
@@ -71,8 +75,7 @@ class State(NamedTuple):
 
     pages: np.ndarray
     hosts: np.ndarray
-    active: np.ndarray  # the first n_active count
-    upper: np.ndarray  # upper bounds of active pages
+    active: np.ndarray  # BOUND, the first n_active count
     waiting: np.ndarray  # heap by due time
     new: np.ndarray  # heap by -limit
     limited: np.ndarray  # heap of pages with a greatest interval, by deadline
@@ -94,8 +97,7 @@ def new_state(n_pages, n_hosts, window=0.0):
     state = State(
         np.zeros(n_pages, PAGE),
         np.zeros(n_hosts, HOST),
-        np.empty(n_pages, np.int64),
-        np.empty(n_pages),
+        np.empty(n_pages, BOUND),
         *(np.empty(2 * n_pages + 1, ENTRY) for _ in range(3)),
         np.zeros(1, SCALARS),
     )
@@ -120,12 +122,11 @@ def _state_at(table):
     return State(
         array_at(table, 0, PAGE),
         array_at(table, 1, HOST),
-        array_at(table, 2, np.int64),
-        array_at(table, 3, np.float64),
+        array_at(table, 2, BOUND),
+        array_at(table, 3, ENTRY),
         array_at(table, 4, ENTRY),
         array_at(table, 5, ENTRY),
-        array_at(table, 6, ENTRY),
-        array_at(table, 7, SCALARS),
+        array_at(table, 6, SCALARS),
     )
 
 
@@ -173,20 +174,24 @@ def _evaluate(page, iota, scalars):
 
 
 @compiled
-def _bounds(page, t):
-    """Lower and upper bound of the value at time t."""
+def _upper(bound, t):
+    """Upper bound of the value at time t, of a page or of its BOUND."""
+    d = t - bound.start - bound.at
+    upper = bound.value + d * (bound.slope + 0.5 * d * bound.curve)
+    return min(ABOVE * upper if d != 0.0 else upper, bound.limit)
+
+
+@compiled
+def _is_above(page, t, other):
+    """Whether the lower bound of the value at time t is above another value."""
     iota = t - page.start
     d = iota - page.at
-    upper = page.value + d * (page.slope + 0.5 * d * page.curve)
-    upper = min(ABOVE * upper if d != 0.0 else upper, page.limit)
-    if iota <= page.fresh:
-        return 0.0, 0.0
     if iota >= page.stale:
-        return SAFE * page.limit, upper
+        return SAFE * page.limit > other
     if page.decay * d < -1.0:
-        return 0.0, upper
+        return False
     rise = d * page.slope * (1.0 - page.decay * d)
-    return SAFE * (page.value + (max(rise, 0.0) if d > 0.0 else rise)), upper
+    return SAFE * (page.value + (max(rise, 0.0) if d > 0.0 else rise)) > other
 
 
 @compiled
@@ -264,8 +269,17 @@ def _leave(state, i):
         s.n_active -= 1
         other = active[s.n_active]
         active[page.position] = other
-        state.pages[other].position = page.position
+        state.pages[other.page].position = page.position
     page.place = BELOW
+
+
+@compiled
+def _write_bound(state, page):
+    """Copy what the bounds of an active page need."""
+    bound = state.active[page.position]
+    bound.start, bound.at, bound.value = page.start, page.at, page.value
+    bound.slope, bound.curve, bound.limit = page.slope, page.curve, page.limit
+    bound.host = page.host
 
 
 @compiled
@@ -280,7 +294,8 @@ def _place(state, i, t):
         due, free = page.start + page.reach, page.last + page.min_interval
         if due <= t + SLACK * s.gap and free <= t:
             page.place, page.position = ACTIVE, s.n_active
-            state.active[s.n_active] = i
+            state.active[s.n_active].page = i
+            _write_bound(state, page)
             s.n_active += 1
         else:
             _wait(state, i, WAITING, max(due, free))
@@ -369,35 +384,34 @@ def _first_new(state, t):
 @compiled
 def _largest(state, t):
     """The page of largest value of the active and the new; -1 below the threshold."""
-    s, pages, active, upper = state.scalars[0], state.pages, state.active, state.upper
+    s, pages, active = state.scalars[0], state.pages, state.active
     for k in range(s.n_active - 1, -1, -1):
-        page = pages[active[k]]
-        if page.host >= 0 and _hold(state, active[k], t):
-            upper[k] = upper[s.n_active]  # the last page has taken its place
-        else:
-            upper[k] = _bounds(page, t)[1]
+        bound = active[k]
+        if bound.host < 0 or not _hold(state, bound.page, t):
+            bound.upper = _upper(bound, t)
     new = _first_new(state, t)
     while True:
         best, second, i, where = -1.0, -1.0, new, -1
         if new >= 0:
             best = pages[new].limit
         for k in range(s.n_active):
-            if upper[k] > best or (upper[k] == best and active[k] < i):
-                best, second, i, where = upper[k], best, active[k], k
-            elif upper[k] > second:
-                second = upper[k]
+            upper = active[k].upper
+            if upper > best or (upper == best and active[k].page < i):
+                best, second, i, where = upper, best, active[k].page, k
+            elif upper > second:
+                second = upper
         if best < s.threshold:
             return -1
+        other = max(second, s.threshold)
         page = pages[i]
         iota = t - page.start
-        if (
-            where < 0
-            or iota == page.at
-            or _bounds(page, t)[0] > max(second, s.threshold)
-        ):
+        if where < 0 or iota == page.at or _is_above(page, t, other):
             return i
         _evaluate(page, iota, s)
-        upper[where] = page.value
+        _write_bound(state, page)
+        active[where].upper = page.value
+        if page.value > other:
+            return i
 
 
 @allocating
@@ -407,25 +421,44 @@ def _of_rank(values, rank):
     return np.partition(values, last)[last]
 
 
-@compiled
+@allocating
+def _value_of_rank(state, chosen, t):
+    """The value of the rank among chosen pages, about.
+
+    It is that among the pages of the largest upper bounds, which are computed.
+    """
+    s, pages = state.scalars[0], state.pages
+    values = np.empty(chosen.size)
+    for k in range(chosen.size):
+        values[k] = _upper(pages[chosen[k]], t)
+    least, n_values = _of_rank(values, CROWDED * s.rank), 0
+    for k in range(chosen.size):
+        if values[k] >= least:
+            page = pages[chosen[k]]
+            _evaluate(page, t - page.start, s)
+            values[n_values] = page.value
+            n_values += 1
+    return _of_rank(values[:n_values], s.rank)
+
+
+@allocating
 def _lower(state, t):
     """Lower the threshold to the value of a rank; whether a page can be crawled."""
     s, pages = state.scalars[0], state.pages
     often = (s.n_slots - s.lowered) * s.rank < TOO_OFTEN * pages.size
     s.rank = 2 * s.rank if often else max(s.rank // 2, LEAST_RANK)
     s.crowd, s.lowered = CROWDED * s.rank, s.n_slots
-    n = 0
+    chosen, n = np.empty(pages.size, np.int64), 0
     for i in range(pages.size):
         page = pages[i]
         crawled = page.place != ABSENT and page.last > -np.inf
         if crawled and _free_at(state.hosts, page) <= t:
-            state.upper[n] = _bounds(page, t)[0]
+            chosen[n] = i
             n += 1
-    found = n > 0
-    s.threshold = _of_rank(state.upper[:n], s.rank) if found else 0.0
-    n = s.n_waiting  # of these entries only those of held pages remain
+    s.threshold = _value_of_rank(state, chosen[:n], t) if n > 0 else 0.0
+    n_entries = s.n_waiting  # of these only those of held pages remain
     s.n_active = s.n_waiting = 0
-    for k in range(n):
+    for k in range(n_entries):
         due, i = state.waiting[k].key, state.waiting[k].page
         if pages[i].place > WAITING and _is_in_heap(pages[i]) and pages[i].due == due:
             s.n_waiting = push(state.waiting, s.n_waiting, due, i)
@@ -436,21 +469,20 @@ def _lower(state, t):
         held = page.place == HELD or page.place == LATE
         if not (held or page.place == ABSENT or page.last == -np.inf):
             _place(state, i, t)
-    return found or _first_new(state, t) >= 0
+    return n > 0 or _first_new(state, t) >= 0
 
 
-@compiled
+@allocating
 def _raise(state, t):
     """Raise the threshold, if it can be, where too many pages are active."""
-    s, pages, active = state.scalars[0], state.pages, state.active
-    for k in range(s.n_active):
-        state.upper[k] = _bounds(pages[active[k]], t)[0]
-    least = _of_rank(state.upper[: s.n_active], s.rank)
-    s.threshold = max(s.threshold, least)
-    crowd, s.n_active = s.n_active, 0
-    for k in range(crowd):  # the set is written behind where it is read
-        _find_reach(pages[active[k]], s.threshold, SLACK * s.gap)
-        _place(state, active[k], t)
+    s = state.scalars[0]
+    crowd = np.empty(s.n_active, np.int64)
+    for k in range(crowd.size):
+        crowd[k] = state.active[k].page
+    s.threshold, s.n_active = max(s.threshold, _value_of_rank(state, crowd, t)), 0
+    for i in crowd:
+        _find_reach(state.pages[i], s.threshold, SLACK * s.gap)
+        _place(state, i, t)
     s.crowd = max(CROWDED * s.rank, 2 * s.n_active)  # equal pages stay together
 
 
@@ -496,7 +528,9 @@ def receive_signal(state, i, t):
     if page.beta > 0.0 and t - page.last >= state.scalars[0].window:
         page.n_signals += 1
         page.start = page.last - page.beta * page.n_signals
-        if page.place == WAITING:
+        if page.place == ACTIVE:
+            _write_bound(state, page)
+        elif page.place == WAITING:
             free = page.last + page.min_interval
             _wait(state, i, WAITING, max(page.start + page.reach, free))
 
