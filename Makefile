@@ -7,7 +7,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: figures preview verify lint test quick all-tests quick-tests mutate test-browser \
-  site test-site benchmark bench lab notebooks lock clean
+  site test-site bench lab notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperfigs build
 preview: $(READY)
@@ -44,8 +44,6 @@ site: $(READY)
 	$(PYTHON) -m sphinx -b html -j 2 -q -W --keep-going -c docs . build/site/html
 test-site: site
 	tests/browser/run.sh $(PYTHON) site
-benchmark: $(READY)
-	$(PYTHON) -m recrawl.science.field data
 bench: $(READY)
 	$(PYTHON) benchmarks/run.py
 lab: $(READY)
