@@ -441,6 +441,17 @@ def _value_of_rank(state, chosen, t):
     return _of_rank(values[:n_values], s.rank)
 
 
+@compiled
+def _settle(state, i, t):
+    """Place a page by its bounds, and by its value if it would be active."""
+    s, page = state.scalars[0], state.pages[i]
+    _find_reach(page, s.threshold, SLACK * s.gap)
+    if page.start + page.reach <= t and page.limit >= SAFE * s.threshold:
+        _evaluate(page, t - page.start, s)
+        _find_reach(page, s.threshold, SLACK * s.gap)
+    _place(state, i, t)
+
+
 @allocating
 def _lower(state, t):
     """Lower the threshold to the value of a rank; whether a page can be crawled."""
@@ -465,10 +476,9 @@ def _lower(state, t):
     for i in range(pages.size):
         page = pages[i]
         page.reach = page.sharp_for = 0.0
-        _find_reach(page, s.threshold, SLACK * s.gap)
         held = page.place == HELD or page.place == LATE
         if not (held or page.place == ABSENT or page.last == -np.inf):
-            _place(state, i, t)
+            _settle(state, i, t)
     return n > 0 or _first_new(state, t) >= 0
 
 
@@ -476,13 +486,14 @@ def _lower(state, t):
 def _raise(state, t):
     """Raise the threshold, if it can be, where too many pages are active."""
     s = state.scalars[0]
+    if (s.n_slots - s.lowered) * s.rank > TOO_OFTEN * state.pages.size:
+        s.rank = max(s.rank // 2, LEAST_RANK)
     crowd = np.empty(s.n_active, np.int64)
     for k in range(crowd.size):
         crowd[k] = state.active[k].page
     s.threshold, s.n_active = max(s.threshold, _value_of_rank(state, crowd, t)), 0
     for i in crowd:
-        _find_reach(state.pages[i], s.threshold, SLACK * s.gap)
-        _place(state, i, t)
+        _settle(state, i, t)
     s.crowd = max(CROWDED * s.rank, 2 * s.n_active)  # equal pages stay together
 
 
