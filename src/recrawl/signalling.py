@@ -15,11 +15,12 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from paperlib.signals import fit
 from recrawl.database import first_line, run, sql
 from recrawl.files import temporary_folder
 from recrawl.formats.checking import mended
 from recrawl.formats.tables import check, selected
-from recrawl.science.signal_quality import fit
+from recrawl.state import kept
 from recrawl.types import PathLike
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ __all__ = ["Quality", "attach"]
 # Precision and recall of a page count if both standard errors are at most this;
 # else those of its host, or of the whole log, stand in.
 _PRECISE = 0.1
+_LEAST = 10  # signals of a page; with fewer it is hardly ever so precise (our choice)
 _ENOUGH = 100  # signals, and changes, of a host
 
 
@@ -122,7 +124,7 @@ class Quality:
 
     Notes
     -----
-    A page's own estimates (`signal_quality.fit`) are taken where its crawls tell
+    A page's own estimates (`paperlib.signals.fit`) are taken where its crawls tell
     both to a standard error of 0.1; else those of its host, if the sample has 100
     signals and 100 changes of it; else those of all pages. Those of several pages are
     the sums of their estimated numbers: signals with a change over all signals,
@@ -145,15 +147,18 @@ class Quality:
     def __init__(
         self, sample: History, n_signals: NDArray[np.integer], host: Sequence[Any]
     ) -> None:
-        found, days = fit(sample, n_signals), sample.total(sample.interval)
-        self._hosts, number = np.unique(np.asarray(host, str), return_inverse=True)
+        n, host = sample.total(n_signals), np.asarray(host, str)
+        found = _fit(sample, n_signals, n > 0)
         with np.errstate(invalid="ignore"):
-            true = found.precision * sample.total(n_signals)
-            n_changes = found.change_rate * days
-        counts = true, sample.total(n_signals), n_changes
+            true = found.precision * n
+            n_changes = found.change_rate * sample.total(sample.interval)
+        self._hosts, number = np.unique(host, return_inverse=True)
         known = np.isfinite(true) & np.isfinite(n_changes)
         of_host = np.array(
-            [np.bincount(number[known], n[known], self._hosts.size) for n in counts]
+            [
+                np.bincount(number[known], each[known], self._hosts.size)
+                for each in (true, n, n_changes)
+            ]
         )
         self._of_host, self.of_all = _ratios(of_host), _ratios(of_host.sum(axis=1))
         self._enough = (of_host[1:] >= _ENOUGH).all(axis=0)
@@ -179,34 +184,60 @@ class Quality:
             ``signals_from``: "page", "host", "all", or "none" of pages without a
             signal.
         """
-        own, host = fit(history, n_signals), np.asarray(host, str)
-        with np.errstate(invalid="ignore"):
-            precise = (own.precision_stderr <= _PRECISE) & (
-                own.recall_stderr <= _PRECISE
-            )
+        n, host = history.total(n_signals), np.asarray(host, str)
+        own = _fit(history, n_signals, n >= _LEAST)
+        precise = _precise(history, n_signals, own)
         place = np.searchsorted(self._hosts[:-1], host)
         known = (self._hosts[place] == host) & self._enough[place]
-        found = {
-            name: np.select([precise, known], [mine, of_host[place]], of_all)
-            for name, mine, of_host, of_all in zip(
-                ("precision", "recall"),
-                (own.precision, own.recall),
-                self._of_host,
-                self.of_all,
-                strict=True,
+        precision, recall = (
+            np.select([precise, known], [mine, of_host[place]], of_all)
+            for mine, of_host, of_all in zip(
+                (own.precision, own.recall), self._of_host, self.of_all, strict=True
             )
-        }
-        silent = own.gamma == 0
-        found["recall"][silent] = 0.0
-        found["false_rate"] = np.nan_to_num(own.gamma) * (1 - found["precision"])
+        )
+        with np.errstate(invalid="ignore"):
+            gamma = np.nan_to_num(n / history.total(history.interval))
+        silent = n == 0
         sources = [silent, precise, known], ["none", "page", "host"]
-        found["signals_from"] = np.select(*sources, "all")
-        return found
+        return {
+            "precision": precision,
+            "recall": np.where(silent, 0.0, recall),
+            "false_rate": gamma * (1 - precision),
+            "signals_from": np.select(*sources, "all"),
+        }
 
 
+def _fit(history, n_signals, pages):
+    """Estimates of some pages, NaN of the others."""
+    keep = history.per_crawl(pages)
+    return fit(kept(history, keep), np.asarray(n_signals)[keep])
+
+
+@np.errstate(all="ignore")  # pages without an estimate
+def _precise(history, n_signals, found):
+    """Whether both standard errors of pages are small.
+
+    They follow from the observed information on alpha and b, of the likelihood of
+    `paperlib.signals.fit`, by the delta method.
+    """
+    time, p, rate = history.total(history.interval), found.precision, found.change_rate
+    gamma = history.total(n_signals) / time
+    alpha, b = rate * (1 - found.recall), -np.log1p(-p)
+    w, n = history.interval, n_signals
+    eta = history.per_crawl(alpha) * w + history.per_crawl(b) * n
+    weight = np.where(history.changed, -1 / (np.expm1(eta) * np.expm1(-eta)), 0.0)
+    aa, ab, bb = (history.total(weight * x) for x in (w * w, w * n, n * n))
+    determinant = aa * bb - ab**2
+    variance = (1 - p) ** 2 * aa / determinant
+    # derivatives of the recall in alpha, b and gamma, times the squared rate
+    x, y, z = -p * gamma, (1 - p) * gamma * alpha, p * alpha
+    of_recall = (x**2 * bb + y**2 * aa - 2 * x * y * ab) / determinant
+    of_recall = (of_recall + z**2 * gamma / time) / rate**4
+    return (variance <= _PRECISE**2) & (of_recall <= _PRECISE**2)
+
+
+@np.errstate(all="ignore")  # hosts without signals or changes
 def _ratios(counts):
     """Precision and recall from numbers of true signals, signals and changes."""
     true, n_signals, n_changes = counts
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = true / n_signals, true / n_changes
-    return [np.nan_to_num(ratio) for ratio in ratios]
+    return [np.nan_to_num(true / n) for n in (n_signals, n_changes)]

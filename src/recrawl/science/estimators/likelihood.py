@@ -43,7 +43,9 @@ def each_page(kernel: Any, history: History, *of_pages: ArrayLike, n: int = 1) -
     -------
     ndarray, shape (n, *history.shape)
     """
-    flat = [np.array(np.broadcast_to(x, history.shape), float).ravel() for x in of_pages]
+    flat = [
+        np.array(np.broadcast_to(x, history.shape), float).ravel() for x in of_pages
+    ]
     found = np.empty((n, np.prod(history.shape, dtype=int)))
     with threads_for(history.interval.size):
         kernel(*flat, *history.likelihood_terms(), *found)
