@@ -17,9 +17,6 @@ from recrawl.types import PathLike
 __all__ = ["Backtest", "backtest", "split"]
 
 _N_BINS = 10  # of the calibration, of equal width in probability
-# Nutch's AdaptiveFetchSchedule with the defaults of nutch-default.xml, days
-_NUTCH_FIRST, _NUTCH_LIMITS = 30.0, (1 / 1440, 365.0)
-_NUTCH_SHRINK, _NUTCH_GROW = 0.8, 1.4
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +45,9 @@ class Backtest:
 def backtest(path: PathLike, *, share: float = 0.8, memory: str = "1GiB") -> Backtest:
     """Estimate on the first part of a log, and predict the bits of the rest.
 
-    Three rules predict: "prior" is the rate of `estimate`; "one rate"
-    gives all pages the MLE of all of them together; "Nutch" gives each page
-    the rate at which Nutch's interval, after the bits so far, would stay as it
-    is. Pages without an interval in the first part are left out.
+    Two rules predict: "prior" is the rate of `estimate`; "one rate" gives all pages
+    the MLE of all of them together. Pages without an interval in the first part are
+    left out.
 
     Parameters
     ----------
@@ -84,7 +80,7 @@ def backtest(path: PathLike, *, share: float = 0.8, memory: str = "1GiB") -> Bac
     ...     _ = log.write_text("\\n".join(["url,time,changed", *rows]))
     ...     found = backtest(log, share=0.5)
     >>> found.n_bits, sorted(found.log_loss)
-    (8, ['Nutch', 'one rate', 'prior'])
+    (8, ['one rate', 'prior'])
     """
     share = checks.probability("share", share)
     with reading.opened(path, memory=memory) as log:
@@ -141,13 +137,12 @@ def split(batch: Any, cut: int) -> tuple[History, History, NDArray[np.integer]]:
 
 
 def _rules(sample, host):
-    """Functions from a history and hosts to change rates, with what a sample teaches."""
+    """Functions from a history and hosts to change rates, learnt from a sample."""
     interval, changed, _ = sample.ragged()
     together = History(interval, changed, [0, interval.size])
     one_rate = estimators.mle(together, substitute=True)
     return {
         "prior": choosing.choose(sample, bits=sample, host=host).rate,
-        "Nutch": lambda history, host: _nutch_rate(history),
         "one rate": lambda history, host: np.full(history.shape, one_rate),
     }
 
@@ -194,20 +189,3 @@ def _summary(names, loss, n_bits, counts):
         {names[k]: stderr[k].item() for k in order},
         dict(zip(names, calibration, strict=True)),
     )
-
-
-def _nutch_rate(history):
-    """Rate at which Nutch's interval is as likely to grow as to shrink.
-
-    The share of changes that leaves it as it is solves
-    share log(shrink) + (1 - share) log(grow) = 0.
-    """
-    _, changed, offsets = history.ragged()
-    interval = np.full(history.shape, _NUTCH_FIRST)
-    for k in range(int(history.n_crawls.max(initial=0))):  # of all pages
-        at = offsets[:-1] + k
-        crawled = at < offsets[1:]
-        factor = np.where(changed[at[crawled]], _NUTCH_SHRINK, _NUTCH_GROW)
-        interval[crawled] = np.clip(interval[crawled] * factor, *_NUTCH_LIMITS)
-    balance = np.log(_NUTCH_GROW) / np.log(_NUTCH_GROW / _NUTCH_SHRINK)
-    return -np.log1p(-balance) / interval

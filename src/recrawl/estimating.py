@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -24,9 +23,7 @@ from recrawl.science import estimators, freshness
 from recrawl.signalling import Quality
 from recrawl.state import compress
 from recrawl.suspects import Suspects
-from recrawl.tally import BadRowsWarning
 from recrawl.types import PathLike
-from recrawl.units import counted, shown
 
 if TYPE_CHECKING:
     from recrawl.formats.source import Source
@@ -45,7 +42,6 @@ _COPIED = (
     "gone",
 )
 _PATTERN = 3  # standard deviations of the score of a Poisson page
-_SHOWN = 3  # pages named in a warning
 
 
 @dataclass(frozen=True)
@@ -197,7 +193,8 @@ def estimate(
         No such log.
     ValueError
         A file of another kind, empty or without a required column; no row
-        that can be used; a file at `state` that is no state; no scheduler at `dask`, or workers of another version.
+        that can be used; a file at `state` that is no state; no scheduler at
+        `dask`, or workers of another version.
     OSError
         No space left; outputs are whole or as they were.
     RuntimeError
@@ -206,8 +203,7 @@ def estimate(
     Warns
     -----
     BadRowsWarning
-        Rows were left out, or disagreed with others of the same time; the URLs of
-        some pages name no host, while those of others do.
+        Rows were left out, or disagreed with others of the same time.
 
     Notes
     -----
@@ -262,22 +258,18 @@ def estimate(
         table(output) as rates,
     ):
         sample = log.sample(choosing.SAMPLE)
-        model, totals = _learn(sample), _Totals(Suspects(log.connection, sample))
+        suspects, totals = Suspects(log.connection, sample), _Totals()
+        model = _learn(sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
         for found in log.map(function):
             # one table without a state, two with it
             for writer, rows in zip([rates, states], found, strict=False):
                 writer.write(rows)
                 if writer is rates:
+                    suspects.add(rows)
                     totals.add(rows)
-        found = _estimates(log, model, totals)
+        found = _estimates(log, model, totals, suspects)
         rates.describe(asdict(found))
-    if 0 < totals.n_hostless < found.n_pages:  # names of pages need not be URLs
-        named = ", ".join(shown(repr(url)) for url in totals.hostless)
-        more = ", ..." if totals.n_hostless > _SHOWN else ""
-        pages = counted(totals.n_hostless, "page")
-        message = f"{pages} whose URL names no host: {named}{more}"
-        warnings.warn(message, BadRowsWarning, stacklevel=2)
     return found
 
 
@@ -330,33 +322,28 @@ def _signalled(batch):
 class _Totals:
     """What is counted while the tables of rates are written."""
 
-    def __init__(self, suspects):
-        self.suspects = suspects
-        self.kinds, self.signals_from = Counter(), Counter()
-        self.n_crawls = self.n_first = self.n_hostless = 0
-        self.hostless, self.times = [], []
+    def __init__(self):
+        self.n, self.kinds, self.signals_from = Counter(), Counter(), Counter()
+        self.times = []
 
     def add(self, rows):
         """Count the pages of one table."""
-        self.suspects.add(rows)
         self.kinds.update(_kinds(rows))
         if "signals_from" in rows.column_names:
             self.signals_from.update(rows["signals_from"].to_pylist())
-        hostless = rows["url"].filter(pc.equal(rows["host"], ""))
-        self.n_hostless += len(hostless)
-        self.hostless += hostless[: _SHOWN - len(self.hostless)].to_pylist()
-        for name in ("n_crawls", "n_incomparable"):
-            self.n_crawls += pc.sum(rows[name]).as_py()
-        self.n_first += pc.count(rows["first_crawl"]).as_py()
+        made = pc.add(rows["n_crawls"], rows["n_incomparable"])
+        self.n["crawls"] += pc.sum(made).as_py()
+        self.n["first"] += pc.count(rows["first_crawl"]).as_py()
         ends = pc.min(rows["first_crawl"]), pc.max(rows["last_crawl"])
         self.times += [end.as_py() for end in ends if end.is_valid]
 
-    def pace(self, n_crawls):
-        """So many crawls by the days of the log; 0 without any."""
-        days = (
-            (max(self.times) - min(self.times)) / timedelta(days=1) if self.times else 0
-        )
-        return n_crawls / days if days else 0.0
+    def paces(self):
+        """Crawls a day, without and with the first of each page; 0 if unknown."""
+        days = np.ptp(self.times) / timedelta(days=1) if self.times else 0
+        n = self.n["crawls"]
+        if not n or not days:
+            return 0.0, 0.0
+        return n / days, (n + self.n["first"]) / days
 
 
 def _kinds(rows):
@@ -371,11 +358,12 @@ def _kinds(rows):
         "gone": rows["gone"],
         "never fetched successfully": pc.and_not(unknown, fetched),
         "fetched, but with nothing to compare": pc.and_(unknown, fetched),
+        "whose URL names no host": pc.equal(rows["host"], ""),
     }
     return {kind: pc.sum(pages).as_py() or 0 for kind, pages in kinds.items()}
 
 
-def _estimates(log, model, totals):
+def _estimates(log, model, totals, suspects):
     """Summarise what was read, learnt and written."""
     signals, points = {}, None
     if model.quality is not None:
@@ -385,24 +373,24 @@ def _estimates(log, model, totals):
         signals = {"used": n_signals, "precision": precision, "recall": recall}
     if model.calibration is not None:
         points = {name: p.tolist() for name, p in vars(model.calibration).items()}
-    n_crawls = totals.n_crawls
+    pace, pace_of_all = totals.paces()
     failed = log.tally.failed.most_common()
     return Estimates(
-        dict(log.tally.counts),
-        log.n_pages,
-        model.chosen.prior.changed,
-        model.chosen.prior.unchanged,
-        model.chosen.why,
-        model.chosen.scales,
-        model.dependence.mean,
-        points,
-        log.what,
-        totals.pace(n_crawls),
-        totals.pace(n_crawls and n_crawls + totals.n_first),
-        totals.suspects.found(),
-        dict(totals.kinds),
-        {str(status or "none"): n for status, n in failed},
-        signals | totals.signals_from,
+        counts=dict(log.tally.counts),
+        n_pages=log.n_pages,
+        changed=model.chosen.prior.changed,
+        unchanged=model.chosen.prior.unchanged,
+        why=model.chosen.why,
+        scales=model.chosen.scales,
+        dispersion=model.dependence.mean,
+        calibration=points,
+        what=log.what,
+        pace=pace,
+        pace_of_all=pace_of_all,
+        suspects=suspects.found(),
+        kinds=dict(totals.kinds),
+        failed={str(status or "none"): n for status, n in failed},
+        signals=signals | totals.signals_from,
     )
 
 
@@ -411,61 +399,41 @@ def _tables(batch, *, model, with_state):
 
     One after the other, so that only one of these large tables is in memory.
     """
-    history = batch.all_crawls
-    counts, sums = _counts(batch), _serial_sums(batch, history)
-    rates, dispersion = _rates(batch, history, model, counts, sums)
-    yield rates
-    del rates
-    if with_state:
-        yield compress(batch.page, history, counts, sums, dispersion)
-
-
-def _counts(batch):
-    """Crawls of each page that had one before, and that changed, of all logs."""
-    bits, page = batch.bits, batch.page
-    n_changed = bits.total(bits.changed).astype(int)
-    return [
-        bits.n_crawls + page["n_crawls"].to_numpy(),
-        n_changed + page["n_changed"].to_numpy(),
-    ]
-
-
-def _serial_sums(batch, history):
-    """Sums for the serial score of each page, with those of earlier logs."""
-    products, squares = estimators.serial_sums(batch.bits, estimators.mle(history))
-    return [
-        np.asarray(batch.page["lag"]) + products,
-        np.asarray(batch.page["lag_squares"]) + squares,
-    ]
-
-
-def _rates(batch, history, model, counts, sums):
-    """Table of what `estimate` writes of each page, and their dispersion."""
-    n, n_changed = counts
+    history, bits, page = batch.all_crawls, batch.bits, batch.page
+    rate = estimators.mle(history)
+    products, squares = estimators.serial_sums(bits, rate)
+    new = {
+        "n_crawls": bits.n_crawls,
+        "n_changed": bits.total(bits.changed).astype(int),
+        "lag": products,
+        "lag_squares": squares,
+    }
+    n, n_changed, *sums = (
+        np.asarray(page[name]) + values for name, values in new.items()
+    )
     posterior, dispersion = _posterior(batch, history, model)
-    now = freshness.crawled(batch.bits, posterior["change_rate"])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        score = sums[0] / np.sqrt(np.maximum(sums[1], np.maximum(n - 1, 0)))
-    never = (history.n_crawls > 0) & (history.total(history.changed) == 0)
-    always = (n > 0) & (n_changed == n) & (history.n_crawls == n)
-    if history.age is not None:  # an age bounds the rate
-        always &= history.total(~np.isnan(history.age)) == 0
     quality = {}
     if model.quality is not None:
-        quality = model.quality.columns(batch.bits, *_signalled(batch))
-    table = pa.table(
-        {name: batch.page[name] for name in _COPIED}
-        | {"n_crawls": n, "n_changed": n_changed}
-        | posterior
-        | {
-            "freshness_now": pa.array(now, mask=np.isnan(now)),
-            "degenerate": _label(never=never, always=always),
-            "serial_score": pa.array(score, mask=np.isnan(score)),
-            "pattern": _label(bursty=score > _PATTERN, regular=score < -_PATTERN),
-        }
-        | quality
-    )
-    return table, dispersion
+        quality = model.quality.columns(bits, *_signalled(batch))
+    copied = {name: page[name] for name in _COPIED}
+    counts = {"n_crawls": n, "n_changed": n_changed}
+    patterns = _patterns(rate, n, *sums)
+    now = freshness.crawled(bits, posterior["change_rate"])
+    now = {"freshness_now": pa.array(now, mask=np.isnan(now))}
+    yield pa.table(copied | counts | posterior | now | patterns | quality)
+    if with_state:
+        yield compress(page, history, (n, n_changed), sums, dispersion)
+
+
+def _patterns(rate, n_crawls, products, squares):
+    """Columns that say of pages what a Poisson page would not have."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score = products / np.sqrt(np.maximum(squares, np.maximum(n_crawls - 1, 0)))
+    return {
+        "degenerate": _label(never=rate == 0, always=np.isinf(rate)),
+        "serial_score": pa.array(score, mask=np.isnan(score)),
+        "pattern": _label(bursty=score > _PATTERN, regular=score < -_PATTERN),
+    }
 
 
 def _posterior(batch, history, model):

@@ -1,4 +1,4 @@
-"""The prior of Grimes and Ford (2008): a changed and an unchanged pseudo-observation."""
+"""The prior of Grimes and Ford (2008) by two pseudo-observations."""
 
 from __future__ import annotations
 
