@@ -170,7 +170,7 @@ def serial_sums(history: History, change_rate: ArrayLike) -> tuple[Values, Value
     Returns
     -------
     products, squares : ndarray or float, shape ``history.shape``
-        NaN for bits that are impossible at the rate.
+        inf for bits that are impossible at the rate.
 
     Examples
     --------

@@ -73,10 +73,10 @@ def false_changes(history: History) -> FalseChanges:
     --------
     Two pages of one host, which has false changes at 20% of crawls:
 
-    >>> from recrawl.science.processes import simulate_history
-    >>> history = simulate_history(
-    ...     [0.1, 1.0], interval=[0.01, 2.0] * 400, false_change=0.2, rng=1
-    ... )
+    >>> interval, rate = np.tile([0.01, 2.0], 800), np.repeat([0.1, 1.0], 800)
+    >>> chance = 1 - 0.8 * np.exp(-rate * interval)
+    >>> changed = np.random.default_rng(1).random(1600) < chance
+    >>> history = History(interval, changed, [0, 800, 1600])
     >>> found = false_changes(history)
     >>> round(found.probability, 3), found.change_rate.round(2), found.pvalue < 1e-9
     (0.186, array([0.1 , 0.93]), True)
@@ -84,45 +84,45 @@ def false_changes(history: History) -> FalseChanges:
     array([0.32, 1.36])
     """
     interval, changed, offsets = history.ragged()
-    n = np.diff(offsets)
-    page = np.repeat(np.arange(n.size), n)
-    n_unchanged = np.bincount(page, ~changed, n.size)
-    t_unchanged = np.bincount(page, interval * ~changed, n.size)
-    without = mle(History(interval, changed, offsets))
-    # the likelihood of the others is known: 1 at the rate inf, or highest at b = 0
-    mixed = (without > 0) & (without < np.inf)
-    used = changed & mixed[page]
-    page, interval = page[used], interval[used]
+    n_unchanged = np.count_nonzero(~changed)
+    rate = mle(History(interval, changed, offsets))
+    # of other pages the likelihood is known: 1 at the rate inf, or highest at b = 0
+    mixed = np.flatnonzero((rate > 0) & (rate < np.inf))
+    at_0, t_unchanged = rate[mixed], history.total(interval * ~changed)[mixed]
+    page = np.repeat(np.arange(rate.size), np.diff(offsets))
+    used = changed & np.isin(page, mixed)
+    page, interval = np.searchsorted(mixed, page[used]), interval[used]
+
+    def excess(b, rate):  # 1 / (e^u - 1) of each changed crawl
+        u = b + rate[page] * interval
+        return np.exp(-u) / -np.expm1(-u)
 
     def best_rates(b):
         # Newton's method for a sum of log-convex functions, as in the kernel
-        rate = without.copy()
+        rate = at_0
         for _ in range(_MOST_STEPS if b else 0):
-            r = 1 / np.expm1(b + rate[page] * interval)
-            total = np.bincount(page, r * interval, n.size)[mixed]
-            slope = np.bincount(page, r * (1 + r) * interval**2, n.size)[mixed]
-            step = np.log(total / t_unchanged[mixed]) * total / slope
-            before = rate[mixed]
-            rate[mixed] = np.maximum(before + step, 0)
-            if (np.abs(rate[mixed] - before) <= _TOLERANCE * rate[mixed]).all():
+            r, before = excess(b, rate), rate
+            total = np.bincount(page, r * interval)
+            slope = np.bincount(page, r * (1 + r) * interval**2)
+            step = np.log(total / t_unchanged) * total / slope
+            rate = np.maximum(rate + step, 0)
+            if (np.abs(rate - before) <= _TOLERANCE * rate).all():
                 break
         return rate
 
     def slope(b):
-        u = b + best_rates(b)[page] * interval
-        return (1 / np.expm1(u)).sum() - n_unchanged.sum()
+        return excess(b, best_rates(b)).sum() - n_unchanged
 
-    def log_likelihood(b, rate):
-        u = b + rate[page] * interval
-        unchanged = b * n_unchanged.sum() + rate[mixed] @ t_unchanged[mixed]
-        return np.log(-np.expm1(-u)).sum() - unchanged
+    def log_likelihood(b):
+        rate = best_rates(b)
+        changed = np.log(-np.expm1(-b - rate[page] * interval)).sum()
+        return changed - b * n_unchanged - rate @ t_unchanged
 
-    b = 0.0
-    if used.any() and slope(0.0) > 0:
-        # the slope is at most 0 where it is 0 with all rates 0; further, for rounding
-        most = (1 + 1e-9) * np.log1p(used.sum() / n_unchanged.sum())
-        b = scipy.optimize.brentq(slope, 0.0, most, xtol=_TOLERANCE)
-    rate = best_rates(b)
-    gain = log_likelihood(b, rate) - log_likelihood(0.0, without)
-    pvalue = scipy.special.chdtrc(1, 2 * gain) / 2 if b and gain > 0 else 1.0
-    return FalseChanges(float(-np.expm1(-b)), float(pvalue), rate)
+    if not mixed.size or slope(0.0) <= 0:
+        return FalseChanges(0.0, 1.0, rate)
+    # the slope is at most 0 where it is 0 with all rates 0; further, for rounding
+    most = (1 + 1e-9) * np.log1p(page.size / n_unchanged)
+    b = scipy.optimize.brentq(slope, 0.0, most, xtol=_TOLERANCE)
+    rate[mixed] = best_rates(b)
+    gain = max(log_likelihood(b) - log_likelihood(0.0), 0.0)
+    return FalseChanges(-np.expm1(-b), scipy.special.chdtrc(1, 2 * gain) / 2, rate)
