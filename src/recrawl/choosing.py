@@ -82,7 +82,7 @@ def learn_prior(sample: History) -> FakeIntervals:
     """
     crawled = sample.n_crawls > 0
     if crawled.sum() < 2:
-        mean = sample.interval.mean() if sample.interval.size else 1.0
+        mean = float(sample.interval.mean()) if sample.interval.size else 1.0
         return FakeIntervals(mean, mean)
     rate = estimators.mle(sample, substitute=True)[crawled]
     grid = np.geomspace(rate.min() / 10, rate.max() * 10, 500)

@@ -244,7 +244,7 @@ def estimate(
     ...     found.n_pages, found.counts
     ...     pq.read_table(rates)["change_rate"].to_numpy().round(3)
     (1, {'rows': 3, 'repeated': 0})
-    array([0.497])
+    array([0.501])
     """
     opened = _check(path, output, state, signals, force, dask)
     no_state = contextlib.nullcontext()

@@ -125,4 +125,5 @@ def false_changes(history: History) -> FalseChanges:
     b = scipy.optimize.brentq(slope, 0.0, most, xtol=_TOLERANCE)
     rate[mixed] = best_rates(b)
     gain = max(log_likelihood(b) - log_likelihood(0.0), 0.0)
-    return FalseChanges(-np.expm1(-b), scipy.special.chdtrc(1, 2 * gain) / 2, rate)
+    pvalue = scipy.special.chdtrc(1, 2 * gain) / 2
+    return FalseChanges(float(-np.expm1(-b)), float(pvalue), rate)
