@@ -355,10 +355,10 @@ def _kinds(rows):
         "always changed": pc.equal(rows["degenerate"], "always"),
         "bursty": pc.equal(rows["pattern"], "bursty"),
         "regular": pc.equal(rows["pattern"], "regular"),
+        "whose URL names no host": pc.equal(rows["host"], ""),
         "gone": rows["gone"],
         "never fetched successfully": pc.and_not(unknown, fetched),
         "fetched, but with nothing to compare": pc.and_(unknown, fetched),
-        "whose URL names no host": pc.equal(rows["host"], ""),
     }
     return {kind: pc.sum(pages).as_py() or 0 for kind, pages in kinds.items()}
 
