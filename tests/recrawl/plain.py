@@ -22,26 +22,17 @@ from tests.plain._searching import root, spend
 # ------------------------------------------------------- one bit of each crawl
 
 
-def likelihood_interval(interval, changed, level, dispersion=1):
-    """Likelihood-ratio interval of the change rate."""
-    # Without an interior maximum, the rates under which the bits have a probability
-    # of at least 1 - level.
-    best, one_sided = mle(interval, changed), -dispersion * np.log(1 - level)
-    if best == 0:
-        return 0.0, one_sided / interval.sum()
-    top, drop = 0.0, one_sided
-    if best < np.inf:
-        top = log_likelihood(best, interval, changed)
-        drop = dispersion * chi2.ppf(level, 1) / 2
+def likelihood_interval(interval, changed, dispersion):
+    """Likelihood-ratio interval of the change rate, of level 0.95."""
+    # Of a page with both kinds of bits.
+    best = mle(interval, changed)
+    least = log_likelihood(best, interval, changed) - dispersion * chi2.ppf(0.95, 1) / 2
 
     def excess(log_rate):
-        return log_likelihood(np.exp(log_rate), interval, changed) - top + drop
+        return log_likelihood(np.exp(log_rate), interval, changed) - least
 
-    middle = np.log(min(best, 40 / interval.min()))
-    low = np.exp(root(excess, middle - 300, middle))
-    if best == np.inf:
-        return low, np.inf
-    return low, np.exp(root(excess, middle, middle + 300))
+    low, high = (root(excess, np.log(best), np.log(best) + d) for d in (-300, 300))
+    return np.exp(low), np.exp(high)
 
 
 def dispersion(change_rate, interval, changed, n_blocks=4):

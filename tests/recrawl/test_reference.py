@@ -72,7 +72,7 @@ def test_batch_estimators():
         rate = estimators.mle(history)
         if 0 < rate < np.inf:
             found = estimators.likelihood_interval(history, rate, 1.7)
-            expected = beyond.likelihood_interval(interval, changed, 0.95, 1.7)
+            expected = beyond.likelihood_interval(interval, changed, 1.7)
             # the log-likelihood has an error of some 1e-16 times its largest term,
             # which its slope at the ends, never small, passes on
             assert_allclose(found, expected, rtol=1e-9, atol=0)

@@ -38,6 +38,8 @@ def each_page(kernel: Any, history: History, *of_pages: ArrayLike, n: int = 1) -
         In either form.
     *of_pages : array_like
         Numbers of pages, which broadcast to ``history.shape``.
+    n : int, default 1
+        How many numbers the kernel writes.
 
     Returns
     -------
