@@ -445,7 +445,7 @@ def _estimate(options):
         new = f"{found.n_pages - known:,} of {pages} new"
         state = f"added to this state, {new}" if known else "a new state"
         print(f"{options.state}: {state}")
-    print(found.why)
+    print(f"rates by {found.why}")
     calibrated = "none, for too few bits" if found.calibration is None else "done"
     print(
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson; "

@@ -226,7 +226,7 @@ def test_estimate(tmp_path, capsys):
         f"next: recrawl schedule {path} --bandwidth {written['pace']:.6g}/day "
         "-o schedule.parquet",
     ]
-    assert second == written["why"]
+    assert second == f"rates by {written['why']}"
     assert spread == (
         f"dispersion {written['dispersion']:.2f}, which is 1 if changes are Poisson; "
         f"calibration: {'done' if written['calibration'] else 'none, for too few bits'}"

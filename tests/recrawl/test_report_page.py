@@ -257,7 +257,7 @@ def test_a_bandwidth_of_ones_own(made, tmp_path):
             [("https://a.org/", f"2026-01-{d:02d}", 0, 200) for d in range(1, 9)],
             [
                 "1 never changed",
-                "the last bits of all pages are",
+                "Change rates by one prior for all pages: nothing to compare.",
                 "Nothing to compare: ",
             ],
         ),
