@@ -174,26 +174,28 @@ def choose(sample: History, *, bits: History, host: Any) -> Chosen:
     compared = bits.n_crawls >= 2
     last = bits.offsets[1:][compared] - 1
     if not compared.any() or len(encoded(host)[0]) < 2:
-        why = "one prior for all pages: nothing to compare"
-        return Chosen(learn_prior(sample), why)
+        return _learnt(sample, host, "one prior for all pages: nothing to compare")
     keep = np.ones(bits.interval.size, dtype=bool)
     keep[last] = False
     before = kept(bits, keep)
 
     def loss(scales):
-        history, scale = _scaled(before, scales, host)
-        rate = learn_prior(history).estimate(history) * scale
-        return log_loss(rate[compared], bits.interval[last], bits.changed[last])
+        rate = _learnt(before, host, "", scales).rate(before, host)[compared]
+        return log_loss(rate, bits.interval[last], bits.changed[last])
 
     one, own = loss(None), loss(_host_scales(before, host))
     gain = one - own
     better = gain.mean() > 2 * gain.std() / np.sqrt(gain.size)
     why = (
-        f"{'one prior for each host' if better else 'one prior for all pages'}: log "
-        f"loss of the last bit of {gain.size} pages {own.mean():.4f} with one for each "
-        f"host, which must be better by two standard errors, {one.mean():.4f} without"
+        f"one prior for {'each host' if better else 'all pages'}: log loss of the "
+        f"last bit of {gain.size} pages {own.mean():.4f} with one for each host, which "
+        f"must be better by two standard errors, {one.mean():.4f} without"
     )
-    scales = _host_scales(sample, host) if better else None
+    return _learnt(sample, host, why, _host_scales(sample, host) if better else None)
+
+
+def _learnt(sample, host, why, scales=None):
+    """Chosen with the prior of a sample, in units of the scales."""
     return Chosen(learn_prior(_scaled(sample, scales, host)[0]), why, scales)
 
 

@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -92,17 +92,17 @@ class Estimates:
     n_pages: int
     changed: float
     unchanged: float
-    why: str = ""
-    scales: dict | None = None
-    dispersion: float = 1.0
-    calibration: dict | None = None
-    what: str = ""
-    pace: float = 0.0
-    pace_of_all: float = 0.0
-    suspects: list = field(default_factory=list)
-    kinds: dict = field(default_factory=dict)
-    failed: dict = field(default_factory=dict)
-    signals: dict = field(default_factory=dict)
+    why: str
+    scales: dict | None
+    dispersion: float
+    calibration: dict | None
+    what: str
+    pace: float
+    pace_of_all: float
+    suspects: list
+    kinds: dict
+    failed: dict
+    signals: dict
 
 
 def estimate(
@@ -316,15 +316,15 @@ def _learn(sample):
 
 def _signalled(batch):
     """Signals in the intervals between crawls, and the host of each page."""
-    return batch.n_signals[batch.crawled], batch.page["host"].to_pylist()
+    return batch.n_signals[batch.crawled], batch.page["host"]
 
 
 class _Totals:
     """What is counted while the tables of rates are written."""
 
     def __init__(self):
-        self.n, self.kinds, self.signals_from = Counter(), Counter(), Counter()
-        self.times = []
+        self.kinds, self.signals_from = Counter(), Counter()
+        self.n_crawls, self.n_first, self.times = 0, 0, []
 
     def add(self, rows):
         """Count the pages of one table."""
@@ -332,18 +332,17 @@ class _Totals:
         if "signals_from" in rows.column_names:
             self.signals_from.update(rows["signals_from"].to_pylist())
         made = pc.add(rows["n_crawls"], rows["n_incomparable"])
-        self.n["crawls"] += pc.sum(made).as_py()
-        self.n["first"] += pc.count(rows["first_crawl"]).as_py()
+        self.n_crawls += pc.sum(made).as_py()
+        self.n_first += pc.count(rows["first_crawl"]).as_py()
         ends = pc.min(rows["first_crawl"]), pc.max(rows["last_crawl"])
         self.times += [end.as_py() for end in ends if end.is_valid]
 
     def paces(self):
         """Crawls a day, without and with the first of each page; 0 if unknown."""
-        days = np.ptp(self.times) / timedelta(days=1) if self.times else 0
-        n = self.n["crawls"]
-        if not n or not days:
+        if not self.n_crawls or not (length := np.ptp(self.times)):
             return 0.0, 0.0
-        return n / days, (n + self.n["first"]) / days
+        days = length / timedelta(days=1)
+        return self.n_crawls / days, (self.n_crawls + self.n_first) / days
 
 
 def _kinds(rows):

@@ -68,12 +68,6 @@ class Report:
         Of `compare`; None if it has nothing to compare.
     backtest : Backtest or None
         Of `backtest`; None if it has nothing to predict.
-
-    Examples
-    --------
-    >>> counted = Estimates({"rows": 2}, 1, 0.5, 2.0)
-    >>> Report(counted, 3.0, [], None, None).pace
-    3.0
     """
 
     estimates: Estimates

@@ -5,6 +5,7 @@ import re
 import warnings
 from bisect import bisect_left
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -210,6 +211,29 @@ def rows_of(host, page, digests, step=DAY, modified=None):
 
 
 COLUMNS = ("url", "time", "digest", "last_modified")
+
+
+def test_half_of_the_pages_of_a_host_and_three_make_a_suspect():
+    """Of its pages with five crawls or more; counted over two batches."""
+    connection = duckdb.connect()
+    connection.execute("create table dated_now as select unnest(['a', 'b', 'c']) host")
+    suspects = Suspects(connection, None)
+    # the pages of a host: (crawls, changes), how many
+    hosts = {
+        "a": [((5, 5), 4), ((5, 4), 4), ((4, 0), 9)],
+        "b": [((5, 5), 4), ((5, 4), 6)],
+        "c": [((5, 5), 2), ((4, 4), 9)],
+    }
+    rows = [
+        (host, *counts)
+        for host, pages in hosts.items()
+        for counts, n in pages
+        for _ in range(n)
+    ]
+    for batch in (rows[::2], rows[1::2]):
+        names = "host", "n_crawls", "n_changed"
+        suspects.add(pa.table(dict(zip(names, zip(*batch, strict=True), strict=True))))
+    assert [(found.host, found.n_pages) for found in suspects.found()] == [("a", 4)]
 
 
 def test_addresses_that_differ_in_what_a_server_ignores(tmp_path):
