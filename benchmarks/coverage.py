@@ -41,7 +41,7 @@ import pyarrow.parquet as pq
 
 import recrawl
 from paperfigs import traces
-from recrawl.science.estimators import likelihood_interval
+from recrawl.science.estimators import likelihood_interval, mle
 from recrawl.science.priors import FakeIntervals
 from tests.recrawl.made import observe
 
@@ -123,12 +123,13 @@ def intervals(bits, interval):
             "host": np.repeat(number, n_polls + 1),
         }
         pq.write_table(pa.table(columns), log)
-        found = recrawl.estimate(log, rates, estimator="prior")
+        found = recrawl.estimate(log, rates)
         history = recrawl.read_crawl_log(log).history
         table = pq.read_table(rates).to_pydict()
     prior = FakeIntervals(found.changed, found.unchanged)
     order = np.array(table["url"], dtype=int)
-    model = likelihood_interval(prior.observed(history))
+    observed = prior.observed(history)
+    model = likelihood_interval(observed, mle(observed))
     return order, model, (np.array(table["low"]), np.array(table["high"]))
 
 

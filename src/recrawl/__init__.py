@@ -16,7 +16,6 @@ __version__ = "0.1.0"
 # Modules are imported when a name of theirs is first used: the science needs none
 # of the packages for logs, and the command starts without all of them.
 _HOMES = {
-    "ESTIMATORS": "choosing",
     "TARGETS": "targets",
     "Backtest": "backtesting",
     "BadRowsWarning": "tally",

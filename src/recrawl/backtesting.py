@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recrawl import checks, choosing, reading
-from recrawl.science import estimators, policies
+from recrawl.science import estimators
 from recrawl.science.processes import History
 from recrawl.state import kept
 from recrawl.types import PathLike
 
 __all__ = ["Backtest", "backtest", "split"]
+
+_N_BINS = 10  # of the calibration, of equal width in probability
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,17 +28,12 @@ class Backtest:
     n_bits : int
         Number of bits predicted.
     log_loss : dict of float
-        Mean `log_loss` of a bit by estimator, the best first.
+        Mean `log_loss` of a bit by rule, the best first.
     stderr : dict of float
         Standard errors, over pages, of the differences from the best.
-    calibration : dict of ndarray, shape (n_bins, 3)
+    calibration : dict of ndarray, shape (10, 3)
         Mean predicted probability of a change, share of crawls that found one,
         and number of crawls.
-
-    Examples
-    --------
-    >>> Backtest(1, {"mle": 0.7}, {"mle": 0.0}, {}).log_loss
-    {'mle': 0.7}
     """
 
     n_bits: int
@@ -45,15 +42,12 @@ class Backtest:
     calibration: dict
 
 
-def backtest(
-    path: PathLike, *, share: float = 0.8, n_bins: int = 10, memory: str = "1GiB"
-) -> Backtest:
+def backtest(path: PathLike, *, share: float = 0.8, memory: str = "1GiB") -> Backtest:
     """Estimate on the first part of a log, and predict the bits of the rest.
 
-    Every estimator of `estimate` predicts, and two simple rules: "one rate"
-    gives all pages the MLE of all of them together; "Nutch" gives each page
-    the rate at which Nutch's interval, after the bits so far, would stay as it
-    is. Pages without an interval in the first part are left out.
+    Two rules predict: "prior" is the rate of `estimate`; "one rate" gives all pages
+    the MLE of all of them together. Pages without an interval in the first part are
+    left out.
 
     Parameters
     ----------
@@ -62,15 +56,13 @@ def backtest(
     share : float, default 0.8
         Share of the rows of the log, the first in time, that is estimated on,
         in (0, 1).
-    n_bins : int, default 10
-        Bins of the calibration, of equal width in probability.
     memory : str, default "1GiB"
         As in `estimate`.
 
     Returns
     -------
     Backtest
-        Losses and calibration by estimator.
+        Losses and calibration by rule.
 
     Raises
     ------
@@ -88,14 +80,14 @@ def backtest(
     ...     _ = log.write_text("\\n".join(["url,time,changed", *rows]))
     ...     found = backtest(log, share=0.5)
     >>> found.n_bits, sorted(found.log_loss)
-    (8, ['Nutch', 'mle', 'moment_matching', 'naive', 'one rate', 'prior'])
+    (8, ['one rate', 'prior'])
     """
-    share, n_bins = checks.probability("share", share), checks.count("n_bins", n_bins)
+    share = checks.probability("share", share)
     with reading.opened(path, memory=memory) as log:
         cut = log.time_at(share)
         sample = log.sample(choosing.SAMPLE)
         rules = _rules(split(sample, cut)[0], sample.page["host"])
-        scores = [_score(b, cut, rules, n_bins) for b in log.batches()]
+        scores = [_score(batch, cut, rules) for batch in log.batches()]
     loss, n_bits, counts = zip(*scores, strict=True)
     n_bits = np.concatenate(n_bits)
     if not n_bits.any():
@@ -145,26 +137,17 @@ def split(batch: Any, cut: int) -> tuple[History, History, NDArray[np.integer]]:
 
 
 def _rules(sample, host):
-    """Functions from a history and hosts to change rates, with what a sample teaches.
-
-    Where `estimate` would give each host its own prior, this is the prior's rule.
-    """
-    prior = choosing.learn_prior(sample)
-    own = choosing.choose_scales(sample, prior, host, bits=sample)
+    """Functions from a history and hosts to change rates, learnt from a sample."""
     interval, changed, _ = sample.ragged()
     together = History(interval, changed, [0, interval.size])
-    one_rate = estimators.mle(together, edges="substitute")
-    estimated = {
-        name: choosing.Chosen(prior, name, "").rate for name in choosing.ESTIMATORS
-    }
-    return estimated | {
-        "prior": choosing.Chosen(own[0], "prior", "", own[1]).rate,
-        "Nutch": lambda history, host: _nutch_rate(history),
+    one_rate = estimators.mle(together, substitute=True)
+    return {
+        "prior": choosing.choose(sample, bits=sample, host=host).rate,
         "one rate": lambda history, host: np.full(history.shape, one_rate),
     }
 
 
-def _score(batch, cut, rules, n_bins):
+def _score(batch, cut, rules):
     """Score the predictions of the crawls after a time from those before.
 
     Returns the sum of losses by rule and page; the number of bits by page; and
@@ -179,9 +162,9 @@ def _score(batch, cut, rules, n_bins):
         loss = choosing.log_loss(rate, after.interval, after.changed)
         losses.append(np.bincount(owner, loss, minlength=n_pages))
         probability = -np.expm1(-rate * after.interval)
-        bin_ = np.minimum((probability * n_bins).astype(int), n_bins - 1)
+        place = np.minimum((probability * _N_BINS).astype(int), _N_BINS - 1)
         columns = [
-            np.bincount(bin_, weight, minlength=n_bins)
+            np.bincount(place, weight, minlength=_N_BINS)
             for weight in (probability, after.changed, np.ones(owner.size))
         ]
         counts.append(np.column_stack(columns))
@@ -206,21 +189,3 @@ def _summary(names, loss, n_bits, counts):
         {names[k]: stderr[k].item() for k in order},
         dict(zip(names, calibration, strict=True)),
     )
-
-
-def _nutch_rate(history):
-    """Rate at which Nutch's interval is as likely to grow as to shrink.
-
-    The share of changes that leaves it as it is solves
-    share log(shrink) + (1 - share) log(grow) = 0.
-    """
-    rule = policies.Nutch()
-    _, changed, offsets = history.ragged()
-    interval = np.full(history.shape, rule.initial)
-    for k in range(int(history.n_crawls.max(initial=0))):  # of all pages
-        at = offsets[:-1] + k
-        crawled = at < offsets[1:]
-        factor = np.where(changed[at[crawled]], rule.shrink, rule.grow)
-        interval[crawled] = np.clip(interval[crawled] * factor, *rule.limits)
-    balance = np.log(rule.grow) / np.log(rule.grow / rule.shrink)
-    return -np.log1p(-balance) / interval

@@ -423,17 +423,6 @@ def _rows(counts):
         Path,
     ),
     _option(
-        "--estimator",
-        "estimator of change rates (default: the one that predicts best)",
-        choices=("prior", "mle", "moment_matching", "naive"),
-    ),
-    _option(
-        "--level",
-        "coverage of the confidence intervals (default: 0.95)",
-        _OPEN_SHARE,
-        default=0.95,
-    ),
-    _option(
         "--dask ADDRESS",
         "address of a Dask scheduler, such as tcp://10.0.0.5:8786, whose workers "
         "share the work; they need a common file system",
@@ -446,7 +435,7 @@ def _rows(counts):
 def _estimate(options):
     import recrawl
 
-    names = ("state", "signals", "estimator", "level", "force", "memory")
+    names = ("state", "signals", "force", "memory")
     given = _given(options, *names, "dask")
     known = 0 if options.state is None else _n_pages(options.state)
     found = recrawl.estimate(_source(options), options.output, **given)
@@ -456,7 +445,7 @@ def _estimate(options):
         new = f"{found.n_pages - known:,} of {pages} new"
         state = f"added to this state, {new}" if known else "a new state"
         print(f"{options.state}: {state}")
-    print(f"estimator {found.estimator} ({found.why})")
+    print(f"rates by {found.why}")
     calibrated = "none, for too few bits" if found.calibration is None else "done"
     print(
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson; "
@@ -847,7 +836,7 @@ def _backtest(options):
         (name, f"{loss:.4f}", f"{loss - best:.4f} ± {found.stderr[name]:.4f}")
         for name, loss in found.log_loss.items()
     ]
-    _table(("estimator", "log loss", "behind the best"), rows)
+    _table(("rule", "log loss", "behind the best"), rows)
 
 
 @_command(

@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Dependence", "encoded", "measured"]
 
 
-def measured(
-    history: History, change_rate: Array, page: Any = None
-) -> tuple[Array, Array]:
+def measured(history: History, change_rate: Array, page: Any) -> tuple[Array, Array]:
     """Dispersion of pages, from their crawls and from earlier logs.
 
     Parameters
@@ -35,7 +33,7 @@ def measured(
         Crawls of this log.
     change_rate : ndarray, shape (n_pages,)
         Their rates.
-    page : pyarrow.Table, optional
+    page : pyarrow.Table
         With the columns dispersion and freedom of earlier logs.
 
     Returns
@@ -52,8 +50,6 @@ def measured(
     (array([2.]), array([3.]))
     """
     value, freedom = estimators.dispersion(history, change_rate)
-    if page is None:
-        return value, freedom
     before, known = (np.asarray(page[name]) for name in ("dispersion", "freedom"))
     total = freedom + known
     mean = (freedom * value + known * before) / np.maximum(total, 1.0)
@@ -84,9 +80,7 @@ class Dependence:
     hosts: dict
 
     @classmethod
-    def learn(
-        cls, history: History, change_rate: Array, host: Any, page: Any = None
-    ) -> Dependence:
+    def learn(cls, history: History, change_rate: Array, page: Any) -> Dependence:
         """Learn it from a random sample of pages.
 
         Parameters
@@ -95,10 +89,8 @@ class Dependence:
             Their crawls.
         change_rate : ndarray, shape (n_pages,)
             Their rates.
-        host : pyarrow.Array or ChunkedArray
-            Host of each page.
-        page : pyarrow.Table, optional
-            As in `measured`.
+        page : pyarrow.Table
+            As in `measured`, and with the column host.
 
         Returns
         -------
@@ -108,14 +100,14 @@ class Dependence:
         """
         value, freedom = measured(history, change_rate, page)
         mean, weight = estimators.pooled_dispersion(value, freedom)
-        names, member = encoded(host)
+        names, member = encoded(page["host"])
         own = np.bincount(member, freedom, len(names))
         total = np.bincount(member, freedom * value, len(names))
         value = total / np.maximum(own, 1.0)
         value = estimators.shrunk_dispersion(value, own, mean, weight)
         return cls(mean, weight, dict(zip(names, value.tolist(), strict=True)))
 
-    def of(self, value: Array, freedom: Array, host: Any, level: float) -> Array:
+    def of(self, value: Array, freedom: Array, host: Any) -> Array:
         """Find the dispersion by which the intervals of pages are widened.
 
         Parameters
@@ -124,8 +116,6 @@ class Dependence:
             Of `measured`, of any pages of the log.
         host : pyarrow.Array or ChunkedArray
             Host of each page.
-        level : float
-            Confidence level of the intervals.
 
         Returns
         -------
@@ -138,10 +128,10 @@ class Dependence:
         mean = np.array([self.hosts.get(name, self.mean) for name in names])[member]
         value = estimators.shrunk_dispersion(value, freedom, mean, self.weight)
         # degrees of freedom of pages are small whole numbers: one quantile for each
-        most = int(freedom.max(initial=0))
-        wider = scipy.stats.t.ppf((1 + level) / 2, np.arange(most + 1) + self.weight)
-        wider = (wider / scipy.special.ndtri((1 + level) / 2)) ** 2
-        return np.maximum(value * wider[freedom.astype(int)], 1.0)
+        tail = (1 + estimators.LEVEL) / 2
+        each = np.arange(int(freedom.max(initial=0)) + 1)
+        wider = scipy.stats.t.ppf(tail, each + self.weight) / scipy.special.ndtri(tail)
+        return np.maximum(value * wider[freedom.astype(int)] ** 2, 1.0)
 
 
 def encoded(host: Any) -> tuple[list[str], NDArray[np.integer]]:

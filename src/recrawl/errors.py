@@ -5,10 +5,8 @@ from typing import Any
 __all__ = [
     "ConvergenceError",
     "DegenerateHistoryWarning",
-    "DegeneratePriorWarning",
     "DistrustedAgeWarning",
     "NoPageError",
-    "UnidentifiedWarning",
 ]
 
 
@@ -37,17 +35,9 @@ class DegenerateHistoryWarning(UserWarning):
     """
 
 
-class DegeneratePriorWarning(UserWarning):
-    """A parameter of a fitted prior ended at the bound of its search."""
-
-
 class DistrustedAgeWarning(UserWarning):
     """An age or a count contradicts the bit of its crawl, so that the bit is used."""
 
 
 class NoPageError(LookupError):
     """A slot has no page to crawl: there is none, or limits forbid all of them."""
-
-
-class UnidentifiedWarning(UserWarning):
-    """Crawls do not distinguish false changes from true ones: the result is NaN."""

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import warnings
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recrawl import calibrating, checks, choosing, cluster, reading
-from recrawl.choosing import ESTIMATORS
+from recrawl import calibrating, choosing, cluster, reading
 from recrawl.dependence import Dependence, measured
 from recrawl.files import alone
 from recrawl.output import check_output, parquet, table
 from recrawl.science import estimators, freshness
-from recrawl.science.processes import History
 from recrawl.signalling import Quality
 from recrawl.state import compress
 from recrawl.suspects import Suspects
-from recrawl.tally import BadRowsWarning
 from recrawl.types import PathLike
-from recrawl.units import counted, shown
 
 if TYPE_CHECKING:
     from recrawl.formats.source import Source
@@ -46,9 +41,7 @@ _COPIED = (
     "last_crawl",
     "gone",
 )
-_COUNTS = "n_crawls", "n_changed"
 _PATTERN = 3  # standard deviations of the score of a Poisson page
-_SHOWN = 3  # pages named in a warning
 
 
 @dataclass(frozen=True)
@@ -62,12 +55,14 @@ class Estimates:
         with another one), and of those left out, by reason.
     n_pages : int
         Number of pages.
-    estimator : str
-        The estimator.
-    why : str
-        Why it is this one.
     changed, unchanged : float
         The two pseudo-observations of the prior, days.
+    why : str
+        Why each host has a prior of its own, or not.
+    scales : dict of float or None
+        Mean change rates of hosts over that of an average host, by which the two
+        pseudo-observations are divided for a page of each; None where one prior
+        for all hosts predicts as well.
     dispersion : float
         Mean dispersion of the log's pages (`estimators.pooled_dispersion`): 1 if
         their changes are Poisson.
@@ -80,12 +75,10 @@ class Estimates:
         Crawls a day that the log made: its intervals between crawls, and its
         fetches with nothing to compare, by its length; 0 if it does not tell, as
         a dump of states.
+    pace_of_all : float
+        The pace with the first crawl of each page, which ends no interval.
     suspects : list of Suspect
         Hosts whose pages are not what they seem.
-    scales : dict of float or None
-        Mean change rates of hosts over that of an average host, by which the two
-        pseudo-observations are divided for a page of each; None where one prior
-        for all hosts predicts as well.
     kinds : dict of int
         Number of pages by kind, such as "never changed" or "gone".
     failed : dict of int
@@ -93,42 +86,23 @@ class Estimates:
     signals : dict
         "used", how many signals, their "precision" and "recall" on all pages, and
         the number of pages by signals_from; empty without signals.
-    pace_of_all : float
-        The pace with the first crawl of each page, which ends no interval; 0 if
-        the log tells no pace.
-
-    Examples
-    --------
-    >>> Estimates({"rows": 2}, 1, "mle", "asked for", 0.5, 2.0).counts["rows"]
-    2
     """
 
     counts: dict
     n_pages: int
-    estimator: str
-    why: str
     changed: float
     unchanged: float
-    dispersion: float = 1.0
-    calibration: dict | None = None
-    what: str = ""
-    pace: float = 0.0
-    suspects: list = field(default_factory=list)
-    scales: dict | None = None
-    kinds: dict = field(default_factory=dict)
-    failed: dict = field(default_factory=dict)
-    signals: dict = field(default_factory=dict)
-    pace_of_all: float = 0.0
-
-
-@dataclass(frozen=True)
-class _Model:
-    """What was learnt from a sample, for all batches."""
-
-    chosen: choosing.Chosen
-    dependence: Dependence
-    level: float
-    quality: Quality | None = None
+    why: str
+    scales: dict | None
+    dispersion: float
+    calibration: dict | None
+    what: str
+    pace: float
+    pace_of_all: float
+    suspects: list
+    kinds: dict
+    failed: dict
+    signals: dict
 
 
 def estimate(
@@ -137,8 +111,6 @@ def estimate(
     *,
     state: PathLike | None = None,
     signals: PathLike | None = None,
-    estimator: Literal["prior", "mle", "moment_matching", "naive"] | None = None,
-    level: float = 0.95,
     force: bool = False,
     memory: str = "1GiB",
     dask: str | None = None,
@@ -169,17 +141,16 @@ def estimate(
         to write, one row for each page: url, host, importance, n_crawls
         (intervals between crawls), n_changed (of these), n_failed, n_incomparable
         (fetches of this log that have nothing to be compared by), first_crawl,
-        last_crawl, gone, change_rate (1/day), low and high
-        (`estimators.likelihood_interval`), outside ("below" or "above" where the
-        rate is not within low and high, or null), log_stderr (standard
+        last_crawl, gone, change_rate (1/day), its 95% interval from low to high
+        (`estimators.likelihood_interval`), log_stderr (standard
         deviation of the logarithm of the change rate in its posterior,
         `estimators.log_stderr`), log_rate (mean of that logarithm in the same
         posterior, of 1/day, `estimators.mean_log_rate`), dispersion (by which
         the interval and the posterior are widened, 1 or more), freshness_now
         (expected between the crawls of this log, at change_rate; null without
         any), degenerate ("never" or "always" changed, or null), serial_score, and
-        pattern ("bursty" or "regular" where `estimators.serial_score` is beyond
-        3, or null). The metadata "recrawl" are the `Estimates` as JSON.
+        pattern ("bursty" or "regular" where the score is beyond 3, or null; see
+        `estimators.serial_sums`). The metadata "recrawl" are the `Estimates` as JSON.
     state : path, optional
         What earlier logs left: read if it exists, and written anew. Rows that
         are not after a page's last one are left out, so that none counts
@@ -191,17 +162,6 @@ def estimate(
         signals_from ("page", "host" or "all": whose estimates they are, see
         `recrawl.signalling`; "none" of pages without a signal), which `schedule`
         needs for thresholds.
-    estimator : {"prior", "mle", "moment_matching", "naive"}, optional
-        "prior" is the posterior mode under two pseudo-observations that are
-        learnt from the log (`FakeIntervals.learn`), for pages of few crawls;
-        the others have the substitutes of `estimators.mle`. By default
-        "prior", unless another predicts the last bit of pages from those
-        before better, by two standard errors. If pages of hosts with a mean rate
-        of their own predict better than that, each host has a prior, which
-        differs from that of all pages in its unit of time alone. A page without
-        an interval gets the mode of the prior.
-    level : float, default 0.95
-        Level of the confidence intervals, in (0, 1).
     force : bool, default False
         Overwrite an output that exists.
     memory : str, default "1GiB"
@@ -221,7 +181,7 @@ def estimate(
     Returns
     -------
     Estimates
-        Counts of rows and pages, and the estimator.
+        Counts of rows and pages, and the prior.
 
     Raises
     ------
@@ -233,8 +193,8 @@ def estimate(
         No such log.
     ValueError
         A file of another kind, empty or without a required column; no row
-        that can be used; an unknown estimator; a file at `state` that is no
-        state; no scheduler at `dask`, or workers of another version.
+        that can be used; a file at `state` that is no state; no scheduler at
+        `dask`, or workers of another version.
     OSError
         No space left; outputs are whole or as they were.
     RuntimeError
@@ -243,16 +203,17 @@ def estimate(
     Warns
     -----
     BadRowsWarning
-        Rows were left out, or disagreed with others of the same time; the URLs of
-        some pages name no host, while those of others do.
+        Rows were left out, or disagreed with others of the same time.
 
     Notes
     -----
-    Of the estimator "prior", low and high are those of the likelihood of the crawls
-    and the pseudo-observations, whose maximum the rate is. Of others they are those
-    of the crawls alone; a biased estimator, or the substitute for a rate of 0 or
-    inf, may then lie outside. log_stderr and log_rate are always those of the crawls
-    and pseudo-observations.
+    The rate is the posterior mode under two pseudo-observations that are learnt from
+    the log (`FakeIntervals.learn`); a page without an interval gets the mode of the
+    prior. If pages of hosts with a mean rate of their own predict the last bit of
+    pages from those before better, by two standard errors, each host has a prior,
+    which differs from that of all pages in its unit of time alone
+    (`choosing.choose`). low and high are those of the likelihood of the crawls and the
+    pseudo-observations, whose maximum the rate is.
 
     Intervals are widened where changes depend on each other: the likelihood is
     raised to the power 1 / dispersion. The dispersion of a page, from its crawls in
@@ -266,8 +227,8 @@ def estimate(
     limits, to a relative 1e-4 (at most 3e-5 was measured, on uniform,
     exponential and lognormal intervals): intervals of one page and bit that
     differ by less than 1.1% are kept as their mean. The score is summed log by
-    log. When the estimator is chosen, the last bit of a page that is not in
-    this log is any of its bits.
+    log. When the prior is chosen, the last bit of a page that is not in this log is
+    any of its bits.
 
     Examples
     --------
@@ -279,91 +240,109 @@ def estimate(
     ...         "url,time,changed\\n"
     ...         "a,2026-01-01,no\\na,2026-01-03,yes\\na,2026-01-04,no\\n"
     ...     )
-    ...     found = estimate(log, rates, estimator="mle")
+    ...     found = estimate(log, rates)
     ...     found.n_pages, found.counts
     ...     pq.read_table(rates)["change_rate"].to_numpy().round(3)
     (1, {'rows': 3, 'repeated': 0})
-    array([0.549])
+    array([0.501])
     """
-    level = checks.probability("level", level)
-    if estimator is not None and estimator not in ESTIMATORS:
-        names = ", ".join(ESTIMATORS)
-        raise ValueError(f"estimator must be one of {names}, got {estimator!r}")
-    read = [*reading.inputs(path), signals]
-    check_output(output, force, [*read, state])
-    if state is not None:
-        check_output(state, True, read)
-        if Path(state).resolve() == Path(output).resolve():
-            raise ValueError(f"state must be another file than output, got {state}")
-    opened = functools.partial(reading.opened, signals=signals)
-    if dask is not None:
-        if signals is not None:
-            raise ValueError(f"signals must be None with dask, got {signals}")
-        opened = functools.partial(cluster.opened, dask, Path(output).parent)
+    opened = _check(path, output, state, signals, force, dask)
     no_state = contextlib.nullcontext()
+    known = state if state is not None and Path(state).exists() else None
     with (
         no_state if state is None else alone(state),
-        opened(path, state=_existing(state), memory=memory) as log,
+        opened(path, state=known, memory=memory) as log,
         # The state is renamed after the rates: if the rates cannot be written,
         # the log is not yet in the state and counts when it is tried again.
         no_state if state is None else parquet(state) as states,
         table(output) as rates,
     ):
         sample = log.sample(choosing.SAMPLE)
-        model = _learn(sample, estimator, level)
-        suspects = Suspects(log.connection, sample)
+        suspects, totals = Suspects(log.connection, sample), _Totals()
+        model = _learn(sample)
         function = functools.partial(_tables, model=model, with_state=state is not None)
-        n_crawls, first, last, kinds, quality = 0, [], [], Counter(), Counter()
-        n_first, n_hostless, hostless = 0, 0, []
         for found in log.map(function):
             # one table without a state, two with it
             for writer, rows in zip([rates, states], found, strict=False):
                 writer.write(rows)
                 if writer is rates:
                     suspects.add(rows)
-                    kinds.update(_kinds(rows))
-                    names = rows["url"].filter(pc.equal(rows["host"], ""))
-                    n_hostless += len(names)
-                    hostless += names[: _SHOWN - len(hostless)].to_pylist()
-                    if model.quality is not None:
-                        quality.update(rows["signals_from"].to_pylist())
-                    for name in ("n_crawls", "n_incomparable"):
-                        n_crawls += pc.sum(rows[name]).as_py()
-                    n_first += pc.count(rows["first_crawl"]).as_py()
-                    first.append(pc.min(rows["first_crawl"]).as_py())
-                    last.append(pc.max(rows["last_crawl"]).as_py())
-        if model.quality is not None:
-            n_signals = "select sum(n_signals)::bigint from sorted"
-            (quality["used"],) = log.connection.execute(n_signals).fetchone()
-            both = map(float, model.quality.of_all)
-            quality["precision"], quality["recall"] = both
-        rate = functools.partial(model.chosen.rate, host=sample.page["host"])
-        calibration = calibrating.learn(sample, rate)
-        found = Estimates(
-            dict(log.tally.counts),
-            log.n_pages,
-            model.chosen.estimator,
-            model.chosen.why,
-            model.chosen.prior.changed,
-            model.chosen.prior.unchanged,
-            model.dependence.mean,
-            None if calibration is None else calibration.to_dict(),
-            log.what,
-            _pace(n_crawls, first, last),
-            suspects.found(),
-            model.chosen.scales,
-            dict(kinds),
-            {str(status or "none"): n for status, n in log.tally.failed.most_common()},
-            dict(quality),
-            _pace(n_crawls and n_crawls + n_first, first, last),
-        )
+                    totals.add(rows)
+        found = _estimates(log, model, totals, suspects)
         rates.describe(asdict(found))
-    if 0 < n_hostless < found.n_pages:  # names of pages need not be URLs
-        named = ", ".join(shown(repr(url)) for url in hostless)
-        message = f"{counted(n_hostless, 'page')} whose URL names no host: {named}"
-        more = ", ..." if n_hostless > _SHOWN else ""
-        warnings.warn(message + more, BadRowsWarning, stacklevel=2)
     return found
+
+
+def _check(path, output, state, signals, force, dask):
+    """Refuse files that cannot be written; the function that opens a log."""
+    read = [*reading.inputs(path), signals]
+    check_output(output, force, [*read, state])
+    if state is not None:
+        check_output(state, True, read)
+        if Path(state).resolve() == Path(output).resolve():
+            raise ValueError(f"state must be another file than output, got {state}")
+    if dask is None:
+        return functools.partial(reading.opened, signals=signals)
+    if signals is not None:
+        raise ValueError(f"signals must be None with dask, got {signals}")
+    return functools.partial(cluster.opened, dask, Path(output).parent)
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What was learnt from a sample, for all batches."""
+
+    chosen: choosing.Chosen
+    dependence: Dependence
+    calibration: calibrating.Calibration | None
+    quality: Quality | None
+
+
+def _learn(sample):
+    """Learn the model from a sample of pages."""
+    history, host = sample.all_crawls, sample.page["host"]
+    chosen = choosing.choose(history, bits=sample.all_bits, host=host)
+    rate = functools.partial(chosen.rate, host=host)
+    quality = None
+    if sample.n_signals is not None:
+        quality = Quality(sample.bits, *_signalled(sample))
+    return _Model(
+        chosen,
+        Dependence.learn(sample.bits, rate(history), sample.page),
+        calibrating.learn(sample, rate),
+        quality,
+    )
+
+
+def _signalled(batch):
+    """Signals in the intervals between crawls, and the host of each page."""
+    return batch.n_signals[batch.crawled], batch.page["host"]
+
+
+class _Totals:
+    """What is counted while the tables of rates are written."""
+
+    def __init__(self):
+        self.kinds, self.signals_from = Counter(), Counter()
+        self.n_crawls, self.n_first, self.times = 0, 0, []
+
+    def add(self, rows):
+        """Count the pages of one table."""
+        self.kinds.update(_kinds(rows))
+        if "signals_from" in rows.column_names:
+            self.signals_from.update(rows["signals_from"].to_pylist())
+        made = pc.add(rows["n_crawls"], rows["n_incomparable"])
+        self.n_crawls += pc.sum(made).as_py()
+        self.n_first += pc.count(rows["first_crawl"]).as_py()
+        ends = pc.min(rows["first_crawl"]), pc.max(rows["last_crawl"])
+        self.times += [end.as_py() for end in ends if end.is_valid]
+
+    def paces(self):
+        """Crawls a day, without and with the first of each page; 0 if unknown."""
+        if not self.n_crawls or not (length := np.ptp(self.times)):
+            return 0.0, 0.0
+        days = length / timedelta(days=1)
+        return self.n_crawls / days, (self.n_crawls + self.n_first) / days
 
 
 def _kinds(rows):
@@ -375,6 +354,7 @@ def _kinds(rows):
         "always changed": pc.equal(rows["degenerate"], "always"),
         "bursty": pc.equal(rows["pattern"], "bursty"),
         "regular": pc.equal(rows["pattern"], "regular"),
+        "whose URL names no host": pc.equal(rows["host"], ""),
         "gone": rows["gone"],
         "never fetched successfully": pc.and_not(unknown, fetched),
         "fetched, but with nothing to compare": pc.and_(unknown, fetched),
@@ -382,33 +362,35 @@ def _kinds(rows):
     return {kind: pc.sum(pages).as_py() or 0 for kind, pages in kinds.items()}
 
 
-def _pace(n_crawls, first, last):
-    """Crawls a day, from the times of the first and last crawl of batches."""
-    first, last = ([t for t in times if t is not None] for times in (first, last))
-    days = (max(last) - min(first)) / timedelta(days=1) if first else 0.0
-    return n_crawls / days if days else 0.0
-
-
-def _existing(path):
-    """The path of a file that exists, else None."""
-    return path if path is not None and Path(path).exists() else None
-
-
-def _learn(sample, estimator, level):
-    """Learn the model from a sample of pages."""
-    history, bits, host = sample.all_crawls, sample.all_bits, sample.page["host"]
-    chosen = choosing.choose(history, estimator, bits=bits, host=host)
-    rate = replace(chosen, estimator="prior").rate(history, host)
-    dependence = Dependence.learn(sample.bits, rate, host, sample.page)
-    quality = None
-    if sample.n_signals is not None:
-        quality = Quality(sample.bits, *_signalled(sample))
-    return _Model(chosen, dependence, level, quality)
-
-
-def _signalled(batch):
-    """Signals in the intervals between crawls, and the host of each page."""
-    return batch.n_signals[batch.crawled], batch.page["host"].to_pylist()
+def _estimates(log, model, totals, suspects):
+    """Summarise what was read, learnt and written."""
+    signals, points = {}, None
+    if model.quality is not None:
+        query = "select sum(n_signals)::bigint from sorted"
+        (n_signals,) = log.connection.execute(query).fetchone()
+        precision, recall = map(float, model.quality.of_all)
+        signals = {"used": n_signals, "precision": precision, "recall": recall}
+    if model.calibration is not None:
+        points = {name: p.tolist() for name, p in vars(model.calibration).items()}
+    pace, pace_of_all = totals.paces()
+    failed = log.tally.failed.most_common()
+    return Estimates(
+        counts=dict(log.tally.counts),
+        n_pages=log.n_pages,
+        changed=model.chosen.prior.changed,
+        unchanged=model.chosen.prior.unchanged,
+        why=model.chosen.why,
+        scales=model.chosen.scales,
+        dispersion=model.dependence.mean,
+        calibration=points,
+        what=log.what,
+        pace=pace,
+        pace_of_all=pace_of_all,
+        suspects=suspects.found(),
+        kinds=dict(totals.kinds),
+        failed={str(status or "none"): n for status, n in failed},
+        signals=signals | totals.signals_from,
+    )
 
 
 def _tables(batch, *, model, with_state):
@@ -416,108 +398,65 @@ def _tables(batch, *, model, with_state):
 
     One after the other, so that only one of these large tables is in memory.
     """
-    history = batch.all_crawls
-    sums = _serial_sums(batch, history)
-    rates = _rates(batch, history, model, sums)
-    change_rate = np.array(rates["change_rate"])
-    yield rates
-    del rates
-    if with_state:
-        dispersion = measured(batch.bits, change_rate, batch.page)
-        yield compress(batch.page, history, _counts(batch), sums, dispersion)
-
-
-def _counts(batch):
-    """Crawls of each page that had one before, and that changed, of all logs."""
-    bits = batch.bits
-    new = bits.n_crawls, bits.total(bits.changed).astype(int)
-    return [n + batch.page[k].to_numpy() for n, k in zip(new, _COUNTS, strict=True)]
-
-
-def _serial_sums(batch, history):
-    """Sums for the serial score of each page, with those of earlier logs."""
-    # at the rates 0 and inf all bits are certain and add nothing
-    certain = estimators.DegenerateHistoryWarning
-    with warnings.catch_warnings(action="ignore", category=certain):
-        rate = estimators.mle(history)
-    new = estimators.serial_sums(batch.bits, rate)
-    old = [np.asarray(batch.page[name]) for name in ("lag", "lag_squares")]
-    return [a + b for a, b in zip(old, new, strict=True)]
-
-
-def _rates(batch, history, model, sums):
-    """Table of what `estimate` writes of each page."""
-    n, n_changed = _counts(batch)
-    any_change = history.total(history.changed) > 0
-    by_bits = (history.n_crawls == n) & (_n_ages(history) == 0)
+    history, bits, page = batch.all_crawls, batch.bits, batch.page
+    rate = estimators.mle(history)
+    products, squares = estimators.serial_sums(bits, rate)
+    new = {
+        "n_crawls": bits.n_crawls,
+        "n_changed": bits.total(bits.changed).astype(int),
+        "lag": products,
+        "lag_squares": squares,
+    }
+    n, n_changed, *sums = (
+        np.asarray(page[name]) + values for name, values in new.items()
+    )
+    posterior, dispersion = _posterior(batch, history, model)
     quality = {}
     if model.quality is not None:
-        quality = model.quality.columns(batch.bits, *_signalled(batch))
-    posterior = _posterior(batch, history, model)
-    rate = posterior["change_rate"]
-    now = freshness.crawled(batch.bits, rate)
+        quality = model.quality.columns(bits, *_signalled(batch))
+    copied = {name: page[name] for name in _COPIED}
+    counts = {"n_crawls": n, "n_changed": n_changed}
+    patterns = _patterns(rate, n, *sums)
+    now = freshness.crawled(bits, posterior["change_rate"])
+    now = {"freshness_now": pa.array(now, mask=np.isnan(now))}
+    yield pa.table(copied | counts | posterior | now | patterns | quality)
+    if with_state:
+        yield compress(page, history, (n, n_changed), sums, dispersion)
+
+
+def _patterns(rate, n_crawls, products, squares):
+    """Columns that say of pages what a Poisson page would not have."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        score = sums[0] / np.sqrt(np.maximum(sums[1], np.maximum(n - 1, 0)))
-    never = (history.n_crawls > 0) & ~any_change
-    always = (n > 0) & (n_changed == n) & by_bits  # an age bounds the rate
-    low, high = posterior["low"], posterior["high"]
-    return pa.table(
-        {name: batch.page[name] for name in _COPIED}
-        | {"n_crawls": n, "n_changed": n_changed}
-        | posterior
-        | {
-            "outside": _label(below=rate < low, above=rate > high),
-            "freshness_now": pa.array(now, mask=np.isnan(now)),
-            "degenerate": _label(never=never, always=always),
-            "serial_score": pa.array(score, mask=np.isnan(score)),
-            "pattern": _label(bursty=score > _PATTERN, regular=score < -_PATTERN),
-        }
-        | quality
-    )
-
-
-def _n_ages(history):
-    """Number of crawls of each page that showed the age of the last change."""
-    if history.age is None:
-        return np.zeros(history.shape, dtype=int)
-    return history.total(~np.isnan(history.age)).astype(int)
+        score = products / np.sqrt(np.maximum(squares, np.maximum(n_crawls - 1, 0)))
+    return {
+        "degenerate": _label(never=rate == 0, always=np.isinf(rate)),
+        "serial_score": pa.array(score, mask=np.isnan(score)),
+        "pattern": _label(bursty=score > _PATTERN, regular=score < -_PATTERN),
+    }
 
 
 def _posterior(batch, history, model):
-    """Rates, their intervals and standard errors, with the dispersion."""
-    prior, host = model.chosen.prior, batch.page["host"]
-    history, scale = choosing.scaled(history, model.chosen.scales, host)
-    posterior, mode = prior.observed(history), prior.estimate(history)
-    information = estimators.log_information(posterior, mode)
-    own = estimators.log_information(history, mode)
-    wider = _wider(batch, mode * scale, model)
-    dispersion = 1 + (wider - 1) * own / information
-    found = {
+    """Rates, their intervals and standard errors; and the dispersion of this log."""
+    host = batch.page["host"]
+    history, scale = model.chosen.scaled(history, host)
+    posterior = model.chosen.prior.observed(history)
+    mode = estimators.mle(posterior)
+    found = measured(batch.bits, mode * scale, batch.page)
+    # the crawls are widened, and the pseudo-observations are not
+    share = estimators.log_information(history, mode)
+    share /= (information := estimators.log_information(posterior, mode))
+    dispersion = 1 + (model.dependence.of(*found, host) - 1) * share
+    low, high = estimators.likelihood_interval(posterior, mode, dispersion)
+    log_rate = estimators.mean_log_rate(posterior, mode, dispersion)
+    columns = {
         "change_rate": mode * scale,
-        "low": None,
-        "high": None,
+        "low": low * scale,
+        "high": high * scale,
         "log_stderr": estimators.log_stderr(information, dispersion),
-        "log_rate": estimators.mean_log_rate(posterior, mode, dispersion)
-        + np.log(scale),
+        "log_rate": log_rate + np.log(scale),
         "dispersion": dispersion,
     }
-    limits = functools.partial(estimators.likelihood_interval, level=model.level)
-    if model.chosen.estimator == "prior":
-        low, high = limits(posterior, dispersion=dispersion)
-        return found | {"low": low * scale, "high": high * scale}
-    # pages without crawls have the prior alone
-    empty = history.n_crawls == 0
-    only = limits(prior.observed(History([], [], [0, 0])))
-    both = zip(limits(history, dispersion=wider), only, strict=True)
-    low, high = (np.where(empty, alone, own) for own, alone in both)
-    rate = np.where(empty, mode, model.chosen.rate(history, host))
-    return found | {"change_rate": rate, "low": low, "high": high, "dispersion": wider}
-
-
-def _wider(batch, rate, model):
-    """Dispersion of each page's crawls in this log and those before, at least 1."""
-    found = measured(batch.bits, rate, batch.page)
-    return model.dependence.of(*found, batch.page["host"], model.level)
+    return columns, found
 
 
 def _label(**where):

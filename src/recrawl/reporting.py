@@ -68,12 +68,6 @@ class Report:
         Of `compare`; None if it has nothing to compare.
     backtest : Backtest or None
         Of `backtest`; None if it has nothing to predict.
-
-    Examples
-    --------
-    >>> counted = Estimates({"rows": 2}, 1, "mle", "asked for", 0.5, 2.0)
-    >>> Report(counted, 3.0, [], None, None).pace
-    3.0
     """
 
     estimates: Estimates
@@ -543,6 +537,5 @@ def _draw_calibration(ax, found):
 
 def _compared(found):
     """Rules whose calibration is shown: that of the rates, and the best other."""
-    own = found.estimates.estimator
-    others = [name for name in found.backtest.log_loss if name != own]
-    return [own, *others[:1]]
+    others = [name for name in found.backtest.log_loss if name != "prior"]
+    return ["prior", *others[:1]]

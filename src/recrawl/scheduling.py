@@ -765,7 +765,7 @@ def _calibration(file, policy):
         return None, "the rates lack the metadata of `recrawl estimate`"
     if file.metadata["calibration"] is None:
         return None, f"the log has fewer than {LEAST_BITS} bits to measure it on"
-    return Calibration.from_dict(file.metadata["calibration"]), ""
+    return Calibration(**file.metadata["calibration"]), ""
 
 
 def _outcome(problem, plan, fresh, log, here):

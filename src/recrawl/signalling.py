@@ -7,7 +7,6 @@ signals come without a change.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,13 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from paperlib.signals import fit
 from recrawl.database import first_line, run, sql
+from recrawl.dependence import encoded
 from recrawl.files import temporary_folder
 from recrawl.formats.checking import mended
 from recrawl.formats.tables import check, selected
-from recrawl.science.signal_quality import fit
+from recrawl.state import kept
 from recrawl.types import PathLike
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Quality", "attach"]
 
-# Precision and recall of a page count if both standard errors are at most this;
-# else those of its host, or of the whole log, stand in.
+# Precision and recall of a page count if both standard errors are at most this.
 _PRECISE = 0.1
+_LEAST = 10  # signals of a page; with fewer it is hardly ever so precise (our choice)
 _ENOUGH = 100  # signals, and changes, of a host
 
 
@@ -112,54 +113,57 @@ class Quality:
         Pages drawn at random; intervals in days.
     n_signals : ndarray of int, shape (n_intervals,)
         Signals in each interval.
-    host : sequence, shape (n_pages,)
+    host : pyarrow.Array or ChunkedArray
         Host of each page.
 
     Attributes
     ----------
-    of_all : list of float
+    of_all : ndarray of float
         Precision and recall of the signals of all pages.
 
     Notes
     -----
-    A page's own estimates (`signal_quality.fit`) are taken where its crawls tell
-    both to a standard error of 0.1; else those of its host, if the sample has 100
-    signals and 100 changes of it; else those of all pages. Those of several pages are
-    the sums of their estimated numbers: signals with a change over all signals,
-    and over all changes. (One fit of their crawls together would be biased, for it
-    takes them for one page with one change rate.) With few crawls of each page the
-    recall of a host comes out too low: .75 in place of .8 from 60 crawls of each of
-    400 pages, .785 from 150. A page that has had no signal
-    has the recall 0: nothing tells that one would come.
+    A page's own estimates (`paperlib.signals.fit`) are taken if it has 10 signals and
+    its crawls determine both to a standard error of 0.1; else those of its host, if the
+    sample has 100 signals and 100 changes of it; else those of all pages. Those of
+    several pages are the sums of their estimated numbers: signals with a change over
+    all signals, and over all changes. (One fit of their crawls together would be
+    biased, for it takes them for one page with one change rate.) With few crawls of
+    each page the recall of a host comes out too low: .75 in place of .8 from 60 crawls
+    of each of 400 pages, .785 from 150. A page that has had no signal has the recall
+    0: nothing shows that one would come.
 
     Examples
     --------
+    >>> import pyarrow as pa
     >>> from recrawl.science.processes import History
     >>> history = History([1.0] * 400, [True, False] * 200, [0, 200, 400])
-    >>> n_signals = np.tile([1, 0], 200)
-    >>> quality = Quality(history, n_signals, ["a.org", "b.org"])
-    >>> quality.columns(history, n_signals, ["a.org", "b.org"])["recall"]
+    >>> n_signals, host = np.tile([1, 0], 200), pa.array(["a.org", "b.org"])
+    >>> quality = Quality(history, n_signals, host)
+    >>> quality.columns(history, n_signals, host)["recall"]
     array([1., 1.])
     """
 
     def __init__(
-        self, sample: History, n_signals: NDArray[np.integer], host: Sequence[Any]
+        self, sample: History, n_signals: NDArray[np.integer], host: Any
     ) -> None:
-        found, days = fit(sample, n_signals), sample.total(sample.interval)
-        self._hosts, number = np.unique(np.asarray(host, str), return_inverse=True)
+        n = sample.total(n_signals)
+        found = _fit(sample, n_signals, n > 0)
         with np.errstate(invalid="ignore"):
-            true = found.precision * sample.total(n_signals)
-            n_changes = found.change_rate * days
-        counts = true, sample.total(n_signals), n_changes
-        known = np.isfinite(true) & np.isfinite(n_changes)
-        of_host = np.array(
-            [np.bincount(number[known], n[known], self._hosts.size) for n in counts]
-        )
-        self._of_host, self.of_all = _ratios(of_host), _ratios(of_host.sum(axis=1))
-        self._enough = (of_host[1:] >= _ENOUGH).all(axis=0)
+            n_changes = found.change_rate * sample.total(sample.interval)
+            counts = np.array([found.precision * n, n, n_changes])
+        known = np.isfinite(counts).all(axis=0)
+        names, member = encoded(host)
+        of_host = np.zeros((3, len(names)))
+        np.add.at(of_host.T, member[known], counts[:, known].T)
+        self.of_all = _ratios(of_host.sum(axis=1))
+        enough = (of_host[1:] >= _ENOUGH).all(axis=0)
+        self._of_host = {
+            names[k]: _ratios(of_host[:, k]) for k in np.flatnonzero(enough)
+        }
 
     def columns(
-        self, history: History, n_signals: NDArray[np.integer], host: Sequence[Any]
+        self, history: History, n_signals: NDArray[np.integer], host: Any
     ) -> dict[str, NDArray[Any]]:
         """Find precision, recall and rate of false signals of pages.
 
@@ -169,7 +173,7 @@ class Quality:
             The pages' crawls; intervals in days.
         n_signals : ndarray of int, shape (n_intervals,)
             Signals in each interval.
-        host : sequence, shape (n_pages,)
+        host : pyarrow.Array or ChunkedArray
             Host of each page.
 
         Returns
@@ -179,34 +183,55 @@ class Quality:
             ``signals_from``: "page", "host", "all", or "none" of pages without a
             signal.
         """
-        own, host = fit(history, n_signals), np.asarray(host, str)
+        n = history.total(n_signals)
+        own = _fit(history, n_signals, n >= _LEAST)
+        precise = _precise(history, n_signals, own)
+        names, member = encoded(host)
+        others = np.array([self._of_host.get(name, self.of_all) for name in names])
+        precision, recall = np.where(
+            precise, [own.precision, own.recall], others[member].T
+        )
         with np.errstate(invalid="ignore"):
-            precise = (own.precision_stderr <= _PRECISE) & (
-                own.recall_stderr <= _PRECISE
-            )
-        place = np.searchsorted(self._hosts[:-1], host)
-        known = (self._hosts[place] == host) & self._enough[place]
-        found = {
-            name: np.select([precise, known], [mine, of_host[place]], of_all)
-            for name, mine, of_host, of_all in zip(
-                ("precision", "recall"),
-                (own.precision, own.recall),
-                self._of_host,
-                self.of_all,
-                strict=True,
-            )
+            gamma = np.nan_to_num(n / history.total(history.interval))
+        of_host = np.array([name in self._of_host for name in names])[member]
+        sources = [n == 0, precise, of_host], ["none", "page", "host"]
+        return {
+            "precision": precision,
+            "recall": np.where(n == 0, 0.0, recall),
+            "false_rate": gamma * (1 - precision),
+            "signals_from": np.select(*sources, "all"),
         }
-        silent = own.gamma == 0
-        found["recall"][silent] = 0.0
-        found["false_rate"] = np.nan_to_num(own.gamma) * (1 - found["precision"])
-        sources = [silent, precise, known], ["none", "page", "host"]
-        found["signals_from"] = np.select(*sources, "all")
-        return found
 
 
+def _fit(history, n_signals, pages):
+    """Estimates of some pages, NaN of the others."""
+    keep = history.per_crawl(pages)
+    return fit(kept(history, keep), n_signals[keep])
+
+
+@np.errstate(all="ignore")  # pages without an estimate
+def _precise(history, n_signals, found):
+    """Whether both standard errors of pages are small.
+
+    They follow from the observed information on alpha and b, of the likelihood of
+    `paperlib.signals.fit`, by the delta method.
+    """
+    time, p, rate = history.total(history.interval), found.precision, found.change_rate
+    gamma, alpha = history.total(n_signals) / time, rate * (1 - found.recall)
+    w, n = history.interval, n_signals
+    eta = history.per_crawl(alpha) * w - history.per_crawl(np.log1p(-p)) * n
+    weight = np.where(history.changed, -1 / (np.expm1(eta) * np.expm1(-eta)), 0.0)
+    aa, ab, bb = (history.total(weight * x) for x in (w * w, w * n, n * n))
+    determinant = aa * bb - ab**2
+    of_precision = (1 - p) ** 2 * aa / determinant
+    # derivatives of the recall in alpha, b and gamma, times the squared rate
+    x, y, z = -p * gamma, (1 - p) * gamma * alpha, p * alpha
+    of_recall = (x**2 * bb + y**2 * aa - 2 * x * y * ab) / determinant
+    of_recall = (of_recall + z**2 * gamma / time) / rate**4
+    return np.maximum(of_precision, of_recall) <= _PRECISE**2
+
+
+@np.errstate(all="ignore")  # hosts without signals or changes
 def _ratios(counts):
     """Precision and recall from numbers of true signals, signals and changes."""
-    true, n_signals, n_changes = counts
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = true / n_signals, true / n_changes
-    return [np.nan_to_num(ratio) for ratio in ratios]
+    return np.nan_to_num(counts[0] / counts[1:])

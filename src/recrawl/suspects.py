@@ -8,7 +8,7 @@ addresses that differ in what a server ignores are one page, crawled many times.
 
 from __future__ import annotations
 
-import warnings
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,8 @@ import duckdb
 import numpy as np
 
 from recrawl.database import sql
-from recrawl.errors import ConvergenceError, DegenerateHistoryWarning
 from recrawl.science import estimators
+from recrawl.state import kept
 
 if TYPE_CHECKING:
     from recrawl.reading import Batch
@@ -45,11 +45,6 @@ class Suspect:
         What was seen.
     cause : str
         The likely cause.
-
-    Examples
-    --------
-    >>> Suspect("a.org", 12, "changed at every crawl", "a clock").n_pages
-    12
     """
 
     host: str
@@ -83,7 +78,7 @@ class Suspects:
 
     def __init__(self, connection: Any, sample: Batch) -> None:
         self._connection, self._sample = connection, sample
-        self._often, self._always = {}, {}
+        self._often, self._always = Counter(), Counter()
 
     def add(self, rates: Any) -> None:
         """Count the pages of a batch that changed at every crawl.
@@ -94,15 +89,9 @@ class Suspects:
             With the columns host, n_crawls and n_changed.
         """
         n, changed = (rates[name].to_numpy() for name in ("n_crawls", "n_changed"))
-        often = n >= _CRAWLS
-        for pages, counts in (
-            (often, self._often),
-            (often & (n == changed), self._always),
-        ):
-            hosts = rates["host"].filter(pages).value_counts().to_pylist()
-            for row in hosts:
-                name = row["values"]
-                counts[name] = counts.get(name, 0) + row["counts"]
+        often, host = n >= _CRAWLS, rates["host"]
+        self._often.update(host.filter(often).to_pylist())
+        self._always.update(host.filter(often & (n == changed)).to_pylist())
 
     def found(self) -> list[Suspect]:
         """List the suspects, those with the most pages first.
@@ -112,39 +101,31 @@ class Suspects:
         list of Suspect
         """
         found = [
-            Suspect(host, n, "changed at every crawl", self._cause(host))
+            (host, n, "changed at every crawl", self._cause(host))
             for host, n in self._always.items()
             if n >= _PAGES and 2 * n >= self._often[host]
         ]
+        bodies = "select host, max(n_urls) from shared_body group by host"
         found += [
-            Suspect(host, n, f"one body under {n:,} addresses", "a soft 404")
-            for host, n in self._rows(
-                "select host, max(n_urls) from shared_body group by host"
-            )
+            (host, n, f"one body under {n:,} addresses", "a soft 404")
+            for host, n in self._rows(bodies)
         ]
+        undated = (
+            "select host, count(*) from page where first_crawl is null "
+            "and n_incomparable > 0 and host_of(url) in (from dated_now) group by host"
+        )
+        cause = "nothing can be compared: let the crawler keep a digest of the content"
         found += [
-            Suspect(
-                host,
-                n,
-                f"without digest or ETag, and {_MADE_UP}",
-                "nothing can be compared: let the crawler keep a digest of the content",
-            )
-            for host, n in self._rows(
-                "select host, count(*) from page where first_crawl is null "
-                "and n_incomparable > 0 and host_of(url) in (from dated_now) "
-                "group by host"
-            )
+            (host, n, f"without digest or ETag, and {_MADE_UP}", cause)
+            for host, n in self._rows(undated)
         ]
+        cause = "one page under many addresses; a crawler should remove these parts"
+        parts = "without fragments and parameters of tracking or sessions"
         found += [
-            Suspect(
-                host,
-                n,
-                f"that are {n_pages:,} without fragments and parameters of tracking "
-                "or sessions",
-                "one page under many addresses; a crawler should remove these parts",
-            )
+            (host, n, f"that are {n_pages:,} {parts}", cause)
             for host, n, n_pages in self._rows(sql("find_variants"))
         ]
+        found = [Suspect(*each) for each in found]
         return sorted(found, key=lambda each: -each.n_pages)
 
     def _rows(self, query):
@@ -158,35 +139,12 @@ class Suspects:
         """The likely cause of pages that changed at every crawl."""
         if (host,) in self._rows("select host from dated_now"):
             return _MADE_UP
-        share = self._false_share(host)
-        if share is not None and share >= _FALSE:
-            return (
-                f"false changes at {share:.0%} of crawls: an advertisement, a clock "
-                "or a token, or digests of chunked bodies"
-            )
+        bits = self._sample.bits
+        of_host = bits.per_crawl(np.asarray(self._sample.page["host"]) == host)
+        false = estimators.false_changes(kept(bits, of_host))
+        often = "crawled too rarely to tell, or "
+        if false.pvalue < _CERTAIN and false.probability >= _FALSE:
+            often = f"false changes at {false.probability:.0%} of crawls: "
         return (
-            "crawled too rarely to tell, or an advertisement, a clock, a token, or "
-            "digests of chunked bodies"
+            f"{often}a clock, an advertisement, a token, or digests of chunked bodies"
         )
-
-    def _false_share(self, host):
-        """Probability of a false change on a host, None where nothing tells it."""
-        of_host = np.asarray(self._sample.page["host"]) == host
-        interval, changed, offsets = self._sample.bits.ragged()
-        keep = np.repeat(of_host, np.diff(offsets))
-        sizes = np.diff(offsets)[of_host]
-        if not keep.any():
-            return None
-        history = type(self._sample.bits)(
-            interval[keep], changed[keep], np.append(0, np.cumsum(sizes))
-        )
-        with warnings.catch_warnings(
-            action="ignore", category=DegenerateHistoryWarning
-        ):
-            group = np.zeros(sizes.size)
-            try:
-                test = estimators.false_change_test(history, group=group)
-                fit = estimators.false_changes(history, group=group)
-            except (ValueError, ConvergenceError):
-                return None
-        return fit.false_change.item() if test.pvalue < _CERTAIN else None

@@ -9,9 +9,8 @@ import math
 
 import numpy as np
 from scipy.integrate import quad
-from scipy.optimize import minimize
-from scipy.special import exprel, gammaln, polygamma
-from scipy.stats import chi2, poisson
+from scipy.special import exprel
+from scipy.stats import chi2
 
 from tests.plain import (
     log_likelihood,
@@ -23,26 +22,17 @@ from tests.plain._searching import root, spend
 # ------------------------------------------------------- one bit of each crawl
 
 
-def likelihood_interval(interval, changed, level, dispersion=1):
-    """Likelihood-ratio interval of the change rate."""
-    # Without an interior maximum, the rates under which the bits have a probability
-    # of at least 1 - level.
-    best, one_sided = mle(interval, changed), -dispersion * np.log(1 - level)
-    if best == 0:
-        return 0.0, one_sided / interval.sum()
-    top, drop = 0.0, one_sided
-    if best < np.inf:
-        top = log_likelihood(best, interval, changed)
-        drop = dispersion * chi2.ppf(level, 1) / 2
+def likelihood_interval(interval, changed, dispersion):
+    """Likelihood-ratio interval of the change rate, of level 0.95."""
+    # Of a page with both kinds of bits.
+    best = mle(interval, changed)
+    least = log_likelihood(best, interval, changed) - dispersion * chi2.ppf(0.95, 1) / 2
 
     def excess(log_rate):
-        return log_likelihood(np.exp(log_rate), interval, changed) - top + drop
+        return log_likelihood(np.exp(log_rate), interval, changed) - least
 
-    middle = np.log(min(best, 40 / interval.min()))
-    low = np.exp(root(excess, middle - 300, middle))
-    if best == np.inf:
-        return low, np.inf
-    return low, np.exp(root(excess, middle, middle + 300))
+    low, high = (root(excess, np.log(best), np.log(best) + d) for d in (-300, 300))
+    return np.exp(low), np.exp(high)
 
 
 def dispersion(change_rate, interval, changed, n_blocks=4):
@@ -70,21 +60,6 @@ def log_information(change_rate, interval, changed):
     return np.sum(np.where(changed, r * (x + r - 1), x))
 
 
-def log_stderr(information, dispersion):
-    """Standard deviation of the logarithm of the change rate."""
-    # Of a gamma density with this curvature at its mode; exact for one.
-    return np.sqrt(polygamma(1, 1 + information / dispersion))
-
-
-def mean_log_rate(interval, changed, dispersion):
-    """Posterior mean of the log rate; all rates are equally likely before."""
-    # The density of the logarithm is the rate times the likelihood^(1 / dispersion).
-    x = np.linspace(-30, 30, 6001)
-    logs = np.array([log_likelihood(np.exp(u), interval, changed) for u in x])
-    log_density = logs / dispersion + x
-    return np.average(x, weights=np.exp(log_density - log_density.max()))
-
-
 def false_change_log_likelihood(change_rate, b, interval, changed):
     """Log-likelihood of a change rate and of false changes, concave."""
     # P(changed) = 1 - (1 - q) exp(-Delta w), b = -log(1 - q): as if each crawl had
@@ -105,15 +80,6 @@ def false_changes(pages, n_steps):
             rates[i] *= np.sum(events * interval) / np.sum(interval)
         b *= false / sum(len(interval) for interval, _ in pages)
     return b, rates
-
-
-def design_variance(change_rate, false_change, interval, share, known):
-    """Times n the variance of the MLE of the change rate after n crawls."""
-    # The inverse of the Fisher information of (b, Delta) per crawl.
-    v = share / np.expm1(change_rate * interval - np.log(1 - false_change))
-    design = np.stack([np.ones(len(interval)), interval])
-    information = design * v @ design.T
-    return 1 / information[1, 1] if known else np.linalg.inv(information)[1, 1]
 
 
 # ------------------------------------------- more than a bit of some crawls
@@ -160,16 +126,6 @@ def feed_terms(change_times, crawl_times, n_entries):
         terms.append((len(new), now - new[0] if full else now - before))
         before = now
     return terms
-
-
-def observed_information(change_rate, interval, observation, n_entries=1):
-    """Fisher information of one crawl, by what it reveals."""
-    # Minus the expected second derivative of the log-likelihood; "age" is N = 1.
-    if observation == "bit":
-        return interval**2 / np.expm1(change_rate * interval)
-    m = np.arange(1000)
-    seen = m if observation == "count" else np.minimum(m, n_entries)
-    return np.sum(seen * poisson.pmf(m, change_rate * interval)) / change_rate**2
 
 
 def empirical_crawl_value(interval, changed, age, elapsed):
@@ -331,57 +287,3 @@ def periodic_stale_time(change_rate, weight, demand, period, start, end):
     edges = width * np.arange(math.floor(start / width) + 1, math.ceil(end / width))
     pieces = itertools.pairwise([start, *edges, end])
     return sum(quad(stale, *piece, epsabs=0, epsrel=1e-12)[0] for piece in pieces)
-
-
-# ---------------------------------------------------------------------- priors
-
-
-def gamma_marginal(interval, changed, shape, rate):
-    """Probability of the bits of a page whose change rate has a gamma density."""
-    # Delta ~ Gamma(a, b), y = log(b Delta); for a above 0.2.
-    y = np.linspace(-150, 5, 15_501)
-    q = np.exp(-np.exp(y) / rate * np.asarray(interval)[:, np.newaxis])
-    bits = np.prod(np.where(np.asarray(changed)[:, np.newaxis], 1 - q, q), axis=0)
-    return np.trapezoid(bits * np.exp(shape * y - np.exp(y) - gammaln(shape)), y)
-
-
-def gamma_bits(interval, changed, shape, rate):
-    """Probability of the bits of a page, and posterior mean of its change rate."""
-    # The product of the (1 - exp(-Delta w)) is a sum over the sets of changed
-    # intervals, and E exp(-Delta t) = (b / (b + t))^a. Its terms alternate:
-    # all digits are lost from some 15 changes on.
-    interval, changed = np.asarray(interval, dtype=float), np.asarray(changed, bool)
-    total = mean = 0.0
-    for chosen in itertools.product([0, 1], repeat=changed.sum()):
-        after = rate + interval[~changed].sum() + interval[changed] @ chosen
-        term = (-1) ** sum(chosen) * (rate / after) ** shape
-        total, mean = total + term, mean + term * shape / after
-    return total, mean / total
-
-
-def count_marginal(n_changes, time, shape, rate):
-    """Log probability of counted changes, and posterior mean of the change rate."""
-    # n changes in a time t have the likelihood Delta^n exp(-Delta t).
-    log = gammaln(shape + n_changes) - gammaln(shape) + shape * np.log(rate)
-    after = shape + n_changes, rate + time
-    return log - after[0] * np.log(after[1]), after[0] / after[1]
-
-
-def host_marginal(pages, shape, median, spread):
-    """Probability of the bits of all pages of a host; `pages` as in gamma_prior."""
-    # Pages share the shape; the log of the mean rate of hosts is normal.
-    x = np.linspace(-8, 8, 401)  # standard deviations of that logarithm
-    rate = shape / (median * np.exp(spread * x))
-    bits = [gamma_bits(*page, shape, rate)[0] for page in pages]
-    density = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
-    return np.trapezoid(np.prod(bits, axis=0) * density, x)
-
-
-def gamma_prior(pages, start=(1.0, 1.0)):
-    """Shape and rate of maximum marginal likelihood."""
-    # Empirical Bayes; `pages` holds intervals and bits of each page.
-
-    def loss(logs):
-        return -sum(np.log(gamma_marginal(*page, *np.exp(logs))) for page in pages)
-
-    return np.exp(minimize(loss, np.log(start), method="Nelder-Mead").x)

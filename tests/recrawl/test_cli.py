@@ -67,18 +67,6 @@ def test_nobody_reads_the_output():
             "argument -o/--output: must end in .parquet or .csv, got 'rates.txt'",
         ),
         (
-            ["estimate", "log.csv", "-o", "r.parquet", "--level", "1"],
-            "argument --level: must be a number strictly between 0 and 1, got '1'",
-        ),
-        (
-            ["estimate", "log.csv", "-o", "r.parquet", "--level", "nan"],
-            "argument --level: must be a number strictly between 0 and 1, got 'nan'",
-        ),
-        (
-            ["estimate", "log.csv", "-o", "r.parquet", "--estimator", "best"],
-            "argument --estimator: invalid choice: 'best'",
-        ),
-        (
             ["schedule", "r.parquet", "-o", "s.parquet"],
             "the following arguments are required: --bandwidth",
         ),
@@ -221,10 +209,6 @@ def test_estimate(tmp_path, capsys):
         str(path),
         "--state",
         str(state),
-        "--estimator",
-        "mle",
-        "--level",
-        "0.5",
         "--memory",
         "500MiB",
     ]
@@ -242,7 +226,7 @@ def test_estimate(tmp_path, capsys):
         f"next: recrawl schedule {path} --bandwidth {written['pace']:.6g}/day "
         "-o schedule.parquet",
     ]
-    assert second == "estimator mle (asked for)"
+    assert second == f"rates by {written['why']}"
     assert spread == (
         f"dispersion {written['dispersion']:.2f}, which is 1 if changes are Poisson; "
         f"calibration: {'done' if written['calibration'] else 'none, for too few bits'}"
@@ -254,7 +238,8 @@ def test_estimate(tmp_path, capsys):
     gone = pages["gone"].to_pylist().count(True)
     assert third == (
         f"pages: {never} never changed, {always} always changed, {bursty} bursty, "
-        f"{regular} regular, {gone} gone, 0 never fetched successfully, "
+        f"{regular} regular, 0 whose URL names no host, {gone} gone, "
+        "0 never fetched successfully, "
         "0 fetched, but with nothing to compare"
     )
     assert failed == "failed fetches by status: 247 of 503, 9 of 404"
@@ -538,7 +523,7 @@ def test_backtest(capsys):
     first, head, *rows = capsys.readouterr().out.splitlines()
     found = recrawl.backtest(LOG, share=0.7)
     assert first == f"{found.n_bits:,} bits predicted"
-    assert head.split() == ["estimator", "log", "loss", "behind", "the", "best"]
+    assert head.split() == ["rule", "log", "loss", "behind", "the", "best"]
     best = min(found.log_loss.values())
     expected = [
         [name, f"{loss:.4f}", f"{loss - best:.4f}", f"{found.stderr[name]:.4f}"]

@@ -442,7 +442,7 @@ def rates(write, folder, crawls):
     folder.mkdir()
     write(folder, crawls)
     output = folder.with_suffix(".parquet")
-    recorded(estimate, folder, output, estimator="mle")
+    recorded(estimate, folder, output)
     table = pq.read_table(output).sort_by("url")
     return table.select(
         ["url", "n_crawls", "n_changed", "n_failed", "change_rate", "low", "high"]

@@ -700,10 +700,10 @@ def test_a_sitemap_that_is_downloaded_often_tells_of_each_change_once(of_day, tm
     made = list(downloads(tmp_path / "all", crawl, step, of_day=of_day))
     ends = np.array([BEGIN, *(at for _, at in made)])
     together, one_by_one = tmp_path / "rates.parquet", tmp_path / "last.parquet"
-    recrawl.estimate(tmp_path / "all", together, estimator="mle")
+    recrawl.estimate(tmp_path / "all", together)
     for path, at in made:
         source = Source(path, as_of=one_crawl.utc(at))
-        options = {"state": tmp_path / "state.parquet", "estimator": "mle"}
+        options = {"state": tmp_path / "state.parquet"}
         recorded(recrawl.estimate, source, one_by_one, force=True, **options)
     found, same = map(pq.read_table, (together, one_by_one))
     assert found["n_crawls"] == same["n_crawls"]

@@ -388,48 +388,18 @@ def histories(draw, *, span=3):
     return interval, draw(several(st.booleans(), n))
 
 
-def limits(history):
-    return np.array(estimators.likelihood_interval(history))
-
-
-ESTIMATES = (
-    estimators.mle,
-    estimators.moment_matching,
-    estimators.naive,
-    limits,
-)
-
-
-@pytest.mark.parametrize("estimate", ESTIMATES)
 @given(crawls=histories(), factor=decades(-6, 6))
-def test_estimates_scale_with_time(estimate, crawls, factor):
+def test_estimates_scale_with_time(crawls, factor):
     interval, changed = crawls
-    one = quietly(estimate, History(interval, changed))
-    other = quietly(estimate, History(interval * factor, changed))
-    assert not np.isnan(one).any()
-    np.testing.assert_allclose(other * factor, one, rtol=1e-8)
-
-
-@given(crawls=histories(span=9))
-def test_moments_match_over_many_decades(crawls):
-    interval, changed = crawls
-    assume(0 < changed.sum() < changed.size)
-    rate = estimators.moment_matching(History(interval, changed))
-    x = np.sort(interval) * rate
-    # the terms of the shortest intervals as what they lack of 1
-    few = changed.size - changed.sum()
-    up, down = np.exp(-x[few:]).sum(), -np.expm1(-x[:few]).sum()
-    slope = (x * np.exp(-x)).sum()
-    assert abs(up - down) <= 1e-8 * slope
-
-
-@pytest.mark.parametrize(("many", "few"), [(1e8, 1e-6), (1e8, 1e-5), (1e8, 1e-9)])
-def test_moments_that_rounding_would_hide(many, few):
-    """At the root both sides are 1e-12 or less, and the sum of both terms is 1."""
-    rate = estimators.moment_matching(History([many, few], [True, False]))
-    assert np.exp(-rate * many) == pytest.approx(
-        -np.expm1(-rate * few), rel=1e-9, abs=0
-    )
+    here, there = History(interval, changed), History(interval * factor, changed)
+    rate = estimators.mle(here, substitute=True)
+    same = estimators.mle(there, substitute=True) * factor
+    np.testing.assert_allclose(same, rate, rtol=1e-8)
+    prior, later = (priors.FakeIntervals(f, 2 * f) for f in (1.0, factor))
+    one, other = prior.observed(here), later.observed(there)
+    limits = estimators.likelihood_interval(one, estimators.mle(one))
+    same = estimators.likelihood_interval(other, estimators.mle(other))
+    np.testing.assert_allclose(np.multiply(same, factor), limits, rtol=1e-8)
 
 
 def test_rates_over_ten_decades_spend_the_bandwidth():
@@ -693,34 +663,19 @@ def test_stale_time_is_a_share_that_crawls_lower(profile, change_rate, crawls):
     assert 0 <= slots <= 1
 
 
-@given(crawls=histories(span=2), data=st.data(), unit=UNITS_OF_TIME)
-def test_posteriors_are_probabilities_in_any_unit(crawls, data, unit):
-    rate = np.geomspace(1e-4, 1e4, 9)
-    prior = data.draw(several(decades(-9, 0), rate.size))
-    interval, changed = crawls
-    found = priors.grid_posterior(History(interval, changed), rate, prior)
-    assert (found >= 0).all()
-    assert found.sum() == pytest.approx(1, rel=1e-12)
-    other = priors.grid_posterior(History(interval * unit, changed), rate / unit, prior)
-    np.testing.assert_allclose(other, found, rtol=1e-9, atol=1e-300)
-
-
 @pytest.mark.slow
 @given(seed=st.integers(0, 2**32), unit=UNITS_OF_TIME)
 def test_priors_are_learnt_in_any_unit(seed, unit):
     rng = np.random.default_rng(seed)
     interval = 10.0 ** rng.uniform(-2, 2, (12, 9))
-    changed = rng.random(interval.shape) < -np.expm1(
-        -interval * rng.gamma(1, 1, (12, 1))
-    )
-    here, there = History(interval, changed), History(interval * unit, changed)
-    for learn in (
-        priors.gamma_prior,
-        lambda h: priors.host_priors(h, list("abc") * 4).prior,
-    ):
-        one, other = learn(here), learn(there)
-        np.testing.assert_allclose(other.shape, one.shape, rtol=1e-6)
-        np.testing.assert_allclose(other.rate / unit, one.rate, rtol=1e-6)
+    mean = interval * rng.gamma(1, 1, (12, 1))
+    changed = rng.random(interval.shape) < -np.expm1(-mean)
+    rate = np.geomspace(1e-4, 1e3, 200)
+    one = priors.FakeIntervals.learn(History(interval, changed), rate)
+    other = priors.FakeIntervals.learn(History(interval * unit, changed), rate / unit)
+    # the search ends within 1e-6 of a logarithm, of which the loss may be flat
+    assert other.changed / unit == pytest.approx(one.changed, rel=1e-4)
+    assert other.unchanged / unit == pytest.approx(one.unchanged, rel=1e-4)
 
 
 @given(seed=st.integers(0, 2**32), unit=UNITS_OF_TIME)

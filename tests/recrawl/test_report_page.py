@@ -106,7 +106,7 @@ def test_numbers_are_those_of_the_functions(made, tmp_path):
     assert f"predict the {backtest.n_bits:,} crawls" in text
     for name, loss in backtest.log_loss.items():
         assert f"{name} {loss:.4f} " in text
-    for p, share, n in backtest.calibration[found.estimates.estimator]:
+    for p, share, n in backtest.calibration["prior"]:
         assert not n or f"{n:g} {p:.3f} {share:.3f}" in text
 
 
@@ -257,7 +257,7 @@ def test_a_bandwidth_of_ones_own(made, tmp_path):
             [("https://a.org/", f"2026-01-{d:02d}", 0, 200) for d in range(1, 9)],
             [
                 "1 never changed",
-                "the last bits of all pages are",
+                "Change rates by one prior for all pages: nothing to compare.",
                 "Nothing to compare: ",
             ],
         ),

@@ -58,7 +58,7 @@ def test_no_name_and_no_url_is_sql(tmp_path, text, suffix):
     # a pattern would also match this one
     _write(_rows("other").rename_columns({"changed": column}), log.with_stem("zz a"))
     source = recrawl.Source(log, columns={"changed": column})
-    recrawl.estimate(source, tmp_path / "rates.parquet", estimator="mle")
+    recrawl.estimate(source, tmp_path / "rates.parquet")
     assert _urls(tmp_path / "rates.parquet") == [text]
 
 
@@ -69,7 +69,7 @@ def test_the_name_of_a_folder_is_no_column(tmp_path, suffix):
     signals = log.with_name(f"signals{suffix}")
     _write(_rows().drop_columns("changed"), signals)
     rates = log.with_name("rates.parquet")
-    given = {"estimator": "mle", "signals": signals}
+    given = {"signals": signals}
     with pytest.warns(recrawl.ColumnsWarning, match=r"^url=evil: "):
         found = recrawl.estimate(log, rates, **given)
     assert _urls(rates) == ["http://a/"]

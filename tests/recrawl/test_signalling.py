@@ -5,14 +5,15 @@ import re
 import warnings
 from bisect import bisect_left
 
+import duckdb
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import recrawl
 from paperlib import signals
 from recrawl import cli, reading
-from recrawl.science import signal_quality
 from recrawl.science.processes import History
 from recrawl.signalling import Quality
 from recrawl.suspects import Suspects
@@ -141,8 +142,8 @@ def simulated(n_pages, n_crawls, rng):
 @pytest.mark.parametrize(("n_crawls", "bias"), [(60, -0.05), (150, -0.015)])
 def test_quality_of_a_host_against_the_truth(n_crawls, bias):
     history, n_signals, rate = simulated(400, n_crawls, np.random.default_rng(2))
-    quality = Quality(history, n_signals, ["h"] * 400)
-    found = quality.columns(history, n_signals, ["h"] * 400)
+    quality = Quality(history, n_signals, pa.array(["h"] * 400))
+    found = quality.columns(history, n_signals, pa.array(["h"] * 400))
     of_host = found["signals_from"] == "host"
     assert 50 < of_host.sum() < 390  # some pages know better themselves
     # one fit of all crawls together would give a recall of .88 here
@@ -154,19 +155,19 @@ def test_quality_of_a_host_against_the_truth(n_crawls, bias):
 
 def test_pages_take_their_own_values_where_they_are_known_well():
     history, n_signals, _ = simulated(3, 5000, np.random.default_rng(3))
-    quality = Quality(history, n_signals, ["h"] * 3)
-    found = quality.columns(history, n_signals, ["h"] * 3)
+    quality = Quality(history, n_signals, pa.array(["h"] * 3))
+    found = quality.columns(history, n_signals, pa.array(["h"] * 3))
     assert set(found["signals_from"]) == {"page"}
-    own = signal_quality.fit(history, n_signals)
+    own = signals.fit(history, n_signals)
     assert np.array_equal(found["recall"], own.recall)
     assert np.array_equal(found["precision"], own.precision)
 
 
 def test_silent_pages_have_no_recall_and_unknown_hosts_take_the_mean_of_all():
     history, n_signals, _ = simulated(300, 30, np.random.default_rng(4))
-    quality = Quality(history, n_signals, ["h"] * 300)
+    quality = Quality(history, n_signals, pa.array(["h"] * 300))
     bits = History([1.0, 2.0, 1.0], [True, False, True], [0, 2, 3])
-    found = quality.columns(bits, np.array([1, 0, 0]), ["other", "h"])
+    found = quality.columns(bits, np.array([1, 0, 0]), pa.array(["other", "h"]))
     assert found["signals_from"].tolist() == ["all", "none"]
     assert found["recall"][1] == found["false_rate"][1] == 0
     assert found["recall"][0] == pytest.approx(0.8, abs=0.08)
@@ -174,8 +175,8 @@ def test_silent_pages_have_no_recall_and_unknown_hosts_take_the_mean_of_all():
 
 def test_a_host_without_signals_has_no_recall_wherever_it_stands():
     bits = History([1.0] * 4, [True, False] * 2, [0, 2, 4])
-    quality = Quality(bits, np.array([1, 0, 0, 0]), ["a.org", "b.org"])
-    found = quality.columns(bits, np.array([1, 0, 0, 0]), ["a.org", "b.org"])
+    quality = Quality(bits, np.array([1, 0, 0, 0]), pa.array(["a.org", "b.org"]))
+    found = quality.columns(bits, np.array([1, 0, 0, 0]), pa.array(["a.org", "b.org"]))
     assert found["recall"].tolist() == [1.0, 0.0]
 
 
@@ -184,8 +185,6 @@ def test_a_host_without_signals_has_no_recall_wherever_it_stands():
 
 def suspects_of(path):
     """Suspects of a log, with the pages' own counts."""
-    import pyarrow as pa
-
     with reading.opened(path) as log:
         sample = log.sample(log.n_pages)
         suspects = Suspects(log.connection, sample)
@@ -212,6 +211,29 @@ def rows_of(host, page, digests, step=DAY, modified=None):
 
 
 COLUMNS = ("url", "time", "digest", "last_modified")
+
+
+def test_half_of_the_pages_of_a_host_and_three_make_a_suspect():
+    """Of its pages with five crawls or more; counted over two batches."""
+    connection = duckdb.connect()
+    connection.execute("create table dated_now as select unnest(['a', 'b', 'c']) host")
+    suspects = Suspects(connection, None)
+    # the pages of a host: (crawls, changes), how many
+    hosts = {
+        "a": [((5, 5), 4), ((5, 4), 4), ((4, 0), 9)],
+        "b": [((5, 5), 4), ((5, 4), 6)],
+        "c": [((5, 5), 2), ((4, 4), 9)],
+    }
+    rows = [
+        (host, *counts)
+        for host, pages in hosts.items()
+        for counts, n in pages
+        for _ in range(n)
+    ]
+    for batch in (rows[::2], rows[1::2]):
+        names = "host", "n_crawls", "n_changed"
+        suspects.add(pa.table(dict(zip(names, zip(*batch, strict=True), strict=True))))
+    assert [(found.host, found.n_pages) for found in suspects.found()] == [("a", 4)]
 
 
 def test_addresses_that_differ_in_what_a_server_ignores(tmp_path):
@@ -370,7 +392,7 @@ def test_the_command_says_what_signals_tell(tmp_path, capsys):
 def test_signals_before_what_a_state_knows_are_not_counted_again(tmp_path):
     first = write(tmp_path / "1.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
     state, rates = tmp_path / "state.parquet", tmp_path / "rates.parquet"
-    recrawl.estimate(first, rates, state=state, estimator="mle")
+    recrawl.estimate(first, rates, state=state)
     second = write(tmp_path / "2.csv", table([("a", START + 3 * DAY, 0)]))
     times = [START + hours * 3600 for hours in (1, 24, 25, 70)]
     path = parquet(tmp_path / "s.parquet", url=["a"] * 4, time=times)

@@ -118,7 +118,7 @@ def overlapping(path, days):
 def measured(path, **options):
     """Number of intervals and changes, mean rate, and what was told of overlaps."""
     rates = path.with_suffix(".parquet")
-    options = {"estimator": "mle", "force": True, **options}
+    options = {"force": True, **options}
     found, told = recorded(recrawl.estimate, path, rates, **options)
     read = pq.read_table(rates).to_pandas()
     return found.counts.get(OVERLAP, 0), read.change_rate.mean(), " ".join(told)
@@ -133,7 +133,7 @@ def test_a_small_overlap_loses_no_change(tmp_path):
 
 
 def test_a_large_overlap_loses_changed_and_unchanged_crawls_alike(tmp_path):
-    n, rate, told = measured(overlapping(tmp_path / "log.csv", 0.5), estimator="prior")
+    n, rate, told = measured(overlapping(tmp_path / "log.csv", 0.5))
     assert n == 76  # all but the first of each page
     assert "crawls all the same: 76 whose interval begins before the page's" in told
     assert rate > 0.1
@@ -184,7 +184,7 @@ def test_two_runs_with_a_state_give_the_rates_of_one(tmp_path, seed):
         counts = []
         for part in parts:
             path = write(tmp_path / "log.csv", table(part, names))
-            given = {"state": tmp_path / state, "estimator": "mle", "force": True}
+            given = {"state": tmp_path / state, "force": True}
             output = tmp_path / "rates.parquet"
             found, _ = recorded(recrawl.estimate, path, output, **given)
             counts.append(found.counts.get(OVERLAP, 0))
