@@ -36,7 +36,7 @@ __all__ = ["Allocation", "even", "optimal", "optimal_thresholds", "spend"]
 
 # Error of log v at which the search ends, and half the distance of the two points
 # between which rates are interpolated: more than the rounding of rates.
-_CLOSE, _NEXT = 1e-12, 2e-12
+_CLOSE, _NEXT = 1e-12, 8e-12
 _SPENT = 1e-9  # relative error to which rates must sum to the bandwidth
 _ROUNDING = 1e-12  # of a sum of rates
 # The search begins with so many pages, and with the result for these.
@@ -103,7 +103,10 @@ def spend(
     """
 
     def total(spent):
-        return np.bincount(group, price * spent, budget.size)
+        spent = price * spent
+        if budget.size == 1:  # its rounding does not grow with the number of pages
+            return spent.sum(keepdims=True)
+        return np.bincount(group, spent, budget.size)
 
     def excess(t, searched):
         v[searched] = np.exp(t)
