@@ -212,9 +212,10 @@ class Problem:
             return np.zeros(self.importance.size)
         return self.spent(self.min_rate)
 
-    def signalled(self) -> SignalledPages:
-        """Pages with their signals, for thresholds."""
-        return SignalledPages(self.change_rate, self.importance, *self.signals)
+    def signalled(self, here: slice = slice(None)) -> SignalledPages:
+        """Pages with their signals, for thresholds; those `here`."""
+        given = self.change_rate, self.importance, *self.signals
+        return SignalledPages(*(each[here] for each in given))
 
     def solve(self, bandwidth: float) -> Plan:
         """Optimal crawl rates, mixed with equal ones.

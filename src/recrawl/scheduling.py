@@ -417,7 +417,7 @@ def _write(out, file, pages, problem, plan, fresh):
     writes one batch while the next one is computed. Returns the freshness of each page
     between the crawls of the log, NaN if it has none, and the pages of each kind.
     """
-    rate, gone = plan.crawl_rate, pages.kinds["gone"]
+    rate, gone, unknown = plan.crawl_rate, pages.kinds["gone"], pages.unknown
     masks = pages.kinds | {"uncrawled": (rate == 0) & ~gone}
     kinds = {kind: _counted(mask, rate) for kind, mask in masks.items()}
     flagged = file.metadata.get("suspects", ()) if "host" in file.names else ()
@@ -428,7 +428,10 @@ def _write(out, file, pages, problem, plan, fresh):
     with ThreadPoolExecutor(1) as thread:
         for log in file.batches(names):
             here = slice(start, start := start + log.num_rows)
-            columns, now[here] = _outcome(problem, plan, fresh, pages, log, here)
+            columns, now[here] = _outcome(problem, plan, log, here)
+            for name, of in (("freshness_now", now), ("freshness", fresh)):
+                mask = unknown[here] | np.isnan(of[here])
+                columns[name] = pa.array(of[here], mask=mask)
             if flagged:
                 found = pc.is_in(log["host"], pa.array(flagged))
                 suspect[here] = found.to_numpy(False)
@@ -447,14 +450,14 @@ def _write(out, file, pages, problem, plan, fresh):
 def _counted(mask, crawl_rate):
     """How many pages there are of a kind, and their crawls a day."""
     crawls = crawl_rate[mask].sum().item()
-    return {"pages": np.count_nonzero(mask), "crawls": crawls, "first": []}
+    return {"pages": int(mask.sum()), "crawls": crawls, "first": []}
 
 
 @np.errstate(divide="ignore", invalid="ignore")  # pages without crawls
-def _outcome(problem, plan, fresh, pages, log, here):
+def _outcome(problem, plan, log, here):
     """Columns of a schedule, of a batch of pages, and their freshness in the log."""
     change_rate, crawl_rate = problem.change_rate[here], plan.crawl_rate[here]
-    unknown, log = pages.unknown[here], pa.table(log)
+    log = pa.table(log)
     n, first, last, now = (column(log, name) for name in _LOG_COLUMNS)
     wait = 1 / crawl_rate if plan.threshold is None else plan.threshold[here]
     if "freshness_now" not in log.column_names:
@@ -466,10 +469,8 @@ def _outcome(problem, plan, fresh, pages, log, here):
     columns = {
         "crawl_rate": crawl_rate,
         "due": pa.array(due, pa.timestamp("us", "UTC")),  # null where NaT
-        "freshness_now": pa.array(now, mask=unknown | np.isnan(now)),
-        "freshness": pa.array(fresh[here], mask=unknown),
     }
     if plan.threshold is not None:
         columns["threshold"] = plan.threshold[here]
-        columns["signal_days"] = problem.signalled().beta[here]
+        columns["signal_days"] = problem.signalled(here).beta
     return columns, now
