@@ -117,9 +117,7 @@ class Pages:
         return self.kinds["unfetched"] | self.kinds["incomparable"]
 
 
-def read_pages(
-    file: Rates, needed: list[str], tables: Mapping[str, PathLike]
-) -> Pages:
+def read_pages(file: Rates, needed: list[str], tables: Mapping[str, PathLike]) -> Pages:
     """Read what decides the crawl rates; gone pages have no importance."""
     optional = {"log_stderr", "log_rate", "n_crawls", "n_incomparable", "last_crawl"}
     optional |= {"url"} if tables else set()

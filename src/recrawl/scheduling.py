@@ -251,6 +251,7 @@ def schedule(
         plan = problem.solve(bandwidth)
         once.result()
     fresh, exact = _fresh(problem, plan)
+    promise = problem.mean(fresh)
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
     calibration = None
     if policy == "interval" and file.metadata.get("calibration"):
@@ -263,9 +264,9 @@ def schedule(
             freshness_now=problem.mean(now),
             freshness_compared=problem.mean(np.where(np.isnan(now), np.nan, exact)),
             freshness_if_exact=problem.mean(exact),
-            freshness=problem.mean(fresh),
+            freshness=promise,
             calibrated=_calibrated(problem, plan, calibration),
-            loss=problem.loss(plan),
+            loss=1 - promise if objective == "freshness" else problem.loss(plan),
             one_more=one_more,
             one_fewer=one_fewer,
             prices=prices,

@@ -137,7 +137,9 @@ def spend(
 
     bracket = outward(start, -1), outward(start + width, 1)
     tolerances = {"xatol": _CLOSE, "xrtol": 0.0, "fatol": 0.0, "frtol": 0.0}
-    root = elementwise.find_root(excess, bracket, args=(searched,), tolerances=tolerances)
+    root = elementwise.find_root(
+        excess, bracket, args=(searched,), tolerances=tolerances
+    )
     # Interpolate between two points next to the root. Rates may jump there: at much
     # fewer crawls than changes, for pages of equal value, at whole numbers of signals.
     ends = []
