@@ -26,7 +26,6 @@ _COMPLETION = 'for completion in a shell: eval "$(recrawl --print-completion bas
 # By objective of a schedule: its mean cost, in words.
 _LOSSES = {
     "freshness": "of freshness",
-    "delay": "changes unseen a page",
     "age": "days of age",
     "harmonic": "of harmonic cost",
 }
@@ -573,9 +572,8 @@ def _print_next(rates, found):
     ),
     _option(
         "--policy",
-        "when pages are crawled: at equal intervals (default), at random times, or "
-        "by time and signals",
-        choices=("interval", "poisson", "thresholds"),
+        "when pages are crawled: at equal intervals (default), or by time and signals",
+        choices=("interval", "thresholds"),
         default="interval",
     ),
     examples=[
@@ -622,34 +620,32 @@ def _print_schedule(found, options):
     """Print what a schedule spends, its expected freshness, and what limits cost."""
     unit = "crawls" if options.cost is None else "units of cost"
     print(f"{options.output}: {units.rounded(found.bandwidth)} {unit} a day")
-    if found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
+    if options.policy == "thresholds":
+        print(f"expected crawls a day of thresholds: {units.rounded(found.spent)}")
+    elif found.spent < 0.999 * found.bandwidth:  # more than rates differ by rounding
         kinds = found.prices.keys() - {"hedge"}
         what = "hosts" if kinds == {"hosts"} else "limits"
         why = f"the {what} allow no more" if kinds else "no page gains by more"
         print(f"of these only {units.rounded(found.spent)}: {why}")
-    for name, counts in (("importance", found.weights), ("cost", found.costs)):
-        if counts:
-            named = units.counted(counts["named"], "page")
-            unknown = ""
-            if n := counts["unknown"]:
-                rows, first = units.counted(n, "row"), _first(counts["first"], n)
-                unknown = f"; {rows} without a page in the rates: {first}"
-            print(
-                f"{name}: {named} from {getattr(options, name)}, {counts['others']:,} "
-                f"as in the rates{unknown}"
-            )
-    _print_freshness(found)
+    for name, counts in found.tables.items():
+        named, unknown = units.counted(counts["named"], "page"), ""
+        if n := counts["unknown"]:
+            rows, first = units.counted(n, "row"), _first(counts["first"], n)
+            unknown = f"; {rows} without a page in the rates: {first}"
+        print(
+            f"{name}: {named} from {getattr(options, name)}, {counts['others']:,} "
+            f"as in the rates{unknown}"
+        )
+    _print_freshness(found, options)
     _print_prices(found, options)
     _print_unknown(found)
     without = " without limits of hosts" if "hosts" in found.prices else ""
     head = [f"{unit} a day", f"freshness if Poisson{without}"]
-    columns = [found.worth[:, 1]]
-    if found.worth_calibrated:
+    if found.calibrated is not None:
         head.append("calibrated")
-        columns.append(found.worth_calibrated)
     rows = [
         (units.rounded(crawls), *(_decimals(each, "too few") for each in fresh))
-        for crawls, *fresh in zip(found.worth[:, 0], *columns, strict=True)
+        for crawls, *fresh in found.worth[:, : len(head)]
     ]
     _table(head, rows)
     if options.output.suffix == ".csv" and options.to is None:
@@ -672,7 +668,7 @@ def _limits(given):
     return limits.get(None) if limits.keys() <= {None} else limits
 
 
-def _print_freshness(found):
+def _print_freshness(found, options):
     """Print the expected freshness of a schedule, by what is assumed."""
     exact, compared = (
         _decimals(freshness, "unknown")
@@ -695,12 +691,12 @@ def _print_freshness(found):
         )
     _table(("expected freshness", "now", "scheduled"), rows)
     if found.calibrated is None:
-        print(f"not calibrated on the log: {found.not_calibrated}")
-    if found.expected_crawls is not None:
-        crawls = units.rounded(found.expected_crawls)
-        print(f"expected crawls a day of thresholds: {crawls}")
-    if found.objective != "freshness":
-        print(f"{found.loss:.4g} {_LOSSES[found.objective]}, if changes were Poisson")
+        print(
+            "not calibrated on the log: this needs equal intervals, the metadata of "
+            "`recrawl estimate`, and 400 bits or more in the log"
+        )
+    if options.objective != "freshness":
+        print(f"{found.loss:.4g} {_LOSSES[options.objective]}, if changes were Poisson")
 
 
 def _decimals(share, unknown):
@@ -710,7 +706,7 @@ def _decimals(share, unknown):
 
 def _print_prices(found, options):
     """Print the value of a crawl a day, and what limits cost."""
-    unit = _LOSSES[found.objective]
+    unit = _LOSSES[options.objective]
     fewer = "the limits allow no fewer"
     if found.one_fewer is not None:
         fewer = f"one fewer costs {found.one_fewer:.2g}"
@@ -736,13 +732,14 @@ def _print_prices(found, options):
 
 def _print_unknown(found):
     """Print how many pages are not known or not crawled, and some of their names."""
-    for pages, what in [
-        (found.unfetched, "never fetched successfully, without expected freshness"),
-        (found.incomparable, "fetched, but with nothing to compare"),
-        (found.unmeasured, "fetched, but without an interval"),
-        (found.gone, "without crawls, being gone: 404 or 410 when last fetched"),
-        (found.uncrawled, "without crawls, as others gain more by them"),
+    for kind, what in [
+        ("unfetched", "never fetched successfully, without expected freshness"),
+        ("incomparable", "fetched, but with nothing to compare"),
+        ("unmeasured", "fetched, but without an interval"),
+        ("gone", "without crawls, being gone: 404 or 410 when last fetched"),
+        ("uncrawled", "without crawls, as others gain more by them"),
     ]:
+        pages = found.pages[kind]
         if pages["pages"]:
             rate = f" ({pages['crawls']:,.3g} crawls a day, by the prior)"
             rate = rate if pages["crawls"] else ""
@@ -750,10 +747,11 @@ def _print_unknown(found):
                 f"{units.counted(pages['pages'], 'page')} {what}{rate}: "
                 f"{_first(pages['first'], pages['pages'])}"
             )
-    if found.suspect["crawls"]:
+    suspect = found.pages["suspect"]
+    if suspect["crawls"]:
         print(
-            f"{found.suspect['crawls']:,.3g} of {units.rounded(found.spent)} crawls a "
-            f"day go to flagged hosts: {', '.join(map(repr, found.suspect['first']))}"
+            f"{suspect['crawls']:,.3g} of {units.rounded(found.spent)} crawls a "
+            f"day go to flagged hosts: {', '.join(map(repr, suspect['first']))}"
         )
 
 
@@ -796,19 +794,17 @@ def _of_export(options):
 def _compare(options):
     import recrawl
 
-    found = recrawl.compare(_source(options), rng=1, memory=options.memory)
-    days = f"in the log's {found.days:.3g} days"
+    found = recrawl.compare(_source(options), memory=options.memory)
     columns = {
-        days: found.in_log,
-        "in the long run": found.long_run,
+        "freshness if changes were Poisson": found.freshness,
         "calibrated on the log": found.calibrated,
     }
     columns = {head: fresh for head, fresh in columns.items() if fresh}
     rows = [
-        (name, *(f"{c[name]:.4f}" if name in c else "" for c in columns.values()))
-        for name in found.long_run
+        (name, *(f"{column[name]:.4f}" for column in columns.values()))
+        for name in found.freshness
     ]
-    _table(("freshness if changes were Poisson", *columns), rows)
+    _table(("rule", *columns), rows)
     if not found.calibrated:
         print("not calibrated: the log has too few bits to measure it on")
     pages = units.counted(found.n_pages, "page")
@@ -856,7 +852,7 @@ def _report(options):
     import recrawl
 
     given = _given(options, "bandwidth", "force", "memory")
-    found = recrawl.report(_source(options), options.output, rng=1, **given)
+    found = recrawl.report(_source(options), options.output, **given)
     pages = units.counted(found.estimates.n_pages, "page")
     rows = f"{_rows(found.estimates.counts)} of {pages}"
     print(f"{options.output}: {rows}, {units.rounded(found.pace)} crawls a day")

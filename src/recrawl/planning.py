@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,20 +9,14 @@ from typing import Any
 import numpy as np
 import scipy
 
+from paperlib import freshness
 from paperlib.signals import SignalledPages
-from recrawl.calibrating import Calibration
-from recrawl.science import allocation, freshness, objectives
+from recrawl.kernels.allocation import cycles
+from recrawl.science import allocation, objectives
 from recrawl.types import Array
 
-__all__ = ["OBJECTIVES", "POLICIES", "Plan", "Problem", "expected"]
+__all__ = ["Plan", "Problem", "expected"]
 
-# Freshness at crawl rates, by policy; that of thresholds depends on signals too.
-MODELS = {"interval": freshness.interval, "poisson": freshness.poisson}
-POLICIES = (*MODELS, "thresholds")
-OBJECTIVES = {
-    name: getattr(objectives, name)
-    for name in ("freshness", "delay", "age", "harmonic")
-}
 SAMPLE = 100_000  # pages that are enough for prices, where there are no hosts
 # Of Gauss and Hermite. With 15 the error of the mean freshness is below 4e-4
 # for standard deviations up to 2 (measured).
@@ -36,7 +29,6 @@ _STDERRS = 1e-3, 1.2
 _STEPS = 5
 _DIGITS = 12  # after the point: differences of means are not known better
 _ROUNDING = 1e-9  # relative: a rate so close to a limit is at it
-_ALL = slice(None)
 
 
 def expected(
@@ -96,6 +88,25 @@ def expected(
     return sum(w * function(middle * np.exp(z * log_stderr)) for z, w in terms)
 
 
+def _above_mode(log_stderr):
+    """Geometric mean of a gamma distribution, in units of its mode."""
+    variance = np.clip(log_stderr, *_STDERRS) ** 2
+    shape = 0.5 + 1 / variance
+    for _ in range(_STEPS):  # Newton's, of 1 / trigamma, which is nearly linear
+        value, slope = (scipy.special.polygamma(k, shape) for k in (1, 2))
+        shape += value * (1 - value / variance) / slope
+    ratio = np.exp(scipy.special.digamma(shape)) / (shape - 1)
+    return np.where(log_stderr < _STDERRS[0], 1.0, ratio)
+
+
+def _lemma_4(threshold, pages):
+    """psi and w of Lemma 4 of Busa-Fekete et al. (2025) at thresholds."""
+    rates = pages.change_rate, pages.false_rate, *freshness.lemma_4_rates(pages)
+    psi, w = np.empty((2, threshold.size))
+    cycles(threshold, *map(np.array, rates), psi, w)
+    return psi, w
+
+
 def _cycle(threshold, pages, rate):
     """Fresh time and time between crawls at thresholds, if the change rates are others.
 
@@ -103,7 +114,8 @@ def _cycle(threshold, pages, rate):
     rates, the fresh time depends on change and false rate alone, and the other on
     the rate of signals: so both are those of other pages with this beta. The first
     have the recall that solves log(1 + recall rate / false rate) = (1 - recall) rate
-    beta, by Wright's omega function; of the second, one signal in e is false.
+    beta, by Wright's omega function; of the signals of the second, the share 1 / e is
+    false.
     """
     recall, false_rate, beta = pages.recall, pages.false_rate, pages.beta
     gamma = recall * rate + false_rate
@@ -120,23 +132,10 @@ def _cycle(threshold, pages, rate):
     rates, recalls, falses = (
         np.where(middle, *both) for both in zip(others, own, strict=True)
     )
-    length = freshness.cycle_length(
-        threshold, SignalledPages(rates, 1.0, recalls, falses)
-    )
+    length, _ = _lemma_4(threshold, SignalledPages(rates, 1.0, recalls, falses))
     with np.errstate(divide="ignore"):  # without a threshold, the first signal counts
         length = np.where(np.isfinite(threshold), length, 1 / gamma)
-    return freshness.fresh_time(threshold, alike), length
-
-
-def _above_mode(log_stderr):
-    """Geometric mean of a gamma distribution, in units of its mode."""
-    variance = np.clip(log_stderr, *_STDERRS) ** 2
-    shape = 0.5 + 1 / variance
-    for _ in range(_STEPS):  # Newton's, of 1 / trigamma, which is nearly linear
-        value, slope = (scipy.special.polygamma(k, shape) for k in (1, 2))
-        shape += value * (1 - value / variance) / slope
-    ratio = np.exp(scipy.special.digamma(shape)) / (shape - 1)
-    return np.where(log_stderr < _STDERRS[0], 1.0, ratio)
+    return _lemma_4(threshold, alike)[1], length
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,43 +146,40 @@ class Plan:
     ----------
     crawl_rate : ndarray, shape (n_pages,), 1/day
         With the hedge.
-    best : allocation.Allocation
+    best : ndarray, shape (n_pages,), 1/day
         The optimum without a hedge.
-
-    Examples
-    --------
-    >>> Plan(np.ones(2), None).crawl_rate
-    array([1., 1.])
+    threshold : ndarray, shape (n_pages,), days, optional
+        Effective elapsed times at which pages with signals are crawled.
     """
 
     crawl_rate: np.ndarray
-    best: allocation.Allocation
+    best: np.ndarray
+    threshold: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What decides the crawl rates of pages.
+    """What decides the crawl rates of pages, and what they are expected to give.
 
     Parameters
     ----------
     change_rate, importance : ndarray, shape (n_pages,)
-        Pages without importance are crawled where `min_rate` says so.
-    policy : str
-        One of `POLICIES`.
+        1/day, and any unit. Pages without importance are crawled where `min_rate`
+        says so.
     objective : str
-        A key of `OBJECTIVES`.
+        A key of `objectives.CODES`.
     hedge : float
         Share of the bandwidth that is spent at equal rates.
     log_stderr, log_rate : ndarray, optional
         As in `expected`.
     signals : tuple of ndarray, optional
-        Recall and rate of false signals, for thresholds.
+        Recall and rate of false signals: then pages are crawled at thresholds.
     min_rate, max_rate, cost : ndarray, optional
-        As in `allocation.optimal`.
+        Limits of crawl rates, 1/day, and what a crawl costs.
     host, host_limit : ndarray, optional
         Index of the host of each page, and the limit of each host.
     promised : bool ndarray, optional
-        Pages that count in `freshness` and `loss`; by default all.
+        Pages that count in means; by default all.
 
     Examples
     --------
@@ -194,7 +190,6 @@ class Problem:
 
     change_rate: np.ndarray
     importance: np.ndarray
-    policy: str = "interval"
     objective: str = "freshness"
     hedge: float = 0.0
     log_stderr: np.ndarray | None = None
@@ -207,57 +202,18 @@ class Problem:
     host_limit: np.ndarray | None = None
     promised: np.ndarray | None = None
 
-    @property
-    def _limits(self):
-        """Arguments of `allocation.optimal`, only those that are there."""
-        given = {
-            name: getattr(self, name)
-            for name in ("min_rate", "max_rate", "cost", "host")
-            if getattr(self, name) is not None
-        }
-        if self.host is not None:
-            given["host_limit"] = dict(enumerate(self.host_limit.tolist()))
-        return given
-
     def spent(self, crawl_rate: Array) -> Array:
-        """What crawls spend a day.
-
-        Parameters
-        ----------
-        crawl_rate : ndarray, shape (n_pages,), 1/day
-            Crawls of each page.
-
-        Returns
-        -------
-        ndarray, shape (n_pages,)
-            By page.
-        """
+        """What the crawls of each page spend a day, shape (n_pages,)."""
         return crawl_rate if self.cost is None else crawl_rate * self.cost
 
     def least_spent(self) -> Array:
-        """What the greatest intervals spend a day.
-
-        Returns
-        -------
-        ndarray, shape (n_pages,)
-            By page.
-        """
+        """What the greatest intervals spend a day, shape (n_pages,)."""
         if self.min_rate is None:
             return np.zeros(self.importance.size)
         return self.spent(self.min_rate)
 
-    def signalled(self, here: slice = _ALL) -> SignalledPages:
-        """Pages with their signals, for thresholds.
-
-        Parameters
-        ----------
-        here : slice, optional
-            The pages.
-
-        Returns
-        -------
-        signals.SignalledPages
-        """
+    def signalled(self, here: slice = slice(None)) -> SignalledPages:
+        """Pages with their signals, for thresholds; those `here`."""
         given = self.change_rate, self.importance, *self.signals
         return SignalledPages(*(each[here] for each in given))
 
@@ -274,160 +230,83 @@ class Problem:
         Plan
             Both keep all limits, and so does their mixture.
         """
-        pages = self.change_rate, self.importance
-        if self.policy == "thresholds":
+        if self.signals:
             best = allocation.optimal_thresholds(self.signalled(), bandwidth)
-            return Plan(best.crawl_rate, best)
+            return Plan(best.crawl_rate, best.crawl_rate, best.threshold)
+        given = {
+            "min_rate": self.min_rate,
+            "max_rate": self.max_rate,
+            "price": self.cost,
+            "host": self.host,
+            "host_limit": self.host_limit,
+        }
+        given = {name: value for name, value in given.items() if value is not None}
         best = allocation.optimal(
-            *pages,
+            self.change_rate,
+            self.importance,
             bandwidth,
-            objective=OBJECTIVES[self.objective],
-            crawls=self.policy,
-            **self._limits,
-        )
-        if not self.hedge:
-            return Plan(best.crawl_rate, best)
-        even = self._even(bandwidth)
-        return Plan(best.crawl_rate + self.hedge * (even - best.crawl_rate), best)
-
-    def _even(self, bandwidth):
-        """Rates that are equal, except where limits forbid it."""
-        counts = self.importance > 0
-        if not self._limits:
-            return np.where(counts, bandwidth / counts.sum(), 0.0)
-        # Rates of the least age of information are proportional to the root of
-        # importance / cost.
-        weight = np.where(counts, 1.0 if self.cost is None else self.cost, 0.0)
-        return allocation.optimal(
-            1.0,
-            weight,
-            bandwidth,
-            objective=objectives.age_of_information,
-            **self._limits,
+            objective=self.objective,
+            **given,
         ).crawl_rate
-
-    def freshness(self, plan: Plan) -> float:
-        """Expected freshness of a plan, weighted by importance.
-
-        Parameters
-        ----------
-        plan : Plan
-            Of `solve`.
-
-        Returns
-        -------
-        float
-            In [0, 1], under the posterior of the change rates; with signals, at
-            the thresholds and the value of a signal that the estimates give.
-        """
-        return self.mean(self.page_freshness(plan))
+        if not self.hedge:
+            return Plan(best, best)
+        even = allocation.even(self.importance, bandwidth, **given).crawl_rate
+        return Plan(best + self.hedge * (even - best), best)
 
     def page_freshness(self, plan: Plan) -> Array:
-        """Expected freshness of each page under a plan.
+        """Expected freshness of each page under a plan, shape (n_pages,).
 
-        Parameters
-        ----------
-        plan : Plan
-            Of `solve`.
-
-        Returns
-        -------
-        ndarray
-            As in `freshness`.
+        Under the posterior of the change rates; with signals, at the thresholds and
+        the value of a signal that the estimates give.
         """
-        if self.policy != "thresholds":
-            model = MODELS[self.policy]
-            return self._expected(lambda rate: model(rate, plan.crawl_rate))
-        followed = self._followed(plan)
-        return self._expected(lambda rate: followed(rate)[0])
+        if self.signals:
+            followed = self._followed(plan)
+            return self._expected(lambda rate: followed(rate)[0])
+        return self._expected(lambda rate: freshness.interval(rate, plan.crawl_rate))
 
-    def expected_crawls(self, plan: Plan) -> float:
-        """Crawls a day that thresholds lead to, under the posterior of the rates.
+    def expected_crawls(self, plan: Plan) -> Array:
+        """Crawls a day of each page, shape (n_pages,).
 
-        Parameters
-        ----------
-        plan : Plan
-            Of `solve`.
-
-        Returns
-        -------
-        float
-            As many as planned if the estimates are exact.
+        For thresholds under the posterior of the change rates: as many as planned if
+        the estimates are exact.
         """
+        if not self.signals:
+            return plan.crawl_rate
         followed = self._followed(plan)
-        return self._expected(lambda rate: followed(rate)[1]).sum().item()
+        return self._expected(lambda rate: followed(rate)[1])
 
     def _followed(self, plan):
         """Function from change rates to freshness and crawls a day of thresholds."""
         crawl_rate, pages = plan.crawl_rate, self.signalled()
-        cycle = functools.partial(_cycle, plan.best.threshold, pages)
-        _, planned = cycle(pages.change_rate)
+        _, planned = _cycle(plan.threshold, pages, self.change_rate)
 
         def followed(rate):
-            fresh, length = cycle(rate)
+            fresh, length = _cycle(plan.threshold, pages, rate)
             with np.errstate(invalid="ignore"):  # of pages without crawls
                 crawls = np.where(crawl_rate > 0, crawl_rate * planned / length, 0.0)
                 return np.where(crawl_rate > 0, crawls * fresh, rate == 0), crawls
 
         return followed
 
-    def calibrated(self, plan: Plan, calibration: Calibration) -> float:
-        """Freshness of a plan of equal intervals, as measured on a log.
-
-        Parameters
-        ----------
-        plan : Plan
-            Of `solve`.
-        calibration : Calibration
-            Of the log.
-
-        Returns
-        -------
-        float
-            In [0, 1], weighted by importance.
-        """
-        return self.mean(calibration.freshness(self.change_rate, plan.crawl_rate))
-
-    def loss(self, plan: Plan, fresh: Array | None = None) -> float:
-        """Mean cost of a plan, weighted by importance.
-
-        Parameters
-        ----------
-        plan : Plan
-            Of `solve`.
-        fresh : ndarray, optional
-            Its `page_freshness`, if that is known already.
-
-        Returns
-        -------
-        float
-            In the unit of the objective; 1 - freshness for freshness.
-        """
-        if self.objective == "freshness":
-            fresh = self.page_freshness(plan) if fresh is None else fresh
-            return 1.0 - self.mean(fresh)
-        of = OBJECTIVES[self.objective]
-        cost = of.interval_cost if self.policy == "interval" else of.poisson_cost
-        return self.mean(self._expected(lambda rate: cost(rate, plan.crawl_rate)))
+    def loss(self, plan: Plan) -> float:
+        """Mean cost of a plan, in the unit of the objective; 1 - freshness for that."""
+        if self.signals:
+            return 1.0 - self.mean(self.page_freshness(plan))
+        rate = plan.crawl_rate
+        cost = self._expected(lambda d: objectives.cost(self.objective, d, rate))
+        return self.mean(cost)
 
     def _expected(self, function):
         """Expectation of a function of the change rate, by page."""
         return expected(function, self.change_rate, self.log_stderr, self.log_rate)
 
     def mean(self, value: Array) -> float:
-        """Mean of a value of each page that is promised, weighted by importance.
+        """Mean of a value of each promised page, by importance.
 
-        Parameters
-        ----------
-        value : ndarray, shape (n_pages,)
-            Of pages.
-
-        Returns
-        -------
-        float
-            NaN if no page is promised.
+        Pages of which it is NaN do not count; NaN if none does.
         """
-        counts = self.importance > 0  # 0 of an infinite cost is 0
+        # 0 of an infinite cost is 0
+        counts = (self.importance > 0) & ~np.isnan(value)
         if self.promised is not None:
             counts &= self.promised
         if not counts.any():
@@ -497,7 +376,7 @@ class Problem:
             for kind, names in self._kinds().items()
         }
         if self.hedge:
-            costs["hedge"] = loss - few.loss(Plan(solved.best.crawl_rate, solved.best))
+            costs["hedge"] = loss - few.loss(Plan(solved.best, solved.best))
         prices = {
             kind: {
                 "cost": round(cost, _DIGITS) + 0.0,
@@ -521,7 +400,7 @@ class Problem:
 
     def _at_limit(self, kind, plan):
         """The share of pages or hosts that a kind of limit holds."""
-        rate, counts = plan.best.crawl_rate, self.importance > 0
+        rate, counts = plan.best, self.importance > 0
         if kind == "hedge":
             return self.hedge
         if kind == "hosts":

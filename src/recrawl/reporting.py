@@ -24,7 +24,7 @@ from recrawl.formats.source import Source
 from recrawl.output import check_output
 from recrawl.scheduling import schedule
 from recrawl.tally import FAILED, USED
-from recrawl.types import PathLike, Seed
+from recrawl.types import PathLike
 
 __all__ = ["Report", "report"]
 
@@ -82,7 +82,6 @@ def report(
     output: PathLike,
     *,
     bandwidth: float | None = None,
-    rng: Seed = None,
     force: bool = False,
     memory: str = "1GiB",
 ) -> Report:
@@ -100,8 +99,6 @@ def report(
         The file to write.
     bandwidth : float, optional
         Crawls a day of the middle budget; by default the pace of the log.
-    rng : None, int, SeedSequence or Generator, optional
-        As in `compare`.
     force : bool, default False
         Overwrite an output that exists.
     memory : str, default "1GiB"
@@ -133,7 +130,7 @@ def report(
     ...     log, output = Path(folder, "log.csv"), Path(folder, "report.html")
     ...     rows = [f"a,2026-01-{day:02d},{day % 2}" for day in range(1, 10)]
     ...     _ = log.write_text("\n".join(["url,time,changed", *rows]))
-    ...     found = report(log, output, rng=1)
+    ...     found = report(log, output)
     ...     output.read_text(encoding="utf-8").splitlines()[0]
     '<!DOCTYPE html>'
     >>> found.pace, len(found.schedules)
@@ -157,7 +154,7 @@ def report(
         pace = estimates.pace
         why_not = {}
         schedules = _tried(why_not, "schedules", _schedules, rates, bandwidth or pace)
-        rules = _tried(why_not, "rules", compare, log, rng=rng)
+        rules = _tried(why_not, "rules", compare, log)
         backtested = _tried(why_not, "backtest", backtest, log, share=_SHARE)
         found = Report(estimates, pace, schedules or [], rules, backtested)
         suspects = estimates.suspects
@@ -256,10 +253,7 @@ def _top(connection, order):
 
 def _columns(rules):
     """Freshness by rule, by what it is meant for."""
-    if rules is None:
-        return {}
-    days = f"in the {_days(rules.days)} of the log"
-    return {days: rules.in_log, "in the long run": rules.long_run}
+    return {} if rules is None else {"freshness": rules.freshness}
 
 
 def _cause(host):
@@ -492,7 +486,7 @@ def _draw_budgets(ax, schedules):
 
 
 def _draw_rules(ax, columns):
-    """Draw the freshness of rules as bars, in the long run if that is known."""
+    """Draw the freshness of rules as bars."""
     *_, (meaning, rules) = columns.items()
     mine = [name == "the log" for name in rules]  # barh begins at the bottom
     bars = ax.barh(

@@ -1,28 +1,22 @@
-r"""Crawl values of the objectives without signals, and their inverses.
+r"""Crawl values of the objectives, their inverses, and mean costs of one page.
 
-A page that costs c(t) at the elapsed time t has the crawl value
-
-    V(t) = t c(t) - int_0^t c = int_0^t s c'(s) ds .
-
-In x = change_rate elapsed the values of freshness, of the harmonic cost and of
-age are three functions that begin with x^2 / 2, x^2 / 2 and x^3 / 3:
+In x = change_rate elapsed the crawl values of freshness, age and harmonic cost are
+scales times three profiles, which begin with x^2 / 2, x^3 / 3 and x^2 / 2:
 
     gamma2(x) = 1 - (1 + x) exp(-x)
-    excess(x) = x - 1 + exp(-x)
     excess2(x) = x^2 / 2 - 1 + (1 + x) exp(-x)
+    excess(x) = x - 1 + exp(-x)
 
-and integral(x) = x^2 / 2 - x + 1 - exp(-x), the integral of excess, is the
-cost of age over an interval. As they stand they cancel for small x. exp(x)
-times each is a power series with positive coefficients only, which is used up
-to x = 1:
+and integral(x) = x^2 / 2 - x + 1 - exp(-x), the integral of excess, is the cost of
+age over an interval. As they stand they cancel for small x. exp(x) times each is a
+power series with positive coefficients only, which is used up to x = 1:
 
     exp(x) gamma2(x) = sum_(k >= 2) x^k / k!
-    exp(x) excess(x) = sum_(k >= 2) x^k (k - 1) / k!
     exp(x) excess2(x) = sum_(k >= 3) x^k (k (k - 1) / 2 - 1) / k!
+    exp(x) excess(x) = sum_(k >= 2) x^k (k - 1) / k!
     exp(x) integral(x) = sum_(k >= 3) x^k (k - 1) (k - 2) / 2 / k!
 
-The kernels take an objective as its number (`FRESHNESS`, ...) and draw no
-random numbers and check nothing.
+An objective is its number here. The kernels check nothing.
 """
 
 import math
@@ -31,23 +25,22 @@ import numpy as np
 from scipy import special
 
 from recrawl.kernels import compiled, ufunc
-from recrawl.kernels.crawl_value import without_signals as gamma2
 
-FRESHNESS, AGE, DELAY, HARMONIC, AGE_OF_INFORMATION, DEADLINE = range(6)
+FRESHNESS, AGE, HARMONIC = range(3)
 
 # The last term, of x^19, is below 1e-16 of the sum for x <= 1.
 _TERMS = range(19, 1, -1)  # the highest power first, for Horner's rule
-_EXCESS = tuple((k - 1) / math.factorial(k) for k in _TERMS)
+_GAMMA2 = tuple(1 / math.factorial(k) for k in _TERMS)
 _EXCESS2 = tuple((k * (k - 1) / 2 - 1) / math.factorial(k) for k in _TERMS)
+_EXCESS = tuple((k - 1) / math.factorial(k) for k in _TERMS)
 _INTEGRAL = tuple((k - 1) * (k - 2) / 2 / math.factorial(k) for k in _TERMS)
 # For larger x the copy is stale up to rounding, and x exp(-x) is not needed.
 _CERTAIN = 45.0
 
-# The inverse of y = P(2, x) = 1 - (1 + x) exp(-x), as polynomials on equal
-# pieces of two ranges. Below y = 0.8, x / sqrt(2 y) is smooth in sqrt(2 y), as
-# y = x^2 / 2 - x^3 / 3 + ...; above, x is smooth in -log(1 - y), which is at
-# most 36.8 in floating point: 37 is the end of the table. 128 pieces of degree
-# 8 have a relative error below 4e-15.
+# The inverse of y = gamma2(x), as polynomials on equal pieces of two ranges. Below
+# y = 0.8, x / sqrt(2 y) is smooth in sqrt(2 y), as y = x^2 / 2 - x^3 / 3 + ...;
+# above, x is smooth in -log(1 - y), which is at most 36.8 in floating point: 37 is
+# the end of the table. 128 pieces of degree 8 have a relative error below 4e-15.
 _PIECES, _DEGREE = 128, 8
 _FEW = 0.8
 _START = -math.log1p(-_FEW)
@@ -55,7 +48,7 @@ _START = -math.log1p(-_FEW)
 _DENSITY = _PIECES / np.array([math.sqrt(2.0 * _FEW), 37.0 - _START])
 
 
-def _gamma2_pieces():
+def _inverse_pieces():
     """Coefficients of both ranges, shape (2, _PIECES, _DEGREE + 1).
 
     Through the values at the Chebyshev nodes of each piece, scaled to [-1, 1];
@@ -73,21 +66,21 @@ def _gamma2_pieces():
     return np.linalg.solve(np.vander(node), value[..., np.newaxis])[..., 0]
 
 
-_GAMMA2 = _gamma2_pieces()
+_INVERSE = _inverse_pieces()
 
 
 @compiled
 def inverse_gamma2(y):
-    """The x with 1 - (1 + x) exp(-x) = y, for 0 <= y < 1."""
+    """The x with gamma2(x) = y, for 0 <= y < 1."""
     few = y < _FEW
     scale = math.sqrt(2.0 * y) if few else 1.0
     half = 0 if few else 1
     place = (scale if few else -math.log1p(-y) - _START) * _DENSITY[half]
     piece = min(int(place), _PIECES - 1)
     u = 2.0 * (place - piece) - 1.0
-    x = _GAMMA2[half, piece, 0]
+    x = _INVERSE[half, piece, 0]
     for k in range(1, _DEGREE + 1):
-        x = x * u + _GAMMA2[half, piece, k]
+        x = x * u + _INVERSE[half, piece, k]
     return scale * x
 
 
@@ -106,223 +99,92 @@ def _series(x, coefficients):
 
 
 @compiled
-def excess(x):
-    """x - 1 + exp(-x), to rounding."""
+def _excess(x):
     return _series(x, _EXCESS) if x < 1.0 else x - 1.0 + math.exp(-x)
 
 
 @compiled
-def excess2(x):
-    """x^2 / 2 - 1 + (1 + x) exp(-x), to rounding."""
-    if x < 1.0:
-        return _series(x, _EXCESS2)
-    return 0.5 * x * x - (gamma2(x) if x < _CERTAIN else 1.0)
-
-
-@ufunc("f8(f8)")
-def excesses(x):
-    """`excess`, broadcast."""
-    return excess(x)
-
-
-@ufunc("f8(f8)")
-def integrals(x):
-    """x^2 / 2 - x + 1 - exp(-x), to rounding."""
+def _integral(x):
     return _series(x, _INTEGRAL) if x < 1.0 else x * (0.5 * x - 1.0) - math.expm1(-x)
 
 
 @compiled
-def inverse_excess(y):
-    """The x with excess(x) = y >= 0.
-
-    Two steps of Halley's method, which cubes the error, from a start that is
-    right to 2e-3: a polynomial in sqrt(2 y), as excess begins with x^2 / 2, or
-    one step of x = 1 + y - exp(-x).
-    """
-    if not 0.0 < y < np.inf:
-        return y
-    s = math.sqrt(2.0 * y)
-    near = s * (1.0 + s * (0.16 + 0.0387 * s))
-    x = near if s < 2.5 else 1.0 + y - math.exp(-1.0 - y)
-    for _ in range(2):
-        here = excess(x)
-        off, slope = here - y, x - here if x < _CERTAIN else 1.0  # 1 - exp(-x)
-        newton = off / slope
-        x -= newton / (1.0 - 0.5 * newton * (1.0 - slope) / slope)
-    return x
+def profile(objective, x):
+    """The crawl value at x = change_rate elapsed, in units of `scale`."""
+    if objective == HARMONIC:
+        return _excess(x)
+    if objective == AGE:
+        if x < 1.0:
+            return _series(x, _EXCESS2)
+        stale = x > _CERTAIN
+        return 0.5 * x * x - 1.0 + (0.0 if stale else (1.0 + x) * math.exp(-x))
+    if x < 1.0:
+        return _series(x, _GAMMA2)
+    return 1.0 - (1.0 + x) * math.exp(-x) if x < _CERTAIN else 1.0
 
 
 @compiled
-def inverse_excess2(y):
-    """The x with excess2(x) = y >= 0; as `inverse_excess`.
+def inverse_profile(objective, y):
+    """The x at which the profile reaches y; inf if it never does.
 
-    The polynomial is in (3 y)^(1/3), and far out excess2 is x^2 / 2 - 1.
+    For age and harmonic cost, two steps of Halley's method, which cubes the error,
+    from a start that is right to 2e-3: a polynomial in the root with which the
+    profile begins, or its form far out.
     """
     if not 0.0 < y < np.inf:
         return y
-    s = np.cbrt(3.0 * y)
-    near = s * (1.0 + s * (0.1276 + 0.0119 * s))
-    x = near if s < 3.0 else math.sqrt(2.0 + 2.0 * y)
+    if objective == FRESHNESS:
+        return inverse_gamma2(y) if y < 1.0 else np.inf
+    if objective == AGE:
+        s = np.cbrt(3.0 * y)
+        near = s * (1.0 + s * (0.1276 + 0.0119 * s))
+        x = near if s < 3.0 else math.sqrt(2.0 + 2.0 * y)
+    else:
+        s = math.sqrt(2.0 * y)
+        near = s * (1.0 + s * (0.16 + 0.0387 * s))
+        x = near if s < 2.5 else 1.0 + y - math.exp(-1.0 - y)
     for _ in range(2):
-        off = excess2(x) - y
-        slope = x * (x - excess(x) if x < _CERTAIN else 1.0)
-        curve = slope / x + x - slope
+        off = profile(objective, x) - y
+        slope = x - _excess(x) if x < _CERTAIN else 1.0  # 1 - exp(-x)
+        curve = 1.0 - slope
+        if objective == AGE:
+            slope, curve = x * slope, slope + x * curve
         newton = off / slope
         x -= newton / (1.0 - 0.5 * newton * curve / slope)
     return x
 
 
 @compiled
-def scale_and_rate(objective, importance, change_rate, deadline):
-    """The factors of V(t) = scale profile(rate t); 0 where nothing is gained."""
-    if objective == AGE_OF_INFORMATION:
-        return 0.5 * importance, 1.0
-    if change_rate == 0.0 or importance == 0.0:
-        return 0.0, 0.0
-    if objective == DELAY:
-        return 0.5 * importance * change_rate, 1.0
-    if objective == DEADLINE:
-        return importance * change_rate * deadline, 1.0 / deadline
-    if objective == AGE:
-        return importance / change_rate / change_rate, change_rate
-    return importance / change_rate, change_rate
+def scale(objective, change_rate):
+    """The unit of the crawl value of a page of importance 1."""
+    return 1.0 / change_rate / (change_rate if objective == AGE else 1.0)
 
 
-@compiled
-def profile(objective, x):
-    """V / scale at x = rate t."""
-    if objective == FRESHNESS:
-        return gamma2(x) if x < _CERTAIN else 1.0
-    if objective == AGE:
-        return excess2(x)
-    if objective == HARMONIC:
-        return excess(x)
-    if objective == DEADLINE:
-        return 1.0 if x > 1.0 else 0.0
-    return x * x
-
-
-@compiled
-def profile_slope(objective, x):
-    """Slope of the profile in x^2, for age in x^3; inf for a deadline."""
-    if objective == FRESHNESS:
-        return 0.5 * math.exp(-x)
-    if objective == AGE:
-        return math.expm1(-x) / (-3.0 * x)
-    if objective == HARMONIC:
-        return math.expm1(-x) / (-2.0 * x)
-    return np.inf if objective == DEADLINE else 1.0
-
-
-@compiled
-def inverse_profile(objective, y):
-    """The first x at which the profile reaches y; inf if it never does."""
-    if y <= 0.0:
-        return 0.0
-    if objective == FRESHNESS:
-        return inverse_gamma2(y) if y < 1.0 else np.inf
-    if objective == AGE:
-        return inverse_excess2(y)
-    if objective == HARMONIC:
-        return inverse_excess(y)
-    if objective == DEADLINE:
-        return 1.0 if y <= 1.0 else np.inf
-    return math.sqrt(y)
-
-
-@compiled
-def value(objective, change_rate, deadline, elapsed):
-    """V(elapsed) of one page of importance 1."""
-    scale, rate = scale_and_rate(objective, 1.0, change_rate, deadline)
-    share = profile(objective, rate * elapsed)
-    return scale * share if scale > 0.0 and share > 0.0 else 0.0
-
-
-@compiled
-def elapsed_at(objective, change_rate, deadline, value):
-    """The elapsed time at which V reaches a value; inf if it never does."""
-    if value <= 0.0:
-        return 0.0
-    scale, rate = scale_and_rate(objective, 1.0, change_rate, deadline)
-    return inverse_profile(objective, value / scale) / rate if scale > 0.0 else np.inf
-
-
-@compiled
-def poisson_value(objective, change_rate, deadline, crawl_rate):
-    """E V(A) for A ~ Exp(crawl_rate): minus the slope of the mean cost."""
-    p, both = crawl_rate, crawl_rate + change_rate
-    if objective == AGE_OF_INFORMATION:
-        return 1.0 / p / p
+@ufunc("f8(i8,f8,f8)")
+def gains(objective, change_rate, crawl_rate):
+    """What one more crawl per unit of time saves: V(1 / crawl_rate)."""
     if change_rate == 0.0:
         return 0.0
-    if objective == FRESHNESS:
-        return change_rate / both / both
-    if objective == AGE:
-        return change_rate / p / p * (p / both + 1.0) / both
-    if objective == DELAY:
-        return change_rate / p / p
-    if objective == HARMONIC:
-        return change_rate / p / both
-    return change_rate * deadline * math.exp(-p * deadline)
+    x = change_rate / crawl_rate
+    return scale(objective, change_rate) * profile(objective, x)
 
 
-@compiled
-def _poisson_age(change_rate, value):
-    """The p with 1 / p^2 - 1 / (p + change_rate)^2 = value.
-
-    With q = p / change_rate, w = q (q + 1) and y = change_rate^2 value it is
-    y w^2 = sqrt(4 w + 1), or y^2 w^4 = 4 w + 1. Both terms on the right bound
-    w from below; the larger bound is at most a fifth below w, and three steps
-    of Halley's method, which cubes the error, lead from there to rounding.
-    """
-    y = change_rate * change_rate * value
-    root = np.cbrt(2.0 / y)
-    bound = max(1.0 / math.sqrt(y), root * root)
-    least = y * bound * bound
-    constant = 1.0 / least / least
-    linear = 4.0 * bound * constant
-    r = 1.0  # w / bound, a root of r^4 = linear r + constant
-    for _ in range(3):
-        cube = r * r * r
-        off, slope = r * (cube - linear) - constant, 4.0 * cube - linear
-        newton = off / slope
-        r -= newton / (1.0 - 6.0 * newton * r * r / slope)
-    w = bound * r
-    return 2.0 * w / (1.0 + math.sqrt(1.0 + 4.0 * w)) * change_rate
+@ufunc("f8(i8,f8,f8,f8,f8,f8)")
+def rates(objective, change_rate, value, low, high, v):
+    """The crawl rate, within its limits, at which value x gain = 1 / v^2."""
+    if change_rate == 0.0 or value == 0.0 or v == 0.0:
+        return low
+    level = 1.0 / v / v / value / scale(objective, change_rate)
+    return min(max(change_rate / inverse_profile(objective, level), low), high)
 
 
-@compiled
-def poisson_rate(objective, change_rate, deadline, value):
-    """The crawl rate at which `poisson_value` is a value > 0, or 0."""
-    if objective == AGE_OF_INFORMATION:
-        return 1.0 / math.sqrt(value)
+@ufunc("f8(i8,f8,f8)")
+def costs(objective, change_rate, crawl_rate):
+    """Mean cost of freshness or age at equal intervals."""
     if change_rate == 0.0:
         return 0.0
+    x = change_rate / crawl_rate
     if objective == FRESHNESS:
-        return max(math.sqrt(change_rate / value) - change_rate, 0.0)
-    if objective == AGE:
-        return _poisson_age(change_rate, value)
-    if objective == DELAY:
-        return math.sqrt(change_rate / value)
-    if objective == HARMONIC:
-        return 2.0 / (value + math.sqrt(value) * math.sqrt(value + 4.0 / change_rate))
-    y = change_rate * deadline / value
-    return math.log(y) / deadline if y > 1.0 else 0.0
-
-
-@ufunc("f8(i8,f8,f8,f8)")
-def values(objective, change_rate, deadline, elapsed):
-    """`value`, broadcast."""
-    return value(objective, change_rate, deadline, elapsed)
-
-
-@ufunc("f8(i8,f8,f8,f8)")
-def elapsed_times(objective, change_rate, deadline, value):
-    """`elapsed_at`, broadcast."""
-    return elapsed_at(objective, change_rate, deadline, value)
-
-
-@ufunc("f8(i8,f8,f8,f8)")
-def poisson_values(objective, change_rate, deadline, crawl_rate):
-    """`poisson_value`, broadcast."""
-    return poisson_value(objective, change_rate, deadline, crawl_rate)
+        return _excess(x) / x if 0.0 < x < np.inf else min(x, 1.0)
+    # at most half the interval, also where the rest is beyond floating point
+    return min(0.5 / crawl_rate, _integral(x) / x / change_rate) if x > 0.0 else 0.0
