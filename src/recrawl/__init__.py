@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 # of the packages for logs, and the command starts without all of them.
 _HOMES = {
     "ESTIMATORS": "choosing",
-    "TARGETS": "targets",
+    "TARGETS": "targets.crawlers",
     "Backtest": "backtesting",
     "BadRowsWarning": "tally",
     "Calibration": "calibrating",
@@ -25,7 +25,7 @@ _HOMES = {
     "Comparison": "comparing",
     "CrawlLog": "science.processes",
     "Estimates": "estimating",
-    "ExportWarning": "targets",
+    "ExportWarning": "targets.exporting",
     "Report": "reporting",
     "Schedule": "scheduling",
     "Source": "formats.source",
@@ -33,7 +33,7 @@ _HOMES = {
     "compare": "comparing",
     "convert": "converting",
     "estimate": "estimating",
-    "export": "targets",
+    "export": "targets.exporting",
     "log_loss": "choosing",
     "read_crawl_log": "reading",
     "report": "reporting",
