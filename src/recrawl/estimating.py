@@ -19,11 +19,13 @@ import pyarrow.compute as pc
 from recrawl import calibrating, checks, choosing, cluster, reading
 from recrawl.choosing import ESTIMATORS
 from recrawl.dependence import Dependence, measured
+from recrawl.errors import ArgumentError
 from recrawl.files import alone
 from recrawl.output import check_output, parquet, table
 from recrawl.science import estimators, freshness
 from recrawl.science.processes import History
 from recrawl.signalling import Quality
+from recrawl.state import calibration as calibration_of
 from recrawl.state import compress
 from recrawl.suspects import Suspects
 from recrawl.tally import BadRowsWarning
@@ -294,11 +296,12 @@ def estimate(
     if state is not None:
         check_output(state, True, read)
         if Path(state).resolve() == Path(output).resolve():
-            raise ValueError(f"state must be another file than output, got {state}")
+            rule = f"must be another file than output, got {state}"
+            raise ArgumentError("state", rule)
     opened = functools.partial(reading.opened, signals=signals)
     if dask is not None:
         if signals is not None:
-            raise ValueError(f"signals must be None with dask, got {signals}")
+            raise ArgumentError("signals", f"must be None with dask, got {signals}")
         opened = functools.partial(cluster.opened, dask, Path(output).parent)
     no_state = contextlib.nullcontext()
     with (
@@ -357,6 +360,10 @@ def estimate(
             dict(quality),
             _pace(n_crawls and n_crawls + n_first, first, last),
         )
+        if state is not None:  # a log that adds few bits keeps the calibration
+            known = calibration_of(state) if _existing(state) else None
+            found = replace(found, calibration=found.calibration or known)
+            states.describe({"calibration": found.calibration})
         rates.describe(asdict(found))
     if 0 < n_hostless < found.n_pages:  # names of pages need not be URLs
         named = ", ".join(shown(repr(url)) for url in hostless)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from recrawl import checks
 from recrawl.calibrating import LEAST_BITS, Calibration
 from recrawl.database import database, pattern
+from recrawl.errors import ArgumentError
 from recrawl.limits import page_limits, read_limits
 from recrawl.output import check_output, opened, sound, table
 from recrawl.planning import OBJECTIVES, POLICIES, Problem
@@ -369,10 +370,8 @@ def _check_intervals(least, greatest):
             given[name] = checks.scalar(checks.positive, name, value)
     least, greatest = given.values()
     if None not in (least, greatest) and least > greatest:
-        raise ValueError(
-            f"least_interval must be at most greatest_interval, {greatest:g} days, "
-            f"got {least:g}"
-        )
+        rule = f"must be at most the greatest one, {greatest:g} days, got {least:g}"
+        raise ArgumentError("least_interval", rule)
     return least, greatest
 
 
@@ -404,14 +403,16 @@ def _check_policy(policy, objective, per_host, intervals, limits, cost, hedge):
             "objective": None if objective == "freshness" else objective,
         }.items():
             if value is not None:
-                raise ValueError(
-                    f"{name} must be None for policy 'thresholds', which "
-                    f"maximises freshness without limits, got {value!r}"
+                rule = (
+                    "must be None for policy 'thresholds', which maximises freshness "
+                    f"without limits, got {value!r}"
                 )
+                raise ArgumentError(name, rule)
     named = isinstance(per_host, Mapping)
     for limit in per_host.values() if named else [per_host]:
         if limit is not None and not limit >= 0:
-            raise ValueError(f"per_host must be non-negative, got {per_host!r}")
+            rule = f"must be non-negative, got {per_host!r}"
+            raise ArgumentError("per_host", rule)
 
 
 def _check_possible(problem, hosts, bandwidth):
@@ -460,11 +461,10 @@ class _Rates:
         self.names = self._file.schema_arrow.names
         for name in needed:
             if name not in self.names:
-                raise ValueError(
-                    f"rates must have a column {name!r}, got {', '.join(self.names)}"
-                )
+                rule = f"must have a column {name!r}, got {', '.join(self.names)}"
+                raise ArgumentError("rates", rule)
         if not self._file.metadata.num_rows:
-            raise ValueError("rates must hold at least one page, got none")
+            raise ArgumentError("rates", "must hold at least one page, got none")
         #: What `estimate` wrote into the metadata.
         text = (self._file.metadata.metadata or {}).get(b"recrawl", b"{}")
         self.metadata = json.loads(text)
@@ -547,10 +547,8 @@ def _read(file, needed, tables):
             "column importance must have a finite sum, got inf; use another unit"
         )
     if not columns["importance"].any():
-        raise ValueError(
-            "rates must hold a page with importance that is not gone, "
-            f"got none of {columns['importance'].size}"
-        )
+        rule = "must hold a page with importance that is not gone, got none of "
+        raise ArgumentError("rates", f"{rule}{columns['importance'].size}")
     return _Pages(columns, _kinds(table, columns["gone"]), hosts, counts)
 
 
@@ -580,9 +578,8 @@ def _column(table, name):
     kind = wanted.get(name, "floating" if types.is_floating(column.type) else "integer")
     if not (types.is_null(column.type) or getattr(types, f"is_{kind}")(column.type)):
         what = {"boolean": "true or false", "timestamp": "times"}.get(kind, "numbers")
-        raise ValueError(
-            f"rates must hold {what} in the column {name!r}, got {column.type}"
-        )
+        rule = f"must hold {what} in the column {name!r}, got {column.type}"
+        raise ArgumentError("rates", rule)
     if pa.types.is_timestamp(column.type):
         column = column.cast(pa.timestamp("us"))
     return column.to_numpy()
@@ -620,10 +617,9 @@ def _limits(file, pages, rows, intervals, per_host):
 def _check_hosts(argument, named, hosts):
     """Raise a ValueError if hosts are named that have no page."""
     if unknown := sorted(named - set(hosts)):
-        raise ValueError(
-            f"{argument} must name hosts that have pages, "
-            f"got {len(unknown)} without: {', '.join(map(repr, unknown[:5]))}"
-        )
+        some = ", ".join(map(repr, unknown[:5]))
+        rule = f"must name hosts that have pages, got {len(unknown)} without: {some}"
+        raise ArgumentError(argument, rule)
 
 
 def _problem(pages, limits, policy, objective, cost, hedge):
