@@ -352,15 +352,11 @@ def _estimate(output, state, signals, dask, force, memory, **log):
     import recrawl
 
     _check_suffix(output, _TABLES)
-    known = 0 if state is None else _n_pages(state)
     given = {"state": state, "signals": signals, "dask": dask}
     given |= {"force": force, "memory": memory}
     found = recrawl.estimate(_source(**log), output, **given)
     pages = units.counted(found.n_pages, "page")
     _print(f"{output}: {_rows(found.counts)} of {pages}, read from {found.what}")
-    if state is not None:
-        new = f"added to this state, {found.n_pages - known:,} of {pages} new"
-        _print(f"{state}: {new if known else 'a new state'}")
     calibrated = "none, for too few bits" if found.calibration is None else "done"
     _print(
         found.why,
@@ -387,17 +383,6 @@ def _estimate(output, state, signals, dask, force, memory, **log):
     if dask:
         _print("soft 404s and dates that servers make up are not looked for with Dask")
     _print_next(output, found)
-
-
-def _n_pages(state):
-    """Pages of a state; 0 if no file, or another one, which `estimate` refuses."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        return pq.read_metadata(state).num_rows
-    except (OSError, pa.ArrowInvalid):
-        return 0
 
 
 def _print_next(rates, found):

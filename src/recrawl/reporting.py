@@ -257,10 +257,11 @@ def _draw_budgets(ax, schedules):
     if None not in calibrated:
         ax.plot(budget, calibrated, "s--", color=_ORANGE, label="calibrated")
     ax.set(xscale="log", xlabel="crawls a day", ylabel="freshness")
-    ax.set_xticks(budget, map(units.rounded, budget))
+    ticks = [units.rounded(float(f"{each:.3g}")) for each in budget]
+    ax.set_xticks(budget, ticks)
     ax.minorticks_off()
     ax.legend(loc="lower right")
-    points = zip(map(units.rounded, budget), fresh, strict=True)
+    points = zip(ticks, fresh, strict=True)
     return ", ".join(f"{f:.3f} at {crawls}" for crawls, f in points) + "."
 
 
