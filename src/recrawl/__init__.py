@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 # Modules are imported when a name of theirs is first used: the science needs none
 # of the packages for logs, and the command starts without all of them.
 _HOMES = {
-    "TARGETS": "targets",
+    "TARGETS": "targets.crawlers",
     "Backtest": "backtesting",
     "BadRowsWarning": "tally",
     "Calibration": "calibrating",
@@ -24,7 +24,7 @@ _HOMES = {
     "Comparison": "comparing",
     "CrawlLog": "science.processes",
     "Estimates": "estimating",
-    "ExportWarning": "targets",
+    "ExportWarning": "targets.exporting",
     "Report": "reporting",
     "Schedule": "scheduling",
     "Source": "formats.source",
@@ -32,7 +32,7 @@ _HOMES = {
     "compare": "comparing",
     "convert": "converting",
     "estimate": "estimating",
-    "export": "targets",
+    "export": "targets.exporting",
     "log_loss": "choosing",
     "read_crawl_log": "reading",
     "report": "reporting",

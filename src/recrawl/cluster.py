@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from recrawl import reading, shuffling
 from recrawl.database import database, sql
+from recrawl.errors import ArgumentError
 from recrawl.formats.source import Source
 from recrawl.progress import bar
 from recrawl.tally import Tally
@@ -90,9 +91,8 @@ def _client(address):
         return Client(address, timeout=TIMEOUT, set_as_default=False)
     except Exception as error:  # of many kinds, by what the address can mean
         why = str(error) or type(error).__name__
-        raise ValueError(
-            f"dask must be the address of a running scheduler, got {address!r}: {why}"
-        ) from None
+        rule = f"must be the address of a running scheduler, got {address!r}: {why}"
+        raise ArgumentError("dask", rule) from None
 
 
 def _check_versions(client, address):
@@ -116,15 +116,12 @@ def _check_versions(client, address):
 
     workers, here = client.run(version, on_error="return"), version()
     if not workers:
-        raise ValueError(
-            "dask must be the address of a scheduler with workers, "
-            f"got {address!r}, which has none"
-        )
+        rule = f"must be the address of a scheduler with workers, got {address!r}"
+        raise ArgumentError("dask", f"{rule}, which has none")
     others = [f"{name} has {there}" for name, there in workers.items() if there != here]
     if others:
-        raise ValueError(
-            f"dask must have workers with {here}, as here, but {'; '.join(others)}"
-        )
+        rule = f"must have workers with {here}, as here, but {'; '.join(others)}"
+        raise ArgumentError("dask", rule)
 
 
 def run(

@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from recrawl.errors import ArgumentError
 from recrawl.files import temporary_folder
 from recrawl.progress import bar
 from recrawl.types import PathLike
@@ -70,10 +71,10 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
                 connection.execute(f"attach {file} as large; use large")
             yield connection, folder
         except duckdb.OutOfMemoryException as error:
-            raise ValueError(
-                f"memory must be enough to sort the log, got {memory!r}: "
-                f"{first_line(error)}"
-            ) from None
+            rule = (
+                f"must be enough to sort the log, got {memory!r}: {first_line(error)}"
+            )
+            raise ArgumentError("memory", rule) from None
         except duckdb.IOException as error:
             code = errno.ENOSPC if "No space" in str(error) else errno.EIO
             raise OSError(code, first_line(error), str(folder)) from None
@@ -91,9 +92,8 @@ def _connected(folder, memory):
     try:
         connection = duckdb.connect(config=config)
     except duckdb.Error as error:
-        raise ValueError(
-            f"memory must be a size such as '1GiB', got {memory!r}: {first_line(error)}"
-        ) from None
+        rule = f"must be a size such as '1GiB', got {memory!r}: {first_line(error)}"
+        raise ArgumentError("memory", rule) from None
     connection.execute("set TimeZone = 'UTC'")
     # DuckDB measures progress only if it may draw its own bar; where it thinks
     # that it runs in a notebook it refuses, and `run` then shows none

@@ -1,13 +1,38 @@
-"""Errors and warnings of the science."""
+"""Errors and warnings."""
 
 from typing import Any
 
 __all__ = [
+    "ArgumentError",
     "ConvergenceError",
     "DegenerateHistoryWarning",
     "DistrustedAgeWarning",
     "NoPageError",
 ]
+
+
+class ArgumentError(ValueError):
+    """An argument breaks a rule. The command names the option that sets it.
+
+    Parameters
+    ----------
+    argument : str
+        Name of the argument.
+    rule : str
+        The rest of the sentence, such as "must be positive, got -1".
+
+    Examples
+    --------
+    >>> print(ArgumentError("bandwidth", "must be positive, got -1"))
+    bandwidth must be positive, got -1
+    """
+
+    def __init__(self, argument: str, rule: str) -> None:
+        super().__init__(argument, rule)  # both, for pickle
+        self.argument, self.rule = argument, rule
+
+    def __str__(self) -> str:
+        return f"{self.argument} {self.rule}"
 
 
 class ConvergenceError(RuntimeError):

@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 
 from recrawl import calibrating, choosing, cluster, reading
 from recrawl.dependence import Dependence, measured
+from recrawl.errors import ArgumentError
 from recrawl.files import alone
 from recrawl.output import check_output, parquet, table
 from recrawl.science import estimators, freshness
 from recrawl.signalling import Quality
+from recrawl.state import calibration as calibration_of
 from recrawl.state import compress
 from recrawl.suspects import Suspects
 from recrawl.types import PathLike
@@ -269,6 +271,10 @@ def estimate(
                     suspects.add(rows)
                     totals.add(rows)
         found = _estimates(log, model, totals, suspects)
+        if state is not None:  # a log that adds few bits keeps the calibration
+            before = None if known is None else calibration_of(known)
+            found = replace(found, calibration=found.calibration or before)
+            states.describe({"calibration": found.calibration})
         rates.describe(asdict(found))
     return found
 
@@ -280,11 +286,12 @@ def _check(path, output, state, signals, force, dask):
     if state is not None:
         check_output(state, True, read)
         if Path(state).resolve() == Path(output).resolve():
-            raise ValueError(f"state must be another file than output, got {state}")
+            rule = f"must be another file than output, got {state}"
+            raise ArgumentError("state", rule)
     if dask is None:
         return functools.partial(reading.opened, signals=signals)
     if signals is not None:
-        raise ValueError(f"signals must be None with dask, got {signals}")
+        raise ArgumentError("signals", f"must be None with dask, got {signals}")
     return functools.partial(cluster.opened, dask, Path(output).parent)
 
 

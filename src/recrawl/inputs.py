@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from recrawl import checks
 from recrawl.database import database, pattern
+from recrawl.errors import ArgumentError
 from recrawl.limits import Limit, page_limits
 from recrawl.output import opened, sound
 from recrawl.types import Array, PathLike
@@ -50,11 +51,10 @@ class Rates:
         self.names = self._file.schema_arrow.names
         for name in needed:
             if name not in self.names:
-                raise ValueError(
-                    f"rates must have a column {name!r}, got {', '.join(self.names)}"
-                )
+                rule = f"must have a column {name!r}, got {', '.join(self.names)}"
+                raise ArgumentError("rates", rule)
         if not self._file.metadata.num_rows:
-            raise ValueError("rates must hold at least one page, got none")
+            raise ArgumentError("rates", "must hold at least one page, got none")
         #: What `estimate` wrote into the metadata.
         text = (self._file.metadata.metadata or {}).get(b"recrawl", b"{}")
         self.metadata = json.loads(text)
@@ -144,10 +144,8 @@ def read_pages(file: Rates, needed: list[str], tables: Mapping[str, PathLike]) -
             "column importance must have a finite sum, got inf; use another unit"
         )
     if not columns["importance"].any():
-        raise ValueError(
-            "rates must hold a page with importance that is not gone, "
-            f"got none of {columns['importance'].size}"
-        )
+        rule = "must hold a page with importance that is not gone, got none of "
+        raise ArgumentError("rates", f"{rule}{columns['importance'].size}")
     return Pages(columns, _kinds(table, columns["gone"]), hosts, counts)
 
 
@@ -177,9 +175,8 @@ def column(table: pa.Table, name: str) -> Array:
     kind = wanted.get(name, "floating" if types.is_floating(given.type) else "integer")
     if not (types.is_null(given.type) or getattr(types, f"is_{kind}")(given.type)):
         what = {"boolean": "true or false", "timestamp": "times"}.get(kind, "numbers")
-        raise ValueError(
-            f"rates must hold {what} in the column {name!r}, got {given.type}"
-        )
+        rule = f"must hold {what} in the column {name!r}, got {given.type}"
+        raise ArgumentError("rates", rule)
     if types.is_timestamp(given.type):
         given = given.cast(pa.timestamp("us"))
     return given.to_numpy()
@@ -223,7 +220,6 @@ def limit_arrays(
 def _check_hosts(argument, named, hosts):
     """Raise a ValueError if hosts are named that have no page."""
     if unknown := sorted(named - set(hosts)):
-        raise ValueError(
-            f"{argument} must name hosts that have pages, "
-            f"got {len(unknown)} without: {', '.join(map(repr, unknown[:5]))}"
-        )
+        some = ", ".join(map(repr, unknown[:5]))
+        rule = f"must name hosts that have pages, got {len(unknown)} without: {some}"
+        raise ArgumentError(argument, rule)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import tempfile
@@ -11,78 +12,34 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
 from recrawl import __version__
 from recrawl.database import first_line
+from recrawl.errors import ArgumentError
 from recrawl.files import replacing, target
 from recrawl.types import PathLike
 
-__all__ = [
-    "CsvOutput",
-    "ParquetOutput",
-    "check_output",
-    "check_pages",
-    "opened",
-    "parquet",
-    "sound",
-    "table",
-]
+__all__ = ["check_output", "check_pages", "opened", "parquet", "sound", "table"]
 
 # By an argument that is the output of a command: the command, and what it is given.
 _WRITERS = {
     "rates": ("estimate", "LOG"),
     "schedule": ("schedule", "rates.parquet --bandwidth RATE"),
 }
+_FORMULA = "^[=+@\t\r-]"  # of a cell that a spreadsheet would execute
 
 
-class _Output:
-    """Tables of one file, which the first one opens.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    """
+class _ParquetOutput:
+    """Tables with the same columns, each a row group of one Parquet file."""
 
     def __init__(self, path):
         self._path, self._writer = path, None
 
-    def close(self):
-        """Finish the file."""
-        if self._writer is not None:
-            self._writer.close()
-
-
-class ParquetOutput(_Output):
-    """Tables written one after the other to one Parquet file.
-
-    Parameters
-    ----------
-    path : path
-        The file; `parquet` gives a temporary one that it renames at the end.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     output = ParquetOutput(f"{folder}/rates.parquet")
-    ...     output.write(pa.table({"url": ["a"], "change_rate": [0.5]}))
-    ...     output.close()
-    ...     pq.read_table(f"{folder}/rates.parquet").num_rows
-    1
-    """
-
-    def write(self, table: Any) -> None:
-        """Write a table as one row group.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            With the columns of the first one.
-        """
+    def write(self, table):
+        """Write a table; the first one opens the file."""
         if self._writer is None:
             # Least and largest URL of a row group help no reader, and cost as
             # much as the rest of the encoding of URLs.
@@ -97,60 +54,32 @@ class ParquetOutput(_Output):
             )
         self._writer.write_table(table)
 
-    def describe(self, what: dict[str, Any]) -> None:
-        """Add a description, with this version, to the file's metadata.
-
-        Parameters
-        ----------
-        what : dict
-            Of what JSON can hold; written under the key "recrawl".
-        """
+    def describe(self, what):
+        """Add a dict that JSON can hold, with this version, to the metadata."""
         text = json.dumps({"version": __version__} | what)
         self._writer.add_key_value_metadata({"recrawl": text})
 
+    def close(self):
+        """Finish the file."""
+        if self._writer is not None:
+            self._writer.close()
 
-class CsvOutput(_Output):
-    """Tables written one after the other to one CSV file.
 
-    Parameters
-    ----------
-    path : path
-        The file; `table` gives a temporary one that it renames at the end.
+class _CsvOutput(_ParquetOutput):
+    """The same in one CSV file, which holds no description."""
 
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pyarrow as pa
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     output = CsvOutput(f"{folder}/rates.csv")
-    ...     output.write(pa.table({"url": ["a"], "change_rate": [0.5]}))
-    ...     output.close()
-    ...     print(Path(f"{folder}/rates.csv").read_text())
-    "url","change_rate"
-    "a",0.5
-    <BLANKLINE>
-    """
-
-    def write(self, table: Any) -> None:
-        """Write a table.
-
-        Parameters
-        ----------
-        table : pyarrow.Table
-            With the columns of the first one.
-        """
+    def write(self, table):
+        """Write a table, with ' before a text that a spreadsheet would execute."""
+        for k, column in enumerate(table.columns):
+            if pa.types.is_string(column.type):
+                safe = pc.replace_substring_regex(column, _FORMULA, r"'\0")
+                table = table.set_column(k, table.field(k), safe)
         if self._writer is None:
             self._writer = pyarrow.csv.CSVWriter(self._path, table.schema)
         self._writer.write_table(table)
 
-    def describe(self, what: dict[str, Any]) -> None:
-        """Do nothing: a CSV file holds no description.
-
-        Parameters
-        ----------
-        what : dict
-            What `ParquetOutput.describe` writes.
-        """
+    def describe(self, what):
+        """Do nothing."""
 
 
 def check_output(
@@ -186,9 +115,8 @@ def check_output(
     path = target(path)
     for file in inputs if path.exists() else ():
         if file is not None and os.path.exists(file) and path.samefile(file):
-            raise ValueError(
-                f"output must be another file than those that are read, got {path}"
-            )
+            rule = f"must be another file than those that are read, got {path}"
+            raise ArgumentError("output", rule)
     if path.exists() and not force:
         raise FileExistsError(
             f"{path} exists; say --force (force=True) to write over it"
@@ -217,9 +145,8 @@ def check_pages(path: PathLike) -> None:
     Examples
     --------
     >>> import tempfile
-    >>> import pyarrow as pa
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with parquet(f"{folder}/rates.parquet") as output:
+    ...     with table(f"{folder}/rates.parquet") as output:
     ...         output.write(pa.table({"url": ["a"]}))
     ...     check_pages(f"{folder}/rates.parquet")
     """
@@ -268,9 +195,10 @@ def opened(path: PathLike, argument: str, needed: Sequence[str]) -> pq.ParquetFi
     except pa.ArrowInvalid:
         pass  # what it lacks would help nobody who gives a log
     command, given = _WRITERS[argument]
-    raise ValueError(
-        f"{argument} must be the Parquet file that `recrawl {command}` wrote, "
-        f"got {got}: run `recrawl {command} {given} -o {argument}.parquet`"
+    raise ArgumentError(
+        argument,
+        f"must be the Parquet file that `recrawl {command}` wrote, got {got}: "
+        f"run `recrawl {command} {given} -o {argument}.parquet`",
     )
 
 
@@ -306,19 +234,21 @@ def sound(path: PathLike) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def parquet(path: PathLike) -> Iterator[ParquetOutput]:
-    """Open a Parquet file that appears when the context ends without an error.
+def table(path: PathLike, kind: type | None = None) -> Iterator[Any]:
+    """Open a file of tables that appears when the context ends without an error.
 
     Parameters
     ----------
     path : path
-        The file; one that is there already is left as it is until then, and
-        then replaced: see `check_output`.
+        The file: CSV if its name ends in .csv, else Parquet. One that is there
+        already is left as it is until then: see `check_output`.
+    kind : type, optional
+        Of the output, whatever the name.
 
     Yields
     ------
-    ParquetOutput
-        To which tables are written.
+    output
+        With the methods ``write(table)`` and ``describe(dict)``.
 
     Raises
     ------
@@ -328,52 +258,19 @@ def parquet(path: PathLike) -> Iterator[ParquetOutput]:
     Examples
     --------
     >>> import tempfile
-    >>> import pyarrow as pa
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with parquet(f"{folder}/rates.parquet") as output:
-    ...         output.write(pa.table({"url": ["a"], "change_rate": [0.5]}))
-    ...         output.describe({"estimator": "mle"})
-    ...     pq.read_table(f"{folder}/rates.parquet")["url"].to_pylist()
-    ['a']
-    """
-    with _written(path, ParquetOutput) as output:
-        yield output
-
-
-@contextlib.contextmanager
-def table(path: PathLike) -> Iterator[Any]:
-    """Open a CSV file, if its name ends in .csv, else as `parquet` does.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Yields
-    ------
-    CsvOutput or ParquetOutput
-        To which tables are written.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import pyarrow as pa
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with table(f"{folder}/rates.csv") as output:
-    ...         output.write(pa.table({"url": ["a"]}))
+    ...         output.write(pa.table({"url": ["a", "=1+1"]}))
     ...     print(Path(f"{folder}/rates.csv").read_text().split())
-    ['"url"', '"a"']
+    ['"url"', '"a"', '"\'=1+1"']
     """
-    kind = CsvOutput if Path(path).suffix == ".csv" else ParquetOutput
-    with _written(path, kind) as output:
-        yield output
-
-
-@contextlib.contextmanager
-def _written(path, kind):
-    """Output of a kind that replaces a file when the context ends."""
+    by_name = _CsvOutput if Path(path).suffix == ".csv" else _ParquetOutput
     with (
         replacing(path) as temporary,
-        contextlib.closing(kind(temporary)) as output,
+        contextlib.closing((kind or by_name)(temporary)) as output,
     ):
         yield output
+
+
+#: The same in Parquet, whatever the name.
+parquet = functools.partial(table, kind=_ParquetOutput)

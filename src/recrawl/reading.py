@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from recrawl.database import database, first_line, pattern, quoted, run, sql
+from recrawl.errors import ArgumentError
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
 from recrawl.output import check_pages
@@ -645,21 +646,21 @@ def read_state(
     try:
         connection.execute(sql("read_state"), parameters)
     except duckdb.BinderException:
-        raise ValueError(
-            "state must be a state that this version of estimate wrote, and not its "
-            f"rates; got {state}, which lacks columns of a state"
+        raise ArgumentError(
+            "state",
+            "must be a state that this version of estimate wrote, and not its rates; "
+            f"got {state}, which lacks columns of a state",
         ) from None
     except duckdb.Error as error:
-        raise ValueError(
-            f"state must be a file that estimate wrote, got {state}: "
-            f"{first_line(error)}"
-        ) from None
+        rule = f"must be a file that estimate wrote, got {state}: {first_line(error)}"
+        raise ArgumentError("state", rule) from None
     if rows == _ALL_ROWS:  # a part is read by a worker, and others read the rest
         check_pages(state)
     if damaged := connection.execute(sql("check_state")).fetchall():
-        raise ValueError(
-            f"state must be as estimate wrote it, got {state}, which is damaged: no "
-            f"page can be as {damaged[0][0]!r} is there"
+        raise ArgumentError(
+            "state",
+            f"must be as estimate wrote it, got {state}, which is damaged: no page can "
+            f"be as {damaged[0][0]!r} is there",
         )
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from paperlib.freshness import interval
 from recrawl import checks
 from recrawl.calibrating import Calibration
+from recrawl.errors import ArgumentError
 from recrawl.inputs import Rates, check_once, column, limit_arrays, read_pages
 from recrawl.limits import read_limits
 from recrawl.output import check_output, table
@@ -305,22 +306,21 @@ def _check_arguments(policy, objective, per_host, intervals, limits, cost, hedge
             checks.positive_number(name, value)
     least, greatest, _ = intervals
     if None not in (least, greatest) and least > greatest:
-        raise ValueError(
-            f"least_interval must be at most greatest_interval, {greatest:g} days, "
-            f"got {least:g}"
-        )
+        rule = f"must be at most the greatest one, {greatest:g} days, got {least:g}"
+        raise ArgumentError("least_interval", rule)
     each = per_host.values() if isinstance(per_host, Mapping) else [per_host]
     if not all(limit is None or limit >= 0 for limit in each):
-        raise ValueError(f"per_host must be non-negative, got {per_host!r}")
+        raise ArgumentError("per_host", f"must be non-negative, got {per_host!r}")
     given |= {"per_host": per_host, "limits": limits, "cost": cost}
     given |= {"hedge": hedge or None}
     given |= {"objective": None if objective == "freshness" else objective}
     for name, value in given.items():
         if policy == "thresholds" and value is not None:
-            raise ValueError(
-                f"{name} must be None for policy 'thresholds', which "
-                f"maximises freshness without limits, got {value!r}"
+            rule = (
+                "must be None for policy 'thresholds', which maximises freshness "
+                f"without limits, got {value!r}"
             )
+            raise ArgumentError(name, rule)
 
 
 def _check_possible(problem, hosts, bandwidth):

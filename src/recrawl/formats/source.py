@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from recrawl.errors import ArgumentError
 from recrawl.formats import NAMES, recognise
 from recrawl.formats.base import beginning
 from recrawl.formats.tables import (
@@ -78,20 +79,18 @@ class Source:
         object.__setattr__(self, "path", tuple(map(Path, given)))
         if self.format not in ("auto", *NAMES):
             names = ", ".join(NAMES)
-            raise ValueError(f"format must be auto, {names}, got {self.format!r}")
+            rule = f"must be auto, {names}, got {self.format!r}"
+            raise ArgumentError("format", rule)
         object.__setattr__(self, "columns", dict(self.columns or {}))
         known = (*REQUIRED, *SIGNALS, *OPTIONAL)
         for name in self.columns:
             if name not in known:
-                raise ValueError(
-                    f"columns must be for some of {', '.join(known)}, got {name!r}"
-                )
+                rule = f"must be for some of {', '.join(known)}, got {name!r}"
+                raise ArgumentError("columns", rule)
         theirs = [name.strip().lower() for name in self.columns.values()]
         if len({*theirs}) < len(theirs):
-            raise ValueError(
-                f"columns must be one for each of ours, got {self.columns}, which has "
-                "one for two"
-            )
+            rule = f"must be one for each of ours, got {self.columns}, with one for two"
+            raise ArgumentError("columns", rule)
 
     def __str__(self):
         first, *others = self.path

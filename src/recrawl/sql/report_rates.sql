@@ -1,11 +1,8 @@
 -- How many pages have a rate in each of four bins a factor of ten.
+-- Parameter: $rates, a pattern that matches what `estimate` wrote.
 
-select
-    floor(4 * log10(change_rate))::int as bin,
-    count(*) filter (not never and not always) as both,
-    count(*) filter (never) as never,
-    count(*) filter (always) as always
-from rated
-where measured and change_rate > 0 and isfinite(change_rate)
+select floor(4 * log10(change_rate))::int as bin, count(*) as pages
+from read_parquet($rates, hive_partitioning = false)
+where n_crawls > 0 and change_rate > 0 and isfinite(change_rate)
 group by bin
 order by bin

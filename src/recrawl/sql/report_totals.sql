@@ -1,24 +1,12 @@
--- The log and its flags in one row.
+-- What a log holds, in one row; days are null without dates.
+-- Parameter: $rates, a pattern that matches what `estimate` wrote.
 
 select
-    count(*) as pages,
     count(distinct host) as hosts,
-    sum(n_crawls)::double as crawls,
-    sum(n_changed)::double as changes,
-    sum(n_failed)::bigint as failed,
-    min(first_crawl)::timestamp as first,  -- one with a zone needs pytz
-    max(last_crawl)::timestamp as last,
+    sum(n_crawls)::bigint as crawls,
+    sum(n_changed)::bigint as changes,
+    strftime(min(first_crawl), '%Y-%m-%d %H:%M') as first,
+    strftime(max(last_crawl), '%Y-%m-%d %H:%M') as last,
     date_diff('microsecond', min(first_crawl), max(last_crawl)) / 86400e6 as days,
-    count(*) filter (measured) as measured,
-    count(*) filter (never) as never,
-    count(*) filter (always) as always,
-    count(*) filter (bursty) as bursty,
-    count(*) filter (regular) as regular,
-    count(*) filter (gone) as gone,
-    count(*) filter (unfetched) as unfetched,
-    count(*) filter (incomparable) as incomparable,
-    count(*) filter (fetched and not measured) as once,
-    count(factor) as limited,
-    median(change_rate) filter (measured) as median_rate,
-    median(factor) as median_factor
-from rated
+    median(change_rate) filter (n_crawls > 0) as median_rate
+from read_parquet($rates, hive_partitioning = false)

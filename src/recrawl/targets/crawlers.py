@@ -1,15 +1,19 @@
-"""What each crawler takes, from what, and by which command."""
+"""What each crawler takes, and the command that applies it; lines: ``sql/to_*``."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from recrawl.targets import writers
+__all__ = ["CRAWLERS", "TARGETS", "Crawler"]
 
-__all__ = ["CRAWLERS", "Crawler"]
-
-# Others would be options of a command, or files of the machine.
-_WEB = "that do not begin with http:// or https://"
 _CONTROL = r"[\x00-\x1f\x7f]"  # ends a line or a field in most formats
+_CHANGEDETECTION = """\
+#!/bin/sh
+# Set API_KEY, and API where changedetection.io does not run on this machine.
+api="${API:-http://localhost:5000/api/v1}"
+put() {
+    curl -fsS -X PUT "$api/watch/$1" -H "x-api-key: ${API_KEY:?}" \\
+        -H 'Content-Type: application/json' -d "$2" && echo
+}
+"""
 
 
 @dataclass(frozen=True)
@@ -23,36 +27,27 @@ class Crawler:
     unfit : str
         Regular expression of the URLs that the file cannot hold, beside those
         that are not of http or https; none by default.
-    why : str
-        What these URLs have, after "with URLs".
     exported : str
         What the user exports before; empty if nothing.
     optional : bool
         Whether it can do without `exported`.
-    write : callable
-        Of `writers`, which writes what the query gives.
+    head : str
+        The first lines of the file.
     until : str, optional
         The time by which pages are due that are written, if no other is given.
     pauses : bool
         Whether it takes pages that are never to be crawled.
-
-    Examples
-    --------
-    >>> Crawler("wget -i {file}").apply.format(file="due.txt")
-    'wget -i due.txt'
     """
 
     apply: str
     unfit: str = r"[^\x00-\x{10FFFF}]"  # no character at all
-    why: str = _WEB
     exported: str = ""
     optional: bool = False
-    write: Callable = writers.write_lines
+    head: str = ""
     until: str | None = None
     pauses: bool = False
 
 
-_LINE = {"unfit": _CONTROL, "why": f"with control characters, or {_WEB}"}
 CRAWLERS = {
     "jsonl": Crawler(
         "scrapy runspider scrapy_spider.py -a due={file} -o fetched.jsonl"
@@ -61,7 +56,6 @@ CRAWLERS = {
         "mkdir SEEDDIR && cp {file} SEEDDIR && "
         "bin/nutch inject crawl/crawldb SEEDDIR -update -noFilter -noNormalize",
         unfit=_CONTROL,
-        why=f"with control characters, or {_WEB}",
     ),
     "storm": Crawler(
         "split -l 10000 {file} bulk. && for part in bulk.*; do curl -s "
@@ -75,23 +69,13 @@ CRAWLERS = {
         "java -jar urlfrontier-client-2.6.jar PutURLs -f {file}",
         exported="the lines that DumpURLs of URLFrontier wrote",
     ),
-    "heritrix": Crawler(
-        "mv {file} JOB/action/",
-        unfit=rf"{_CONTROL}| ",
-        why=f"with spaces or control characters, or {_WEB}",
-        until="now",
-    ),
+    "heritrix": Crawler("mv {file} JOB/action/", unfit=rf"{_CONTROL}| ", until="now"),
     "changedetection": Crawler(
         "API_KEY=... sh {file}",
         exported="the folder of changedetection.io's datastore",
-        write=writers.write_changedetection,
+        head=_CHANGEDETECTION,
         pauses=True,
     ),
-    "crontab": Crawler(
-        "crontab {file}\n"
-        "write your command for fetch before; the crontab that you have is replaced",
-        write=writers.write_crontab,
-        **_LINE,
-    ),
-    "urls": Crawler("wget -i {file}", **_LINE),
+    "urls": Crawler("wget -i {file}", unfit=_CONTROL),
 }
+TARGETS = tuple(CRAWLERS)

@@ -11,15 +11,15 @@ from typing import Any
 import duckdb
 
 from recrawl.database import database, first_line, pattern, sql
+from recrawl.errors import ArgumentError
 from recrawl.files import replacing
 from recrawl.output import check_output, check_pages, opened
-from recrawl.targets.crawlers import CRAWLERS
+from recrawl.targets.crawlers import CRAWLERS, TARGETS
 from recrawl.types import PathLike
 from recrawl.units import counted
 
-__all__ = ["TARGETS", "ExportWarning", "check_export", "export"]
+__all__ = ["ExportWarning", "check_export", "export"]
 
-TARGETS = tuple(CRAWLERS)
 _MEMORY = "1GiB"
 _COLUMNS = ("url", "crawl_rate", "due")
 _BATCH = 10_000  # rows in memory at a time
@@ -28,15 +28,7 @@ _FOREVER = 365_000 * 86_400.0  # seconds; `scheduling` gives no due time beyond 
 
 
 class ExportWarning(UserWarning):
-    """Pages that a crawler's file lacks, or a file that serves its crawler badly.
-
-    Issued by `export`, which says how many pages there are, and which.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> warnings.simplefilter("error", ExportWarning)
-    """
+    """Pages that a crawler's file lacks: how many there are, and which."""
 
 
 def export(
@@ -61,8 +53,8 @@ def export(
         signal_s with thresholds: the time that one signal counts for),
         "urls" (one URL a line), "nutch" (seeds with intervals), "storm" (bulk
         requests for StormCrawler's index), "frontier" (items of URLFrontier),
-        "heritrix" (an action file of what is due), "changedetection" (a shell
-        script), or "crontab".
+        "heritrix" (an action file of what is due), or "changedetection" (a shell
+        script).
     until : str or datetime, optional
         Only pages that are due by then: ISO 8601, UTC if it names no zone, or
         "now". By default all; for "heritrix", "now".
@@ -120,34 +112,38 @@ def export(
     check_export(output, to, inputs=[schedule], **given)
     crawler, now = CRAWLERS[to], time.time_ns() // 1000
     until = _microseconds(crawler.until if until is None else until, now)
-    by_signals = "threshold" in _checked_columns(schedule)
+    with opened(schedule, "schedule", _COLUMNS) as file:
+        by_signals = "threshold" in file.schema_arrow.names
     check_pages(schedule)
     with database(_MEMORY) as (connection, _):
-        _plan(connection, schedule, crawler.unfit, until, now)
+        parameters = {"schedule": pattern(schedule), "until": until, "now": now}
+        parameters |= {"unfit": crawler.unfit, "forever": _FOREVER}
+        connection.execute(sql("read_plan"), parameters)
+        connection.execute(sql("plan"))
         if crawler.exported:
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
-        rows = _rows(connection.execute(sql(f"to_{to}")))
+        n, rows = 0, connection.execute(sql(f"to_{to}"))
         with replacing(output) as temporary, open(temporary, "wb") as file:
-            n, notes = crawler.write(file, rows)
+            file.write(crawler.head.encode())
+            while batch := rows.fetchmany(_BATCH):
+                file.writelines(f"{line}\n".encode() for (line,) in batch)
+                n += len(batch)
     if left_out:
         message = f"pages left out of {output}: {'; '.join(left_out)}"
         warnings.warn(message, ExportWarning, stacklevel=2)
     n_pages = n // 2 if to == "storm" else n  # two lines a page
+    said = [f"{counted(n_pages, 'page')}; next:"]
+    said.append(crawler.apply.format(file=shlex.quote(str(output))))
     if n_never:
         left = "left out, and the crawler keeps its interval"
         fate = "paused" if crawler.pauses else left
-        notes = [*notes, f"{counted(n_never, 'page')} of crawl rate 0: {fate}"]
+        said.append(f"{counted(n_never, 'page')} of crawl rate 0: {fate}")
     if by_signals and to not in ("urls", "jsonl"):
-        notes = [
-            *notes,
-            "intervals are the thresholds; that signals shorten them is left out",
-        ]
-    apply = crawler.apply.format(file=shlex.quote(str(output)))
-    return "\n".join([f"{counted(n_pages, 'page')}; next:", apply, *notes])
-
-
-# ---- checks
+        said.append(
+            "intervals are the thresholds; that signals shorten them is left out"
+        )
+    return "\n".join(said)
 
 
 def check_export(
@@ -180,9 +176,18 @@ def check_export(
     ValueError: until must be a time in ISO 8601 or 'now', got 'tomorrow'
     """
     if to not in CRAWLERS:
-        raise ValueError(f"to must be one of {', '.join(TARGETS)}, got {to!r}")
+        known = ", ".join(TARGETS)
+        raise ArgumentError("to", f"must be one of {known}, got {to!r}")
+    crawler = CRAWLERS[to]
     _microseconds(until, 0)
-    _check_exported(to, CRAWLERS[to], exported)
+    if exported is None and crawler.exported and not crawler.optional:
+        rule = f"must be {crawler.exported} for {to!r}, got None"
+        raise ArgumentError("exported", rule)
+    if exported is not None and not crawler.exported:
+        rule = f"must be None for {to!r}, got {str(exported)!r}"
+        raise ArgumentError("exported", rule)
+    if exported is not None and not Path(exported).exists():
+        raise FileNotFoundError(f"no such file: {exported}")
     check_output(output, force, [exported, *inputs])
 
 
@@ -195,47 +200,10 @@ def _microseconds(until, now):
     try:
         moment = datetime.fromisoformat(str(until))
     except ValueError:
-        raise ValueError(
-            f"until must be a time in ISO 8601 or 'now', got {until!r}"
-        ) from None
+        rule = f"must be a time in ISO 8601 or 'now', got {until!r}"
+        raise ArgumentError("until", rule) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1e6)
-
-
-def _checked_columns(schedule):
-    """Columns of a schedule; an error if the file is none."""
-    with opened(schedule, "schedule", _COLUMNS) as file:
-        return file.schema_arrow.names
-
-
-def _check_exported(to, crawler, exported):
-    """Raise an error if an export is missing, not wanted or not there."""
-    if exported is None:
-        if crawler.exported and not crawler.optional:
-            raise ValueError(
-                f"exported must be {crawler.exported} for {to!r}, got None"
-            )
-        return
-    if not crawler.exported:
-        raise ValueError(f"exported must be None for {to!r}, got {str(exported)!r}")
-    if not Path(exported).exists():
-        raise FileNotFoundError(f"no such file: {exported}")
-
-
-# ---- what is written
-
-
-def _plan(connection, schedule, unfit, until, now):
-    """Make the table `page` and the view `plan`."""
-    parameters = {
-        "schedule": pattern(schedule),
-        "until": until,
-        "now": now,
-        "unfit": unfit,
-        "forever": _FOREVER,
-    }
-    connection.execute(sql("read_plan"), parameters)
-    connection.execute(sql("plan"))
 
 
 def _read_items(connection, to, exported):
@@ -250,19 +218,17 @@ def _read_items(connection, to, exported):
         connection.execute(sql(f"read_{to}"), {"exported": files})
         ((found,),) = connection.sql("select count(url) from item").fetchall()
     except duckdb.Error as error:
-        raise ValueError(
-            f"exported must be {CRAWLERS[to].exported}, got {exported}: "
-            f"{first_line(error)}"
-        ) from None
+        rule = f"must be {CRAWLERS[to].exported}, got {exported}: {first_line(error)}"
+        raise ArgumentError("exported", rule) from None
     if not found:
-        raise ValueError(
-            f"exported must be {CRAWLERS[to].exported}, got {exported} without any page"
-        )
+        rule = f"must be {CRAWLERS[to].exported}, got {exported} without any page"
+        raise ArgumentError("exported", rule)
 
 
 def _left_out(connection, crawler):
     """What to say of pages left out, and the number of those of crawl rate 0."""
-    reasons = {f"with URLs {crawler.why}": "from page where unfit and not never"}
+    unfit = "with URLs that are not of http or https, or that the file cannot hold"
+    reasons = {unfit: "from page where unfit and not never"}
     if crawler.exported:
         reasons["that the export lacks"] = "from plan anti join item using (url)"
     said = []
@@ -275,9 +241,3 @@ def _left_out(connection, crawler):
     never = "from page semi join item using (url)" if crawler.pauses else "from page"
     ((n_never,),) = connection.sql(f"select count(*) {never} where never").fetchall()
     return said, n_never
-
-
-def _rows(result):
-    """Rows of a result, a batch in memory at a time."""
-    while batch := result.fetchmany(_BATCH):
-        yield from batch

@@ -1,5 +1,0 @@
--- Pages and their intervals, for cron.
-
-select url, seconds
-from plan
-order by row
