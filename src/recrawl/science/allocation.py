@@ -39,8 +39,8 @@ __all__ = ["Allocation", "even", "optimal", "optimal_thresholds", "spend"]
 _CLOSE, _NEXT = 1e-12, 8e-12
 _SPENT = 1e-9  # relative error to which rates must sum to the bandwidth
 _ROUNDING = 1e-12  # of a sum of rates
-# The search begins with so many pages, and with the result for these.
-_FEW = 20_000
+# The search begins with so many pages, and near the result for these in log v.
+_FEW, _NEAR = 20_000, 0.02
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +75,7 @@ def spend(
     budget: Array,
     slope: Array,
     group: Any,
+    near: float | None = None,
 ) -> tuple[Array, Array]:
     """Rates at which each group of pages spends its budget.
 
@@ -93,6 +94,8 @@ def spend(
         The rates are of the order of v times this, where bandwidth is abundant.
     group : int ndarray, shape (n_pages,)
         Of each page.
+    near : float, optional
+        Guess of v.
 
     Returns
     -------
@@ -117,15 +120,9 @@ def spend(
     # an infinite rate of a page, at no price, is no number
     v = np.where(total(most) <= budget, np.inf, 0.0)
     searched = np.flatnonzero((v == 0) & (total(least) < budget))
-    start = np.log(budget / total(slope))[searched]
-    width = 1.0
-    if budget.size == 1 and slope.size > _FEW and searched.size:
-        step = slope.size // _FEW
-        few = [array[::step].copy() for array in (price, slope, group, *pages)]
-        share = few[0].size / slope.size
-        found, _ = spend(rates, few[3:], few[0], budget * share, *few[1:3])
-        if 0 < found[0] < np.inf:
-            start, width = np.log(found) - 0.02, 0.04
+    start, width = np.log(budget / total(slope))[searched], 1.0
+    if near is not None:
+        start, width = np.log(near) - _NEAR, 2 * _NEAR
     if not searched.size:
         return v, np.where(v[group] > 0, most, least)
 
@@ -167,30 +164,40 @@ def _limited(rates, pages, slope, bandwidth, min_rate, max_rate, price, host, li
             f"min_rate must spend at most the bandwidth, {bandwidth}, "
             f"got {(price * low).sum()}"
         )
-    pages, limits = (*pages, low, high), None
-    given = (price, np.array([bandwidth]), slope, np.zeros(slope.size, np.intp))
+    pages = *pages, low, high
+    budget, together = np.array([bandwidth]), np.zeros(slope.size, dtype=np.intp)
+    near = None
+    if slope.size > _FEW:
+        few = slice(None, None, slope.size // _FEW)
+        some = [array[few].copy() for array in (price, slope, together, *pages)]
+        share = some[0].size / slope.size
+        near, _ = spend(rates, some[3:], some[0], budget * share, *some[1:3])
+        near = near[0] if 0 < near[0] < np.inf else None
     if host is None:
-        v, rate = spend(rates, pages, *given)
+        host_price = None
+        v, rate = spend(rates, pages, price, budget, slope, together, near)
     else:
         limit = np.asarray(limit, float)
         least = np.bincount(host, price * low, limit.size)
-        above = least <= limit * (1 + _ROUNDING)
-        checks.require("min_rate", least, "within the limits of hosts", above)
-        # A host at its limit has a multiplier of its own, and its rates are known.
+        fits = least <= limit * (1 + _ROUNDING)
+        checks.require("min_rate", least, "within the limits of hosts", fits)
         of_host, at_limit = spend(rates, pages, price, limit, slope, host)
-        known = of_host[host], at_limit, *pages
 
-        def within(v, own, at_limit, *pages):
-            return np.where(v < own, rates(v, *pages), at_limit)
+        def within(v, at_limit, *pages):
+            rate = rates(v, *pages)
+            full = np.bincount(host, price * rate, limit.size) > limit
+            return np.where(full[host], at_limit, rate)
 
-        v, rate = spend(within, known, *given)
-        limits = np.maximum(of_host**-2.0 - v**-2.0, 0.0)
+        known = at_limit, *pages
+        v, rate = spend(within, known, price, budget, slope, together, near)
+        host_price = np.maximum(of_host**-2.0 - v**-2.0, 0.0)
     spent = (price * rate).sum()
     if not (v[0] == np.inf or abs(spent - bandwidth) <= _SPENT * bandwidth):
         raise ConvergenceError(f"rates must spend {bandwidth}, got {spent}", rate)
-    return Allocation(rate, (v[0] ** -2.0).item(), limits)
+    return Allocation(rate, (v[0] ** -2.0).item(), host_price)
 
 
+@np.errstate(over="ignore")
 def optimal(
     change_rate: ArrayLike,
     importance: ArrayLike,
