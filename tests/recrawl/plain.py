@@ -116,32 +116,6 @@ def known_mle(n_known, time, bits):
     return root(slope, 1e-9 * n_known / time, 2 * (n_known + len(bits)) / time)
 
 
-def feed_terms(change_times, crawl_times, n_entries):
-    """Known changes and the time they are known for, of each crawl."""
-    # A feed shows the last N changes.
-    terms, before = [], 0.0
-    for now in crawl_times:
-        new = [t for t in change_times if before < t <= now][-n_entries:]
-        full = len(new) == n_entries
-        terms.append((len(new), now - new[0] if full else now - before))
-        before = now
-    return terms
-
-
-def empirical_crawl_value(interval, changed, age, elapsed):
-    """Crawl value for an importance of 1, without a model of the changes."""
-    # By Kaplan and Meier's estimator of the distribution of the age.
-    span = np.where(changed, age, interval)
-    above, value = 1.0, 0.0
-    for a in np.unique(span[changed]):
-        if a < elapsed:
-            share = above * np.mean(age[changed] == a) * np.sum(changed)
-            share /= np.sum(span >= a)
-            value += a * share
-            above -= share
-    return value
-
-
 def gamma_step(shape, rate, changed, interval, age=None, count=None):
     """Shape and rate of a gamma after a crawl; known changes are conjugate."""
     if count is not None or age is not None:
@@ -241,49 +215,3 @@ def optimal(
 # ------------------------------------------------------------- periodic rates
 
 
-def exposure(start, end, n_bins, period):
-    """Time that an interval spends in each bin, piece by piece."""
-    # The profile g has mean 1 and is constant on equal bins of a period.
-    spent, width, t = np.zeros(n_bins), period / n_bins, start
-    while t < end:
-        piece = math.floor(t / width + 1e-9)  # at an edge, the bin that begins
-        until = min((piece + 1) * width, end)
-        spent[piece % n_bins] += until - t
-        t = until
-    return spent
-
-
-def periodic_log_likelihood(change_rate, weight, page, exposure, changed):
-    """Log-likelihood of change rates and of a profile; `page` is that of each crawl."""
-    # As if the interval of crawl k were sum_b g_b e_kb, its operational time.
-    return log_likelihood(change_rate[page], exposure @ weight, changed)
-
-
-def periodic_em(change_rate, weight, page, exposure, changed, s):
-    """One EM step for change rates and profile."""
-    # The expected changes of crawl k in bin b, given its bit; then the rates
-    # that fit them. With s pseudo-changes in each bin.
-    rate = change_rate[page, None] * weight * exposure
-    changes = changed[:, None] * rate / -np.expm1(-rate.sum(axis=1, keepdims=True))
-    change_rate = np.bincount(page, changes.sum(axis=1)) / np.bincount(
-        page, exposure @ weight
-    )
-    weight = (changes.sum(axis=0) + s) / (change_rate[page] @ exposure + s)
-    return change_rate * weight.mean(), weight / weight.mean()
-
-
-def periodic_stale_time(change_rate, weight, demand, period, start, end):
-    """Stale time between two crawls, weighted by demand, by quadrature."""
-    # Demand m(t) and profile g(t) are given as weights of equal bins.
-    n, width = len(weight), period / len(weight)
-
-    def changes(t):
-        return change_rate * exposure(start, t, n, period) @ weight / np.mean(weight)
-
-    def stale(t):
-        m = demand[math.floor(t / width) % n] / np.mean(demand)
-        return -m * np.expm1(-changes(t))
-
-    edges = width * np.arange(math.floor(start / width) + 1, math.ceil(end / width))
-    pieces = itertools.pairwise([start, *edges, end])
-    return sum(quad(stale, *piece, epsabs=0, epsrel=1e-12)[0] for piece in pieces)

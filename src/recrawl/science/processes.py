@@ -43,7 +43,8 @@ class History:
 
     Beside the bit, a crawl may have told the age of the last change, as the
     header Last-Modified does, or the number of changes, as a list of revisions
-    does, or both, as a feed of a limited number of entries does. Estimators from likelihoods use what is there.
+    does, or both, as a feed of a limited number of entries does. Estimators from
+    likelihoods use what is there.
 
     There are two forms. In the dense form all pages have the same number of
     crawls: time runs along the last axis, leading axes are pages or runs. In
