@@ -99,23 +99,18 @@ def _numbers(name, value, rule, within):
     return array
 
 
-def _within(rule, within):
-    """A check of numbers in an interval."""
-
-    def check(name: str, value: ArrayLike) -> Array:
-        return _numbers(name, value, rule, within)
-
-    check.__doc__ = f"`value` as a float array; all entries {rule}."
-    return check
+def _all(rule, within):
+    """A check that all numbers are within an interval."""
+    return functools.partial(_numbers, rule=rule, within=within)
 
 
-positive = _within("positive and finite", lambda x: (x > 0) & (x < np.inf))
-non_negative = _within("non-negative and finite", lambda x: (x >= 0) & (x < np.inf))
-positive_or_inf = _within("positive", lambda x: x > 0)
-non_negative_or_inf = _within("non-negative", lambda x: x >= 0)
-finite = _within("finite", np.isfinite)
-share = _within("in [0, 1]", lambda x: (x >= 0) & (x <= 1))
-_open_share = _within("strictly between 0 and 1", lambda x: (x > 0) & (x < 1))
+positive = _all("positive and finite", lambda x: (x > 0) & (x < np.inf))
+non_negative = _all("non-negative and finite", lambda x: (x >= 0) & (x < np.inf))
+positive_or_inf = _all("positive", lambda x: x > 0)
+non_negative_or_inf = _all("non-negative", lambda x: x >= 0)
+finite = _all("finite", np.isfinite)
+share = _all("in [0, 1]", lambda x: (x >= 0) & (x <= 1))
+_open_share = _all("strictly between 0 and 1", lambda x: (x > 0) & (x < 1))
 
 
 def scalar(

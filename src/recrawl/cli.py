@@ -70,8 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _message(error):
     """Text of an error, with the option in place of the argument that it sets."""
     if isinstance(error, ArgumentError):
-        name = error.argument
-        return f"{_name(name) if name in _OPTIONS else name} {error.rule}"
+        return f"{_name(error.argument)} {error.rule}"
     if isinstance(error, ValueError | OSError | RuntimeError | ImportError):
         return error
     return (
@@ -261,19 +260,14 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "debug": {"action": "store_true", "help": "show where an error comes from"},
 }
-# Those that are called otherwise than the argument, and those without a dash.
-_NAMES = {
-    "format": "--from",
-    "columns": "--column",
-    "until": "--due",
-    "log": "LOG",
-    "rates": "RATES",
-    "schedule": "SCHEDULE",
-}
+_PLACES = "log", "rates", "schedule"  # without a dash
+_NAMES = {"format": "--from", "columns": "--column", "until": "--due"}  # not their own
 
 
 def _name(argument):
-    """What sets an argument of a function: its option, or its place."""
+    """What the argument of a function is called in the command line."""
+    if argument not in _OPTIONS or argument in _PLACES:
+        return argument
     return _NAMES.get(argument, f"--{argument.replace('_', '-')}")
 
 
@@ -300,13 +294,13 @@ def _parser():
         about = f"for example: recrawl {name} {each.example} ({_STATUSES})"
         command = commands.add_parser(name, help=each.about, epilog=about)
         for argument in [*each.options.split(), "debug"]:
-            given, called = _OPTIONS[argument], _name(argument)
-            if not called.startswith("-"):
-                command.add_argument(argument, metavar=called, **given)
-                continue
-            flags = ["-o", called] if argument == "output" else [called]
-            needed = argument in each.required
-            command.add_argument(*flags, dest=argument, required=needed, **given)
+            given = dict(_OPTIONS[argument])
+            if argument in _PLACES:
+                given["metavar"] = argument.upper()
+            else:
+                given |= {"dest": argument, "required": argument in each.required}
+            short = ["-o"] if argument == "output" else []
+            command.add_argument(*short, _name(argument), **given)
     return parser
 
 
@@ -411,7 +405,8 @@ def _schedule(rates, output, to, exported, until, force, **given):
         _check_suffix(output, _TABLES)
         _write_schedule(rates, output, output, force=force, **given)
         if output.suffix == ".csv":
-            _print("next: write it as .parquet, from which recrawl export goes on")
+            go_on = "from which recrawl export goes on"
+            _print(f"next: write the schedule as .parquet, {go_on}")
         return
     export = {"to": to, "exported": exported, "until": until, "force": force}
     inputs = rates, given["limits"], given["importance"], given["cost"]

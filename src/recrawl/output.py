@@ -261,8 +261,11 @@ def table(path: PathLike, kind: type | None = None) -> Iterator[Any]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with table(f"{folder}/rates.csv") as output:
     ...         output.write(pa.table({"url": ["a", "=1+1"]}))
-    ...     print(Path(f"{folder}/rates.csv").read_text().split())
-    ['"url"', '"a"', '"\'=1+1"']
+    ...     print(Path(f"{folder}/rates.csv").read_text())
+    "url"
+    "a"
+    "'=1+1"
+    <BLANKLINE>
     """
     by_name = _CsvOutput if Path(path).suffix == ".csv" else _ParquetOutput
     with (

@@ -209,9 +209,3 @@ def optimal(
     return _saturate(solve, bandwidth, cost, host, host_limit)
 
 
-# ------------------------------------------------------------------- schedules
-
-
-# ------------------------------------------------------------- periodic rates
-
-

@@ -278,6 +278,6 @@ def test_the_wheel_without_extras_estimates_and_allocates(installed, tmp_path):
 @pytest.mark.slow
 def test_the_wheel_carries_the_files_that_the_package_reads(installed):
     (folder,) = installed.parents[1].glob("lib/python*/site-packages/recrawl")
-    wanted = ["py.typed", "report.html.jinja", "report.js"]
+    wanted = ["py.typed", "report.html.jinja", "report.mplstyle"]
     wanted += [f"sql/{path.name}" for path in (SOURCES / "sql").glob("*.sql")]
     assert [name for name in wanted if not (folder / name).is_file()] == []

@@ -118,7 +118,7 @@ def test_outputs_stay_where_they_were_told(tmp_path, monkeypatch):
     recrawl.schedule("rates.parquet", "plan.parquet", 1.0)
     recrawl.report("log.parquet", "report.html")
     written = {"log.parquet", "rates.parquet", "state.parquet", "plan.parquet"}
-    for target in ("jsonl", "nutch", "heritrix", "crontab", "urls"):
+    for target in ("jsonl", "nutch", "heritrix", "urls"):
         recrawl.export("plan.parquet", f"{target}.out", target)
         written.add(f"{target}.out")
     found = {path for path in tmp_path.rglob("*") if path.is_file()}

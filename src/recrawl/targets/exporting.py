@@ -173,7 +173,7 @@ def check_export(
     --------
     >>> check_export("seeds.txt", "nutch", until="tomorrow")
     Traceback (most recent call last):
-    ValueError: until must be a time in ISO 8601 or 'now', got 'tomorrow'
+    recrawl.errors.ArgumentError: until must be a time in ISO 8601 or 'now', got 'tomorrow'
     """
     if to not in CRAWLERS:
         known = ", ".join(TARGETS)
