@@ -4,8 +4,6 @@ One function a formula, as in `tests.plain`, which has those of the papers. Deri
 where no source is named.
 """
 
-import itertools
-import math
 
 import numpy as np
 from scipy.integrate import quad

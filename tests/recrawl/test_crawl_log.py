@@ -5,7 +5,6 @@ They are compared with page by page computations from the raw rows.
 
 import dataclasses
 import errno
-import functools
 import itertools
 import json
 import os
@@ -18,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq
 
 import recrawl
+from paperlib.freshness import interval
 from paperlib.signals import SignalledPages
 from recrawl import (
     BadRowsWarning,
@@ -28,17 +28,16 @@ from recrawl import (
     choosing,
     compare,
     estimate,
-    planning,
     reading,
     schedule,
     scheduling,
     state,
 )
-from recrawl.science import allocation, estimators, freshness, policies, simulate
+from recrawl.science import allocation, estimators
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History
-from tests.recrawl.made import simulate_history
 from tests.recrawl.crawl_logs import START, adapted, parquet, recorded
+from tests.recrawl.made import simulate_history
 
 DAY = 86_400.0
 
@@ -777,61 +776,6 @@ def pages_of(path):
     }, table
 
 
-@pytest.mark.parametrize(
-    ("policy", "model"),
-    [("interval", freshness.interval), ("poisson", freshness.poisson)],
-)
-def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
-    columns, before = pages_of(rates[0])
-    options = {"policy": policy, "hedge": 0.0}
-    found = schedule(rates[0], tmp_path / "plan.parquet", 40.0, **options)
-    plan = pq.read_table(tmp_path / "plan.parquet")
-    optimal = functools.partial(allocation.optimal, crawls=policy)
-    best = optimal(columns["change_rate"], columns["importance"], 40.0)
-    assert plan["url"].equals(before["url"])
-    crawl_rate = plan["crawl_rate"].to_numpy()
-    np.testing.assert_array_equal(crawl_rate, best.crawl_rate)
-    assert crawl_rate.sum() == pytest.approx(40.0, rel=1e-9)
-    assert found.freshness_if_exact == pytest.approx(best.freshness, rel=1e-14)
-    assert found.multiplier == pytest.approx(
-        best.multiplier / columns["importance"].sum(), rel=1e-14
-    )
-    # what is promised allows for the errors of the rates
-    errors = before["log_stderr"].to_numpy()
-    given = columns["change_rate"], errors, before["log_rate"].to_numpy()
-    promised = planning.expected(lambda rate: model(rate, crawl_rate), *given)
-    np.testing.assert_allclose(plan["freshness"], promised, rtol=1e-12)
-    # one more crawl a day
-    more = optimal(columns["change_rate"], columns["importance"], 40.0 + 1e-4)
-    assert (more.freshness - best.freshness) / 1e-4 == pytest.approx(
-        found.multiplier, rel=1e-4
-    )
-
-    with np.errstate(divide="ignore", invalid="ignore"):
-        late = before["last_crawl"].to_numpy() + (1 / crawl_rate * DAY * 1e6).astype(
-            "timedelta64[us]"
-        )
-    # that of the log's own intervals, where it has any
-    now = before["freshness_now"].to_numpy()
-    np.testing.assert_array_equal(plan["freshness_now"].to_numpy(), now)
-    known = ~np.isnan(now)
-    weighted = np.average(now[known], weights=columns["importance"][known])
-    assert found.freshness_now == pytest.approx(weighted, rel=1e-12)
-    due = plan["due"].to_numpy()
-    crawled = crawl_rate > 0
-    assert np.isnat(due[~crawled]).all()
-    assert (np.abs(due - late)[crawled] <= np.timedelta64(1, "us")).all()
-
-    bandwidths, worth = found.worth.T
-    np.testing.assert_allclose(bandwidths, [10, 20, 40, 80, 160])
-    assert worth[2] == pytest.approx(found.freshness, rel=1e-12)
-    assert (np.diff(worth) > 0).all()
-    stored = json.loads(
-        pq.read_metadata(tmp_path / "plan.parquet").metadata[b"recrawl"]
-    )
-    assert (stored["policy"], stored["bandwidth"]) == (policy, 40.0)
-
-
 @pytest.mark.slow
 def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
     rng = np.random.default_rng(3)
@@ -843,7 +787,7 @@ def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
     )
     found = schedule(path, tmp_path / "plan.parquet", 1e5)
     assert found.worth[2, 0] == 1e5
-    spread = freshness.interval(
+    spread = interval(
         rate, pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
     ).std() / np.sqrt(1e5)
     assert found.worth[2, 1] == pytest.approx(found.freshness, abs=4 * spread)
@@ -922,42 +866,6 @@ def test_thresholds(tmp_path):
     assert np.isnat(due[~soon]).all()
 
 
-@pytest.mark.parametrize("policy", ["interval", "poisson"])
-def test_limits_of_hosts(rates, tmp_path, policy):
-    columns, _ = pages_of(rates[0])
-    limits = {"h0": 2.0, "h3": 0.0}
-    for per_host in (limits, 5.0):
-        schedule(
-            rates[0],
-            tmp_path / "plan.parquet",
-            40.0,
-            policy=policy,
-            per_host=per_host,
-            hedge=0.0,
-            force=True,
-        )
-        crawl_rate = pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
-        spent = {
-            host: crawl_rate[columns["host"] == host].sum()
-            for host in set(columns["host"])
-        }
-        best = allocation.optimal(
-            columns["change_rate"],
-            columns["importance"],
-            40.0,
-            crawls=policy,
-            host=columns["host"],
-            host_limit=per_host,
-        )
-        np.testing.assert_allclose(crawl_rate, best.crawl_rate, rtol=1e-9)
-        if per_host is limits:
-            assert spent["h0"] == pytest.approx(2.0, rel=1e-9)
-            assert spent["h3"] == 0.0
-            assert sum(spent.values()) == pytest.approx(40.0, rel=1e-9)
-        else:
-            assert max(spent.values()) <= 5.0 * (1 + 1e-9)
-
-
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
@@ -1025,33 +933,6 @@ def test_bad_rates(tmp_path):
     assert not (tmp_path / "plan").exists()
 
 
-def test_a_schedule_beats_others_that_spend_as_much(rates, tmp_path):
-    """SciPy moves bandwidth between the first pages and gains nothing."""
-    columns, _ = pages_of(rates[0])
-    schedule(rates[0], tmp_path / "plan.parquet", 300.0, hedge=0.0)
-    crawl_rate = pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
-    few = np.flatnonzero(crawl_rate)[:8]
-    rate, weight, spent = (
-        columns["change_rate"][few],
-        columns["importance"][few],
-        crawl_rate[few].sum(),
-    )
-
-    def stale(x):
-        return -(weight * freshness.interval(rate, np.maximum(x, 1e-12))).sum()
-
-    constraint = {"type": "eq", "fun": lambda x: x.sum() - spent}
-    other = minimize(
-        stale,
-        np.full(8, spent / 8),
-        bounds=[(1e-9, spent)] * 8,
-        constraints=constraint,
-        options={"maxiter": 500, "ftol": 1e-12},
-    )
-    assert -stale(crawl_rate[few]) >= -other.fun - 1e-9
-    assert -stale(crawl_rate[few]) == pytest.approx(-other.fun, rel=1e-5)
-
-
 # ---------------------------------------------------------------- compare
 
 
@@ -1108,31 +989,6 @@ def test_compare_against_a_direct_computation(rows, log, tmp_path):
         "Nutch",
         "StormCrawler",
     }
-
-
-@pytest.mark.slow
-def test_compare_runs_the_production_rules(rows, log):
-    found = compare(log, rng=1, horizon=300.0).long_run
-    with reading.opened(log) as opened:
-        batch = opened.sample(1000)
-    history, host = batch.history, batch.page["host"]
-    chosen = choosing.choose(history, bits=history, host=host)
-    kept = batch.history.n_crawls > 0
-    rate = chosen.rate(batch.history, batch.page["host"])[kept]
-    bandwidth = (
-        batch.history.n_crawls
-        / np.maximum(batch.history.total(batch.history.interval), 1e-300)
-    )[kept].sum()
-    world = simulate.draw_world(
-        SignalledPages(rate, np.asarray(batch.page["importance"])[kept], 0.0, 0.0),
-        300.0,
-        rng=1,
-    )
-    for rule in (policies.Nutch(), policies.StormCrawler()):
-        direct = simulate.crawl(
-            world, rule, bandwidth, borders=[150.0, 300.0]
-        ).freshness
-        assert found[type(rule).__name__] == pytest.approx(float(direct), rel=1e-12)
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ import warnings
 from pathlib import Path
 
 import dask
-import joblib
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,7 +22,6 @@ from distributed import Client, LocalCluster
 import recrawl
 from recrawl import BadRowsWarning, choosing, cli
 from recrawl import cluster as crawl_log_cluster
-from recrawl.science import simulate
 from recrawl.tally import KNOWN, TORN
 from tests.recrawl.crawl_logs import recorded, table, write
 
@@ -75,7 +73,6 @@ def dying(marker):
 
     def change(function):
         def die_once(*arguments, **options):
-            import os
 
             try:
                 os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
@@ -380,20 +377,6 @@ def test_each_of_n_workers_reads_an_nth(tmp_path, monkeypatch):
 
 
 # ---------------------------------------------------------------- replications
-
-
-@pytest.mark.slow
-def test_replications_are_the_same_on_a_cluster(cluster, client):
-    def draw(rng):
-        import os
-
-        return os.getpid(), rng.normal(size=3)
-
-    local = [numbers for _, numbers in simulate.replicate(draw, 10, rng=1)]
-    with Client(cluster), joblib.parallel_config(backend="dask"):
-        pids, remote = zip(*simulate.replicate(draw, 10, rng=1, jobs=-1), strict=True)
-    assert os.getpid() not in pids
-    np.testing.assert_array_equal(remote, local)
 
 
 # ---------------------------------------------------------------- unusable clusters

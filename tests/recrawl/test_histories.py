@@ -11,7 +11,7 @@ from scipy import stats
 
 from recrawl.errors import DegenerateHistoryWarning, DistrustedAgeWarning
 from recrawl.science.estimators import likelihood_interval, mle
-from recrawl.science.priors import FakeIntervals, grid_posterior
+from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History, join
 from tests.recrawl import plain
 from tests.recrawl.made import simulate_history
@@ -314,14 +314,6 @@ def test_estimates_from_ages_and_counts_are_those_of_the_plain_forms():
             for limit in likelihood_interval(history):
                 at = plain.known_log_likelihood(limit, n_known, time, bits)
                 assert_allclose(top - at, drop, rtol=1e-6)
-
-
-def test_posterior_on_a_grid_is_the_gamma_distribution_of_known_changes():
-    rate, shape, scale = np.linspace(0, 12, 6001), 2.5, 1.3
-    prior = rate ** (shape - 1) * np.exp(-scale * rate)
-    found = grid_posterior(example(5), rate, prior) @ rate
-    n_known, time, _ = terms(example(5))
-    assert_allclose(found, (shape + n_known) / (scale + time), rtol=1e-6)
 
 
 def test_a_first_fetch_gives_an_estimate():

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
 
-from paperlib.signals import SignalledPages
+from paperlib.freshness import interval
 from recrawl import (
     Calibration,
     calibrating,
@@ -18,7 +18,7 @@ from recrawl import (
 )
 from recrawl.dependence import Dependence, measured
 from recrawl.reading import Batch
-from recrawl.science import freshness, policies, simulate
+from recrawl.science import freshness
 from recrawl.science.estimators import mle
 from recrawl.science.processes import History, observe
 from tests.recrawl.crawl_logs import parquet
@@ -68,7 +68,7 @@ def test_calibration_by_poisson_changes_is_the_formula():
     x = np.array([0.0, 0.3, 1.0, 2.5])
     calibration = Calibration(x, np.exp(-x))
     change, crawl = np.meshgrid([1e-9, 0.1, 1.0, 30.0], [1e-3, 0.5, 2.0])
-    expected = freshness.interval(change, crawl)
+    expected = interval(change, crawl)
     assert_allclose(calibration.freshness(change, crawl), expected, rtol=1e-12)
     assert calibration.freshness(0.0, 0.0) == 1.0
     assert calibration.freshness(1.0, 0.0) == 0.0
@@ -194,7 +194,7 @@ def test_calibrated_freshness_of_clusters_is_nearer_to_the_truth():
         )
         crawl = interval * np.floor(at / interval)
         true = np.mean(np.searchsorted(changes, at) == np.searchsorted(changes, crawl))
-        promised = freshness.interval(rate, 1 / interval)
+        promised = interval(rate, 1 / interval)
         calibrated = learnt.freshness(rate, 1 / interval)
         assert abs(calibrated - true) < abs(promised - true)
 
@@ -226,25 +226,6 @@ def test_the_log_is_as_fresh_for_estimate_as_for_compare(month, tmp_path):
     assert_allclose(page["freshness_now"], expected, rtol=1e-9)
 
 
-def test_compare_within_the_days_of_the_log(month, tmp_path):
-    log, history = month
-    found = compare(log, rng=1)
-    days = history.total(history.interval).max()
-    assert found.days == pytest.approx(days, rel=1e-9)
-    assert list(found.in_log) == list(found.long_run)
-    estimate(log, tmp_path / "rates.parquet")
-    rate = written(tmp_path / "rates.parquet")["change_rate"]
-    bandwidth = (history.n_crawls / history.total(history.interval)).sum()
-    even = rate.size / bandwidth
-    each = np.full((rate.size, int(days / even) + 1), even)
-    crawls = History(each, np.zeros(each.shape))
-    expected = freshness.crawled(crawls, rate, horizon=days).mean()
-    assert found.in_log["uniform"] == pytest.approx(expected, rel=1e-9)
-    # a rule that begins with intervals of a month has done little in a month
-    assert found.in_log["Nutch"] < found.long_run["Nutch"] - 0.05
-    assert found.calibrated == {}, "for too few crawls are held out"
-
-
 def test_compare_calibrates_what_crawls_at_equal_intervals(tmp_path):
     """The same calibration as that of the rates, at the intervals of each rule."""
     rng = np.random.default_rng(15)
@@ -265,22 +246,6 @@ def test_compare_calibrates_what_crawls_at_equal_intervals(tmp_path):
     fresh = calibration.freshness(of_url[:, None], 1 / interval)
     fresh = np.average(fresh, axis=1, weights=interval).mean()
     assert found.calibrated["the log"] == pytest.approx(fresh, rel=1e-6)
-
-
-@pytest.mark.slow
-def test_a_production_rule_within_the_days_of_the_log(month, tmp_path):
-    log, history = month
-    found = compare(log, rng=1)
-    estimate(log, tmp_path / "rates.parquet")
-    rate = written(tmp_path / "rates.parquet")["change_rate"]
-    order = [
-        int(url) for url in pq.read_table(tmp_path / "rates.parquet")["url"].to_pylist()
-    ]
-    bandwidth = (history.n_crawls / history.total(history.interval)).sum()
-    pages = SignalledPages(rate[order], 1.0, 0.0, 0.0)
-    world = simulate.draw_world(pages, found.days, rng=1)
-    run = simulate.crawl(world, policies.Nutch(), bandwidth)
-    assert found.in_log["Nutch"] == pytest.approx(float(run.freshness), rel=1e-9)
 
 
 def test_what_estimate_keeps_of_the_log(month, tmp_path):

@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from recrawl.science import freshness, objectives
-from tests.recrawl.made import poisson_times
 from tests.recrawl import plain as reference
+from tests.recrawl.made import poisson_times
 
 TAU = 0.7
 ALL = {
