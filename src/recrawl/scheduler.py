@@ -171,8 +171,8 @@ class Scheduler:
     ) -> None:
         window = checks.number("discard_window", discard_window, above=False)
         self.learns = isinstance(pages, LearnedPages)
-        self._n_pages, self._hosts = 0, {}
-        self._set_state(slots.new_state(0, 0, window))
+        self._n_pages, self._hosts, self._sizes = 0, {}, (0, 0, 0)
+        self._set_state(slots.new_state(*self._sizes, window))
         self._clock = math.inf  # of the crawls before, whatever they are
         self.add(pages, limits, crawled=crawled)
         self._clock = self._pages["last"].max().item()
@@ -189,6 +189,17 @@ class Scheduler:
         """Find the addresses again: the arrays of a copy are elsewhere."""
         vars(self).update(attributes)
         self._set_state(self._state)
+
+    def _make_room(self):
+        """Lengthen the arrays of the state for the pages and hosts that there are."""
+        n_pages, n_hosts = self._state.pages.size, max(len(self._hosts), 1)
+        if self._n_pages > n_pages:
+            n_pages = int(self._n_pages * _SPARE)
+        is_limited = self._sizes[2] or (self._pages["max_interval"] < np.inf).any()
+        sizes = n_pages, n_hosts, n_pages if is_limited else 0
+        if sizes != self._sizes:
+            self._sizes = sizes
+            self._set_state(slots.with_room(self._state, *sizes))
 
     def _set_state(self, state):
         self._state, self._table = state, addresses(state)
@@ -373,11 +384,9 @@ class Scheduler:
         records["last"] = records["copied"] = last
         index = np.arange(self._n_pages, self._n_pages + records.size)
         self._n_pages += records.size
-        if self._n_pages > self._state.pages.size:
-            size = int(self._n_pages * _SPARE)
-            state = slots.with_room(self._state, size, self._state.hosts.size)
-            self._set_state(state)
+        self._make_room()
         self._pages[index] = records
+        self._make_room()  # for their deadlines
         slots.insert(self._state, index, last.max())
         return index
 
@@ -415,6 +424,7 @@ class Scheduler:
             names += ["min_interval", "max_interval", "host"]
         for name in names:
             self._pages[name][page] = records[name]
+        self._make_room()
         slots.insert(self._state, page, self._clock)
 
     def remove(self, page: ArrayLike) -> None:
@@ -454,7 +464,8 @@ class Scheduler:
         labels = json.loads(arrays["hosts"].item())
         self._hosts = {label: k for k, label in enumerate(labels)}
         self._n_pages = arrays["last"].size
-        state = slots.new_state(self._n_pages, len(labels), arrays["window"].item())
+        self._sizes = self._n_pages, len(labels), self._n_pages
+        state = slots.new_state(*self._sizes, arrays["window"].item())
         for name in _SAVED:
             state.pages[name] = arrays[name]
         state.hosts["spacing"], state.hosts["full_at"] = (
@@ -535,9 +546,7 @@ class Scheduler:
         for label in labels:
             self._hosts.setdefault(label, len(self._hosts))
         index = np.array([self._hosts[label] for label in labels])
-        self._set_state(
-            slots.with_room(self._state, self._state.pages.size, len(self._hosts))
-        )
+        self._make_room()
         hosts, new = self._state.hosts, index >= known
         hosts["spacing"][index[new]], hosts["full_at"][index[new]] = (
             spacing[new],

@@ -92,13 +92,16 @@ BURST = 2  # tokens that a host can save: one alone would be lost between two sl
 RECENT = 0.05  # weight of the last slot in the mean time between slots
 
 
-def new_state(n_pages, n_hosts, window=0.0):
-    """State of no pages, with room for some."""
+def new_state(n_pages, n_hosts, n_limited, window=0.0):
+    """State of no pages, with room for some, of which some have a greatest interval."""
     state = State(
         np.zeros(n_pages, PAGE),
         np.zeros(n_hosts, HOST),
         np.empty(n_pages, BOUND),
-        *(np.empty(2 * n_pages + 1, ENTRY) for _ in range(3)),
+        # heaps with room for entries of pages that have moved on
+        np.empty(2 * n_pages + 8, ENTRY),
+        np.empty(n_pages + n_pages // 4 + 8, ENTRY),
+        np.empty(2 * n_limited + 8, ENTRY),
         np.zeros(1, SCALARS),
     )
     scalars = state.scalars[0]
@@ -107,9 +110,9 @@ def new_state(n_pages, n_hosts, window=0.0):
     return state
 
 
-def with_room(state, n_pages, n_hosts):
+def with_room(state, n_pages, n_hosts, n_limited):
     """The state with room for more pages and hosts."""
-    larger = new_state(n_pages, n_hosts)
+    larger = new_state(n_pages, n_hosts, n_limited)
     for name in "pages", "hosts", "active", "waiting", "new", "limited", "scalars":
         array = getattr(state, name)
         getattr(larger, name)[: array.size] = array
