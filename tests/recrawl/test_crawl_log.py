@@ -159,8 +159,9 @@ def test_rates_are_those_of_each_page_alone(rows, rates):
         history = History(*zip(*pseudo, *crawls, strict=True))
         limits = estimators.likelihood_interval(history, rate, page["dispersion"])
         assert (page["low"], page["high"]) == pytest.approx(limits, rel=1e-7)
-        if not n:
+        if not n:  # pseudo-observations are independent
             assert (page["serial_score"], page["pattern"]) == (None, None)
+            assert page["dispersion"] == 1.0
         if 0 < n_changed < n:
             history = History(*zip(*crawls, strict=True))
             products, squares = estimators.serial_sums(history, root(crawls))

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose
+from scipy import stats
 
 from paperlib.freshness import interval
 from recrawl import (
@@ -74,6 +75,17 @@ def test_calibration_by_poisson_changes_is_the_formula():
     assert calibration.freshness(1.0, 0.0) == 0.0
 
 
+def test_intervals_that_are_equal_but_for_rounding_are_calibrated_together():
+    rng = np.random.default_rng(3)
+    interval = 1 + 1e-9 * rng.standard_normal(5000)
+    history = History(interval, rng.random(5000) < 0.4, np.arange(0, 5001, 1000))
+    batch = Batch(None, history, np.tile(np.arange(1000), 5), np.ones(5000, bool))
+    learnt = calibrating.learn(batch, lambda before: np.full(before.shape, 0.5))
+    assert_allclose(learnt.x, [0.0, 0.5], rtol=1e-6)
+    late = history.changed.reshape(5, 1000)[:, 800:]
+    assert learnt.unchanged[1] == pytest.approx(1 - late.mean(), rel=1e-2)
+
+
 def test_calibration_against_numerical_integration():
     calibration = Calibration([0.0, 0.5, 2.0], [1.0, 0.7, 0.7])
     points = (np.arange(200_000) + 0.5) / 200_000
@@ -118,6 +130,13 @@ def test_a_page_of_few_crawls_has_the_dispersion_of_its_host():
     new = pa.table({name: values[:3] for name, values in new.items()})
     found = learnt.of(*measured(short, np.ones(3), new), names)
     assert found[0] > found[2] > found[1] >= 1
+
+
+def test_a_dispersion_that_is_known_badly_widens_by_students_t():
+    freedom = np.array([0.0, 3.0])
+    found = Dependence(2.0, 5.0, {}).of(np.full(2, 2.0), freedom, pa.array(["a", "b"]))
+    ratio = stats.t.ppf(0.975, freedom + 5) / stats.norm.ppf(0.975)
+    assert_allclose(found, 2.0 * ratio**2, rtol=1e-12)
 
 
 # ------------------------------------------------- Monte Carlo
