@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from recrawl import __version__, units
 from recrawl.errors import ArgumentError
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _complain
-            run(**given)
+            run(**_with_source(given))
             sys.stdout.flush()
         return 0
     except KeyboardInterrupt:
@@ -125,140 +125,140 @@ def _in_utc(text):
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-# By the argument of a function that each sets: what argparse is given.
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "log": {
-        "nargs": "+",
-        "type": Path,
-        "help": "files and folders of one format: a table (url, time, changed, ...), "
-        "or what a crawler stored",
-    },
-    "format": {
-        "default": "auto",
-        "help": "format of the log, such as nutch, warc or sitemap; a name that is "
-        "none gets a list of all (default: recognised by the first bytes)",
-    },
-    "columns": {
-        "type": _typed(_renamed),
-        "metavar": "OURS=THEIRS",
-        "action": "append",
-        "help": "name of a column in the table, such as time=fetched_at; can be "
-        "repeated",
-    },
-    "as_of": {
-        "type": _typed(_in_utc),
-        "metavar": "TIME",
-        "help": "when sitemaps, feeds or logs of git were downloaded, such as "
+def _option(about, type=None, metavar=None, **given):
+    """What argparse is given for an option."""
+    shown = {"type": type, "metavar": metavar}
+    return {"help": about} | given | {k: v for k, v in shown.items() if v}
+
+
+_RATE, _DAYS = _typed(units.per_day), _typed(units.days)
+# By the argument of a function that each sets.
+_OPTIONS = {
+    "log": _option(
+        "files and folders of one format: a table (url, time, changed, ...), or what a "
+        "crawler stored",
+        Path,
+        nargs="+",
+    ),
+    "format": _option(
+        "format of the log, such as nutch, warc or sitemap; a name that is none gets a "
+        "list of all (default: recognised by the first bytes)",
+        default="auto",
+    ),
+    "columns": _option(
+        "name of a column in the table, such as time=fetched_at; can be repeated",
+        _typed(_renamed),
+        "OURS=THEIRS",
+        action="append",
+        default=[],
+    ),
+    "as_of": _option(
+        "when sitemaps, feeds or logs of git were downloaded, such as "
         "2026-10-01T06:12Z (default: when the file was written)",
-    },
-    "memory": {
-        "default": "1GiB",
-        "metavar": "SIZE",
-        "help": "memory that sorting may use (default: 1GiB); the rest goes to disk",
-    },
-    "rates": {"type": Path, "help": "the file that `recrawl estimate` wrote"},
-    "schedule": {"type": Path, "help": "the file that `recrawl schedule` wrote"},
-    "output": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "the file to write: .html of a report, else .parquet (or .csv, for "
-        "other programs), or what --to says",
-    },
-    "force": {"action": "store_true", "help": "write over an output that exists"},
-    "state": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "a Parquet file that keeps what is learnt from one log to the next",
-    },
-    "signals": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "a table (url, time) of pings or the like, for schedules by thresholds",
-    },
-    "dask": {
-        "metavar": "ADDRESS",
-        "help": "address of a Dask scheduler, such as tcp://10.0.0.5:8786, whose "
-        "workers share the work; they need a common file system",
-    },
-    "to": {"choices": TARGETS, "help": "write the file that this crawler takes"},
-    "exported": {
-        "type": Path,
-        "metavar": "DUMP",
-        "help": "dump of what the crawler stores, with --to frontier, changedetection "
-        "or storm",
-    },
-    "until": {
-        "help": "write only pages that are due by this time (ISO 8601, or now); "
-        "with --to",
-    },
-    "bandwidth": {
-        "type": _typed(units.per_day),
-        "metavar": "RATE",
-        "help": f"crawls in a time, such as 1000/day; units: {units.NAMES}. Of a "
-        "report: the middle one of five budgets (default: the pace of the log)",
-    },
-    "per_host": {
-        "type": _typed(_host_rate),
-        "metavar": "[HOST=]RATE",
-        "action": "append",
-        "help": "limit of crawls of each host, or of one; can be repeated",
-    },
-    "least_interval": {
-        "type": _typed(units.days),
-        "metavar": "TIME",
-        "help": "least time between crawls of a page, such as 1h",
-    },
-    "greatest_interval": {
-        "type": _typed(units.days),
-        "metavar": "TIME",
-        "help": "greatest time between crawls of a page, such as 30d",
-    },
-    "unfetched_interval": {
-        "type": _typed(units.days),
-        "metavar": "TIME",
-        "help": "least time between crawls of pages that were never fetched "
-        "successfully, or have nothing to compare",
-    },
-    "limits": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "a CSV file of exceptions: pattern (a host, or a URL with *), "
-        "least_interval, greatest_interval, rate (of a host)",
-    },
-    "importance": {
-        "type": Path,
-        "metavar": "FILE",
-        "help": "a table (url, importance), such as page views; pages that it does not "
-        "name keep the importance in RATES",
-    },
-    "cost": {
-        "metavar": "COLUMN|FILE",
-        "help": "column of RATES with the cost of a crawl, or a table (url, cost); "
-        "--bandwidth and --per-host are then costs in a time",
-    },
-    "objective": {
-        "choices": tuple(_LOSSES),
-        "default": "freshness",
-        "help": "what the schedule optimises (default: freshness)",
-    },
-    "hedge": {
-        "type": float,
-        "metavar": "SHARE",
-        "help": "share of the bandwidth at equal rates, for changes that are not "
-        "Poisson and rates that are not exact (default: 0.25; 0 is the optimum)",
-    },
-    "policy": {
-        "choices": ("interval", "thresholds"),
-        "default": "interval",
-        "help": "when pages are crawled: at equal intervals (default), or by time and "
-        "signals",
-    },
-    "share": {
-        "type": float,
-        "default": 0.8,
-        "help": "share of the rows, the earliest ones, to learn from (default: 0.8)",
-    },
-    "debug": {"action": "store_true", "help": "show where an error comes from"},
+        _typed(_in_utc),
+        "TIME",
+    ),
+    "memory": _option(
+        "memory that sorting may use (default: 1GiB); the rest goes to disk",
+        metavar="SIZE",
+        default="1GiB",
+    ),
+    "rates": _option("the file that `recrawl estimate` wrote", Path),
+    "schedule": _option("the file that `recrawl schedule` wrote", Path),
+    "output": _option(
+        "the file to write: .html of a report, else .parquet (or .csv, for other "
+        "programs), or what --to says",
+        Path,
+        "FILE",
+    ),
+    "force": _option("write over an output that exists", action="store_true"),
+    "state": _option(
+        "a Parquet file that keeps what is learnt from one log to the next",
+        Path,
+        "FILE",
+    ),
+    "signals": _option(
+        "a table (url, time) of pings or the like, for schedules by thresholds",
+        Path,
+        "FILE",
+    ),
+    "dask": _option(
+        "address of a Dask scheduler, such as tcp://10.0.0.5:8786, whose workers share "
+        "the work; they need a common file system",
+        metavar="ADDRESS",
+    ),
+    "to": _option("write the file that this crawler takes", choices=TARGETS),
+    "exported": _option(
+        "dump of what the crawler stores, with --to frontier, changedetection or storm",
+        Path,
+        "DUMP",
+    ),
+    "until": _option(
+        "write only pages that are due by this time (ISO 8601, or now); with --to"
+    ),
+    "bandwidth": _option(
+        f"crawls in a time, such as 1000/day; units: {units.NAMES}. Of a report: the "
+        "middle one of five budgets (default: the pace of the log)",
+        _RATE,
+        "RATE",
+    ),
+    "per_host": _option(
+        "limit of crawls of each host, or of one; can be repeated",
+        _typed(_host_rate),
+        "[HOST=]RATE",
+        action="append",
+    ),
+    "least_interval": _option(
+        "least time between crawls of a page, such as 1h", _DAYS, "TIME"
+    ),
+    "greatest_interval": _option(
+        "greatest time between crawls of a page, such as 30d", _DAYS, "TIME"
+    ),
+    "unfetched_interval": _option(
+        "least time between crawls of pages that were never fetched successfully, or "
+        "have nothing to compare",
+        _DAYS,
+        "TIME",
+    ),
+    "limits": _option(
+        "a CSV file of exceptions: pattern (a host, or a URL with *), least_interval, "
+        "greatest_interval, rate (of a host)",
+        Path,
+        "FILE",
+    ),
+    "importance": _option(
+        "a table (url, importance), such as page views; pages that it does not name "
+        "keep the importance in RATES",
+        Path,
+        "FILE",
+    ),
+    "cost": _option(
+        "column of RATES with the cost of a crawl, or a table (url, cost); --bandwidth "
+        "and --per-host are then costs in a time",
+        metavar="COLUMN|FILE",
+    ),
+    "objective": _option(
+        "what the schedule optimises (default: freshness)",
+        choices=tuple(_LOSSES),
+        default="freshness",
+    ),
+    "hedge": _option(
+        "share of the bandwidth at equal rates, for changes that are not Poisson and "
+        "rates that are not exact (default: 0.25; 0 is the optimum)",
+        float,
+        "SHARE",
+    ),
+    "policy": _option(
+        "when pages are crawled: at equal intervals (default), or by time and signals",
+        choices=("interval", "thresholds"),
+        default="interval",
+    ),
+    "share": _option(
+        "share of the rows, the earliest ones, to learn from (default: 0.8)",
+        float,
+        default=0.8,
+    ),
+    "debug": _option("show where an error comes from", action="store_true"),
 }
 _PLACES = "log", "rates", "schedule"  # without a dash
 _NAMES = {"format": "--from", "columns": "--column", "until": "--due"}  # not their own
@@ -307,11 +307,15 @@ def _parser():
 # ---- the commands
 
 
-def _source(log, format, columns, as_of):
-    """The log that the arguments of a command name."""
+def _with_source(given):
+    """The arguments of a command, those that name a log in one."""
+    if "log" not in given:
+        return given
     from recrawl import Source
 
-    return Source(log, format=format, columns=dict(columns or ()), as_of=as_of)
+    columns = dict(given.pop("columns"))
+    how = {name: given.pop(name) for name in ("format", "as_of")}
+    return given | {"log": Source(given["log"], columns=columns, **how)}
 
 
 def _check_suffix(output, suffixes):
@@ -321,12 +325,11 @@ def _check_suffix(output, suffixes):
         raise ArgumentError("output", rule)
 
 
-def _convert(output, force, memory, **log):
+def _convert(log, output, **given):
     import recrawl
 
     _check_suffix(output, _TABLES)
-    given = {"force": force, "memory": memory}
-    what, counts = recrawl.convert(_source(**log), output, **given)
+    what, counts = recrawl.convert(log, output, **given)
     _print(
         f"{output}: {_rows(counts)}, read from {what}",
         f"next: recrawl estimate {shlex.quote(str(output))} -o rates.parquet",
@@ -341,17 +344,15 @@ def _rows(counts):
     return f"{units.counted(counts.get('rows', 0), 'row')}{more}"
 
 
-def _estimate(output, state, signals, dask, force, memory, **log):
+def _estimate(log, output, **given):
     import recrawl
 
     _check_suffix(output, _TABLES)
-    given = {"state": state, "signals": signals, "dask": dask}
-    given |= {"force": force, "memory": memory}
-    found = recrawl.estimate(_source(**log), output, **given)
+    found = recrawl.estimate(log, output, **given)
     pages = units.counted(found.n_pages, "page")
-    _print(f"{output}: {_rows(found.counts)} of {pages}, read from {found.what}")
     calibrated = "none, for too few bits" if found.calibration is None else "done"
     _print(
+        f"{output}: {_rows(found.counts)} of {pages}, read from {found.what}",
         f"rates by {found.why}",
         f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson; "
         f"calibration: {calibrated}",
@@ -371,28 +372,22 @@ def _estimate(output, state, signals, dask, force, memory, **log):
     for host in found.suspects[:_FLAGGED]:
         pages = f"{units.counted(host.n_pages, 'page')} {host.what}"
         _print(f"flagged: {host.host or 'no host'}, {pages}: {host.cause}")
-    if len(found.suspects) > _FLAGGED:
-        _print(f"{len(found.suspects) - _FLAGGED:,} more flagged hosts: recrawl report")
-    if dask:
+    if (more := len(found.suspects) - _FLAGGED) > 0:
+        _print(f"{more:,} more flagged hosts: recrawl report")
+    if given["dask"]:
         _print("soft 404s and dates that servers make up are not looked for with Dask")
-    _print_next(output, found)
-
-
-def _print_next(rates, found):
-    """Print the pace of a log, and the command that goes on from its rates."""
-    rate = "CRAWLS/day"
     if found.pace:
-        rate = f"{found.pace:.6g}/day"
         pace, of_all = map(units.rounded, (found.pace, found.pace_of_all))
         _print(
             f"the log's pace is {pace} crawls a day without the first crawl of each "
             f"page, {of_all} with it"
         )
-    if rates.suffix == ".csv":
+    rate = f"{found.pace:.6g}" if found.pace else "CRAWLS"
+    after = f"{shlex.quote(str(output))} --bandwidth {rate}/day -o schedule.parquet"
+    if output.suffix == ".csv":
         _print("next: write the rates as .parquet, from which recrawl schedule goes on")
     else:
-        given = f"{shlex.quote(str(rates))} --bandwidth {rate}"
-        _print(f"next: recrawl schedule {given} -o schedule.parquet")
+        _print(f"next: recrawl schedule {after}")
 
 
 def _schedule(rates, output, to, exported, until, force, **given):
@@ -438,13 +433,13 @@ def _described(found, output, given):
         why = f"the {what} allow no more" if kinds else "no page gains by more"
         yield f"of these only {units.rounded(found.spent)}: {why}"
     for name, counts in found.tables.items():
+        named, others, n = (counts[k] for k in ("named", "others", "unknown"))
+        first = f", such as {_first(counts['first'], n)}" if n else ""
         yield (
-            f"{name}: {units.counted(counts['named'], 'page')} from {given[name]}, "
-            f"{counts['others']:,} as in the rates"
+            f"{name}: {units.counted(named, 'page')} from {given[name]}, "
+            f"{others:,} as in the rates; {units.counted(n, 'row')} without a "
+            f"page in the rates{first}"
         )
-        if n := counts["unknown"]:
-            rows = units.counted(n, "row")
-            yield f"{rows} without a page in the rates: {_first(counts['first'], n)}"
     yield from _freshness(found)
     loss = _LOSSES[given["objective"]]
     if given["objective"] != "freshness":
@@ -452,14 +447,10 @@ def _described(found, output, given):
     yield from _prices(found, unit, loss)
     yield from _unknown(found)
     without = " without limits of hosts" if "hosts" in found.prices else ""
-    head = [f"{unit} a day", f"freshness if Poisson{without}"]
-    if found.calibrated is not None:
-        head.append("calibrated")
-    rows = [
-        (units.rounded(crawls), *(_decimals(each, "too few") for each in fresh))
-        for crawls, *fresh in found.worth[:, : len(head)]
-    ]
-    yield from _table([head, *rows])
+    rows = [[f"{unit} a day", f"freshness if Poisson{without}", "calibrated"]]
+    for budget, *fresh in found.worth:
+        rows.append([units.rounded(budget), *map(_decimals, fresh)])
+    yield from _table(rows)
 
 
 def _freshness(found):
@@ -483,9 +474,9 @@ def _freshness(found):
         )
 
 
-def _decimals(share, unknown="unknown"):
+def _decimals(share):
     """A share with four decimals, or a word in place of NaN."""
-    return unknown if math.isnan(share) else f"{share:.4f}"
+    return "unknown" if math.isnan(share) else f"{share:.4f}"
 
 
 def _prices(found, unit, loss):
@@ -544,10 +535,10 @@ def _export(schedule, output, **given):
     _print(*f"{output}: {said}".split("\n"))
 
 
-def _compare(memory, **log):
+def _compare(log, **given):
     import recrawl
 
-    found = recrawl.compare(_source(**log), memory=memory)
+    found = recrawl.compare(log, **given)
     columns = {
         "freshness if changes were Poisson": found.freshness,
         "calibrated on the log": found.calibrated,
@@ -564,10 +555,10 @@ def _compare(memory, **log):
     _print(f"from {pages}, crawled twice or more and not gone")
 
 
-def _backtest(share, memory, **log):
+def _backtest(log, **given):
     import recrawl
 
-    found = recrawl.backtest(_source(**log), share=share, memory=memory)
+    found = recrawl.backtest(log, **given)
     best = min(found.log_loss.values())
     rows = [
         (name, f"{loss:.4f}", f"{loss - best:.4f} ± {found.stderr[name]:.4f}")
@@ -577,12 +568,11 @@ def _backtest(share, memory, **log):
     _print(f"{found.n_bits:,} bits predicted", *_table([head, *rows]))
 
 
-def _report(output, bandwidth, force, memory, **log):
+def _report(log, output, **given):
     import recrawl
 
     _check_suffix(output, ("", ".html", ".htm"))
-    given = {"bandwidth": bandwidth, "force": force, "memory": memory}
-    found = recrawl.report(_source(**log), output, **given).estimates
+    found = recrawl.report(log, output, **given).estimates
     pages = units.counted(found.n_pages, "page")
     pace = f"{units.rounded(found.pace)} crawls a day"
     _print(f"{output}: {_rows(found.counts)} of {pages}, {pace}")
