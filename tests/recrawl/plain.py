@@ -172,20 +172,6 @@ def observed_information(change_rate, interval, observation, n_entries=1):
     return np.sum(seen * poisson.pmf(m, change_rate * interval)) / change_rate**2
 
 
-def empirical_crawl_value(interval, changed, age, elapsed):
-    """Crawl value for an importance of 1, without a model of the changes."""
-    # By Kaplan and Meier's estimator of the distribution of the age.
-    span = np.where(changed, age, interval)
-    above, value = 1.0, 0.0
-    for a in np.unique(span[changed]):
-        if a < elapsed:
-            share = above * np.mean(age[changed] == a) * np.sum(changed)
-            share /= np.sum(span >= a)
-            value += a * share
-            above -= share
-    return value
-
-
 def gamma_step(shape, rate, changed, interval, age=None, count=None):
     """Shape and rate of a gamma after a crawl; known changes are conjugate."""
     if count is not None or age is not None:
@@ -202,30 +188,25 @@ def gamma_step(shape, rate, changed, interval, age=None, count=None):
     return shape + more, rate + (more - seen) / estimate
 
 
-def objective_cost(name, elapsed, change_rate, tau=np.inf):
+def objective_cost(name, elapsed, change_rate):
     """Cost of a page per unit of time, a time t after its last crawl."""
     # The harmonic cost is the mean of 1 + 1/2 + ... + 1/N, N ~ Poisson(Delta t).
     t, x = elapsed, change_rate * elapsed
     return {
         "freshness": lambda: 1 - np.exp(-x),
         "age": lambda: t - (1 - np.exp(-x)) / change_rate,
-        "delay": lambda: x,
         "harmonic": lambda: quad(lambda s: exprel(-s), 0, x)[0],
-        "age_of_information": lambda: t,
-        "deadline": lambda: change_rate if t > tau else 0.0,
     }[name]()
 
 
-def objective_value(name, elapsed, change_rate, tau=np.inf):
+def objective_value(name, elapsed, change_rate):
     """Crawl value of a page under an objective: what a crawl saves."""
     # Eq. (4) of Olston and Pandey (2008): V = t c(t) - int_0^t c.
 
     def cost(t):
-        return objective_cost(name, t, change_rate, tau)
+        return objective_cost(name, t, change_rate)
 
-    jump = min(tau, elapsed)
-    total = quad(cost, 0, jump)[0] + quad(cost, jump, elapsed)[0]
-    return elapsed * cost(elapsed) - total
+    return elapsed * cost(elapsed) - quad(cost, 0, elapsed)[0]
 
 
 # ------------------------------------------------------------------ allocation
@@ -251,8 +232,7 @@ def optimal(
     change_rate, importance, bandwidth, gain, low, high, cost, host, host_limit
 ):
     """Rates of least cost under limits of pages and hosts, and the multiplier."""
-    # Any objective, of which gain(rho, Delta) is what one more crawl saves:
-    # V(1 / rho) at equal intervals, E V(A) with A ~ Exp(rho) at Poisson times.
+    # Any objective, of which gain(rho, Delta) is what one more crawl saves, V(1 / rho).
     # KKT: mu gain = c lambda between the limits of a page, less at the lower
     # one, more at the upper one. Limits are finite, the lower ones positive.
 
