@@ -4,7 +4,6 @@ They are compared with page by page computations from the raw rows.
 """
 
 import errno
-import functools
 import itertools
 import json
 import os
@@ -20,6 +19,8 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 import recrawl
+from paperlib import freshness
+from paperlib.allocation import optimal_interval, optimal_thresholds
 from paperlib.signals import SignalledPages
 from recrawl import (
     BadRowsWarning,
@@ -27,13 +28,13 @@ from recrawl import (
     choosing,
     compare,
     estimate,
+    inputs,
     planning,
     reading,
     schedule,
-    scheduling,
     state,
 )
-from recrawl.science import allocation, estimators, freshness, policies, simulate
+from recrawl.science import allocation, estimators
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History, simulate_history
 from tests.recrawl.crawl_logs import START, adapted, parquet, recorded
@@ -524,8 +525,8 @@ def test_compare_and_backtest_use_the_priors_of_hosts_too(tmp_path):
     of_hosts(path, 1.5)
     assert estimate(path, tmp_path / "rates.parquet").scales is not None
     now = pq.read_table(tmp_path / "rates.parquet")["freshness_now"]
-    found = compare(path, horizon=10.0, rng=1)
-    assert found.long_run["the log"] == pytest.approx(np.mean(now), rel=1e-9)
+    found = compare(path)
+    assert found.freshness["the log"] == pytest.approx(np.mean(now), rel=1e-9)
     table = pq.read_table(path)
     pq.write_table(table.append_column("host", pa.array(["h"] * len(table))), one)
     loss, of_one = (backtest(each).log_loss["prior"] for each in (path, one))
@@ -887,36 +888,25 @@ def pages_of(path):
     }, table
 
 
-@pytest.mark.parametrize(
-    ("policy", "model"),
-    [("interval", freshness.interval), ("poisson", freshness.poisson)],
-)
-def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
+def test_a_schedule_is_the_optimal_allocation(rates, tmp_path):
     columns, before = pages_of(rates[0])
-    options = {"policy": policy, "hedge": 0.0}
-    found = schedule(rates[0], tmp_path / "plan.parquet", 40.0, **options)
+    found = schedule(rates[0], tmp_path / "plan.parquet", 40.0, hedge=0.0)
     plan = pq.read_table(tmp_path / "plan.parquet")
-    optimal = functools.partial(allocation.optimal, crawls=policy)
-    best = optimal(columns["change_rate"], columns["importance"], 40.0)
+    weight = columns["importance"]
+    best = allocation.optimal(columns["change_rate"], weight, 40.0)
     assert plan["url"].equals(before["url"])
     crawl_rate = plan["crawl_rate"].to_numpy()
     np.testing.assert_array_equal(crawl_rate, best.crawl_rate)
     assert crawl_rate.sum() == pytest.approx(40.0, rel=1e-9)
-    assert found.freshness_if_exact == pytest.approx(best.freshness, rel=1e-14)
-    assert found.multiplier == pytest.approx(
-        best.multiplier / columns["importance"].sum(), rel=1e-14
-    )
+    fresh = freshness.interval(columns["change_rate"], crawl_rate)
+    assert found.freshness_if_exact == pytest.approx(fresh @ weight / weight.sum())
     # what is promised allows for the errors of the rates
     errors = before["log_stderr"].to_numpy()
     given = columns["change_rate"], errors, before["log_rate"].to_numpy()
-    promised = planning.expected(lambda rate: model(rate, crawl_rate), *given)
-    np.testing.assert_allclose(plan["freshness"], promised, rtol=1e-12)
-    # one more crawl a day
-    more = optimal(columns["change_rate"], columns["importance"], 40.0 + 1e-4)
-    assert (more.freshness - best.freshness) / 1e-4 == pytest.approx(
-        found.multiplier, rel=1e-4
+    promised = planning.expected(
+        lambda rate: freshness.interval(rate, crawl_rate), *given
     )
-
+    np.testing.assert_allclose(plan["freshness"], promised, rtol=1e-12)
     with np.errstate(divide="ignore", invalid="ignore"):
         late = before["last_crawl"].to_numpy() + (1 / crawl_rate * DAY * 1e6).astype(
             "timedelta64[us]"
@@ -932,14 +922,14 @@ def test_a_schedule_is_the_optimal_allocation(rates, tmp_path, policy, model):
     assert np.isnat(due[~crawled]).all()
     assert (np.abs(due - late)[crawled] <= np.timedelta64(1, "us")).all()
 
-    bandwidths, worth = found.worth.T
+    bandwidths, worth, _ = found.worth.T
     np.testing.assert_allclose(bandwidths, [10, 20, 40, 80, 160])
     assert worth[2] == pytest.approx(found.freshness, rel=1e-12)
     assert (np.diff(worth) > 0).all()
     stored = json.loads(
         pq.read_metadata(tmp_path / "plan.parquet").metadata[b"recrawl"]
     )
-    assert (stored["policy"], stored["bandwidth"]) == (policy, 40.0)
+    assert (stored["policy"], stored["bandwidth"]) == ("interval", 40.0)
 
 
 @pytest.mark.slow
@@ -960,16 +950,13 @@ def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
     assert found.worth[2, 1] != found.freshness
 
 
-@pytest.mark.parametrize("policy", ["interval", "poisson"])
 def test_a_schedule_does_not_depend_on_the_size_of_batches(
-    rates, tmp_path, monkeypatch, policy
+    rates, tmp_path, monkeypatch
 ):
     found = []
     for size in (1_000_000, 70):
-        monkeypatch.setattr(scheduling, "PAGES_PER_BATCH", size)
-        found.append(
-            schedule(rates[0], tmp_path / f"{size}.parquet", 40.0, policy=policy)
-        )
+        monkeypatch.setattr(inputs, "PAGES_PER_BATCH", size)
+        found.append(schedule(rates[0], tmp_path / f"{size}.parquet", 40.0))
     assert pq.read_table(tmp_path / "70.parquet").equals(
         pq.read_table(tmp_path / "1000000.parquet")
     )
@@ -991,7 +978,8 @@ def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
     np.testing.assert_allclose(
         [plan["a"]["crawl_rate"], plan["c"]["crawl_rate"]], best.crawl_rate
     )
-    assert found.freshness == pytest.approx(best.freshness, rel=1e-12)
+    fresh = freshness.interval([1.0, 2.0], best.crawl_rate).mean()
+    assert found.freshness == pytest.approx(fresh, rel=1e-12)
     assert {page["due"] for page in plan.values()} == {None}, "no last crawl is known"
 
 
@@ -1012,9 +1000,7 @@ def test_thresholds(tmp_path):
         last_crawl=last,
     )
     found = schedule(path, tmp_path / "plan.parquet", 12.0, policy="thresholds")
-    best = allocation.optimal_thresholds(
-        SignalledPages(rate, 1.0, recall, false_rate), 12.0
-    )
+    best = optimal_thresholds(SignalledPages(rate, 1.0, recall, false_rate), 12.0)
     plan = pq.read_table(tmp_path / "plan.parquet")
     np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate)
     np.testing.assert_allclose(plan["threshold"], best.threshold)
@@ -1032,16 +1018,15 @@ def test_thresholds(tmp_path):
     assert np.isnat(due[~soon]).all()
 
 
-@pytest.mark.parametrize("policy", ["interval", "poisson"])
-def test_limits_of_hosts(rates, tmp_path, policy):
+def test_limits_of_hosts(rates, tmp_path):
     columns, _ = pages_of(rates[0])
+    names, host = np.unique(columns["host"].astype(str), return_inverse=True)
     limits = {"h0": 2.0, "h3": 0.0}
     for per_host in (limits, 5.0):
         schedule(
             rates[0],
             tmp_path / "plan.parquet",
             40.0,
-            policy=policy,
             per_host=per_host,
             hedge=0.0,
             force=True,
@@ -1055,9 +1040,11 @@ def test_limits_of_hosts(rates, tmp_path, policy):
             columns["change_rate"],
             columns["importance"],
             40.0,
-            crawls=policy,
-            host=columns["host"],
-            host_limit=per_host,
+            host=host,
+            host_limit=[
+                per_host.get(name, np.inf) if per_host is limits else per_host
+                for name in names
+            ],
         )
         np.testing.assert_allclose(crawl_rate, best.crawl_rate, rtol=1e-9)
         if per_host is limits:
@@ -1075,7 +1062,7 @@ def test_limits_of_hosts(rates, tmp_path, policy):
         ({"bandwidth": np.nan}, "bandwidth must be positive and finite, got nan"),
         (
             {"policy": "best"},
-            "policy must be one of interval, poisson, thresholds, got 'best'",
+            "policy must be 'interval' or 'thresholds', got 'best'",
         ),
         ({"policy": "thresholds"}, "rates must have a column 'recall', got url, host,"),
         (
@@ -1165,19 +1152,10 @@ def test_a_schedule_beats_others_that_spend_as_much(rates, tmp_path):
 # ---------------------------------------------------------------- compare
 
 
-@pytest.mark.slow
 def test_compare_against_a_direct_computation(rows, log, tmp_path):
-    both = compare(log, rng=1)
-    found = both.long_run
+    found = compare(log).freshness
     assert list(found.values()) == sorted(found.values())
-    assert set(found) == {
-        "the log",
-        "uniform",
-        "proportional",
-        "optimal",
-        "Nutch",
-        "StormCrawler",
-    }
+    assert set(found) == {"the log", "uniform", "proportional", "optimal"}
     estimate(log, tmp_path / "rates.parquet")
     pages, crawls = rates_of(tmp_path / "rates.parquet"), by_page(rows)
     crawls = {url: page for url, page in crawls.items() if page}
@@ -1206,54 +1184,12 @@ def test_compare_against_a_direct_computation(rows, log, tmp_path):
         assert found[name] == pytest.approx(
             np.average(x / rate * -np.expm1(-rate / x), weights=weight), rel=1e-10
         )
-    assert found["optimal"] == pytest.approx(
-        float(allocation.optimal(rate, weight, bandwidth).freshness), rel=1e-10
-    )
-    assert found["uniform"] < found["optimal"]
-    assert found["proportional"] < found["optimal"]
-    assert compare(log, rng=1) == both, "the same for the same seed"
-    other = compare(log, rng=2).long_run
-    assert other != found
-    assert {name for name in found if other[name] != found[name]} <= {
-        "Nutch",
-        "StormCrawler",
-    }
-
-
-@pytest.mark.slow
-def test_compare_runs_the_production_rules(rows, log):
-    found = compare(log, rng=1, horizon=300.0).long_run
-    with reading.opened(log) as opened:
-        batch = opened.sample(1000)
-    chosen = choosing.choose(batch.history, host=batch.page["host"])
-    kept = batch.history.n_crawls > 0
-    rate = chosen.rate(batch.history, batch.page["host"])[kept]
-    bandwidth = (
-        batch.history.n_crawls
-        / np.maximum(batch.history.total(batch.history.interval), 1e-300)
-    )[kept].sum()
-    world = simulate.draw_world(
-        SignalledPages(rate, np.asarray(batch.page["importance"])[kept], 0.0, 0.0),
-        300.0,
-        rng=1,
-    )
-    for rule in (policies.Nutch(), policies.StormCrawler()):
-        direct = simulate.crawl(
-            world, rule, bandwidth, borders=[150.0, 300.0]
-        ).freshness
-        assert found[type(rule).__name__] == pytest.approx(float(direct), rel=1e-12)
-
-
-@pytest.mark.slow
-def test_compare_takes_pages_at_random(log):
-    few = compare(log, n_pages=40, horizon=1.0, rng=1).long_run
-    assert few["the log"] != compare(log, horizon=1.0, rng=1).long_run["the log"]
-    for bad, rule in (
-        ({"n_pages": 0}, "n_pages must be a positive integer"),
-        ({"horizon": -1.0}, "horizon must be positive"),
-    ):
-        with pytest.raises(ValueError, match=rule):
-            compare(log, **bad)
+    best = optimal_interval(rate, weight, bandwidth).freshness
+    assert found["optimal"] == pytest.approx(best, rel=1e-10)
+    few = compare(log, n_pages=40).freshness
+    assert few["the log"] != found["the log"], "of pages taken at random"
+    with pytest.raises(ValueError, match="n_pages must be a positive integer"):
+        compare(log, n_pages=0)
 
 
 def test_compare_of_logs_without_intervals_or_changes(tmp_path):

@@ -13,7 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from recrawl.science import allocation, freshness
+from paperlib import freshness
+from recrawl.science import allocation
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "recrawl"
 DAY = 86_400

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.special import digamma, polygamma
 
-from paperlib.signals import SignalledPages
+from paperlib import freshness
 from recrawl import (
     ESTIMATORS,
     Calibration,
@@ -21,7 +21,6 @@ from recrawl import (
 )
 from recrawl.dependence import Dependence, measured
 from recrawl.reading import Batch
-from recrawl.science import freshness, policies, simulate
 from recrawl.science.estimators import (
     dispersion,
     likelihood_interval,
@@ -32,6 +31,7 @@ from recrawl.science.estimators import (
     pooled_dispersion,
     shrunk_dispersion,
 )
+from recrawl.science.freshness import crawled
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History, observe
 from tests.plain import log_likelihood
@@ -405,31 +405,10 @@ def test_the_log_is_as_fresh_for_estimate_as_for_compare(month, tmp_path):
     log, history = month
     estimate(log, tmp_path / "rates.parquet")
     page = written(tmp_path / "rates.parquet")
-    found = compare(log, rng=1, horizon=40.0)
     now = np.mean(page["freshness_now"])
-    assert found.in_log["the log"] == pytest.approx(now, rel=1e-12)
-    assert found.long_run["the log"] == pytest.approx(now, rel=1e-12)
-    expected = freshness.crawled(history, page["change_rate"])
+    assert compare(log).freshness["the log"] == pytest.approx(now, rel=1e-12)
+    expected = crawled(history, page["change_rate"])
     assert_allclose(page["freshness_now"], expected, rtol=1e-9)
-
-
-def test_compare_within_the_days_of_the_log(month, tmp_path):
-    log, history = month
-    found = compare(log, rng=1)
-    days = history.total(history.interval).max()
-    assert found.days == pytest.approx(days, rel=1e-9)
-    assert list(found.in_log) == list(found.long_run)
-    estimate(log, tmp_path / "rates.parquet")
-    rate = written(tmp_path / "rates.parquet")["change_rate"]
-    bandwidth = (history.n_crawls / history.total(history.interval)).sum()
-    even = rate.size / bandwidth
-    each = np.full((rate.size, int(days / even) + 1), even)
-    crawls = History(each, np.zeros(each.shape))
-    expected = freshness.crawled(crawls, rate, horizon=days).mean()
-    assert found.in_log["uniform"] == pytest.approx(expected, rel=1e-9)
-    # a rule that begins with intervals of a month has done little in a month
-    assert found.in_log["Nutch"] < found.long_run["Nutch"] - 0.05
-    assert found.calibrated == {}, "for too few crawls are held out"
 
 
 def test_compare_calibrates_what_crawls_at_equal_intervals(tmp_path):
@@ -439,7 +418,7 @@ def test_compare_calibrates_what_crawls_at_equal_intervals(tmp_path):
     bits = rng.random(interval.shape) < -np.expm1(-0.3 * interval)
     history = History(interval.ravel(), bits.ravel(), np.arange(121) * 25)
     log = log_of(tmp_path / "log.parquet", history)
-    found = compare(log, rng=1, horizon=40.0)
+    found = compare(log)
     assert found.calibrated.keys() == {"the log", "uniform", "proportional", "optimal"}
     learnt = estimate(log, tmp_path / "rates.parquet").calibration
     calibration = Calibration.from_dict(learnt)
@@ -452,22 +431,6 @@ def test_compare_calibrates_what_crawls_at_equal_intervals(tmp_path):
     fresh = calibration.freshness(of_url[:, None], 1 / interval)
     fresh = np.average(fresh, axis=1, weights=interval).mean()
     assert found.calibrated["the log"] == pytest.approx(fresh, rel=1e-6)
-
-
-@pytest.mark.slow
-def test_a_production_rule_within_the_days_of_the_log(month, tmp_path):
-    log, history = month
-    found = compare(log, rng=1)
-    estimate(log, tmp_path / "rates.parquet")
-    rate = written(tmp_path / "rates.parquet")["change_rate"]
-    order = [
-        int(url) for url in pq.read_table(tmp_path / "rates.parquet")["url"].to_pylist()
-    ]
-    bandwidth = (history.n_crawls / history.total(history.interval)).sum()
-    pages = SignalledPages(rate[order], 1.0, 0.0, 0.0)
-    world = simulate.draw_world(pages, found.days, rng=1)
-    run = simulate.crawl(world, policies.Nutch(), bandwidth)
-    assert found.in_log["Nutch"] == pytest.approx(float(run.freshness), rel=1e-9)
 
 
 def test_what_estimate_keeps_of_the_log(month, tmp_path):

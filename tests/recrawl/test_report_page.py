@@ -80,7 +80,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     failing = [("https://h2.example/moved", "2026-01-05", 0, 301)] * 4
     log = write(folder / "log.csv", table([*rows(), *failing], COLUMNS))
-    found = recrawl.report(log, folder / "report.html", rng=1)
+    found = recrawl.report(log, folder / "report.html")
     return log, Page(folder / "report.html"), found
 
 
@@ -96,11 +96,11 @@ def test_numbers_are_those_of_the_functions(made, tmp_path):
         assert plan.freshness == pytest.approx(own.freshness, rel=1e-12)
         assert f"{12 * factor:g} {factor:.2f} {100 * own.freshness:.1f}%" in text
     assert f"{100 * found.schedules[2].freshness_now:.1f}% of copies" in text
-    rules = recrawl.compare(log, rng=1)
-    assert (found.rules.in_log, found.rules.long_run) == (rules.in_log, rules.long_run)
-    for rule, fresh in rules.long_run.items():
-        behind = rules.long_run["optimal"] - fresh
-        assert f"{rule} {rules.in_log[rule]:.4f} {fresh:.4f} {behind:.4f}" in text
+    rules = recrawl.compare(log)
+    assert found.rules == rules
+    for rule, fresh in rules.freshness.items():
+        behind = rules.freshness["optimal"] - fresh
+        assert f"{rule} {fresh:.4f} {behind:.4f}" in text
     backtest = recrawl.backtest(log)
     assert found.backtest.log_loss == backtest.log_loss
     assert f"predict the {backtest.n_bits:,} crawls" in text
@@ -178,7 +178,7 @@ def test_urls_hosts_and_file_names_are_shown_as_text(tmp_path):
     ]
     columns = ("url", "time", "changed", "host")
     file = write(tmp_path / "<b onload='x'>&\".csv", table(log, columns))
-    recrawl.report(file, tmp_path / "report.html", rng=1)
+    recrawl.report(file, tmp_path / "report.html")
     page = Page(tmp_path / "report.html")
     text = page.text()
     for attack in ATTACKS[:4]:
@@ -218,7 +218,7 @@ def test_commands_name_format_columns_and_odd_files(tmp_path, monkeypatch):
         write(tmp_path / file, table(rows(2, 9), ("page", *COLUMNS[1:])))
     time = datetime(2026, 3, 1, tzinfo=UTC)
     source = recrawl.Source(files, columns={"url": "page"}, as_of=time)
-    recrawl.report(source, "my log.html", rng=1)
+    recrawl.report(source, "my log.html")
     page = Page(tmp_path / "my log.html")
     (line, *_, again) = (d for tag, d in page.texts if tag == "pre")
     assert str(cli._parser().parse_args(shlex.split(again)[1:]).output) == "my log.html"
@@ -231,7 +231,7 @@ def test_commands_name_format_columns_and_odd_files(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_bandwidth_of_ones_own(made, tmp_path):
     path = tmp_path / "report.html"
-    found = recrawl.report(made[0], path, bandwidth=30_000, rng=1)
+    found = recrawl.report(made[0], path, bandwidth=30_000)
     assert [plan.bandwidth for plan in found.schedules] == [
         *(7_500, 15_000, 30_000, 60_000, 120_000)
     ]
@@ -283,7 +283,7 @@ def test_a_bandwidth_of_ones_own(made, tmp_path):
 )
 def test_logs_that_tell_little(tmp_path, log, parts):
     file = write(tmp_path / "log.csv", table(log, COLUMNS))
-    recrawl.report(file, tmp_path / "report.html", rng=1)
+    recrawl.report(file, tmp_path / "report.html")
     text = Page(tmp_path / "report.html").text()
     for part in parts:
         assert part in text, part
@@ -316,7 +316,7 @@ def test_tables_are_cut_and_say_so(tmp_path):
         time=np.repeat(np.arange(5) * 86_400 + 1_770_000_000, 260),
         changed=np.arange(1300) % 3 == 0,
     )
-    recrawl.report(file, tmp_path / "report.html", rng=1)
+    recrawl.report(file, tmp_path / "report.html")
     page = Page(tmp_path / "report.html")
     text = page.text()
     assert "The first 100 of 260 pages" in text
