@@ -194,7 +194,7 @@ def test_no_allocation_spends_more_or_less_than_the_bandwidth(objective, of):
 @searched
 @given(of=problems(), data=st.data())
 def test_all_limits_together_are_kept(objective, of, data):
-    change_rate, importance, bandwidth = of
+    change_rate, _, bandwidth = of
     n = change_rate.size
     several = {"min_size": n, "max_size": n}
     price = np.array(data.draw(st.lists(decades(-3, 3), **several)))

@@ -294,7 +294,7 @@ def test_logs_that_tell_little(tmp_path, log, parts):
 @pytest.mark.slow
 def test_a_dump_of_states_has_no_pace(tmp_path):
     dump = Path(__file__).parent / "formats" / "storm.jsonl"
-    given = {"rng": 1, "force": True}
+    given = {"force": True}
     found, _ = recorded(recrawl.report, dump, tmp_path / "r.html", **given)
     assert (found.pace, found.schedules) == (0.0, [])
     text = Page(tmp_path / "r.html").text()
@@ -339,7 +339,7 @@ def test_a_log_is_read_once_and_its_bad_rows_are_told_of_once(tmp_path, monkeypa
     torn = [("https://h0.example/0", "2026-01-01", 1, 200)]
     bad = [("", "2026-01-01", 1, 200)]
     file = write(tmp_path / "log.csv", table([*rows(4, 9), *torn, *bad], COLUMNS))
-    given = {"rng": 1}
+    given = {}
     found, messages = recorded(recrawl.report, file, tmp_path / "r.html", **given)
     assert len(read) == 1
     assert len(messages) == 1
