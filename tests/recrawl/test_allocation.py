@@ -5,7 +5,7 @@ import re
 import numba
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
@@ -21,6 +21,7 @@ from tests.recrawl import plain as reference
 
 each = pytest.mark.parametrize("objective", objectives.CODES)
 far = pytest.mark.parametrize("unit", [1e-12, 24.0, 1e12])
+searched = settings(deadline=None, derandomize=True, database=None, max_examples=30)
 
 
 def problem(seed, n=60, n_hosts=8, spread=1.0):
@@ -172,6 +173,7 @@ def problems(draw):
 
 
 @each
+@searched
 @given(of=problems())
 @example(of=(np.full(3, 1.13), np.full(3, 6.0), 0.18))
 @example(of=(np.array([8.16e14, 1.8e-7]), np.array([2.88e9, 4.1e-10]), 5e-4))
@@ -186,6 +188,30 @@ def test_no_allocation_spends_more_or_less_than_the_bandwidth(objective, of):
     assert (saved <= best.multiplier * (1 + 1e-9)).all()
     lost = rate @ (best.multiplier - saved)  # by crawls that gain less
     assert lost <= 1e-9 * bandwidth * best.multiplier
+
+
+@each
+@searched
+@given(of=problems(), data=st.data())
+def test_all_limits_together_are_kept(objective, of, data):
+    change_rate, _, bandwidth = of
+    n = change_rate.size
+    several = {"min_size": n, "max_size": n}
+    price = np.array(data.draw(st.lists(decades(-3, 3), **several)))
+    shares = np.array(data.draw(st.lists(st.floats(0, 0.5 / n), **several)))
+    low = bandwidth / price * shares
+    high = np.maximum(low, bandwidth / price * data.draw(decades(-2, 2)))
+    host = np.arange(n) % 2
+    limit = np.array([(price * low)[host == 0].sum() + 0.3 * bandwidth, np.inf])
+    plan = optimal(*of, objective=objective, min_rate=low, max_rate=high, price=price,
+                   host=host, host_limit=limit)  # fmt: skip
+    rate = plan.crawl_rate
+    assert ((low <= rate) & (rate <= high)).all()
+    spent = price * rate
+    assert spent[host == 0].sum() <= limit[0] * (1 + 1e-12)
+    assert spent.sum() <= bandwidth * (1 + 1e-12)
+    if plan.multiplier > 0:
+        assert spent.sum() == pytest.approx(bandwidth, rel=1e-12, abs=0)
 
 
 @pytest.mark.parametrize("best", [optimal, paperlib.allocation.optimal_interval])

@@ -20,7 +20,8 @@ import pytest
 from scipy.optimize import brentq
 
 import recrawl
-from paperlib.freshness import interval
+from paperlib import freshness
+from paperlib.allocation import optimal_interval, optimal_thresholds
 from paperlib.signals import SignalledPages
 from recrawl import (
     BadRowsWarning,
@@ -28,9 +29,10 @@ from recrawl import (
     choosing,
     compare,
     estimate,
+    inputs,
+    planning,
     reading,
     schedule,
-    scheduling,
     state,
 )
 from recrawl.science import allocation, estimators
@@ -423,8 +425,8 @@ def test_compare_and_backtest_use_the_priors_of_hosts_too(tmp_path):
     of_hosts(path, 1.5)
     assert estimate(path, tmp_path / "rates.parquet").scales is not None
     now = pq.read_table(tmp_path / "rates.parquet")["freshness_now"]
-    found = compare(path, horizon=10.0, rng=1)
-    assert found.long_run["the log"] == pytest.approx(np.mean(now), rel=1e-9)
+    found = compare(path)
+    assert found.freshness["the log"] == pytest.approx(np.mean(now), rel=1e-9)
     table = pq.read_table(path)
     pq.write_table(table.append_column("host", pa.array(["h"] * len(table))), one)
     loss, of_one = (backtest(each).log_loss["prior"] for each in (path, one))
@@ -777,6 +779,50 @@ def pages_of(path):
     }, table
 
 
+def test_a_schedule_is_the_optimal_allocation(rates, tmp_path):
+    columns, before = pages_of(rates[0])
+    found = schedule(rates[0], tmp_path / "plan.parquet", 40.0, hedge=0.0)
+    plan = pq.read_table(tmp_path / "plan.parquet")
+    weight = columns["importance"]
+    best = allocation.optimal(columns["change_rate"], weight, 40.0)
+    assert plan["url"].equals(before["url"])
+    crawl_rate = plan["crawl_rate"].to_numpy()
+    np.testing.assert_array_equal(crawl_rate, best.crawl_rate)
+    assert crawl_rate.sum() == pytest.approx(40.0, rel=1e-9)
+    fresh = freshness.interval(columns["change_rate"], crawl_rate)
+    assert found.freshness_if_exact == pytest.approx(fresh @ weight / weight.sum())
+    # what is promised allows for the errors of the rates
+    errors = before["log_stderr"].to_numpy()
+    given = columns["change_rate"], errors, before["log_rate"].to_numpy()
+    promised = planning.expected(
+        lambda rate: freshness.interval(rate, crawl_rate), *given
+    )
+    np.testing.assert_allclose(plan["freshness"], promised, rtol=1e-12)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        late = before["last_crawl"].to_numpy() + (1 / crawl_rate * DAY * 1e6).astype(
+            "timedelta64[us]"
+        )
+    # that of the log's own intervals, where it has any
+    now = before["freshness_now"].to_numpy()
+    np.testing.assert_array_equal(plan["freshness_now"].to_numpy(), now)
+    known = ~np.isnan(now)
+    weighted = np.average(now[known], weights=columns["importance"][known])
+    assert found.freshness_now == pytest.approx(weighted, rel=1e-12)
+    due = plan["due"].to_numpy()
+    crawled = crawl_rate > 0
+    assert np.isnat(due[~crawled]).all()
+    assert (np.abs(due - late)[crawled] <= np.timedelta64(1, "us")).all()
+
+    bandwidths, worth, _ = found.worth.T
+    np.testing.assert_allclose(bandwidths, [10, 20, 40, 80, 160])
+    assert worth[2] == pytest.approx(found.freshness, rel=1e-12)
+    assert (np.diff(worth) > 0).all()
+    stored = json.loads(
+        pq.read_metadata(tmp_path / "plan.parquet").metadata[b"recrawl"]
+    )
+    assert (stored["policy"], stored["bandwidth"]) == ("interval", 40.0)
+
+
 @pytest.mark.slow
 def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
     rng = np.random.default_rng(3)
@@ -788,23 +834,20 @@ def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
     )
     found = schedule(path, tmp_path / "plan.parquet", 1e5)
     assert found.worth[2, 0] == 1e5
-    spread = interval(
+    spread = freshness.interval(
         rate, pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
     ).std() / np.sqrt(1e5)
     assert found.worth[2, 1] == pytest.approx(found.freshness, abs=4 * spread)
     assert found.worth[2, 1] != found.freshness
 
 
-@pytest.mark.parametrize("policy", ["interval", "poisson"])
 def test_a_schedule_does_not_depend_on_the_size_of_batches(
-    rates, tmp_path, monkeypatch, policy
+    rates, tmp_path, monkeypatch
 ):
     found = []
     for size in (1_000_000, 70):
-        monkeypatch.setattr(scheduling, "PAGES_PER_BATCH", size)
-        found.append(
-            schedule(rates[0], tmp_path / f"{size}.parquet", 40.0, policy=policy)
-        )
+        monkeypatch.setattr(inputs, "PAGES_PER_BATCH", size)
+        found.append(schedule(rates[0], tmp_path / f"{size}.parquet", 40.0))
     assert pq.read_table(tmp_path / "70.parquet").equals(
         pq.read_table(tmp_path / "1000000.parquet")
     )
@@ -826,7 +869,8 @@ def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
     np.testing.assert_allclose(
         [plan["a"]["crawl_rate"], plan["c"]["crawl_rate"]], best.crawl_rate
     )
-    assert found.freshness == pytest.approx(best.freshness, rel=1e-12)
+    fresh = freshness.interval([1.0, 2.0], best.crawl_rate).mean()
+    assert found.freshness == pytest.approx(fresh, rel=1e-12)
     assert {page["due"] for page in plan.values()} == {None}, "no last crawl is known"
 
 
@@ -847,9 +891,7 @@ def test_thresholds(tmp_path):
         last_crawl=last,
     )
     found = schedule(path, tmp_path / "plan.parquet", 12.0, policy="thresholds")
-    best = allocation.optimal_thresholds(
-        SignalledPages(rate, 1.0, recall, false_rate), 12.0
-    )
+    best = optimal_thresholds(SignalledPages(rate, 1.0, recall, false_rate), 12.0)
     plan = pq.read_table(tmp_path / "plan.parquet")
     np.testing.assert_allclose(plan["crawl_rate"], best.crawl_rate)
     np.testing.assert_allclose(plan["threshold"], best.threshold)
@@ -874,7 +916,7 @@ def test_thresholds(tmp_path):
         ({"bandwidth": np.nan}, "bandwidth must be positive and finite, got nan"),
         (
             {"policy": "best"},
-            "policy must be one of interval, poisson, thresholds, got 'best'",
+            "policy must be 'interval' or 'thresholds', got 'best'",
         ),
         ({"policy": "thresholds"}, "rates must have a column 'recall', got url, host,"),
         (
@@ -937,19 +979,10 @@ def test_bad_rates(tmp_path):
 # ---------------------------------------------------------------- compare
 
 
-@pytest.mark.slow
 def test_compare_against_a_direct_computation(rows, log, tmp_path):
-    both = compare(log, rng=1)
-    found = both.long_run
+    found = compare(log).freshness
     assert list(found.values()) == sorted(found.values())
-    assert set(found) == {
-        "the log",
-        "uniform",
-        "proportional",
-        "optimal",
-        "Nutch",
-        "StormCrawler",
-    }
+    assert set(found) == {"the log", "uniform", "proportional", "optimal"}
     estimate(log, tmp_path / "rates.parquet")
     pages, crawls = rates_of(tmp_path / "rates.parquet"), by_page(rows)
     crawls = {url: page for url, page in crawls.items() if page}
@@ -978,30 +1011,12 @@ def test_compare_against_a_direct_computation(rows, log, tmp_path):
         assert found[name] == pytest.approx(
             np.average(x / rate * -np.expm1(-rate / x), weights=weight), rel=1e-10
         )
-    assert found["optimal"] == pytest.approx(
-        float(allocation.optimal(rate, weight, bandwidth).freshness), rel=1e-10
-    )
-    assert found["uniform"] < found["optimal"]
-    assert found["proportional"] < found["optimal"]
-    assert compare(log, rng=1) == both, "the same for the same seed"
-    other = compare(log, rng=2).long_run
-    assert other != found
-    assert {name for name in found if other[name] != found[name]} <= {
-        "Nutch",
-        "StormCrawler",
-    }
-
-
-@pytest.mark.slow
-def test_compare_takes_pages_at_random(log):
-    few = compare(log, n_pages=40, horizon=1.0, rng=1).long_run
-    assert few["the log"] != compare(log, horizon=1.0, rng=1).long_run["the log"]
-    for bad, rule in (
-        ({"n_pages": 0}, "n_pages must be a positive integer"),
-        ({"horizon": -1.0}, "horizon must be positive"),
-    ):
-        with pytest.raises(ValueError, match=rule):
-            compare(log, **bad)
+    best = optimal_interval(rate, weight, bandwidth).freshness
+    assert found["optimal"] == pytest.approx(best, rel=1e-10)
+    few = compare(log, n_pages=40).freshness
+    assert few["the log"] != found["the log"], "of pages taken at random"
+    with pytest.raises(ValueError, match="n_pages must be a positive integer"):
+        compare(log, n_pages=0)
 
 
 def test_compare_of_logs_without_intervals_or_changes(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from paperlib.freshness import interval
+from paperlib import freshness
 from recrawl import (
     Calibration,
     calibrating,
@@ -19,10 +19,11 @@ from recrawl import (
 )
 from recrawl.dependence import Dependence, measured
 from recrawl.reading import Batch
-from recrawl.science import freshness
+from recrawl.science.freshness import crawled
 from recrawl.science.estimators import mle
-from recrawl.science.processes import History, observe
+from recrawl.science.processes import History
 from tests.recrawl.crawl_logs import parquet
+from tests.recrawl.made import observe
 
 DAY = 86_400.0
 
@@ -69,7 +70,7 @@ def test_calibration_by_poisson_changes_is_the_formula():
     x = np.array([0.0, 0.3, 1.0, 2.5])
     calibration = Calibration(x, np.exp(-x))
     change, crawl = np.meshgrid([1e-9, 0.1, 1.0, 30.0], [1e-3, 0.5, 2.0])
-    expected = interval(change, crawl)
+    expected = freshness.interval(change, crawl)
     assert_allclose(calibration.freshness(change, crawl), expected, rtol=1e-12)
     assert calibration.freshness(0.0, 0.0) == 1.0
     assert calibration.freshness(1.0, 0.0) == 0.0
@@ -213,7 +214,7 @@ def test_calibrated_freshness_of_clusters_is_nearer_to_the_truth():
         )
         crawl = interval * np.floor(at / interval)
         true = np.mean(np.searchsorted(changes, at) == np.searchsorted(changes, crawl))
-        promised = interval(rate, 1 / interval)
+        promised = freshness.interval(rate, 1 / interval)
         calibrated = learnt.freshness(rate, 1 / interval)
         assert abs(calibrated - true) < abs(promised - true)
 
@@ -237,11 +238,10 @@ def test_the_log_is_as_fresh_for_estimate_as_for_compare(month, tmp_path):
     log, history = month
     estimate(log, tmp_path / "rates.parquet")
     page = written(tmp_path / "rates.parquet")
-    found = compare(log, rng=1, horizon=40.0)
+    found = compare(log)
     now = np.mean(page["freshness_now"])
-    assert found.in_log["the log"] == pytest.approx(now, rel=1e-12)
-    assert found.long_run["the log"] == pytest.approx(now, rel=1e-12)
-    expected = freshness.crawled(history, page["change_rate"])
+    assert found.freshness["the log"] == pytest.approx(now, rel=1e-12)
+    expected = crawled(history, page["change_rate"])
     assert_allclose(page["freshness_now"], expected, rtol=1e-9)
 
 
@@ -252,7 +252,7 @@ def test_compare_calibrates_what_crawls_at_equal_intervals(tmp_path):
     bits = rng.random(interval.shape) < -np.expm1(-0.3 * interval)
     history = History(interval.ravel(), bits.ravel(), np.arange(121) * 25)
     log = log_of(tmp_path / "log.parquet", history)
-    found = compare(log, rng=1, horizon=40.0)
+    found = compare(log)
     assert found.calibrated.keys() == {"the log", "uniform", "proportional", "optimal"}
     learnt = estimate(log, tmp_path / "rates.parquet").calibration
     calibration = Calibration(**learnt)
