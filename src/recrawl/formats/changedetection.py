@@ -130,5 +130,6 @@ FORMATS = (
             any(path.glob("*/watch.json")) if path.is_dir() else path.name == _OLD
         ),
         read=_read,
+        checks_itself=True,
     ),
 )

@@ -15,8 +15,8 @@ import io
 import itertools
 from xml.sax import SAXException
 
-from recrawl.formats.base import Format
-from recrawl.formats.records import batches, downloaded, moments, needed, root, unpacked
+from recrawl.formats.base import Format, unpacked
+from recrawl.formats.records import batches, downloaded, moments, root
 
 __all__ = ["FORMATS"]
 
@@ -29,7 +29,8 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a feed, one for each item."""
-    feedparser = needed("feedparser", path)
+    import feedparser  # it takes long, and no other format needs it
+
     try:
         with unpacked(path) as file:
             # feedparser would take bytes for a name of a file

@@ -15,8 +15,8 @@ was deleted is not marked as gone.
 import re
 from datetime import UTC, datetime
 
-from recrawl.formats.base import Format
-from recrawl.formats.records import batches, moments, unpacked
+from recrawl.formats.base import Format, unpacked
+from recrawl.formats.records import batches, moments
 
 __all__ = ["FORMATS"]
 

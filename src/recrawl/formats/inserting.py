@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from recrawl.database import first_line, pattern, quoted, run, sql
 from recrawl.formats import tables
-from recrawl.formats.checking import Utf8, mended, sound_members
+from recrawl.formats.checking import Utf8, mended
 from recrawl.tally import FAILED
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def insert(
 
 def _mended(file, format, source, folder, number, tally):
     """The file, or a copy without what is damaged."""
-    if format.checks_members and sound_members(file) == 2:
+    if format.checks_itself:
         return file
     check = None
     if format.kind == "table":

@@ -1,7 +1,5 @@
 """What the readers in Python share: batches of rows, dates, and the root of XML."""
 
-import gzip
-import importlib
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -14,10 +12,10 @@ import duckdb
 import pyarrow as pa
 
 from recrawl.database import quoted, sql
-from recrawl.formats.base import COLUMNS, is_packed
+from recrawl.formats.base import COLUMNS
 from recrawl.types import PathLike
 
-__all__ = ["LOST", "batches", "downloaded", "moments", "needed", "root", "unpacked"]
+__all__ = ["LOST", "batches", "downloaded", "moments", "root"]
 
 #: Reason of the row that stands for the lost end of a file.
 LOST = "end of a truncated or damaged file"
@@ -70,31 +68,6 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> Iterator[Any]:
                 if isinstance(row.get(name), str):
                     row[name] = known.get(row[name])
         yield pa.RecordBatch.from_pylist(some, schema)
-
-
-def unpacked(path: PathLike) -> Any:
-    """Open a file to read its bytes, unpacked if it is gzipped.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    file object
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "text")
-    ...     _ = path.write_bytes(gzip.compress(b"text"))
-    ...     with unpacked(path) as file:
-    ...         file.read()
-    b'text'
-    """
-    return gzip.open(path) if is_packed(path) else open(path, "rb")
 
 
 def downloaded(path: PathLike, as_of: Any) -> Any:
@@ -160,39 +133,6 @@ def _macros():
     connection = duckdb.connect()
     connection.execute(sql("tables"))
     return connection
-
-
-def needed(module: str, path: PathLike) -> Any:
-    """Import a module of a package that one format alone needs.
-
-    Parameters
-    ----------
-    module : str
-        Its name.
-    path : path
-        The file that is read.
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    ModuleNotFoundError
-        With what to install.
-
-    Examples
-    --------
-    >>> needed("json", "log.jsonl").dumps(1)
-    '1'
-    """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{path} needs the package {error.name}: pip install 'paperlib-crawl[log]'",
-            name=error.name,
-        ) from None
 
 
 def root(head: bytes) -> str:

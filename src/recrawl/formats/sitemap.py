@@ -19,15 +19,8 @@ import zlib
 from collections import Counter
 from datetime import timedelta
 
-from recrawl.formats.base import Format
-from recrawl.formats.records import (
-    LOST,
-    batches,
-    downloaded,
-    moments,
-    root,
-    unpacked,
-)
+from recrawl.formats.base import Format, unpacked
+from recrawl.formats.records import LOST, batches, downloaded, moments, root
 
 __all__ = ["FORMATS"]
 

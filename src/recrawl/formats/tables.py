@@ -28,10 +28,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recrawl.database import pattern, quoted, run, sql
-from recrawl.formats.base import Format, beginning, is_packed
+from recrawl.formats.base import Format, beginning, is_packed, unpacked
 from recrawl.formats.checking import Quotes, Utf8
 from recrawl.formats.pieces import fields, first_object
-from recrawl.formats.records import unpacked
 from recrawl.tally import FAILED, BadRowsWarning
 from recrawl.types import PathLike
 
