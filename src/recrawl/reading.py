@@ -20,7 +20,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from recrawl.database import database, first_line, pattern, quoted, run, sql
+from recrawl.database import MEMORY, database, first_line, pattern, quoted, run, sql
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
 from recrawl.output import check_pages
@@ -68,9 +68,6 @@ _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
 # than this share, the column is a different one than it seems.
 _FEW, _SHARE = 10, 0.05
 _VALUES = 5  # that are shown of them
-# The user's own line, above `Source.warn_of_keys`, `gathered` and `opened`, each of
-# which is entered by an `__enter__`, and the function that entered them.
-_USER = 7
 
 
 @dataclass(frozen=True)
@@ -362,7 +359,7 @@ def opened(
     *,
     state: PathLike | None = None,
     signals: PathLike | None = None,
-    memory: str = "1GiB",
+    memory: str = MEMORY,
 ) -> Iterator[OpenedLog]:
     """Read a log into a database, which is deleted when the context ends.
 
@@ -375,9 +372,10 @@ def opened(
         A Parquet file that `recrawl.estimate` wrote.
     signals : path, optional
         Signals of changes, as in `signalling.attach`.
-    memory : str, default "1GiB"
-        Memory that the database may use, such as "1GiB"; larger logs are
-        sorted on disk, in the system's folder for temporary files.
+    memory : str, default "50%"
+        Memory that the database may use, such as "1GiB", or a share of the
+        machine's; larger logs are sorted on disk, in the system's folder for
+        temporary files.
 
     Yields
     ------
@@ -413,7 +411,10 @@ def opened(
     """
     if isinstance(path, OpenedLog):
         # each reader counts the rows that are merged in its own batches
-        yield replace(path, tally=path.tally.copy())
+        tally = Tally()
+        tally.update(path.tally)
+        tally.places.clear()
+        yield replace(path, tally=tally)
         return
     source = Source.of(path)
     with gathered(source, state=state, memory=memory) as read:
@@ -485,7 +486,7 @@ def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:
 
 @contextlib.contextmanager
 def gathered(
-    path: Any, *, state: Any = None, memory: Any = "1GiB"
+    path: Any, *, state: Any = None, memory: str = MEMORY
 ) -> Iterator[tuple[Any, Tally, str]]:
     """Read a log, in any order, into the table ``crawl``.
 
@@ -518,7 +519,7 @@ def gathered(
     found, unknown = source.files()
     tally = not_read(unknown)
     files = [file for file, _ in found]
-    source.warn_of_keys(found, _USER)
+    source.warn_of_keys(found)
     with database(memory, files) as (connection, folder):
         connection.execute(sql("tables"))
         for number, (file, format) in enumerate(bar(found, unit=" files")):
@@ -738,7 +739,7 @@ def save(log: OpenedLog, folder: PathLike) -> None:
 
 @contextlib.contextmanager
 def saved(
-    folders: dict[str, int], what: str, *, memory: str = "1GiB"
+    folders: dict[str, int], what: str, *, memory: str = MEMORY
 ) -> Iterator[OpenedLog]:
     """Open logs that `save` wrote as one, in a single thread.
 
@@ -748,7 +749,7 @@ def saved(
         Number of pages by folder, in the order of pages.
     what : str
         Their format.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         As in `opened`.
 
     Yields
@@ -783,7 +784,7 @@ def saved(
         yield _log(connection, Tally(), what)
 
 
-def read_crawl_log(path: PathLike, *, memory: str = "1GiB") -> CrawlLog:
+def read_crawl_log(path: PathLike, *, memory: str = MEMORY) -> CrawlLog:
     """Read a crawl log into memory, for all estimators of a `History`.
 
     `recrawl.estimate` needs no more memory for a longer log; this does.
@@ -792,7 +793,7 @@ def read_crawl_log(path: PathLike, *, memory: str = "1GiB") -> CrawlLog:
     ----------
     path : path
         A log with the columns that `recrawl.estimate` documents.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         Memory that the database may use to sort.
 
     Returns

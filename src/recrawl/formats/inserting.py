@@ -91,7 +91,7 @@ def insert(
                 try:
                     tables.insert(connection, number, whole, *given)
                 except duckdb.ConversionException:  # of a time in a Parquet file
-                    copy = tables.within_range(whole, scratch)
+                    copy = tables.times_as_numbers(whole, scratch)
                     tables.insert(connection, number, copy, *given)
             else:
                 _insert(connection, number, whole, format, source)
