@@ -51,8 +51,6 @@ __all__ = [
     "opened",
     "read_crawl_log",
     "read_state",
-    "save",
-    "saved",
 ]
 
 ROWS_PER_BATCH = 1_000_000  # with those that the state stands for; some 200 MB
@@ -61,7 +59,6 @@ _NEVER = np.iinfo(np.int64).min  # before all times of a log
 _LITTLE = 0.1  # of an interval: whose bit is taken for that of the rest
 _LAST = "last_start", "last_change"  # of each page's last row, for the state
 _ALL_ROWS = 0, 2**63 - 1
-_TABLES = ("page", "sorted")  # what is left of a log when it has been read
 # Tables that a log may be read into beside ``crawl``, and the step from each.
 _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
 # Bits of a table that cannot be read are reported; if they are more than a few, and
@@ -708,80 +705,6 @@ def _check_bits(connection):
 def _log(connection, tally, what):
     (n_pages,) = connection.execute("select count(*) from page").fetchone()
     return OpenedLog(connection, tally, n_pages, what)
-
-
-def save(log: OpenedLog, folder: PathLike) -> None:
-    """Write an opened log to files, from which `saved` opens it again.
-
-    Parameters
-    ----------
-    log : OpenedLog
-        The log.
-    folder : path
-        An existing folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
-    ...     with opened(path) as log:
-    ...         save(log, folder)
-    ...     sorted(file.name for file in Path(folder).iterdir())
-    ['log.csv', 'page.parquet', 'sorted.parquet']
-    """
-    for table in _TABLES:
-        file = quoted(f"{folder}/{table}.parquet")
-        log.connection.execute(f"copy {table} to {file}")
-
-
-@contextlib.contextmanager
-def saved(
-    folders: dict[str, int], what: str, *, memory: str = MEMORY
-) -> Iterator[OpenedLog]:
-    """Open logs that `save` wrote as one, in a single thread.
-
-    Parameters
-    ----------
-    folders : dict of int
-        Number of pages by folder, in the order of pages.
-    what : str
-        Their format.
-    memory : str, default "50%"
-        As in `opened`.
-
-    Yields
-    ------
-    OpenedLog
-        Whose tally is that of its batches alone.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
-    ...     with opened(path) as log:
-    ...         save(log, folder)
-    ...     with saved({folder: 1}, log.what) as log:
-    ...         log.sample(1).page["url"].to_pylist()
-    ['a']
-    """
-    sizes = folders.values()
-    starts = dict(zip(folders, itertools.accumulate(sizes, initial=0), strict=False))
-    with database(memory) as (connection, _):
-        connection.execute("set threads = 1")
-        for table in _TABLES:
-            parts = " union all ".join(
-                f"select * replace (i + {start} as i) "
-                f"from {quoted(f'{pattern(folder)}/{table}.parquet')}"
-                for folder, start in starts.items()
-            )
-            connection.execute(f"create view {table} as {parts}")
-        yield _log(connection, Tally(), what)
 
 
 def read_crawl_log(path: PathLike, *, memory: str = MEMORY) -> CrawlLog:

@@ -463,7 +463,7 @@ class Scheduler:
         arrays = {"version": _VERSION, "clock": self._clock, **self._engine.arrays()}
         file = io.BytesIO()
         np.savez(file, **{k: np.ascontiguousarray(v) for k, v in arrays.items()})
-        write_atomic(path, file.getvalue(), make_folder=False)
+        write_atomic(path, file.getvalue())
 
     @classmethod
     def load(cls, path: PathLike) -> Scheduler:
