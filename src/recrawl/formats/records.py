@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -36,7 +36,7 @@ _PROLOG = re.compile(rb"<!--.*?-->|<\?.*?\?>|<![^>\[]*(?:\[.*?\]\s*)?>", re.DOTA
 _ROOT = re.compile(rb"\s*<(?:[\w.-]+:)?([\w.-]+)")
 
 
-def batches(rows: Iterable[dict[str, Any]], kind: str) -> Iterator[Any]:
+def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
     """Collect rows into record batches, in bounded memory.
 
     Parameters
@@ -46,26 +46,28 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> Iterator[Any]:
     kind : str
         A key of `base.COLUMNS`.
 
-    Yields
-    ------
-    pyarrow.RecordBatch
+    Returns
+    -------
+    pyarrow.RecordBatchReader
         With the columns of the kind, and row, given and reason.
 
     Examples
     --------
-    >>> (batch,) = batches([{"row": 1, "url": "a", "status": 200}], "fetches")
-    >>> batch.num_rows, batch.column("status")[0].as_py()
-    (1, 200)
+    >>> batches([{"row": 1, "url": "a", "status": 200}], "fetches").read_all().num_rows
+    1
     """
     columns = ("row", "given", *COLUMNS[kind], "reason")
     schema = pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
-    rows = iter(rows)
+    return pa.RecordBatchReader.from_batches(schema, _batches(iter(rows), schema))
+
+
+def _batches(rows, schema):
     while some := list(itertools.islice(rows, _ROWS)):
-        for name in _TIMES & {*columns}:
-            texts = [row[name] for row in some if isinstance(row.get(name), str)]
-            known = moments(texts) if texts else {}
-            for row in some:
-                if isinstance(row.get(name), str):
+        texts = {v for row in some for k, v in row.items() if k in _TIMES}
+        known = moments(text for text in texts if isinstance(text, str))
+        for row in some:
+            for name in _TIMES & row.keys():
+                if isinstance(row[name], str):
                     row[name] = known.get(row[name])
         yield pa.RecordBatch.from_pylist(some, schema)
 

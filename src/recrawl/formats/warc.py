@@ -26,7 +26,6 @@ from recrawl.formats.records import LOST, batches
 
 __all__ = ["FORMATS"]
 
-_ZSTD = b"\x28\xb5\x2f\xfd"
 _BLOCK = 1 << 16  # bytes that are read at a time; a head of HTTP is no longer
 _APART = 1000  # records between a request and its answer, at most
 _STATUS = re.compile(rb"HTTP/\S+ +(\d{3})\b")
@@ -35,12 +34,6 @@ _IDS = ("warc-record-id", "warc-concurrent-to")
 
 
 def _read(path, as_of):
-    with open(path, "rb") as file:
-        if file.read(4) == _ZSTD:
-            raise ValueError(
-                f"{path} must be a plain or a gzipped WARC file, got one packed by "
-                f"zstd: unpack it with `zstd -d {path.name}`"
-            )
     return batches(_rows(path), "fetches")
 
 
@@ -196,10 +189,7 @@ FORMATS = (
         "warc",
         "a WARC file",
         "fetches",
-        lambda head, path: (
-            head.startswith(b"WARC/")
-            or (head.startswith(_ZSTD) and ".warc" in path.name)
-        ),
+        lambda head, path: head.startswith(b"WARC/"),
         read=_read,
         checks_itself=True,
     ),
