@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import shutil
 import tempfile
 from collections import Counter
@@ -102,32 +101,19 @@ def connected(address: str) -> Iterator[Any]:
 def _check_versions(client, address):
     """Raise a ValueError unless there are workers, all of this version."""
 
-    def version():  # sent to the workers, for their recrawl may differ
-        import hashlib
-        from pathlib import Path
-
+    def version():  # sent to the workers as it is here
         import duckdb
 
         import recrawl
 
-        sources = b"".join(
-            path.read_bytes()
-            for path in sorted(Path(recrawl.__file__).parent.rglob("*"))
-            if path.suffix in (".py", ".sql")
-        )
-        digest = hashlib.sha256(sources).hexdigest()[:8]
-        return f"recrawl {recrawl.__version__} ({digest}), DuckDB {duckdb.__version__}"
+        return f"recrawl {recrawl.__version__}, DuckDB {duckdb.__version__}"
 
     workers, here = client.run(version, on_error="return"), version()
-    if not workers:
-        raise ValueError(
-            "dask must be the address of a scheduler with workers, "
-            f"got {address!r}, which has none"
-        )
     others = [f"{name} has {there}" for name, there in workers.items() if there != here]
-    if others:
+    if others or not workers:
         raise ValueError(
-            f"dask must have workers with {here}, as here, but {'; '.join(others)}"
+            f"dask must be the address of a scheduler with workers that have {here}, "
+            f"as here, got {address!r}: {'; '.join(others) or 'it has no workers'}"
         )
 
 
@@ -248,7 +234,6 @@ def opened(
     # a wrong path is reported before any connection
     found, unknown = source.files()
     files, what = [file for file, _ in found], found[0][1].what
-    source.warn_of_keys(found)
     with connected(address) as client, temporary_folder(folder) as scratch:
         n, state = sum(client.nthreads().values()), state and Path(state).absolute()
         memory = _shared(memory, client.nthreads())
@@ -290,8 +275,8 @@ def pieces(
     Parameters
     ----------
     files : list of tuple of pathlib.Path and Format
-        Of `Source.files`. Tables in Parquet, and the state, are cut between rows,
-        other files are not cut.
+        Of `Source.files`. A table in Parquet, or the state, that is more than a
+        part by itself is cut into n; other files are not cut.
     state : pathlib.Path or None
         A Parquet file that `recrawl.estimate` wrote.
     n : int
@@ -316,21 +301,17 @@ def pieces(
     found = [(f, k, format.kind == "table") for k, (f, format) in enumerate(files)]
     found += [(state, None, True)] * (state is not None)
     sizes = [file.stat().st_size for file, *_ in found]
-    ends = itertools.accumulate(sizes, initial=0)
-    # the places of the files' ends, in parts
-    places = [n * end / max(sum(sizes), 1) for end in ends]
-    parts = [[] for _ in range(n)]
-    for (file, number, may_cut), (start, end) in zip(
-        found, itertools.pairwise(places), strict=True
-    ):
-        n_rows = _n_rows(file) if may_cut else 0
-        if not n_rows:
-            parts[min(int((start + end) / 2), n - 1)].append((file, number, _ALL_ROWS))
-            continue
-        cuts = [start, *range(math.floor(start) + 1, math.ceil(end)), end]
-        rows = [int(n_rows * (cut - start) / (end - start)) for cut in cuts[:-1]]
-        for cut, piece in zip(cuts, itertools.pairwise([*rows, n_rows]), strict=False):
-            parts[min(int(cut), n - 1)].append((file, number, piece))
+    parts, loads = [[] for _ in range(n)], [0] * n
+    for (file, number, may_cut), size in zip(found, sizes, strict=True):
+        n_rows = _n_rows(file) if may_cut and size > sum(sizes) / n else 0
+        if n_rows:
+            cuts = [n_rows * k // n for k in range(n + 1)]
+            for part, rows in zip(parts, itertools.pairwise(cuts), strict=True):
+                part.append((file, number, rows))
+        else:
+            least = loads.index(min(loads))
+            parts[least].append((file, number, _ALL_ROWS))
+            loads[least] += size
     return [part for part in parts if part]
 
 

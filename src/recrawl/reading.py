@@ -516,7 +516,6 @@ def gathered(
     found, unknown = source.files()
     tally = not_read(unknown)
     files = [file for file, _ in found]
-    source.warn_of_keys(found)
     with database(memory, files) as (connection, folder):
         connection.execute(sql("tables"))
         for number, (file, format) in enumerate(bar(found, unit=" files")):

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from recrawl.formats import NAMES, recognise
 from recrawl.formats.base import beginning
-from recrawl.formats.tables import OPTIONAL, REQUIRED, SIGNALS, ColumnsWarning
-from recrawl.tally import warn
+from recrawl.formats.tables import OPTIONAL, REQUIRED, SIGNALS
 from recrawl.types import PathLike
 
 if TYPE_CHECKING:
@@ -87,13 +86,6 @@ class Source:
             raise ValueError(
                 f"columns must be for some of {', '.join(_COLUMNS)}, "
                 f"got {', '.join(map(repr, sorted(unknown)))}"
-            )
-        if len({name.strip().lower() for name in self.columns.values()}) < len(
-            self.columns
-        ):
-            raise ValueError(
-                f"columns must be one for each of ours, got {self.columns}, which has "
-                "one for two"
             )
 
     def __str__(self):
@@ -170,34 +162,6 @@ class Source:
             )
         _check_one_format(found)
         return found, unknown
-
-    def warn_of_keys(self, found: list[tuple[Path, Format]]) -> None:
-        """Warn of folders such as ``changed=1``: columns are those of the files.
-
-        Parameters
-        ----------
-        found : list of tuple of pathlib.Path and Format
-            Of `files`.
-
-        Warns
-        -----
-        ColumnsWarning
-            Folders are called like columns of a table.
-        """
-        columns = {*_COLUMNS, *self.columns.values()}
-        parts = {
-            part
-            for file, format in found
-            for part in file.parts[:-1]
-            if format.kind == "table" and "=" in part
-        }
-        named = [p for p in parts if p.partition("=")[0].strip().lower() in columns]
-        if named:
-            warn(
-                f"{_few(sorted(named))}: folders are called like columns; what is read "
-                "are the columns of the files, not the names of the folders",
-                ColumnsWarning,
-            )
 
 
 def _members(path):

@@ -62,10 +62,9 @@ _LONGEST = 1 << 20  # characters of the first line
 
 
 class ColumnsWarning(UserWarning):
-    """A name looks like that of one of our columns, and is not read as such.
+    """A column is called nearly like one of ours, and is not read as such.
 
-    It is that of a folder, such as ``changed=1``; or of a column, such as
-    http_status where none is named status, so that failed fetches count as crawls.
+    Such as http_status where none is named status: failed fetches count as crawls.
     """
 
 
