@@ -1,11 +1,13 @@
 """Logs read and estimated by the workers of a Dask cluster.
 
-As many tasks as the workers have threads read a part of the log each and store
-its rows by a hash of their pages (`shuffling`), in a folder beside the output.
-As many others bring the rows of a range of the hash together, and store them
-sorted; then each range is estimated, and tables are stored that this process
-puts together. Each kind of task begins when those before it are done.
-Workers have the file system of this process and its version of paperlib.
+As many tasks as the workers have threads read a part of the log each (`pieces`) and
+store its rows by ranges of the hash that orders the pages, in a folder beside the
+output. As many others bring the rows of a range together, and store them sorted;
+then each range is estimated, and tables are stored that this process puts together.
+Each kind of task begins when those before it are done. So each task reads an n-th
+of the log, or of what was stored; one that is lost is run again by itself, for its
+files are whole or not used. Workers have the file system of this process and its
+version of this package.
 
 Dask's own shuffle would bring the rows together without files, but starts anew
 when a worker is lost, needs pandas, and would take rows out of the database
@@ -18,33 +20,38 @@ import contextlib
 import itertools
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from recrawl import reading, shuffling
-from recrawl.database import database, sql
+from recrawl import reading
+from recrawl.database import MEMORY, database, pattern, quoted, run, sql
 from recrawl.errors import ArgumentError
+from recrawl.files import temporary_folder
+from recrawl.formats import recognise
+from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
 from recrawl.progress import bar
 from recrawl.tally import Tally
 from recrawl.types import PathLike
 
-__all__ = ["DistributedLog", "connected", "opened", "run"]
+__all__ = ["DistributedLog", "connected", "opened", "pieces"]
 
-# The user's own line, above `Source.warn_of_keys`, `opened`, its `__enter__`, and the
-# function that entered it.
-_USER = 5
 TIMEOUT = 8  # seconds; a scheduler that is there answers within one
+_ALL_ROWS = (0, 2**63 - 1)
+_READ = ("crawl", "fetches", "page_state", "change", "state")  # what is read into
+_GROUPED = ("page", "sorted")  # what is left of a log when it has been read
 
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Connect to a Dask scheduler whose workers have this version of paperlib.
+    """Connect to a Dask scheduler whose workers have this version of the package.
 
     Parameters
     ----------
@@ -72,13 +79,6 @@ def connected(address: str) -> Iterator[Any]:
     ...         len(client.nthreads())
     2
     """
-    with _client(address) as client:
-        _check_versions(client, address)
-        yield client
-
-
-def _client(address):
-    """Client of a scheduler, which answers in time."""
     try:
         from distributed import Client
         from distributed.comm import get_address_host_port
@@ -88,77 +88,39 @@ def _client(address):
         ) from None
     try:
         get_address_host_port(address)  # else a client may wait for ever
-        return Client(address, timeout=TIMEOUT, set_as_default=False)
+        client = Client(address, timeout=TIMEOUT, set_as_default=False)
     except Exception as error:  # of many kinds, by what the address can mean
         why = str(error) or type(error).__name__
         rule = f"must be the address of a running scheduler, got {address!r}: {why}"
         raise ArgumentError("dask", rule) from None
+    with client:
+        _check_versions(client, address)
+        yield client
 
 
 def _check_versions(client, address):
     """Raise a ValueError unless there are workers, all of this version."""
 
-    def version():  # sent to the workers, for their recrawl may differ
-        import hashlib
-        from pathlib import Path
-
+    def version():  # sent to the workers as it is here
         import duckdb
 
         import recrawl
 
-        sources = b"".join(
-            path.read_bytes()
-            for path in sorted(Path(recrawl.__file__).parent.rglob("*"))
-            if path.suffix in (".py", ".sql")
-        )
-        digest = hashlib.sha256(sources).hexdigest()[:8]
-        return f"recrawl {recrawl.__version__} ({digest}), DuckDB {duckdb.__version__}"
+        return f"recrawl {recrawl.__version__}, DuckDB {duckdb.__version__}"
 
     workers, here = client.run(version, on_error="return"), version()
-    if not workers:
-        rule = f"must be the address of a scheduler with workers, got {address!r}"
-        raise ArgumentError("dask", f"{rule}, which has none")
     others = [f"{name} has {there}" for name, there in workers.items() if there != here]
-    if others:
-        rule = f"must have workers with {here}, as here, but {'; '.join(others)}"
-        raise ArgumentError("dask", rule)
+    if others or not workers:
+        rule = f"must be the address of a scheduler with workers that have {here}"
+        why = "; ".join(others) or "it has no workers"
+        raise ArgumentError("dask", f"{rule}, as here, got {address!r}: {why}")
 
 
-def run(
-    client: Any,
-    function: Callable[..., Any],
-    arguments: list[tuple[Any, ...]],
-    what: str,
-) -> list[Any]:
-    """Call a function on the workers, under a progress bar.
+def _on_workers(client, function, arguments, what):
+    """Results of a function of each tuple of arguments, under a progress bar.
 
-    What a lost worker ran or held is run again by others.
-
-    Parameters
-    ----------
-    client : distributed.Client
-        Of `connected`.
-    function : callable
-        Of each tuple of arguments.
-    arguments : list of tuple
-        One for each call.
-    what : str
-        What is done, for the bar and for errors.
-
-    Returns
-    -------
-    list
-        Results in the order of `arguments`.
-
-    Raises
-    ------
-    RuntimeError
-        A call has lost four workers.
-
-    Examples
-    --------
-    >>> run(client, divmod, [(7, 2), (9, 4)], "dividing")  # doctest: +SKIP
-    [(3, 1), (2, 1)]
+    What a lost worker ran or held is run again by others; a call that has lost four
+    is given up.
     """
     from distributed import KilledWorker, as_completed
 
@@ -184,26 +146,14 @@ class DistributedLog(reading.OpenedLog):
 
     Parameters
     ----------
-    connection : duckdb.DuckDBPyConnection
-        A database in this process that reads the same files.
-    tally : Tally
-        Of the rows of all parts.
-    n_pages : int
-        Number of pages.
-    what : str
-        The format that its files were taken for.
+    connection, tally, n_pages, what
+        As of an `OpenedLog`; the database is in this process and reads the same files.
     client : distributed.Client
         Of `connected`.
     folders : dict of int
-        Number of pages by the folder that `reading.save` wrote, in the order
-        of pages.
+        Number of pages by the folder of a part, in the order of pages.
     memory : str
         Memory that the database of each part may use.
-
-    Examples
-    --------
-    >>> DistributedLog(None, Tally(), 2, "a table", None, {"part0": 2}, "1GiB").n_pages
-    2
     """
 
     client: object
@@ -225,11 +175,8 @@ class DistributedLog(reading.OpenedLog):
         list of pyarrow.Table
             The tables of each batch, in the order of pages.
         """
-        arguments = [
-            (folder, n_pages, self.memory, function)
-            for folder, n_pages in self.folders.items()
-        ]
-        for tally, batches in run(self.client, _map, arguments, "estimating"):
+        arguments = [(*part, self.memory, function) for part in self.folders.items()]
+        for tally, batches in _on_workers(self.client, _map, arguments, "estimating"):
             self.tally.update(tally)
             for paths in batches:
                 yield [pq.ParquetFile(path).read() for path in paths]
@@ -242,7 +189,7 @@ def opened(
     path: PathLike,
     *,
     state: PathLike | None = None,
-    memory: str = "1GiB",
+    memory: str = MEMORY,
 ) -> Iterator[DistributedLog]:
     """Read a log as `reading.opened` does, with all workers of a cluster.
 
@@ -252,12 +199,11 @@ def opened(
         Of the scheduler.
     folder : path
         Where the parts are stored until the context ends.
-    path : path
+    path, state
         As in `reading.opened`.
-    state : path, optional
-        As in `reading.opened`.
-    memory : str, default "1GiB"
-        As in `reading.opened`, for each thread of a worker.
+    memory : str, default "50%"
+        As in `reading.opened`, for each thread of a worker; a share is one of the
+        machine's, for all of its threads together.
 
     Yields
     ------
@@ -266,10 +212,10 @@ def opened(
 
     Raises
     ------
-    ImportError, RuntimeError
-        As in `connected` and `run`.
-    ValueError
+    ImportError, ValueError
         As in `connected` and `reading.opened`.
+    RuntimeError
+        A part has lost four workers.
 
     Warns
     -----
@@ -287,68 +233,147 @@ def opened(
     # a wrong path is reported before any connection
     found, unknown = source.files()
     files, what = [file for file, _ in found], found[0][1].what
-    source.warn_of_keys(found, _USER)
-    with connected(address) as client, _scratch(folder) as scratch:
+    with connected(address) as client, temporary_folder(folder) as scratch:
         n, state = sum(client.nthreads().values()), state and Path(state).absolute()
-        parts = shuffling.pieces(found, state, n)
-        arguments = [(source, part, n, scratch, memory) for part in parts]
+        memory = _shared(memory, client.nthreads())
+        arguments = [
+            (source, part, n, scratch, memory) for part in pieces(found, state, n)
+        ]
         tally, stored, folders = reading.not_read(unknown), [], {}
-        for counted, where in run(client, _scatter, arguments, "reading"):
+        for counted, where in _on_workers(client, _scatter, arguments, "reading"):
             tally.update(counted)
             stored.append(where)
         arguments = [(files, stored, k, scratch, memory) for k in range(n)]
-        for counted, where, n_pages in run(client, _gather, arguments, "grouping"):
+        for counted, *part in _on_workers(client, _gather, arguments, "grouping"):
             tally.update(counted)
-            folders[where] = n_pages
+            folders |= [part]
         for where in stored:  # their rows are sorted now, in other files
             shutil.rmtree(where, ignore_errors=True)
         tally.report(path, state=state)
-        with reading.saved(folders, what, memory=memory) as log:
+        with _saved(folders, what, memory) as log:
             local = log.connection, tally, log.n_pages, what
             yield DistributedLog(*local, client, folders, memory)
         tally.report(path, state=state)
 
 
-@contextlib.contextmanager
-def _scratch(folder):
-    """Create a temporary folder in a folder that workers can reach."""
-    scratch = tempfile.mkdtemp(dir=Path(folder).absolute(), prefix=".recrawl-")
-    try:
-        yield scratch
-    finally:
-        # Tasks of a failed run may still write. Once the folder is renamed, they
-        # cannot create files in it while it is removed.
-        removed = Path(scratch).rename(f"{scratch}-removed")
-        shutil.rmtree(removed, ignore_errors=True)
+def _shared(memory, n_threads):
+    """Memory for one thread: a share of a machine's is one for all of its threads."""
+    if not memory.endswith("%"):
+        return memory
+    on_machine = Counter()
+    for worker, n in n_threads.items():
+        on_machine[worker.rpartition(":")[0]] += n
+    return f"{float(memory[:-1]) / max(on_machine.values())}%"
+
+
+def pieces(
+    files: list[tuple[Path, Any]], state: Path | None, n: int
+) -> list[list[tuple[Path, int | None, tuple[int, int]]]]:
+    """Cut a log into at most n parts of about the same number of bytes.
+
+    Parameters
+    ----------
+    files : list of tuple of pathlib.Path and Format
+        Of `Source.files`. A table in Parquet, or the state, that is more than a
+        part by itself is cut into n; other files are not cut.
+    state : pathlib.Path or None
+        A Parquet file that `recrawl.estimate` wrote.
+    n : int
+        How many parts.
+
+    Returns
+    -------
+    list of list of tuple
+        Of each piece of each part the file, its number in the log, or None of the
+        state, and its first row, from 0, and the row after the last.
+
+    Examples
+    --------
+    >>> from recrawl.formats.tables import FORMATS
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "log.parquet")
+    ...     pq.write_table(pa.table({"url": ["a"] * 9}), path)
+    ...     parts = pieces([(path, FORMATS[1])], None, 2)
+    >>> [rows for part in parts for _, _, rows in part]
+    [(0, 4), (4, 9)]
+    """
+    found = [(f, k, format.kind == "table") for k, (f, format) in enumerate(files)]
+    found += [(state, None, True)] * (state is not None)
+    sizes = [file.stat().st_size for file, *_ in found]
+    parts, loads = [[] for _ in range(n)], [0] * n
+    for (file, number, may_cut), size in zip(found, sizes, strict=True):
+        n_rows = _n_rows(file) if may_cut and size > sum(sizes) / n else 0
+        if n_rows:
+            cuts = [n_rows * k // n for k in range(n + 1)]
+            for part, rows in zip(parts, itertools.pairwise(cuts), strict=True):
+                part.append((file, number, rows))
+        else:
+            least = loads.index(min(loads))
+            parts[least].append((file, number, _ALL_ROWS))
+            loads[least] += size
+    return [part for part in parts if part]
+
+
+def _n_rows(file):
+    """Rows of a Parquet file; 0 of others, and what reads them says what they are."""
+    with contextlib.suppress(pa.ArrowInvalid):
+        return pq.ParquetFile(file).metadata.num_rows
+    return 0
 
 
 def _scatter(source, part, n, folder, memory):
     """Task: store the rows of a part of the log by page; its tally and folder."""
     # a folder of this attempt alone: a worker that was thought lost may still
     # be at work on the same part
-    where = tempfile.mkdtemp(dir=folder)
-    return shuffling.scatter(source, part, n, where, memory), where
+    where, tally = tempfile.mkdtemp(dir=folder), Tally()
+    with _database(memory) as (connection, temporary):
+        connection.execute(sql("tables"))
+        for file, number, rows in part:
+            if number is None:
+                reading.read_state(connection, file, rows)
+                continue
+            given = recognise(file, source.format), source, temporary, tally
+            insert(connection, number, file, *given, rows)
+        for table in _READ:
+            query = (
+                f"copy (select *, share_of(url, {n}) as share from {table}) "
+                f"to {quoted(f'{where}/{table}')} (format parquet, partition_by (share))"
+            )
+            run(connection, query, "storing")
+    return tally, where
 
 
 def _gather(files, stored, share, folder, memory):
     """Task: group and save a share of the pages; its tally, folder and pages."""
     where, tally = tempfile.mkdtemp(dir=folder), Tally()
-    parts = shuffling.stored(stored, share)
+    parts = {
+        table: [
+            file
+            for one in stored
+            for file in Path(one, table, f"share={share}").glob("*.parquet")
+        ]
+        for table in _READ
+    }
     everything = itertools.chain.from_iterable(parts.values())
-    with database(memory, everything) as (connection, _):
-        connection.execute("set threads = 1")
+    with _database(memory, everything) as (connection, _):
         connection.execute(sql("tables"))
-        shuffling.gather(connection, parts)
+        for table, some in parts.items():
+            source = "read_parquet($files, hive_partitioning = false)"
+            query = f"insert into {table} by name from {source}"
+            if some:
+                run(connection, query, "gathering", files=[*map(pattern, some)])
         reading.collect(connection, files, tally)
-        log = reading.grouped(connection, tally, "")
-        reading.save(log, where)
-    return tally, where, log.n_pages
+        n_pages = reading.grouped(connection, tally, "").n_pages
+        for table in _GROUPED:
+            file = quoted(f"{where}/{table}.parquet")
+            connection.execute(f"copy {table} to {file}")
+    return tally, where, n_pages
 
 
 def _map(folder, n_pages, memory, function):
     """Task: save a function's tables of each batch; tally and files."""
     where, batches = tempfile.mkdtemp(dir=folder), []
-    with reading.saved({folder: n_pages}, "", memory=memory) as log:
+    with _saved({folder: n_pages}, "", memory) as log:
         for number, batch in enumerate(log.batches()):
             batches.append([])
             for k, table in enumerate(function(batch)):
@@ -356,3 +381,27 @@ def _map(folder, n_pages, memory, function):
                 pq.write_table(table, path, compression="zstd")
                 batches[-1].append(path)
     return log.tally, batches
+
+
+@contextlib.contextmanager
+def _database(memory, files=()):
+    """A database in a single thread."""
+    with database(memory, files) as (connection, folder):
+        connection.execute("set threads = 1")
+        yield connection, folder
+
+
+@contextlib.contextmanager
+def _saved(folders, what, memory):
+    """Open the parts in some folders, with their numbers of pages, as one log."""
+    starts = itertools.accumulate(folders.values(), initial=0)
+    with _database(memory) as (connection, _):
+        offsets = dict(zip(folders, starts, strict=False))
+        for table in _GROUPED:
+            parts = " union all ".join(
+                f"select * replace (i + {start} as i) "
+                f"from {quoted(f'{pattern(folder)}/{table}.parquet')}"
+                for folder, start in offsets.items()
+            )
+            connection.execute(f"create view {table} as {parts}")
+        yield reading.OpenedLog(connection, Tally(), sum(folders.values()), what)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from recrawl import reading
-from recrawl.database import sql
+from recrawl.database import MEMORY, sql
 from recrawl.formats.source import Source
 from recrawl.output import check_output, table
 from recrawl.tally import FAILED
@@ -21,7 +21,7 @@ def convert(
     output: PathLike,
     *,
     force: bool = False,
-    memory: str = "1GiB",
+    memory: str = MEMORY,
 ) -> tuple[str, dict[str, int]]:
     r"""Read a log, and write it as a table that all functions take.
 
@@ -37,7 +37,7 @@ def convert(
         `time`, or null).
     force : bool, default False
         Overwrite an output that exists.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         As in `estimate`.
 
     Returns
@@ -75,7 +75,7 @@ def convert(
         reading.gathered(source, memory=memory) as (connection, tally, what),
         table(output) as out,
     ):
-        tally.report(source, level=3)
+        tally.report(source)
         rows = connection.sql(sql("convert"), params={"failed": FAILED})
         for batch in rows.to_arrow_reader(_ROWS):
             out.write(pa.Table.from_batches([batch]))

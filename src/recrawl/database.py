@@ -17,8 +17,10 @@ from recrawl.files import temporary_folder
 from recrawl.progress import bar
 from recrawl.types import PathLike
 
-__all__ = ["database", "first_line", "pattern", "quoted", "run", "sql"]
+__all__ = ["MEMORY", "database", "first_line", "pattern", "quoted", "run", "sql"]
 
+#: Memory that a database may use by default: a share of the machine's.
+MEMORY = "50%"
 _POLL = 0.1  # seconds between two looks at a running query
 # DuckDB compresses tables that are in a file, but not those in memory. A Parquet log
 # of half the memory limit took equally long both ways; one of a sixth took 1.4 times as
@@ -34,8 +36,8 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
     Parameters
     ----------
     memory : str
-        Memory that the database may use, such as "1GiB"; what does not fit
-        goes to a folder in the system's folder for temporary files.
+        Memory that the database may use, such as "1GiB" or "50%" of the machine's;
+        what does not fit goes to a folder in the system's folder for temporary files.
     files : iterable of pathlib.Path, optional
         What will be read. If it is large for the memory, all tables are in a file
         in that folder.

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 # Of nothing that something else makes: what has it and no lock is removed.
-_SCRATCH, _UNFINISHED = "recrawl-scratch-", "recrawl-"
+_SCRATCH, _UNLOCKED, _UNFINISHED = ".recrawl-scratch-", ".new-", "recrawl-"
 
 
 def target(path: PathLike) -> Path:
@@ -142,19 +142,15 @@ def alone(path: PathLike) -> Iterator[None]:
         yield
 
 
-def write_atomic(
-    path: PathLike, content: str | bytes, *, make_folder: bool = True
-) -> None:
+def write_atomic(path: PathLike, content: bytes) -> None:
     """Write a file as a whole.
 
     Parameters
     ----------
     path : str or Path
         The file to write.
-    content : str or bytes
-        Text is encoded as UTF-8.
-    make_folder : bool, default True
-        Make the folder, and those above it, where they are missing.
+    content : bytes
+        What is written.
 
     Raises
     ------
@@ -164,23 +160,26 @@ def write_atomic(
     Examples
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_atomic(f"{folder}/new/note.txt", "whole")
-    ...     print(Path(f"{folder}/new/note.txt").read_text())
+    ...     write_atomic(f"{folder}/note.txt", b"whole")
+    ...     print(Path(f"{folder}/note.txt").read_text())
     whole
     """
-    if make_folder:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+    with replacing(path) as temporary:
+        Path(temporary).write_bytes(content)
 
 
 @contextlib.contextmanager
-def temporary_folder() -> Iterator[Path]:
+def temporary_folder(place: PathLike | None = None) -> Iterator[Path]:
     """Context of a temporary folder, which does not outlive this process for long.
 
     The folder is locked as long as this process lives. A killed process cannot
     remove its folder, but the system releases its lock: the next process that
-    calls this function removes such folders of the same user.
+    calls this function for the same place removes such folders of the same user.
+
+    Parameters
+    ----------
+    place : path, optional
+        The folder in which it is made, by default the system's for temporary files.
 
     Yields
     ------
@@ -195,15 +194,18 @@ def temporary_folder() -> Iterator[Path]:
     >>> folder.exists()
     False
     """
-    _remove_abandoned(tempfile.gettempdir(), _SCRATCH, shutil.rmtree)
+    place = Path(place or tempfile.gettempdir()).absolute()
+    _remove_abandoned(place, _SCRATCH, shutil.rmtree)
     # It gets the name that is searched for when it is locked, not before.
-    made = Path(tempfile.mkdtemp(prefix=f".{_SCRATCH}"))
+    made = Path(tempfile.mkdtemp(dir=place, prefix=_UNLOCKED))
     with _locked(made):
-        folder = made.rename(made.with_name(made.name.removeprefix(".")))
+        folder = made.rename(made.with_name(_SCRATCH + made.name))
         try:
             yield folder
         finally:
-            shutil.rmtree(folder)
+            # what a process that is not this one still writes there finds no folder
+            removed = folder.rename(f"{folder}-removed")
+            shutil.rmtree(removed, ignore_errors=True)
 
 
 @functools.cache  # once in a process is enough

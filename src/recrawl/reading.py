@@ -20,7 +20,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from recrawl.database import database, first_line, pattern, quoted, run, sql
+from recrawl.database import MEMORY, database, first_line, pattern, quoted, run, sql
 from recrawl.errors import ArgumentError
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
@@ -52,8 +52,6 @@ __all__ = [
     "opened",
     "read_crawl_log",
     "read_state",
-    "save",
-    "saved",
 ]
 
 ROWS_PER_BATCH = 1_000_000  # with those that the state stands for; some 200 MB
@@ -62,16 +60,12 @@ _NEVER = np.iinfo(np.int64).min  # before all times of a log
 _LITTLE = 0.1  # of an interval: whose bit is taken for that of the rest
 _LAST = "last_start", "last_change"  # of each page's last row, for the state
 _ALL_ROWS = 0, 2**63 - 1
-_TABLES = ("page", "sorted")  # what is left of a log when it has been read
 # Tables that a log may be read into beside ``crawl``, and the step from each.
 _STEPS = {"fetches": "fetches", "page_state": "states", "change": "changes"}
 # Bits of a table that cannot be read are reported; if they are more than a few, and
 # than this share, the column is a different one than it seems.
 _FEW, _SHARE = 10, 0.05
 _VALUES = 5  # that are shown of them
-# The user's own line, above `Source.warn_of_keys`, `gathered` and `opened`, each of
-# which is entered by an `__enter__`, and the function that entered them.
-_USER = 7
 
 
 @dataclass(frozen=True)
@@ -363,7 +357,7 @@ def opened(
     *,
     state: PathLike | None = None,
     signals: PathLike | None = None,
-    memory: str = "1GiB",
+    memory: str = MEMORY,
 ) -> Iterator[OpenedLog]:
     """Read a log into a database, which is deleted when the context ends.
 
@@ -376,9 +370,10 @@ def opened(
         A Parquet file that `recrawl.estimate` wrote.
     signals : path, optional
         Signals of changes, as in `signalling.attach`.
-    memory : str, default "1GiB"
-        Memory that the database may use, such as "1GiB"; larger logs are
-        sorted on disk, in the system's folder for temporary files.
+    memory : str, default "50%"
+        Memory that the database may use, such as "1GiB", or a share of the
+        machine's; larger logs are sorted on disk, in the system's folder for
+        temporary files.
 
     Yields
     ------
@@ -414,7 +409,10 @@ def opened(
     """
     if isinstance(path, OpenedLog):
         # each reader counts the rows that are merged in its own batches
-        yield replace(path, tally=path.tally.copy())
+        tally = Tally()
+        tally.update(path.tally)
+        tally.places.clear()
+        yield replace(path, tally=tally)
         return
     source = Source.of(path)
     with gathered(source, state=state, memory=memory) as read:
@@ -486,7 +484,7 @@ def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:
 
 @contextlib.contextmanager
 def gathered(
-    path: Any, *, state: Any = None, memory: Any = "1GiB"
+    path: Any, *, state: Any = None, memory: str = MEMORY
 ) -> Iterator[tuple[Any, Tally, str]]:
     """Read a log, in any order, into the table ``crawl``.
 
@@ -519,7 +517,6 @@ def gathered(
     found, unknown = source.files()
     tally = not_read(unknown)
     files = [file for file, _ in found]
-    source.warn_of_keys(found, _USER)
     with database(memory, files) as (connection, folder):
         connection.execute(sql("tables"))
         for number, (file, format) in enumerate(bar(found, unit=" files")):
@@ -710,81 +707,7 @@ def _log(connection, tally, what):
     return OpenedLog(connection, tally, n_pages, what)
 
 
-def save(log: OpenedLog, folder: PathLike) -> None:
-    """Write an opened log to files, from which `saved` opens it again.
-
-    Parameters
-    ----------
-    log : OpenedLog
-        The log.
-    folder : path
-        An existing folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
-    ...     with opened(path) as log:
-    ...         save(log, folder)
-    ...     sorted(file.name for file in Path(folder).iterdir())
-    ['log.csv', 'page.parquet', 'sorted.parquet']
-    """
-    for table in _TABLES:
-        file = quoted(f"{folder}/{table}.parquet")
-        log.connection.execute(f"copy {table} to {file}")
-
-
-@contextlib.contextmanager
-def saved(
-    folders: dict[str, int], what: str, *, memory: str = "1GiB"
-) -> Iterator[OpenedLog]:
-    """Open logs that `save` wrote as one, in a single thread.
-
-    Parameters
-    ----------
-    folders : dict of int
-        Number of pages by folder, in the order of pages.
-    what : str
-        Their format.
-    memory : str, default "1GiB"
-        As in `opened`.
-
-    Yields
-    ------
-    OpenedLog
-        Whose tally is that of its batches alone.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_text("url,time,changed\\na,2026-01-01,0\\na,2026-01-02,1\\n")
-    ...     with opened(path) as log:
-    ...         save(log, folder)
-    ...     with saved({folder: 1}, log.what) as log:
-    ...         log.sample(1).page["url"].to_pylist()
-    ['a']
-    """
-    sizes = folders.values()
-    starts = dict(zip(folders, itertools.accumulate(sizes, initial=0), strict=False))
-    with database(memory) as (connection, _):
-        connection.execute("set threads = 1")
-        for table in _TABLES:
-            parts = " union all ".join(
-                f"select * replace (i + {start} as i) "
-                f"from {quoted(f'{pattern(folder)}/{table}.parquet')}"
-                for folder, start in starts.items()
-            )
-            connection.execute(f"create view {table} as {parts}")
-        yield _log(connection, Tally(), what)
-
-
-def read_crawl_log(path: PathLike, *, memory: str = "1GiB") -> CrawlLog:
+def read_crawl_log(path: PathLike, *, memory: str = MEMORY) -> CrawlLog:
     """Read a crawl log into memory, for all estimators of a `History`.
 
     `recrawl.estimate` needs no more memory for a longer log; this does.
@@ -793,7 +716,7 @@ def read_crawl_log(path: PathLike, *, memory: str = "1GiB") -> CrawlLog:
     ----------
     path : path
         A log with the columns that `recrawl.estimate` documents.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         Memory that the database may use to sort.
 
     Returns

@@ -441,7 +441,7 @@ class Scheduler:
         arrays["hosts"] = json.dumps([*self._hosts])
         file = io.BytesIO()
         np.savez(file, **{k: np.ascontiguousarray(v) for k, v in arrays.items()})
-        write_atomic(path, file.getvalue(), make_folder=False)
+        write_atomic(path, file.getvalue())
 
     @classmethod
     def load(cls, path: PathLike) -> Scheduler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ __all__ = [
     "USED",
     "BadRowsWarning",
     "Tally",
+    "warn",
 ]
 
 # Reasons that the code distinguishes; `sql/check_rows.sql` has the others.
@@ -40,9 +42,7 @@ _USED_IN_PART = (
 )
 
 _SHOWN = 3  # places named in a warning
-# The user's own line, above `Tally.report`, the context manager `opened`, its
-# `__enter__` or `__exit__`, and the function of this package that entered it.
-_USER = 5
+_OURS = ("recrawl", "contextlib")  # between the user's line and a warning
 
 
 class BadRowsWarning(UserWarning):
@@ -112,29 +112,13 @@ class Tally:
             self.add(reason, n, other.places.get(reason, ()))
         self.failed.update(other.failed)
 
-    def copy(self) -> Tally:
-        """Make a tally with the same counts and no places.
-
-        Returns
-        -------
-        Tally
-        """
-        other = Tally()
-        other.counts.update(self.counts)
-        other.failed.update(self.failed)
-        return other
-
-    def report(
-        self, path: PathLike, level: int = _USER, *, state: PathLike | None = None
-    ) -> None:
+    def report(self, path: PathLike, *, state: PathLike | None = None) -> None:
         """Warn of bad rows, once for each place.
 
         Parameters
         ----------
         path : path
             The log, to be named.
-        level : int, default 5
-            How many calls up the user's own line is.
         state : path, optional
             What earlier logs left. If it is there, failed fetches are news enough.
 
@@ -153,18 +137,16 @@ class Tally:
             where = "; ".join(shown(text) for *_, text in places)
             n = f"{self.counts[reason]:,}"
             if reason == TORN:
-                message = f"{n} times {reason} ({where})"
-                warnings.warn(message, BadRowsWarning, stacklevel=level)
+                warn(f"{n} times {reason} ({where})", BadRowsWarning)
             else:
                 what = in_part if reason in _USED_IN_PART else left_out
                 what.append(f"{n} {reason} ({where})")
-        if left_out:
-            message = f"rows left out of {path}: {', '.join(left_out)}"
-            warnings.warn(message, BadRowsWarning, stacklevel=level)
-        if in_part:
-            message = f"rows of {path} that are crawls all the same: "
-            message += ", ".join(in_part)
-            warnings.warn(message, BadRowsWarning, stacklevel=level)
+        for begin, rows in (
+            (f"rows left out of {path}: ", left_out),
+            (f"rows of {path} that are crawls all the same: ", in_part),
+        ):
+            if rows:
+                warn(begin + ", ".join(rows), BadRowsWarning)
         self.places.clear()
         known = state is not None and Path(state).exists()
         if not self.counts.keys() & {USED, KNOWN, *_USED_IN_PART, *[FAILED] * known}:
@@ -173,3 +155,19 @@ class Tally:
                 f"{path} must hold at least one row that can be used, "
                 f"got {found or 'none at all'}"
             )
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called this package.
+
+    Parameters
+    ----------
+    message : str
+        The warning.
+    category : type
+        Its class.
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals["__name__"].split(".")[0] in _OURS:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

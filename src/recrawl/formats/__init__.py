@@ -86,14 +86,10 @@ def recognise(path: Path, name: str = "auto") -> Format | None:
     'a table in text'
     """
     head = beginning(path)
-    found = next((each for each in FORMATS if each.recognises(head, path)), None)
-    if name == "auto" or path.is_dir():
-        return found
-    candidates = [each for each in FORMATS if each.name == name]
-    for each in candidates:
-        if each.recognises(head, path):
-            return each
-    if found is not None:
-        what = candidates[0].what
-        raise ValueError(f"{path} must be {what}, looks like {found.what}")
-    return candidates[0]
+    found = [each for each in FORMATS if each.recognises(head, path)]
+    named = [each for each in FORMATS if name in ("auto", each.name)]
+    if right := [each for each in found if each in named or path.is_dir()]:
+        return right[0]
+    if found:
+        raise ValueError(f"{path} must be {named[0].what}, looks like {found[0].what}")
+    return None if name == "auto" else named[0]

@@ -1,16 +1,19 @@
 """What the reader of a format is: how files are recognised, and how they are read."""
 
 import gzip
+import io
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from recrawl.types import PathLike
 
-__all__ = ["COLUMNS", "Format", "beginning", "is_packed"]
+__all__ = ["COLUMNS", "Format", "beginning", "is_packed", "members", "unpacked"]
 
 _HEAD = 1 << 16  # bytes that are enough to recognise a format
+_BLOCK = 1 << 16  # bytes of a gzip file that are read at a time
 
 #: Columns that a reader gives, by what one row of its files tells of; beside
 #: these, `row` (line or record in the file), `given` (the row as it stands) and
@@ -45,9 +48,8 @@ class Format:
     read : callable, optional
         In place of the query: from path and ``as_of``, the time at which the
         file was downloaded, an iterator of `pyarrow.RecordBatch`.
-    checks_members : bool
-        Whether the reader itself checks the members of a gzip file that has
-        several, and leaves out what is damaged.
+    checks_itself : bool
+        Whether the reader itself leaves out what is damaged in a gzip file.
 
     Examples
     --------
@@ -63,7 +65,7 @@ class Format:
     recognises: Callable
     query: str = ""
     read: Callable | None = None
-    checks_members: bool = False
+    checks_itself: bool = False
 
 
 def beginning(path: PathLike) -> bytes:
@@ -90,10 +92,7 @@ def beginning(path: PathLike) -> bytes:
     """
     if Path(path).is_dir():
         return b""
-    if not is_packed(path):
-        with open(path, "rb", buffering=0) as file:
-            return file.read(_HEAD)
-    with gzip.open(path) as file:
+    with unpacked(path) as file:
         try:
             return file.read1(_HEAD)
         except (EOFError, OSError, zlib.error):
@@ -106,23 +105,105 @@ def is_packed(path: PathLike) -> bool:
     Parameters
     ----------
     path : path
-        A file or folder.
+        A file.
 
     Returns
     -------
     bool
+    """
+    with open(path, "rb", buffering=0) as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def unpacked(path: PathLike) -> Any:
+    """Open a file to read its bytes, unpacked if it is gzipped.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+
+    Returns
+    -------
+    file object
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "log.csv")
-    ...     _ = path.write_bytes(gzip.compress(b"url,time,changed"))
-    ...     is_packed(path), is_packed(folder)
-    (True, False)
+    ...     path = Path(folder, "text")
+    ...     _ = path.write_bytes(gzip.compress(b"text"))
+    ...     with unpacked(path) as file:
+    ...         file.read()
+    b'text'
     """
-    if Path(path).is_dir():
-        return False
-    # a buffer would read 128 KiB, and each worker asks
-    with open(path, "rb", buffering=0) as file:
-        return file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if is_packed(path) else open(path, "rb")
+
+
+class _Member(io.RawIOBase):
+    """A gzip member, unpacked; checksum and length are compared at its end."""
+
+    def __init__(self, file):
+        self._file, self._inflate = file, zlib.decompressobj(wbits=31)
+
+    def readable(self):
+        return True
+
+    def readinto(self, out):
+        block = b""
+        while not block and not self._inflate.eof:
+            data = self._inflate.unconsumed_tail or self._file.read(_BLOCK)
+            if not data:
+                raise EOFError("the file ends inside of a gzip member")
+            block = self._inflate.decompress(data, len(out))
+        out[: len(block)] = block
+        return len(block)
+
+    @property
+    def n_behind(self):
+        """Bytes that were read of what follows the member."""
+        return len(self._inflate.unused_data)
+
+
+def members(file: Any, start: int = 0) -> Iterator[tuple[int, Any]]:
+    """Read a gzip file member by member; zeros between them, as on tapes, are none.
+
+    Parameters
+    ----------
+    file : file object
+        The file, in bytes.
+    start : int, default 0
+        Where the first member begins.
+
+    Yields
+    ------
+    start : int
+        Where the member begins.
+    stream : file object
+        Its bytes, unpacked. Those that are left are read before the next one.
+
+    Raises
+    ------
+    EOFError
+        The file ends inside of a member, while that is read.
+    zlib.error
+        A member that is not sound, while that is read.
+
+    Examples
+    --------
+    >>> two = io.BytesIO(gzip.compress(b"one", mtime=0) + gzip.compress(b"two"))
+    >>> [(start, stream.read()) for start, stream in members(two)]
+    [(0, b'one'), (23, b'two')]
+    """
+    file.seek(start)
+    while zeros := file.read(_BLOCK):
+        start += len(zeros) - len(zeros.lstrip(b"\0"))
+        file.seek(start)
+        if not zeros.strip(b"\0"):
+            continue
+        member = _Member(file)
+        stream = io.BufferedReader(member, _BLOCK)
+        yield start, stream
+        while stream.read1(_BLOCK):
+            pass
+        start = file.seek(file.tell() - member.n_behind)

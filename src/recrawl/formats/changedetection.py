@@ -23,17 +23,10 @@ from recrawl.formats.records import batches, moments
 
 __all__ = ["FORMATS"]
 
-_OLD = "url-watches.json"  # until January 2026, all pages in one file
 _MICROSECOND = timedelta(microseconds=1)
 
 
 def _read(path, as_of):
-    if not path.is_dir():
-        raise ValueError(
-            f"{path} must be a folder with a watch.json for each page, got the one "
-            "file of an older release: start changedetection.io 0.54 or newer on a "
-            "copy of the folder, which splits it"
-        )
     return batches(_rows(path), "observations")
 
 
@@ -126,9 +119,8 @@ FORMATS = (
         "changedetection",
         "a folder of changedetection.io",
         "observations",
-        lambda head, path: (
-            any(path.glob("*/watch.json")) if path.is_dir() else path.name == _OLD
-        ),
+        lambda head, path: any(path.glob("*/watch.json")),
         read=_read,
+        checks_itself=True,
     ),
 )

@@ -1,10 +1,11 @@
-r"""Files are checked before they are read: gzip members, UTF-8, quotes of tables.
+r"""Files are checked before they are read: gzip members, UTF-8, long lines, quotes.
 
 DuckDB compares neither the checksum nor the length at the end of a gzip member,
 so that a flipped bit becomes wrong rows. In a table, it takes all that follows a
 quote that is never closed for one value. In other texts, it refuses a file for
-one line that is not in UTF-8. `mended` finds such places in one pass over the
-file, and writes a copy without them, if there are any.
+one line that is not in UTF-8 or too long. `mended` finds such places in one pass
+over the file, and writes a copy without them, if there are any. It holds a few
+lines at a time.
 
 A member whose checksum is wrong is left out as a whole, and with it all that
 follows, for nothing tells which of its bytes are right. A member that is cut
@@ -13,43 +14,30 @@ off has no checksum; its whole lines are used.
 
 from __future__ import annotations
 
-import codecs
-import io
 import re
 import shutil
 import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from recrawl.formats.base import is_packed
-from recrawl.formats.records import LOST, unpacked
+from recrawl.formats.base import is_packed, members
+from recrawl.formats.records import LOST
 from recrawl.types import PathLike
 
 if TYPE_CHECKING:
     from recrawl.tally import Tally
 
-__all__ = ["Quotes", "Utf8", "mended", "sound_members"]
+__all__ = ["Quotes", "Utf8", "mended"]
 
-_BLOCK = 1 << 16  # bytes that are read at a time, at most 1032 times as many unpacked
-_LONGEST = 2_000_000  # characters of a row, as in DuckDB's reader
+_BLOCK = 1 << 16  # bytes that are looked at at a time
+_LONGEST = 2_000_000  # bytes of a row, as in DuckDB's reader
 _MOST_LINES = 1000  # of a row
 _TIME_DIGITS = 4  # the fewest of a time in any form
-_SHOWN = 3  # lines named in a warning
-_LINE_BREAK = re.compile("\r\n|\r|\n")
-
-
-@dataclass
-class _Scan:
-    """What one pass over a file finds."""
-
-    n_bytes: int = 0  # of a gzip file, unpacked, that can be used
-    n_members: int = 0  # of a gzip file, whose checksums are right
-    damage: str = ""  # of a gzip file, and where it is
-    padded: bool = False  # zeros follow a gzip member, as on tapes
-    faulty: bool = False  # some line has a fault
+_SHOWN = 80  # bytes of a line in a warning
+_PADDED = b"\0" * 9  # more than the end of a gzip member can have
+_TOO_LONG = f"of more than {_LONGEST:,} bytes"
 
 
 class Utf8:
@@ -58,61 +46,50 @@ class Utf8:
     Examples
     --------
     >>> utf8 = Utf8()
-    >>> utf8.is_faulty(b"caf\xe9")
-    False
-    >>> utf8.is_faulty(b"", final=True)
+    >>> utf8.is_faulty(b"caf\xe9\n")
     True
-    >>> list(utf8.lines(["ab\n", "caf\xe9\n"]))
-    [('ab\n', True), ('\n', False)]
+    >>> list(utf8.rows([b"ab\n", b"caf\xe9\n"]))
+    [(b'ab\n', 1, ''), (b'caf\xe9\n', 1, 'that are not in UTF-8')]
     """
 
-    reason = "that are not in UTF-8"
-    fault = "bytes that are no UTF-8"
-
-    def __init__(self) -> None:
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def is_faulty(self, block: bytes, final: bool = False) -> bool:
-        """Whether the next bytes of a file may hold a fault.
+    def is_faulty(self, lines: bytes) -> bool:
+        """Whether one of some whole lines may have a fault.
 
         Parameters
         ----------
-        block : bytes
-            The bytes.
-        final : bool, default False
-            No more follow.
+        lines : bytes
+            The lines.
 
         Returns
         -------
         bool
         """
         try:
-            self._decoder.decode(block, final)
+            lines.decode()
         except UnicodeDecodeError:
             return True
         return False
 
-    def lines(self, lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-        """Empty the lines that have a fault.
+    def rows(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, int, str]]:
+        """Find the lines that have a fault.
 
         Parameters
         ----------
-        lines : iterable of str
-            With their line breaks; each character stands for a byte.
+        lines : iterable of bytes
+            With their line breaks.
 
         Yields
         ------
-        text : str
-            The line, or its line break alone.
-        good : bool
-            Whether the line stays.
+        text : bytes
+            The line, or all lines of a row.
+        n_lines : int
+            How many they are.
+        reason : str
+            Why it is left out, or empty.
         """
         for line in lines:
-            try:
-                line.encode("latin-1").decode("utf-8")
-                yield line, True
-            except UnicodeDecodeError:
-                yield _line_break(line), False
+            faulty = "that are not in UTF-8" if self.is_faulty(line) else ""
+            yield line, 1, _TOO_LONG if len(line) > _LONGEST else faulty
 
 
 class Quotes:
@@ -137,164 +114,74 @@ class Quotes:
     >>> quotes = Quotes(",", 2, 1)
     >>> quotes.is_faulty(b'"a,2025\n')
     True
-    >>> list(quotes.lines(['"a,2025\n', '"b"\n', '"c\n', 'd",2026\n']))
+    >>> list(quotes.rows([b'"a,2025\n', b'"b"\n', b'"c\n', b'd",2026\n']))
     ... # doctest: +NORMALIZE_WHITESPACE
-    [('\n', False), ('"b"\n', True), ('"c\nd",2026\n', True)]
+    [(b'"a,2025\n', 1, 'with a quote that is never closed'), (b'"b"\n', 1, ''),
+     (b'"c\nd",2026\n', 2, '')]
     """
 
-    reason = "that do not fit the columns"
-    fault = "a quote that is never closed"
-
     def __init__(self, delimiter: str, n_columns: int, time: int) -> None:
-        self._rest = b""
         inside = '"[^"{0}]*+(?:""[^"{0}]*+)*+'
         whole = rf'(?<![^{delimiter}\r\n]){inside}"(?![^{delimiter}\r\n])'
         self._whole = re.compile(whole.format(r"\r\n").encode())
         # quotes inside of a value that does not begin with one are characters
         inside = inside.format("")
         field = rf'(?:{inside}"|[^"{delimiter}\r\n][^{delimiter}\r\n]*+|)'
-        self._opens = re.compile(rf"(?:{field}{delimiter})*+{inside}")
+        self._opens = re.compile(rf"(?:{field}{delimiter})*+{inside}".encode())
         plain = rf'(?:{inside}"|[^"{delimiter}\r\n]*+)'
         before, after = f"(?:{plain}{delimiter})", f"(?:{delimiter}{plain})"
-        self._row = re.compile(
-            rf"{before}{{{time}}}({plain}){after}{{{n_columns - time - 1}}}\s*"
-        )
+        row = rf"{before}{{{time}}}({plain}){after}{{{n_columns - time - 1}}}\s*"
+        self._row = re.compile(row.encode())
 
-    def is_faulty(self, block: bytes, final: bool = False) -> bool:
-        """Whether the next bytes of a file may hold a fault.
-
-        They may if quotes are left besides those around a value within its line.
+    def is_faulty(self, lines: bytes) -> bool:
+        """Whether quotes are left besides those around a value within its line.
 
         Parameters
         ----------
-        block : bytes
-            The bytes.
-        final : bool, default False
-            No more follow.
+        lines : bytes
+            Whole lines.
 
         Returns
         -------
         bool
         """
-        text = self._rest + block
-        end = len(text) if final else max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
-        text, self._rest = text[:end], text[end:]
-        return b'"' in text and b'"' in self._whole.sub(b"", text)
+        return b'"' in lines and b'"' in self._whole.sub(b"", lines)
 
-    def lines(self, lines: Iterable[str]) -> Iterator[tuple[str, bool]]:
-        """Empty the lines that have a fault.
+    def rows(self, lines: Iterable[bytes]) -> Iterator[tuple[bytes, int, str]]:
+        """Find the lines that have a fault, and the lines of each row.
 
         Parameters
         ----------
-        lines : iterable of str
-            With their line breaks; each character stands for a byte.
+        lines : iterable of bytes
+            With their line breaks.
 
         Yields
         ------
-        text : str
-            One line or all lines of a row, or the line break alone.
-        good : bool
-            Whether the text stays.
+        text, n_lines, reason
+            As `Utf8.rows`.
         """
         lines, ahead = iter(lines), deque()
-        while line := ahead.popleft() if ahead else next(lines, ""):
+        while line := ahead.popleft() if ahead else next(lines, b""):
             text, n_inner = line, 0
-            while text and '"' in text and self._opens.fullmatch(text):
+            while b'"' in text and self._opens.fullmatch(text):
                 if n_inner == len(ahead):
-                    ahead.append(next(lines, ""))
+                    ahead.append(next(lines, b""))
                 inner, n_inner = ahead[n_inner], n_inner + 1
                 lost = not inner or len(text) > _LONGEST or n_inner > _MOST_LINES
-                text = "" if lost or self._is_row(inner) else text + inner
-            if n_inner and not self._is_row(text):
-                yield _line_break(line), False
-                continue
-            for _ in range(n_inner):
-                ahead.popleft()
-            yield text, True
+                text = b"" if lost or self._is_row(inner) else text + inner
+            if len(line) > _LONGEST:
+                yield line, 1, _TOO_LONG
+            elif n_inner and not self._is_row(text):
+                yield line, 1, "with a quote that is never closed"
+            else:
+                for _ in range(n_inner):
+                    ahead.popleft()
+                yield text, 1 + n_inner, ""
 
     def _is_row(self, text):
         """Whether a text has all columns, and digits where the time must be."""
         found = self._row.fullmatch(text)
-        return bool(found) and sum(map(str.isdigit, found[1])) >= _TIME_DIGITS
-
-
-def _line_break(line):
-    """The line break at the end of a line."""
-    found = _LINE_BREAK.search(line, max(len(line) - 2, 0))
-    return found[0] if found else ""
-
-
-def _blocks(path, scan, start=0):
-    """Yield the bytes of a file, unpacked, from a position on; note what is wrong."""
-    with open(path, "rb") as file:
-        file.seek(start)
-        if is_packed(path):
-            yield from _unpacked(file, scan)
-        else:
-            while block := file.read(_BLOCK):
-                yield block
-
-
-def _unpacked(file, scan):
-    """Yield the bytes of gzip members; stop at one that is not sound."""
-    data = file.read(_BLOCK)
-    while data:
-        position, n_bytes = file.tell() - len(data), 0
-        inflate = zlib.decompressobj(wbits=31)  # compares checksum and length
-        while not inflate.eof:
-            if not data:
-                scan.n_bytes += n_bytes
-                scan.damage = (
-                    f"the file ends at byte {file.tell():,}, inside of the gzip "
-                    f"member that begins at byte {position:,}"
-                )
-                return
-            try:
-                block = inflate.decompress(data)
-            except zlib.error as error:
-                why = str(error).rpartition(": ")[2]
-                scan.damage = (
-                    f"what begins at byte {position:,} is no sound gzip member ({why})"
-                )
-                return
-            n_bytes += len(block)
-            yield block
-            data = inflate.unused_data or file.read(_BLOCK)
-        scan.n_bytes, scan.n_members = scan.n_bytes + n_bytes, scan.n_members + 1
-        while data and not (data := data.lstrip(b"\0")):
-            data, scan.padded = file.read(_BLOCK), True
-
-
-def sound_members(path: PathLike, start: int = 0) -> int:
-    """Number of gzip members whose checksum and length are right, 2 for more.
-
-    Parameters
-    ----------
-    path : path
-        A gzip file.
-    start : int, default 0
-        The byte at which the first member to be counted begins.
-
-    Returns
-    -------
-    int
-        Of 0, 1 and 2; those behind a member that is damaged do not count.
-
-    Examples
-    --------
-    >>> import gzip, tempfile
-    >>> from pathlib import Path
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "text.gz")
-    ...     _ = path.write_bytes(gzip.compress(b"text") + gzip.compress(b"more")[:-1])
-    ...     sound_members(path)
-    1
-    """
-    scan = _Scan()
-    for _ in _blocks(path, scan, start):
-        if scan.n_members == 2:
-            break
-    return min(scan.n_members, 2)
+        return bool(found) and len(re.findall(rb"\d", found[1])) >= _TIME_DIGITS
 
 
 def mended(
@@ -341,80 +228,115 @@ def mended(
     ...     mended(file, folder, None, 0, tally).read_text().split()
     ['one', 'two']
     >>> print(tally.places[LOST][0][2])  # doctest: +NORMALIZE_WHITESPACE
-    text.gz, behind line 2: what begins at byte 28 is no sound gzip member
-    (incorrect header check)
+    text.gz, behind line 2: Error -3 while decompressing data: incorrect header check
     """
-    packed, whole = is_packed(file), file
+    packed = is_packed(file)
     if file.suffix == ".gz" and not packed and file.stat().st_size:
         raise ValueError(
             f"{file} cannot be read: it is not gzipped, as its name says; rename it"
         )
     if not packed and check is None:
         return file
-    scan = _scan(file, check)
+    size, damage, faulty, padded = _scan(file, check)
     # DuckDB knows gzip files by their names, and no zeros behind them
-    if scan.damage or scan.padded or (packed and file.suffix != ".gz"):
-        whole = _sound_part(file, folder, scan, number, tally)
-    if scan.faulty:
-        whole = _without_faults(whole, folder, check, number, tally)
-    if whole != file:
-        shutil.copystat(file, whole)  # its time may be that of the download
-    return whole
-
-
-def _scan(file, check):
-    """Read a file once."""
-    scan = _Scan()
-    for block in _blocks(file, scan):
-        scan.faulty = scan.faulty or (check is not None and check.is_faulty(block))
-    if check is not None and not scan.faulty:
-        scan.faulty = check.is_faulty(b"", final=True)
-    return scan
-
-
-def _sound_part(file, folder, scan, number, tally):
-    """Write what can be used of a gzip file: if it is damaged, its whole lines."""
-    target = _target(file, folder, "sound")
-    missing, n_lines, rest = scan.n_bytes, 0, b""
+    renamed = packed and (padded or file.suffix != ".gz")
+    if not (damage or faulty or renamed):
+        return file
+    target, blocks = Path(folder, file.name.removesuffix(".gz")), _blocks(file, size)
     with open(target, "wb") as out:
-        for block in _blocks(file, _Scan()):
-            block, missing = block[:missing], missing - min(missing, len(block))
-            lines, line_break, rest = (rest + block).rpartition(b"\n")
-            out.write(lines + line_break)
-            n_lines += lines.count(b"\n") + len(line_break)
-        if not scan.damage:
-            out.write(rest)
-    if scan.damage:
-        if not n_lines:
-            raise ValueError(
-                f"{file} cannot be read: {scan.damage}, and nothing before it is sound"
-            )
-        where = f"{file.name}, behind line {n_lines:,}: {scan.damage}"
+        if damage or faulty:
+            # what is not read by lines may be a single one
+            lines = _lines(blocks, _LONGEST if check else size)
+            rows = check.rows(lines) if check else ((line, 1, "") for line in lines)
+            n_lines = _write_sound(rows, out, damage, number, file.name, tally)
+            if damage and not n_lines:
+                raise ValueError(
+                    f"{file} cannot be read: {damage}, and nothing before it is sound"
+                )
+        else:
+            out.writelines(blocks)
+    shutil.copystat(file, target)  # its time may be that of the download
+    return target
+
+
+def _scan(path, check):
+    """Bytes of a file, unpacked, that can be used, and why no more can.
+
+    Then whether a line may have a fault, and whether zeros follow a gzip member.
+    """
+    size, n_bytes, damage, faulty, rest = 0, 0, "", False, b""
+    with open(path, "rb") as file:
+        start = 0
+        try:
+            for start, stream in _streams(file):
+                size, n_bytes = size + n_bytes, 0
+                while block := stream.read1(_BLOCK):
+                    n_bytes += len(block)
+                    if check is None or faulty:
+                        continue
+                    text = rest + block
+                    end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+                    rest = text[end:]
+                    # a line that is too long is not whole before the last block of it
+                    faulty = len(rest) > _LONGEST - _BLOCK or check.is_faulty(text[:end])
+        except zlib.error as error:
+            n_bytes, damage = 0, f"no sound gzip member at byte {start:,} ({error})"
+        except EOFError as error:
+            damage = str(error)
+        file.seek(max(file.seek(0, 2) - len(_PADDED), 0))
+        padded = file.read() == _PADDED
+    faulty = faulty or (check is not None and check.is_faulty(rest))
+    return size + n_bytes, damage, faulty, padded
+
+
+def _streams(file):
+    """Each gzip member of a file, or the file, with its place."""
+    packed = file.read(2) == b"\x1f\x8b"
+    file.seek(0)
+    return members(file) if packed else [(0, file)]
+
+
+def _blocks(path, size):
+    """The first bytes of a file, unpacked."""
+    with open(path, "rb") as file:
+        for _, stream in _streams(file):
+            while size and (block := stream.read1(min(size, _BLOCK))):
+                size -= len(block)
+                yield block
+            if not size:
+                return
+
+
+def _lines(blocks, longest):
+    """Lines with their breaks; of one that is too long, a part that is too long."""
+    rest = b""
+    for block in blocks:
+        # the last one may go on, or have the second half of its break to come
+        *lines, rest = (rest + block).splitlines(keepends=True)
+        yield from lines
+        if not rest.endswith((b"\r", b"\n")):
+            rest = rest[: longest + 1]
+    if rest:
+        yield rest
+
+
+def _write_sound(rows, out, damage, number, name, tally):
+    """Write rows, and empty lines in place of those that have a fault.
+
+    Returned is the number of lines; of a damaged file, of its whole ones.
+    """
+    n_lines = 0
+    for text, n, reason in rows:
+        if damage and not text.endswith(b"\n"):
+            break
+        if reason:
+            shown = text[:_SHOWN].decode("utf-8", "replace").rstrip()
+            place = number, n_lines + 1, f"{name} line {n_lines + 1}: {shown}"
+            tally.add(reason, 1, [place])
+            text = text[len(text.rstrip(b"\r\n")) :]
+        out.write(text)
+        n_lines += n
+    if damage:
+        where = f"{name}, behind line {n_lines:,}: {damage}"
         tally.add(LOST, 1, [(number, 0, where)])
-    return target
-
-
-def _without_faults(file, folder, check, number, tally):
-    """Write a file with empty lines in place of those that have a fault."""
-    target, faults, n_lines = _target(file, folder, "mended"), [], 0
-    with (
-        # each byte is a character; line breaks stay as they are
-        io.TextIOWrapper(unpacked(file), "latin-1", newline="") as lines,
-        open(target, "w", encoding="latin-1", newline="") as out,
-    ):
-        for text, good in check.lines(lines):
-            out.write(text)
-            if not good:
-                faults.append(n_lines + 1)
-            n_lines += len(_LINE_BREAK.findall(text))
-    if faults:
-        shown = [(number, n, f"{file.name} line {n}: {check.fault}") for n in faults]
-        tally.add(check.reason, len(faults), shown[:_SHOWN])
-    return target if faults else file
-
-
-def _target(file, folder, step):
-    """Path of a copy that is no gzip file, in a new folder."""
-    target = Path(folder, step, file.name.removesuffix(".gz"))
-    target.parent.mkdir()
-    return target
+    return n_lines

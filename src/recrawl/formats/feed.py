@@ -15,8 +15,8 @@ import io
 import itertools
 from xml.sax import SAXException
 
-from recrawl.formats.base import Format
-from recrawl.formats.records import batches, downloaded, moments, needed, root, unpacked
+from recrawl.formats.base import Format, unpacked
+from recrawl.formats.records import batches, downloaded, moments, root
 
 __all__ = ["FORMATS"]
 
@@ -29,22 +29,24 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a feed, one for each item."""
-    feedparser = needed("feedparser", path)
+    import feedparser  # it takes long, and no other format needs it
+
+    with unpacked(path) as file:
+        content = file.read()
     try:
-        with unpacked(path) as file:
-            # feedparser would take bytes for a name of a file
-            feed = feedparser.parse(io.BytesIO(file.read()))
-    except Exception as error:  # a fault of its own, by a declared encoding perhaps
-        yield {"row": 0, "given": f"{path.name}: {error}", "reason": _FAULTY}
-        return
+        # feedparser would take bytes for a name of a file
+        feed = feedparser.parse(io.BytesIO(content))
+        fault = feed.get("bozo_exception")
+    except Exception as error:  # of its own, by a declared encoding perhaps
+        feed, fault = feedparser.FeedParserDict(feed={}, entries=[]), error
     url = _page(feed.feed)
-    if feed.bozo and isinstance(feed.bozo_exception, SAXException):
-        given = f"{path.name}: {feed.bozo_exception}"
+    if isinstance(fault, SAXException) or (fault and not feed.entries):
+        given = f"{path.name}: {fault}"
         yield {"row": 0, "url": url, "given": given, "reason": _FAULTY}
     texts = [_dates(item) for item in feed.entries]
     read = moments(itertools.chain(*texts), as_of)
     times = [next((read[t] for t in each if t in read), None) for each in texts]
-    known = [time for time in times if time is not None and time < as_of]
+    oldest = min((t for t in times if t and t < as_of), default=None)
     for row, (item, time) in enumerate(zip(feed.entries, times, strict=True), 1):
         link = item.get("link") or item.get("id") or item.get("title") or ""
         about = {"row": row, "url": url, "given": f"{path.name}: {link}"}
@@ -55,7 +57,6 @@ def _rows(path, as_of):
         elif time >= as_of:
             yield about | {"reason": "dated at the download or later"}
         else:
-            oldest = min(known)
             window = {"start": oldest, "stop": as_of}
             yield about | window | {"time": time if time > oldest else None}
 

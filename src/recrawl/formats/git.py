@@ -13,14 +13,15 @@ was deleted is not marked as gone.
 """
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
-from recrawl.formats.base import Format
-from recrawl.formats.records import batches, moments, unpacked
+from recrawl.formats.base import Format, unpacked
+from recrawl.formats.records import batches
 
 __all__ = ["FORMATS"]
 
-_NEVER = datetime.min.replace(tzinfo=UTC)
+_FIRST = datetime(1990, 1, 1, tzinfo=UTC)
+_NO_LINE = "that are no line of the log of names of git"
 _COMMIT = re.compile(r"@(\d{1,11})")
 _NAME = re.compile(r"([A-Z])\d*\t(.+)")
 _HEAD = re.compile(rb"@\d{1,11}\r?\n(\r?\n[A-Z]\d*\t|@\d)")
@@ -37,29 +38,27 @@ def _rows(path, as_of):
     which ends with a change if that one modified it. Windows that touch are
     joined later, so that only one commit has to be kept for each file.
     """
-    stamps = {line[1:] for _, line in _lines(path) if _COMMIT.fullmatch(line)}
-    times = moments(stamps, as_of)
-    after, time = {}, None
+    latest = (as_of or datetime.now(UTC)) + timedelta(days=366)
+    after, time, reason = {}, None, _NO_LINE
     for row, line in _lines(path):
-        if _COMMIT.fullmatch(line):
-            time = times.get(line[1:], _NEVER)
-            as_of = max(as_of or time, time)  # the log begins with the last commit
-            continue
         about, found = {"row": row, "given": line}, _NAME.fullmatch(line)
-        if not found or time is None:
-            yield about | {"reason": "that are no line of the log of names of git"}
-            continue
-        kind, url = found.groups()
-        if time is _NEVER:
-            yield about | {"url": url, "reason": "of commits whose time cannot be"}
-            continue
-        stop, modified = after.get(url, (as_of, False))
-        after[url] = time, kind not in "AD"
-        if kind != "D" and time < stop:
-            window = {"url": url, "start": time, "stop": stop}
-            yield about | window | {"time": stop if modified else None}
-        elif kind == "A" and stop == as_of:
-            yield about | {"url": url, "reason": "of files that are new at the end"}
+        if commit := _COMMIT.fullmatch(line):
+            time = datetime.fromtimestamp(int(commit[1]), UTC)
+            reason = "of commits whose time cannot be"
+            if _FIRST <= time <= latest:
+                # the log begins with the last commit
+                as_of, reason = max(as_of or time, time), ""
+        elif reason or not found:
+            yield about | {"reason": reason or _NO_LINE}
+        else:
+            kind, url = found.groups()
+            stop, modified = after.get(url, (as_of, False))
+            after[url] = time, kind not in "AD"
+            if kind != "D" and time < stop:
+                window = {"url": url, "start": time, "stop": stop}
+                yield about | window | {"time": stop if modified else None}
+            elif kind == "A" and stop == as_of:
+                yield about | {"url": url, "reason": "of files that are new at the end"}
 
 
 def _lines(path):

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import itertools
 import tempfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
 
 from recrawl.database import first_line, pattern, quoted, run, sql
 from recrawl.formats import tables
-from recrawl.formats.checking import Utf8, mended, sound_members
+from recrawl.formats.checking import Utf8, mended
 from recrawl.tally import FAILED
 
 if TYPE_CHECKING:
@@ -86,16 +82,16 @@ def insert(
     try:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             whole = _mended(file, format, source, scratch, number, tally)
-            if format.kind == "table":
-                given = source.columns, tally, rows
-                try:
-                    tables.insert(connection, number, whole, *given)
-                except duckdb.ConversionException:  # of a time in a Parquet file
-                    copy = tables.within_range(whole, scratch)
-                    tables.insert(connection, number, copy, *given)
-            else:
+            if format.kind != "table":
                 _insert(connection, number, whole, format, source)
-    except (duckdb.Error, EOFError, gzip.BadGzipFile, zlib.error) as error:
+                return
+            given = source.columns, tally, rows
+            try:
+                tables.insert(connection, number, whole, *given)
+            except duckdb.ConversionException:  # of a time in a Parquet file
+                copy = tables.times_as_numbers(whole, scratch)
+                tables.insert(connection, number, copy, *given)
+    except duckdb.Error as error:
         if isinstance(error, duckdb.OutOfMemoryException) or "No space" in str(error):
             raise
         raise ValueError(f"{file} cannot be read: {first_line(error)}") from None
@@ -103,13 +99,11 @@ def insert(
 
 def _mended(file, format, source, folder, number, tally):
     """The file, or a copy without what is damaged."""
-    if format.checks_members and sound_members(file) == 2:
+    if format.checks_itself:
         return file
-    check = None
+    check = Utf8() if "lines($file)" in format.query else None
     if format.kind == "table":
         check = tables.check(file, source.columns)
-    elif "lines($file)" in format.query:
-        check = Utf8()
     return mended(file, folder, check, number, tally)
 
 
@@ -119,17 +113,7 @@ def _insert(connection, number, file, format, source):
         query = format.query.replace("$file", quoted(pattern(file)))
         connection.execute(f"create or replace temp view found as {query}")
     else:
-        batches = iter(format.read(file, source.as_of))
-        first = next(batches, None)
-        if first is None:
-            return
-        all_batches = itertools.chain([first], batches)
-        reader = pa.RecordBatchReader.from_batches(first.schema, all_batches)
         connection.execute("drop view if exists found")
-        connection.register("found", reader)
-    parameters = {"file": number}
-    if format.kind in ("fetches", "states"):
-        parameters["failed"] = FAILED
-    run(connection, sql(f"insert_{format.kind}"), file.name, **parameters)
-    if format.read is not None:
-        connection.unregister("found")
+        connection.register("found", format.read(file, source.as_of))
+    given = {"failed": FAILED} if format.kind in ("fetches", "states") else {}
+    run(connection, sql(f"insert_{format.kind}"), file.name, file=number, **given)

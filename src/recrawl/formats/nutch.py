@@ -19,12 +19,7 @@ One dump holds no change with its interval: keep every dump and read them all.
 
 from recrawl.database import quoted
 from recrawl.formats.base import Format
-from recrawl.formats.pieces import (
-    NEVER,
-    fields,
-    first_object,
-    refusal,
-)
+from recrawl.formats.pieces import NEVER, fields, first_object
 from recrawl.tally import FAILED
 
 __all__ = ["FORMATS", "ZONE", "failed_without_status", "status"]
@@ -213,11 +208,6 @@ _CSV = _query(rf"""
 """)
 
 
-def _is_normal(head, path):
-    """Whether the first line is URL, tab and Version: 7."""
-    return head.lstrip().partition(b"\n")[0].rstrip().endswith(b"\tVersion: 7")
-
-
 FORMATS = (
     Format(
         "nutch",
@@ -232,16 +222,5 @@ FORMATS = (
         "states",
         lambda head, path: head.startswith(_CSV_HEADER),
         _CSV,
-    ),
-    Format(
-        "nutch",
-        "a dump of Nutch's CrawlDb in its normal format",
-        "states",
-        _is_normal,
-        read=refusal(
-            "must be a dump of Nutch's CrawlDb in JSON, got the normal format: dump "
-            "again with NUTCH_OPTS=-Duser.timezone=UTC bin/nutch readdb CRAWLDB "
-            "-dump OUT -format json"
-        ),
     ),
 )

@@ -3,12 +3,11 @@
 import codecs
 import contextlib
 import json
-from collections.abc import Callable
 from typing import Any
 
 from recrawl.database import quoted
 
-__all__ = ["NEVER", "fields", "first_object", "refusal"]
+__all__ = ["NEVER", "fields", "first_object"]
 
 #: Reason of pages that a crawler knows, but has not fetched.
 NEVER = "of pages that were never fetched"
@@ -79,29 +78,3 @@ select
     try(json_extract_string(lower(line), [{any_case}]::varchar[])) as m
 from lines($file)
 where line <> \'\'"""
-
-
-def refusal(message: str) -> Callable[..., Any]:
-    """Reader of a format that is known, but cannot be read.
-
-    Parameters
-    ----------
-    message : str
-        What the file is and what to do, after its name.
-
-    Returns
-    -------
-    callable
-        It raises a ValueError.
-
-    Examples
-    --------
-    >>> refusal("is a dump that must be made again")("part-r-00000", None)
-    Traceback (most recent call last):
-    ValueError: part-r-00000 is a dump that must be made again
-    """
-
-    def read(path, as_of):
-        raise ValueError(f"{path} {message}")
-
-    return read

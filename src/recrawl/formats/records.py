@@ -1,10 +1,8 @@
 """What the readers in Python share: batches of rows, dates, and the root of XML."""
 
-import gzip
-import importlib
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -14,10 +12,10 @@ import duckdb
 import pyarrow as pa
 
 from recrawl.database import quoted, sql
-from recrawl.formats.base import COLUMNS, is_packed
+from recrawl.formats.base import COLUMNS
 from recrawl.types import PathLike
 
-__all__ = ["LOST", "batches", "downloaded", "moments", "needed", "root", "unpacked"]
+__all__ = ["LOST", "batches", "downloaded", "moments", "root"]
 
 #: Reason of the row that stands for the lost end of a file.
 LOST = "end of a truncated or damaged file"
@@ -38,7 +36,7 @@ _PROLOG = re.compile(rb"<!--.*?-->|<\?.*?\?>|<![^>\[]*(?:\[.*?\]\s*)?>", re.DOTA
 _ROOT = re.compile(rb"\s*<(?:[\w.-]+:)?([\w.-]+)")
 
 
-def batches(rows: Iterable[dict[str, Any]], kind: str) -> Iterator[Any]:
+def batches(rows: Iterable[dict[str, Any]], kind: str) -> pa.RecordBatchReader:
     """Collect rows into record batches, in bounded memory.
 
     Parameters
@@ -48,53 +46,30 @@ def batches(rows: Iterable[dict[str, Any]], kind: str) -> Iterator[Any]:
     kind : str
         A key of `base.COLUMNS`.
 
-    Yields
-    ------
-    pyarrow.RecordBatch
+    Returns
+    -------
+    pyarrow.RecordBatchReader
         With the columns of the kind, and row, given and reason.
 
     Examples
     --------
-    >>> (batch,) = batches([{"row": 1, "url": "a", "status": 200}], "fetches")
-    >>> batch.num_rows, batch.column("status")[0].as_py()
-    (1, 200)
+    >>> batches([{"row": 1, "url": "a", "status": 200}], "fetches").read_all().num_rows
+    1
     """
     columns = ("row", "given", *COLUMNS[kind], "reason")
     schema = pa.schema([(name, _TYPES.get(name, pa.string())) for name in columns])
-    rows = iter(rows)
+    return pa.RecordBatchReader.from_batches(schema, _batches(iter(rows), schema))
+
+
+def _batches(rows, schema):
     while some := list(itertools.islice(rows, _ROWS)):
-        for name in _TIMES & {*columns}:
-            texts = [row[name] for row in some if isinstance(row.get(name), str)]
-            known = moments(texts) if texts else {}
-            for row in some:
-                if isinstance(row.get(name), str):
+        texts = {v for row in some for k, v in row.items() if k in _TIMES}
+        known = moments(text for text in texts if isinstance(text, str))
+        for row in some:
+            for name in _TIMES & row.keys():
+                if isinstance(row[name], str):
                     row[name] = known.get(row[name])
         yield pa.RecordBatch.from_pylist(some, schema)
-
-
-def unpacked(path: PathLike) -> Any:
-    """Open a file to read its bytes, unpacked if it is gzipped.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-
-    Returns
-    -------
-    file object
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "text")
-    ...     _ = path.write_bytes(gzip.compress(b"text"))
-    ...     with unpacked(path) as file:
-    ...         file.read()
-    b'text'
-    """
-    return gzip.open(path) if is_packed(path) else open(path, "rb")
 
 
 def downloaded(path: PathLike, as_of: Any) -> Any:
@@ -160,39 +135,6 @@ def _macros():
     connection = duckdb.connect()
     connection.execute(sql("tables"))
     return connection
-
-
-def needed(module: str, path: PathLike) -> Any:
-    """Import a module of a package that one format alone needs.
-
-    Parameters
-    ----------
-    module : str
-        Its name.
-    path : path
-        The file that is read.
-
-    Returns
-    -------
-    module
-
-    Raises
-    ------
-    ModuleNotFoundError
-        With what to install.
-
-    Examples
-    --------
-    >>> needed("json", "log.jsonl").dumps(1)
-    '1'
-    """
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"{path} needs the package {error.name}: pip install 'paperlib-crawl[log]'",
-            name=error.name,
-        ) from None
 
 
 def root(head: bytes) -> str:

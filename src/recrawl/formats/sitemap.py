@@ -13,31 +13,17 @@ before, so that a change counts once.
 """
 
 import html
-import itertools
 import re
-import zlib
 from collections import Counter
 from datetime import timedelta
 
-from recrawl.formats.base import Format
-from recrawl.formats.records import (
-    LOST,
-    batches,
-    downloaded,
-    moments,
-    root,
-    unpacked,
-)
+from recrawl.formats.base import Format, unpacked
+from recrawl.formats.records import LOST, batches, downloaded, moments, root
 
 __all__ = ["FORMATS"]
 
-_BLOCK = 1 << 16  # bytes that are unpacked at a time
 _LARGEST = 200 << 20  # bytes; the protocol allows 50 MiB
-_ENTRY = re.compile(r"<((?:[\w.-]+:)?)(url|sitemap)(?:\s[^>]*)?>")
-_CLOSED = re.compile(r"(?:</(?:[\w.-]+:)?(?:urlset|sitemapindex)\s*|/)>\s*$")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
-_ENTITY = re.compile(r"<!ENTITY\s+(?:%\s+)?(\S+)")
-_ENCODING = re.compile(rb"\s*<\?xml[^>]*?encoding=[\"'](iso-8859-1|windows-1252)", re.I)
+_ROOT = re.compile(r"<([\w.-]+:)?(?:urlset|sitemapindex)\b")
 # How long a lastmod lasts: a year, a month, a day if it has no time of day.
 _YEAR, _MONTH = re.compile(r"\d{4}"), re.compile(r"\d{4}-\d\d")
 _CLOCK = re.compile(r":|\dT\d|^\d{9,}$")
@@ -52,8 +38,7 @@ def _read(path, as_of):
 
 def _rows(path, as_of):
     """Rows of a sitemap: two of an entry whose lastmod is a day or longer."""
-    text, fault = _content(path)
-    entries = list(_entries(text, fault, path))
+    entries, whole = _entries(path)
     n = Counter(lastmod for _, lastmod in entries)
     spans = _spans(n, as_of)
     ignored = _ignored(n, spans, as_of)
@@ -76,9 +61,9 @@ def _rows(path, as_of):
             yield about | {"start": first, "time": end, "changed": True}
             if last < as_of:
                 yield about | {"start": last, "changed": False}
-    if fault:
-        about = {"row": len(entries) + 1, "time": as_of, "reason": LOST}
-        yield about | {"given": f"{path.name}: {fault}"}
+    if not whole:
+        given = f"{path.name}: its last element is not closed, or beyond 200 MiB"
+        yield {"row": len(entries) + 1, "time": as_of, "given": given, "reason": LOST}
 
 
 def _spans(texts, as_of):
@@ -108,38 +93,28 @@ def _ignored(n, spans, as_of):
     return {text for text in spans if n[text] > max(_FEW, total / 2)}
 
 
-def _content(path):
-    """Text of a file without comments, and why it is not the whole of it, or empty."""
-    blocks, size, fault = [], 0, ""
-    with unpacked(path) as file:
-        try:
-            while size <= _LARGEST and (block := file.read1(_BLOCK)):
-                blocks.append(block)
-                size += len(block)
-            fault = f"it is larger than {_LARGEST:,} bytes" if size > _LARGEST else ""
-        except (EOFError, OSError, zlib.error) as error:
-            fault = str(error)
-    data = b"".join(blocks)
-    found = _ENCODING.match(data)
-    text = data.decode(found[1].decode() if found else "utf-8", "replace")
-    text = _COMMENT.sub("", text)
-    closed = fault or _CLOSED.search(text)
-    return text, fault if closed else "the last element is not closed"
-
-
-def _entries(text, fault, path):
-    """URL and lastmod of each entry, but for one that is not whole at the end.
+def _entries(path):
+    """URL and lastmod of each entry, and whether the file is whole.
 
     An entry goes on to the next one, so that a fault spoils no other: many
     generators write & in a URL as it is, where a parser of XML would stop.
     """
-    if found := _ENTITY.search(text):
-        raise ValueError(f"{path} must declare no entities, got {found[1]!r}")
-    tags = list(_ENTRY.finditer(text))
-    for tag, after in itertools.zip_longest(tags, tags[1:]):
-        entry = text[tag.end() : after and after.start()]
-        if not fault or tag is not tags[-1] or f"</{tag[1]}{tag[2]}" in entry:
-            yield _element(entry, f"{tag[1]}loc"), _element(entry, f"{tag[1]}lastmod")
+    with unpacked(path) as file:
+        data = file.read(_LARGEST)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        text = data.decode("windows-1252", "replace")
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    found = _ROOT.search(text)
+    prefix = (found and found[1]) or ""
+    _, *entries = re.split(rf"<{prefix}(?:url|sitemap)(?=[\s>])", text)
+    whole = re.search(rf"(</{prefix}(urlset|sitemapindex)\s*|/)>\s*$", text)
+    ends = f"</{prefix}url>", f"</{prefix}sitemap>"
+    if not whole and entries and not any(end in entries[-1] for end in ends):
+        entries.pop()
+    names = f"{prefix}loc", f"{prefix}lastmod"
+    return [tuple(_element(e, name) for name in names) for e in entries], bool(whole)
 
 
 def _element(entry, name):

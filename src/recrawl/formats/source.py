@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,12 +12,7 @@ from typing import TYPE_CHECKING
 from recrawl.errors import ArgumentError
 from recrawl.formats import NAMES, recognise
 from recrawl.formats.base import beginning
-from recrawl.formats.tables import (
-    OPTIONAL,
-    REQUIRED,
-    SIGNALS,
-    ColumnsWarning,
-)
+from recrawl.formats.tables import OPTIONAL, REQUIRED, SIGNALS
 from recrawl.types import PathLike
 
 if TYPE_CHECKING:
@@ -26,10 +20,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Source"]
 
+_COLUMNS = (*REQUIRED, *SIGNALS, *OPTIONAL)
 _NAMES_SHOWN = 3
 _BYTES_SHOWN = 30
-# How files of bzip2, xz, Zstandard and zip begin.
-_PACKED = (b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
+# What users try besides logs, by how it begins.
+_HINTS = {
+    b"BZh": "it is packed by bzip2: unpack it first",
+    b"\xfd7zXZ\0": "it is packed by xz: unpack it first",
+    b"\x28\xb5\x2f\xfd": "it is packed by zstd: unpack it first",
+    b"PK\x03\x04": "it is packed by zip: unpack it first",
+    b"[{": "it is an array of JSON: write one object a line (jq -c '.[]' does it)",
+    b"[\n": "it is an array of JSON: write one object a line (jq -c '.[]' does it)",
+}
 
 
 @dataclass(frozen=True)
@@ -77,19 +79,14 @@ class Source:
         if not given:
             raise ValueError("path must name at least one file or folder, got none")
         object.__setattr__(self, "path", tuple(map(Path, given)))
+        object.__setattr__(self, "columns", dict(self.columns or {}))
         if self.format not in ("auto", *NAMES):
             names = ", ".join(NAMES)
             rule = f"must be auto, {names}, got {self.format!r}"
             raise ArgumentError("format", rule)
-        object.__setattr__(self, "columns", dict(self.columns or {}))
-        known = (*REQUIRED, *SIGNALS, *OPTIONAL)
-        for name in self.columns:
-            if name not in known:
-                rule = f"must be for some of {', '.join(known)}, got {name!r}"
-                raise ArgumentError("columns", rule)
-        theirs = [name.strip().lower() for name in self.columns.values()]
-        if len({*theirs}) < len(theirs):
-            rule = f"must be one for each of ours, got {self.columns}, with one for two"
+        if unknown := self.columns.keys() - {*_COLUMNS}:
+            some = ", ".join(map(repr, sorted(unknown)))
+            rule = f"must be for some of {', '.join(_COLUMNS)}, got {some}"
             raise ArgumentError("columns", rule)
 
     def __str__(self):
@@ -118,9 +115,7 @@ class Source:
         -------
         Source
         """
-        paths = [path.absolute() for path in self.path]
-        rest = {"format": self.format, "columns": self.columns, "as_of": self.as_of}
-        return Source(paths, **rest)
+        return replace(self, path=[path.absolute() for path in self.path])
 
     def files(self) -> tuple[list[tuple[Path, Format]], list[Path]]:
         """Files in the order in which they are read, and the format of each.
@@ -138,37 +133,27 @@ class Source:
             No such file or folder.
         ValueError
             An empty file; a file of a format that is not known or not the one
-            asked for; files of several formats.
+            asked for; files of several formats; a pipe.
         """
         found, unknown = [], []
         for path in self.path:
             if not path.exists():
                 raise FileNotFoundError(f"no such file or folder: {path}")
+            if not (path.is_file() or path.is_dir()):
+                raise ValueError(
+                    f"{path} must be a file or a folder, got a pipe or a device, which "
+                    "cannot be read twice: write it to a file first"
+                )
             for file in _members(path):
-                alone = not path.is_dir()
-                empty = not file.is_dir() and not file.stat().st_size
-                if empty and alone:
-                    raise ValueError(f"{file} must not be empty")
                 # an empty answer of a server is an answer, among others
+                empty = not file.is_dir() and not file.stat().st_size
+                if empty and file == path:
+                    raise ValueError(f"{file} must not be empty")
                 format = None if empty else recognise(file, self.format)
                 if format is not None:
                     found.append((file, format))
-                elif alone and beginning(file).startswith(_PACKED):
-                    raise ValueError(
-                        f"{file} must be a log, plain or gzipped, got one that is "
-                        "packed in another way: unpack it first"
-                    )
-                elif alone and beginning(file).lstrip().startswith((b"[{", b"[\n")):
-                    raise ValueError(
-                        f"{file} must be JSON Lines, got an array of JSON: write one "
-                        "object a line (jq -c '.[]' does it)"
-                    )
-                elif alone:
-                    raise ValueError(
-                        f"{file} must be of a known format ({', '.join(NAMES)}), "
-                        f"got one that begins with {beginning(file)[:_BYTES_SHOWN]!r}"
-                        "; format (--from NAME) says which it is"
-                    )
+                elif file == path:
+                    raise ValueError(_refusal(file))
                 else:
                     unknown.append(file)
         if not found:
@@ -179,40 +164,6 @@ class Source:
         _check_one_format(found)
         return found, unknown
 
-    def warn_of_keys(self, found: list[tuple[Path, Format]], level: int) -> None:
-        """Warn of folders such as ``changed=1``: columns are those of the files.
-
-        Parameters
-        ----------
-        found : list of tuple of pathlib.Path and Format
-            Of `files`; only tables have columns.
-        level : int
-            How many calls up the user's own line is.
-
-        Warns
-        -----
-        ColumnsWarning
-            Folders are called like columns of a table.
-        """
-        columns = {*REQUIRED, *SIGNALS, *OPTIONAL, *self.columns.values()}
-        folders = sorted(
-            {
-                part
-                for file, format in found
-                for part in file.parts[:-1]
-                if format.kind == "table"
-                and "=" in part
-                and part.partition("=")[0].strip().lower() in columns
-            }
-        )
-        if folders:
-            warnings.warn(
-                f"{_few(folders)}: folders are called like columns; what is read are "
-                "the columns of the files, not the names of the folders",
-                ColumnsWarning,
-                stacklevel=level,
-            )
-
 
 def _members(path):
     """Files of a folder, without hidden ones; or what is read as a whole."""
@@ -220,6 +171,18 @@ def _members(path):
         return [path]
     found = (p for p in path.rglob("*") if p.is_file())
     return sorted(p for p in found if not p.name.startswith((".", "_")))
+
+
+def _refusal(file):
+    """Why a file that no format recognises is not read."""
+    head = beginning(file)
+    for begin, hint in _HINTS.items():
+        if head.lstrip().startswith(begin):
+            return f"{file} must be a log, plain or gzipped; {hint}"
+    return (
+        f"{file} must be of a known format ({', '.join(NAMES)}), got one that begins "
+        f"with {head[:_BYTES_SHOWN]!r}; format (--from NAME) says which it is"
+    )
 
 
 def _check_one_format(found):

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 import codecs
 import csv
-import difflib
 import io
 import json
 import re
-import warnings
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,15 +22,13 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from recrawl.database import pattern, quoted, run, sql
-from recrawl.formats.base import Format, beginning, is_packed
+from recrawl.formats.base import Format, beginning, unpacked
 from recrawl.formats.checking import Quotes, Utf8
 from recrawl.formats.pieces import fields, first_object
-from recrawl.formats.records import unpacked
-from recrawl.tally import FAILED, BadRowsWarning
+from recrawl.tally import FAILED, warn
 from recrawl.types import PathLike
 
 if TYPE_CHECKING:
@@ -48,43 +44,27 @@ __all__ = [
     "header",
     "insert",
     "selected",
-    "within_range",
+    "times_as_numbers",
 ]
 
 REQUIRED = ("url", "time")
 #: Columns from which bits are derived where there is no column "changed".
 SIGNALS = ("digest", "etag", "last_modified")
 OPTIONAL = ("changed", "start", "importance", "host", "status")
-_TEXT_SUFFIXES = (".csv", ".tsv")
+_TEXT_SUFFIXES, _JSON_SUFFIXES = (".csv", ".tsv"), (".jsonl", ".ndjson", ".jl")
 _DELIMITERS = ",;\t|"
-_UTF16 = codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE
-_MICROSECONDS = {"s": 1_000_000, "ms": 1000}
-_FARTHEST = 9 * 10**18  # microseconds since 1970, near the ends of DuckDB's calendar
-_JSON_SUFFIXES = (".jsonl", ".ndjson", ".jl")
 _NONE = "null", "VARCHAR"  # in place of a column that is not there: SQL and type
 _TEXTS = ("url", "importance", "host", "status", "digest", "etag")
 _TIMES = {"time": "t", "start": "start", "last_modified": "last_modified"}
-# What else columns are called, to suggest one where ours is missing.
-_OTHER_NAMES = {
-    "url": ("uri", "address", "link", "page", "location"),
-    "time": ("timestamp", "date", "datetime", "fetched_at", "crawled_at", "when"),
-    "changed": ("has_changed", "modified", "is_new"),
-    "digest": ("hash", "checksum", "sha1", "sha256", "md5", "content_hash"),
-}
 _OTHER_STATUS = {"http_status", "http_code", "status_code", "response_code"}
+_MISFIT = "that do not fit the columns"
+_LONGEST = 1 << 20  # characters of the first line
 
 
 class ColumnsWarning(UserWarning):
-    """A name looks like that of one of our columns, and is not read as such.
+    """A column is called nearly like one of ours, and is not read as such.
 
-    It is that of a folder, such as ``changed=1``; or of a column, such as
-    http_status where none is named status, so that failed fetches count as crawls.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore", ColumnsWarning)  # on purpose
+    Such as http_status where none is named status: failed fetches count as crawls.
     """
 
 
@@ -109,28 +89,14 @@ def _is_parquet(head, path):
 
 def _is_json(head, path):
     """Whether a file is in JSON Lines, by its name or by our keys in the first one."""
-    return _is_named(head, path, _JSON_SUFFIXES) or first_object(head).keys() >= {
-        *REQUIRED
-    }
-
-
-def _kind(file):
-    """How a table is to be read: one of "parquet", "json" and "text"."""
-    head = beginning(file)
-    if _is_parquet(head, file):
-        return "parquet"
-    # that it is a table is known, so that any object will do
-    return "json" if _is_json(head, file) or first_object(head) else "text"
+    keys = first_object(head).keys()
+    return _is_named(head, path, _JSON_SUFFIXES) or keys >= {*REQUIRED}
 
 
 FORMATS = (
     Format("csv", "a table in text", "table", _is_text),
     Format("csv", "a table in Parquet", "table", _is_parquet),
     Format("jsonl", "JSON Lines", "table", _is_json),
-    # the same with digests, ETags or dates in place of bits, by the name of those
-    # who look for it
-    Format("http", "a table in text", "table", _is_text),
-    Format("http", "JSON Lines", "table", _is_json),
 )
 
 
@@ -179,13 +145,32 @@ def insert(
     ...     connection.sql("select changed, reason from crawl order by t").fetchall()
     [(False, None), (False, 'whose changed is neither yes nor no')]
     """
+    theirs = {ours: _plain(name) for ours, name in columns.items()}
+    given = connection, number, file, theirs
     kind = _kind(file)
     if kind == "parquet":
-        _insert_parquet(connection, number, file, columns, rows)
+        names, source = _parquet(connection, file)
+        if rows is not None:  # DuckDB reads the row groups that hold them only
+            within = "where file_row_number >= {} and file_row_number < {}"
+            source += " " + within.format(*rows)
+        _insert(*given, names, "file_row_number + 1", source)
     elif kind == "json":
-        _insert_json(connection, number, file, columns, tally)
+        _insert(*given, *_json(connection, file))
+        line = f"lines({quoted(pattern(file))})"
+        bad = "where trim(line) <> '' and not json_valid(line)"
+        bad = f"select n as line, line as given from {line} {bad}"
+        _count(connection, number, file, "that are no JSON", bad, tally)
     else:
-        _insert_text(connection, number, file, columns, tally)
+        _insert_text(*given, tally)
+
+
+def _kind(file):
+    """How a table is to be read: one of "parquet", "json" and "text"."""
+    head = beginning(file)
+    if _is_parquet(head, file):
+        return "parquet"
+    # that it is a table is known, so that any object will do
+    return "json" if _is_json(head, file) or first_object(head) else "text"
 
 
 def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
@@ -221,9 +206,7 @@ def check(file: Path, columns: Mapping[str, str]) -> Quotes | Utf8 | None:
     except (EOFError, OSError, zlib.error):  # a damaged gzip file, which `mended` tells
         return None
     names, time = [_plain(name) for name in names], _plain(columns.get("time", "time"))
-    if time not in names:
-        return None
-    return Quotes(delimiter, len(names), names.index(time))
+    return Quotes(delimiter, len(names), names.index(time)) if time in names else None
 
 
 def header(file: Path) -> tuple[list[str], str]:
@@ -241,11 +224,6 @@ def header(file: Path) -> tuple[list[str], str]:
     delimiter : str
         The one of comma, semicolon, tab and bar that is there most often.
 
-    Raises
-    ------
-    ValueError
-        A file in UTF-16.
-
     Examples
     --------
     >>> import tempfile
@@ -255,11 +233,9 @@ def header(file: Path) -> tuple[list[str], str]:
     ...     header(file)
     (['pattern', 'rate'], ';')
     """
-    if beginning(file).startswith(_UTF16):
-        raise ValueError(f"{file} must be in UTF-8, got UTF-16")
     text = {"encoding": "utf-8-sig", "errors": "replace", "newline": ""}
     with io.TextIOWrapper(unpacked(file), **text) as lines:
-        line = lines.readline()
+        line = lines.readline(_LONGEST)
     delimiter = max(_DELIMITERS, key=line.count)
     return next(csv.reader([line], delimiter=delimiter), []), delimiter
 
@@ -338,14 +314,10 @@ def _text(file, weight, options="strict_mode = true"):
     """The same of a CSV or TSV file, in which one column may have decimal commas."""
     names, delimiter = header(file)
     columns = [(name, (f"c{k}", "VARCHAR")) for k, name in enumerate(names)]
-    if delimiter in ";\t":  # a comma is then a decimal point
-        comma, point = r"'^\s*(\d+),(\d+)\s*$'", r"'\1.\2'"
-        columns = [
-            (name, (f"regexp_replace({c}, {comma}, {point})", kind))
-            if _plain(name) == weight
-            else (name, (c, kind))
-            for name, (c, kind) in columns
-        ]
+    for k, name in enumerate(names):
+        if _plain(name) == weight and delimiter in ";\t":
+            point = rf"regexp_replace(c{k}, '^\s*(\d+),(\d+)\s*$', '\1.\2')"
+            columns[k] = name, (point, "VARCHAR")
     types = ", ".join(f"c{k}: 'varchar'" for k in range(len(names)))
     # DuckDB's guesses, of the dialect from the rows, fail where rows are bad
     return columns, (
@@ -355,8 +327,21 @@ def _text(file, weight, options="strict_mode = true"):
     )
 
 
-def within_range(file: Path, folder: PathLike) -> Path:
-    """Copy a Parquet file with its times within the range of microseconds.
+def _json(connection, file):
+    """The same of JSON Lines, with the SQL of the row's number before its rows."""
+    lines = f"lines({quoted(pattern(file))})"
+    # all keys: the first lines may lack some
+    keys = connection.execute(
+        f"select distinct unnest(try(json_keys(line))) as key from {lines} order by key"
+    ).fetchall()
+    columns = [(key, (f"f[{k}]", "VARCHAR")) for k, (key,) in enumerate(keys, 1)]
+    objects = fields(*(f"$.{json.dumps(key, ensure_ascii=False)}" for (key,) in keys))
+    objects = objects.replace("lines($file)", lines)
+    return columns, "row", f"({objects}) where f is not null"
+
+
+def times_as_numbers(file: Path, folder: PathLike) -> Path:
+    """Copy a Parquet file with numbers since 1970 in place of its times.
 
     DuckDB brings times in milliseconds to microseconds before a query can tell that
     one of them is too large, and then refuses the file.
@@ -371,7 +356,7 @@ def within_range(file: Path, folder: PathLike) -> Path:
     Returns
     -------
     pathlib.Path
-        The copy, in which the first or last time stands for those beyond it.
+        The copy.
 
     Examples
     --------
@@ -379,120 +364,65 @@ def within_range(file: Path, folder: PathLike) -> Path:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "log.parquet")
     ...     pq.write_table(pa.table({"t": pa.array([2**62], pa.timestamp("ms"))}), file)
-    ...     pq.read_table(within_range(file, folder))["t"].cast("int64").to_pylist()
-    [9000000000000000]
+    ...     pq.read_table(times_as_numbers(file, folder))["t"].to_pylist()
+    [4611686018427387904]
     """
     given, copy = pq.ParquetFile(file), Path(folder, f"copy-{file.name}")
-    with pq.ParquetWriter(copy, given.schema_arrow) as writer:
+    schema = pa.schema(
+        (name, pa.int64() if pa.types.is_timestamp(kind) else kind)
+        for name, kind in zip(
+            given.schema_arrow.names, given.schema_arrow.types, strict=True
+        )
+    )
+    with pq.ParquetWriter(copy, schema) as writer:
         for batch in given.iter_batches():
-            columns = [_clipped(column) for column in batch.columns]
-            rows = pa.record_batch(columns, schema=given.schema_arrow)
-            writer.write_batch(rows)
+            writer.write_batch(batch.cast(schema))
     return copy
 
 
-def _clipped(column):
-    """A column, with times in seconds or milliseconds in the range of microseconds."""
-    unit = getattr(column.type, "unit", None)
-    if unit not in _MICROSECONDS or not pa.types.is_timestamp(column.type):
-        return column
-    most = _FARTHEST // _MICROSECONDS[unit]
-    time = pc.min_element_wise(column.cast(pa.int64()), most, skip_nulls=False)
-    return pc.max_element_wise(time, -most, skip_nulls=False).cast(column.type)
-
-
-def _insert_parquet(connection, number, file, renamed, rows):
-    """Insert rows of a Parquet file."""
-    columns, source = _parquet(connection, file)
-    if rows is not None:  # DuckDB reads the row groups that hold them only
-        within = "where file_row_number >= {} and file_row_number < {}"
-        source += " " + within.format(*rows)
-    row = "file_row_number + 1"
-    _insert(connection, number, file, columns, renamed, row, source)
-
-
-def _insert_text(connection, number, file, renamed, tally):
+def _insert_text(connection, number, file, theirs, tally):
     """Insert the rows of a CSV or TSV file; count the lines that are none."""
-    weight = _plain(renamed.get("importance", "importance"))
+    weight, row = theirs.get("importance", "importance"), "row_number() over ()"
     # Only the strict parser rejects rows with too many values, but it cannot
     # parse a file with line breaks of two kinds.
     for strict in (True, False):
         options = f"store_rejects = true, strict_mode = {strict}"
         columns, source = _text(file, weight, options)
-        last = [_plain(name) for name, _ in columns[-1:]]
-        if strict and last == [_plain(renamed.get("url", "url"))] and _is_cut(file):
-            message = (
-                f"{file}: the last line ends without a line break, perhaps in a URL"
-            )
-            warnings.warn(message, BadRowsWarning, stacklevel=2)
         try:
-            row = "row_number() over ()"
-            _insert(connection, number, file, columns, renamed, row, source)
+            _insert(connection, number, file, theirs, columns, row, source)
             break
         except duckdb.InvalidInputException as error:
             if not strict or "invalid state" not in str(error):
                 raise
-    rejected = connection.execute(
-        "select line, any_value(error_message) from reject_errors "
-        "group by line order by line"
-    ).fetchall()
+    bad = "select line, any_value(error_message) as given from reject_errors group by 1"
+    _count(connection, number, file, _MISFIT, bad, tally)
     connection.execute("drop table reject_errors; drop table reject_scans")
-    _count(tally, number, file, "that do not fit the columns", rejected)
 
 
-def _is_cut(file):
-    """Whether no line break ends a file; a gzip file that is cut shows otherwise."""
-    with open(file, "rb") as lines:
-        lines.seek(-1, io.SEEK_END)
-        return not is_packed(file) and lines.read() not in b"\r\n"
+def _count(connection, number, file, reason, query, tally):
+    """Count lines that make no row, with what is shown of the first ones."""
+    n, first = connection.execute(
+        f"select count(*), min((line, given), 3) from ({query})"
+    ).fetchone()
+    if n:
+        places = [(number, k, f"{file.name} line {k}: {text}") for k, text in first]
+        tally.add(reason, n, places)
 
 
-def _insert_json(connection, number, file, renamed, tally):
-    """Insert the rows of a file in JSON Lines; count the lines that are no JSON."""
-    lines = f"lines({quoted(pattern(file))})"
-    # all keys: the first lines may lack some
-    keys = connection.execute(
-        f"select distinct unnest(try(json_keys(line))) as key from {lines} order by key"
-    ).fetchall()
-    columns = [(key, (f"f[{k}]", "VARCHAR")) for k, (key,) in enumerate(keys, 1)]
-    objects = fields(*(f"$.{json.dumps(key, ensure_ascii=False)}" for (key,) in keys))
-    source = f"({objects.replace('lines($file)', lines)}) where f is not null"
-    _insert(connection, number, file, columns, renamed, "row", source)
-    rejected = connection.execute(
-        f"select n, line from {lines} where trim(line) <> '' and not json_valid(line)"
-    ).fetchall()
-    _count(tally, number, file, "that are no JSON", rejected)
-
-
-def _count(tally, number, file, reason, rejected):
-    """Count lines that make no row, given with what is shown of each."""
-    places = [(number, n, f"{file.name} line {n}: {text}") for n, text in rejected[:3]]
-    if places:
-        tally.add(reason, len(rejected), places)
-
-
-def _insert(connection, number, file, columns, renamed, row, source):
+def _insert(connection, number, file, theirs, columns, row, source):
     """Insert the rows of a file whose columns, ``(SQL, type)``, have names."""
-    given = [name for name, _ in columns]
-    columns = {_plain(name): column for name, column in columns}
-    theirs = {ours: _plain(name) for ours, name in renamed.items()}
-    _check_names(file, columns.keys(), theirs)
-    names = (*_TEXTS, *_TIMES, "changed")
-    for wanted in (theirs.get(name, name) for name in names):
-        same = [repr(name) for name in given if _plain(name) == wanted]
-        if len(same) > 1:
-            raise ValueError(
-                f"{file} must have one column {wanted!r}, got {', '.join(same)}"
-            )
-    ours = {name: columns.get(theirs.get(name, name), _NONE) for name in names}
-    unread = sorted(columns.keys() & _OTHER_STATUS)
-    if ours["status"] is _NONE and unread:
-        warnings.warn(
+    given = [_plain(name) for name, _ in columns]
+    _check_names(file, given, theirs)
+    columns = dict(zip(given, (column for _, column in columns), strict=True))
+    unread = sorted(_OTHER_STATUS & {*given} - {*theirs.values()})
+    if unread and theirs.get("status", "status") not in columns:
+        warn(
             f"{file}: without a column status all fetches count as good; "
             f"do you mean --column status={unread[0]}?",
             ColumnsWarning,
-            stacklevel=2,
         )
+    names = (*_TEXTS, *_TIMES, "changed")
+    ours = {name: columns.get(theirs.get(name, name), _NONE) for name in names}
     fields = [
         f"coalesce(trim(cast({ours[name][0]} as varchar)), '') as {name}_text"
         for name in _TEXTS
@@ -523,48 +453,22 @@ def _time(column, kind):
     return f"parse_time(trim(cast({column} as varchar)))"
 
 
-def _check_names(file, names, theirs):
-    """Raise a ValueError if a required column is missing."""
-    wanted = [theirs.get(name, name) for name in REQUIRED]
-    wanted += {*theirs.values()} - {*wanted}
-    signs = [theirs.get(name, name) for name in ("changed", *SIGNALS)]
-    missing = [name for name in wanted if name not in names]
-    unsigned = names.isdisjoint(signs)
-    if not missing and not unsigned:
-        return
-    ours = {their: our for our, their in theirs.items()}
-    if any("\ufffd" in name for name in names):
-        hint = (
-            "; they are not in UTF-8, as tables must be, but perhaps in Windows-1252: "
-            "iconv -f WINDOWS-1252 -t UTF-8 makes a copy in UTF-8"
+def _check_names(file, given, theirs):
+    """Raise a ValueError if a required column is missing, or is there twice."""
+    known = (*REQUIRED, *SIGNALS, *OPTIONAL)
+    wanted = {ours: theirs.get(ours, ours) for ours in known}
+    for name in wanted.values():
+        if given.count(name) > 1:
+            raise ValueError(f"{file} must have one column {name!r}, got several")
+    needed = [wanted[name] for name in known if name in (*REQUIRED, *theirs)]
+    missing = [repr(name) for name in needed if name not in given]
+    signs = [wanted[name] for name in ("changed", *SIGNALS)]
+    if {*signs}.isdisjoint(given):
+        missing.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")
+    if missing:
+        names = ", ".join(given) or "none"
+        hint = "; its text must be in UTF-8" if "\ufffd" in names else ""
+        raise ValueError(
+            f"{file} must have a column {' and '.join(missing)} in its first line, "
+            f"got {names}{hint}; --column OURS=THEIRS takes another one"
         )
-    elif not names or any(name[:1].isdigit() for name in names):
-        hint = "; the first line of a table must name its columns"
-    else:
-        looked_for = [*missing, *(signs if unsigned else [])]
-        looked_for = {ours.get(name, name): name for name in looked_for}
-        near = names - {*wanted, *signs}
-        hint = _hint(looked_for, {n for n in near if not {*n} & {*_DELIMITERS}})
-    needed = [f"{n!r} for {ours[n]}" if n in ours else repr(n) for n in missing]
-    if unsigned:
-        needed.append(f"{signs[0]!r} (or {', '.join(map(repr, signs[1:]))})")
-    raise ValueError(
-        f"{file} must have a column {' and '.join(needed)}, "
-        f"got {', '.join(names) or 'none'}{hint}"
-    )
-
-
-def _hint(missing, names):
-    """Which columns may be meant, and how to say so.
-
-    `missing` has the names that were looked for, by our names of these columns.
-    """
-    near = {}
-    for ours, theirs in missing.items():
-        for known in (theirs, *_OTHER_NAMES.get(ours, ())):
-            close = difflib.get_close_matches(known, names - {*near.values()}, n=1)
-            if close:
-                near[ours] = close[0]
-                break
-    given = " ".join(f"--column {ours}={theirs}" for ours, theirs in near.items())
-    return f"; do you mean {given} (columns={near})?" if near else ""

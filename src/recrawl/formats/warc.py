@@ -2,8 +2,8 @@
 
 Heritrix, wget (``--warc-file``), Browsertrix and others write them. Read are the
 records response and revisit: time, status, digest, ETag and Last-Modified; no
-body is read. Needs FastWARC. Of a file that is truncated or damaged, the records
-before the damage are used.
+body is read. Of a file that is truncated or damaged, all records are used that
+are not.
 
 Pitfalls: a revisit with an identical digest refers to any earlier record with
 that content, so its digest is compared like any other; only "not modified by the
@@ -13,46 +13,50 @@ follow the changes of a page, and make its rate look higher.
 """
 
 import contextlib
-import gzip
+import io
+import mmap
+import os
 import re
 import zlib
 from collections import deque
 
-from recrawl.formats.base import Format, is_packed
+from recrawl.formats.base import Format, is_packed, members
 from recrawl.formats.captures import EMPTY, OTHER_METHOD
-from recrawl.formats.checking import sound_members
-from recrawl.formats.records import LOST, batches, needed
+from recrawl.formats.records import LOST, batches
 
 __all__ = ["FORMATS"]
 
-_ZSTD = b"\x28\xb5\x2f\xfd"
-_BLOCK = 1 << 20  # bytes that are read at a time
+_BLOCK = 1 << 16  # bytes that are read at a time; a head of HTTP is no longer
 _APART = 1000  # records between a request and its answer, at most
-_OTHER = re.compile(r"(?!GET )[A-Z]+ ")
+_STATUS = re.compile(rb"HTTP/\S+ +(\d{3})\b")
+_OTHER = re.compile(rb"(?!GET )[A-Z]+ ")
+_IDS = ("warc-record-id", "warc-concurrent-to")
 
 
 def _read(path, as_of):
-    with open(path, "rb") as file:
-        if file.read(4) == _ZSTD:
-            raise ValueError(
-                f"{path} must be a plain or a gzipped WARC file, got one packed by "
-                f"zstd: unpack it with `zstd -d {path.name}`"
-            )
     return batches(_rows(path), "fetches")
 
 
 def _rows(path):
-    """Rows of the records of fetches, and of what is missing among them."""
+    """Rows of the records of fetches, and of what is damaged among them."""
     waiting, others = deque(), set()
-    for ids, record in _records(path):
-        if record is None:  # a request of another method
-            others |= ids
-        else:
-            waiting.append((ids, record))
-        if len(waiting) > _APART:
-            yield _judged(*waiting.popleft(), others)
-    for ids, record in waiting:
-        yield _judged(ids, record, others)
+    with open(path, "rb") as file:
+        records = _members(file) if is_packed(path) else _records(file)
+        for number, (head, http) in enumerate(records, 1):
+            ids = {value for name, value in head if name in _IDS}
+            head = dict(head)
+            kind = head.get("warc-type")
+            if kind == "request" and _OTHER.match(http):
+                others |= ids
+            elif kind in ("response", "revisit"):
+                waiting.append((ids, {"row": number} | _fetch(head, http)))
+            elif kind == "damaged":
+                given = f"{path.name}, record {number}: {head['given']}"
+                waiting.append((ids, head | {"row": number, "given": given}))
+            if len(waiting) > _APART:
+                yield _judged(*waiting.popleft(), others)
+    for ids, row in waiting:
+        yield _judged(ids, row, others)
 
 
 def _judged(ids, row, others):
@@ -60,87 +64,104 @@ def _judged(ids, row, others):
     return row | {"reason": OTHER_METHOD} if ids & others else row
 
 
-def _records(path):
-    """Of each fetch its identifiers and its row, of other requests none.
-
-    One that cannot be read, or is shorter or longer than it says, does not end the
-    reading: it goes on with the next one that begins as a record does.
-    """
-    warc = needed("fastwarc.warc", path)
-    kinds = warc.WarcRecordType
-    start, row = 0, 0
+def _members(file):
+    """Records of a gzip file, without those of members that are not sound."""
+    start = 0
     while start is not None:
-        last, held, damage = start, [], None
-        with open(path, "rb") as file:
-            file.seek(start)
-            try:
-                for record in warc.ArchiveIterator(file, parse_http=True):
-                    # FastWARC checks a gzip member when it goes on to the next one
-                    yield from held
-                    last, held, row = record.stream_pos, [], row + 1
-                    ids = _ids(record)
-                    if record.record_type in (kinds.response, kinds.revisit):
-                        revisit = record.record_type == kinds.revisit
-                        held = [(ids, _fetch(record, revisit) | {"row": row})]
-                    elif record.record_type == kinds.request:
-                        http = record.http_headers
-                        if http and _OTHER.match(http.status_line or ""):
-                            held = [(ids, None)]
-            except (OSError, ValueError) as error:
-                damage = str(error)
-        if not is_packed(path) or sound_members(path, last):
-            yield from held
-        start = None
-        if damage := damage or _end(path, last):
-            start = _next_record(path, last + 1)
-            given = f"{path.name}, behind byte {last}: {damage}"
-            reason = LOST if start is None else "damaged records"
-            yield set(), {"row": row + 1, "given": given, "reason": reason}
+        held, damage = [], None
+        try:
+            for start, stream in members(file, start):
+                yield from held  # the member before this one has been checked
+                held = []
+                for record in _records(stream):
+                    held.append(record)
+        except zlib.error as error:
+            held, damage = [], error
+        except EOFError as error:  # what is whole before the end is used
+            damage = error
+        yield from held
+        start = _next_member(file, start) if damage else None
+        if damage:
+            yield _damaged(damage, start is None)
 
 
-def _ids(record):
-    """Identifiers of a record and of those that were written with it."""
-    names = ("warc-record-id", "warc-concurrent-to")
-    return {value for name, value in record.headers if name.lower() in names}
-
-
-def _next_record(path, position):
-    """Where the next record begins, from a position on, or None."""
-    packed = is_packed(path)
-    mark = b"\x1f\x8b\x08" if packed else b"\nWARC/"
-    with open(path, "rb") as file:
-        while True:
-            file.seek(position)
-            block = file.read(_BLOCK)
-            place = block.find(mark)
-            if place < 0:
-                if len(block) < _BLOCK:
-                    return None
-                position += len(block) - len(mark)
-                continue
-            position += place + (0 if packed else 1)
-            file.seek(position)
+def _next_member(file, start):
+    """Where the next gzip member begins that begins with a record, or None."""
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        while (start := data.find(b"\x1f\x8b\x08", start + 1)) >= 0:
             with contextlib.suppress(zlib.error):
-                head = file.read(_BLOCK)
-                head = (
-                    zlib.decompressobj(wbits=31).decompress(head, 5) if packed else head
-                )
-                if head.startswith(b"WARC/"):
-                    return position
-            position += 1
+                inflate = zlib.decompressobj(wbits=31)
+                if inflate.decompress(data[start : start + _BLOCK], 5) == b"WARC/":
+                    return start
+    return None
 
 
-def _fetch(record, revisit):
+def _damaged(why, last):
+    """What stands for a record that cannot be read."""
+    reason = LOST if last else "damaged records"
+    return [("warc-type", "damaged"), ("reason", reason), ("given", str(why))], b""
+
+
+def _records(stream):
+    """Head of each record, and the head of HTTP in it.
+
+    Behind a record that is shorter or longer than it says, reading goes on with the
+    next line that begins one; in a plain file, with the next after its head.
+    """
+    body, line = 0, stream.readline(_BLOCK)
+    while line:
+        damage = None
+        if line.startswith(b"WARC/"):
+            head = _lines(stream)
+            body = stream.tell() if stream.seekable() else 0
+            length = dict(head).get("content-length", "")
+            n_bytes = int(length) if length.isdecimal() else 0
+            http = stream.read(min(n_bytes, _BLOCK))
+            if length and _skip(stream, n_bytes - len(http)):
+                yield head, http
+            else:
+                damage = "it is not whole"
+        elif line.strip():
+            damage = "it does not begin behind the one before"
+        if damage and stream.seekable():
+            stream.seek(body)
+        line = stream.readline(_BLOCK)
+        while damage and line and not line.startswith(b"WARC/"):
+            line = stream.readline(_BLOCK)
+        if damage:
+            yield _damaged(damage, stream.seekable() and not line)
+
+
+def _lines(stream):
+    """Names, in small letters, and values of the lines before an empty one."""
+    found = []
+    while line := stream.readline(_BLOCK).decode("utf-8", "replace").strip():
+        name, _, value = line.partition(":")
+        found.append((name.lower().strip(), value.strip()))
+    return found
+
+
+def _skip(stream, n_bytes):
+    """Go on by a number of bytes; whether there are as many."""
+    if stream.seekable():
+        return stream.seek(n_bytes, os.SEEK_CUR) <= os.fstat(stream.fileno()).st_size
+    while n_bytes and (block := stream.read(min(n_bytes, _BLOCK))):
+        n_bytes -= len(block)
+    return n_bytes == 0
+
+
+def _fetch(head, http):
     """What one record tells of a fetch."""
-    head, http = record.headers, record.http_headers
-    answered = http is not None  # with no header at all, perhaps
-    url = head.get("WARC-Target-URI", "").strip("<>")
-    date, profile = head.get("WARC-Date", ""), head.get("WARC-Profile", "")
-    status = http.status_code if answered else None
-    digest = head.get("WARC-Payload-Digest")
+    lines = io.BytesIO(http)
+    found = _STATUS.match(lines.readline())
+    status, answer = int(found[1]) if found else None, dict(_lines(lines))
+    revisit = head["warc-type"] == "revisit"
+    url, date = head.get("warc-target-uri", "").strip("<>"), head.get("warc-date", "")
+    digest = head.get("warc-payload-digest")
     value = (digest or "").rpartition(":")[2].upper().rstrip("=")
     # whatever its profile, a revisit with a digest is compared like others, and one
     # without is an answer that nothing changed
+    profile = head.get("warc-profile", "")
     same = status == 304 or (
         revisit and ("server-not-modified" in profile or not value or value in EMPTY)
     )
@@ -156,43 +177,11 @@ def _fetch(record, revisit):
         "status": status,
         # a digest of the body of a 304 is that of no body
         "digest": digest if not same else None,
-        "etag": http.get("ETag") if answered else None,
-        "last_modified": http.get("Last-Modified") if answered else None,
+        "etag": answer.get("etag"),
+        "last_modified": answer.get("last-modified"),
         "same": same or None,
         "reason": reason,
     }
-
-
-def _end(path, position):
-    """What is wrong from the record at a position on, or None.
-
-    FastWARC takes the end of the file for the end of the record.
-    """
-    with open(path, "rb") as packed:
-        packed.seek(position)
-        gzipped = packed.read(2) == b"\x1f\x8b"
-        packed.seek(position)
-        file = gzip.GzipFile(fileobj=packed) if gzipped else packed
-        try:
-            while line := file.readline():
-                if line.strip() and not _skip_record(file):
-                    return "the last record is not whole"
-        except (EOFError, OSError, ValueError, zlib.error) as error:
-            return str(error)
-    return None
-
-
-def _skip_record(file):
-    """Read a record whose first line has been read; whether it is whole."""
-    missing = None
-    while line := file.readline():
-        if not line.strip():
-            break
-        if line.lower().startswith(b"content-length:"):
-            missing = int(line.partition(b":")[2])
-    while missing and (block := file.read(min(missing, _BLOCK))):
-        missing -= len(block)
-    return missing == 0 and line != b""
 
 
 FORMATS = (
@@ -200,11 +189,8 @@ FORMATS = (
         "warc",
         "a WARC file",
         "fetches",
-        lambda head, path: (
-            head.startswith(b"WARC/")
-            or (head.startswith(_ZSTD) and ".warc" in path.name)
-        ),
+        lambda head, path: head.startswith(b"WARC/"),
         read=_read,
-        checks_members=True,
+        checks_itself=True,
     ),
 )
