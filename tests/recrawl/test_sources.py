@@ -212,7 +212,7 @@ def summary(tmp_path, parts):
     state.unlink(missing_ok=True)
     for rows in parts:
         log = write(tmp_path / "log.csv", table(rows, COLUMNS))
-        options = {"state": state, "estimator": "mle", "force": True}
+        options = {"state": state, "force": True}
         recorded(estimate, log, tmp_path / "rates.parquet", **options)
     found = pq.read_table(state).to_pylist()
     return {
@@ -347,7 +347,7 @@ def kept(tmp_path, logs):
             write(tmp_path / f"{k}.txt", "\n".join(lines) + "\n")
             for k, lines in enumerate(dumps)
         ]
-        options = {"state": state, "estimator": "mle", "force": True}
+        options = {"state": state, "force": True}
         recorded(estimate, paths, tmp_path / "rates.parquet", **options)
     names = ("interval", "bits", "aged", "n")
     pages = {page["url"]: page for page in pq.read_table(state).to_pylist()}
@@ -379,7 +379,7 @@ def test_ages_before_the_first_crawl_are_no_crawls_after_a_state(tmp_path, cut):
     parts = [[r for r in rows if r[1] < limit], [r for r in rows if r[1] >= limit]]
     paths = [write(tmp_path / f"{k}.csv", table(p, names)) for k, p in enumerate(parts)]
     out = tmp_path / "rates.parquet"
-    options = {"estimator": "mle", "force": True}
+    options = {"force": True}
     for path in paths:
         recorded(estimate, path, out, state=state, **options)
     columns = ["url", "n_crawls", "n_changed"]
@@ -443,7 +443,7 @@ def test_intervals_through_a_state(tmp_path):
         state.unlink(missing_ok=True)
         for part in parts:
             log = intervals(part, tmp_path / "log.csv")
-            options = {"state": state, "estimator": "mle", "force": True}
+            options = {"state": state, "force": True}
             recorded(estimate, log, tmp_path / "rates.parquet", **options)
         (page,) = pq.read_table(state).to_pylist()
         groups = zip(
@@ -530,7 +530,7 @@ def test_crawls_that_told_ages_count_also_through_a_state(tmp_path):
         for url, t, bit, told in rows
     ]
     columns = ("url", "time", "changed", "last_modified")
-    given = {"state": tmp_path / "state.parquet", "estimator": "mle", "force": True}
+    given = {"state": tmp_path / "state.parquet", "force": True}
     for k, part in enumerate((rows[:3], rows[3:])):
         log = write(tmp_path / f"{k}.csv", table(part, columns))
         estimate(log, tmp_path / "rates.parquet", **given)
@@ -541,7 +541,7 @@ def test_crawls_that_told_ages_count_also_through_a_state(tmp_path):
 
 def of_two_logs(tmp_path, first, second):
     """What a state holds of one page after two logs, each (columns, rows)."""
-    given = {"state": tmp_path / "state.parquet", "estimator": "mle", "force": True}
+    given = {"state": tmp_path / "state.parquet", "force": True}
     for k, (columns, rows) in enumerate((first, second)):
         rows = [
             ("a", *("" if v == "" else START + v * DAY if n in ("time", "start") else v
