@@ -9,6 +9,7 @@ import pytest
 
 from recrawl import Source, estimate, formats, reading
 from recrawl.database import sql
+from tests.recrawl import plain
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
@@ -533,10 +534,12 @@ def test_crawls_that_told_ages_count_also_through_a_state(tmp_path):
     given = {"state": tmp_path / "state.parquet", "force": True}
     for k, part in enumerate((rows[:3], rows[3:])):
         log = write(tmp_path / f"{k}.csv", table(part, columns))
-        estimate(log, tmp_path / "rates.parquet", **given)
+        learnt = estimate(log, tmp_path / "rates.parquet", **given)
     (page,) = pq.read_table(tmp_path / "rates.parquet").to_pylist()
     assert (page["n_crawls"], page["n_changed"]) == (3, 2)
-    assert page["change_rate"] == pytest.approx(2 / (1 + 1 + 2))
+    # two known changes in 1 + 1 + 2 days, and two pseudo-observations
+    expected = plain.known_mle(2, 4 + learnt.unchanged, np.array([learnt.changed]))
+    assert page["change_rate"] == pytest.approx(expected)
 
 
 def of_two_logs(tmp_path, first, second):
