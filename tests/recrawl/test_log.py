@@ -841,7 +841,7 @@ def peak():  # that of getrusage begins with the peak of the parent
     return int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 before = peak()
 log, output, memory = sys.argv[1:]
-found = recrawl.estimate(log, output, estimator="mle", memory=memory)
+found = recrawl.estimate(log, output, memory=memory)
 more = (peak() - before) // 1024
 print(found.n_pages, found.counts["rows"], more)
 """

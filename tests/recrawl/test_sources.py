@@ -9,6 +9,7 @@ import pytest
 
 from recrawl import Source, estimate, formats, reading
 from recrawl.database import sql
+from tests.recrawl import plain
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
@@ -212,7 +213,7 @@ def summary(tmp_path, parts):
     state.unlink(missing_ok=True)
     for rows in parts:
         log = write(tmp_path / "log.csv", table(rows, COLUMNS))
-        options = {"state": state, "estimator": "mle", "force": True}
+        options = {"state": state, "force": True}
         recorded(estimate, log, tmp_path / "rates.parquet", **options)
     found = pq.read_table(state).to_pylist()
     return {
@@ -347,7 +348,7 @@ def kept(tmp_path, logs):
             write(tmp_path / f"{k}.txt", "\n".join(lines) + "\n")
             for k, lines in enumerate(dumps)
         ]
-        options = {"state": state, "estimator": "mle", "force": True}
+        options = {"state": state, "force": True}
         recorded(estimate, paths, tmp_path / "rates.parquet", **options)
     names = ("interval", "bits", "aged", "n")
     pages = {page["url"]: page for page in pq.read_table(state).to_pylist()}
@@ -379,7 +380,7 @@ def test_ages_before_the_first_crawl_are_no_crawls_after_a_state(tmp_path, cut):
     parts = [[r for r in rows if r[1] < limit], [r for r in rows if r[1] >= limit]]
     paths = [write(tmp_path / f"{k}.csv", table(p, names)) for k, p in enumerate(parts)]
     out = tmp_path / "rates.parquet"
-    options = {"estimator": "mle", "force": True}
+    options = {"force": True}
     for path in paths:
         recorded(estimate, path, out, state=state, **options)
     columns = ["url", "n_crawls", "n_changed"]
@@ -443,7 +444,7 @@ def test_intervals_through_a_state(tmp_path):
         state.unlink(missing_ok=True)
         for part in parts:
             log = intervals(part, tmp_path / "log.csv")
-            options = {"state": state, "estimator": "mle", "force": True}
+            options = {"state": state, "force": True}
             recorded(estimate, log, tmp_path / "rates.parquet", **options)
         (page,) = pq.read_table(state).to_pylist()
         groups = zip(
@@ -530,18 +531,20 @@ def test_crawls_that_told_ages_count_also_through_a_state(tmp_path):
         for url, t, bit, told in rows
     ]
     columns = ("url", "time", "changed", "last_modified")
-    given = {"state": tmp_path / "state.parquet", "estimator": "mle", "force": True}
+    given = {"state": tmp_path / "state.parquet", "force": True}
     for k, part in enumerate((rows[:3], rows[3:])):
         log = write(tmp_path / f"{k}.csv", table(part, columns))
-        estimate(log, tmp_path / "rates.parquet", **given)
+        learnt = estimate(log, tmp_path / "rates.parquet", **given)
     (page,) = pq.read_table(tmp_path / "rates.parquet").to_pylist()
     assert (page["n_crawls"], page["n_changed"]) == (3, 2)
-    assert page["change_rate"] == pytest.approx(2 / (1 + 1 + 2))
+    # two known changes in 1 + 1 + 2 days, and two pseudo-observations
+    expected = plain.known_mle(2, 4 + learnt.unchanged, np.array([learnt.changed]))
+    assert page["change_rate"] == pytest.approx(expected)
 
 
 def of_two_logs(tmp_path, first, second):
     """What a state holds of one page after two logs, each (columns, rows)."""
-    given = {"state": tmp_path / "state.parquet", "estimator": "mle", "force": True}
+    given = {"state": tmp_path / "state.parquet", "force": True}
     for k, (columns, rows) in enumerate((first, second)):
         rows = [
             ("a", *("" if v == "" else START + v * DAY if n in ("time", "start") else v
