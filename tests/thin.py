@@ -11,9 +11,9 @@ import sys
 import tokenize
 from pathlib import Path
 
-# What has been reached, so that no package grows again. The aims are 16,000, 9,000 and
-# 65,000: lower a cap with each thing that leaves.
-CAPS = {"paperlib": 16_000, "paperfigs": 9_000, "recrawl": 111_500}
+# So that no package grows again. Of recrawl, what has been reached is below 65,000:
+# lower its cap with each thing that leaves.
+CAPS = {"paperlib": 16_000, "paperfigs": 9_000, "recrawl": 61_000}
 SKIP = {
     tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
     tokenize.ENDMARKER, tokenize.COMMENT, tokenize.ENCODING,

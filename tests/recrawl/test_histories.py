@@ -40,16 +40,6 @@ def test_ragged_history_sums_per_page_also_where_pages_are_empty(offsets):
     )
 
 
-def test_times_of_a_page_do_not_depend_on_the_other_pages():
-    history = History([1e9, 1e-8, 1e-8], [1, 0, 1], [0, 1, 3])
-    assert history.time.tolist() == [1e9, 1e-8, 2e-8]
-    interval = np.random.default_rng(1).lognormal(0.0, 9.0, (40, 25))
-    dense = History(interval, interval > 1)
-    np.testing.assert_array_equal(dense.time, np.cumsum(interval, axis=-1))
-    ragged = History(*dense.ragged())
-    np.testing.assert_array_equal(ragged.time, dense.time.ravel())
-
-
 def test_dense_history_is_the_ragged_one_of_equal_pages():
     interval = np.arange(1.0, 25).reshape(2, 3, 4)
     dense = History(interval, interval % 3 == 0)

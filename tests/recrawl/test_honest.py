@@ -19,8 +19,8 @@ from recrawl import (
 )
 from recrawl.dependence import Dependence, measured
 from recrawl.reading import Batch
-from recrawl.science.freshness import crawled
 from recrawl.science.estimators import mle
+from recrawl.science.freshness import crawled
 from recrawl.science.processes import History
 from tests.recrawl.crawl_logs import parquet
 from tests.recrawl.made import observe

@@ -31,19 +31,6 @@ def interleave(first, offsets_1, second, offsets_2, out):
 
 
 @compiled
-def times(interval, offsets, time):
-    """Write the time of each crawl, shape (n_crawls,): the sums within its page.
-
-    Differences of sums over all pages would lose the digits of short intervals.
-    """
-    for i in range(offsets.size - 1):
-        total = 0.0
-        for j in range(offsets[i], offsets[i + 1]):
-            total += interval[j]
-            time[j] = total
-
-
-@compiled
 def trust(interval, changed, age, count, same, trusted_age, trusted_count):
     """Copy ages and counts, NaN where they contradict the bit; return how many do.
 
@@ -87,18 +74,3 @@ def likelihood_terms(interval, changed, age, count, time, bits, n_known):
     """Write the terms of each crawl into the last three arrays, shape (n_crawls,)."""
     for j in prange(interval.size):
         time[j], bits[j], n_known[j] = term(interval, changed, age, count, j)
-
-
-@parallel
-def likelihood_totals(interval, changed, age, count, offsets, totals):
-    """Write the totals of `History.likelihood_totals` into `totals`, (4, n_pages)."""
-    for i in prange(offsets.size - 1):
-        known = known_time = n_bits = bits_time = 0.0
-        for j in range(offsets[i], offsets[i + 1]):
-            time, bit, n = term(interval, changed, age, count, j)
-            known += n
-            n_bits += 1.0 if bit else 0.0
-            known_time += 0.0 if bit else time
-            bits_time += time if bit else 0.0
-        totals[0, i], totals[1, i] = known, known_time
-        totals[2, i], totals[3, i] = n_bits, bits_time

@@ -96,8 +96,6 @@ class History:
     >>> history = History([1.0, 2.0, 1.0, 4.0], [1, 0, 1, 1], [0, 3, 4])
     >>> history.n_crawls, history.total(history.interval)
     (array([3, 1]), array([4., 4.]))
-    >>> history.time
-    array([1., 3., 4., 4.])
 
     A page that was crawled after one day and then after two, when it had changed
     half a day before:
@@ -153,14 +151,6 @@ class History:
         if self.offsets is None:
             return np.full(self.shape, self.interval.shape[-1])
         return np.diff(self.offsets)
-
-    @property
-    def time(self) -> Array:
-        """Time of each crawl since the page became known, shaped as `changed`."""
-        interval, _, offsets = self.ragged()
-        time = np.empty(interval.size)
-        kernels.times(interval, offsets, time)
-        return time.reshape(self.interval.shape)
 
     def per_crawl(self, values: ArrayLike) -> Array:
         """Repeat a number of each page for each of its crawls.
@@ -269,26 +259,6 @@ class History:
         taken in once for each history, which then holds the arrays.
         """
         return self._likelihood_terms
-
-    def likelihood_totals(self) -> tuple[Values, Values, Values, Values]:
-        """Return sums of `likelihood_terms` over the crawls of each page.
-
-        Returns
-        -------
-        n_known : ndarray or float, of `shape`
-            Number of known changes, K.
-        time : ndarray or float, of `shape`, time
-            Time in which no other change can hide, S.
-        n_bits : ndarray or float, of `shape`
-            Number of crawls of which only the bit says that there was a change.
-        bits_time : ndarray or float, of `shape`, time
-            Sum of their intervals.
-        """
-        interval, changed, offsets = self.ragged()
-        totals = np.empty((4, offsets.size - 1))
-        with threads_for(interval.size):
-            kernels.likelihood_totals(interval, changed, *self._told(), offsets, totals)
-        return tuple(map(self.by_page, totals))
 
     @property
     def _arrays(self):
