@@ -370,7 +370,7 @@ def _check_intervals(least, greatest):
             given[name] = checks.scalar(checks.positive, name, value)
     least, greatest = given.values()
     if None not in (least, greatest) and least > greatest:
-        rule = f"must be at most the greatest one, {greatest:g} days, got {least:g}"
+        rule = f"must be at most greatest_interval, {greatest:g} days, got {least:g}"
         raise ArgumentError("least_interval", rule)
     return least, greatest
 
