@@ -127,6 +127,66 @@ positive_number = functools.partial(scalar, positive)
 probability = functools.partial(scalar, _open_share)
 
 
+def count(name: str, value: object) -> int:
+    """`value` as a positive int."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ArgumentError(name, f"must be a positive integer, got {value!r}")
+    return int(value)
+
+
+def one_of(name: str, value: object, choices: Iterable[Any]) -> None:
+    """Raise unless `value` is one of the choices."""
+    choices = list(choices)
+    if value not in choices:
+        known = " or ".join(", ".join(map(repr, choices)).rsplit(", ", 1))
+        raise ArgumentError(name, f"must be {known}, got {value!r}")
+
+
+def counts(name: str, value: ArrayLike) -> Array:
+    """`value` as `numbers`; all entries are whole and non-negative, or NaN."""
+    array = numbers(name, value)
+    whole = np.isnan(array) | (
+        (array >= 0) & (array < np.inf) & (array == np.floor(array))
+    )
+    require(name, array, "a whole number, at least 0, or NaN", whole)
+    return array
+
+
+def bits(name: str, value: ArrayLike) -> Bits:
+    """`value` as a boolean array; booleans, or numbers that are 0 or 1."""
+    array = np.asarray(value)
+    if array.dtype == bool:
+        return array
+    if array.dtype.kind not in "iuf":
+        raise ArgumentError(name, f"must be boolean or 0/1, got dtype {array.dtype}")
+    require(name, array, "boolean or 0/1", (array == 0) | (array == 1))
+    return array.astype(bool)
+
+
+def for_pages(name: str, value: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
+    """`value`, one number or one for each page, in the shape of the pages."""
+    try:
+        return np.broadcast_to(value, shape)
+    except ValueError:
+        rule = f"must be a number, or one for each page, shape {shape}"
+        raise ArgumentError(name, f"{rule}, got shape {np.shape(value)}") from None
+
+
+def broadcast(**arrays: Any) -> Sequence[NDArray[Any]]:
+    """The named arrays, broadcast against each other, in a tuple or list."""
+    try:
+        return np.broadcast_arrays(*arrays.values())
+    except ValueError:
+        shapes = ", ".join(
+            f"{name} {np.shape(array)}" for name, array in arrays.items()
+        )
+        rule = f"must have shapes that broadcast, got {shapes}"
+        raise ArgumentError(" and ".join(arrays), rule) from None
+
+
+# ---- of policies, batches of estimators and limits by host alone
+
+
 def low_high(
     name: str, value: ArrayLike, check: Callable[[str, ArrayLike], Array] = positive
 ) -> tuple[float, float]:
@@ -160,46 +220,10 @@ def per_page(
     return array
 
 
-def count(name: str, value: object) -> int:
-    """`value` as a positive int."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ArgumentError(name, f"must be a positive integer, got {value!r}")
-    return int(value)
-
-
-def one_of(name: str, value: object, choices: Iterable[Any]) -> None:
-    """Raise unless `value` is one of the choices."""
-    choices = list(choices)
-    if value not in choices:
-        known = " or ".join(", ".join(map(repr, choices)).rsplit(", ", 1))
-        raise ArgumentError(name, f"must be {known}, got {value!r}")
-
-
 def instance(name: str, value: object, kind: type) -> None:
     """Raise unless `value` is of a class."""
     if not isinstance(value, kind):
         raise ArgumentError(name, f"must be {kind.__name__}, got {value!r}")
-
-
-def counts(name: str, value: ArrayLike) -> Array:
-    """`value` as `numbers`; all entries are whole and non-negative, or NaN."""
-    array = numbers(name, value)
-    whole = np.isnan(array) | (
-        (array >= 0) & (array < np.inf) & (array == np.floor(array))
-    )
-    require(name, array, "a whole number, at least 0, or NaN", whole)
-    return array
-
-
-def bits(name: str, value: ArrayLike) -> Bits:
-    """`value` as a boolean array; booleans, or numbers that are 0 or 1."""
-    array = np.asarray(value)
-    if array.dtype == bool:
-        return array
-    if array.dtype.kind not in "iuf":
-        raise ArgumentError(name, f"must be boolean or 0/1, got dtype {array.dtype}")
-    require(name, array, "boolean or 0/1", (array == 0) | (array == 1))
-    return array.astype(bool)
 
 
 def labels(
@@ -215,27 +239,6 @@ def labels(
         raise ArgumentError(name, rule)
     found, member = np.unique(array, return_inverse=True)
     return found, np.ravel(member)
-
-
-def for_pages(name: str, value: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
-    """`value`, one number or one for each page, in the shape of the pages."""
-    try:
-        return np.broadcast_to(value, shape)
-    except ValueError:
-        rule = f"must be a number, or one for each page, shape {shape}"
-        raise ArgumentError(name, f"{rule}, got shape {np.shape(value)}") from None
-
-
-def broadcast(**arrays: Any) -> Sequence[NDArray[Any]]:
-    """The named arrays, broadcast against each other, in a tuple or list."""
-    try:
-        return np.broadcast_arrays(*arrays.values())
-    except ValueError:
-        shapes = ", ".join(
-            f"{name} {np.shape(array)}" for name, array in arrays.items()
-        )
-        rule = f"must have shapes that broadcast, got {shapes}"
-        raise ArgumentError(" and ".join(arrays), rule) from None
 
 
 def parameters(pages: Any) -> dict[str, Array]:

@@ -434,11 +434,10 @@ def _described(found, output, given):
         yield f"of these only {units.rounded(found.spent)}: {why}"
     for name, counts in found.tables.items():
         named, others, n = (counts[k] for k in ("named", "others", "unknown"))
-        first = f", such as {_first(counts['first'], n)}" if n else ""
+        rows = f"; {units.counted(n, 'row')} without a page in the rates: "
         yield (
             f"{name}: {units.counted(named, 'page')} from {given[name]}, "
-            f"{others:,} as in the rates; {units.counted(n, 'row')} without a "
-            f"page in the rates{first}"
+            f"{others:,} as in the rates{rows + _first(counts['first'], n) if n else ''}"
         )
     yield from _freshness(found)
     loss = _LOSSES[given["objective"]]

@@ -131,7 +131,24 @@ def alone(path: PathLike) -> Iterator[None]:
     ------
     None
         When it has the folder. A warning says that it has to wait.
+
+    Raises
+    ------
+    FileExistsError
+        Where folders cannot be locked (Windows), in place of waiting.
     """
+    if fcntl is None:  # a file that only one can make; it outlives a killed process
+        lock = Path(f"{path}.lock")
+        try:
+            lock.touch(exist_ok=False)
+        except FileExistsError:
+            reason = "another run has the state, or was killed and left this file"
+            raise FileExistsError(errno.EEXIST, reason, str(lock)) from None
+        try:
+            yield
+        finally:
+            lock.unlink()
+        return
     folder = Path(path).resolve().parent
     with contextlib.ExitStack() as stack:
         try:

@@ -306,7 +306,7 @@ def _check_arguments(policy, objective, per_host, intervals, limits, cost, hedge
             checks.positive_number(name, value)
     least, greatest, _ = intervals
     if None not in (least, greatest) and least > greatest:
-        rule = f"must be at most the greatest one, {greatest:g} days, got {least:g}"
+        rule = f"must be at most greatest_interval, {greatest:g} days, got {least:g}"
         raise ArgumentError("least_interval", rule)
     each = per_host.values() if isinstance(per_host, Mapping) else [per_host]
     if not all(limit is None or limit >= 0 for limit in each):

@@ -236,7 +236,7 @@ def test_backtest(capsys):
         ),
         (
             f"{PLAN} 1/day --least-interval 2d --greatest-interval 1d",
-            "recrawl: --least-interval must be at most the greatest one, 1 days",
+            "recrawl: --least-interval must be at most greatest_interval, 1 days",
         ),
         (f"{PLAN} 1/day --hedge 2", "recrawl: --hedge must be in [0, 1], got 2.0"),
         ("backtest bad.csv --share 0", "--share must be strictly between 0 and 1, got"),

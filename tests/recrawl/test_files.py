@@ -76,6 +76,16 @@ def test_of_two_runs_with_one_state_the_second_waits_and_says_so(tmp_path):
     assert out.strip() == f"waiting for another run that has {path}|new"
 
 
+def test_where_folders_cannot_be_locked_the_second_run_ends(tmp_path, monkeypatch):
+    monkeypatch.setattr(_files, "fcntl", None)
+    for _ in range(2):
+        with _files.alone(tmp_path / "state"):
+            again = _files.alone(tmp_path / "state")
+            with pytest.raises(FileExistsError, match=r"another run .*state\.lock"):
+                again.__enter__()
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("step", ["open", "fsync", "chmod", "replace"])
 @pytest.mark.parametrize(
     "error",

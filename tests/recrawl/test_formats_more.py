@@ -63,8 +63,10 @@ def pages(log):
 
 def totals(log):
     """Known changes, and the time in which no other hides, of each page."""
-    n_known, quiet, *_ = log.history.likelihood_totals()
-    return dict(zip(log.url, zip(n_known, quiet, strict=True), strict=True))
+    interval, changed, offsets, n_known = log.history.likelihood_terms()
+    terms = np.column_stack([n_known, np.where(changed, 0.0, interval)])
+    pages = np.split(terms, offsets[1:-1])
+    return {u: tuple(page.sum(axis=0)) for u, page in zip(log.url, pages, strict=True)}
 
 
 # Recognition

@@ -278,7 +278,8 @@ def _scan(path, check):
                     end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
                     rest = text[end:]
                     # a line that is too long is not whole before the last block of it
-                    faulty = len(rest) > _LONGEST - _BLOCK or check.is_faulty(text[:end])
+                    is_long = len(rest) > _LONGEST - _BLOCK
+                    faulty = is_long or check.is_faulty(text[:end])
         except zlib.error as error:
             n_bytes, damage = 0, f"no sound gzip member at byte {start:,} ({error})"
         except EOFError as error:

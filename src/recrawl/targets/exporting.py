@@ -171,9 +171,9 @@ def check_export(
 
     Examples
     --------
-    >>> check_export("seeds.txt", "nutch", until="tomorrow")
+    >>> check_export("seeds.txt", "nutch", until="soon")
     Traceback (most recent call last):
-    recrawl.errors.ArgumentError: until must be a time in ISO 8601 or 'now', got 'tomorrow'
+    recrawl.errors.ArgumentError: until must be a time in ISO 8601 or 'now', got 'soon'
     """
     if to not in CRAWLERS:
         known = ", ".join(TARGETS)
