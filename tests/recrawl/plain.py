@@ -4,7 +4,6 @@ One function a formula, as in `tests.plain`, which has those of the papers. Deri
 where no source is named.
 """
 
-
 import numpy as np
 from scipy.integrate import quad
 from scipy.special import exprel
@@ -205,5 +204,3 @@ def optimal(
         return spent_best / cost[pages], multiplier
 
     return _saturate(solve, bandwidth, cost, host, host_limit)
-
-
