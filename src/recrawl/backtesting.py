@@ -46,7 +46,7 @@ class Backtest:
 
 
 def backtest(
-    path: PathLike, *, share: float = 0.8, n_bins: int = 10, memory: str = "1GiB"
+    path: PathLike, *, share: float = 0.8, n_bins: int = 10, memory: str = "50%"
 ) -> Backtest:
     """Estimate on the first part of a log, and predict the bits of the rest.
 
@@ -64,7 +64,7 @@ def backtest(
         in (0, 1).
     n_bins : int, default 10
         Bins of the calibration, of equal width in probability.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         As in `estimate`.
 
     Returns

@@ -347,8 +347,9 @@ _LOG = (
     ),
     _option(
         "--memory SIZE",
-        "memory that sorting may use (default: 1GiB); the rest goes to disk",
-        default="1GiB",
+        "memory that sorting may use (default: half of the machine's); the rest goes "
+        "to disk",
+        default="50%",
     ),
 )
 _TO = _option("--to", "write the file that this crawler takes", choices=_TARGETS)

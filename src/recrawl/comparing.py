@@ -62,7 +62,7 @@ def compare(
     n_pages: int = 10_000,
     horizon: float | None = None,
     rng: Seed = None,
-    memory: str = "1GiB",
+    memory: str = "50%",
 ) -> Comparison:
     r"""Compare what a log did with other rules that crawl as many pages a day.
 
@@ -89,7 +89,7 @@ def compare(
         time between crawls of a page, and at least a year.
     rng : None, int, SeedSequence or Generator, optional
         Of the simulation, passed through `numpy.random.default_rng`.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         As in `estimate`.
 
     Returns

@@ -90,7 +90,7 @@ def report(
     bandwidth: float | None = None,
     rng: Seed = None,
     force: bool = False,
-    memory: str = "1GiB",
+    memory: str = "50%",
 ) -> Report:
     r"""Write what a log tells as one page of HTML that needs no network.
 
@@ -110,7 +110,7 @@ def report(
         As in `compare`.
     force : bool, default False
         Overwrite an output that exists.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         As in `estimate`.
 
     Returns

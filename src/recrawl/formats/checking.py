@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Quotes", "Utf8", "mended"]
 
-_BLOCK = 1 << 16  # bytes that are looked at at a time
+_BLOCK = 1 << 18  # bytes that are looked at at a time
 _LONGEST = 2_000_000  # bytes of a row, as in DuckDB's reader
 _MOST_LINES = 1000  # of a row
 _TIME_DIGITS = 4  # the fewest of a time in any form
@@ -278,7 +278,9 @@ def _scan(path, check):
                     end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
                     rest = text[end:]
                     # a line that is too long is not whole before the last block of it
-                    faulty = len(rest) > _LONGEST - _BLOCK or check.is_faulty(text[:end])
+                    faulty = len(rest) > _LONGEST - _BLOCK or check.is_faulty(
+                        text[:end]
+                    )
         except zlib.error as error:
             n_bytes, damage = 0, f"no sound gzip member at byte {start:,} ({error})"
         except EOFError as error:
