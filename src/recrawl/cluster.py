@@ -336,9 +336,10 @@ def _scatter(source, part, n, folder, memory):
             given = recognise(file, source.format), source, temporary, tally
             insert(connection, number, file, *given, rows)
         for table in _READ:
+            target = quoted(f"{where}/{table}")
             query = (
                 f"copy (select *, share_of(url, {n}) as share from {table}) "
-                f"to {quoted(f'{where}/{table}')} (format parquet, partition_by (share))"
+                f"to {target} (format parquet, partition_by (share))"
             )
             run(connection, query, "storing")
     return tally, where

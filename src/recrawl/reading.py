@@ -20,7 +20,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from recrawl.database import MEMORY, database, first_line, pattern, quoted, run, sql
+from recrawl.database import MEMORY, database, first_line, pattern, run, sql
 from recrawl.formats.inserting import insert
 from recrawl.formats.source import Source
 from recrawl.output import check_pages

@@ -4,7 +4,6 @@ The samples in ``formats`` are this project's own, written after the sources of
 each program; their hosts are invented. So are the crawls that `written` writes.
 """
 
-import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +16,7 @@ import pytest
 
 from recrawl import estimate
 from recrawl.database import pattern, quoted, sql
-from recrawl.formats import FORMATS, recognise
-from recrawl.formats.base import COLUMNS, beginning
+from recrawl.formats import recognise
 from recrawl.tally import FAILED
 from tests.recrawl import written
 from tests.recrawl.crawl_logs import recorded
@@ -219,23 +217,6 @@ def test_sample_of_states(rows, name):
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_sample_is_of_one_format_and_has_its_columns(connection, name, tmp_path):
-    path = SAMPLES / name
-    found = [
-        each
-        for each in FORMATS
-        if each.kind != "table" and each.recognises(beginning(path), path)
-    ]
-    assert [each.name for each in found] == [KINDS[name]]
-    packed = tmp_path / (name + ".gz")
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert recognise(packed) is found[0]
-    query = found[0].query.replace("$file", quoted(pattern(packed)))
-    columns = connection.sql(query).columns
-    assert set(columns) == {"row", "given", "reason", *COLUMNS[found[0].kind]}
-
-
-@pytest.mark.parametrize("name", KINDS)
 def test_half_a_line_and_other_lines_are_kept_with_a_reason(rows, name, tmp_path):
     text = (SAMPLES / name).read_text(encoding="utf-8")
     last = text.rstrip("\n]").rfind("http")
@@ -284,21 +265,6 @@ def test_csv_dump_of_nutch_with_quotes_and_bytes_that_are_no_utf8(rows, tmp_path
     (url, none), (spoilt, reason) = rows(path, "url, reason")
     assert (url, none, spoilt) == (WWW + '?q=","', None, WWW + "é")
     assert "dump with -format json" in reason
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("http://a/\tVersion: 7\nStatus: 2 (db_fetched)\n", "-format json"),
-        ("!OpenWayback-CDXJ 1.0\n(org,a,)/ 2026-10-01T06:12:08Z response {}\n", "2015"),
-        ('(org,a,)/ 2026-10-01T06:12:08Z response {"x": 1}\n', "2015"),
-    ],
-)
-def test_formats_that_cannot_be_read_are_refused(tmp_path, text, what):
-    path = tmp_path / "part-r-00000"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=f"part-r-00000 must be .*{what}"):
-        estimate(path, tmp_path / "rates.parquet")
 
 
 def test_segment_with_links_and_a_page_text(rows, tmp_path):

@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import shutil
-import sys
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -17,18 +16,15 @@ from warcio.warcwriter import WARCWriter
 import recrawl
 from recrawl import read_crawl_log
 from recrawl.database import database, sql
-from recrawl.formats import FORMATS, recognise
-from recrawl.formats.base import beginning
-from recrawl.formats.records import LOST, root
+from recrawl.formats import recognise
+from recrawl.formats.records import LOST
 from recrawl.formats.source import Source
 from recrawl.science.estimators import mle
-from recrawl.science.processes import History
 from tests.recrawl import one_crawl
 from tests.recrawl.crawl_logs import recorded, write
 from tests.recrawl.one_crawl import BEGIN, DAY, Crawl, sha1
 
 SAMPLES = Path(__file__).parent / "formats"
-OURS = "warc", "changedetection", "sitemap", "feed", "git"
 AS_OF = datetime(2026, 10, 4, tzinfo=UTC)
 URL = "https://www.example.org/"
 # warcio does not close the temporary files in which it keeps bodies
@@ -68,37 +64,6 @@ def totals(log):
 
 
 # Recognition
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("sitemap.xml", "sitemap"),
-        ("feed.xml", "feed"),
-        ("atom.xml", "feed"),
-        ("git.txt", "git"),
-        ("cdio", "changedetection"),
-    ],
-)
-def test_a_sample_is_recognised_as_its_format_alone(name, expected, tmp_path):
-    path = SAMPLES / name
-    head = beginning(path)
-    names = [f.name for f in FORMATS if f.name in OURS and f.recognises(head, path)]
-    assert names == [expected]
-    if path.is_file():
-        packed = write(tmp_path / f"{name}.gz", path.read_bytes())
-        assert recognise(packed).name == expected
-        assert rows(packed) == [
-            row | {"given": row["given"].replace(name, packed.name)}
-            for row in rows(path)
-        ]
-
-
-def test_the_root_of_xml_is_what_follows_its_prolog():
-    assert root(b"\xef\xbb\xbf<?xml?>\n<!-- <rss> -->\n<urlset>") == "urlset"
-    assert root(b"<!DOCTYPE a [<!ENTITY b 'c'>]><sm:urlset x='y'>") == "urlset"
-    assert root(b"<html><urlset>") == "html"
-    assert root(b"url,time,changed") == ""
 
 
 # Samples
@@ -173,14 +138,6 @@ def test_json_lines_are_a_table(name, tmp_path):
     assert (interval.tolist(), changed.tolist()) == ([2.0, 2.0], [True, False])
     assert log.host.tolist() == ["b"]
     assert not messages
-
-
-def test_what_json_lines_lack_is_named(tmp_path):
-    row = {"url": "a", "fetched_at": "2026-01-01", "content_hash": "x"}
-    path = write(tmp_path / "log.jsonl", json_lines(row).encode())
-    said = "column 'time' .* --column time=fetched_at --column digest=content_hash"
-    with pytest.raises(ValueError, match=said):
-        read_crawl_log(path)
 
 
 def test_sample_of_a_sitemap():
@@ -297,18 +254,6 @@ def test_of_a_truncated_sitemap_what_lies_before_is_used(tmp_path):
         assert len(whole) > 10
         assert not any("reason" in row for row in whole)
         assert end["reason"] == LOST
-
-
-def test_a_sitemap_with_entities_is_refused(tmp_path):
-    laughs = "".join(f'<!ENTITY l{k + 1} "{f"&l{k};" * 10}">' for k in range(3))
-    path = tmp_path / "sitemap.xml"
-    write(
-        path,
-        f'<!DOCTYPE urlset [<!ENTITY l0 "ha">{laughs}]>'
-        "<urlset><url><loc>&l3;</loc></url></urlset>",
-    )
-    with pytest.raises(ValueError, match=r"sitemap\.xml must declare no entities"):
-        rows(path)
 
 
 @pytest.mark.parametrize("size", [330, 400])
@@ -509,25 +454,6 @@ def test_a_warc_file_gzipped_as_a_whole(tmp_path):
     assert rows(whole) == rows(plain)
 
 
-def test_a_warc_file_of_zstd_is_refused(tmp_path):
-    path = write_bytes(tmp_path / "a.warc.zst", b"\x28\xb5\x2f\xfd" + b"x" * 20)
-    with pytest.raises(
-        ValueError, match=r"zstd: unpack it with `zstd -d a\.warc\.zst`"
-    ):
-        rows(path)
-
-
-@LEAKY
-@pytest.mark.parametrize("package", ["fastwarc", "feedparser"])
-def test_a_missing_package_is_named_with_its_extra(monkeypatch, tmp_path, package):
-    is_warc = package == "fastwarc"
-    path = warc(tmp_path / "a.warc") if is_warc else SAMPLES / "feed.xml"
-    for name in (package, f"{package}.warc"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ModuleNotFoundError, match=r"'paperlib-crawl\[log\]'"):
-        rows(path)
-
-
 # Changes in windows
 
 
@@ -574,29 +500,6 @@ def test_windows_of_changes(windows, expected):
         assert (reason is None) == (start is not None)
 
 
-def test_windows_at_random_count_each_change_and_each_moment_once():
-    rng = np.random.default_rng(1)
-    windows = []
-    for page in range(60):
-        for _ in range(rng.integers(1, 6)):
-            start, stop = np.sort(rng.choice(40, 2, replace=False)).tolist()
-            times = rng.integers(start + 1, stop + 1, rng.integers(0, 4)).tolist()
-            windows += [
-                (str(page), 10 * start, 10 * stop, t and 10 * t) for t in [*times, None]
-            ]
-    found = derived(windows)
-    for page in {url for url, *_ in windows}:
-        own = [row[1:] for row in windows if row[0] == page]
-        known = {10 * k for k in range(41) if any(a < 10 * k <= b for a, b, _ in own)}
-        ends = {b for _, b, _ in own if b + 10 not in known}
-        changes = {t for *_, t in own if t is not None}
-        pieces = [row[1:4] for row in found if row[0] == page]
-        assert sum(changed for *_, changed in pieces) == len(changes)
-        total = sum(t - start for start, t, _ in pieces)
-        assert total == 10 * len(known) + len(changes & ends)
-        assert all(a[1] <= b[0] for a, b in pairwise(pieces))
-
-
 # Round trips: what a format stores of a simulated crawl gives its rates back
 
 
@@ -636,51 +539,6 @@ def test_formats_that_store_changes_give_their_number_and_the_time(
         n, quiet = found[url]
         assert n == len(crawl.found(page))
         assert quiet == pytest.approx(crawl.n_days, abs=1e-9)
-
-
-@pytest.mark.slow
-def test_downloads_of_feeds_join(crawl, tmp_path):
-    expected = {}
-    for page, times in enumerate(crawl.changes):
-        spans = []
-        for day in range(8, crawl.n_days + 1, 8):
-            at = BEGIN + day * DAY
-            path = tmp_path / f"{day:02}-{page}.xml"
-            one_crawl.write_feed(path, crawl, page, at)
-            os.utime(path, (at, at))  # the file's time is the download's
-            if (items := times[times < at][-10:]).size:
-                spans.append((items[0], at))
-        inside = [t for t in times if any(a < t <= b for a, b in spans)]
-        # downloads are in order: each adds what is after the one before
-        until, total = 0, 0
-        for first, at in spans:
-            total += at - max(first, until)
-            until = at
-        if spans:
-            expected[crawl.url[page]] = len(inside), total / DAY
-    found = totals(recorded(read_crawl_log, tmp_path)[0])
-    assert found.keys() == expected.keys()
-    for url, (n, quiet) in expected.items():
-        assert found[url] == (n, pytest.approx(quiet, abs=1e-9))
-
-
-@pytest.mark.parametrize("of_day", [False, True])
-def test_a_sitemap_gives_the_rate_of_many_pages_back(of_day, tmp_path):
-    rate, n_pages = 0.4, 900
-    crawl = Crawl(np.full(n_pages, rate), n_days=60)
-    path = tmp_path / "sitemap.xml"
-    one_crawl.write_sitemap(path, crawl, of_day=of_day)
-    as_of = one_crawl.utc(crawl.end)
-    log = read_crawl_log(Source(path, as_of=as_of))
-    # all pages as one, for one download tells little of each
-    history = log.history
-    pooled = History(
-        history.interval,
-        history.changed,
-        [0, history.interval.size],
-        age=history.age,
-    )
-    assert float(mle(pooled)[0]) == pytest.approx(rate, rel=4 / np.sqrt(n_pages))
 
 
 def downloads(folder, crawl, step, **options):

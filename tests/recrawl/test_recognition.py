@@ -8,7 +8,7 @@ import pytest
 import recrawl
 from recrawl import cli
 from recrawl.formats import FORMATS, NAMES, recognise
-from tests.recrawl.crawl_logs import parquet, recorded
+from tests.recrawl.crawl_logs import recorded
 from tests.recrawl.thinned import every
 
 SAMPLES = Path(__file__).with_name("formats")
@@ -93,17 +93,6 @@ def test_a_folder_of_several_formats_is_refused(tmp_path):
         recrawl.estimate(tmp_path, tmp_path / "rates.parquet")
 
 
-def test_common_crawls_table_is_recognised(tmp_path):
-    path = parquet(
-        tmp_path / "part.parquet",
-        url=["https://a.org/"],
-        fetch_time=["2026-01-01"],
-        fetch_status=[200],
-        content_digest=["X"],
-    )
-    assert recognise(path).name == "commoncrawl"
-
-
 @pytest.mark.parametrize(
     "name", every(3, ["export.txt", "crawl.log", "table", "packed.gz"])
 )
@@ -114,10 +103,3 @@ def test_a_table_is_known_by_the_names_in_its_first_line(tmp_path, name, delimit
     path = tmp_path / name
     path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
     assert recrawl.read_crawl_log(path).history.interval.tolist() == [2.0]
-
-
-def test_a_table_in_utf_16_is_named(tmp_path):
-    path = tmp_path / "unicode.csv"
-    path.write_bytes("url,time,changed\na,2026-01-01,1\n".encode("utf-16"))
-    with pytest.raises(ValueError, match="must be in UTF-8, got UTF-16"):
-        recrawl.read_crawl_log(path)

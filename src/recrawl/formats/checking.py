@@ -268,7 +268,7 @@ def _scan(path, check):
     with open(path, "rb") as file:
         start = 0
         try:
-            for start, stream in _streams(file):
+            for start, stream in _streams(file):  # noqa: B007
                 size, n_bytes = size + n_bytes, 0
                 while block := stream.read1(_BLOCK):
                     n_bytes += len(block)
