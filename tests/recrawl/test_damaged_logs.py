@@ -6,8 +6,8 @@ import zlib
 import pytest
 
 import recrawl
-from recrawl import ColumnsWarning, Source, reading
-from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+from recrawl import Source, reading
+from tests.recrawl.crawl_logs import START, recorded, table, write
 
 LOST = "end of a truncated or damaged file"
 UNFIT = "that do not fit the columns"
@@ -125,19 +125,6 @@ def test_a_line_that_is_no_utf8_is_counted(tmp_path):
         assert len(rows) == 9
         assert counts == {"that are not in UTF-8": 1}
         assert f"{path.name} line 6: bytes that are no UTF-8" in told
-
-
-def test_keys_of_folders_hide_no_column(tmp_path):
-    folder = tmp_path / "changed=1" / "url=x"
-    folder.mkdir(parents=True)
-    url, time, changed = map(list, zip(*ROWS, strict=True))
-    parquet(folder / "log.parquet", url=url, time=time, changed=changed)
-    *found, told = crawls(tmp_path)
-    assert found == [sorted(ROWS), {}]
-    assert told.startswith("changed=1, url=x: folders are called like columns")
-    with pytest.warns(ColumnsWarning) as warned:
-        recrawl.estimate(tmp_path, tmp_path / "rates.parquet")
-    assert warned[0].filename == __file__
 
 
 def test_a_column_that_may_be_the_status_is_told_of(tmp_path):

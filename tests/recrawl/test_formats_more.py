@@ -19,7 +19,6 @@ from recrawl.database import database, sql
 from recrawl.formats import recognise
 from recrawl.formats.records import LOST
 from recrawl.formats.source import Source
-from recrawl.science.estimators import mle
 from tests.recrawl import one_crawl
 from tests.recrawl.crawl_logs import recorded, write
 from tests.recrawl.one_crawl import BEGIN, DAY, Crawl, sha1
@@ -69,34 +68,6 @@ def totals(log):
 # Samples
 
 
-def test_sample_of_json_lines_that_scrapy_wrote():
-    log, _ = recorded(read_crawl_log, SAMPLES / "fetched.jsonl")
-    bits = {url[21:]: changed.tolist() for url, (_, changed) in pages(log).items()}
-    assert bits == {
-        "/": [True] * 3,
-        "/tagged": [False, True, False],
-        "/dated": [True, False, False, False],  # the first one by its Last-Modified
-        "/näher": [False, False, True],
-        "/gone": [],
-        "/moved": [],
-        "/refused": [],
-    }
-
-
-def test_sample_of_our_columns_gives_the_bits_of_the_specification():
-    log, messages = recorded(read_crawl_log, SAMPLES / "http.csv")
-    bits = {url: changed.tolist() for url, (_, changed) in pages(log).items()}
-    assert bits == {
-        URL: [True, False, True, False],  # the first one by its Last-Modified
-        f"{URL}news?cat=a,b&q=x y": [True, True],
-        f"{URL}quiet": [False],
-        f"{URL}gone": [],
-        f"{URL}näher": [],
-    }
-    assert len(messages) == 1
-    assert "2 of fetches without the digest" in messages[0]
-
-
 def json_lines(*rows):
     """Text of JSON Lines."""
     return "".join(json.dumps(row) + "\n" for row in rows)
@@ -138,27 +109,6 @@ def test_json_lines_are_a_table(name, tmp_path):
     assert (interval.tolist(), changed.tolist()) == ([2.0, 2.0], [True, False])
     assert log.host.tolist() == ["b"]
     assert not messages
-
-
-def test_sample_of_a_sitemap():
-    found = rows(SAMPLES / "sitemap.xml")
-    for row in found:
-        del row["given"]
-    first, day, month = "2026-10-01T04:12:08", "2026-10-01", "2026-10-01"
-    assert found == [
-        {"row": 1, "url": URL, "start": time(first), "time": AS_OF, "changed": True,
-         "last_modified": time(first)},
-        {"row": 2, "url": f"{URL}news?cat=a,b&t=1", "start": time(f"{day}T00:00"),
-         "time": time("2026-10-02T00:00"), "changed": True},
-        {"row": 2, "url": f"{URL}news?cat=a,b&t=1", "start": time("2026-10-02T00:00"),
-         "time": AS_OF, "changed": False},
-        {"row": 3, "url": f"{URL}n%C3%A4her", "start": time(f"{month}T00:00"),
-         "time": AS_OF, "changed": True},
-        {"row": 4, "url": f"{URL}about", "time": AS_OF,
-         "reason": "without a lastmod"},
-        {"row": 5, "url": f"{URL}bad", "time": AS_OF,
-         "reason": "whose lastmod cannot be read"},
-    ]  # fmt: skip
 
 
 def sitemap(*lastmods):
@@ -266,17 +216,6 @@ def test_a_feed_that_is_cut_is_told(tmp_path, size):
     assert fault["given"].startswith("feed.xml: <unknown>:")
 
 
-def test_samples_of_feeds():
-    first, oldest, undated = rows(SAMPLES / "feed.xml")
-    window = {"url": URL, "start": time("2026-09-30T11:00"), "stop": AS_OF}
-    assert first.items() >= (window | {"time": time("2026-10-01T06:12:08")}).items()
-    assert oldest.items() >= window.items()
-    assert "time" not in oldest
-    assert undated["reason"] == "without a date that can be read"
-    (row,) = rows(SAMPLES / "atom.xml")
-    assert row["reason"] == "of a feed that names no page"
-
-
 def test_items_of_the_future_and_of_the_download_are_left_out(tmp_path):
     path = tmp_path / "atom.xml"
     dates = "2026-10-04T00:00:00Z", "2027-01-01T00:00:00Z", "2026-10-01T00:00:00Z"
@@ -291,18 +230,6 @@ def test_items_of_the_future_and_of_the_download_are_left_out(tmp_path):
     assert (row["start"], row["stop"]) == (time("2026-10-01T00:00"), AS_OF)
 
 
-def test_sample_of_git():
-    found = [(r["url"], r["start"], r["stop"], r.get("time"))
-             for r in rows(SAMPLES / "git.txt")]  # fmt: skip
-    days = [time(f"2026-10-0{day}T04:12:09") for day in (1, 2, 3)]
-    assert sorted(found, key=lambda row: row[:2]) == [
-        ("b.json", days[1], AS_OF, None),
-        ("data ä.json", days[0], days[1], days[1]),
-        ("data ä.json", days[1], days[2], days[2]),
-        ("data ä.json", days[2], AS_OF, None),
-    ]
-
-
 def test_a_deletion_ends_a_window_of_git_and_a_last_commit_can_be_the_end(tmp_path):
     lines = [("A", 6), ("D", 4), ("M", 3), ("A", 1)]
     text = "".join(f"@{BEGIN + t}\n\n{kind}\ta\n" for kind, t in lines)
@@ -315,21 +242,6 @@ def test_a_deletion_ends_a_window_of_git_and_a_last_commit_can_be_the_end(tmp_pa
     assert spans == [(), (3, 4), (1, 3, 3)]
     assert found[0]["reason"] == "of files that are new at the end"
     assert rows(write(path, text + "what?\n"))[-1]["reason"].startswith("that are no")
-
-
-def test_sample_of_changedetection():
-    *checks, gone = rows(SAMPLES / "cdio")
-    assert gone["url"] == f"{URL}gone"
-    assert gone["reason"] == "without two checks that found the page"
-    assert {row["url"] for row in checks} == {f"{URL}news?cat=a,b"}
-    assert len(checks) == 60
-    found = [row["time"] for row in checks if row["changed"]]
-    days = ["2026-09-10", "2026-09-16", "2026-10-01"]
-    assert found == [time(f"{day}T06:12:08") for day in days]
-    log, (message,) = recorded(read_crawl_log, SAMPLES / "cdio")
-    assert "1 without two checks that found the page" in message
-    rate = mle(log.history).max()
-    assert rate == pytest.approx(-2 * np.log(57 / 60), rel=1e-9)
 
 
 @pytest.mark.parametrize("state", [{"paused": True}, {"last_error": "404"}])

@@ -74,30 +74,6 @@ ROWS = [
 WANTED = {url: [(3.0, 2.0, True), (8.0, 5.0, False)] for url in URLS}
 
 
-@pytest.mark.parametrize(
-    "name",
-    every(
-        3,
-        [
-            "log.csv",
-            "log.csv.gz",
-            "log.tsv",
-            "log.tsv.gz",
-            "semicolon.csv",
-            "it's.csv",
-            "log[1].csv",
-            "*?.csv",
-        ],
-    ),
-)
-def test_text_formats(tmp_path, name):
-    write(
-        tmp_path / "log1.csv", HEADER + "other,2020-01-01,0\n"
-    )  # which the pattern log[1].csv would match
-    delimiter = "\t" if ".tsv" in name else ";" if "semicolon" in name else ","
-    assert clean(write(tmp_path / name, table(ROWS, delimiter=delimiter))) == WANTED
-
-
 def test_parquet(tmp_path):
     url, time, changed = map(list, zip(*ROWS, strict=True))
     pq.write_table(
