@@ -42,7 +42,7 @@ class Backtest:
     calibration: dict
 
 
-def backtest(path: PathLike, *, share: float = 0.8, memory: str = "1GiB") -> Backtest:
+def backtest(path: PathLike, *, share: float = 0.8, memory: str = "50%") -> Backtest:
     """Estimate on the first part of a log, and predict the bits of the rest.
 
     Two rules predict: "prior" is the rate of `estimate`; "one rate" gives all pages
@@ -56,7 +56,7 @@ def backtest(path: PathLike, *, share: float = 0.8, memory: str = "1GiB") -> Bac
     share : float, default 0.8
         Share of the rows of the log, the first in time, that is estimated on,
         in (0, 1).
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         As in `estimate`.
 
     Returns

@@ -159,9 +159,10 @@ _OPTIONS = {
         "TIME",
     ),
     "memory": _option(
-        "memory that sorting may use (default: 1GiB); the rest goes to disk",
+        "memory that sorting may use (default: half of the machine's); the rest goes "
+        "to disk",
         metavar="SIZE",
-        default="1GiB",
+        default="50%",
     ),
     "rates": _option("the file that `recrawl estimate` wrote", Path),
     "schedule": _option("the file that `recrawl schedule` wrote", Path),

@@ -38,7 +38,7 @@ class Comparison:
 
 
 def compare(
-    path: PathLike, *, n_pages: int = 10_000, memory: str = "1GiB"
+    path: PathLike, *, n_pages: int = 10_000, memory: str = "50%"
 ) -> Comparison:
     r"""Compare what a log did with other rules that crawl as many pages a day.
 
@@ -57,7 +57,7 @@ def compare(
     n_pages : int, default 10000
         Pages drawn at random from the log, at most; those with two crawls or
         more that are not gone are used.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         As in `estimate`.
 
     Returns

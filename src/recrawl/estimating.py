@@ -114,7 +114,7 @@ def estimate(
     state: PathLike | None = None,
     signals: PathLike | None = None,
     force: bool = False,
-    memory: str = "1GiB",
+    memory: str = "50%",
     dask: str | None = None,
 ) -> Estimates:
     """Estimate the change rate of each page of a log, with its interval.
@@ -166,7 +166,7 @@ def estimate(
         needs for thresholds.
     force : bool, default False
         Overwrite an output that exists.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         Memory that the database may use to sort, such as "1GiB"; larger logs
         are sorted in the system's folder for temporary files. It needs some
         50 MiB, and 10 MiB for each core; the rest of the process needs some

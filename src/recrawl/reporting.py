@@ -63,7 +63,7 @@ def report(
     *,
     bandwidth: float | None = None,
     force: bool = False,
-    memory: str = "1GiB",
+    memory: str = "50%",
 ) -> Report:
     r"""Write what a log holds as one page of HTML that needs no network.
 
@@ -81,7 +81,7 @@ def report(
         Crawls a day of the middle budget; by default the pace of the log.
     force : bool, default False
         Overwrite an output that exists.
-    memory : str, default "1GiB"
+    memory : str, default "50%"
         As in `estimate`.
 
     Returns

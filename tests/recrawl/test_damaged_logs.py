@@ -1,15 +1,13 @@
 """What is wrong in a file of a log is left out and told, never read as it stands."""
 
 import gzip
-import warnings
 import zlib
 
-import pyarrow as pa
 import pytest
 
 import recrawl
-from recrawl import ColumnsWarning, Source, reading
-from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
+from recrawl import Source, reading
+from tests.recrawl.crawl_logs import START, recorded, table, write
 
 LOST = "end of a truncated or damaged file"
 UNFIT = "that do not fit the columns"
@@ -83,25 +81,6 @@ def test_a_log_of_one_damaged_member_is_refused(tmp_path):
             crawls(path)
 
 
-def test_bytes_that_follow_the_last_member(tmp_path):
-    data = members(TEXT)[0]
-    rows, counts, told = crawls(put(tmp_path / "log.csv.gz", data + b"and more"))
-    assert (rows, counts) == (sorted(ROWS), {LOST: 1})
-    assert f"behind line 41: what begins at byte {len(data)} is no sound gzip" in told
-
-
-@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_url_at_the_end_that_may_be_cut_is_told(tmp_path, end):
-    rows = "time,changed,url\n2026-01-01,0,https://a.example/\n"
-    path = tmp_path / "log.csv"
-    path.write_bytes(f"{rows}2026-01-02,1,https://a.exam{end}".encode())
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        recrawl.read_crawl_log(path)
-    told = "the last line ends without a line break, perhaps in a URL"
-    assert [told in str(warning.message) for warning in caught] == [True] * (not end)
-
-
 @pytest.mark.parametrize("missing", [4, 8, 9, 40])
 def test_a_cut_member_gives_its_whole_lines(tmp_path, missing):
     data, starts = members(*PARTS)
@@ -148,34 +127,6 @@ def test_a_line_that_is_no_utf8_is_counted(tmp_path):
         assert f"{path.name} line 6: bytes that are no UTF-8" in told
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_two_columns_of_one_name_are_refused(tmp_path, kind):
-    columns = {"url": ["a", "a"], "time": ["2026-01-01", "2026-01-02"]}
-    columns |= {"changed": [0, 1], "Changed": [1, 1]}
-    path = tmp_path / f"log.{kind}"
-    if kind == "csv":
-        write(path, table(zip(*columns.values(), strict=True), tuple(columns)))
-    else:
-        parquet(path, **columns)
-    with pytest.raises(
-        ValueError, match=r"must have one column 'changed', got 'changed', 'Changed'"
-    ):
-        crawls(path)
-
-
-def test_keys_of_folders_hide_no_column(tmp_path):
-    folder = tmp_path / "changed=1" / "url=x"
-    folder.mkdir(parents=True)
-    url, time, changed = map(list, zip(*ROWS, strict=True))
-    parquet(folder / "log.parquet", url=url, time=time, changed=changed)
-    *found, told = crawls(tmp_path)
-    assert found == [sorted(ROWS), {}]
-    assert told.startswith("changed=1, url=x: folders are called like columns")
-    with pytest.warns(ColumnsWarning) as warned:
-        recrawl.estimate(tmp_path, tmp_path / "rates.parquet")
-    assert warned[0].filename == __file__
-
-
 def test_a_column_that_may_be_the_status_is_told_of(tmp_path):
     log = tmp_path / "log.csv"
     log.write_text("url,time,changed,Status_Code\na,1.7e9,0,200\na,1.8e9,0,503\n")
@@ -186,11 +137,3 @@ def test_a_column_that_may_be_the_status_is_told_of(tmp_path):
     found, message = recorded(recrawl.estimate, named, tmp_path / "b.parquet")
     assert not any("do you mean" in text for text in message)
     assert found.counts["rows"] == 1
-
-
-def test_a_quote_in_the_name_of_a_parquet_column(tmp_path):
-    url, time, changed = map(list, zip(*ROWS, strict=True))
-    columns = {"url": url, "time": time, 'a"b': changed}
-    parquet(tmp_path / "log.parquet", **{k: pa.array(v) for k, v in columns.items()})
-    log = Source(tmp_path / "log.parquet", columns={"changed": 'a"b'})
-    assert crawls(log)[0] == sorted(ROWS)

@@ -5,10 +5,7 @@ The same numbers, lost workers, and clusters that cannot be used.
 
 import contextlib
 import os
-import shutil
 import sys
-import tempfile
-import threading
 import warnings
 from pathlib import Path
 
@@ -205,21 +202,6 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
 
 
 @pytest.mark.slow
-def test_a_log_of_fewer_pages_than_parts(client, tmp_path):
-    log = write(
-        tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\na,2026-01-02,1\n"
-    )
-    local, remote = (
-        estimated(log, tmp_path / f"{address}.parquet", dask=address)
-        for address in (None, client.scheduler.address)
-    )
-    assert local == remote
-    assert_same(
-        tmp_path / "None.parquet", tmp_path / f"{client.scheduler.address}.parquet"
-    )
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(  # in each kind of task
     ("module", "name"), [(SHUFFLING, "scatter"), (READING, "save"), (READING, "saved")]
 )
@@ -266,26 +248,6 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_nothing_is_left_of_tasks_that_outlive_a_failed_run(tmp_path):
-    def write_on(folder, started, ended):
-        with contextlib.suppress(OSError):  # the folder is gone
-            while not ended.is_set():
-                path = tempfile.mkdtemp(dir=folder)
-                Path(path, "part.parquet").write_bytes(b"half")
-                started.set()
-
-    (tmp_path / "out").mkdir()
-    for _ in range(20):
-        started, ended = threading.Event(), threading.Event()
-        with crawl_log_cluster._scratch(tmp_path / "out") as folder:
-            task = threading.Thread(target=write_on, args=(folder, started, ended))
-            task.start()
-            started.wait()
-        ended.set()
-        task.join()
-        assert list((tmp_path / "out").iterdir()) == []
-
-
 @pytest.mark.slow
 def test_errors_are_those_of_one_machine(client, tmp_path):
     address, output = client.scheduler.address, tmp_path / "out/rates.parquet"
@@ -315,67 +277,6 @@ def test_errors_are_those_of_one_machine(client, tmp_path):
 # ---------------------------------------------------------------- work per worker
 
 
-class Workers:
-    """Workers of one thread each, whose tasks run here one after the other.
-
-    The k-th task of each kind is the k-th worker's. What they read is counted
-    by the system, for this process.
-    """
-
-    def __init__(self, n):
-        self.n_bytes = [0] * n
-
-    def nthreads(self):
-        return dict.fromkeys(range(len(self.n_bytes)), 1)
-
-    def run(self, client, function, arguments, what):
-        results = []
-        for k, given in enumerate(arguments):
-            before = bytes_read()
-            results.append(function(*given))
-            self.n_bytes[k] += bytes_read() - before
-        return results
-
-
-def bytes_read():
-    return int(Path("/proc/self/io").read_text().split()[1])
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="Linux counts bytes")
-def test_each_of_n_workers_reads_an_nth(tmp_path, monkeypatch):
-    rng, n_rows = np.random.default_rng(0), 150_000
-    # long names, so that the ends of files and the like are few of the bytes
-    url = [rng.bytes(60).hex() for _ in range(n_rows // 3)]
-    columns = {
-        "url": [url[k] for k in rng.integers(len(url), size=n_rows)],
-        "time": 1.7e9 + rng.integers(10**7, size=n_rows),
-        "changed": rng.random(n_rows) < 0.3,
-    }
-    log, state = tmp_path / "log.parquet", tmp_path / "state.parquet"
-    pq.write_table(pa.table(columns), log, row_group_size=n_rows // 48)
-    before = parquet_file(tmp_path / "before.parquet", log_rows(3000, 0))
-    with monkeypatch.context() as patch:
-        patch.setattr(f"{READING}.ROWS_PER_BATCH", 100)  # a state of many row groups
-        estimated(before, tmp_path / "rates.parquet", state=state)
-    most, total = {}, {}
-    for n in (2, 8):
-        workers = Workers(n)
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                crawl_log_cluster,
-                "connected",
-                lambda _, workers=workers: contextlib.nullcontext(workers),
-            )
-            patch.setattr(crawl_log_cluster, "run", workers.run)
-            copy = shutil.copy(state, tmp_path / f"state{n}.parquet")
-            estimated(log, tmp_path / f"{n}.parquet", state=copy, dask="here")
-        most[n], total[n] = max(workers.n_bytes), sum(workers.n_bytes)
-    assert most[8] < 1.1 * 2 / 8 * most[2]
-    assert total[8] < 1.1 * total[2] < 1.1 * 4 * log.stat().st_size
-    assert_same(tmp_path / "2.parquet", tmp_path / "8.parquet")
-
-
 # ---------------------------------------------------------------- replications
 
 
@@ -387,13 +288,6 @@ def command(tmp_path, address):
     log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
     rates = str(tmp_path / "rates.parquet")
     return cli.main(["estimate", str(log), "-o", rates, "--dask", address])
-
-
-@pytest.mark.slow
-def test_what_is_not_looked_for_on_a_cluster_is_told(tmp_path, cluster, capsys):
-    assert command(tmp_path, cluster.scheduler_address) == 0
-    told = "soft 404s and dates that servers make up are not looked for with --dask"
-    assert told in capsys.readouterr().out
 
 
 @pytest.mark.slow
@@ -409,17 +303,6 @@ def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
     assert err.startswith(f"recrawl: {rule}, got {address!r}: ")
     assert err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
-
-
-@pytest.mark.slow
-def test_no_workers(tmp_path):
-    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
-    rule = r"dask must be the address of a scheduler with workers, got .*tcp"
-    with (
-        LocalCluster(n_workers=0, dashboard_address=":0") as empty,
-        pytest.raises(ValueError, match=rule),
-    ):
-        recrawl.estimate(log, tmp_path / "rates.parquet", dask=empty.scheduler_address)
 
 
 @pytest.mark.slow

@@ -118,56 +118,6 @@ def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
     assert os.listdir(tmp_path) == ["file"], "no temporary file is left"
 
 
-def test_flushed_to_disk_before_the_rename(tmp_path, monkeypatch):
-    path, steps = tmp_path / "file", []
-    write_atomic(path, "old")
-    real = os.replace
-    monkeypatch.setattr(
-        _files.os,
-        "fsync",
-        lambda handle: steps.append(
-            ("fsync", os.fstat(handle).st_size, path.read_text())
-        ),
-    )
-    monkeypatch.setattr(
-        _files.os,
-        "replace",
-        lambda a, b: (steps.append(("replace", path.read_text())), real(a, b)),
-    )
-    write_atomic(path, "newer")
-    assert steps == [("fsync", 5, "old"), ("replace", "old")]
-    assert path.read_text() == "newer"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits are those of Unix")
-@pytest.mark.parametrize("size", [5_000, 5_000_000])
-def test_a_real_limit(tmp_path, size):
-    """A limit of file size, below and above the size of the write buffer.
-
-    In a process of its own, which writes no bytecode.
-    """
-    path = tmp_path / "file"
-    write_atomic(path, "old")
-    code = f"""
-import resource
-from recrawl.files import write_atomic
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-try:
-    write_atomic({str(path)!r}, "x" * {size})
-except OSError as error:
-    print(error)
-"""
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", code], capture_output=True, text=True, check=True
-    )
-    assert (done.stdout, done.stderr) == (
-        f"[Errno {errno.EFBIG}] File too large: '{path}'\n",
-        "",
-    )
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["file"]
-
-
 def test_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(OSError, match="file"):
@@ -176,12 +126,6 @@ def test_where_nothing_can_be_written(tmp_path):
     with pytest.raises(IsADirectoryError, match="folder"):
         write_atomic(tmp_path / "folder", "new")
     assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
-
-
-def test_a_folder_is_made_only_where_this_is_meant(tmp_path):
-    with pytest.raises(FileNotFoundError, match="new"):
-        write_atomic(tmp_path / "new" / "file", "text", make_folder=False)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes with a name are of Unix")
@@ -241,9 +185,3 @@ def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
         for run in runs:
             with run:
                 run.kill()
-
-
-def test_the_temporary_file_stands_beside_its_target(tmp_path):
-    """A rename is atomic within one file system only."""
-    with _files.replacing(tmp_path / "note.txt") as temporary:
-        assert pathlib.Path(temporary).parent == tmp_path

@@ -4,7 +4,6 @@ The samples in ``formats`` are this project's own, written after the sources of
 each program; their hosts are invented. So are the crawls that `written` writes.
 """
 
-import gzip
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,8 +16,7 @@ import pytest
 
 from recrawl import estimate
 from recrawl.database import pattern, quoted, sql
-from recrawl.formats import FORMATS, recognise
-from recrawl.formats.base import COLUMNS, beginning
+from recrawl.formats import recognise
 from recrawl.tally import FAILED
 from tests.recrawl import written
 from tests.recrawl.crawl_logs import recorded
@@ -26,17 +24,10 @@ from tests.recrawl.thinned import every
 
 SAMPLES = Path(__file__).parent / "formats"
 WWW = "https://www.example.org/"
-OLD, DOWN = "http://www.example.org/old", "https://down.example.org/"
-A = "sha1:442MGF3JCODX35SJUPQQO7466ICGGJM4"
-B = "sha1:QELUIIYMVG7GKW2H57H5VKXD74BJAW5P"
-MD5 = "md5:2b88066e1798ede6fe69cd786134dcc6"
 EMPTY = "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
-GONE = "sha1:YNNJ7RJLWVLMPH4PUVAN6WD2FP2GLOKA"
-NAEHER = "sha1:EZCMJTH2XVOPK6DUK5XRWABI6PHD7A5X"
 NEVER, LINE = "of pages that were never fetched", "that are no captures"
 NO_WEB = "that are no web page (dns:, whois:)"
 NO_DATE = "fetched once, or without signatureChangeDate in metadata.persist"
-NO_FETCH = "without lastProcessedDate in metadata.persist"
 
 
 @pytest.fixture(scope="module")
@@ -67,186 +58,6 @@ def at(text):
 
 
 NOON = at("10-01T06:12:08")
-
-FETCHES = {  # url, time, status, digest, same, reason
-    "readseg.txt": [
-        (WWW, NOON, 200, MD5, None, None),
-        (WWW + "about", at("10-01T06:12:10"), 304, None, True, None),
-    ],
-    "crawl.log": [
-        (
-            "dns:www.example.org",
-            at("10-01T06:12:07.688"),
-            1,
-            "sha1:VO6JBYAGYLM3CI7IVCBKNGCVLFOTU4BK",
-            None,
-            NO_WEB,
-        ),
-        (WWW, at("10-01T06:12:07.998"), 200, B, None, None),
-        (
-            OLD,
-            at("10-01T06:12:08.990"),
-            301,
-            "sha1:7NPND2CFRTD5U4KHRXNLQ4JWNAOLAF46",
-            None,
-            None,
-        ),
-        (WWW + "about", at("10-01T06:12:09.981"), 304, None, True, None),
-        (WWW + "gone", at("10-01T06:12:11.301"), 404, GONE, None, None),
-        (DOWN, at("10-01T06:12:19.003"), -2, None, None, None),
-        (WWW + "private", at("10-01T06:12:20.310"), -9998, None, None, None),
-        (
-            WWW + "n%C3%A4her?q=a,b",
-            at("10-01T06:12:21.207"),
-            200,
-            NAEHER,
-            None,
-            None,
-        ),
-    ],
-    "cdx11.cdx": [
-        (WWW, at("09-01T06:12:08"), 200, A, None, None),
-        (WWW, NOON, 200, B, None, None),
-        (WWW, at("10-15T06:12:08"), None, B, None, None),
-        (WWW + "about", at("10-01T06:12:10"), 304, None, True, None),
-        (WWW + "gone", at("10-01T06:12:11"), 404, GONE, None, None),
-        (WWW + "n%C3%A4her?q=a,b", at("10-01T06:12:21"), 200, NAEHER, None, None),
-        (
-            OLD,
-            at("10-01T06:12:09"),
-            301,
-            "sha1:7NPND2CFRTD5U4KHRXNLQ4JWNAOLAF46",
-            None,
-            None,
-        ),
-    ],
-    "cdx9.cdx": [
-        (WWW, at("09-01T06:12:08"), 200, A, None, None),
-        (WWW, NOON, None, A, None, None),
-    ],
-    "wayback.txt": [
-        (WWW, at("09-01T06:12:08"), 200, A, None, None),
-        # written http://www.example.org:80/
-        ("http://www.example.org/", NOON, 301, EMPTY, None, None),
-        (WWW, at("10-15T06:12:08"), None, A, None, None),
-    ],
-    "wayback.json": [
-        (WWW, at("09-01T06:12:08"), 200, A, None, None),
-        (WWW, at("10-15T06:12:08"), None, A, None, None),
-    ],
-    "index.cdxj": [
-        (WWW, at("09-01T06:12:08"), 200, A, None, None),
-        (WWW, NOON, 200, B, None, None),
-        (WWW + "about", at("10-01T06:12:10"), 304, None, True, None),
-        (
-            WWW + "news?cat={a,b}&t=x y",
-            at("10-01T06:12:12"),
-            200,
-            "sha1:NP2BNRQK6QFB35I4TSKR7GMJZPLZEWAD",
-            None,
-            None,
-        ),
-        (OLD, at("10-01T06:12:09"), 301, EMPTY, None, None),
-    ],
-}
-
-SEPTEMBER = at("09-01T06:12:08")
-STATES = {  # url, last_fetch, last_change, status, reason
-    "nutch.jsonl": [
-        (OLD, at("10-01T06:12:09"), at("10-01T06:12:09"), 301, None),
-        (DOWN, at("10-01T06:12:19"), None, None, FAILED),
-        (WWW, NOON, NOON, 200, None),
-        (WWW + "about", at("10-01T06:12:10"), SEPTEMBER, 304, None),
-        (WWW + "gone", at("10-01T06:12:11"), at("09-01T06:12:11"), 404, None),
-        (WWW + "näher?a=1,2", None, None, None, NEVER),
-    ],
-    "nutch.csv": [
-        (WWW, NOON, NOON, 200, None),
-        (WWW + "news?cat=a,b", NOON, SEPTEMBER, None, None),
-        (DOWN, at("10-01T06:12:19"), None, None, FAILED),
-    ],
-    "storm.jsonl": [
-        (
-            WWW,
-            at("10-01T06:12:08.229871"),
-            at("10-01T06:12:08.231"),
-            200,
-            None,
-        ),
-        (
-            WWW + "about",
-            at("10-01T06:12:10"),
-            at("09-02T06:12:08.001"),
-            304,
-            None,
-        ),
-        (OLD, at("10-01T06:12:09"), None, 301, None),
-        (DOWN, at("10-01T06:12:19"), None, None, FAILED),
-        (WWW + "gone", at("10-01T06:12:11"), None, 404, None),
-        (WWW + "n%C3%A4her", None, None, None, NEVER),
-    ],
-    "frontier.jsonl": [
-        (WWW, at("10-01T06:12:08.229871"), None, 200, NO_DATE),
-        (WWW + "about?a=1,2", None, None, None, NO_FETCH),
-        (WWW + "gone", None, None, None, NO_FETCH),
-    ],
-}
-
-KINDS = {
-    "cdx11.cdx": "cdx",
-    "cdx9.cdx": "cdx",
-    "crawl.log": "heritrix",
-    "frontier.jsonl": "frontier",
-    "index.cdxj": "cdxj",
-    "nutch.csv": "nutch",
-    "nutch.jsonl": "nutch",
-    "readseg.txt": "readseg",
-    "storm.jsonl": "storm",
-    "wayback.json": "wayback",
-    "wayback.txt": "wayback",
-}
-
-
-@pytest.mark.parametrize("name", FETCHES)
-def test_sample_of_fetches(rows, name):
-    found = rows(SAMPLES / name, "url, time, status, digest, same, reason")
-    assert found == FETCHES[name]
-
-
-@pytest.mark.parametrize("name", STATES)
-def test_sample_of_states(rows, name):
-    assert rows(SAMPLES / name) == STATES[name]
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_sample_is_of_one_format_and_has_its_columns(connection, name, tmp_path):
-    path = SAMPLES / name
-    found = [
-        each
-        for each in FORMATS
-        if each.kind != "table" and each.recognises(beginning(path), path)
-    ]
-    assert [each.name for each in found] == [KINDS[name]]
-    packed = tmp_path / (name + ".gz")
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert recognise(packed) is found[0]
-    query = found[0].query.replace("$file", quoted(pattern(packed)))
-    columns = connection.sql(query).columns
-    assert set(columns) == {"row", "given", "reason", *COLUMNS[found[0].kind]}
-
-
-@pytest.mark.parametrize("name", KINDS)
-def test_half_a_line_and_other_lines_are_kept_with_a_reason(rows, name, tmp_path):
-    text = (SAMPLES / name).read_text(encoding="utf-8")
-    last = text.rstrip("\n]").rfind("http")
-    path = tmp_path / f"a[1]-{name}"
-    path.write_text(f"{text[: last + 12]}\nurl,time,changed\n", encoding="utf-8")
-    found = rows(path, "url, reason")
-    if name == "readseg.txt":  # a record goes on until the next one
-        assert found[-1] == ("https://www.", NEVER)
-        return
-    assert [url for url, _ in found[-2:]] == [None, None]
-    assert all(reason.startswith("that are no ") for _, reason in found[-2:])
 
 
 NUTCH = json.loads((SAMPLES / "nutch.jsonl").read_text().splitlines()[2])
@@ -284,21 +95,6 @@ def test_csv_dump_of_nutch_with_quotes_and_bytes_that_are_no_utf8(rows, tmp_path
     (url, none), (spoilt, reason) = rows(path, "url, reason")
     assert (url, none, spoilt) == (WWW + '?q=","', None, WWW + "é")
     assert "dump with -format json" in reason
-
-
-@pytest.mark.parametrize(
-    ("text", "what"),
-    [
-        ("http://a/\tVersion: 7\nStatus: 2 (db_fetched)\n", "-format json"),
-        ("!OpenWayback-CDXJ 1.0\n(org,a,)/ 2026-10-01T06:12:08Z response {}\n", "2015"),
-        ('(org,a,)/ 2026-10-01T06:12:08Z response {"x": 1}\n', "2015"),
-    ],
-)
-def test_formats_that_cannot_be_read_are_refused(tmp_path, text, what):
-    path = tmp_path / "part-r-00000"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=f"part-r-00000 must be .*{what}"):
-        estimate(path, tmp_path / "rates.parquet")
 
 
 def test_segment_with_links_and_a_page_text(rows, tmp_path):

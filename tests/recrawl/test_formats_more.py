@@ -4,7 +4,6 @@ import gzip
 import json
 import os
 import shutil
-import sys
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -17,18 +16,14 @@ from warcio.warcwriter import WARCWriter
 import recrawl
 from recrawl import read_crawl_log
 from recrawl.database import database, sql
-from recrawl.formats import FORMATS, recognise
-from recrawl.formats.base import beginning
-from recrawl.formats.records import LOST, root
+from recrawl.formats import recognise
+from recrawl.formats.records import LOST
 from recrawl.formats.source import Source
-from recrawl.science.estimators import mle
-from recrawl.science.processes import History
-from tests.recrawl import one_crawl, plain
+from tests.recrawl import one_crawl
 from tests.recrawl.crawl_logs import recorded, write
 from tests.recrawl.one_crawl import BEGIN, DAY, Crawl, sha1
 
 SAMPLES = Path(__file__).parent / "formats"
-OURS = "warc", "changedetection", "sitemap", "feed", "git"
 AS_OF = datetime(2026, 10, 4, tzinfo=UTC)
 URL = "https://www.example.org/"
 # warcio does not close the temporary files in which it keeps bodies
@@ -72,66 +67,7 @@ def totals(log):
 # Recognition
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("sitemap.xml", "sitemap"),
-        ("feed.xml", "feed"),
-        ("atom.xml", "feed"),
-        ("git.txt", "git"),
-        ("cdio", "changedetection"),
-    ],
-)
-def test_a_sample_is_recognised_as_its_format_alone(name, expected, tmp_path):
-    path = SAMPLES / name
-    head = beginning(path)
-    names = [f.name for f in FORMATS if f.name in OURS and f.recognises(head, path)]
-    assert names == [expected]
-    if path.is_file():
-        packed = write(tmp_path / f"{name}.gz", path.read_bytes())
-        assert recognise(packed).name == expected
-        assert rows(packed) == [
-            row | {"given": row["given"].replace(name, packed.name)}
-            for row in rows(path)
-        ]
-
-
-def test_the_root_of_xml_is_what_follows_its_prolog():
-    assert root(b"\xef\xbb\xbf<?xml?>\n<!-- <rss> -->\n<urlset>") == "urlset"
-    assert root(b"<!DOCTYPE a [<!ENTITY b 'c'>]><sm:urlset x='y'>") == "urlset"
-    assert root(b"<html><urlset>") == "html"
-    assert root(b"url,time,changed") == ""
-
-
 # Samples
-
-
-def test_sample_of_json_lines_that_scrapy_wrote():
-    log, _ = recorded(read_crawl_log, SAMPLES / "fetched.jsonl")
-    bits = {url[21:]: changed.tolist() for url, (_, changed) in pages(log).items()}
-    assert bits == {
-        "/": [True] * 3,
-        "/tagged": [False, True, False],
-        "/dated": [True, False, False, False],  # the first one by its Last-Modified
-        "/näher": [False, False, True],
-        "/gone": [],
-        "/moved": [],
-        "/refused": [],
-    }
-
-
-def test_sample_of_our_columns_gives_the_bits_of_the_specification():
-    log, messages = recorded(read_crawl_log, SAMPLES / "http.csv")
-    bits = {url: changed.tolist() for url, (_, changed) in pages(log).items()}
-    assert bits == {
-        URL: [True, False, True, False],  # the first one by its Last-Modified
-        f"{URL}news?cat=a,b&q=x y": [True, True],
-        f"{URL}quiet": [False],
-        f"{URL}gone": [],
-        f"{URL}näher": [],
-    }
-    assert len(messages) == 1
-    assert "2 of fetches without the digest" in messages[0]
 
 
 def json_lines(*rows):
@@ -175,35 +111,6 @@ def test_json_lines_are_a_table(name, tmp_path):
     assert (interval.tolist(), changed.tolist()) == ([2.0, 2.0], [True, False])
     assert log.host.tolist() == ["b"]
     assert not messages
-
-
-def test_what_json_lines_lack_is_named(tmp_path):
-    row = {"url": "a", "fetched_at": "2026-01-01", "content_hash": "x"}
-    path = write(tmp_path / "log.jsonl", json_lines(row).encode())
-    said = "column 'time' .* --column time=fetched_at --column digest=content_hash"
-    with pytest.raises(ValueError, match=said):
-        read_crawl_log(path)
-
-
-def test_sample_of_a_sitemap():
-    found = rows(SAMPLES / "sitemap.xml")
-    for row in found:
-        del row["given"]
-    first, day, month = "2026-10-01T04:12:08", "2026-10-01", "2026-10-01"
-    assert found == [
-        {"row": 1, "url": URL, "start": time(first), "time": AS_OF, "changed": True,
-         "last_modified": time(first)},
-        {"row": 2, "url": f"{URL}news?cat=a,b&t=1", "start": time(f"{day}T00:00"),
-         "time": time("2026-10-02T00:00"), "changed": True},
-        {"row": 2, "url": f"{URL}news?cat=a,b&t=1", "start": time("2026-10-02T00:00"),
-         "time": AS_OF, "changed": False},
-        {"row": 3, "url": f"{URL}n%C3%A4her", "start": time(f"{month}T00:00"),
-         "time": AS_OF, "changed": True},
-        {"row": 4, "url": f"{URL}about", "time": AS_OF,
-         "reason": "without a lastmod"},
-        {"row": 5, "url": f"{URL}bad", "time": AS_OF,
-         "reason": "whose lastmod cannot be read"},
-    ]  # fmt: skip
 
 
 def sitemap(*lastmods):
@@ -301,18 +208,6 @@ def test_of_a_truncated_sitemap_what_lies_before_is_used(tmp_path):
         assert end["reason"] == LOST
 
 
-def test_a_sitemap_with_entities_is_refused(tmp_path):
-    laughs = "".join(f'<!ENTITY l{k + 1} "{f"&l{k};" * 10}">' for k in range(3))
-    path = tmp_path / "sitemap.xml"
-    write(
-        path,
-        f'<!DOCTYPE urlset [<!ENTITY l0 "ha">{laughs}]>'
-        "<urlset><url><loc>&l3;</loc></url></urlset>",
-    )
-    with pytest.raises(ValueError, match=r"sitemap\.xml must declare no entities"):
-        rows(path)
-
-
 @pytest.mark.parametrize("size", [330, 400])
 def test_a_feed_that_is_cut_is_told(tmp_path, size):
     """The entries before the cut are used, as they are whole."""
@@ -321,17 +216,6 @@ def test_a_feed_that_is_cut_is_told(tmp_path, size):
     (fault,) = (row for row in rows(path) if "of XML" in row.get("reason", ""))
     assert fault["reason"] == "of XML with a fault, behind which entries may be missing"
     assert fault["given"].startswith("feed.xml: <unknown>:")
-
-
-def test_samples_of_feeds():
-    first, oldest, undated = rows(SAMPLES / "feed.xml")
-    window = {"url": URL, "start": time("2026-09-30T11:00"), "stop": AS_OF}
-    assert first.items() >= (window | {"time": time("2026-10-01T06:12:08")}).items()
-    assert oldest.items() >= window.items()
-    assert "time" not in oldest
-    assert undated["reason"] == "without a date that can be read"
-    (row,) = rows(SAMPLES / "atom.xml")
-    assert row["reason"] == "of a feed that names no page"
 
 
 def test_items_of_the_future_and_of_the_download_are_left_out(tmp_path):
@@ -348,18 +232,6 @@ def test_items_of_the_future_and_of_the_download_are_left_out(tmp_path):
     assert (row["start"], row["stop"]) == (time("2026-10-01T00:00"), AS_OF)
 
 
-def test_sample_of_git():
-    found = [(r["url"], r["start"], r["stop"], r.get("time"))
-             for r in rows(SAMPLES / "git.txt")]  # fmt: skip
-    days = [time(f"2026-10-0{day}T04:12:09") for day in (1, 2, 3)]
-    assert sorted(found, key=lambda row: row[:2]) == [
-        ("b.json", days[1], AS_OF, None),
-        ("data ä.json", days[0], days[1], days[1]),
-        ("data ä.json", days[1], days[2], days[2]),
-        ("data ä.json", days[2], AS_OF, None),
-    ]
-
-
 def test_a_deletion_ends_a_window_of_git_and_a_last_commit_can_be_the_end(tmp_path):
     lines = [("A", 6), ("D", 4), ("M", 3), ("A", 1)]
     text = "".join(f"@{BEGIN + t}\n\n{kind}\ta\n" for kind, t in lines)
@@ -372,21 +244,6 @@ def test_a_deletion_ends_a_window_of_git_and_a_last_commit_can_be_the_end(tmp_pa
     assert spans == [(), (3, 4), (1, 3, 3)]
     assert found[0]["reason"] == "of files that are new at the end"
     assert rows(write(path, text + "what?\n"))[-1]["reason"].startswith("that are no")
-
-
-def test_sample_of_changedetection():
-    *checks, gone = rows(SAMPLES / "cdio")
-    assert gone["url"] == f"{URL}gone"
-    assert gone["reason"] == "without two checks that found the page"
-    assert {row["url"] for row in checks} == {f"{URL}news?cat=a,b"}
-    assert len(checks) == 60
-    found = [row["time"] for row in checks if row["changed"]]
-    days = ["2026-09-10", "2026-09-16", "2026-10-01"]
-    assert found == [time(f"{day}T06:12:08") for day in days]
-    log, (message,) = recorded(read_crawl_log, SAMPLES / "cdio")
-    assert "1 without two checks that found the page" in message
-    rate = mle(log.history).max()
-    assert rate == pytest.approx(-2 * np.log(57 / 60), rel=1e-9)
 
 
 @pytest.mark.parametrize("state", [{"paused": True}, {"last_error": "404"}])
@@ -511,25 +368,6 @@ def test_a_warc_file_gzipped_as_a_whole(tmp_path):
     assert rows(whole) == rows(plain)
 
 
-def test_a_warc_file_of_zstd_is_refused(tmp_path):
-    path = write_bytes(tmp_path / "a.warc.zst", b"\x28\xb5\x2f\xfd" + b"x" * 20)
-    with pytest.raises(
-        ValueError, match=r"zstd: unpack it with `zstd -d a\.warc\.zst`"
-    ):
-        rows(path)
-
-
-@LEAKY
-@pytest.mark.parametrize("package", ["fastwarc", "feedparser"])
-def test_a_missing_package_is_named_with_its_extra(monkeypatch, tmp_path, package):
-    is_warc = package == "fastwarc"
-    path = warc(tmp_path / "a.warc") if is_warc else SAMPLES / "feed.xml"
-    for name in (package, f"{package}.warc"):
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ModuleNotFoundError, match=r"'paperlib-crawl\[log\]'"):
-        rows(path)
-
-
 # Changes in windows
 
 
@@ -576,29 +414,6 @@ def test_windows_of_changes(windows, expected):
         assert (reason is None) == (start is not None)
 
 
-def test_windows_at_random_count_each_change_and_each_moment_once():
-    rng = np.random.default_rng(1)
-    windows = []
-    for page in range(60):
-        for _ in range(rng.integers(1, 6)):
-            start, stop = np.sort(rng.choice(40, 2, replace=False)).tolist()
-            times = rng.integers(start + 1, stop + 1, rng.integers(0, 4)).tolist()
-            windows += [
-                (str(page), 10 * start, 10 * stop, t and 10 * t) for t in [*times, None]
-            ]
-    found = derived(windows)
-    for page in {url for url, *_ in windows}:
-        own = [row[1:] for row in windows if row[0] == page]
-        known = {10 * k for k in range(41) if any(a < 10 * k <= b for a, b, _ in own)}
-        ends = {b for _, b, _ in own if b + 10 not in known}
-        changes = {t for *_, t in own if t is not None}
-        pieces = [row[1:4] for row in found if row[0] == page]
-        assert sum(changed for *_, changed in pieces) == len(changes)
-        total = sum(t - start for start, t, _ in pieces)
-        assert total == 10 * len(known) + len(changes & ends)
-        assert all(a[1] <= b[0] for a, b in pairwise(pieces))
-
-
 # Round trips: what a format stores of a simulated crawl gives its rates back
 
 
@@ -638,51 +453,6 @@ def test_formats_that_store_changes_give_their_number_and_the_time(
         n, quiet = found[url]
         assert n == len(crawl.found(page))
         assert quiet == pytest.approx(crawl.n_days, abs=1e-9)
-
-
-@pytest.mark.slow
-def test_downloads_of_feeds_join(crawl, tmp_path):
-    expected = {}
-    for page, times in enumerate(crawl.changes):
-        spans = []
-        for day in range(8, crawl.n_days + 1, 8):
-            at = BEGIN + day * DAY
-            path = tmp_path / f"{day:02}-{page}.xml"
-            one_crawl.write_feed(path, crawl, page, at)
-            os.utime(path, (at, at))  # the file's time is the download's
-            if (items := times[times < at][-10:]).size:
-                spans.append((items[0], at))
-        inside = [t for t in times if any(a < t <= b for a, b in spans)]
-        # downloads are in order: each adds what is after the one before
-        until, total = 0, 0
-        for first, at in spans:
-            total += at - max(first, until)
-            until = at
-        if spans:
-            expected[crawl.url[page]] = len(inside), total / DAY
-    found = totals(recorded(read_crawl_log, tmp_path)[0])
-    assert found.keys() == expected.keys()
-    for url, (n, quiet) in expected.items():
-        assert found[url] == (n, pytest.approx(quiet, abs=1e-9))
-
-
-@pytest.mark.parametrize("of_day", [False, True])
-def test_a_sitemap_gives_the_rate_of_many_pages_back(of_day, tmp_path):
-    rate, n_pages = 0.4, 900
-    crawl = Crawl(np.full(n_pages, rate), n_days=60)
-    path = tmp_path / "sitemap.xml"
-    one_crawl.write_sitemap(path, crawl, of_day=of_day)
-    as_of = one_crawl.utc(crawl.end)
-    log = read_crawl_log(Source(path, as_of=as_of))
-    # all pages as one, for one download tells little of each
-    history = log.history
-    pooled = History(
-        history.interval,
-        history.changed,
-        [0, history.interval.size],
-        age=history.age,
-    )
-    assert float(mle(pooled)[0]) == pytest.approx(rate, rel=4 / np.sqrt(n_pages))
 
 
 def downloads(folder, crawl, step, **options):

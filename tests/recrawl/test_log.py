@@ -4,25 +4,19 @@ Formats and columns, the meaning of each row, bad input, independence of order,
 files and batches, bounded memory.
 """
 
-import contextlib
-import datetime
-import errno
 import gzip
 import itertools
 import re
 import subprocess
 import sys
-import tempfile
 import warnings
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl import BadRowsWarning, Source, formats, read_crawl_log, reading
-from recrawl.database import database
+from recrawl import BadRowsWarning, reading
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
@@ -80,30 +74,6 @@ ROWS = [
 WANTED = {url: [(3.0, 2.0, True), (8.0, 5.0, False)] for url in URLS}
 
 
-@pytest.mark.parametrize(
-    "name",
-    every(
-        3,
-        [
-            "log.csv",
-            "log.csv.gz",
-            "log.tsv",
-            "log.tsv.gz",
-            "semicolon.csv",
-            "it's.csv",
-            "log[1].csv",
-            "*?.csv",
-        ],
-    ),
-)
-def test_text_formats(tmp_path, name):
-    write(
-        tmp_path / "log1.csv", HEADER + "other,2020-01-01,0\n"
-    )  # which the pattern log[1].csv would match
-    delimiter = "\t" if ".tsv" in name else ";" if "semicolon" in name else ","
-    assert clean(write(tmp_path / name, table(ROWS, delimiter=delimiter))) == WANTED
-
-
 def test_parquet(tmp_path):
     url, time, changed = map(list, zip(*ROWS, strict=True))
     pq.write_table(
@@ -141,49 +111,6 @@ def test_parquet_timestamps(tmp_path, unit, zone):
     assert clean(tmp_path / "l.parquet") == {"a": [(2.0, 2.0, True)]}
 
 
-def test_parquet_dates_and_texts(tmp_path):
-    dates = pa.array([datetime.date(2020, 1, 2), datetime.date(2020, 1, 4)])
-    for column in (dates, pa.array(["2020-01-02", "2020-01-04T02:00+02"])):
-        pq.write_table(
-            pa.table({"url": ["a", "a"], "time": column, "changed": ["no", "yes"]}),
-            tmp_path / "l.parquet",
-        )
-        assert clean(tmp_path / "l.parquet") == {"a": [(3.0, 2.0, True)]}
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    every(
-        3,
-        [
-            ("2020-01-01", "2020-01-02"),
-            ("2020-01-01T00:00:00", "2020-01-02 00:00"),  # without a zone it is UTC
-            ("2020-01-01T00:00:00Z", "2020-01-02T02:00:00+02:00"),
-            ("2019-12-31T19:00:00.000000-05", "2020-01-02T05:30:00+0530"),
-            ("2020-01-01 01:00:00 Europe/Berlin", "2020-01-02 00:00:00 UTC"),
-            ("1577836800", "1577923200.0"),
-            ("1577836800000", "1577923200"),
-            ("1577836800000000", "1577923200000"),
-            ("1577836800000000000", "1.5779232e15"),
-        ],
-    ),
-)
-def test_times(tmp_path, first, second):
-    crawls = clean(write(tmp_path / "log.csv", f"{HEADER}a,{first},0\na,{second},1\n"))
-    assert crawls == {"a": [(1.0, 1.0, True)]}
-
-
-def test_a_microsecond_is_not_lost(tmp_path):
-    rows = (
-        "a,1577836800.000001,0\na,2020-01-01T00:00:00.000002Z,1\n"
-        "a,1577836800000003,1\na,1577836800000004000,1\n"
-    )
-    ((_, interval, _), *rest) = clean(write(tmp_path / "log.csv", HEADER + rows))["a"]
-    assert [
-        round(step * DAY * 1e6) for step in (interval, *(row[1] for row in rest))
-    ] == [1, 1, 1]
-
-
 @pytest.mark.parametrize(
     ("yes", "no"),
     every(
@@ -213,39 +140,6 @@ def test_changed_as_text(tmp_path, yes, no):
 def test_line_ends_and_byte_order_mark(tmp_path, end):
     text = ("\ufeff" + HEADER + "a,2020-01-01,0\n\na,2020-01-02,1").replace("\n", end)
     assert clean(write(tmp_path / "log.csv", text)) == {"a": [(1.0, 1.0, True)]}
-
-
-def test_line_ends_of_two_kinds(tmp_path):
-    text = HEADER + "a,2020-01-01,0\r\na,2020-01-02,1\n"
-    assert clean(write(tmp_path / "log.csv", text)) == {"a": [(1.0, 1.0, True)]}
-
-
-def test_a_folder_whose_files_differ_in_their_columns(tmp_path):
-    write(tmp_path / "a.csv", "changed,note,Time,url\n0,x,2020-01-01,u\n")
-    write(
-        tmp_path / "b.tsv.gz",
-        "url\ttime\tchanged\timportance\thost\nu\t2020-01-02\t1\t2.5\th\n",
-    )
-    write(tmp_path / "header.csv", HEADER)
-    (tmp_path / "deep").mkdir()
-    pq.write_table(
-        pa.table(
-            {
-                "time": [START + 2 * DAY],
-                "url": ["u"],
-                "changed": [False],
-                "status": [200],
-            }
-        ),
-        tmp_path / "deep" / "c.parquet",
-    )
-    write(tmp_path / "notes.txt", "not a log")
-    crawls, columns, counts, told = read(tmp_path)
-    assert crawls == {"u": [(1.0, 1.0, True), (2.0, 1.0, False)]}
-    assert (columns["u"]["importance"], columns["u"]["host"]) == (2.5, "h")
-    unknown = "files of a format that is not known"
-    assert counts == {"rows": 3, "repeated": 0, unknown: 1}
-    assert told == [f"rows left out of {tmp_path}: 1 {unknown} (notes.txt)"]
 
 
 # ---------------------------------------------------------------- what a row means
@@ -333,18 +227,6 @@ def test_failed_fetches_and_pages_that_are_gone(tmp_path):
     )
 
 
-def test_one_crawl_only(tmp_path):
-    crawls, columns, _, told = read(
-        write(tmp_path / "log.csv", HEADER + "a,2020-01-02,1\n")
-    )
-    assert (crawls, told) == ({"a": []}, [])
-    assert (
-        columns["a"]["first_crawl"]
-        == columns["a"]["last_crawl"]
-        == datetime.datetime(2020, 1, 2, tzinfo=datetime.UTC)
-    )
-
-
 def test_rows_at_one_time(tmp_path):
     rows = (
         "a,2020-01-01,0\na,2020-01-02,1\na,2020-01-02,1\na,2020-01-02,1\n"
@@ -366,25 +248,6 @@ def test_rows_at_one_time(tmp_path):
     assert "2 times two crawls at one time that disagree" in told[0]
     assert "b at 2020-01-02" in told[0]
     assert "c at 2020-01-01" in told[0]
-
-
-@pytest.mark.parametrize("copies", [2, 3])
-def test_a_copy_of_a_row_with_a_digest_does_not_disagree_with_it(tmp_path, copies):
-    """As in two exports that overlap; two digests at one time do disagree."""
-    rows = ["a,2020-01-01,x", *["a,2020-01-02,y"] * copies, "a,2020-01-03,y"]
-    torn = ["b,2020-01-01,x", "b,2020-01-02,x", "b,2020-01-02,y"]
-    text = "\n".join(["url,time,digest", *rows, *torn])
-    crawls, _, counts, told = read(write(tmp_path / "log.csv", text + "\n"))
-    assert crawls == {
-        "a": [(1.0, 1.0, True), (2.0, 1.0, False)],
-        "b": [(1.0, 1.0, True)],
-    }
-    assert counts == {
-        "rows": copies + 5,
-        "repeated": copies - 1,
-        "two crawls at one time that disagree, taken as changed": 1,
-    }
-    assert "b at 2020-01-02" in told[0]
 
 
 # ---------------------------------------------------------------- bad input
@@ -435,30 +298,6 @@ def test_bad_rows_are_named_counted_and_left_out(tmp_path, bad, reason, where):
     assert f"log.csv {where}" in told
 
 
-def test_bad_numbers_in_optional_columns(tmp_path):
-    rows = (
-        "a,2020-01-01,0,1,200\na,2020-01-01T01,0,-1,200\na,2020-01-01T02,0,nan,200\n"
-        "a,2020-01-01T03,0,x,200\na,2020-01-01T04,0,inf,\na,2020-01-01T05,0,1,OK\n"
-        "a,2020-01-02,1,2,200\n"
-    )
-    crawls, _, counts, (told, in_part) = read(
-        write(tmp_path / "log.csv", "url,time,changed,importance,status\n" + rows)
-    )
-    times = [t for t, _, _ in crawls["a"]]
-    np.testing.assert_allclose(times, np.array([1, 2, 3, 4, 24]) / 24)
-    assert counts == {
-        "rows": 2,
-        "whose importance is not a number from 0": 4,
-        "whose status is not a number": 1,
-        "repeated": 0,
-    }
-    assert (
-        "row 2: a,2020-01-01T01,0,-1,200; log.csv row 3: a,2020-01-01T02,0,nan,200; "
-        "log.csv row 4: a,2020-01-01T03,0,x,200)" in in_part
-    )
-    assert told.startswith(f"rows left out of {tmp_path / 'log.csv'}: 1 whose status")
-
-
 @pytest.mark.parametrize(
     ("second", "reason", "crawls"),
     [
@@ -493,21 +332,6 @@ def test_a_fetch_fails_unless_its_status_is_2xx_or_304(tmp_path):
     _, columns, _, _ = read(log)
     failed = {int(url) for url, page in columns.items() if page["n_failed"]}
     assert failed == {100, 199, 300, 301, 303, 305, 404, 500}
-
-
-def test_bad_rows_of_several_files_add_up(tmp_path):
-    for name in ("a.csv", "b.csv", "c.csv.gz"):
-        write(tmp_path / name, HEADER + "a,2020-01-01,0\na,1\na,x,1\n")
-    _, _, counts, (told,) = read(tmp_path)
-    assert counts == {
-        "rows": 3,
-        "that do not fit the columns": 3,
-        "whose time cannot be read": 3,
-        "repeated": 2,
-    }
-    for name in ("a.csv", "b.csv", "c.csv.gz"):
-        assert f"{name} line 3" in told
-        assert f"{name} row 2: a,x,1" in told
 
 
 @pytest.mark.parametrize(
@@ -552,50 +376,9 @@ def test_files_without_a_usable_row(tmp_path, text, rule):
     assert str(path) in str(error.value)
 
 
-def test_a_column_that_the_user_named_and_the_file_lacks(tmp_path):
-    path = write(tmp_path / "log.csv", "url,time\na,0\n")
-    rule = "must have a column 'nope' for time and 'changed' (or 'digest', 'etag', "
-    with pytest.raises(ValueError, match=re.escape(rule)):
-        read(Source(path, columns={"time": "nope"}))
-
-
-def test_missing_columns_of_parquet(tmp_path):
-    pq.write_table(
-        pa.table({"url": ["a"], "tiem": [0], "changed": [True]}),
-        tmp_path / "log.parquet",
-    )
-    with pytest.raises(
-        ValueError,
-        match=r"log.parquet must have a column 'time', got url, tiem, changed; "
-        r"do you mean --column time=tiem \(columns=\{'time': 'tiem'\}\)\?",
-    ):
-        read(tmp_path / "log.parquet")
-
-
 LONG = HEADER + "".join(
     f"http://h/{i % 1000},{START + i},{i % 7 == 0:d}\n" for i in range(50_000)
 )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("share", [0.3, 0.9, 0.9999])
-def test_what_can_be_read_of_a_truncated_gzip_is_kept(tmp_path, share):
-    whole = gzip.compress(LONG.encode())
-    path = tmp_path / "log.csv.gz"
-    path.write_bytes(whole[: int(len(whole) * share)])
-    crawls, _, counts, (told,) = read(path)
-    assert counts["rows"] == sum(len(page) + 1 for page in crawls.values())
-    assert share - 0.1 < counts["rows"] / 50_000 <= 1
-    assert counts["end of a truncated or damaged file"] == 1
-    assert "end of a truncated or damaged file (log.csv.gz," in told
-    reference = {
-        f"http://h/{i}": [(i + 1000 * k) % 7 == 0 for k in range(1, 50)]
-        for i in range(1000)
-    }
-    assert all(
-        [bit for _, _, bit in page] == reference[url][: len(page)]
-        for url, page in crawls.items()
-    ), "no half line is taken for one"
 
 
 @pytest.mark.parametrize(
@@ -613,39 +396,6 @@ def test_what_cannot_be_read_at_all(tmp_path, name, content):
         read(tmp_path / name)
 
 
-def test_a_truncated_parquet(tmp_path):
-    pq.write_table(
-        pa.table({"url": ["a"] * 1000, "time": range(1000), "changed": [True] * 1000}),
-        tmp_path / "log.parquet",
-    )
-    whole = (tmp_path / "log.parquet").read_bytes()
-    (tmp_path / "log.parquet").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"log.parquet cannot be read: "):
-        read(tmp_path / "log.parquet")
-
-
-def test_paths_that_are_no_log(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no such file or folder: .*nix"):
-        read(tmp_path / "nix.csv")
-    with pytest.raises(ValueError, match=r"must hold files of .*\), got no file"):
-        read(tmp_path)
-    path = write(tmp_path / "log.json", "{}")
-    with pytest.raises(
-        ValueError,
-        match=r"log.json must be of a known format \(.*csv.*\), got one that "
-        r"begins with b'\{\}'",
-    ):
-        read(path)
-    with pytest.raises(ValueError, match=r"must hold .*, got .*/log.json$"):
-        read(tmp_path)
-    for k in range(4):
-        write(tmp_path / f"{k}.txt", "")
-    with pytest.raises(ValueError, match=r"must hold .*, got .*2.txt and 2 more$"):
-        read(tmp_path)
-    with pytest.raises(ValueError, match=r"0\.txt must not be empty"):
-        read(tmp_path / "0.txt")
-
-
 @pytest.mark.parametrize("memory", ["much", "1 parsec"])
 def test_memory_that_is_no_size(tmp_path, memory):
     with pytest.raises(
@@ -659,32 +409,6 @@ def test_memory_that_is_not_enough(tmp_path):
         ValueError, match="memory must be enough to sort the log, got '1MiB'"
     ):
         read(write(tmp_path / "log.csv", LONG), memory="1MiB")
-
-
-def test_no_space_left_for_the_database(tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise duckdb.IOException(
-            "IO Error: Could not write file: No space left on device"
-        )
-
-    path = write(tmp_path / "log.csv", HEADER + GOOD)
-    for module in (formats.tables, reading):  # of a file, and of the pages
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "run", full)
-            with pytest.raises(OSError, match="No space left") as error:
-                read(path)
-        assert error.value.errno == errno.ENOSPC
-
-
-def test_the_database_goes_with_its_context(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
-    (tmp_path / "tmp").mkdir()
-    path = write(tmp_path / "log.csv", HEADER + GOOD)
-    with contextlib.suppress(KeyboardInterrupt), reading.opened(path) as log:
-        assert len(list((tmp_path / "tmp").iterdir())) == 1
-        next(log.batches())
-        raise KeyboardInterrupt
-    assert list((tmp_path / "tmp").iterdir()) == []
 
 
 # ---------------------------------------------------------------- invariances
@@ -796,38 +520,6 @@ def test_order_of_rows_and_split_into_files_do_not_matter(tmp_path, many, expect
     assert agrees(parts, expected) == whole
 
 
-def test_pages_of_a_sample_are_the_first_of_the_batches(tmp_path, many, monkeypatch):
-    path = write(tmp_path / "log.csv", table(many, COLUMNS))
-    with warnings.catch_warnings(), reading.opened(path) as log:
-        warnings.simplefilter("ignore", BadRowsWarning)
-        monkeypatch.setattr(reading, "ROWS_PER_BATCH", 100)
-        sample, first = log.sample(50), next(log.batches())
-        assert sample.page.num_rows == 50
-        n = min(first.page.num_rows, 50)
-        assert sample.page["url"][:n] == first.page["url"][:n]
-        np.testing.assert_array_equal(sample.time[: first.time.size], first.time)
-        assert log.sample(10**9).page.num_rows == log.n_pages
-        # in an order that has nothing to do with what the pages are
-        numbers = [
-            int(url.split("/")[-1]) for url in log.sample(200).page["url"].to_pylist()
-        ]
-    assert abs(np.corrcoef(numbers, np.arange(200))[0, 1]) < 4 / np.sqrt(200)
-
-
-def test_time_at(tmp_path):
-    with reading.opened(
-        write(
-            tmp_path / "log.csv",
-            HEADER + "".join(f"u{k % 3},{START + k},0\n" for k in range(1, 11)),
-        )
-    ) as log:
-        assert [log.time_at(share) / 1e6 - START for share in (0.1, 0.5, 0.8)] == [
-            1,
-            5,
-            8,
-        ]
-
-
 # ---------------------------------------------------------------- memory
 
 CHILD = r"""
@@ -845,25 +537,6 @@ found = recrawl.estimate(log, output, memory=memory)
 more = (peak() - before) // 1024
 print(found.n_pages, found.counts["rows"], more)
 """
-
-
-@pytest.mark.parametrize(
-    ("memory", "size", "in_file"),
-    [
-        ("100MiB", 49 * 2**20, False),
-        ("100MiB", 51 * 2**20, True),
-        ("0.1TiB", 49 * 2**30, False),
-        ("0.1TiB", 52 * 2**30, True),
-    ],
-)
-def test_tables_of_a_large_log_are_in_a_file(tmp_path, memory, size, in_file):
-    log = tmp_path / "log.csv"
-    with open(log, "wb") as file:
-        file.truncate(size)  # takes no room on the disk
-    with database(memory, [log]) as (connection, folder):
-        connection.execute("create table crawl as select 1 as t")
-        assert (folder / "tables.duckdb").exists() == in_file
-        assert connection.execute("select t from crawl").fetchall() == [(1,)]
 
 
 @pytest.mark.slow
@@ -931,30 +604,6 @@ def test_a_log_larger_than_memory(tmp_path):
         .sum()
         == n_rows - found - repeated
     )
-
-
-def test_read_crawl_log_has_all_of_a_log_in_memory(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text(
-        "url,time,changed,importance\n"
-        "https://b.org/x,2024-01-03,1,2\n"
-        "https://b.org/x,2024-01-01,0,3\n"
-        "https://a.org/,2024-01-01,0,\n"
-        "https://b.org/x,2024-01-04,0,5\n"
-    )
-    log = read_crawl_log(path)
-    pages = {
-        url: (host, weight, n)
-        for url, host, weight, n in zip(
-            log.url, log.host, log.importance, log.history.n_crawls, strict=True
-        )
-    }
-    assert pages == {
-        "https://b.org/x": ("b.org", 5.0, 2),
-        "https://a.org/": ("a.org", 1.0, 0),
-    }
-    np.testing.assert_array_equal(log.history.interval, [2.0, 1.0])
-    np.testing.assert_array_equal(log.history.changed, [True, False])
 
 
 def test_an_empty_changed_begins_an_interval_and_ends_none(tmp_path):

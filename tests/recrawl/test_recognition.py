@@ -1,71 +1,64 @@
 """Every sample of a format is recognised, read, and told from all others."""
 
 import gzip
+import json
+import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 import recrawl
-from recrawl import cli
+from recrawl import Source, cli
 from recrawl.formats import FORMATS, NAMES, recognise
-from tests.recrawl.crawl_logs import parquet, recorded
+from tests.recrawl.crawl_logs import recorded
 from tests.recrawl.thinned import every
 
 SAMPLES = Path(__file__).with_name("formats")
-NAME_OF = {
-    "nutch.jsonl": "nutch",
-    "nutch.csv": "nutch",
-    "readseg.txt": "readseg",
-    "storm.jsonl": "storm",
-    "frontier.jsonl": "frontier",
-    "crawl.log": "heritrix",
-    "cdx9.cdx": "cdx",
-    "cdx11.cdx": "cdx",
-    "wayback.txt": "wayback",
-    "wayback.json": "wayback",
-    "index.cdxj": "cdxj",
-    "cdio": "changedetection",
-    "sitemap.xml": "sitemap",
-    "feed.xml": "feed",
-    "atom.xml": "feed",
-    "git.txt": "git",
-    "fetched.jsonl": "jsonl",
-    "http.csv": "csv",
-}
+EXPECTED = json.loads((SAMPLES / "expected.json").read_text(encoding="utf-8"))
+AS_OF = datetime(2026, 10, 4, tzinfo=UTC)
 
 
 def test_all_samples_are_here():
-    found = {path.name for path in SAMPLES.iterdir()} - {"README.md"}
-    assert found == set(NAME_OF)
-    # WARC files are written by the tests, tables of Common Crawl are Parquet, and
-    # http is another name of tables
-    assert set(NAMES) - set(NAME_OF.values()) == {"warc", "commoncrawl", "http"}
+    found = {path.name for path in SAMPLES.iterdir()}
+    assert found == {*EXPECTED, "README.md", "expected.json"}
+    named = {sample["format"] for sample in EXPECTED.values()}
+    # WARC files are written by the tests, tables of Common Crawl are Parquet
+    assert {*NAMES} - named == {"warc", "commoncrawl"}
 
 
-@pytest.mark.parametrize(("sample", "name"), NAME_OF.items())
-def test_a_sample_is_of_one_format_alone(sample, name):
-    path = SAMPLES / sample
+@pytest.mark.parametrize("sample", EXPECTED)
+def test_a_sample_is_of_one_format_alone(sample):
+    path, name = SAMPLES / sample, EXPECTED[sample]["format"]
     assert recognise(path).name == name
     head = b"" if path.is_dir() else path.read_bytes()
     claimed = {each.name for each in FORMATS if each.recognises(head, path)}
-    tables = {"csv", "jsonl", "http"}  # asked last, for they are known by their names
+    tables = {"csv", "jsonl"}  # asked last, for they are known by their names
     assert claimed - tables == {name} - tables
 
 
-@pytest.mark.parametrize("sample", every(4, NAME_OF))
-def test_every_sample_is_converted_and_read_again(tmp_path, sample):
-    if sample in ("atom.xml", "frontier.jsonl"):  # no page, no dates of changes
-        with pytest.raises(ValueError, match="must hold at least one row"):
-            recorded(recrawl.convert, SAMPLES / sample, tmp_path / "log.parquet")
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("sample", EXPECTED)
+def test_every_sample_is_converted(tmp_path, sample, packed):
+    path, expected = SAMPLES / sample, EXPECTED[sample]
+    if packed and path.is_dir():
         return
-    (what, counts), _ = recorded(
-        recrawl.convert, SAMPLES / sample, tmp_path / "log.parquet"
-    )
-    assert what == recognise(SAMPLES / sample).what
-    found, _ = recorded(
-        recrawl.estimate, tmp_path / "log.parquet", tmp_path / "rates.parquet"
-    )
-    assert found.counts["rows"] == counts["rows"] > 0
+    if packed:
+        path = tmp_path / f"{sample}.gz"
+        path.write_bytes(gzip.compress((SAMPLES / sample).read_bytes()))
+    log, output = Source(path, as_of=AS_OF), tmp_path / "log.csv"
+    if error := expected["counts"].get("error"):
+        with pytest.raises(ValueError, match="at least one row") as raised:
+            recorded(recrawl.convert, log, output)
+        assert error in str(raised.value)
+        return
+    (_, counts), _ = recorded(recrawl.convert, log, output)
+    assert counts == expected["counts"]
+    assert output.read_text(encoding="utf-8").splitlines()[1:] == expected["rows"]
+    # what was written is a log, too
+    found, _ = recorded(recrawl.convert, output, tmp_path / "again.csv")
+    assert found[1]["rows"] == len([r for r in expected["rows"] if ",false," in r
+                                    or ",true," in r])  # fmt: skip
 
 
 def test_a_format_that_is_none_gets_a_list_of_all(capsys):
@@ -80,7 +73,7 @@ def test_a_sample_of_another_format_is_refused(tmp_path, name):
     log = recrawl.Source(SAMPLES / sample, format=name)
     what = recognise(SAMPLES / sample).what
     with pytest.raises(ValueError, match=f"{sample} must be .*, looks like {what}"):
-        recrawl.estimate(log, tmp_path / "rates.parquet")
+        recrawl.convert(log, tmp_path / "log.parquet")
     assert not list(tmp_path.iterdir())
 
 
@@ -88,18 +81,7 @@ def test_a_folder_of_several_formats_is_refused(tmp_path):
     for sample in ("crawl.log", "git.txt"):
         (tmp_path / sample).write_bytes((SAMPLES / sample).read_bytes())
     with pytest.raises(ValueError, match=r"of one format, got heritrix: .*; git: "):
-        recrawl.estimate(tmp_path, tmp_path / "rates.parquet")
-
-
-def test_common_crawls_table_is_recognised(tmp_path):
-    path = parquet(
-        tmp_path / "part.parquet",
-        url=["https://a.org/"],
-        fetch_time=["2026-01-01"],
-        fetch_status=[200],
-        content_digest=["X"],
-    )
-    assert recognise(path).name == "commoncrawl"
+        recrawl.convert(tmp_path, tmp_path / "log.parquet")
 
 
 @pytest.mark.parametrize(
@@ -114,8 +96,30 @@ def test_a_table_is_known_by_the_names_in_its_first_line(tmp_path, name, delimit
     assert recrawl.read_crawl_log(path).history.interval.tolist() == [2.0]
 
 
-def test_a_table_in_utf_16_is_named(tmp_path):
-    path = tmp_path / "unicode.csv"
-    path.write_bytes("url,time,changed\na,2026-01-01,1\n".encode("utf-16"))
-    with pytest.raises(ValueError, match="must be in UTF-8, got UTF-16"):
-        recrawl.read_crawl_log(path)
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (b"", "must not be empty"),
+        ("url,time,changed\n".encode("utf-16"), "its text must be in UTF-8"),
+        (b"BZh91AY", "packed by bzip2: unpack it first"),
+        (b"\x28\xb5\x2f\xfd", "packed by zstd: unpack it first"),
+        (b"{}[\n", "looks like|must be of a known format|must have a column"),
+        (b'[{"url": "a"}]', "it is an array of JSON"),
+    ],
+)
+def test_what_is_no_log_is_refused(tmp_path, content, rule):
+    path = tmp_path / ("log.csv" if b"u" in content[:4] else "log")
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rule):
+        recrawl.convert(path, tmp_path / "out.csv")
+
+
+def test_a_pipe_and_a_name_that_is_no_utf8_are_refused_by_name(tmp_path):
+    pipe, name = tmp_path / "pipe", os.fsencode(tmp_path) + b"/l\xf6g.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(ValueError, match="pipe must be a file or a folder"):
+        recrawl.convert(pipe, tmp_path / "out.csv")
+    with open(name, "wb") as file:
+        file.write(b"url,time,changed\na,2026-01-01,1\n")
+    with pytest.raises(ValueError, match=r"l\\udcf6g.csv' must be a name in UTF-8"):
+        recrawl.convert(os.fsdecode(name), tmp_path / "out.csv")

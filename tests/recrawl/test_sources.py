@@ -67,20 +67,6 @@ def test_bits_of_digests(tmp_path):
     assert [(day, bit) for day, _, bit, _ in pages["a"]] == wanted
 
 
-def test_a_change_there_and_back_between_two_fetches_is_none(tmp_path):
-    # B was never seen
-    assert bits([fetch(0, "A"), fetch(2, "A")], tmp_path) == [(2, False)]
-
-
-def test_failed_fetches_do_not_cut_intervals(tmp_path):
-    rows = [fetch(0, "x"), fetch(3, "y")]
-    rows += [fetch(1 + k / 9, "error", status=s) for k, s in enumerate([301, 404, 503])]
-    rows += [fetch(2, "error", status=-9998)]
-    pages, counts, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
-    assert pages["a"] == [(3.0, 3.0, True, None)]
-    assert counts["of failed fetches"] == 4
-
-
 def test_digests_of_one_algorithm_are_compared(tmp_path):
     digests = ["md5:1", "md5:1", "sha1:1", "md5:2"]
     rows = [fetch(day, digest) for day, digest in enumerate(digests)]
@@ -94,11 +80,6 @@ def test_not_modified_carries_the_signal(tmp_path):
     rows = [fetch(0, "x"), fetch(1, status=304), fetch(2, "x"), fetch(3, status=304)]
     rows += [fetch(4, "y"), fetch(5, "empty", status=304), fetch(6, "y")]
     assert bits(rows, tmp_path) == [(k, k == 4) for k in range(1, 7)]
-
-
-def test_not_modified_before_any_content(tmp_path):
-    rows = [fetch(0, status=304), fetch(1, status=304), fetch(2, "x"), fetch(3, "x")]
-    assert bits(rows, tmp_path) == [(1, False), (2, True), (3, False)]
 
 
 def test_signals_that_prove_one_outcome_only_are_left_out(tmp_path):
@@ -294,12 +275,6 @@ def test_dumps_of_states(dumps, wanted):
     assert [row[1:] for row in found if row[0] == "b"] == [(1, 3, 0)]
 
 
-def test_a_state_file_counts_as_the_earliest_dump():
-    found = of_states([("a", 15, 12), ("b", 15, 4)], known=[("a", 10), ("b", 10)])
-    wanted = [("a", 10, 12, True), ("a", 12, 15, False), ("b", 10, 15, False)]
-    assert found == wanted
-
-
 DUMPS = formats.base.Format(
     "dumps",
     "a dump of a crawler",
@@ -361,38 +336,6 @@ def kept(tmp_path, logs):
         page["bits"] = [bit for _, bit, _, _ in groups]
         page["groups"] = groups
     return pages
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cut", [1, 2, 6, 11])
-def test_ages_before_the_first_crawl_are_no_crawls_after_a_state(tmp_path, cut):
-    rng = np.random.default_rng(cut)
-    rows = []
-    for url in "abc":
-        changes = np.sort(rng.uniform(-20, 12, 9))
-        for day in range(12):
-            seen = (changes > day - 1) & (changes <= day)
-            latest = START + 86_400 * changes[changes <= day].max()
-            bit = int(seen.any()) if day else ""
-            rows.append((url, START + 86_400 * day, bit, int(latest)))
-    names = ("url", "time", "changed", "last_modified")
-    limit, state = START + 86_400 * cut, tmp_path / "state.parquet"
-    parts = [[r for r in rows if r[1] < limit], [r for r in rows if r[1] >= limit]]
-    paths = [write(tmp_path / f"{k}.csv", table(p, names)) for k, p in enumerate(parts)]
-    out = tmp_path / "rates.parquet"
-    options = {"force": True}
-    for path in paths:
-        recorded(estimate, path, out, state=state, **options)
-    columns = ["url", "n_crawls", "n_changed"]
-    by_parts = pq.read_table(out, columns=columns).sort_by("url")
-    recorded(estimate, paths, out, **options)
-    assert pq.read_table(out, columns=columns).sort_by("url").equals(by_parts)
-    assert by_parts["n_crawls"].to_pylist() == [11] * 3
-    # a log of no page of these changes nothing
-    other = write(tmp_path / "other.csv", table([("d", rows[-1][1], 0, START)], names))
-    recorded(estimate, other, out, state=state, **options)
-    same = pq.read_table(out, columns=columns, filters=[("url", "!=", "d")])
-    assert same.sort_by("url").equals(by_parts)
 
 
 # ---------------------------------------------------------------- rows with a start
@@ -476,112 +419,3 @@ def test_columns_by_other_names(tmp_path):
         read(Source(log, columns=names | {"time": "seen"}))
     with pytest.raises(ValueError, match=r"columns must be for some of .*, got 'when'"):
         Source(log, columns={"when": "time"})
-
-
-def test_the_start_of_an_interval_by_another_name(tmp_path):
-    rows = [("a", START + 2 * DAY, 1, START), ("a", START + 3 * DAY, 0, "")]
-    columns = ("url", "time", "changed", "begun")
-    log = write(tmp_path / "log.csv", table(rows, columns))
-    pages, *_ = read(Source(log, columns={"start": "begun"}))
-    assert [row[1:3] for row in pages["a"]] == [(2.0, True), (1.0, False)]
-
-
-def test_several_paths_are_one_log(tmp_path):
-    first = write(tmp_path / "1.csv", "url,time,changed\na,2026-01-01,0\n")
-    second = write(
-        tmp_path / "deep" / "2.tsv.gz", "url\ttime\tchanged\na\t2026-01-02\t1\n"
-    )
-    pages, _, _ = read([second.parent, first])
-    assert [row[1:3] for row in pages["a"]] == [(1.0, True)]
-    with pytest.raises(FileNotFoundError, match=r"no such file or folder: .*3.csv"):
-        read([first, tmp_path / "3.csv"])
-    with pytest.raises(ValueError, match="path must name at least one file"):
-        Source([])
-
-
-def test_files_of_several_formats_are_refused(tmp_path, monkeypatch):
-    other = formats.base.Format(
-        "other", "a log of another crawler", "fetches", lambda head, _: head[:1] == b"!"
-    )
-    monkeypatch.setattr(formats, "FORMATS", (other, *formats.FORMATS))
-    write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
-    write(tmp_path / "log.other", "!")
-    rule = "files must be of one format, got csv: .*log.csv; other: .*log.other$"
-    with pytest.raises(ValueError, match=rule):
-        read(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "modified", every(3, ["-9.2233e21", "9e99", "0", "1970-01-01"])
-)
-@pytest.mark.parametrize("bit", ["changed", "digest"])
-def test_impossible_dates_of_changes_are_no_ages(tmp_path, bit, modified):
-    values = {"changed": "01", "digest": "xy"}[bit]
-    rows = [("a", START + k * DAY, value, modified) for k, value in enumerate(values)]
-    columns = ("url", "time", bit, "last_modified")
-    with reading.opened(write(tmp_path / "log.csv", table(rows, columns))) as log:
-        history = log.sample(1).history
-    assert (history.interval.tolist(), history.age) == ([1.0], None)
-
-
-def test_crawls_that_told_ages_count_also_through_a_state(tmp_path):
-    rows = [("a", 0, 0, ""), ("a", 2, 1, 1), ("a", 4, 1, 3), ("a", 6, 0, "")]
-    rows = [
-        (url, START + t * DAY, bit, "" if told == "" else START + told * DAY)
-        for url, t, bit, told in rows
-    ]
-    columns = ("url", "time", "changed", "last_modified")
-    given = {"state": tmp_path / "state.parquet", "force": True}
-    for k, part in enumerate((rows[:3], rows[3:])):
-        log = write(tmp_path / f"{k}.csv", table(part, columns))
-        learnt = estimate(log, tmp_path / "rates.parquet", **given)
-    (page,) = pq.read_table(tmp_path / "rates.parquet").to_pylist()
-    assert (page["n_crawls"], page["n_changed"]) == (3, 2)
-    # two known changes in 1 + 1 + 2 days, and two pseudo-observations
-    expected = plain.known_mle(2, 4 + learnt.unchanged, np.array([learnt.changed]))
-    assert page["change_rate"] == pytest.approx(expected)
-
-
-def of_two_logs(tmp_path, first, second):
-    """What a state holds of one page after two logs, each (columns, rows)."""
-    given = {"state": tmp_path / "state.parquet", "force": True}
-    for k, (columns, rows) in enumerate((first, second)):
-        rows = [
-            ("a", *("" if v == "" else START + v * DAY if n in ("time", "start") else v
-                    for n, v in zip(columns[1:], row, strict=True)))
-            for row in rows
-        ]  # fmt: skip
-        log = write(tmp_path / f"{k}.csv", table(rows, columns))
-        recorded(estimate, log, tmp_path / "rates.parquet", **given)
-    (page,) = pq.read_table(tmp_path / "state.parquet").to_pylist()
-    return sorted(zip(page["interval"], page["bits"], page["n"], strict=True))
-
-
-def test_time_that_a_state_knows_is_not_counted_again(tmp_path):
-    columns = ("url", "time", "changed", "start")
-    first = columns, [(10, 0, 1), (12, 1, "")]
-    assert of_two_logs(tmp_path, first, (columns, [(20, 0, 1)])) == [
-        (2.0, True, 1),
-        (8.0, False, 1),
-        (9.0, False, 1),
-    ]
-
-
-def test_a_change_that_a_state_may_know_only_begins_an_interval(tmp_path):
-    columns = ("url", "time", "changed", "start")
-    first = columns, [(10, 0, 1)]
-    second = columns, [(20, 1, 5), (22, 0, "")]
-    assert of_two_logs(tmp_path, first, second) == [(2.0, False, 1), (9.0, False, 1)]
-
-
-def test_a_first_digest_after_bits_is_compared_with_nothing(tmp_path):
-    first = ("url", "time", "changed"), [(1, 0), (2, 1)]
-    second = ("url", "time", "digest"), [(22, "q"), (23, "r")]
-    assert of_two_logs(tmp_path, first, second) == [(1.0, True, 2)]
-
-
-def test_a_start_that_cannot_be_read_leaves_the_row_out(tmp_path):
-    text = "url,time,changed,start\na,2026-01-01,0,\na,2026-01-03,1,rubbish\n"
-    pages, counts, _ = read(write(tmp_path / "log.csv", text))
-    assert counts["whose start cannot be read"] == 1
-    assert pages == {"a": []}

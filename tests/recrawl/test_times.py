@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from recrawl import BadRowsWarning, reading
+from recrawl import reading
 from tests.recrawl.crawl_logs import table, write
 from tests.recrawl.thinned import every
 
@@ -124,33 +124,6 @@ MICROSECONDS = [
     "1790835128123457",
     "1790835128123457000",
 ]
-# Texts without seconds, minutes, hours or a day.
-SHORT = {
-    "2026-10-01T06:12Z": datetime(2026, 10, 1, 6, 12),
-    "2026-10-01T06:12": datetime(2026, 10, 1, 6, 12),
-    "2026-10-01 06:12": datetime(2026, 10, 1, 6, 12),
-    "2026-10-01T08:12+02:00": datetime(2026, 10, 1, 6, 12),
-    "2026-10-01T08:12+0200": datetime(2026, 10, 1, 6, 12),
-    "20261001T0612": datetime(2026, 10, 1, 6, 12),
-    "20261001T0612Z": datetime(2026, 10, 1, 6, 12),
-    "20261001T0812+0200": datetime(2026, 10, 1, 6, 12),
-    "Thu, 01 Oct 2026 06:12 GMT": datetime(2026, 10, 1, 6, 12),
-    "Thu, 01 Oct 2026 08:12 +0200": datetime(2026, 10, 1, 6, 12),
-    "2026-10-01T06": datetime(2026, 10, 1, 6),
-    "2026-10-01T06Z": datetime(2026, 10, 1, 6),
-    "2026-10-01T08+02:00": datetime(2026, 10, 1, 6),
-    "2026-10-01T08+02": datetime(2026, 10, 1, 6),
-    "20261001T06": datetime(2026, 10, 1, 6),
-    "20261001T06Z": datetime(2026, 10, 1, 6),
-    "2026-10-01": datetime(2026, 10, 1),
-    "20261001": datetime(2026, 10, 1),
-    "2026-10": datetime(2026, 10, 1),
-    "2026-W40-4": datetime(2026, 10, 1),
-    "2026W404": datetime(2026, 10, 1),
-    "2026-10-01T24:00:00Z": datetime(2026, 10, 2),
-    "01.10.2026 06:12": datetime(2026, 10, 1, 6, 12),
-    "01.10.2026": datetime(2026, 10, 1),
-}
 
 
 @pytest.mark.parametrize(
@@ -162,22 +135,6 @@ def test_one_moment_in_all_forms(tmp_path, texts, fraction):
     times, reasons, _ = read(tmp_path / "log.csv", texts)
     wanted = since_1970(MOMENT) + fraction
     assert dict(zip(texts, times, strict=True)) == dict.fromkeys(texts, wanted)
-    assert set(reasons) == {None}
-
-
-@pytest.mark.parametrize(
-    "text", ["Thu Oct 01 06:12:08 2026", "01.10.2026 06:12:08", "2026-10-01 06:12:08"]
-)
-def test_the_offset_of_a_row_is_not_taken_for_the_next(tmp_path, text):
-    before = "Thu, 01 Oct 2026 08:12:08 +0200"
-    times, _, _ = read(tmp_path / "log.csv", [before, text])
-    assert times == (since_1970(MOMENT),) * 2
-
-
-def test_times_that_are_not_told_to_the_second(tmp_path):
-    times, reasons, _ = read(tmp_path / "log.csv", SHORT)
-    wanted = {text: since_1970(moment) for text, moment in SHORT.items()}
-    assert dict(zip(SHORT, times, strict=True)) == wanted
     assert set(reasons) == {None}
 
 
@@ -277,11 +234,6 @@ def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, mome
     assert list(reasons) == [None if t is not None else skipped for t in expected]
 
 
-def test_an_unknown_place_is_no_reason_of_daylight_saving(tmp_path):
-    _, reasons, _ = read(tmp_path / "log.csv", ["2026-10-01 08:12:08 Mars/Base"])
-    assert reasons == ("whose time cannot be read",)
-
-
 @pytest.mark.parametrize(
     "text",
     every(4, [
@@ -330,21 +282,6 @@ def test_times_before_the_web_or_in_the_future_are_refused(tmp_path, text, readi
     _, reasons, given = read(tmp_path / "log.csv", [text])
     assert reasons == ("whose time is before 1990 or more than a year from now",)
     assert given == (f"u0,{text},0,, (read as {reading})",)
-
-
-def test_a_warning_shows_how_a_refused_time_was_read(tmp_path):
-    log = write(
-        tmp_path / "log.csv", table([("a", "45000", 0), ("a", "2026-01-01", 0)])
-    )
-    with (
-        pytest.warns(
-            BadRowsWarning,
-            match=r"1 whose time is before 1990 or more than a year from now "
-            r"\(log.csv row 1: a,45000,0,, \(read as 1970-01-01 12:30:00\)\)",
-        ),
-        reading.opened(log),
-    ):
-        pass
 
 
 def test_limits_of_plausible_times(tmp_path):

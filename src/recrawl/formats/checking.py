@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Quotes", "Utf8", "mended"]
 
-_BLOCK = 1 << 16  # bytes that are looked at at a time
+_BLOCK = 1 << 18  # bytes that are looked at at a time
 _LONGEST = 2_000_000  # bytes of a row, as in DuckDB's reader
 _MOST_LINES = 1000  # of a row
 _TIME_DIGITS = 4  # the fewest of a time in any form
@@ -268,7 +268,7 @@ def _scan(path, check):
     with open(path, "rb") as file:
         start = 0
         try:
-            for start, stream in _streams(file):
+            for start, stream in _streams(file):  # noqa: B007
                 size, n_bytes = size + n_bytes, 0
                 while block := stream.read1(_BLOCK):
                     n_bytes += len(block)

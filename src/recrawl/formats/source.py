@@ -145,6 +145,11 @@ class Source:
                     "cannot be read twice: write it to a file first"
                 )
             for file in _members(path):
+                if "\ufffd" in os.fsencode(file).decode("utf-8", "replace"):
+                    raise ValueError(
+                        f"{str(file)!r} must be a name in UTF-8, as DuckDB needs it: "
+                        "rename it"
+                    )
                 # an empty answer of a server is an answer, among others
                 empty = not file.is_dir() and not file.stat().st_size
                 if empty and file == path:

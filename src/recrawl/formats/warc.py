@@ -70,7 +70,8 @@ def _members(file):
     while start is not None:
         held, damage = [], None
         try:
-            for start, stream in members(file, start):
+            for place, stream in members(file, start):
+                start = place
                 yield from held  # the member before this one has been checked
                 held = []
                 for record in _records(stream):
