@@ -208,6 +208,7 @@ _OPTIONS = {
         _typed(_host_rate),
         "[HOST=]RATE",
         action="append",
+        default=[],
     ),
     "least_interval": _option(
         "least time between crawls of a page, such as 1h", _DAYS, "TIME"
@@ -383,12 +384,10 @@ def _estimate(log, output, **given):
             f"the log's pace is {pace} crawls a day without the first crawl of each "
             f"page, {of_all} with it"
         )
-    rate = f"{found.pace:.6g}" if found.pace else "CRAWLS"
-    after = f"{shlex.quote(str(output))} --bandwidth {rate}/day -o schedule.parquet"
-    if output.suffix == ".csv":
-        _print("next: write the rates as .parquet, from which recrawl schedule goes on")
-    else:
-        _print(f"next: recrawl schedule {after}")
+    if output.suffix != ".csv":
+        rate = f"{found.pace:.6g}" if found.pace else "CRAWLS"
+        given = f"{shlex.quote(str(output))} --bandwidth {rate}/day"
+        _print(f"next: recrawl schedule {given} -o schedule.parquet")
 
 
 def _schedule(rates, output, to, exported, until, force, **given):
@@ -400,9 +399,6 @@ def _schedule(rates, output, to, exported, until, force, **given):
             raise ArgumentError("to", "must be given with --exported and --due")
         _check_suffix(output, _TABLES)
         _write_schedule(rates, output, output, force=force, **given)
-        if output.suffix == ".csv":
-            go_on = "from which recrawl export goes on"
-            _print(f"next: write the schedule as .parquet, {go_on}")
         return
     export = {"to": to, "exported": exported, "until": until, "force": force}
     inputs = rates, given["limits"], given["importance"], given["cost"]
@@ -417,8 +413,8 @@ def _write_schedule(rates, path, output, bandwidth, per_host, **given):
     """Write a schedule, and print what it is under the name of an output."""
     import recrawl
 
-    per_host = per_host and dict(per_host)
-    found = recrawl.schedule(rates, path, bandwidth, per_host=per_host, **given)
+    given["per_host"] = dict(per_host) or None
+    found = recrawl.schedule(rates, path, bandwidth, **given)
     _print(*_described(found, output, given))
 
 
@@ -487,16 +483,12 @@ def _prices(found, unit, loss):
     one = unit.replace("s", "", 1)  # crawls or units
     yield f"value of one more {one} a day: {found.one_more:.2g} {loss}, {fewer}"
     for kind, price in found.prices.items():
-        saves = price["cost"] < 0  # with the allowance for errors of estimates
-        verb, share = "gain" if saves else "cost", f"{price['share']:.0%}"
-        amount = f"{abs(price['cost']):.2g} {loss}"
+        cost, share = f"{price['cost']:.2g} {loss}", f"{price['share']:.0%}"
         if kind == "hedge":
-            why = ", as rates are uncertain" if saves else " if changes are Poisson"
-            yield f"the hedge of {share} {verb}s {amount}{why}"
-        elif kind == "hosts":
-            yield f"the limits of hosts {verb} {amount}; {share} of hosts are at theirs"
+            yield f"price of the hedge of {share}: {cost}"
         else:
-            yield f"the {kind}s {verb} {amount}; {share} of pages are at theirs"
+            limit = {"hosts": "limits of hosts"}.get(kind, f"{kind}s")
+            yield f"price of the {limit}: {cost}; {share} are at theirs"
 
 
 def _unknown(found):

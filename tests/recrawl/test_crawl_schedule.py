@@ -647,10 +647,10 @@ def test_the_command_says_what_limits_cost(tmp_path, capsys):
     out = capsys.readouterr().out
     price = found.prices["greatest interval"]
     for line in (
-        f"the greatest intervals cost {price['cost']:.2g} of freshness; "
-        f"{price['share']:.0%} of pages are at theirs",
-        "the least intervals cost",
-        "the limits of hosts cost",
+        f"price of the greatest intervals: {price['cost']:.2g} of freshness; "
+        f"{price['share']:.0%} are at theirs",
+        "price of the least intervals: ",
+        "price of the limits of hosts: ",
         "1 page never fetched successfully, without expected freshness "
         f"({found.pages['unfetched']['crawls']:.3g} crawls a day, by the prior): "
         "'https://h2/a_b%c/2'\n",

@@ -431,15 +431,6 @@ def test_a_file_that_is_packed_in_another_way(tmp_path, capsys):
     assert "packed in another way: unpack it first" in said(capsys, "estimate", *given)
 
 
-def test_a_schedule_in_csv_says_what_it_is_not_for(folder, capsys):
-    command = "schedule rates.parquet --bandwidth 1/day -o plan.csv"
-    assert cli.main(command.split()) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == (
-        "next: write the schedule as .parquet, from which recrawl export goes on"
-    )
-
-
 # ---- messages that say what it is
 
 
