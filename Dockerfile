@@ -17,6 +17,7 @@ WORKDIR /srv/paperlib
 
 # The environment comes first: an edit of the sources does not install it again.
 COPY --chown=reviewer requirements.lock pyproject.toml Makefile README.md LICENSE ./
+COPY --chown=reviewer .ci .ci
 RUN make .venv/.ready
 
 COPY --chown=reviewer . .

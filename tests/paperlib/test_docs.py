@@ -40,7 +40,9 @@ def test_each_name_is_in_the_file_that_its_link_leads_to(name, path):
         member = getattr(member, part)
     member = member.fget if isinstance(member, property) else member
     found = inspect.getsourcefile(inspect.unwrap(member))
-    assert Path(found) == (PAGE.parent / path).resolve()
+    assert (PAGE.parent / path).is_file()
+    # The package that is tested may be an installed one.
+    assert Path(found).match(path.removeprefix("../").removeprefix("src/"))
 
 
 @pytest.mark.parametrize("page", ["formulas", "modules", "symbols"])

@@ -158,30 +158,6 @@ def test_mle_agrees_with_the_censored_fit_of_scipy():
         assert rate * scale == pytest.approx(1, abs=1e-3)  # its search stops there
 
 
-@pytest.mark.slow
-def test_mle_agrees_with_lifelines():
-    history = irregular(5, n_pages=10)
-    with warnings.catch_warnings(action="ignore"):  # of the oracle
-        from lifelines import ExponentialFitter
-
-        scales = []
-        for w, z in pages(history):
-            bounds = np.where(z, 0.0, w), np.where(z, w, np.inf)
-            options = {"fit_options": {"ftol": 0, "gtol": 1e-12}}
-            starts = w.mean() * np.array([0.3, 1.0, 3.0])
-            fits = [
-                ExponentialFitter().fit_interval_censoring(
-                    *bounds, initial_point=np.array([x]), **options
-                )
-                for x in starts
-            ]
-            scales.append([fit.lambda_ for fit in fits])  # a scale, not a rate
-    error = np.abs(mle(history)[:, np.newaxis] * np.array(scales) - 1)
-    # one fit in ten stops at about 1e-6, depending on its start
-    assert error.max() < 1e-3
-    assert error.min(axis=1).max() < 1e-8
-
-
 @each_batch
 def test_ragged_and_dense_forms_agree(estimator):
     history = irregular(7)
