@@ -434,7 +434,8 @@ def _described(found, output, given):
         rows = f"; {units.counted(n, 'row')} without a page in the rates: "
         yield (
             f"{name}: {units.counted(named, 'page')} from {given[name]}, "
-            f"{others:,} as in the rates{rows + _first(counts['first'], n) if n else ''}"
+            f"{others:,} as in the rates"
+            f"{rows + _first(counts['first'], n) if n else ''}"
         )
     yield from _freshness(found)
     loss = _LOSSES[given["objective"]]

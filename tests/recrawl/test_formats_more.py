@@ -19,7 +19,7 @@ from recrawl.database import database, sql
 from recrawl.formats import recognise
 from recrawl.formats.records import LOST
 from recrawl.formats.source import Source
-from tests.recrawl import one_crawl
+from tests.recrawl import one_crawl, plain
 from tests.recrawl.crawl_logs import recorded, write
 from tests.recrawl.one_crawl import BEGIN, DAY, Crawl, sha1
 

@@ -9,7 +9,6 @@ import pytest
 
 from recrawl import Source, estimate, formats, reading
 from recrawl.database import sql
-from tests.recrawl import plain
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
 
