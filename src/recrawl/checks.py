@@ -95,7 +95,9 @@ def _numbers(name, value, rule, within):
     # The extremes decide: two passes and no temporary array. NaN passes through min
     # and max, and no comparison with it is true.
     if array.size and not (within(array.min()) and within(array.max())):
-        require(name, array, rule, within(array))
+        given = np.asarray(value)  # None is shown as it was given, not as NaN
+        shown = given if given.dtype == object else array
+        require(name, shown, rule, within(array))
     return array
 
 
@@ -235,8 +237,8 @@ def labels(
     """
     array = np.asarray(value)
     if array.shape != shape:
-        rule = f"must have one label for each page, shape {shape}, got {array.shape}"
-        raise ArgumentError(name, rule)
+        rule = f"must have one label for each page, shape {shape}"
+        raise ArgumentError(name, f"{rule}, got shape {array.shape}")
     found, member = np.unique(array, return_inverse=True)
     return found, np.ravel(member)
 
