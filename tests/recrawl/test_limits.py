@@ -662,6 +662,11 @@ D, M = [1.0, 2.0], [1.0, 1.0]
             "host_limit must be inf for problems of shape (2,), got 1.0",
         ),
         ({"cost": [1.0, 1.0, 1.0]}, "must have shapes that broadcast"),
+        ({"host": ["a", None]}, "host must be labels that can be sorted"),
+        (
+            {"host": [1, "a"], "host_limit": {1: 1.0}},
+            "host must be labels of one type, got strings and others",
+        ),
     ],
 )  # fmt: skip
 def test_optimal_refuses(options, message):
