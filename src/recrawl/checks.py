@@ -95,7 +95,9 @@ def _numbers(name, value, rule, within):
     # The extremes decide: two passes and no temporary array. NaN passes through min
     # and max, and no comparison with it is true.
     if array.size and not (within(array.min()) and within(array.max())):
-        require(name, array, rule, within(array))
+        given = np.asarray(value)  # None is shown as it was given, not as NaN
+        shown = given if given.dtype == object else array
+        require(name, shown, rule, within(array))
     return array
 
 
@@ -233,11 +235,30 @@ def labels(
 
     `value` holds a label for each page, of which `shape` is the shape.
     """
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:  # lists of several lengths
+        array = np.empty(0)
     if array.shape != shape:
-        rule = f"must have one label for each page, shape {shape}, got {array.shape}"
-        raise ArgumentError(name, rule)
-    found, member = np.unique(array, return_inverse=True)
+        raise ValueError(
+            f"{name} must have one label for each page, shape {shape}, "
+            f"got shape {array.shape}"
+        )
+    if array.dtype.kind in "US" and not isinstance(value, np.ndarray):
+        # of [1, "a"] NumPy makes two strings, and the label 1 would be lost
+        strings = [
+            isinstance(label, str) for label in np.ravel(np.array(value, object))
+        ]
+        if len(set(strings)) > 1:
+            raise ValueError(
+                f"{name} must be labels of one type, got strings and others"
+            )
+    try:
+        found, member = np.unique(array, return_inverse=True)
+    except TypeError as error:
+        raise ValueError(f"{name} must be labels that can be sorted: {error}") from None
+    if found.dtype.kind == "f":  # NaNs would be one label
+        require(name, array, "labels, which NaN is not", ~np.isnan(array))
     return found, np.ravel(member)
 
 
