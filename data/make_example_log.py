@@ -12,8 +12,7 @@ import numpy as np
 
 from paperfigs import traces
 from paperfigs.files import sha256, write_atomic
-from recrawl.science.policies import Nutch
-from recrawl.science.processes import observe, poisson_times
+from paperlib.processes import observe
 
 START, WEEK = np.datetime64("2025-01-06", "s"), np.timedelta64(7, "D")
 # Trace, path of its pages, weeks of a window, windows side by side, and the
@@ -24,6 +23,9 @@ SITES = (
 )
 SCHEDULES = ("regular", "rare", "Poisson", "adaptive")
 FAILED = 0.015  # share of fetches
+# The rule of Apache Nutch's AdaptiveFetchSchedule: the interval is multiplied so
+# after a crawl that found a change, and after one that found none.
+SHRINK, GROW = 0.8, 1.4
 
 
 def main(folder=traces.DATA):
@@ -87,17 +89,15 @@ def _crawls(schedule, changes, days, interval, rng):
     """
     first = interval * rng.random()
     if schedule == "adaptive":
-        times, rule, limits = [first], Nutch(), (interval / 8, interval * 8)
+        times, limits = [first], (interval / 8, interval * 8)
         while times[-1] + interval < days:
             times.append(times[-1] + interval)
             seen = np.searchsorted(changes, times[-2:], side="right")
-            interval = np.clip(
-                interval * (rule.shrink if seen[0] < seen[1] else rule.grow), *limits
-            )
+            factor = SHRINK if seen[0] < seen[1] else GROW
+            interval = np.clip(interval * factor, *limits)
     elif schedule == "Poisson":
-        times = np.append(
-            first, first + poisson_times(1 / (2 * interval), days - first, rng=rng)
-        )
+        n = rng.poisson((days - first) / (2 * interval))
+        times = np.append(first, first + np.sort((days - first) * (1 - rng.random(n))))
     else:
         times = np.arange(first, days, interval * {"regular": 1, "rare": 4}[schedule])
     times = np.unique(np.floor(np.array(times) * 86400)) / 86400

@@ -30,6 +30,7 @@ class Crawler:
     def __init__(self, urls, folder, per_day, *, clock=time.time, sleep=asyncio.sleep):
         self.per_day, self.clock, self.sleep = per_day, clock, sleep
         self.running, self.now, self.saved = set(), clock(), clock()
+        Path(folder).mkdir(parents=True, exist_ok=True)
         self.learnt, self.known = Path(folder, "learnt.npz"), Path(folder, "pages.json")
         self.pages = json.loads(self.known.read_text()) if self.known.exists() else []
         old = {page["url"] for page in self.pages}
@@ -90,7 +91,7 @@ class Crawler:
 
     def save(self):
         self.saved = self.now
-        write_atomic(self.known, json.dumps(self.pages))
+        write_atomic(self.known, json.dumps(self.pages).encode())
         self.scheduler.save(self.learnt)  # last: what it lacks is added at the start
 
 

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from paperlib import freshness
-from recrawl.science import allocation
+from paperlib.allocation import optimal_interval
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "recrawl"
 DAY = 86_400
 START = 1_790_000_000.0  # seconds since 1970, a whole number
 
-# Change rates a day and fetches a day. By `allocation.optimal` the best
+# Change rates a day and fetches a day. By `optimal_interval` the best
 # schedule for these rates has a freshness of .7480; all pages fetched at equal
 # intervals have .7196 (`freshness.interval`). The difference is .0284. Half of it may
 # be lost to learning and to chance; by the other half the crawler has to be better
@@ -180,7 +180,7 @@ def test_freshness_is_that_of_a_closed_form():
 @pytest.mark.slow
 def test_it_reaches_the_freshness_promised_for_known_rates(tmp_path):
     """And beats uniform fetches; it is stopped and started again meanwhile."""
-    best = allocation.optimal(RATES, np.ones(RATES.size), PER_DAY)
+    best = optimal_interval(RATES, np.ones(RATES.size), PER_DAY)
     uniform = freshness.interval(RATES, PER_DAY / RATES.size).mean()
     promised = float(best.freshness)
     assert (promised - uniform) / 2 == pytest.approx(MARGIN, abs=1e-4)
