@@ -34,7 +34,7 @@ _LOSSES = {
 _FORMATS = (
     *("nutch", "readseg", "storm", "frontier", "heritrix", "warc", "cdx", "cdxj"),
     *("wayback", "commoncrawl", "changedetection", "sitemap", "feed", "git"),
-    *("csv", "jsonl", "http"),
+    *("csv", "jsonl"),
 )
 _TARGETS = (
     *("jsonl", "nutch", "storm", "frontier", "heritrix", "changedetection"),
