@@ -127,10 +127,10 @@ def test_a_link_stays_and_its_target_is_new(tmp_path):
     (tmp_path / "folder").mkdir()
     path, link = tmp_path / "folder" / "file", tmp_path / "link"
     link.symlink_to(path)
-    for content in ("first", "second"):  # the link leads nowhere before the first
+    for content in (b"first", b"second"):  # the link leads nowhere before the first
         write_atomic(link, content)
         assert link.is_symlink()
-        assert path.read_text() == content
+        assert path.read_bytes() == content
 
 
 def test_folder_of_a_killed_run_is_removed_by_the_next(tmp_path, monkeypatch):
