@@ -1,6 +1,8 @@
 """What is wrong in a file of a log is left out and told, never read as it stands."""
 
 import gzip
+import json
+import tracemalloc
 import zlib
 
 import pytest
@@ -10,9 +12,11 @@ from recrawl import Source, reading
 from tests.recrawl.crawl_logs import START, recorded, table, write
 
 LOST = "end of a truncated or damaged file"
-UNFIT = "that do not fit the columns"
+OPEN = "with a quote that is never closed"
+TOO_LONG = "of more than 2,000,000 bytes"
 ROWS = [(f"http://h/{k % 4}", START + 86_400 * (k // 4), k % 7 == 0) for k in range(40)]
 TEXT = table(ROWS)
+ROW = "http://h/0,2020-03-01,1\n"
 PARTS = [TEXT[:500], TEXT[500:900], TEXT[900:]]  # cut inside of lines
 
 
@@ -69,7 +73,8 @@ def test_no_row_of_a_damaged_member_is_used(tmp_path, place):
     assert counts == {LOST: 1}
     n = PARTS[0].count("\n")
     assert (
-        f"(log.csv.gz, behind line {n}: what begins at byte {starts[1]} is no" in told
+        f"(log.csv.gz, behind line {n}: no sound gzip member at byte {starts[1]:,}"
+        in told
     )
 
 
@@ -89,7 +94,7 @@ def test_a_cut_member_gives_its_whole_lines(tmp_path, missing):
     rows, counts, told = crawls(put(tmp_path / "log.csv.gz", data))
     assert rows == whole_lines(PARTS[0] + PARTS[1] + last)
     assert counts == {LOST: 1}
-    assert f"the file ends at byte {len(data)}, inside of the gzip member" in told
+    assert "the file ends inside of a gzip member" in told
 
 
 def test_a_quote_that_is_never_closed_loses_its_own_line(tmp_path):
@@ -100,8 +105,8 @@ def test_a_quote_that_is_never_closed_loses_its_own_line(tmp_path):
         lines.insert(7, good)
     rows, counts, told = crawls(write(tmp_path / "log.csv", "".join(lines)))
     assert set(ROWS) <= set(rows)
-    assert counts[UNFIT] == 4
-    assert "log.csv line 9: a quote that is never closed" in told
+    assert counts[OPEN] == 4
+    assert "log.csv line 9: " in told
 
 
 def test_a_value_of_several_lines_stays(tmp_path):
@@ -110,7 +115,7 @@ def test_a_value_of_several_lines_stays(tmp_path):
     text = table(rows[:20]) + bad + table(rows[20:]).partition("\n")[2]
     found, counts, _ = crawls(write(tmp_path / "log.csv", text))
     assert found == sorted(rows)
-    assert counts == {UNFIT: 1}
+    assert counts == {OPEN: 1}
 
 
 def test_a_line_that_is_no_utf8_is_counted(tmp_path):
@@ -124,7 +129,7 @@ def test_a_line_that_is_no_utf8_is_counted(tmp_path):
         rows, counts, told = crawls(write(path, text))
         assert len(rows) == 9
         assert counts == {"that are not in UTF-8": 1}
-        assert f"{path.name} line 6: bytes that are no UTF-8" in told
+        assert f"{path.name} line 6: x 20260301" in told
 
 
 def test_a_column_that_may_be_the_status_is_told_of(tmp_path):
@@ -137,3 +142,37 @@ def test_a_column_that_may_be_the_status_is_told_of(tmp_path):
     found, message = recorded(recrawl.estimate, named, tmp_path / "b.parquet")
     assert not any("do you mean" in text for text in message)
     assert found.counts["rows"] == 1
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_a_line_that_is_too_long_loses_itself_alone(tmp_path, end, packed):
+    lines = TEXT.splitlines()
+    place = len(lines) if not end else 7
+    lines.insert(place, f'"{"x" * 5_000_000}",2020-01-01,1')
+    path = write(tmp_path / f"log.csv{packed}", (end or "\n").join(lines) + end)
+    rows, counts, told = crawls(path)
+    assert (rows, counts) == (sorted(ROWS), {TOO_LONG: 1})
+    assert f"line {place + 1}: " in told
+
+
+def test_memory_is_bounded_where_lines_have_no_end(tmp_path):
+    """A value of line breaks alone, and a line of JSON that is one long text."""
+    tracemalloc.start()
+    breaks = f'"http://h/{chr(10) * 200_000}",2020-01-01,1\n'
+    rows, counts, _ = crawls(write(tmp_path / "log.csv", TEXT + breaks + ROW))
+    assert set(ROWS) <= set(rows)
+    assert counts[OPEN] == 2
+    long = [
+        json.dumps({"url": "x" * n, "time": START}) for n in (30_000_000, 1_900_000)
+    ]
+    short = [json.dumps({"url": "a", "time": START + k, "etag": "x"}) for k in range(3)]
+    path = tmp_path / "log.jsonl"
+    path.write_text("\n".join([*short[:2], *long, short[2]]))
+    del breaks, long
+    tracemalloc.reset_peak()
+    rows, counts, _ = crawls(path)
+    assert counts[TOO_LONG] == 1
+    assert [url for url, *_ in rows].count("a") == 3
+    assert tracemalloc.get_traced_memory()[1] < 25_000_000
+    tracemalloc.stop()

@@ -19,11 +19,12 @@ from distributed import Client, LocalCluster
 import recrawl
 from recrawl import BadRowsWarning, choosing, cli
 from recrawl import cluster as crawl_log_cluster
+from recrawl.formats import recognise
 from recrawl.tally import KNOWN, TORN
 from tests.recrawl.crawl_logs import recorded, table, write
 
 READING = "recrawl.reading"
-SHUFFLING = "recrawl.shuffling"
+CLUSTER = "recrawl.cluster"
 
 
 @pytest.fixture(scope="module")
@@ -201,9 +202,24 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
     )
 
 
+def test_parts_have_as_many_bytes_and_hold_all_rows(tmp_path):
+    files = [
+        parquet_file(tmp_path / f"{n}.parquet", log_rows(n, 0)) for n in (9_000, 100)
+    ]
+    files.append(write(tmp_path / "log.csv", "url,time,changed\n"))
+    found = [(path, recognise(path)) for path in files]
+    parts = crawl_log_cluster.pieces(found, None, 4)
+    pieces = [piece for part in parts for piece in part]
+    assert {number for _, number, _ in pieces} == {0, 1, 2}
+    large = sorted(rows for _, number, rows in pieces if number == 0)
+    assert [a for a, _ in large] == [0, *(b for _, b in large[:-1])]
+    assert large[-1][1] == pq.read_metadata(files[0]).num_rows
+    assert np.ptp([b - a for a, b in large]) <= 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(  # in each kind of task
-    ("module", "name"), [(SHUFFLING, "scatter"), (READING, "save"), (READING, "saved")]
+    ("module", "name"), [(CLUSTER, "insert"), (READING, "grouped"), (CLUSTER, "_saved")]
 )
 def test_a_worker_killed_while_it_estimates_loses_nothing(
     client, tmp_path, module, name
@@ -235,7 +251,7 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     )
     try:
         with (
-            patched(client, READING, "save", dying(str(tmp_path / "died"))),
+            patched(client, READING, "grouped", dying(str(tmp_path / "died"))),
             pytest.raises(RuntimeError, match=r"grouping was given up: .*died"),
         ):
             recrawl.estimate(
@@ -312,11 +328,10 @@ def test_workers_of_another_version(client, tmp_path, capsys):
         assert command(tmp_path, address) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    here = f"recrawl {recrawl.__version__} ("
-    assert err.startswith(f"recrawl: --dask must have workers with {here}")
-    assert f"but {worker} has recrawl 0.0.0 (" in err
+    assert f"with workers that have recrawl {recrawl.__version__}, DuckDB " in err
+    assert f"got {address!r}: {worker} has recrawl 0.0.0, DuckDB " in err
     assert err.count("\n") == 1
-    assert err.count("tcp:") == 1, "the other worker is as it should be"
+    assert err.count("tcp:") == 2, "the other worker is as it should be"
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
 
 

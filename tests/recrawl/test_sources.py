@@ -148,6 +148,28 @@ def test_dates_that_are_no_time_of_a_change(tmp_path):
     assert pages["a"] == []
 
 
+@pytest.mark.parametrize(("made_up", "n_crawls"), [(1, 3), (2, 2), (3, 0)])
+def test_dates_count_unless_most_of_them_are_made_up(tmp_path, made_up, n_crawls):
+    """Of four dates of a page as many as are given are those of the fetch."""
+    rows = [
+        fetch(day, modified=day - (1 / DAY if day < made_up else 0.5))
+        for day in range(4)
+    ]
+    rows += [fetch(day, "x", url="b") for day in (0, 1)]
+    pages, _, _ = read(write(tmp_path / "log.csv", table(rows, COLUMNS)))
+    assert sum(day > 0 for day, *_ in pages["a"]) == n_crawls
+
+
+@pytest.mark.parametrize(("ahead", "n_told"), [(0.5, 0), (0.9, 0), (1.1, 1), (5, 1)])
+def test_a_last_modified_may_be_a_day_after_its_time(tmp_path, ahead, n_told):
+    columns = ("url", "time", "changed", "last_modified")
+    rows = [("a", START, 0, ""), ("a", START + DAY, 1, START + (1 + ahead) * DAY)]
+    pages, counts, _ = read(write(tmp_path / "log.csv", table(rows, columns)))
+    assert pages["a"] == [(1.0, 1.0, True, None)]
+    reason = "whose last_modified is after its time by more than a day"
+    assert counts.get(reason, 0) == n_told
+
+
 # ---------------------------------------------------------------- cut in two
 
 
@@ -413,7 +435,7 @@ def test_columns_by_other_names(tmp_path):
     assert (counts, messages) == ({"rows": 2, "repeated": 0}, [])
     with pytest.raises(
         ValueError,
-        match="must have a column 'seen' for time, got page, fetched_at, hash, time",
+        match="must have a column 'seen' in its first line, got page, fetched_at",
     ):
         read(Source(log, columns=names | {"time": "seen"}))
     with pytest.raises(ValueError, match=r"columns must be for some of .*, got 'when'"):
