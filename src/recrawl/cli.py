@@ -7,7 +7,6 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -119,12 +118,6 @@ def _renamed(text):
     return ours, theirs
 
 
-def _in_utc(text):
-    """A time in ISO 8601, UTC if it names no zone."""
-    time = datetime.fromisoformat(text)
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
 def _option(about, type=None, metavar=None, **given):
     """What argparse is given for an option."""
     shown = {"type": type, "metavar": metavar}
@@ -155,7 +148,7 @@ _OPTIONS = {
     "as_of": _option(
         "when sitemaps, feeds or logs of git were downloaded, such as "
         "2026-10-01T06:12Z (default: when the file was written)",
-        _typed(_in_utc),
+        _typed(units.in_utc),
         "TIME",
     ),
     "memory": _option(

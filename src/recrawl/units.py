@@ -2,6 +2,7 @@
 
 import math
 import re
+from datetime import UTC, datetime
 
 __all__ = [
     "A_DAY",
@@ -9,6 +10,7 @@ __all__ = [
     "as_text",
     "counted",
     "days",
+    "in_utc",
     "per_day",
     "rounded",
     "shown",
@@ -57,6 +59,12 @@ def days(text: str) -> float:
             f"{text!r}"
         )
     return value
+
+
+def in_utc(text: str) -> datetime:
+    """A time in ISO 8601, UTC if it names no zone."""
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def as_text(duration: float) -> str:

@@ -177,29 +177,12 @@ def test_heritrix(plan):
     assert said.startswith("2 pages; next:\nmv ")
 
 
-def test_changedetection(plan, watches):
+def test_changedetection(plan, watches, tmp_path, monkeypatch):
+    """With a curl that writes its arguments down."""
     with pytest.warns(ExportWarning, match=r"1 that the export lacks \('.*näher'\)"):
-        text, said = written(plan, "changedetection", exported=watches)
-    puts = [line.split(" ", 2) for line in text.splitlines() if line.startswith("put ")]
-    changes = {uuid: json.loads(change.strip("'")) for _, uuid, change in puts}
-    assert changes["0aa"] == {"paused": True}
-    assert changes["095be615-a8ad"] == {
-        "time_between_check_use_default": False,
-        "time_between_check": {
-            "weeks": 4, "days": 2, "hours": 0, "minutes": 0, "seconds": 0
-        },
-    }  # fmt: skip
-    assert changes["0bb"]["time_between_check"]["days"] == 2
+        said = written(plan, "changedetection", exported=watches)[1]
     assert said.startswith("3 pages; next:\nAPI_KEY=... sh ")
     assert said.endswith("\n1 page of crawl rate 0: paused")
-
-
-def test_the_script_for_changedetection_asks_for_what_it_says(
-    plan, watches, tmp_path, monkeypatch
-):
-    """With a curl that writes its arguments down."""
-    with pytest.warns(ExportWarning):
-        written(plan, "changedetection", exported=watches)
     curl = tmp_path / "curl"
     curl.write_text('#!/bin/sh\nprintf "%s\\n" "$@" >> "$0.log"\n')
     curl.chmod(0o755)
@@ -211,8 +194,18 @@ def test_the_script_for_changedetection_asks_for_what_it_says(
     subprocess.run(script, check=True, capture_output=True)
     sent = (tmp_path / "curl.log").read_text().splitlines()
     assert sent.count("x-api-key: se cret") == 3
-    assert "http://localhost:5000/api/v1/watch/0aa" in sent
-    assert '{"paused": true}' in sent
+    changes = {
+        line.rpartition("/")[2]: json.loads(sent[sent.index("-d", k) + 1])
+        for k, line in enumerate(sent)
+        if line.startswith("http://localhost:5000/api/v1/watch/")
+    }
+    assert changes["0aa"] == {"paused": True}
+    units = ("weeks", "days", "hours", "minutes", "seconds")
+    assert changes["095be615-a8ad"] == {
+        "time_between_check_use_default": False,
+        "time_between_check": dict(zip(units, (4, 2, 0, 0, 0), strict=True)),
+    }
+    assert changes["0bb"]["time_between_check"]["days"] == 2
 
 
 # ---------------------------------------------------------------- limits of systems
@@ -290,17 +283,14 @@ def test_until(plan, tmp_path, monkeypatch):
         tmp_path / "soon.parquet",
         ("http://past", 1.0, "2020-01-01"),
         ("http://ahead", 1.0, "2100-01-01"),
+        ("http://new", 1.0, None),
     )
-    assert written(soon, "urls", until="now")[0] == "http://past\n"
-    assert written(soon, "heritrix")[0] == "F+ http://past\n", "now is its default"
-    assert written(soon, "urls")[0] == "http://past\nhttp://ahead\n"
+    assert written(soon, "urls", until="now")[0] == "http://past\nhttp://new\n"
+    found = written(soon, "heritrix")[0]
+    assert found == "F+ http://past\nF+ http://new\n", "now is its default"
+    assert written(soon, "urls")[0] == "http://past\nhttp://new\nhttp://ahead\n"
     monkeypatch.undo()
     time.tzset()
-
-
-def test_a_page_that_was_not_crawled_yet_is_due_now(tmp_path):
-    plan = plan_of(tmp_path / "plan.parquet", (HOME, 1.0, None), (NEWS, 0.0, None))
-    assert written(plan, "urls", until="now")[0] == f"{HOME}\n"
 
 
 def test_intervals_of_thresholds(tmp_path):
@@ -346,28 +336,18 @@ def test_bad_arguments(plan, tmp_path, options, message):
 @pytest.mark.parametrize("to", ["storm", "frontier", "changedetection"])
 @pytest.mark.parametrize("content", ['{"a": 1}\n', '{"known": ', ""])
 def test_exports_of_another_format(plan, tmp_path, to, content):
-    dump = tmp_path / "dump"
-    (dump / "a").mkdir(parents=True)
-    if to == "changedetection":
-        (dump / "a" / "watch.json").write_text(content)
-    else:
-        dump = dump / "a" / "file.jsonl"
-        dump.write_text(content)
+    dump = tmp_path / "dump" / "watch.json"
+    dump.parent.mkdir()
+    dump.write_text(content)
+    dump = tmp_path if to == "changedetection" else dump
     with pytest.raises(ValueError, match=f"exported must be .*, got {dump}"):
         export(plan, tmp_path / "out", to, exported=dump)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
-        export(plan, tmp_path / "out", to, exported=tmp_path / "nowhere")
 
 
-def test_a_schedule_that_is_none(tmp_path):
+def test_a_schedule_that_is_none(plan, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
-        export(tmp_path / "nowhere", tmp_path / "out", "urls")
-    (tmp_path / "text").write_text("url\n")
-    with pytest.raises(
-        ValueError, match=r"schedule must be the Parquet file that .*, got .*text: run"
-    ):
-        export(tmp_path / "text", tmp_path / "out", "urls")
+        export(plan, tmp_path / "out", "storm", exported=tmp_path / "nowhere")
     rates = parquet(tmp_path / "rates.parquet", url=["a"], change_rate=[1.0])
     with pytest.raises(ValueError, match=r"rates.parquet without crawl_rate, due: run"):
         export(rates, tmp_path / "out", "urls")

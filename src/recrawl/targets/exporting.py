@@ -4,7 +4,6 @@ import shlex
 import time
 import warnings
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from recrawl.files import replacing
 from recrawl.output import check_output, check_pages, opened
 from recrawl.targets.crawlers import CRAWLERS, TARGETS
 from recrawl.types import PathLike
-from recrawl.units import counted
+from recrawl.units import counted, in_utc
 
 __all__ = ["ExportWarning", "check_export", "export"]
 
@@ -198,12 +197,10 @@ def _microseconds(until, now):
     if until == "now":
         return now
     try:
-        moment = datetime.fromisoformat(str(until))
+        return round(in_utc(str(until)).timestamp() * 1e6)
     except ValueError:
         rule = f"must be a time in ISO 8601 or 'now', got {until!r}"
         raise ArgumentError("until", rule) from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return round(moment.timestamp() * 1e6)
 
 
 def _read_items(connection, to, exported):
