@@ -175,12 +175,17 @@ def fingerprint(job: Job) -> str:
         files += sorted(traces.DATA.glob("*.csv"))
     used = re.findall(r"(?:from|import) (paperlib|paperfigs|recrawl)\b", code)
     for package in sorted({"paperlib", *used}):
-        folder = Path(importlib.util.find_spec(package).origin).parent
-        files += sorted(p for p in folder.rglob("*") if p.suffix in _CODE)
+        files += _files(package)
     for path in files:
         content = path.read_bytes()
         digest.update(_bare(content) if path.suffix == ".py" else content)
     return digest.hexdigest()
+
+
+def _files(package):
+    """The files of a package that count."""
+    folder = Path(importlib.util.find_spec(package).origin).parent
+    return sorted(p for p in folder.rglob("*") if p.suffix in _CODE)
 
 
 @functools.cache
@@ -266,9 +271,8 @@ def figures(
     output = Path(output or usual).resolve()
     todo, seconds = {}, {}
     for job in wanted:
-        stamp = read_stamp(job.figure, output)
-        seconds[job.figure] = stamp.get("seconds", _UNKNOWN_SECONDS)
-        if force or stamp.get("state") != _state(job, output):
+        state, seconds[job.figure] = _read_stamp(job.figure, output)
+        if force or state != _state(job, output):
             todo[job.figure] = job
     # Where this is impossible it raises before the work, not after it.
     output.mkdir(parents=True, exist_ok=True)
@@ -309,12 +313,13 @@ def _stamp(figure, output):
     return output / ".stamps" / f"{figure}.json"
 
 
-def read_stamp(figure: str, output: Path) -> dict[str, Any]:
-    """Read when and of what a figure was built; empty if it is not known."""
+def _read_stamp(figure, output):
+    """What a figure was built of, if that is known, and the seconds it took."""
     try:
-        return dict(json.loads(_stamp(figure, output).read_text()))
-    except (OSError, ValueError, TypeError):  # no stamp, or a damaged one
-        return {}
+        stamp = json.loads(_stamp(figure, output).read_text())
+        return stamp["state"], float(stamp["seconds"])
+    except (OSError, ValueError, TypeError, KeyError):  # no stamp, or a damaged one
+        return None, _UNKNOWN_SECONDS
 
 
 def _executed(job):
@@ -360,9 +365,16 @@ def _run_all(todo, work, workers, seconds):
 
 @contextlib.contextmanager
 def _environment():
-    """Set what kernels inherit; afterwards this process has its own again."""
+    """Set what kernels inherit; afterwards this process has its own again.
+
+    Compiled code that calls a function of another module is not compiled again by
+    numba where that function changes. So each state of the packages has a folder.
+    """
     own = dict(os.environ)
-    os.environ.update(_ENVIRONMENT | own)
+    files = _files("paperlib") + _files("recrawl")
+    code = "".join(map(sha256, files)).encode()
+    folder = project.root() / "build" / "numba" / hashlib.sha256(code).hexdigest()
+    os.environ.update(_ENVIRONMENT | {"NUMBA_CACHE_DIR": str(folder)} | own)
     # Without bytecode every kernel would compile all that it imports.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     try:

@@ -145,6 +145,8 @@ def stamps(text):
         (stamps('{"state'), ALL),
         (stamps("[]"), ALL),
         (stamps("3"), ALL),
+        (stamps('{"state": [], "seconds": "long"}'), ALL),
+        (stamps('{"seconds": 1}'), ALL),
         (prose, []),
         (lambda made: made.claims("b/fig1", AT_LEAST | {"says": "New."}), []),
         (write("src/paperlib/__init__.py", '"""Other."""\n# more\nx = 1\n'), []),
@@ -166,6 +168,7 @@ def test_what_is_edited_during_a_run_is_not_stamped(stand_in, monkeypatch):
 
     def edited(*arguments, **parameters):
         path.write_text("x = 2")
+        os.utime(path, (0, 0))  # as a file has that is put there from elsewhere
         stand_in(*arguments, **parameters)
 
     with monkeypatch.context() as patch:
@@ -174,6 +177,26 @@ def test_what_is_edited_during_a_run_is_not_stamped(stand_in, monkeypatch):
     path.write_text(before)
     assert stand_in.run("b") == ["b/fig1"]
     assert stand_in.run("b") == []
+
+
+@pytest.mark.parametrize("package", ["paperlib", "recrawl"])
+def test_compiled_code_is_of_this_state_of_the_packages(stand_in, monkeypatch, package):
+    """Numba keeps a function although one that it calls elsewhere has changed."""
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    folders = []
+
+    def look(*arguments, **parameters):
+        folders.append(os.environ["NUMBA_CACHE_DIR"])
+        stand_in(*arguments, **parameters)
+
+    monkeypatch.setattr(build, "execute", look)
+    stand_in.run("a")
+    path = stand_in.checkout.root / "src" / package / "__init__.py"
+    path.write_text(path.read_text().replace("1", "2"))
+    stand_in.run("a", force=True)
+    before, same, after, _ = folders
+    assert before == same != after
+    assert "NUMBA_CACHE_DIR" not in os.environ
 
 
 def test_what_is_asked_for_is_built(stand_in):
@@ -203,7 +226,7 @@ def test_the_longest_are_started_first_or_in_the_order_of_the_papers(stand_in):
     assert stand_in.calls[0] == "a/fig2", "the order of paper.yaml"
     for seconds, figure in enumerate(("a/fig1", "b/fig1", "a/fig2")):
         path = stand_in.checkout.root / f"figures/.stamps/{figure}.json"
-        path.write_text(json.dumps({"seconds": seconds}))
+        path.write_text(json.dumps({"state": [], "seconds": seconds}))
     stand_in.run()
     assert stand_in.calls == ["a/fig2", "b/fig1", "a/fig1"]
 
