@@ -23,20 +23,14 @@ __all__ = [
     "counts",
     "finite",
     "for_pages",
-    "instance",
-    "labels",
-    "low_high",
     "non_negative",
     "non_negative_or_inf",
     "numbers",
     "one_of",
-    "per_page",
     "positive",
     "positive_number",
-    "positive_or_inf",
     "probability",
     "require",
-    "rising",
     "scalar",
     "share",
 ]
@@ -108,7 +102,6 @@ def _all(rule, within):
 
 positive = _all("positive and finite", lambda x: (x > 0) & (x < np.inf))
 non_negative = _all("non-negative and finite", lambda x: (x >= 0) & (x < np.inf))
-positive_or_inf = _all("positive", lambda x: x > 0)
 non_negative_or_inf = _all("non-negative", lambda x: x >= 0)
 finite = _all("finite", np.isfinite)
 share = _all("in [0, 1]", lambda x: (x >= 0) & (x <= 1))
@@ -184,85 +177,3 @@ def broadcast(**arrays: Any) -> Sequence[NDArray[Any]]:
         )
         rule = f"must have shapes that broadcast, got {shapes}"
         raise ArgumentError(" and ".join(arrays), rule) from None
-
-
-# ---- of policies, batches of estimators and limits by host alone
-
-
-def low_high(
-    name: str, value: ArrayLike, check: Callable[[str, ArrayLike], Array] = positive
-) -> tuple[float, float]:
-    """`value` as two floats, the lower first."""
-    pair = check(name, value)
-    if pair.shape != (2,) or not pair[0] < pair[1]:
-        rule = f"must be two numbers, the lower one first, got {value!r}"
-        raise ArgumentError(name, rule)
-    low, high = pair.tolist()
-    return low, high
-
-
-def rising(name: str, value: ArrayLike, *, least: int = 2) -> Array:
-    """`value` as a positive array that rises along one axis."""
-    array = positive(name, value)
-    if array.ndim != 1 or array.size < least or not (np.diff(array) > 0).all():
-        rule = f"must rise along one axis of at least {least} points, got {array}"
-        raise ArgumentError(name, rule)
-    return array
-
-
-def per_page(
-    name: str,
-    value: ArrayLike,
-    check: Callable[[str, ArrayLike], Array] = non_negative,
-) -> Array:
-    """`value` as an array that passes `check` and has one axis, that of the pages."""
-    array = check(name, value)
-    if array.ndim != 1:
-        raise ArgumentError(name, f"must have one axis, got shape {array.shape}")
-    return array
-
-
-def instance(name: str, value: object, kind: type) -> None:
-    """Raise unless `value` is of a class."""
-    if not isinstance(value, kind):
-        raise ArgumentError(name, f"must be {kind.__name__}, got {value!r}")
-
-
-def labels(
-    name: str, value: ArrayLike, shape: tuple[int, ...]
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Sorted labels, and the index of each entry's label among them, flat.
-
-    `value` holds a label for each page, of which `shape` is the shape.
-    """
-    try:
-        array = np.asarray(value)
-    except ValueError:  # lists of several lengths
-        array = np.empty(0)
-    if array.shape != shape:
-        raise ValueError(
-            f"{name} must have one label for each page, shape {shape}, "
-            f"got shape {array.shape}"
-        )
-    if array.dtype.kind in "US" and not isinstance(value, np.ndarray):
-        # of [1, "a"] NumPy makes two strings, and the label 1 would be lost
-        strings = [
-            isinstance(label, str) for label in np.ravel(np.array(value, object))
-        ]
-        if len(set(strings)) > 1:
-            raise ValueError(
-                f"{name} must be labels of one type, got strings and others"
-            )
-    try:
-        found, member = np.unique(array, return_inverse=True)
-    except TypeError as error:
-        raise ValueError(f"{name} must be labels that can be sorted: {error}") from None
-    if found.dtype.kind == "f":  # NaNs would be one label
-        require(name, array, "labels, which NaN is not", ~np.isnan(array))
-    return found, np.ravel(member)
-
-
-def parameters(pages: Any) -> dict[str, Array]:
-    """The four parameters of `paperlib.signals.SignalledPages` by name."""
-    names = "change_rate", "importance", "recall", "false_rate"
-    return {name: getattr(pages, name) for name in names}

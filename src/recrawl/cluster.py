@@ -297,8 +297,11 @@ def pieces(
     >>> [rows for part in parts for _, _, rows in part]
     [(0, 4), (4, 9)]
     """
-    found = [(f, k, format.kind == "table") for k, (f, format) in enumerate(files)]
-    found += [(state, None, True)] * (state is not None)
+    found: list[tuple[Any, int | None, bool]] = [
+        (file, k, format.kind == "table") for k, (file, format) in enumerate(files)
+    ]
+    if state is not None:
+        found.append((state, None, True))
     sizes = [file.stat().st_size for file, *_ in found]
     parts, loads = [[] for _ in range(n)], [0] * n
     for (file, number, may_cut), size in zip(found, sizes, strict=True):
