@@ -250,10 +250,9 @@ def estimate(
     """
     opened = _check(path, output, state, signals, force, dask)
     no_state = contextlib.nullcontext()
-    known = state if state is not None and Path(state).exists() else None
     with (
         no_state if state is None else alone(state),
-        opened(path, state=known, memory=memory) as log,
+        opened(path, state=_existing(state), memory=memory) as log,
         # The state is renamed after the rates: if the rates cannot be written,
         # the log is not yet in the state and counts when it is tried again.
         no_state if state is None else parquet(state) as states,
@@ -272,11 +271,16 @@ def estimate(
                     totals.add(rows)
         found = _estimates(log, model, totals, suspects)
         if state is not None:  # a log that adds few bits keeps the calibration
-            before = None if known is None else calibration_of(known)
+            before = _existing(state) and calibration_of(state)
             found = replace(found, calibration=found.calibration or before)
             states.describe({"calibration": found.calibration})
         rates.describe(asdict(found))
     return found
+
+
+def _existing(state):
+    """The state, if there is one; asked when no other run has it."""
+    return state if state is not None and Path(state).exists() else None
 
 
 def _check(path, output, state, signals, force, dask):
