@@ -147,7 +147,7 @@ def report(
         why_not=why_not,
         commands=_commands(source, bandwidth),
     )
-    write_atomic(output, page)
+    write_atomic(output, page.encode())
     return found
 
 

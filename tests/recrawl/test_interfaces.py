@@ -25,10 +25,13 @@ SOURCES = ROOT / "src" / "recrawl"
 # taste, such as SS05 (imperative mood) and RT03 (a sentence on every result).
 REQUIRED = {
     "GL03", "GL05", "GL06", "GL07", "GL08", "GL09", "GL10", "SS01", "SS02", "SS03",
-    "SS04", "PR01", "PR02", "PR03", "PR05", "PR07", "RT01", "YD01",
+    "SS04", "PR01", "PR02", "PR03", "PR05", "RT01", "YD01",
 }  # fmt: skip
 # Modules that serve the package itself: a sentence on each function is enough.
-BRIEF = "recrawl.checks", "recrawl.files", "recrawl.units", "recrawl.kernels"
+BRIEF = (
+    *("recrawl.checks", "recrawl.files", "recrawl.inputs", "recrawl.units"),
+    "recrawl.kernels",
+)
 
 
 def _modules():

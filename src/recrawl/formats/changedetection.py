@@ -33,7 +33,7 @@ def _read(path, as_of):
 def _rows(path):
     """Rows of all pages, in the order of their folders."""
     watches = [_watch(file) for file in sorted(path.glob("*/watch.json"))]
-    urls = Counter(watch.get("url") for watch, _ in watches)
+    urls = Counter(str(watch.get("url")) for watch, _ in watches)
     read = moments(
         text
         for watch, history in watches
