@@ -80,7 +80,7 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     failing = [("https://h2.example/moved", "2026-01-05", 0, 301)] * 4
     log = write(folder / "log.csv", table([*rows(), *failing], COLUMNS))
-    found = recrawl.report(log, folder / "report.html", rng=1)
+    found = recrawl.report(log, folder / "report.html")
     return log, Page(folder / "report.html"), found
 
 
@@ -96,7 +96,7 @@ def test_numbers_are_those_of_the_functions(made, tmp_path):
     plan = found.schedules[2]
     for share in (plan.freshness_now, plan.freshness_compared, plan.freshness):
         assert f"{100 * share:.1f}% of" in text
-    for rule, fresh in recrawl.compare(log, rng=1).long_run.items():
+    for rule, fresh in recrawl.compare(log).freshness.items():
         assert f"{rule} {fresh:.3f}" in text
     backtest = recrawl.backtest(log)
     assert f"Log loss of {backtest.n_bits:,} crawls: " in text
@@ -149,7 +149,7 @@ def test_urls_hosts_and_file_names_are_shown_as_text(tmp_path):
     ]
     columns = ("url", "time", "changed", "host")
     file = write(tmp_path / "<b onload='x'>&\".csv", table(log, columns))
-    recrawl.report(file, tmp_path / "report.html", rng=1)
+    recrawl.report(file, tmp_path / "report.html")
     page = Page(tmp_path / "report.html")
     for attack in ATTACKS[:3]:
         assert attack in page.text()
@@ -175,7 +175,7 @@ def test_commands_name_format_columns_and_odd_files(tmp_path, monkeypatch):
         write(tmp_path / file, table(rows(2, 9), ("page", *COLUMNS[1:])))
     time = datetime(2026, 3, 1, tzinfo=UTC)
     source = recrawl.Source(files, columns={"url": "page"}, format="csv", as_of=time)
-    recrawl.report(source, "my log.html", rng=1)
+    recrawl.report(source, "my log.html")
     command = Page(tmp_path / "my log.html").commands()[0]
     assert [str(path) for path in command.log] == files
     assert (command.columns, command.as_of) == ([("url", "page")], time)
@@ -222,7 +222,7 @@ def test_commands_name_format_columns_and_odd_files(tmp_path, monkeypatch):
 )
 def test_logs_that_tell_little(tmp_path, log, parts):
     file = write(tmp_path / "log.csv", table(log, COLUMNS))
-    recrawl.report(file, tmp_path / "report.html", rng=1)
+    recrawl.report(file, tmp_path / "report.html")
     text = Page(tmp_path / "report.html").text()
     for part in parts:
         assert part in text, part
@@ -232,12 +232,12 @@ def test_logs_that_tell_little(tmp_path, log, parts):
 @pytest.mark.slow
 def test_a_dump_of_states_has_no_pace(tmp_path):
     dump, path = Path(__file__).parent / "formats" / "storm.jsonl", tmp_path / "r.html"
-    found, _ = recorded(recrawl.report, dump, path, rng=1)
+    found, _ = recorded(recrawl.report, dump, path)
     assert (found.estimates.pace, found.schedules) == (0.0, [])
     assert "pace not known" in Page(path).text()
     assert "--bandwidth CRAWLS/day" in Page(path).text()
     given = {"bandwidth": 3.0, "force": True}
-    found, _ = recorded(recrawl.report, dump, path, rng=1, **given)
+    found, _ = recorded(recrawl.report, dump, path, **given)
     assert [plan.bandwidth for plan in found.schedules] == [0.75, 1.5, 3.0, 6.0, 12.0]
     assert "--bandwidth 3/day" in Page(path).text()
 
@@ -250,7 +250,7 @@ def test_a_log_is_read_once_and_its_bad_rows_are_told_of_once(tmp_path, monkeypa
     )
     bad = [("", "2026-01-01", 1, 200)]
     file = write(tmp_path / "log.csv", table([*rows(4, 9), *bad], COLUMNS))
-    _, (message,) = recorded(recrawl.report, file, tmp_path / "r.html", rng=1)
+    _, (message,) = recorded(recrawl.report, file, tmp_path / "r.html")
     assert len(read) == 1
     assert "without a url" in message
     assert "1 without a url" in Page(tmp_path / "r.html").text()
