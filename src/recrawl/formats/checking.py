@@ -20,14 +20,11 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from recrawl.formats.base import is_packed, members
 from recrawl.formats.records import LOST
+from recrawl.tally import Tally
 from recrawl.types import PathLike
-
-if TYPE_CHECKING:
-    from recrawl.tally import Tally
 
 __all__ = ["Quotes", "Utf8", "mended"]
 
