@@ -630,7 +630,7 @@ def read_state(
     >>> with database("200MiB") as (connection, folder):
     ...     state = folder / "state.parquet"
     ...     _ = connection.execute(sql("tables"))
-    ...     _ = connection.execute(f"copy state to {quoted(state)}")
+    ...     _ = connection.execute(f"copy state to '{state}'")
     ...     read_state(connection, state)
     ...     connection.sql("select url from state").fetchall()
     []

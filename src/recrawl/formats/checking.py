@@ -224,7 +224,8 @@ def mended(
     ...     mended(file, folder, None, 0, tally).read_text().split()
     ['one', 'two']
     >>> print(tally.places[LOST][0][2])  # doctest: +NORMALIZE_WHITESPACE
-    text.gz, behind line 2: Error -3 while decompressing data: incorrect header check
+    text.gz, behind line 2: no sound gzip member at byte 28
+    (Error -3 while decompressing data: incorrect header check)
     """
     packed = is_packed(file)
     if file.suffix == ".gz" and not packed and file.stat().st_size:

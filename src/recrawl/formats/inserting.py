@@ -30,49 +30,48 @@ def insert(
 ) -> None:
     r"""Insert the rows of one file into the table of its format's kind.
 
-        Rows that have a reason to be left out are inserted too. Of a damaged gzip
-        file, the lines are inserted that are sound (`checking.mended`).
+    Rows that have a reason to be left out are inserted too. Of a damaged gzip
+    file, the lines are inserted that are sound (`checking.mended`).
 
-        Parameters
-        ----------
-        connection : duckdb.DuckDBPyConnection
-            With the tables and macros of ``sql/tables.sql``.
-        number : int
-            The file's number, written with each row.
-        file : pathlib.Path
-            The file.
-        format : Format
-            Its format.
-        source : Source
-            The log that the file belongs to.
-        folder : pathlib.Path
-            For temporary files.
-        tally : Tally
-            Gets the lines that do not parse into a row at all.
-        rows : tuple of int, optional
-            Of a table in Parquet, the first row to be inserted, from 0, and the row
-            after the last; by default all rows are.
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+        With the tables and macros of ``sql/tables.sql``.
+    number : int
+        The file's number, written with each row.
+    file : pathlib.Path
+        The file.
+    format : Format
+        Its format.
+    source : Source
+        The log that the file belongs to.
+    folder : pathlib.Path
+        For temporary files.
+    tally : Tally
+        Gets the lines that do not parse into a row at all.
+    rows : tuple of int, optional
+        Of a table in Parquet, the first row to be inserted, from 0, and the row
+        after the last; by default all rows are.
 
-        Raises
-        ------
-        ValueError
-            A file that cannot be read, or lacks a required column.
+    Raises
+    ------
+    ValueError
+        A file that cannot be read, or lacks a required column.
 
-        Examples
-        --------
-        >>> from recrawl.database import database
-        >>> from recrawl.formats import tables
-    from recrawl.formats.base import Format
-        >>> from recrawl.formats.source import Source
-        >>> from recrawl.tally import Tally
-        >>> with database("200MiB") as (connection, folder):
-        ...     _ = connection.execute(sql("tables"))
-        ...     file = folder / "log.csv"
-        ...     _ = file.write_text("url,time,digest\na,2026-01-01,x\na,2026-01-02,y\n")
-        ...     given = tables.FORMATS[0], Source(file), folder, Tally()
-        ...     insert(connection, 0, file, *given)
-        ...     connection.sql("select url, digest from fetches order by t").fetchall()
-        [('a', 'digest:x'), ('a', 'digest:y')]
+    Examples
+    --------
+    >>> from recrawl.database import database
+    >>> from recrawl.formats import tables
+    >>> from recrawl.formats.source import Source
+    >>> from recrawl.tally import Tally
+    >>> with database("200MiB") as (connection, folder):
+    ...     _ = connection.execute(sql("tables"))
+    ...     file = folder / "log.csv"
+    ...     _ = file.write_text("url,time,digest\na,2026-01-01,x\na,2026-01-02,y\n")
+    ...     given = tables.FORMATS[0], Source(file), folder, Tally()
+    ...     insert(connection, 0, file, *given)
+    ...     connection.sql("select url, digest from fetches order by t").fetchall()
+    [('a', 'digest:x'), ('a', 'digest:y')]
     """
     if source.as_of is not None:
         as_of = quoted(source.as_of)
