@@ -235,7 +235,8 @@ class OpenedLog:
         pages = self.connection.sql(table).to_arrow_table()
         changed, start, modified = columns[0], *map(_filled, columns[1:3])
         starts, changed, torn = _merged(page, time, changed)
-        tally = _tally(pages["url"], page - first, time, starts, torn)
+        tally = _told(TORN, pages["url"], page[torn] - first, time[torn])
+        tally.add("repeated", page.size - starts.size - torn.size)
         modified = np.maximum.reduceat(np.append(modified, _NEVER), starts)
         n_signals = columns[3][starts] if len(columns) > 3 else None
         page, time, start = page[starts], time[starts], start[starts]
@@ -272,14 +273,6 @@ def _merged(page, time, changed):
     n_changed = np.add.reduceat(np.append(np.ma.filled(changed, False), 0), starts)
     n_rows = np.add.reduceat(np.append(~np.ma.getmaskarray(changed), 0), starts)
     return starts, n_changed > 0, starts[(n_changed > 0) & (n_changed < n_rows)]
-
-
-def _tally(url, page, time, starts, torn):
-    """Count the rows that were merged, and show where they disagree."""
-    tally = Tally()
-    tally.add("repeated", page.size - starts.size - torn.size)
-    tally.update(_told(TORN, url, page[torn], time[torn]))
-    return tally
 
 
 def _told(reason, url, page, time):
@@ -479,7 +472,8 @@ def grouped(connection: Any, tally: Any, what: Any) -> OpenedLog:
     run(connection, sql("pages"), "grouping", **reasons)
     run(connection, sql("sort_crawls"), "sorting")
     connection.execute("drop table crawl")
-    return _log(connection, tally, what)
+    ((n_pages,),) = connection.execute("select count(*) from page").fetchall()
+    return OpenedLog(connection, tally, n_pages, what)
 
 
 @contextlib.contextmanager
@@ -589,19 +583,23 @@ def _derive(connection):
     parameters = {"known": KNOWN, "failed": FAILED}
     with_state = _filled_table(connection, "state")
     if with_state:
-        for statement in connection.extract_statements(sql("leave_out_known")):
-            connection.execute(statement, parameters)
+        _execute(connection, "leave_out_known", parameters)
     for table, step in _STEPS.items():
         if _filled_table(connection, table):
             reasons = {"unsigned": UNSIGNED, "dated_now": DATED_NOW}
             reasons = reasons if table == "fetches" else {}
             run(connection, sql(f"derive_{step}"), "comparing", **reasons)
             if table == "fetches":
-                for statement in connection.extract_statements(sql("find_suspects")):
-                    connection.execute(statement)
+                _execute(connection, "find_suspects")
         connection.execute(f"drop table {table}")
     if with_state:
-        connection.execute(sql("leave_out_known_crawls"), parameters)
+        _execute(connection, "leave_out_known_crawls", parameters)
+
+
+def _execute(connection, name, parameters=None):
+    """Execute the statements of a file."""
+    for statement in connection.extract_statements(sql(name)):
+        connection.execute(statement, parameters)
 
 
 def _filled_table(connection, table):
@@ -633,7 +631,7 @@ def read_state(
     >>> with database("200MiB") as (connection, folder):
     ...     state = folder / "state.parquet"
     ...     _ = connection.execute(sql("tables"))
-    ...     _ = connection.execute(f"copy state to {quoted(state)}")
+    ...     _ = connection.execute(f"copy state to '{state}'")
     ...     read_state(connection, state)
     ...     connection.sql("select url from state").fetchall()
     []
@@ -700,11 +698,6 @@ def _check_bits(connection):
             "another column (--column changed=NAME), or leave it out if there are "
             "digests, ETags or dates to compare"
         )
-
-
-def _log(connection, tally, what):
-    (n_pages,) = connection.execute("select count(*) from page").fetchone()
-    return OpenedLog(connection, tally, n_pages, what)
 
 
 def read_crawl_log(path: PathLike, *, memory: str = MEMORY) -> CrawlLog:

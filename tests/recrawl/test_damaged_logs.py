@@ -58,10 +58,14 @@ def put(path, data):
 
 
 @pytest.mark.parametrize("name", ["log.csv.gz", "log.csv"])
-@pytest.mark.parametrize("end", [b"", b"\0" * 700])
-def test_all_members_are_read(tmp_path, name, end):
-    data = members("", *PARTS, "")[0] + end
-    assert crawls(put(tmp_path / name, data)) == (sorted(ROWS), {}, "")
+@pytest.mark.parametrize("end", [b"", b"\0" * 700, b"and more"])
+def test_all_members_are_read_and_what_follows_is_counted(tmp_path, name, end):
+    data, _ = members("", *PARTS, "")
+    rows, counts, told = crawls(put(tmp_path / name, data + end))
+    assert (rows, counts) == (sorted(ROWS), {LOST: 1} if end else {})
+    assert not end or f"behind line 41: no sound gzip member at byte {len(data):,}" in (
+        told
+    )
 
 
 @pytest.mark.parametrize("place", [-6, -2, -20])  # checksum, length, content

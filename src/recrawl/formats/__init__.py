@@ -7,7 +7,6 @@ columns of `recrawl.estimate` come last, for they are known by their names.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from recrawl.formats import (
     cdx,
@@ -26,10 +25,7 @@ from recrawl.formats import (
     warc,
     wayback,
 )
-from recrawl.formats.base import beginning
-
-if TYPE_CHECKING:
-    from recrawl.formats.base import Format
+from recrawl.formats.base import Format, beginning
 
 __all__ = ["FORMATS", "NAMES", "recognise"]
 

@@ -166,7 +166,7 @@ class _Member(io.RawIOBase):
 
 
 def members(file: Any, start: int = 0) -> Iterator[tuple[int, Any]]:
-    """Read a gzip file member by member; zeros between them, as on tapes, are none.
+    """Read a gzip file member by member.
 
     Parameters
     ----------
@@ -196,11 +196,8 @@ def members(file: Any, start: int = 0) -> Iterator[tuple[int, Any]]:
     [(0, b'one'), (23, b'two')]
     """
     file.seek(start)
-    while zeros := file.read(_BLOCK):
-        start += len(zeros) - len(zeros.lstrip(b"\0"))
+    while file.read(1):
         file.seek(start)
-        if not zeros.strip(b"\0"):
-            continue
         member = _Member(file)
         stream = io.BufferedReader(member, _BLOCK)
         yield start, stream

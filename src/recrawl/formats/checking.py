@@ -20,14 +20,11 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from recrawl.formats.base import is_packed, members
 from recrawl.formats.records import LOST
+from recrawl.tally import Tally
 from recrawl.types import PathLike
-
-if TYPE_CHECKING:
-    from recrawl.tally import Tally
 
 __all__ = ["Quotes", "Utf8", "mended"]
 
@@ -36,7 +33,6 @@ _LONGEST = 2_000_000  # bytes of a row, as in DuckDB's reader
 _MOST_LINES = 1000  # of a row
 _TIME_DIGITS = 4  # the fewest of a time in any form
 _SHOWN = 80  # bytes of a line in a warning
-_PADDED = b"\0" * 9  # more than the end of a gzip member can have
 _TOO_LONG = f"of more than {_LONGEST:,} bytes"
 
 
@@ -228,7 +224,8 @@ def mended(
     ...     mended(file, folder, None, 0, tally).read_text().split()
     ['one', 'two']
     >>> print(tally.places[LOST][0][2])  # doctest: +NORMALIZE_WHITESPACE
-    text.gz, behind line 2: Error -3 while decompressing data: incorrect header check
+    text.gz, behind line 2: no sound gzip member at byte 28
+    (Error -3 while decompressing data: incorrect header check)
     """
     packed = is_packed(file)
     if file.suffix == ".gz" and not packed and file.stat().st_size:
@@ -237,10 +234,9 @@ def mended(
         )
     if not packed and check is None:
         return file
-    size, damage, faulty, padded = _scan(file, check)
-    # DuckDB knows gzip files by their names, and no zeros behind them
-    renamed = packed and (padded or file.suffix != ".gz")
-    if not (damage or faulty or renamed):
+    size, damage, faulty = _scan(file, check)
+    # DuckDB knows gzip files by their names
+    if not (damage or faulty or (packed and file.suffix != ".gz")):
         return file
     target, blocks = Path(folder, file.name.removesuffix(".gz")), _blocks(file, size)
     with open(target, "wb") as out:
@@ -260,10 +256,7 @@ def mended(
 
 
 def _scan(path, check):
-    """Bytes of a file, unpacked, that can be used, and why no more can.
-
-    Then whether a line may have a fault, and whether zeros follow a gzip member.
-    """
+    """Bytes of a file, unpacked, that can be used, why no more can, any fault in it."""
     size, n_bytes, damage, faulty, rest = 0, 0, "", False, b""
     with open(path, "rb") as file:
         start = 0
@@ -284,10 +277,8 @@ def _scan(path, check):
             n_bytes, damage = 0, f"no sound gzip member at byte {start:,} ({error})"
         except EOFError as error:
             damage = str(error)
-        file.seek(max(file.seek(0, 2) - len(_PADDED), 0))
-        padded = file.read() == _PADDED
     faulty = faulty or (check is not None and check.is_faulty(rest))
-    return size + n_bytes, damage, faulty, padded
+    return size + n_bytes, damage, faulty
 
 
 def _streams(file):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 
 from recrawl.database import first_line, pattern, quoted, run, sql
 from recrawl.formats import tables
+from recrawl.formats.base import Format
 from recrawl.formats.checking import Utf8, mended
-from recrawl.tally import FAILED
-
-if TYPE_CHECKING:
-    from recrawl.formats.base import Format
-    from recrawl.formats.source import Source
-    from recrawl.tally import Tally
+from recrawl.formats.source import Source
+from recrawl.tally import FAILED, Tally
 
 __all__ = ["insert"]
 

@@ -7,31 +7,21 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from recrawl.errors import ArgumentError
 from recrawl.formats import NAMES, recognise
-from recrawl.formats.base import beginning
+from recrawl.formats.base import Format, beginning
 from recrawl.formats.tables import OPTIONAL, REQUIRED, SIGNALS
 from recrawl.types import PathLike
-
-if TYPE_CHECKING:
-    from recrawl.formats.base import Format
 
 __all__ = ["Source"]
 
 _COLUMNS = (*REQUIRED, *SIGNALS, *OPTIONAL)
 _NAMES_SHOWN = 3
 _BYTES_SHOWN = 30
-# What users try besides logs, by how it begins.
-_HINTS = {
-    b"BZh": "it is packed by bzip2: unpack it first",
-    b"\xfd7zXZ\0": "it is packed by xz: unpack it first",
-    b"\x28\xb5\x2f\xfd": "it is packed by zstd: unpack it first",
-    b"PK\x03\x04": "it is packed by zip: unpack it first",
-    b"[{": "it is an array of JSON: write one object a line (jq -c '.[]' does it)",
-    b"[\n": "it is an array of JSON: write one object a line (jq -c '.[]' does it)",
-}
+# How files of bzip2, xz, Zstandard and zip begin, and arrays of objects in JSON.
+_PACKED = (b"BZh", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PK\x03\x04")
+_ARRAY = (b"[{", b"[\n")
 
 
 @dataclass(frozen=True)
@@ -180,10 +170,11 @@ def _members(path):
 
 def _refusal(file):
     """Why a file that no format recognises is not read."""
-    head = beginning(file)
-    for begin, hint in _HINTS.items():
-        if head.lstrip().startswith(begin):
-            return f"{file} must be a log, plain or gzipped; {hint}"
+    head, log = beginning(file), f"{file} must be a log, plain or gzipped"
+    if head.startswith(_PACKED):
+        return f"{log}, got one that is packed in another way: unpack it first"
+    if head.lstrip().startswith(_ARRAY):
+        return f"{log}, got an array of JSON: write one object a line (jq -c '.[]')"
     return (
         f"{file} must be of a known format ({', '.join(NAMES)}), got one that begins "
         f"with {head[:_BYTES_SHOWN]!r}; format (--from NAME) says which it is"

@@ -18,7 +18,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -28,11 +28,8 @@ from recrawl.database import pattern, quoted, run, sql
 from recrawl.formats.base import Format, beginning, unpacked
 from recrawl.formats.checking import Quotes, Utf8
 from recrawl.formats.pieces import fields, first_object
-from recrawl.tally import FAILED, warn
+from recrawl.tally import FAILED, Tally, warn
 from recrawl.types import PathLike
-
-if TYPE_CHECKING:
-    from recrawl.tally import Tally
 
 __all__ = [
     "FORMATS",
