@@ -29,8 +29,9 @@
     const curve = Array.from({length: 201}, (_, i) => `${x(i / 20)},${y(mean(i / 20))}`).join(' ');
     drawn += `<polyline points="${curve}" fill="none" stroke="#222" stroke-width="3"/>`
       + `<circle cx="${x(fast)}" cy="${y(mean(fast))}" r="13" fill="${COLOR.mean}"/>`
-      + text(480, 34, 'mean freshness') + line(480, 345, 880, 345)
+      + text(480, 34, 'mean freshness') + line(480, 345, 880, 345) + line(480, y(0.65), 480, 345)
       + text(680, 395, 'crawls a day of the fast page', 'text-anchor="middle"');
+    for (const value of [0.2, 0.4, 0.5, 0.6]) drawn += text(472, y(value) + 7, value, 'text-anchor="end" font-size="20"');
     for (const [name, crawls, below] of RULES) {
       drawn += `<circle cx="${x(crawls)}" cy="${y(mean(crawls))}" r="6"/>`
         + text(x(Math.min(crawls, 7.2)), y(mean(crawls)) + below + 6, name, 'text-anchor="middle"')
