@@ -31,6 +31,7 @@ default_role = "py:obj"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["lesson.js"]
 html_copy_source = False
 
 

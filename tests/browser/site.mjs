@@ -12,7 +12,7 @@ const {chromium} = createRequire(`${build}/package.json`)('playwright-core');
 const pages = chosen.length ? chosen : readdirSync(site, {recursive: true}).filter(name => name.endsWith('.html') && !name.startsWith('_static'));
 assert.ok(pages.length, 'make site first');
 const pictured = ['docs/index.html', 'figures/README.html', 'figures/CLAIMS.html', 'notebooks/peva22/fig2_synthetic.html',
-  'notebooks/www25/fig4_noisy_signals.html', 'docs/estimators.html', 'docs/symbols.html', 'docs/reference.html'];
+  'notebooks/www25/fig4_noisy_signals.html', 'docs/recrawl/estimators.html', 'docs/lesson.html', 'docs/symbols.html', 'docs/reference.html'];
 mkdirSync(`${build}/site`, {recursive: true});
 
 const complaints = new Set(), anchors = new Map(), links = [];
@@ -74,6 +74,34 @@ async function search() {
   }
 }
 
+/** The sliders of the lesson: the numbers of its text, by mouse and by key, on the screen of a lecture room. */
+async function lesson() {
+  const page = await browser.newPage({viewport: {width: 1280, height: 720}});
+  page.on('pageerror', error => complaints.add(String(error)));
+  await page.goto(pathToFileURL(`${site}/docs/lesson.html`).href);
+  for (const [id, values] of [
+    ['split', {9: 'mean 0.500.', 5: 'mean 0.595.', 6: 'mean 0.600.', 0: 'mean 0.455.', 10: 'mean 0.263.'}],
+    ['estimators', {5: 'of the MLE, if finite, 1.001;', 20: '1.048;', 100: '1.009;', 400: 'Mean of naive 0.632, of the MLE, if finite, 1.002;'}],
+  ]) {
+    const box = page.locator(`#lesson-${id}`), input = box.locator('input');
+    for (const [value, words] of Object.entries(values)) {
+      await input.fill(value);
+      assert.ok((await box.innerText()).includes(words), `${id} at ${value}: ${words} in ${await box.innerText()}`);
+      assert.doesNotMatch(await box.innerHTML(), /NaN|Infinity|undefined/);
+      await box.screenshot({path: `${build}/site/lesson-${id}-${value}.png`});
+    }
+    const before = await box.innerText();
+    await input.focus();
+    await page.keyboard.press('ArrowLeft');
+    assert.notEqual(await box.innerText(), before, `${id}: a key moves the slider`);
+    const {height} = await box.boundingBox();
+    assert.ok(height <= 620, `${id}: ${height} px, too high for 720 with a browser's bars`);
+    const size = await box.locator('svg text').first().evaluate(text => text.getBoundingClientRect().height);
+    assert.ok(size >= 20, `${id}: letters of ${size} px are too small for the last row`);
+  }
+  await page.close();
+}
+
 try {
   await open('light', 1280);
   await open('dark', 390);
@@ -90,6 +118,7 @@ try {
   }
   assert.equal(complaints.size, 0, `${complaints.size} faults`);
   await search();
+  await lesson();
   console.log(`test-site: passed, ${pages.length} pages, ${followed} links`);
 } catch (error) {
   console.error(`test-site: FAILED: ${error.message}`, [...complaints].slice(0, 50));
