@@ -34,6 +34,7 @@ _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
 _NO_SIGNALS = np.empty(0, np.int64), np.empty(0)
 _KNOWN = "importance", "change_rate", "false_rate", "alpha", "gamma", "beta", "limit"
 _LEARNED = "importance", "shape", "rate"
+_SCALARS = "window", "expected", "found"
 # What a file holds of each page; the rest follows from it.
 _SAVED = (
     *(*_KNOWN, "shape", "rate", "min_interval", "max_interval"),
@@ -60,13 +61,14 @@ class LearnedPages:
     ----------
     importance : array_like, shape (n_pages,)
         Weight of each page, non-negative.
-    shape : array_like, default 0.5
+    shape : array_like
         Shape of the prior, positive, one number or one for each page: the prior
         counts as so many changes, seen in the time `rate`.
     rate : array_like, time
         Rate of the prior, positive; shape / rate is the mean change rate. Without
-        other pages take 0.5 n_pages / bandwidth, half the mean time between crawls
-        of a page.
+        knowledge take shape 1 and rate n_pages / bandwidth: one change in the mean
+        time between crawls of a page. Less than 1 gains a little more where pages
+        differ much, and loses against crawling in turn where they change in bulk.
     """
 
     importance: Any
@@ -271,7 +273,9 @@ class Scheduler:
 
         A crawl that failed is not reported: the next report is then for the time
         since the last copy was made. The first crawl of a page says nothing of its
-        changes, unless their age is known; report it all the same.
+        changes, unless their age is known; report it all the same. While more pages
+        change than their posteriors predict, as after a redesign, a change counts
+        less.
 
         Parameters
         ----------
@@ -387,6 +391,7 @@ class Scheduler:
         self._make_room()
         self._pages[index] = records
         self._make_room()  # for their deadlines
+        self._state.scalars["n_pages"] = self._n_pages
         slots.insert(self._state, index, last.max())
         return index
 
@@ -437,7 +442,7 @@ class Scheduler:
         arrays = {name: self._pages[name] for name in _SAVED}
         arrays |= {"spacing": state.hosts["spacing"], "full_at": state.hosts["full_at"]}
         arrays |= {"version": _VERSION, "clock": self._clock, "learns": self.learns}
-        arrays |= {"window": state.scalars["window"]}
+        arrays |= {name: state.scalars[name] for name in _SCALARS}
         arrays["hosts"] = json.dumps([*self._hosts])
         file = io.BytesIO()
         np.savez(file, **{k: np.ascontiguousarray(v) for k, v in arrays.items()})
@@ -465,9 +470,12 @@ class Scheduler:
         self._hosts = {label: k for k, label in enumerate(labels)}
         self._n_pages = arrays["last"].size
         self._sizes = self._n_pages, len(labels), self._n_pages
-        state = slots.new_state(*self._sizes, arrays["window"].item())
+        state = slots.new_state(*self._sizes)
         for name in _SAVED:
             state.pages[name] = arrays[name]
+        for name in _SCALARS:
+            state.scalars[name] = arrays[name]
+        state.scalars["n_pages"] = self._n_pages
         state.hosts["spacing"], state.hosts["full_at"] = (
             arrays["spacing"],
             arrays["full_at"],

@@ -26,6 +26,7 @@ class Plain:
 
     def __init__(self, window=0.0):
         self.pages, self.hosts, self.window = [], {}, window
+        self.expected = self.found = 0.0
 
     def add(self, pages, limits, crawled):
         numbers = range(len(self.pages), len(self.pages) + pages.importance.size)
@@ -115,9 +116,20 @@ class Plain:
         known = age if 0 < age <= interval and (changed or interval == INF) else None
         if known is None and interval == INF:
             return
-        page["shape"], page["rate"] = plain.gamma_step(
-            page["shape"], page["rate"], changed or known is not None, interval, known
-        )
+        before = np.array([page["shape"], page["rate"]])
+        bit = changed or known is not None
+        after = np.array(plain.gamma_step(*before, bit, interval, known))
+        weight = 1.0 if interval == INF else self.weight(*before, interval, changed)
+        page["shape"], page["rate"] = before + weight * (after - before)
+
+    def weight(self, shape, rate, interval, changed):
+        """Of a report: changes count less while more is found than expected."""
+        recent = 1 / max(0.03 * len(self.pages), 30)
+        expected = 1 - (rate / (rate + interval)) ** shape
+        self.expected += recent * (expected - self.expected)
+        self.found += recent * (changed - self.found)
+        ratio = (self.expected + 3 * recent) / (self.found + 3 * recent)
+        return min(1, ratio**2) if changed else 1
 
 
 def believed(rng, n, kind):
@@ -309,10 +321,26 @@ def test_the_posterior_is_conjugate_without_a_change_and_with_an_age():
     for time, changed, age in [(1.0, False, np.nan), (3.0, True, 0.25)]:
         scheduler.next(time)
         scheduler.report([0], [changed], age=[age])
-    assert [x.item() for x in scheduler.posterior] == [1.5, 3.25]
+    # expected .0061 + .0070, found 1 in 30, of which three changes are added to both
+    weight = ((0.0130 + 0.1) / (1 / 30 + 0.1)) ** 2
+    shape, rate = (x.item() for x in scheduler.posterior)
+    assert shape == pytest.approx(0.5 + weight, rel=1e-3)
+    assert rate == pytest.approx(3 + 0.25 * weight, rel=1e-3)
     scheduler.next(4.0)  # an age that contradicts the bit: the bit alone counts
     scheduler.report(0, False, age=0.1)
-    assert [x.item() for x in scheduler.posterior] == [1.5, 4.25]
+    assert scheduler.posterior[0].item() == shape
+    assert scheduler.posterior[1].item() == rate + 1.0
+
+
+def test_a_bulk_change_counts_less_than_changes_of_single_pages():
+    pages = LearnedPages(np.ones(1000), 1.0, 1000.0)
+    single, bulk = Scheduler(pages, crawled=0.0), Scheduler(pages, crawled=0.0)
+    for now in np.arange(1.0, 1001.0):
+        for scheduler, changed in (single, now % 10 == 0), (bulk, now > 900):
+            scheduler.report(scheduler.next(now), bool(changed))
+    apart, together = (s.posterior[0] - 1.0 for s in (single, bulk))
+    assert together.sum() < 0.4 * apart.sum()
+    assert apart.sum() > 0.9 * 100 * 0.5  # a bit is less than a change
 
 
 def test_a_failed_crawl_is_not_reported_and_the_interval_goes_on():
