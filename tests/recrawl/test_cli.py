@@ -575,8 +575,8 @@ def test_rows_left_out_are_told_of_in_one_line(tmp_path, capsys, monkeypatch):
         (["estimate", "no.csv", "-o", "r.parquet"], "no such file or folder: no.csv"),
         (
             ["estimate", "bad.csv", "-o", "r.parquet"],
-            "must have a column 'changed' (or 'digest', 'etag', 'last_modified'), "
-            "got url, time, chnged; do you mean --column changed=chnged (columns=",
+            "must have a column 'changed' (or 'digest', 'etag', 'last_modified') in "
+            "its first line, got url, time, chnged; --column OURS=THEIRS takes another",
         ),
         (
             ["estimate", "bad.csv", "-o", "r.parquet", "--memory", "lots"],
