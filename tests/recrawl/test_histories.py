@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
-from recrawl.errors import DegenerateHistoryWarning, DistrustedAgeWarning
+from recrawl.errors import DistrustedAgeWarning
 from recrawl.science.estimators import likelihood_interval, mle
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History, join
