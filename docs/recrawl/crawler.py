@@ -39,8 +39,8 @@ class Crawler:
         # removed pages keep their numbers, so that `len` would not do
         n_known = self.scheduler.posterior[0].size if self.scheduler else 0
         if new := self.pages[n_known:]:
-            rate = 0.5 * len(self.pages) / per_day
-            pages = LearnedPages([1.0] * len(new), shape=0.5, rate=rate)
+            rate = len(self.pages) / per_day  # one change in one round
+            pages = LearnedPages([1.0] * len(new), shape=1.0, rate=rate)
             host = [urlsplit(page["url"]).netloc for page in new]
             limits = Limits(MIN_INTERVAL, host=host, host_limit=PER_HOST)
             if n_known:

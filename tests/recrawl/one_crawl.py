@@ -5,7 +5,6 @@ import json
 from base64 import b32encode
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from email.utils import format_datetime
 from functools import cached_property
 from io import BytesIO
 
@@ -156,21 +155,6 @@ def write_sitemap(path, crawl, *, of_day=False, at=np.inf):
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
         f"{''.join(entries)}</urlset>",
-        "utf-8",
-    )
-
-
-def write_feed(path, crawl, page, time, n_items=10):
-    """The feed of one page, as it is at a time, with its last items."""
-    known = crawl.changes[page]
-    items = "".join(
-        f"<item><guid>{when}</guid>"
-        f"<pubDate>{format_datetime(utc(when))}</pubDate></item>"
-        for when in known[known < time][-n_items:][::-1]
-    )
-    link = crawl.url[page].replace("&", "&amp;")
-    path.write_text(
-        f'<rss version="2.0"><channel><link>{link}</link>{items}</channel></rss>',
         "utf-8",
     )
 
