@@ -436,15 +436,7 @@ def test_a_last_modified_in_the_future_is_counted(tmp_path):
             table(ROWS).encode(),
             "it is not gzipped, as its name says; ren",
         ),
-<<<<<<< HEAD
-        (
-            "log.json",
-            b'[{"url": "a"}]',
-            "it is an array of JSON: write one object a line",
-        ),
-=======
         ("log.json", b'[{"url": "a"}]', "got an array of JSON: write one"),
->>>>>>> engine
         ("log.csv", b'"url,time,changed\na,2026-01-01,0\n', "must have a column"),
         (
             "x.csv.gz",
