@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paperfigs import project, report
+from paperfigs import build, project, report
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -56,7 +56,21 @@ def test_pages_say_what_the_records_say(monkeypatch):
 
 
 def test_the_readme_can_be_read_in_a_few_minutes():
-    assert len((ROOT / "README.md").read_text().split()) <= 1200
+    assert len((ROOT / "README.md").read_text().split()) <= 700
+
+
+def test_the_block_of_the_readme_can_be_copied_whole():
+    """Into any shell: without comments, and with a path on which the commands are."""
+    (block,) = re.findall(r"```\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    make, path, *commands = map(str.split, block.splitlines())
+    assert make == ["make", "preview"]
+    assert path == ["export", 'PATH="$PWD/.venv/bin:$PATH"']
+    assert len(commands) == 3
+    for program, command, *given in commands:
+        assert program in PROJECT["scripts"]
+        assert command in ("list", "build", "verify")
+        values = {given[2]: float(given[3])} if given[1:2] == ["-p"] else {}
+        build.jobs_for(given[:1], "paper", values)  # knows figure and parameter
 
 
 def _headings(page):
@@ -78,6 +92,8 @@ def _headings(page):
         "README.md",
         "CONTRIBUTING.md",
         "data/README.md",
+        "src/paperlib/README.md",
+        "src/paperfigs/README.md",
         "figures/README.md",
         "figures/CLAIMS.md",
     ],
