@@ -80,7 +80,7 @@ def stand_in(checkout, packages, monkeypatch):
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
     checkout.write("notebooks/paper.yaml", "a/fig2: {n: 7}\n")
-    checkout.write("requirements.lock", "numpy==1\n")
+    checkout.write(".ci/requirements.lock", "numpy==1\n")
     checkout.write("data/trace.csv", "1\n")
     monkeypatch.setattr(traces, "DATA", checkout.root / "data")
     stand_in = StandIn()
@@ -133,7 +133,7 @@ def stamps(text):
         (code("print(seed + 1)"), ["a/fig2"]),
         (write("notebooks/paper.yaml", "a/fig1: {n: 9}\na/fig2: {n: 7}"), ["a/fig1"]),
         (write("notebooks/paper.yaml", ""), ["a/fig2"]),
-        (write("requirements.lock", "numpy==2\n"), ALL),
+        (write(".ci/requirements.lock", "numpy==2\n"), ALL),
         (write("data/trace.csv", "2\n"), ["a/fig1"]),
         (write("src/paperlib/new.py", "x = 1"), ALL),
         (write("src/paperfigs/paper.mplstyle", "font.size: 8"), ["a/fig1", "a/fig2"]),
