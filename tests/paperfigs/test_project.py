@@ -1,8 +1,10 @@
 """Guards on the project: the conda file, the summaries, what no file may hold."""
 
+import json
 import re
 import subprocess
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,22 @@ def test_the_block_of_the_readme_can_be_copied_whole():
         assert command in ("list", "build", "verify")
         values = {given[2]: float(given[3])} if given[1:2] == ["-p"] else {}
         build.jobs_for(given[:1], "paper", values)  # knows figure and parameter
+
+
+def test_the_artifact_page_has_all_figures_and_the_main_claims_as_recorded():
+    page = (ROOT / "docs" / "artifact.md").read_text()
+    listed = re.findall(r"^\| ([\w/]+) \|.*`paperfigs build \1`", page, re.M)
+    assert listed == list(project.notebooks())
+    row = r"^\| .* \| `([\w/]+)` `([\w-]+)` \| `paperfigs verify \1` \| [\d.]+ \| (.+) \|$"
+    main = re.findall(row, page, re.M)
+    papers = Counter(figure.split("/")[0] for figure, _, _ in main)
+    assert len(papers) == 5
+    assert all(5 <= number <= 10 for number in papers.values())
+    for figure, name, status in main:
+        record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+        found = {claim["id"]: claim["status"] for claim in record["claims"]}
+        declared = project.claims(figure)[name].get("declared")
+        assert status == found.get(name, declared), f"{figure} {name}"
 
 
 def _headings(page):
