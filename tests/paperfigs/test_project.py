@@ -78,7 +78,7 @@ def test_the_artifact_page_has_all_figures_and_the_main_claims_as_recorded():
     page = (ROOT / "docs" / "artifact.md").read_text()
     listed = re.findall(r"^\| ([\w/]+) \|.*`paperfigs build \1`", page, re.M)
     assert listed == list(project.notebooks())
-    row = r"^\| .* \| `([\w/]+)` `([\w-]+)` \| `paperfigs verify \1` \| [\d.]+ \| (.+) \|"
+    row = r"`([\w/]+)` `([\w-]+)` \| `paperfigs verify \1` \| [\d.]+ \| (.+) \|$"
     main = re.findall(row, page, re.M)
     papers = Counter(figure.split("/")[0] for figure, _, _ in main)
     assert len(papers) == 5
