@@ -329,12 +329,14 @@ def test_verify_names_what_differs(stand_in, attribute, value, difference):
     assert build.verify(jobs=1) == expected
 
 
-def test_verify_compares_with_an_absolute_tolerance_near_zero(stand_in):
-    stand_in.array = [1e6, 0.0]
+@pytest.mark.parametrize("largest", [1e6, 1.0, 1e-6])
+def test_verify_compares_with_an_absolute_tolerance_near_zero(stand_in, largest):
+    """It is a share of the largest entry, be that above 1 or below."""
+    stand_in.array = [largest, 0.0]
     stand_in.run()
-    stand_in.array = [1e6, 5e-4]
+    stand_in.array = [largest, 5e-10 * largest]
     assert build.verify(["a"]) == {}
-    stand_in.array = [1e6, 5e-3]
+    stand_in.array = [largest, 5e-9 * largest]
     assert len(build.verify(["a"])) == 2
 
 
