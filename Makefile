@@ -53,9 +53,9 @@ notebooks: $(READY)
 # Each file with checksums: of everything, of the science alone, of uv itself.
 COMPILE = .venv/bin/uv pip compile --quiet --universal --generate-hashes --no-header
 lock: $(READY)
-	$(COMPILE) --all-extras --no-strip-extras pyproject.toml -o requirements.lock
+	$(COMPILE) --all-extras --no-strip-extras pyproject.toml -o .ci/requirements.lock
 	printf '%s\n' pytest hatchling | \
-	  $(COMPILE) -c requirements.lock pyproject.toml - -o .ci/science.lock
+	  $(COMPILE) -c .ci/requirements.lock pyproject.toml - -o .ci/science.lock
 	echo uv==0.13.8 | $(COMPILE) - -o .ci/uv.lock
 clean:
 	rm -rf .venv build figures/.stamps figures/.staging*
@@ -67,12 +67,12 @@ WITHOUT_VERSION = c.IPKernelApp.exec_lines = \
 
 # uv is three times as fast as pip; pip serves where uv cannot reach the index that
 # pip is set up for.
-.venv/.ready: requirements.lock pyproject.toml .ci/uv.lock
+.venv/.ready: .ci/requirements.lock pyproject.toml .ci/uv.lock
 	python3 -c "import sys; sys.version_info >= (3, 11) or sys.exit('Python 3.11 or newer is needed, this is ' + sys.version)"
 	python3 -m venv --clear .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check --require-hashes -r .ci/uv.lock
-	.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r requirements.lock \
-	  || .venv/bin/pip install --quiet --require-hashes -r requirements.lock
+	.venv/bin/uv pip install --quiet --python .venv/bin/python --require-hashes -r .ci/requirements.lock \
+	  || .venv/bin/pip install --quiet --require-hashes -r .ci/requirements.lock
 	.venv/bin/uv pip install --quiet --python .venv/bin/python --no-deps --no-build-isolation --editable .
 	mkdir -p .venv/etc/ipython
 	printf '%s\n' '$(WITHOUT_VERSION)' > .venv/etc/ipython/ipython_kernel_config.py

@@ -6,10 +6,10 @@ project = html_title = "paperlib"
 copyright = "The paperlib developers"
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 root_doc = "docs/index"
-include_patterns = ["docs/**.md", "notebooks/**.ipynb", "*/README.md", "*.md"]
+include_patterns = ["docs/**.md", "notebooks/**.ipynb", "*/README.md"]
 include_patterns += ["figures/CLAIMS.md"]
 exclude_patterns = [".*", "build", "src", "tests", "docs/_static"]
-exclude_patterns += ["README.md", "CHANGELOG.md"]
+exclude_patterns += ["docs/CHANGELOG.md"]
 # A link may lead to a file that has no page, such as a module; tests follow all links.
 suppress_warnings = ["myst.xref_missing", "ref.python", "ref.citation"]
 

@@ -170,7 +170,7 @@ def fingerprint(job: Job) -> str:
     code = "\n".join(source for _, source in cells)
     criteria = {k: project.limits(c) for k, c in project.claims(job.figure).items()}
     digest = hashlib.sha256(json.dumps([cells, job.parameters, criteria]).encode())
-    files = [*project.root().glob("requirements.lock")]
+    files = [*project.root().glob(".ci/requirements.lock")]
     if "traces" in code:
         files += sorted(traces.DATA.glob("*.csv"))
     used = re.findall(r"(?:from|import) (paperlib|paperfigs|recrawl)\b", code)

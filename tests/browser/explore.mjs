@@ -1,5 +1,5 @@
-// node explore.mjs PYTHON CHROMIUM: runs notebooks/explore.ipynb in JupyterLab and moves
-// everything in it; exit status 1 if something is wrong.
+// node explore.mjs PYTHON CHROMIUM: runs the notebooks with sliders in JupyterLab and moves
+// everything in them; exit status 1 if something is wrong.
 import assert from 'node:assert/strict';
 import {spawn} from 'node:child_process';
 import {randomBytes} from 'node:crypto';
@@ -21,11 +21,13 @@ const port = await new Promise(done => {
   });
 });
 const token = randomBytes(16).toString('hex');
-// a copy of the notebook, and nobody's settings
+// name, number of sliders, and height of the window: 720 is a projector's
+const NOTEBOOKS = [['lesson', 2, 720], ['explore', 14, 900]];
+// copies of the notebooks, and nobody's settings
 const home = `${build}/home`;
 rmSync(home, {recursive: true, force: true});
 mkdirSync(`${home}/notebooks`, {recursive: true});
-copyFileSync('notebooks/explore.ipynb', `${home}/notebooks/explore.ipynb`);
+for (const [name] of NOTEBOOKS) copyFileSync(`notebooks/${name}.ipynb`, `${home}/notebooks/${name}.ipynb`);
 const settings = `${home}/JUPYTERLAB_SETTINGS_DIR/@jupyterlab/apputils-extension`;
 mkdirSync(settings, {recursive: true});
 writeFileSync(`${settings}/notification.jupyterlab-settings`, '{"fetchNews": "false", "checkForUpdates": false}');
@@ -111,6 +113,7 @@ async function sliders(part) {
 /** Choose each option of a part's list in turn: every one has a picture of its own. */
 async function options(part) {
   const list = page.locator('.widget-interact').nth(part).locator('select'), pictures = new Set();
+  if (!await list.count()) return;
   const names = await list.locator('option').allInnerTexts();
   for (const name of names) {
     await list.selectOption(name);
@@ -128,10 +131,22 @@ async function run() {
   }
   browser = await chromium.launch({executablePath, args: ['--no-sandbox', '--disable-gpu', '--no-first-run',
     '--disable-background-networking', '--disable-component-update', '--disable-sync']});
-  page = await browser.newPage({viewport: {width: 1280, height: 900}});
+  for (const each of NOTEBOOKS) await notebook(...each);
+  times.sort((a, b) => a - b);
+  const median = times[times.length >> 1];
+  const [load] = loadavg(), cores = availableParallelism();
+  console.log(`${times.length} redraws, from key press to picture: median ${median.toFixed(0)} ms, 90% within `
+    + `${times[Math.floor(0.9 * times.length)].toFixed(0)} ms; target: median below ${target} ms; load ${load.toFixed(1)} on ${cores} cores`);
+  if (load > cores) console.log('the machine is busy: the time does not count');
+  else assert.ok(median < target, 'the median redraw is within its target');
+}
+
+/** One notebook: runs it as people do, and moves every slider. */
+async function notebook(name, sliderCount, height) {
+  page = await browser.newPage({viewport: {width: 1280, height}});
   page.on('console', message => message.type() === 'error' && complaints.push(`${message.text()} ${message.location().url}`));
   page.on('pageerror', error => complaints.push(String(error)));
-  await page.goto(`http://127.0.0.1:${port}/lab/tree/explore.ipynb?token=${token}`);
+  await page.goto(`http://127.0.0.1:${port}/lab/tree/${name}.ipynb?token=${token}`);
   const idle = () => page.waitForFunction(() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle',
     undefined, {timeout: 120000});
   await idle();
@@ -150,17 +165,13 @@ async function run() {
     await picture(part);
     await options(part);
     moved += await sliders(part);
-    await page.locator('.widget-interact').nth(part).screenshot({path: `${build}/part-${part}.png`});
+    await page.locator('.widget-interact').nth(part).screenshot({path: `${build}/${name}-${part}.png`});
+    const box = await page.locator('.widget-interact').nth(part).boundingBox();
+    assert.ok(box.height <= height - 140, `${name}, part ${part}: ${box.height} px do not fit on the screen`);
   }
-  assert.equal(moved, 14, 'all sliders of both parts were moved');
+  assert.equal(moved, sliderCount, 'all sliders of both parts were moved');
   assert.deepEqual(complaints, [], 'no errors in the browser console');
-  times.sort((a, b) => a - b);
-  const median = times[times.length >> 1];
-  const [load] = loadavg(), cores = availableParallelism();
-  console.log(`${times.length} redraws, from key press to picture: median ${median.toFixed(0)} ms, 90% within `
-    + `${times[Math.floor(0.9 * times.length)].toFixed(0)} ms; target: median below ${target} ms; load ${load.toFixed(1)} on ${cores} cores`);
-  if (load > cores) console.log('the machine is busy: the time does not count');
-  else assert.ok(median < target, 'the median redraw is within its target');
+  await page.close();
 }
 
 try {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# In a real browser: notebooks/explore.ipynb (make test-browser), or the site (make test-site).
+# In a real browser: the notebooks with sliders (make test-browser), or the site (make test-site).
 # Installs playwright-core into build/browser, the browser must be there.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -80,7 +80,7 @@ def stand_in(checkout, packages, monkeypatch):
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
     checkout.write("notebooks/paper.yaml", "a/fig2: {n: 7}\n")
-    checkout.write("requirements.lock", "numpy==1\n")
+    checkout.write(".ci/requirements.lock", "numpy==1\n")
     checkout.write("data/trace.csv", "1\n")
     monkeypatch.setattr(traces, "DATA", checkout.root / "data")
     stand_in = StandIn()
@@ -133,7 +133,7 @@ def stamps(text):
         (code("print(seed + 1)"), ["a/fig2"]),
         (write("notebooks/paper.yaml", "a/fig1: {n: 9}\na/fig2: {n: 7}"), ["a/fig1"]),
         (write("notebooks/paper.yaml", ""), ["a/fig2"]),
-        (write("requirements.lock", "numpy==2\n"), ALL),
+        (write(".ci/requirements.lock", "numpy==2\n"), ALL),
         (write("data/trace.csv", "2\n"), ["a/fig1"]),
         (write("src/paperlib/new.py", "x = 1"), ALL),
         (write("src/paperfigs/paper.mplstyle", "font.size: 8"), ["a/fig1", "a/fig2"]),
@@ -329,12 +329,14 @@ def test_verify_names_what_differs(stand_in, attribute, value, difference):
     assert build.verify(jobs=1) == expected
 
 
-def test_verify_compares_with_an_absolute_tolerance_near_zero(stand_in):
-    stand_in.array = [1e6, 0.0]
+@pytest.mark.parametrize("largest", [1e6, 1.0, 1e-6])
+def test_verify_compares_with_an_absolute_tolerance_near_zero(stand_in, largest):
+    """It is a share of the largest entry, be that above 1 or below."""
+    stand_in.array = [largest, 0.0]
     stand_in.run()
-    stand_in.array = [1e6, 5e-4]
+    stand_in.array = [largest, 5e-10 * largest]
     assert build.verify(["a"]) == {}
-    stand_in.array = [1e6, 5e-3]
+    stand_in.array = [largest, 5e-9 * largest]
     assert len(build.verify(["a"])) == 2
 
 

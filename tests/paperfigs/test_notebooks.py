@@ -6,11 +6,12 @@ must read as docs/extend.md says.
 
 import ast
 import json
+import math
 import re
 
 import pytest
 
-from paperfigs import project
+from paperfigs import ledger, project
 
 ROOT = project.root()
 FIGURES = project.notebooks()
@@ -194,6 +195,18 @@ def test_every_claim_is_measured_and_what_differs_has_a_reason(figure):
         assert claim.get("reason") or found["status"] in ("holds", "on the border"), (
             f"{found['id']} {found['status']} without a reason"
         )
+
+
+@each_figure
+def test_recorded_statuses_follow_from_the_criteria(figure):
+    """So that a criterion which is changed, or turned round, is seen."""
+    record = json.loads((ROOT / "figures" / f"{figure}.json").read_text())
+    criteria = ledger.Claims(figure)
+    for found in record["claims"]:
+        if found["measured"] is not None:
+            stderr = math.inf if found["stderr"] is None else found["stderr"]
+            value = ledger.Measured(found["measured"], stderr)
+            assert criteria.measure(found["id"], value) == found["status"], found["id"]
 
 
 @each_figure

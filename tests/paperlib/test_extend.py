@@ -1,11 +1,12 @@
-"""The recipes of docs/extend.md for an estimator and a policy of one's own."""
+"""The recipes of docs/extend.md, and the programs of two READMEs."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "extend.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "extend.md"
 
 
 @pytest.mark.parametrize("title", ["An estimator", "A policy"])
@@ -15,3 +16,12 @@ def test_the_printed_code_runs(title):
     blocks = re.findall(r"```python\n(.*?)```", section, flags=re.DOTALL)
     assert len(blocks) >= 2
     exec("\n".join(blocks), {})
+
+
+@pytest.mark.parametrize(
+    ("page", "lines"), [("README.md", 3), ("src/paperlib/README.md", 1)]
+)
+def test_the_program_of_a_readme_runs(page, lines, capsys):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    exec("\n".join(blocks), {})
+    assert len(capsys.readouterr().out.splitlines()) == lines
