@@ -167,7 +167,7 @@ async function notebook(name, sliderCount, height) {
     moved += await sliders(part);
     await page.locator('.widget-interact').nth(part).screenshot({path: `${build}/${name}-${part}.png`});
     const box = await page.locator('.widget-interact').nth(part).boundingBox();
-    assert.ok(box.height <= height - 140, `${name}, part ${part}: ${box.height} px do not fit on the screen`);
+    assert.ok(name !== 'lesson' || box.height <= height - 140, `part ${part}: ${box.height} px do not fit on a projector`);
   }
   assert.equal(moved, sliderCount, 'all sliders of both parts were moved');
   assert.deepEqual(complaints, [], 'no errors in the browser console');
