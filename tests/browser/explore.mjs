@@ -146,7 +146,7 @@ async function notebook(name, sliderCount, height) {
   page = await browser.newPage({viewport: {width: 1280, height}});
   page.on('console', message => message.type() === 'error' && complaints.push(`${message.text()} ${message.location().url}`));
   page.on('pageerror', error => complaints.push(String(error)));
-  await page.goto(`http://127.0.0.1:${port}/lab/tree/${name}.ipynb?token=${token}`);
+  await page.goto(`http://127.0.0.1:${port}/lab/workspaces/${name}/tree/${name}.ipynb?token=${token}`);
   const idle = () => page.waitForFunction(() => window.jupyterapp?.shell.currentWidget?.sessionContext?.session?.kernel?.status === 'idle',
     undefined, {timeout: 120000});
   await idle();
