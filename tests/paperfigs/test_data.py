@@ -315,10 +315,11 @@ def test_a_download_is_a_trace(wiki, fetch, tmp_path):
     assert fetch(end="2020-04-01T02:00").times.size == 3
 
 
-def test_a_busy_server_is_given_time(wiki, fetch, monkeypatch):
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_a_busy_server_is_given_time(wiki, fetch, monkeypatch, status):
     waits = []
     monkeypatch.setattr("time.sleep", waits.append)
-    wiki.script += [(429, {"Retry-After": "7"}, "<title>Too many"), (503, {}, "")]
+    wiki.script += [(status, {"Retry-After": "7"}, "<title>Too many"), (503, {}, "")]
     assert fetch().times.size == 8
     assert waits[0] == 7
     assert len(wiki.queries) == 5

@@ -4,6 +4,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,13 @@ def test_each_module_is_on_the_page_of_modules():
     text = (ROOT / "docs" / "modules.md").read_text()
     listed = set(re.findall(r"^\| \[?`(\w+)`", text, flags=re.MULTILINE))
     assert {module.name for module in pkgutil.iter_modules(paperlib.__path__)} == listed
+
+
+def test_pages_histories_and_results_cannot_be_changed():
+    """What is checked or derived once stays so; online estimators alone have state."""
+    classes = dict(public()).values()
+    classes = [each for each in classes if is_dataclass(each)]
+    changing = {each for each in classes if hasattr(each, "update")}
+    assert len(classes) > len(changing) > 4
+    for each in classes:
+        assert each.__dataclass_params__.frozen == (each not in changing), each
