@@ -253,7 +253,7 @@ def optimal(
     Examples
     --------
     >>> optimal([0.2, 1.0, 5.0], [1.0, 1.0, 2.0], 3.0, min_rate=0.1).crawl_rate.round(3)
-    array([0.432, 0.898, 1.67 ])
+    array([0.487, 0.863, 1.65 ])
     """
     d, mu = checks.broadcast(
         change_rate=checks.non_negative("change_rate", change_rate),
