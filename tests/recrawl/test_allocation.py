@@ -270,54 +270,6 @@ def test_a_host_without_limit_gets_what_others_leave(objective):
         assert multiplier == pytest.approx(alone.multiplier, rel=1e-9)
 
 
-def test_hosts_that_are_full_only_after_others_are_found():
-    change_rate, importance = np.random.default_rng(37).lognormal(0, 1, (2, 400))
-    host = np.arange(400) % 40
-    free = np.bincount(host, optimal(change_rate, importance, 100.0).crawl_rate)
-    limit = free * np.repeat([0.5, 1.1, 10.0], [15, 15, 10])
-    best = optimal(change_rate, importance, 100.0, host=host, host_limit=limit)
-    spent = np.bincount(host, best.crawl_rate)
-    assert spent.sum() == pytest.approx(100.0, rel=1e-10, abs=0)
-    full = spent >= limit * (1 - 1e-10)
-    assert_array_equal(full, np.repeat([True, True, False], [15, 15, 10]))
-
-
-def test_equal_pages_share_what_their_host_allows():
-    """Where one crawl of any of them gains the same, up to rounding."""
-    host = np.arange(6) % 2
-    for bandwidth, most in [(3.0, 0.3), (3.0, 1e-6), (0.5, 0.3)]:
-        best = optimal(np.full(6, 1e3), 1.0, bandwidth, host=host,
-                       host_limit=[most, np.inf])  # fmt: skip
-        assert best.crawl_rate.sum() == pytest.approx(bandwidth, rel=1e-12)
-        assert best.crawl_rate[host == 0].sum() <= most * (1 + 1e-12)
-        for h in range(2):
-            assert np.ptp(best.crawl_rate[host == h]) <= 1e-12 * bandwidth
-
-
-@each
-def test_a_host_that_allows_nothing(objective):
-    best = optimal([1.0, 2.0, 3.0], 1.0, 3.0, host=[0, 1, 1], host_limit=[0.0, np.inf],
-                   objective=objective)  # fmt: skip
-    alone = optimal([2.0, 3.0], 1.0, 3.0, objective=objective)
-    assert_allclose(best.crawl_rate, [0.0, *alone.crawl_rate], rtol=1e-12)
-
-
-@each
-def test_where_limits_leave_nothing_to_choose(objective):
-    low, high = np.array([0.1, 0.5, 0.2, 0.3]), np.array([0.5, 1.0, 9.0, 9.0])
-    pages = [1.0, 2.0, 0.0, 1.0], [1.0, 1.0, 1.0, 0.0]
-    given = {"min_rate": low, "max_rate": high, "objective": objective}
-    rich = optimal(*pages, 100.0, **given)
-    # pages without changes or importance get their least rate
-    assert_array_equal(rich.crawl_rate, [0.5, 1.0, 0.2, 0.3])
-    assert rich.multiplier == 0
-    poor = optimal(*pages, low.sum(), **given)
-    assert_array_equal(poor.crawl_rate, low)
-    idle = optimal([0.0, 5.0], [1.0, 0.0], 4.0, objective=objective)
-    assert_array_equal(idle.crawl_rate, 0.0)
-    assert idle.multiplier == 0
-
-
 def test_even_rates_keep_all_limits():
     (_, importance, bandwidth), limits = problem(61)
     importance[:5] = 0.0
@@ -375,30 +327,6 @@ def test_units_of_time_importance_and_price_rescale(objective, unit):
     found = optimal(change_rate, importance, bandwidth * unit, objective=objective,
                     **limits | priced)  # fmt: skip
     assert_allclose(found.crawl_rate, here.crawl_rate, **close)
-
-
-@each
-def test_permuting_pages_permutes_rates(objective):
-    pages, limits = problem(53)
-    order = np.random.default_rng(54).permutation(60)
-    moved = {n: a if n == "host_limit" else a[order] for n, a in limits.items()}
-    here = optimal(*pages, objective=objective, **limits)
-    there = optimal(pages[0][order], pages[1][order], pages[2], objective=objective,
-                    **moved)  # fmt: skip
-    assert_allclose(there.crawl_rate, here.crawl_rate[order], rtol=1e-9, atol=1e-12)
-    assert_allclose(there.host_price, here.host_price, rtol=1e-9)
-
-
-@each
-def test_more_bandwidth_never_raises_the_cost(objective):
-    (change_rate, importance, _), limits = problem(55)
-    plans = [
-        optimal(change_rate, importance, bandwidth, objective=objective, **limits)
-        for bandwidth in np.geomspace(15, 1e4, 30)
-    ]
-    rates = np.array([plan.crawl_rate for plan in plans])
-    assert (np.diff(rates, axis=0) >= -1e-9 * rates[1:]).all()
-    assert (np.diff([plan.multiplier for plan in plans]) <= 1e-12).all()
 
 
 # ------------------------------ bad input

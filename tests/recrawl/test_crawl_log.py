@@ -9,10 +9,7 @@ import itertools
 import json
 import os
 import re
-import subprocess
-import sys
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,16 +26,14 @@ from recrawl import (
     choosing,
     compare,
     estimate,
-    inputs,
     planning,
     reading,
     schedule,
-    state,
 )
 from recrawl.science import allocation, estimators
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History
-from tests.recrawl.crawl_logs import START, adapted, parquet, recorded
+from tests.recrawl.crawl_logs import START, parquet, recorded
 from tests.recrawl.made import simulate_history
 
 DAY = 86_400.0
@@ -207,20 +202,6 @@ def test_results_do_not_depend_on_the_order_of_rows_or_their_files(
     assert pq.read_table(rates[0]).equals(pq.read_table(tmp_path / "again.parquet"))
 
 
-def test_a_log_without_a_single_interval(tmp_path):
-    found = estimate(
-        log_of(tmp_path / "log.parquet", [("a", START, True), ("b", START + 5, False)]),
-        tmp_path / "rates.parquet",
-    )
-    assert found.why == "one prior for all pages: nothing to compare"
-    page = rates_of(tmp_path / "rates.parquet")["a"]
-    assert page["change_rate"] == pytest.approx(
-        np.log1p(found.changed / found.unchanged) / found.changed
-    )
-    assert page["n_crawls"] == 0
-    assert 0 < page["low"] < page["change_rate"] < page["high"] < np.inf
-
-
 @pytest.mark.slow
 def test_a_page_is_bursty_from_a_score_of_three_on(tmp_path):
     rng = np.random.default_rng(1)
@@ -255,65 +236,6 @@ def test_a_log_is_in_the_state_only_when_its_rates_are_written(tmp_path, monkeyp
     with pytest.raises(OSError, match="No space left"):
         estimate(log, tmp_path / "rates.parquet", state=tmp_path / "state.parquet")
     assert not (tmp_path / "state.parquet").exists()
-
-
-def test_patterns(tmp_path):
-    times = START + np.arange(1, 400) * DAY / 4
-    calm = np.sin(np.arange(399) / 20) > 0.3
-    turns = np.arange(399) % 2 == 0
-    logs = [("bursty", time, bool(bit)) for time, bit in zip(times, calm, strict=True)]
-    logs += [
-        ("regular", time, bool(bit)) for time, bit in zip(times, turns, strict=True)
-    ]
-    logs += [(str(bit), time, bit) for time in times for bit in (True, False)]
-    estimate(log_of(tmp_path / "log.parquet", logs), tmp_path / "rates.parquet")
-    assert {
-        url: page["pattern"]
-        for url, page in rates_of(tmp_path / "rates.parquet").items()
-    } == {
-        "bursty": "bursty",
-        "regular": "regular",
-        "True": None,  # equal bits have no order
-        "False": None,
-    }
-
-
-def test_counts_of_repeated_and_torn_rows_are_in_the_result(tmp_path):
-    path = log_of(
-        tmp_path / "log.parquet",
-        [
-            ("a", START, False),
-            ("a", START + DAY, True),
-            ("a", START + DAY, True),
-            ("a", START + DAY, False),
-            ("a", START + 2 * DAY, True),
-        ],
-    )
-    with pytest.warns(
-        BadRowsWarning,
-        match="1 times two crawls at one time that disagree, taken as changed",
-    ):
-        found = estimate(path, tmp_path / "rates.parquet")
-    wanted = {
-        "rows": 5,
-        "repeated": 1,
-        "two crawls at one time that disagree, taken as changed": 1,
-    }
-    assert found.counts == wanted
-    assert (
-        json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"recrawl"])[
-            "counts"
-        ]
-        == wanted
-    )
-    assert rates_of(tmp_path / "rates.parquet")["a"]["n_changed"] == 2
-
-
-def test_pages_whose_urls_name_no_host_are_counted(tmp_path):
-    urls = ["https://h/1", "/relative/path", "foo bar", "Title"]
-    rows = [(url, START + k * DAY, False) for url in urls for k in range(3)]
-    found = estimate(log_of(tmp_path / "log.parquet", rows), tmp_path / "r.parquet")
-    assert found.kinds["whose URL names no host"] == 3
 
 
 # ---------------------------------------------------------------- state
@@ -420,53 +342,11 @@ def test_hosts_of_different_rates_have_a_prior_each(tmp_path):
 
 
 @pytest.mark.slow
-def test_compare_and_backtest_use_the_priors_of_hosts_too(tmp_path):
-    path, one = tmp_path / "log.parquet", tmp_path / "one.parquet"
-    of_hosts(path, 1.5)
-    assert estimate(path, tmp_path / "rates.parquet").scales is not None
-    now = pq.read_table(tmp_path / "rates.parquet")["freshness_now"]
-    found = compare(path)
-    assert found.freshness["the log"] == pytest.approx(np.mean(now), rel=1e-9)
-    table = pq.read_table(path)
-    pq.write_table(table.append_column("host", pa.array(["h"] * len(table))), one)
-    loss, of_one = (backtest(each).log_loss["prior"] for each in (path, one))
-    assert loss < of_one
-
-
-@pytest.mark.slow
 def test_hosts_of_equal_rates_have_one_prior(tmp_path):
     of_hosts(tmp_path / "log.parquet", 0.0, n_crawls=6)
     found = estimate(tmp_path / "log.parquet", tmp_path / "rates.parquet")
     assert found.scales is None
     assert found.why.startswith("one prior for all pages: log loss of the last bit ")
-
-
-def test_scales_of_hosts_are_units_of_time():
-    host = pa.array(["a", "b", "new"])
-    crawls = [2.0, 4.0, 1.0, 3.0, 1.0, 5.0], [1, 1, 0, 1, 0, 1], [0, 2, 4, 6]
-    history = History(*crawls, age=[1.0, *[np.nan] * 5])
-    chosen = choosing.Chosen(FakeIntervals(1.0, 2.0), "", {"a": 2.0, "b": 0.5})
-    ours, scale = chosen.scaled(history, host)
-    assert scale.tolist() == [2.0, 0.5, 1.0]
-    assert ours.interval.tolist() == [4.0, 8.0, 0.5, 1.5, 1.0, 5.0]
-    assert ours.age[0] == 2.0
-    expected = chosen.prior.estimate(ours) * scale
-    np.testing.assert_allclose(chosen.rate(history, host), expected, rtol=1e-13)
-
-
-def test_scales_are_of_hosts_with_crawls_and_shrunk(tmp_path):
-    """Hosts of rates 0.1 and 10, and one that was never crawled."""
-    rng, n = np.random.default_rng(3), 4
-    rate = np.repeat([0.1, 10.0], 100)
-    history = simulate_history(rate, crawl_rate=1.0, n_crawls=n, rng=rng)
-    offsets = np.append(np.arange(201) * n, 200 * n)
-    history = History(history.interval.ravel(), history.changed.ravel(), offsets)
-    host = pa.array(["slow"] * 100 + ["fast"] * 100 + ["new"])
-    chosen = choosing.choose(history, bits=history, host=host)
-    assert chosen.scales.keys() == {"slow", "fast"}
-    # two hosts lie on either side of their mean, and are shrunk but little
-    assert chosen.scales["fast"] * chosen.scales["slow"] == pytest.approx(1, rel=0.02)
-    assert 100 / 1.5 < chosen.scales["fast"] / chosen.scales["slow"] < 100 * 1.5
 
 
 def statuses(rows):
@@ -498,66 +378,6 @@ def test_failed_rows_through_a_state(rows, tmp_path):
             force=True,
         )
     compare_rates(tmp_path / "whole.parquet", tmp_path / "parts.parquet", 1e-4)
-
-
-def test_batches_are_as_small_with_a_state(tmp_path, monkeypatch):
-    """They count the crawls that a state holds, of which a new log has none."""
-    n_pages, n_crawls, limit = 50, 20, 100
-    state = tmp_path / "state.parquet"
-    path = log_of(
-        tmp_path / "log.parquet",
-        [(f"u{i}", START + k, k % 2) for i in range(n_pages) for k in range(n_crawls)],
-    )
-    estimate(path, tmp_path / "rates.parquet", state=state)
-    new = log_of(tmp_path / "new.parquet", [("u0", START + n_crawls, 1)])
-    monkeypatch.setattr(reading, "ROWS_PER_BATCH", limit)
-    with reading.opened(new, state=state) as log:
-        sizes = [batch.all_crawls.changed.size for batch in log.batches()]
-    assert sum(sizes) == n_pages * (n_crawls - 1) + 1
-    assert max(sizes) <= limit + n_crawls
-
-
-@pytest.mark.slow
-def test_the_same_log_again_changes_nothing(rows, tmp_path):
-    log, state = (
-        log_of(tmp_path / "log.parquet", statuses(rows)),
-        tmp_path / "state.parquet",
-    )
-    first = estimate(log, tmp_path / "rates.parquet", state=state)
-    before = pq.read_table(tmp_path / "rates.parquet"), pq.read_table(state)
-    with pytest.warns(
-        BadRowsWarning,
-        match=f"{len(rows):,} not after the last row of their page in the state "
-        ".log.parquet row 1: http",
-    ):
-        again = estimate(log, tmp_path / "again.parquet", state=state)
-    assert again.counts == {
-        "not after the last row of their page in the state": len(rows),
-        "repeated": 0,
-    }
-    assert again.n_pages == first.n_pages
-    compare_rates(tmp_path / "rates.parquet", tmp_path / "again.parquet", 1e-4)
-    after = pq.read_table(state)
-    for name in (
-        "url",
-        "first_crawl",
-        "last_crawl",
-        "last_row",
-        "gone",
-        "n_failed",
-        "bits",
-        "n",
-        "lag",
-        "lag_squares",
-        "dispersion",
-        "freedom",
-    ):
-        assert after[name].equals(before[1][name]), name
-    np.testing.assert_allclose(
-        np.concatenate(after["interval"].to_numpy()),
-        np.concatenate(before[1]["interval"].to_numpy()),
-        rtol=1e-14,
-    )
 
 
 def test_a_state_keeps_by_how_much_intervals_are_widened(tmp_path):
@@ -620,75 +440,7 @@ def test_pages_that_the_new_log_lacks_are_kept_and_old_rows_left_out(tmp_path):
         assert pages[url]["change_rate"] == pytest.approx(rate, rel=1e-9)
 
 
-def test_a_state_that_is_none(rates, log, tmp_path):
-    (tmp_path / "text").write_text("no state")
-    for other, rule in (
-        (tmp_path / "text", "a file that estimate wrote, got .*text"),
-        (rates[0], "and not its rates; got .*rates.*, which lacks columns of a state"),
-    ):
-        with pytest.raises(ValueError, match=f"state must be .*{rule}"):
-            estimate(log, tmp_path / "new.parquet", state=other)
-    assert not (tmp_path / "new.parquet").exists()
-    assert (tmp_path / "text").read_text() == "no state"
-
-
-@pytest.mark.parametrize(
-    "distribution", ["exponential", "uniform", "narrow", "lognormal"]
-)
-@pytest.mark.parametrize("n", [2, 5, 30, 300])
-def test_error_of_a_compressed_state(distribution, n):
-    rng = np.random.default_rng(7)
-    n_pages = 6000 // n
-    draw = {
-        "exponential": rng.standard_exponential,
-        "uniform": rng.random,
-        "narrow": lambda shape: 1 + 0.011 * rng.random(shape),
-        "lognormal": lambda shape: np.exp(2 * rng.standard_normal(shape)),
-    }[distribution]
-    interval = 1e-9 + draw((n_pages, n))
-    changed = rng.random(interval.shape) < -np.expm1(
-        -np.exp(rng.normal(0, 1.5, (n_pages, 1))) * interval
-    )
-    history = History(
-        interval.ravel(), changed.ravel(), np.arange(0, n * n_pages + 1, n)
-    )
-    names = "url host importance first_crawl last_crawl last_row gone n_failed signal"
-    names += " last_start last_change"
-    page = pa.table({name: [None] * n_pages for name in names.split()})
-    kept = state.expand(
-        state.compress(
-            page,
-            history,
-            *np.zeros((3, 2, n_pages)),
-        )
-    )
-    np.testing.assert_array_equal(kept.offsets, history.offsets)
-    np.testing.assert_array_equal(
-        kept.total(kept.changed), history.total(history.changed)
-    )
-    prior = FakeIntervals(0.5, 2.0)
-    ours, exact = (
-        (rate, *estimators.likelihood_interval(prior.observed(each), rate))
-        for each in (kept, history)
-        for rate in [prior.estimate(each)]
-    )
-    np.testing.assert_allclose(ours, exact, rtol=3e-5)
-
-
 # ---------------------------------------------------------------- outputs
-
-
-def test_an_output_that_exists_is_refused(log, rates, tmp_path):
-    output = tmp_path / "out.parquet"
-    output.write_text("mine")
-    with pytest.raises(FileExistsError, match=r"out.parquet exists; say --force"):
-        estimate(log, output, state=tmp_path / "state.parquet")
-    with pytest.raises(FileExistsError, match=r"out.parquet exists; say --force"):
-        schedule(rates[0], output, 10.0)
-    assert output.read_text() == "mine"
-    assert [path.name for path in tmp_path.iterdir()] == ["out.parquet"]
-    estimate(log, output, force=True)
-    assert pq.read_table(output).num_rows == 301
 
 
 class Full:
@@ -732,40 +484,6 @@ def test_no_space_left_leaves_nothing_half_written(
             assert error.value.errno == errno.ENOSPC
     assert [path.name for path in tmp_path.iterdir()] == ["old.parquet"]
     assert (tmp_path / "old.parquet").read_text() == "old"
-
-
-def test_no_space_left_for_sorting_leaves_nothing(log, tmp_path, monkeypatch):
-    def full(*_):
-        raise duckdb.IOException("IO Error: No space left on device")
-
-    monkeypatch.setattr(reading.OpenedLog, "sample", full)
-    with pytest.raises(OSError, match="No space left on device"):
-        estimate(log, tmp_path / "new.parquet", state=tmp_path / "state.parquet")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_bad_memory(log, tmp_path):
-    with pytest.raises(
-        ValueError, match="memory must be a size such as '1GiB', got 'l"
-    ):
-        estimate(log, tmp_path / "new.parquet", memory="lots")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_logs_that_are_none(tmp_path):
-    (tmp_path / "folder").mkdir()
-    for function in (
-        lambda path: estimate(path, tmp_path / "new.parquet"),
-        compare,
-        backtest,
-    ):
-        with pytest.raises(FileNotFoundError, match="no such file or folder"):
-            function(tmp_path / "nix.csv")
-        with pytest.raises(
-            ValueError, match="folder must hold files of a known format"
-        ):
-            function(tmp_path / "folder")
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 # ---------------------------------------------------------------- schedule
@@ -823,38 +541,6 @@ def test_a_schedule_is_the_optimal_allocation(rates, tmp_path):
     assert (stored["policy"], stored["bandwidth"]) == ("interval", 40.0)
 
 
-@pytest.mark.slow
-def test_worth_comes_from_a_sample_of_many_pages(tmp_path):
-    rng = np.random.default_rng(3)
-    rate = np.exp(rng.normal(0, 1, 130_000))
-    path = parquet(
-        tmp_path / "rates.parquet",
-        url=[str(k) for k in range(rate.size)],
-        change_rate=rate,
-    )
-    found = schedule(path, tmp_path / "plan.parquet", 1e5)
-    assert found.worth[2, 0] == 1e5
-    spread = freshness.interval(
-        rate, pq.read_table(tmp_path / "plan.parquet")["crawl_rate"].to_numpy()
-    ).std() / np.sqrt(1e5)
-    assert found.worth[2, 1] == pytest.approx(found.freshness, abs=4 * spread)
-    assert found.worth[2, 1] != found.freshness
-
-
-def test_a_schedule_does_not_depend_on_the_size_of_batches(
-    rates, tmp_path, monkeypatch
-):
-    found = []
-    for size in (1_000_000, 70):
-        monkeypatch.setattr(inputs, "PAGES_PER_BATCH", size)
-        found.append(schedule(rates[0], tmp_path / f"{size}.parquet", 40.0))
-    assert pq.read_table(tmp_path / "70.parquet").equals(
-        pq.read_table(tmp_path / "1000000.parquet")
-    )
-    assert pq.read_metadata(tmp_path / "70.parquet").num_row_groups == 5  # of 301 pages
-    assert found[1].freshness_now == pytest.approx(found[0].freshness_now, rel=1e-14)
-
-
 def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
     path = parquet(
         tmp_path / "rates.parquet",
@@ -909,73 +595,6 @@ def test_thresholds(tmp_path):
     assert np.isnat(due[~soon]).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "rule"),
-    [
-        ({"bandwidth": -1.0}, "bandwidth must be positive and finite, got -1.0"),
-        ({"bandwidth": np.nan}, "bandwidth must be positive and finite, got nan"),
-        (
-            {"policy": "best"},
-            "policy must be 'interval' or 'thresholds', got 'best'",
-        ),
-        ({"policy": "thresholds"}, "rates must have a column 'recall', got url, host,"),
-        (
-            {"per_host": {"h0": 1.0, "nix": 1.0, "h9": 2.0}},
-            "per_host must name hosts that have pages, got 2 without: 'h9', 'nix'",
-        ),
-        ({"per_host": {"h0": -1.0}}, "per_host must be non-negative, got {'h0': -1.0}"),
-        ({"per_host": -2.0}, "per_host must be non-negative, got -2.0"),
-    ],
-)
-def test_bad_arguments_of_schedule(rates, tmp_path, options, rule):
-    with pytest.raises(ValueError, match=re.escape(rule)):
-        schedule(rates[0], tmp_path / "plan.parquet", **({"bandwidth": 10.0} | options))
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_bad_rates(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"nix"):
-        schedule(tmp_path / "nix", tmp_path / "plan", 1.0)
-    (tmp_path / "text").write_text("url,change_rate")
-    with pytest.raises(ValueError, match=r"rates must be the Par.*, got .*text: run"):
-        schedule(tmp_path / "text", tmp_path / "plan", 1.0)
-    for rule, columns in {
-        "/rates without change_rate: run `recrawl estimate LOG": {"url": ["a"]},
-        "rates must hold at least one page": {
-            "url": pa.array([], "string"),
-            "change_rate": pa.array([], "double"),
-        },
-        "rates must hold a page with importance that is not gone, got none of 1": {
-            "url": ["a"],
-            "change_rate": [1.0],
-            "gone": [True],
-        },
-        "change_rate must be non-negative and finite, got nan at index (1,)": {
-            "url": ["a", "b"],
-            "change_rate": [1.0, None],
-        },
-        "change_rate must be non-negative and finite, got -1.0 at index (0,)": {
-            "url": ["a"],
-            "change_rate": [-1.0],
-        },
-    }.items():
-        with pytest.raises(ValueError, match=re.escape(rule)):
-            schedule(parquet(tmp_path / "rates", **columns), tmp_path / "plan", 1.0)
-    path = parquet(
-        tmp_path / "rates", url=["a"], change_rate=[1.0], recall=[0.5], false_rate=[0.5]
-    )
-    with pytest.raises(
-        ValueError,
-        match="rates must have a column 'host', got url, change_rate, recall",
-    ):
-        schedule(path, tmp_path / "plan", 1.0, per_host=1.0)
-    with pytest.raises(
-        ValueError, match="per_host must be None for policy 'thresholds'"
-    ):
-        schedule(path, tmp_path / "plan", 1.0, per_host=1.0, policy="thresholds")
-    assert not (tmp_path / "plan").exists()
-
-
 # ---------------------------------------------------------------- compare
 
 
@@ -1017,18 +636,6 @@ def test_compare_against_a_direct_computation(rows, log, tmp_path):
     assert few["the log"] != found["the log"], "of pages taken at random"
     with pytest.raises(ValueError, match="n_pages must be a positive integer"):
         compare(log, n_pages=0)
-
-
-def test_compare_of_logs_without_intervals_or_changes(tmp_path):
-    for rows in (
-        [("a", START, True), ("b", START + 5, False)],
-        [("a", START + k * DAY, False) for k in range(9)],
-    ):
-        with pytest.raises(
-            ValueError,
-            match="must hold a page that was crawled twice, and one that changed",
-        ):
-            compare(log_of(tmp_path / "log.parquet", rows))
 
 
 # ---------------------------------------------------------------- backtest
@@ -1102,20 +709,6 @@ def test_backtest_against_a_direct_computation(rows, log):
 
 
 @pytest.mark.slow
-def test_backtest_does_not_depend_on_the_size_of_batches(log, monkeypatch):
-    whole = backtest(log)
-    monkeypatch.setattr(reading, "ROWS_PER_BATCH", 100)
-    again = backtest(log)
-    assert again.n_bits == whole.n_bits
-    for name, loss in whole.log_loss.items():
-        assert again.log_loss[name] == pytest.approx(loss, rel=1e-12)
-        assert again.stderr[name] == pytest.approx(whole.stderr[name], rel=1e-9)
-        np.testing.assert_allclose(
-            again.calibration[name], whole.calibration[name], rtol=1e-12
-        )
-
-
-@pytest.mark.slow
 def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
     rng, n = np.random.default_rng(11), 2000
     # the prior of two pseudo-observations of a day each
@@ -1130,80 +723,10 @@ def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
     assert off < 0.1, "a mode is no mean, but not far from it"
 
 
-@pytest.mark.slow
-def test_one_rate_is_as_good_where_all_pages_are_alike(tmp_path):
-    rows, _ = simulated(1500, n_crawls=5, seed=13, rate=np.full(1500, 0.7))
-    found = backtest(log_of(tmp_path / "log.parquet", rows))
-    assert found.log_loss["one rate"] < found.log_loss["prior"] + 0.001
-    mean, share, n = found.calibration["one rate"].T
-    large = n > 0
-    assert (np.abs(share - mean)[large] < 4 * np.sqrt(0.25 / n[large])).all()
-
-
-def test_bad_backtests(log, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"share must be strictly between 0 and 1, got 1.0"
-    ):
-        backtest(log, share=1.0)
-    for rows in (
-        [("a", START, True)],
-        [("a", START, True), ("a", START + DAY, True)],
-        [
-            ("a", START, False),
-            ("b", START + DAY, True),
-            ("b", START + 2 * DAY, True),
-        ],
-    ):
-        with pytest.raises(
-            ValueError,
-            match=r"must hold a page with intervals before and after 0.8 of its rows",
-        ):
-            backtest(log_of(tmp_path / "log.parquet", rows))
-
-
 # ---------------------------------------------------------------- adaptive crawlers
 
 
-@pytest.mark.slow
-def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
-    """Intervals that follow the bits, as in Nutch, do not make changes cluster."""
-    rate = np.exp(np.random.default_rng(14).normal(0, 1, 1000))
-    history = adapted(
-        rate,
-        initial=1.0,
-        shrink=0.8,
-        grow=1.4,
-        limits=(0.01, 50.0),
-        n_crawls=40,
-        rng=15,
-    )
-    times = START + np.round(np.cumsum(history.interval * DAY, axis=1), 6)
-    rows = [
-        (str(page), float(time), bool(bit))
-        for page in range(1000)
-        for time, bit in zip(
-            np.append(START, times[page]),
-            np.append(True, history.changed[page]),
-            strict=True,
-        )
-    ]
-    estimate(log_of(tmp_path / "log.parquet", rows), tmp_path / "rates.parquet")
-    table = pq.read_table(tmp_path / "rates.parquet")
-    beyond = 1000 - table["pattern"].null_count
-    assert beyond <= 1000 * 0.0027 + 4 * np.sqrt(1000 * 0.0027)
-
-
 # ---------------------------------------------------------------- extras
-
-
-@pytest.mark.parametrize("package", ["duckdb", "pyarrow"])
-def test_a_missing_package_is_named_with_the_extra(package):
-    code = f"import sys; sys.modules[{package!r}] = None; import recrawl as r; r.report"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert run.stderr.endswith(
-        f"ModuleNotFoundError: recrawl.report needs the package {package}: "
-        "pip install 'paperlib-crawl[log]'\n"
-    )
 
 
 @pytest.mark.slow
@@ -1219,20 +742,3 @@ def test_a_log_in_which_nothing_changed_has_rates_above_zero(tmp_path):
         rates = tmp_path / "rates.parquet"
         estimate(log, rates, force=True)
         assert np.min(pq.read_table(rates)["change_rate"]) > 0
-
-
-@pytest.mark.slow
-def test_a_day_of_failed_fetches_joins_a_state(tmp_path):
-    columns = ("url", "time", "changed", "status")
-    days = [("a", START, None, 200), ("a", START + DAY, True, 200)]
-    failed = [("a", START + 2 * DAY, None, 500), ("b", START + 2 * DAY, None, 404)]
-    rates, state = tmp_path / "rates.parquet", tmp_path / "state.parquet"
-    for k, rows in enumerate((days, failed)):
-        log = tmp_path / f"{k}.parquet"
-        parquet(log, **dict(zip(columns, zip(*rows, strict=True), strict=True)))
-        recorded(estimate, log, rates, state=state, force=True)
-    pages = {page["url"]: page for page in pq.read_table(rates).to_pylist()}
-    assert (pages["a"]["n_failed"], pages["a"]["n_crawls"]) == (1, 1)
-    assert pages["b"]["gone"]
-    with pytest.raises(ValueError, match="at least one row that can be used"):
-        recorded(estimate, log, rates, force=True)

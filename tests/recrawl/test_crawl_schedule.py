@@ -16,7 +16,6 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import digamma, polygamma
 
-import recrawl
 from paperlib import freshness
 from paperlib.allocation import optimal_thresholds
 from paperlib.signals import SignalledPages
@@ -93,14 +92,6 @@ def test_units():
     assert as_text(days("90min")) == "1.5 hours"
 
 
-@pytest.mark.parametrize(
-    "text", ["", "1", "h", "1y", "-1h", "0d", "infd", "1h2", "nand", "1M", "1ms"]
-)
-def test_durations_that_are_none(text):
-    with pytest.raises(ValueError, match="must be a positive number with a unit"):
-        days(text)
-
-
 def test_the_mean_over_a_posterior():
     rate = np.array([0.3, 1.0, 4.0])
     stderr = np.array([0.0, 0.5, 1.0])
@@ -144,32 +135,6 @@ def test_calibrated_freshness():
 
         area = quad(unchanged, 0, until, points=knots[0][1:4])[0]
         assert measured.freshness(until, 1.0) == pytest.approx(area / until, rel=1e-8)
-
-
-def test_pages_without_crawls_are_counted(run):
-    gone = np.arange(N_PAGES) < 7
-    columns = pages(gone=gone)
-    found, plan = run(columns, 2.0, hedge=0.0)
-    none = ~gone & (plan["crawl_rate"].to_numpy() == 0)
-    assert 0 < none.sum() < N_PAGES - 7
-    first = np.array(columns["url"])[none][:3].tolist()
-    assert found.pages["uncrawled"] == {
-        "pages": none.sum(),
-        "crawls": 0.0,
-        "first": first,
-    }
-    assert run(columns, 2.0, hedge=0.5)[0].pages["uncrawled"]["pages"] == 0
-
-
-def test_pages_that_are_gone_are_counted_and_named(run, tmp_path, capsys):
-    columns = pages(gone=np.isin(np.arange(N_PAGES), [2, 5, 9, 50]))
-    found, _ = run(columns, 15.0)
-    first = [columns["url"][k] for k in (2, 5, 9)]
-    assert found.pages["gone"] == {"pages": 4, "crawls": 0.0, "first": first}
-    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "15/day"]
-    assert cli.main([*command, "-o", str(tmp_path / "again.parquet")]) == 0
-    shown = f"4 pages without crawls, being gone: .* fetched: {first[0]!r}, "
-    assert re.search(shown, capsys.readouterr().out)
 
 
 @pytest.mark.parametrize("wait", [50_000, 364_999, 365_001])
@@ -309,43 +274,7 @@ def test_prices_are_differences_of_two_schedules(run):
         assert worth == pytest.approx(other.freshness - found.freshness, rel=1e-7)
 
 
-def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
-    columns = pages(400)
-    whole, _ = run(columns, 100.0, least_interval=2.0)
-    monkeypatch.setattr(planning, "SAMPLE", 200)
-    found, _ = run(columns, 100.0, least_interval=2.0)
-    for kind in ("least interval", "hedge"):
-        cost, exact = found.prices[kind]["cost"], whole.prices[kind]["cost"]
-        assert cost == pytest.approx(exact, rel=0.5)
-        assert cost != exact
-    assert found.one_more == pytest.approx(whole.one_more, rel=0.2)
-    exact, _ = run(columns, 100.0, greatest_interval=30.0)
-    monkeypatch.undo()
-    again, _ = run(columns, 100.0, greatest_interval=30.0)
-    assert again.prices == exact.prices, "a sample might need more than its share"
-
-
 # ---------------------------------------------------------------- promises
-
-
-@pytest.mark.slow
-def test_the_promise_is_honest_on_average(run):
-    """True rates from a gamma prior, of which a log saw some changes."""
-    n_pages, length = 20_000, 10.0
-    rng = np.random.default_rng(7)
-    true = rng.gamma(1.5, 1.0, n_pages)
-    shape, rate = 1.5 + rng.poisson(true * length), 1.0 + length
-    columns = {
-        "url": [str(k) for k in range(n_pages)],
-        "change_rate": (shape - 1) / rate,  # the mode
-        "log_stderr": np.sqrt(polygamma(1, shape)),
-    }
-    found, plan = run(columns, 0.5 * n_pages)
-    truth = freshness.interval(true, plan["crawl_rate"].to_numpy())
-    error = (plan["freshness"].to_numpy() - truth).std() / np.sqrt(n_pages)
-    assert abs(found.freshness - truth.mean()) < 3 * error
-    assert found.freshness_if_exact > truth.mean() + 3 * error
-    assert found.freshness == pytest.approx(np.mean(plan["freshness"]), rel=1e-12)
 
 
 def test_a_promise_takes_the_mean_of_the_log_rate_where_it_is_known(run):
@@ -368,43 +297,6 @@ def test_a_promise_takes_the_mean_of_the_log_rate_where_it_is_known(run):
     assert after["freshness"].to_numpy()[1] == pytest.approx(exact, abs=1e-3)
     assert found.freshness != old.freshness
     assert found.freshness_if_exact == old.freshness_if_exact
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n_crawls", [3, 20])
-def test_the_promise_for_a_log_is_honest_on_average(tmp_path, n_crawls):
-    """Pages with lognormal rates, crawled some times each; true rates are known."""
-    n_pages = 3000
-    rng = np.random.default_rng(0)
-    true = 0.3 * np.exp(rng.standard_normal(n_pages))
-    days = np.sort(rng.uniform(0, 60, (n_pages, n_crawls)))
-    gaps = np.diff(days, prepend=0)
-    bits = rng.random(days.shape) < -np.expm1(-true[:, np.newaxis] * gaps)
-    log = parquet(
-        tmp_path / "log.parquet",
-        url=np.repeat(np.arange(n_pages), n_crawls).astype(str),
-        time=(1.7e9 + 86_400 * days).ravel(),
-        changed=bits.ravel(),
-    )
-    rates, plan = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
-    recrawl.estimate(log, rates)
-    found = schedule(rates, plan, 0.15 * n_pages)
-    columns = pq.read_table(plan)
-    page = np.array(columns["url"].to_pylist(), dtype=int)
-    came_true = freshness.interval(true[page], columns["crawl_rate"].to_numpy())
-    error = came_true.std() / np.sqrt(n_pages)
-    assert abs(found.freshness - came_true.mean()) < 3 * error
-    assert found.freshness_if_exact > came_true.mean() + 3 * error
-    if n_crawls == 20:
-        assert abs(found.calibrated - came_true.mean()) < 4 * error
-    # by the mode alone
-    without = pq.read_table(rates).drop_columns(["log_rate"])
-    pq.write_table(without, tmp_path / "without.parquet")
-    old = schedule(
-        tmp_path / "without.parquet", tmp_path / "old.parquet", 0.15 * n_pages
-    )
-    if n_crawls == 3:
-        assert abs(old.freshness - came_true.mean()) > 3 * error
 
 
 def test_now_is_that_of_the_log_where_it_is_given(run):
@@ -505,15 +397,6 @@ def test_schedules_do_not_depend_on_the_order_of_pages_or_batches(
     assert again.prices["hosts"] == pytest.approx(found.prices["hosts"], rel=1e-6)
 
 
-def test_more_bandwidth_and_looser_limits_never_cost(run):
-    columns = pages()
-    losses = [
-        run(columns, bandwidth, greatest_interval=greatest, hedge=0.0)[0].loss
-        for bandwidth, greatest in [(15, 5), (15, 8), (15, 30), (16, 30), (30, 30)]
-    ]
-    assert (np.diff(losses) < 0).all()
-
-
 # ------------------------------------------------- importance from elsewhere
 
 
@@ -538,157 +421,7 @@ def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
     assert plan["crawl_rate"][3].as_py() == 0.0
 
 
-@pytest.mark.parametrize("delimiter", [";", "\t"])
-def test_decimal_commas_are_read_as_in_a_log(run, tmp_path, delimiter):
-    columns, path = pages(), tmp_path / "views.csv"
-    rows = ["url;importance", f"{columns['url'][3]};2,5", f"{columns['url'][4]};1.5"]
-    path.write_text("\n".join(rows).replace(";", delimiter))
-    _, plan = run(columns, 15.0, importance=path)
-    columns["importance"][[3, 4]] = [2.5, 1.5]
-    assert plan["crawl_rate"] == run(columns, 15.0)[1]["crawl_rate"]
-
-
-def test_costs_of_a_table_are_those_of_a_column(run, tmp_path):
-    """So that a cost needs no rewriting of the rates, which loses the calibration."""
-    columns = pages()
-    path = tmp_path / "costs.csv"
-    pa.csv.write_csv(pa.table({n: columns[n] for n in ("url", "cost")}), path)
-    expected, plan = run(columns, 15.0, cost="cost")
-    del columns["cost"]
-    found, same = run(columns, 15.0, cost=path)
-    assert found.tables["cost"] == {"named": 60, "others": 0, "unknown": 0, "first": []}
-    assert found.loss == expected.loss
-    assert plan["crawl_rate"] == same["crawl_rate"]
-    path.write_text(f"url,cost\n{columns['url'][4]},9\n")
-    found, plan = run(columns, 15.0, cost=str(path))
-    _, same = run(columns | {"cost": [9.0 if k == 4 else 1.0 for k in range(60)]}, 15.0,
-                  cost="cost")  # fmt: skip
-    assert found.tables["cost"] == {"named": 1, "others": 59, "unknown": 0, "first": []}
-    assert plan["crawl_rate"] == same["crawl_rate"]
-    path.write_text(f"url,cost\n{columns['url'][4]},0\n")
-    with pytest.raises(ValueError, match="column cost must be positive"):
-        run(columns, 15.0, cost=path)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "url\nh\n",
-            "must be a table with the columns url and importance, .*without importance",
-        ),
-        ("url,importance\nh,many\n", "non-negative and finite, got 'many' of 'h'"),
-        (
-            "url,importance\nh,-1\n",
-            "importance in .* non-negative and finite, got '-1' of 'h'",
-        ),
-        ("url,importance\nh,nan\n", "importance in .* must be"),
-        ("url,importance\nh,1\nh,2\n", "must name each URL once, got 'h' again"),
-        ("url,importance\nh,1\n", "must name pages of the rates, got none .* is 'h'"),
-        ("url,importance\n", "must name pages of the rates, got none .* is None"),
-    ],
-)
-def test_a_table_of_importance_that_cannot_be_used(run, tmp_path, text, message):
-    path = tmp_path / "views.csv"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message):
-        run(pages(), 15.0, importance=path)
-
-
-def test_no_table_of_importance(run, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"no such file: .*views\.csv"):
-        run(pages(), 15.0, importance=tmp_path / "views.csv")
-
-
-def test_the_command_says_which_pages_have_their_importance_from_a_table(
-    tmp_path, capsys
-):
-    columns, views = pages(), tmp_path / "views.csv"
-    parquet(tmp_path / "rates.parquet", **columns)
-    named = f"url,importance\n{columns['url'][0]},9\n"
-    views.write_text(named + "x,2\n")
-    command = ["schedule", str(tmp_path / "rates.parquet"), "--bandwidth", "9/day"]
-    command += ["-o", str(tmp_path / "plan.parquet"), "--importance", str(views)]
-    assert cli.main(command) == 0
-    line = f"importance: 1 page from {views}, 59 as in the rates"
-    unknown = "; 1 row without a page in the rates: 'x'\n"
-    assert line + unknown in capsys.readouterr().out
-    views.write_text(named + "z,2\ny,2\nx,2\nw,2\n")
-    assert cli.main([*command, "--force"]) == 0
-    unknown = "; 4 rows without a page in the rates: 'z', 'y', 'x', ...\n"
-    assert line + unknown in capsys.readouterr().out
-    views.write_text(named)
-    assert cli.main([*command, "--force"]) == 0
-    assert f"{line}\n" in capsys.readouterr().out
-
-
 # ---------------------------------------------------------------- the command
-
-
-def test_the_command_says_what_limits_cost(tmp_path, capsys):
-    last = np.where(np.arange(N_PAGES) == 2, NEVER, END)
-    columns = pages(log_stderr=np.full(N_PAGES, 0.5), last_crawl=last)
-    rates, plan = tmp_path / "rates.parquet", tmp_path / "plan.parquet"
-    parquet(rates, **columns)
-    command = ["schedule", str(rates), "-o", str(plan), "--bandwidth", "25/day"]
-    command += ["--force"]
-    given = ["--greatest-interval", "8d", "--least-interval", "12h"]
-    given += ["--per-host", "9/day", "--per-host", "h1=1/hour"]
-    assert cli.main(command + given) == 0
-    found = schedule(
-        rates,
-        plan,
-        25.0,
-        greatest_interval=8.0,
-        least_interval=0.5,
-        per_host={None: 9.0, "h1": 24.0},
-        force=True,
-    )
-    out = capsys.readouterr().out
-    price = found.prices["greatest interval"]
-    for line in (
-        f"price of the greatest intervals: {price['cost']:.2g} of freshness; "
-        f"{price['share']:.0%} are at theirs",
-        "price of the least intervals: ",
-        "price of the limits of hosts: ",
-        "1 page never fetched successfully, without expected freshness "
-        f"({found.pages['unfetched']['crawls']:.3g} crawls a day, by the prior): "
-        "'https://h2/a_b%c/2'\n",
-    ):
-        assert line in out
-    assert cli.main([*command, "--greatest-interval", "1d"]) == 2
-    assert (
-        "the greatest interval of 1 day must fit the bandwidth, 25 crawls a day: "
-        "it needs 60, 35 too many\n" in capsys.readouterr().err
-    )
-    assert cli.main([*command, "--greatest-interval", "0.02s"]) == 2
-    assert "it needs 259,200,000, 259,199,975 too many" in capsys.readouterr().err
-    assert cli.main([*command, "--objective", "age", "--cost", "cost"]) == 0
-    out = capsys.readouterr().out
-    assert "25 units of cost a day" in out
-    assert re.search(r"value of one more unit of cost a day: \S+ days of age, one", out)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ["--least-interval", "1"],
-            "must be a positive number with a unit (second or s,",
-        ),
-        (["--hedge", "much"], "invalid float value: 'much'"),
-        (
-            ["--greatest-interval", "30"],
-            "must be a positive number with a unit (second or s,",
-        ),
-        (["--objective", "speed"], "invalid choice: 'speed'"),
-    ],
-)
-def test_wrong_arguments(capsys, arguments, message):
-    command = ["schedule", "r", "-o", "s", "--bandwidth", "1/day", *arguments]
-    with pytest.raises(SystemExit):
-        cli.main(command)
-    assert message in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------- bad input
@@ -795,32 +528,6 @@ def test_bad_arguments(run, tmp_path, options, rule):
 def test_bad_files_of_limits(run, limits, lines, rule):
     with pytest.raises(ValueError, match=re.escape(rule)):
         run(pages(), 10.0, limits=limits(*lines))
-
-
-@pytest.mark.parametrize("delimiter", ";\t|")
-def test_tables_beside_the_rates_have_any_usual_delimiter(
-    run, limits, tmp_path, delimiter
-):
-    def tables(delimiter):
-        views = tmp_path / "views.csv"
-        rows = ("url,importance", "https://h1/news/1,30.5")
-        views.write_text("\n".join(rows).replace(",", delimiter))
-        rows = ("pattern,rate,greatest_interval", "h1,9/day,", "h2,,30d")
-        return {
-            "importance": views,
-            "limits": limits(*(row.replace(",", delimiter) for row in rows)),
-        }
-
-    expected, plan = run(pages(), 30.0, **tables(","))
-    found, same = run(pages(), 30.0, **tables(delimiter))
-    wanted = {"named": 1, "others": 59, "unknown": 0, "first": []}
-    assert found.tables == expected.tables == {"importance": wanted}
-    assert same.equals(plan)
-
-
-def test_files_of_limits_that_are_no_text(run, limits):
-    with pytest.raises(ValueError, match="must be a CSV file in UTF-8"):
-        run(pages(), 10.0, limits=limits("pattern,rate", "hé,1/day", encoding="latin1"))
 
 
 def test_thresholds_allow_for_rates_that_are_not_those_believed(run):

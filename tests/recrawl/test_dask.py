@@ -5,8 +5,6 @@ The same numbers, lost workers, and clusters that cannot be used.
 
 import contextlib
 import os
-import sys
-import warnings
 from pathlib import Path
 
 import dask
@@ -17,9 +15,8 @@ import pytest
 from distributed import Client, LocalCluster
 
 import recrawl
-from recrawl import BadRowsWarning, choosing, cli
+from recrawl import choosing, cli
 from recrawl import cluster as crawl_log_cluster
-from recrawl.formats import recognise
 from recrawl.tally import KNOWN, TORN
 from tests.recrawl.crawl_logs import recorded, table, write
 
@@ -202,21 +199,6 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
     )
 
 
-def test_parts_have_as_many_bytes_and_hold_all_rows(tmp_path):
-    files = [
-        parquet_file(tmp_path / f"{n}.parquet", log_rows(n, 0)) for n in (9_000, 100)
-    ]
-    files.append(write(tmp_path / "log.csv", "url,time,changed\n"))
-    found = [(path, recognise(path)) for path in files]
-    parts = crawl_log_cluster.pieces(found, None, 4)
-    pieces = [piece for part in parts for piece in part]
-    assert {number for _, number, _ in pieces} == {0, 1, 2}
-    large = sorted(rows for _, number, rows in pieces if number == 0)
-    assert [a for a, _ in large] == [0, *(b for _, b in large[:-1])]
-    assert large[-1][1] == pq.read_metadata(files[0]).num_rows
-    assert np.ptp([b - a for a, b in large]) <= 1
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(  # in each kind of task
     ("module", "name"), [(CLUSTER, "insert"), (READING, "grouped"), (CLUSTER, "_saved")]
@@ -264,32 +246,6 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     assert list((tmp_path / "out").iterdir()) == []
 
 
-@pytest.mark.slow
-def test_errors_are_those_of_one_machine(client, tmp_path):
-    address, output = client.scheduler.address, tmp_path / "out/rates.parquet"
-    output.parent.mkdir()
-    lost = write(tmp_path / "lost.csv", "url,time,changed\n,2026-01-01,0\nb,never,1\n")
-    no_column = write(tmp_path / "no_column.csv", "url,time\na,2026-01-01\n")
-    good = write(tmp_path / "good.csv", "url,time,changed\na,2026-01-01,0\n")
-    for log, options, error in [
-        (tmp_path / "none", {}, FileNotFoundError),
-        (lost, {}, ValueError),
-        (no_column, {}, ValueError),
-        (good, {"state": no_column}, ValueError),
-        (good, {"memory": "lots"}, ValueError),
-    ]:
-        messages = []
-        for scheduler in (None, address):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", BadRowsWarning)
-                with pytest.raises(error) as raised:
-                    recrawl.estimate(log, output, dask=scheduler, **options)
-            messages.append(str(raised.value))
-        assert messages[0] == messages[1]
-    assert not output.exists()
-    assert list(output.parent.iterdir()) == []
-
-
 # ---------------------------------------------------------------- work per worker
 
 
@@ -319,27 +275,3 @@ def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
     assert err.startswith(f"recrawl: {rule}, got {address!r}: ")
     assert err.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
-
-
-@pytest.mark.slow
-def test_workers_of_another_version(client, tmp_path, capsys):
-    worker, address = next(iter(client.nthreads())), client.scheduler.address
-    with patched(client, "recrawl", "__version__", lambda _: "0.0.0", workers=[worker]):
-        assert command(tmp_path, address) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert f"with workers that have recrawl {recrawl.__version__}, DuckDB " in err
-    assert f"got {address!r}: {worker} has recrawl 0.0.0, DuckDB " in err
-    assert err.count("\n") == 1
-    assert err.count("tcp:") == 2, "the other worker is as it should be"
-    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
-
-
-@pytest.mark.slow
-def test_without_the_extra(tmp_path, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    assert command(tmp_path, "tcp://127.0.0.1:1") == 2
-    assert capsys.readouterr().err == (
-        "recrawl: dask needs the package distributed: "
-        "pip install 'paperlib-crawl[dask]'\n"
-    )

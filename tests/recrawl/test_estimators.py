@@ -25,7 +25,6 @@ from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History
 from tests.plain import log_likelihood
 from tests.recrawl import plain as reference
-from tests.recrawl.crawl_logs import adapted
 
 NAN = np.nan
 # Nine changes that are known by their ages: the likelihood is that of a gamma
@@ -271,29 +270,6 @@ def test_serial_sums_by_hand():
         history = History([1.0, 1.0, 1.0], [bit] * 3)
         assert serial_sums(history, certain) == (0.0, 0.0)
         assert np.isinf(serial_sums(history, impossible)).all()
-
-
-@pytest.mark.parametrize("crawled", ["poisson", "equal", "adaptive"])
-@pytest.mark.parametrize("n_crawls", [10, 40])
-@pytest.mark.parametrize("change_rate", [0.1, 0.7, 3.0])
-def test_the_score_of_poisson_pages_is_about_standard_normal(
-    crawled, n_crawls, change_rate
-):
-    rates, options = np.full(4000, change_rate), {"n_crawls": n_crawls, "rng": 1}
-    if crawled == "adaptive":
-        rule = {"initial": 1.0, "shrink": 0.8, "grow": 1.4, "limits": (0.01, 50.0)}
-        history = adapted(rates, **rule, **options)
-    else:
-        times = {"poisson": {"crawl_rate": 1.0}, "equal": {"interval": 1.0}}[crawled]
-        made = simulate_history(rates, **times, **options)
-        history = History(made.interval, made.changed)
-    n_changed = history.total(history.changed)
-    found = score(history)[(n_changed > 0) & (n_changed < n_crawls)]
-    nominal = 2 * stats.norm.sf(3)
-    beyond = np.mean(np.abs(found) > 3)
-    assert beyond <= nominal + 4 * np.sqrt(nominal / found.size), (
-        "no more pages are called bursty or regular than chance allows"
-    )
 
 
 def test_the_score_of_bursts_is_high_and_of_regular_changes_low():

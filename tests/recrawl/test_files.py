@@ -111,16 +111,6 @@ def test_old_file_stays_when_a_step_fails(tmp_path, monkeypatch, step, error):
     assert os.listdir(tmp_path) == ["file"], "no temporary file is left"
 
 
-def test_where_nothing_can_be_written(tmp_path):
-    (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(OSError, match="file"):
-        write_atomic(tmp_path / "file" / "below", b"new")
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(IsADirectoryError, match="folder"):
-        write_atomic(tmp_path / "folder", b"new")
-    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes with a name are of Unix")
 def test_a_pipe_is_not_replaced(tmp_path):
     """A file in place of a pipe or a device is lost to who reads or writes it."""

@@ -1,26 +1,21 @@
 """What crawlers and archives store is read as it was meant.
 
 The samples in ``formats`` are this project's own, written after the sources of
-each program; their hosts are invented. So are the crawls that `written` writes.
+each program; their hosts are invented.
 """
 
 import json
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl import estimate
 from recrawl.database import pattern, quoted, sql
 from recrawl.formats import recognise
 from recrawl.tally import FAILED
-from tests.recrawl import written
-from tests.recrawl.crawl_logs import recorded
-from tests.recrawl.thinned import every
 
 SAMPLES = Path(__file__).parent / "formats"
 WWW = "https://www.example.org/"
@@ -205,84 +200,3 @@ def test_captures_of_common_crawl(rows, tmp_path):
     pq.write_table(pa.table(table), path)
     assert recognise(path).name == "commoncrawl"
     assert rows(path, columns) == expected
-
-
-def simulated(n_pages=12, n_crawls=10, failures=0.1):
-    """Crawls of Poisson pages in rounds of about a day: url, time, content."""
-    rng = np.random.default_rng(5)
-    start = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
-    crawls = []
-    for page, rate in enumerate(np.exp(rng.normal(-1, 1, n_pages))):
-        times = start + 86_400 * np.arange(n_crawls) + rng.integers(0, 40_000, n_crawls)
-        gaps = np.diff(times, prepend=times[0]) / 86_400
-        content = 1 + np.cumsum(rng.poisson(rate * gaps))
-        failed = rng.random(n_crawls) < failures
-        failed[0] = False
-        crawls += [
-            (f"https://h{page % 3}.org/{page}", int(t), None if lost else int(number))
-            for t, number, lost in zip(times, content, failed, strict=True)
-        ]
-    return crawls
-
-
-def without_first_round(crawls):
-    """The crawls but for the first one of each page."""
-    first = {}
-    for crawl in crawls:
-        first.setdefault(crawl[0], crawl)
-    return [crawl for crawl in crawls if first[crawl[0]] != crawl]
-
-
-def rates(write, folder, crawls):
-    """Rates and counts of a crawl that a function of `written` writes."""
-    folder.mkdir()
-    write(folder, crawls)
-    output = folder.with_suffix(".parquet")
-    recorded(estimate, folder, output)
-    table = pq.read_table(output).sort_by("url")
-    return table.select(
-        ["url", "n_crawls", "n_changed", "n_failed", "change_rate", "low", "high"]
-    ).to_pandas()
-
-
-@pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """Rates of the simulated crawl from our own columns."""
-    return rates(written.table, tmp_path_factory.mktemp("table") / "log", simulated())
-
-
-@pytest.mark.parametrize(
-    "write",
-    every(
-        4,
-        [
-            written.heritrix,
-            written.cdx,
-            written.wayback_text,
-            written.wayback_json,
-            written.cdxj,
-            written.commoncrawl,
-            written.commoncrawl_table,
-            written.readseg,
-            written.nutch_json,
-            written.nutch_csv,
-        ],
-    ),
-)
-def test_rates_are_the_same_in_each_format(write, tmp_path, expected):
-    found = rates(write, tmp_path / "log", simulated())
-    assert found["n_failed"].sum() > 0
-    np.testing.assert_array_equal(found["url"], expected["url"])
-    np.testing.assert_allclose(found.iloc[:, 1:], expected.iloc[:, 1:], rtol=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("write", [written.storm, written.frontier])
-def test_rates_of_states_whose_first_fetch_has_no_date(write, tmp_path):
-    # without failed fetches, after which no date can be trusted either
-    crawls = simulated(failures=0)
-    kept = without_first_round(crawls)
-    expected = rates(written.table, tmp_path / "table", kept)
-    found = rates(write, tmp_path / "log", crawls)
-    np.testing.assert_array_equal(found["url"], expected["url"])
-    np.testing.assert_allclose(found.iloc[:, 1:], expected.iloc[:, 1:], rtol=1e-9)

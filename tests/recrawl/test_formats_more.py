@@ -4,21 +4,18 @@ import json
 import os
 import shutil
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from warcio.warcwriter import WARCWriter
 
-import recrawl
 from recrawl import read_crawl_log
 from recrawl.database import database, sql
 from recrawl.formats import recognise
 from recrawl.formats.records import LOST
 from recrawl.formats.source import Source
-from tests.recrawl import one_crawl, plain
+from tests.recrawl import one_crawl
 from tests.recrawl.crawl_logs import recorded, write
 from tests.recrawl.one_crawl import BEGIN, DAY, Crawl, sha1
 
@@ -177,22 +174,6 @@ def test_a_lastmod_after_the_download_is_left_out(tmp_path):
     path = write(tmp_path / "sitemap.xml", sitemap("2026-10-04", "2027"))
     reason = "whose lastmod is not before the download"
     assert [row["reason"] for row in rows(path)] == [reason] * 2
-
-
-def test_a_sitemap_of_images_and_one_of_sitemaps(tmp_path):
-    image = "<i:image><i:loc>image</i:loc></i:image>"
-    path = tmp_path / "sitemap.xml"
-    write(
-        path,
-        f"<urlset xmlns:i='i'><url>{image}<loc>a</loc><lastmod>2026</lastmod>"
-        "</url></urlset>",
-    )
-    assert [row["url"] for row in rows(path)] == ["a"]
-    path.write_text(
-        "<sitemapindex><sitemap><loc>b</loc><lastmod>2026</lastmod></sitemap>"
-        "</sitemapindex>"
-    )
-    assert [row["url"] for row in rows(path)] == ["b"]
 
 
 def test_of_a_truncated_sitemap_what_lies_before_is_used(tmp_path):
@@ -363,49 +344,6 @@ def test_a_warc_file_gzipped_as_a_whole(tmp_path):
 # Changes in windows
 
 
-def derived(windows):
-    """Rows of ``crawl`` from rows (url, start, stop, t), without the file's."""
-    with database("200MiB") as (connection, _):
-        connection.execute(sql("tables"))
-        connection.executemany(
-            "insert into change values ($1, $2, $3, $4, 0, 1, null, null)", windows
-        )
-        connection.execute(sql("derive_changes"))
-        return connection.sql(
-            "select url, start, t, changed, last_modified, reason from crawl "
-            "order by all"
-        ).fetchall()
-
-
-@pytest.mark.parametrize(
-    ("windows", "expected"),
-    [
-        # no change at all
-        ([(0, 90, None)], [(0, 90, False)]),
-        ([(0, 90, 30), (0, 90, 60)], [(0, 30, False), (30, 60, True), (60, 90, True)]),
-        # equal changes of two downloads, nested and overlapping
-        ([(0, 90, 30), (20, 50, 30), (60, 99, None)], [(0, 30, False), (30, 99, True)]),
-        # touching: the change at the start of the second is in the first
-        ([(0, 30, 30), (30, 90, None)], [(0, 30, False), (30, 90, True)]),
-        ([(0, 30, None), (30, 90, None)], [(0, 90, False)]),
-        # a gap, of which nothing is known
-        ([(0, 30, None), (31, 90, 50)],
-         [(0, 30, False), (31, 50, False), (50, 90, True)]),
-        # at the end, where it needs an interval
-        ([(0, 90, 90)], [(0, 90, False), (90, 91, True)]),
-        # at the start, and outside: not within a window
-        ([(10, 90, 10)], [(10, 90, False), (None, 10, None)]),
-        ([(10, 90, 99)], [(10, 90, False), (None, 99, None)]),
-    ],
-)  # fmt: skip
-def test_windows_of_changes(windows, expected):
-    found = derived([("a", *window) for window in windows])
-    assert [row[1:4] for row in found] == expected
-    for _, start, _, changed, last_modified, reason in found:
-        assert last_modified == (start if changed else None)
-        assert (reason is None) == (start is not None)
-
-
 # Round trips: what a format stores of a simulated crawl gives its rates back
 
 
@@ -455,34 +393,3 @@ def downloads(folder, crawl, step, **options):
         one_crawl.write_sitemap(path, crawl, at=at, **options)
         os.utime(path, (at, at))
         yield path, at
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("of_day", [False, True])
-def test_a_sitemap_that_is_downloaded_often_tells_of_each_change_once(of_day, tmp_path):
-    crawl, step = Crawl(np.full(40, 0.2), n_days=60), 5
-    made = list(downloads(tmp_path / "all", crawl, step, of_day=of_day))
-    ends = np.array([BEGIN, *(at for _, at in made)])
-    together, one_by_one = tmp_path / "rates.parquet", tmp_path / "last.parquet"
-    learnt = recrawl.estimate(tmp_path / "all", together)
-    for path, at in made:
-        source = Source(path, as_of=one_crawl.utc(at))
-        options = {"state": tmp_path / "state.parquet"}
-        recorded(recrawl.estimate, source, one_by_one, force=True, **options)
-    found, same = map(pq.read_table, (together, one_by_one))
-    assert found["n_crawls"] == same["n_crawls"]
-    np.testing.assert_allclose(found["change_rate"], same["change_rate"], rtol=1e-4)
-    if of_day:
-        return
-    rates = dict(zip(found["url"].to_pylist(), found["change_rate"], strict=True))
-    for url, times in zip(crawl.url, crawl.changes, strict=True):
-        # the last change before each download that has one, and the time since
-        last = {max([BEGIN, *times[times < at]]): at for at in ends[1:]}
-        quiet = 0.0
-        for begin, end in pairwise(ends):
-            changes = times[(times >= begin) & (times < end)]
-            quiet += end - max([begin, *changes])
-        # these changes are known, and two pseudo-observations are added
-        time, bits = quiet / DAY + learnt.unchanged, np.array([learnt.changed])
-        expected = plain.known_mle(len(last), time, bits)
-        assert rates[url].as_py() == pytest.approx(expected, rel=1e-6)

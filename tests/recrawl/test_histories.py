@@ -14,7 +14,6 @@ from recrawl.science.estimators import likelihood_interval, mle
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History, join
 from tests.recrawl import plain
-from tests.recrawl.made import simulate_history
 
 NAN = np.nan
 
@@ -40,20 +39,6 @@ def test_ragged_history_sums_per_page_also_where_pages_are_empty(offsets):
     )
 
 
-def test_dense_history_is_the_ragged_one_of_equal_pages():
-    interval = np.arange(1.0, 25).reshape(2, 3, 4)
-    dense = History(interval, interval % 3 == 0)
-    flat, changed, offsets = dense.ragged()
-    assert dense.shape == (2, 3)
-    np.testing.assert_array_equal(offsets, np.arange(0, 25, 4))
-    for values in (dense.interval, dense.changed):
-        ragged = History(flat, changed, offsets)
-        np.testing.assert_array_equal(
-            ragged.total(values.ravel()), dense.total(values).ravel()
-        )
-    np.testing.assert_array_equal(ragged.n_crawls, dense.n_crawls.ravel())
-
-
 def test_history_cannot_be_written_to_and_leaves_the_callers_arrays_alone():
     interval, changed = np.ones(3), np.array([0, 1, 1])
     history = History(interval, changed)
@@ -63,102 +48,36 @@ def test_history_cannot_be_written_to_and_leaves_the_callers_arrays_alone():
     interval[0] = 2.0  # still the caller's to write
 
 
-NO_PAGE = (
-    "offsets must be a flat array of at least two integers beside flat arrays, "
-    "got shape"
-)
-RISE = "offsets must rise from 0 to the number of crawls, 3, got"
-
-
 @pytest.mark.parametrize(
-    ("interval", "changed", "offsets", "message"),
+    ("given", "message"),
     [
+        (([1, np.nan], [0, 1]), "interval must be positive and finite, got nan at in"),
         (
-            [1, np.nan],
-            [0, 1],
-            None,
-            "interval must be positive and finite, got nan at index (1,)",
-        ),
-        (
-            [[1, 1], [1, np.inf]],
-            [[0, 1], [0, 1]],
-            None,
-            "interval must be positive and finite, got inf at index (1, 1)",
-        ),
-        (
-            [-0.5, 1],
-            [0, 1],
-            None,
-            "interval must be positive and finite, got -0.5 at index (0,)",
-        ),
-        (
-            [1, 0],
-            [0, 1],
-            None,
+            ([1, 0], [0, 1]),
             "interval must be positive and finite, got 0.0 at index (1,)",
         ),
-        (["soon"], [1], None, "interval must be positive and finite, got ['soon']"),
-        (["1", "2"], [0, 1], None, "interval must be positive and finite, got ['1', "),
+        ((["1", "2"], [0, 1]), "interval must be positive and finite, got ['1', "),
+        (([1, 1], [0, 2]), "changed must be boolean or 0/1, got 2 at index (1,)"),
+        (([1, 1], ["yes", "no"]), "changed must be boolean or 0/1, got dtype <U3"),
         (
-            np.ma.array([1.0, 2.0], mask=[False, True]),
-            [0, 1],
-            None,
-            "interval must be positive and finite, got masked_array",
-        ),
-        ([1, 1], [0, 2], None, "changed must be boolean or 0/1, got 2 at index (1,)"),
-        (
-            [1, 1],
-            [0.5, 1],
-            None,
-            "changed must be boolean or 0/1, got 0.5 at index (0,)",
-        ),
-        (
-            [1, 1],
-            [0, np.nan],
-            None,
-            "changed must be boolean or 0/1, got nan at index (1,)",
-        ),
-        ([1, 1], ["yes", "no"], None, "changed must be boolean or 0/1, got dtype <U3"),
-        (
-            [1, 1, 1],
-            [0, 1],
-            None,
+            ([1, 1, 1], [0, 1]),
             "changed must have the shape of interval, (3,), got (2,)",
         ),
-        ([], [], None, "interval must hold at least one crawl, got shape (0,)"),
+        (([], []), "interval must hold at least one crawl, got shape (0,)"),
+        ((1.0, True), "interval must hold at least one crawl, got shape ()"),
         (
-            np.ones((3, 0)),
-            np.ones((3, 0), bool),
-            None,
-            "interval must hold at least one crawl, got shape (3, 0)",
-        ),
-        (1.0, True, None, "interval must hold at least one crawl, got shape ()"),
-        ([1, 1, 1], [0, 1, 1], [0, 2], f"{RISE} [0 2]"),
-        ([1, 1, 1], [0, 1, 1], [1, 3], f"{RISE} [1 3]"),
-        ([1, 1, 1], [0, 1, 1], [0, 2, 1, 3], f"{RISE} [0 2 1 3]"),
-        (
-            [1, 1, 1],
-            [0, 1, 1],
-            [0.0, 3.0],
-            f"{NO_PAGE} (2,) and dtype float64 beside shape (3,)",
+            ([1, 1], [0, 1], [0, 1]),
+            "offsets must rise from 0 to the number of crawls, 2",
         ),
         (
-            [1, 1, 1],
-            [0, 1, 1],
-            [3],
-            f"{NO_PAGE} (1,) and dtype int64 beside shape (3,)",
-        ),
-        (
-            [[1, 1, 1]],
-            [[0, 1, 1]],
-            [0, 3],
-            f"{NO_PAGE} (2,) and dtype int64 beside shape (1, 3)",
+            ([1, 1], [0, 1], [2]),
+            "offsets must be a flat array of at least two integers",
         ),
     ],
 )
-def test_history_refuses(interval, changed, offsets, message):
+def test_history_refuses(given, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        History(interval, changed, offsets)
+        History(*given)
 
 
 # ---------------------------------------------------------------- join
@@ -195,19 +114,6 @@ def test_join_appends_page_by_page(first, second):
         join(join(a, b), c).ragged(), join(a, join(b, c)).ragged(), strict=True
     ):
         np.testing.assert_array_equal(left, right)
-
-
-def test_join_takes_dense_histories_too():
-    both = simulate_history([1.0, 2.0, 3.0], crawl_rate=2.0, n_crawls=9, rng=11)
-    first, second = (
-        History(both.interval[:, k], both.changed[:, k])
-        for k in (slice(0, 4), slice(4, 9))
-    )
-    for got, expected in zip(join(first, second).ragged(), both.ragged(), strict=True):
-        np.testing.assert_array_equal(got, expected)
-    np.testing.assert_array_equal(
-        join(first, History(*second.ragged())).interval, both.interval.ravel()
-    )
 
 
 def test_join_refuses_other_pages():

@@ -170,55 +170,6 @@ def test_written_intervals_hold_the_rate_that_many_polls_would_give(tmp_path, dr
     assert (np.mean(page["dispersion"]) > 1.5) == (draw is clusters)
 
 
-def logged(draw, rng, n_pages, n_crawls):
-    """Batch of pages crawled at random times, some often and some rarely."""
-    interval, changed, time = [], [], []
-    for _ in range(n_pages):
-        crawls = np.cumsum(rng.exponential(np.exp(rng.normal(0, 1)), n_crawls) + 1e-3)
-        page = observe(draw(rng, crawls[-1]), crawls)
-        interval.append(page.interval)
-        changed.append(page.changed)
-        time.append(np.arange(n_crawls))
-    offsets = np.arange(n_pages + 1) * n_crawls
-    history = History(np.concatenate(interval), np.concatenate(changed), offsets)
-    every = np.ones(history.interval.size, dtype=bool)
-    return Batch(None, history, np.concatenate(time), every)
-
-
-@pytest.mark.slow
-def test_calibration_of_poisson_pages_is_their_exponential():
-    batch = logged(poisson, np.random.default_rng(12), 150, 200)
-    learnt = calibrating.learn(batch, lambda h: mle(h, substitute=True))
-    assert learnt.x.size > 30
-    error = 0.5 / np.sqrt(150 * 200 / 5 / (learnt.x.size - 1))
-    assert_allclose(learnt.unchanged, np.exp(-learnt.x), atol=4 * error)
-
-
-@pytest.mark.slow
-def test_calibrated_freshness_of_clusters_is_nearer_to_the_truth():
-    rng = np.random.default_rng(13)
-
-    def draw(rng, horizon):
-        return clusters(rng, horizon, spread=0.1)
-
-    batch = logged(draw, rng, 150, 200)
-    learnt = calibrating.learn(batch, lambda h: mle(h, substitute=True))
-    rate = np.median(mle(batch.history, substitute=True))
-    near = (learnt.x > 0) & (learnt.x < 0.1)
-    assert (learnt.unchanged[near] < np.exp(-learnt.x[near])).mean() > 0.7
-    for interval in (0.5, 2.0):
-        horizon = 20_000.0
-        changes, at = (
-            clusters(rng, horizon, spread=0.1),
-            rng.uniform(0, horizon, 50_000),
-        )
-        crawl = interval * np.floor(at / interval)
-        true = np.mean(np.searchsorted(changes, at) == np.searchsorted(changes, crawl))
-        promised = freshness.interval(rate, 1 / interval)
-        calibrated = learnt.freshness(rate, 1 / interval)
-        assert abs(calibrated - true) < abs(promised - true)
-
-
 # ------------------------------------------------- one "now", and what a rule does
 
 

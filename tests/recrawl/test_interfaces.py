@@ -99,38 +99,6 @@ def test_docstrings_have_the_sections_of_numpydoc(module):
     assert {path: errors for path, errors in found.items() if errors} == {}
 
 
-def _signatures():
-    """Public functions and methods, by path."""
-    for path, thing in PUBLIC.items():
-        if inspect.isfunction(thing):
-            yield path, inspect.unwrap(thing)
-            continue
-        for name, member in vars(thing).items():
-            member = getattr(member, "__func__", getattr(member, "fget", member))
-            member = getattr(member, "func", member)  # of a cached property
-            if inspect.isfunction(member) and (
-                name == "__init__" or not name.startswith("_")
-            ):
-                yield f"{path}.{name}", member
-
-
-def test_public_signatures_are_typed():
-    signatures = {
-        path: function
-        for path, function in _signatures()
-        if function.__module__.startswith("recrawl.")
-    }
-    untyped = [
-        path
-        for path, function in signatures.items()
-        if set(inspect.signature(function).parameters)
-        - {"self", "cls", *function.__annotations__}
-        or "return" not in function.__annotations__
-    ]
-    assert len(signatures) > 100
-    assert untyped == []
-
-
 def test_no_private_name_of_another_package_is_imported():
     private = []
     for file in SOURCES.rglob("*.py"):

@@ -136,12 +136,6 @@ def test_changed_as_text(tmp_path, yes, no):
     assert [bit for _, _, bit in crawls["a"]] == [True, False]
 
 
-@pytest.mark.parametrize("end", ["\r\n", "\r"])
-def test_line_ends_and_byte_order_mark(tmp_path, end):
-    text = ("\ufeff" + HEADER + "a,2020-01-01,0\n\na,2020-01-02,1").replace("\n", end)
-    assert clean(write(tmp_path / "log.csv", text)) == {"a": [(1.0, 1.0, True)]}
-
-
 # ---------------------------------------------------------------- what a row means
 
 
@@ -393,13 +387,6 @@ def test_memory_that_is_no_size(tmp_path, memory):
         read(write(tmp_path / "log.csv", HEADER + GOOD), memory=memory)
 
 
-def test_memory_that_is_not_enough(tmp_path):
-    with pytest.raises(
-        ValueError, match="memory must be enough to sort the log, got '1MiB'"
-    ):
-        read(write(tmp_path / "log.csv", LONG), memory="1MiB")
-
-
 # ---------------------------------------------------------------- invariances
 
 
@@ -526,21 +513,6 @@ found = recrawl.estimate(log, output, memory=memory)
 more = (peak() - before) // 1024
 print(found.n_pages, found.counts["rows"], more)
 """
-
-
-@pytest.mark.slow
-def test_a_log_in_a_file_gives_the_same(tmp_path):
-    rng, n_rows = np.random.default_rng(1), 200_000
-    name = f"https://example.org/{'a-long-path/' * 30}"
-    log = {
-        "url": [f"{name}{i}" for i in rng.integers(0, 1000, n_rows)],
-        "time": rng.integers(1_500_000_000, 1_600_000_000, n_rows),
-        "changed": rng.random(n_rows) < 0.4,
-    }
-    path, plain = tmp_path / "log.parquet", {"use_dictionary": False}
-    pq.write_table(pa.table(log), path, compression="none", **plain)
-    assert path.stat().st_size > 60 * 2**20
-    assert read(path) == read(path, memory="120MiB")
 
 
 @pytest.mark.slow

@@ -5,9 +5,8 @@ import html
 import math
 import re
 import shlex
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from html.parser import HTMLParser
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -168,21 +167,6 @@ def test_commands_run(made):
 
 
 @pytest.mark.slow
-def test_commands_name_format_columns_and_odd_files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    files = ["-log.csv", "my log.csv"]
-    for file in files:
-        write(tmp_path / file, table(rows(2, 9), ("page", *COLUMNS[1:])))
-    time = datetime(2026, 3, 1, tzinfo=UTC)
-    source = recrawl.Source(files, columns={"url": "page"}, format="csv", as_of=time)
-    recrawl.report(source, "my log.html")
-    command = Page(tmp_path / "my log.html").commands()[0]
-    assert [str(path) for path in command.log] == files
-    assert (command.columns, command.as_of) == ([("url", "page")], time)
-    assert command.format == "csv"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("log", "parts"),
     [
@@ -227,19 +211,6 @@ def test_logs_that_tell_little(tmp_path, log, parts):
     for part in parts:
         assert part in text, part
     assert not {"nan", "nan%", "None"} & set(text.split())
-
-
-@pytest.mark.slow
-def test_a_dump_of_states_has_no_pace(tmp_path):
-    dump, path = Path(__file__).parent / "formats" / "storm.jsonl", tmp_path / "r.html"
-    found, _ = recorded(recrawl.report, dump, path)
-    assert (found.estimates.pace, found.schedules) == (0.0, [])
-    assert "pace not known" in Page(path).text()
-    assert "--bandwidth CRAWLS/day" in Page(path).text()
-    given = {"bandwidth": 3.0, "force": True}
-    found, _ = recorded(recrawl.report, dump, path, **given)
-    assert [plan.bandwidth for plan in found.schedules] == [0.75, 1.5, 3.0, 6.0, 12.0]
-    assert "--bandwidth 3/day" in Page(path).text()
 
 
 @pytest.mark.slow

@@ -78,20 +78,6 @@ def test_repeats_within_a_minute_count_once(tmp_path, seconds, n):
     assert batch.n_signals.tolist() == [n]
 
 
-def test_signals_that_cannot_be_used_are_counted(tmp_path):
-    log = write(tmp_path / "log.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
-    rows = [("a", START + 5, "x"), ("a", 12, "x"), ("", START, "x"), ("b", START, "x")]
-    path = write(tmp_path / "pings.csv", table(rows, ("url", "time", "kind")))
-    batch, (told,) = opened(log, signals=path)
-    assert batch.n_signals.tolist() == [1]
-    for part in (
-        "1 signals of pages that the log does not have (pings.csv row 4: b)",
-        "1 signals whose time is before 1990",
-        "1 signals without a url (pings.csv row 3: )",
-    ):
-        assert part in told
-
-
 def test_what_is_damaged_in_a_file_of_signals_is_told(tmp_path):
     days = range(1, 9)
     rows = [("a", START, 0), *(("a", START + DAY * day, 1) for day in days)]
@@ -113,17 +99,6 @@ def test_what_is_damaged_in_a_file_of_signals_is_told(tmp_path):
     batch, (told,) = opened(log, signals=path)
     assert batch.n_signals.tolist() == [1, 1, 0, 1, 1, 1, 1, 1]
     assert "pings.csv line 4" in told
-
-
-def test_bad_files_of_signals(tmp_path):
-    log = write(tmp_path / "log.csv", table([("a", START, 0), ("a", START + DAY, 1)]))
-    with pytest.raises(FileNotFoundError, match=r"no such file: .*nix\.csv"):
-        opened(log, signals=tmp_path / "nix.csv")
-    path = write(tmp_path / "s.csv", "page,time\na,2026-01-01\n")
-    with pytest.raises(
-        ValueError, match="with the columns url and time, got one without url"
-    ):
-        opened(log, signals=path)
 
 
 def simulated(n_pages, n_crawls, rng):
@@ -161,23 +136,6 @@ def test_pages_take_their_own_values_where_they_are_known_well():
     own = signals.fit(history, n_signals)
     assert np.array_equal(found["recall"], own.recall)
     assert np.array_equal(found["precision"], own.precision)
-
-
-def test_silent_pages_have_no_recall_and_unknown_hosts_take_the_mean_of_all():
-    history, n_signals, _ = simulated(300, 30, np.random.default_rng(4))
-    quality = Quality(history, n_signals, pa.array(["h"] * 300))
-    bits = History([1.0, 2.0, 1.0], [True, False, True], [0, 2, 3])
-    found = quality.columns(bits, np.array([1, 0, 0]), pa.array(["other", "h"]))
-    assert found["signals_from"].tolist() == ["all", "none"]
-    assert found["recall"][1] == found["false_rate"][1] == 0
-    assert found["recall"][0] == pytest.approx(0.8, abs=0.08)
-
-
-def test_a_host_without_signals_has_no_recall_wherever_it_stands():
-    bits = History([1.0] * 4, [True, False] * 2, [0, 2, 4])
-    quality = Quality(bits, np.array([1, 0, 0, 0]), pa.array(["a.org", "b.org"]))
-    found = quality.columns(bits, np.array([1, 0, 0, 0]), pa.array(["a.org", "b.org"]))
-    assert found["recall"].tolist() == [1.0, 0.0]
 
 
 # ---------------------------------------------------------------- suspects
@@ -291,24 +249,6 @@ def test_false_changes_explain_pages_that_always_change(tmp_path):
     found = suspects_of(write(tmp_path / "log.csv", table(rows, COLUMNS)))
     cause = found["clock.org", "changed at every crawl"].cause
     assert cause.startswith("false changes at ")
-
-
-@pytest.mark.parametrize("jitter", [5 / 86_400, 1 / 6])
-def test_crawls_at_almost_one_interval_do_not_tell_false_changes(tmp_path, jitter):
-    """Pages change four times a day, and are crawled daily but for seconds or hours."""
-    rng = np.random.default_rng(6)
-    rows = []
-    for page in range(40):
-        interval = np.abs(1 + jitter * rng.standard_normal(15))
-        changed = rng.random(15) < -np.expm1(-4 * interval)
-        rows.append((f"https://fast.org/{page}", START, 0))
-        times = START + DAY * np.cumsum(interval)
-        rows += [
-            (f"https://fast.org/{page}", time, int(bit))
-            for time, bit in zip(times, changed, strict=True)
-        ]
-    found = suspects_of(write(tmp_path / "log.csv", table(rows)))
-    assert "too rarely to tell" in found["fast.org", "changed at every crawl"].cause
 
 
 @pytest.mark.slow

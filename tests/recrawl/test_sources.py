@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from recrawl import Source, estimate, formats, reading
+from recrawl import estimate, formats, reading
 from recrawl.database import sql
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
@@ -391,14 +391,6 @@ def test_rows_with_a_start(tmp_path):
     assert batch.bits.interval.tolist() == [1.0]
 
 
-def test_a_start_that_is_not_before_its_time(tmp_path):
-    rows = [("a", 1, 2, 0, None), ("a", 3, 3, 1, None), ("a", 5, 4, 1, None)]
-    pages, counts, (told,) = read(intervals(rows, tmp_path / "log.csv"))
-    assert pages == {"a": [(2.0, 1.0, False, None)]}
-    assert counts["whose start is not before its time"] == 2
-    assert "log.csv row 2" in told
-
-
 @pytest.mark.slow
 def test_intervals_through_a_state(tmp_path):
     rows = [("a", 1, 3, 0, None), ("a", 3, 4, 1, 3.5), ("a", 6, 9, 1, 8)]
@@ -422,21 +414,3 @@ def test_intervals_through_a_state(tmp_path):
 
 
 # ---------------------------------------------------------------- sources
-
-
-def test_columns_by_other_names(tmp_path):
-    log = write(
-        tmp_path / "log.csv",
-        "Page;Fetched_At;hash;time\na;2026-01-01;x;no time\na;2026-01-03;y;\n",
-    )
-    names = {"url": "page", "time": "fetched_at", "digest": "HASH"}
-    pages, counts, messages = read(Source(log, columns=names))
-    assert [row[1:3] for row in pages["a"]] == [(2.0, True)]
-    assert (counts, messages) == ({"rows": 2, "repeated": 0}, [])
-    with pytest.raises(
-        ValueError,
-        match="must have a column 'seen' in its first line, got page, fetched_at",
-    ):
-        read(Source(log, columns=names | {"time": "seen"}))
-    with pytest.raises(ValueError, match=r"columns must be for some of .*, got 'when'"):
-        Source(log, columns={"when": "time"})

@@ -5,11 +5,10 @@ import subprocess
 import time
 from datetime import UTC, datetime
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
-from recrawl import TARGETS, ExportWarning, cli, export, schedule
+from recrawl import ExportWarning, cli, export, schedule
 from tests.recrawl.crawl_logs import parquet
 
 NEWS = "https://www.example.org/news?cat=a,b"
@@ -256,14 +255,6 @@ def test_urls_that_a_file_cannot_hold_are_left_out_and_named(
         assert [json.loads(line)["url"] for line in lines] == list(ODD[5:])
 
 
-@pytest.mark.parametrize("to", sorted(set(TARGETS) - {"frontier", "changedetection"}))
-def test_pages_that_are_never_crawled_are_left_out_and_counted(tmp_path, to):
-    rows = [(NEAR, 0.0, None), (HOME, 1e-12, None), (NEWS, 1.0, "2026-10-01")]
-    said = written(plan_of(tmp_path / "plan.parquet", *rows), to)[1]
-    assert said.startswith("1 page; next:\n")
-    assert "2 pages of crawl rate 0: left out" in said
-
-
 # ---------------------------------------------------------------- times
 
 
@@ -293,56 +284,7 @@ def test_until(plan, tmp_path, monkeypatch):
     time.tzset()
 
 
-def test_intervals_of_thresholds(tmp_path):
-    """The time that alone makes a page due; none where signals alone do."""
-    rows = [(f"http://{name}", 4.0, "2026-10-01") for name in "abc"]
-    columns = {"threshold": pa.array([0.5, np.inf, 0.5])}
-    columns["signal_days"] = pa.array([0.1, 1.0, np.inf])
-    plan = plan_of(tmp_path / "plan.parquet", *rows, **columns)
-    lines = map(json.loads, written(plan, "jsonl")[0].splitlines())
-    told = [{k: v for k, v in line.items() if k != "due"} for line in lines]
-    assert told == [
-        {"url": "http://a", "interval_s": 43_200, "signal_s": 8_640},
-        {"url": "http://c", "interval_s": 43_200, "signal_s": 43_200},
-    ]
-
-
 # ---------------------------------------------------------------- bad input
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"to": "solr"}, "to must be one of jsonl, nutch, .* got 'solr'"),
-        (
-            {"until": "soon"},
-            "until must be a time in ISO 8601 or 'now', got 'soon'",
-        ),
-        ({"exported": "x"}, "exported must be None for 'nutch', got 'x'"),
-        (
-            {"to": "frontier"},
-            "exported must be the lines that DumpURLs of URLFrontier wrote for "
-            "'frontier', got None",
-        ),
-        ({"to": "changedetection"}, "datastore for 'changedetection', got None"),
-    ],
-)
-def test_bad_arguments(plan, tmp_path, options, message):
-    with pytest.raises(ValueError, match=message):
-        export(plan, tmp_path / "out", **{"to": "nutch"} | options)
-    assert sorted(tmp_path.iterdir()) == [plan]
-
-
-@pytest.mark.parametrize("to", ["storm", "frontier", "changedetection"])
-@pytest.mark.parametrize("content", ['{"a": 1}\n', '{"known": ', ""])
-def test_exports_of_another_format(plan, tmp_path, to, content):
-    dump = tmp_path / "dump" / "watch.json"
-    dump.parent.mkdir()
-    dump.write_text(content)
-    dump = tmp_path if to == "changedetection" else dump
-    with pytest.raises(ValueError, match=f"exported must be .*, got {dump}"):
-        export(plan, tmp_path / "out", to, exported=dump)
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_schedule_that_is_none(plan, tmp_path):
@@ -396,20 +338,3 @@ def test_schedule_writes_for_a_crawler(rates, tmp_path, capsys, monkeypatch):
     assert "freshness" not in capsys.readouterr().out, "refused before the schedule"
     assert cli.main([*command, "--to", "urls", "--force", "--due", "1970-01-02"]) == 0
     assert (tmp_path / "seeds.txt").read_text() in ("http://a\n", "http://b\n")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ([], "--output must end in .parquet or .csv, got x.txt"),
-        (["--due", "now"], "--to must be given with --exported and --due"),
-        (["--to", "frontier"], "--exported must be the lines that DumpURLs"),
-        (["--to", "urls", "--due", "31.12."], "--due must be a time in ISO 8601"),
-    ],
-)
-def test_what_the_user_can_mend(rates, tmp_path, capsys, monkeypatch, options, message):
-    monkeypatch.chdir(tmp_path)
-    command = ["schedule", str(rates), "--bandwidth", "2/day", "-o", "x.txt"]
-    assert cli.main([*command, *options]) == 2
-    assert message in capsys.readouterr().err
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["rates.parquet"]

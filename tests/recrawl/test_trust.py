@@ -11,7 +11,6 @@ import pytest
 
 import recrawl
 from recrawl import cli
-from recrawl.formats import records
 from recrawl.tally import OVERLAP
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
@@ -94,12 +93,6 @@ def test_a_column_changed_that_holds_something_else(tmp_path, yes, no, message):
         recrawl.convert(path, tmp_path / "new.parquet")
 
 
-def test_a_few_bits_that_cannot_be_read_are_told_of(tmp_path):
-    path = write(tmp_path / "log.csv", bits(["?"] * 10 + ["no", "yes"] * 35))
-    _, (told,) = recorded(recrawl.estimate, path, tmp_path / "rates.parquet")
-    assert "10 whose changed is neither yes nor no" in told
-
-
 def test_pages_that_are_new_need_no_bits(tmp_path):
     rows = [(f"http://h/{k}", START, "") for k in range(80)]
     path = write(tmp_path / "log.csv", table(rows))
@@ -132,13 +125,6 @@ def test_a_small_overlap_loses_no_change(tmp_path):
     assert other == pytest.approx(rate, rel=1e-4)
 
 
-def test_a_large_overlap_loses_changed_and_unchanged_crawls_alike(tmp_path):
-    n, rate, told = measured(overlapping(tmp_path / "log.csv", 0.5))
-    assert n == 76  # all but the first of each page
-    assert "crawls all the same: 76 whose interval begins before the page's" in told
-    assert rate > 0.1
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("days", [1 / DAY, 0.5])
 def test_a_state_and_an_overlap(tmp_path, days):
@@ -155,64 +141,7 @@ def test_a_state_and_an_overlap(tmp_path, days):
         assert rate == pytest.approx(measured(tmp_path / "log.csv")[1], rel=1e-4)
 
 
-def random_rows(seed):
-    """Rows of a log in whole hours, whose intervals overlap in all ways, or do not."""
-    rng = np.random.default_rng(seed)
-    for page in "abcdefgh":
-        time = 0
-        for _ in range(12):
-            time += int(rng.integers(1, 12))
-            start, modified = (
-                time - int(rng.integers(1, 30)) if rng.random() < share else None
-                for share in (0.6, 0.3)
-            )
-            row = time, int(rng.random() < 0.5), start, modified
-            status = 500 if rng.random() < 0.1 else 200
-            hours = [h if h is None else START + 3600 * h for h in row[::2]]
-            late = None if modified is None else START + 3600 * modified
-            yield page, hours[0], row[1], hours[1], late, status
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
-def test_two_runs_with_a_state_give_the_rates_of_one(tmp_path, seed):
-    """Hours are groups of their own in a state, so that none is a mean of several."""
-    rows, names = sorted(random_rows(seed), key=lambda row: row[1]), (*NAMES, "start")
-    names += ("last_modified", "status")
-
-    def rates(parts, state):
-        counts = []
-        for part in parts:
-            path = write(tmp_path / "log.csv", table(part, names))
-            given = {"state": tmp_path / state, "force": True}
-            output = tmp_path / "rates.parquet"
-            found, _ = recorded(recrawl.estimate, path, output, **given)
-            counts.append(found.counts.get(OVERLAP, 0))
-        read = pq.read_table(output).to_pandas().set_index("url").sort_index()
-        return sum(counts), read[["change_rate", "n_crawls", "n_changed", "n_failed"]]
-
-    n, whole = rates([rows], "whole")
-    assert n > 0
-    cuts = np.random.default_rng(seed).choice(np.arange(10, 80), 2, replace=False)
-    for cut in cuts:
-        there = next(k for k in range(cut, 96) if rows[k][1] > rows[k - 1][1])
-        n_parts, parts = rates([rows[:there], rows[there:]], f"state{cut}")
-        assert n_parts == n
-        np.testing.assert_allclose(parts, whole, rtol=1e-12)
-
-
 # ---- exports of a spreadsheet
-
-
-def test_a_comma_is_a_decimal_point_where_it_is_no_delimiter(tmp_path):
-    rows = [(*row, "1,25") for row in ROWS]
-    text = table(rows, ("url", "time", "changed", "weight"), delimiter=";")
-    path = write(tmp_path / "log.csv", text)
-    source = recrawl.Source(path, columns={"importance": "weight"})
-    _, told = recorded(recrawl.estimate, source, tmp_path / "rates.parquet")
-    assert not told
-    rates = pq.read_table(tmp_path / "rates.parquet")
-    assert rates["importance"].to_pylist() == [1.25] * 4
 
 
 def test_a_log_without_any_importance_that_can_be_read_is_used(tmp_path):
@@ -343,46 +272,6 @@ def test_a_time_beyond_all_calendars_is_one_bad_row(tmp_path, column):
     path = write(tmp_path / "log.csv", table(rows, (*NAMES, "start", "last_modified")))
     (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "new.csv")
     assert counts["rows"] == (80 if column == "last_modified" else 79)
-
-
-@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
-@pytest.mark.parametrize("value", every(3, [2**63 - 1, 1 - 2**63, 2**63 - 99]))
-def test_a_time_of_parquet_beyond_all_calendars(tmp_path, unit, value):
-    factor = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
-    times = [row[1] * factor for row in ROWS]
-    times[7] = value // 1001 if unit == "s" else value  # stored in milliseconds
-    times[9] = None
-    url, _, changed = zip(*ROWS, strict=True)
-    columns = {"url": url, "time": pa.array(times, pa.timestamp(unit))}
-    path = parquet(tmp_path / "log.parquet", **columns, changed=changed)
-    (_, counts), (told,) = recorded(recrawl.convert, path, tmp_path / "new.parquet")
-    exact = [row for k, row in enumerate(ROWS) if k not in (7, 9)]
-    recrawl.convert(write(tmp_path / "l.csv", table(exact)), tmp_path / "exact.parquet")
-    assert counts["rows"] == 78
-    assert "log.parquet row 8: " in told
-    assert pq.read_table(tmp_path / "new.parquet") == pq.read_table(
-        tmp_path / "exact.parquet"
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "2026-10-01T06:12:08+99:99",
-        "2026-10-01T06:12:08+14:30",
-        "20261001T061208-1500",
-        "Thu, 01 Oct 2026 06:12:08 +9900",
-    ],
-)
-def test_offsets_are_at_most_fourteen_hours(tmp_path, text):
-    path = write(tmp_path / "log.csv", table([*ROWS, ("a", text, "no")]))
-    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "new.csv")
-    assert counts["whose time cannot be read"] == 1
-
-
-def test_an_offset_of_a_sitemap_is_at_most_fourteen_hours():
-    texts = [f"2026-10-01T06:12:08+{hours}:00" for hours in (14, 23)]
-    assert list(records.moments(texts)) == texts[:1]
 
 
 # ---- files of ours
