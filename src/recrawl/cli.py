@@ -364,6 +364,11 @@ def _estimate(log, output, **given):
             f"{signals['precision']:.2f}, recall {signals['recall']:.2f}; pages by "
             f"whose these are: {', '.join(by)}"
         )
+    for bulk in found.bulk_days[:_FLAGGED]:
+        _print(
+            f"on {bulk.day} {bulk.share:.0%} of the pages changed at once, which "
+            "raises the rates of all of them"
+        )
     for host in found.suspects[:_FLAGGED]:
         pages = f"{units.counted(host.n_pages, 'page')} {host.what}"
         _print(f"flagged: {host.host or 'no host'}, {pages}: {host.cause}")

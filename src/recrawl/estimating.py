@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from recrawl import calibrating, choosing, cluster, reading
+from recrawl.bulk import bulk_days
 from recrawl.dependence import Dependence, measured
 from recrawl.errors import ArgumentError
 from recrawl.files import alone
@@ -81,6 +82,8 @@ class Estimates:
         The pace with the first crawl of each page, which ends no interval.
     suspects : list of Suspect
         Hosts whose pages are not what they seem.
+    bulk_days : list of BulkDay
+        Days on which many pages changed at once.
     kinds : dict of int
         Number of pages by kind, such as "never changed" or "gone".
     failed : dict of int
@@ -102,6 +105,7 @@ class Estimates:
     pace: float
     pace_of_all: float
     suspects: list
+    bulk_days: list
     kinds: dict
     failed: dict
     signals: dict
@@ -307,6 +311,7 @@ class _Model:
     dependence: Dependence
     calibration: calibrating.Calibration | None
     quality: Quality | None
+    bulk_days: list
 
 
 def _learn(sample):
@@ -314,14 +319,15 @@ def _learn(sample):
     history, host = sample.all_crawls, sample.page["host"]
     chosen = choosing.choose(history, bits=sample.all_bits, host=host)
     rate = functools.partial(chosen.rate, host=host)
-    quality = None
+    rates, quality = rate(history), None
     if sample.n_signals is not None:
         quality = Quality(sample.bits, *_signalled(sample))
     return _Model(
         chosen,
-        Dependence.learn(sample.bits, rate(history), sample.page),
+        Dependence.learn(sample.bits, rates, sample.page),
         calibrating.learn(sample, rate),
         quality,
+        bulk_days(sample, rates),
     )
 
 
@@ -398,6 +404,7 @@ def _estimates(log, model, totals, suspects):
         pace=pace,
         pace_of_all=pace_of_all,
         suspects=suspects.found(),
+        bulk_days=model.bulk_days,
         kinds=dict(totals.kinds),
         failed={str(status or "none"): n for status, n in failed},
         signals=signals | totals.signals_from,
