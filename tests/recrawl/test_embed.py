@@ -271,7 +271,7 @@ def test_a_fetch_that_fails_tells_nothing(tmp_path, capsys):
     site.broken = range(5)
     done = site.crawl(tmp_path)
     shape, rate = done.scheduler.posterior
-    assert (shape[0], rate[0]) == (0.5, 0.5 / PER_DAY), "the prior"
+    assert (shape[0], rate[0]) == (1.0, 1.0 / PER_DAY), "the prior"
     assert "503" in capsys.readouterr().err
     assert done.pages == [{"url": f"http://127.0.0.1:{site.port}/0", "gone": 0}]
     site.broken, site.end = (), START + 10 * DAY
