@@ -33,7 +33,7 @@ from recrawl import (
 from recrawl.science import allocation, estimators
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History
-from tests.recrawl.crawl_logs import START, parquet, recorded
+from tests.recrawl.crawl_logs import START, adapted, parquet, recorded
 from tests.recrawl.made import simulate_history
 
 DAY = 86_400.0
@@ -236,6 +236,13 @@ def test_a_log_is_in_the_state_only_when_its_rates_are_written(tmp_path, monkeyp
     with pytest.raises(OSError, match="No space left"):
         estimate(log, tmp_path / "rates.parquet", state=tmp_path / "state.parquet")
     assert not (tmp_path / "state.parquet").exists()
+
+
+def test_pages_whose_urls_name_no_host_are_counted(tmp_path):
+    urls = ["https://h/1", "/relative/path", "foo bar", "Title"]
+    rows = [(url, START + k * DAY, False) for url in urls for k in range(3)]
+    found = estimate(log_of(tmp_path / "log.parquet", rows), tmp_path / "r.parquet")
+    assert found.kinds["whose URL names no host"] == 3
 
 
 # ---------------------------------------------------------------- state
@@ -595,6 +602,49 @@ def test_thresholds(tmp_path):
     assert np.isnat(due[~soon]).all()
 
 
+def test_bad_rates(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"nix"):
+        schedule(tmp_path / "nix", tmp_path / "plan", 1.0)
+    (tmp_path / "text").write_text("url,change_rate")
+    with pytest.raises(ValueError, match=r"rates must be the Par.*, got .*text: run"):
+        schedule(tmp_path / "text", tmp_path / "plan", 1.0)
+    for rule, columns in {
+        "/rates without change_rate: run `recrawl estimate LOG": {"url": ["a"]},
+        "rates must hold at least one page": {
+            "url": pa.array([], "string"),
+            "change_rate": pa.array([], "double"),
+        },
+        "rates must hold a page with importance that is not gone, got none of 1": {
+            "url": ["a"],
+            "change_rate": [1.0],
+            "gone": [True],
+        },
+        "change_rate must be non-negative and finite, got nan at index (1,)": {
+            "url": ["a", "b"],
+            "change_rate": [1.0, None],
+        },
+        "change_rate must be non-negative and finite, got -1.0 at index (0,)": {
+            "url": ["a"],
+            "change_rate": [-1.0],
+        },
+    }.items():
+        with pytest.raises(ValueError, match=re.escape(rule)):
+            schedule(parquet(tmp_path / "rates", **columns), tmp_path / "plan", 1.0)
+    path = parquet(
+        tmp_path / "rates", url=["a"], change_rate=[1.0], recall=[0.5], false_rate=[0.5]
+    )
+    with pytest.raises(
+        ValueError,
+        match="rates must have a column 'host', got url, change_rate, recall",
+    ):
+        schedule(path, tmp_path / "plan", 1.0, per_host=1.0)
+    with pytest.raises(
+        ValueError, match="per_host must be None for policy 'thresholds'"
+    ):
+        schedule(path, tmp_path / "plan", 1.0, per_host=1.0, policy="thresholds")
+    assert not (tmp_path / "plan").exists()
+
+
 # ---------------------------------------------------------------- compare
 
 
@@ -636,6 +686,18 @@ def test_compare_against_a_direct_computation(rows, log, tmp_path):
     assert few["the log"] != found["the log"], "of pages taken at random"
     with pytest.raises(ValueError, match="n_pages must be a positive integer"):
         compare(log, n_pages=0)
+
+
+def test_compare_of_logs_without_intervals_or_changes(tmp_path):
+    for rows in (
+        [("a", START, True), ("b", START + 5, False)],
+        [("a", START + k * DAY, False) for k in range(9)],
+    ):
+        with pytest.raises(
+            ValueError,
+            match="must hold a page that was crawled twice, and one that changed",
+        ):
+            compare(log_of(tmp_path / "log.parquet", rows))
 
 
 # ---------------------------------------------------------------- backtest
@@ -723,7 +785,57 @@ def test_the_learnt_prior_wins_where_rates_are_drawn_from_one(tmp_path):
     assert off < 0.1, "a mode is no mean, but not far from it"
 
 
+def test_bad_backtests(log, tmp_path):
+    with pytest.raises(
+        ValueError, match=r"share must be strictly between 0 and 1, got 1.0"
+    ):
+        backtest(log, share=1.0)
+    for rows in (
+        [("a", START, True)],
+        [("a", START, True), ("a", START + DAY, True)],
+        [
+            ("a", START, False),
+            ("b", START + DAY, True),
+            ("b", START + 2 * DAY, True),
+        ],
+    ):
+        with pytest.raises(
+            ValueError,
+            match=r"must hold a page with intervals before and after 0.8 of its rows",
+        ):
+            backtest(log_of(tmp_path / "log.parquet", rows))
+
+
 # ---------------------------------------------------------------- adaptive crawlers
+
+
+@pytest.mark.slow
+def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
+    """Intervals that follow the bits, as in Nutch, do not make changes cluster."""
+    rate = np.exp(np.random.default_rng(14).normal(0, 1, 1000))
+    history = adapted(
+        rate,
+        initial=1.0,
+        shrink=0.8,
+        grow=1.4,
+        limits=(0.01, 50.0),
+        n_crawls=40,
+        rng=15,
+    )
+    times = START + np.round(np.cumsum(history.interval * DAY, axis=1), 6)
+    rows = [
+        (str(page), float(time), bool(bit))
+        for page in range(1000)
+        for time, bit in zip(
+            np.append(START, times[page]),
+            np.append(True, history.changed[page]),
+            strict=True,
+        )
+    ]
+    estimate(log_of(tmp_path / "log.parquet", rows), tmp_path / "rates.parquet")
+    table = pq.read_table(tmp_path / "rates.parquet")
+    beyond = 1000 - table["pattern"].null_count
+    assert beyond <= 1000 * 0.0027 + 4 * np.sqrt(1000 * 0.0027)
 
 
 # ---------------------------------------------------------------- extras

@@ -421,7 +421,20 @@ def test_importance_of_a_table_replaces_that_of_the_rates(run, tmp_path, kind):
     assert plan["crawl_rate"][3].as_py() == 0.0
 
 
-# ---------------------------------------------------------------- the command
+def test_prices_of_many_pages_come_from_a_sample(run, monkeypatch):
+    columns = pages(400)
+    whole, _ = run(columns, 100.0, least_interval=2.0)
+    monkeypatch.setattr(planning, "SAMPLE", 200)
+    found, _ = run(columns, 100.0, least_interval=2.0)
+    for kind in ("least interval", "hedge"):
+        cost, exact = found.prices[kind]["cost"], whole.prices[kind]["cost"]
+        assert cost == pytest.approx(exact, rel=0.5)
+        assert cost != exact
+    assert found.one_more == pytest.approx(whole.one_more, rel=0.2)
+    exact, _ = run(columns, 100.0, greatest_interval=30.0)
+    monkeypatch.undo()
+    again, _ = run(columns, 100.0, greatest_interval=30.0)
+    assert again.prices == exact.prices, "a sample might need more than its share"
 
 
 # ---------------------------------------------------------------- bad input

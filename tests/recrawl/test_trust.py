@@ -11,6 +11,7 @@ import pytest
 
 import recrawl
 from recrawl import cli
+from recrawl.formats import records
 from recrawl.tally import OVERLAP
 from tests.recrawl.crawl_logs import START, parquet, recorded, table, write
 from tests.recrawl.thinned import every
@@ -272,6 +273,26 @@ def test_a_time_beyond_all_calendars_is_one_bad_row(tmp_path, column):
     path = write(tmp_path / "log.csv", table(rows, (*NAMES, "start", "last_modified")))
     (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "new.csv")
     assert counts["rows"] == (80 if column == "last_modified" else 79)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2026-10-01T06:12:08+99:99",
+        "2026-10-01T06:12:08+14:30",
+        "20261001T061208-1500",
+        "Thu, 01 Oct 2026 06:12:08 +9900",
+    ],
+)
+def test_offsets_are_at_most_fourteen_hours(tmp_path, text):
+    path = write(tmp_path / "log.csv", table([*ROWS, ("a", text, "no")]))
+    (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "new.csv")
+    assert counts["whose time cannot be read"] == 1
+
+
+def test_an_offset_of_a_sitemap_is_at_most_fourteen_hours():
+    texts = [f"2026-10-01T06:12:08+{hours}:00" for hours in (14, 23)]
+    assert list(records.moments(texts)) == texts[:1]
 
 
 # ---- files of ours
