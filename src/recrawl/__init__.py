@@ -19,7 +19,6 @@ _HOMES = {
     "TARGETS": "targets.crawlers",
     "Backtest": "backtesting",
     "BadRowsWarning": "tally",
-    "Calibration": "calibrating",
     "ColumnsWarning": "formats.tables",
     "Comparison": "comparing",
     "CrawlLog": "science.processes",

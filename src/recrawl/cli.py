@@ -28,6 +28,7 @@ _LOSSES = {
 }
 _TABLES = "", ".parquet", ".csv"
 _FLAGGED = 5  # hosts that are printed
+_MORE = 1.05  # times as many changes unseen as in turn, to be warned of
 _LONGEST = 2000  # characters of a line that is printed
 
 
@@ -345,12 +346,11 @@ def _estimate(log, output, **given):
     _check_suffix(output, _TABLES)
     found = recrawl.estimate(log, output, **given)
     pages = units.counted(found.n_pages, "page")
-    calibrated = "none, for too few bits" if found.calibration is None else "done"
     _print(
         f"{output}: {_rows(found.counts)} of {pages}, read from {found.what}",
         f"rates by {found.why}",
-        f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson; "
-        f"calibration: {calibrated}",
+        f"dispersion {found.dispersion:.2f}, which is 1 if changes are Poisson",
+        _drifted(found.drift),
     )
     statuses = {f"of {status}": n for status, n in found.failed.items()}
     counted = {"failed fetches by status": statuses, "pages": found.kinds}
@@ -386,6 +386,14 @@ def _estimate(log, output, **given):
         rate = f"{found.pace:.6g}" if found.pace else "CRAWLS"
         given = f"{shlex.quote(str(output))} --bandwidth {rate}/day"
         _print(f"next: recrawl schedule {given} -o schedule.parquet")
+
+
+def _drifted(factors):
+    """What later parts of a log gave, in words."""
+    if factors is None:
+        return "no drift of the rates measured: this needs 400 bits or more"
+    times = ", ".join(f"{factor:.2g}" for factor in factors)
+    return f"in the last three fifths pages changed {times} times as often as predicted"
 
 
 def _schedule(rates, output, to, exported, until, force, **given):
@@ -442,7 +450,7 @@ def _described(found, output, given):
     yield from _prices(found, unit, loss)
     yield from _unknown(found)
     without = " without limits of hosts" if "hosts" in found.prices else ""
-    rows = [[f"{unit} a day", f"freshness if Poisson{without}", "calibrated"]]
+    rows = [[f"{unit} a day", f"freshness if Poisson{without}", "promised"]]
     for budget, *fresh in found.worth:
         rows.append([units.rounded(budget), *map(_decimals, fresh)])
     yield from _table(rows)
@@ -459,13 +467,23 @@ def _freshness(found):
         (f"{assumed} and estimates exact, pages with intervals", now, compared),
         (f"{assumed}, with an allowance for errors of estimates", "", fresh),
     ]
-    if found.calibrated is not None:
-        rows.append(("calibrated on the log", "", _decimals(found.calibrated)))
+    if found.promise is not None:
+        middle = _decimals(found.promise[1])
+        rows.append(("promised, if rates drift as they did in the log", "", middle))
     yield from _table(rows)
-    if found.calibrated is None:
+    if found.promise is None:
         yield (
-            "not calibrated on the log: this needs equal intervals, the metadata of "
-            "`recrawl estimate`, and 400 bits or more in the log"
+            "nothing is promised: this needs the metadata of `recrawl estimate`, and "
+            "400 bits or more in the log"
+        )
+    else:
+        low, _, high = map(_decimals, found.promise)
+        yield f"range of the promise: {low} to {high}, nine times in ten"
+    if found.unseen is not None and found.unseen > _MORE * found.unseen_in_turn:
+        yield (
+            f"warning: {found.unseen:.0%} of all changes are seen by no crawl, as "
+            "others follow before it; if all pages were crawled in turn, "
+            f"{found.unseen_in_turn:.0%}"
         )
 
 
@@ -530,18 +548,8 @@ def _compare(log, **given):
     import recrawl
 
     found = recrawl.compare(log, **given)
-    columns = {
-        "freshness if changes were Poisson": found.freshness,
-        "calibrated on the log": found.calibrated,
-    }
-    columns = {head: fresh for head, fresh in columns.items() if fresh}
-    rows = [
-        (name, *(f"{column[name]:.4f}" for column in columns.values()))
-        for name in found.freshness
-    ]
-    _print(*_table([("rule", *columns), *rows]))
-    if not found.calibrated:
-        _print("not calibrated: the log has too few bits to measure it on")
+    rows = [(name, f"{fresh:.4f}") for name, fresh in found.freshness.items()]
+    _print(*_table([("rule", "freshness if changes were Poisson"), *rows]))
     pages = units.counted(found.n_pages, "page")
     _print(f"from {pages}, crawled twice or more and not gone")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from paperlib import freshness
-from recrawl import calibrating, checks, choosing, reading
+from recrawl import checks, choosing, reading
 from recrawl.science import allocation
 from recrawl.science.freshness import crawled as between_crawls
 from recrawl.types import PathLike
@@ -27,14 +26,10 @@ class Comparison:
         log between its crawls.
     n_pages : int
         Pages on which it rests, see `compare`.
-    calibrated : dict of float
-        As `freshness`, but by the `Calibration` of the log; empty if the log has too
-        few bits to measure it on.
     """
 
     freshness: dict
     n_pages: int
-    calibrated: dict = field(default_factory=dict)
 
 
 def compare(
@@ -99,8 +94,6 @@ def compare(
     given = {"bits": few.all_bits, "host": few.page["host"]}
     chosen = choosing.choose(few.all_crawls, **given)
     change_rate = chosen.rate(batch.all_crawls, batch.page["host"])
-    rule = functools.partial(chosen.rate, host=few.page["host"])
-    calibration = calibrating.learn(few, rule)
     if not batch.all_crawls.total(batch.all_crawls.changed)[crawled].any():
         raise ValueError(
             f"{path} must hold a page that was crawled twice, "
@@ -116,17 +109,6 @@ def compare(
     }
     fresh = {name: freshness.interval(rate, plan) for name, plan in plans.items()}
     fresh["the log"] = between_crawls(history, np.nan_to_num(change_rate))[crawled]
-    measured = {}
-    if calibration is not None:
-        measured = {n: calibration.freshness(rate, plan) for n, plan in plans.items()}
-        interval, _, offsets = history.ragged()
-        owner = np.repeat(np.arange(crawled.size), np.diff(offsets))
-        each = calibration.freshness(np.nan_to_num(change_rate)[owner], 1 / interval)
-        total = np.bincount(owner, interval * each, crawled.size)
-        measured["the log"] = total[crawled] / observed
-    fresh, measured = (
-        {name: freshness.mean(each, weight).item() for name, each in of.items()}
-        for of in (fresh, measured)
-    )
-    fresh = dict(sorted(fresh.items(), key=lambda item: item[1]))
-    return Comparison(fresh, int(np.count_nonzero(crawled)), measured)
+    means = {name: freshness.mean(each, weight).item() for name, each in fresh.items()}
+    means = dict(sorted(means.items(), key=lambda item: item[1]))
+    return Comparison(means, int(np.count_nonzero(crawled)))

@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,16 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from recrawl import calibrating, choosing, cluster, reading
+from recrawl import choosing, cluster, reading
 from recrawl.bulk import bulk_days
 from recrawl.dependence import Dependence, measured
+from recrawl.drift import drift, number_of_changes
 from recrawl.errors import ArgumentError
 from recrawl.files import alone
 from recrawl.output import check_output, parquet, table
 from recrawl.science import estimators, freshness
 from recrawl.signalling import Quality
-from recrawl.state import calibration as calibration_of
 from recrawl.state import compress
+from recrawl.state import drift as drift_of
 from recrawl.suspects import Suspects
 from recrawl.types import PathLike
 
@@ -44,6 +45,7 @@ _COPIED = (
     "last_crawl",
     "gone",
 )
+_DAY = 86_400_000_000  # microseconds
 _PATTERN = 3  # standard deviations of the score of a Poisson page
 
 
@@ -69,9 +71,13 @@ class Estimates:
     dispersion : float
         Mean dispersion of the log's pages (`estimators.pooled_dispersion`): 1 if
         their changes are Poisson.
-    calibration : dict or None
-        Points of the `calibrating.Calibration`; None with fewer than 400 bits to
-        measure it on.
+    drift : list of float or None
+        Factors by which pages changed faster in three later parts of the log than
+        was predicted from before (`recrawl.drift`); None with fewer than 400 bits
+        to predict.
+    period : float
+        A fifth of the log's length, days: the prediction intervals of numbers of
+        changes are of a period as long as this; 0 if the log does not tell.
     what : str
         The format that the files were taken for.
     pace : float
@@ -100,7 +106,8 @@ class Estimates:
     why: str
     scales: dict | None
     dispersion: float
-    calibration: dict | None
+    drift: list | None
+    period: float
     what: str
     pace: float
     pace_of_all: float
@@ -152,7 +159,9 @@ def estimate(
         deviation of the logarithm of the change rate in its posterior,
         `estimators.log_stderr`), log_rate (mean of that logarithm in the same
         posterior, of 1/day, `estimators.mean_log_rate`), dispersion (by which
-        the interval and the posterior are widened, 1 or more), freshness_now
+        the interval and the posterior are widened, 1 or more), next_low and next_high
+        (95% prediction interval of the number of changes in the next `period`,
+        `drift.number_of_changes`; null without a period), freshness_now
         (expected between the crawls of this log, at change_rate; null without
         any), degenerate ("never" or "always" changed, or null), serial_score, and
         pattern ("bursty" or "regular" where the score is beyond 3, or null; see
@@ -264,7 +273,7 @@ def estimate(
     ):
         sample = log.sample(choosing.SAMPLE)
         suspects, totals = Suspects(log.connection, sample), _Totals()
-        model = _learn(sample)
+        model = _learn(sample, _existing(state))
         function = functools.partial(_tables, model=model, with_state=state is not None)
         for found in log.map(function):
             # one table without a state, two with it
@@ -274,10 +283,8 @@ def estimate(
                     suspects.add(rows)
                     totals.add(rows)
         found = _estimates(log, model, totals, suspects)
-        if state is not None:  # a log that adds few bits keeps the calibration
-            before = _existing(state) and calibration_of(state)
-            found = replace(found, calibration=found.calibration or before)
-            states.describe({"calibration": found.calibration})
+        if state is not None:
+            states.describe({"drift": found.drift})
         rates.describe(asdict(found))
     return found
 
@@ -309,26 +316,39 @@ class _Model:
 
     chosen: choosing.Chosen
     dependence: Dependence
-    calibration: calibrating.Calibration | None
+    drift: list | None
+    period: float
     quality: Quality | None
     bulk_days: list
 
 
-def _learn(sample):
-    """Learn the model from a sample of pages."""
-    history, host = sample.all_crawls, sample.page["host"]
-    chosen = choosing.choose(history, bits=sample.all_bits, host=host)
-    rate = functools.partial(chosen.rate, host=host)
-    rates, quality = rate(history), None
+def _learn(sample, state):
+    """Learn the model from a sample of pages, and from a state if there is one."""
+    chosen, dependence, rate = _prior(sample)
+    quality, period = None, 0.0
     if sample.n_signals is not None:
         quality = Quality(sample.bits, *_signalled(sample))
-    return _Model(
-        chosen,
-        Dependence.learn(sample.bits, rates, sample.page),
-        calibrating.learn(sample, rate),
-        quality,
-        bulk_days(sample, rates),
-    )
+    if sample.time.size:
+        begin = sample.time / _DAY - sample.history.interval
+        period = (sample.time.max() / _DAY - begin.min()) / 5
+    # a log that adds few bits keeps the drift of the one before
+    factors = drift(sample, _rates) or (state and drift_of(state))
+    days = bulk_days(sample, rate)
+    return _Model(chosen, dependence, factors, period, quality, days)
+
+
+def _prior(sample):
+    """What tells the rates of pages, the dispersion of changes, and these rates."""
+    history, host = sample.all_crawls, sample.page["host"]
+    chosen = choosing.choose(history, bits=sample.all_bits, host=host)
+    rate = chosen.rate(history, host)
+    return chosen, Dependence.learn(sample.bits, rate, sample.page), rate
+
+
+def _rates(sample):
+    """Columns of the posterior of pages of which the prior is learnt, too."""
+    chosen, dependence, _ = _prior(sample)
+    return _posterior(sample, sample.all_crawls, chosen, dependence)[0]
 
 
 def _signalled(batch):
@@ -381,14 +401,12 @@ def _kinds(rows):
 
 def _estimates(log, model, totals, suspects):
     """Summarise what was read, learnt and written."""
-    signals, points = {}, None
+    signals = {}
     if model.quality is not None:
         query = "select sum(n_signals)::bigint from sorted"
         (n_signals,) = log.connection.execute(query).fetchone()
         precision, recall = map(float, model.quality.of_all)
         signals = {"used": n_signals, "precision": precision, "recall": recall}
-    if model.calibration is not None:
-        points = {name: p.tolist() for name, p in vars(model.calibration).items()}
     pace, pace_of_all = totals.paces()
     failed = log.tally.failed.most_common()
     return Estimates(
@@ -399,7 +417,8 @@ def _estimates(log, model, totals, suspects):
         why=model.chosen.why,
         scales=model.chosen.scales,
         dispersion=model.dependence.mean,
-        calibration=points,
+        drift=model.drift,
+        period=model.period,
         what=log.what,
         pace=pace,
         pace_of_all=pace_of_all,
@@ -428,7 +447,12 @@ def _tables(batch, *, model, with_state):
     n, n_changed, *sums = (
         np.asarray(page[name]) + values for name, values in new.items()
     )
-    posterior, dispersion = _posterior(batch, history, model)
+    given = model.chosen, model.dependence
+    posterior, dispersion = _posterior(batch, history, *given)
+    if model.period:
+        rates = posterior["log_rate"], posterior["log_stderr"]
+        low, high = number_of_changes(*rates, model.period, model.drift)
+        posterior |= {"next_low": low, "next_high": high}
     quality = {}
     if model.quality is not None:
         quality = model.quality.columns(bits, *_signalled(batch))
@@ -453,17 +477,17 @@ def _patterns(rate, n_crawls, products, squares):
     }
 
 
-def _posterior(batch, history, model):
+def _posterior(batch, history, chosen, dependence):
     """Rates, their intervals and standard errors; and the dispersion of this log."""
     host = batch.page["host"]
-    history, scale = model.chosen.scaled(history, host)
-    posterior = model.chosen.prior.observed(history)
+    history, scale = chosen.scaled(history, host)
+    posterior = chosen.prior.observed(history)
     mode = estimators.mle(posterior)
     found = measured(batch.bits, mode * scale, batch.page)
     # the crawls are widened, and the pseudo-observations are not
     share = estimators.log_information(history, mode)
     share /= (information := estimators.log_information(posterior, mode))
-    dispersion = 1 + (model.dependence.of(*found, host) - 1) * share
+    dispersion = 1 + (dependence.of(*found, host) - 1) * share
     low, high = estimators.likelihood_interval(posterior, mode, dispersion)
     log_rate = estimators.mean_log_rate(posterior, mode, dispersion)
     columns = {

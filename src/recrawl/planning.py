@@ -29,6 +29,7 @@ _STDERRS = 1e-3, 1.2
 _STEPS = 5
 _DIGITS = 12  # after the point: differences of means are not known better
 _ROUNDING = 1e-9  # relative: a rate so close to a limit is at it
+_WIDER = 0.02
 
 
 def expected(
@@ -86,6 +87,13 @@ def expected(
         middle = np.where(np.isnan(log_rate), middle, np.exp(log_rate))
     terms = zip(_NODES, _WEIGHTS, strict=True)
     return sum(w * function(middle * np.exp(z * log_stderr)) for z, w in terms)
+
+
+def _seen(change_rate, crawl_rate):
+    """Crawls a day that find a change, at equal intervals."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = -crawl_rate * np.expm1(-change_rate / crawl_rate)
+    return np.where(crawl_rate > 0, found, 0.0)
 
 
 def _above_mode(log_stderr):
@@ -253,16 +261,58 @@ class Problem:
         even = allocation.even(self.importance, bandwidth, **given).crawl_rate
         return Plan(best + self.hedge * (even - best), best)
 
-    def page_freshness(self, plan: Plan) -> Array:
+    def page_freshness(self, plan: Plan, factor: float = 1.0) -> Array:
         """Expected freshness of each page under a plan, shape (n_pages,).
 
-        Under the posterior of the change rates; with signals, at the thresholds and
-        the value of a signal that the estimates give.
+        Under the posterior of the change rates, or at rates that are so many times as
+        high; with signals, at the thresholds and the value of a signal that the
+        estimates give.
         """
-        if self.signals:
-            followed = self._followed(plan)
-            return self._expected(lambda rate: followed(rate)[0])
-        return self._expected(lambda rate: freshness.interval(rate, plan.crawl_rate))
+        followed = self._followed(plan) if self.signals else None
+
+        def fresh(rate):
+            if followed:
+                return followed(factor * rate)[0]
+            return freshness.interval(factor * rate, plan.crawl_rate)
+
+        return self._expected(fresh)
+
+    def promise(self, plan: Plan, factors: list[float]) -> tuple[float, float, float]:
+        """Freshness that a plan promises, and the range around it.
+
+        Parameters
+        ----------
+        plan : Plan
+            A solution.
+        factors : list of float
+            Of `drift.drift`.
+
+        Returns
+        -------
+        low, middle, high : float
+            At the geometric mean of the factors for the middle. For the range, factors
+            reach from the least of them and 1 to the greatest, and by half of this
+            ratio further on both sides, and the freshness by 0.02: chosen on the
+            sources of ``benchmarks/promise.py``.
+        """
+        log = np.log(factors)
+        least, most = min(log.min(), 0.0), max(log.max(), 0.0)
+        further = (most - least) / 2
+        low, middle, high = (
+            self.mean(self.page_freshness(plan, np.exp(each)))
+            for each in (most + further, log.mean(), least - further)
+        )
+        return max(low - _WIDER, 0.0), middle, min(high + _WIDER, 1.0)
+
+    def unseen(self, plan: Plan) -> float:
+        """Share of the changes that no crawl sees, as others come before it.
+
+        With the importance of their pages, at equal intervals.
+        """
+        rate, weight = self.change_rate, self.importance
+        seen = self._expected(lambda d: _seen(d, plan.crawl_rate))
+        total = (weight * self._expected(lambda d: d)).sum()
+        return 1 - (weight * seen).sum().item() / total.item() if total else 0.0
 
     def expected_crawls(self, plan: Plan) -> Array:
         """Crawls a day of each page, shape (n_pages,).

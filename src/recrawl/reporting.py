@@ -250,9 +250,11 @@ def _draw_budgets(ax, schedules):
     budget = [plan.bandwidth for plan in schedules]
     fresh = [plan.freshness for plan in schedules]
     ax.plot(budget, fresh, color=_BLUE, marker="o", label="if changes were Poisson")
-    calibrated = [plan.calibrated for plan in schedules]
-    if None not in calibrated:
-        ax.plot(budget, calibrated, "s--", color=_ORANGE, label="calibrated")
+    promises = [plan.promise for plan in schedules]
+    if None not in promises:
+        low, middle, high = np.transpose(promises)
+        ax.plot(budget, middle, "s--", color=_ORANGE, label="promised")
+        ax.fill_between(budget, low, high, color=_ORANGE, alpha=0.2, linewidth=0)
     ax.set(xscale="log", xlabel="crawls a day", ylabel="freshness")
     ticks = [units.rounded(float(f"{each:.3g}")) for each in budget]
     ax.set_xticks(budget, ticks)

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from paperlib.freshness import interval
 from recrawl import checks
-from recrawl.calibrating import Calibration
 from recrawl.errors import ArgumentError
 from recrawl.inputs import Rates, check_once, column, limit_arrays, read_pages
 from recrawl.limits import read_limits
@@ -64,9 +63,13 @@ class Schedule:
     freshness : float
         The same, with an allowance for errors of the estimates where the rates have
         the column log_stderr.
-    calibrated : float or None
-        The same by the `Calibration` of the log; None if the rates have none, or for
-        thresholds.
+    promise : tuple of float or None
+        Low, middle and high freshness of the next fifth of the log's length, by what
+        later parts of the log gave where earlier ones promised (`Problem.promise`);
+        None if the rates have no `drift`.
+    unseen, unseen_in_turn : float or None
+        Share of the changes that no crawl sees, as others come before it, with the
+        schedule, and with equal intervals within the limits; None for thresholds.
     loss : float
         Mean cost of the objective: 1 - freshness, days ("age") or the harmonic cost.
     one_more, one_fewer : float or None
@@ -77,9 +80,9 @@ class Schedule:
         "hosts", "hedge"): its "cost", by which the loss would be less without
         it, and the "share" of pages (or hosts) that it holds.
     worth : ndarray, shape (n, 3)
-        Crawls a day, at multiples of the bandwidth, expected freshness, and
-        calibrated, from a sample of pages, without limits of hosts. NaN where the
-        greatest intervals need more, or without a calibration.
+        Crawls a day, at multiples of the bandwidth, expected freshness, and the
+        middle of the promise, from a sample of pages, without limits of hosts. NaN
+        where the greatest intervals need more, or without a promise.
     pages : dict of dict
         By kind, how many "pages" there are, how many "crawls" a day these get, and
         the "first" URLs. Pages were never fetched ("unfetched"), have nothing to
@@ -104,7 +107,7 @@ class Schedule:
     freshness_compared   with intervals           Poisson, exact rates
     freshness_if_exact   fetched                  Poisson, exact rates
     freshness            fetched                  Poisson
-    calibrated           fetched                  the log's calibration
+    promise              fetched                  that rates drift as they did
     ===================  =======================  ======================
     """
 
@@ -114,7 +117,9 @@ class Schedule:
     freshness_compared: float
     freshness_if_exact: float
     freshness: float
-    calibrated: float | None
+    promise: tuple | None
+    unseen: float | None
+    unseen_in_turn: float | None
     loss: float
     one_more: float
     one_fewer: float | None
@@ -252,11 +257,12 @@ def schedule(
         plan = problem.solve(bandwidth)
         once.result()
     fresh, exact = _fresh(problem, plan)
-    promise = problem.mean(fresh)
+    expected = problem.mean(fresh)
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
-    calibration = None
-    if policy == "interval" and file.metadata.get("calibration"):
-        calibration = Calibration(**file.metadata["calibration"])
+    drift, unseen, in_turn = file.metadata.get("drift"), None, None
+    if policy == "interval":
+        even = replace(problem, hedge=1.0).solve(bandwidth)
+        unseen, in_turn = problem.unseen(plan), problem.unseen(even)
     with table(output) as out:
         now, kinds = _write(out, file, pages, problem, plan, fresh)
         found = Schedule(
@@ -265,13 +271,15 @@ def schedule(
             freshness_now=problem.mean(now),
             freshness_compared=problem.mean(np.where(np.isnan(now), np.nan, exact)),
             freshness_if_exact=problem.mean(exact),
-            freshness=promise,
-            calibrated=_calibrated(problem, plan, calibration),
-            loss=1 - promise if objective == "freshness" else problem.loss(plan),
+            freshness=expected,
+            promise=problem.promise(plan, drift) if drift else None,
+            unseen=unseen,
+            unseen_in_turn=in_turn,
+            loss=1 - expected if objective == "freshness" else problem.loss(plan),
             one_more=one_more,
             one_fewer=one_fewer,
             prices=prices,
-            worth=_worth(problem, bandwidth, calibration),
+            worth=_worth(problem, bandwidth, drift),
             pages=kinds,
             tables=pages.counts,
         )
@@ -387,15 +395,8 @@ def _fresh(problem, plan):
     return fresh, replace(problem, log_stderr=None).page_freshness(plan)
 
 
-def _calibrated(problem, plan, calibration):
-    """Freshness of a plan of equal intervals by a calibration, if there is one."""
-    if calibration is None:
-        return None
-    return problem.mean(calibration.freshness(problem.change_rate, plan.crawl_rate))
-
-
-def _worth(problem, bandwidth, calibration):
-    """Freshness at multiples of the bandwidth, and calibrated, of every n-th page."""
+def _worth(problem, bandwidth, drift):
+    """Freshness at multiples of the bandwidth, and promised, of every n-th page."""
     few, share = problem.sample()
     least = few.least_spent().sum()
     worth = np.full((len(_FACTORS), 3), np.nan)
@@ -404,7 +405,7 @@ def _worth(problem, bandwidth, calibration):
         if least <= row[0] * share:
             plan = few.solve(row[0] * share)
             row[1] = few.mean(few.page_freshness(plan))
-            row[2] = _calibrated(few, plan, calibration)  # NaN for None
+            row[2] = few.promise(plan, drift)[1] if drift else np.nan
     return worth
 
 

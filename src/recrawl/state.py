@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from recrawl.science.processes import History
 from recrawl.types import PathLike
 
-__all__ = ["calibration", "compress", "expand", "kept"]
+__all__ = ["compress", "drift", "expand", "kept"]
 
 _GROUPS = 64  # to a doubling of the interval
 _KEPT = (
@@ -151,8 +151,8 @@ def expand(page: Any) -> History:
     return History(interval, np.repeat(bits, n), offsets, **age)
 
 
-def calibration(state: PathLike) -> dict[str, Any] | None:
-    """The calibration of the last log that had the bits to measure it on.
+def drift(state: PathLike) -> list[float] | None:
+    """The drift of the last log that had the bits to measure it on.
 
     Parameters
     ----------
@@ -161,11 +161,11 @@ def calibration(state: PathLike) -> dict[str, Any] | None:
 
     Returns
     -------
-    dict or None
+    list of float or None
         That of the `Estimates`; None if no log had as many bits.
     """
     text = (pq.read_metadata(state).metadata or {}).get(b"recrawl", b"{}")
-    return json.loads(text).get("calibration")
+    return json.loads(text).get("drift")
 
 
 def kept(history: History, keep: NDArray[np.bool_]) -> History:

@@ -91,7 +91,9 @@ def test_estimate(rates, tmp_path, monkeypatch, capsys):
     """What it prints is what the file holds."""
     monkeypatch.chdir(tmp_path)
     assert cli.main(["estimate", str(LOG), "-o", "rates.csv"]) == 0
-    first, why, spread, failed, pages, pace = capsys.readouterr().out.splitlines()
+    first, why, spread, drift, failed, pages, pace = (
+        capsys.readouterr().out.splitlines()
+    )
     found = json.loads(pq.read_metadata(rates).metadata[b"recrawl"])
     assert first == (
         f"rates.csv: {found['counts']['rows']:,} rows (beside 256 of failed fetches) "
@@ -99,8 +101,11 @@ def test_estimate(rates, tmp_path, monkeypatch, capsys):
     )
     assert why == f"rates by {found['why']}"
     assert spread == (
-        f"dispersion {found['dispersion']:.2f}, which is 1 if changes are Poisson; "
-        "calibration: done"
+        f"dispersion {found['dispersion']:.2f}, which is 1 if changes are Poisson"
+    )
+    factors = ", ".join(f"{factor:.2g}" for factor in found["drift"])
+    assert drift == (
+        f"in the last three fifths pages changed {factors} times as often as predicted"
     )
     assert failed == "failed fetches by status: 247 of 503, 9 of 404"
     columns = pq.read_table(rates)
@@ -133,26 +138,28 @@ def test_schedule(rates, tmp_path, capsys):
     plan = recrawl.schedule(rates, tmp_path / "again.parquet", 100.0)
     assert path.read_bytes() == (tmp_path / "again.parquet").read_bytes()
     assert lines[0] == f"{path}: 100 crawls a day"
-    names = ("freshness_now", "freshness_compared", "freshness", "calibrated")
+    names = ("freshness_now", "freshness_compared", "freshness")
     now, *fresh = (f"{getattr(plan, name):.4f}" for name in names)
+    low, middle, high = (f"{each:.4f}" for each in plan.promise)
     assert [numbers(line) for line in lines[1:5]] == [
         ["now", "scheduled"],
         [now, fresh[0]],
         [fresh[1]],
-        [fresh[2]],
+        [middle],
     ]
-    assert lines[5] == (
+    assert lines[5] == f"range of the promise: {low} to {high}, nine times in ten"
+    assert lines[6] == (
         f"value of one more crawl a day: {plan.one_more:.2g} of freshness, "
         f"one fewer costs {plan.one_fewer:.2g}"
     )
     cost = plan.prices["hedge"]["cost"]
-    assert lines[6] == f"price of the hedge of 25%: {cost:.2g} of freshness"
-    assert lines[7].startswith("9 pages without crawls, being gone: 404 or 410 ")
-    assert [line.split() for line in lines[9:]] == [
-        [f"{crawls:g}", f"{fresh:.4f}", f"{calibrated:.4f}"]
-        for crawls, fresh, calibrated in plan.worth
+    assert lines[7] == f"price of the hedge of 25%: {cost:.2g} of freshness"
+    assert lines[8].startswith("9 pages without crawls, being gone: 404 or 410 ")
+    assert [line.split() for line in lines[10:]] == [
+        [f"{crawls:g}", f"{fresh:.4f}", f"{promised:.4f}"]
+        for crawls, fresh, promised in plan.worth
     ]
-    assert len({len(line) for line in lines[8:]}) == 1, "columns"
+    assert len({len(line) for line in lines[9:]}) == 1, "columns"
 
 
 def test_limits(rates, tmp_path, capsys):
@@ -176,9 +183,8 @@ def test_compare(capsys):
     assert cli.main(["compare", str(LOG)]) == 0
     head, *rows, pages = capsys.readouterr().out.splitlines()
     assert pages == "from 53 pages, crawled twice or more and not gone"
-    columns = ["freshness if changes were Poisson", "calibrated on the log"]
-    assert re.split("  +", head) == ["rule", *columns]
-    fresh = [float(numbers(row)[1]) for row in rows]
+    assert re.split("  +", head) == ["rule", "freshness if changes were Poisson"]
+    fresh = [float(numbers(row)[0]) for row in rows]
     assert fresh == sorted(fresh)
     rules = {re.split("  +", row)[0] for row in rows}
     assert rules == {"the log", "uniform", "proportional", "optimal"}

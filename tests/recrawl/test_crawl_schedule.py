@@ -20,7 +20,6 @@ from paperlib import freshness
 from paperlib.allocation import optimal_thresholds
 from paperlib.signals import SignalledPages
 from recrawl import cli, inputs, planning
-from recrawl.calibrating import Calibration
 from recrawl.limits import page_limits, read_limits
 from recrawl.scheduling import HEDGE, schedule
 from recrawl.science import allocation
@@ -117,24 +116,19 @@ def test_the_mean_over_a_posterior():
     np.testing.assert_allclose(mean, by_quadrature, atol=3e-6)
 
 
-def test_calibrated_freshness():
-    """Of an exponential it is that of Poisson pages; else an integral."""
-    x = np.linspace(0, 40, 40_001)
-    rate, crawls = np.array([0.0, 0.01, 0.5, 3.0, 3.0]), np.array([1, 1, 2, 0.1, 0])
-    np.testing.assert_allclose(
-        Calibration(x, np.exp(-x)).freshness(rate, crawls),
-        freshness.interval(rate, crawls),
-        rtol=1e-6,
-    )
-    measured = Calibration([0.0, 0.5, 1.0, 4.0], [1.0, 0.8, 0.5, 0.3])
-    knots = [0.0, 0.5, 1.0, 4.0, 100.0], np.log([1.0, 0.8, 0.5, 0.3, 0.3 / np.e**96])
-    for until in (0.2, 0.5, 0.7, 4.0, 9.0):
-
-        def unchanged(y):
-            return np.exp(np.interp(y, *knots))
-
-        area = quad(unchanged, 0, until, points=knots[0][1:4])[0]
-        assert measured.freshness(until, 1.0) == pytest.approx(area / until, rel=1e-8)
+def test_changes_that_no_crawl_sees():
+    """By simulated Poisson changes at equal intervals; all without crawls."""
+    rate, crawls = np.array([0.5, 2.0, 3.0]), np.array([1.0, 0.7, 0.0])
+    rng, days = np.random.default_rng(5), 200_000
+    unseen = np.zeros(3)
+    for i, (each, crawl) in enumerate(zip(rate, crawls, strict=True)):
+        time = rng.uniform(0, days, rng.poisson(each * days))
+        seen = np.unique(np.floor(time * crawl)).size if crawl else 0
+        unseen[i] = each * (1 - seen / time.size)
+    problem = planning.Problem(rate, np.array([1.0, 2.0, 1.0]))
+    share = problem.unseen(planning.Plan(crawls, crawls))
+    expected = unseen @ problem.importance / (rate @ problem.importance)
+    assert share == pytest.approx(expected, abs=4 / np.sqrt(days))
 
 
 @pytest.mark.parametrize("wait", [50_000, 364_999, 365_001])
@@ -321,23 +315,38 @@ def test_now_is_that_of_the_log_where_it_is_given(run):
     assert np.isnan(run(columns | {"freshness_now": nothing}, 20.0)[0].freshness_now)
 
 
-def test_the_calibration_of_the_log_gives_a_second_number(run):
-    columns = pages()
-    points = {"x": [0.0, 0.3, 2.0], "unchanged": [1.0, 0.6, 0.4]}
-    calibration, metadata = Calibration(**points), {"calibration": points}
-    found, plan = run(columns, 20.0, metadata=metadata)
-    fresh = calibration.freshness(columns["change_rate"], plan["crawl_rate"])
-    mean = np.average(fresh, weights=columns["importance"])
-    assert found.calibrated == pytest.approx(mean, rel=1e-12)
+def test_a_promise_is_the_freshness_at_rates_that_drift(run):
+    """Factors 1/2 to 2 and half their ratio more, 1/4 to 4; and 0.02 of freshness."""
+    columns, drift = pages(), {"drift": [0.5, 2.0, 2.0]}
+    found, plan = run(columns, 20.0, metadata=drift)
+
+    def at(factor):
+        fresh = freshness.interval(factor * columns["change_rate"], plan["crawl_rate"])
+        return np.average(fresh, weights=columns["importance"])
+
+    expected = at(4.0) - 0.02, at(2 ** (1 / 3)), at(0.25) + 0.02
+    assert found.promise == pytest.approx(expected, rel=1e-12)
     worth = [
-        run(columns, bandwidth, metadata=metadata)[0].calibrated
+        run(columns, bandwidth, metadata=drift)[0].promise[1]
         for bandwidth in found.worth[:, 0]
     ]
     assert found.worth[:, 2] == pytest.approx(worth, rel=1e-12)
-    for given in (None, {"calibration": None}):
+    # 1 is always within the range
+    found, _ = run(columns, 20.0, metadata={"drift": [2.0] * 3})
+    expected = at(2 * 2**0.5) - 0.02, at(2.0), at(0.5**0.5) + 0.02
+    assert found.promise == pytest.approx(expected, rel=1e-12)
+    for given in (None, {"drift": None}):
         found, _ = run(columns, 20.0, metadata=given)
-        assert found.calibrated is None
+        assert found.promise is None
         assert np.isnan(found.worth[:, 2]).all()
+
+
+def test_a_range_stays_within_0_and_1(run):
+    never = pages() | {"change_rate": np.zeros(N_PAGES)}
+    drift = {"drift": [0.9, 1.0, 1.1]}
+    assert run(never, 20.0, metadata=drift)[0].promise[2] == 1.0
+    often = pages() | {"change_rate": np.full(N_PAGES, 1e6)}
+    assert run(often, 20.0, metadata=drift)[0].promise[0] == 0.0
 
 
 def test_pages_that_were_never_fetched_are_counted_and_promised_nothing(run, tmp_path):

@@ -1,4 +1,4 @@
-"""Intervals that hold their rate, also where changes cluster; fading; calibration."""
+"""Intervals that hold their rate, also where changes cluster; drift of the rates."""
 
 import itertools
 import json
@@ -10,14 +10,9 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from paperlib import freshness
-from recrawl import (
-    Calibration,
-    calibrating,
-    compare,
-    estimate,
-)
+from recrawl import compare, estimate
 from recrawl.dependence import Dependence, measured
+from recrawl.drift import drift, number_of_changes
 from recrawl.reading import Batch
 from recrawl.science.estimators import mle
 from recrawl.science.freshness import crawled
@@ -63,38 +58,91 @@ def clusters(rng, horizon, spread=2.0):
     return np.sort(times[(times > 0) & (times < horizon)])
 
 
-# ------------------------------------------------- calibration
+# ------------------------------------------------- drift
 
 
-def test_calibration_by_poisson_changes_is_the_formula():
-    x = np.array([0.0, 0.3, 1.0, 2.5])
-    calibration = Calibration(x, np.exp(-x))
-    change, crawl = np.meshgrid([1e-9, 0.1, 1.0, 30.0], [1e-3, 0.5, 2.0])
-    expected = freshness.interval(change, crawl)
-    assert_allclose(calibration.freshness(change, crawl), expected, rtol=1e-12)
-    assert calibration.freshness(0.0, 0.0) == 1.0
-    assert calibration.freshness(1.0, 0.0) == 0.0
+def batch_of(bits):
+    """Pages that are crawled once a day, a row of bits for each."""
+    history = History(*History(np.ones(bits.shape), bits).ragged())
+    time = np.tile(np.arange(bits.shape[1]), bits.shape[0])
+    return Batch(None, history, time, np.ones(bits.size, dtype=bool))
 
 
-def test_intervals_that_are_equal_but_for_rounding_are_calibrated_together():
+def test_drift_is_what_the_rates_were_multiplied_by():
+    """Between 60 and 80% of the time pages change twice as often, then half as."""
     rng = np.random.default_rng(3)
-    interval = 1 + 1e-9 * rng.standard_normal(5000)
-    history = History(interval, rng.random(5000) < 0.4, np.arange(0, 5001, 1000))
-    batch = Batch(None, history, np.tile(np.arange(1000), 5), np.ones(5000, bool))
-    learnt = calibrating.learn(batch, lambda before: np.full(before.shape, 0.5))
-    assert_allclose(learnt.x, [0.0, 0.5], rtol=1e-6)
-    late = history.changed.reshape(5, 1000)[:, 800:]
-    assert learnt.unchanged[1] == pytest.approx(1 - late.mean(), rel=1e-2)
+    rate = rng.lognormal(-1.5, 0.5, 2000)
+    factor = np.repeat([1.0, 1.0, 2.0, 0.5], [40, 20, 20, 20])
+    bits = rng.random((2000, 100)) < -np.expm1(-np.outer(rate, factor))
+    log, spread = np.log(rate), np.zeros(2000)
+    columns = {"change_rate": rate, "log_rate": log, "log_stderr": spread}
+    found = drift(batch_of(bits), lambda early: columns)
+    # some 9,000, 17,000 and 5,000 changes
+    assert_allclose(found, [1.0, 2.0, 0.5], rtol=4 / np.sqrt(5000))
+    # rates that are lognormal are averaged over: a mean of the rate of exp(1/8)
+    columns |= {"log_rate": np.full(2000, -1.5), "log_stderr": np.full(2000, 0.5)}
+    found = drift(batch_of(bits), lambda early: columns)
+    assert_allclose(found, [1.0, 2.0, 0.5], rtol=4 / np.sqrt(5000) + 0.02)
 
 
-def test_calibration_against_numerical_integration():
-    calibration = Calibration([0.0, 0.5, 2.0], [1.0, 0.7, 0.7])
-    points = (np.arange(200_000) + 0.5) / 200_000
-    for end in (0.2, 0.5, 1.7, 6.0):
-        x = end * points
-        logs = np.interp(x, [0.0, 0.5, 2.0], np.log([1.0, 0.7, 0.7]))
-        mean = np.exp(logs - np.maximum(x - 2.0, 0.0)).mean()
-        assert calibration.freshness(end, 1.0) == pytest.approx(mean, rel=1e-8)
+def test_only_what_was_before_a_part_predicts_it():
+    lengths = []
+
+    def posterior(early):
+        lengths.append(early.history.n_crawls.tolist())
+        ones = np.ones(5)
+        return {"change_rate": ones, "log_rate": 0 * ones, "log_stderr": 0 * ones}
+
+    drift(batch_of(np.ones((5, 200), dtype=bool)), posterior)
+    assert lengths == [[80] * 5, [120] * 5, [160] * 5]
+
+
+def test_drift_where_nothing_or_everything_changed():
+    rate = np.full(20, 0.5)
+    columns = {"change_rate": rate, "log_rate": np.log(rate), "log_stderr": 0 * rate}
+    for bit, factor in ((0, np.exp(-3)), (1, 2 * np.log(800))):
+        bits = np.full((20, 200), bit, dtype=bool)
+        found = drift(batch_of(bits), lambda early: columns)
+        # all but half of 800 changed: 1 - exp(-rate c) is 1 - 1 / 1600
+        expected = [factor] * 3 if not bit else [np.log(1600) / 0.5] * 3
+        assert_allclose(found, expected, rtol=1e-5)
+    few = batch_of(np.zeros((5, 100), dtype=bool))
+    assert drift(few, lambda early: columns) is None  # 300 bits
+
+
+def test_a_day_on_which_all_pages_change_raises_one_factor(tmp_path):
+    rng = np.random.default_rng(8)
+    bits = rng.random((300, 50)) < 0.02
+    usual, bits[:, 35] = bits.copy(), True
+    with_day, without = (
+        estimate(
+            log_of(tmp_path / "log.parquet", batch_of(each).history),
+            tmp_path / "rates.parquet",
+            force=True,
+        ).drift
+        for each in (bits, usual)
+    )
+    first, second, third = np.divide(with_day, without)
+    assert first == pytest.approx(1.0)
+    assert second > 4
+    assert third < 0.6  # the day is in the rates that predict the last part
+
+
+def test_numbers_of_changes_are_those_of_a_lognormal_rate():
+    """Within one of SciPy's negative binomial; nominal cover of simulated changes."""
+    rng = np.random.default_rng(4)
+    log_rate, stderr = rng.normal(-1, 2, 5000), rng.uniform(0.05, 1.2, 5000)
+    low, high = number_of_changes(log_rate, stderr, 20.0, None)
+    shape = 1 / np.expm1(stderr**2)
+    mean = 20 * np.exp(log_rate + stderr**2 / 2)
+    for limit, tail in ((low, 0.025), (high, 0.975)):
+        exact = stats.nbinom.ppf(tail, shape, shape / (shape + mean))
+        assert np.abs(limit - exact).max() <= 1
+    number = rng.poisson(20 * np.exp(log_rate + stderr * rng.standard_normal(5000)))
+    assert np.mean((low <= number) & (number <= high)) > 0.95 - 4 * 0.003
+    wider = number_of_changes(log_rate, stderr, 20.0, [0.5, 2.0, 1.0])
+    assert_allclose(wider[0], number_of_changes(log_rate, stderr, 10.0, None)[0])
+    assert_allclose(wider[1], number_of_changes(log_rate, stderr, 40.0, None)[1])
 
 
 # ------------------------------------------------- properties and invariances
@@ -196,37 +244,17 @@ def test_the_log_is_as_fresh_for_estimate_as_for_compare(month, tmp_path):
     assert_allclose(page["freshness_now"], expected, rtol=1e-9)
 
 
-def test_compare_calibrates_what_crawls_at_equal_intervals(tmp_path):
-    """The same calibration as that of the rates, at the intervals of each rule."""
-    rng = np.random.default_rng(15)
-    interval = rng.exponential(2.5, (120, 25)) + 0.01
-    bits = rng.random(interval.shape) < -np.expm1(-0.3 * interval)
-    history = History(interval.ravel(), bits.ravel(), np.arange(121) * 25)
-    log = log_of(tmp_path / "log.parquet", history)
-    found = compare(log)
-    assert found.calibrated.keys() == {"the log", "uniform", "proportional", "optimal"}
-    learnt = estimate(log, tmp_path / "rates.parquet").calibration
-    calibration = Calibration(**learnt)
-    page = pq.read_table(tmp_path / "rates.parquet").to_pandas()
-    rate = page["change_rate"].to_numpy()
-    even = (history.n_crawls / history.total(history.interval)).sum() / 120
-    fresh = calibration.freshness(rate, even).mean()
-    assert found.calibrated["uniform"] == pytest.approx(fresh, rel=1e-9)
-    of_url = rate[np.argsort(page["url"].astype(int))]
-    fresh = calibration.freshness(of_url[:, None], 1 / interval)
-    fresh = np.average(fresh, axis=1, weights=interval).mean()
-    assert found.calibrated["the log"] == pytest.approx(fresh, rel=1e-6)
-
-
 def test_what_estimate_keeps_of_the_log(month, tmp_path):
-    log, _ = month
+    log, history = month
     found = estimate(log, tmp_path / "rates.parquet")
     kept = json.loads(pq.read_metadata(tmp_path / "rates.parquet").metadata[b"recrawl"])
     assert kept["dispersion"] == found.dispersion
-    assert found.calibration is None  # 120 pages times 2 bits
+    assert found.drift == kept["drift"]
+    assert found.period == pytest.approx(history.total(history.interval).max() / 5)
     long = log_of(
         tmp_path / "long.parquet", polled(poisson, np.random.default_rng(15), 50, 50)
     )
     found = estimate(long, tmp_path / "rates.parquet", force=True)
-    calibration = Calibration(**found.calibration)
-    assert calibration.unchanged[1] == pytest.approx(np.exp(-calibration.x[1]), abs=0.1)
+    assert found.period == 10.0
+    # 500 bits in each part, of which some 300 changed
+    assert_allclose(found.drift, 1.0, atol=4 / np.sqrt(300))

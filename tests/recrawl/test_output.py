@@ -56,16 +56,16 @@ def test_of_two_runs_on_one_state_none_loses_its_crawls(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:rows left out")
-def test_a_log_repeated_with_its_state_keeps_the_calibration(tmp_path):
+def test_a_log_repeated_with_its_state_keeps_the_drift(tmp_path):
     log, rates = log_of(tmp_path / "log.csv", "a", 250), tmp_path / "rates.parquet"
     given = {"state": tmp_path / "state.parquet", "force": True}
     first = recrawl.estimate(log, rates, **given)
-    assert first.calibration is not None
+    assert first.drift is not None
     again = recrawl.estimate(log, rates, **given)
     assert again.counts.get("rows", 0) == 0
-    assert again.calibration == first.calibration
+    assert again.drift == first.drift
     few = log_of(tmp_path / "few.csv", "b", n_pages=2)
-    assert recrawl.estimate(few, rates, **given).calibration == first.calibration
+    assert recrawl.estimate(few, rates, **given).drift == first.drift
 
 
 def test_no_cell_of_a_spreadsheet_is_a_formula(tmp_path):

@@ -1,0 +1,145 @@
+"""How much more, or less, the pages of a log changed than its earlier part predicts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+
+from recrawl.planning import expected
+from recrawl.state import kept
+from recrawl.types import Array
+
+if TYPE_CHECKING:
+    from recrawl.reading import Batch
+
+__all__ = ["drift", "number_of_changes"]
+
+_CUTS = 0.4, 0.6, 0.8, 1.0  # shares of the crawls, in time, at which parts end
+LEAST_BITS = 400  # to predict; with fewer, a factor has an error of a fifth and more
+_MOST_BITS = 100_000  # of a part: every n-th of more
+_MOST = 3.0  # of the logarithm of a factor, where nothing or everything changed
+_TAIL = 0.025
+
+
+def drift(
+    sample: Batch, posterior: Callable[[Batch], dict[str, Array]]
+) -> list[float] | None:
+    r"""Factors by which pages changed faster than predicted, in three parts of a log.
+
+    The log is cut at 40, 60 and 80% of its crawls in time. What was learnt before a
+    cut predicts the bits :math:`I_j` up to the next one. The factor c solves
+
+    .. math:: \sum_j E\left[1 - e^{-c \Delta w_j}\right] = \sum_j I_j ,
+
+    with the expectation over the posterior of the change rate :math:`\Delta`. A day
+    on which many pages changed at once raises one factor.
+
+    Parameters
+    ----------
+    sample : Batch
+        Pages drawn at random from a log.
+    posterior : callable
+        From a batch to arrays of its pages: change_rate, log_stderr and log_rate.
+
+    Returns
+    -------
+    list of float or None
+        Three factors, from 1/20 to 20; None with fewer than 400 bits to predict.
+
+    Examples
+    --------
+    >>> from recrawl.reading import Batch
+    >>> from recrawl.science.processes import History
+    >>> bits = np.random.default_rng(1).random((50, 100)) < 1 - np.exp(-0.5)
+    >>> history = History(*History(np.ones((50, 100)), bits).ragged())
+    >>> batch = Batch(None, history, np.tile(np.arange(100), 50), np.ones(5000, bool))
+    >>> values = {"change_rate": 0.25, "log_stderr": 0.0, "log_rate": np.log(0.25)}
+    >>> columns = {name: np.full(50, value) for name, value in values.items()}
+    >>> np.round(drift(batch, lambda early: columns), 1)
+    array([2.2, 2.1, 1.9])
+    """
+    time, crawled = sample.time, sample.crawled
+    cuts = np.quantile(time, _CUTS, method="lower") if time.size else np.zeros(4)
+    if np.count_nonzero(crawled & (time > cuts[0])) < LEAST_BITS:
+        return None
+    interval, changed, offsets = sample.history.ragged()
+    owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    factors = []
+    for cut, end in itertools.pairwise(cuts):
+        learnt = posterior(_restricted(sample, time <= cut))
+        later = np.flatnonzero(crawled & (time > cut) & (time <= end))
+        later = later[:: later.size // _MOST_BITS + 1]
+        names = "change_rate", "log_stderr", "log_rate"
+        rates = [learnt[name][owner[later]] for name in names]
+        factors.append(_factor(rates, interval[later], changed[later]))
+    return factors
+
+
+def _restricted(batch, keep):
+    """The batch with some of its crawls."""
+    crawls = {"time": batch.time[keep], "crawled": batch.crawled[keep]}
+    return replace(batch, history=kept(batch.history, keep), n_signals=None, **crawls)
+
+
+def _factor(rates, interval, changed):
+    """The factor of `drift` for the bits of one part."""
+    # half a change stands for none
+    found = np.clip(changed.sum(), 0.5, max(changed.size - 0.5, 0.5))
+
+    def missing(log):
+        def unchanged(rate):
+            return np.exp(-rate * np.exp(log) * interval)
+
+        return interval.size - expected(unchanged, *rates).sum() - found
+
+    if missing(-_MOST) >= 0 or missing(_MOST) <= 0:
+        return float(np.exp(np.copysign(_MOST, -missing(0.0))))
+    return float(np.exp(scipy.optimize.brentq(missing, -_MOST, _MOST, xtol=1e-6)))
+
+
+def number_of_changes(
+    log_rate: Array, log_stderr: Array, period: float, factors: list[float] | None
+) -> tuple[Array, Array]:
+    r"""A 95% prediction interval of the number of changes of each page in a period.
+
+    At a lognormal rate, the number has the mean and the variance
+
+    .. math:: m = T e^{\mu + \sigma^2 / 2}, \qquad v = m + m^2 (e^{\sigma^2} - 1) .
+
+    Its limits are those of the gamma distribution with these two, rounded: within one
+    change of those of the negative binomial distribution (measured), at a tenth of
+    its time. The lower one takes the least of the factors of `drift` and 1, the upper
+    one the greatest.
+
+    Parameters
+    ----------
+    log_rate, log_stderr : ndarray, shape (n_pages,)
+        Mean and standard deviation of the logarithm of the change rate, 1/day.
+    period : float
+        T, days.
+    factors : list of float or None
+        Of `drift`.
+
+    Returns
+    -------
+    low, high : ndarray, shape (n_pages,)
+
+    Examples
+    --------
+    >>> number_of_changes(np.log([0.01, 1.0]), np.array([0.5, 0.1]), 30.0, [0.8, 1.5])
+    (array([ 0., 15.]), array([ 3., 62.]))
+    """
+    factors = [1.0, *(factors or [])]
+    mean = period * np.exp(log_rate + log_stderr**2 / 2)
+    limits = []
+    for factor, tail in ((min(factors), _TAIL), (max(factors), 1 - _TAIL)):
+        m = factor * mean
+        per_change = 1 + m * np.expm1(log_stderr**2)  # variance over mean
+        quantile = scipy.special.gammaincinv(m / per_change, tail) * per_change
+        limits.append(np.rint(quantile))
+    return limits[0], limits[1]
