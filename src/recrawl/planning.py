@@ -309,10 +309,9 @@ class Problem:
 
         With the importance of their pages, at equal intervals.
         """
-        rate, weight = self.change_rate, self.importance
-        seen = self._expected(lambda d: _seen(d, plan.crawl_rate))
-        total = (weight * self._expected(lambda d: d)).sum()
-        return 1 - (weight * seen).sum().item() / total.item() if total else 0.0
+        seen = self._expected(lambda rate: _seen(rate, plan.crawl_rate))
+        changes = self._expected(lambda rate: rate) @ self.importance
+        return 1 - (seen @ self.importance).item() / changes.item() if changes else 0.0
 
     def expected_crawls(self, plan: Plan) -> Array:
         """Crawls a day of each page, shape (n_pages,).
