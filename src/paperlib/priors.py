@@ -1,4 +1,9 @@
-"""What is known about a page before it is crawled, and after a few crawls."""
+"""Priors of change rates: two pseudo-observations, a grid, a population.
+
+Section 4 of Grimes and Ford (2008): what is known about a page before its first
+crawl (`PseudoObservations`, its first interval), and after a few crawls
+(`grid_posterior`).
+"""
 
 from __future__ import annotations
 

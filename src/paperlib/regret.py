@@ -1,4 +1,7 @@
-r"""What it costs not to know the change rates: Upadhyay et al. (2020).
+r"""Utility F of crawl rates, and the regret of a crawler that has to learn.
+
+Upadhyay et al. (2020): eqs. (4), (5) and Lemma 1 (burn-in), Lemma 4 (sensitivity to
+errors of the rates), Lemma 5 and Theorem 1 (exploration, regret bound).
 
 Arguments come in one order: change rates, estimated rates, importances (or the
 number of pages), the bandwidth, and then what is crawled or explored.

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from paperlib import checks
 from paperlib.freshness import NOTHING, STALE, lemma_4_rates
 from paperlib.signals import SignalledPages
+from recrawl.checks import broadcast
 from recrawl.errors import NoPageError
 from recrawl.files import write_atomic
 from recrawl.kernels import addresses, slots
@@ -34,7 +35,7 @@ _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
 _NO_SIGNALS = np.empty(0, np.int64), np.empty(0)
 _KNOWN = "importance", "change_rate", "false_rate", "alpha", "gamma", "beta", "limit"
 _LEARNED = "importance", "shape", "rate"
-_SCALARS = "window", "expected", "found"
+_SCALARS = "window", "expected", "found", "usual"
 # What a file holds of each page; the rest follows from it.
 _SAVED = (
     *(*_KNOWN, "shape", "rate", "min_interval", "max_interval"),
@@ -112,6 +113,7 @@ class Limits:
     def __post_init__(self):
         low = checks.numbers("min_interval", self.min_interval)
         high = np.asarray(self.max_interval, dtype=float)
+        low, high = broadcast(min_interval=low, max_interval=high)
         checks.require("max_interval", high, "at least min_interval", high >= low)
 
 
@@ -158,7 +160,7 @@ class Scheduler:
 
     Without change rates to begin with:
 
-    >>> scheduler = Scheduler(LearnedPages([1.0, 0.5], shape=0.5, rate=1.0))
+    >>> scheduler = Scheduler(LearnedPages([1.0, 0.5], shape=1.0, rate=1.0))
     >>> page = scheduler.next(time=1.0)
     >>> scheduler.report(page, changed=True)
     """

@@ -26,7 +26,7 @@ class Plain:
 
     def __init__(self, window=0.0):
         self.pages, self.hosts, self.window = [], {}, window
-        self.expected = self.found = 0.0
+        self.expected = self.found = self.usual = 0.0
 
     def add(self, pages, limits, crawled):
         numbers = range(len(self.pages), len(self.pages) + pages.importance.size)
@@ -128,7 +128,9 @@ class Plain:
         expected = 1 - (rate / (rate + interval)) ** shape
         self.expected += recent * (expected - self.expected)
         self.found += recent * (changed - self.found)
-        ratio = (self.expected + 3 * recent) / (self.found + 3 * recent)
+        self.usual += recent / 100 * (changed - self.usual)
+        least = max(self.expected, self.usual)
+        ratio = (least + 3 * recent) / (self.found + 3 * recent)
         return min(1, ratio**2) if changed else 1
 
 
@@ -332,6 +334,23 @@ def test_the_posterior_is_conjugate_without_a_change_and_with_an_age():
     assert scheduler.posterior[1].item() == rate + 1.0
 
 
+@pytest.mark.parametrize("low", [0.1, 0.01])
+def test_a_prior_of_far_too_low_rates_is_corrected(low):
+    """After 40 rounds the rates are half of what all evidence would make them."""
+    rng = np.random.default_rng(7)
+    n, rounds = 500, 40
+    scheduler = Scheduler(LearnedPages(np.ones(n), 1.0, 1 / low), crawled=0.0)
+    last, found = np.zeros(n), 0
+    for now in np.arange(1, rounds * n + 1) / n:
+        page = scheduler.next(now)
+        bit = rng.random() < -np.expm1(-(now - last[page]))
+        last[page], found = now, found + bit
+        scheduler.report(page, bool(bit))
+    shape, rate = scheduler.posterior
+    whole = (1 + found / n) / (1 / low + rounds)
+    assert np.median(shape / rate) > 0.5 * whole
+
+
 def test_a_bulk_change_counts_less_than_changes_of_single_pages():
     pages = LearnedPages(np.ones(1000), 1.0, 1000.0)
     single, bulk = Scheduler(pages, crawled=0.0), Scheduler(pages, crawled=0.0)
@@ -475,6 +494,10 @@ def test_bad_calls_say_what_is_wrong_and_change_nothing(message):
         (lambda: LearnedPages([-1.0], 1.0, 1.0), "importance must be non-negative"),
         (lambda: Limits(-1.0), "min_interval must be non-negative"),
         (lambda: Limits(3.0, 2.0), "max_interval must be at least min_interval"),
+        (
+            lambda: Limits(np.ones(2), np.ones(3)),
+            "must have shapes that broadcast, got min_interval (2,)",
+        ),
         (
             lambda: Scheduler(KNOWN, Limits(host="a", host_limit=-1)),
             "host_limit must be non-negative",

@@ -1,4 +1,8 @@
-"""How well an estimator can do: information, variances, what is learnt, a radius."""
+"""Fisher information, and what crawls can tell at all.
+
+Upadhyay et al. (2020): the affinity and the disjoint blocks of Lemma 2 (which
+sequences of crawls allow learning), the confidence radius of Lemma 3.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray

@@ -3,8 +3,8 @@ r"""Online estimators: one bit of every page at a time, for Poisson crawls.
 A crawl at rate p finds a change (I = 1) with probability
 :math:`q = \Delta / (\Delta + p)`, eq. (4) of Avrachenkov, Patil, Thoppe
 (2020). `Naive` and `LLN` count the changes; `SA` and `SAM` move an estimate by
-steps that shrink. `path`, `paths` and `rmse` follow any estimator over a
-history.
+steps that shrink. Each has the exact bias and RMSE after k crawls (`moments`).
+`path`, `paths` and `rmse` follow any estimator over a history.
 """
 
 import copy

@@ -1,4 +1,9 @@
-"""Policies that set crawl rates in phases while they learn the change rates."""
+"""Explore, then commit; phases; re-optimisation: crawl rates from learnt change rates.
+
+`ExploreThenCommit` is that of sections 5 and 6 of Upadhyay et al. (2020), with its
+phased epsilon-greedy form; `explore_then_commit` has its expected regret for many
+horizons at once. `reoptimise` is section 5 of Avrachenkov, Patil, Thoppe (2022).
+"""
 
 from __future__ import annotations
 

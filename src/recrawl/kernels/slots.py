@@ -65,8 +65,8 @@ BOUND = np.dtype(
 HOST = np.dtype(fields("f8", "spacing full_at"))
 SCALARS = np.dtype(
     # expected, found: means over recent reports of the probability of a change, and
-    # of the bit
-    fields("f8", "threshold window time gap expected found")
+    # of the bit; usual: that of the bit over a time that is BULK_LASTING times as long
+    fields("f8", "threshold window time gap expected found usual")
     + fields("i8", "n_active n_waiting n_new n_limited rank crowd n_slots lowered")
     + fields("i8", "n_values n_pages")
 )
@@ -95,6 +95,7 @@ RECENT = 0.05  # weight of the last slot in the mean time between slots
 # Bulk changes: reports of so large a share of the pages are recent, at least so many;
 # and so many changes are added to both means, since few changes say little.
 BULK_SHARE, BULK_LEAST, BULK_PRIOR = 0.03, 30.0, 3.0
+BULK_LASTING = 100.0  # three rounds: more changes than expected for so long are no event
 
 
 def new_state(n_pages, n_hosts, n_limited, window=0.0):
@@ -240,6 +241,7 @@ def _free_at(hosts, page):
 
 @compiled
 def _is_in_heap(page):
+    """Return whether a page is in the heap of waiting pages."""
     return WAITING <= page.place <= LATE
 
 
@@ -349,7 +351,7 @@ def _wake(state, t):
 
 @compiled
 def _hold(state, i, t):
-    """Hold a page until limits allow to crawl it; whether they do not now."""
+    """Return whether limits forbid to crawl a page now, and hold it as long."""
     free = _free_at(state.hosts, state.pages[i])
     if free <= t:
         return False
@@ -560,18 +562,21 @@ def _bulk(state, page, interval, changed):
 
     A redesign or a new template changes many pages at once, and the next round finds
     each of them changed: that is one event, and says little of the rates of single
-    pages. It shows as more changes lately than the posteriors predicted. The square
-    is our choice (measured on real histories).
+    pages. It shows as more changes lately than the posteriors predicted, and than
+    usual: else a prior of far too low rates would never be corrected. The square is
+    our choice (measured on real histories).
     """
     s = state.scalars[0]
     recent = 1.0 / max(BULK_SHARE * s.n_pages, BULK_LEAST)
     expected = 1.0 - (page.rate / (page.rate + interval)) ** page.shape
     s.expected += recent * (expected - s.expected)
-    s.found += recent * ((1.0 if changed else 0.0) - s.found)
+    bit = 1.0 if changed else 0.0
+    s.found += recent * (bit - s.found)
+    s.usual += recent / BULK_LASTING * (bit - s.usual)
     if not changed:
         return 1.0
     few = BULK_PRIOR * recent
-    return min(1.0, ((s.expected + few) / (s.found + few)) ** 2)
+    return min(1.0, ((max(s.expected, s.usual) + few) / (s.found + few)) ** 2)
 
 
 @compiled
@@ -646,7 +651,7 @@ def free_from(state):
     return time
 
 
-# From Python in every slot: one table of addresses costs less than eight arrays.
+# From Python in every slot: one table of addresses costs less than seven arrays.
 
 
 @compiled
