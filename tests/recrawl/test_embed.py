@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib
 import itertools
+import re
 import signal
 import subprocess
 import sys
@@ -12,7 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
 
+import recrawl
 from paperlib import freshness
 from paperlib.allocation import optimal_interval
 
@@ -391,3 +395,19 @@ def test_the_program_stops_cleanly(tmp_path, interrupt):
 def test_the_page_shows_the_program(name):
     page = (DOCS / "embed.md").read_text(encoding="utf-8")
     assert f"```python\n{(DOCS / name).read_text(encoding='utf-8')}```" in page
+
+
+def test_a_log_starts_the_scheduler(tmp_path, monkeypatch):
+    """As docs/recrawl/estimators.md has it: the posterior of the rates file."""
+    monkeypatch.chdir(tmp_path)
+    recrawl.estimate(DOCS.parents[1] / "data" / "example_log.csv.gz", "rates.parquet")
+    page = (DOCS / "estimators.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(import numpy.*?)```", page, re.DOTALL)[:1]
+    names = {}
+    exec(block, names)
+    rates, (shape, rate) = names["rates"], names["scheduler"].posterior
+    log = stats.loggamma(shape, scale=1.0)  # of the rate, in units of 1 / rate
+    assert_allclose(log.mean() - np.log(rate), rates["log_rate"], rtol=1e-9)
+    assert_allclose(log.std(), rates["log_stderr"], rtol=0.02)
+    now = names["last"].max() + 1.0
+    assert names["scheduler"].next(now) in range(len(rates))

@@ -95,7 +95,7 @@ RECENT = 0.05  # weight of the last slot in the mean time between slots
 # Bulk changes: reports of so large a share of the pages are recent, at least so many;
 # and so many changes are added to both means, since few changes say little.
 BULK_SHARE, BULK_LEAST, BULK_PRIOR = 0.03, 30.0, 3.0
-BULK_LASTING = 100.0  # three rounds: more changes than expected for so long are no event
+BULK_LASTING = 100.0  # three rounds; more changes than expected so long are no event
 
 
 def new_state(n_pages, n_hosts, n_limited, window=0.0):
