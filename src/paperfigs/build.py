@@ -21,6 +21,7 @@ import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 from tqdm import tqdm
@@ -31,7 +32,13 @@ from paperfigs.project import BuildError
 
 PROFILES = {"paper": "figures", "preview": "build/preview"}  # where figures go
 _SUFFIXES = ".png", ".svg", ".npz", ".json"  # the files of a figure
-_CODE = {".py", ".mplstyle", ".yaml", ".sql"}  # the files of a package that count
+_CODE = {
+    ".py",
+    ".mplstyle",
+    ".yaml",
+    ".sql",
+    ".jinja",
+}  # the files of a package that count
 # `verify` compares a rebuilt array with the committed one. Other machines
 # round differently in the last digits, and simulations amplify that a little.
 _RELATIVE = 1e-6
@@ -172,7 +179,7 @@ def fingerprint(job: Job) -> str:
     digest = hashlib.sha256(json.dumps([cells, job.parameters, criteria]).encode())
     files = [*project.root().glob(".ci/requirements.lock")]
     if "traces" in code:
-        files += sorted(traces.DATA.glob("*.csv"))
+        files += sorted(traces.DATA.glob("*.csv*"))
     used = re.findall(r"(?:from|import) (paperlib|paperfigs|recrawl)\b", code)
     for package in sorted({"paperlib", *used}):
         files += _files(package)
@@ -272,14 +279,15 @@ def figures(
     todo, seconds = {}, {}
     for job in wanted:
         state, seconds[job.figure] = _read_stamp(job.figure, output)
-        if force or state != _state(job, output):
-            todo[job.figure] = job
+        now = _state(job, output)
+        if force or state != now:
+            todo[job.figure] = job, output, now[0]
     # Where this is impossible it raises before the work, not after it.
     output.mkdir(parents=True, exist_ok=True)
     with _locked(root / "build"):
         for left in output.glob(f"{STAGING}*"):  # by a build that was killed
             shutil.rmtree(left)
-        errors = _run_all(todo, lambda job: _make(job, output), jobs, seconds)
+        errors = _run_all(todo, lambda each: _make(*each), jobs, seconds)
     print(
         f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built in "
         f"{output}, {len(errors)} failed (their notebooks: build/notebooks/)"
@@ -289,14 +297,13 @@ def figures(
     return errors
 
 
-def _make(job, output):
-    """Build one figure and stamp it."""
-    began, depends = time.monotonic(), fingerprint(job)
+def _make(job, output, depends):
+    """Build one figure and stamp it, if all is still as when the build began."""
+    began = time.monotonic()
     execute(job.notebook, _executed(job), **job.parameters, output_dir=str(output))
     state = _state(job, output)
     if None in state:
         raise FileNotFoundError(f"the notebook did not save all of {job.figure}")
-    # What was edited during the run may be in the figure or not.
     if state[0] == depends:
         stamp = {"state": state, "seconds": time.monotonic() - began}
         write_atomic(_stamp(job.figure, output), json.dumps(stamp) + "\n")
@@ -363,25 +370,26 @@ def _run_all(todo, work, workers, seconds):
     return errors
 
 
-@contextlib.contextmanager
 def _environment():
     """Set what kernels inherit; afterwards this process has its own again.
 
-    Compiled code that calls a function of another module is not compiled again by
-    numba where that function changes. So each state of the packages has a folder.
+    Kernels import a copy of the packages, in a folder for each state of them: numba
+    keeps compiled code where a function that it calls in another module changes, and
+    packages may be edited while notebooks run.
     """
-    own = dict(os.environ)
-    files = _files("paperlib") + _files("recrawl")
-    code = "".join(map(sha256, files)).encode()
-    folder = project.root() / "build" / "numba" / hashlib.sha256(code).hexdigest()
-    os.environ.update(_ENVIRONMENT | {"NUMBA_CACHE_DIR": str(folder)} | own)
+    paths = _files("paperlib") + _files("recrawl")
+    files = {path: path.read_text() for path in paths}
+    code = hashlib.sha256("".join(files.values()).encode()).hexdigest()
+    folder = project.root() / "build/packages" / code
+    for path, text in files.items():
+        copy = folder / path.relative_to(paths[0].parents[1])  # of __init__.py
+        if not copy.exists():  # a build that was killed may have left some
+            write_atomic(copy, text)
+    given = _ENVIRONMENT | dict(os.environ)
+    given["PYTHONPATH"] = f"{folder}{os.pathsep}{given.get('PYTHONPATH', '')}"
     # Without bytecode every kernel would compile all that it imports.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(own)
+    given["PYTHONDONTWRITEBYTECODE"] = ""
+    return patch.dict(os.environ, given)
 
 
 @contextlib.contextmanager

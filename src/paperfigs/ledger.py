@@ -77,11 +77,11 @@ class Claims:
         given = {name: given[name] for name in sorted(self._usual)}
         self.parameters = {k: v for k, v in given.items() if v is not None}
         self._claims = project.claims(figure)
-        self._found = {}
-        for name, claim in self._claims.items():
-            status = claim.get("declared", "not measured")
-            found = {"id": name, "measured": None, "stderr": None, "status": status}
-            self._found[name] = found
+        none = {"measured": None, "stderr": None}
+        self._found = {
+            name: none | {"id": name, "status": claim.get("declared", "not measured")}
+            for name, claim in self._claims.items()
+        }
 
     def measure(
         self,

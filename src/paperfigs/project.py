@@ -64,19 +64,8 @@ def paper_folder(paper: str) -> Path:
     return root() / "notebooks" / paper
 
 
-def place(figure: str) -> tuple[Any, ...]:
-    """Order figures: papers before beyond, figures first, figure 2 before 10.
-
-    Parameters
-    ----------
-    figure : str
-        Figure id, such as "peva22/fig2".
-
-    Returns
-    -------
-    tuple
-        A key to sort by.
-    """
+def _place(figure):
+    """Order figures: papers before beyond, figures first, figure 2 before 10."""
     counted = re.sub(r"\d+", lambda digits: digits[0].zfill(2), figure)
     paper = figure.split("/")[0]
     return paper == "beyond", paper, "/fig" not in figure, counted
@@ -93,7 +82,7 @@ def notebooks(guides: bool = False) -> dict[str, Path]:
     Returns
     -------
     dict of Path
-        By figure id, in the order of `place`:
+        By figure id, papers first and figure 2 before 10:
         ``notebooks/peva22/fig2_synthetic.ipynb`` is "peva22/fig2".
     """
     folder = root() / "notebooks"
@@ -101,7 +90,7 @@ def notebooks(guides: bool = False) -> dict[str, Path]:
         f"{path.parent.name}/{path.stem.split('_')[0]}": path
         for path in folder.glob("[!.]*/*.ipynb")
     }
-    found = {figure: found[figure] for figure in sorted(found, key=place)}
+    found = {figure: found[figure] for figure in sorted(found, key=_place)}
     more = {path.stem: path for path in folder.glob("*.ipynb")}
     return found | more if guides else found
 

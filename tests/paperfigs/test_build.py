@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import nbformat
@@ -180,23 +181,43 @@ def test_what_is_edited_during_a_run_is_not_stamped(stand_in, monkeypatch):
 
 
 @pytest.mark.parametrize("package", ["paperlib", "recrawl"])
-def test_compiled_code_is_of_this_state_of_the_packages(stand_in, monkeypatch, package):
+def test_kernels_import_a_copy_of_this_state_of_the_packages(
+    stand_in, monkeypatch, package
+):
     """Numba keeps a function although one that it calls elsewhere has changed."""
-    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
-    folders = []
+    path = stand_in.checkout.root / "src" / package / "__init__.py"
+    first, later = path.read_text(), path.read_text().replace("1", "2")
+    seen = []
 
     def look(*arguments, **parameters):
-        folders.append(os.environ["NUMBA_CACHE_DIR"])
+        folder, _, others = os.environ["PYTHONPATH"].partition(os.pathsep)
+        seen.append((folder, Path(folder, package, "__init__.py").read_text(), others))
+        path.write_text(later)  # while the first of two notebooks runs
         stand_in(*arguments, **parameters)
 
     monkeypatch.setattr(build, "execute", look)
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
     stand_in.run("a")
-    path = stand_in.checkout.root / "src" / package / "__init__.py"
-    path.write_text(path.read_text().replace("1", "2"))
     stand_in.run("a", force=True)
-    before, same, after, _ = folders
-    assert before == same != after
-    assert "NUMBA_CACHE_DIR" not in os.environ
+    folders, contents, others = zip(*seen, strict=True)
+    assert contents == (first, first, later, later)
+    assert folders[0] == folders[1] != folders[2] == folders[3]
+    assert {*others} == {"elsewhere"} == {os.environ["PYTHONPATH"]}
+
+
+def test_a_notebook_that_began_after_an_edit_is_not_stamped(stand_in, monkeypatch):
+    """Its kernel still imports the code that was there when the build began."""
+    path = stand_in.checkout.root / "src/paperlib/__init__.py"
+
+    def edited(notebook, *arguments, **parameters):
+        stand_in(notebook, *arguments, **parameters)
+        path.write_text("x = 2")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "execute", edited)
+        assert stand_in.run("a") == ["a/fig1", "a/fig2"]
+    assert stand_in.run("a") == ["a/fig1", "a/fig2"]
+    assert stand_in.run("a") == []
 
 
 def test_what_is_asked_for_is_built(stand_in):
