@@ -1,10 +1,10 @@
-"""Share of small errors in paperlib that the tests find.
+"""Share of small errors in the three packages that the tests find.
 
     python benchmarks/mutants.py --sample 100
 
-A mutant is the library with one operator, comparison or number changed. It is killed
-if a test fails or takes too long. The tests of a mutant are those of the five files of
-tests/paperlib that name its module most often, and the examples of the module. The
+A mutant is a package with one operator, comparison or number changed. It is killed if
+a test fails or takes too long. The tests of a mutant are those of the five files of the
+package's tests that name its module most often, and the examples of the module. The
 quick tests of the first file come first, for all mutants; then, for those that are
 left, those of the other files; then the slow tests. Results are added to
 `build/mutants.jsonl`: a second run goes on from there, and tries only the mutants that
@@ -37,6 +37,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 ROOT = Path(__file__).parents[1]
+PACKAGES = "paperlib", "paperfigs", "recrawl"
 COPY, SESSION = ROOT / "build/mutants/src", ROOT / "build/mutants.jsonl"
 EQUIVALENT = ROOT / "benchmarks/equivalent_mutants.csv"
 N_FILES = 5
@@ -105,11 +106,11 @@ def _between(left, right, lines):
             return
 
 
-def mutants(package):
-    """Name of each mutant, its path in the package, and its source."""
+def mutants():
+    """Name of each mutant, the path of its module, and its source."""
     found = {}
-    for path in sorted(package.rglob("*.py")):
-        name = path.relative_to(package).as_posix()
+    for path in sorted(COPY.rglob("*.py")):
+        name = path.relative_to(COPY).as_posix()
         lines = path.read_bytes().splitlines(keepends=True)
         seen = collections.Counter()
         for n, start, end, new in changes(ast.parse(path.read_bytes()), lines):
@@ -124,16 +125,17 @@ def mutants(package):
 
 def tests_of(package):
     """The test files of each module, those that name it most often first."""
-    used = {path: path.read_text() for path in (ROOT / "tests/paperlib").glob("test_*")}
+    folder = ROOT / "tests" / package
+    used = {path: path.read_text() for path in folder.rglob("test_*.py")}
     files = {}
-    for path in package.rglob("*.py"):
+    for path in (COPY / package).rglob("*.py"):
         own = path.stem if path.stem != "__init__" else path.parent.name
         count = {
             test: len(re.findall(rf"\b{own}\b", text)) + 99 * test.stem.endswith(own)
             for test, text in used.items()
         }
         best = sorted(count, key=count.get, reverse=True)[:N_FILES]
-        files[path.relative_to(package).as_posix()] = [t for t in best if count[t]]
+        files[path.relative_to(COPY).as_posix()] = [t for t in best if count[t]]
     return files
 
 
@@ -168,7 +170,7 @@ def failure(which, tests, environment=MappingProxyType({})):
 
 def killer(name, source, which, tests):
     """What finds a mutant, or None. The copy is then again the original."""
-    path, aside = COPY / "paperlib" / name, COPY.parent / "aside"
+    path, aside = COPY / name, COPY.parent / "aside"
     path.rename(aside)  # comes back with its time, so that caches stay good
     path.write_bytes(source)
     try:
@@ -186,8 +188,10 @@ def main():
     parser.add_argument("--seed", default="1", help="which sample")
     options = parser.parse_args()
     shutil.rmtree(COPY.parent, ignore_errors=True)
-    shutil.copytree(ROOT / "src/paperlib", COPY / "paperlib")
-    found, tests = mutants(COPY / "paperlib"), tests_of(COPY / "paperlib")
+    shutil.copytree(ROOT / "src", COPY, ignore=shutil.ignore_patterns("__pycache__"))
+    found, tests = mutants(), {}
+    for package in PACKAGES:
+        tests |= tests_of(package)
     with EQUIVALENT.open(newline="") as file:
         equivalent = {row["mutant"] for row in csv.DictReader(file)}
     # an order that an edit elsewhere leaves as it is
