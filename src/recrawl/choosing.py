@@ -13,7 +13,7 @@ from recrawl.science.processes import History
 from recrawl.state import kept
 from recrawl.types import Array
 
-__all__ = ["SAMPLE", "Chosen", "choose", "learn_prior", "log_loss"]
+__all__ = ["SAMPLE", "Chosen", "choose", "learn_prior", "learnt", "log_loss"]
 
 # Pages from which the prior is learnt and on which predictions are compared.
 # The standard error of a mean log loss is then about 0.01.
@@ -174,13 +174,13 @@ def choose(sample: History, *, bits: History, host: Any) -> Chosen:
     compared = bits.n_crawls >= 2
     last = bits.offsets[1:][compared] - 1
     if not compared.any() or len(encoded(host)[0]) < 2:
-        return _learnt(sample, host, "one prior for all pages: nothing to compare")
+        return learnt(sample, host, None, "one prior for all pages: nothing to compare")
     keep = np.ones(bits.interval.size, dtype=bool)
     keep[last] = False
     before = kept(bits, keep)
 
     def loss(scales):
-        rate = _learnt(before, host, "", scales).rate(before, host)[compared]
+        rate = learnt(before, host, scales).rate(before, host)[compared]
         return log_loss(rate, bits.interval[last], bits.changed[last])
 
     one, own = loss(None), loss(_host_scales(before, host))
@@ -191,11 +191,29 @@ def choose(sample: History, *, bits: History, host: Any) -> Chosen:
         f"last bit of {gain.size} pages {own.mean():.4f} with one for each host, which "
         f"must be better by two standard errors, {one.mean():.4f} without"
     )
-    return _learnt(sample, host, why, _host_scales(sample, host) if better else None)
+    return learnt(sample, host, _host_scales(sample, host) if better else None, why)
 
 
-def _learnt(sample, host, why, scales=None):
-    """Chosen with the prior of a sample, in units of the scales."""
+def learnt(
+    sample: History, host: Any, scales: dict[str, float] | None, why: str = ""
+) -> Chosen:
+    """Learn the prior with given scales of hosts, or with one for all pages.
+
+    Parameters
+    ----------
+    sample : History, shape (n_pages,)
+        Pages drawn at random.
+    host : pyarrow.Array or ChunkedArray
+        Host of each page.
+    scales : dict of float or None
+        As in `Chosen`.
+    why : str, default ""
+        As in `Chosen`.
+
+    Returns
+    -------
+    Chosen
+    """
     return Chosen(learn_prior(_scaled(sample, scales, host)[0]), why, scales)
 
 

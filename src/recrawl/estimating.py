@@ -324,7 +324,10 @@ class _Model:
 
 def _learn(sample, state):
     """Learn the model from a sample of pages, and from a state if there is one."""
-    chosen, dependence, rate = _prior(sample)
+    history, host = sample.all_crawls, sample.page["host"]
+    chosen = choosing.choose(history, bits=sample.all_bits, host=host)
+    rate = chosen.rate(history, host)
+    dependence = Dependence.learn(sample.bits, rate, sample.page)
     quality, period = None, 0.0
     if sample.n_signals is not None:
         quality = Quality(sample.bits, *_signalled(sample))
@@ -332,23 +335,19 @@ def _learn(sample, state):
         begin = sample.time / _DAY - sample.history.interval
         period = (sample.time.max() / _DAY - begin.min()) / 5
     # a log that adds few bits keeps the drift of the one before
-    factors = drift(sample, _rates) or (state and drift_of(state))
+    rates = functools.partial(_rates, scales=chosen.scales)
+    factors = drift(sample, rates) or (state and drift_of(state))
     days = bulk_days(sample, rate)
     return _Model(chosen, dependence, factors, period, quality, days)
 
 
-def _prior(sample):
-    """What tells the rates of pages, the dispersion of changes, and these rates."""
-    history, host = sample.all_crawls, sample.page["host"]
-    chosen = choosing.choose(history, bits=sample.all_bits, host=host)
-    rate = chosen.rate(history, host)
-    return chosen, Dependence.learn(sample.bits, rate, sample.page), rate
-
-
-def _rates(sample):
+def _rates(sample, scales):
     """Columns of the posterior of pages of which the prior is learnt, too."""
-    chosen, dependence, _ = _prior(sample)
-    return _posterior(sample, sample.all_crawls, chosen, dependence)[0]
+    history, host = sample.all_crawls, sample.page["host"]
+    chosen = choosing.learnt(history, host, scales)
+    rate = chosen.rate(history, host)
+    dependence = Dependence.learn(sample.bits, rate, sample.page)
+    return _posterior(sample, history, chosen, dependence)[0]
 
 
 def _signalled(batch):

@@ -82,9 +82,10 @@ def expected(
     """
     if log_stderr is None:
         return function(change_rate)
-    middle = change_rate * _above_mode(log_stderr)
-    if log_rate is not None:
-        middle = np.where(np.isnan(log_rate), middle, np.exp(log_rate))
+    middle = np.nan if log_rate is None else np.exp(log_rate)
+    if np.isnan(middle).any():
+        of_mode = change_rate * _above_mode(log_stderr)
+        middle = np.where(np.isnan(middle), of_mode, middle)
     terms = zip(_NODES, _WEIGHTS, strict=True)
     return sum(w * function(middle * np.exp(z * log_stderr)) for z, w in terms)
 
