@@ -57,7 +57,7 @@ def download(
     """
     first, last = np.datetime64(start, "s"), np.datetime64(end)
     if last.dtype == "datetime64[D]":
-        last = np.datetime64(last + 1, "s") - 1
+        last = np.datetime64(f"{end}T23:59:59")
     query = {
         "action": "query",
         "format": "json",
