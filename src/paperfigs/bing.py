@@ -70,8 +70,11 @@ def read(
     from paperlib.estimators import mle
     from paperlib.processes import History
 
-    seed = int(np.random.default_rng(rng).integers(2**31))
-    given = {"folder": str(folder), "seed": seed, "n_pages": n_pages}
+    given = {
+        "folder": str(folder),
+        "seed": int(np.random.default_rng(rng).integers(2**31)),
+        "n_pages": n_pages,
+    }
     with duckdb.connect() as database:
         found = database.execute(_SAMPLE, given).fetchnumpy()
     interval, changed = found["interval"], found["changed"]

@@ -11,17 +11,15 @@ import ast
 import contextlib
 import functools
 import hashlib
-import importlib.util
 import json
 import os
 import platform
-import re
 import shutil
 import time
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest.mock import patch
+from unittest import mock
 
 import numpy as np
 from tqdm import tqdm
@@ -32,18 +30,13 @@ from paperfigs.project import BuildError
 
 PROFILES = {"paper": "figures", "preview": "build/preview"}  # where figures go
 _SUFFIXES = ".png", ".svg", ".npz", ".json"  # the files of a figure
-_CODE = {
-    ".py",
-    ".mplstyle",
-    ".yaml",
-    ".sql",
-    ".jinja",
-}  # the files of a package that count
+_PACKAGES = "paperlib", "paperfigs", "recrawl"
+_CODE = {".py", ".mplstyle", ".yaml", ".sql"}  # the files of a package that count
 # `verify` compares a rebuilt array with the committed one. Other machines
 # round differently in the last digits, and simulations amplify that a little.
 _RELATIVE = 1e-6
 _ABSOLUTE = 1e-9  # relative to the largest entry of the array
-_UNKNOWN_SECONDS = 10.0  # of a notebook that has not run here; typical
+_UNKNOWN_SECONDS = 10  # of a notebook that has not run here; typical
 _PAUSE = 0.5  # seconds between two updates of the time left
 _BAR = "{bar:10} {elapsed} passed, {remaining} left{postfix}"
 # What kernels inherit unless it is set: no more threads than notebooks, and
@@ -158,13 +151,15 @@ def jobs_for(
     return jobs
 
 
-def fingerprint(job: Job) -> str:
+def fingerprint(job: Job, code: Path) -> str:
     """Checksum of all that a figure depends on.
 
     Parameters
     ----------
     job : Job
         The figure.
+    code : Path
+        The packages and the data, as they are copied for a build.
 
     Returns
     -------
@@ -173,26 +168,18 @@ def fingerprint(job: Job) -> str:
         claims, the lock file, the data if the notebook reads any, and the
         packages of this project that it imports.
     """
-    cells = project.cells(job.notebook)
-    code = "\n".join(source for _, source in cells)
     criteria = {k: project.limits(c) for k, c in project.claims(job.figure).items()}
-    digest = hashlib.sha256(json.dumps([cells, job.parameters, criteria]).encode())
+    text = json.dumps([project.cells(job.notebook), job.parameters, criteria])
+    digest = hashlib.sha256(text.encode())
     files = [*project.root().glob(".ci/requirements.lock")]
-    if "traces" in code:
-        files += sorted(traces.DATA.glob("*.csv*"))
-    used = re.findall(r"(?:from|import) (paperlib|paperfigs|recrawl)\b", code)
-    for package in sorted({"paperlib", *used}):
-        files += _files(package)
+    if "traces" in text:
+        files += sorted(code.glob("paperfigs/data/*.csv"))
+    for package in filter(f"paperlib {text}".count, _PACKAGES):
+        files += [p for p in sorted(code.glob(f"{package}/**/*")) if p.suffix in _CODE]
     for path in files:
         content = path.read_bytes()
         digest.update(_bare(content) if path.suffix == ".py" else content)
     return digest.hexdigest()
-
-
-def _files(package):
-    """The files of a package that count."""
-    folder = Path(importlib.util.find_spec(package).origin).parent
-    return sorted(p for p in folder.rglob("*") if p.suffix in _CODE)
 
 
 @functools.cache
@@ -277,17 +264,16 @@ def figures(
     usual = root / ("build/custom" if parameters else PROFILES[profile])
     output = Path(output or usual).resolve()
     todo, seconds = {}, {}
-    for job in wanted:
-        state, seconds[job.figure] = _read_stamp(job.figure, output)
-        now = _state(job, output)
-        if force or state != now:
-            todo[job.figure] = job, output, now[0]
     # Where this is impossible it raises before the work, not after it.
     output.mkdir(parents=True, exist_ok=True)
-    with _locked(root / "build"):
+    with _prepared() as code:
+        for job in wanted:
+            state, seconds[job.figure] = _read_stamp(job.figure, output)
+            if force or state != _state(job, output, code):
+                todo[job.figure] = job
         for left in output.glob(f"{STAGING}*"):  # by a build that was killed
             shutil.rmtree(left)
-        errors = _run_all(todo, lambda each: _make(*each), jobs, seconds)
+        errors = _run_all(todo, lambda job: _make(job, output, code), jobs, seconds)
     print(
         f"{len(wanted) - len(todo)} up to date, {len(todo) - len(errors)} built in "
         f"{output}, {len(errors)} failed (their notebooks: build/notebooks/)"
@@ -297,22 +283,23 @@ def figures(
     return errors
 
 
-def _make(job, output, depends):
-    """Build one figure and stamp it, if all is still as when the build began."""
-    began = time.monotonic()
+def _make(job, output, code):
+    """Build one figure and stamp it."""
+    began, depends = time.monotonic(), fingerprint(job, code)
     execute(job.notebook, _executed(job), **job.parameters, output_dir=str(output))
-    state = _state(job, output)
+    state = _state(job._replace(notebook=_executed(job)), output, code)
     if None in state:
         raise FileNotFoundError(f"the notebook did not save all of {job.figure}")
+    # Of criteria that were edited during the run, the figure may have these or those.
     if state[0] == depends:
         stamp = {"state": state, "seconds": time.monotonic() - began}
         write_atomic(_stamp(job.figure, output), json.dumps(stamp) + "\n")
 
 
-def _state(job, output):
+def _state(job, output, code):
     """What a figure depends on, and its files: checksums."""
     files = [output / f"{job.figure}{suffix}" for suffix in _SUFFIXES]
-    return [fingerprint(job), *(sha256(p) if p.exists() else None for p in files)]
+    return [fingerprint(job, code), *(sha256(p) if p.exists() else None for p in files)]
 
 
 def _stamp(figure, output):
@@ -324,8 +311,10 @@ def _read_stamp(figure, output):
     """What a figure was built of, if that is known, and the seconds it took."""
     try:
         stamp = json.loads(_stamp(figure, output).read_text())
-        return stamp["state"], float(stamp["seconds"])
-    except (OSError, ValueError, TypeError, KeyError):  # no stamp, or a damaged one
+        # Whole numbers, whose sum is exact: it is the end of the bar.
+        return stamp["state"], 1 + int(stamp["seconds"])
+    # There is no stamp, or a damaged one.
+    except (OSError, ValueError, OverflowError, TypeError, KeyError):
         return None, _UNKNOWN_SECONDS
 
 
@@ -346,7 +335,6 @@ def _run_all(todo, work, workers, seconds):
     queue = sorted(todo, key=seconds.get, reverse=True)
     running, errors = {}, {}
     with (
-        _environment(),
         ThreadPoolExecutor(workers) as pool,
         tqdm(total=sum(map(seconds.get, todo)), bar_format=_BAR, disable=None) as bar,
     ):
@@ -370,40 +358,50 @@ def _run_all(todo, work, workers, seconds):
     return errors
 
 
-def _environment():
-    """Set what kernels inherit; afterwards this process has its own again.
-
-    Kernels import a copy of the packages, in a folder for each state of them: numba
-    keeps compiled code where a function that it calls in another module changes, and
-    packages may be edited while notebooks run.
-    """
-    paths = _files("paperlib") + _files("recrawl")
-    files = {path: path.read_text() for path in paths}
-    code = hashlib.sha256("".join(files.values()).encode()).hexdigest()
-    folder = project.root() / "build/packages" / code
-    for path, text in files.items():
-        copy = folder / path.relative_to(paths[0].parents[1])  # of __init__.py
-        if not copy.exists():  # a build that was killed may have left some
-            write_atomic(copy, text)
-    given = _ENVIRONMENT | dict(os.environ)
-    given["PYTHONPATH"] = f"{folder}{os.pathsep}{given.get('PYTHONPATH', '')}"
-    # Without bytecode every kernel would compile all that it imports.
-    given["PYTHONDONTWRITEBYTECODE"] = ""
-    return patch.dict(os.environ, given)
-
-
 @contextlib.contextmanager
-def _locked(folder):
-    """Hold a folder, which the system releases however this process ends."""
+def _prepared():
+    """Lock builds out, copy the packages and the data, and set what kernels inherit.
+
+    A kernel runs the copy, which no edit changes. Each state has a folder of its own,
+    because Python keeps bytecode by time and size of a file, and numba does not compile
+    a function again where one of another module that it calls has changed.
+    """
     import fcntl
 
+    folder = project.root() / "build"
     folder.mkdir(exist_ok=True)
     with open(folder / "lock", "a") as file:
-        try:
+        try:  # the system releases it however this process ends
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise BuildError(f"another build is running, in {folder}") from None
-        yield
+        code = _copied(folder / "code")
+        path = f"{code}{os.pathsep}{os.environ.get('PYTHONPATH', code)}"
+        # Afterwards this process has its own again.
+        with mock.patch.dict(os.environ, _ENVIRONMENT | os.environ, PYTHONPATH=path):
+            # Without bytecode every kernel would compile all that it imports.
+            os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+            yield code
+
+
+def _copied(folder):
+    """Copy the packages and the data to a folder that has their checksum as name."""
+    new = folder / "new"
+    shutil.rmtree(new, ignore_errors=True)
+    others = shutil.ignore_patterns("__pycache__", "*.md", "make_*")
+    for name in _PACKAGES:
+        shutil.copytree(Path(__file__).parents[1] / name, new / name, ignore=others)
+    shutil.copytree(
+        traces.DATA, new / "paperfigs/data", ignore=others, dirs_exist_ok=True
+    )
+    files = [path for path in sorted(new.rglob("*")) if path.is_file()]
+    sums = repr([(str(path), sha256(path)) for path in files])
+    code = folder / hashlib.sha256(sums.encode()).hexdigest()
+    for path in files:  # tracebacks lead to the copy, where an edit would do nothing
+        path.chmod(0o444)
+    if not code.exists():
+        new.rename(code)
+    return code
 
 
 # ---- refresh and verify
@@ -429,7 +427,7 @@ def refresh(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str
     """
     chosen = {k: Job(k, path, {}) for k, path in select(ids, guides=True).items()}
     seconds = dict.fromkeys(chosen, _UNKNOWN_SECONDS)
-    with _locked(project.root() / "build"):
+    with _prepared():
         errors = _run_all(chosen, _refresh, jobs, seconds)
     print(f"{len(chosen) - len(errors)} refreshed, {len(errors)} failed")
     return errors
@@ -443,8 +441,7 @@ def _refresh(job):
     notebook = nbformat.read(_executed(job), as_version=4)
     notebook.metadata.language_info.pop("version", None)
     for part in (notebook, *notebook.cells):
-        kept = {k: v for k, v in part.metadata.items() if k in _METADATA and v}
-        part.metadata = kept
+        part.metadata = {k: v for k, v in part.metadata.items() if k in _METADATA and v}
     for number, cell in enumerate(notebook.cells):
         cell.id = f"{job.figure.replace('/', '-')}-{number}"
         for output in cell.get("outputs", ()):
@@ -476,8 +473,7 @@ def verify(ids: list[str] | tuple[str, ...] = (), *, jobs: int = 2) -> dict[str,
     wanted = select(ids)
     for figure in wanted.keys() - differing:
         old, new = _contents(committed / figure), _contents(fresh / figure)
-        names = [n for n in old | new if not _are_close(old.get(n), new.get(n))]
-        if names:
+        if names := [n for n in old | new if not _are_close(old.get(n), new.get(n))]:
             differing[figure] = ", ".join(names)
             print(f"{figure} differs in {differing[figure]}")
     print(f"{len(wanted) - len(differing)} of {len(wanted)} as in {committed}")

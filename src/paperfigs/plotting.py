@@ -126,8 +126,8 @@ def lines(ax: Any, x: ArrayLike, curves: dict[str, NDArray], **style: Any) -> No
     """
     shown = thin(len(x))
     for name, y in curves.items():
-        options = {"label": name, **_STYLES[name], **style}
-        ax.plot(np.asarray(x)[shown], y[shown], **options)
+        look = {"label": name} | _STYLES[name] | style
+        ax.plot(np.asarray(x)[shown], y[shown], **look)
 
 
 def bands(ax: Any, x: ArrayLike, runs: dict[str, NDArray]) -> None:
@@ -145,9 +145,8 @@ def bands(ax: Any, x: ArrayLike, runs: dict[str, NDArray]) -> None:
     for mean, values in zip(ax.lines[-len(runs) :], runs.values(), strict=True):
         # "nearest", as interpolation between infinite runs would give NaN.
         outlines = np.quantile(values[:, shown], _BAND, axis=0, method="nearest")
-        look = {"color": mean.get_color(), "linewidth": 0.6}
         for y in outlines:
-            ax.plot(np.asarray(x)[shown], y, **look)
+            ax.plot(np.asarray(x)[shown], y, color=mean.get_color(), linewidth=0.6)
 
 
 def errors(ax: Any, x: ArrayLike, runs: dict[str, NDArray], **style: Any) -> None:
@@ -194,14 +193,14 @@ def boxes(ax: Any, runs: dict[str, ArrayLike]) -> None:
     for i, name in enumerate(names):
         color, values = _STYLES[name]["color"], np.asarray(runs[name])
         low, high = np.quantile(values, (0.25, 0.75))
-        box = {"bottom": low, "color": color, "alpha": 0.35, "linewidth": 0}
-        ax.bar(i, high - low, 0.7, **box)
+        ax.bar(i, high - low, 0.7, bottom=low, color=color, alpha=0.35, linewidth=0)
         (dot,) = ax.plot(i, values.mean(), "o", color=color, label=name)
         _error_bars(ax, dot, i, values)
     if "BASELINE" in runs:
         ax.axhline(np.mean(runs["BASELINE"]), label="BASELINE", **_REFERENCE)
-    slanted = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-    ax.set_xticks(range(len(names)), names, **slanted)
+    ax.set_xticks(
+        range(len(names)), names, rotation=40, ha="right", rotation_mode="anchor"
+    )
 
 
 def medians(
@@ -272,8 +271,9 @@ def rates(
 
 def added(ax: Any) -> None:
     """Mark a panel that the paper does not have with a small tag above it."""
-    look = {"transform": ax.transAxes, "ha": "right", "va": "bottom"}
-    ax.text(1.0, _ABOVE, "added", **look, **_TAG)
+    ax.text(
+        1.0, _ABOVE, "added", transform=ax.transAxes, ha="right", va="bottom", **_TAG
+    )
 
 
 def note(ax: Any, text: str, *, x: float = 0.98, y: float = 0.03) -> Any:

@@ -106,12 +106,13 @@ def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
     Returns
     -------
     list of (list of str, str)
-        Tags and source of each code cell.
+        Tags and source of each code cell, except the one that papermill adds.
     """
     return [
         (cell["metadata"].get("tags", []), "".join(cell["source"]))
         for cell in json.loads(Path(notebook).read_text())["cells"]
         if cell["cell_type"] == "code"
+        and "injected-parameters" not in cell["metadata"].get("tags", [])
     ]
 
 
@@ -135,8 +136,10 @@ def defaults(notebook: PathLike) -> dict[str, Any]:
         The values by name, without ``output_dir``, which a build sets.
     """
     code = [source for tags, source in cells(notebook) if "parameters" in tags]
-    lines = ast.parse("\n".join(code)).body
-    found = {line.targets[0].id: ast.literal_eval(line.value) for line in lines}
+    found = {
+        line.targets[0].id: ast.literal_eval(line.value)
+        for line in ast.parse("\n".join(code)).body
+    }
     found.pop("output_dir", None)
     return found
 

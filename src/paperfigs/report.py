@@ -54,9 +54,9 @@ def write() -> None:
         gallery += [f"\n## {paper}\n", ledger.table(("", "", "does it hold?"), rows)]
         found = [page.verdict[0] for page in pages if page.verdict[0] in VERDICTS]
         if paper != _NOT_OF_A_PAPER:
-            counts.append((paper, len(found), *map(found.count, VERDICTS)))
+            link = f"[{paper}](figures/README.md#{paper})"
+            counts.append((link, len(found), *map(found.count, VERDICTS)))
     claims.append("\n## Not tested\n\n" + ledger.table(_UNTESTED, untested))
-    counts = [(f"[{paper}](figures/README.md#{paper})", *n) for paper, *n in counts]
     summary = ledger.table(("paper", "figures", *VERDICTS), counts)
     marked = rf"\g<1>{summary}\g<2>"
     readme = (root / "README.md").read_text()

@@ -105,7 +105,7 @@ def write(
     times = np.sort(np.asarray(times, dtype="datetime64[s]"))
     start = times[0] if start is None else start
     end = times[-1] if end is None else end
-    about = about | {"start": f"{start}Z", "end": f"{end}Z"}
+    about |= {"start": f"{start}Z", "end": f"{end}Z"}
     lines = [f"# {key}: {' '.join(text.split())}" for key, text in about.items()]
     lines += ["time", *(f"{moment}Z" for moment in times)]
     write_atomic(path, "\n".join(lines) + "\n")

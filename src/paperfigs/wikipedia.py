@@ -57,7 +57,7 @@ def download(
     """
     first, last = np.datetime64(start, "s"), np.datetime64(end)
     if last.dtype == "datetime64[D]":
-        last = np.datetime64(f"{end}T23:59:59")
+        last += np.timedelta64(86_399, "s")
     query = {
         "action": "query",
         "format": "json",
@@ -88,6 +88,13 @@ def download(
             f"title must name a page with revisions from {first} to {last}, "
             f"got {title!r}"
         )
-    about = {"title": page["title"], "source": response.url, "licence": _LICENCE}
     moments = [moment.removesuffix("Z") for moment in found]
-    return traces.write(path, moments, start=first, end=last, **about)
+    return traces.write(
+        path,
+        moments,
+        start=first,
+        end=last,
+        title=page["title"],
+        source=response.url,
+        licence=_LICENCE,
+    )

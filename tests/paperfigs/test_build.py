@@ -13,7 +13,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import numpy as np
@@ -40,6 +39,8 @@ class StandIn:
         self.parameters[figure] = parameters
         if figure in self.failing:
             raise RuntimeError("many lines\nno luck")
+        executed.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(notebook, executed)
         paper, _ = figure.split("/")
         os.makedirs(f"{output_dir}/{paper}", exist_ok=True)
         claims = [{"id": "one", "measured": 1.0, "stderr": 0.0, "status": self.status}]
@@ -66,10 +67,7 @@ def packages(tmp_path, monkeypatch):
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text('"""Doc."""\nx = 1  # one\n')
 
-    def find_spec(name):
-        return SimpleNamespace(origin=str(tmp_path / "src" / name / "__init__.py"))
-
-    monkeypatch.setattr("importlib.util.find_spec", find_spec)
+    monkeypatch.setattr(build, "__file__", str(tmp_path / "src/paperfigs/build.py"))
     return tmp_path / "src"
 
 
@@ -77,7 +75,7 @@ def packages(tmp_path, monkeypatch):
 def stand_in(checkout, packages, monkeypatch):
     checkout.notebook("a/fig1_one", "from paperfigs import plotting, traces")
     checkout.notebook("a/fig2_two", "from paperfigs import ledger", "print(seed)")
-    checkout.notebook("b/fig1_three", "from recrawl.science import ages")
+    checkout.notebook("b/fig1_three", "import numpy, recrawl.science")
     for figure in ALL:
         checkout.claims(figure, AT_LEAST)
     checkout.write("notebooks/paper.yaml", "a/fig2: {n: 7}\n")
@@ -148,6 +146,8 @@ def stamps(text):
         (stamps("3"), ALL),
         (stamps('{"state": [], "seconds": "long"}'), ALL),
         (stamps('{"seconds": 1}'), ALL),
+        (stamps('{"state": [], "seconds": NaN}'), ALL),
+        (stamps('{"state": [], "seconds": Infinity}'), ALL),
         (prose, []),
         (lambda made: made.claims("b/fig1", AT_LEAST | {"says": "New."}), []),
         (write("src/paperlib/__init__.py", '"""Other."""\n# more\nx = 1\n'), []),
@@ -155,69 +155,78 @@ def stamps(text):
         (write("README.md", "<!-- claims -->\n<!-- /claims -->\n"), []),
     ],
 )  # fmt: skip
-def test_rebuilds_what_changed_and_nothing_else(stand_in, change, rebuilt):
+def test_rebuilds_what_changed_and_nothing_else(stand_in, monkeypatch, change, rebuilt):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)  # with a bar
     stand_in.run()
     change(stand_in.checkout)
     assert stand_in.run() == rebuilt
     assert stand_in.run() == []
 
 
-def test_what_is_edited_during_a_run_is_not_stamped(stand_in, monkeypatch):
-    """Also if it is put back later: the figure may be of the other code."""
-    path = stand_in.checkout.root / "src/paperlib/__init__.py"
+def criteria(made):
+    made.claims("b/fig1", {"id": "one", "at_most": 9})
+
+
+def notebook(made):
+    made.edit("b/fig1_three", lambda nb: nb.cells[-1].update(source="recrawl"))
+
+
+@pytest.mark.parametrize(
+    ("edit", "edited"),
+    [(criteria, "notebooks/b/claims.yaml"), (notebook, "notebooks/b/fig1_three.ipynb")],
+)
+def test_what_is_edited_during_a_run_is_not_stamped(
+    stand_in, monkeypatch, edit, edited
+):
+    """The figure may be of either state, also where the edit is put back."""
+    path = stand_in.checkout.root / edited
     before = path.read_text()
 
-    def edited(*arguments, **parameters):
-        path.write_text("x = 2")
-        os.utime(path, (0, 0))  # as a file has that is put there from elsewhere
+    def run(*arguments, **parameters):
+        edit(stand_in.checkout)
         stand_in(*arguments, **parameters)
+        if edit == notebook:
+            path.write_text(before)
 
     with monkeypatch.context() as patch:
-        patch.setattr(build, "execute", edited)
+        patch.setattr(build, "execute", run)
         assert stand_in.run("b") == ["b/fig1"]
-    path.write_text(before)
     assert stand_in.run("b") == ["b/fig1"]
     assert stand_in.run("b") == []
 
 
-@pytest.mark.parametrize("package", ["paperlib", "recrawl"])
-def test_kernels_import_a_copy_of_this_state_of_the_packages(
-    stand_in, monkeypatch, package
+@pytest.mark.parametrize(
+    ("edited", "rebuilt"),
+    [
+        ("src/paperlib/__init__.py", ALL),
+        ("src/recrawl/__init__.py", ["b/fig1"]),
+        ("data/trace.csv", ["a/fig1"]),
+    ],
+)
+def test_all_kernels_of_a_build_run_the_state_that_it_began_with(
+    stand_in, monkeypatch, edited, rebuilt
 ):
-    """Numba keeps a function although one that it calls elsewhere has changed."""
-    path = stand_in.checkout.root / "src" / package / "__init__.py"
-    first, later = path.read_text(), path.read_text().replace("1", "2")
-    seen = []
+    """A state has a folder of its own, whose compiled code is of no other."""
+    path = stand_in.checkout.root / edited
+    seen, before = [], path.read_text()
 
     def look(*arguments, **parameters):
-        folder, _, others = os.environ["PYTHONPATH"].partition(os.pathsep)
-        seen.append((folder, Path(folder, package, "__init__.py").read_text(), others))
-        path.write_text(later)  # while the first of two notebooks runs
+        path.write_text(before.replace("1", "2"))
+        os.utime(path, (0, 0))  # as a file has that is put there from elsewhere
+        code = Path(os.environ["PYTHONPATH"].split(os.pathsep)[0])
+        name = edited.replace("data", "src/paperfigs/data").removeprefix("src/")
+        seen.append((code, (code / name).read_text()))
         stand_in(*arguments, **parameters)
 
     monkeypatch.setattr(build, "execute", look)
-    monkeypatch.setenv("PYTHONPATH", "elsewhere")
-    stand_in.run("a")
-    stand_in.run("a", force=True)
-    folders, contents, others = zip(*seen, strict=True)
-    assert contents == (first, first, later, later)
-    assert folders[0] == folders[1] != folders[2] == folders[3]
-    assert {*others} == {"elsewhere"} == {os.environ["PYTHONPATH"]}
-
-
-def test_a_notebook_that_began_after_an_edit_is_not_stamped(stand_in, monkeypatch):
-    """Its kernel still imports the code that was there when the build began."""
-    path = stand_in.checkout.root / "src/paperlib/__init__.py"
-
-    def edited(notebook, *arguments, **parameters):
-        stand_in(notebook, *arguments, **parameters)
-        path.write_text("x = 2")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(build, "execute", edited)
-        assert stand_in.run("a") == ["a/fig1", "a/fig2"]
-    assert stand_in.run("a") == ["a/fig1", "a/fig2"]
-    assert stand_in.run("a") == []
+    own = dict(os.environ)
+    assert stand_in.run() == ALL
+    assert os.environ == own
+    assert stand_in.run() == rebuilt
+    assert stand_in.run() == []
+    assert [text for _, text in seen[:3]] == [before] * 3
+    assert {text for _, text in seen[3:]} == {path.read_text()}
+    assert len({code for code, _ in seen}) == 2
 
 
 def test_what_is_asked_for_is_built(stand_in):
@@ -282,7 +291,7 @@ def test_two_builds_do_not_write_at_once(stand_in):
     unfinished = stand_in.checkout.root / "figures/.staging-y"
     unfinished.mkdir(parents=True)
     with (
-        build._locked(stand_in.checkout.root / "build"),
+        build._prepared(),
         pytest.raises(project.BuildError, match="another build is running"),
     ):
         stand_in.run()
@@ -430,6 +439,28 @@ def test_real_kernels(checkout):
             for folder in ("figures", "build/verify")
         )
         assert old.read_bytes() == new.read_bytes(), suffix
+
+
+@pytest.mark.slow
+def test_a_result_is_of_the_code_as_it_is(checkout):
+    """Python takes bytecode by time and size, and numba by the caller's module."""
+    source = Path(build.__file__).parents[1]
+    shutil.copytree(source, checkout.root / "src")
+    checkout.write("data/none.csv", "")
+    function = "import numba\n{}\n@numba.njit(cache=True)\ndef {}(x):\n    return {}\n"
+    caller = function.format("from paperlib.called import g", "f", "g(x)")
+    checkout.write("src/paperlib/caller.py", caller)
+    checkout.notebook("a/fig1_x", "from paperlib.caller import f\nn = f(1)", GOOD)
+    checkout.claims("a/fig1", {"id": "one", "at_least": 1})
+    given = {"PYTHONPATH": "src", "NUMBA_CACHE_DIR": str(checkout.root / "numba")}
+    measured = []
+    for number in (2, 8):
+        called = function.format("", "g", f"x + {number}")
+        os.utime(checkout.write("src/paperlib/called.py", called), (10**9, 10**9))
+        command(checkout.root, "build", env=os.environ | given).communicate(timeout=120)
+        record = json.loads((checkout.root / "figures/a/fig1.json").read_text())
+        measured.append(record["claims"][0]["measured"])
+    assert measured == [3, 9]
 
 
 @pytest.mark.slow
