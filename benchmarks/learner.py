@@ -22,7 +22,8 @@ on these sources, so that the numbers favour it.
 
 "rise": simulated Poisson pages, gamma rates of mean 1 and shape 1, one crawl a page in
 a unit of time. After 30 rounds the rates of a tenth of the pages, or of all, are four
-times as high. Criteria: none, it is a loss to be known.
+times as high. "Begun anew" is a scheduler that begins then, with the copies of the
+other and the prior. Criteria: none, it is a loss to be known.
 """
 
 import sys
@@ -85,10 +86,11 @@ def changed_since(pages):
     return look
 
 
-def learnt(pages, time, shape):
-    """Pages that the scheduler crawls, with a prior of so many changes."""
-    rounds = shape * len(pages) * time[0]
-    scheduler = Scheduler(LearnedPages(np.ones(len(pages)), shape, rounds), crawled=0.0)
+def learnt(pages, time, copied=0.0):
+    """Pages that the scheduler crawls, with a prior of one change in one round."""
+    one_round = len(pages) * (time[1] - time[0])
+    prior = LearnedPages(np.ones(len(pages)), 1.0, one_round)
+    scheduler = Scheduler(prior, crawled=copied)
     look, crawled = changed_since(pages), []
     for now in time.tolist():
         crawled.append(scheduler.next(now))
@@ -116,7 +118,7 @@ def script(pages, time):
 
 
 def risen(rng, share, measured, n_pages=1000, at=30.0, end=60.0):
-    """Freshness in each window of pages that are learnt, known, crawled in turn."""
+    """Freshness in each window: learnt all the time, or anew, known rates, in turn."""
     rate = rng.exponential(size=n_pages)
     after = np.where(np.arange(n_pages) < share * n_pages, 4 * rate, rate)
     pages = [
@@ -136,6 +138,12 @@ def risen(rng, share, measured, n_pages=1000, at=30.0, end=60.0):
     known = np.append(
         known, Scheduler(SignalledPages(after, 1.0), crawled=last).run(late)
     )
+    old = learnt(pages, slots)
+    last[old[: early.size]] = early
+    since = [
+        change[change > copied] for change, copied in zip(pages, last, strict=True)
+    ]
+    anew = np.append(old[: early.size], learnt(since, late, last))
     turn = np.arange(slots.size) % n_pages
     few = pages[: int(measured * n_pages)]
 
@@ -151,25 +159,25 @@ def risen(rng, share, measured, n_pages=1000, at=30.0, end=60.0):
                 / (stop - start)
                 for start, stop in WINDOWS
             ]
-            for crawled in (learnt(pages, slots, 1.0), known, turn)
+            for crawled in (old, anew, known, turn)
         ]
     )
 
 
 def print_rise(n_runs=20):
     """Print a row for each window, differences from in turn in thousandths."""
-    print("| risen | rounds after | in turn | learnt | known rates |")
-    print("|---|---|---|---|---|")
+    print("| risen | rounds after | in turn | learnt | begun anew | known rates |")
+    print("|---|---|---|---|---|---|")
     for name, shares in RISEN.items():
         runs = np.array(
             [risen(np.random.default_rng(k), *shares) for k in range(n_runs)]
         )
-        gains = 1e3 * (runs[:, :2] - runs[:, 2:])
-        errors = gains.std(axis=0) / n_runs**0.5
+        gains = 1e3 * (runs[:, :-1] - runs[:, -1:])
+        errors = gains.std(axis=0, ddof=1) / n_runs**0.5
         for k, (start, stop) in enumerate(WINDOWS):
             values = zip(gains.mean(axis=0)[:, k], errors[:, k], strict=True)
             cells = " | ".join(f"{mean:+.1f} ± {error:.1f}" for mean, error in values)
-            turn = runs[:, 2, k].mean()
+            turn = runs[:, -1, k].mean()
             print(f"| {name} | {start} to {stop} | {turn:.3f} | {cells} |", flush=True)
 
 
@@ -186,7 +194,7 @@ def main(sources):
             turn = freshness(pages, np.arange(n_slots) % len(pages), time, days)
             gains = [
                 freshness(pages, crawled, time, days) - turn
-                for crawled in (learnt(pages, time, 1.0), script(pages, time))
+                for crawled in (learnt(pages, time), script(pages, time))
             ]
             cells = (
                 f"{1e3 * gain.mean():+.1f} ± {1e3 * gain.std() / gain.size**0.5:.1f}"
