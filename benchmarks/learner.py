@@ -1,6 +1,6 @@
 """What the learning scheduler gains on real change times, from a cold start.
 
-    python benchmarks/learner.py [SOURCE ... | rise]
+    python benchmarks/learner.py [SOURCE ... | rise | often]
 
 Pages of a source change at the times at which they really did; the scheduler begins
 with a copy of each and no change rates, and gets the bit of each crawl. Its freshness
@@ -24,6 +24,10 @@ on these sources, so that the numbers favour it.
 a unit of time. After 30 rounds the rates of a tenth of the pages, or of all, are four
 times as high. "Begun anew" is a scheduler that begins then, with the copies of the
 other and the prior. Criteria: none, it is a loss to be known.
+
+"often": 40 Poisson pages of rates that differ a thousandfold, most of which change far
+more often than they are crawled: freshness in 24 rounds after 24 to 500 others, at
+several bandwidths and priors. No criteria either.
 """
 
 import sys
@@ -32,6 +36,7 @@ from datetime import datetime
 import numpy as np
 
 from paperfigs import traces
+from paperlib.allocation import optimal_interval
 from paperlib.signals import SignalledPages
 from recrawl.scheduler import LearnedPages, Scheduler
 
@@ -86,11 +91,11 @@ def changed_since(pages):
     return look
 
 
-def learnt(pages, time, copied=0.0):
-    """Pages that the scheduler crawls, with a prior of one change in one round."""
-    one_round = len(pages) * (time[1] - time[0])
-    prior = LearnedPages(np.ones(len(pages)), 1.0, one_round)
-    scheduler = Scheduler(prior, crawled=copied)
+def learnt(pages, time, copied=0.0, prior=None):
+    """Pages that the scheduler crawls; the prior is one change in one round."""
+    shape, rate = prior or (1.0, len(pages) * (time[1] - time[0]))
+    believed = LearnedPages(np.ones(len(pages)), shape, rate)
+    scheduler = Scheduler(believed, crawled=copied)
     look, crawled = changed_since(pages), []
     for now in time.tolist():
         crawled.append(scheduler.next(now))
@@ -181,6 +186,44 @@ def print_rise(n_runs=20):
             print(f"| {name} | {start} to {stop} | {turn:.3f} | {cells} |", flush=True)
 
 
+def often(rng, rate, crawls, rounds, prior):
+    """Freshness in the last 24 rounds of pages that are learnt, and crawled in turn."""
+    n, begin = rate.size, rounds * rate.size / crawls
+    end = begin + 24 * n / crawls
+    pages = [np.sort(rng.uniform(0, end, rng.poisson(one * end))) for one in rate]
+    time = np.arange(1, n * (rounds + 24) + 1) / crawls
+    crawled = learnt(pages, time, prior=prior), np.arange(time.size) % n
+    return [
+        (
+            end * freshness(pages, one, time, end).mean()
+            - begin
+            * freshness(pages, one[: n * rounds], time[: n * rounds], begin).mean()
+        )
+        / (end - begin)
+        for one in crawled
+    ]
+
+
+def print_often(n_runs=40):
+    """Print a row for each bandwidth, number of rounds, and prior."""
+    rate = np.geomspace(0.02, 20.0, 40)
+    own = rate.mean() ** 2 / rate.var(), rate.mean() / rate.var()
+    print("| crawls a day | rounds before | prior | best | scheduler | in turn |")
+    print("|---|---|---|---|---|---|")
+    for crawls, rounds, prior in [
+        *((8.0, 24, None), (8.0, 500, None), (8.0, 24, own)),
+        *((24.0, 24, None), (80.0, 24, None)),
+    ]:
+        best = optimal_interval(rate, np.ones(rate.size), crawls).freshness
+        draws = np.random.default_rng(9).spawn(n_runs)
+        runs = np.array([often(rng, rate, crawls, rounds, prior) for rng in draws])
+        errors = runs.std(axis=0, ddof=1) / n_runs**0.5
+        values = zip(runs.mean(axis=0), errors, strict=True)
+        cells = " | ".join(f"{mean:.4f} ± {error:.4f}" for mean, error in values)
+        name = "of these pages" if prior else "one change a round"
+        print(f"| {crawls:g} | {rounds} | {name} | {best:.4f} | {cells} |", flush=True)
+
+
 def main(sources):
     """Print a row for each source and budget, in thousandths of freshness."""
     print("| source | budget | crawls a page | in turn | scheduler | script |")
@@ -209,5 +252,7 @@ def main(sources):
 if __name__ == "__main__":
     if sys.argv[1:] == ["rise"]:
         print_rise()
+    elif sys.argv[1:] == ["often"]:
+        print_often()
     else:
         main(sys.argv[1:] or DAYS)
