@@ -1,6 +1,6 @@
 """What the learning scheduler gains on real change times, from a cold start.
 
-    python benchmarks/learner.py [SOURCE ... | rise]
+    python benchmarks/learner.py [SOURCE ... | rise | often]
 
 Pages of a source change at the times at which they really did; the scheduler begins
 with a copy of each and no change rates, and gets the bit of each crawl. Its freshness
@@ -22,7 +22,12 @@ on these sources, so that the numbers favour it.
 
 "rise": simulated Poisson pages, gamma rates of mean 1 and shape 1, one crawl a page in
 a unit of time. After 30 rounds the rates of a tenth of the pages, or of all, are four
-times as high. Criteria: none, it is a loss to be known.
+times as high. "Begun anew" is a scheduler that begins then, with the copies of the
+other and the prior. Criteria: none, it is a loss to be known.
+
+"often": 40 Poisson pages of rates that differ a thousandfold, most of which change far
+more often than they are crawled: freshness in 24 rounds after 24 to 500 others, at
+several bandwidths and priors. No criteria either.
 """
 
 import sys
@@ -31,6 +36,7 @@ from datetime import datetime
 import numpy as np
 
 from paperfigs import traces
+from paperlib.allocation import optimal_interval
 from paperlib.signals import SignalledPages
 from recrawl.scheduler import LearnedPages, Scheduler
 
@@ -85,10 +91,11 @@ def changed_since(pages):
     return look
 
 
-def learnt(pages, time, shape):
-    """Pages that the scheduler crawls, with a prior of so many changes."""
-    rounds = shape * len(pages) * time[0]
-    scheduler = Scheduler(LearnedPages(np.ones(len(pages)), shape, rounds), crawled=0.0)
+def learnt(pages, time, copied=0.0, prior=None):
+    """Pages that the scheduler crawls; the prior is one change in one round."""
+    shape, rate = prior or (1.0, len(pages) * (time[1] - time[0]))
+    believed = LearnedPages(np.ones(len(pages)), shape, rate)
+    scheduler = Scheduler(believed, crawled=copied)
     look, crawled = changed_since(pages), []
     for now in time.tolist():
         crawled.append(scheduler.next(now))
@@ -116,7 +123,7 @@ def script(pages, time):
 
 
 def risen(rng, share, measured, n_pages=1000, at=30.0, end=60.0):
-    """Freshness in each window of pages that are learnt, known, crawled in turn."""
+    """Freshness in each window: learnt all the time, or anew, known rates, in turn."""
     rate = rng.exponential(size=n_pages)
     after = np.where(np.arange(n_pages) < share * n_pages, 4 * rate, rate)
     pages = [
@@ -136,6 +143,12 @@ def risen(rng, share, measured, n_pages=1000, at=30.0, end=60.0):
     known = np.append(
         known, Scheduler(SignalledPages(after, 1.0), crawled=last).run(late)
     )
+    old = learnt(pages, slots)
+    last[old[: early.size]] = early
+    since = [
+        change[change > copied] for change, copied in zip(pages, last, strict=True)
+    ]
+    anew = np.append(old[: early.size], learnt(since, late, last))
     turn = np.arange(slots.size) % n_pages
     few = pages[: int(measured * n_pages)]
 
@@ -151,26 +164,64 @@ def risen(rng, share, measured, n_pages=1000, at=30.0, end=60.0):
                 / (stop - start)
                 for start, stop in WINDOWS
             ]
-            for crawled in (learnt(pages, slots, 1.0), known, turn)
+            for crawled in (old, anew, known, turn)
         ]
     )
 
 
 def print_rise(n_runs=20):
     """Print a row for each window, differences from in turn in thousandths."""
-    print("| risen | rounds after | in turn | learnt | known rates |")
-    print("|---|---|---|---|---|")
+    print("| risen | rounds after | in turn | learnt | begun anew | known rates |")
+    print("|---|---|---|---|---|---|")
     for name, shares in RISEN.items():
         runs = np.array(
             [risen(np.random.default_rng(k), *shares) for k in range(n_runs)]
         )
-        gains = 1e3 * (runs[:, :2] - runs[:, 2:])
-        errors = gains.std(axis=0) / n_runs**0.5
+        gains = 1e3 * (runs[:, :-1] - runs[:, -1:])
+        errors = gains.std(axis=0, ddof=1) / n_runs**0.5
         for k, (start, stop) in enumerate(WINDOWS):
             values = zip(gains.mean(axis=0)[:, k], errors[:, k], strict=True)
             cells = " | ".join(f"{mean:+.1f} ± {error:.1f}" for mean, error in values)
-            turn = runs[:, 2, k].mean()
+            turn = runs[:, -1, k].mean()
             print(f"| {name} | {start} to {stop} | {turn:.3f} | {cells} |", flush=True)
+
+
+def often(rng, rate, crawls, rounds, prior):
+    """Freshness in the last 24 rounds of pages that are learnt, and crawled in turn."""
+    n, begin = rate.size, rounds * rate.size / crawls
+    end = begin + 24 * n / crawls
+    pages = [np.sort(rng.uniform(0, end, rng.poisson(one * end))) for one in rate]
+    time = np.arange(1, n * (rounds + 24) + 1) / crawls
+    crawled = learnt(pages, time, prior=prior), np.arange(time.size) % n
+    return [
+        (
+            end * freshness(pages, one, time, end).mean()
+            - begin
+            * freshness(pages, one[: n * rounds], time[: n * rounds], begin).mean()
+        )
+        / (end - begin)
+        for one in crawled
+    ]
+
+
+def print_often(n_runs=40):
+    """Print a row for each bandwidth, number of rounds, and prior."""
+    rate = np.geomspace(0.02, 20.0, 40)
+    own = rate.mean() ** 2 / rate.var(), rate.mean() / rate.var()
+    print("| crawls a day | rounds before | prior | best | scheduler | in turn |")
+    print("|---|---|---|---|---|---|")
+    for crawls, rounds, prior in [
+        *((8.0, 24, None), (8.0, 500, None), (8.0, 24, own)),
+        *((24.0, 24, None), (80.0, 24, None)),
+    ]:
+        best = optimal_interval(rate, np.ones(rate.size), crawls).freshness
+        draws = np.random.default_rng(9).spawn(n_runs)
+        runs = np.array([often(rng, rate, crawls, rounds, prior) for rng in draws])
+        errors = runs.std(axis=0, ddof=1) / n_runs**0.5
+        values = zip(runs.mean(axis=0), errors, strict=True)
+        cells = " | ".join(f"{mean:.4f} ± {error:.4f}" for mean, error in values)
+        name = "of these pages" if prior else "one change a round"
+        print(f"| {crawls:g} | {rounds} | {name} | {best:.4f} | {cells} |", flush=True)
 
 
 def main(sources):
@@ -186,7 +237,7 @@ def main(sources):
             turn = freshness(pages, np.arange(n_slots) % len(pages), time, days)
             gains = [
                 freshness(pages, crawled, time, days) - turn
-                for crawled in (learnt(pages, time, 1.0), script(pages, time))
+                for crawled in (learnt(pages, time), script(pages, time))
             ]
             cells = (
                 f"{1e3 * gain.mean():+.1f} ± {1e3 * gain.std() / gain.size**0.5:.1f}"
@@ -201,5 +252,7 @@ def main(sources):
 if __name__ == "__main__":
     if sys.argv[1:] == ["rise"]:
         print_rise()
+    elif sys.argv[1:] == ["often"]:
+        print_often()
     else:
         main(sys.argv[1:] or DAYS)

@@ -30,7 +30,7 @@ from recrawl.types import PathLike
 
 __all__ = ["LearnedPages", "Limits", "NoPageError", "Scheduler"]
 
-_VERSION = 2  # of the file format
+_VERSION = 3  # of the file format
 _SPARE = 5 / 4  # arrays that are too short grow by so much, not page by page
 _NO_SIGNALS = np.empty(0, np.int64), np.empty(0)
 _KNOWN = "importance", "change_rate", "false_rate", "alpha", "gamma", "beta", "limit"
