@@ -68,8 +68,9 @@ class LearnedPages:
     rate : array_like, time
         Rate of the prior, positive; shape / rate is the mean change rate. Without
         knowledge take shape 1 and rate n_pages / bandwidth: one change in the mean
-        time between crawls of a page. Less than 1 gains a little more where pages
-        differ much, and loses against crawling in turn where they change in bulk.
+        time between crawls of a page. A shape below 1 gains a little more where pages
+        differ much, and loses against crawling in turn where they change in bulk. With
+        ten times that rate, learnt rates are a third too low after 60 rounds.
     """
 
     importance: Any

@@ -29,11 +29,10 @@ START = 1_790_000_000.0  # seconds since 1970, a whole number
 # intervals have .7196 (`freshness.interval`). The difference is .0284. Half of it may
 # be lost to learning and to chance; by the other half the crawler has to be better
 # than uniform fetches of pages that change at the same times. Fixed before the run.
-# The rates are such that learning comes to an end: `simulate.crawl` gives BayesGreedy
-# .002 less than promised after 60 fetches of each page. A first choice, rates up to
-# 20 a day at one fetch in five days, missed the promise by .029: where a page changes
-# a hundred times between two fetches, no fetch tells how often, and the search goes
-# on (`simulate.crawl`: .044 less after 24 fetches, .031 less after 500).
+# The rates are such that learning comes to an end. A first choice, rates up to 20 a
+# day at one fetch in five days, missed the promise by .029: where a page changes a
+# hundred times between two fetches, no fetch tells how often, and the search goes on
+# (`often` of benchmarks/learner.py).
 RATES = np.geomspace(0.02, 3.0, 20)
 PER_DAY = 12.0
 MARGIN = 0.0142
