@@ -151,7 +151,7 @@ def test_it_saves_the_figure_of_its_own_name(figure):
 
 
 def test_no_two_notebooks_make_the_same_figure():
-    assert len(FIGURES) == len(list(ROOT.glob("notebooks/*/*.ipynb")))
+    assert len(FIGURES) == len(list(ROOT.glob("notebooks/[!.]*/*.ipynb")))
 
 
 @each_notebook
