@@ -4,28 +4,39 @@ A crawler may crawl only so often, and each crawl reveals one bit: whether the p
 has changed since the last crawl. How often does each page change, and which page
 should be crawled next?
 
+The papers: valuetools20 and peva22 (Avrachenkov, Patil, Thoppe 2020, 2022), aaai20
+(Upadhyay et al. 2020), www25 (Busa-Fekete et al. 2025), grimes08 (Grimes, Ford 2008).
+
 processes
-    Poisson pages, crawl times, and `History`: what a crawler has seen.
+    The model of all five: Poisson pages, bits of crawls, `History`; simulated
+    histories, also with the adaptive intervals of grimes08.
 estimators
-    Change rates from a history, online and at once.
+    Change rates. `online`: LLN, SA, SAM of valuetools20 and peva22. `batch`: MLE,
+    moment matching, the bias-reduced estimator of grimes08. `information`: Lemmas 2
+    and 3 of aaai20, Fisher information.
 priors
-    What is known of a page before its first crawls.
+    Pseudo-observations, first interval and posterior on a grid: section 4 of grimes08.
 signals
-    Pages that send signals of their changes, and the quality of the signals.
+    Pages with noisy signals, and the quality of the signals: section 3 and
+    appendix E of www25.
 freshness
-    Freshness, crawl value and time between crawls in closed form.
+    One page in closed form: share of fresh time at Poisson times and at equal
+    intervals; eq. (1), Lemma 4 and the crawl value of www25.
 allocation
-    Crawl rates that spend a bandwidth.
+    Crawl rates that spend a bandwidth: uniform, proportional, and optimal for
+    Poisson times, equal intervals (eq. (5) of www25) and thresholds (its Theorem 1).
 schedules
-    From crawl rates to crawl times and slots.
+    From crawl rates to crawl times, and to slots of low discrepancy (LDS).
 policies
-    Which page to crawl next, also while change rates are being learnt.
+    Which page to crawl next: Algorithm 1 of www25. While change rates are being
+    learnt: explore-then-commit of aaai20, section 5 of peva22.
 regret
-    Requests served fresh, burn-in, and the cost of not knowing the change rates.
+    All pages together, aaai20: utility F, burn-in (Lemma 1), sensitivity (Lemma 4),
+    exploration (Lemma 5) and the regret bound (Theorem 1).
 worlds
-    Draw a world, crawl it by policies, and compare them.
+    Simulations of www25: draw a world, crawl it by policies, and compare them.
 copies
-    The copies of a crawler that follows schedules of crawl rates.
+    The copies of a crawler that follows crawl rates, for policies that learn.
 """
 
 from . import (

@@ -1,4 +1,8 @@
-r"""Spend a bandwidth on pages: the crawl rate of each page.
+r"""Crawl rates that spend a bandwidth: uniform, proportional, and three optima.
+
+`optimal_poisson` is eq. (6) of Upadhyay et al. (2020), and below eq. (10) of
+Avrachenkov, Patil, Thoppe (2020); `optimal_interval` is BASELINE, eq. (5) of
+Busa-Fekete et al. (2025); `optimal_thresholds` is their Theorem 1, with signals.
 
 The optima share their theory. The sum over pages of importance x freshness is
 concave in the crawl rates, so that rates are optimal where one more crawl gains

@@ -1,4 +1,8 @@
-"""The copies that a crawler keeps while it follows crawl rates."""
+"""The copies that a crawler keeps while it follows crawl rates, simulated.
+
+For policies that learn: how long the copies are fresh (appendix C of Upadhyay et al.,
+2020), and what the crawls find.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""How fresh crawls keep the copy of a page.
+r"""How fresh the copy of one page is: shares of time, crawl value, Lemma 4.
 
 Changes are a Poisson process of rate Delta. A copy is fresh from a crawl to the
 next change, so that after the time tau it is fresh with probability

@@ -1,6 +1,6 @@
-"""Priors of change rates: two pseudo-observations, a grid, a population.
+"""Priors of Grimes and Ford (2008): pseudo-observations, a grid, a population.
 
-Section 4 of Grimes and Ford (2008): what is known about a page before its first
+Their section 4: what is known about a page before its first
 crawl (`PseudoObservations`, its first interval), and after a few crawls
 (`grid_posterior`).
 """

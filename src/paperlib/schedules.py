@@ -1,4 +1,7 @@
-"""From crawl rates to crawl times, or to the page that each slot crawls.
+"""From crawl rates to crawl times, or to the page that each slot crawls (LDS).
+
+Poisson times and equal intervals are those of Upadhyay et al. (2020). LDS, slots of
+low discrepancy, is in section 6 of Busa-Fekete et al. (2025).
 
 Times of many pages come as one flat array with offsets: page i is crawled at
 ``time[offsets[i]:offsets[i + 1]]``, rising.

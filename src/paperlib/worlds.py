@@ -1,5 +1,7 @@
 """Draw a world of pages and signals, crawl it by a policy, measure freshness.
 
+The simulations of section 6 of Busa-Fekete et al. (2025); freshness is their eq. (2).
+
 A `World` is one draw of nature, in which all policies are run, so that
 comparisons are paired. A policy that picks pages is an object with a method
 ``choose(time, signals, crawl)``, or a plain function of these arguments. It

@@ -159,11 +159,11 @@ def bits(name: str, value: ArrayLike) -> Bits:
 
 
 def for_pages(name: str, value: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
-    """`value`, one number or one for each page, in the shape of the pages."""
+    """`value`, one or one for each page, in the shape of the pages."""
     try:
         return np.broadcast_to(value, shape)
     except ValueError:
-        rule = f"must be a number, or one for each page, shape {shape}"
+        rule = f"must be one value, or one for each page, shape {shape}"
         raise ArgumentError(name, f"{rule}, got shape {np.shape(value)}") from None
 
 

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from paperlib import checks
 from paperlib.freshness import NOTHING, STALE, lemma_4_rates
 from paperlib.signals import SignalledPages
-from recrawl.checks import broadcast
+from recrawl.checks import broadcast, for_pages
 from recrawl.errors import NoPageError
 from recrawl.files import write_atomic
 from recrawl.kernels import addresses, slots
@@ -524,17 +524,12 @@ class Scheduler:
 
     def _limit(self, records, limits):
         """Write limits into records, and new hosts into the state."""
-        try:
-            for name in "min_interval", "max_interval":
-                records[name] = getattr(limits, name)
-            records["host"] = -1
-            if limits.host is None:
-                return
-            host = np.broadcast_to(np.asarray(limits.host), records.shape)
-        except ValueError:
-            raise ValueError(
-                f"limits must be for {records.size} pages, got {limits!r}"
-            ) from None
+        for name in "min_interval", "max_interval":
+            records[name] = for_pages(name, getattr(limits, name), records.shape)
+        records["host"] = -1
+        if limits.host is None:
+            return
+        host = for_pages("host", limits.host, records.shape)
         labels, member = np.unique(host, return_inverse=True)
         labels, limit = labels.tolist(), limits.host_limit
         if isinstance(limit, Mapping):
@@ -543,7 +538,13 @@ class Scheduler:
                     f"host_limit must name hosts that have pages, got {unknown[:5]}"
                 )
             limit = [limit.get(label, np.inf) for label in labels]
-        limit = np.broadcast_to(np.asarray(limit, dtype=float), len(labels))
+        limit = np.asarray(limit, dtype=float)
+        if limit.shape not in ((), (1,), (len(labels),)):
+            raise ValueError(
+                f"host_limit must be a number, or one for each host, {len(labels)}, "
+                f"got shape {limit.shape}"
+            )
+        limit = np.broadcast_to(limit, len(labels))
         checks.require("host_limit", limit, "non-negative", limit >= 0)
         with np.errstate(divide="ignore"):
             spacing = 1.0 / limit

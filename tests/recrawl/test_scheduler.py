@@ -458,7 +458,16 @@ BAD_CALLS = {
     "crawled must be a time for each": lambda s: s.add(LEARNT, crawled=[0.0] * 3),
     "pages must be LearnedPages": lambda s: s.add(KNOWN),
     "pages must have one entry for each page, 1, got 2": lambda s: s.update(0, LEARNT),
-    "limits must be for 2 pages": lambda s: s.add(LEARNT, Limits([0.0] * 3)),
+    "min_interval must be one value, or one for each page, shape (2,), got shape "
+    "(3,)": lambda s: s.add(LEARNT, Limits([0.0] * 3)),
+    "max_interval must be one value, or one for each page, shape (1,), got shape "
+    "(2,)": lambda s: s.update(0, LearnedPages(1.0, 1.0, 1.0), Limits(0.0, [9, 9])),
+    "host must be one value, or one for each page, shape (2,), got shape (3,)": (
+        lambda s: s.add(LEARNT, Limits(host=["a", "b", "c"]))
+    ),
+    "host_limit must be a number, or one for each host, 2, got shape (3,)": (
+        lambda s: s.add(LEARNT, Limits(host=["a", "b"], host_limit=[1.0] * 3))
+    ),
     "host_limit must name hosts": lambda s: s.add(
         LEARNT, Limits(host=["a", "b"], host_limit={"c": 1.0})
     ),

@@ -1,6 +1,6 @@
-"""Fisher information, and what crawls can tell at all.
+"""What crawls can tell: Fisher information, Lemmas 2 and 3 of Upadhyay et al. (2020).
 
-Upadhyay et al. (2020): the affinity and the disjoint blocks of Lemma 2 (which
+The affinity and the disjoint blocks of Lemma 2 (which
 sequences of crawls allow learning), the confidence radius of Lemma 3.
 """
 

@@ -1,10 +1,10 @@
-r"""Online estimators: one bit of every page at a time, for Poisson crawls.
+r"""Online estimators Naive, LLN, SA, SAM, for Poisson crawls; their exact moments.
 
 A crawl at rate p finds a change (I = 1) with probability
-:math:`q = \Delta / (\Delta + p)`, eq. (4) of Avrachenkov, Patil, Thoppe
-(2020). `Naive` and `LLN` count the changes; `SA` and `SAM` move an estimate by
-steps that shrink. Each has the exact bias and RMSE after k crawls (`moments`).
-`path`, `paths` and `rmse` follow any estimator over a history.
+:math:`q = \Delta / (\Delta + p)`, eq. (4) of Avrachenkov, Patil, Thoppe (2020); SAM
+is in their paper of 2022. `Naive` and `LLN` count the changes; `SA` and `SAM` move
+an estimate by steps that shrink. Each has the exact bias and RMSE after k crawls
+(`moments`). `path`, `paths` and `rmse` follow any estimator over a history.
 """
 
 import copy

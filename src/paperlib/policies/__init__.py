@@ -1,4 +1,10 @@
-"""Policies: what is crawled when."""
+"""Policies: what is crawled when.
+
+Of Busa-Fekete et al. (2025): `Greedy`, `GreedyCIS`, `GreedyNCIS`, `GreedyCISPlus`
+(Algorithm 1), and `Rates` (LDS). While change rates are being learnt:
+`ExploreThenCommit`, also phased epsilon-greedy, of Upadhyay et al. (2020), and
+`reoptimise`, section 5 of Avrachenkov, Patil, Thoppe (2022).
+"""
 
 from .fixed_rates import Rates
 from .greedy import Greedy, GreedyCIS, GreedyCISPlus, GreedyNCIS

@@ -73,7 +73,7 @@ def addresses(arrays):
     """Address and length of each array, for `array_at`.
 
     For a kernel that is called from Python in every slot: to pass one such table
-    instead of eight arrays saves a microsecond (measured), and the slot itself
+    instead of seven arrays saves a microsecond (measured), and the slot itself
     takes two or three. The caller keeps the arrays alive, and makes a new table
     when it replaces one of them.
     """

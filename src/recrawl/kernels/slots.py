@@ -351,7 +351,7 @@ def _wake(state, t):
 
 @compiled
 def _hold(state, i, t):
-    """Return whether limits forbid to crawl a page now, and hold it as long."""
+    """Hold a page until its limits allow a crawl; return False if they do now."""
     free = _free_at(state.hosts, state.pages[i])
     if free <= t:
         return False
