@@ -10,14 +10,13 @@ def require(name, array, rule, good):
     if not np.all(good):
         where = np.argwhere(~np.broadcast_to(good, array.shape))[0].tolist()
         place = f" at index {tuple(where)}" if array.ndim else ""
-        got = array[tuple(where)]
-        raise ValueError(f"{name} must be {rule}, got {got}{place}")
+        raise ValueError(f"{name} must be {rule}, got {array[tuple(where)]}{place}")
 
 
 def numbers(name, value, low=0.0, high=np.inf, *, above=False):
     """The value as floats within low and high, finite; `above` excludes low."""
     try:
-        array = np.asarray(value, dtype=float)
+        array = np.add(value, 0.0, dtype=float)  # refuses dates and texts
     except (TypeError, ValueError):
         raise ValueError(f"{name} must be numbers, got {value!r}") from None
     rule = "positive and finite" if above else "non-negative and finite"

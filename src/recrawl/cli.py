@@ -393,7 +393,9 @@ def _drifted(factors):
     if factors is None:
         return "no drift of the rates measured: this needs 400 bits or more"
     times = ", ".join(f"{factor:.2g}" for factor in factors)
-    return f"in the last three fifths pages changed {times} times as often as predicted"
+    return (
+        f"in later parts of the log pages changed {times} times as often as predicted"
+    )
 
 
 def _schedule(rates, output, to, exported, until, force, **given):
@@ -478,7 +480,8 @@ def _freshness(found):
         )
     else:
         low, _, high = map(_decimals, found.promise)
-        yield f"range of the promise: {low} to {high}, nine times in ten"
+        held = "held nine times in ten, on real pages"
+        yield f"range of the promise: {low} to {high} ({held})"
     if found.unseen is not None and found.unseen > _MORE * found.unseen_in_turn:
         yield (
             f"warning: {found.unseen:.0%} of all changes are seen by no crawl, as "

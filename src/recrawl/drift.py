@@ -31,8 +31,9 @@ def drift(
 ) -> list[float] | None:
     r"""Factors by which pages changed faster than predicted, in three parts of a log.
 
-    The log is cut at 40, 60 and 80% of its crawls in time. What was learnt before a
-    cut predicts the bits :math:`I_j` up to the next one. The factor c solves
+    The log is cut at 40, 60 and 80% of its crawls in time; a cut at the same time as
+    another one does not count. What was learnt before a cut predicts the bits
+    :math:`I_j` up to the next one. The factor c solves
 
     .. math:: \sum_j E\left[1 - e^{-c \Delta w_j}\right] = \sum_j I_j ,
 
@@ -49,7 +50,8 @@ def drift(
     Returns
     -------
     list of float or None
-        Three factors, from 1/20 to 20; None with fewer than 400 bits to predict.
+        Factors from 1/20 to 20, of each part with bits; None with fewer than 400 bits
+        to predict.
 
     Examples
     --------
@@ -64,15 +66,17 @@ def drift(
     array([2.2, 2.1, 1.9])
     """
     time, crawled = sample.time, sample.crawled
-    cuts = np.quantile(time, _CUTS, method="lower") if time.size else np.zeros(4)
+    cuts = np.quantile(time, _CUTS, method="lower") if time.size else np.zeros(1)
     if np.count_nonzero(crawled & (time > cuts[0])) < LEAST_BITS:
         return None
     interval, changed, offsets = sample.history.ragged()
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     factors = []
-    for cut, end in itertools.pairwise(cuts):
-        learnt = posterior(_restricted(sample, time <= cut))
+    for cut, end in itertools.pairwise(np.unique(cuts)):
         later = np.flatnonzero(crawled & (time > cut) & (time <= end))
+        if not later.size:
+            continue
+        learnt = posterior(_restricted(sample, time <= cut))
         later = later[:: later.size // _MOST_BITS + 1]
         names = "change_rate", "log_stderr", "log_rate"
         rates = [learnt[name][owner[later]] for name in names]

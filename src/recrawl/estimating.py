@@ -72,8 +72,8 @@ class Estimates:
         Mean dispersion of the log's pages (`estimators.pooled_dispersion`): 1 if
         their changes are Poisson.
     drift : list of float or None
-        Factors by which pages changed faster in three later parts of the log than
-        was predicted from before (`recrawl.drift`); None with fewer than 400 bits
+        Factors by which pages changed faster in up to three later parts of the log
+        than was predicted from before (`recrawl.drift`); None with fewer than 400 bits
         to predict.
     period : float
         A fifth of the log's length, days: the prediction intervals of numbers of
@@ -161,7 +161,7 @@ def estimate(
         posterior, of 1/day, `estimators.mean_log_rate`), dispersion (by which
         the interval and the posterior are widened, 1 or more), next_low and next_high
         (95% prediction interval of the number of changes in the next `period`,
-        `drift.number_of_changes`; null without a period), freshness_now
+        `drift.number_of_changes`; absent without a period), freshness_now
         (expected between the crawls of this log, at change_rate; null without
         any), degenerate ("never" or "always" changed, or null), serial_score, and
         pattern ("bursty" or "regular" where the score is beyond 3, or null; see

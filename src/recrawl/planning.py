@@ -29,7 +29,7 @@ _STDERRS = 1e-3, 1.2
 _STEPS = 5
 _DIGITS = 12  # after the point: differences of means are not known better
 _ROUNDING = 1e-9  # relative: a rate so close to a limit is at it
-_WIDER = 0.02
+_WIDER = 0.02  # of freshness: what no factor explains, see `Problem.promise`
 
 
 def expected(

@@ -1,4 +1,4 @@
-"""The recipes of docs/extend.md, and the programs of two READMEs."""
+"""The recipes of docs/extend.md, and the programs of other pages."""
 
 import re
 from pathlib import Path
@@ -19,9 +19,16 @@ def test_the_printed_code_runs(title):
 
 
 @pytest.mark.parametrize(
-    ("page", "lines"), [("README.md", 3), ("src/paperlib/README.md", 1)]
+    ("page", "lines"),
+    [
+        ("README.md", 3),
+        ("src/paperlib/README.md", 1),
+        ("docs/tour.md", 6),
+        ("docs/lesson.md", 1),
+    ],
 )
-def test_the_program_of_a_readme_runs(page, lines, capsys):
+def test_the_programs_of_a_page_run(page, lines, capsys):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
     exec("\n".join(blocks), {})
-    assert len(capsys.readouterr().out.splitlines()) == lines
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == lines

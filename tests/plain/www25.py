@@ -142,7 +142,7 @@ def crawl_value_no_false_signals(elapsed, n_signals, change_rate, importance, re
 def crawl_value(
     elapsed, n_signals, change_rate, importance, recall, false_rate, terms=None
 ):
-    """Theorem 1: V = mu (w - exp(-alpha iota) psi); terms = j is APPROX-j of A.1."""
+    """Lemma 4: V = mu (w - exp(-alpha iota) psi); terms = j is APPROX-j of A.1."""
     # At recall 1 the limit alpha -> 0 (derived).
     # Corrected (Fig. 6): only the exact V tends to mu / Delta, not APPROX-j.
     if recall == 0 and (terms is None or false_rate == 0):

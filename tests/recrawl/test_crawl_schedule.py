@@ -341,6 +341,18 @@ def test_a_promise_is_the_freshness_at_rates_that_drift(run):
         assert np.isnan(found.worth[:, 2]).all()
 
 
+def test_thresholds_are_promised_too(run):
+    """At factors of 1, what is expected of them; at higher rates less."""
+    signals = {"recall": np.full(N_PAGES, 0.5), "false_rate": np.full(N_PAGES, 0.1)}
+    columns = pages() | signals
+    found = [
+        run(columns, 20.0, policy="thresholds", metadata={"drift": [each] * 3})[0]
+        for each in (1.0, 2.0)
+    ]
+    assert found[0].promise[1] == pytest.approx(found[0].freshness, rel=1e-12)
+    assert found[1].promise[1] < found[0].promise[1] - 0.02
+
+
 def test_a_range_stays_within_0_and_1(run):
     never = pages() | {"change_rate": np.zeros(N_PAGES)}
     drift = {"drift": [0.9, 1.0, 1.1]}

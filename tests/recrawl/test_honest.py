@@ -110,6 +110,21 @@ def test_drift_where_nothing_or_everything_changed():
     assert drift(few, lambda early: columns) is None  # 300 bits
 
 
+@pytest.mark.parametrize(("n_crawls", "n_factors"), [(4, 2), (3, 1), (2, 1), (1, None)])
+def test_a_log_of_a_few_rounds_has_a_factor_for_each_part_with_bits(
+    n_crawls, n_factors
+):
+    """All pages are crawled at the same times, so that some cuts fall together."""
+    bits = np.random.default_rng(6).random((2000, n_crawls)) < 0.5
+    rate = np.full(2000, np.log(2))
+    columns = {"change_rate": rate, "log_rate": np.log(rate), "log_stderr": 0 * rate}
+    found = drift(batch_of(bits), lambda early: columns)
+    if n_factors is None:
+        assert found is None
+    else:
+        assert_allclose(found, np.ones(n_factors), atol=4 * 2 / np.sqrt(2000))
+
+
 def test_a_day_on_which_all_pages_change_raises_one_factor(tmp_path):
     rng = np.random.default_rng(8)
     bits = rng.random((300, 50)) < 0.02
