@@ -28,7 +28,7 @@ _LOSSES = {
 }
 _TABLES = "", ".parquet", ".csv"
 _FLAGGED = 5  # hosts that are printed
-_MORE = 1.05  # times as many changes unseen as in turn, to be warned of
+_MORE = 0.01  # of the changes unseen beyond those in turn, to be warned of
 _LONGEST = 2000  # characters of a line that is printed
 
 
@@ -482,7 +482,7 @@ def _freshness(found):
         low, _, high = map(_decimals, found.promise)
         held = "held nine times in ten, on real pages"
         yield f"range of the promise: {low} to {high} ({held})"
-    if found.unseen is not None and found.unseen > _MORE * found.unseen_in_turn:
+    if found.unseen is not None and found.unseen > found.unseen_in_turn + _MORE:
         yield (
             f"warning: {found.unseen:.0%} of all changes are seen by no crawl, as "
             "others follow before it; if all pages were crawled in turn, "

@@ -66,17 +66,17 @@ def drift(
     array([2.2, 2.1, 1.9])
     """
     time, crawled = sample.time, sample.crawled
-    cuts = np.quantile(time, _CUTS, method="lower") if time.size else np.zeros(1)
+    if not crawled.any():
+        return None
+    cuts = np.quantile(time[crawled], _CUTS, method="lower")
     if np.count_nonzero(crawled & (time > cuts[0])) < LEAST_BITS:
         return None
     interval, changed, offsets = sample.history.ragged()
     owner = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
     factors = []
     for cut, end in itertools.pairwise(np.unique(cuts)):
-        later = np.flatnonzero(crawled & (time > cut) & (time <= end))
-        if not later.size:
-            continue
         learnt = posterior(_restricted(sample, time <= cut))
+        later = np.flatnonzero(crawled & (time > cut) & (time <= end))
         later = later[:: later.size // _MOST_BITS + 1]
         names = "change_rate", "log_stderr", "log_rate"
         rates = [learnt[name][owner[later]] for name in names]

@@ -162,6 +162,17 @@ def test_schedule(rates, tmp_path, capsys):
     assert len({len(line) for line in lines[9:]}) == 1, "columns"
 
 
+def test_a_plan_that_loses_changes_is_warned_of(tmp_path, capsys):
+    rates, output = tmp_path / "rates.parquet", str(tmp_path / "plan.parquet")
+    urls = [f"https://a.org/{k}" for k in range(4)]
+    for change_rate, warned in (([0.1, 0.1, 5.0, 5.0], True), ([1.0] * 4, False)):
+        pq.write_table(pa.table({"url": urls, "change_rate": change_rate}), rates)
+        command = ["schedule", str(rates), "--bandwidth", "1/day", "-o", output]
+        assert cli.main([*command, "--force"]) == 0
+        said = capsys.readouterr().out
+        assert ("of all changes are seen by no crawl" in said) is warned
+
+
 def test_limits(rates, tmp_path, capsys):
     limits = ["--per-host", "1/hour", "--per-host", "bokeh.example=0.01/minute"]
     limits += ["--least-interval", "2h", "--hedge", "0", "--bandwidth", "100/day"]

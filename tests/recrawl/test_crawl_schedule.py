@@ -131,6 +131,14 @@ def test_changes_that_no_crawl_sees():
     assert share == pytest.approx(expected, abs=4 / np.sqrt(days))
 
 
+def test_a_schedule_says_what_crawling_in_turn_leaves_unseen(run):
+    columns = pages() | {"importance": np.ones(N_PAGES)}
+    found, _ = run(columns, 20.0)
+    rate, turn = columns["change_rate"], 20.0 / N_PAGES
+    seen = turn * -np.expm1(-rate / turn)
+    assert found.unseen_in_turn == pytest.approx(1 - seen.sum() / rate.sum())
+
+
 @pytest.mark.parametrize("wait", [50_000, 364_999, 365_001])
 def test_due_dates_far_ahead_are_exact_or_missing(run, wait):
     """None is given after a thousand years, as timestamps end with the year 9999."""

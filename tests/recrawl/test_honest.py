@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -106,6 +107,10 @@ def test_drift_where_nothing_or_everything_changed():
         # all but half of 800 changed: 1 - exp(-rate c) is 1 - 1 / 1600
         expected = [factor] * 3 if not bit else [np.log(1600) / 0.5] * 3
         assert_allclose(found, expected, rtol=1e-5)
+    # of five changes predicted none was found: half a change stands for it
+    rare = columns | {"log_rate": np.full(20, np.log(5 / 800))}
+    none = drift(batch_of(np.zeros((20, 200), dtype=bool)), lambda early: rare)
+    assert_allclose(none, np.full(3, 0.1), rtol=5e-3)
     few = batch_of(np.zeros((5, 100), dtype=bool))
     assert drift(few, lambda early: columns) is None  # 300 bits
 
@@ -123,6 +128,11 @@ def test_a_log_of_a_few_rounds_has_a_factor_for_each_part_with_bits(
         assert found is None
     else:
         assert_allclose(found, np.ones(n_factors), atol=4 * 2 / np.sqrt(2000))
+    # intervals that no crawl began make no part
+    more = batch_of(np.column_stack([bits, np.zeros(2000, dtype=bool)]))
+    more = replace(more, crawled=more.time < n_crawls)
+    again = drift(more, lambda early: columns)
+    assert again == (found if found is None else pytest.approx(found))
 
 
 def test_a_day_on_which_all_pages_change_raises_one_factor(tmp_path):

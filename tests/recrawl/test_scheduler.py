@@ -334,6 +334,18 @@ def test_the_posterior_is_conjugate_without_a_change_and_with_an_age():
     assert scheduler.posterior[1].item() == rate + 1.0
 
 
+def test_changes_that_go_on_are_usual_in_the_end():
+    """The weight of each change where none was expected, from its two means."""
+    scheduler = Scheduler(LearnedPages([1.0], 1.0, 1e12), crawled=0.0)
+    for k in np.arange(1.0, 301.0):
+        scheduler.next(k)
+        scheduler.report([0], [True], age=[0.5])
+    k, recent = np.arange(1, 301), 1 / 30
+    found, usual = 1 - (1 - recent) ** k, 1 - (1 - recent / 100) ** k
+    weight = ((usual + 3 * recent) / (found + 3 * recent)) ** 2
+    assert scheduler.posterior[0].item() == pytest.approx(1 + weight.sum(), rel=1e-6)
+
+
 @pytest.mark.parametrize("low", [0.1, 0.01])
 def test_a_prior_of_far_too_low_rates_is_corrected(low):
     """After 40 rounds the rates are half of what all evidence would make them."""
