@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from docutils import nodes
+
 project = html_title = "paperlib"
 copyright = "The paperlib developers"
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
@@ -10,7 +12,7 @@ include_patterns = ["docs/**.md", "notebooks/**.ipynb", "*/README.md"]
 include_patterns += ["figures/CLAIMS.md"]
 exclude_patterns = [".*", "build", "src", "tests", "docs/_static"]
 exclude_patterns += ["docs/CHANGELOG.md"]
-# A link may lead to a file that has no page, such as a module; tests follow all links.
+# A link may lead to a file that has no page: `_keep_the_text`.
 suppress_warnings = ["myst.xref_missing", "ref.python", "ref.citation"]
 
 myst_enable_extensions = ["dollarmath"]
@@ -41,5 +43,14 @@ def _write_index(app, exception):
     Path(app.outdir, "index.html").write_text(page)
 
 
+def _keep_the_text(app, tree, page):
+    """A link to a file that is not on the site, such as a module, is its text alone."""
+    for link in list(tree.findall(nodes.reference)):
+        if "/" in link.get("refid", "") or link.get("refuri", "").startswith("#../"):
+            link.replace_self(link.children)
+
+
 def setup(app):
     app.connect("build-finished", _write_index)
+    app.connect("doctree-resolved", _keep_the_text)
+

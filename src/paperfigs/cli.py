@@ -15,6 +15,8 @@ def _build(ids, parameters, **options):
 
 
 def _list(ids):
+    # `paperfigs list | head` ends in silence.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for figure, notebook in build.select(ids).items():
         page = report.Page(figure, notebook)
         print(f"{figure:20}{page.verdict[0]:32}{page.title}")

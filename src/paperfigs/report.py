@@ -57,11 +57,9 @@ def write() -> None:
             link = f"[{paper}](figures/README.md#{paper})"
             counts.append((link, len(found), *map(found.count, VERDICTS)))
     claims.append("\n## Not tested\n\n" + ledger.table(_UNTESTED, untested))
-    summary = ledger.table(("paper", "figures", *VERDICTS), counts)
-    marked = rf"\g<1>{summary}\g<2>"
-    readme = (root / "README.md").read_text()
-    readme = re.sub(r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)", marked, readme)
-    write_atomic(root / "README.md", readme)
+    marked = rf"\g<1>{ledger.table(('paper', 'notebooks', *VERDICTS), counts)}\g<2>"
+    readme, table = root / "README.md", r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)"
+    write_atomic(readme, re.sub(table, marked, readme.read_text()))
     write_atomic(root / "figures" / "CLAIMS.md", "\n".join(claims) + "\n")
     write_atomic(root / "figures" / "README.md", "\n".join(gallery))
 
