@@ -53,4 +53,3 @@ def _keep_the_text(app, tree, page):
 def setup(app):
     app.connect("build-finished", _write_index)
     app.connect("doctree-resolved", _keep_the_text)
-

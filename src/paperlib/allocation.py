@@ -182,10 +182,11 @@ def optimal_poisson(
 ) -> Allocation:
     r"""Crawl rates of highest freshness when pages are crawled at Poisson times.
 
-    Azar et al. (2018), eq. (6) of Upadhyay et al. (2020), section 5 of Avrachenkov,
-    Patil, Thoppe (2022): :math:`p_i = \sqrt{\mu_i \Delta_i / \lambda} - \Delta_i`
-    where that is above the least rate. The papers find :math:`\lambda` by sorting;
-    here it is the search that serves all optima, and the result is the same.
+    Azar et al. (2018), eq. (6) of Upadhyay et al. (2020), below eq. (10) of
+    Avrachenkov, Patil, Thoppe (2020), section 5 of the same (2022): :math:`p_i =
+    \sqrt{\mu_i \Delta_i / \lambda} - \Delta_i` where that is above the least rate.
+    The papers find :math:`\lambda` by sorting; here it is the search that serves all
+    optima, and the result is the same.
 
     Parameters
     ----------
@@ -260,7 +261,7 @@ def optimal_thresholds(pages: SignalledPages, bandwidth: float) -> Allocation:
 
     Theorem 1 and Lemma 2 of Busa-Fekete et al. (2025): a page is crawled when its
     effective elapsed time reaches :math:`\iota_i`, where :math:`V_i(\iota_i) =
-    \lambda`, or never where :math:`V_i(\infty) = \mu_i / \Delta_i \le \lambda`; its
+    \Lambda`, or never where :math:`V_i(\infty) = \mu_i / \Delta_i \le \Lambda`; its
     crawl rate is :math:`1 / \psi_i(\iota_i)`.
 
     Parameters

@@ -25,8 +25,8 @@ def utility(
 ) -> NDArray:
     r"""Requests served fresh per unit of time under Poisson crawls.
 
-    Eq. (4) of Upadhyay et al. (2020), a time t after the copies were fresh with
-    probability s; at t = inf it is eq. (5):
+    Eq. (4) of Upadhyay et al. (2020) (derived), a time t after the copies were
+    fresh with probability s; at t = inf it is eq. (5):
 
     .. math:: \sum_i \mu_i \Bigl(p_i + (s_i - p_i)
               e^{-(\rho_i + \Delta_i) t}\Bigr), \qquad
@@ -128,7 +128,8 @@ def sensitivity_bound(
     r"""Upper bound of `suboptimality`.
 
     Lemma 4 of Upadhyay et al. (2020), for change rates :math:`\Delta` and
-    estimates :math:`\hat\Delta`; a quarter of it is enough (derived).
+    estimates :math:`\hat\Delta`. Our text of the paper lacks the constant, here
+    1; a quarter of the bound is enough (derived).
 
     .. math:: \sum_i \mu_i \frac{(\hat\Delta_i - \Delta_i)^2}
               {\hat\Delta_i \min(\hat\Delta_i, \Delta_i)}
@@ -263,8 +264,10 @@ def optimal_exploration(
     .. math:: \tau^* = \frac{e^{\Delta_{\max} m / R}}{\Delta_{\min}}
               \sqrt{\frac{T R \log(2 m / \delta)}{2 m}} .
 
-    Corrected: at this exploration the bound is least; printed is "maximum". For
-    bounds as wide as real pages need, it exceeds the horizon.
+    Corrected: at this exploration the bound is least; printed is "maximum". But for
+    the rounding, it is then less than :math:`2 \sum_i \mu_i \tau^*`, which grows
+    as :math:`\sqrt T`. For bounds as wide as real pages need, the exploration exceeds
+    the horizon.
 
     Parameters
     ----------

@@ -139,7 +139,11 @@ def corrupt(
     .. math:: precision' = (1 - p)\,precision + p\,\xi, \qquad
         recall' = (1 - p)\,recall + p\,\xi'
 
-    Corrected: the paper prints the second formula without the factor p of the noise.
+    The change rate stays the true one, so that :math:`\alpha' = (1 - recall')
+    \Delta`, :math:`\gamma' = recall' \Delta / precision'` and :math:`\nu' =
+    \gamma' (1 - precision')` are believed. Corrected: the paper prints the second
+    formula without the factor p of the noise. Our reading: the noise of both is
+    independent; the draft writes one letter.
 
     Parameters
     ----------
@@ -176,6 +180,10 @@ def simulate_signalled_history(
     pages: SignalledPages, *, rng: Any = None, **crawls: Any
 ) -> tuple[History, NDArray]:
     r"""Simulate crawls of pages, and the signals between them.
+
+    A crawl after the time :math:`\tau` with n signals finds a change with the
+    probability :math:`1 - e^{-\alpha\tau} (\nu / \gamma)^n`: appendix E of
+    Busa-Fekete et al. (2025), where it is that of no change (corrected).
 
     Parameters
     ----------

@@ -58,8 +58,9 @@ def _root(interval, goal, moments, substitute, start=0.0):
         return 1.0 / interval.min() if substitute else np.inf
     if n == moments * goal:  # no change
         return 1.0 / goal if substitute else 0.0
-    # The root if all intervals were equal. It is at most the root, because the
-    # summands are convex in the interval (Jensen's inequality).
+    # The root if all n intervals were equal, for the MLE log(1 + S_1 / S_0) n / S_1,
+    # with S_1 the time in changed intervals and S_0 that in others. It is at most the
+    # root, because the summands are convex in the interval (Jensen's inequality).
     low = (np.log(n / goal) if moments else np.log1p(time / goal)) * n / time
     rate = max(low, start)
     for _ in range(100):  # rounding can hide the root if w is over 12 decades
@@ -119,7 +120,8 @@ def mle(history: History, *, substitute: bool = False) -> NDArray:
         = \sum_\mathrm{unchanged} w_n ,
 
     eq. (9) of Avrachenkov, Patil, Thoppe (2020), eq. (16) of the same (2022),
-    eq. (2) of Grimes and Ford (2008).
+    eq. (2) of Grimes and Ford (2008); the maximum of `log_likelihood`, above eq. (7)
+    of Upadhyay et al. (2020).
 
     Parameters
     ----------

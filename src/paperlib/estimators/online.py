@@ -87,10 +87,12 @@ class OnlineEstimator:
     def moments(self, change_rate: float, n_crawls: ArrayLike) -> NDArray:
         r"""Exact bias and root mean squared error.
 
-        For `Naive` and `LLN` they are sums over a binomial. For `SA` and `SAM`
-        one crawl maps the state x, with an entry 1 appended to it, to
-        :math:`M_k(I) x`. The bits are independent, so that
-        :math:`S = E[x x^T]` follows
+        Derived. Each bit is 1 with probability :math:`q = \Delta / (\Delta + p)`.
+        For `Naive` and `LLN` the bias after k crawls is
+        :math:`\sum_i \mathrm{Binom}(i; k, q) (x_k(i) - \Delta)`, with the estimate
+        :math:`x_k(i)` after i bits 1. For `SA` and `SAM` one crawl maps the state
+        x, with an entry 1 appended to it, to :math:`M_k(I) x`. The bits are
+        independent, so that :math:`S = E[x x^T]` follows
 
         .. math:: S \leftarrow (1 - q) M_k(0) S M_k(0)^T
             + q M_k(1) S M_k(1)^T .
@@ -255,13 +257,15 @@ class SAM(SA):
         z_{k+1} &= z_k + \beta_k u_{k+1} ,
 
     with :math:`\eta_k = (k + 1)^{-\eta}` and
-    :math:`\beta_k = (k + 1)^{-\beta}`: eqs. (3) and (10) of Avrachenkov,
-    Patil, Thoppe (2022) in the form of their eqs. (12) and (13). An estimate
-    may fall below 0.
+    :math:`\beta_k = (k + 1)^{-\beta}`. This is eq. (3) of Avrachenkov, Patil,
+    Thoppe (2022), :math:`z_{k+1} = z_k + \eta_k (I_{k+1} (z_k + p) - z_k) +
+    \zeta_k (z_k - z_{k-1})`, with eq. (10), :math:`\zeta_k = (\beta_k - \omega
+    \eta_k) / \beta_{k-1}`, written with :math:`u_k = (z_k - z_{k-1}) /
+    \beta_{k-1}` as eqs. (12) and (13) are. An estimate may fall below 0.
 
-    - Proved (Theorem 3): almost sure convergence to the change rate if
-      :math:`1/2 < \beta \le 1` and :math:`\beta + 1/2 < \eta < 2 \beta` or
-      :math:`\eta = 2 \beta`.
+    - Proved (Theorem 3, for these powers Remark 4): almost sure convergence to
+      the change rate if :math:`1/2 < \beta \le 1` and :math:`\beta + 1/2 < \eta <
+      2 \beta` (two timescales) or :math:`\eta = 2 \beta` (one timescale).
     - Conjectured there: convergence if :math:`0 < \beta \le 1/2` and
       :math:`\beta < \eta \le 2 \beta` (below eq. (3)), or
       :math:`0 < \beta \le 1` and :math:`\beta < \eta < 2 \beta` (section 4.3);
