@@ -242,6 +242,36 @@ class Problem:
         if self.signals:
             best = allocation.optimal_thresholds(self.signalled(), bandwidth)
             return Plan(best.crawl_rate, best.crawl_rate, best.threshold)
+        best = allocation.optimal(
+            self.change_rate,
+            self.importance,
+            bandwidth,
+            objective=self.objective,
+            **self._limits(),
+        ).crawl_rate
+        if not self.hedge:
+            return Plan(best, best)
+        even = self.in_turn(bandwidth).crawl_rate
+        return Plan(best + self.hedge * (even - best), best)
+
+    def in_turn(self, bandwidth: float) -> Plan:
+        """Equal crawl rates, but for the limits.
+
+        Parameters
+        ----------
+        bandwidth : float
+            What may be spent a day.
+
+        Returns
+        -------
+        Plan
+            Keeps all limits.
+        """
+        rate = allocation.even(self.importance, bandwidth, **self._limits()).crawl_rate
+        return Plan(rate, rate)
+
+    def _limits(self):
+        """Limits and costs, as the allocations take them."""
         given = {
             "min_rate": self.min_rate,
             "max_rate": self.max_rate,
@@ -249,18 +279,7 @@ class Problem:
             "host": self.host,
             "host_limit": self.host_limit,
         }
-        given = {name: value for name, value in given.items() if value is not None}
-        best = allocation.optimal(
-            self.change_rate,
-            self.importance,
-            bandwidth,
-            objective=self.objective,
-            **given,
-        ).crawl_rate
-        if not self.hedge:
-            return Plan(best, best)
-        even = allocation.even(self.importance, bandwidth, **given).crawl_rate
-        return Plan(best + self.hedge * (even - best), best)
+        return {name: value for name, value in given.items() if value is not None}
 
     def page_freshness(self, plan: Plan, factor: float = 1.0) -> Array:
         """Expected freshness of each page under a plan, shape (n_pages,).

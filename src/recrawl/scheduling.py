@@ -261,8 +261,8 @@ def schedule(
     prices, one_more, one_fewer = problem.prices(bandwidth, plan)
     drift, unseen, in_turn = file.metadata.get("drift"), None, None
     if policy == "interval":
-        even = replace(problem, hedge=1.0).solve(bandwidth)
-        unseen, in_turn = problem.unseen(plan), problem.unseen(even)
+        unseen = problem.unseen(plan)
+        in_turn = problem.unseen(problem.in_turn(bandwidth))
     with table(output) as out:
         now, kinds = _write(out, file, pages, problem, plan, fresh)
         found = Schedule(

@@ -285,6 +285,17 @@ def test_even_rates_keep_all_limits():
     assert (spent <= limit * (1 + 1e-12)).all()
 
 
+def test_even_rates_without_limits_are_those_of_the_search():
+    pages = {"importance": np.array([2.0, 0.0, 1.0]), "price": [1.0, 5.0, 2.0]}
+    best, searched = (
+        even(bandwidth=6.0, **pages),
+        even(bandwidth=6.0, max_rate=1e9, **pages),
+    )
+    assert_allclose(best.crawl_rate, [2.0, 0.0, 2.0], rtol=1e-12)
+    assert best.multiplier == pytest.approx(searched.multiplier, rel=1e-9)
+    assert_allclose(searched.crawl_rate, best.crawl_rate, rtol=1e-12)
+
+
 # ------------------------------ thresholds
 
 

@@ -292,6 +292,10 @@ def even(
         As that of `optimal`.
     """
     counts = np.where(importance > 0, 1.0, 0.0)
+    no_limits = host is None and np.all(min_rate == 0) and np.all(max_rate == np.inf)
+    if no_limits and counts.any():  # there is nothing to search
+        rate = checks.positive_number("bandwidth", bandwidth) / np.sum(counts * price)
+        return Allocation(counts * rate, rate**-2.0)
 
     def rates(v, counts, low, high):
         return np.clip(np.where(counts > 0, v, 0.0), low, high)
