@@ -54,11 +54,7 @@ def storm_dump(tmp_path):
     """Two documents: one that an own rule routes, one that is not routed at all."""
     hits = [
         {"_index": "pages", "_id": "one", "_routing": "org", "_source": {"url": NEAR}},
-        {
-            "_index": "pages",
-            "_id": "two",
-            "_source": {"url": HOME, "status": "FETCHED"},
-        },
+        {"_index": "pages", "_id": "two", "_source": {"url": HOME}},
     ]
     dump = tmp_path / "storm.jsonl"
     dump.write_text("".join(f"{json.dumps(hit)}\n" for hit in hits), encoding="utf-8")
@@ -96,8 +92,8 @@ def watches(tmp_path):
 # ---------------------------------------------------------------- exact files
 
 
-PAGE = '{"update":{"_index":"status","_id":"%s","routing":"www.example.org"}}\n'
-DOC = (
+DOCUMENT = (
+    '{"update":{"_index":"status","_id":"%s","routing":"www.example.org"}}\n'
     '{"doc":{"nextFetchDate":"%s","metadata":{"scheduler%%2Edelay%%2Emins":["%s"]}}}\n'
 )
 
@@ -113,12 +109,9 @@ DOC = (
         ),
         (
             "storm",
-            PAGE % KEYS[0]
-            + DOC % ("2026-10-03T06:12:08.000Z", 2880)
-            + PAGE % KEYS[1]
-            + DOC % ("2026-10-31T06:12:08.000Z", 43200)
-            + PAGE % KEYS[2]
-            + DOC % ("2026-10-01T07:12:08.000Z", 60),
+            DOCUMENT % (KEYS[0], "2026-10-03T06:12:08.000Z", 2880)
+            + DOCUMENT % (KEYS[1], "2026-10-31T06:12:08.000Z", 43200)
+            + DOCUMENT % (KEYS[2], "2026-10-01T07:12:08.000Z", 60),
         ),
         (
             "jsonl",
@@ -218,13 +211,7 @@ def test_nutch_takes_whole_seconds_within_its_limits(tmp_path):
     assert found == [60, 60, 3601, 2_592_001, 7_776_000, 7_776_000]
 
 
-NO_WEB = (
-    "#a",
-    "--output-document=/tmp/x",
-    "file:///etc/passwd",
-    "/etc/passwd",
-    "http:",
-)
+NO_WEB = "#a", "--output-document=/tmp/x", "file:///etc/passwd", "/etc/passwd", "http:"
 ODD = ("b\tc", "d\ne", "f\rg", "h i", "j\x01k", "l", 'm"n', "ö\\p")
 ODD = (*NO_WEB, *(f"HTTPS://a/{text}" for text in ODD))
 LINES = ODD[:8] + ODD[9:10]
@@ -313,12 +300,8 @@ def test_names_never_become_sql(tmp_path):
 @pytest.fixture
 def rates(tmp_path):
     crawled = pa.array([0, 0], pa.timestamp("us", "UTC"))
-    columns = {
-        "url": ["http://a", "http://b"],
-        "change_rate": [0.1, 1.0],
-        "last_crawl": crawled,
-    }
-    return parquet(tmp_path / "rates.parquet", **columns)
+    columns = {"url": ["http://a", "http://b"], "change_rate": [0.1, 1.0]}
+    return parquet(tmp_path / "rates.parquet", **columns, last_crawl=crawled)
 
 
 def test_schedule_writes_for_a_crawler(rates, tmp_path, capsys, monkeypatch):
