@@ -82,14 +82,6 @@ def test_no_row_of_a_damaged_member_is_used(tmp_path, place):
     )
 
 
-def test_a_log_of_one_damaged_member_is_refused(tmp_path):
-    data = members(TEXT)[0]
-    for place in (len(data) // 2, len(data) - 6, len(data) - 2):
-        path = put(tmp_path / "log.csv.gz", flipped(data, place))
-        with pytest.raises(ValueError, match=r"log\.csv\.gz cannot be read: "):
-            crawls(path)
-
-
 @pytest.mark.parametrize("missing", [4, 8, 9, 40])
 def test_a_cut_member_gives_its_whole_lines(tmp_path, missing):
     data, starts = members(*PARTS)
