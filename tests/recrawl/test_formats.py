@@ -120,6 +120,10 @@ STORM = {
 }
 
 
+CODE_200 = {"fetch%2EstatusCode": ["200"]}
+NO_TIME = "without lastProcessedDate and nextFetchDate"
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
@@ -131,15 +135,9 @@ STORM = {
         ),
         ({"status": "FETCH_ERROR"}, (at("10-02T04:12:08"), None, FAILED)),
         ({"status": "ERROR"}, (NOON, 404, None)),
-        (
-            {"status": "REDIRECTION", "metadata": {"fetch%2EstatusCode": ["200"]}},
-            (NOON, 302, None),
-        ),
+        ({"status": "REDIRECTION", "metadata": CODE_200}, (NOON, 302, None)),
         ({"status": "LOST"}, (NOON, None, "whose status is unknown")),
-        (
-            {"nextFetchDate": None},
-            (None, None, "without lastProcessedDate and nextFetchDate"),
-        ),
+        ({"nextFetchDate": None}, (None, None, NO_TIME)),
     ],
 )
 def test_states_of_stormcrawler(rows, tmp_path, changed, expected):

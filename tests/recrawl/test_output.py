@@ -15,7 +15,7 @@ from recrawl.files import alone
 from recrawl.output import table
 from recrawl.progress import bar
 from tests.recrawl import crawl_logs
-from tests.recrawl.crawl_logs import write
+from tests.recrawl.crawl_logs import START, write
 
 DAY = 86_400
 
@@ -23,11 +23,7 @@ DAY = 86_400
 def log_of(path, site, n_pages=50):
     """Crawls of some pages of a site, each ten times."""
     rows = [
-        (
-            f"https://{site}.org/{page}",
-            crawl_logs.START + day * DAY,
-            day * page % 3 == 0,
-        )
+        (f"https://{site}.org/{page}", START + day * DAY, day * page % 3 == 0)
         for page in range(n_pages)
         for day in range(11)
     ]
