@@ -79,8 +79,6 @@ def dying(marker):
     return change
 
 
-# ---------------------------------------------------------------- estimate
-
 COLUMNS = ("url", "time", "changed", "importance", "status")
 NO_ROWS = "broken,row,with,more,than,five\n"  # what the CSV reader refuses
 
@@ -218,9 +216,6 @@ def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     finally:
         client.run_on_scheduler(allow, before)
     assert os.listdir(output.parent) == []
-
-
-# ---------------------------------------------------------------- unusable clusters
 
 
 @pytest.mark.slow

@@ -182,9 +182,6 @@ def test_it_reaches_the_freshness_promised_for_known_rates(tmp_path):
     assert found.mean() > by_turns + MARGIN
 
 
-# ---------------------------------------------------------------- one thing at a time
-
-
 def steady(n_pages, rate=0.0):
     """Changes at equal intervals, and one before the start."""
     times = np.arange(0.5, END, 1 / rate) if rate else []
@@ -285,18 +282,8 @@ def test_it_goes_on_where_it_was_stopped(tmp_path):
     np.testing.assert_array_equal(again, posterior)
 
 
-def test_new_pages_can_be_added(tmp_path):
-    site = Site(steady(6), end=2)
-    site.crawl(tmp_path, n_pages=4)
-    site.end = START + 4 * DAY
-    done = site.crawl(tmp_path)
-    assert len(done.scheduler) == len(done.pages) == 6
-    assert {k for _, k in site.fetched[:24]} == set(range(4))
-    assert {k for _, k in site.fetched[24:]} >= {4, 5}
-
-
 def test_a_crash_between_the_two_files(tmp_path):
-    """The pages are written first; the scheduler may lack the last ones, or all."""
+    """New pages are written first; the scheduler may lack the last ones, or all."""
     site = Site(steady(6), end=1)
     site.crawl(tmp_path, n_pages=4)
     before = (tmp_path / "learnt.npz").read_bytes()

@@ -136,13 +136,10 @@ def test_a_lastmod_stands_for_a_span_or_a_moment(tmp_path, text, first, last):
         assert [(row["start"], row["changed"]) for row in rest] == [(time(last), False)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["yesterday", "2026-13", "0000-00-00", "0001-01-01T00:00:00", "1970-01-01", "9999"],
-)
-def test_what_is_no_lastmod(tmp_path, text):
-    (row,) = rows(write(tmp_path / "sitemap.xml", sitemap(text)))
-    assert row["reason"] == "whose lastmod cannot be read"
+def test_what_is_no_lastmod(tmp_path):
+    texts = ["yesterday", "2026-13", "0000-00-00", "0001-01-01T00:00:00", "9999"]
+    found = rows(write(tmp_path / "sitemap.xml", sitemap(*texts)))
+    assert [row["reason"] for row in found] == ["whose lastmod cannot be read"] * 5
 
 
 @pytest.mark.parametrize(
@@ -318,36 +315,10 @@ def test_a_warc_file_gzipped_as_a_whole(tmp_path):
     assert rows(whole) == rows(plain)
 
 
-# Round trips: what a format stores of a simulated crawl gives its rates back
-
-
-@pytest.fixture(scope="module")
-def crawl():
-    return Crawl(np.geomspace(0.02, 2.0, 12), n_days=40)
-
-
-@LEAKY
-@pytest.mark.parametrize("name", ["log.jsonl", "a.warc", "a.warc.gz", "cdio"])
-def test_formats_that_store_fetches_give_all_bits_back(name, crawl, tmp_path):
-    others = {
-        "log.jsonl": one_crawl.write_jsonl,
-        "cdio": one_crawl.write_changedetection,
-    }
-    write_to = others.get(name, one_crawl.write_warc)
-    write_to(tmp_path / name, crawl)
-    found = pages(read_crawl_log(tmp_path / name))
-    assert found.keys() == set(crawl.url)
-    for url, bits in zip(crawl.url, crawl.bits, strict=True):
-        interval, changed = found[url]
-        assert np.allclose(interval, 1.0)
-        assert np.array_equal(changed, bits)
-
-
 @pytest.mark.parametrize("name", ["git.txt", "cdio"])
-def test_formats_that_store_changes_give_their_number_and_the_time(
-    name, crawl, tmp_path
-):
-    path = tmp_path / name
+def test_formats_that_store_changes_give_their_number_and_the_time(name, tmp_path):
+    """What a format stores of a simulated crawl gives its rates back."""
+    path, crawl = tmp_path / name, Crawl(np.geomspace(0.02, 2.0, 12), n_days=40)
     if name == "cdio":
         one_crawl.write_changedetection(path, crawl, own_interval=False)
     else:

@@ -97,16 +97,16 @@ def test_no_private_name_of_another_package_is_imported():
     for file in SOURCES.rglob("*.py"):
         own = ".".join(file.relative_to(SOURCES.parent).parent.parts)
         for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                names = {f"{node.module}.{alias.name}" for alias in node.names}
-                private += [
-                    f"{file.name}: {name}"
-                    for name in names
-                    if not name.endswith("__version__")
-                    if any(part.startswith("_") for part in name.split(".")[1:])
-                    if name.startswith(("paperlib", "recrawl"))
-                    and not name.startswith(own)
-                ]
+            if not isinstance(node, ast.ImportFrom) or not node.module:
+                continue
+            private += [
+                f"{file.name}: {node.module}.{alias.name}"
+                for alias in node.names
+                if "._" in f"{node.module}.{alias.name}"
+                if alias.name != "__version__"
+                if node.module.startswith(("paperlib", "recrawl"))
+                and not node.module.startswith(own)
+            ]
     assert private == []
 
 

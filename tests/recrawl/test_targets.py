@@ -72,13 +72,6 @@ FRONTIER = (
 
 
 @pytest.fixture
-def frontier(tmp_path):
-    path = tmp_path / "frontier.jsonl"
-    path.write_text(FRONTIER, encoding="utf-8")
-    return path
-
-
-@pytest.fixture
 def watches(tmp_path):
     """The datastore of changedetection.io, in a folder whose name looks like a glob."""
     folder = tmp_path / "data[1]*"
@@ -87,9 +80,6 @@ def watches(tmp_path):
         watch = {"uuid": uuid, "url": url, "paused": False, "check_count": 61}
         (folder / uuid / "watch.json").write_text(json.dumps(watch))
     return folder
-
-
-# ---------------------------------------------------------------- exact files
 
 
 DOCUMENT = (
@@ -150,7 +140,9 @@ def test_storm_takes_identifiers_of_a_dump(plan, tmp_path):
     assert said.startswith("2 pages; next:\n")
 
 
-def test_frontier_edits_the_dumped_line(plan, frontier):
+def test_frontier_edits_the_dumped_line(plan, tmp_path):
+    frontier = tmp_path / "frontier.jsonl"
+    frontier.write_text(FRONTIER, encoding="utf-8")
     with pytest.warns(ExportWarning, match="2 that the export lacks"):
         text, said = written(plan, "frontier", exported=frontier)
     (item,) = map(json.loads, text.splitlines())
@@ -200,9 +192,6 @@ def test_changedetection(plan, watches, tmp_path, monkeypatch):
     assert changes["0bb"]["time_between_check"]["days"] == 2
 
 
-# ---------------------------------------------------------------- limits of systems
-
-
 def test_nutch_takes_whole_seconds_within_its_limits(tmp_path):
     seconds = [1.0, 60.4, 3600.5001, 2_592_000.4, 7_776_001.0, 1e9]
     rows = [(f"http://u/{k}", 86_400 / s, "2026-10-01") for k, s in enumerate(seconds)]
@@ -242,9 +231,6 @@ def test_urls_that_a_file_cannot_hold_are_left_out_and_named(
         assert [json.loads(line)["url"] for line in lines] == list(ODD[5:])
 
 
-# ---------------------------------------------------------------- times
-
-
 def test_until(plan, tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "Pacific/Honolulu")
     time.tzset()
@@ -271,9 +257,6 @@ def test_until(plan, tmp_path, monkeypatch):
     time.tzset()
 
 
-# ---------------------------------------------------------------- bad input
-
-
 def test_a_schedule_that_is_none(plan, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
         export(plan, tmp_path / "out", "storm", exported=tmp_path / "nowhere")
@@ -294,18 +277,11 @@ def test_names_never_become_sql(tmp_path):
         assert written(plan, "storm", exported=dump)[0] == ""
 
 
-# ---------------------------------------------------------------- the command
-
-
-@pytest.fixture
-def rates(tmp_path):
+def test_schedule_writes_for_a_crawler(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     crawled = pa.array([0, 0], pa.timestamp("us", "UTC"))
     columns = {"url": ["http://a", "http://b"], "change_rate": [0.1, 1.0]}
-    return parquet(tmp_path / "rates.parquet", **columns, last_crawl=crawled)
-
-
-def test_schedule_writes_for_a_crawler(rates, tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    rates = parquet(tmp_path / "rates.parquet", **columns, last_crawl=crawled)
     command = ["schedule", str(rates), "--bandwidth", "2/day", "-o", "seeds.txt"]
     assert cli.main([*command, "--to", "nutch"]) == 0
     lines = capsys.readouterr().out.splitlines()

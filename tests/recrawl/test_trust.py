@@ -139,9 +139,6 @@ def test_a_state_and_an_overlap(tmp_path, days):
         assert rate == pytest.approx(measured(tmp_path / "log.csv")[1], rel=1e-4)
 
 
-# ---- exports of a spreadsheet
-
-
 def test_a_log_without_any_importance_that_can_be_read_is_used(tmp_path):
     text = table([(*row, "high") for row in ROWS], (*NAMES, "importance"))
     path = write(tmp_path / "log.csv", text)
@@ -210,9 +207,6 @@ def test_a_state_that_was_not_written_so_is_refused(folder, capsys, column, valu
     assert "--state must be as estimate wrote it" in said(capsys, "estimate", *given)
 
 
-# ---- what is shown of a log steers no terminal
-
-
 @pytest.mark.filterwarnings("default")
 def test_no_value_of_a_log_steers_the_terminal(tmp_path, capsys):
     evil = "\x1b[2J\u202e"
@@ -231,25 +225,17 @@ def test_no_value_of_a_log_steers_the_terminal(tmp_path, capsys):
     assert not {*message} & {*evil} - {*"[2J"}
 
 
-# ---- one time does not end the reading of a log
-
-
 FAR = "294247-01-10T04:00:54Z"
 
 
 @pytest.mark.parametrize("column", ["time", "start", "last_modified"])
 def test_a_time_beyond_all_calendars_is_one_bad_row(tmp_path, column):
-    rows = [(*row, "", "") for row in ROWS]
-    rows[7] = tuple(
-        FAR if name == column else value
-        for name, value in zip((*NAMES, "start", "last_modified"), rows[7], strict=True)
-    )
-    path = write(tmp_path / "log.csv", table(rows, (*NAMES, "start", "last_modified")))
+    names, rows = (*NAMES, "start", "last_modified"), [(*row, "", "") for row in ROWS]
+    row = dict(zip(names, rows[7], strict=True)) | {column: FAR}
+    rows[7] = tuple(row.values())
+    path = write(tmp_path / "log.csv", table(rows, names))
     (_, counts), _ = recorded(recrawl.convert, path, tmp_path / "new.csv")
     assert counts["rows"] == (80 if column == "last_modified" else 79)
-
-
-# ---- files of ours
 
 
 def test_a_url_that_stands_twice_in_the_rates(tmp_path, capsys):
