@@ -192,8 +192,8 @@ def test_captures_of_common_crawl(rows, tmp_path):
     columns = "url, time, status, digest, same"
     assert rows(path, columns) == expected
     path = tmp_path / "part-00000.gz.parquet"
-    table = {"url": [WWW, WWW], "fetch_time": [NOON, NOON.replace(tzinfo=None)]}
-    table["fetch_time"] = pa.array([NOON, NOON]).cast(pa.timestamp("ms"))
+    times = pa.array([NOON, NOON]).cast(pa.timestamp("ms"))
+    table = {"url": [WWW, WWW], "fetch_time": times}
     table |= {"fetch_status": [200, 304], "content_digest": ["QELU", None]}
     pq.write_table(pa.table(table), path)
     assert recognise(path).name == "commoncrawl"

@@ -69,8 +69,7 @@ def test_the_name_of_a_folder_is_no_column(tmp_path, suffix):
     signals = log.with_name(f"signals{suffix}")
     _write(_rows().drop_columns("changed"), signals)
     rates = log.with_name("rates.parquet")
-    given = {"signals": signals}
-    found = recrawl.estimate(log, rates, **given)
+    found = recrawl.estimate(log, rates, signals=signals)
     assert _urls(rates) == ["http://a/"]
     assert "signals of pages that the log does not have" not in found.counts
     plan, lines = log.with_name("plan.parquet"), tmp_path / "lines"
@@ -120,9 +119,6 @@ def test_a_saved_scheduler_runs_no_code(tmp_path, name):
     np.savez(path, **{name: np.array([_Evil()], dtype=object)})
     with pytest.raises(ValueError, match="is not a saved scheduler"):
         scheduler.Scheduler.load(path)
-
-
-# downloads
 
 
 @contextmanager

@@ -179,16 +179,11 @@ def random_fetches(rng):
             status = 200
             if rng.random() < 0.2:
                 status = int(rng.choice([304, 404, 503]))
-            rows.append(
-                fetch(
-                    day,
-                    f"d{version % 3}" if kind in (0, 3) else "",
-                    url=f"http://h/{page}",
-                    status=status,
-                    etag=f'"{version}"' if kind in (1, 3) else "",
-                    modified=round(changed_at * DAY) / DAY if kind in (2, 4) else None,
-                )
-            )
+            digest = f"d{version % 3}" if kind in (0, 3) else ""
+            etag = f'"{version}"' if kind in (1, 3) else ""
+            modified = round(changed_at * DAY) / DAY if kind in (2, 4) else None
+            more = {"url": f"http://h/{page}", "etag": etag, "modified": modified}
+            rows.append(fetch(day, digest, status=status, **more))
     return sorted(rows, key=lambda row: row[1])
 
 

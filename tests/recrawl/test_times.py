@@ -124,10 +124,12 @@ def test_agrees_with_pythons_parser_of_iso_8601(tmp_path):
     assert times == tuple(since_1970(datetime.fromisoformat(text)) for text in texts)
 
 
-def hours_around(zone, moment):
-    """Local times from two hours before to two after a moment, by the quarter."""
-    local = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
-    return [local + timedelta(minutes=15) * k for k in range(-8, 9)]
+def moments_at(clock, zone):
+    """Moments at which a clock shows this time: none, one or two."""
+    both = {clock.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1)}
+    return [
+        each for each in both if each.astimezone(zone).replace(tzinfo=None) == clock
+    ]
 
 
 @pytest.mark.parametrize(
@@ -140,20 +142,11 @@ def hours_around(zone, moment):
     ],
 )
 def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, moment):
-    clocks = hours_around(zone, moment)
+    middle = moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+    clocks = [middle + timedelta(minutes=15) * k for k in range(-8, 9)]
     times, reasons, _ = read(tmp_path / "log.csv", [f"{c} {zone}" for c in clocks])
-    expected = []
-    for clock in clocks:
-        moments = {
-            aware.astimezone(UTC)
-            for fold in (0, 1)
-            if (aware := clock.replace(tzinfo=ZoneInfo(zone), fold=fold))
-            .astimezone(UTC)
-            .astimezone(ZoneInfo(zone))
-            .replace(tzinfo=None)
-            == clock
-        }
-        expected.append(since_1970(*moments) if len(moments) == 1 else None)
+    found = [moments_at(clock, ZoneInfo(zone)) for clock in clocks]
+    expected = [since_1970(*each) if len(each) == 1 else None for each in found]
     assert list(times) == expected
     assert 2 <= expected.count(None) <= 4
     skipped = "whose local time daylight saving skips or repeats"
