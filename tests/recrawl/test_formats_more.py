@@ -235,9 +235,6 @@ def test_a_watch_that_cannot_be_read(watch, tmp_path):
     assert rows(tmp_path / "cdio")[0]["reason"] == "whose watch.json cannot be read"
 
 
-# WARC
-
-
 def warc(path, **options):
     """A WARC file with each kind of record, written by warcio."""
     first, same = "01T06:12:08Z", {"profile": "identical-payload-digest"}

@@ -250,27 +250,31 @@ def dump(tmp_path, monkeypatch):
     ("dumps", "wanted"),
     [
         # one: no change since the last one
-        ([(10, 4)], [(10, 6, False)]),
-        ([(10, 10)], []),  # no interval
-        ([(10, None)], []),
+        ([(10, 4)], [(4, 10, False)]),
+        ([(10, 10)], [(10, 10, False)]),  # no interval
+        ([(10, None)], [(10, 10, False)]),
         # two: the last change is before the earlier fetch, or after
-        ([(10, 4), (15, 4)], [(10, 6, False), (15, 5, False)]),
-        ([(10, 4), (15, 10)], [(10, 6, False), (15, 5, False)]),
-        ([(10, 4), (15, 12)], [(10, 6, False), (12, 2, True), (15, 3, False)]),
-        ([(10, 4), (15, 15)], [(10, 6, False), (15, 5, True)]),
-        ([(10, 4), (10, 4)], [(10, 6, False)]),  # no fetch between them
+        ([(10, 4), (15, 4)], [(4, 10, False), (10, 15, False)]),
+        ([(10, 4), (15, 10)], [(4, 10, False), (10, 15, False)]),
+        ([(10, 4), (15, 12)], [(4, 10, False), (10, 12, True), (12, 15, False)]),
+        ([(10, 4), (15, 15)], [(4, 10, False), (10, 15, True)]),
+        ([(10, 4), (10, 4)], [(4, 10, False)]),  # no fetch between them
         # three, in any order
         (
             [(20, 12), (10, 4), (15, 12)],
-            [(10, 6, False), (12, 2, True), (15, 3, False), (20, 5, False)],
+            [(4, 10, False), (10, 12, True), (12, 15, False), (15, 20, False)],
         ),
     ],
 )
 def test_dumps_of_states(dump, dumps, wanted):
     paths = [dump(k, [("a", *each)]) for k, each in enumerate(dumps)]
-    pages, _, _ = read([*paths, dump("other", [("b", 3, 1)])])
-    assert [crawl[:3] for crawl in pages["a"]] == wanted
-    assert [crawl[:3] for crawl in pages["b"]] == [(3, 2, False)]
+    with reading.gathered([*paths, dump("other", [("b", 3, 1)])]) as (connection, *_):
+        # a row without a start begins at the row before
+        start = "coalesce(start, lag(t) over (partition by url order by t))"
+        query = f"select url, {start}, t, changed from crawl order by all"
+        crawls = connection.execute(query).fetchall()
+    found = [(u, *((t / 1e6 - START) / DAY for t in ts), bit) for u, *ts, bit in crawls]
+    assert found == [*(("a", *row) for row in wanted), ("b", 1, 3, False)]
 
 
 @pytest.mark.slow
