@@ -28,9 +28,6 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-# ---- what is read is not written over
-
-
 @pytest.mark.parametrize(
     "command",
     every(
@@ -67,9 +64,6 @@ def test_no_output_replaces_what_is_read(folder, capsys, command):
     assert {file: file.read_bytes() for file in folder.iterdir()} == before
 
 
-# ---- bits that are none
-
-
 def bits(values):
     """The text of a log whose bits are these."""
     return table([(*row[:2], value) for row, value in zip(ROWS, values, strict=True)])
@@ -95,9 +89,6 @@ def test_pages_that_are_new_need_no_bits(tmp_path):
     rows = [(f"http://h/{k}", START, "") for k in range(80)]
     path = write(tmp_path / "log.csv", table(rows))
     assert recrawl.estimate(path, tmp_path / "rates.parquet").n_pages == 80
-
-
-# ---- intervals that overlap the row before
 
 
 def overlapping(path, days):
@@ -145,9 +136,6 @@ def test_a_log_without_any_importance_that_can_be_read_is_used(tmp_path):
     found, (told,) = recorded(recrawl.estimate, path, tmp_path / "rates.parquet")
     assert found.n_pages == 4
     assert told.startswith(f"rows of {path} that are crawls all the same: 80 whose imp")
-
-
-# ---- messages in place of tracebacks
 
 
 def said(capsys, *command, status=2):
