@@ -167,6 +167,7 @@ def test_local_times_that_clocks_skip_or_repeat_are_refused(tmp_path, zone, mome
         # offsets are at most fourteen hours
         "2026-10-01T06:12:08+99:99", "2026-10-01T06:12:08+14:30",
         "20261001T061208-1500", "Thu, 01 Oct 2026 06:12:08 +9900",
+        "Thu, 01 Oct 2026 06:12:08 +1500",
     ]),
 )  # fmt: skip
 def test_texts_that_are_no_time(tmp_path, text):
