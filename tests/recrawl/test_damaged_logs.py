@@ -27,11 +27,10 @@ def crawls(path):
         with reading.opened(path) as log:
             query = "select url, t // 1000000, changed from sorted join page using (i)"
             rows = log.connection.execute(query).fetchall()
-            return sorted(rows), {
-                k: n for k, n in log.tally.counts.items() if k not in ("rows",)
-            }
+            return sorted(rows), dict(log.tally.counts)
 
     (rows, counts), told = recorded(read)
+    counts.pop("rows")
     return rows, counts, " ".join(told)
 
 
@@ -63,9 +62,8 @@ def test_all_members_are_read_and_what_follows_is_counted(tmp_path, name, end):
     data, _ = members("", *PARTS, "")
     rows, counts, told = crawls(put(tmp_path / name, data + end))
     assert (rows, counts) == (sorted(ROWS), {LOST: 1} if end else {})
-    assert not end or f"behind line 41: no sound gzip member at byte {len(data):,}" in (
-        told
-    )
+    place = f"behind line 41: no sound gzip member at byte {len(data):,}"
+    assert not end or place in told
 
 
 @pytest.mark.parametrize("place", [-6, -2, -20])  # checksum, length, content
@@ -76,18 +74,8 @@ def test_no_row_of_a_damaged_member_is_used(tmp_path, place):
     assert rows == whole_lines(PARTS[0])
     assert counts == {LOST: 1}
     n = PARTS[0].count("\n")
-    assert (
-        f"(log.csv.gz, behind line {n}: no sound gzip member at byte {starts[1]:,}"
-        in told
-    )
-
-
-def test_a_log_of_one_damaged_member_is_refused(tmp_path):
-    data = members(TEXT)[0]
-    for place in (len(data) // 2, len(data) - 6, len(data) - 2):
-        path = put(tmp_path / "log.csv.gz", flipped(data, place))
-        with pytest.raises(ValueError, match=r"log\.csv\.gz cannot be read: "):
-            crawls(path)
+    where = f"(log.csv.gz, behind line {n}: no sound gzip member at byte {starts[1]:,}"
+    assert where in told
 
 
 @pytest.mark.parametrize("missing", [4, 8, 9, 40])

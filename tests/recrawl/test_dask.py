@@ -68,7 +68,6 @@ def dying(marker):
 
     def change(function):
         def die_once(*arguments, **options):
-
             try:
                 os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
             except FileExistsError:
@@ -80,8 +79,6 @@ def dying(marker):
     return change
 
 
-# ---------------------------------------------------------------- estimate
-
 COLUMNS = ("url", "time", "changed", "importance", "status")
 NO_ROWS = "broken,row,with,more,than,five\n"  # what the CSV reader refuses
 
@@ -89,22 +86,14 @@ NO_ROWS = "broken,row,with,more,than,five\n"  # what the CSV reader refuses
 def log_rows(n_rows, seed, start=0.0):
     """Rows of 200 pages: some repeated, contradicted, failed or bad."""
     rng = np.random.default_rng(seed)
+    pages = rng.integers(200, size=n_rows)
+    times = 1.6e9 + start + rng.integers(0, 3_000_000, n_rows)
     rows = []
-    for page, time in zip(
-        rng.integers(200, size=n_rows),
-        1.6e9 + start + rng.integers(0, 3_000_000, n_rows),
-        strict=True,
-    ):
+    for page, time in zip(pages, times, strict=True):
         bit = int(rng.random() < (page + 1) / 250)
-        rows.append(
-            (
-                f"http://h{page % 7}/{page}",
-                int(time),
-                bit,
-                float(rng.integers(1, 4)),
-                int(rng.choice([200, 200, 200, 404])),
-            )
-        )
+        importance, status = rng.integers(1, 4), rng.choice([200, 200, 200, 404])
+        url = f"http://h{page % 7}/{page}"
+        rows.append((url, int(time), bit, float(importance), int(status)))
         if rng.random() < 0.1:
             rows.append((*rows[-1][:2], bit ^ int(rng.random() < 0.5), *rows[-1][3:]))
     for k in rng.integers(len(rows), size=40):
@@ -150,13 +139,8 @@ def assert_same(one, other):
             assert x.value_lengths().equals(y.value_lengths())
             x, y = x.flatten(), y.flatten()
         if pa.types.is_floating(x.type):
-            np.testing.assert_allclose(
-                y.to_numpy(False),
-                x.to_numpy(False),
-                rtol=1e-12,
-                atol=1e-13,
-                err_msg=name,
-            )
+            x, y = x.to_numpy(False), y.to_numpy(False)
+            np.testing.assert_allclose(y, x, rtol=1e-12, atol=1e-13, err_msg=name)
         else:
             assert x.equals(y), name
 
@@ -167,19 +151,13 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
     monkeypatch.setattr(choosing, "SAMPLE", 150)  # from both parts
     monkeypatch.chdir(tmp_path)  # workers are elsewhere
     Path("new").mkdir()
-    for number, start in enumerate(
-        (0.0, 2_000_000.0)
-    ):  # the second log overlaps with the state of the first
-        log = (
-            make(Path(f"log{number}"), log_rows(3000, number, start))
-            if make is csv_folder
-            else None
-        )
-        log = log or make(Path(f"log{number}.parquet"), log_rows(3000, number, start))
+    suffix = "" if make is csv_folder else ".parquet"
+    for number, start in enumerate((0.0, 2_000_000.0)):
+        # the second log overlaps with the state of the first
+        log = make(Path(f"log{number}{suffix}"), log_rows(3000, number, start))
         local, told = estimated(log, "local.parquet", state="local_state.parquet")
-        with patched(
-            client, READING, "ROWS_PER_BATCH", lambda _: 300
-        ):  # many batches to a part
+        # many batches to a part
+        with patched(client, READING, "ROWS_PER_BATCH", lambda _: 300):
             dask, told_by_dask = estimated(
                 log,
                 "new/dask.parquet",
@@ -194,9 +172,7 @@ def test_estimate_gives_what_one_machine_gives(client, tmp_path, make, monkeypat
         assert_same("local.parquet", "new/dask.parquet")
         assert_same("local_state.parquet", "dask_state.parquet")
     assert pq.ParquetFile("new/dask.parquet").num_row_groups > 10
-    assert [path.name for path in Path("new").iterdir()] == ["dask.parquet"], (
-        "and nothing else"
-    )
+    assert os.listdir("new") == ["dask.parquet"], "and nothing else"
 
 
 @pytest.mark.slow
@@ -208,58 +184,38 @@ def test_a_worker_killed_while_it_estimates_loses_nothing(
 ):
     log = parquet_file(tmp_path / "log.parquet", log_rows(3000, 0))
     expected = estimated(log, tmp_path / "local.parquet")
+    output, address = tmp_path / "out/dask.parquet", client.scheduler.address
     before = client.nthreads().keys()
     with patched(client, module, name, dying(str(tmp_path / "died"))):
-        assert (
-            estimated(log, tmp_path / "out/dask.parquet", dask=client.scheduler.address)
-            == expected
-        )
+        assert estimated(log, output, dask=address) == expected
     assert (tmp_path / "died").exists()
     client.wait_for_workers(2, timeout=60)
     assert client.nthreads().keys() != before, "a worker was lost"
-    assert_same(tmp_path / "local.parquet", tmp_path / "out/dask.parquet")
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["dask.parquet"]
+    assert_same(tmp_path / "local.parquet", output)
+    assert os.listdir(output.parent) == ["dask.parquet"]
 
 
 @pytest.mark.slow
 def test_a_task_that_kills_worker_after_worker(client, tmp_path):
     log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
     (tmp_path / "out").mkdir()
-    allow = client.run_on_scheduler(
-        lambda dask_scheduler: (
-            dask_scheduler.allowed_failures,
-            setattr(dask_scheduler, "allowed_failures", 0),
-        )
-    )
+    output, address = tmp_path / "out/dask.parquet", client.scheduler.address
+
+    def allow(n_failures, dask_scheduler=None):
+        before = dask_scheduler.allowed_failures
+        dask_scheduler.allowed_failures = n_failures
+        return before
+
+    before = client.run_on_scheduler(allow, 0)
     try:
         with (
             patched(client, READING, "grouped", dying(str(tmp_path / "died"))),
             pytest.raises(RuntimeError, match=r"grouping was given up: .*died"),
         ):
-            recrawl.estimate(
-                log, tmp_path / "out/dask.parquet", dask=client.scheduler.address
-            )
+            recrawl.estimate(log, output, dask=address)
     finally:
-        client.run_on_scheduler(
-            lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", allow[0])
-        )
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-# ---------------------------------------------------------------- work per worker
-
-
-# ---------------------------------------------------------------- replications
-
-
-# ---------------------------------------------------------------- unusable clusters
-
-
-def command(tmp_path, address):
-    """Exit status of ``recrawl estimate --dask``."""
-    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
-    rates = str(tmp_path / "rates.parquet")
-    return cli.main(["estimate", str(log), "-o", rates, "--dask", address])
+        client.run_on_scheduler(allow, before)
+    assert os.listdir(output.parent) == []
 
 
 @pytest.mark.slow
@@ -268,10 +224,12 @@ def command(tmp_path, address):
 )
 def test_no_scheduler(tmp_path, capsys, monkeypatch, address):
     monkeypatch.setattr(crawl_log_cluster, "TIMEOUT", 0.5)
-    assert command(tmp_path, address) == 2
+    log = write(tmp_path / "log.csv", "url,time,changed\na,2026-01-01,0\n")
+    rates = str(tmp_path / "rates.parquet")
+    assert cli.main(["estimate", str(log), "-o", rates, "--dask", address]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     rule = "--dask must be the address of a running scheduler"
     assert err.startswith(f"recrawl: {rule}, got {address!r}: ")
     assert err.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["log.csv"]
+    assert os.listdir(tmp_path) == ["log.csv"]

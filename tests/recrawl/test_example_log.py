@@ -21,6 +21,12 @@ def rows():
         return list(csv.DictReader(file))
 
 
+def checksum(path):
+    """The checksum that is written beside a file."""
+    text = path.with_name(f"{path.name}.sha256").read_text()
+    return text.removesuffix(f"  {path.name}\n")
+
+
 @pytest.mark.slow
 def test_the_script_makes_the_shipped_log_again(tmp_path, capsys):
     script = runpy.run_path(str(traces.DATA / "make_example_log.py"))
@@ -29,20 +35,14 @@ def test_the_script_makes_the_shipped_log_again(tmp_path, capsys):
         script["main"](tmp_path)
         made.append((tmp_path / PATH.name).read_bytes())
     assert made[0] == made[1]
-    assert gzip.decompress(made[0]) == gzip.decompress(
-        PATH.read_bytes()
-    )  # another zlib may pack the same text otherwise
-    assert (
-        tmp_path / f"{PATH.name}.sha256"
-    ).read_text() == f"{sha256(tmp_path / PATH.name)}  {PATH.name}\n"
+    # another zlib may pack the same text otherwise
+    assert gzip.decompress(made[0]) == gzip.decompress(PATH.read_bytes())
+    assert checksum(tmp_path / PATH.name) == sha256(tmp_path / PATH.name)
     assert "fetches of 62 URLs" in capsys.readouterr().out
 
 
 def test_checksum_and_label(rows):
-    assert (
-        PATH.with_name(f"{PATH.name}.sha256").read_text()
-        == f"{sha256(PATH)}  {PATH.name}\n"
-    )
+    assert checksum(PATH) == sha256(PATH)
     readme = (traces.DATA / "README.md").read_text()
     assert f"| `{PATH.name}` | `{sha256(PATH)}` |" in readme
     assert f"{len(rows):,} fetches" in readme
@@ -61,16 +61,10 @@ def test_shape(rows):
         "debian.example": 45,
         "bokeh.example": 17,
     }
-    assert [(row["time"], row["url"]) for row in rows] == sorted(
-        (row["time"], row["url"]) for row in rows
-    )
-    assert len({(row["time"], row["url"]) for row in rows}) == len(rows)
-    assert {(row["changed"], row["status"]) for row in rows} == {
-        ("1", "200"),
-        ("0", "304"),
-        ("", "503"),
-        ("", "404"),
-    }
+    fetches = [(row["time"], row["url"]) for row in rows]
+    assert fetches == sorted(set(fetches))
+    bits = {(row["changed"], row["status"]) for row in rows}
+    assert bits == {("1", "200"), ("0", "304"), ("", "503"), ("", "404")}
 
 
 @pytest.mark.parametrize(
@@ -94,8 +88,7 @@ def test_bits_are_those_of_the_real_changes(rows, name, host, weeks):
         times = np.array([row["time"].rstrip("Z") for row in log], "datetime64[s]")
         began = trace.start + number * weeks * week
         assert url.endswith(str(began.astype("datetime64[D]")))
-        # the shift is a whole number of weeks, and each fetch falls into its
-        # window
+        # the shift is a whole number of weeks; each fetch falls into its window
         shift = (times[0] - began) // week * week
         times = times - shift
         seen = [i for i, row in enumerate(log) if row["changed"]]

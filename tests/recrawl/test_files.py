@@ -12,15 +12,6 @@ import pytest
 from recrawl import files as _files
 from recrawl.files import temporary_folder, write_atomic
 
-
-def test_writes_bytes_as_they_are(tmp_path):
-    path = tmp_path / "file.txt"
-    for content in (b"\x00\r\n\xff", b""):
-        write_atomic(str(path), content)
-        assert path.read_bytes() == content
-    assert [file.name for file in tmp_path.iterdir()] == ["file.txt"]
-
-
 KILLED = """
 import os, sys
 from recrawl.files import replacing
@@ -43,30 +34,6 @@ def test_what_a_killed_run_left_is_removed_and_a_running_one_keeps_its_file(tmp_
         write_atomic(path, b"another")
         assert os.path.exists(running)
     assert os.listdir(tmp_path) == ["rates.csv"]
-
-
-WAITS = """
-import sys, warnings
-from recrawl.files import alone
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    with alone(sys.argv[1]):
-        print(caught[0].message, open(sys.argv[1]).read(), sep="|", flush=True)
-"""
-
-
-def test_of_two_runs_with_one_state_the_second_waits_and_says_so(tmp_path):
-    path = tmp_path / "state"
-    path.write_text("old")
-    with _files.alone(path):
-        second = subprocess.Popen(
-            [sys.executable, "-c", WAITS, path], stdout=subprocess.PIPE, text=True
-        )
-        with pytest.raises(subprocess.TimeoutExpired):
-            second.wait(2)
-        write_atomic(path, b"new")
-    out, _ = second.communicate(timeout=60)
-    assert out.strip() == f"waiting for another run that has {path}|new"
 
 
 def test_where_folders_cannot_be_locked_the_second_run_ends(tmp_path, monkeypatch):

@@ -120,6 +120,10 @@ STORM = {
 }
 
 
+CODE_200 = {"fetch%2EstatusCode": ["200"]}
+NO_TIME = "without lastProcessedDate and nextFetchDate"
+
+
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
@@ -131,15 +135,9 @@ STORM = {
         ),
         ({"status": "FETCH_ERROR"}, (at("10-02T04:12:08"), None, FAILED)),
         ({"status": "ERROR"}, (NOON, 404, None)),
-        (
-            {"status": "REDIRECTION", "metadata": {"fetch%2EstatusCode": ["200"]}},
-            (NOON, 302, None),
-        ),
+        ({"status": "REDIRECTION", "metadata": CODE_200}, (NOON, 302, None)),
         ({"status": "LOST"}, (NOON, None, "whose status is unknown")),
-        (
-            {"nextFetchDate": None},
-            (None, None, "without lastProcessedDate and nextFetchDate"),
-        ),
+        ({"nextFetchDate": None}, (None, None, NO_TIME)),
     ],
 )
 def test_states_of_stormcrawler(rows, tmp_path, changed, expected):
@@ -194,8 +192,8 @@ def test_captures_of_common_crawl(rows, tmp_path):
     columns = "url, time, status, digest, same"
     assert rows(path, columns) == expected
     path = tmp_path / "part-00000.gz.parquet"
-    table = {"url": [WWW, WWW], "fetch_time": [NOON, NOON.replace(tzinfo=None)]}
-    table["fetch_time"] = pa.array([NOON, NOON]).cast(pa.timestamp("ms"))
+    times = pa.array([NOON, NOON]).cast(pa.timestamp("ms"))
+    table = {"url": [WWW, WWW], "fetch_time": times}
     table |= {"fetch_status": [200, 304], "content_digest": ["QELU", None]}
     pq.write_table(pa.table(table), path)
     assert recognise(path).name == "commoncrawl"

@@ -29,6 +29,10 @@ def lines(*texts):
     return "\n".join(texts) + "\n"
 
 
+def day(number, month=8):
+    return int(datetime(2026, month, number, tzinfo=UTC).timestamp())
+
+
 def cdx(day, status=200, digest=A, mime="text/html", key="org,example)/page"):
     rest = "- - 0 0 part.warc.gz"
     return f"{key} 202608{day:02}000000 {PAGE} {mime} {status} {digest} {rest}"
@@ -148,15 +152,6 @@ FETCHES = {
     "cdx-revisit-no-digest": (cdx_revisit("-", "-"), UNCHANGED),
     "cdx-revisit-of-nothing": (cdx_revisit("-", NOTHING), UNCHANGED),
     "cdx-revisit-changed": (cdx_revisit(0, C), CHANGED),
-    "cdxj-revisit": (
-        cdxj((1, {"digest": A}), (2, {"mime": "warc/revisit"}), (3, {"digest": B})),
-        UNCHANGED,
-    ),
-    "wayback-revisit": (
-        wayback((1, "text/html", "200", A), (2, "warc/revisit", "-", A),
-                (3, "text/html", "200", B)),
-        UNCHANGED,
-    ),
     **{
         f"warc-{profile}-{value}": (warc_revisit(profile, value), UNCHANGED)
         for profile, value in [
@@ -278,23 +273,24 @@ def test_keys_in_any_case(tmp_path, content):
 NO_CAPTURES = '{"message": "No Captures found for: www.example.org/page"}\n'
 
 
-@pytest.mark.parametrize("format", ["auto", "commoncrawl"])
-@pytest.mark.parametrize("other", [NO_CAPTURES, "", "<html>503</html>\n"])
-def test_an_answer_without_captures_is_one(tmp_path, other, format):
+PAGES = (1, "text/html", "200", A), (3, "text/html", "200", B)
+ANSWERS = [
+    (format, answer(1, A), other, answer(3, B))
+    for format in ("auto", "commoncrawl")
+    for other in (NO_CAPTURES, "", "<html>503</html>\n")
+]
+
+
+@pytest.mark.parametrize(
+    ("format", "first", "other", "last"),
+    [*ANSWERS, ("auto", wayback(PAGES[0]), "[]\n", wayback(PAGES[1]))],
+)
+def test_an_answer_without_captures_is_one(tmp_path, format, first, other, last):
     folder = tmp_path / "answers"
     folder.mkdir()
-    for name, text in [("1", answer(1, A)), ("2", other), ("3", answer(3, B))]:
-        put(folder / f"{name}.jsonl", text)
+    for k, text in enumerate([first, other, last]):
+        put(folder / f"{k}.json", text)
     assert short(converted(folder, tmp_path, format=format)) == ENDS
-
-
-def test_an_empty_list_of_the_wayback_machine_is_an_answer(tmp_path):
-    folder = tmp_path / "answers"
-    folder.mkdir()
-    put(folder / "1.json", wayback((1, "text/html", "200", A)))
-    put(folder / "2.json", "[]\n")
-    put(folder / "3.json", wayback((3, "text/html", "200", B)))
-    assert short(converted(folder, tmp_path)) == ENDS
 
 
 def feed(*dates):
@@ -342,8 +338,7 @@ def test_dates_of_feeds_in_the_forms_of_tables(tmp_path, form, clock):
 
 @pytest.mark.parametrize("stamp", [0, 2**32 - 1, 10**10])
 def test_a_commit_of_a_wrong_clock_spoils_no_other(tmp_path, stamp):
-    days = [int(datetime(2026, 8, day, tzinfo=UTC).timestamp()) for day in (5, 2)]
-    text = f"@{stamp}\n\nM\tb\n@{days[0]}\n\nM\ta\n@{days[1]}\n\nA\ta\n"
+    text = f"@{stamp}\n\nM\tb\n@{day(5)}\n\nM\ta\n@{day(2)}\n\nA\ta\n"
     path = put(tmp_path / "git.txt", text)
     assert spans(converted(path, tmp_path, as_of=AS_OF)) == [
         ("08-02 00:00", "08-05 00:00", "false"),
@@ -351,18 +346,9 @@ def test_a_commit_of_a_wrong_clock_spoils_no_other(tmp_path, stamp):
     ]
 
 
-@pytest.mark.parametrize(
-    ("lastmod", "moment"),
-    [
-        ("2026-08-21T13:31:28", "08-21 13:31"),
-        ("2026-08-21T13:31:28.500", "08-21 13:31"),
-        ("2026-08-21T13:31:28+0200", "08-21 11:31"),
-        ("2026-08-21 13:31:28", "08-21 13:31"),
-        ("Fri, 21 Aug 2026 13:31:28 GMT", "08-21 13:31"),
-    ],
-)
-def test_lastmods_and_a_damaged_entry(tmp_path, lastmod, moment):
+def test_lastmods_and_a_damaged_entry(tmp_path):
     """The first entry has no end, the second a URL that is no XML."""
+    lastmod = "2026-08-21T13:31:28"
     entries = [
         "<url><loc>https://www.example.org/",
         f"<url><loc>{PAGE}?a=1&b=2</loc><lastmod>{lastmod}</lastmod></url>",
@@ -373,11 +359,7 @@ def test_lastmods_and_a_damaged_entry(tmp_path, lastmod, moment):
     path = put(tmp_path / "sitemap.xml", f"<urlset>{''.join(entries)}</urlset>")
     found = converted(path, tmp_path, as_of=AS_OF)
     assert [row["url"] for row in found] == [f"{PAGE}?a&b", f"{PAGE}?a=1&b=2"]
-    assert spans(found) == [(moment, "09-01 00:00", "true")] * 2
-
-
-def day(number, month=8):
-    return int(datetime(2026, month, number, tzinfo=UTC).timestamp())
+    assert spans(found) == [("08-21 13:31", "09-01 00:00", "true")] * 2
 
 
 def datastore(folder, **watches):
@@ -440,19 +422,21 @@ def test_two_watches_of_one_url_are_two_pages(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("bad", "good"),
     [
-        ("feed.xml", b'<?xml version="1.0" encoding="utf-8\x9b"?><rss></rss>'),
-        ("sitemap.xml", b"<urlset></urlset>"),
+        (
+            b'<?xml version="1.0" encoding="utf-8\x9b"?><rss></rss>',
+            feed("2 Aug 2026", "4 Aug 2026"),
+        ),
+        (
+            b"<urlset></urlset>",
+            f"<urlset><url><loc>{PAGE}</loc><lastmod>2026-08-04</lastmod></url></urlset>",
+        ),
     ],
 )
-def test_a_file_without_anything_spoils_no_other(tmp_path, name, content):
+def test_a_file_without_anything_spoils_no_other(tmp_path, bad, good):
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / f"bad-{name}").write_bytes(content)
-    if name == "feed.xml":
-        put(folder / name, feed("2 Aug 2026", "4 Aug 2026"))
-    else:
-        entry = f"<url><loc>{PAGE}</loc><lastmod>2026-08-04</lastmod></url>"
-        put(folder / name, f"<urlset>{entry}</urlset>")
+    (folder / "bad.xml").write_bytes(bad)
+    put(folder / "good.xml", good)
     assert len(converted(folder, tmp_path, as_of=AS_OF)) == 2

@@ -1,4 +1,4 @@
-"""Freshness of pages between their crawls: quadrature, equal intervals, simulation."""
+"""Freshness of pages between their crawls: quadrature, equal intervals."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from scipy import integrate
 from paperlib.freshness import interval
 from recrawl.science import freshness
 from recrawl.science.processes import History
-from tests.recrawl.made import observe, poisson_times, simulate_history
+from tests.recrawl.made import simulate_history
 
 
 def test_crawled_against_quadrature():
@@ -30,17 +30,3 @@ def test_crawled_at_equal_intervals_and_in_both_forms():
     np.testing.assert_allclose(got - interval([0.2, 5.0], 2.0), 0.0, atol=1e-12)
     ragged = freshness.crawled(History(*history.ragged()), np.tile([0.2, 5.0], 3))
     np.testing.assert_allclose(ragged, got.ravel(), rtol=1e-12)
-
-
-def test_crawled_is_the_share_of_fresh_time_of_simulated_changes():
-    rng = np.random.default_rng(2)
-    crawls = np.append(np.sort(rng.uniform(0, 10, 8)), 10.0)
-    grid = np.linspace(0, 10, 2001)[1:-1]
-    last = np.append(0.0, crawls)[np.searchsorted(crawls, grid)]
-    shares = []
-    for _ in range(1500):
-        changes = poisson_times(0.6, 10.0, rng)
-        since, now = (np.searchsorted(changes, times) for times in (last, grid))
-        shares.append(np.mean(since == now))
-    expected = freshness.crawled(observe([], crawls), 0.6)
-    assert abs(np.mean(shares) - expected) < 5 * np.std(shares) / np.sqrt(1500) + 1e-3

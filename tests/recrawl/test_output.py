@@ -5,6 +5,7 @@ import io
 import os
 import subprocess
 import sys
+import threading
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,7 @@ from recrawl.files import alone
 from recrawl.output import table
 from recrawl.progress import bar
 from tests.recrawl import crawl_logs
-from tests.recrawl.crawl_logs import write
+from tests.recrawl.crawl_logs import START, write
 
 DAY = 86_400
 
@@ -23,15 +24,20 @@ DAY = 86_400
 def log_of(path, site, n_pages=50):
     """Crawls of some pages of a site, each ten times."""
     rows = [
-        (
-            f"https://{site}.org/{page}",
-            crawl_logs.START + day * DAY,
-            day * page % 3 == 0,
-        )
+        (f"https://{site}.org/{page}", START + day * DAY, day * page % 3 == 0)
         for page in range(n_pages)
         for day in range(11)
     ]
     return write(path, crawl_logs.table(rows))
+
+
+def first_line(run):
+    """What a run says first; nothing if it says nothing for a minute."""
+    end = threading.Timer(60, run.kill)
+    end.start()
+    said = run.stderr.readline()
+    end.cancel()
+    return said
 
 
 @pytest.mark.slow
@@ -46,7 +52,7 @@ def test_of_two_runs_on_one_state_none_loses_its_crawls(tmp_path):
             command += ["-o", log.with_suffix(".parquet"), "--state", state]
             pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
             runs.append(subprocess.Popen(command, text=True, **pipes))
-        said = [run.stderr.readline() for run in runs]
+        said = [first_line(run) for run in runs]
         assert not state.exists()
     assert said == [f"recrawl: waiting for another run that has {state}\n"] * 2
     for run in runs:

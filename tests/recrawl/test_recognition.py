@@ -17,6 +17,8 @@ from tests.recrawl.thinned import every
 SAMPLES = Path(__file__).with_name("formats")
 EXPECTED = json.loads((SAMPLES / "expected.json").read_text(encoding="utf-8"))
 AS_OF = datetime(2026, 10, 4, tzinfo=UTC)
+HEADER = "url,time,changed\n"
+NO_GZIP = gzip.compress(HEADER.encode(), mtime=0)[:10] + b"\xff" * 9
 
 
 def test_all_samples_are_here():
@@ -97,20 +99,23 @@ def test_a_table_is_known_by_the_names_in_its_first_line(tmp_path, name, delimit
 
 
 @pytest.mark.parametrize(
-    ("content", "rule"),
+    ("name", "content", "rule"),
     [
-        (b"", "must not be empty"),
-        ("url,time,changed\n".encode("utf-16"), "its text must be in UTF-8"),
-        (b"BZh91AY", "packed in another way: unpack"),
-        (b"\x28\xb5\x2f\xfd", "packed in another way: unpack"),
-        (b'[{"url": "a"}]', "got an array of JSON"),
+        ("log", b"", "must not be empty"),
+        ("log.csv", HEADER.encode("utf-16"), "its text must be in UTF-8"),
+        ("log.csv", "url,time,geändert\n".encode("cp1252"), "text must be in UTF-8"),
+        ("log.csv", b'"url,time,changed\na,2026-01-01,0\n', "must have a column"),
+        ("log", b"BZh91AY", "packed in another way: unpack"),
+        ("log", b"\x28\xb5\x2f\xfd", "packed in another way: unpack"),
+        ("log", b'[{"url": "a"}]', "got an array of JSON"),
+        ("log.csv.gz", HEADER.encode(), "it is not gzipped, as its name says; rename"),
+        ("log.csv.gz", NO_GZIP, "no sound gzip member at byte 0"),
     ],
 )
-def test_what_is_no_log_is_refused(tmp_path, content, rule):
-    path = tmp_path / ("log.csv" if content[2:3] == b"u" else "log")
-    path.write_bytes(content)
+def test_what_is_no_log_is_refused(tmp_path, name, content, rule):
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=rule):
-        recrawl.convert(path, tmp_path / "out.csv")
+        recrawl.convert(tmp_path / name, tmp_path / "out.csv")
 
 
 def test_a_pipe_and_a_name_that_is_no_utf8_are_refused_by_name(tmp_path):

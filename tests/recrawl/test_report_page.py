@@ -166,44 +166,36 @@ def test_commands_run(made):
     assert "every 7.8 days" in page.text()
 
 
+def crawled(pages, days, bit, status=200):
+    """Rows of pages of one host that are all crawled on these days."""
+    return [
+        (f"https://a.org/{page}", f"2026-01-{day:02d}", bit, status)
+        for page in range(pages)
+        for day in days
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("log", "parts"),
     [
         (
-            [("https://a.org/", "2026-01-01", 1, 200)],
-            [
-                "pages 1 on 1 host",
-                "No page was crawled twice",
-                "No budgets: the log must",
-                "No rules: ",
-                "No calibration: ",
-            ],
+            crawled(1, [1], 1),
+            ["pages 1 on 1 host", "No page was crawled twice", "No rules: ",
+             "No budgets: the log must", "No calibration: "],
         ),
+        (crawled(1, range(1, 9), 0), ["1 never changed", "No rules: "]),
         (
-            [("https://a.org/", f"2026-01-{d:02d}", 0, 200) for d in range(1, 9)],
-            ["1 never changed", "No rules: "],
-        ),
-        (
-            [
-                (f"https://a.org/{p}", f"2026-01-{d:02d}", 1, 200)
-                for p in range(4)
-                for d in range(1, 9)
-            ],
+            crawled(4, range(1, 9), 1),
             ["4 always changed", "Hosts whose pages are not what they seem"],
         ),
         (
-            [
-                (f"https://a.org/{p}", f"2026-01-0{d}", 0, 404)
-                for p in range(3)
-                for d in (1, 2)
-            ]
-            + [("https://b.org/", "2026-01-01", 0, 200)],
+            [*crawled(3, [1, 2], 0, 404), ("https://b.org/", "2026-01-01", 0, 200)],
             ["3 gone"],
         ),
     ],
     ids=["one row", "no change", "only changes", "failed fetches"],
-)
+)  # fmt: skip
 def test_logs_that_tell_little(tmp_path, log, parts):
     file = write(tmp_path / "log.csv", table(log, COLUMNS))
     recrawl.report(file, tmp_path / "report.html")

@@ -54,11 +54,7 @@ def storm_dump(tmp_path):
     """Two documents: one that an own rule routes, one that is not routed at all."""
     hits = [
         {"_index": "pages", "_id": "one", "_routing": "org", "_source": {"url": NEAR}},
-        {
-            "_index": "pages",
-            "_id": "two",
-            "_source": {"url": HOME, "status": "FETCHED"},
-        },
+        {"_index": "pages", "_id": "two", "_source": {"url": HOME}},
     ]
     dump = tmp_path / "storm.jsonl"
     dump.write_text("".join(f"{json.dumps(hit)}\n" for hit in hits), encoding="utf-8")
@@ -76,13 +72,6 @@ FRONTIER = (
 
 
 @pytest.fixture
-def frontier(tmp_path):
-    path = tmp_path / "frontier.jsonl"
-    path.write_text(FRONTIER, encoding="utf-8")
-    return path
-
-
-@pytest.fixture
 def watches(tmp_path):
     """The datastore of changedetection.io, in a folder whose name looks like a glob."""
     folder = tmp_path / "data[1]*"
@@ -93,11 +82,8 @@ def watches(tmp_path):
     return folder
 
 
-# ---------------------------------------------------------------- exact files
-
-
-PAGE = '{"update":{"_index":"status","_id":"%s","routing":"www.example.org"}}\n'
-DOC = (
+DOCUMENT = (
+    '{"update":{"_index":"status","_id":"%s","routing":"www.example.org"}}\n'
     '{"doc":{"nextFetchDate":"%s","metadata":{"scheduler%%2Edelay%%2Emins":["%s"]}}}\n'
 )
 
@@ -113,12 +99,9 @@ DOC = (
         ),
         (
             "storm",
-            PAGE % KEYS[0]
-            + DOC % ("2026-10-03T06:12:08.000Z", 2880)
-            + PAGE % KEYS[1]
-            + DOC % ("2026-10-31T06:12:08.000Z", 43200)
-            + PAGE % KEYS[2]
-            + DOC % ("2026-10-01T07:12:08.000Z", 60),
+            DOCUMENT % (KEYS[0], "2026-10-03T06:12:08.000Z", 2880)
+            + DOCUMENT % (KEYS[1], "2026-10-31T06:12:08.000Z", 43200)
+            + DOCUMENT % (KEYS[2], "2026-10-01T07:12:08.000Z", 60),
         ),
         (
             "jsonl",
@@ -157,7 +140,9 @@ def test_storm_takes_identifiers_of_a_dump(plan, tmp_path):
     assert said.startswith("2 pages; next:\n")
 
 
-def test_frontier_edits_the_dumped_line(plan, frontier):
+def test_frontier_edits_the_dumped_line(plan, tmp_path):
+    frontier = tmp_path / "frontier.jsonl"
+    frontier.write_text(FRONTIER, encoding="utf-8")
     with pytest.warns(ExportWarning, match="2 that the export lacks"):
         text, said = written(plan, "frontier", exported=frontier)
     (item,) = map(json.loads, text.splitlines())
@@ -207,9 +192,6 @@ def test_changedetection(plan, watches, tmp_path, monkeypatch):
     assert changes["0bb"]["time_between_check"]["days"] == 2
 
 
-# ---------------------------------------------------------------- limits of systems
-
-
 def test_nutch_takes_whole_seconds_within_its_limits(tmp_path):
     seconds = [1.0, 60.4, 3600.5001, 2_592_000.4, 7_776_001.0, 1e9]
     rows = [(f"http://u/{k}", 86_400 / s, "2026-10-01") for k, s in enumerate(seconds)]
@@ -218,13 +200,7 @@ def test_nutch_takes_whole_seconds_within_its_limits(tmp_path):
     assert found == [60, 60, 3601, 2_592_001, 7_776_000, 7_776_000]
 
 
-NO_WEB = (
-    "#a",
-    "--output-document=/tmp/x",
-    "file:///etc/passwd",
-    "/etc/passwd",
-    "http:",
-)
+NO_WEB = "#a", "--output-document=/tmp/x", "file:///etc/passwd", "/etc/passwd", "http:"
 ODD = ("b\tc", "d\ne", "f\rg", "h i", "j\x01k", "l", 'm"n', "ö\\p")
 ODD = (*NO_WEB, *(f"HTTPS://a/{text}" for text in ODD))
 LINES = ODD[:8] + ODD[9:10]
@@ -255,9 +231,6 @@ def test_urls_that_a_file_cannot_hold_are_left_out_and_named(
         assert [json.loads(line)["url"] for line in lines] == list(ODD[5:])
 
 
-# ---------------------------------------------------------------- times
-
-
 def test_until(plan, tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "Pacific/Honolulu")
     time.tzset()
@@ -284,9 +257,6 @@ def test_until(plan, tmp_path, monkeypatch):
     time.tzset()
 
 
-# ---------------------------------------------------------------- bad input
-
-
 def test_a_schedule_that_is_none(plan, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"no such file: .*nowhere"):
         export(plan, tmp_path / "out", "storm", exported=tmp_path / "nowhere")
@@ -307,22 +277,11 @@ def test_names_never_become_sql(tmp_path):
         assert written(plan, "storm", exported=dump)[0] == ""
 
 
-# ---------------------------------------------------------------- the command
-
-
-@pytest.fixture
-def rates(tmp_path):
-    crawled = pa.array([0, 0], pa.timestamp("us", "UTC"))
-    columns = {
-        "url": ["http://a", "http://b"],
-        "change_rate": [0.1, 1.0],
-        "last_crawl": crawled,
-    }
-    return parquet(tmp_path / "rates.parquet", **columns)
-
-
-def test_schedule_writes_for_a_crawler(rates, tmp_path, capsys, monkeypatch):
+def test_schedule_writes_for_a_crawler(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    crawled = pa.array([0, 0], pa.timestamp("us", "UTC"))
+    columns = {"url": ["http://a", "http://b"], "change_rate": [0.1, 1.0]}
+    rates = parquet(tmp_path / "rates.parquet", **columns, last_crawl=crawled)
     command = ["schedule", str(rates), "--bandwidth", "2/day", "-o", "seeds.txt"]
     assert cli.main([*command, "--to", "nutch"]) == 0
     lines = capsys.readouterr().out.splitlines()
