@@ -58,7 +58,7 @@ def needed(*names):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege")
 def test_a_bare_environment_collects_them(tmp_path):
-    """All are imported, and those of docs/formulas.md run."""
+    """All are imported, and those of pages of the documentation run."""
     (tmp_path / "paperlib").symlink_to(ROOT / "src" / "paperlib")
     for each in needed("pytest", *OWN):
         for top in {file.parts[0] for file in each.files} - {"..", "__pycache__"}:
@@ -66,7 +66,7 @@ def test_a_bare_environment_collects_them(tmp_path):
                 (tmp_path / top).symlink_to(each.locate_file(top))
     start = "import sys; sys.path[:0] = sys.argv[1:3]; import pytest; "
     start += "sys.exit(pytest.main(sys.argv[3:]))"
-    options = ["-p", "no:cacheprovider", "-k", "test_docs"]
+    options = ["-p", "no:cacheprovider", "-k", "test_docs or test_extend"]
     done = subprocess.run(
         [sys.executable, "-ISc", start, ROOT, tmp_path, *options, "tests/paperlib"],
         env={k: v for k, v in os.environ.items() if not k.startswith("PYTEST")},

@@ -347,7 +347,8 @@ def _run_all(todo, work, workers, seconds):
                     name, began = running.pop(future)
                     if error := future.exception():
                         # The last line of papermill's is the notebook's own error.
-                        errors[name] = (str(error) or repr(error)).splitlines()[-1]
+                        text = str(error).strip() or repr(error)
+                        errors[name] = text.splitlines()[-1]
                     took = f"{time.monotonic() - began:.1f} s"
                     bar.write(f"{name}: {errors.get(name, took)}")
                     bar.update(seconds[name])

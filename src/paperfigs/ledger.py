@@ -235,10 +235,13 @@ def judge(claims: list[dict[str, Any]]) -> str:
     -------
     str
         "reproduced" if all claims that can be tested hold, "in part" if some
-        do, "not reproduced" if none does, "not testable" without any.
+        do, "not reproduced" if none does, "not testable" without any; "not built"
+        without a record.
     """
+    if not claims:
+        return "not built"
     of_paper = [c for c in claims if "ours" not in c]
-    if claims and not of_paper:
+    if not of_paper:
         n_hold = [c["status"] for c in claims].count("holds")
         return f"{n_hold} of {len(claims)} claims of ours hold"
     tested = [c["status"] for c in of_paper if c["status"] in _TESTED]

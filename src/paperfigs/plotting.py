@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import tempfile
+from collections import defaultdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ class _Styles(dict):
     """Styles by name; a user's own names get those of variants in turn."""
 
     def __missing__(self, name):
-        return self.setdefault(name, next(_UNUSED))
+        return _OWN[name]
 
 
 def _style(color, *dashes):
@@ -35,7 +36,7 @@ def _style(color, *dashes):
 
 _LOOKS = yaml.safe_load(Path(__file__).with_name("styles.yaml").read_text())
 VARIANTS = [_style(*look) for look in _LOOKS.pop("variants")]
-_UNUSED = itertools.cycle(VARIANTS)
+_OWN = defaultdict(itertools.cycle(VARIANTS).__next__)  # the same in all figures
 _REFERENCE = {"color": "#d2003c", "linestyle": "--", "linewidth": 1.0}
 # One line style and one colour for each estimator, policy and rule that spends
 # a bandwidth, in every figure.

@@ -34,8 +34,6 @@ _GALLERY = """# Gallery
 A picture leads to its notebook, with the question, the code and what was measured.
 [CLAIMS.md](CLAIMS.md) has the claims behind each verdict, and the rule.
 """
-_NOT_OF_A_PAPER = "beyond"
-_UNTESTED = "figure", "claim", "why"
 
 
 def write() -> None:
@@ -53,10 +51,11 @@ def write() -> None:
         rows = [(page.picture, page.title, page.marked) for page in pages]
         gallery += [f"\n## {paper}\n", ledger.table(("", "", "does it hold?"), rows)]
         found = [page.verdict[0] for page in pages if page.verdict[0] in VERDICTS]
-        if paper != _NOT_OF_A_PAPER:
+        if paper != "beyond":  # all papers
             link = f"[{paper}](figures/README.md#{paper})"
             counts.append((link, len(found), *map(found.count, VERDICTS)))
-    claims.append("\n## Not tested\n\n" + ledger.table(_UNTESTED, untested))
+    table = ledger.table(("figure", "claim", "why"), untested)
+    claims.append("\n## Not tested\n\n" + table)
     marked = rf"\g<1>{ledger.table(('paper', 'notebooks', *VERDICTS), counts)}\g<2>"
     readme, table = root / "README.md", r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)"
     write_atomic(readme, re.sub(table, marked, readme.read_text()))

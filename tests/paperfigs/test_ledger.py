@@ -380,7 +380,7 @@ def test_papers_come_before_beyond_and_figures_as_one_counts(built):
         (["holds", "on the border"], [], "in part"),
         (["differs", "on the border", "not testable"], [], "not reproduced"),
         (["calibrated", "not testable"], [], "not testable"),
-        ([], [], "not testable"),
+        ([], [], "not built"),
         (["holds"], ["differs"], "reproduced"),
         (["not testable"], ["holds"], "not testable"),
         ([], ["holds", "differs"], "1 of 2 claims of ours hold"),
@@ -406,7 +406,7 @@ def test_the_verdict_is_shown_with_the_data_and_a_sentence(built, checkout):
 def test_the_readme_counts_the_verdicts_on_papers(built):
     assert (built / "README.md").read_text().splitlines()[1:6] == [
         "<!-- claims -->",
-        "| paper | figures | reproduced | in part | not reproduced | not testable |",
+        "| paper | notebooks | reproduced | in part | not reproduced | not testable |",
         "|---|---|---|---|---|---|",
         "| [b](figures/README.md#b) | 3 | 1 | 1 | 0 | 1 |",
         "<!-- /claims -->",
