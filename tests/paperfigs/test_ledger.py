@@ -400,7 +400,7 @@ def test_the_verdict_is_shown_with_the_data_and_a_sentence(built, checkout):
     path.write_text(yaml.safe_dump(content))
     shown = ledger.verdict("b/fig1").data
     assert shown == "**Reproduced** (data: stand-in). It is."
-    assert ledger.verdict("b/fig2").data.startswith("**Not testable**")
+    assert ledger.verdict("b/fig2").data.startswith("**Not built**")
 
 
 def test_the_readme_counts_the_verdicts_on_papers(built):
@@ -408,7 +408,7 @@ def test_the_readme_counts_the_verdicts_on_papers(built):
         "<!-- claims -->",
         "| paper | notebooks | reproduced | in part | not reproduced | not testable |",
         "|---|---|---|---|---|---|",
-        "| [b](figures/README.md#b) | 3 | 1 | 1 | 0 | 1 |",
+        "| [b](figures/README.md#b) | 2 | 1 | 1 | 0 | 0 |",
         "<!-- /claims -->",
     ]
 

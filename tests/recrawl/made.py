@@ -1,7 +1,5 @@
 """Histories of `recrawl` from the simulations of `paperlib`."""
 
-import numpy as np
-
 from paperlib import processes
 from recrawl.science.processes import History
 
@@ -16,8 +14,3 @@ def simulate_history(change_rate, **options):
     """Crawls of Poisson pages, with the options of `paperlib.processes`."""
     made = processes.simulate_history(change_rate, **options)
     return History(made.interval, made.changed)
-
-
-def poisson_times(rate, horizon, rng):
-    """Times of a Poisson process up to the horizon, sorted."""
-    return np.sort(rng.uniform(0.0, horizon, rng.poisson(rate * horizon)))

@@ -10,7 +10,6 @@ from io import BytesIO
 
 import numpy as np
 from warcio.statusandheaders import StatusAndHeaders
-from warcio.warcwriter import WARCWriter
 
 BEGIN = 1_767_225_600  # 2026-01-01, seconds since 1970
 DAY = 86_400
@@ -60,34 +59,9 @@ class Crawl:
         """Number of changes until each fetch, by page."""
         return [np.searchsorted(times, self.fetches, "right") for times in self.changes]
 
-    @property
-    def bits(self):
-        return [np.diff(version) > 0 for version in self.version]
-
     def found(self, page):
         """Times of the fetches that found a change."""
-        return self.fetches[1:][self.bits[page]]
-
-
-def write_jsonl(path, crawl):
-    """A line for each fetch, as a spider writes it."""
-    rows = (
-        {"url": url, "time": iso(time), "status": 200, "digest": f"sha256:{n}"}
-        for url, version in zip(crawl.url, crawl.version, strict=True)
-        for time, n in zip(crawl.fetches, version, strict=True)
-    )
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-
-
-def write_warc(path, crawl):
-    """A response for each fetch that found a change, a revisit for the others."""
-    with open(path, "wb") as file:
-        writer = WARCWriter(file, gzip=path.suffix == ".gz")
-        for url, version in zip(crawl.url, crawl.version, strict=True):
-            for k, (time, n) in enumerate(zip(crawl.fetches, version, strict=True)):
-                kind = "revisit" if k and n == version[k - 1] else "response"
-                profile = "identical-payload-digest" if kind == "revisit" else ""
-                add_record(writer, kind, url, iso(time), b"%d" % n, profile)
+        return self.fetches[1:][np.diff(self.version[page]) > 0]
 
 
 def sha1(body):
@@ -122,7 +96,7 @@ def add_record(writer, kind, url, date, body=b"", profile="", **http):
     writer.write_record(record)
 
 
-def write_changedetection(folder, crawl, *, own_interval=True):
+def write_changedetection(folder, crawl):
     """A folder for each page, with the history of what checks found."""
     parts = dict.fromkeys(("weeks", "days", "hours", "minutes", "seconds"))
     for k, url in enumerate(crawl.url):
@@ -133,30 +107,13 @@ def write_changedetection(folder, crawl, *, own_interval=True):
             "last_checked": crawl.end,
             "last_error": False,
             "paused": False,
-            "time_between_check": parts | ({"hours": 24} if own_interval else {}),
-            "time_between_check_use_default": not own_interval,
+            "time_between_check": parts,
+            "time_between_check_use_default": True,
         }
         (page / "watch.json").write_text(json.dumps(watch))
         times = [BEGIN, *crawl.found(k)]
         lines = [f"{time},{n:032x}.txt.br\n" for n, time in enumerate(times)]
         (page / "history.txt").write_text("".join(lines))
-
-
-def write_sitemap(path, crawl, *, of_day=False, at=np.inf):
-    """The sitemap at a time; pages that never changed date from the beginning."""
-    entries = []
-    for url, changes in zip(crawl.url, crawl.changes, strict=True):
-        times = changes[changes < at]
-        lastmod = iso(times[-1] if len(times) else BEGIN)
-        lastmod = lastmod[:10] if of_day else lastmod
-        loc = url.replace("&", "&amp;")
-        entries.append(f"<url><loc>{loc}</loc><lastmod>{lastmod}</lastmod></url>")
-    path.write_text(
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
-        f"{''.join(entries)}</urlset>",
-        "utf-8",
-    )
 
 
 def write_git(path, crawl):

@@ -317,7 +317,7 @@ def test_formats_that_store_changes_give_their_number_and_the_time(name, tmp_pat
     """What a format stores of a simulated crawl gives its rates back."""
     path, crawl = tmp_path / name, Crawl(np.geomspace(0.02, 2.0, 12), n_days=40)
     if name == "cdio":
-        one_crawl.write_changedetection(path, crawl, own_interval=False)
+        one_crawl.write_changedetection(path, crawl)
     else:
         one_crawl.write_git(path, crawl)
     source = Source(path, as_of=one_crawl.utc(crawl.end))
