@@ -36,7 +36,7 @@ def _style(color, *dashes):
 
 _LOOKS = yaml.safe_load(Path(__file__).with_name("styles.yaml").read_text())
 VARIANTS = [_style(*look) for look in _LOOKS.pop("variants")]
-_OWN = defaultdict(itertools.cycle(VARIANTS).__next__)  # the same in all figures
+_OWN = defaultdict(itertools.cycle(VARIANTS).__next__)  # in all panels
 _REFERENCE = {"color": "#d2003c", "linestyle": "--", "linewidth": 1.0}
 # One line style and one colour for each estimator, policy and rule that spends
 # a bandwidth, in every figure.

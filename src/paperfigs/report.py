@@ -51,14 +51,14 @@ def write() -> None:
         rows = [(page.picture, page.title, page.marked) for page in pages]
         gallery += [f"\n## {paper}\n", ledger.table(("", "", "does it hold?"), rows)]
         found = [page.verdict[0] for page in pages if page.verdict[0] in VERDICTS]
-        if paper != "beyond":  # all papers
+        if paper != "beyond":  # which is no paper
             link = f"[{paper}](figures/README.md#{paper})"
             counts.append((link, len(found), *map(found.count, VERDICTS)))
     table = ledger.table(("figure", "claim", "why"), untested)
     claims.append("\n## Not tested\n\n" + table)
     marked = rf"\g<1>{ledger.table(('paper', 'notebooks', *VERDICTS), counts)}\g<2>"
-    readme, table = root / "README.md", r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)"
-    write_atomic(readme, re.sub(table, marked, readme.read_text()))
+    readme, marks = root / "README.md", r"(?s)(<!-- claims -->\n).*(<!-- /claims -->)"
+    write_atomic(readme, re.sub(marks, marked, readme.read_text()))
     write_atomic(root / "figures" / "CLAIMS.md", "\n".join(claims) + "\n")
     write_atomic(root / "figures" / "README.md", "\n".join(gallery))
 

@@ -149,7 +149,7 @@ def test_a_users_own_names_have_styles_that_stay():
     styles = [plotting.LINES[name] for name in names]
     assert sorted(map(str, styles)) == sorted(map(str, plotting.VARIANTS))
     assert styles == [plotting.LINES[name] for name in names]
-    assert styles == [plotting.POLICIES[name] for name in names]  # in all figures
+    assert styles == [plotting.POLICIES[name] for name in names]  # in all panels
     _, (a, b, c) = plt.subplots(1, 3)
     runs = {"mine": np.arange(6.0).reshape(3, 2), "SA": np.ones((3, 2))}
     plotting.bands(a, [1, 2], runs)

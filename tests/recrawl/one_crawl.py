@@ -19,10 +19,6 @@ def utc(seconds):
     return datetime.fromtimestamp(int(seconds), UTC)
 
 
-def iso(seconds):
-    return utc(seconds).isoformat().replace("+00:00", "Z")
-
-
 @dataclass
 class Crawl:
     """Pages that change as Poisson processes, all fetched once a day."""
