@@ -253,16 +253,15 @@ def dump(tmp_path, monkeypatch):
         ([(10, 4)], [(4, 10, False)]),
         ([(10, 10)], [(10, 10, False)]),  # no interval
         ([(10, None)], [(10, 10, False)]),
-        # two: the last change is before the earlier fetch, or after
-        ([(10, 4), (15, 4)], [(4, 10, False), (10, 15, False)]),
-        ([(10, 4), (15, 10)], [(4, 10, False), (10, 15, False)]),
-        ([(10, 4), (15, 12)], [(4, 10, False), (10, 12, True), (12, 15, False)]),
-        ([(10, 4), (15, 15)], [(4, 10, False), (10, 15, True)]),
+        # several: whether there is a change between their fetches, and no more
+        ([(10, 4), (15, 4)], [(10, 10, False), (10, 15, False)]),
+        ([(10, 4), (15, 10)], [(10, 10, False), (10, 15, False)]),
+        ([(10, 4), (15, 12)], [(10, 10, False), (10, 15, True)]),
+        ([(10, 4), (15, 15)], [(10, 10, False), (10, 15, True)]),
         ([(10, 4), (10, 4)], [(4, 10, False)]),  # no fetch between them
-        # three, in any order
         (
-            [(20, 12), (10, 4), (15, 12)],
-            [(4, 10, False), (10, 12, True), (12, 15, False), (15, 20, False)],
+            [(20, 12), (10, 4), (15, 12)],  # in any order
+            [(10, 10, False), (10, 15, True), (15, 20, False)],
         ),
     ],
 )
@@ -270,7 +269,7 @@ def test_dumps_of_states(dump, dumps, wanted):
     paths = [dump(k, [("a", *each)]) for k, each in enumerate(dumps)]
     with reading.gathered([*paths, dump("other", [("b", 3, 1)])]) as (connection, *_):
         # a row without a start begins at the row before
-        start = "coalesce(start, lag(t) over (partition by url order by t))"
+        start = "coalesce(start, lag(t) over (partition by url order by t), t)"
         query = f"select url, {start}, t, changed from crawl order by all"
         crawls = connection.execute(query).fetchall()
     found = [(u, *((t / 1e6 - START) / DAY for t in ts), bit) for u, *ts, bit in crawls]
@@ -284,7 +283,7 @@ def test_dumps_with_a_state_give_what_all_dumps_give(tmp_path, dump, seed):
     dumps, state = [], [(0, 0)] * 9
     for now in range(1, 6):
         for page, (fetched, changed) in enumerate(state):
-            if rng.random() < 0.6:  # fetched since the dump before
+            if now < 3 or rng.random() < 0.6:  # fetched since the dump before
                 fetched = int(rng.integers(100 * now, 100 * now + 99))
                 if rng.random() < 0.5 or not changed:
                     changed = int(rng.integers(state[page][0] + 1, fetched + 1))
@@ -293,8 +292,28 @@ def test_dumps_with_a_state_give_what_all_dumps_give(tmp_path, dump, seed):
         dumps.append(dump(now, rows))
     whole = kept(tmp_path, [dumps])
     assert any(bit for page in whole.values() for _, bit, *_ in page["groups"])
-    for cut in range(1, 5):
+    # that a page has more dumps than one must be known to the first call
+    for cut in range(2, 5):
         assert kept(tmp_path, [dumps[:cut], dumps[cut:]]) == whole
+
+
+def test_rates_of_pages_that_are_dumped_more_rarely_than_fetched(tmp_path, dump):
+    # 100 pages, fetched each day for 70 days, dumped each fourth day
+    rng = np.random.default_rng(1)
+    pages = [np.sort(rng.uniform(0, 70, rng.poisson(0.3 * 70))) for _ in range(100)]
+    # a change is dated by the fetch that finds it, at the end of its day
+    dumps = [
+        dump(day, [
+            (f"u{k}", day, max(np.ceil(changes[changes <= day]), default=1))
+            for k, changes in enumerate(pages)
+        ])
+        for day in range(4, 71, 4)
+    ]  # fmt: skip
+    estimate(dumps, tmp_path / "rates.parquet")
+    found = pq.read_table(tmp_path / "rates.parquet")
+    assert np.mean(found["change_rate"]) == pytest.approx(0.3, rel=0.1)
+    low, high = np.array(found["low"]), np.array(found["high"])
+    assert np.mean((low <= 0.3) & (high >= 0.3)) > 0.9
 
 
 # ---------------------------------------------------------------- rows with a start

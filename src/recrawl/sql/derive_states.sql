@@ -1,19 +1,16 @@
--- What dumps of states tell of each page. Of one dump: no change since the last one.
--- Of two: whether the last change of the later dump is after the last fetch of the
--- earlier one; what the state of earlier logs knows counts as the earliest dump.
--- A change that is known to the fetch which found it is a bit of the interval
--- that ended there.
+-- What dumps of states tell of each page. Of two: whether the page changed from the
+-- fetch of the earlier one to that of the later one, which is whether the later one's
+-- last change is after the former. What the state of earlier logs knows counts as the
+-- earliest dump. Of one dump alone: no change since the last one.
+-- The time of the last change is not used beyond that. It is that of the fetch which
+-- found it, and when the page was fetched before that is not known: an interval with
+-- a change that ended there, and one without from there on, would make the rates of
+-- pages that are fetched more often than dumped too low. So would the time without a
+-- change before the first of several dumps, which begins with a change.
 
 insert into crawl by name
 with known as (
-    select
-        url,
-        last_fetch,
-        -- crawlers that note the change after the fetch date it later
-        case when last_change > last_fetch then last_fetch else last_change end
-            as last_change,
-        file,
-        row
+    select url, last_fetch, last_change, file, row
     from page_state
     where reason is null
 
@@ -38,37 +35,26 @@ dumps as (
 pairs as (
     select
         *,
-        lag(last_fetch) over (partition by url order by last_fetch) as before,
-        -- or no more than a second after that fetch, which then found it
-        last_change > before + 1000000 as found
+        lag(last_fetch) over in_time as before,
+        lead(last_fetch) over in_time as after
     from dumps
-),
-
-intervals as (
-    -- No change from the last one, or from the fetch of the earlier dump, on: what
-    -- began the latter is the row before. A page that changed at its last fetch is
-    -- known, but has no interval, or that which ended with the change.
-    select
-        url,
-        case when before is null then coalesce(last_change, last_fetch) end as start,
-        last_fetch as t,
-        false as changed,
-        file,
-        row
-    from pairs
-    where
-        file is not null
-        and not coalesce(found and last_change = last_fetch, false)
-
-    union all
-    -- a change between the fetch of the earlier dump and the one that found it
-    select url, null, last_change, true, file, row
-    from pairs
-    where found
+    window in_time as (partition by url order by last_fetch)
 )
 
-select *
-from intervals
+select
+    url,
+    -- null: from the fetch of the earlier dump on, if there is one
+    case
+        -- crawlers that note the change after the fetch date it later
+        when coalesce(before, after) is null then least(last_change, last_fetch)
+    end as start,
+    last_fetch as t,
+    -- or no more than a second after the earlier fetch, which then found it
+    coalesce(last_change > before + 1000000, false) as changed,
+    file,
+    row
+from pairs
+where file is not null
 
 union all by name
 select url, last_fetch as t, status, file, row, reason, given
