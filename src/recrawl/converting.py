@@ -73,7 +73,7 @@ def convert(
     check_output(output, force, reading.inputs(source))
     with (
         reading.gathered(source, memory=memory) as (connection, tally, what),
-        table(output) as out,
+        table(output, force) as out,
     ):
         tally.report(source)
         rows = connection.sql(sql("convert"), params={"failed": FAILED})

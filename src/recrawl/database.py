@@ -37,7 +37,7 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
     ----------
     memory : str
         Memory that the database may use, such as "1GiB" or "50%" of the machine's;
-        what does not fit goes to a folder in the system's folder for temporary files.
+        what does not fit goes to the system's folder for temporary files (TMPDIR).
     files : iterable of pathlib.Path, optional
         What will be read. If it is large for the memory, all tables are in a file
         in that folder.
@@ -73,6 +73,9 @@ def database(memory: str, files: Iterable[Path] = ()) -> Iterator[tuple[Any, Pat
                 connection.execute(f"attach {file} as large; use large")
             yield connection, folder
         except duckdb.OutOfMemoryException as error:
+            if "failed to offload" in str(error):
+                reason = "no space left for temporary files; TMPDIR names another place"
+                raise OSError(errno.ENOSPC, reason, str(folder.parent)) from None
             rule = (
                 f"must be enough to sort the log, got {memory!r}: {first_line(error)}"
             )

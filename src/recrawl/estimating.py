@@ -269,7 +269,7 @@ def estimate(
         # The state is renamed after the rates: if the rates cannot be written,
         # the log is not yet in the state and counts when it is tried again.
         no_state if state is None else parquet(state) as states,
-        table(output) as rates,
+        table(output, force) as rates,
     ):
         sample = log.sample(choosing.SAMPLE)
         suspects, totals = Suspects(log.connection, sample), _Totals()

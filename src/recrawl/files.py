@@ -34,7 +34,11 @@ __all__ = [
 ]
 
 # Of nothing that something else makes: what has it and no lock is removed.
-_SCRATCH, _UNLOCKED, _UNFINISHED = ".recrawl-scratch-", ".new-", "recrawl-"
+_SCRATCH, _UNLOCKED, _UNFINISHED = (
+    ".recrawl-scratch-",
+    ".new-",
+    ".recrawl-unfinished-",
+)
 
 
 def target(path: PathLike) -> Path:
@@ -65,13 +69,15 @@ def target(path: PathLike) -> Path:
 
 
 @contextlib.contextmanager
-def replacing(path: PathLike) -> Iterator[str]:
+def replacing(path: PathLike, force: bool = True) -> Iterator[str]:
     """Context of a temporary path that replaces `path` at its end.
 
     Parameters
     ----------
     path : str or Path
         The file to write; of a symbolic link, that to which it leads.
+    force : bool, optional
+        False if a file that another run has made meanwhile must stay.
 
     Yields
     ------
@@ -82,20 +88,26 @@ def replacing(path: PathLike) -> Iterator[str]:
 
     Raises
     ------
+    FileExistsError
+        The file exists at the end, and `force` is false.
     OSError
         That of the step that failed, with the name of `path`; or as `target`.
     """
     path = target(path)
-    prefix = f".{path.name}.{_UNFINISHED}"
-    _remove_abandoned(path.parent, prefix, Path.unlink)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=prefix)
+    _remove_abandoned(path.parent, _UNFINISHED, Path.unlink)
+    # It gets the name that is searched for when it is locked, not before.
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=_UNLOCKED)
     os.close(handle)
     try:
         with _locked(temporary):
+            name = _UNFINISHED + os.path.basename(temporary)
+            temporary = str(Path(temporary).rename(path.with_name(name)))
             yield temporary
             with open(temporary, "rb") as file:
                 os.fsync(file.fileno())
             os.chmod(temporary, _mode(path))  # mkstemp lets nobody else read it
+            if not force and path.exists():
+                raise FileExistsError(errno.EEXIST, "another run has made this file")
             os.replace(temporary, path)
     except BaseException as error:  # an interrupt leaves no temporary file either
         Path(temporary).unlink(missing_ok=True)
@@ -159,7 +171,7 @@ def alone(path: PathLike) -> Iterator[None]:
         yield
 
 
-def write_atomic(path: PathLike, content: bytes) -> None:
+def write_atomic(path: PathLike, content: bytes, force: bool = True) -> None:
     """Write a file as a whole.
 
     Parameters
@@ -168,6 +180,8 @@ def write_atomic(path: PathLike, content: bytes) -> None:
         The file to write.
     content : bytes
         What is written.
+    force : bool, optional
+        As of `replacing`.
 
     Raises
     ------
@@ -181,7 +195,7 @@ def write_atomic(path: PathLike, content: bytes) -> None:
     ...     print(Path(f"{folder}/note.txt").read_text())
     whole
     """
-    with replacing(path) as temporary:
+    with replacing(path, force) as temporary:
         Path(temporary).write_bytes(content)
 
 

@@ -234,7 +234,9 @@ def sound(path: PathLike) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def table(path: PathLike, kind: type | None = None) -> Iterator[Any]:
+def table(
+    path: PathLike, force: bool = True, kind: type | None = None
+) -> Iterator[Any]:
     """Open a file of tables that appears when the context ends without an error.
 
     Parameters
@@ -242,6 +244,8 @@ def table(path: PathLike, kind: type | None = None) -> Iterator[Any]:
     path : path
         The file: CSV if its name ends in .csv, else Parquet. One that is there
         already is left as it is until then: see `check_output`.
+    force : bool, optional
+        False if a file that another run has made meanwhile must stay.
     kind : type, optional
         Of the output, whatever the name.
 
@@ -269,7 +273,7 @@ def table(path: PathLike, kind: type | None = None) -> Iterator[Any]:
     """
     by_name = _CsvOutput if Path(path).suffix == ".csv" else _ParquetOutput
     with (
-        replacing(path) as temporary,
+        replacing(path, force) as temporary,
         contextlib.closing((kind or by_name)(temporary)) as output,
     ):
         yield output

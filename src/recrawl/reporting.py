@@ -147,7 +147,7 @@ def report(
         why_not=why_not,
         commands=_commands(source, bandwidth),
     )
-    write_atomic(output, page.encode())
+    write_atomic(output, page.encode(), force)
     return found
 
 

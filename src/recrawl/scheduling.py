@@ -263,7 +263,7 @@ def schedule(
     if policy == "interval":
         unseen = problem.unseen(plan)
         in_turn = problem.unseen(problem.in_turn(bandwidth))
-    with table(output) as out:
+    with table(output, force) as out:
         now, kinds = _write(out, file, pages, problem, plan, fresh)
         found = Schedule(
             bandwidth=bandwidth,

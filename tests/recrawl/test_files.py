@@ -23,7 +23,7 @@ with replacing(sys.argv[1]) as temporary:
 
 def test_what_a_killed_run_left_is_removed_and_a_running_one_keeps_its_file(tmp_path):
     path = tmp_path / "rates.csv"
-    command = [sys.executable, "-c", KILLED, path]
+    command = [sys.executable, "-c", KILLED, tmp_path / "others.csv"]
     killed = subprocess.run(command, capture_output=True, text=True, check=False)
     left = pathlib.Path(killed.stdout.strip())
     assert left.exists()
@@ -33,6 +33,17 @@ def test_what_a_killed_run_left_is_removed_and_a_running_one_keeps_its_file(tmp_
         _files._remove_abandoned.cache_clear()
         write_atomic(path, b"another")
         assert os.path.exists(running)
+    assert os.listdir(tmp_path) == ["rates.csv"]
+
+
+def test_of_two_runs_that_make_one_file_the_second_fails(tmp_path):
+    path = tmp_path / "rates.csv"
+    with (
+        pytest.raises(FileExistsError, match=f"another run has made .*{path}"),
+        _files.replacing(path, force=False),
+    ):
+        write_atomic(path, b"of the other run", force=False)
+    assert path.read_text() == "of the other run"
     assert os.listdir(tmp_path) == ["rates.csv"]
 
 

@@ -123,7 +123,7 @@ def export(
             _read_items(connection, to, exported)
         left_out, n_never = _left_out(connection, crawler)
         n, rows = 0, connection.execute(sql(f"to_{to}"))
-        with replacing(output) as temporary, open(temporary, "wb") as file:
+        with replacing(output, force) as temporary, open(temporary, "wb") as file:
             file.write(crawler.head.encode())
             while batch := rows.fetchmany(_BATCH):
                 file.writelines(f"{line}\n".encode() for (line,) in batch)
