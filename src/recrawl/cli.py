@@ -154,15 +154,15 @@ _OPTIONS = {
     ),
     "memory": _option(
         "memory that sorting may use (default: half of the machine's); the rest goes "
-        "to disk",
+        "to disk, into the folder that TMPDIR names",
         metavar="SIZE",
         default="50%",
     ),
     "rates": _option("the file that `recrawl estimate` wrote", Path),
     "schedule": _option("the file that `recrawl schedule` wrote", Path),
     "output": _option(
-        "the file to write: .html of a report, else .parquet (or .csv, for other "
-        "programs), or what --to says",
+        "the file to write: .parquet, or .csv for other programs; a report is .html, "
+        "and a schedule with --to what the crawler takes",
         Path,
         "FILE",
     ),
@@ -192,8 +192,8 @@ _OPTIONS = {
         "write only pages that are due by this time (ISO 8601, or now); with --to"
     ),
     "bandwidth": _option(
-        f"crawls in a time, such as 1000/day; units: {units.NAMES}. Of a report: the "
-        "middle one of five budgets (default: the pace of the log)",
+        f"crawls in a time, such as 1000/day; units: {units.NAMES}. A report takes it "
+        "as the middle one of five budgets, and without it the pace of the log",
         _RATE,
         "RATE",
     ),
@@ -234,18 +234,22 @@ _OPTIONS = {
         metavar="COLUMN|FILE",
     ),
     "objective": _option(
-        "what the schedule optimises (default: freshness)",
+        "what the schedule optimises: mean freshness (default), mean age of the "
+        "copies, or the harmonic cost of Kolobov et al. (2019)",
         choices=tuple(_LOSSES),
         default="freshness",
     ),
     "hedge": _option(
-        "share of the bandwidth at equal rates, for changes that are not Poisson and "
-        "rates that are not exact (default: 0.25; 0 is the optimum)",
+        "share of the bandwidth that all pages get alike, for changes that are not "
+        "Poisson and rates that are not exact (default: 0.25; 0 is the optimum if both "
+        "were)",
         float,
         "SHARE",
     ),
     "policy": _option(
-        "when pages are crawled: at equal intervals (default), or by time and signals",
+        "when a page is crawled: at equal intervals (default), or by thresholds, as "
+        "soon as the time and the signals since its last crawl reach one; thresholds "
+        "need RATES from an estimate with --signals",
         choices=("interval", "thresholds"),
         default="interval",
     ),
