@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 import paperlib.allocation
-from paperlib import freshness
 from paperlib.signals import SignalledPages
 from recrawl.errors import ConvergenceError
 from recrawl.science import objectives
@@ -171,21 +170,6 @@ def test_all_limits_together_are_kept(objective, of, data):
     assert spent.sum() <= bandwidth * (1 + 1e-12)
     if plan.multiplier > 0:
         assert spent.sum() == pytest.approx(bandwidth, rel=1e-12, abs=0)
-
-
-@pytest.mark.parametrize("best", [optimal, paperlib.allocation.optimal_interval])
-def test_a_page_that_changes_far_too_often(best):
-    """The optimum of numbers 22 decades apart, by a search over all shares."""
-    change_rate, importance = np.array([8.16e14, 1.8e-7]), np.array([2.88e9, 4.1e-10])
-    share = np.append(0.0, np.geomspace(1e-6, 1.0, 100_001))
-    rates = 5e-4 * np.stack([1 - share, share], axis=-1)
-    most = np.max(freshness.interval(change_rate, rates) @ importance)
-    rate = best(change_rate, importance, 5e-4).crawl_rate
-    found = freshness.interval(change_rate, rate) @ importance
-    assert found == pytest.approx(most, rel=1e-8)
-    rate = paperlib.allocation.optimal_poisson(change_rate, importance, 5e-4).crawl_rate
-    most = np.max(freshness.poisson(change_rate, rates) @ importance)
-    assert freshness.poisson(change_rate, rate) @ importance >= most * (1 - 1e-9)
 
 
 def test_numbers_too_far_apart_are_an_error():
