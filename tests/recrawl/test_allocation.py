@@ -95,25 +95,6 @@ def test_rates_are_those_of_the_plain_form(objective, seed):
     assert best.multiplier == pytest.approx(multiplier, rel=1e-8)
 
 
-@each
-def test_prices_are_derivatives_of_the_cost(objective):
-    (change_rate, importance, bandwidth), limits = problem(20, n=24, n_hosts=4)
-
-    def cost_at(more=0.0, **others):
-        plan = optimal(change_rate, importance, bandwidth + more,
-                       objective=objective, **limits | others)  # fmt: skip
-        return importance @ objectives.cost(objective, change_rate, plan.crawl_rate)
-
-    best = optimal(change_rate, importance, bandwidth, objective=objective, **limits)
-    step = 1e-5
-    slope = (cost_at(-step) - cost_at(step)) / (2 * step)
-    assert slope == pytest.approx(best.multiplier, rel=1e-5)
-    h = np.argmax(best.host_price)
-    shift = step * (np.arange(4) == h)
-    down, up = (cost_at(host_limit=limits["host_limit"] + s) for s in (-shift, shift))
-    assert (down - up) / (2 * step) == pytest.approx(best.host_price[h], rel=1e-5)
-
-
 # ------------------------------ nothing is spent that is not there
 
 
