@@ -32,7 +32,7 @@ from recrawl import (
 from recrawl.science import allocation, estimators
 from recrawl.science.priors import FakeIntervals
 from recrawl.science.processes import History
-from tests.recrawl.crawl_logs import START, adapted, parquet
+from tests.recrawl.crawl_logs import START, parquet
 from tests.recrawl.made import simulate_history
 
 DAY = 86_400.0
@@ -96,11 +96,6 @@ def by_page(rows, *, after=0.0, until=np.inf):
     }
 
 
-def rates_of(path):
-    """The rows of a Parquet file by URL."""
-    return {row["url"]: row for row in pq.read_table(path).to_pylist()}
-
-
 def estimated(folder, rows, **options):
     """Estimate from a log of these rows; the result, and the rates as a table."""
     log, rates = log_of(folder / "log.parquet", rows), folder / "rates.parquet"
@@ -135,14 +130,12 @@ def root(crawls):
     if not unseen:
         return 1 / min(seen)
     seen = np.array(seen)
+
+    def slope(rate):
+        return (seen / np.expm1(rate * seen)).sum() - sum(unseen)
+
     with np.errstate(over="ignore"):
-        return brentq(
-            lambda rate: (seen / np.expm1(rate * seen)).sum() - sum(unseen),
-            1e-12,
-            1e6,
-            xtol=1e-14,
-            rtol=1e-14,
-        )
+        return brentq(slope, 1e-12, 1e6, xtol=1e-14, rtol=1e-14)
 
 
 @pytest.mark.slow
@@ -152,7 +145,8 @@ def test_rates_are_those_of_each_page_alone(rows, rates):
     pseudo = [(prior.changed, True), (prior.unchanged, False)]
     assert found.scales is None
     assert found.counts == {"rows": len(rows), "repeated": 0}
-    given, pages = rates_of(output), by_page(rows)
+    given = {page["url"]: page for page in pq.read_table(output).to_pylist()}
+    pages = by_page(rows)
     assert found.n_pages == len(given) == len(pages) == 301
     times = {url: [] for url in pages}
     for url, time, *_ in rows:
@@ -182,6 +176,9 @@ def test_rates_are_those_of_each_page_alone(rows, rates):
             products, squares = estimators.serial_sums(history, root(crawls))
             score = products / np.sqrt(max(squares, n - 1))
             assert page["serial_score"] == pytest.approx(score, rel=1e-7, abs=1e-12)
+    for kind in ("never", "always"):
+        n_pages = sum(page["degenerate"] == kind for page in given.values())
+        assert found.kinds[f"{kind} changed"] == n_pages > 0
     stored = json.loads(pq.read_metadata(output).metadata[b"recrawl"])
     assert stored.items() >= json.loads(json.dumps(dataclasses.asdict(found))).items()
 
@@ -435,22 +432,6 @@ def test_a_schedule_is_the_optimal_allocation(rates, tmp_path):
     assert json.loads(metadata[b"recrawl"])["bandwidth"] == 40.0
 
 
-def test_gone_pages_get_nothing_and_few_columns_will_do(tmp_path):
-    path = parquet(
-        tmp_path / "rates.parquet",
-        url=["a", "b", "c"],
-        change_rate=[1.0, 1.0, 2.0],
-        gone=[False, True, False],
-    )
-    found = schedule(path, tmp_path / "plan.parquet", 4.0, hedge=0.0)
-    plan = pq.read_table(tmp_path / "plan.parquet")
-    a, c = allocation.optimal([1.0, 2.0], 1.0, 4.0).crawl_rate
-    np.testing.assert_allclose(plan["crawl_rate"], [a, 0.0, c])
-    fresh = freshness.interval([1.0, 2.0], [a, c]).mean()
-    assert found.freshness == pytest.approx(fresh, rel=1e-12)
-    assert plan["due"].null_count == 3, "no last crawl is known"
-
-
 @pytest.mark.parametrize(
     ("columns", "rule"),
     [
@@ -613,16 +594,14 @@ def test_bad_backtests(tmp_path, few):
 @pytest.mark.slow
 def test_logs_of_a_crawler_that_adapts_are_not_called_bursty(tmp_path):
     """Intervals that follow the bits, as in Nutch, do not make changes cluster."""
-    rate = np.exp(np.random.default_rng(14).normal(0, 1, 1000))
-    history = adapted(
-        rate,
-        initial=1.0,
-        shrink=0.8,
-        grow=1.4,
-        limits=(0.01, 50.0),
-        n_crawls=40,
-        rng=15,
-    )
+    rng, interval = np.random.default_rng(14), np.ones(1000)
+    rate = np.exp(rng.normal(0, 1, 1000))
+    intervals, bits = [], []
+    for _ in range(40):
+        intervals.append(interval)
+        bits.append(rng.random(1000) < -np.expm1(-rate * interval))
+        interval = np.clip(interval * np.where(bits[-1], 0.8, 1.4), 0.01, 50.0)
+    history = History(np.transpose(intervals), np.transpose(bits))
     _, table = estimated(tmp_path, rows_of(history))
     beyond = 1000 - table["pattern"].null_count
     assert beyond <= 1000 * 0.0027 + 4 * np.sqrt(1000 * 0.0027)
