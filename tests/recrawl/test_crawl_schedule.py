@@ -267,22 +267,20 @@ def test_prices_are_differences_of_two_schedules(run):
 
 
 def test_now_is_that_of_the_log_where_it_is_given(run):
-    columns = pages()
-    rng = np.random.default_rng(2)
-    known = np.where(np.arange(N_PAGES) % 4, rng.random(N_PAGES), np.nan)
-    plain, _ = run(columns, 20.0)
+    columns, told = pages(), np.arange(N_PAGES) % 4 > 0
+
+    def mean(fresh, of=told):
+        return np.average(np.asarray(fresh)[of], weights=columns["importance"][of])
+
     now = freshness.interval(columns["change_rate"], 5 / 10)
-    weight = columns["importance"]
-    assert plain.freshness_now == pytest.approx(np.average(now, weights=weight))
+    assert run(columns, 20.0)[0].freshness_now == pytest.approx(mean(now, now > 0))
+    known = np.where(told, np.random.default_rng(2).random(N_PAGES), np.nan)
     given = pa.array(known, from_pandas=True)  # null where NaN
     found, plan = run(columns | {"freshness_now": given}, 20.0)
     np.testing.assert_array_equal(plan["freshness_now"].to_numpy(), known)
     # pages of which the log does not tell it are left out, as by `compare`
-    told = ~np.isnan(known)
-    mean = np.average(known[told], weights=weight[told])
-    assert found.freshness_now == pytest.approx(mean)
-    then = np.average(plan["freshness"].to_numpy()[told], weights=weight[told])
-    assert found.freshness_compared == pytest.approx(then)
+    assert found.freshness_now == pytest.approx(mean(known))
+    assert found.freshness_compared == pytest.approx(mean(plan["freshness"]))
     assert found.freshness_compared != pytest.approx(found.freshness, rel=1e-3)
     nothing = pa.array([None] * N_PAGES, pa.float64())
     assert np.isnan(run(columns | {"freshness_now": nothing}, 20.0)[0].freshness_now)
