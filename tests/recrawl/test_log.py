@@ -45,14 +45,11 @@ def _read(path, **options):
     with reading.opened(path, **options) as log:
         for batch in log.batches():
             history, days = batch.history, (batch.time / 1e6 - START) / DAY
-            offsets = history.offsets
-            for k, page in enumerate(batch.page.to_pylist()):
-                here = slice(offsets[k], offsets[k + 1])
-                parts = [days[here], history.interval[here], history.changed[here]]
-                crawls[page["url"]] = list(
-                    zip(*(part.tolist() for part in parts), strict=True)
-                )
-                columns[page["url"]] = page
+            parts = days, history.interval, history.changed
+            rows = list(zip(*(part.tolist() for part in parts), strict=True))
+            ends = itertools.pairwise(history.offsets)
+            for page, (start, end) in zip(batch.page.to_pylist(), ends, strict=True):
+                crawls[page["url"]], columns[page["url"]] = rows[start:end], page
         assert log.n_pages == len(crawls)
     return crawls, columns, dict(log.tally.counts)
 
@@ -453,9 +450,7 @@ def test_a_log_larger_than_memory(tmp_path):
     for each in few, path:  # the first one compiles, which takes memory of its own
         output = each.with_name(f"rates-{each.name}")
         command = [sys.executable, "-c", CHILD, str(each), str(output), "100MiB"]
-        run = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, check=False
-        )
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     found, used, more = map(int, run.stdout.split())
     assert (found, used) == (np.unique(page).size, n_rows)
