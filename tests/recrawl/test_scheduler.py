@@ -446,6 +446,7 @@ def test_bad_calls_say_what_is_wrong_and_change_nothing(message):
     before = copy.deepcopy(scheduler)
     with pytest.raises(ValueError, match=re.escape(message)):
         BAD_CALLS[message](scheduler)
+    np.testing.assert_array_equal(scheduler.posterior, before.posterior)
     times = np.arange(2.0, 9.0, 0.5)
     assert scheduler.run(times).tolist() == before.run(times).tolist()
 
