@@ -222,6 +222,7 @@ def test_backtest(capsys):
         ),
         (f"{PLAN} 1/day --hedge 2", "recrawl: --hedge must be in [0, 1], got 2.0"),
         ("backtest bad.csv --share 0", "--share must be strictly between 0 and 1, got"),
+        ("backtest bad.csv --share 1", "--share must be strictly between 0 and 1, got"),
         ("compare bad.csv --column when=x", "--column must be for some of url, time"),
     ],
 )
