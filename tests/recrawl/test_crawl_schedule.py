@@ -104,14 +104,15 @@ def test_the_mean_over_a_posterior():
         density = np.exp(-z * z / 2) / np.sqrt(2 * np.pi)
         return freshness.interval(rate * np.exp(stderr * z), 1.0) * density
 
-    terms = zip(middle, stderr, strict=True)
-    by_quadrature = [quad(fresh, -9, 9, given)[0] for given in terms]
-    known = np.where(stderr == 0.5, np.log(middle), np.nan)  # the mean of one page
-    for more in (), (known,):
-        mean = planning.expected(
-            lambda r: freshness.interval(r, 1.0), rate, stderr, *more
+    mean = np.log([np.nan, 1.7, np.nan])  # of the log rate, known of one page
+    of_log = np.where(np.isnan(mean), middle, 1.7)
+    for given, middles in ((), middle), ((mean,), of_log):
+        terms = zip(middles, stderr, strict=True)
+        by_quadrature = [quad(fresh, -9, 9, each)[0] for each in terms]
+        found = planning.expected(
+            lambda rate: freshness.interval(rate, 1.0), rate, stderr, *given
         )
-        np.testing.assert_allclose(mean, by_quadrature, atol=3e-6)
+        np.testing.assert_allclose(found, by_quadrature, atol=3e-6)
 
 
 def test_changes_that_no_crawl_sees():
