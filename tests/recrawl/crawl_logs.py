@@ -5,12 +5,10 @@ import gzip
 import io
 import warnings
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from recrawl import BadRowsWarning, ColumnsWarning
-from recrawl.science.processes import History
 
 START = 1_577_836_800  # seconds since 1970: 2020-01-01, when the logs of tests begin
 
@@ -46,15 +44,3 @@ def recorded(function, *arguments, **options):
     told = BadRowsWarning, ColumnsWarning
     assert all(issubclass(w.category, told) for w in caught)
     return found, [str(w.message) for w in caught]
-
-
-def adapted(change_rate, *, initial, shrink, grow, limits, n_crawls, rng):
-    """Crawls whose next interval shrinks after a change and grows after none."""
-    chance = np.random.default_rng(rng).random((len(change_rate), n_crawls))
-    interval, changed = np.empty(chance.shape), np.empty(chance.shape, bool)
-    now = np.full(len(change_rate), initial)
-    for k in range(n_crawls):
-        interval[:, k] = now
-        changed[:, k] = chance[:, k] < -np.expm1(-change_rate * now)
-        now = np.clip(now * np.where(changed[:, k], shrink, grow), *limits)
-    return History(interval, changed)

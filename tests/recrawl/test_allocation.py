@@ -1,4 +1,4 @@
-"""Allocations: conditions of optimality, other solvers, limits, invariances, errors."""
+"""Allocations: conditions of optimality, plain forms, limits, invariances, errors."""
 
 import re
 
@@ -8,10 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize
 
 import paperlib.allocation
-from paperlib import freshness
 from paperlib.signals import SignalledPages
 from recrawl.errors import ConvergenceError
 from recrawl.science import objectives
@@ -40,10 +38,6 @@ def problem(seed, n=60, n_hosts=8, spread=1.0):
     limits = {"min_rate": low, "max_rate": high, "price": price}
     limits |= {"host": host, "host_limit": limit}
     return (change_rate, importance, bandwidth), limits
-
-
-def total_cost(objective, rate, change_rate, importance):
-    return importance @ objectives.cost(objective, change_rate, rate)
 
 
 # ------------------------------ optimality
@@ -101,59 +95,6 @@ def test_rates_are_those_of_the_plain_form(objective, seed):
     assert best.multiplier == pytest.approx(multiplier, rel=1e-8)
 
 
-@each
-@pytest.mark.parametrize("seed", range(40, 43))
-def test_no_other_solver_finds_a_lower_cost(objective, seed):
-    (change_rate, importance, bandwidth), limits = problem(seed, n=8, n_hosts=3)
-    low = limits["min_rate"] = limits["min_rate"] + 0.01
-    high = limits["max_rate"] = limits["max_rate"] + 0.01
-    price, host = limits["price"], limits["host"]
-    limit = np.bincount(host, price * low) + bandwidth * np.array([0.2, 0.5, 2.0]) / 3
-    limits["host_limit"] = limit
-    best = optimal(change_rate, importance, bandwidth, objective=objective, **limits)
-    asked = [(price, min(bandwidth, limit.sum()))]
-    asked += [(price * (host == h), limit[h]) for h in range(3)]
-
-    def cost_and_slope(rate):
-        slope = -importance * objectives.gain(objective, change_rate, rate)
-        return total_cost(objective, rate, change_rate, importance), slope
-
-    found = minimize(
-        cost_and_slope,
-        low + 1e-3,
-        jac=True,
-        bounds=np.transpose([low, high]),
-        constraints=[
-            {"type": "ineq", "fun": lambda p, w=w, r=r: r - w @ p} for w, r in asked
-        ],
-        options={"maxiter": 1000, "ftol": 1e-15},
-    )
-    cost = total_cost(objective, best.crawl_rate, change_rate, importance)
-    over = max(w @ found.x - r for w, r in asked)
-    worth = best.multiplier + best.host_price.max()
-    assert cost <= found.fun * (1 + 1e-10) + 4 * worth * max(over, 0.0)
-    assert cost == pytest.approx(found.fun, rel=1e-6)
-
-
-@each
-def test_prices_are_derivatives_of_the_cost(objective):
-    (change_rate, importance, bandwidth), limits = problem(20, n=24, n_hosts=4)
-
-    def cost_at(more=0.0, **others):
-        plan = optimal(change_rate, importance, bandwidth + more,
-                       objective=objective, **limits | others)  # fmt: skip
-        return total_cost(objective, plan.crawl_rate, change_rate, importance)
-
-    best = optimal(change_rate, importance, bandwidth, objective=objective, **limits)
-    step = 1e-5
-    slope = (cost_at(-step) - cost_at(step)) / (2 * step)
-    assert slope == pytest.approx(best.multiplier, rel=1e-5)
-    h = np.argmax(best.host_price)
-    shift = step * (np.arange(4) == h)
-    down, up = (cost_at(host_limit=limits["host_limit"] + s) for s in (-shift, shift))
-    assert (down - up) / (2 * step) == pytest.approx(best.host_price[h], rel=1e-5)
-
-
 # ------------------------------ nothing is spent that is not there
 
 
@@ -165,10 +106,8 @@ def decades(low, high):
 def problems(draw):
     """Pages and a bandwidth within twelve decades."""
     n = draw(st.integers(1, 8))
-    rates, weights = (
-        np.array(draw(st.lists(decades(-6, 6), min_size=n, max_size=n)))
-        for _ in range(2)
-    )
+    each_page = st.lists(decades(-6, 6), min_size=n, max_size=n)
+    rates, weights = np.array(draw(each_page)), np.array(draw(each_page))
     return rates, weights, draw(decades(-6, 6))
 
 
@@ -214,21 +153,6 @@ def test_all_limits_together_are_kept(objective, of, data):
         assert spent.sum() == pytest.approx(bandwidth, rel=1e-12, abs=0)
 
 
-@pytest.mark.parametrize("best", [optimal, paperlib.allocation.optimal_interval])
-def test_a_page_that_changes_far_too_often(best):
-    """The optimum of numbers 22 decades apart, by a search over all shares."""
-    change_rate, importance = np.array([8.16e14, 1.8e-7]), np.array([2.88e9, 4.1e-10])
-    share = np.append(0.0, np.geomspace(1e-6, 1.0, 100_001))
-    rates = 5e-4 * np.stack([1 - share, share], axis=-1)
-    most = np.max(freshness.interval(change_rate, rates) @ importance)
-    rate = best(change_rate, importance, 5e-4).crawl_rate
-    found = freshness.interval(change_rate, rate) @ importance
-    assert found == pytest.approx(most, rel=1e-8)
-    rate = paperlib.allocation.optimal_poisson(change_rate, importance, 5e-4).crawl_rate
-    most = np.max(freshness.poisson(change_rate, rates) @ importance)
-    assert freshness.poisson(change_rate, rate) @ importance >= most * (1 - 1e-9)
-
-
 def test_numbers_too_far_apart_are_an_error():
     with pytest.raises(ConvergenceError, match="rates must spend"):
         optimal([1e103, 1e-181, 1e265], [1e-81, 1e-237, 1e77], 1e256)
@@ -252,22 +176,7 @@ def test_threads_change_nothing(objective):
     assert rates[0].sum() == pytest.approx(bandwidth, rel=1e-12)
 
 
-# ------------------------------ limits
-
-
-@each
-def test_a_host_without_limit_gets_what_others_leave(objective):
-    change_rate, importance = np.random.default_rng(51).lognormal(0, 1, (2, 20))
-    host = np.arange(20) % 2
-    best = optimal(change_rate, importance, 8.0, host=host, host_limit=[1.0, np.inf],
-                   objective=objective)  # fmt: skip
-    for h, bandwidth in [(0, 1.0), (1, 7.0)]:
-        here = host == h
-        alone = optimal(change_rate[here], importance[here], bandwidth,
-                        objective=objective)  # fmt: skip
-        assert_allclose(best.crawl_rate[here], alone.crawl_rate, rtol=1e-9, atol=1e-12)
-        multiplier = best.multiplier + best.host_price[h]
-        assert multiplier == pytest.approx(alone.multiplier, rel=1e-9)
+# ------------------------------ even rates
 
 
 def test_even_rates_keep_all_limits():
@@ -287,10 +196,7 @@ def test_even_rates_keep_all_limits():
 
 def test_even_rates_without_limits_are_those_of_the_search():
     pages = {"importance": np.array([2.0, 0.0, 1.0]), "price": [1.0, 5.0, 2.0]}
-    best, searched = (
-        even(bandwidth=6.0, **pages),
-        even(bandwidth=6.0, max_rate=1e9, **pages),
-    )
+    best, searched = (even(bandwidth=6.0, **pages, max_rate=x) for x in (np.inf, 1e9))
     assert_allclose(best.crawl_rate, [2.0, 0.0, 2.0], rtol=1e-12)
     assert best.multiplier == pytest.approx(searched.multiplier, rel=1e-9)
     assert_allclose(searched.crawl_rate, best.crawl_rate, rtol=1e-12)
@@ -324,20 +230,20 @@ def test_thresholds_are_those_of_paperlib(bandwidth):
 @far
 def test_units_of_time_importance_and_price_rescale(objective, unit):
     (change_rate, importance, bandwidth), limits = problem(52)
-    here = optimal(change_rate, importance, bandwidth, objective=objective, **limits)
-    close = {"rtol": 1e-9, "atol": 1e-12}
     per_time = {n: limits[n] / unit for n in ("min_rate", "max_rate", "host_limit")}
-    found = optimal(change_rate / unit, importance, bandwidth / unit,
-                    objective=objective, **limits | per_time)  # fmt: skip
-    assert_allclose(found.crawl_rate * unit, here.crawl_rate, **close)
-    found = optimal(change_rate, importance * unit, bandwidth, objective=objective,
-                    **limits)  # fmt: skip
-    assert_allclose(found.crawl_rate, here.crawl_rate, **close)
-    assert found.multiplier / unit == pytest.approx(here.multiplier, rel=1e-9)
     priced = {n: limits[n] * unit for n in ("price", "host_limit")}
-    found = optimal(change_rate, importance, bandwidth * unit, objective=objective,
-                    **limits | priced)  # fmt: skip
-    assert_allclose(found.crawl_rate, here.crawl_rate, **close)
+    here, sooner, weighty, pricey = (
+        optimal(*given, objective=objective, **limits | rescaled)
+        for given, rescaled in (
+            ((change_rate, importance, bandwidth), {}),
+            ((change_rate / unit, importance, bandwidth / unit), per_time),
+            ((change_rate, importance * unit, bandwidth), {}),
+            ((change_rate, importance, bandwidth * unit), priced),
+        )
+    )
+    for rate in sooner.crawl_rate * unit, weighty.crawl_rate, pricey.crawl_rate:
+        assert_allclose(rate, here.crawl_rate, rtol=1e-9, atol=1e-12)
+    assert weighty.multiplier / unit == pytest.approx(here.multiplier, rel=1e-9)
 
 
 # ------------------------------ bad input
@@ -348,23 +254,14 @@ def test_units_of_time_importance_and_price_rescale(objective, unit):
     [
         ({"bandwidth": 0.0}, "bandwidth must be positive and finite, got 0.0"),
         ({"bandwidth": np.nan}, "bandwidth must be positive and finite, got nan"),
-        (
-            {"change_rate": [1.0, -2.0]},
-            "change_rate must be non-negative and finite, got -2.0 at index (1,)",
-        ),
-        (
-            {"importance": [1.0, np.inf]},
-            "importance must be non-negative and finite, got inf at index (1,)",
-        ),
+        ({"change_rate": [1.0, -2.0]}, "change_rate must be non-negative and finite"),
+        ({"importance": [1.0, np.inf]}, "importance must be non-negative and finite"),
         ({"importance": [1.0, 1.0, 1.0]}, "must have shapes that broadcast"),
         (
             {"min_rate": [0.1, 0.3], "max_rate": 0.2},
-            "min_rate must be at most max_rate, got 0.3 at index (1,)",
+            "min_rate must be at most max_rate",
         ),
-        (
-            {"min_rate": [0.75, 0.5]},
-            "min_rate must spend at most the bandwidth, 1.0, got 1.25",
-        ),
+        ({"min_rate": [0.75, 0.5]}, "min_rate must spend at most the bandwidth, 1.0"),
         (
             {"min_rate": 0.375, "host": [0, 1], "host_limit": [np.inf, 0.25]},
             "min_rate must be within the limits of hosts, got 0.375 at index (1,)",

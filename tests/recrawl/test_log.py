@@ -45,14 +45,11 @@ def _read(path, **options):
     with reading.opened(path, **options) as log:
         for batch in log.batches():
             history, days = batch.history, (batch.time / 1e6 - START) / DAY
-            offsets = history.offsets
-            for k, page in enumerate(batch.page.to_pylist()):
-                here = slice(offsets[k], offsets[k + 1])
-                parts = [days[here], history.interval[here], history.changed[here]]
-                crawls[page["url"]] = list(
-                    zip(*(part.tolist() for part in parts), strict=True)
-                )
-                columns[page["url"]] = page
+            parts = days, history.interval, history.changed
+            rows = list(zip(*(part.tolist() for part in parts), strict=True))
+            ends = itertools.pairwise(history.offsets)
+            for page, (start, end) in zip(batch.page.to_pylist(), ends, strict=True):
+                crawls[page["url"]], columns[page["url"]] = rows[start:end], page
         assert log.n_pages == len(crawls)
     return crawls, columns, dict(log.tally.counts)
 
@@ -76,63 +73,36 @@ WANTED = {url: [(3.0, 2.0, True), (8.0, 5.0, False)] for url in URLS}
 
 def test_parquet(tmp_path):
     url, time, changed = map(list, zip(*ROWS, strict=True))
-    pq.write_table(
-        pa.table({"url": url, "time": time, "changed": changed}),
-        tmp_path / "log.parquet",
-    )
-    assert clean(tmp_path / "log.parquet") == WANTED
-    pq.write_table(
-        pa.table(
-            {
-                "URL ": pa.array(url).dictionary_encode(),
-                "Time": time,
-                "changed": np.array(changed, np.int8),
-            }
-        ),
-        tmp_path / "b.parquet",
-    )
-    assert clean(tmp_path / "b.parquet") == WANTED
+    path = tmp_path / "log.parquet"
+    assert clean(parquet(path, url=url, time=time, changed=changed)) == WANTED
+    other = {"URL ": pa.array(url).dictionary_encode(), "Time": time}
+    assert clean(parquet(path, **other, changed=np.array(changed, np.int8))) == WANTED
 
 
 @pytest.mark.parametrize("unit", every(3, ["s", "ms", "us", "ns"]))
 @pytest.mark.parametrize("zone", every(2, [None, "UTC", "Asia/Tokyo"]))
 def test_parquet_timestamps(tmp_path, unit, zone):
     days = np.array([18_262, 18_264], "datetime64[D]").astype(f"datetime64[{unit}]")
-    pq.write_table(
-        pa.table(
-            {
-                "url": ["a", "a"],
-                "time": pa.array(days, pa.timestamp(unit, zone)),
-                "changed": [True, True],
-            }
-        ),
-        tmp_path / "l.parquet",
-    )
-    assert clean(tmp_path / "l.parquet") == {"a": [(2.0, 2.0, True)]}
+    time, yes = pa.array(days, pa.timestamp(unit, zone)), [True, True]
+    path = parquet(tmp_path / "log.parquet", url=["a", "a"], time=time, changed=yes)
+    assert clean(path) == {"a": [(2.0, 2.0, True)]}
 
 
-@pytest.mark.parametrize(
+YES_AND_NO = [
     ("yes", "no"),
-    every(
-        3,
-        [
-            ("yes", "no"),
-            ("1", "0"),
-            ("TRUE", "False"),
-            ("t", "f"),
-            ("Y", "N"),
-            ("1.0", "0.0"),
-            ("changed", " unchanged "),
-        ],
-    ),
-)
+    ("1", "0"),
+    ("TRUE", "False"),
+    ("t", "f"),
+    ("Y", "N"),
+    ("1.0", "0.0"),
+    ("changed", " unchanged "),
+]
+
+
+@pytest.mark.parametrize(("yes", "no"), every(3, YES_AND_NO))
 def test_changed_as_text(tmp_path, yes, no):
-    crawls = clean(
-        write(
-            tmp_path / "log.csv",
-            f"{HEADER}a,2020-01-01,{no}\na,2020-01-02,{yes}\na,2020-01-03,{no}\n",
-        )
-    )
+    rows = [("a", START + k * DAY, text) for k, text in enumerate((no, yes, no))]
+    crawls = clean(write(tmp_path / "log.csv", table(rows)))
     assert [bit for _, _, bit in crawls["a"]] == [True, False]
 
 
@@ -147,42 +117,31 @@ def test_hosts_and_importance(tmp_path):
         ("x", START, 0, 0, "h"),
         ("y", START, 0, "", ""),
     ]
-    _, columns, _, _ = read(
-        write(
-            tmp_path / "log.csv",
-            table(rows, ("url", "time", "changed", "importance", "host")),
-        )
-    )
-    assert {
-        url: (page["host"], page["importance"]) for url, page in columns.items()
-    } == {
+    names = ("url", "time", "changed", "importance", "host")
+    _, columns, _, _ = read(write(tmp_path / "log.csv", table(rows, names)))
+    found = {url: (page["host"], page["importance"]) for url, page in columns.items()}
+    assert found == {
         "https://A.b:8/c": ("a.b:8", 3.0),  # the last importance that is given
         "x": ("h", 0.0),
         "y": ("", 1.0),
     }
 
 
-@pytest.mark.parametrize(
-    ("url", "host"),
-    every(
-        3,
-        [
-            ("http://a.b/c", "a.b"),
-            ("HTTP://A.B:80/c", "a.b"),
-            ("https://user:p@ss@a.b:443?c", "a.b"),
-            ("https://a.b:80/c", "a.b:80"),
-            ("http://[2001:DB8::1]:8080/", "[2001:db8::1]:8080"),
-            ("www.a-b.org:8/c", "www.a-b.org:8"),
-            ("a.b", ""),
-            ("/a.org/b", ""),
-            ("ftp://a.b:21#c", "a.b:21"),
-        ],
-    ),
-)
-def test_a_server_has_one_name(tmp_path, url, host):
-    text = table([(url, START, 0)], ("url", "time", "changed"))
+def test_a_server_has_one_name(tmp_path):
+    hosts = {
+        "http://a.b/c": "a.b",
+        "HTTP://A.B:80/c": "a.b",
+        "https://user:p@ss@a.b:443?c": "a.b",
+        "https://a.b:80/c": "a.b:80",
+        "http://[2001:DB8::1]:8080/": "[2001:db8::1]:8080",
+        "www.a-b.org:8/c": "www.a-b.org:8",
+        "a.b": "",
+        "/a.org/b": "",
+        "ftp://a.b:21#c": "a.b:21",
+    }
+    text = table([(url, START, 0) for url in hosts])
     _, columns, _, _ = read(write(tmp_path / "log.csv", text))
-    assert columns[url]["host"] == host
+    assert {url: page["host"] for url, page in columns.items()} == hosts
 
 
 def test_failed_fetches_and_pages_that_are_gone(tmp_path):
@@ -200,48 +159,39 @@ def test_failed_fetches_and_pages_that_are_gone(tmp_path):
         ("url", "time", "changed", "status"),
     )
     crawls, columns, counts, told = read(write(tmp_path / "log.csv", text))
-    assert crawls["ok"] == [(1.0, 1.0, False), (2.0, 1.0, True), (5.0, 3.0, True)], (
-        "the failed fetch between does not split the interval"
-    )
-    assert crawls["gone"] == [(1.0, 1.0, True)]
-    assert crawls["back"] == [(2.0, 2.0, True)]
-    assert crawls["away"] == crawls["never"] == crawls["dead"] == []
-    assert {url for url, page in columns.items() if page["gone"]} == {"gone", "dead"}
-    assert {url: page["n_failed"] for url, page in columns.items()} == {
-        "ok": 1,
-        "gone": 1,
-        "back": 1,
-        "away": 1,
-        "never": 2,
-        "dead": 2,
+    assert crawls == {
+        # the failed fetch between does not split the interval
+        "ok": [(1.0, 1.0, False), (2.0, 1.0, True), (5.0, 3.0, True)],
+        "gone": [(1.0, 1.0, True)],
+        "back": [(2.0, 2.0, True)],
+        "away": [],
+        "never": [],
+        "dead": [],
     }
+    assert {url for url, page in columns.items() if page["gone"]} == {"gone", "dead"}
+    n_failed = {"ok": 1, "gone": 1, "back": 1, "away": 1, "never": 2, "dead": 2}
+    assert {url: page["n_failed"] for url, page in columns.items()} == n_failed
     assert columns["never"]["first_crawl"] is columns["never"]["last_crawl"] is None
-    assert (counts, told) == ({"rows": 9, "of failed fetches": 8, "repeated": 0}, []), (
-        "counted, and no warning"
-    )
+    assert counts == {"rows": 9, "of failed fetches": 8, "repeated": 0}
+    assert told == []
 
 
 def test_rows_at_one_time(tmp_path):
-    rows = (
-        "a,2020-01-01,0\na,2020-01-02,1\na,2020-01-02,1\na,2020-01-02,1\n"
-        "b,2020-01-01,0\nb,2020-01-02,1\nb,2020-01-02,0\nb,2020-01-02,0\n"
-        "c,2020-01-01,0\nc,2020-01-01,1\nc,2020-01-02,0\n"
-    )
-    crawls, _, counts, told = read(write(tmp_path / "log.csv", HEADER + rows))
-    assert crawls == {
-        "a": [(1.0, 1.0, True)],
-        "b": [(1.0, 1.0, True)],
-        "c": [(1.0, 1.0, False)],
-    }
-    assert counts == {
-        "rows": 11,
-        "repeated": 3,
-        "two crawls at one time that disagree, taken as changed": 2,
-    }
-    assert len(told) == 1
-    assert "2 times two crawls at one time that disagree" in told[0]
-    assert "b at 2020-01-02" in told[0]
-    assert "c at 2020-01-01" in told[0]
+    days = {"a": ("0", "111"), "b": ("0", "100"), "c": ("01", "0")}
+    rows = [
+        (url, START + k * DAY, bit)
+        for url, both in days.items()
+        for k, bits in enumerate(both)
+        for bit in bits
+    ]
+    crawls, _, counts, (told,) = read(write(tmp_path / "log.csv", table(rows)))
+    bits = {"a": True, "b": True, "c": False}
+    assert crawls == {url: [(1.0, 1.0, bit)] for url, bit in bits.items()}
+    torn = "two crawls at one time that disagree, taken as changed"
+    assert counts == {"rows": 11, "repeated": 3, torn: 2}
+    assert f"2 times {torn}" in told
+    assert "b at 2020-01-02" in told
+    assert "c at 2020-01-01" in told
 
 
 # ---------------------------------------------------------------- bad input
@@ -251,24 +201,17 @@ GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"
 
 @pytest.mark.parametrize(
     ("bad", "reason", "where"),
-    every(3, [
-        ("b,yesterday,1\n", "whose time cannot be read", "row 3: b,yesterday,1"),
+    every(2, [
         (
-            "b,2020-02-30,1\nb,infinity,0\nb,nan,1\nb,1e300,1\n",
+            "b,2020-02-30,1\nb,yesterday,0\nb,1e300,1\n",
             "whose time cannot be read",
             "row 3: b,2020-02-30",
         ),
         (
-            "b,0,1\nb,1989-12-31,0\nb,9e18,1\nb,-9e18,0\n",
-            "whose time is before 1990 or more than a year from now",
-            "row 3: b,0,1,, (read as 1970-01-01 00:00:00)",
-        ),
-        (
-            "b,9e21,1\nb,-9e21,1\n",
+            "b,9e21,1\nb,-9e21,1\nb,-9e18,0\n",
             "whose time is before 1990 or more than a year from now",
             "row 3: b,9e21,1,, (read as 287168-08-24 16:00:00)",
         ),
-        ("b,,1\n", "whose time cannot be read", "row 3: b,,1"),
         (",2020-01-01,1\n", "without a url", "row 3: ,2020-01-01,1"),
         ("b,2020-01-01\n", "that do not fit the columns", "line 4: "),
         ("http://b.de/x,y,2020-01-01,1\n", "that do not fit the columns", "line 4: "),
@@ -277,15 +220,9 @@ GOOD = "a,2020-01-01,0\na,2020-01-02,1\n"
 )  # fmt: skip
 def test_bad_rows_are_named_counted_and_left_out(tmp_path, bad, reason, where):
     bad = bad if isinstance(bad, bytes) else bad.encode()
-    crawls, _, counts, (told,) = read(
-        write(
-            tmp_path / "log.csv", (HEADER + GOOD).encode() + bad + b"a,2020-01-03,0\n"
-        )
-    )
-    assert crawls["a"] == [(1.0, 1.0, True), (2.0, 1.0, False)], (
-        "good rows before and after are kept"
-    )
-    assert set(crawls) == {"a"}
+    text = (HEADER + GOOD).encode() + bad + b"a,2020-01-03,0\n"
+    crawls, _, counts, (told,) = read(write(tmp_path / "log.csv", text))
+    assert crawls == {"a": [(1.0, 1.0, True), (2.0, 1.0, False)]}
     n = bad.count(b"\n")
     assert counts == {"rows": 3, reason: n, "repeated": 0}
     assert f"{n} {reason}" in told
@@ -318,12 +255,13 @@ def test_a_crawl_with_a_bad_value_still_ends_the_interval_before(
 
 def test_a_fetch_fails_unless_its_status_is_2xx_or_304(tmp_path):
     statuses = (100, 199, 200, 204, 299, 300, 301, 303, 304, 305, 404, 500)
-    rows = "".join(
-        f"{status},2020-01-01,0,200\n{status},2020-01-02,1,{status}\n"
-        for status in statuses
-    )
-    log = write(tmp_path / "log.csv", "url,time,changed,status\n" + rows)
-    _, columns, _, _ = read(log)
+    rows = [
+        (f"{last}", START + day * DAY, day, status)
+        for last in statuses
+        for day, status in enumerate((200, last))
+    ]
+    text = table(rows, ("url", "time", "changed", "status"))
+    _, columns, _, _ = read(write(tmp_path / "log.csv", text))
     failed = {int(url) for url, page in columns.items() if page["n_failed"]}
     assert failed == {100, 199, 300, 301, 303, 305, 404, 500}
 
@@ -333,12 +271,7 @@ def test_a_fetch_fails_unless_its_status_is_2xx_or_304(tmp_path):
     [
         (
             "uri,timestamp,changed\na,0,1\n",
-            "must have a column 'url' and 'time' in its first line, got uri, "
-            "timestamp, changed; --column OURS=THEIRS takes another one",
-        ),
-        (
-            "url,time,modified\n",
-            "must have a column 'changed' (or 'digest', 'etag', 'last_modified') in",
+            "must have a column 'url' and 'time' in its first line, got uri, timestamp",
         ),
         ("a,0,1\nb,0,1\n", "in its first line, got a, 0, 1;"),
         ("\n\n", "in its first line, got none;"),
@@ -347,8 +280,7 @@ def test_a_fetch_fails_unless_its_status_is_2xx_or_304(tmp_path):
         (HEADER, "must hold at least one row that can be used, got none at all"),
         (
             HEADER + "a,x,1\n",
-            "must hold at least one row that can be used, "
-            "got 1 whose time cannot be read",
+            "one row that can be used, got 1 whose time cannot be read",
         ),
     ],
 )
@@ -359,16 +291,11 @@ def test_files_without_a_usable_row(tmp_path, text, rule):
     assert str(path) in str(error.value)
 
 
-LONG = HEADER + "".join(
-    f"http://h/{i % 1000},{START + i},{i % 7 == 0:d}\n" for i in range(50_000)
-)
-
-
 @pytest.mark.parametrize(
     ("name", "content"),
     [
         ("log.csv.gz", HEADER.encode()),
-        ("log.csv.gz", gzip.compress(LONG.encode(), mtime=0)[:12]),
+        ("log.csv.gz", gzip.compress(HEADER.encode())[:12]),
         ("log.parquet", b"PAR1 and no more"),
         ("log.parquet", HEADER.encode()),
     ],
@@ -381,9 +308,7 @@ def test_what_cannot_be_read_at_all(tmp_path, name, content):
 
 @pytest.mark.parametrize("memory", ["much", "1 parsec"])
 def test_memory_that_is_no_size(tmp_path, memory):
-    with pytest.raises(
-        ValueError, match=f"memory must be a size such as '1GiB', got '{memory}'"
-    ):
+    with pytest.raises(ValueError, match=f"memory must be a size .*, got '{memory}'"):
         read(write(tmp_path / "log.csv", HEADER + GOOD), memory=memory)
 
 
@@ -395,17 +320,12 @@ def many():
     """Rows of 200 pages in random order, some twice, some contradicted."""
     rng = np.random.default_rng(0)
     rows = [
-        (
-            f"http://h{page % 7}/{page}",
-            int(time),
-            bit,
-            int(rng.integers(5)),
-            int(rng.choice([200, 200, 404])),
-        )
+        (f"http://h{page % 7}/{page}", time, bit, int(rng.integers(5)),
+         int(rng.choice([200, 200, 404])))
         for page in range(200)
         for time in (START + rng.integers(0, 2000, rng.integers(1, 60))).tolist()
         for bit in rng.choice([0, 1], rng.choice([1, 1, 2])).tolist()
-    ]
+    ]  # fmt: skip
     return [rows[k] for k in rng.permutation(len(rows))]
 
 
@@ -413,24 +333,25 @@ COLUMNS = ("url", "time", "changed", "importance", "status")
 
 
 def reference(rows):
-    """The same by a dictionary of crawls."""
-    times, pages = {}, {}
-    for url, time, changed, importance, status in rows:
-        seen = times.setdefault(url, {})
-        if status == 200:
-            seen[time] = seen.get(time, False) or bool(changed)
-        page = pages.setdefault(url, {"n_failed": 0, "last": (-1, 0), "gone": (-1, 0)})
-        page["n_failed"] += status != 200
-        page["last"] = max(page["last"], (time, importance))
-        page["gone"] = max(page["gone"], (time, status == 404))
-    crawls = {}
-    for url, seen in times.items():
-        days = sorted(seen)
+    """Crawls and columns of each page, by a dictionary of crawls."""
+    crawls, columns, pages = {}, {}, {}
+    for url, *row in rows:
+        pages.setdefault(url, []).append(row)
+    for url, page in pages.items():
+        seen = {}
+        for time, changed, _, status in page:
+            if status == 200:
+                seen[time] = seen.get(time, False) or bool(changed)
         crawls[url] = [
             ((b - START) / DAY, (b - a) * 1_000_000 / 86_400_000_000, seen[b])
-            for a, b in itertools.pairwise(days)
+            for a, b in itertools.pairwise(sorted(seen))
         ]
-    return crawls, pages
+        columns[url] = {
+            "n_failed": sum(status != 200 for *_, status in page),
+            "importance": max((time, weight) for time, _, weight, _ in page)[1],
+            "gone": max((time, status == 404) for time, *_, status in page)[1],
+        }
+    return crawls, columns
 
 
 @pytest.fixture(scope="module")
@@ -442,20 +363,15 @@ def agrees(path, expected, **options):
     crawls, columns, counts, told = read(path, **options)
     assert crawls == expected[0]
     for url, page in expected[1].items():
-        assert columns[url]["n_failed"] == page["n_failed"]
-        assert columns[url]["importance"] == page["last"][1]
-        assert columns[url]["gone"] == page["gone"][1]
+        assert page.items() <= columns[url].items()
     return counts, told
 
 
 @pytest.mark.slow
 def test_agrees_with_a_dictionary_of_crawls(tmp_path, many, expected):
-    counts, (told,) = agrees(
-        write(tmp_path / "log.csv", table(many, COLUMNS)), expected
-    )
-    kept = [
-        (url, time, changed) for url, time, changed, _, status in many if status == 200
-    ]
+    path = write(tmp_path / "log.csv", table(many, COLUMNS))
+    counts, (told,) = agrees(path, expected)
+    kept = [row[:3] for row in many if row[-1] == 200]
     n_times = len({(url, time) for url, time, _ in kept})
     torn = len(set(kept)) - n_times
     assert counts["rows"] == len(kept)
@@ -487,12 +403,8 @@ def test_order_of_rows_and_split_into_files_do_not_matter(tmp_path, many, expect
     parts = tmp_path / "parts"
     write(parts / "a.csv", table(many[::3], COLUMNS))
     write(parts / "b.tsv.gz", table(sorted(many[1::3], reverse=True), COLUMNS, "\t"))
-    pq.write_table(
-        pa.table(
-            dict(zip(COLUMNS, map(list, zip(*many[2::3], strict=True)), strict=True))
-        ),
-        parts / "c.parquet",
-    )
+    columns = map(list, zip(*many[2::3], strict=True))
+    parquet(parts / "c.parquet", **dict(zip(COLUMNS, columns, strict=True)))
     assert agrees(parts, expected) == whole
 
 
@@ -523,62 +435,39 @@ def test_a_log_larger_than_memory(tmp_path):
     With batches of pages, and all else, the process grows by less than 500 MiB. The
     names are long because the time goes into rows, and the memory into bytes.
     """
-    rng, path = np.random.default_rng(1), tmp_path / "log.parquet"
-    n_rows, n_pages = 80_000, 2_000
+    rng, n_rows, n_pages = np.random.default_rng(1), 80_000, 2_000
     page = rng.integers(0, n_pages, n_rows)
     long = "a-rather-long-path/" * 230
     names = pa.array(
-        [
-            f"https://www.example{i % 100:02d}.org/{long}{i:08d}.html"
-            for i in range(n_pages)
-        ]
+        [f"https://www.example{i % 100:02d}.org/{long}{i}.html" for i in range(n_pages)]
     )
     time = rng.integers(1_500_000_000, 1_600_000_000, n_rows)
-    log = pa.table(
-        {
-            "url": names.take(pa.array(page)),
-            "time": time,
-            "changed": rng.random(n_rows) < 0.4,
-        }
-    )
-    few = tmp_path / "few.parquet"
+    log = {"url": names.take(page), "time": time, "changed": rng.random(n_rows) < 0.4}
+    log, path, few = pa.table(log), tmp_path / "log.parquet", tmp_path / "few.parquet"
     pq.write_table(log, path, row_group_size=10_000)
     pq.write_table(log.slice(0, 1000), few)
     assert n_rows * (len(names[0].as_py()) + 9) > 3 * 100 * 2**20
     for each in few, path:  # the first one compiles, which takes memory of its own
         output = each.with_name(f"rates-{each.name}")
         command = [sys.executable, "-c", CHILD, str(each), str(output), "100MiB"]
-        run = subprocess.run(
-            command, capture_output=True, text=True, timeout=120, check=False
-        )
+        run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 0, run.stderr
     found, used, more = map(int, run.stdout.split())
     assert (found, used) == (np.unique(page).size, n_rows)
     assert more < 500
-    repeated = n_rows - np.unique(page * 10**10 + time).size
-    assert (
-        pq.read_table(output, columns=["n_crawls"])["n_crawls"].to_numpy().sum()
-        == n_rows - found - repeated
-    )
+    n_crawls = np.unique(page * 10**10 + time).size - found
+    assert pq.read_table(output)["n_crawls"].to_numpy().sum() == n_crawls
 
 
 def test_an_empty_changed_begins_an_interval_and_ends_none(tmp_path):
     """At a page's first crawl there is nothing to compare with."""
-    rows = "a,2020-01-01,\na,2020-01-02,1\na,2020-01-05, \na,2020-01-07,0\n"
-    text = write(tmp_path / "log.csv", HEADER + rows + "b,2020-01-01,\n")
-    file = parquet(
-        tmp_path / "log.parquet",
-        url=["a"] * 4 + ["b"],
-        time=[START + DAY * day for day in (0, 1, 4, 6, 0)],
-        changed=[None, True, None, False, None],
-    )
-    for path in (text, file):
-        with reading.opened(path) as log:
-            batch = log.sample(2)
-        history = batch.history
-        a = batch.page["url"].to_pylist().index("a")
-        crawls = slice(history.offsets[a], history.offsets[a + 1])
-        assert history.interval[crawls].tolist() == [1.0, 2.0]
-        assert history.changed[crawls].tolist() == [True, False]
-        assert history.n_crawls.sum() == 2
-        assert log.tally.counts["rows"] == 5
+    time = [START + DAY * day for day in (0, 1, 4, 6, 0)]
+    text = table(zip("aaaab", time, ["", 1, " ", 0, ""], strict=True))
+    changed = [None, True, None, False, None]
+    for path in (
+        write(tmp_path / "log.csv", text),
+        parquet(tmp_path / "log.parquet", url=[*"aaaab"], time=time, changed=changed),
+    ):
+        crawls, _, counts, told = read(path)
+        assert crawls == {"a": [(1.0, 1.0, True), (6.0, 2.0, False)], "b": []}
+        assert (counts["rows"], told) == (5, [])
