@@ -182,7 +182,8 @@ def optimal_poisson(
 ) -> Allocation:
     r"""Crawl rates of highest freshness when pages are crawled at Poisson times.
 
-    Azar et al. (2018), eq. (6) of Upadhyay et al. (2020), below eq. (10) of
+    Azar et al. (2018), with `min_rate` BinaryLambdaCrawl of Kolobov et al. (2019);
+    eq. (6) of Upadhyay et al. (2020), below eq. (10) of
     Avrachenkov, Patil, Thoppe (2020), section 5 of the same (2022): :math:`p_i =
     \sqrt{\mu_i \Delta_i / \lambda} - \Delta_i` where that is above the least rate.
     The papers find :math:`\lambda` by sorting; here it is the search that serves all

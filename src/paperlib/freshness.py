@@ -191,7 +191,9 @@ def probability(
 ) -> NDArray:
     r"""Probability that copies are fresh, given time and signals since the last crawl.
 
-    Eq. (1) of Busa-Fekete et al. (2025): :math:`e^{-\alpha\tau} (\nu / \gamma)^n`.
+    Eq. (1) of Busa-Fekete et al. (2025): :math:`e^{-\alpha\tau} (\nu / \gamma)^n
+    = e^{-\alpha\tau^{EFF}}`, with the effective elapsed time :math:`\tau^{EFF} =
+    \tau + \beta n` and beta of `SignalledPages`.
 
     Parameters
     ----------
@@ -224,7 +226,9 @@ def crawl_value(
     Parameters
     ----------
     elapsed : array_like, shape (..., n_pages), time
-        tau; inf gives the limit.
+        tau; inf gives the limit. At recall 1 (alpha = 0) only signals count: before
+        the first one, V is 0 at every finite tau. With n signals it is the limit
+        of the sums, which docs/formulas.md prints.
     n_signals : array_like, shape (..., n_pages)
         n.
     pages : SignalledPages

@@ -9,6 +9,7 @@ number of pages), the bandwidth, and then what is crawled or explored.
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log1p
 
 from . import allocation, checks, freshness
 
@@ -26,7 +27,9 @@ def utility(
     r"""Requests served fresh per unit of time under Poisson crawls.
 
     Eq. (4) of Upadhyay et al. (2020) (derived), a time t after the copies were
-    fresh with probability s; at t = inf it is eq. (5):
+    fresh with probability s; at t = inf it is eq. (5), but for pages that neither
+    change nor are crawled: these stay as `initial` says, and count as fresh in
+    `freshness.poisson`.
 
     .. math:: \sum_i \mu_i \Bigl(p_i + (s_i - p_i)
               e^{-(\rho_i + \Delta_i) t}\Bigr), \qquad
@@ -186,7 +189,7 @@ def exploration_radius(
         Length of the exploration, tau.
     max_rate : float, 1/time
         Upper bound of the change rates.
-    level : float, in (0, 1)
+    level : float, in (0, 1]
         Probability.
 
     Returns
@@ -195,11 +198,10 @@ def exploration_radius(
     """
     exploration = checks.numbers("exploration", exploration, above=True)
     one_round = checks.count("n_pages", n_pages) / checks.number("bandwidth", bandwidth)
-    delta = 1 - checks.number("level", level, 0.0, 1.0)
     steepest = np.exp(checks.number("max_rate", max_rate) * one_round)
-    return steepest * np.sqrt(
-        np.log(2 * n_pages / delta) / (2 * exploration * one_round)
-    )
+    # that of scipy.special is -inf at level 1 without a warning
+    unlikely = np.log(2 * n_pages) - log1p(-checks.number("level", level, 0.0, 1.0))
+    return steepest * np.sqrt(unlikely / exploration / one_round / 2)
 
 
 def regret_bound(
@@ -231,7 +233,7 @@ def regret_bound(
         End of the run, T.
     bounds : (float, float), 1/time, positive
         Lower and upper bound of the change rates.
-    level : float, in (0, 1), default 0.9
+    level : float, in (0, 1], default 0.9
         Probability.
 
     Returns
@@ -279,7 +281,7 @@ def optimal_exploration(
         End of the run, T.
     bounds : (float, float), 1/time, positive
         Lower and upper bound of the change rates.
-    level : float, in (0, 1), default 0.9
+    level : float, in (0, 1], default 0.9
         Probability 1 - delta.
 
     Returns

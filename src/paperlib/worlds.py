@@ -75,6 +75,9 @@ class World:
     def delayed(self, delay: ArrayLike) -> World:
         """Return the same world with signals that arrive later.
 
+        For figure 8 and appendix C of Busa-Fekete et al. (2025), whose delays are
+        Poisson with mean 6; no unit is printed, and the figure here takes slots.
+
         Parameters
         ----------
         delay : float or array_like, shape (n_signals,), time

@@ -124,6 +124,8 @@ def test_the_radius_is_that_of_lemma_3_with_a_union_bound(
     assert found == pytest.approx(lemma_3, rel=1e-10)
     formula = plain.exploration_radius(m, bandwidth, n * m / bandwidth, max_rate, level)
     assert found == pytest.approx(formula, rel=1e-12)
+    options["level"] = 1.0  # nothing is certain
+    assert regret.exploration_radius(m, bandwidth, n, **options) == np.inf
 
 
 @pytest.mark.parametrize(

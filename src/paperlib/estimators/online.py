@@ -103,7 +103,8 @@ class OnlineEstimator:
             The true change rate, non-negative. The crawl rate and the first
             estimate are one number too.
         n_crawls : sequence of int
-            After how many crawls.
+            After how many crawls; after 0, what the first estimate is off, and NaN of
+            `Naive`, which has none.
 
         Returns
         -------

@@ -171,8 +171,8 @@ class GreedyNCIS(Greedy):
     terms : int, optional
         APPROX-j of appendix A: j terms of the crawl value; by default all.
     discard_window : float, time, default 0
-        NCIS-D of appendix C: signals that arrive within this time after a crawl
-        of their page do not count, as they may report an earlier change.
+        NCIS-D of appendix C: signals that arrive sooner than this after a crawl of
+        their page do not count, as they may report an earlier change.
     """
 
     _: KW_ONLY
