@@ -93,7 +93,7 @@ def select(ids: list[str] | tuple[str, ...], guides: bool = False) -> dict[str, 
     Raises
     ------
     BuildError
-        An unknown id; the message has those that there are.
+        An unknown id.
     """
     known = project.notebooks(guides)
     chosen = {}
@@ -104,7 +104,7 @@ def select(ids: list[str] | tuple[str, ...], guides: bool = False) -> dict[str, 
             if name in (figure, path.parent.name) or path == Path(name).resolve()
         }
         if not matching:
-            raise BuildError(f"unknown figure {name!r}; there are {', '.join(known)}")
+            raise BuildError(f"unknown figure {name!r}; `paperfigs list` shows all")
         chosen |= matching
     return chosen or known
 
@@ -485,7 +485,7 @@ def _contents(stem):
     """Arrays of a figure, and statuses of its claims, by name."""
     if not Path(f"{stem}.json").exists():
         return {}
-    claims = json.loads(Path(f"{stem}.json").read_text())["claims"]
+    claims = project.entry(f"{stem}.json", "claims")
     found = {f"claim {each['id']}": each["status"] for each in claims}
     with np.load(f"{stem}.npz") as arrays:
         return found | {f"array {name}": arrays[name] for name in arrays}

@@ -1,6 +1,5 @@
 """Claims: what was measured of what a paper says, and whether it holds."""
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -214,7 +213,7 @@ def recorded(figure: str) -> list[dict[str, Any]]:
     """
     folder = project.paper_folder(figure.split("/")[0])
     path = folder.parents[1] / "figures" / f"{figure}.json"
-    record = json.loads(path.read_text())["claims"] if path.exists() else []
+    record = project.entry(path, "claims") if path.exists() else []
     claims = project.claims(figure)
     # not those that have been removed since
     return [join(claims, found) for found in record if found["id"] in claims]

@@ -95,6 +95,32 @@ def notebooks(guides: bool = False) -> dict[str, Path]:
     return found | more if guides else found
 
 
+def entry(path: PathLike, name: str) -> Any:
+    """Read an entry of a JSON file, which is a notebook or the record of a figure.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    name : str
+        The entry's key.
+
+    Returns
+    -------
+    object
+        What JSON makes of it.
+
+    Raises
+    ------
+    BuildError
+        A damaged file, which is named.
+    """
+    try:
+        return json.loads(Path(path).read_text())[name]
+    except (ValueError, KeyError, TypeError) as error:
+        raise BuildError(f"{path} is damaged: {error!r}") from None
+
+
 def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
     """Read the code cells of a notebook.
 
@@ -110,7 +136,7 @@ def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
     """
     return [
         (cell["metadata"].get("tags", []), "".join(cell["source"]))
-        for cell in json.loads(Path(notebook).read_text())["cells"]
+        for cell in entry(notebook, "cells")
         if cell["cell_type"] == "code"
         and "injected-parameters" not in cell["metadata"].get("tags", [])
     ]
@@ -118,8 +144,7 @@ def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
 
 def title(notebook: PathLike) -> str:
     """Read the title of a notebook, the first line of its first cell."""
-    first = json.loads(Path(notebook).read_text())["cells"][0]["source"]
-    return "".join(first).partition("\n")[0].lstrip("# ")
+    return "".join(entry(notebook, "cells")[0]["source"]).partition("\n")[0].lstrip("# ")
 
 
 def defaults(notebook: PathLike) -> dict[str, Any]:

@@ -307,18 +307,24 @@ def test_two_builds_do_not_write_at_once(stand_in):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["build", "a/fig9"], "unknown figure 'a/fig9'; there are a/fig1, a/fig2, b"),
+        (["build", "a/fig9"], "unknown figure 'a/fig9'; `paperfigs list` shows all"),
         (["verify", ""], "unknown figure ''"),
         (["build", "a", "-p", "m", "1"], "a/fig2 has no parameter m; it has n, rates"),
         (["build", "-p", "output_dir", "x"], "has no parameter output_dir"),
     ],
 )
-def test_unknown_names_are_refused_with_those_that_there_are(
-    stand_in, capsys, arguments, message
-):
+def test_unknown_names_are_refused(stand_in, capsys, arguments, message):
     assert cli.main(arguments) == 2
     assert message in capsys.readouterr().err
     assert stand_in.calls == []
+
+
+@pytest.mark.parametrize("file", ["figures/a/fig1.json", "notebooks/a/fig1_one.ipynb"])
+def test_a_damaged_file_is_named(stand_in, capsys, file):
+    stand_in.run()
+    stand_in.checkout.write(file, "{}")
+    assert cli.main(["verify", "a"]) == 2
+    assert f"{file} is damaged: KeyError" in capsys.readouterr().err
 
 
 def test_a_parameter_of_paper_yaml_that_the_notebook_lacks_is_refused(stand_in):
