@@ -144,7 +144,9 @@ def cells(notebook: PathLike) -> list[tuple[list[str], str]]:
 
 def title(notebook: PathLike) -> str:
     """Read the title of a notebook, the first line of its first cell."""
-    return "".join(entry(notebook, "cells")[0]["source"]).partition("\n")[0].lstrip("# ")
+    return (
+        "".join(entry(notebook, "cells")[0]["source"]).partition("\n")[0].lstrip("# ")
+    )
 
 
 def defaults(notebook: PathLike) -> dict[str, Any]:
