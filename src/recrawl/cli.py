@@ -518,9 +518,9 @@ def _prices(found, unit, loss):
 def _unknown(found):
     """Lines of how many pages are not known or not crawled, with some names."""
     for kind, what in [
-        ("unfetched", "never fetched successfully, without expected freshness"),
-        ("incomparable", "fetched, but with nothing to compare"),
-        ("unmeasured", "fetched, but without an interval"),
+        ("unfetched", "never fetched successfully: rates of the prior"),
+        ("incomparable", "fetched, but with nothing to compare: rates of the prior"),
+        ("unmeasured", "without two crawls: rates by ages or changes, or the prior"),
         ("gone", "without crawls, being gone: 404 or 410 when last fetched"),
         ("uncrawled", "without crawls, as others gain more by them"),
     ]:
@@ -528,7 +528,7 @@ def _unknown(found):
         if n := pages["pages"]:
             rate = ""
             if pages["crawls"]:
-                rate = f" ({pages['crawls']:,.3g} crawls a day, by the prior)"
+                rate = f" ({pages['crawls']:,.3g} crawls a day)"
             first = _first(pages["first"], n)
             yield f"{units.counted(n, 'page')} {what}{rate}: {first}"
     suspect = found.pages["suspect"]

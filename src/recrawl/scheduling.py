@@ -86,8 +86,9 @@ class Schedule:
     pages : dict of dict
         By kind, how many "pages" there are, how many "crawls" a day these get, and
         the "first" URLs. Pages were never fetched ("unfetched"), have nothing to
-        compare ("incomparable"), of which both have no expected freshness, or have no
-        interval yet ("unmeasured"): the change rate of these is that of the prior.
+        compare ("incomparable"), of which both have no expected freshness and the
+        change rate of the prior; or there are no two crawls of them ("unmeasured"):
+        their change rate is by ages or changes, if the log has them, else the prior's.
         Others are "gone"; get no crawls, as all other pages gain more by them
         ("uncrawled"); or are on hosts that `estimate` flagged ("suspect"), with the
         names of hosts in place of URLs.

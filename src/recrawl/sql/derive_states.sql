@@ -43,13 +43,11 @@ pairs as (
 
 select
     url,
-    -- it is given, for what is between two dumps is more than one crawl
-    coalesce(
-        before,
+    -- null: from the fetch of the earlier dump on, if there is one
+    case
         -- crawlers that note the change after the fetch date it later
-        case when after is null then least(last_change, last_fetch) end,
-        last_fetch
-    ) as start,
+        when coalesce(before, after) is null then least(last_change, last_fetch)
+    end as start,
     last_fetch as t,
     -- or no more than a second after the earlier fetch, which then found it
     coalesce(last_change > before + 1000000, false) as changed,
