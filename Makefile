@@ -7,7 +7,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: figures preview verify lint test quick all-tests quick-tests mutate test-browser \
-  site test-site bench lab notebooks lock clean
+  test-crawlers site test-site bench lab notebooks lock clean
 figures: $(READY)
 	$(PYTHON) -m paperfigs build
 preview: $(READY)
@@ -38,6 +38,11 @@ quick-tests: $(READY)
 SAMPLE = 100
 mutate: $(READY)
 	nice -n 10 $(PYTHON) benchmarks/mutants.py --sample $(SAMPLE)
+# With Scrapy and changedetection.io themselves, in an environment of 600 MB.
+test-crawlers: $(READY)
+	$(UV) venv --quiet --clear --python $(PYTHON) build/crawlers
+	$(UV) pip install --quiet --python build/crawlers/bin/python --require-hashes -r .ci/crawlers.lock
+	$(PYTHON) -m pytest tests/crawlers/round_trips.py
 test-browser: $(READY)
 	tests/browser/run.sh $(PYTHON)
 site: $(READY)
@@ -51,12 +56,14 @@ lab: $(READY)
 notebooks: $(READY)
 	$(PYTHON) -m paperfigs refresh
 # Each file with checksums: of everything, of the science alone, of uv itself.
-COMPILE = .venv/bin/uv pip compile --quiet --universal --generate-hashes --no-header
+UV = .venv/bin/uv
+COMPILE = $(UV) pip compile --quiet --universal --generate-hashes --no-header
 lock: $(READY)
 	$(COMPILE) --all-extras --no-strip-extras pyproject.toml -o .ci/requirements.lock
 	printf '%s\n' pytest hatchling | \
 	  $(COMPILE) -c .ci/requirements.lock pyproject.toml - -o .ci/science.lock
 	echo uv==0.13.8 | $(COMPILE) - -o .ci/uv.lock
+	printf '%s\n' changedetection.io scrapy | $(COMPILE) - -o .ci/crawlers.lock
 clean:
 	rm -rf .venv build figures/.stamps figures/.staging*
 
