@@ -56,7 +56,7 @@ PAIRS = (
 )
 SWAPS = {"//": "/", "%": "*", "**": "*"}
 SWAPS |= dict(PAIRS) | {new: old for old, new in PAIRS}
-UNTESTED = "stacklevel", "strict"  # arguments that help whoever edits the library
+UNTESTED = "stacklevel", "strict", "cache"  # for whoever edits the library, and speed
 WORD = re.compile(r"is not|not in|\*\*|//|[<>=!]=|[-+*/%|&]=|[-+*/%|&<>~]|[a-z]+")
 
 
