@@ -76,7 +76,10 @@ def _problem(change_rate, importance, bandwidth):
 def uniform(
     change_rate: ArrayLike, importance: ArrayLike, bandwidth: float
 ) -> Allocation:
-    """Crawl every page at the same rate.
+    """Crawl every page at the same rate, bandwidth / n_pages.
+
+    R / m of Upadhyay et al. (2020); the first rates B / N in section 5 of
+    Avrachenkov, Patil, Thoppe (2022).
 
     Parameters
     ----------
@@ -100,7 +103,9 @@ def proportional(
     importance: ArrayLike,
     bandwidth: float,
 ) -> Allocation:
-    """Crawl pages in proportion to their change rates.
+    r"""Crawl pages in proportion to their change rates.
+
+    A heuristic: :math:`p_i = R\,\Delta_i / \sum_j \Delta_j`.
 
     Parameters
     ----------
@@ -224,8 +229,9 @@ def optimal_interval(
 ) -> Allocation:
     r"""Crawl rates of highest freshness when pages are crawled at equal intervals.
 
-    Eq. (5) of Busa-Fekete et al. (2025), the problem of Cho and Garcia-Molina
-    (2003): :math:`\frac{\mu_i}{\Delta_i} (1 - (1 + x) e^{-x}) = \lambda` with
+    BASELINE, eq. (5) of Busa-Fekete et al. (2025), the problem of Cho and
+    Garcia-Molina (2003):
+    :math:`\frac{\mu_i}{\Delta_i} (1 - (1 + x) e^{-x}) = \lambda` with
     :math:`x = \Delta_i / p_i`, where :math:`\mu_i / \Delta_i > \lambda`.
 
     Parameters

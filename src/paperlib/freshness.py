@@ -131,7 +131,8 @@ def interval_time(
 ) -> NDArray:
     r"""Expected fresh time of a duration that starts now, at equal intervals.
 
-    Derived: with crawls at :math:`t_0 + k / p`, k = 0, 1, ...,
+    Appendix C of Upadhyay et al. (2020), derived: with crawls at :math:`t_0 + k / p`,
+    k = 0, 1, ...,
 
     .. math:: \int_0^{t_0} s\, e^{-\Delta t}\, dt
         + \int_{t_0}^{T} e^{-\Delta\,((t - t_0) \bmod 1/p)}\, dt .
@@ -168,6 +169,9 @@ def interval_time(
 
 def mean(fresh: ArrayLike, importance: ArrayLike) -> NDArray:
     r"""Share of requests that are served fresh, :math:`\sum \mu_i F_i / \sum \mu_i`.
+
+    F of eq. (10) of Avrachenkov, Patil, Thoppe (2020) over the sum of weights;
+    accuracy in section 6.2 of Busa-Fekete et al. (2025).
 
     Parameters
     ----------
@@ -220,8 +224,12 @@ def crawl_value(
     .. math:: V(\iota) = \mu\,\bigl(w(\iota) - e^{-\alpha\iota}\,\psi(\iota)\bigr),
 
     with w and psi of `fresh_time` and `mean_crawl_interval`. It rises to
-    :math:`\mu / \Delta`; without signals it is
-    :math:`\mu / \Delta\,(1 - (1 + \Delta\tau) e^{-\Delta\tau})`.
+    :math:`\mu / \Delta`, by :math:`V' = \mu\alpha\,e^{-\alpha\iota} \psi` (Lemma 2);
+    without signals it is
+    :math:`\mu / \Delta\,(1 - (1 + \Delta\tau) e^{-\Delta\tau})`, and without false
+    signals :math:`\mu / \Delta` after a signal and before it
+    :math:`\mu\,\bigl((1 - e^{-\Delta\tau}) / \Delta - e^{-\alpha\tau} (1 -
+    e^{-\gamma\tau}) / \gamma\bigr)` (section 5.1).
 
     Parameters
     ----------
@@ -233,8 +241,9 @@ def crawl_value(
         n.
     pages : SignalledPages
     terms : int, optional
-        j of APPROX-j, which takes the first j terms of the sums (appendix A);
-        by default all.
+        j of APPROX-j, which takes the first j terms of the sums (appendix A.1) and
+        has the limit :math:`(\mu / \Delta) (1 - (\nu / (\Delta + \nu))^j)`; by
+        default all.
 
     Returns
     -------
@@ -255,7 +264,7 @@ def mean_crawl_interval(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
     r"""Mean time between two crawls of pages that are crawled at a threshold.
 
     psi of Lemma 4 of Busa-Fekete et al. (2025), for crawls whenever the effective
-    elapsed time reaches iota; its inverse is the crawl rate.
+    elapsed time reaches iota; its inverse is the crawl rate f of Theorem 1.
     :math:`R^i(x)` is the probability that a Poisson number of mean x exceeds i.
 
     .. math:: \psi(\iota) = \frac{1}{\gamma} \sum_{i=0}^{\lfloor\iota/\beta\rfloor}
@@ -278,7 +287,7 @@ def fresh_time(threshold: ArrayLike, pages: SignalledPages) -> NDArray:
     r"""Mean time that a copy is fresh between two crawls at a threshold.
 
     w of Lemma 4 of Busa-Fekete et al. (2025); over `mean_crawl_interval` it is the
-    freshness.
+    freshness, and with the factor mu the o of the proof of Theorem 1.
 
     .. math:: w(\iota) = \sum_{i=0}^{\lfloor\iota/\beta\rfloor}
               \frac{\nu^i}{(\Delta + \nu)^{i+1}}

@@ -76,12 +76,15 @@ class PseudoObservations:
 
     @property
     def mode(self) -> float:
-        """Most likely change rate, log(1 + a / b) / a, 1/time."""
+        """Most likely change rate, log(1 + a / b) / a, 1/time (derived)."""
         return float(np.log1p(self.changed / self.unchanged)) / self.changed
 
     @property
     def initial_interval(self) -> float:
-        """First interval of a page that was never crawled, 1 / mode, time."""
+        """First interval of a page that was never crawled, 1 / mode, time.
+
+        Section 5 of Grimes and Ford (2008), step 1.
+        """
         return 1 / self.mode
 
     def estimate(self, history: History) -> Any:
@@ -113,6 +116,8 @@ class PseudoObservations:
         self, period: ArrayLike, *, base: Literal["period", "rate"] = "period"
     ) -> NDArray:
         r"""Distribution of the mean time between changes on a grid.
+
+        Section 4.4 of Grimes and Ford (2008):
 
         .. math:: p_k \propto (1 - e^{-a / T_k})\,e^{-b / T_k}\,f(T_k)\,
                   \delta T_k, \qquad f(T) = 1 \text{ or } T^{-2} \text{, see base.}

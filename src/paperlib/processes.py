@@ -158,7 +158,7 @@ def observe(change_times: ArrayLike, crawl_times: ArrayLike) -> History:
 
     The page is known at time 0. A change at the very moment of a crawl is
     seen by that crawl, as by I_k of section 2 of Avrachenkov, Patil, Thoppe
-    (2022).
+    (2020, 2022), the complement of the bit in eq. (1) of Upadhyay et al. (2020).
 
     Parameters
     ----------
@@ -282,7 +282,9 @@ def simulate_sequential_history(
     Crawl, estimate, take the next interval within `limits`, crawl: sections
     4.1 and 5 of Grimes and Ford (2008),
 
-    .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n .
+    .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n ,
+
+    with the factor 0.8 in section 4.1 and 1 in section 5.
 
     Parameters
     ----------

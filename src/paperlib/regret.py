@@ -26,8 +26,8 @@ def utility(
 ) -> NDArray:
     r"""Requests served fresh per unit of time under Poisson crawls.
 
-    Eq. (4) of Upadhyay et al. (2020) (derived), a time t after the copies were
-    fresh with probability s; at t = inf it is eq. (5), but for pages that neither
+    Eqs. (3), (4) of Upadhyay et al. (2020) (derived), a time t after the copies were
+    fresh with probability s; at t = inf it is F of eq. (5), but for pages that neither
     change nor are crawled: these stay as `initial` says, and count as fresh in
     `freshness.poisson`.
 
@@ -132,7 +132,7 @@ def sensitivity_bound(
 
     Lemma 4 of Upadhyay et al. (2020), for change rates :math:`\Delta` and
     estimates :math:`\hat\Delta`. Our text of the paper lacks the constant, here
-    1; a quarter of the bound is enough (derived).
+    1; a quarter of the bound is enough (derived; docs/formulas.md has sharper ones).
 
     .. math:: \sum_i \mu_i \frac{(\hat\Delta_i - \Delta_i)^2}
               {\hat\Delta_i \min(\hat\Delta_i, \Delta_i)}
@@ -307,6 +307,8 @@ def best_exploration(
     regret: ArrayLike, exploration: ArrayLike
 ) -> tuple[NDArray, NDArray]:
     r"""Exploration of least mean regret for each horizon, and that regret.
+
+    For section 6.2 of Upadhyay et al. (2020):
 
     .. math:: \tau^*(T) = \arg\min_\tau \bar R(\tau, T)
 

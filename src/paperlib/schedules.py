@@ -26,6 +26,9 @@ def poisson(
 ) -> tuple[NDArray, NDArray]:
     """Crawl times of Poisson processes.
 
+    The crawls of Avrachenkov, Patil, Thoppe (2020, 2022), section 2, and the policies
+    of Upadhyay et al. (2020), section 2.
+
     Parameters
     ----------
     crawl_rate : array_like, shape (n_pages,), 1/time
@@ -65,6 +68,8 @@ def regular(
 ) -> tuple[NDArray, NDArray]:
     r"""Crawl times at equal intervals, :math:`(\phi_i + k) / p_i`, k = 0, 1, ...
 
+    The deterministic policies of section 5 of Upadhyay et al. (2020).
+
     Parameters
     ----------
     crawl_rate : array_like, shape (n_pages,), 1/time
@@ -97,8 +102,8 @@ def regular(
 def low_discrepancy(crawl_rate: ArrayLike, n_slots: int) -> NDArray:
     r"""Page of each slot, such that each page has its share at all times.
 
-    LDS of section 6 of Busa-Fekete et al. (2025), algorithm 3 of Azar et al.
-    (2018): earliest deadline first (Liu and Layland 1973). Visit k = 1, 2, ...
+    LDS of section 6.4 of Busa-Fekete et al. (2025), algorithm 3 (carousel) of Azar et
+    al. (2018): earliest deadline first (Liu and Layland 1973). Visit k = 1, 2, ...
     of a page with the share p of all crawls is released and due at the slots
 
     .. math:: \lfloor (k - 1) / p \rfloor, \qquad \lceil k / p \rceil ,

@@ -194,13 +194,16 @@ class CrawlRun:
 
     @property
     def window_freshness(self) -> NDArray:
-        """Share of requests served fresh in each window, shape (n_windows,)."""
+        """Share of requests served fresh in each window, shape (n_windows,).
+
+        As in figure 9 of Busa-Fekete et al. (2025).
+        """
         fresh = freshness.mean(self.fresh, self.importance)
         return fresh / np.diff(self.borders)
 
     @property
     def freshness(self) -> float:
-        """Share of requests served fresh."""
+        """Share of requests served fresh: eq. (2) of Busa-Fekete et al. (2025)."""
         return np.average(self.window_freshness, weights=np.diff(self.borders))
 
 

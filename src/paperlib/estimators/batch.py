@@ -157,9 +157,10 @@ def moment_matching(history: History) -> NDArray:
 
     .. math:: \sum_n e^{-\Delta w_n} = n_\mathrm{unchanged} ,
 
-    eq. (7) of Upadhyay et al. (2020), section 3.4 of Avrachenkov, Patil,
-    Thoppe (2022). It equals `mle` where the intervals of a page are equal. Upadhyay
-    et al. clip it to known bounds.
+    eq. (7) of Upadhyay et al. (2020), section 3.3 of Avrachenkov, Patil, Thoppe
+    (2020), section 3.4 of the same (2022). Where the intervals of a page equal d, it
+    is :math:`-\log(n_\mathrm{unchanged} / n) / d`, and so is `mle`. Upadhyay et al.
+    clip it to known bounds.
 
     Parameters
     ----------
@@ -177,6 +178,8 @@ def moment_matching(history: History) -> NDArray:
 
 def mle_path(history: History) -> NDArray:
     """Maximum likelihood estimate after every crawl: `mle` of each prefix.
+
+    In figures of Avrachenkov, Patil, Thoppe: eq. (9) of 2020, eq. (16) of 2022.
 
     Parameters
     ----------

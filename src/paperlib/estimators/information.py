@@ -20,7 +20,7 @@ def fisher_information(change_rate: ArrayLike, *, crawl_rate: ArrayLike) -> NDAr
 
     over the interval w before a crawl, for crawls at Poisson times of rate p,
     with Hurwitz's zeta function (derived). No unbiased estimator from n crawls
-    has a variance below 1 / (n I); that of `mle` tends to it.
+    has a variance below 1 / (n I); that of `mle` tends to it (its asymptotic variance).
 
     Parameters
     ----------
@@ -151,7 +151,9 @@ def confidence_radius(
 
     Lemma 3 of Upadhyay et al. (2020): the estimate, clipped to known bounds,
     is within the radius of the true rate with a probability of at least
-    `level`. Valid for intervals chosen before any bit is seen; loose.
+    `level` (derived). Valid for intervals chosen before any bit is seen; loose. At
+    crawls at Poisson times of rate p the first factor tends to
+    :math:`(p + \Delta_\max)^2 / p`.
 
     Parameters
     ----------

@@ -87,7 +87,8 @@ class OnlineEstimator:
     def moments(self, change_rate: float, n_crawls: ArrayLike) -> NDArray:
         r"""Exact bias and root mean squared error.
 
-        Derived. Each bit is 1 with probability :math:`q = \Delta / (\Delta + p)`.
+        Derived. Each bit is 1 with probability :math:`q = \Delta / (\Delta + p)`, eq.
+        (4) of Avrachenkov, Patil, Thoppe (2020).
         For `Naive` and `LLN` the bias after k crawls is
         :math:`\sum_i \mathrm{Binom}(i; k, q) (x_k(i) - \Delta)`, with the estimate
         :math:`x_k(i)` after i bits 1. For `SA` and `SAM` one crawl maps the state
@@ -122,10 +123,10 @@ class Naive(OnlineEstimator):
 
     .. math:: \hat\Delta_k = p \hat I_k / k
 
-    after k crawls of which :math:`\hat I_k` found a change: section 3.4 of
-    Avrachenkov, Patil, Thoppe (2022). Inconsistent: it tends to
-    :math:`p \Delta / (p + \Delta)`, because several changes between two crawls
-    count as one. Under a new crawl rate the counts of a page start again.
+    after k crawls of which :math:`\hat I_k` found a change: section 3.3 of
+    Avrachenkov, Patil, Thoppe (2020), section 3.4 of the same (2022). Inconsistent:
+    it tends to :math:`p \Delta / (p + \Delta)`, because several changes between two
+    crawls count as one. Under a new crawl rate the counts of a page start again.
 
     Parameters
     ----------
@@ -271,9 +272,9 @@ class SAM(SA):
       :math:`\beta < \eta \le 2 \beta` (below eq. (3)), or
       :math:`0 < \beta \le 1` and :math:`\beta < \eta < 2 \beta` (section 4.3);
       an error of :math:`k^{-\beta/2}` up to logarithms (Remark 8).
-    - Derived: with :math:`\omega = 1` and :math:`\beta < \eta < 2 \beta` it
-      follows `SA` with steps :math:`(k + 1)^{-\beta}`. For :math:`\beta = 1`
-      its error therefore falls as :math:`k^{-a}`,
+    - Derived: if :math:`\beta < \eta < 2 \beta` it comes to follow `SA` with steps
+      :math:`(k + 1)^{-\beta} / \omega`. For :math:`\beta = 1` and
+      :math:`\omega = 1` its error therefore falls as :math:`k^{-a}`,
       :math:`a = p / (\Delta + p)`, where a is below 1/2, and not as
       :math:`k^{-1/2}`.
 
@@ -372,6 +373,8 @@ def paths(
 
 def rmse(paths: dict[str, NDArray], change_rate: float) -> dict[str, NDArray]:
     r"""Root mean squared error over runs, after every crawl.
+
+    In figures of Avrachenkov, Patil, Thoppe (2022):
 
     .. math:: \sqrt{\mathrm{mean}_r (\hat\Delta_{r, n} - \Delta)^2}
 

@@ -13,7 +13,7 @@ class Rates:
     """Follow fixed crawl rates by `paperlib.schedules.low_discrepancy`.
 
     With the rates of `paperlib.allocation.optimal_interval` this is LDS of section
-    6 of Busa-Fekete et al. (2025).
+    6.4 of Busa-Fekete et al. (2025).
 
     Parameters
     ----------

@@ -123,8 +123,10 @@ class GreedyCIS(Greedy):
     r"""Greedy policy that takes every signal for true: GREEDY-CIS.
 
     A page that has sent a signal is certainly stale, and its crawl value is the
-    limit :math:`\mu / \Delta`. The paper does not say what is believed where
-    there are false signals; here signals have the rate :math:`\lambda\Delta`.
+    limit :math:`\mu / \Delta`; before it, V is the second case of section 5.1 of
+    Busa-Fekete et al. (2025), without false signals. The paper does not say what is
+    believed where there are false signals; here signals have the rate
+    :math:`\lambda\Delta`.
 
     Parameters
     ----------
@@ -163,6 +165,8 @@ class GreedyNCIS(Greedy):
     r"""Greedy policy with noisy signals: GREEDY-NCIS of Busa-Fekete et al. (2025).
 
     Algorithm 1 with the crawl value of Lemma 4, `paperlib.freshness.crawl_value`.
+    Pages that cannot win a slot are skipped, as section 5.2 proposes, but exactly:
+    the head of this module says how.
 
     Parameters
     ----------

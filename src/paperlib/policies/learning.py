@@ -30,6 +30,8 @@ ROUNDING = 1e-9
 class LearningRun:
     """What a policy that sets rates did, in a number of runs.
 
+    Utility, eq. (2) of Upadhyay et al. (2020), in expectation, and regret (section 2).
+
     Parameters
     ----------
     borders : ndarray, shape (n_phases + 1,), time
@@ -52,7 +54,7 @@ class LearningRun:
         r"""Fresh requests that the best Poisson policy with known rates would add.
 
         At the end of each phase, shape (n_runs, n_phases), over the total
-        importance: 1 is the regret of stale copies in a unit of time. Section 4
+        importance: 1 is the regret of stale copies in a unit of time. Section 2
         of Upadhyay et al. (2020), with F of their eq. (5) in the long run:
 
         .. math:: \Bigl(T F(\rho^*) - \text{requests served fresh up to } T\Bigr)
