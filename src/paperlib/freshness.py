@@ -71,7 +71,8 @@ def poisson(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
 def interval(change_rate: ArrayLike, crawl_rate: ArrayLike) -> NDArray:
     r"""Share of time in which a copy is fresh, under crawls at equal intervals.
 
-    Eq. (5) of Busa-Fekete et al. (2025), never below `poisson`:
+    Eq. (5) of Busa-Fekete et al. (2025), and appendix C of Upadhyay et al. (2020) at
+    p = R / m; never below `poisson`:
     :math:`F = \frac{p}{\Delta} (1 - e^{-\Delta / p})`.
 
     Parameters

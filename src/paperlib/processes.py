@@ -284,7 +284,7 @@ def simulate_sequential_history(
 
     .. math:: w_{n+1} = \mathrm{factor} / \hat\Delta_n ,
 
-    with the factor 0.8 in section 4.1 and 1 in section 5.
+    with the factor 0.8 in section 4.1 and 1 in section 5. The limits are our choice.
 
     Parameters
     ----------

@@ -221,12 +221,12 @@ def simulate_signalled_history(
 def naive_precision_recall(
     history: History, n_signals: ArrayLike
 ) -> tuple[NDArray, NDArray]:
-    r"""Estimate precision and recall by counting signals; too high.
+    r"""Estimate precision and recall by counting signals, mostly too high.
 
     As if a crawl that found a change had found exactly one (appendix E of
     Busa-Fekete et al. 2025): precision is the share of signals in intervals with a
     change, recall the share of these intervals with a signal. With equal intervals
-    w they tend to (derived)
+    w they tend to (derived), never below the true ones,
 
     .. math:: 1 - (1 - precision)\,e^{-\Delta w}, \qquad
         1 - e^{-\gamma w} \frac{1 - e^{-\alpha w}}{1 - e^{-\Delta w}}.

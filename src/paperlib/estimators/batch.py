@@ -1,7 +1,8 @@
 r"""Change rates from a whole history: MLE, moment matching, bias-reduced, naive.
 
-The MLE is in all papers but Busa-Fekete et al. (2025), moment matching is eq. (7) of
-Upadhyay et al. (2020), and `bias_reduced` is eq. (1) of Grimes and Ford (2008).
+The MLE from bits alone is in all papers but Busa-Fekete et al. (2025), moment matching
+is eq. (7) of Upadhyay et al. (2020), and `bias_reduced` is eq. (1) of Grimes and Ford
+(2008).
 
 `naive` and `bias_reduced` have closed forms. `mle` and `moment_matching` are
 roots of an estimating equation :math:`\sum f_n(\Delta) = \mathrm{goal}`. Each

@@ -105,7 +105,7 @@ class OnlineEstimator:
             estimate are one number too.
         n_crawls : sequence of int
             After how many crawls; after 0, what the first estimate is off, and NaN of
-            `Naive`, which has none.
+            `Naive`, and of `LLN` where its offset is 0 then, which have none.
 
         Returns
         -------
