@@ -45,7 +45,7 @@ def test_lock_covers_pyproject():
 
 def test_all_that_is_installed_has_checksums():
     locks = sorted((ROOT / ".ci").glob("*.lock"))
-    assert len(locks) == 3
+    assert len(locks) == 4
     for lock in locks:
         pins = re.split(r"\n(?=\w)", lock.read_text().strip())
         assert all("==" in pin and "--hash=sha256:" in pin for pin in pins), lock
